@@ -1,0 +1,52 @@
+//! Each named algorithm as its stages. All return the builder, so anything can still be changed.
+//!
+//! What they share: tolerance 1e-4 on the free energy, at most 200 iterations, one restart, seed 0.
+
+use crate::clusterer::{Builder, Clusterer};
+use crate::coreset::{Full, Lightweight};
+use crate::e_step::{Exhaustive, Lazy, Neighborhood};
+use crate::seed::{AfkMc2, KMeansPlusPlus};
+
+/// k-means (Lloyd) from k-means++ seeds.
+pub fn k_means(clusters: usize) -> Builder {
+    Clusterer::builder().clusters(clusters)
+}
+
+/// k-means-C' (\[KM\] Alg. 3): each point is shared by its `c_prime` nearest components.
+pub fn k_means_c_prime(clusters: usize, c_prime: usize) -> Builder {
+    k_means(clusters).e_step(Exhaustive::truncated(c_prime))
+}
+
+/// EM for the Gaussian mixture with one shared isotropic variance and equal mixing proportions.
+pub fn gmm(clusters: usize) -> Builder {
+    k_means(clusters).e_step(Exhaustive::all())
+}
+
+/// lazy-k-means: a point changes its component only for one nearer by a factor 1 + `epsilon` (\[KM\] Eq. 21).
+pub fn lazy_k_means(clusters: usize, epsilon: f64) -> Builder<Full, KMeansPlusPlus, Lazy> {
+    k_means(clusters).e_step(Lazy::new(epsilon))
+}
+
+/// k-means on a lightweight coreset of `coreset` draws, from AFK-MC^2 seeds.
+pub fn lwcs_k_means(clusters: usize, coreset: usize) -> Builder<Lightweight, AfkMc2> {
+    k_means(clusters).coreset(Lightweight::new(coreset)).seeder(AfkMc2::default())
+}
+
+/// var-GMM-S: truncated EM on all rows, supports of `c_prime` components, `g` neighbors of each.
+pub fn var_gmm_s(
+    clusters: usize,
+    c_prime: usize,
+    g: usize,
+) -> Builder<Full, AfkMc2, Neighborhood> {
+    k_means(clusters).seeder(AfkMc2::default()).e_step(Neighborhood::new(c_prime, g))
+}
+
+/// vc-GMM (\[VC\] Alg. 2): truncated EM on a lightweight coreset of `coreset` draws.
+pub fn vc_gmm(
+    clusters: usize,
+    coreset: usize,
+    c_prime: usize,
+    g: usize,
+) -> Builder<Lightweight, AfkMc2, Neighborhood> {
+    var_gmm_s(clusters, c_prime, g).coreset(Lightweight::new(coreset))
+}

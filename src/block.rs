@@ -1,0 +1,77 @@
+//! What a search leaves for a block of rows: supports, scores and, once normalised, responsibilities.
+
+use crate::float::Float;
+
+/// Marks a place in a support or a neighbor list that nothing fills yet.
+pub(crate) const UNSET: u32 = u32::MAX;
+
+/// The supports K(n) of a block of rows, the scores of their members, and their responsibilities.
+///
+/// A support narrower than the number of components is a list of indices per row, best first. A support of
+/// all components is not listed: place `c` is component `c`.
+#[derive(Clone, Debug)]
+pub struct Block<F> {
+    components: usize,
+    width: usize,
+    /// (rows, width); empty when every component is in every support.
+    pub(crate) supports: Vec<u32>,
+    /// (rows, width): the lower, the better.
+    pub(crate) scores: Vec<F>,
+    /// (rows, width): sum to 1 in each row.
+    pub(crate) responsibilities: Vec<F>,
+}
+
+impl<F: Float> Block<F> {
+    /// An empty block for supports of `width` out of `components`.
+    pub(crate) fn new(components: usize, width: usize) -> Self {
+        let (supports, scores, responsibilities) = (Vec::new(), Vec::new(), Vec::new());
+        Self { components, width, supports, scores, responsibilities }
+    }
+
+    /// Makes room for `rows` rows; `supports` holds their supports from the last search (none if full).
+    pub(crate) fn reset(&mut self, rows: usize, supports: &[u32]) {
+        self.supports.clear();
+        self.supports.extend_from_slice(supports);
+        self.scores.resize(rows * self.width, F::zero());
+        self.responsibilities.resize(rows * self.width, F::zero());
+    }
+
+    /// Number of components, k.
+    #[must_use]
+    pub fn components(&self) -> usize {
+        self.components
+    }
+
+    /// Members of a support, C'.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Whether every support holds every component, in order.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.width == self.components
+    }
+
+    /// The support of row `i`, best first (empty when [full](Self::is_full)).
+    #[inline(always)]
+    #[must_use]
+    pub fn support(&self, i: usize) -> &[u32] {
+        &self.supports[i * self.width..(i + 1) * self.width]
+    }
+
+    /// The scores of the members of the support of row `i`.
+    #[inline(always)]
+    #[must_use]
+    pub fn scores(&self, i: usize) -> &[F] {
+        &self.scores[i * self.width..(i + 1) * self.width]
+    }
+
+    /// The responsibilities of the members of the support of row `i`.
+    #[inline(always)]
+    #[must_use]
+    pub fn responsibilities(&self, i: usize) -> &[F] {
+        &self.responsibilities[i * self.width..(i + 1) * self.width]
+    }
+}

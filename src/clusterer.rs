@@ -1,0 +1,339 @@
+//! The builder, and the pipeline it builds: coreset, seeds, EM, restarts.
+
+use crate::coreset::{Coreset, Full, Subset};
+use crate::data::{Data, Frame};
+use crate::e_step::{EStep, Exhaustive};
+use crate::em::{self, Evaluations, Maximised, Observer, Progress, Report, StopRule, Timings};
+use crate::error::{Error, Result, positive};
+use crate::m_step::{MStep, SharedIsotropic};
+use crate::mixture::Mixture;
+use crate::rng::{self, Streams};
+use crate::seed::{self, KMeansPlusPlus, Seeder};
+use crate::stage::Stage;
+use ndarray::{Array1, Array2};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// A checked configuration, ready to fit any number of data sets.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # use ndarray::Array2;
+/// # let x = Array2::from_shape_fn((600, 2), |(n, j)| (n % 6 * (j + 1)) as f64 + 0.01 * (n / 6) as f64);
+/// let data = Dense::new(x.view())?;
+/// let fit = Clusterer::builder()
+///     .clusters(6)
+///     .coreset(Lightweight::new(200))
+///     .seeder(AfkMc2::new(20))
+///     .e_step(Neighborhood::new(3, 3))
+///     .seed(42)
+///     .build()?
+///     .fit(&data)?;
+/// let labels = fit.model.predict(&data)?;
+/// assert_eq!(labels.len(), 600);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Clusterer<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIsotropic> {
+    coreset: C,
+    seeder: S,
+    e_step: E,
+    m_step: M,
+    clusters: usize,
+    settings: Settings,
+}
+
+/// What is not a stage.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    rule: StopRule,
+    restarts: usize,
+    seed: u64,
+}
+
+impl Clusterer {
+    /// A builder with the stages of k-means: no coreset, k-means++ seeds, the nearest component,
+    /// [`SharedIsotropic`].
+    pub fn builder() -> Builder {
+        Builder {
+            coreset: Full,
+            seeder: KMeansPlusPlus::new(),
+            e_step: Exhaustive::nearest(),
+            m_step: SharedIsotropic::new(),
+            clusters: None,
+            settings: Settings {
+                rule: StopRule { tolerance: 1e-4, max_iterations: 200 },
+                restarts: 1,
+                seed: 0,
+            },
+        }
+    }
+}
+
+/// Collects one value per stage; setting a stage changes the builder's type.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct Builder<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIsotropic> {
+    coreset: C,
+    seeder: S,
+    e_step: E,
+    m_step: M,
+    clusters: Option<usize>,
+    settings: Settings,
+}
+
+impl<C, S, E, M> Builder<C, S, E, M> {
+    /// **Required.** The number of clusters (components), k.
+    pub fn clusters(mut self, clusters: usize) -> Self {
+        self.clusters = Some(clusters);
+        self
+    }
+
+    /// The coreset. Default [`Full`]: all rows.
+    pub fn coreset<C2>(self, coreset: C2) -> Builder<C2, S, E, M> {
+        let Self { seeder, e_step, m_step, clusters, settings, .. } = self;
+        Builder { coreset, seeder, e_step, m_step, clusters, settings }
+    }
+
+    /// The seeder. Default [`KMeansPlusPlus`]: the known quantity.
+    pub fn seeder<S2>(self, seeder: S2) -> Builder<C, S2, E, M> {
+        let Self { coreset, e_step, m_step, clusters, settings, .. } = self;
+        Builder { coreset, seeder, e_step, m_step, clusters, settings }
+    }
+
+    /// The E-step. Default [`Exhaustive::nearest`]: k-means.
+    pub fn e_step<E2>(self, e_step: E2) -> Builder<C, S, E2, M> {
+        let Self { coreset, seeder, m_step, clusters, settings, .. } = self;
+        Builder { coreset, seeder, e_step, m_step, clusters, settings }
+    }
+
+    /// The M-step, and with it the family of the model. Default [`SharedIsotropic`]: k-means.
+    pub fn m_step<M2>(self, m_step: M2) -> Builder<C, S, E, M2> {
+        let Self { coreset, seeder, e_step, clusters, settings, .. } = self;
+        Builder { coreset, seeder, e_step, m_step, clusters, settings }
+    }
+
+    /// Largest change of the free energy, relative to max(|F|, total weight), that counts as converged
+    /// (E19). Default 1e-4, the papers' value; 0 waits until nothing changes.
+    pub fn tolerance(mut self, tolerance: f64) -> Self {
+        self.settings.rule.tolerance = tolerance;
+        self
+    }
+
+    /// Most M-steps; 0 leaves the seeds where they are. Default 200: several times what the papers' data
+    /// needed at the default tolerance.
+    pub fn max_iterations(mut self, max_iterations: usize) -> Self {
+        self.settings.rule.max_iterations = max_iterations;
+        self
+    }
+
+    /// Runs from different seeds on the same coreset; the whole fit with the largest free energy is kept.
+    /// Default 1.
+    pub fn restarts(mut self, restarts: usize) -> Self {
+        self.settings.restarts = restarts;
+        self
+    }
+
+    /// The seed of all randomness. Default 0: a fit is reproducible unless asked otherwise.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.settings.seed = seed;
+        self
+    }
+}
+
+impl<C: Stage, S: Stage, E: Stage, M: Stage> Builder<C, S, E, M> {
+    /// Checks every setting.
+    ///
+    /// # Errors
+    /// The first setting that breaks its rule, by name ([`Error::Parameter`] mostly).
+    pub fn build(self) -> Result<Clusterer<C, S, E, M>> {
+        let Self { coreset, seeder, e_step, m_step, clusters, settings } = self;
+        let clusters =
+            clusters.ok_or_else(|| Error::parameter("clusters", "unset", "must be given"))?;
+        positive("clusters", clusters)?;
+        if clusters >= crate::block::UNSET as usize {
+            return Err(Error::parameter("clusters", clusters, "must be below 2^32 - 1"));
+        }
+        positive("restarts", settings.restarts)?;
+        let tolerance = settings.rule.tolerance;
+        if !(tolerance.is_finite() && tolerance >= 0.0) {
+            let rule = "must be finite and not negative";
+            return Err(Error::parameter("tolerance", tolerance, rule));
+        }
+        coreset.check(clusters)?;
+        seeder.check(clusters)?;
+        e_step.check(clusters)?;
+        m_step.check(clusters)?;
+        Ok(Clusterer { coreset, seeder, e_step, m_step, clusters, settings })
+    }
+}
+
+/// A model, what the last search under it found, and the report.
+///
+/// Labels, supports, model and the last free energy belong together. With a coreset they are about its
+/// rows; [`Mixture::predict`] labels all points.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Fit<M> {
+    /// The fitted model.
+    pub model: M,
+    /// What the fit did, and what it cost.
+    pub report: Report,
+    /// The best component of each row EM ran on (n, or the coreset's size).
+    pub labels: Array1<u32>,
+    /// The supports K(n) of these rows, best first: (rows, C'); `None` when all components are in each.
+    pub supports: Option<Array2<u32>>,
+    /// The rows EM ran on and their weights; `None` for all rows as they are.
+    pub coreset: Option<Subset>,
+}
+
+/// What [`Fit::score`] finds on a data set, over all components.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Score {
+    /// The likeliest component of each row (n).
+    pub labels: Array1<u32>,
+    /// sum_n w_n min_c |y_n - mu_c|^2.
+    pub quantization_error: f64,
+    /// sum_n w_n ln p(y_n | theta).
+    pub log_likelihood: f64,
+}
+
+impl<M> Fit<M> {
+    /// Labels, quantization error and log-likelihood of a data set, all exact; the distance evaluations
+    /// and the time are added to the report as scoring.
+    ///
+    /// # Errors
+    /// [`Error::DimensionMismatch`] if the data has another number of columns than the model.
+    pub fn score<D: Data>(&mut self, data: &D) -> Result<Score>
+    where
+        M: Mixture<D>,
+    {
+        let started = Instant::now();
+        let score = Score {
+            labels: self.model.predict(data)?,
+            quantization_error: self.model.quantization_error(data)?,
+            log_likelihood: self.model.log_likelihood(data)?,
+        };
+        // Three questions, each of every row to every component.
+        let evaluations = 3 * (data.len() * self.model.components()) as u64;
+        self.report.evaluations.scoring += evaluations;
+        self.report.distance_evaluations += evaluations;
+        self.report.timings.scoring += started.elapsed();
+        Ok(score)
+    }
+}
+
+impl<C, S, E, M> Clusterer<C, S, E, M> {
+    /// Fits the model to the data.
+    ///
+    /// # Errors
+    /// [`Error::TooManyClusters`] if the data, or the coreset drawn from it, has fewer rows of positive
+    /// weight than there are clusters; what the seeder objects to.
+    pub fn fit<D>(&self, data: &D) -> Result<Fit<M::Model>>
+    where
+        D: Data,
+        C: Coreset<D>,
+        S: Seeder<D>,
+        M: MStep<D>,
+        E: EStep<D, M::Model>,
+    {
+        self.fit_observed(data, |_| ControlFlow::Continue(()))
+    }
+
+    /// Fits the model, showing every step to `observer`. When it breaks, the fit ends with the model of
+    /// the next search: a stop before the first one gives a model at the seeds.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit).
+    pub fn fit_observed<D>(
+        &self,
+        data: &D,
+        mut observer: impl FnMut(&Progress<'_, M::Model>) -> ControlFlow<()>,
+    ) -> Result<Fit<M::Model>>
+    where
+        D: Data,
+        C: Coreset<D>,
+        S: Seeder<D>,
+        M: MStep<D>,
+        E: EStep<D, M::Model>,
+    {
+        let mut observer = Observer::new(&mut observer);
+        let (mut evaluations, mut timings) = (Evaluations::default(), Timings::default());
+        seed::enough_rows(data, self.clusters, "data")?;
+        let frame = Frame::of(data.summary());
+
+        let started = Instant::now();
+        let mut rng = Streams::new(self.settings.seed, 0).at(rng::Stage::Coreset, 0, 0);
+        let coreset = self.coreset.sample(data, &frame, &mut rng)?;
+        let selected = coreset.as_ref().map(|c| data.select(&c.rows, c.weights.clone()));
+        let rows = selected.as_ref().unwrap_or(data);
+        evaluations.coreset = coreset.as_ref().map_or(0, |c| c.evaluations);
+        timings.coreset = started.elapsed();
+        seed::enough_rows(rows, self.clusters, "coreset")?;
+        let _ = observer.see(Progress::Coreset {
+            rows: rows.len(),
+            weight: rows.summary().total_weight,
+            evaluations: evaluations.coreset,
+            elapsed: timings.coreset,
+        });
+
+        let mut best: Option<(usize, Maximised<M::Model>)> = None;
+        let mut restarts = Vec::new();
+        for restart in 0..self.settings.restarts {
+            let streams = Streams::new(self.settings.seed, restart as u64);
+            let started = Instant::now();
+            let mut rng = streams.at(rng::Stage::Seeding, 0, 0);
+            let seeds = self.seeder.seed(rows, &frame, self.clusters, &mut rng)?;
+            evaluations.seeding += seeds.evaluations;
+            timings.seeding += started.elapsed();
+            let _ = observer.see(Progress::Seeded {
+                restart,
+                evaluations: seeds.evaluations,
+                elapsed: started.elapsed(),
+            });
+
+            let model = self.m_step.start(seeds.centres, frame.clone(), data.summary());
+            let stages = (&self.e_step, &self.m_step);
+            let run = em::maximise(rows, stages, model, self.settings.rule, streams, &mut observer);
+            evaluations.search += run.phase.evaluations;
+            timings.update += run.update;
+            timings.search += run.phase.elapsed - run.update;
+            let free_energy = last(&run);
+            restarts.push(free_energy);
+            if best.as_ref().is_none_or(|(_, best)| free_energy > last(best)) {
+                best = Some((restart, run));
+            }
+            if observer.stopped() {
+                break;
+            }
+        }
+        let (restart, run) = best.expect("at least one restart");
+        let coreset_size = rows.len();
+        let report = Report {
+            stop: run.phase.stop,
+            iterations: run.phase.iterations,
+            free_energies: run.phase.free_energies.clone(),
+            emptied: run.phase.emptied,
+            phases: vec![run.phase],
+            distance_evaluations: evaluations.total(),
+            evaluations,
+            coreset_size,
+            timings,
+            restart,
+            restarts,
+        };
+        Ok(Fit {
+            model: run.model,
+            report,
+            labels: run.labels.into(),
+            supports: run.supports.into_table(coreset_size),
+            coreset,
+        })
+    }
+}
+
+/// The last free energy of a run.
+fn last<M>(run: &Maximised<M>) -> f64 {
+    run.phase.free_energies.last().copied().unwrap_or(f64::NEG_INFINITY)
+}

@@ -1,0 +1,23 @@
+//! No coreset: every row as it is.
+
+use super::{Coreset, Subset};
+use crate::data::{Data, Frame};
+use crate::error::Result;
+use crate::rng::Rng;
+use crate::stage::Stage;
+
+/// All rows with their own weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Full;
+
+impl Stage for Full {
+    fn check(&self, _clusters: usize) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<D: Data> Coreset<D> for Full {
+    fn sample(&self, _: &D, _: &Frame<D::Float>, _: &mut Rng) -> Result<Option<Subset>> {
+        Ok(None)
+    }
+}

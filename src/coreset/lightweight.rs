@@ -1,0 +1,207 @@
+//! Lightweight coresets (Bachem, Lucic, Krause: Scalable k-means clustering via lightweight coresets,
+//! KDD 2018), on weighted data.
+
+use super::{Coreset, Subset};
+use crate::data::{Centres, Data, Frame, Rows};
+use crate::error::{Result, positive};
+use crate::float::Float;
+use crate::parallel::{self, BLOCK};
+use crate::rng::Rng;
+use crate::stage::Stage;
+
+/// Rows drawn with probability q_n, half in proportion to their weight and half to their weighted squared
+/// distance from the mean; each draw weighs w_n / (size q_n) (E15). One distance evaluation per row.
+///
+/// Draws are independent and with replacement; a row drawn several times is kept once, its weights added,
+/// so a coreset may hold fewer rows than `size`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lightweight {
+    size: usize,
+}
+
+impl Lightweight {
+    /// A coreset of `size` draws; all rows if there are no more.
+    #[must_use]
+    pub fn new(size: usize) -> Self {
+        Self { size }
+    }
+}
+
+impl Stage for Lightweight {
+    fn check(&self, _clusters: usize) -> Result<()> {
+        positive("coreset size", self.size)
+    }
+}
+
+impl<D: Data> Coreset<D> for Lightweight {
+    fn sample(
+        &self,
+        data: &D,
+        frame: &Frame<D::Float>,
+        rng: &mut Rng,
+    ) -> Result<Option<Subset>> {
+        if self.size >= data.len() {
+            return Ok(None);
+        }
+        let mean = squared_distances_to_mean(data, frame);
+        let total_weight = data.summary().total_weight;
+        let spread: f64 = mean.iter().map(|block| block.weighted_sum).sum();
+        // q_n in units of 1 / (2 W); without spread all of it is the uniform half.
+        let (base, slope) =
+            if spread > 0.0 { (1.0, total_weight / spread) } else { (2.0, 0.0) };
+        let density = |d2: D::Float| (base + slope * d2.to_f64()) / (2.0 * total_weight);
+
+        let mut subset = Subset {
+            rows: Vec::with_capacity(self.size),
+            weights: Vec::with_capacity(self.size),
+            evaluations: data.len() as u64,
+        };
+        let mut draws = SortedUniforms::new(self.size, rng);
+        let mut cumulated = 0.0;
+        for (n, &d2) in mean.iter().flat_map(|block| &block.squared).enumerate() {
+            let weight = data.weight(n);
+            if weight <= 0.0 {
+                continue;
+            }
+            cumulated += weight * density(d2);
+            let times = draws.take_below(cumulated);
+            if times > 0 {
+                subset.rows.push(n);
+                subset.weights.push(f64::from(times) / (self.size as f64 * density(d2)));
+            }
+        }
+        // The densities sum to 1 up to rounding: draws past the last row belong to it.
+        let rest = draws.take_below(f64::INFINITY);
+        if let (Some(weight), Some(&n)) = (subset.weights.last_mut(), subset.rows.last())
+            && rest > 0
+        {
+            let (block, i) = (n / BLOCK, n % BLOCK);
+            *weight += f64::from(rest) / (self.size as f64 * density(mean[block].squared[i]));
+        }
+        Ok(Some(subset))
+    }
+}
+
+/// Squared distances of a block of rows to the mean of the data, and their weighted sum.
+struct ToMean<F> {
+    squared: Vec<F>,
+    weighted_sum: f64,
+}
+
+fn squared_distances_to_mean<D: Data>(data: &D, frame: &Frame<D::Float>) -> Vec<ToMean<D::Float>> {
+    // The frame's offset is the mean rounded to the type of the data; the rest is this small difference.
+    let mean = &data.summary().mean;
+    let mut centre = vec![D::Float::from_f64(0.0); frame.offset().len()];
+    for ((centre, mean), offset) in centre.iter_mut().zip(mean).zip(frame.offset()) {
+        *centre = D::Float::from_f64((mean - offset.to_f64()) * frame.inverse_unit());
+    }
+    let mut centres = Centres::with_capacity(1, data.dim());
+    centres.push(&centre);
+    parallel::map_blocks(data.len(), BLOCK, |_, range| {
+        let mut rows = D::Rows::default();
+        data.load(range, frame, &mut rows);
+        let mut squared = vec![D::Float::INFINITY; rows.len()];
+        rows.lower(centres.row(0), &mut squared);
+        let weighted_sum =
+            squared.iter().enumerate().map(|(i, d2)| rows.weight(i) * d2.to_f64()).sum();
+        ToMean { squared, weighted_sum }
+    })
+}
+
+/// `size` uniform numbers in ascending order, made one at a time.
+struct SortedUniforms<'a> {
+    rng: &'a mut Rng,
+    left: usize,
+    next: f64,
+}
+
+impl<'a> SortedUniforms<'a> {
+    fn new(size: usize, rng: &'a mut Rng) -> Self {
+        let mut draws = Self { rng, left: size, next: 0.0 };
+        draws.advance();
+        draws
+    }
+
+    /// The smallest of `left` uniforms on [next, 1) is next + (1 - next)(1 - U^(1/left)).
+    fn advance(&mut self) {
+        let u = 1.0 - self.rng.uniform();
+        self.next += (1.0 - self.next) * (1.0 - u.powf(1.0 / self.left as f64));
+    }
+
+    /// How many of the remaining numbers lie below `bound`.
+    fn take_below(&mut self, bound: f64) -> u32 {
+        let mut taken = 0;
+        while self.left > 0 && self.next < bound {
+            taken += 1;
+            self.left -= 1;
+            if self.left > 0 {
+                self.advance();
+            }
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Dense;
+    use crate::rng::Rng;
+    use ndarray::{Array1, Array2};
+
+    #[test]
+    fn draws_and_weights_follow_the_formula() {
+        let mut rng = Rng::from_seed(11);
+        let (n, size, rounds) = (40, 20, 4_000);
+        let x = Array2::from_shape_fn((n, 3), |_| 5.0 + rng.normal() * rng.normal());
+        let w = Array1::from_shape_fn(n, |i| (i % 3) as f64 * 0.7);
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
+        let frame = Frame::of(data.summary());
+        let total: f64 = w.sum();
+        let mean: Vec<f64> =
+            (0..3).map(|j| (0..n).map(|i| w[i] * x[[i, j]]).sum::<f64>() / total).collect();
+        let d2: Vec<f64> =
+            (0..n).map(|i| (0..3).map(|j| (x[[i, j]] - mean[j]).powi(2)).sum()).collect();
+        let spread: f64 = (0..n).map(|i| w[i] * d2[i]).sum();
+        let q: Vec<f64> =
+            (0..n).map(|i| w[i] * (0.5 / total + 0.5 * d2[i] / spread)).collect();
+
+        let mut mean_weight = vec![0.0; n];
+        let mut sums = Vec::new();
+        for round in 0..rounds {
+            let subset = Lightweight::new(size)
+                .sample(&data, &frame, &mut Rng::from_seed(round))
+                .unwrap()
+                .unwrap();
+            assert_eq!(subset.evaluations, n as u64);
+            for (&n, &weight) in subset.rows.iter().zip(&subset.weights) {
+                let times = weight * size as f64 * q[n] / w[n];
+                assert!((times - times.round()).abs() < 1e-9, "weight is no multiple of w/(m q)");
+                mean_weight[n] += weight / rounds as f64;
+            }
+            sums.push(subset.weights.iter().sum::<f64>());
+        }
+        for n in 0..n {
+            // Standard error of the mean weight: w / sqrt(q size rounds).
+            let error = 5.0 * w[n] / (q[n].max(1e-12) * size as f64 * rounds as f64).sqrt();
+            assert!((mean_weight[n] - w[n]).abs() <= error, "row {n}");
+        }
+        let mean_sum = sums.iter().sum::<f64>() / rounds as f64;
+        assert!((mean_sum - total).abs() < 0.01 * total);
+    }
+
+    #[test]
+    fn sorted_uniforms_are_sorted_and_uniform() {
+        let mut counts = [0u32; 4];
+        for seed in 0..2_000 {
+            let mut rng = Rng::from_seed(seed);
+            let mut draws = SortedUniforms::new(10, &mut rng);
+            for (bin, count) in counts.iter_mut().enumerate() {
+                *count += draws.take_below((bin + 1) as f64 / 4.0);
+            }
+            assert_eq!(draws.take_below(f64::INFINITY), 0);
+        }
+        assert_eq!(counts.iter().sum::<u32>(), 20_000);
+        assert!(counts.iter().all(|&c| (4_700..5_300).contains(&c)), "{counts:?}");
+    }
+}

@@ -1,0 +1,37 @@
+//! Stage 2, the coreset: fewer rows with weights that stand for all.
+
+mod full;
+mod lightweight;
+mod uniform;
+
+pub use full::Full;
+pub use lightweight::Lightweight;
+pub use uniform::Uniform;
+
+use crate::data::{Data, Frame};
+use crate::error::Result;
+use crate::rng::Rng;
+use crate::stage::Stage;
+
+/// Rows of a data set with new weights.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subset {
+    /// Row numbers, ascending, each once.
+    pub rows: Vec<usize>,
+    /// Their new weights.
+    pub weights: Vec<f64>,
+    /// Distance evaluations spent on the choice.
+    pub evaluations: u64,
+}
+
+/// A way to choose a [`Subset`].
+///
+/// Law: the expected sum of the new weights is the total weight of the data, and so is the expected new
+/// weight of every row its old one; rows of weight 0 are never chosen.
+pub trait Coreset<D: Data>: Stage {
+    /// Chooses rows, or `None` for all rows as they are.
+    ///
+    /// # Errors
+    /// None of the coresets here fails on checked data; others may.
+    fn sample(&self, data: &D, frame: &Frame<D::Float>, rng: &mut Rng) -> Result<Option<Subset>>;
+}

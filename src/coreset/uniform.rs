@@ -1,0 +1,49 @@
+//! Uniform subsampling, with the weights that keep sums right (E16).
+
+use super::{Coreset, Subset};
+use crate::data::{Data, Frame};
+use crate::error::{Result, positive};
+use crate::rng::Rng;
+use crate::stage::Stage;
+
+/// Rows drawn uniformly without replacement among those of positive weight; each keeps its weight times
+/// (rows of positive weight) / size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uniform {
+    size: usize,
+}
+
+impl Uniform {
+    /// A coreset of `size` rows; all rows if there are no more.
+    #[must_use]
+    pub fn new(size: usize) -> Self {
+        Self { size }
+    }
+}
+
+impl Stage for Uniform {
+    fn check(&self, _clusters: usize) -> Result<()> {
+        positive("coreset size", self.size)
+    }
+}
+
+impl<D: Data> Coreset<D> for Uniform {
+    fn sample(&self, data: &D, _: &Frame<D::Float>, rng: &mut Rng) -> Result<Option<Subset>> {
+        if self.size >= data.len() {
+            return Ok(None);
+        }
+        let mut left = data.summary().rows;
+        let size = self.size.min(left);
+        let scale = left as f64 / size as f64;
+        let mut subset = Subset { rows: Vec::new(), weights: Vec::new(), evaluations: 0 };
+        // Selection sampling: each row in turn, with the chance that fills the size exactly.
+        for n in (0..data.len()).filter(|&n| data.weight(n) > 0.0) {
+            if rng.below(left) < size - subset.rows.len() {
+                subset.rows.push(n);
+                subset.weights.push(data.weight(n) * scale);
+            }
+            left -= 1;
+        }
+        Ok(Some(subset))
+    }
+}

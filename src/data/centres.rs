@@ -1,0 +1,127 @@
+//! A set of centres in the coordinates of a frame.
+
+use super::{Frame, Rows, Scores};
+use crate::float::Float;
+use crate::kernels::{distance, stride};
+use ndarray::{Array2, ArrayView2};
+
+/// `k` centres in `d` dimensions, in the coordinates of a [`Frame`], padded, with their norms.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Centres<F> {
+    dim: usize,
+    values: Vec<F>,
+    norms: Vec<F>,
+    largest_norm: f64,
+}
+
+impl<F: Float> Centres<F> {
+    /// No centres yet; room for `k`.
+    pub(crate) fn with_capacity(k: usize, dim: usize) -> Self {
+        let values = Vec::with_capacity(k * stride(dim));
+        Self { dim, values, norms: Vec::with_capacity(k), largest_norm: 0.0 }
+    }
+
+    /// Centres (k, d) in the data's own unit, into the frame.
+    pub(crate) fn enter(centres: ArrayView2<'_, F>, frame: &Frame<F>) -> Self {
+        let mut all = Self::with_capacity(centres.nrows(), centres.ncols());
+        let mut row = vec![F::zero(); stride(centres.ncols())];
+        for centre in centres.rows() {
+            frame.enter(centre.iter().copied(), &mut row);
+            all.push(&row);
+        }
+        all
+    }
+
+    /// The centres (k, d) in the data's own unit, rounded once.
+    pub(crate) fn leave(&self, frame: &Frame<F>) -> Array2<F> {
+        Array2::from_shape_fn((self.len(), self.dim), |(c, j)| frame.leave(j, self.row(c)[j]))
+    }
+
+    /// Adds one padded row.
+    pub(crate) fn push(&mut self, row: &[F]) {
+        debug_assert_eq!(row.len(), stride(self.dim));
+        self.values.extend_from_slice(row);
+        self.norms.push(F::zero());
+        self.renew_norm(self.len() - 1);
+        self.largest_norm = self.largest_norm.max(self.norms[self.len() - 1].to_f64());
+    }
+
+    /// Number of centres, k.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.norms.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.norms.is_empty()
+    }
+
+    /// Number of columns, d.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Centre `c`: `d` numbers, padded.
+    #[inline(always)]
+    #[must_use]
+    pub fn row(&self, c: usize) -> &[F] {
+        let stride = stride(self.dim);
+        &self.values[c * stride..(c + 1) * stride]
+    }
+
+    /// All centres, padded, one after the other.
+    pub(crate) fn values(&self) -> &[F] {
+        &self.values
+    }
+
+    /// Squared norms (k).
+    pub(crate) fn norms(&self) -> &[F] {
+        &self.norms
+    }
+
+    /// The largest squared norm.
+    pub(crate) fn largest_norm(&self) -> f64 {
+        self.largest_norm
+    }
+
+    /// Lets `update` change every centre (its `d` numbers, without padding).
+    pub(crate) fn update(&mut self, mut update: impl FnMut(usize, &mut [F])) {
+        let (stride, dim) = (stride(self.dim), self.dim);
+        for (c, row) in self.values.chunks_exact_mut(stride).enumerate() {
+            update(c, &mut row[..dim]);
+        }
+        for c in 0..self.len() {
+            self.renew_norm(c);
+        }
+        self.largest_norm = self.norms.iter().fold(0.0, |most, norm| most.max(norm.to_f64()));
+    }
+
+    fn renew_norm(&mut self, c: usize) {
+        let norm: f64 = self.row(c).iter().map(|x| x.to_f64() * x.to_f64()).sum();
+        self.norms[c] = F::from_f64(norm);
+    }
+
+    /// Squared distances from centre `c` to all centres, computed directly.
+    pub(crate) fn distances_from(&self, c: usize, ids: &[u32], out: &mut Vec<F>) {
+        distance::to_some(self.row(c), &self.values, ids, out);
+    }
+}
+
+/// Centres score rows by their squared distances.
+impl<R: Rows> Scores<R> for Centres<R::Float> {
+    fn components(&self) -> usize {
+        self.len()
+    }
+    fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
+        rows.distances(self, out);
+    }
+    fn margin(&self, rows: &R, i: usize) -> R::Float {
+        rows.margin(i, self)
+    }
+    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
+        rows.distances_to(i, self, ids, out);
+    }
+}

@@ -1,0 +1,259 @@
+//! Dense rows: a borrowed or owned (n, d) array in row-major order.
+
+use super::{Centres, Data, Frame, Moments, Rows, Summary};
+use crate::block::Block;
+use crate::error::{Error, Result};
+use crate::float::{Element, Float};
+use crate::kernels::{distance, stride};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, ShapeBuilder};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Dense points, checked once.
+///
+/// `T` is how values are stored: `f32`, `f64`, or `u8` (computed in `f32`). Rows that lie one after the
+/// other in memory are borrowed; any other memory order is copied once into row-major order.
+///
+/// ```
+/// use coremix::prelude::*;
+/// use ndarray::array;
+///
+/// let x = array![[0.0, 1.0], [2.0, 3.0]];
+/// let w = array![1.0, 2.5];
+/// let data = Dense::weighted(x.view(), w.view())?;
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Dense<'a, T: Element> {
+    values: Cow<'a, [T]>,
+    dim: usize,
+    weights: Option<Cow<'a, [f64]>>,
+    summary: Summary,
+}
+
+impl<'a, T: Element> Dense<'a, T> {
+    /// Points (n, d), each of weight 1.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] without rows or columns, [`Error::NotFinite`] for NaN or infinite values,
+    /// [`Error::TooLarge`] for values beyond a quarter of the largest `f32` (1e150 in `f64`).
+    pub fn new(points: ArrayView2<'a, T>) -> Result<Self> {
+        Self::check(points, None)
+    }
+
+    /// Points (n, d) with weights (n): finite, not negative, not all zero. A row of weight `w` counts as
+    /// `w` copies of it, a row of weight 0 as absent.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); [`Error::LengthMismatch`], [`Error::Weight`] or [`Error::TotalWeight`] for
+    /// the weights.
+    pub fn weighted(points: ArrayView2<'a, T>, weights: ArrayView1<'a, f64>) -> Result<Self> {
+        if weights.len() != points.nrows() {
+            let (expected, found) = (points.nrows(), weights.len());
+            return Err(Error::LengthMismatch { what: "weights", expected, found });
+        }
+        let weights = match weights.to_slice() {
+            Some(slice) => Cow::Borrowed(slice),
+            None => Cow::Owned(weights.to_vec()),
+        };
+        Self::check(points, Some(weights))
+    }
+
+    fn check(points: ArrayView2<'a, T>, weights: Option<Cow<'a, [f64]>>) -> Result<Self> {
+        let (n, dim) = points.dim();
+        if n == 0 || dim == 0 {
+            return Err(Error::Empty { what: "data" });
+        }
+        let values = match points.to_slice() {
+            Some(slice) => Cow::Borrowed(slice),
+            None => Cow::Owned(points.iter().copied().collect()),
+        };
+        let summary = Summary::check(&values, dim, weights.as_deref(), "data")?;
+        Ok(Self { values, dim, weights, summary })
+    }
+
+    fn row(&self, n: usize) -> &[T] {
+        &self.values[n * self.dim..(n + 1) * self.dim]
+    }
+
+    /// Loads rows in the given order.
+    #[inline(always)]
+    fn fill(
+        &self,
+        rows: impl ExactSizeIterator<Item = usize>,
+        frame: &Frame<T::Float>,
+        into: &mut DenseRows<T::Float>,
+    ) {
+        into.reset(rows.len(), self.dim);
+        let stride = stride(self.dim);
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for (n, out) in rows.zip(into.values.chunks_exact_mut(stride)) {
+                    into.weights.push(self.weight(n));
+                    frame.enter(self.row(n).iter().map(|x| x.widen()), out);
+                }
+            },
+        );
+        distance::norms(&into.values, stride, &mut into.norms);
+    }
+}
+
+impl<T: Element> Data for Dense<'_, T> {
+    type Float = T::Float;
+    type Rows = DenseRows<T::Float>;
+
+    fn len(&self) -> usize {
+        self.values.len() / self.dim
+    }
+
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    #[inline(always)]
+    fn weight(&self, n: usize) -> f64 {
+        self.weights.as_ref().map_or(1.0, |weights| weights[n])
+    }
+
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn load(&self, rows: Range<usize>, frame: &Frame<T::Float>, into: &mut Self::Rows) {
+        self.fill(rows, frame, into);
+    }
+
+    fn gather(&self, rows: &[usize], frame: &Frame<T::Float>, into: &mut Self::Rows) {
+        self.fill(rows.iter().copied(), frame, into);
+    }
+
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Self {
+        let values = rows.iter().flat_map(|&n| self.row(n).iter().copied()).collect();
+        let summary = Summary {
+            rows: weights.iter().filter(|w| **w > 0.0).count(),
+            total_weight: weights.iter().sum(),
+            ..self.summary.clone()
+        };
+        let (values, weights) = (Cow::Owned(values), Some(Cow::Owned(weights)));
+        Self { values, dim: self.dim, weights, summary }
+    }
+}
+
+/// A block of dense rows in the coordinates of a frame, padded, with norms and weights.
+#[derive(Clone, Debug, Default)]
+pub struct DenseRows<F> {
+    dim: usize,
+    values: Vec<F>,
+    norms: Vec<F>,
+    weights: Vec<f64>,
+}
+
+impl<F: Float> DenseRows<F> {
+    fn reset(&mut self, n: usize, dim: usize) {
+        if self.dim != dim {
+            // Padding is never written by `fill`, so it must start as zeros.
+            self.values.clear();
+            self.dim = dim;
+        }
+        self.values.resize(n * stride(dim), F::zero());
+        self.weights.clear();
+    }
+}
+
+impl<F: Float> Rows for DenseRows<F> {
+    type Float = F;
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    #[inline(always)]
+    fn weight(&self, i: usize) -> f64 {
+        self.weights[i]
+    }
+
+    fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
+        let rows = (&self.values[..], &self.norms[..]);
+        distance::to_all(rows, (centres.values(), centres.norms()), self.dim, out);
+    }
+
+    fn margin(&self, i: usize, centres: &Centres<F>) -> F {
+        let gamma = (self.dim + 8) as f64 * F::EPSILON;
+        let length = self.norms[i].to_f64().sqrt() + centres.largest_norm().sqrt();
+        F::from_f64(gamma * length * length)
+    }
+
+    #[inline(always)]
+    fn distances_to(&self, i: usize, centres: &Centres<F>, ids: &[u32], out: &mut Vec<F>) {
+        distance::to_some(self.row(i), centres.values(), ids, out);
+    }
+
+    fn lower(&self, centre: &[F], nearest: &mut [F]) {
+        distance::lower(&self.values, centre, nearest);
+    }
+
+    #[inline(always)]
+    fn row(&self, i: usize) -> &[F] {
+        let stride = stride(self.dim);
+        &self.values[i * stride..(i + 1) * stride]
+    }
+
+    fn accumulate(&self, block: &Block<F>, moments: &mut Moments<F>) {
+        if block.is_full() {
+            self.accumulate_all(block, moments);
+        } else {
+            self.accumulate_some(block, moments);
+        }
+    }
+}
+
+impl<F: Float> DenseRows<F> {
+    /// Truncated supports: each row goes to its few components.
+    fn accumulate_some(&self, block: &Block<F>, moments: &mut Moments<F>) {
+        let stride = stride(self.dim);
+        let Moments { mass, first, .. } = moments;
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for i in 0..self.len() {
+                    let (row, weight) = (self.row(i), self.weights[i]);
+                    for (&c, &q) in block.support(i).iter().zip(block.responsibilities(i)) {
+                        let share = weight * q.to_f64();
+                        if share > 0.0 {
+                            let c = c as usize;
+                            mass[c] += share;
+                            let sum = &mut first[c * stride..(c + 1) * stride];
+                            distance::add_scaled(sum, share, row);
+                        }
+                    }
+                }
+            },
+        );
+    }
+
+    /// Full supports: the matrix product of responsibilities and rows, block sums in the data's type.
+    fn accumulate_all(&self, block: &Block<F>, moments: &mut Moments<F>) {
+        let (n, k, stride) = (self.len(), block.components(), stride(self.dim));
+        let mut shares = Vec::with_capacity(n * k);
+        for i in 0..n {
+            for (mass, &q) in moments.mass.iter_mut().zip(block.responsibilities(i)) {
+                let share = self.weights[i] * q.to_f64();
+                *mass += share;
+                shares.push(F::from_f64(share));
+            }
+        }
+        moments.product.resize(k * stride, F::zero());
+        let shares = ArrayView2::from_shape((n, k), &shares).expect("n x k numbers");
+        let rows = distance::matrix(&self.values, n, self.dim, stride);
+        let shape = (k, self.dim).strides((stride, 1));
+        let mut product =
+            ArrayViewMut2::from_shape(shape, &mut moments.product[..]).expect("padded rows");
+        general_mat_mul(F::one(), &shares.t(), &rows, F::zero(), &mut product);
+        for (sum, product) in moments.first.iter_mut().zip(&moments.product) {
+            *sum += product.to_f64();
+        }
+    }
+}

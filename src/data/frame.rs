@@ -1,0 +1,102 @@
+//! The coordinates the crate computes in: centred, and scaled by a power of two.
+
+use super::Summary;
+use crate::float::Float;
+use crate::kernels::stride;
+
+/// Coordinates z = (y - offset) / 2^exponent (E24).
+///
+/// Centring keeps far-off data accurate; the power of two keeps the squares of very large and very small
+/// values inside the range of the type, and costs no rounding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame<F> {
+    offset: Vec<F>,
+    dim: usize,
+    exponent: i32,
+}
+
+impl<F: Float> Frame<F> {
+    /// The frame of a data set: offset at its weighted mean, widest column range scaled into (1/2, 1].
+    #[must_use]
+    pub fn of(summary: &Summary) -> Self {
+        let widest = summary.range.iter().map(|(low, high)| high - low).fold(0.0, f64::max);
+        Self::new(&summary.mean, widest)
+    }
+
+    /// A frame from an offset (d) and the width of the widest column.
+    pub(crate) fn new(offset: &[f64], widest: f64) -> Self {
+        let limit = F::MAX_EXPONENT - 1;
+        let exponent = if widest > 0.0 { widest.log2().ceil() as i32 } else { 0 };
+        let mut padded = vec![F::zero(); stride(offset.len())];
+        for (padded, &x) in padded.iter_mut().zip(offset) {
+            *padded = F::from_f64(x);
+        }
+        Self { offset: padded, dim: offset.len(), exponent: exponent.clamp(-limit, limit) }
+    }
+
+    /// Number of columns, d.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// The offset, padded with zeros.
+    pub(crate) fn offset(&self) -> &[F] {
+        &self.offset
+    }
+
+    /// 2^exponent: the length of one unit of the frame in the data's unit.
+    #[must_use]
+    pub fn unit(&self) -> f64 {
+        2f64.powi(self.exponent)
+    }
+
+    /// 2^-exponent.
+    pub(crate) fn inverse_unit(&self) -> f64 {
+        2f64.powi(-self.exponent)
+    }
+
+    /// What a log-density in the frame changes by in the data's own unit: -d ln(unit).
+    pub(crate) fn log_density_shift(&self) -> f64 {
+        -(self.dim as f64) * f64::from(self.exponent) * std::f64::consts::LN_2
+    }
+
+    /// One row into the frame; `out` is padded, its padding left alone.
+    #[inline(always)]
+    pub(crate) fn enter(&self, row: impl Iterator<Item = F>, out: &mut [F]) {
+        let scale = F::from_f64(self.inverse_unit());
+        for ((out, x), &offset) in out.iter_mut().zip(row).zip(&self.offset) {
+            *out = (x - offset) * scale;
+        }
+    }
+
+    /// One coordinate back to the data's own unit.
+    pub(crate) fn leave(&self, column: usize, z: F) -> F {
+        F::from_f64(self.offset[column].to_f64() + z.to_f64() * self.unit())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back_is_exact_for_values_the_frame_can_hold() {
+        let frame = Frame::<f64>::new(&[8.0, -3.0], 6.0);
+        assert_eq!(frame.unit(), 8.0);
+        let mut z = [0.0; 4];
+        frame.enter([9.5, -3.25].into_iter(), &mut z);
+        assert_eq!(z, [1.5 / 8.0, -0.25 / 8.0, 0.0, 0.0]);
+        assert_eq!((frame.leave(0, z[0]), frame.leave(1, z[1])), (9.5, -3.25));
+        assert!((frame.log_density_shift() + 2.0 * 8f64.ln()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn extreme_ranges_stay_normal_numbers() {
+        for widest in [0.0, 1e-45, 1e-30, 1e30, 1.6e38] {
+            let frame = Frame::<f32>::new(&[0.0], widest);
+            let (up, down) = (frame.unit() as f32, frame.inverse_unit() as f32);
+            assert!(up.is_normal() && down.is_normal() && up * down == 1.0);
+        }
+    }
+}

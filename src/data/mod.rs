@@ -1,0 +1,97 @@
+//! Stage 1, the points: weighted rows behind one trait.
+//!
+//! Stages ask data for blocks of rows ([`Data::load`]), in the coordinates of a [`Frame`], and do their
+//! arithmetic on those blocks ([`Rows`]). Where rows come from and how they are stored is known here alone.
+
+mod centres;
+mod dense;
+mod frame;
+mod moments;
+mod summary;
+
+pub use centres::Centres;
+pub use dense::{Dense, DenseRows};
+pub use frame::Frame;
+pub use moments::Moments;
+pub use summary::Summary;
+
+use crate::block::Block;
+use crate::float::Float;
+use std::ops::Range;
+
+/// A weighted set of `n` points in `d` dimensions.
+///
+/// Laws: the summary ignores rows of weight 0; `load` of a range equals `gather` of its rows.
+pub trait Data: Sync + Sized {
+    /// The type the crate computes in.
+    type Float: Float;
+    /// A block of rows, ready to compute on.
+    type Rows: Rows<Float = Self::Float>;
+
+    /// Number of rows, n.
+    fn len(&self) -> usize;
+    /// Whether there are no rows (never, for data that was checked).
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Number of columns, d.
+    fn dim(&self) -> usize;
+    /// Weight of row `n`, in `f64`.
+    fn weight(&self, n: usize) -> f64;
+    /// Total weight, weighted mean and variance, ranges: found once, when the data is checked.
+    fn summary(&self) -> &Summary;
+    /// Loads consecutive rows in the coordinates of `frame`.
+    fn load(&self, rows: Range<usize>, frame: &Frame<Self::Float>, into: &mut Self::Rows);
+    /// Loads any rows, in the order given.
+    fn gather(&self, rows: &[usize], frame: &Frame<Self::Float>, into: &mut Self::Rows);
+    /// Some rows with new weights, as data of their own (a coreset). Keeps the summary of the whole data
+    /// but for the total weight, so that both live in the same frame.
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Self;
+}
+
+/// A block of rows in the coordinates of a frame: the inner loops of the crate.
+pub trait Rows: Default + Send + Sync {
+    /// The type the crate computes in.
+    type Float: Float;
+
+    /// Number of rows in the block.
+    fn len(&self) -> usize;
+    /// Whether the block has no rows.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Weight of row `i` of the block.
+    fn weight(&self, i: usize) -> f64;
+    /// Squared distances of all rows to all centres by expansion (E21): (len, k) into `out`.
+    fn distances(&self, centres: &Centres<Self::Float>, out: &mut Vec<Self::Float>);
+    /// Bound on the rounding error of row `i` in [`distances`](Self::distances) (E21).
+    fn margin(&self, i: usize, centres: &Centres<Self::Float>) -> Self::Float;
+    /// Squared distances of row `i` to the centres `ids`, computed directly.
+    fn distances_to(
+        &self,
+        i: usize,
+        centres: &Centres<Self::Float>,
+        ids: &[u32],
+        out: &mut Vec<Self::Float>,
+    );
+    /// Lowers `nearest` (len) to the squared distances to one more centre, computed directly.
+    fn lower(&self, centre: &[Self::Float], nearest: &mut [Self::Float]);
+    /// Row `i` as a centre: `d` numbers, padded.
+    fn row(&self, i: usize) -> &[Self::Float];
+    /// Adds the rows, shared out by the responsibilities of `block`, to `moments` (E5).
+    fn accumulate(&self, block: &Block<Self::Float>, moments: &mut Moments<Self::Float>);
+}
+
+/// Something that scores rows under its components; the lower, the better the component.
+///
+/// Law: [`all`](Self::all) agrees with [`some`](Self::some) to within [`margin`](Self::margin).
+pub trait Scores<R: Rows>: Sync {
+    /// Number of components, k.
+    fn components(&self) -> usize;
+    /// Scores of all rows under all components, fast, good to the margin: (len, k) into `out`.
+    fn all(&self, rows: &R, out: &mut Vec<R::Float>);
+    /// Bound on the rounding error of the scores of row `i` in [`all`](Self::all).
+    fn margin(&self, rows: &R, i: usize) -> R::Float;
+    /// Scores of row `i` under the components `ids`, computed directly.
+    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>);
+}

@@ -1,0 +1,78 @@
+//! Weighted statistics of components: what a block of rows adds to an M-step.
+
+use super::Centres;
+use crate::float::Float;
+use crate::kernels::stride;
+
+/// Mass and first moment of every component (E5), in `f64`, in the coordinates of the frame.
+///
+/// Moments of disjoint blocks add up ([`merge`](Self::merge)), so they serve blocks of rows, blocks from
+/// disk and partitions of a cluster alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moments<F> {
+    pub(super) dim: usize,
+    /// sum_n w_n q_nc (k).
+    pub(super) mass: Vec<f64>,
+    /// sum_n w_n q_nc z_n (k, d), padded.
+    pub(super) first: Vec<f64>,
+    /// Scratch for sums of one block in the data's type (k, d).
+    pub(super) product: Vec<F>,
+}
+
+impl<F: Float> Moments<F> {
+    /// Nothing seen yet, for `k` components in `d` dimensions.
+    #[must_use]
+    pub fn zeros(k: usize, dim: usize) -> Self {
+        let first = vec![0.0; k * stride(dim)];
+        Self { dim, mass: vec![0.0; k], first, product: Vec::new() }
+    }
+
+    /// Mass of component `c`: the weight of the points it answers for.
+    #[must_use]
+    pub fn mass(&self, c: usize) -> f64 {
+        self.mass[c]
+    }
+
+    /// sum_n w_n q_nc z_n of component `c`: `d` numbers, padded.
+    #[must_use]
+    pub fn first(&self, c: usize) -> &[f64] {
+        let stride = stride(self.dim);
+        &self.first[c * stride..(c + 1) * stride]
+    }
+
+    /// Number of components without mass.
+    #[must_use]
+    pub fn emptied(&self) -> usize {
+        self.mass.iter().filter(|mass| **mass <= 0.0).count()
+    }
+
+    /// Adds the moments of other rows.
+    pub fn merge(&mut self, other: &Self) {
+        for (into, from) in
+            [(&mut self.mass, &other.mass), (&mut self.first, &other.first)]
+        {
+            for (into, from) in into.iter_mut().zip(from) {
+                *into += from;
+            }
+        }
+    }
+
+    /// Moves every centre to its mean (E6); a component without mass keeps its centre. Returns by how much
+    /// sum w q |z - mu|^2 falls (E7), with the means as rounded to the type of the data.
+    pub(crate) fn move_centres(&self, centres: &mut Centres<F>) -> f64 {
+        let mut gain = 0.0;
+        centres.update(|c, centre| {
+            let mass = self.mass(c);
+            if mass > 0.0 {
+                for (mu, &first) in centre.iter_mut().zip(self.first(c)) {
+                    let old = mu.to_f64();
+                    *mu = F::from_f64(first / mass);
+                    let step = mu.to_f64() - old;
+                    // About the old centre: sum w q (z - old) = first - mass * old.
+                    gain += step * (2.0 * (first - mass * old) - mass * step);
+                }
+            }
+        });
+        gain
+    }
+}

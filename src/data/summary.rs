@@ -1,0 +1,219 @@
+//! What a fit needs to know of the whole data before it starts, in one pass.
+
+use crate::error::{Error, Result};
+use crate::float::{Element, Float};
+use crate::parallel::{self, BLOCK};
+
+/// Totals of a weighted data set, in `f64`. Rows of weight 0 do not count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Number of rows of positive weight.
+    pub rows: usize,
+    /// Sum of the weights, W.
+    pub total_weight: f64,
+    /// Weighted mean of each column (d).
+    pub mean: Vec<f64>,
+    /// Weighted variance of each column, divided by W (d).
+    pub variance: Vec<f64>,
+    /// Smallest and largest value of each column (d).
+    pub range: Vec<(f64, f64)>,
+}
+
+impl Summary {
+    /// Mean of the column variances.
+    #[must_use]
+    pub fn mean_variance(&self) -> f64 {
+        self.variance.iter().sum::<f64>() / self.variance.len() as f64
+    }
+
+    /// Largest absolute value.
+    #[must_use]
+    pub fn max_abs(&self) -> f64 {
+        self.range.iter().fold(0.0, |most, (low, high)| most.max(low.abs()).max(high.abs()))
+    }
+
+    /// Checks and sums up points (n, d) that are not a data set; `what` names them in errors.
+    pub(crate) fn of_points<F: Float>(
+        points: ndarray::ArrayView2<'_, F>,
+        what: &'static str,
+    ) -> Result<Self> {
+        if points.is_empty() {
+            return Err(Error::Empty { what });
+        }
+        let values: Vec<F> = points.iter().copied().collect();
+        Self::check(&values, points.ncols(), None, what)
+    }
+
+    /// Checks rows (n, d) and their weights, and sums them up.
+    ///
+    /// Moments are taken about the first row: no cancellation for data far from 0.
+    pub(super) fn check<T: Element>(
+        values: &[T],
+        dim: usize,
+        weights: Option<&[f64]>,
+        what: &'static str,
+    ) -> Result<Self> {
+        let n = values.len() / dim;
+        let pivot: Vec<f64> = values[..dim].iter().map(|&x| x.widen().to_f64()).collect();
+        let blocks = parallel::map_blocks(n, BLOCK, |_, rows| {
+            let mut block = Partial::new(dim);
+            pulp::Arch::new().dispatch(
+                #[inline(always)]
+                || {
+                    for n in rows {
+                        let row = &values[n * dim..(n + 1) * dim];
+                        block.add(row, &pivot, weights.map_or(1.0, |w| w[n]));
+                    }
+                },
+            );
+            block
+        });
+        let mut total = Partial::new(dim);
+        for block in &blocks {
+            total.merge(block);
+        }
+        total.finish(&pivot, || locate(values, dim, weights, what))
+    }
+}
+
+/// Weighted sums of a block of rows about the pivot.
+struct Partial {
+    rows: usize,
+    weight: f64,
+    first: Vec<f64>,
+    second: Vec<f64>,
+    low: Vec<f64>,
+    high: Vec<f64>,
+    /// NaN as soon as any value or weight is not finite, whatever its weight.
+    probe: f64,
+    negative_weight: bool,
+}
+
+impl Partial {
+    fn new(dim: usize) -> Self {
+        Self {
+            rows: 0,
+            weight: 0.0,
+            first: vec![0.0; dim],
+            second: vec![0.0; dim],
+            low: vec![f64::INFINITY; dim],
+            high: vec![f64::NEG_INFINITY; dim],
+            probe: 0.0,
+            negative_weight: false,
+        }
+    }
+
+    #[inline(always)]
+    fn add<T: Element>(&mut self, row: &[T], pivot: &[f64], weight: f64) {
+        self.probe += weight * 0.0;
+        if weight > 0.0 {
+            self.rows += 1;
+            self.weight += weight;
+            for (j, &x) in row.iter().enumerate() {
+                let x = x.widen().to_f64();
+                let t = x - pivot[j];
+                self.first[j] += weight * t;
+                self.second[j] += weight * (t * t);
+                self.low[j] = if x < self.low[j] { x } else { self.low[j] };
+                self.high[j] = if x > self.high[j] { x } else { self.high[j] };
+            }
+        } else {
+            self.negative_weight |= weight < 0.0;
+            for &x in row {
+                self.probe += x.widen().to_f64() * 0.0;
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.rows += other.rows;
+        self.weight += other.weight;
+        self.probe += other.probe;
+        self.negative_weight |= other.negative_weight;
+        for j in 0..self.first.len() {
+            self.first[j] += other.first[j];
+            self.second[j] += other.second[j];
+            self.low[j] = self.low[j].min(other.low[j]);
+            self.high[j] = self.high[j].max(other.high[j]);
+        }
+    }
+
+    /// `locate` finds the row and column at fault; it is only asked when something is wrong.
+    fn finish(self, pivot: &[f64], locate: impl FnOnce() -> Option<Error>) -> Result<Summary> {
+        let sound = self.probe == 0.0
+            && !self.negative_weight
+            && self.second.iter().chain(&self.low).chain(&self.high).all(|x| x.is_finite());
+        // Also when nothing looks wrong: values may be finite and yet too large.
+        if let Some(error) = locate_if(!sound || self.high_exceeds(), locate) {
+            return Err(error);
+        }
+        if !(self.weight > 0.0 && self.weight.is_finite()) {
+            return Err(Error::TotalWeight { total: self.weight });
+        }
+        let w = self.weight;
+        let mean = self.first.iter().zip(pivot).map(|(f, p)| p + f / w).collect();
+        let variance =
+            self.second.iter().zip(&self.first).map(|(s, f)| (s / w - (f / w).powi(2)).max(0.0));
+        let variance: Vec<f64> = variance.collect();
+        let range = self.low.into_iter().zip(self.high).collect();
+        Ok(Summary { rows: self.rows, total_weight: w, mean, variance, range })
+    }
+
+    fn high_exceeds(&self) -> bool {
+        // The smallest limit of any type; `locate` then applies the limit of the type at hand.
+        self.low.iter().chain(&self.high).any(|x| x.abs() > f64::from(f32::MAX) / 4.0)
+    }
+}
+
+fn locate_if(needed: bool, locate: impl FnOnce() -> Option<Error>) -> Option<Error> {
+    if needed { locate() } else { None }
+}
+
+/// The first thing wrong, in row order.
+fn locate<T: Element>(
+    values: &[T],
+    dim: usize,
+    weights: Option<&[f64]>,
+    what: &'static str,
+) -> Option<Error> {
+    let limit = T::Float::LIMIT;
+    for (row, x) in values.chunks_exact(dim).enumerate() {
+        if let Some(value) = weights.map(|w| w[row]).filter(|w| !(w.is_finite() && *w >= 0.0)) {
+            return Some(Error::Weight { row, value });
+        }
+        for (column, x) in x.iter().enumerate() {
+            let value = x.widen().to_f64();
+            if !value.is_finite() {
+                return Some(Error::NotFinite { what, row, column });
+            }
+            if value.abs() > limit {
+                return Some(Error::TooLarge { what, row, column, value, limit });
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_those_of_two_passes_even_far_from_zero() {
+        let mut rng = crate::rng::Rng::from_seed(5);
+        let (n, d) = (1_500, 3);
+        let x: Vec<f64> = (0..n * d).map(|i| 1e6 * (i % d) as f64 + rng.normal()).collect();
+        let w: Vec<f64> = (0..n).map(|i| (i % 4) as f64).collect();
+        let s = Summary::check(&x, d, Some(&w), "data").unwrap();
+        let total: f64 = w.iter().sum();
+        assert_eq!(s.total_weight, total);
+        assert_eq!(s.rows, w.iter().filter(|w| **w > 0.0).count());
+        for j in 0..d {
+            let mean: f64 = (0..n).map(|i| w[i] * x[i * d + j]).sum::<f64>() / total;
+            let var: f64 =
+                (0..n).map(|i| w[i] * (x[i * d + j] - mean).powi(2)).sum::<f64>() / total;
+            assert!((s.mean[j] - mean).abs() < 1e-9);
+            assert!((s.variance[j] - var).abs() < 1e-9);
+        }
+    }
+}

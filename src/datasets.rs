@@ -1,0 +1,106 @@
+//! Generated data that knows its answer.
+
+use crate::error::{Result, positive};
+use crate::float::Float;
+use crate::rng::Rng;
+use ndarray::{Array1, Array2};
+
+/// Points with the truth about them.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Labelled<F> {
+    /// Points (n, d).
+    pub points: Array2<F>,
+    /// The cluster of each point (n).
+    pub labels: Array1<u32>,
+    /// The true centres (k, d).
+    pub centres: Array2<F>,
+}
+
+/// The BIRCH data of \[KM\]: 25 isotropic Gaussian clusters of standard deviation 1 in two dimensions.
+///
+/// ```
+/// let birch = coremix::datasets::Birch::grid(100).generate::<f64>(1)?;
+/// assert_eq!(birch.points.dim(), (2_500, 2));
+/// # Ok::<(), coremix::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Birch {
+    per_cluster: usize,
+    placement: Placement,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Placement {
+    Grid,
+    Random,
+}
+
+/// Clusters per side of the grid.
+const SIDE: usize = 5;
+
+/// Distance of neighboring centres on the grid, in standard deviations.
+const SPACING: f64 = 4.0 * std::f64::consts::SQRT_2;
+
+impl Birch {
+    /// Centres on a 5 x 5 grid at spacing 4 sqrt(2) standard deviations, `per_cluster` points each.
+    #[must_use]
+    pub fn grid(per_cluster: usize) -> Self {
+        Self { per_cluster, placement: Placement::Grid }
+    }
+
+    /// 25 centres uniform on the area of the grid, `per_cluster` points each.
+    #[must_use]
+    pub fn random(per_cluster: usize) -> Self {
+        Self { per_cluster, placement: Placement::Random }
+    }
+
+    /// The points, cluster by cluster.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`](crate::Error::Parameter) if there are no points per cluster.
+    pub fn generate<F: Float>(&self, seed: u64) -> Result<Labelled<F>> {
+        positive("per_cluster", self.per_cluster)?;
+        let mut rng = Rng::from_seed(seed);
+        let k = SIDE * SIDE;
+        let centres = Array2::from_shape_fn((k, 2), |(c, j)| match self.placement {
+            Placement::Grid => [c % SIDE, c / SIDE][j] as f64 * SPACING,
+            Placement::Random => (rng.uniform() * SIDE as f64 - 0.5) * SPACING,
+        });
+        let labels = Array1::from_shape_fn(k * self.per_cluster, |n| n / self.per_cluster);
+        let points = Array2::from_shape_fn((labels.len(), 2), |(n, j)| {
+            F::from_f64(centres[[labels[n], j]] + rng.normal())
+        });
+        Ok(Labelled { points, labels: labels.mapv(|c| c as u32), centres: centres.mapv(F::from_f64) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_have_their_centre_and_unit_variance() {
+        for birch in [Birch::grid(4_000), Birch::random(4_000)] {
+            let data = birch.generate::<f64>(3).unwrap();
+            for c in 0..25 {
+                let rows = data.points.outer_iter().zip(&data.labels).filter(|(_, l)| **l == c);
+                let (mut n, mut sum, mut squares) = (0.0, [0.0; 2], 0.0);
+                for (row, _) in rows {
+                    n += 1.0;
+                    for j in 0..2 {
+                        let t = row[j] - data.centres[[c as usize, j]];
+                        sum[j] += t;
+                        squares += t * t;
+                    }
+                }
+                assert_eq!(n, 4_000.0);
+                assert!(sum.iter().all(|s| (s / n).abs() < 0.08));
+                assert!((squares / (2.0 * n) - 1.0).abs() < 0.06);
+            }
+        }
+        let grid = Birch::grid(1).generate::<f64>(0).unwrap().centres;
+        assert!((grid[[6, 0]] - SPACING).abs() < 1e-12 && (grid[[6, 1]] - SPACING).abs() < 1e-12);
+        assert!(Birch::grid(0).generate::<f32>(0).is_err());
+    }
+}

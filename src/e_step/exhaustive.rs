@@ -1,0 +1,84 @@
+//! The exhaustive search: every point against every component.
+
+use super::{EStep, Started};
+use crate::block::Block;
+use crate::data::{Data, Rows};
+use crate::error::{Result, positive};
+use crate::mixture::Mixture;
+use crate::rng::Rng;
+use crate::search::{self, Exact};
+use crate::stage::Stage;
+
+/// K(n) = the C' best of all components. Width 1 is Lloyd's k-means, C' is k-means-C' (\[KM\] Alg. 3), all
+/// components is EM. n k distance evaluations per search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exhaustive {
+    /// `None`: all components.
+    c_prime: Option<usize>,
+}
+
+impl Exhaustive {
+    /// The nearest component alone: k-means.
+    #[must_use]
+    pub fn nearest() -> Self {
+        Self::truncated(1)
+    }
+
+    /// The `c_prime` best components: k-means-C'. More than there are means all.
+    #[must_use]
+    pub fn truncated(c_prime: usize) -> Self {
+        Self { c_prime: Some(c_prime) }
+    }
+
+    /// All components: EM.
+    #[must_use]
+    pub fn all() -> Self {
+        Self { c_prime: None }
+    }
+}
+
+impl Stage for Exhaustive {
+    fn check(&self, _clusters: usize) -> Result<()> {
+        positive("c_prime", self.c_prime.unwrap_or(1))
+    }
+}
+
+impl<D: Data, M: Mixture<D>> EStep<D, M> for Exhaustive {
+    type State = ();
+    type Worker = Exact<D::Float>;
+
+    fn width(&self, k: usize) -> usize {
+        self.c_prime.unwrap_or(k).min(k)
+    }
+
+    fn initial_searches(&self, k: usize) -> usize {
+        usize::from(EStep::<D, M>::width(self, k) > 1)
+    }
+
+    fn start(&self, _: &M, _: &mut Rng) -> Started<()> {
+        Started { state: (), evaluations: 0 }
+    }
+
+    fn worker(&self, _: &M) -> Self::Worker {
+        Exact::default()
+    }
+
+    fn search(
+        &self,
+        (): &(),
+        model: &M,
+        rows: &D::Rows,
+        _: &mut Rng,
+        block: &mut Block<D::Float>,
+        worker: &mut Self::Worker,
+    ) -> u64 {
+        if block.is_full() {
+            search::all(model, model.log_joint().beta, rows, block, worker);
+        } else {
+            search::best(model, rows, block, worker);
+        }
+        (rows.len() * model.components()) as u64
+    }
+
+    fn finish_pass(&self, (): &mut (), _: Vec<Self::Worker>) {}
+}

@@ -1,0 +1,71 @@
+//! Stage 4, the E-step: a search for the support K(n) of every point.
+//!
+//! A search chooses components and scores them; it does not normalise. Responsibilities and the free energy
+//! are made in one place ([`em`](crate::em)), so hard k-means is a support of width 1, k-means-C' one of
+//! width C', EM one of all components, and every algorithm has the same objective.
+
+mod exhaustive;
+mod lazy;
+mod neighborhood;
+mod neighbors;
+
+pub use exhaustive::Exhaustive;
+pub use lazy::Lazy;
+pub use neighborhood::{Neighborhood, Start};
+
+use crate::block::Block;
+use crate::data::Data;
+use crate::mixture::Mixture;
+use crate::rng::Rng;
+use crate::stage::Stage;
+
+/// A search for supports.
+///
+/// Laws: with the model fixed, a search never lowers the free energy; what it does for a row depends on
+/// that row, the model, the state and the row's own random stream alone.
+pub trait EStep<D: Data, M: Mixture<D>>: Stage + Sync {
+    /// What survives an iteration, besides the supports.
+    type State: Send + Sync;
+    /// What one worker carries from block to block: scratch, and what [`finish_pass`](Self::finish_pass)
+    /// needs. A worker serves a fixed run of blocks, in order.
+    type Worker: Send;
+
+    /// Members of a support, C', out of `k` components.
+    fn width(&self, k: usize) -> usize;
+
+    /// Searches to run before the first M-step, besides the one that comes with it.
+    ///
+    /// 0 only if responsibilities do not depend on the variance (width 1): otherwise the variance must be
+    /// started from a first search (E8).
+    fn initial_searches(&self, k: usize) -> usize;
+
+    /// The state before the first search.
+    fn start(&self, model: &M, rng: &mut Rng) -> Started<Self::State>;
+
+    /// A worker with nothing done yet.
+    fn worker(&self, model: &M) -> Self::Worker;
+
+    /// Searches a block of rows: `block` comes with the supports of the last search (all unset at first)
+    /// and leaves with the new ones and their scores. Returns the distance evaluations.
+    fn search(
+        &self,
+        state: &Self::State,
+        model: &M,
+        rows: &D::Rows,
+        rng: &mut Rng,
+        block: &mut Block<D::Float>,
+        worker: &mut Self::Worker,
+    ) -> u64;
+
+    /// Renews the state from what the workers of one pass left, in their order.
+    fn finish_pass(&self, state: &mut Self::State, workers: Vec<Self::Worker>);
+}
+
+/// A state before the first search, and the distance evaluations it took.
+#[derive(Debug)]
+pub struct Started<S> {
+    /// The state.
+    pub state: S,
+    /// Distance evaluations.
+    pub evaluations: u64,
+}

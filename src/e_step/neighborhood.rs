@@ -1,0 +1,237 @@
+//! The truncated search of vc-GMM and var-GMM-S: a point looks only at the neighbors of its components.
+
+use super::neighbors::{self, Neighbors, PairSums};
+use super::{EStep, Started};
+use crate::block::{Block, UNSET};
+use crate::data::{Data, Rows};
+use crate::error::{Result, positive};
+use crate::float::Float;
+use crate::kernels::select;
+use crate::mixture::Mixture;
+use crate::rng::Rng;
+use crate::search::{self, Exact};
+use crate::stage::Stage;
+
+/// K(n) = the C' best of the search space G(n), the union of the neighbors G_c of the components of the
+/// last K(n), and some random components (\[VC\] Alg. 1; E12, E13). At most C' G + random distance
+/// evaluations per point and search, whatever the number of components.
+///
+/// The neighbors G_c (c itself and G - 1 others) are those with the smallest weighted mean score over the
+/// points nearest to c (E14), found on the way from distances that were needed anyway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighborhood {
+    c_prime: usize,
+    g: usize,
+    random: usize,
+    initial_searches: usize,
+    start: Start,
+}
+
+/// Where the supports K(n) and the neighbors G_c start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// At random, as published: no distance evaluations.
+    #[default]
+    Random,
+    /// From the seeds: K(n) = the C' nearest seeds of each point, G_c = the G nearest seeds of each seed.
+    /// Costs n k + k^2 distance evaluations once.
+    Seeds,
+}
+
+impl Neighborhood {
+    /// Supports of `c_prime` components, `g` neighbors of each. Both are clamped to the number of clusters.
+    #[must_use]
+    pub fn new(c_prime: usize, g: usize) -> Self {
+        Self { c_prime, g, random: 0, initial_searches: 1, start: Start::Random }
+    }
+
+    /// Adds this many random components to every search space ('+1' in \[VC\] is `random(1)`): finds better
+    /// optima when neighbors are misjudged, for one more evaluation per point each. Default 0.
+    #[must_use]
+    pub fn random(self, random: usize) -> Self {
+        Self { random, ..self }
+    }
+
+    /// Searches before the first M-step, at least 1 (the first one starts the variance, E8). More of them
+    /// let supports and neighbors settle on the seeds before these move. Default 1.
+    #[must_use]
+    pub fn initial_searches(self, initial_searches: usize) -> Self {
+        Self { initial_searches, ..self }
+    }
+
+    /// Where supports and neighbors start. Default [`Start::Random`].
+    #[must_use]
+    pub fn start(self, start: Start) -> Self {
+        Self { start, ..self }
+    }
+
+    /// G_c before the first search.
+    fn first_neighbors<D: Data, M: Mixture<D>>(&self, model: &M, rng: &mut Rng) -> Started<Neighbors> {
+        let k = model.components();
+        let size = self.g.min(k);
+        match self.start {
+            Start::Random => {
+                let state = Neighbors::new(k, size, |c, list| {
+                    list[0] = c as u32;
+                    fill_at_random(list, 1, k, rng);
+                });
+                Started { state, evaluations: 0 }
+            }
+            Start::Seeds => {
+                let centres = model.centres();
+                let all: Vec<u32> = (0..k as u32).collect();
+                let (mut squared, mut scores) = (Vec::new(), Vec::new());
+                let state = Neighbors::new(k, size, |c, list| {
+                    centres.distances_from(c, &all, &mut squared);
+                    // A copy of c with a lower index would come before it.
+                    squared[c] = -D::Float::from_f64(1.0);
+                    scores.resize(size, squared[c]);
+                    select::smallest(&all, &squared, list, &mut scores);
+                });
+                Started { state, evaluations: (k * k) as u64 }
+            }
+        }
+    }
+}
+
+
+
+impl Stage for Neighborhood {
+    fn check(&self, _clusters: usize) -> Result<()> {
+        positive("c_prime", self.c_prime)?;
+        positive("g", self.g)?;
+        positive("initial_searches", self.initial_searches)
+    }
+}
+
+impl<D: Data, M: Mixture<D>> EStep<D, M> for Neighborhood {
+    type State = Neighbors;
+    type Worker = NeighborhoodWorker<D::Float>;
+
+    fn width(&self, k: usize) -> usize {
+        self.c_prime.min(k)
+    }
+
+    fn initial_searches(&self, _: usize) -> usize {
+        self.initial_searches
+    }
+
+    fn start(&self, model: &M, rng: &mut Rng) -> Started<Neighbors> {
+        self.first_neighbors(model, rng)
+    }
+
+    fn worker(&self, model: &M) -> Self::Worker {
+        NeighborhoodWorker::new(model.components())
+    }
+
+    fn search(
+        &self,
+        neighbors: &Neighbors,
+        model: &M,
+        rows: &D::Rows,
+        rng: &mut Rng,
+        block: &mut Block<D::Float>,
+        worker: &mut Self::Worker,
+    ) -> u64 {
+        let (k, width) = (block.components(), block.width());
+        if block.is_full() {
+            // Every support is everything already; there is nothing to look for.
+            search::all(model, model.log_joint().beta, rows, block, &mut worker.exact);
+            return (rows.len() * k) as u64;
+        }
+        if self.start == Start::Seeds && block.supports.contains(&UNSET) {
+            search::best(model, rows, block, &mut worker.exact);
+            return (rows.len() * k) as u64;
+        }
+        let mut evaluations = 0;
+        for i in 0..rows.len() {
+            let places = i * width..(i + 1) * width;
+            let support = &mut block.supports[places.clone()];
+            if support[0] == UNSET {
+                fill_at_random(support, 0, k, rng);
+            }
+            let space = &mut worker.space;
+            space.restart();
+            for &c in &*support {
+                for &neighbor in neighbors.of(c) {
+                    space.insert(neighbor);
+                }
+            }
+            for _ in 0..self.random {
+                space.insert(rng.below(k) as u32);
+            }
+            model.some(rows, i, &space.ids, &mut worker.scores);
+            select::smallest(&space.ids, &worker.scores, support, &mut block.scores[places]);
+            worker.pairs.add(support[0], rows.weight(i), &space.ids, &worker.scores);
+            evaluations += space.ids.len() as u64;
+        }
+        evaluations
+    }
+
+    fn finish_pass(&self, neighbors: &mut Neighbors, workers: Vec<Self::Worker>) {
+        neighbors.renew(neighbors::gathered(workers.into_iter().map(|worker| worker.pairs)));
+    }
+}
+
+/// Fills the places from `filled` on with distinct random components that are not in the list yet.
+fn fill_at_random(list: &mut [u32], filled: usize, k: usize, rng: &mut Rng) {
+    if 4 * list.len() < k {
+        for place in filled..list.len() {
+            list[place] = loop {
+                let c = rng.below(k) as u32;
+                if !list[..place].contains(&c) {
+                    break c;
+                }
+            };
+        }
+    } else {
+        // Most are needed: shuffle all that are left instead of guessing again and again.
+        let mut left: Vec<u32> = (0..k as u32).filter(|c| !list[..filled].contains(c)).collect();
+        for place in &mut list[filled..] {
+            *place = left.swap_remove(rng.below(left.len()));
+        }
+    }
+}
+
+/// Scratch of [`Neighborhood`], and the mean scores between components its rows have seen.
+#[derive(Debug)]
+pub struct NeighborhoodWorker<F> {
+    space: SearchSpace,
+    scores: Vec<F>,
+    pairs: PairSums,
+    exact: Exact<F>,
+}
+
+impl<F: Float> NeighborhoodWorker<F> {
+    fn new(k: usize) -> Self {
+        let space = SearchSpace { now: 0, stamps: vec![0; k], ids: Vec::new() };
+        Self { space, scores: Vec::new(), pairs: PairSums::new(k), exact: Exact::default() }
+    }
+}
+
+/// The search space G(n) of one point: a set of components, in the order they were found.
+#[derive(Debug)]
+struct SearchSpace {
+    now: u32,
+    stamps: Vec<u32>,
+    ids: Vec<u32>,
+}
+
+impl SearchSpace {
+    fn restart(&mut self) {
+        if self.now == u32::MAX {
+            self.stamps.fill(0);
+            self.now = 0;
+        }
+        self.now += 1;
+        self.ids.clear();
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, c: u32) {
+        if c != UNSET && self.stamps[c as usize] != self.now {
+            self.stamps[c as usize] = self.now;
+            self.ids.push(c);
+        }
+    }
+}

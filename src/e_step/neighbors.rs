@@ -1,0 +1,298 @@
+//! Which components are near each other, as seen by the points (E14).
+
+use crate::block::UNSET;
+use crate::float::Float;
+use crate::parallel;
+
+/// The neighbors G_c of every component: `c` itself first, then the others by increasing mean score; places
+/// that nothing fills are unset. (k, G) numbers.
+#[derive(Clone, Debug)]
+pub struct Neighbors {
+    size: usize,
+    lists: Vec<u32>,
+}
+
+impl Neighbors {
+    /// Lists of `size` for `k` components, filled by `fill` (which gets c and its empty list).
+    pub(super) fn new(k: usize, size: usize, mut fill: impl FnMut(usize, &mut [u32])) -> Self {
+        let mut lists = vec![UNSET; k * size];
+        for (c, list) in lists.chunks_exact_mut(size).enumerate() {
+            fill(c, list);
+        }
+        Self { size, lists }
+    }
+
+    /// The neighbors of `c`, itself first.
+    #[inline(always)]
+    pub(super) fn of(&self, c: u32) -> &[u32] {
+        let start = c as usize * self.size;
+        &self.lists[start..start + self.size]
+    }
+
+    /// New lists from the mean scores between components. A component that no point is nearest to keeps
+    /// its list.
+    pub(super) fn renew(&mut self, sums: Vec<PairSums>) {
+        let k = self.lists.len() / self.size;
+        let by_component = Grouped::new(k, &sums);
+        let size = self.size;
+        parallel::map_chunks(&mut self.lists, size * COMPONENTS, |_, range, lists| {
+            let mut stamps = Stamps::new(k);
+            let mut found = Vec::new();
+            for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
+                stamps.restart();
+                found.clear();
+                for pair in by_component.of(c) {
+                    stamps.add(pair.to, pair.sum, pair.weight, &mut found);
+                }
+                if found.is_empty() {
+                    continue;
+                }
+                let mut means: Vec<(f64, u32)> = found
+                    .iter()
+                    .filter(|pair| pair.to as usize != c)
+                    .map(|pair| (pair.sum / pair.weight, pair.to))
+                    .collect();
+                let nearer = |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+                if means.len() > size {
+                    means.select_nth_unstable_by(size, nearer);
+                    means.truncate(size);
+                }
+                means.sort_unstable_by(nearer);
+                list.fill(UNSET);
+                list[0] = c as u32;
+                for (place, (_, to)) in list[1..].iter_mut().zip(means) {
+                    *place = to;
+                }
+            }
+        });
+    }
+}
+
+/// Components renewed together.
+const COMPONENTS: usize = 64;
+
+/// Pairs kept before rows are grouped, and before groups are merged: bounds the memory of a worker.
+const PENDING: usize = 1 << 17;
+const KEPT: usize = 1 << 20;
+
+/// Sum of w_n times the score of component `to` over points whose best component is `from`.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    from: u32,
+    to: u32,
+    sum: f64,
+    weight: f64,
+}
+
+/// Weighted sums of scores between components, gathered by one worker.
+///
+/// Rows are kept until there are many, then grouped by their best component: sums over a group need no
+/// hashing, only one stamp per component.
+#[derive(Debug)]
+pub(super) struct PairSums {
+    rows: Vec<PendingRow>,
+    ids: Vec<u32>,
+    scores: Vec<f64>,
+    pairs: Vec<Pair>,
+    limit: usize,
+    stamps: Stamps,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PendingRow {
+    best: u32,
+    start: u32,
+    end: u32,
+    weight: f64,
+}
+
+impl PairSums {
+    pub(super) fn new(k: usize) -> Self {
+        let (rows, ids, scores, pairs) = Default::default();
+        Self { rows, ids, scores, pairs, limit: KEPT, stamps: Stamps::new(k) }
+    }
+
+    /// A point of this weight, its best component, and all components it was scored under.
+    #[inline]
+    pub(super) fn add<F: Float>(&mut self, best: u32, weight: f64, ids: &[u32], scores: &[F]) {
+        if weight <= 0.0 {
+            return;
+        }
+        let start = self.ids.len() as u32;
+        self.ids.extend_from_slice(ids);
+        self.scores.extend(scores.iter().map(|s| s.to_f64()));
+        self.rows.push(PendingRow { best, start, end: self.ids.len() as u32, weight });
+        if self.ids.len() >= PENDING {
+            self.group();
+        }
+    }
+
+    /// Turns pending rows into pairs.
+    fn group(&mut self) {
+        // Rows of one best component keep their order, so sums do not depend on the sort.
+        self.rows.sort_by_key(|row| row.best);
+        for group in self.rows.chunk_by(|a, b| a.best == b.best) {
+            self.stamps.restart();
+            let mut found = Vec::new();
+            for row in group {
+                for i in row.start as usize..row.end as usize {
+                    let sum = row.weight * self.scores[i];
+                    self.stamps.add(self.ids[i], sum, row.weight, &mut found);
+                }
+            }
+            let from = group[0].best;
+            self.pairs.extend(found.into_iter().map(|pair| Pair { from, ..pair }));
+        }
+        self.rows.clear();
+        self.ids.clear();
+        self.scores.clear();
+        if self.pairs.len() > self.limit {
+            self.merge();
+            self.limit = KEPT.max(2 * self.pairs.len());
+        }
+    }
+
+    /// Adds up pairs that occur several times.
+    fn merge(&mut self) {
+        self.pairs.sort_by_key(|pair| pair.from);
+        let mut merged = Vec::new();
+        for group in self.pairs.chunk_by(|a, b| a.from == b.from) {
+            self.stamps.restart();
+            let mut found = Vec::new();
+            for pair in group {
+                self.stamps.add(pair.to, pair.sum, pair.weight, &mut found);
+            }
+            merged.extend(found.into_iter().map(|pair| Pair { from: group[0].from, ..pair }));
+        }
+        self.pairs = merged;
+    }
+}
+
+/// The pairs of all workers, by component.
+struct Grouped {
+    starts: Vec<usize>,
+    pairs: Vec<Pair>,
+}
+
+impl Grouped {
+    fn new(k: usize, sums: &[PairSums]) -> Self {
+        let all = || sums.iter().flat_map(|sums| &sums.pairs);
+        let mut starts = vec![0; k + 1];
+        for pair in all() {
+            starts[pair.from as usize + 1] += 1;
+        }
+        for c in 0..k {
+            starts[c + 1] += starts[c];
+        }
+        let mut next = starts.clone();
+        let empty = Pair { from: 0, to: 0, sum: 0.0, weight: 0.0 };
+        let mut pairs = vec![empty; starts[k]];
+        for pair in all() {
+            let place = &mut next[pair.from as usize];
+            pairs[*place] = *pair;
+            *place += 1;
+        }
+        Self { starts, pairs }
+    }
+
+    fn of(&self, c: usize) -> &[Pair] {
+        &self.pairs[self.starts[c]..self.starts[c + 1]]
+    }
+}
+
+/// Where each component stands in a list, without clearing k numbers for every list.
+#[derive(Debug)]
+struct Stamps {
+    now: u32,
+    stamps: Vec<u32>,
+    places: Vec<u32>,
+}
+
+impl Stamps {
+    fn new(k: usize) -> Self {
+        Self { now: 0, stamps: vec![0; k], places: vec![0; k] }
+    }
+
+    fn restart(&mut self) {
+        if self.now == u32::MAX {
+            self.stamps.fill(0);
+            self.now = 0;
+        }
+        self.now += 1;
+    }
+
+    #[inline(always)]
+    fn add(&mut self, to: u32, sum: f64, weight: f64, found: &mut Vec<Pair>) {
+        let c = to as usize;
+        if self.stamps[c] == self.now {
+            let pair = &mut found[self.places[c] as usize];
+            pair.sum += sum;
+            pair.weight += weight;
+        } else {
+            self.stamps[c] = self.now;
+            self.places[c] = found.len() as u32;
+            found.push(Pair { from: UNSET, to, sum, weight });
+        }
+    }
+}
+
+/// What the workers gathered, ready for [`Neighbors::renew`].
+pub(super) fn gathered(workers: impl Iterator<Item = PairSums>) -> Vec<PairSums> {
+    workers
+        .map(|mut sums| {
+            sums.group();
+            sums
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn neighbors_are_the_smallest_weighted_means_of_the_naive_table() {
+        let mut rng = Rng::from_seed(4);
+        let (k, size) = (30, 4);
+        let mut neighbors = Neighbors::new(k, size, |c, list| list[0] = c as u32);
+        let mut workers: Vec<PairSums> = (0..3).map(|_| PairSums::new(k)).collect();
+        let mut table: BTreeMap<(u32, u32), (f64, f64)> = BTreeMap::new();
+        for n in 0..900 {
+            // Component 7 is nearest to no point and must keep its list.
+            let best = [rng.below(k), 8][usize::from(n % 50 == 0)] as u32;
+            if best == 7 {
+                continue;
+            }
+            let mut ids: Vec<u32> = (0..k as u32).filter(|_| rng.below(3) == 0).collect();
+            ids.retain(|&c| c != best);
+            ids.push(best);
+            let scores: Vec<f64> = ids.iter().map(|_| rng.uniform()).collect();
+            let weight = rng.below(4) as f64;
+            workers[n / 300].add(best, weight, &ids, &scores);
+            for (&to, &score) in ids.iter().zip(&scores) {
+                let entry = table.entry((best, to)).or_default();
+                entry.0 += weight * score;
+                entry.1 += weight;
+            }
+            if n % 40 == 0 {
+                workers[n / 300].group();
+                workers[n / 300].merge();
+            }
+        }
+        neighbors.renew(gathered(workers.into_iter()));
+        for c in 0..k as u32 {
+            let mut means: Vec<(f64, u32)> = table
+                .iter()
+                .filter(|((from, to), (_, w))| *from == c && *to != c && *w > 0.0)
+                .map(|((_, to), (sum, weight))| (sum / weight, *to))
+                .collect();
+            means.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let mut expected = vec![c];
+            expected.extend(means.iter().map(|m| m.1).take(size - 1));
+            expected.resize(size, UNSET);
+            assert_eq!(neighbors.of(c), expected, "component {c}");
+        }
+    }
+}

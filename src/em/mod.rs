@@ -1,0 +1,115 @@
+//! The one EM loop: search, share out, sum up, update, until the free energy settles.
+//!
+//! Every algorithm of the crate runs through [`maximise`]. A phase is (rows, search, stop rule), started
+//! from a model; the free energy never falls within a phase.
+
+mod observe;
+mod pass;
+mod report;
+mod stop;
+mod supports;
+
+pub use observe::Progress;
+pub(crate) use observe::Observer;
+pub use report::{Evaluations, PhaseReport, Report, Timings};
+pub use stop::Stop;
+pub(crate) use stop::StopRule;
+pub(crate) use supports::Supports;
+
+use crate::data::{Data, Scores};
+use crate::e_step::EStep;
+use crate::m_step::MStep;
+use crate::mixture::Mixture;
+use crate::posterior::Likelihood;
+use crate::rng::{Stage, Streams};
+use pass::Pass;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// A model and what the last search under it found.
+#[derive(Debug)]
+pub(crate) struct Maximised<M> {
+    pub(crate) model: M,
+    pub(crate) labels: Vec<u32>,
+    pub(crate) supports: Supports,
+    pub(crate) phase: PhaseReport,
+    pub(crate) update: Duration,
+}
+
+/// One phase of variational EM from the model `model`, whose variance is not yet known.
+///
+/// It ends after a search, so labels, supports, model and the last free energy belong together.
+pub(crate) fn maximise<D, E, M>(
+    data: &D,
+    (e_step, m_step): (&E, &M),
+    mut model: M::Model,
+    rule: StopRule,
+    streams: Streams,
+    observer: &mut Observer<'_, M::Model>,
+) -> Maximised<M::Model>
+where
+    D: Data,
+    M: MStep<D>,
+    E: EStep<D, M::Model>,
+{
+    let started = Instant::now();
+    let k = model.components();
+    let mut supports = Supports::unset(data.len(), e_step.width(k), k);
+    let mut labels = vec![0; data.len()];
+    let start = e_step.start(&model, &mut streams.at(Stage::Start, 0, 0));
+    let (mut state, mut evaluations) = (start.state, start.evaluations);
+    let mut pass = Pass { data, e_step, m_step, streams, searches: 0 };
+
+    let mut first = None;
+    for _ in 0..e_step.initial_searches(k) {
+        let found = pass.search(&model, &mut state, &mut supports, &mut labels);
+        evaluations += found.evaluations;
+        calibrate_once(&mut first, &found.likelihood, |l| m_step.calibrate(&mut model, l));
+    }
+
+    let mut free_energies = Vec::new();
+    let mut update = Duration::ZERO;
+    let (stop, emptied) = loop {
+        let found = pass.search_and_sum(&model, &mut state, &mut supports, &mut labels);
+        evaluations += found.evaluations;
+        calibrate_once(&mut first, &found.likelihood, |l| m_step.calibrate(&mut model, l));
+        free_energies.push(found.likelihood.free_energy(model.log_joint()));
+
+        let progress = Progress::Iteration {
+            iteration: free_energies.len() - 1,
+            free_energy: free_energies[free_energies.len() - 1],
+            evaluations,
+            elapsed: started.elapsed(),
+            model: &model,
+        };
+        let stopped = observer.see(progress) == ControlFlow::Break(());
+        if let Some(stop) = rule.decide(&free_energies, found.likelihood.weight, stopped) {
+            break (stop, m_step.emptied(&found.statistics));
+        }
+        let updating = Instant::now();
+        m_step.finish(found.statistics, &mut model, free_energies.len() - 1);
+        update += updating.elapsed();
+    };
+    let phase = PhaseReport {
+        rows: data.len(),
+        iterations: free_energies.len() - 1,
+        free_energies,
+        stop,
+        evaluations,
+        emptied,
+        elapsed: started.elapsed(),
+    };
+    Maximised { model, labels, supports, phase, update }
+}
+
+/// The first search starts the variance; later ones leave it to the M-step.
+fn calibrate_once(
+    first: &mut Option<Likelihood>,
+    found: &Likelihood,
+    calibrate: impl FnOnce(&Likelihood),
+) {
+    if first.is_none() {
+        *first = Some(*found);
+        calibrate(found);
+    }
+}

@@ -1,0 +1,72 @@
+//! The observer: one closure that sees a fit from the coreset to the last iteration, and can stop it.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// What an observer is shown. Times count from the start of the stage, evaluations within it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Progress<'a, M> {
+    /// The coreset is drawn (once per fit).
+    #[non_exhaustive]
+    Coreset {
+        /// Rows EM will run on.
+        rows: usize,
+        /// Sum of their weights.
+        weight: f64,
+        /// Distance evaluations.
+        evaluations: u64,
+        /// Time taken.
+        elapsed: Duration,
+    },
+    /// The seeds of a restart are chosen.
+    #[non_exhaustive]
+    Seeded {
+        /// Which restart, from 0.
+        restart: usize,
+        /// Distance evaluations.
+        evaluations: u64,
+        /// Time taken.
+        elapsed: Duration,
+    },
+    /// A search is done: the model, and the free energy of its supports.
+    #[non_exhaustive]
+    Iteration {
+        /// M-steps so far.
+        iteration: usize,
+        /// Free energy under the current model.
+        free_energy: f64,
+        /// Distance evaluations of the searches of this phase so far.
+        evaluations: u64,
+        /// Time since the phase began.
+        elapsed: Duration,
+        /// The current model.
+        model: &'a M,
+    },
+}
+
+/// The user's closure, erased, and whether it has asked to stop.
+pub(crate) struct Observer<'a, M> {
+    closure: &'a mut dyn FnMut(&Progress<'_, M>) -> ControlFlow<()>,
+    flow: ControlFlow<()>,
+}
+
+impl<'a, M> Observer<'a, M> {
+    pub(crate) fn new(
+        closure: &'a mut dyn FnMut(&Progress<'_, M>) -> ControlFlow<()>,
+    ) -> Self {
+        Self { closure, flow: ControlFlow::Continue(()) }
+    }
+
+    /// Shows progress. Once stopped it stays stopped, and the closure is called no more.
+    pub(crate) fn see(&mut self, progress: Progress<'_, M>) -> ControlFlow<()> {
+        if self.flow.is_continue() {
+            self.flow = (self.closure)(&progress);
+        }
+        self.flow
+    }
+
+    pub(crate) fn stopped(&self) -> bool {
+        self.flow.is_break()
+    }
+}

@@ -1,0 +1,124 @@
+//! What a fit did, and what it cost.
+
+use super::Stop;
+use std::fmt;
+use std::time::Duration;
+
+/// The report of a fit. Where restarts differ it is about the one that was kept.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// Why the last phase ended.
+    pub stop: Stop,
+    /// M-steps, over all phases.
+    pub iterations: usize,
+    /// Free energy after every search of the last phase, in nats, on the rows that phase ran on: one more
+    /// than its M-steps.
+    pub free_energies: Vec<f64>,
+    /// One entry per phase.
+    pub phases: Vec<PhaseReport>,
+    /// Distance evaluations of the whole fit, all restarts: one is one point against one component, seed
+    /// or the data mean.
+    pub distance_evaluations: u64,
+    /// The same by stage.
+    pub evaluations: Evaluations,
+    /// Rows EM ran on: the coreset, or all rows.
+    pub coreset_size: usize,
+    /// Components that answer for no point after the last search.
+    pub emptied: usize,
+    /// Time by stage, all restarts.
+    pub timings: Timings,
+    /// The restart that was kept, from 0.
+    pub restart: usize,
+    /// The last free energy of every restart.
+    pub restarts: Vec<f64>,
+}
+
+/// The report of a phase.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PhaseReport {
+    /// Rows it ran on.
+    pub rows: usize,
+    /// M-steps.
+    pub iterations: usize,
+    /// Free energy after every search, in nats.
+    pub free_energies: Vec<f64>,
+    /// Why it ended.
+    pub stop: Stop,
+    /// Distance evaluations of its searches.
+    pub evaluations: u64,
+    /// Components that answer for no point after the last search.
+    pub emptied: usize,
+    /// Time taken.
+    pub elapsed: Duration,
+}
+
+/// Distance evaluations by stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Evaluations {
+    /// Rows against the data mean.
+    pub coreset: u64,
+    /// Rows against seeds.
+    pub seeding: u64,
+    /// Points against components, in E-steps.
+    pub search: u64,
+    /// Points against components, in [`Fit::score`](crate::Fit::score).
+    pub scoring: u64,
+}
+
+impl Evaluations {
+    /// All stages together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.coreset + self.seeding + self.search + self.scoring
+    }
+}
+
+/// Time by stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timings {
+    /// Drawing the coreset.
+    pub coreset: Duration,
+    /// Choosing seeds.
+    pub seeding: Duration,
+    /// Searches, together with the sums for the M-step.
+    pub search: Duration,
+    /// New parameters from the sums.
+    pub update: Duration,
+    /// [`Fit::score`](crate::Fit::score).
+    pub scoring: Duration,
+}
+
+impl Timings {
+    /// All stages together.
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        self.coreset + self.seeding + self.search + self.update + self.scoring
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let last = self.free_energies.last().copied().unwrap_or(f64::NAN);
+        writeln!(f, "{} after {} iterations on {} rows", self.stop, self.iterations, self.coreset_size)?;
+        writeln!(f, "free energy {last:.6e}, {} components without points", self.emptied)?;
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let (e, t) = (&self.evaluations, &self.timings);
+        writeln!(f, "{:<10}{:>18}{:>14}", "stage", "evaluations", "time / ms")?;
+        for (stage, evaluations, time) in [
+            ("coreset", Some(e.coreset), t.coreset),
+            ("seeding", Some(e.seeding), t.seeding),
+            ("search", Some(e.search), t.search),
+            ("update", None, t.update),
+            ("scoring", Some(e.scoring), t.scoring),
+            ("total", Some(e.total()), t.total()),
+        ] {
+            let evaluations = evaluations.map(|e| e.to_string()).unwrap_or_default();
+            writeln!(f, "{stage:<10}{evaluations:>18}{:>14.1}", ms(time))?;
+        }
+        Ok(())
+    }
+}

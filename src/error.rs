@@ -1,0 +1,114 @@
+//! The one error type of the crate: what was wrong, where, and the rule it broke.
+
+/// `Result` with the crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Everything that can go wrong. Variants carry fields, not prose, so that callers can match on causes.
+///
+/// Not converging is no error: it is a [`Stop`](crate::Stop) reason in the report.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An array has no rows or no columns.
+    #[error("{what} is empty: at least one row and one column are needed")]
+    Empty {
+        /// Which input.
+        what: &'static str,
+    },
+    /// Two inputs that belong together differ in length.
+    #[error("{what}: length {found}, but {expected} expected")]
+    LengthMismatch {
+        /// Which input.
+        what: &'static str,
+        /// The length it must have.
+        expected: usize,
+        /// The length it has.
+        found: usize,
+    },
+    /// An input has another number of columns than the data or the model.
+    #[error("{what}: {found} columns, but {expected} expected")]
+    DimensionMismatch {
+        /// Which input.
+        what: &'static str,
+        /// The number of columns it must have.
+        expected: usize,
+        /// The number of columns it has.
+        found: usize,
+    },
+    /// A NaN or an infinity.
+    #[error("{what}: row {row}, column {column} is NaN or infinite; every value must be finite")]
+    NotFinite {
+        /// Which input.
+        what: &'static str,
+        /// Row of the first such value, from 0.
+        row: usize,
+        /// Column of the first such value, from 0.
+        column: usize,
+    },
+    /// A finite value so large that sums over the data would overflow.
+    #[error("{what}: row {row}, column {column} is {value:e}; its size must not exceed {limit:e}")]
+    TooLarge {
+        /// Which input.
+        what: &'static str,
+        /// Row of the first such value, from 0.
+        row: usize,
+        /// Column of the first such value, from 0.
+        column: usize,
+        /// The value.
+        value: f64,
+        /// The largest size allowed for this type.
+        limit: f64,
+    },
+    /// A weight that is negative, NaN or infinite.
+    #[error("weight of row {row} is {value}; weights must be finite and not negative")]
+    Weight {
+        /// Row of the first such weight, from 0.
+        row: usize,
+        /// The weight.
+        value: f64,
+    },
+    /// The weights add up to nothing, or to more than a float can hold.
+    #[error("the weights sum to {total:e}; the sum must be positive and finite")]
+    TotalWeight {
+        /// The sum.
+        total: f64,
+    },
+    /// More clusters than rows of positive weight to seed them from.
+    #[error(
+        "{clusters} clusters asked for, but the {rows_of} has only {rows} rows of positive weight"
+    )]
+    TooManyClusters {
+        /// The number of clusters asked for.
+        clusters: usize,
+        /// Rows of positive weight.
+        rows: usize,
+        /// `"data"` or `"coreset"`.
+        rows_of: &'static str,
+    },
+    /// A setting outside its range.
+    #[error("{name} = {value}: {rule}")]
+    Parameter {
+        /// The setting, as the builder names it.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// The rule it breaks.
+        rule: &'static str,
+    },
+}
+
+impl Error {
+    /// A [`Error::Parameter`] from any printable value.
+    pub(crate) fn parameter(
+        name: &'static str,
+        value: impl std::fmt::Display,
+        rule: &'static str,
+    ) -> Self {
+        Self::Parameter { name, value: value.to_string(), rule }
+    }
+}
+
+/// `Ok` if a count that must be positive is.
+pub(crate) fn positive(name: &'static str, value: usize) -> Result<()> {
+    if value == 0 { Err(Error::parameter(name, value, "must be at least 1")) } else { Ok(()) }
+}

@@ -1,0 +1,98 @@
+//! The numbers the crate computes with ([`Float`]) and the numbers data may be stored in ([`Element`]).
+
+use std::fmt::{Debug, Display, LowerExp};
+use std::ops::{AddAssign, MulAssign, Neg, SubAssign};
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u8 {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// `f32` or `f64`: the type of centred data, parameters and squared distances.
+///
+/// Sums over points, weights and free energies are always `f64`. Sealed.
+pub trait Float:
+    sealed::Sealed
+    + Element<Float = Self>
+    + ndarray::LinalgScalar
+    + PartialOrd
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+    + MulAssign
+    + Debug
+    + Display
+    + LowerExp
+    + Default
+    + Send
+    + Sync
+    + 'static
+{
+    /// Machine epsilon.
+    const EPSILON: f64;
+    /// Largest absolute value accepted in data: sums of squares over rows stay finite in `f64`,
+    /// differences of two values stay finite in `Self`.
+    const LIMIT: f64;
+    /// Positive infinity.
+    const INFINITY: Self;
+    /// Largest exponent of two whose power and its reciprocal are both normal numbers.
+    const MAX_EXPONENT: i32;
+
+    /// The same value as `f64`, exactly.
+    fn to_f64(self) -> f64;
+    /// The nearest value of this type.
+    fn from_f64(value: f64) -> Self;
+    /// Neither NaN nor infinite.
+    fn is_finite(self) -> bool;
+}
+
+macro_rules! float {
+    ($t:ty, $limit:expr, $max_exponent:expr) => {
+        impl Float for $t {
+            const EPSILON: f64 = <$t>::EPSILON as f64;
+            const LIMIT: f64 = $limit;
+            const INFINITY: Self = <$t>::INFINITY;
+            const MAX_EXPONENT: i32 = $max_exponent;
+
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value as $t
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                <$t>::is_finite(self)
+            }
+        }
+    };
+}
+float!(f32, f32::MAX as f64 / 4.0, 125);
+float!(f64, 1e150, 1020);
+
+/// What a data set may be stored in: `f32`, `f64`, or `u8` computed in `f32`. Sealed.
+pub trait Element: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
+    /// The type the crate computes in.
+    type Float: Float;
+    /// The stored value in the computing type, exactly.
+    fn widen(self) -> Self::Float;
+}
+
+macro_rules! element {
+    ($t:ty, $float:ty) => {
+        impl Element for $t {
+            type Float = $float;
+            #[inline(always)]
+            fn widen(self) -> $float {
+                self as $float
+            }
+        }
+    };
+}
+element!(u8, f32);
+element!(f32, f32);
+element!(f64, f64);

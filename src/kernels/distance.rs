@@ -1,0 +1,167 @@
+//! Squared Euclidean distances between padded rows, directly and by expansion (E21).
+
+use crate::float::Float;
+use ndarray::linalg::general_mat_mul;
+use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
+
+/// `|a - b|^2` in `L` interleaved partial sums.
+#[inline(always)]
+fn squared<F: Float, const L: usize>(a: &[F], b: &[F]) -> F {
+    let mut sums = [F::zero(); L];
+    for (a, b) in a.as_chunks::<L>().0.iter().zip(b.as_chunks::<L>().0) {
+        for l in 0..L {
+            let t = a[l] - b[l];
+            sums[l] += t * t;
+        }
+    }
+    let mut width = L;
+    while width > 1 {
+        width /= 2;
+        for l in 0..width {
+            sums[l] = sums[l] + sums[l + width];
+        }
+    }
+    sums[0]
+}
+
+/// Squared distances from the padded row `x` to the rows `ids` of `centres`, into `out`.
+pub(crate) fn to_some<F: Float>(x: &[F], centres: &[F], ids: &[u32], out: &mut Vec<F>) {
+    let stride = x.len();
+    out.clear();
+    out.resize(ids.len(), F::zero());
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || match stride {
+            4 => gather::<F, 4>(x, centres, ids, out),
+            8 => gather::<F, 8>(x, centres, ids, out),
+            _ => gather::<F, 16>(x, centres, ids, out),
+        },
+    );
+}
+
+#[inline(always)]
+fn gather<F: Float, const L: usize>(x: &[F], centres: &[F], ids: &[u32], out: &mut [F]) {
+    for (out, &id) in out.iter_mut().zip(ids) {
+        let start = id as usize * x.len();
+        *out = squared::<F, L>(x, &centres[start..start + x.len()]);
+    }
+}
+
+/// Lowers each `nearest[i]` to the squared distance from row `i` of `rows` to `centre`, if that is smaller.
+pub(crate) fn lower<F: Float>(rows: &[F], centre: &[F], nearest: &mut [F]) {
+    #[inline(always)]
+    fn body<F: Float, const L: usize>(rows: &[F], centre: &[F], nearest: &mut [F]) {
+        for (row, nearest) in rows.chunks_exact(centre.len()).zip(nearest) {
+            let distance = squared::<F, L>(row, centre);
+            if distance < *nearest {
+                *nearest = distance;
+            }
+        }
+    }
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || match centre.len() {
+            4 => body::<F, 4>(rows, centre, nearest),
+            8 => body::<F, 8>(rows, centre, nearest),
+            _ => body::<F, 16>(rows, centre, nearest),
+        },
+    );
+}
+
+/// Squared norms of padded rows.
+pub(crate) fn norms<F: Float>(rows: &[F], stride: usize, out: &mut Vec<F>) {
+    let zero = vec![F::zero(); stride];
+    out.clear();
+    out.resize(rows.len() / stride, F::INFINITY);
+    lower(rows, &zero, out);
+}
+
+/// All squared distances by expansion, `|x|^2 - 2 x.mu + |mu|^2` clamped at 0: fast, and good to the
+/// rounding bound of (E21). `out` becomes (rows, k), row-major.
+pub(crate) fn to_all<F: Float>(
+    (rows, row_norms): (&[F], &[F]),
+    (centres, centre_norms): (&[F], &[F]),
+    dim: usize,
+    out: &mut Vec<F>,
+) {
+    let stride = stride(dim);
+    let (n, k) = (row_norms.len(), centre_norms.len());
+    out.resize(n * k, F::zero());
+    let x = matrix(rows, n, dim, stride);
+    let mu = matrix(centres, k, dim, stride);
+    let minus_two = F::from_f64(-2.0);
+    let mut products = ArrayViewMut2::from_shape((n, k), out).expect("n x k numbers");
+    general_mat_mul(minus_two, &x, &mu.t(), F::zero(), &mut products);
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for (row, &x2) in out.chunks_exact_mut(k).zip(row_norms) {
+                for (value, &mu2) in row.iter_mut().zip(centre_norms) {
+                    let distance = *value + (x2 + mu2);
+                    // Written so that a NaN stays NaN: it must not pass for a near component.
+                    *value = if distance < F::zero() { F::zero() } else { distance };
+                }
+            }
+        },
+    );
+}
+
+use super::stride;
+
+/// The first `dim` columns of padded rows as a matrix.
+pub(crate) fn matrix<F>(values: &[F], n: usize, dim: usize, stride: usize) -> ArrayView2<'_, F> {
+    ArrayView2::from_shape((n, dim).strides((stride, 1)), values).expect("padded rows")
+}
+
+/// `sum += scale * x`, in `f64`.
+#[inline(always)]
+pub(crate) fn add_scaled<F: Float>(sum: &mut [f64], scale: f64, x: &[F]) {
+    for (sum, &x) in sum.iter_mut().zip(x) {
+        *sum += scale * x.to_f64();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    fn padded(n: usize, d: usize, rng: &mut Rng) -> Vec<f64> {
+        let s = stride(d);
+        (0..n * s).map(|i| if i % s < d { rng.normal() } else { 0.0 }).collect()
+    }
+
+    #[test]
+    fn direct_and_expanded_distances_are_the_naive_ones() {
+        let mut rng = Rng::from_seed(1);
+        for d in [1, 2, 4, 5, 8, 9, 16, 17, 33, 74] {
+            let (n, k, s) = (5, 7, stride(d));
+            let (x, mu) = (padded(n, d, &mut rng), padded(k, d, &mut rng));
+            let naive = |i: usize, c: usize| -> f64 {
+                (0..d).map(|j| (x[i * s + j] - mu[c * s + j]).powi(2)).sum()
+            };
+            let (mut nx, mut nmu, mut all) = (Vec::new(), Vec::new(), Vec::new());
+            norms(&x, s, &mut nx);
+            norms(&mu, s, &mut nmu);
+            to_all((&x, &nx), (&mu, &nmu), d, &mut all);
+            let ids = [6, 0, 3];
+            for i in 0..n {
+                let row = &x[i * s..(i + 1) * s];
+                let mut some = Vec::new();
+                to_some(row, &mu, &ids, &mut some);
+                for (&id, &got) in ids.iter().zip(&some) {
+                    assert!((got - naive(i, id as usize)).abs() < 1e-12 * (1.0 + got));
+                }
+                for c in 0..k {
+                    assert!((all[i * k + c] - naive(i, c)).abs() < 1e-12 * (1.0 + naive(i, c)));
+                }
+            }
+            let mut nearest = vec![f64::INFINITY; n];
+            lower(&x, &mu[..s], &mut nearest);
+            lower(&x, &mu[s..2 * s], &mut nearest);
+            for (i, &got) in nearest.iter().enumerate() {
+                assert!((got - naive(i, 0).min(naive(i, 1))).abs() < 1e-12 * (1.0 + got));
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Choosing the components with the lowest scores; ties go to the lower index, so that a choice never
+//! depends on the order in which components were looked at.
+
+use crate::data::{Rows, Scores};
+use crate::float::Float;
+
+/// The `out_ids.len()` best of `(ids, scores)`, best first, by (score, index).
+///
+/// Needs at least as many candidates as places. NaN scores are never chosen before others.
+pub(crate) fn smallest<F: Float>(
+    ids: &[u32],
+    scores: &[F],
+    out_ids: &mut [u32],
+    out_scores: &mut [F],
+) {
+    let width = out_ids.len();
+    debug_assert!(ids.len() >= width);
+    let mut filled = 0;
+    for (&id, &score) in ids.iter().zip(scores) {
+        let before = |other_score: F, other_id: u32| {
+            score < other_score || (score == other_score && id < other_id)
+        };
+        if filled == width {
+            if !before(out_scores[width - 1], out_ids[width - 1]) {
+                continue;
+            }
+            filled -= 1;
+        }
+        let mut place = filled;
+        while place > 0 && before(out_scores[place - 1], out_ids[place - 1]) {
+            out_ids[place] = out_ids[place - 1];
+            out_scores[place] = out_scores[place - 1];
+            place -= 1;
+        }
+        out_ids[place] = id;
+        out_scores[place] = score;
+        filled += 1;
+    }
+}
+
+/// Scratch of [`best`].
+#[derive(Debug, Default)]
+pub(crate) struct Candidates<F> {
+    kept: Vec<F>,
+    ids: Vec<u32>,
+    scores: Vec<F>,
+}
+
+/// The best components of row `i` among all, exactly: ranked by the approximate scores `approximate`
+/// (k), then every component within their rounding bound (E21) of the last place is scored directly.
+pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
+    scorer: &S,
+    rows: &R,
+    i: usize,
+    approximate: &[R::Float],
+    scratch: &mut Candidates<R::Float>,
+    out_ids: &mut [u32],
+    out_scores: &mut [R::Float],
+) {
+    let last = last_place(approximate, out_ids.len(), &mut scratch.kept);
+    let margin = scorer.margin(rows, i);
+    let threshold = last + margin + margin;
+    scratch.ids.clear();
+    // `!(a > t)`, not `a <= t`: an overflowed (NaN) approximation must stay a candidate.
+    #[allow(clippy::neg_cmp_op_on_partial_ord)]
+    scratch.ids.extend(
+        (0u32..).zip(approximate).filter(|&(_, &a)| !(a > threshold)).map(|(c, _)| c),
+    );
+    scorer.some(rows, i, &scratch.ids, &mut scratch.scores);
+    smallest(&scratch.ids, &scratch.scores, out_ids, out_scores);
+}
+
+/// The `width`-th smallest value (infinity where there are fewer numbers).
+fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
+    if width == 1 {
+        return minimum(values);
+    }
+    kept.clear();
+    kept.resize(width, F::INFINITY);
+    for &value in values {
+        if value < kept[width - 1] {
+            let mut place = width - 1;
+            while place > 0 && value < kept[place - 1] {
+                kept[place] = kept[place - 1];
+                place -= 1;
+            }
+            kept[place] = value;
+        }
+    }
+    kept[width - 1]
+}
+
+/// The smallest value, NaN passed over.
+fn minimum<F: Float>(values: &[F]) -> F {
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            let mut lows = [F::INFINITY; 16];
+            let (chunks, rest) = values.as_chunks::<16>();
+            for chunk in chunks {
+                for l in 0..16 {
+                    if chunk[l] < lows[l] {
+                        lows[l] = chunk[l];
+                    }
+                }
+            }
+            let mut low = F::INFINITY;
+            for &value in lows.iter().chain(rest) {
+                if value < low {
+                    low = value;
+                }
+            }
+            low
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn smallest_is_the_head_of_a_sort_by_score_and_index() {
+        let mut rng = Rng::from_seed(3);
+        for round in 0..500 {
+            let n = 1 + rng.below(30);
+            // Few distinct values, so that there are many ties.
+            let scores: Vec<f32> = (0..n).map(|_| rng.below(6) as f32).collect();
+            let mut ids: Vec<u32> = (0..n as u32).collect();
+            for i in (1..n).rev() {
+                ids.swap(i, rng.below(i + 1));
+            }
+            let width = 1 + round % n;
+            let (mut out_ids, mut out_scores) = (vec![0; width], vec![0.0; width]);
+            smallest(&ids, &scores, &mut out_ids, &mut out_scores);
+            let mut pairs: Vec<_> = scores.iter().map(|&s| s as u32).zip(ids).collect();
+            pairs.sort_unstable();
+            let expected: Vec<_> = pairs.iter().take(width).map(|p| p.1).collect();
+            assert_eq!(out_ids, expected);
+            let last = last_place(&scores, width, &mut Vec::new());
+            assert_eq!(last as u32, pairs[width - 1].0);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Isotropic Gaussians with one shared variance and equal mixing proportions: the model behind k-means.
+
+use super::MStep;
+use crate::block::Block;
+use crate::data::{Centres, Data, Frame, Moments, Rows, Scores, Summary};
+use crate::error::{Error, Result, positive};
+use crate::float::Float;
+use crate::mixture::Mixture;
+use crate::posterior::{Likelihood, LogJoint};
+use crate::rng::Rng;
+use crate::stage::Stage;
+use ndarray::{Array1, Array2, ArrayView2};
+use std::f64::consts::PI;
+
+/// p(c, y | theta) = 1/C N(y; mu_c, sigma^2 I), one variance for all (E1; \[KM\] Eq. 1, \[VC\] Eq. 1).
+///
+/// A component that answers for no point keeps its mean and is counted in the report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedIsotropic;
+
+impl SharedIsotropic {
+    /// The only one there is.
+    #[must_use]
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+impl Stage for SharedIsotropic {
+    fn check(&self, _clusters: usize) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<D: Data> MStep<D> for SharedIsotropic {
+    type Model = SharedIsotropicMixture<D::Float>;
+    type Statistics = Statistics<D::Float>;
+
+    fn start(
+        &self,
+        seeds: Centres<D::Float>,
+        frame: Frame<D::Float>,
+        data: &Summary,
+    ) -> Self::Model {
+        let least_variance = variance_floor(&frame, data);
+        let variance = data.mean_variance() * frame.inverse_unit().powi(2);
+        SharedIsotropicMixture::assemble(seeds, frame, variance, least_variance)
+    }
+
+    fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
+        model.set_variance(first.best / (model.centres.dim() as f64 * first.weight));
+    }
+
+    fn statistics(&self, model: &Self::Model) -> Self::Statistics {
+        let moments = Moments::zeros(model.centres.len(), model.centres.dim());
+        Statistics { weight: 0.0, moments, squared: 0.0 }
+    }
+
+    fn accumulate(
+        &self,
+        rows: &D::Rows,
+        block: &Block<D::Float>,
+        statistics: &mut Self::Statistics,
+    ) {
+        for i in 0..rows.len() {
+            let squared: f64 = block
+                .responsibilities(i)
+                .iter()
+                .zip(block.scores(i))
+                .map(|(q, d2)| q.to_f64() * d2.to_f64())
+                .sum();
+            statistics.weight += rows.weight(i);
+            statistics.squared += rows.weight(i) * squared;
+        }
+        rows.accumulate(block, &mut statistics.moments);
+    }
+
+    fn merge(&self, into: &mut Self::Statistics, other: Self::Statistics) {
+        into.weight += other.weight;
+        into.squared += other.squared;
+        into.moments.merge(&other.moments);
+    }
+
+    fn emptied(&self, statistics: &Self::Statistics) -> usize {
+        statistics.moments.emptied()
+    }
+
+    fn finish(&self, statistics: Self::Statistics, model: &mut Self::Model, _: usize) {
+        let gain = statistics.moments.move_centres(&mut model.centres);
+        let squared = statistics.squared - gain;
+        model.set_variance(squared / (model.centres.dim() as f64 * statistics.weight));
+        model.means = model.centres.leave(&model.frame);
+    }
+}
+
+/// Mass and first moments per component, and sum w q |y - mu|^2 over all (E5).
+#[derive(Clone, Debug)]
+pub struct Statistics<F> {
+    weight: f64,
+    moments: Moments<F>,
+    squared: f64,
+}
+
+/// The smallest variance allowed (E20), in the unit of the frame: a clamp, which keeps the free energy
+/// monotone, where an added ridge would not.
+fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
+    let scale = frame.inverse_unit();
+    let by_variance = 1e-12 * data.mean_variance() * scale * scale;
+    let by_rounding = (F::EPSILON * data.max_abs() * scale).powi(2);
+    by_variance.max(by_rounding).max(f64::MIN_POSITIVE)
+}
+
+/// A mixture of isotropic Gaussians with one shared variance and equal mixing proportions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedIsotropicMixture<F> {
+    centres: Centres<F>,
+    frame: Frame<F>,
+    /// In the unit of the frame, squared.
+    variance: f64,
+    least_variance: f64,
+    means: Array2<F>,
+}
+
+impl<F: Float> SharedIsotropicMixture<F> {
+    /// A model from known parameters: means (k, d) and the variance per column, shared by all components.
+    ///
+    /// # Errors
+    /// [`Error::Empty`], [`Error::NotFinite`] or [`Error::TooLarge`] for the means,
+    /// [`Error::Parameter`] for a variance that is not positive and finite.
+    pub fn from_parameters(means: ArrayView2<'_, F>, variance: f64) -> Result<Self> {
+        let summary = Summary::of_points(means, "means")?;
+        if !(variance > 0.0 && variance.is_finite()) {
+            return Err(Error::parameter("variance", variance, "must be positive and finite"));
+        }
+        let frame = Frame::of(&summary);
+        let scaled = variance * frame.inverse_unit().powi(2);
+        let centres = Centres::enter(means, &frame);
+        Ok(Self::assemble(centres, frame, scaled, f64::MIN_POSITIVE))
+    }
+
+    fn assemble(
+        centres: Centres<F>,
+        frame: Frame<F>,
+        variance: f64,
+        least_variance: f64,
+    ) -> Self {
+        let means = centres.leave(&frame);
+        let variance = variance.max(least_variance);
+        Self { centres, frame, variance, least_variance, means }
+    }
+
+    fn set_variance(&mut self, variance: f64) {
+        self.variance = variance.max(self.least_variance);
+    }
+
+    /// The means (k, d), in the data's own unit.
+    pub fn means(&self) -> ArrayView2<'_, F> {
+        self.means.view()
+    }
+
+    /// The variance sigma^2 of every column of every component, in the data's own unit, squared.
+    #[must_use]
+    pub fn variance(&self) -> f64 {
+        self.variance * self.frame.unit().powi(2)
+    }
+
+    /// Draws `n` points from the mixture: points (n, d) and the components they came from (n).
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if `n` is 0.
+    pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
+        positive("n", n)?;
+        let mut rng = Rng::from_seed(seed);
+        let deviation = self.variance().sqrt();
+        let labels = Array1::from_shape_fn(n, |_| rng.below(self.centres.len()) as u32);
+        let points = Array2::from_shape_fn((n, self.centres.dim()), |(n, j)| {
+            let mean = self.means[[labels[n] as usize, j]].to_f64();
+            F::from_f64(mean + deviation * rng.normal())
+        });
+        Ok((points, labels))
+    }
+}
+
+/// Scores are squared distances to the means, in the unit of the frame.
+impl<R: Rows> Scores<R> for SharedIsotropicMixture<R::Float> {
+    fn components(&self) -> usize {
+        self.centres.len()
+    }
+    fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
+        rows.distances(&self.centres, out);
+    }
+    fn margin(&self, rows: &R, i: usize) -> R::Float {
+        rows.margin(i, &self.centres)
+    }
+    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
+        rows.distances_to(i, &self.centres, ids, out);
+    }
+}
+
+impl<D: Data> Mixture<D> for SharedIsotropicMixture<D::Float> {
+    fn centres(&self) -> &Centres<D::Float> {
+        &self.centres
+    }
+
+    fn frame(&self) -> &Frame<D::Float> {
+        &self.frame
+    }
+
+    fn log_joint(&self) -> LogJoint {
+        let (k, d) = (self.centres.len() as f64, self.centres.dim() as f64);
+        let in_frame = -k.ln() - 0.5 * d * (2.0 * PI * self.variance).ln();
+        let alpha = in_frame + self.frame.log_density_shift();
+        LogJoint { alpha, beta: 0.5 / self.variance }
+    }
+}

@@ -1,0 +1,132 @@
+//! A fitted model: what every component family offers.
+
+use crate::block::Block;
+use crate::data::{Centres, Data, Frame, Rows, Scores};
+use crate::error::{Error, Result, positive};
+use crate::float::Float;
+use crate::parallel;
+use crate::posterior::{self, Likelihood, LogJoint};
+use crate::search::{self, Exact};
+use ndarray::{Array1, Array2};
+
+/// A mixture model fitted to data of type `D`; usable as a trait object.
+///
+/// The four questions a user asks of a model are answered over all components and all rows, exactly, in
+/// blocks (nothing of size n x k is stored unless it is the answer), with their weights.
+pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
+    /// The means, in the coordinates of the [frame](Self::frame).
+    fn centres(&self) -> &Centres<D::Float>;
+
+    /// The coordinates of the model.
+    fn frame(&self) -> &Frame<D::Float>;
+
+    /// From scores to log-joints.
+    fn log_joint(&self) -> LogJoint;
+
+    /// The component with the largest posterior for every row (n); ties go to the lower index.
+    ///
+    /// # Errors
+    /// [`Error::DimensionMismatch`] if the data has another number of columns than the model.
+    fn predict(&self, data: &D) -> Result<Array1<u32>> {
+        let blocks = by_blocks(self, data, |rows| {
+            best(self, rows, 1).supports
+        })?;
+        Ok(blocks.concat().into())
+    }
+
+    /// The posteriors p(c | y_n, theta) of all components: (n, k).
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    fn responsibilities(&self, data: &D) -> Result<Array2<D::Float>> {
+        let blocks = by_blocks(self, data, |rows| {
+            all(self, rows).0.responsibilities
+        })?;
+        Ok(table(blocks, data.len(), self.components()))
+    }
+
+    /// The `c_prime` likeliest components of every row, best first, and their posteriors renormalised over
+    /// them (E2): (n, c_prime) each. `c_prime` larger than the number of components is clamped.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict); [`Error::Parameter`] if `c_prime` is 0.
+    fn truncated_responsibilities(
+        &self,
+        data: &D,
+        c_prime: usize,
+    ) -> Result<(Array2<u32>, Array2<D::Float>)> {
+        positive("c_prime", c_prime)?;
+        let width = c_prime.min(self.components());
+        let blocks = by_blocks(self, data, |rows| {
+            let mut block = best(self, rows, width);
+            posterior::normalise(rows, &mut block, self.log_joint());
+            (block.supports, block.responsibilities)
+        })?;
+        let (supports, responsibilities) = blocks.into_iter().unzip();
+        Ok((table(supports, data.len(), width), table(responsibilities, data.len(), width)))
+    }
+
+    /// sum_n w_n ln p(y_n | theta), over all components, in the data's own unit.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    fn log_likelihood(&self, data: &D) -> Result<f64> {
+        let blocks = by_blocks(self, data, |rows| {
+            all(self, rows).1.free_energy(self.log_joint())
+        })?;
+        Ok(blocks.iter().sum())
+    }
+
+    /// sum_n w_n min_c |y_n - mu_c|^2, over all components (E22), in the data's own unit.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    fn quantization_error(&self, data: &D) -> Result<f64> {
+        let blocks = by_blocks(self, data, |rows| {
+            let block = best(self.centres(), rows, 1);
+            (0..rows.len()).map(|i| rows.weight(i) * block.scores(i)[0].to_f64()).sum::<f64>()
+        })?;
+        Ok(blocks.iter().sum::<f64>() * self.frame().unit().powi(2))
+    }
+}
+
+/// `work` on every block of rows, results in order.
+fn by_blocks<D: Data, M: Mixture<D> + ?Sized, T: Send>(
+    model: &M,
+    data: &D,
+    work: impl Fn(&D::Rows) -> T + Sync,
+) -> Result<Vec<T>> {
+    let (expected, found) = (model.frame().dim(), data.dim());
+    if expected != found {
+        return Err(Error::DimensionMismatch { what: "data", expected, found });
+    }
+    let size = search::block_rows(model.components());
+    Ok(parallel::map_blocks(data.len(), size, |_, range| {
+        let mut rows = D::Rows::default();
+        data.load(range, model.frame(), &mut rows);
+        work(&rows)
+    }))
+}
+
+/// The `width` best components of every row.
+fn best<R: Rows, S: Scores<R> + ?Sized>(scorer: &S, rows: &R, width: usize) -> Block<R::Float> {
+    let mut block = Block::new(scorer.components(), width);
+    block.reset(rows.len(), &[]);
+    search::best(scorer, rows, &mut block, &mut Exact::default());
+    block
+}
+
+/// All components of every row, with their responsibilities.
+fn all<D: Data, M: Mixture<D> + ?Sized>(model: &M, rows: &D::Rows) -> (Block<D::Float>, Likelihood) {
+    let mut block = Block::new(model.components(), model.components());
+    block.reset(rows.len(), &[]);
+    search::all(model, model.log_joint().beta, rows, &mut block, &mut Exact::default());
+    let likelihood = posterior::normalise(rows, &mut block, model.log_joint());
+    (block, likelihood)
+}
+
+/// Rows of `width` numbers, block by block, as one table (n, width).
+fn table<T>(blocks: Vec<Vec<T>>, n: usize, width: usize) -> Array2<T> {
+    let values = blocks.into_iter().flatten().collect();
+    Array2::from_shape_vec((n, width), values).expect("n rows of `width` numbers")
+}

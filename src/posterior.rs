@@ -1,0 +1,99 @@
+//! From scores to responsibilities and the free energy: the one place where posteriors are normalised.
+
+use crate::block::Block;
+use crate::data::Rows;
+use crate::float::Float;
+
+/// How scores turn into log-joints: ln p(c, y | theta) = alpha - beta * score (E1).
+///
+/// One alpha and one beta for all components: whatever differs between components is part of the score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LogJoint {
+    /// The log-joint of score 0, in the data's own unit.
+    pub alpha: f64,
+    /// What one unit of score costs; positive.
+    pub beta: f64,
+}
+
+/// Sums over points from which the free energy follows.
+///
+/// Kept apart because the first two do not depend on alpha and beta, and the last is 0 for supports of
+/// width 1: there the free energy under a new variance needs no new search.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Likelihood {
+    /// sum_n w_n.
+    pub weight: f64,
+    /// sum_n w_n times the best score of K(n).
+    pub best: f64,
+    /// sum_n w_n ln sum_{c in K(n)} exp(-beta (score_c - best score)).
+    pub spread: f64,
+}
+
+impl Likelihood {
+    /// F = sum_n w_n ln sum_{c in K(n)} p(c, y_n | theta) (E3).
+    #[must_use]
+    pub fn free_energy(&self, log_joint: LogJoint) -> f64 {
+        self.weight * log_joint.alpha - log_joint.beta * self.best + self.spread
+    }
+
+    /// Adds the sums over other points.
+    pub fn merge(&mut self, other: &Self) {
+        self.weight += other.weight;
+        self.best += other.best;
+        self.spread += other.spread;
+    }
+}
+
+/// Turns the scores of a block into responsibilities over the supports (E2), and sums up the free energy.
+pub(crate) fn normalise<R: Rows>(
+    rows: &R,
+    block: &mut Block<R::Float>,
+    log_joint: LogJoint,
+) -> Likelihood {
+    let width = block.width();
+    let mut likelihood = Likelihood::default();
+    for i in 0..rows.len() {
+        let places = i * width..(i + 1) * width;
+        let scores = &block.scores[places.clone()];
+        let responsibilities = &mut block.responsibilities[places];
+        let weight = rows.weight(i);
+        // A truncated support is listed best first.
+        let best = if block.supports.is_empty() { lowest(scores) } else { scores[0] }.to_f64();
+        likelihood.weight += weight;
+        likelihood.best += weight * best;
+        if width == 1 || !best.is_finite() {
+            // Out of reach of every component: all are equally unlikely.
+            responsibilities.fill(R::Float::from_f64(1.0 / width as f64));
+            continue;
+        }
+        let mut sum = 0.0;
+        for (q, score) in responsibilities.iter_mut().zip(scores) {
+            let p = (-log_joint.beta * (score.to_f64() - best)).exp();
+            *q = R::Float::from_f64(p);
+            sum += p;
+        }
+        let scale = R::Float::from_f64(1.0 / sum);
+        for q in responsibilities {
+            *q *= scale;
+        }
+        likelihood.spread += weight * sum.ln();
+    }
+    likelihood
+}
+
+fn lowest<F: Float>(scores: &[F]) -> F {
+    scores.iter().copied().fold(F::INFINITY, |least, s| if s < least { s } else { least })
+}
+
+/// The best component of every row of a block: the head of a listed support, the lowest score of a full one.
+pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
+    for (i, label) in labels.iter_mut().enumerate() {
+        *label = if block.supports.is_empty() {
+            let scores = block.scores(i);
+            let least = lowest(scores);
+            scores.iter().position(|&s| s == least).unwrap_or(0) as u32
+        } else {
+            block.support(i)[0]
+        };
+    }
+}

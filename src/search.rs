@@ -1,0 +1,127 @@
+//! Searching all components for a block of rows: what E-steps and predictions share.
+
+use crate::block::Block;
+use crate::data::{Rows, Scores};
+use crate::float::Float;
+use crate::kernels::select;
+
+/// Scratch of the searches over all components.
+#[derive(Debug, Default)]
+pub struct Exact<F> {
+    approximate: Vec<F>,
+    candidates: select::Candidates<F>,
+    reached: Vec<u32>,
+    scores: Vec<F>,
+}
+
+/// Rows in a block searched over `k` components: bounds the scratch, and is part of the result (blocks have
+/// their own random streams and sums), so it depends on `k` alone.
+pub(crate) fn block_rows(k: usize) -> usize {
+    ((1 << 18) / k.max(1)).clamp(32, 512)
+}
+
+/// The `block.width()` best components of every row, exactly.
+pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
+    scorer: &S,
+    rows: &R,
+    block: &mut Block<R::Float>,
+    scratch: &mut Exact<R::Float>,
+) {
+    let (k, width) = (scorer.components(), block.width());
+    block.supports.resize(rows.len() * width, 0);
+    scorer.all(rows, &mut scratch.approximate);
+    for i in 0..rows.len() {
+        let approximate = &scratch.approximate[i * k..(i + 1) * k];
+        let places = i * width..(i + 1) * width;
+        let ids = &mut block.supports[places.clone()];
+        let scores = &mut block.scores[places];
+        select::best(scorer, rows, i, approximate, &mut scratch.candidates, ids, scores);
+    }
+}
+
+/// The scores of every row under all components. Where a component is near enough to have a share in the
+/// posterior, and the rounding bound (E21) could be felt in it, its score is computed directly.
+pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
+    scorer: &S,
+    beta: f64,
+    rows: &R,
+    block: &mut Block<R::Float>,
+    scratch: &mut Exact<R::Float>,
+) {
+    /// exp(-REACH) is lost beside 1 in `f64`, whatever the number of components.
+    const REACH: f64 = 60.0;
+    /// An error of a log-joint that cannot be felt, in units of the square root of epsilon.
+    const FELT: f64 = 1e-3;
+
+    let k = scorer.components();
+    scorer.all(rows, &mut block.scores);
+    for i in 0..rows.len() {
+        let scores = &mut block.scores[i * k..(i + 1) * k];
+        let margin = scorer.margin(rows, i).to_f64();
+        if beta * margin <= FELT * R::Float::EPSILON.sqrt() {
+            continue;
+        }
+        let least = scores.iter().fold(f64::INFINITY, |least, s| least.min(s.to_f64()));
+        let reach = R::Float::from_f64(least + 2.0 * margin + REACH / beta);
+        scratch.reached.clear();
+        // `!(s > reach)`, not `s <= reach`: an overflowed (NaN) approximation must be computed directly.
+        #[allow(clippy::neg_cmp_op_on_partial_ord)]
+        scratch.reached.extend(
+            (0u32..).zip(&*scores).filter(|&(_, &s)| !(s > reach)).map(|(c, _)| c),
+        );
+        scorer.some(rows, i, &scratch.reached, &mut scratch.scores);
+        for (&c, &score) in scratch.reached.iter().zip(&scratch.scores) {
+            scores[c as usize] = score;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Centres, Data, Dense, Frame};
+    use crate::rng::Rng;
+    use ndarray::Array2;
+
+    /// Centres in tight groups far from the mean: approximate distances alone would confuse them.
+    #[test]
+    fn searches_over_all_are_exact_where_expansion_rounds() {
+        let mut rng = Rng::from_seed(2);
+        let x = Array2::from_shape_fn((200, 3), |(n, _)| {
+            (if n % 2 == 0 { 1.0f32 } else { -1.0 }) + 1e-4 * rng.normal() as f32
+        });
+        let data = Dense::new(x.view()).unwrap();
+        let frame = Frame::of(data.summary());
+        let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), 20).0, &frame);
+        let mut rows = Default::default();
+        data.load(0..200, &frame, &mut rows);
+        for width in [1, 3, 20] {
+            let mut block = Block::new(20, width);
+            block.reset(200, &vec![0; if width < 20 { 200 * width } else { 0 }]);
+            if width < 20 {
+                best(&centres, &rows, &mut block, &mut Exact::default());
+            } else {
+                all(&centres, 1e8, &rows, &mut block, &mut Exact::default());
+            }
+            for i in 0..200 {
+                let mut naive: Vec<(f64, u32)> = (0..20)
+                    .map(|c| {
+                        let d2 = rows.row(i).iter().zip(centres.row(c)).map(|(a, b)| {
+                            (a.to_f64() - b.to_f64()).powi(2)
+                        });
+                        (d2.sum::<f64>(), c as u32)
+                    })
+                    .collect();
+                if width < 20 {
+                    naive.sort_by(|a, b| a.0.total_cmp(&b.0));
+                }
+                for (place, &(score, _)) in naive.iter().take(width).enumerate() {
+                    let got = block.scores(i)[place].to_f64();
+                    if score < 1.0 {
+                        assert!((got - score).abs() <= 1e-6 * score + 1e-20, "{got} {score}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! AFK-MC^2 (Bachem, Lucic, Hassani, Krause: Fast and provably good seedings for k-means, NIPS 2016), on
+//! weighted data.
+
+use super::{Seeder, Seeds, by_weight, proportional};
+use crate::data::{Centres, Data, Frame, Rows};
+use crate::error::{Result, positive};
+use crate::float::Float;
+use crate::kernels::select;
+use crate::parallel::{self, BLOCK};
+use crate::rng::Rng;
+use crate::stage::Stage;
+
+/// Approximates k-means++ by a Markov chain of length m per seed (E18): n + m k (k - 1) / 2 distance
+/// evaluations instead of n k.
+///
+/// The chain's proposals are drawn half in proportion to the weights and half to the weighted squared
+/// distances from the first seed. m counts the first draw of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AfkMc2 {
+    chain: usize,
+}
+
+impl AfkMc2 {
+    /// A chain of length `chain` per seed.
+    #[must_use]
+    pub fn new(chain: usize) -> Self {
+        Self { chain }
+    }
+}
+
+impl Default for AfkMc2 {
+    /// Chain length 20, the longer of the two in \[VC\]: close to k-means++ on its data, and still cheap.
+    fn default() -> Self {
+        Self::new(20)
+    }
+}
+
+impl Stage for AfkMc2 {
+    fn check(&self, _clusters: usize) -> Result<()> {
+        positive("AFK-MC2 chain length", self.chain)
+    }
+}
+
+/// Seeds chosen between two looks at all seeds so far; within a batch candidates are kept up to date.
+const BATCH: usize = 32;
+
+/// Fresh chains tried before all rows are looked at, when a chain found nothing but copies of seeds.
+const RETRIES: usize = 4;
+
+impl<D: Data> Seeder<D> for AfkMc2 {
+    fn seed(
+        &self,
+        data: &D,
+        frame: &Frame<D::Float>,
+        k: usize,
+        rng: &mut Rng,
+    ) -> Result<Seeds<D::Float>> {
+        let mut rows = Vec::with_capacity(k);
+        rows.extend(by_weight(data, &rows, rng));
+        let mut seeds = Seeds::at_rows(data, frame, &rows, 0);
+        let proposal = Proposal::new(data, frame, &seeds.centres);
+        seeds.evaluations += data.len() as u64;
+
+        while rows.len() < k {
+            let batch = BATCH.min(k - rows.len());
+            let mut chains = Chains::draw(data, frame, &proposal, batch * self.chain, rng);
+            seeds.evaluations += chains.measure(&seeds.centres);
+            for b in 0..batch {
+                let of_this = b * self.chain..(b + 1) * self.chain;
+                let mut choice = chains.walk(of_this, rng);
+                for _ in 0..RETRIES {
+                    if choice.is_none() {
+                        let mut again = Chains::draw(data, frame, &proposal, self.chain, rng);
+                        seeds.evaluations += again.measure(&seeds.centres);
+                        choice = again.walk(0..self.chain, rng);
+                    }
+                }
+                if choice.is_none() {
+                    let (row, evaluations) = exact(data, frame, &seeds.centres, rng);
+                    seeds.evaluations += evaluations;
+                    choice = row;
+                }
+                // Every row coincides with a seed: any other row is as good as the next.
+                let row = choice.or_else(|| by_weight(data, &rows, rng)).unwrap_or(0);
+                rows.push(row);
+                let chosen = Seeds::at_rows(data, frame, &[row], 0).centres;
+                seeds.evaluations += chains.lower(chosen.row(0), (b + 1) * self.chain);
+                seeds.centres.push(chosen.row(0));
+            }
+        }
+        Ok(seeds)
+    }
+}
+
+/// The proposal distribution: cumulated over rows, for drawing by bisection.
+struct Proposal<F> {
+    cumulated: Vec<f64>,
+    /// Per row, q_n / w_n up to a constant: 1 / W + d_n^2 / sum w d^2.
+    base: f64,
+    slope: f64,
+    squared: Vec<F>,
+}
+
+impl<F: Float> Proposal<F> {
+    fn new<D: Data<Float = F>>(data: &D, frame: &Frame<F>, first: &Centres<F>) -> Self {
+        let squared = distances(data, frame, first);
+        let spread: f64 = (0..data.len()).map(|n| data.weight(n) * squared[n].to_f64()).sum();
+        let base = 1.0 / data.summary().total_weight;
+        let slope = if spread > 0.0 { 1.0 / spread } else { 0.0 };
+        let mut sum = 0.0;
+        let cumulated = (0..data.len())
+            .map(|n| {
+                sum += data.weight(n) * (base + slope * squared[n].to_f64());
+                sum
+            })
+            .collect();
+        Self { cumulated, base, slope, squared }
+    }
+
+    fn draw(&self, rng: &mut Rng) -> usize {
+        let total = self.cumulated.last().copied().unwrap_or(0.0);
+        let u = rng.uniform() * total;
+        // The first row whose cumulated weight exceeds u: never one of weight 0.
+        let n = self.cumulated.partition_point(|&sum| sum <= u);
+        if n < self.cumulated.len() {
+            n
+        } else {
+            // u rounded up to the total: the last row that adds to it.
+            self.cumulated.partition_point(|&sum| sum < total)
+        }
+    }
+
+    /// q_n / w_n up to a constant.
+    fn density(&self, n: usize) -> f64 {
+        self.base + self.slope * self.squared[n].to_f64()
+    }
+}
+
+/// The candidates of the chains of a batch, with their squared distances to the nearest seed so far.
+struct Chains<D: Data> {
+    candidates: Vec<usize>,
+    densities: Vec<f64>,
+    rows: D::Rows,
+    nearest: Vec<D::Float>,
+}
+
+impl<D: Data> Chains<D> {
+    fn draw(
+        data: &D,
+        frame: &Frame<D::Float>,
+        proposal: &Proposal<D::Float>,
+        n: usize,
+        rng: &mut Rng,
+    ) -> Self {
+        let candidates: Vec<usize> = (0..n).map(|_| proposal.draw(rng)).collect();
+        let densities = candidates.iter().map(|&n| proposal.density(n)).collect();
+        let mut rows = D::Rows::default();
+        data.gather(&candidates, frame, &mut rows);
+        Self { candidates, densities, rows, nearest: vec![D::Float::INFINITY; n] }
+    }
+
+    /// Distances to the nearest of all seeds so far.
+    fn measure(&mut self, seeds: &Centres<D::Float>) -> u64 {
+        let rows = &self.rows;
+        let ids: Vec<u32> = (0..seeds.len() as u32).collect();
+        let size = (4_096 / seeds.len()).clamp(4, BLOCK);
+        parallel::map_chunks(&mut self.nearest, size, |_, range, nearest| {
+            let mut squared = Vec::new();
+            for (i, nearest) in range.zip(nearest) {
+                rows.distances_to(i, seeds, &ids, &mut squared);
+                *nearest = squared.iter().copied().fold(*nearest, |a, b| if b < a { b } else { a });
+            }
+        });
+        (self.candidates.len() * seeds.len()) as u64
+    }
+
+    /// One more seed, for the candidates from `from` on.
+    fn lower(&mut self, seed: &[D::Float], from: usize) -> u64 {
+        if from >= self.candidates.len() {
+            return 0;
+        }
+        self.rows.lower(seed, &mut self.nearest);
+        (self.candidates.len() - from) as u64
+    }
+
+    /// Walks one chain (Metropolis-Hastings); `None` if it ends on a copy of a seed.
+    fn walk(&self, chain: std::ops::Range<usize>, rng: &mut Rng) -> Option<usize> {
+        let mut state = chain.start;
+        let ratio = |i: usize| self.nearest[i].to_f64() / self.densities[i];
+        for next in chain.skip(1) {
+            // Accepts with probability min(1, ratio(next) / ratio(state)); always leaves a ratio of 0.
+            if rng.uniform() * ratio(state) < ratio(next) || ratio(state) == 0.0 {
+                state = next;
+            }
+        }
+        (self.nearest[state].to_f64() > 0.0).then(|| self.candidates[state])
+    }
+}
+
+/// A row by exact D^2 sampling, for chains that found nothing; `None` if every D^2 is 0.
+fn exact<D: Data>(
+    data: &D,
+    frame: &Frame<D::Float>,
+    seeds: &Centres<D::Float>,
+    rng: &mut Rng,
+) -> (Option<usize>, u64) {
+    let squared = distances(data, frame, seeds);
+    let weight = |n: usize| data.weight(n) * squared[n].to_f64();
+    let total = (0..data.len()).map(weight).sum();
+    let row = proportional((0..data.len()).map(weight), total, rng);
+    (row, (data.len() * seeds.len()) as u64)
+}
+
+/// Squared distance of every row to the nearest seed.
+fn distances<D: Data>(
+    data: &D,
+    frame: &Frame<D::Float>,
+    seeds: &Centres<D::Float>,
+) -> Vec<D::Float> {
+    let blocks = parallel::map_blocks(data.len(), BLOCK, |_, range| {
+        let mut rows = D::Rows::default();
+        data.load(range, frame, &mut rows);
+        let mut nearest = vec![D::Float::INFINITY; rows.len()];
+        if seeds.len() < 8 {
+            for c in 0..seeds.len() {
+                rows.lower(seeds.row(c), &mut nearest);
+            }
+            return nearest;
+        }
+        let (mut all, mut scratch) = (Vec::new(), select::Candidates::default());
+        rows.distances(seeds, &mut all);
+        for (i, nearest) in nearest.iter_mut().enumerate() {
+            let row = &all[i * seeds.len()..(i + 1) * seeds.len()];
+            let nearest = std::slice::from_mut(nearest);
+            select::best(seeds, &rows, i, row, &mut scratch, &mut [0], nearest);
+        }
+        nearest
+    });
+    blocks.concat()
+}

@@ -1,0 +1,55 @@
+//! Seeds given by the user.
+
+use super::{Seeder, Seeds};
+use crate::data::{Centres, Data, Frame};
+use crate::error::{Error, Result};
+use crate::float::Float;
+use crate::rng::Rng;
+use crate::stage::Stage;
+use ndarray::{Array2, ArrayView2};
+
+/// Start centres (k, d), in the data's own unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Given<F> {
+    centres: Array2<F>,
+}
+
+impl<F: Float> Given<F> {
+    /// Starts from these centres (k, d); k must be the builder's number of clusters.
+    #[must_use]
+    pub fn new(centres: ArrayView2<'_, F>) -> Self {
+        Self { centres: centres.to_owned() }
+    }
+}
+
+impl<F: Float> Stage for Given<F> {
+    fn check(&self, clusters: usize) -> Result<()> {
+        if self.centres.is_empty() {
+            return Err(Error::Empty { what: "given centres" });
+        }
+        if self.centres.nrows() != clusters {
+            let (expected, found) = (clusters, self.centres.nrows());
+            return Err(Error::LengthMismatch { what: "given centres", expected, found });
+        }
+        for ((row, column), x) in self.centres.indexed_iter() {
+            if !x.is_finite() {
+                return Err(Error::NotFinite { what: "given centres", row, column });
+            }
+            let (value, limit) = (x.to_f64(), F::LIMIT);
+            if value.abs() > limit {
+                return Err(Error::TooLarge { what: "given centres", row, column, value, limit });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<F: Float, D: Data<Float = F>> Seeder<D> for Given<F> {
+    fn seed(&self, data: &D, frame: &Frame<F>, _: usize, _: &mut Rng) -> Result<Seeds<F>> {
+        if self.centres.ncols() != data.dim() {
+            let (expected, found) = (data.dim(), self.centres.ncols());
+            return Err(Error::DimensionMismatch { what: "given centres", expected, found });
+        }
+        Ok(Seeds { centres: Centres::enter(self.centres.view(), frame), evaluations: 0 })
+    }
+}

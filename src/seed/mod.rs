@@ -1,0 +1,98 @@
+//! Stage 3, the seeds: where the components start.
+
+mod afk_mc2;
+mod given;
+mod k_means_plus_plus;
+mod uniform;
+
+pub use afk_mc2::AfkMc2;
+pub use given::Given;
+pub use k_means_plus_plus::KMeansPlusPlus;
+pub use uniform::Uniform;
+
+use crate::data::{Centres, Data, Frame, Rows};
+use crate::error::{Error, Result};
+use crate::float::Float;
+use crate::rng::Rng;
+use crate::stage::Stage;
+
+/// Start centres and what they cost.
+#[derive(Clone, Debug)]
+pub struct Seeds<F> {
+    /// `k` centres in the coordinates of the frame.
+    pub centres: Centres<F>,
+    /// Distance evaluations spent on the choice.
+    pub evaluations: u64,
+}
+
+impl<F: Float> Seeds<F> {
+    /// Seeds at the given rows of the data.
+    pub fn at_rows<D: Data<Float = F>>(
+        data: &D,
+        frame: &Frame<F>,
+        rows: &[usize],
+        evaluations: u64,
+    ) -> Self {
+        let mut block = D::Rows::default();
+        data.gather(rows, frame, &mut block);
+        let mut centres = Centres::with_capacity(rows.len(), data.dim());
+        for i in 0..rows.len() {
+            centres.push(block.row(i));
+        }
+        Self { centres, evaluations }
+    }
+}
+
+/// A way to choose seeds.
+///
+/// Laws: a row of weight 0 is never chosen; weight w is as good as w copies.
+pub trait Seeder<D: Data>: Stage {
+    /// Chooses `k` seeds; the data has at least `k` rows of positive weight.
+    ///
+    /// # Errors
+    /// [`Error::DimensionMismatch`] for given centres of another dimension.
+    fn seed(
+        &self,
+        data: &D,
+        frame: &Frame<D::Float>,
+        k: usize,
+        rng: &mut Rng,
+    ) -> Result<Seeds<D::Float>>;
+}
+
+/// Whether `k` seeds can be chosen from `data`.
+pub(crate) fn enough_rows<D: Data>(data: &D, k: usize, rows_of: &'static str) -> Result<()> {
+    let rows = data.summary().rows;
+    if k > rows {
+        return Err(Error::TooManyClusters { clusters: k, rows, rows_of });
+    }
+    Ok(())
+}
+
+/// A number in proportion to `weights`, given their sum; `None` if no weight is positive.
+fn proportional(weights: impl Iterator<Item = f64>, total: f64, rng: &mut Rng) -> Option<usize> {
+    let mut left = rng.uniform() * total;
+    let mut last = None;
+    for (i, weight) in weights.enumerate() {
+        if weight > 0.0 {
+            // Rounding may leave a rest past the end: the last candidate takes it.
+            last = Some(i);
+            left -= weight;
+            if left < 0.0 {
+                break;
+            }
+        }
+    }
+    last
+}
+
+/// A row in proportion to the weights, among the rows that are not in `taken`.
+fn by_weight<D: Data>(data: &D, taken: &[usize], rng: &mut Rng) -> Option<usize> {
+    let mut free = vec![true; data.len()];
+    for &n in taken {
+        free[n] = false;
+    }
+    let weights = || (0..data.len()).map(|n| if free[n] { data.weight(n) } else { 0.0 });
+    let total = weights().sum();
+    proportional(weights(), total, rng)
+}
