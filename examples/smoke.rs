@@ -16,15 +16,50 @@ fn main() {
         let data = Dense::new(x.view()).unwrap();
         let t0 = t.elapsed();
         if n1 > 0 {
-        let fit = algorithms::vc_gmm(k, n1, g, g).seeder(AfkMc2::new(m)).e_step(Neighborhood::new(g, g).random(r).initial_searches(init)).seed(seed).build().unwrap().fit(&data).unwrap();
-        let t = t.elapsed();
-        println!("vc {:?} check {:?} q {:+.4}\n{}", t, t0, fit.model.quantization_error(&data).unwrap() / reference - 1.0, fit.report);
+            let fit = algorithms::vc_gmm(k, n1, g, g)
+                .seeder(AfkMc2::new(m))
+                .e_step(Neighborhood::new(g, g).random(r).initial_searches(init))
+                .seed(seed)
+                .build()
+                .unwrap()
+                .fit(&data)
+                .unwrap();
+            let t = t.elapsed();
+            println!(
+                "vc {:?} check {:?} q {:+.4}\n{}",
+                t,
+                t0,
+                fit.model.quantization_error(&data).unwrap() / reference - 1.0,
+                fit.report
+            );
         }
         let t = Instant::now();
         let data = Dense::new(x.view()).unwrap();
-        let fit = if n1 > 0 {algorithms::var_gmm_s(k, g, g).seeder(AfkMc2::new(m)).e_step(Neighborhood::new(g, g).random(r).initial_searches(init)).seed(seed).build().unwrap().fit(&data).unwrap()}
-        else {algorithms::k_means(k).seeder(KMeansPlusPlus::new()).seed(seed).build().unwrap().fit(&data).unwrap()};
+        let fit = if n1 > 0 {
+            algorithms::var_gmm_s(k, g, g)
+                .seeder(AfkMc2::new(m))
+                .e_step(Neighborhood::new(g, g).random(r).initial_searches(init))
+                .seed(seed)
+                .build()
+                .unwrap()
+                .fit(&data)
+                .unwrap()
+        } else {
+            algorithms::k_means(k)
+                .seeder(KMeansPlusPlus::new())
+                .seed(seed)
+                .build()
+                .unwrap()
+                .fit(&data)
+                .unwrap()
+        };
         let t = t.elapsed();
-        println!("var/km {:?} check {:?} q {:+.4}\n{}", t, t0, fit.model.quantization_error(&data).unwrap() / reference - 1.0, fit.report);
+        println!(
+            "var/km {:?} check {:?} q {:+.4}\n{}",
+            t,
+            t0,
+            fit.model.quantization_error(&data).unwrap() / reference - 1.0,
+            fit.report
+        );
     }
 }

@@ -29,16 +29,16 @@ pub fn lazy_k_means(clusters: usize, epsilon: f64) -> Builder<Full, KMeansPlusPl
 
 /// k-means on a lightweight coreset of `coreset` draws, from AFK-MC^2 seeds.
 pub fn lwcs_k_means(clusters: usize, coreset: usize) -> Builder<Lightweight, AfkMc2> {
-    k_means(clusters).coreset(Lightweight::new(coreset)).seeder(AfkMc2::default())
+    k_means(clusters)
+        .coreset(Lightweight::new(coreset))
+        .seeder(AfkMc2::default())
 }
 
 /// var-GMM-S: truncated EM on all rows, supports of `c_prime` components, `g` neighbors of each.
-pub fn var_gmm_s(
-    clusters: usize,
-    c_prime: usize,
-    g: usize,
-) -> Builder<Full, AfkMc2, Neighborhood> {
-    k_means(clusters).seeder(AfkMc2::default()).e_step(Neighborhood::new(c_prime, g))
+pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> Builder<Full, AfkMc2, Neighborhood> {
+    k_means(clusters)
+        .seeder(AfkMc2::default())
+        .e_step(Neighborhood::new(c_prime, g))
 }
 
 /// vc-GMM (\[VC\] Alg. 2): truncated EM on a lightweight coreset of `coreset` draws.

@@ -25,7 +25,13 @@ impl<F: Float> Block<F> {
     /// An empty block for supports of `width` out of `components`.
     pub(crate) fn new(components: usize, width: usize) -> Self {
         let (supports, scores, responsibilities) = (Vec::new(), Vec::new(), Vec::new());
-        Self { components, width, supports, scores, responsibilities }
+        Self {
+            components,
+            width,
+            supports,
+            scores,
+            responsibilities,
+        }
     }
 
     /// Makes room for `rows` rows; `supports` holds their supports from the last search (none if full).

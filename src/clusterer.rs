@@ -62,7 +62,10 @@ impl Clusterer {
             m_step: SharedIsotropic::new(),
             clusters: None,
             settings: Settings {
-                rule: StopRule { tolerance: 1e-4, max_iterations: 200 },
+                rule: StopRule {
+                    tolerance: 1e-4,
+                    max_iterations: 200,
+                },
                 restarts: 1,
                 seed: 0,
             },
@@ -91,26 +94,82 @@ impl<C, S, E, M> Builder<C, S, E, M> {
 
     /// The coreset. Default [`Full`]: all rows.
     pub fn coreset<C2>(self, coreset: C2) -> Builder<C2, S, E, M> {
-        let Self { seeder, e_step, m_step, clusters, settings, .. } = self;
-        Builder { coreset, seeder, e_step, m_step, clusters, settings }
+        let Self {
+            seeder,
+            e_step,
+            m_step,
+            clusters,
+            settings,
+            ..
+        } = self;
+        Builder {
+            coreset,
+            seeder,
+            e_step,
+            m_step,
+            clusters,
+            settings,
+        }
     }
 
     /// The seeder. Default [`KMeansPlusPlus`]: the known quantity.
     pub fn seeder<S2>(self, seeder: S2) -> Builder<C, S2, E, M> {
-        let Self { coreset, e_step, m_step, clusters, settings, .. } = self;
-        Builder { coreset, seeder, e_step, m_step, clusters, settings }
+        let Self {
+            coreset,
+            e_step,
+            m_step,
+            clusters,
+            settings,
+            ..
+        } = self;
+        Builder {
+            coreset,
+            seeder,
+            e_step,
+            m_step,
+            clusters,
+            settings,
+        }
     }
 
     /// The E-step. Default [`Exhaustive::nearest`]: k-means.
     pub fn e_step<E2>(self, e_step: E2) -> Builder<C, S, E2, M> {
-        let Self { coreset, seeder, m_step, clusters, settings, .. } = self;
-        Builder { coreset, seeder, e_step, m_step, clusters, settings }
+        let Self {
+            coreset,
+            seeder,
+            m_step,
+            clusters,
+            settings,
+            ..
+        } = self;
+        Builder {
+            coreset,
+            seeder,
+            e_step,
+            m_step,
+            clusters,
+            settings,
+        }
     }
 
     /// The M-step, and with it the family of the model. Default [`SharedIsotropic`]: k-means.
     pub fn m_step<M2>(self, m_step: M2) -> Builder<C, S, E, M2> {
-        let Self { coreset, seeder, e_step, clusters, settings, .. } = self;
-        Builder { coreset, seeder, e_step, m_step, clusters, settings }
+        let Self {
+            coreset,
+            seeder,
+            e_step,
+            clusters,
+            settings,
+            ..
+        } = self;
+        Builder {
+            coreset,
+            seeder,
+            e_step,
+            m_step,
+            clusters,
+            settings,
+        }
     }
 
     /// Largest change of the free energy, relative to max(|F|, total weight), that counts as converged
@@ -147,12 +206,23 @@ impl<C: Stage, S: Stage, E: Stage, M: Stage> Builder<C, S, E, M> {
     /// # Errors
     /// The first setting that breaks its rule, by name ([`Error::Parameter`] mostly).
     pub fn build(self) -> Result<Clusterer<C, S, E, M>> {
-        let Self { coreset, seeder, e_step, m_step, clusters, settings } = self;
+        let Self {
+            coreset,
+            seeder,
+            e_step,
+            m_step,
+            clusters,
+            settings,
+        } = self;
         let clusters =
             clusters.ok_or_else(|| Error::parameter("clusters", "unset", "must be given"))?;
         positive("clusters", clusters)?;
         if clusters >= crate::block::UNSET as usize {
-            return Err(Error::parameter("clusters", clusters, "must be below 2^32 - 1"));
+            return Err(Error::parameter(
+                "clusters",
+                clusters,
+                "must be below 2^32 - 1",
+            ));
         }
         positive("restarts", settings.restarts)?;
         let tolerance = settings.rule.tolerance;
@@ -164,7 +234,14 @@ impl<C: Stage, S: Stage, E: Stage, M: Stage> Builder<C, S, E, M> {
         seeder.check(clusters)?;
         e_step.check(clusters)?;
         m_step.check(clusters)?;
-        Ok(Clusterer { coreset, seeder, e_step, m_step, clusters, settings })
+        Ok(Clusterer {
+            coreset,
+            seeder,
+            e_step,
+            m_step,
+            clusters,
+            settings,
+        })
     }
 }
 
@@ -266,7 +343,9 @@ impl<C, S, E, M> Clusterer<C, S, E, M> {
         let started = Instant::now();
         let mut rng = Streams::new(self.settings.seed, 0).at(rng::Stage::Coreset, 0, 0);
         let coreset = self.coreset.sample(data, &frame, &mut rng)?;
-        let selected = coreset.as_ref().map(|c| data.select(&c.rows, c.weights.clone()));
+        let selected = coreset
+            .as_ref()
+            .map(|c| data.select(&c.rows, c.weights.clone()));
         let rows = selected.as_ref().unwrap_or(data);
         evaluations.coreset = coreset.as_ref().map_or(0, |c| c.evaluations);
         timings.coreset = started.elapsed();
@@ -293,15 +372,27 @@ impl<C, S, E, M> Clusterer<C, S, E, M> {
                 elapsed: started.elapsed(),
             });
 
-            let model = self.m_step.start(seeds.centres, frame.clone(), data.summary());
+            let model = self
+                .m_step
+                .start(seeds.centres, frame.clone(), data.summary());
             let stages = (&self.e_step, &self.m_step);
-            let run = em::maximise(rows, stages, model, self.settings.rule, streams, &mut observer);
+            let run = em::maximise(
+                rows,
+                stages,
+                model,
+                self.settings.rule,
+                streams,
+                &mut observer,
+            );
             evaluations.search += run.phase.evaluations;
             timings.update += run.update;
             timings.search += run.phase.elapsed - run.update;
             let free_energy = last(&run);
             restarts.push(free_energy);
-            if best.as_ref().is_none_or(|(_, best)| free_energy > last(best)) {
+            if best
+                .as_ref()
+                .is_none_or(|(_, best)| free_energy > last(best))
+            {
                 best = Some((restart, run));
             }
             if observer.stopped() {
@@ -335,5 +426,9 @@ impl<C, S, E, M> Clusterer<C, S, E, M> {
 
 /// The last free energy of a run.
 fn last<M>(run: &Maximised<M>) -> f64 {
-    run.phase.free_energies.last().copied().unwrap_or(f64::NEG_INFINITY)
+    run.phase
+        .free_energies
+        .last()
+        .copied()
+        .unwrap_or(f64::NEG_INFINITY)
 }

@@ -46,13 +46,19 @@ impl Birch {
     /// Centres on a 5 x 5 grid at spacing 4 sqrt(2) standard deviations, `per_cluster` points each.
     #[must_use]
     pub fn grid(per_cluster: usize) -> Self {
-        Self { per_cluster, placement: Placement::Grid }
+        Self {
+            per_cluster,
+            placement: Placement::Grid,
+        }
     }
 
     /// 25 centres uniform on the area of the grid, `per_cluster` points each.
     #[must_use]
     pub fn random(per_cluster: usize) -> Self {
-        Self { per_cluster, placement: Placement::Random }
+        Self {
+            per_cluster,
+            placement: Placement::Random,
+        }
     }
 
     /// The points, cluster by cluster.
@@ -71,7 +77,11 @@ impl Birch {
         let points = Array2::from_shape_fn((labels.len(), 2), |(n, j)| {
             F::from_f64(centres[[labels[n], j]] + rng.normal())
         });
-        Ok(Labelled { points, labels: labels.mapv(|c| c as u32), centres: centres.mapv(F::from_f64) })
+        Ok(Labelled {
+            points,
+            labels: labels.mapv(|c| c as u32),
+            centres: centres.mapv(F::from_f64),
+        })
     }
 }
 
@@ -84,7 +94,11 @@ mod tests {
         for birch in [Birch::grid(4_000), Birch::random(4_000)] {
             let data = birch.generate::<f64>(3).unwrap();
             for c in 0..25 {
-                let rows = data.points.outer_iter().zip(&data.labels).filter(|(_, l)| **l == c);
+                let rows = data
+                    .points
+                    .outer_iter()
+                    .zip(&data.labels)
+                    .filter(|(_, l)| **l == c);
                 let (mut n, mut sum, mut squares) = (0.0, [0.0; 2], 0.0);
                 for (row, _) in rows {
                     n += 1.0;

@@ -104,11 +104,19 @@ impl Error {
         value: impl std::fmt::Display,
         rule: &'static str,
     ) -> Self {
-        Self::Parameter { name, value: value.to_string(), rule }
+        Self::Parameter {
+            name,
+            value: value.to_string(),
+            rule,
+        }
     }
 }
 
 /// `Ok` if a count that must be positive is.
 pub(crate) fn positive(name: &'static str, value: usize) -> Result<()> {
-    if value == 0 { Err(Error::parameter(name, value, "must be at least 1")) } else { Ok(()) }
+    if value == 0 {
+        Err(Error::parameter(name, value, "must be at least 1"))
+    } else {
+        Ok(())
+    }
 }

@@ -16,6 +16,7 @@ mod sealed {
 pub trait Float:
     sealed::Sealed
     + Element<Float = Self>
+    + crate::kernels::distance::Squared
     + ndarray::LinalgScalar
     + PartialOrd
     + Neg<Output = Self>

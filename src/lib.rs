@@ -1,10 +1,10 @@
 //! Clustering and mixture models at scale.
 #![forbid(unsafe_code)]
 
-mod block;
 pub mod algorithms;
-pub mod coreset;
+mod block;
 mod clusterer;
+pub mod coreset;
 pub mod data;
 pub mod datasets;
 pub mod e_step;

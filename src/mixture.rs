@@ -28,9 +28,7 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     /// # Errors
     /// [`Error::DimensionMismatch`] if the data has another number of columns than the model.
     fn predict(&self, data: &D) -> Result<Array1<u32>> {
-        let blocks = by_blocks(self, data, |rows| {
-            best(self, rows, 1).supports
-        })?;
+        let blocks = by_blocks(self, data, |rows| best(self, rows, 1).supports)?;
         Ok(blocks.concat().into())
     }
 
@@ -39,9 +37,7 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     /// # Errors
     /// As [`predict`](Self::predict).
     fn responsibilities(&self, data: &D) -> Result<Array2<D::Float>> {
-        let blocks = by_blocks(self, data, |rows| {
-            all(self, rows).0.responsibilities
-        })?;
+        let blocks = by_blocks(self, data, |rows| all(self, rows).0.responsibilities)?;
         Ok(table(blocks, data.len(), self.components()))
     }
 
@@ -63,7 +59,10 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
             (block.supports, block.responsibilities)
         })?;
         let (supports, responsibilities) = blocks.into_iter().unzip();
-        Ok((table(supports, data.len(), width), table(responsibilities, data.len(), width)))
+        Ok((
+            table(supports, data.len(), width),
+            table(responsibilities, data.len(), width),
+        ))
     }
 
     /// sum_n w_n ln p(y_n | theta), over all components, in the data's own unit.
@@ -84,7 +83,9 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     fn quantization_error(&self, data: &D) -> Result<f64> {
         let blocks = by_blocks(self, data, |rows| {
             let block = best(self.centres(), rows, 1);
-            (0..rows.len()).map(|i| rows.weight(i) * block.scores(i)[0].to_f64()).sum::<f64>()
+            (0..rows.len())
+                .map(|i| rows.weight(i) * block.scores(i)[0].to_f64())
+                .sum::<f64>()
         })?;
         Ok(blocks.iter().sum::<f64>() * self.frame().unit().powi(2))
     }
@@ -98,7 +99,11 @@ fn by_blocks<D: Data, M: Mixture<D> + ?Sized, T: Send>(
 ) -> Result<Vec<T>> {
     let (expected, found) = (model.frame().dim(), data.dim());
     if expected != found {
-        return Err(Error::DimensionMismatch { what: "data", expected, found });
+        return Err(Error::DimensionMismatch {
+            what: "data",
+            expected,
+            found,
+        });
     }
     let size = search::block_rows(model.components());
     Ok(parallel::map_blocks(data.len(), size, |_, range| {
@@ -117,10 +122,19 @@ fn best<R: Rows, S: Scores<R> + ?Sized>(scorer: &S, rows: &R, width: usize) -> B
 }
 
 /// All components of every row, with their responsibilities.
-fn all<D: Data, M: Mixture<D> + ?Sized>(model: &M, rows: &D::Rows) -> (Block<D::Float>, Likelihood) {
+fn all<D: Data, M: Mixture<D> + ?Sized>(
+    model: &M,
+    rows: &D::Rows,
+) -> (Block<D::Float>, Likelihood) {
     let mut block = Block::new(model.components(), model.components());
     block.reset(rows.len(), &[]);
-    search::all(model, model.log_joint().beta, rows, &mut block, &mut Exact::default());
+    search::all(
+        model,
+        model.log_joint().beta,
+        rows,
+        &mut block,
+        &mut Exact::default(),
+    );
     let likelihood = posterior::normalise(rows, &mut block, model.log_joint());
     (block, likelihood)
 }

@@ -19,7 +19,11 @@ pub(crate) fn map_parts<P: Send, T: Send>(
     parts: Vec<P>,
     f: impl Fn(usize, P) -> T + Sync,
 ) -> Vec<T> {
-    parts.into_par_iter().enumerate().map(|(i, part)| f(i, part)).collect()
+    parts
+        .into_par_iter()
+        .enumerate()
+        .map(|(i, part)| f(i, part))
+        .collect()
 }
 
 /// `f(block, range)` for every block of `size` consecutive items out of `n`, results in order.
@@ -28,7 +32,9 @@ pub(crate) fn map_blocks<T: Send>(
     size: usize,
     f: impl Fn(usize, Range<usize>) -> T + Sync,
 ) -> Vec<T> {
-    map(n.div_ceil(size), |b| f(b, b * size..((b + 1) * size).min(n)))
+    map(n.div_ceil(size), |b| {
+        f(b, b * size..((b + 1) * size).min(n))
+    })
 }
 
 /// `f(block, range, chunk)` for every block of `size` items of `out`, results in order.
@@ -59,7 +65,10 @@ mod tests {
             }
         }
         let mut found = Vec::new();
-        visit(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+        visit(
+            &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+            &mut found,
+        );
         assert_eq!(found, ["parallel.rs"]);
     }
 }

@@ -58,7 +58,12 @@ pub(crate) fn normalise<R: Rows>(
         let responsibilities = &mut block.responsibilities[places];
         let weight = rows.weight(i);
         // A truncated support is listed best first.
-        let best = if block.supports.is_empty() { lowest(scores) } else { scores[0] }.to_f64();
+        let best = if block.supports.is_empty() {
+            lowest(scores)
+        } else {
+            scores[0]
+        }
+        .to_f64();
         likelihood.weight += weight;
         likelihood.best += weight * best;
         if width == 1 || !best.is_finite() {
@@ -82,7 +87,10 @@ pub(crate) fn normalise<R: Rows>(
 }
 
 fn lowest<F: Float>(scores: &[F]) -> F {
-    scores.iter().copied().fold(F::INFINITY, |least, s| if s < least { s } else { least })
+    scores
+        .iter()
+        .copied()
+        .fold(F::INFINITY, |least, s| if s < least { s } else { least })
 }
 
 /// The best component of every row of a block: the head of a listed support, the lowest score of a full one.

@@ -84,7 +84,10 @@ mod tests {
     #[test]
     fn streams_differ_by_every_part_of_their_address() {
         let draw = |seed, restart, stage, iteration, block| {
-            Streams::new(seed, restart).at(stage, iteration, block).0.next_u64()
+            Streams::new(seed, restart)
+                .at(stage, iteration, block)
+                .0
+                .next_u64()
         };
         let base = draw(1, 0, Stage::Search, 2, 3);
         assert_eq!(base, draw(1, 0, Stage::Search, 2, 3));
@@ -108,7 +111,10 @@ mod tests {
             assert!((0.0..1.0).contains(&u));
             counts[rng.below(7)] += 1;
         }
-        assert!(counts.iter().all(|&c| (9_500..10_500).contains(&c)), "{counts:?}");
+        assert!(
+            counts.iter().all(|&c| (9_500..10_500).contains(&c)),
+            "{counts:?}"
+        );
         assert_eq!(rng.below(0), 0);
     }
 }

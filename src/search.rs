@@ -35,7 +35,15 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
         let places = i * width..(i + 1) * width;
         let ids = &mut block.supports[places.clone()];
         let scores = &mut block.scores[places];
-        select::best(scorer, rows, i, approximate, &mut scratch.candidates, ids, scores);
+        select::best(
+            scorer,
+            rows,
+            i,
+            approximate,
+            &mut scratch.candidates,
+            ids,
+            scores,
+        );
     }
 }
 
@@ -61,13 +69,18 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
         if beta * margin <= FELT * R::Float::EPSILON.sqrt() {
             continue;
         }
-        let least = scores.iter().fold(f64::INFINITY, |least, s| least.min(s.to_f64()));
+        let least = scores
+            .iter()
+            .fold(f64::INFINITY, |least, s| least.min(s.to_f64()));
         let reach = R::Float::from_f64(least + 2.0 * margin + REACH / beta);
         scratch.reached.clear();
         // `!(s > reach)`, not `s <= reach`: an overflowed (NaN) approximation must be computed directly.
         #[allow(clippy::neg_cmp_op_on_partial_ord)]
         scratch.reached.extend(
-            (0u32..).zip(&*scores).filter(|&(_, &s)| !(s > reach)).map(|(c, _)| c),
+            (0u32..)
+                .zip(&*scores)
+                .filter(|&(_, &s)| !(s > reach))
+                .map(|(c, _)| c),
         );
         scorer.some(rows, i, &scratch.reached, &mut scratch.scores);
         for (&c, &score) in scratch.reached.iter().zip(&scratch.scores) {
@@ -106,9 +119,11 @@ mod tests {
             for i in 0..200 {
                 let mut naive: Vec<(f64, u32)> = (0..20)
                     .map(|c| {
-                        let d2 = rows.row(i).iter().zip(centres.row(c)).map(|(a, b)| {
-                            (a.to_f64() - b.to_f64()).powi(2)
-                        });
+                        let d2 = rows
+                            .row(i)
+                            .iter()
+                            .zip(centres.row(c))
+                            .map(|(a, b)| (a.to_f64() - b.to_f64()).powi(2));
                         (d2.sum::<f64>(), c as u32)
                     })
                     .collect();

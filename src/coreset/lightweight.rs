@@ -34,12 +34,7 @@ impl Stage for Lightweight {
 }
 
 impl<D: Data> Coreset<D> for Lightweight {
-    fn sample(
-        &self,
-        data: &D,
-        frame: &Frame<D::Float>,
-        rng: &mut Rng,
-    ) -> Result<Option<Subset>> {
+    fn sample(&self, data: &D, frame: &Frame<D::Float>, rng: &mut Rng) -> Result<Option<Subset>> {
         if self.size >= data.len() {
             return Ok(None);
         }
@@ -47,8 +42,11 @@ impl<D: Data> Coreset<D> for Lightweight {
         let total_weight = data.summary().total_weight;
         let spread: f64 = mean.iter().map(|block| block.weighted_sum).sum();
         // q_n in units of 1 / (2 W); without spread all of it is the uniform half.
-        let (base, slope) =
-            if spread > 0.0 { (1.0, total_weight / spread) } else { (2.0, 0.0) };
+        let (base, slope) = if spread > 0.0 {
+            (1.0, total_weight / spread)
+        } else {
+            (2.0, 0.0)
+        };
         let density = |d2: D::Float| (base + slope * d2.to_f64()) / (2.0 * total_weight);
 
         let mut subset = Subset {
@@ -67,7 +65,9 @@ impl<D: Data> Coreset<D> for Lightweight {
             let times = draws.take_below(cumulated);
             if times > 0 {
                 subset.rows.push(n);
-                subset.weights.push(f64::from(times) / (self.size as f64 * density(d2)));
+                subset
+                    .weights
+                    .push(f64::from(times) / (self.size as f64 * density(d2)));
             }
         }
         // The densities sum to 1 up to rounding: draws past the last row belong to it.
@@ -102,9 +102,15 @@ fn squared_distances_to_mean<D: Data>(data: &D, frame: &Frame<D::Float>) -> Vec<
         data.load(range, frame, &mut rows);
         let mut squared = vec![D::Float::INFINITY; rows.len()];
         rows.lower(centres.row(0), &mut squared);
-        let weighted_sum =
-            squared.iter().enumerate().map(|(i, d2)| rows.weight(i) * d2.to_f64()).sum();
-        ToMean { squared, weighted_sum }
+        let weighted_sum = squared
+            .iter()
+            .enumerate()
+            .map(|(i, d2)| rows.weight(i) * d2.to_f64())
+            .sum();
+        ToMean {
+            squared,
+            weighted_sum,
+        }
     })
 }
 
@@ -117,7 +123,11 @@ struct SortedUniforms<'a> {
 
 impl<'a> SortedUniforms<'a> {
     fn new(size: usize, rng: &'a mut Rng) -> Self {
-        let mut draws = Self { rng, left: size, next: 0.0 };
+        let mut draws = Self {
+            rng,
+            left: size,
+            next: 0.0,
+        };
         draws.advance();
         draws
     }
@@ -158,13 +168,16 @@ mod tests {
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let frame = Frame::of(data.summary());
         let total: f64 = w.sum();
-        let mean: Vec<f64> =
-            (0..3).map(|j| (0..n).map(|i| w[i] * x[[i, j]]).sum::<f64>() / total).collect();
-        let d2: Vec<f64> =
-            (0..n).map(|i| (0..3).map(|j| (x[[i, j]] - mean[j]).powi(2)).sum()).collect();
+        let mean: Vec<f64> = (0..3)
+            .map(|j| (0..n).map(|i| w[i] * x[[i, j]]).sum::<f64>() / total)
+            .collect();
+        let d2: Vec<f64> = (0..n)
+            .map(|i| (0..3).map(|j| (x[[i, j]] - mean[j]).powi(2)).sum())
+            .collect();
         let spread: f64 = (0..n).map(|i| w[i] * d2[i]).sum();
-        let q: Vec<f64> =
-            (0..n).map(|i| w[i] * (0.5 / total + 0.5 * d2[i] / spread)).collect();
+        let q: Vec<f64> = (0..n)
+            .map(|i| w[i] * (0.5 / total + 0.5 * d2[i] / spread))
+            .collect();
 
         let mut mean_weight = vec![0.0; n];
         let mut sums = Vec::new();
@@ -176,7 +189,10 @@ mod tests {
             assert_eq!(subset.evaluations, n as u64);
             for (&n, &weight) in subset.rows.iter().zip(&subset.weights) {
                 let times = weight * size as f64 * q[n] / w[n];
-                assert!((times - times.round()).abs() < 1e-9, "weight is no multiple of w/(m q)");
+                assert!(
+                    (times - times.round()).abs() < 1e-9,
+                    "weight is no multiple of w/(m q)"
+                );
                 mean_weight[n] += weight / rounds as f64;
             }
             sums.push(subset.weights.iter().sum::<f64>());
@@ -202,6 +218,9 @@ mod tests {
             assert_eq!(draws.take_below(f64::INFINITY), 0);
         }
         assert_eq!(counts.iter().sum::<u32>(), 20_000);
-        assert!(counts.iter().all(|&c| (4_700..5_300).contains(&c)), "{counts:?}");
+        assert!(
+            counts.iter().all(|&c| (4_700..5_300).contains(&c)),
+            "{counts:?}"
+        );
     }
 }

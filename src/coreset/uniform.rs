@@ -35,7 +35,11 @@ impl<D: Data> Coreset<D> for Uniform {
         let mut left = data.summary().rows;
         let size = self.size.min(left);
         let scale = left as f64 / size as f64;
-        let mut subset = Subset { rows: Vec::new(), weights: Vec::new(), evaluations: 0 };
+        let mut subset = Subset {
+            rows: Vec::new(),
+            weights: Vec::new(),
+            evaluations: 0,
+        };
         // Selection sampling: each row in turn, with the chance that fills the size exactly.
         for n in (0..data.len()).filter(|&n| data.weight(n) > 0.0) {
             if rng.below(left) < size - subset.rows.len() {

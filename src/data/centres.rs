@@ -18,7 +18,12 @@ impl<F: Float> Centres<F> {
     /// No centres yet; room for `k`.
     pub(crate) fn with_capacity(k: usize, dim: usize) -> Self {
         let values = Vec::with_capacity(k * stride(dim));
-        Self { dim, values, norms: Vec::with_capacity(k), largest_norm: 0.0 }
+        Self {
+            dim,
+            values,
+            norms: Vec::with_capacity(k),
+            largest_norm: 0.0,
+        }
     }
 
     /// Centres (k, d) in the data's own unit, into the frame.
@@ -34,7 +39,9 @@ impl<F: Float> Centres<F> {
 
     /// The centres (k, d) in the data's own unit, rounded once.
     pub(crate) fn leave(&self, frame: &Frame<F>) -> Array2<F> {
-        Array2::from_shape_fn((self.len(), self.dim), |(c, j)| frame.leave(j, self.row(c)[j]))
+        Array2::from_shape_fn((self.len(), self.dim), |(c, j)| {
+            frame.leave(j, self.row(c)[j])
+        })
     }
 
     /// Adds one padded row.
@@ -96,7 +103,10 @@ impl<F: Float> Centres<F> {
         for c in 0..self.len() {
             self.renew_norm(c);
         }
-        self.largest_norm = self.norms.iter().fold(0.0, |most, norm| most.max(norm.to_f64()));
+        self.largest_norm = self
+            .norms
+            .iter()
+            .fold(0.0, |most, norm| most.max(norm.to_f64()));
     }
 
     fn renew_norm(&mut self, c: usize) {

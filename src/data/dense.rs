@@ -4,7 +4,7 @@ use super::{Centres, Data, Frame, Moments, Rows, Summary};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::float::{Element, Float};
-use crate::kernels::{distance, stride};
+use crate::kernels::{distance, stride, vectorised};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, ShapeBuilder};
 use std::borrow::Cow;
@@ -51,7 +51,11 @@ impl<'a, T: Element> Dense<'a, T> {
     pub fn weighted(points: ArrayView2<'a, T>, weights: ArrayView1<'a, f64>) -> Result<Self> {
         if weights.len() != points.nrows() {
             let (expected, found) = (points.nrows(), weights.len());
-            return Err(Error::LengthMismatch { what: "weights", expected, found });
+            return Err(Error::LengthMismatch {
+                what: "weights",
+                expected,
+                found,
+            });
         }
         let weights = match weights.to_slice() {
             Some(slice) => Cow::Borrowed(slice),
@@ -70,7 +74,12 @@ impl<'a, T: Element> Dense<'a, T> {
             None => Cow::Owned(points.iter().copied().collect()),
         };
         let summary = Summary::check(&values, dim, weights.as_deref(), "data")?;
-        Ok(Self { values, dim, weights, summary })
+        Ok(Self {
+            values,
+            dim,
+            weights,
+            summary,
+        })
     }
 
     fn row(&self, n: usize) -> &[T] {
@@ -87,15 +96,12 @@ impl<'a, T: Element> Dense<'a, T> {
     ) {
         into.reset(rows.len(), self.dim);
         let stride = stride(self.dim);
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for (n, out) in rows.zip(into.values.chunks_exact_mut(stride)) {
-                    into.weights.push(self.weight(n));
-                    frame.enter(self.row(n).iter().map(|x| x.widen()), out);
-                }
-            },
-        );
+        vectorised!({
+            for (n, out) in rows.zip(into.values.chunks_exact_mut(stride)) {
+                into.weights.push(self.weight(n));
+                frame.enter(self.row(n).iter().map(|x| x.widen()), out);
+            }
+        });
         distance::norms(&into.values, stride, &mut into.norms);
     }
 }
@@ -130,14 +136,22 @@ impl<T: Element> Data for Dense<'_, T> {
     }
 
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Self {
-        let values = rows.iter().flat_map(|&n| self.row(n).iter().copied()).collect();
+        let values = rows
+            .iter()
+            .flat_map(|&n| self.row(n).iter().copied())
+            .collect();
         let summary = Summary {
             rows: weights.iter().filter(|w| **w > 0.0).count(),
             total_weight: weights.iter().sum(),
             ..self.summary.clone()
         };
         let (values, weights) = (Cow::Owned(values), Some(Cow::Owned(weights)));
-        Self { values, dim: self.dim, weights, summary }
+        Self {
+            values,
+            dim: self.dim,
+            weights,
+            summary,
+        }
     }
 }
 
@@ -215,23 +229,20 @@ impl<F: Float> DenseRows<F> {
     fn accumulate_some(&self, block: &Block<F>, moments: &mut Moments<F>) {
         let stride = stride(self.dim);
         let Moments { mass, first, .. } = moments;
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for i in 0..self.len() {
-                    let (row, weight) = (self.row(i), self.weights[i]);
-                    for (&c, &q) in block.support(i).iter().zip(block.responsibilities(i)) {
-                        let share = weight * q.to_f64();
-                        if share > 0.0 {
-                            let c = c as usize;
-                            mass[c] += share;
-                            let sum = &mut first[c * stride..(c + 1) * stride];
-                            distance::add_scaled(sum, share, row);
-                        }
+        vectorised!({
+            for i in 0..self.len() {
+                let (row, weight) = (self.row(i), self.weights[i]);
+                for (&c, &q) in block.support(i).iter().zip(block.responsibilities(i)) {
+                    let share = weight * q.to_f64();
+                    if share > 0.0 {
+                        let c = c as usize;
+                        mass[c] += share;
+                        let sum = &mut first[c * stride..(c + 1) * stride];
+                        distance::add_scaled(sum, share, row);
                     }
                 }
-            },
-        );
+            }
+        });
     }
 
     /// Full supports: the matrix product of responsibilities and rows, block sums in the data's type.

@@ -19,19 +19,31 @@ impl<F: Float> Frame<F> {
     /// The frame of a data set: offset at its weighted mean, widest column range scaled into (1/2, 1].
     #[must_use]
     pub fn of(summary: &Summary) -> Self {
-        let widest = summary.range.iter().map(|(low, high)| high - low).fold(0.0, f64::max);
+        let widest = summary
+            .range
+            .iter()
+            .map(|(low, high)| high - low)
+            .fold(0.0, f64::max);
         Self::new(&summary.mean, widest)
     }
 
     /// A frame from an offset (d) and the width of the widest column.
     pub(crate) fn new(offset: &[f64], widest: f64) -> Self {
         let limit = F::MAX_EXPONENT - 1;
-        let exponent = if widest > 0.0 { widest.log2().ceil() as i32 } else { 0 };
+        let exponent = if widest > 0.0 {
+            widest.log2().ceil() as i32
+        } else {
+            0
+        };
         let mut padded = vec![F::zero(); stride(offset.len())];
         for (padded, &x) in padded.iter_mut().zip(offset) {
             *padded = F::from_f64(x);
         }
-        Self { offset: padded, dim: offset.len(), exponent: exponent.clamp(-limit, limit) }
+        Self {
+            offset: padded,
+            dim: offset.len(),
+            exponent: exponent.clamp(-limit, limit),
+        }
     }
 
     /// Number of columns, d.

@@ -24,7 +24,12 @@ impl<F: Float> Moments<F> {
     #[must_use]
     pub fn zeros(k: usize, dim: usize) -> Self {
         let first = vec![0.0; k * stride(dim)];
-        Self { dim, mass: vec![0.0; k], first, product: Vec::new() }
+        Self {
+            dim,
+            mass: vec![0.0; k],
+            first,
+            product: Vec::new(),
+        }
     }
 
     /// Mass of component `c`: the weight of the points it answers for.
@@ -48,9 +53,10 @@ impl<F: Float> Moments<F> {
 
     /// Adds the moments of other rows.
     pub fn merge(&mut self, other: &Self) {
-        for (into, from) in
-            [(&mut self.mass, &other.mass), (&mut self.first, &other.first)]
-        {
+        for (into, from) in [
+            (&mut self.mass, &other.mass),
+            (&mut self.first, &other.first),
+        ] {
             for (into, from) in into.iter_mut().zip(from) {
                 *into += from;
             }

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::float::{Element, Float};
+use crate::kernels::vectorised;
 use crate::parallel::{self, BLOCK};
 
 /// Totals of a weighted data set, in `f64`. Rows of weight 0 do not count.
@@ -29,7 +30,9 @@ impl Summary {
     /// Largest absolute value.
     #[must_use]
     pub fn max_abs(&self) -> f64 {
-        self.range.iter().fold(0.0, |most, (low, high)| most.max(low.abs()).max(high.abs()))
+        self.range
+            .iter()
+            .fold(0.0, |most, (low, high)| most.max(low.abs()).max(high.abs()))
     }
 
     /// Checks and sums up points (n, d) that are not a data set; `what` names them in errors.
@@ -57,15 +60,12 @@ impl Summary {
         let pivot: Vec<f64> = values[..dim].iter().map(|&x| x.widen().to_f64()).collect();
         let blocks = parallel::map_blocks(n, BLOCK, |_, rows| {
             let mut block = Partial::new(dim);
-            pulp::Arch::new().dispatch(
-                #[inline(always)]
-                || {
-                    for n in rows {
-                        let row = &values[n * dim..(n + 1) * dim];
-                        block.add(row, &pivot, weights.map_or(1.0, |w| w[n]));
-                    }
-                },
-            );
+            vectorised!({
+                for n in rows {
+                    let row = &values[n * dim..(n + 1) * dim];
+                    block.add(row, &pivot, weights.map_or(1.0, |w| w[n]));
+                }
+            });
             block
         });
         let mut total = Partial::new(dim);
@@ -142,7 +142,12 @@ impl Partial {
     fn finish(self, pivot: &[f64], locate: impl FnOnce() -> Option<Error>) -> Result<Summary> {
         let sound = self.probe == 0.0
             && !self.negative_weight
-            && self.second.iter().chain(&self.low).chain(&self.high).all(|x| x.is_finite());
+            && self
+                .second
+                .iter()
+                .chain(&self.low)
+                .chain(&self.high)
+                .all(|x| x.is_finite());
         // Also when nothing looks wrong: values may be finite and yet too large.
         if let Some(error) = locate_if(!sound || self.high_exceeds(), locate) {
             return Err(error);
@@ -151,17 +156,34 @@ impl Partial {
             return Err(Error::TotalWeight { total: self.weight });
         }
         let w = self.weight;
-        let mean = self.first.iter().zip(pivot).map(|(f, p)| p + f / w).collect();
-        let variance =
-            self.second.iter().zip(&self.first).map(|(s, f)| (s / w - (f / w).powi(2)).max(0.0));
+        let mean = self
+            .first
+            .iter()
+            .zip(pivot)
+            .map(|(f, p)| p + f / w)
+            .collect();
+        let variance = self
+            .second
+            .iter()
+            .zip(&self.first)
+            .map(|(s, f)| (s / w - (f / w).powi(2)).max(0.0));
         let variance: Vec<f64> = variance.collect();
         let range = self.low.into_iter().zip(self.high).collect();
-        Ok(Summary { rows: self.rows, total_weight: w, mean, variance, range })
+        Ok(Summary {
+            rows: self.rows,
+            total_weight: w,
+            mean,
+            variance,
+            range,
+        })
     }
 
     fn high_exceeds(&self) -> bool {
         // The smallest limit of any type; `locate` then applies the limit of the type at hand.
-        self.low.iter().chain(&self.high).any(|x| x.abs() > f64::from(f32::MAX) / 4.0)
+        self.low
+            .iter()
+            .chain(&self.high)
+            .any(|x| x.abs() > f64::from(f32::MAX) / 4.0)
     }
 }
 
@@ -178,7 +200,10 @@ fn locate<T: Element>(
 ) -> Option<Error> {
     let limit = T::Float::LIMIT;
     for (row, x) in values.chunks_exact(dim).enumerate() {
-        if let Some(value) = weights.map(|w| w[row]).filter(|w| !(w.is_finite() && *w >= 0.0)) {
+        if let Some(value) = weights
+            .map(|w| w[row])
+            .filter(|w| !(w.is_finite() && *w >= 0.0))
+        {
             return Some(Error::Weight { row, value });
         }
         for (column, x) in x.iter().enumerate() {
@@ -187,7 +212,13 @@ fn locate<T: Element>(
                 return Some(Error::NotFinite { what, row, column });
             }
             if value.abs() > limit {
-                return Some(Error::TooLarge { what, row, column, value, limit });
+                return Some(Error::TooLarge {
+                    what,
+                    row,
+                    column,
+                    value,
+                    limit,
+                });
             }
         }
     }
@@ -202,7 +233,9 @@ mod tests {
     fn moments_are_those_of_two_passes_even_far_from_zero() {
         let mut rng = crate::rng::Rng::from_seed(5);
         let (n, d) = (1_500, 3);
-        let x: Vec<f64> = (0..n * d).map(|i| 1e6 * (i % d) as f64 + rng.normal()).collect();
+        let x: Vec<f64> = (0..n * d)
+            .map(|i| 1e6 * (i % d) as f64 + rng.normal())
+            .collect();
         let w: Vec<f64> = (0..n).map(|i| (i % 4) as f64).collect();
         let s = Summary::check(&x, d, Some(&w), "data").unwrap();
         let total: f64 = w.iter().sum();
@@ -210,8 +243,10 @@ mod tests {
         assert_eq!(s.rows, w.iter().filter(|w| **w > 0.0).count());
         for j in 0..d {
             let mean: f64 = (0..n).map(|i| w[i] * x[i * d + j]).sum::<f64>() / total;
-            let var: f64 =
-                (0..n).map(|i| w[i] * (x[i * d + j] - mean).powi(2)).sum::<f64>() / total;
+            let var: f64 = (0..n)
+                .map(|i| w[i] * (x[i * d + j] - mean).powi(2))
+                .sum::<f64>()
+                / total;
             assert!((s.mean[j] - mean).abs() < 1e-9);
             assert!((s.variance[j] - var).abs() < 1e-9);
         }

@@ -27,7 +27,9 @@ impl Exhaustive {
     /// The `c_prime` best components: k-means-C'. More than there are means all.
     #[must_use]
     pub fn truncated(c_prime: usize) -> Self {
-        Self { c_prime: Some(c_prime) }
+        Self {
+            c_prime: Some(c_prime),
+        }
     }
 
     /// All components: EM.
@@ -56,7 +58,10 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for Exhaustive {
     }
 
     fn start(&self, _: &M, _: &mut Rng) -> Started<()> {
-        Started { state: (), evaluations: 0 }
+        Started {
+            state: (),
+            evaluations: 0,
+        }
     }
 
     fn worker(&self, _: &M) -> Self::Worker {

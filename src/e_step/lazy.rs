@@ -5,10 +5,10 @@ use crate::block::{Block, UNSET};
 use crate::data::{Data, Rows};
 use crate::error::{Error, Result};
 use crate::float::Float;
+use crate::m_step::SharedIsotropicMixture;
 use crate::mixture::Mixture;
 use crate::rng::Rng;
 use crate::search::{self, Exact};
-use crate::m_step::SharedIsotropicMixture;
 use crate::stage::Stage;
 
 /// A point leaves its component only for one that is nearer by a factor 1 + epsilon on unsquared distances
@@ -32,7 +32,11 @@ impl Stage for Lazy {
         if self.epsilon.is_finite() && self.epsilon >= 0.0 {
             Ok(())
         } else {
-            Err(Error::parameter("epsilon", self.epsilon, "must be finite and not negative"))
+            Err(Error::parameter(
+                "epsilon",
+                self.epsilon,
+                "must be finite and not negative",
+            ))
         }
     }
 }
@@ -51,7 +55,10 @@ impl<D: Data> EStep<D, SharedIsotropicMixture<D::Float>> for Lazy {
     }
 
     fn start(&self, _: &SharedIsotropicMixture<D::Float>, _: &mut Rng) -> Started<()> {
-        Started { state: (), evaluations: 0 }
+        Started {
+            state: (),
+            evaluations: 0,
+        }
     }
 
     fn worker(&self, _: &SharedIsotropicMixture<D::Float>) -> Self::Worker {
@@ -73,7 +80,12 @@ impl<D: Data> EStep<D, SharedIsotropicMixture<D::Float>> for Lazy {
         // A support of width 1 out of one component is full: there is nothing to keep.
         for (i, &old) in worker.old.iter().enumerate().filter(|(_, c)| **c != UNSET) {
             let nearest = block.scores[i];
-            rows.distances_to(i, Mixture::<D>::centres(model), &[old], &mut worker.distance);
+            rows.distances_to(
+                i,
+                Mixture::<D>::centres(model),
+                &[old],
+                &mut worker.distance,
+            );
             if factor * nearest.to_f64() >= worker.distance[0].to_f64() {
                 block.supports[i] = old;
                 block.scores[i] = worker.distance[0];

@@ -42,7 +42,13 @@ impl Neighborhood {
     /// Supports of `c_prime` components, `g` neighbors of each. Both are clamped to the number of clusters.
     #[must_use]
     pub fn new(c_prime: usize, g: usize) -> Self {
-        Self { c_prime, g, random: 0, initial_searches: 1, start: Start::Random }
+        Self {
+            c_prime,
+            g,
+            random: 0,
+            initial_searches: 1,
+            start: Start::Random,
+        }
     }
 
     /// Adds this many random components to every search space ('+1' in \[VC\] is `random(1)`): finds better
@@ -56,7 +62,10 @@ impl Neighborhood {
     /// let supports and neighbors settle on the seeds before these move. Default 1.
     #[must_use]
     pub fn initial_searches(self, initial_searches: usize) -> Self {
-        Self { initial_searches, ..self }
+        Self {
+            initial_searches,
+            ..self
+        }
     }
 
     /// Where supports and neighbors start. Default [`Start::Random`].
@@ -66,7 +75,11 @@ impl Neighborhood {
     }
 
     /// G_c before the first search.
-    fn first_neighbors<D: Data, M: Mixture<D>>(&self, model: &M, rng: &mut Rng) -> Started<Neighbors> {
+    fn first_neighbors<D: Data, M: Mixture<D>>(
+        &self,
+        model: &M,
+        rng: &mut Rng,
+    ) -> Started<Neighbors> {
         let k = model.components();
         let size = self.g.min(k);
         match self.start {
@@ -75,7 +88,10 @@ impl Neighborhood {
                     list[0] = c as u32;
                     fill_at_random(list, 1, k, rng);
                 });
-                Started { state, evaluations: 0 }
+                Started {
+                    state,
+                    evaluations: 0,
+                }
             }
             Start::Seeds => {
                 let centres = model.centres();
@@ -88,13 +104,14 @@ impl Neighborhood {
                     scores.resize(size, squared[c]);
                     select::smallest(&all, &squared, list, &mut scores);
                 });
-                Started { state, evaluations: (k * k) as u64 }
+                Started {
+                    state,
+                    evaluations: (k * k) as u64,
+                }
             }
         }
     }
 }
-
-
 
 impl Stage for Neighborhood {
     fn check(&self, _clusters: usize) -> Result<()> {
@@ -136,7 +153,13 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for Neighborhood {
         let (k, width) = (block.components(), block.width());
         if block.is_full() {
             // Every support is everything already; there is nothing to look for.
-            search::all(model, model.log_joint().beta, rows, block, &mut worker.exact);
+            search::all(
+                model,
+                model.log_joint().beta,
+                rows,
+                block,
+                &mut worker.exact,
+            );
             return (rows.len() * k) as u64;
         }
         if self.start == Start::Seeds && block.supports.contains(&UNSET) {
@@ -161,15 +184,23 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for Neighborhood {
                 space.insert(rng.below(k) as u32);
             }
             model.some(rows, i, &space.ids, &mut worker.scores);
-            select::smallest(&space.ids, &worker.scores, support, &mut block.scores[places]);
-            worker.pairs.add(support[0], rows.weight(i), &space.ids, &worker.scores);
+            select::smallest(
+                &space.ids,
+                &worker.scores,
+                support,
+                &mut block.scores[places],
+            );
+            worker
+                .pairs
+                .add(support[0], rows.weight(i), &space.ids, &worker.scores);
             evaluations += space.ids.len() as u64;
         }
         evaluations
     }
 
     fn finish_pass(&self, neighbors: &mut Neighbors, workers: Vec<Self::Worker>) {
-        neighbors.renew(neighbors::gathered(workers.into_iter().map(|worker| worker.pairs)));
+        let sums = workers.into_iter().map(|worker| worker.pairs).collect();
+        neighbors.renew(&neighbors::gathered(sums));
     }
 }
 
@@ -186,7 +217,9 @@ fn fill_at_random(list: &mut [u32], filled: usize, k: usize, rng: &mut Rng) {
         }
     } else {
         // Most are needed: shuffle all that are left instead of guessing again and again.
-        let mut left: Vec<u32> = (0..k as u32).filter(|c| !list[..filled].contains(c)).collect();
+        let mut left: Vec<u32> = (0..k as u32)
+            .filter(|c| !list[..filled].contains(c))
+            .collect();
         for place in &mut list[filled..] {
             *place = left.swap_remove(rng.below(left.len()));
         }
@@ -204,8 +237,17 @@ pub struct NeighborhoodWorker<F> {
 
 impl<F: Float> NeighborhoodWorker<F> {
     fn new(k: usize) -> Self {
-        let space = SearchSpace { now: 0, stamps: vec![0; k], ids: Vec::new() };
-        Self { space, scores: Vec::new(), pairs: PairSums::new(k), exact: Exact::default() }
+        let space = SearchSpace {
+            now: 0,
+            stamps: vec![0; k],
+            ids: Vec::new(),
+        };
+        Self {
+            space,
+            scores: Vec::new(),
+            pairs: PairSums::new(k),
+            exact: Exact::default(),
+        }
     }
 }
 

@@ -31,9 +31,8 @@ impl Neighbors {
 
     /// New lists from the mean scores between components. A component that no point is nearest to keeps
     /// its list.
-    pub(super) fn renew(&mut self, sums: Vec<PairSums>) {
+    pub(super) fn renew(&mut self, gathered: &[Grouped]) {
         let k = self.lists.len() / self.size;
-        let by_component = Grouped::new(k, &sums);
         let size = self.size;
         parallel::map_chunks(&mut self.lists, size * COMPONENTS, |_, range, lists| {
             let mut stamps = Stamps::new(k);
@@ -41,8 +40,8 @@ impl Neighbors {
             for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
                 stamps.restart();
                 found.clear();
-                for pair in by_component.of(c) {
-                    stamps.add(pair.to, pair.sum, pair.weight, &mut found);
+                for pair in gathered.iter().flat_map(|worker| worker.of(c)) {
+                    stamps.add(*pair, 0, &mut found);
                 }
                 if found.is_empty() {
                     continue;
@@ -52,7 +51,8 @@ impl Neighbors {
                     .filter(|pair| pair.to as usize != c)
                     .map(|pair| (pair.sum / pair.weight, pair.to))
                     .collect();
-                let nearer = |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+                let nearer =
+                    |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
                 if means.len() > size {
                     means.select_nth_unstable_by(size, nearer);
                     means.truncate(size);
@@ -109,7 +109,14 @@ struct PendingRow {
 impl PairSums {
     pub(super) fn new(k: usize) -> Self {
         let (rows, ids, scores, pairs) = Default::default();
-        Self { rows, ids, scores, pairs, limit: KEPT, stamps: Stamps::new(k) }
+        Self {
+            rows,
+            ids,
+            scores,
+            pairs,
+            limit: KEPT,
+            stamps: Stamps::new(k),
+        }
     }
 
     /// A point of this weight, its best component, and all components it was scored under.
@@ -121,7 +128,12 @@ impl PairSums {
         let start = self.ids.len() as u32;
         self.ids.extend_from_slice(ids);
         self.scores.extend(scores.iter().map(|s| s.to_f64()));
-        self.rows.push(PendingRow { best, start, end: self.ids.len() as u32, weight });
+        self.rows.push(PendingRow {
+            best,
+            start,
+            end: self.ids.len() as u32,
+            weight,
+        });
         if self.ids.len() >= PENDING {
             self.group();
         }
@@ -129,19 +141,26 @@ impl PairSums {
 
     /// Turns pending rows into pairs.
     fn group(&mut self) {
-        // Rows of one best component keep their order, so sums do not depend on the sort.
-        self.rows.sort_by_key(|row| row.best);
-        for group in self.rows.chunk_by(|a, b| a.best == b.best) {
+        let order = by_component(self.stamps.len(), self.rows.iter().map(|row| row.best)).1;
+        let groups =
+            order.chunk_by(|&a, &b| self.rows[a as usize].best == self.rows[b as usize].best);
+        for group in groups {
+            let from = self.rows[group[0] as usize].best;
             self.stamps.restart();
-            let mut found = Vec::new();
-            for row in group {
+            let first = self.pairs.len();
+            for &row in group {
+                let row = self.rows[row as usize];
                 for i in row.start as usize..row.end as usize {
                     let sum = row.weight * self.scores[i];
-                    self.stamps.add(self.ids[i], sum, row.weight, &mut found);
+                    let pair = Pair {
+                        from,
+                        to: self.ids[i],
+                        sum,
+                        weight: row.weight,
+                    };
+                    self.stamps.add(pair, first, &mut self.pairs);
                 }
             }
-            let from = group[0].best;
-            self.pairs.extend(found.into_iter().map(|pair| Pair { from, ..pair }));
         }
         self.rows.clear();
         self.ids.clear();
@@ -152,51 +171,67 @@ impl PairSums {
         }
     }
 
-    /// Adds up pairs that occur several times.
-    fn merge(&mut self) {
-        self.pairs.sort_by_key(|pair| pair.from);
-        let mut merged = Vec::new();
-        for group in self.pairs.chunk_by(|a, b| a.from == b.from) {
+    /// Adds up pairs that occur several times; they are in the order of `from` afterwards, where those of
+    /// each component start is returned (k + 1).
+    fn merge(&mut self) -> Vec<u32> {
+        let k = self.stamps.len();
+        let (starts, order) = by_component(k, self.pairs.iter().map(|pair| pair.from));
+        let mut merged = Vec::with_capacity(self.pairs.len());
+        let mut merged_starts = Vec::with_capacity(k + 1);
+        for c in 0..k {
+            merged_starts.push(merged.len() as u32);
             self.stamps.restart();
-            let mut found = Vec::new();
-            for pair in group {
-                self.stamps.add(pair.to, pair.sum, pair.weight, &mut found);
+            for &i in &order[starts[c] as usize..starts[c + 1] as usize] {
+                let first = merged_starts[c] as usize;
+                self.stamps.add(self.pairs[i as usize], first, &mut merged);
             }
-            merged.extend(found.into_iter().map(|pair| Pair { from: group[0].from, ..pair }));
         }
+        merged_starts.push(merged.len() as u32);
         self.pairs = merged;
+        merged_starts
+    }
+
+    /// All that was gathered, by component.
+    fn finish(mut self) -> Grouped {
+        self.group();
+        Grouped {
+            starts: self.merge(),
+            pairs: self.pairs,
+        }
     }
 }
 
-/// The pairs of all workers, by component.
-struct Grouped {
-    starts: Vec<usize>,
+/// Counting sort: where the items of each of `k` components start (k + 1), and the items in order of their
+/// component, those of one component in their own order.
+fn by_component(k: usize, items: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, Vec<u32>) {
+    let mut starts = vec![0; k + 1];
+    let mut n = 0;
+    for c in items.clone() {
+        starts[c as usize + 1] += 1;
+        n += 1;
+    }
+    for c in 0..k {
+        starts[c + 1] += starts[c];
+    }
+    let mut next = starts.clone();
+    let mut order = vec![0; n];
+    for (i, c) in (0u32..).zip(items) {
+        let place = &mut next[c as usize];
+        order[*place as usize] = i;
+        *place += 1;
+    }
+    (starts, order)
+}
+
+/// The pairs of one worker, by component.
+pub(super) struct Grouped {
+    starts: Vec<u32>,
     pairs: Vec<Pair>,
 }
 
 impl Grouped {
-    fn new(k: usize, sums: &[PairSums]) -> Self {
-        let all = || sums.iter().flat_map(|sums| &sums.pairs);
-        let mut starts = vec![0; k + 1];
-        for pair in all() {
-            starts[pair.from as usize + 1] += 1;
-        }
-        for c in 0..k {
-            starts[c + 1] += starts[c];
-        }
-        let mut next = starts.clone();
-        let empty = Pair { from: 0, to: 0, sum: 0.0, weight: 0.0 };
-        let mut pairs = vec![empty; starts[k]];
-        for pair in all() {
-            let place = &mut next[pair.from as usize];
-            pairs[*place] = *pair;
-            *place += 1;
-        }
-        Self { starts, pairs }
-    }
-
     fn of(&self, c: usize) -> &[Pair] {
-        &self.pairs[self.starts[c]..self.starts[c + 1]]
+        &self.pairs[self.starts[c] as usize..self.starts[c + 1] as usize]
     }
 }
 
@@ -210,7 +245,11 @@ struct Stamps {
 
 impl Stamps {
     fn new(k: usize) -> Self {
-        Self { now: 0, stamps: vec![0; k], places: vec![0; k] }
+        Self {
+            now: 0,
+            stamps: vec![0; k],
+            places: vec![0; k],
+        }
     }
 
     fn restart(&mut self) {
@@ -221,29 +260,29 @@ impl Stamps {
         self.now += 1;
     }
 
+    fn len(&self) -> usize {
+        self.stamps.len()
+    }
+
+    /// Adds a pair to the list that starts at `first`, to the one of the same component if there is one.
     #[inline(always)]
-    fn add(&mut self, to: u32, sum: f64, weight: f64, found: &mut Vec<Pair>) {
-        let c = to as usize;
+    fn add(&mut self, pair: Pair, first: usize, found: &mut Vec<Pair>) {
+        let c = pair.to as usize;
         if self.stamps[c] == self.now {
-            let pair = &mut found[self.places[c] as usize];
-            pair.sum += sum;
-            pair.weight += weight;
+            let sums = &mut found[first + self.places[c] as usize];
+            sums.sum += pair.sum;
+            sums.weight += pair.weight;
         } else {
             self.stamps[c] = self.now;
-            self.places[c] = found.len() as u32;
-            found.push(Pair { from: UNSET, to, sum, weight });
+            self.places[c] = (found.len() - first) as u32;
+            found.push(pair);
         }
     }
 }
 
 /// What the workers gathered, ready for [`Neighbors::renew`].
-pub(super) fn gathered(workers: impl Iterator<Item = PairSums>) -> Vec<PairSums> {
-    workers
-        .map(|mut sums| {
-            sums.group();
-            sums
-        })
-        .collect()
+pub(super) fn gathered(workers: Vec<PairSums>) -> Vec<Grouped> {
+    parallel::map_parts(workers, |_, sums| sums.finish())
 }
 
 #[cfg(test)]
@@ -281,7 +320,7 @@ mod tests {
                 workers[n / 300].merge();
             }
         }
-        neighbors.renew(gathered(workers.into_iter()));
+        neighbors.renew(&gathered(workers));
         for c in 0..k as u32 {
             let mut means: Vec<(f64, u32)> = table
                 .iter()

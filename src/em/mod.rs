@@ -9,8 +9,8 @@ mod report;
 mod stop;
 mod supports;
 
-pub use observe::Progress;
 pub(crate) use observe::Observer;
+pub use observe::Progress;
 pub use report::{Evaluations, PhaseReport, Report, Timings};
 pub use stop::Stop;
 pub(crate) use stop::StopRule;
@@ -58,13 +58,21 @@ where
     let mut labels = vec![0; data.len()];
     let start = e_step.start(&model, &mut streams.at(Stage::Start, 0, 0));
     let (mut state, mut evaluations) = (start.state, start.evaluations);
-    let mut pass = Pass { data, e_step, m_step, streams, searches: 0 };
+    let mut pass = Pass {
+        data,
+        e_step,
+        m_step,
+        streams,
+        searches: 0,
+    };
 
     let mut first = None;
     for _ in 0..e_step.initial_searches(k) {
         let found = pass.search(&model, &mut state, &mut supports, &mut labels);
         evaluations += found.evaluations;
-        calibrate_once(&mut first, &found.likelihood, |l| m_step.calibrate(&mut model, l));
+        calibrate_once(&mut first, &found.likelihood, |l| {
+            m_step.calibrate(&mut model, l)
+        });
     }
 
     let mut free_energies = Vec::new();
@@ -72,7 +80,9 @@ where
     let (stop, emptied) = loop {
         let found = pass.search_and_sum(&model, &mut state, &mut supports, &mut labels);
         evaluations += found.evaluations;
-        calibrate_once(&mut first, &found.likelihood, |l| m_step.calibrate(&mut model, l));
+        calibrate_once(&mut first, &found.likelihood, |l| {
+            m_step.calibrate(&mut model, l)
+        });
         free_energies.push(found.likelihood.free_energy(model.log_joint()));
 
         let progress = Progress::Iteration {
@@ -99,7 +109,13 @@ where
         emptied,
         elapsed: started.elapsed(),
     };
-    Maximised { model, labels, supports, phase, update }
+    Maximised {
+        model,
+        labels,
+        supports,
+        phase,
+        update,
+    }
 }
 
 /// The first search starts the variance; later ones leave it to the M-step.

@@ -52,10 +52,11 @@ pub(crate) struct Observer<'a, M> {
 }
 
 impl<'a, M> Observer<'a, M> {
-    pub(crate) fn new(
-        closure: &'a mut dyn FnMut(&Progress<'_, M>) -> ControlFlow<()>,
-    ) -> Self {
-        Self { closure, flow: ControlFlow::Continue(()) }
+    pub(crate) fn new(closure: &'a mut dyn FnMut(&Progress<'_, M>) -> ControlFlow<()>) -> Self {
+        Self {
+            closure,
+            flow: ControlFlow::Continue(()),
+        }
     }
 
     /// Shows progress. Once stopped it stays stopped, and the closure is called no more.

@@ -29,7 +29,7 @@ pub(super) struct Found<S> {
 }
 
 /// Most shards of a pass: how far it can spread over threads.
-const MOST_SHARDS: usize = 64;
+const MOST_SHARDS: usize = 32;
 
 impl<D, E, M> Pass<'_, D, E, M>
 where
@@ -72,8 +72,11 @@ where
         labels: &mut [u32],
     ) -> Found<()> {
         let shards = self.run(model, state, (supports, labels), || (), |_, _, ()| ());
-        let mut total =
-            Found { likelihood: Likelihood::default(), evaluations: 0, statistics: () };
+        let mut total = Found {
+            likelihood: Likelihood::default(),
+            evaluations: 0,
+            statistics: (),
+        };
         for shard in shards {
             total.likelihood.merge(&shard.likelihood);
             total.evaluations += shard.evaluations;
@@ -93,7 +96,10 @@ where
         let (n, k) = (self.data.len(), model.components());
         let shard_rows = shard_rows(n, k);
         let parts = supports.parts(n, shard_rows);
-        let parts = parts.into_iter().zip(labels.chunks_mut(shard_rows)).collect();
+        let parts = parts
+            .into_iter()
+            .zip(labels.chunks_mut(shard_rows))
+            .collect();
         let searched: &E::State = state;
         let shards = parallel::map_parts(parts, |shard, (supports, labels)| {
             let start_row = shard * shard_rows;
@@ -109,7 +115,14 @@ where
                 &mut |rows, block| sum(rows, block, &mut statistics),
             );
             let (likelihood, evaluations) = found;
-            (Found { likelihood, evaluations, statistics }, worker)
+            (
+                Found {
+                    likelihood,
+                    evaluations,
+                    statistics,
+                },
+                worker,
+            )
         });
         let (found, workers) = shards.into_iter().unzip();
         self.e_step.finish_pass(state, workers);
@@ -141,8 +154,13 @@ where
             self.data.load(range, model.frame(), &mut block_of_rows);
             block.reset(block_of_rows.len(), supports);
             evaluations +=
-                self.e_step.search(state, model, &block_of_rows, &mut rng, &mut block, worker);
-            likelihood.merge(&posterior::normalise(&block_of_rows, &mut block, model.log_joint()));
+                self.e_step
+                    .search(state, model, &block_of_rows, &mut rng, &mut block, worker);
+            likelihood.merge(&posterior::normalise(
+                &block_of_rows,
+                &mut block,
+                model.log_joint(),
+            ));
             posterior::labels(&block, &mut labels[local]);
             sum(&block_of_rows, &block);
             supports.copy_from_slice(&block.supports);

@@ -103,8 +103,16 @@ impl Timings {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let last = self.free_energies.last().copied().unwrap_or(f64::NAN);
-        writeln!(f, "{} after {} iterations on {} rows", self.stop, self.iterations, self.coreset_size)?;
-        writeln!(f, "free energy {last:.6e}, {} components without points", self.emptied)?;
+        writeln!(
+            f,
+            "{} after {} iterations on {} rows",
+            self.stop, self.iterations, self.coreset_size
+        )?;
+        writeln!(
+            f,
+            "free energy {last:.6e}, {} components without points",
+            self.emptied
+        )?;
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         let (e, t) = (&self.evaluations, &self.timings);
         writeln!(f, "{:<10}{:>18}{:>14}", "stage", "evaluations", "time / ms")?;

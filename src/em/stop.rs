@@ -55,13 +55,22 @@ mod tests {
 
     #[test]
     fn stops_for_the_first_reason_that_holds() {
-        let rule = StopRule { tolerance: 1e-2, max_iterations: 3 };
+        let rule = StopRule {
+            tolerance: 1e-2,
+            max_iterations: 3,
+        };
         assert_eq!(rule.decide(&[-500.0], 100.0, false), None);
         assert_eq!(rule.decide(&[-500.0, -490.0], 100.0, false), None);
-        assert_eq!(rule.decide(&[-500.0, -496.0], 100.0, false), Some(Stop::Converged));
+        assert_eq!(
+            rule.decide(&[-500.0, -496.0], 100.0, false),
+            Some(Stop::Converged)
+        );
         // Near zero the weight decides: one nat per point is the unit.
         assert_eq!(rule.decide(&[-1.0, 0.5], 100.0, false), None);
-        assert_eq!(rule.decide(&[-0.1, 0.5], 100.0, false), Some(Stop::Converged));
+        assert_eq!(
+            rule.decide(&[-0.1, 0.5], 100.0, false),
+            Some(Stop::Converged)
+        );
         let four = [-900.0, -800.0, -700.0, -600.0];
         assert_eq!(rule.decide(&four[..3], 1.0, false), None);
         assert_eq!(rule.decide(&four, 1.0, false), Some(Stop::MaxIterations));
@@ -70,8 +79,14 @@ mod tests {
 
     #[test]
     fn tolerance_zero_waits_until_nothing_changes() {
-        let rule = StopRule { tolerance: 0.0, max_iterations: 10 };
+        let rule = StopRule {
+            tolerance: 0.0,
+            max_iterations: 10,
+        };
         assert_eq!(rule.decide(&[-5.0, -4.999_999], 1.0, false), None);
-        assert_eq!(rule.decide(&[-5.0, -5.0], 1.0, false), Some(Stop::Converged));
+        assert_eq!(
+            rule.decide(&[-5.0, -5.0], 1.0, false),
+            Some(Stop::Converged)
+        );
     }
 }

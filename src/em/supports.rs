@@ -14,7 +14,10 @@ pub(crate) struct Supports {
 impl Supports {
     pub(crate) fn unset(n: usize, width: usize, k: usize) -> Self {
         let per_row = if width < k { width } else { 0 };
-        Self { per_row, indices: vec![UNSET; n * per_row] }
+        Self {
+            per_row,
+            indices: vec![UNSET; n * per_row],
+        }
     }
 
     /// Consecutive parts of `rows` rows each (the last one shorter), for workers to write to.

@@ -1,71 +1,126 @@
 //! Squared Euclidean distances between padded rows, directly and by expansion (E21).
 
+use super::stride;
 use crate::float::Float;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
+use pulp::{Arch, Simd, WithSimd};
 
-/// `|a - b|^2` in `L` interleaved partial sums.
-#[inline(always)]
-fn squared<F: Float, const L: usize>(a: &[F], b: &[F]) -> F {
-    let mut sums = [F::zero(); L];
-    for (a, b) in a.as_chunks::<L>().0.iter().zip(b.as_chunks::<L>().0) {
-        for l in 0..L {
-            let t = a[l] - b[l];
-            sums[l] += t * t;
-        }
-    }
-    let mut width = L;
-    while width > 1 {
-        width /= 2;
-        for l in 0..width {
-            sums[l] = sums[l] + sums[l + width];
-        }
-    }
-    sums[0]
+/// `|a - b|^2` of two padded rows, with the vectors of the processor.
+///
+/// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
+pub trait Squared: Sized {
+    #[doc(hidden)]
+    fn squared<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> Self;
 }
+
+macro_rules! squared {
+    ($t:ty, $vectors:ident, $splat:ident, $sub:ident, $mul_add:ident, $sum:ident) => {
+        impl Squared for $t {
+            #[inline(always)]
+            fn squared<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> Self {
+                let ((a, a_rest), (b, b_rest)) = (S::$vectors(a), S::$vectors(b));
+                let mut sums = simd.$splat(0.0);
+                for (&a, &b) in a.iter().zip(b) {
+                    let t = simd.$sub(a, b);
+                    sums = simd.$mul_add(t, t, sums);
+                }
+                let mut sum = if a.is_empty() { 0.0 } else { simd.$sum(sums) };
+                // Rows of up to 8 numbers can be shorter than a vector.
+                for (a, b) in a_rest.iter().zip(b_rest) {
+                    sum += (a - b) * (a - b);
+                }
+                sum
+            }
+        }
+    };
+}
+squared!(
+    f32,
+    as_simd_f32s,
+    splat_f32s,
+    sub_f32s,
+    mul_add_e_f32s,
+    reduce_sum_f32s
+);
+squared!(
+    f64,
+    as_simd_f64s,
+    splat_f64s,
+    sub_f64s,
+    mul_add_e_f64s,
+    reduce_sum_f64s
+);
 
 /// Squared distances from the padded row `x` to the rows `ids` of `centres`, into `out`.
 pub(crate) fn to_some<F: Float>(x: &[F], centres: &[F], ids: &[u32], out: &mut Vec<F>) {
-    let stride = x.len();
     out.clear();
     out.resize(ids.len(), F::zero());
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        || match stride {
-            4 => gather::<F, 4>(x, centres, ids, out),
-            8 => gather::<F, 8>(x, centres, ids, out),
-            _ => gather::<F, 16>(x, centres, ids, out),
-        },
-    );
+    Arch::new().dispatch(ToSome {
+        x,
+        centres,
+        ids,
+        out,
+    });
 }
 
-#[inline(always)]
-fn gather<F: Float, const L: usize>(x: &[F], centres: &[F], ids: &[u32], out: &mut [F]) {
-    for (out, &id) in out.iter_mut().zip(ids) {
-        let start = id as usize * x.len();
-        *out = squared::<F, L>(x, &centres[start..start + x.len()]);
+struct ToSome<'a, F> {
+    x: &'a [F],
+    centres: &'a [F],
+    ids: &'a [u32],
+    out: &'a mut [F],
+}
+
+impl<F: Float> WithSimd for ToSome<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            x,
+            centres,
+            ids,
+            out,
+        } = self;
+        for (out, &id) in out.iter_mut().zip(ids) {
+            let start = id as usize * x.len();
+            *out = F::squared(simd, x, &centres[start..start + x.len()]);
+        }
     }
 }
 
 /// Lowers each `nearest[i]` to the squared distance from row `i` of `rows` to `centre`, if that is smaller.
 pub(crate) fn lower<F: Float>(rows: &[F], centre: &[F], nearest: &mut [F]) {
+    Arch::new().dispatch(Lower {
+        rows,
+        centre,
+        nearest,
+    });
+}
+
+struct Lower<'a, F> {
+    rows: &'a [F],
+    centre: &'a [F],
+    nearest: &'a mut [F],
+}
+
+impl<F: Float> WithSimd for Lower<'_, F> {
+    type Output = ();
+
     #[inline(always)]
-    fn body<F: Float, const L: usize>(rows: &[F], centre: &[F], nearest: &mut [F]) {
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            rows,
+            centre,
+            nearest,
+        } = self;
         for (row, nearest) in rows.chunks_exact(centre.len()).zip(nearest) {
-            let distance = squared::<F, L>(row, centre);
+            let distance = F::squared(simd, row, centre);
             if distance < *nearest {
                 *nearest = distance;
             }
         }
     }
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        || match centre.len() {
-            4 => body::<F, 4>(rows, centre, nearest),
-            8 => body::<F, 8>(rows, centre, nearest),
-            _ => body::<F, 16>(rows, centre, nearest),
-        },
-    );
 }
 
 /// Squared norms of padded rows.
@@ -92,21 +147,20 @@ pub(crate) fn to_all<F: Float>(
     let minus_two = F::from_f64(-2.0);
     let mut products = ArrayViewMut2::from_shape((n, k), out).expect("n x k numbers");
     general_mat_mul(minus_two, &x, &mu.t(), F::zero(), &mut products);
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            for (row, &x2) in out.chunks_exact_mut(k).zip(row_norms) {
-                for (value, &mu2) in row.iter_mut().zip(centre_norms) {
-                    let distance = *value + (x2 + mu2);
-                    // Written so that a NaN stays NaN: it must not pass for a near component.
-                    *value = if distance < F::zero() { F::zero() } else { distance };
-                }
+    vectorised!({
+        for (row, &x2) in out.chunks_exact_mut(k).zip(row_norms) {
+            for (value, &mu2) in row.iter_mut().zip(centre_norms) {
+                let distance = *value + (x2 + mu2);
+                // Written so that a NaN stays NaN: it must not pass for a near component.
+                *value = if distance < F::zero() {
+                    F::zero()
+                } else {
+                    distance
+                };
             }
-        },
-    );
+        }
+    });
 }
-
-use super::stride;
 
 /// The first `dim` columns of padded rows as a matrix.
 pub(crate) fn matrix<F>(values: &[F], n: usize, dim: usize, stride: usize) -> ArrayView2<'_, F> {
@@ -128,7 +182,9 @@ mod tests {
 
     fn padded(n: usize, d: usize, rng: &mut Rng) -> Vec<f64> {
         let s = stride(d);
-        (0..n * s).map(|i| if i % s < d { rng.normal() } else { 0.0 }).collect()
+        (0..n * s)
+            .map(|i| if i % s < d { rng.normal() } else { 0.0 })
+            .collect()
     }
 
     #[test]

@@ -1,6 +1,28 @@
 //! The inner loops: distances, selection of the best, sums. Compiled for the widest vectors the processor
 //! has (chosen at run time by `pulp`), each with its naive version as the oracle of its tests.
 
+/// Runs an expression compiled for the widest vectors the processor has.
+///
+/// What is called inside must be `#[inline(always)]`, or it is compiled for the oldest processor. Moving
+/// `Once` into the closure makes it callable once only: any other closure would be called through a
+/// compiler-made function that is not inlined.
+macro_rules! vectorised {
+    ($body:expr) => {{
+        let once = $crate::kernels::Once;
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                let _moved: $crate::kernels::Once = once;
+                $body
+            },
+        )
+    }};
+}
+pub(crate) use vectorised;
+
+/// See [`vectorised`].
+pub(crate) struct Once;
+
 pub(crate) mod distance;
 pub(crate) mod select;
 

@@ -64,7 +64,10 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
     // `!(a > t)`, not `a <= t`: an overflowed (NaN) approximation must stay a candidate.
     #[allow(clippy::neg_cmp_op_on_partial_ord)]
     scratch.ids.extend(
-        (0u32..).zip(approximate).filter(|&(_, &a)| !(a > threshold)).map(|(c, _)| c),
+        (0u32..)
+            .zip(approximate)
+            .filter(|&(_, &a)| !(a > threshold))
+            .map(|(c, _)| c),
     );
     scorer.some(rows, i, &scratch.ids, &mut scratch.scores);
     smallest(&scratch.ids, &scratch.scores, out_ids, out_scores);
@@ -92,27 +95,24 @@ fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
 
 /// The smallest value, NaN passed over.
 fn minimum<F: Float>(values: &[F]) -> F {
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            let mut lows = [F::INFINITY; 16];
-            let (chunks, rest) = values.as_chunks::<16>();
-            for chunk in chunks {
-                for l in 0..16 {
-                    if chunk[l] < lows[l] {
-                        lows[l] = chunk[l];
-                    }
+    vectorised!({
+        let mut lows = [F::INFINITY; 16];
+        let (chunks, rest) = values.as_chunks::<16>();
+        for chunk in chunks {
+            for l in 0..16 {
+                if chunk[l] < lows[l] {
+                    lows[l] = chunk[l];
                 }
             }
-            let mut low = F::INFINITY;
-            for &value in lows.iter().chain(rest) {
-                if value < low {
-                    low = value;
-                }
+        }
+        let mut low = F::INFINITY;
+        for &value in lows.iter().chain(rest) {
+            if value < low {
+                low = value;
             }
-            low
-        },
-    )
+        }
+        low
+    })
 }
 
 #[cfg(test)]

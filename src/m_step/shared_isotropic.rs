@@ -53,7 +53,11 @@ impl<D: Data> MStep<D> for SharedIsotropic {
 
     fn statistics(&self, model: &Self::Model) -> Self::Statistics {
         let moments = Moments::zeros(model.centres.len(), model.centres.dim());
-        Statistics { weight: 0.0, moments, squared: 0.0 }
+        Statistics {
+            weight: 0.0,
+            moments,
+            squared: 0.0,
+        }
     }
 
     fn accumulate(
@@ -130,7 +134,11 @@ impl<F: Float> SharedIsotropicMixture<F> {
     pub fn from_parameters(means: ArrayView2<'_, F>, variance: f64) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
         if !(variance > 0.0 && variance.is_finite()) {
-            return Err(Error::parameter("variance", variance, "must be positive and finite"));
+            return Err(Error::parameter(
+                "variance",
+                variance,
+                "must be positive and finite",
+            ));
         }
         let frame = Frame::of(&summary);
         let scaled = variance * frame.inverse_unit().powi(2);
@@ -138,15 +146,16 @@ impl<F: Float> SharedIsotropicMixture<F> {
         Ok(Self::assemble(centres, frame, scaled, f64::MIN_POSITIVE))
     }
 
-    fn assemble(
-        centres: Centres<F>,
-        frame: Frame<F>,
-        variance: f64,
-        least_variance: f64,
-    ) -> Self {
+    fn assemble(centres: Centres<F>, frame: Frame<F>, variance: f64, least_variance: f64) -> Self {
         let means = centres.leave(&frame);
         let variance = variance.max(least_variance);
-        Self { centres, frame, variance, least_variance, means }
+        Self {
+            centres,
+            frame,
+            variance,
+            least_variance,
+            means,
+        }
     }
 
     fn set_variance(&mut self, variance: f64) {
@@ -210,6 +219,9 @@ impl<D: Data> Mixture<D> for SharedIsotropicMixture<D::Float> {
         let (k, d) = (self.centres.len() as f64, self.centres.dim() as f64);
         let in_frame = -k.ln() - 0.5 * d * (2.0 * PI * self.variance).ln();
         let alpha = in_frame + self.frame.log_density_shift();
-        LogJoint { alpha, beta: 0.5 / self.variance }
+        LogJoint {
+            alpha,
+            beta: 0.5 / self.variance,
+        }
     }
 }

@@ -104,7 +104,9 @@ struct Proposal<F> {
 impl<F: Float> Proposal<F> {
     fn new<D: Data<Float = F>>(data: &D, frame: &Frame<F>, first: &Centres<F>) -> Self {
         let squared = distances(data, frame, first);
-        let spread: f64 = (0..data.len()).map(|n| data.weight(n) * squared[n].to_f64()).sum();
+        let spread: f64 = (0..data.len())
+            .map(|n| data.weight(n) * squared[n].to_f64())
+            .sum();
         let base = 1.0 / data.summary().total_weight;
         let slope = if spread > 0.0 { 1.0 / spread } else { 0.0 };
         let mut sum = 0.0;
@@ -114,7 +116,12 @@ impl<F: Float> Proposal<F> {
                 sum
             })
             .collect();
-        Self { cumulated, base, slope, squared }
+        Self {
+            cumulated,
+            base,
+            slope,
+            squared,
+        }
     }
 
     fn draw(&self, rng: &mut Rng) -> usize {
@@ -156,7 +163,12 @@ impl<D: Data> Chains<D> {
         let densities = candidates.iter().map(|&n| proposal.density(n)).collect();
         let mut rows = D::Rows::default();
         data.gather(&candidates, frame, &mut rows);
-        Self { candidates, densities, rows, nearest: vec![D::Float::INFINITY; n] }
+        Self {
+            candidates,
+            densities,
+            rows,
+            nearest: vec![D::Float::INFINITY; n],
+        }
     }
 
     /// Distances to the nearest of all seeds so far.
@@ -168,7 +180,10 @@ impl<D: Data> Chains<D> {
             let mut squared = Vec::new();
             for (i, nearest) in range.zip(nearest) {
                 rows.distances_to(i, seeds, &ids, &mut squared);
-                *nearest = squared.iter().copied().fold(*nearest, |a, b| if b < a { b } else { a });
+                *nearest = squared
+                    .iter()
+                    .copied()
+                    .fold(*nearest, |a, b| if b < a { b } else { a });
             }
         });
         (self.candidates.len() * seeds.len()) as u64

@@ -18,26 +18,44 @@ impl<F: Float> Given<F> {
     /// Starts from these centres (k, d); k must be the builder's number of clusters.
     #[must_use]
     pub fn new(centres: ArrayView2<'_, F>) -> Self {
-        Self { centres: centres.to_owned() }
+        Self {
+            centres: centres.to_owned(),
+        }
     }
 }
 
 impl<F: Float> Stage for Given<F> {
     fn check(&self, clusters: usize) -> Result<()> {
         if self.centres.is_empty() {
-            return Err(Error::Empty { what: "given centres" });
+            return Err(Error::Empty {
+                what: "given centres",
+            });
         }
         if self.centres.nrows() != clusters {
             let (expected, found) = (clusters, self.centres.nrows());
-            return Err(Error::LengthMismatch { what: "given centres", expected, found });
+            return Err(Error::LengthMismatch {
+                what: "given centres",
+                expected,
+                found,
+            });
         }
         for ((row, column), x) in self.centres.indexed_iter() {
             if !x.is_finite() {
-                return Err(Error::NotFinite { what: "given centres", row, column });
+                return Err(Error::NotFinite {
+                    what: "given centres",
+                    row,
+                    column,
+                });
             }
             let (value, limit) = (x.to_f64(), F::LIMIT);
             if value.abs() > limit {
-                return Err(Error::TooLarge { what: "given centres", row, column, value, limit });
+                return Err(Error::TooLarge {
+                    what: "given centres",
+                    row,
+                    column,
+                    value,
+                    limit,
+                });
             }
         }
         Ok(())
@@ -48,8 +66,15 @@ impl<F: Float, D: Data<Float = F>> Seeder<D> for Given<F> {
     fn seed(&self, data: &D, frame: &Frame<F>, _: usize, _: &mut Rng) -> Result<Seeds<F>> {
         if self.centres.ncols() != data.dim() {
             let (expected, found) = (data.dim(), self.centres.ncols());
-            return Err(Error::DimensionMismatch { what: "given centres", expected, found });
+            return Err(Error::DimensionMismatch {
+                what: "given centres",
+                expected,
+                found,
+            });
         }
-        Ok(Seeds { centres: Centres::enter(self.centres.view(), frame), evaluations: 0 })
+        Ok(Seeds {
+            centres: Centres::enter(self.centres.view(), frame),
+            evaluations: 0,
+        })
     }
 }

@@ -28,19 +28,25 @@ impl KMeansPlusPlus {
     /// One candidate per seed, as published.
     #[must_use]
     pub fn new() -> Self {
-        Self { candidates: Candidates::Fixed(1) }
+        Self {
+            candidates: Candidates::Fixed(1),
+        }
     }
 
     /// Greedy, with 2 + floor(ln k) candidates per seed, the number in common use.
     #[must_use]
     pub fn greedy() -> Self {
-        Self { candidates: Candidates::Logarithmic }
+        Self {
+            candidates: Candidates::Logarithmic,
+        }
     }
 
     /// Greedy, with this many candidates per seed.
     #[must_use]
     pub fn candidates(self, candidates: usize) -> Self {
-        Self { candidates: Candidates::Fixed(candidates) }
+        Self {
+            candidates: Candidates::Fixed(candidates),
+        }
     }
 }
 
@@ -77,8 +83,7 @@ impl<D: Data> Seeder<D> for KMeansPlusPlus {
         rows.extend(by_weight(data, &rows, rng));
         nearest.lower(&rows);
         while rows.len() < k {
-            let drawn: Vec<usize> =
-                (0..candidates).filter_map(|_| nearest.draw(rng)).collect();
+            let drawn: Vec<usize> = (0..candidates).filter_map(|_| nearest.draw(rng)).collect();
             if drawn.is_empty() {
                 // Every row coincides with a seed: any other row is as good as the next.
                 rows.extend(by_weight(data, &rows, rng));
@@ -102,7 +107,13 @@ struct Nearest<'a, D: Data> {
 impl<'a, D: Data> Nearest<'a, D> {
     fn new(data: &'a D, frame: &'a Frame<D::Float>) -> Self {
         let squared = vec![D::Float::INFINITY; data.len()];
-        Self { data, frame, squared, potentials: Vec::new(), evaluations: 0 }
+        Self {
+            data,
+            frame,
+            squared,
+            potentials: Vec::new(),
+            evaluations: 0,
+        }
     }
 
     /// A row with probability proportional to w_n d_n^2; `None` if that is 0 everywhere.
@@ -111,8 +122,7 @@ impl<'a, D: Data> Nearest<'a, D> {
         let block = proportional(self.potentials.iter().copied(), total, rng)?;
         let start = block * BLOCK;
         let end = (start + BLOCK).min(self.data.len());
-        let weights =
-            (start..end).map(|n| self.data.weight(n) * self.squared[n].to_f64());
+        let weights = (start..end).map(|n| self.data.weight(n) * self.squared[n].to_f64());
         proportional(weights, self.potentials[block], rng).map(|i| start + i)
     }
 
@@ -125,8 +135,11 @@ impl<'a, D: Data> Nearest<'a, D> {
         let lowered = |range: std::ops::Range<usize>, candidate: usize, rows: &mut D::Rows| {
             let mut squared = self.squared[range].to_vec();
             rows.lower(seeds.row(candidate), &mut squared);
-            let potential: f64 =
-                squared.iter().enumerate().map(|(i, d2)| rows.weight(i) * d2.to_f64()).sum();
+            let potential: f64 = squared
+                .iter()
+                .enumerate()
+                .map(|(i, d2)| rows.weight(i) * d2.to_f64())
+                .sum();
             (squared, potential)
         };
         let tried = parallel::map_blocks(data.len(), BLOCK, |_, range| {

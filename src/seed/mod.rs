@@ -39,7 +39,10 @@ impl<F: Float> Seeds<F> {
         for i in 0..rows.len() {
             centres.push(block.row(i));
         }
-        Self { centres, evaluations }
+        Self {
+            centres,
+            evaluations,
+        }
     }
 }
 
@@ -64,7 +67,11 @@ pub trait Seeder<D: Data>: Stage {
 pub(crate) fn enough_rows<D: Data>(data: &D, k: usize, rows_of: &'static str) -> Result<()> {
     let rows = data.summary().rows;
     if k > rows {
-        return Err(Error::TooManyClusters { clusters: k, rows, rows_of });
+        return Err(Error::TooManyClusters {
+            clusters: k,
+            rows,
+            rows_of,
+        });
     }
     Ok(())
 }
