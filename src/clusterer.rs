@@ -414,11 +414,12 @@ impl<C, S, E, M> Clusterer<C, S, E, M> {
             restart,
             restarts,
         };
+        let (labels, supports) = run.kept.into_arrays();
         Ok(Fit {
             model: run.model,
             report,
-            labels: run.labels.into(),
-            supports: run.supports.into_table(coreset_size),
+            labels,
+            supports,
             coreset,
         })
     }

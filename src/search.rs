@@ -89,6 +89,30 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
     }
 }
 
+/// Scores the supports a block came with again, and puts them best first. Returns the evaluations.
+pub(crate) fn again<R: Rows, S: Scores<R> + ?Sized>(
+    scorer: &S,
+    beta: f64,
+    rows: &R,
+    block: &mut Block<R::Float>,
+) -> u64 {
+    let width = block.width();
+    if block.is_full() {
+        all(scorer, beta, rows, block, &mut Exact::default());
+    } else {
+        let (mut ids, mut scores) = (Vec::new(), Vec::new());
+        for i in 0..rows.len() {
+            let places = i * width..(i + 1) * width;
+            let support = &mut block.supports[places.clone()];
+            ids.clear();
+            ids.extend_from_slice(support);
+            scorer.some(rows, i, &ids, &mut scores);
+            select::smallest(&ids, &scores, support, &mut block.scores[places]);
+        }
+    }
+    (rows.len() * width) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

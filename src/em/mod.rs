@@ -3,24 +3,23 @@
 //! Every algorithm of the crate runs through [`maximise`]. A phase is (rows, search, stop rule), started
 //! from a model; the free energy never falls within a phase.
 
+mod kept;
 mod observe;
 mod pass;
 mod report;
 mod stop;
-mod supports;
 
+pub(crate) use kept::Kept;
 pub(crate) use observe::Observer;
 pub use observe::Progress;
 pub use report::{Evaluations, PhaseReport, Report, Timings};
 pub use stop::Stop;
 pub(crate) use stop::StopRule;
-pub(crate) use supports::Supports;
 
 use crate::data::{Data, Scores};
 use crate::e_step::EStep;
 use crate::m_step::MStep;
 use crate::mixture::Mixture;
-use crate::posterior::Likelihood;
 use crate::rng::{Stage, Streams};
 use pass::Pass;
 use std::ops::ControlFlow;
@@ -30,8 +29,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Maximised<M> {
     pub(crate) model: M,
-    pub(crate) labels: Vec<u32>,
-    pub(crate) supports: Supports,
+    pub(crate) kept: Kept,
     pub(crate) phase: PhaseReport,
     pub(crate) update: Duration,
 }
@@ -54,8 +52,7 @@ where
 {
     let started = Instant::now();
     let k = model.components();
-    let mut supports = Supports::unset(data.len(), e_step.width(k), k);
-    let mut labels = vec![0; data.len()];
+    let mut kept = Kept::unset(data.len(), e_step.width(k), k);
     let start = e_step.start(&model, &mut streams.at(Stage::Start, 0, 0));
     let (mut state, mut evaluations) = (start.state, start.evaluations);
     let mut pass = Pass {
@@ -66,23 +63,29 @@ where
         searches: 0,
     };
 
-    let mut first = None;
-    for _ in 0..e_step.initial_searches(k) {
-        let found = pass.search(&model, &mut state, &mut supports, &mut labels);
+    // The first search knows no variance yet; it starts it (E8).
+    let initial_searches = e_step.initial_searches(k);
+    for search in 0..initial_searches {
+        let found = pass.search(&model, &mut state, &mut kept);
         evaluations += found.evaluations;
-        calibrate_once(&mut first, &found.likelihood, |l| {
-            m_step.calibrate(&mut model, l)
-        });
+        if search == 0 {
+            m_step.calibrate(&mut model, &found.likelihood);
+        }
     }
 
     let mut free_energies = Vec::new();
     let mut update = Duration::ZERO;
     let (stop, emptied) = loop {
-        let found = pass.search_and_sum(&model, &mut state, &mut supports, &mut labels);
+        let first = free_energies.is_empty();
+        let found = if first && initial_searches > 0 {
+            pass.sum(&model, &mut kept)
+        } else {
+            pass.search_and_sum(&model, &mut state, &mut kept)
+        };
         evaluations += found.evaluations;
-        calibrate_once(&mut first, &found.likelihood, |l| {
-            m_step.calibrate(&mut model, l)
-        });
+        if first && initial_searches == 0 {
+            m_step.calibrate(&mut model, &found.likelihood);
+        }
         free_energies.push(found.likelihood.free_energy(model.log_joint()));
 
         let progress = Progress::Iteration {
@@ -111,21 +114,8 @@ where
     };
     Maximised {
         model,
-        labels,
-        supports,
+        kept,
         phase,
         update,
-    }
-}
-
-/// The first search starts the variance; later ones leave it to the M-step.
-fn calibrate_once(
-    first: &mut Option<Likelihood>,
-    found: &Likelihood,
-    calibrate: impl FnOnce(&Likelihood),
-) {
-    if first.is_none() {
-        *first = Some(*found);
-        calibrate(found);
     }
 }

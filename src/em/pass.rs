@@ -1,6 +1,6 @@
 //! One pass over the rows: fixed shards of fixed blocks, merged in order.
 
-use super::Supports;
+use super::kept::Kept;
 use crate::block::Block;
 use crate::data::{Data, Rows, Scores};
 use crate::e_step::EStep;
@@ -8,9 +8,8 @@ use crate::m_step::MStep;
 use crate::mixture::Mixture;
 use crate::parallel;
 use crate::posterior::{self, Likelihood};
-use crate::rng::{Stage, Streams};
-use crate::search::block_rows;
-use std::ops::Range;
+use crate::rng::{Rng, Stage, Streams};
+use crate::search;
 
 /// What is the same for every pass of a phase, and how many there were.
 pub(super) struct Pass<'a, D, E, M> {
@@ -42,25 +41,22 @@ where
         &mut self,
         model: &M::Model,
         state: &mut E::State,
-        supports: &mut Supports,
-        labels: &mut [u32],
+        kept: &mut Kept,
     ) -> Found<M::Statistics> {
-        let m_step = self.m_step;
-        let mut shards = self.run(
-            model,
-            state,
-            (supports, labels),
-            || m_step.statistics(model),
-            |rows, block, statistics| m_step.accumulate(rows, block, statistics),
-        );
-        let rest = shards.split_off(1);
-        let mut total = shards.swap_remove(0);
-        for shard in rest {
-            total.likelihood.merge(&shard.likelihood);
-            total.evaluations += shard.evaluations;
-            m_step.merge(&mut total.statistics, shard.statistics);
-        }
-        total
+        let (found, workers) = {
+            let state = &*state;
+            self.run(
+                model,
+                kept,
+                |rows, rng, block, worker| {
+                    self.e_step.search(state, model, rows, rng, block, worker)
+                },
+                || self.m_step.statistics(model),
+                |rows, block, statistics| self.m_step.accumulate(rows, block, statistics),
+            )
+        };
+        self.finish_search(state, workers);
+        self.merge(found)
     }
 
     /// Searches all rows, for supports and the state of the search alone.
@@ -68,104 +64,107 @@ where
         &mut self,
         model: &M::Model,
         state: &mut E::State,
-        supports: &mut Supports,
-        labels: &mut [u32],
+        kept: &mut Kept,
     ) -> Found<()> {
-        let shards = self.run(model, state, (supports, labels), || (), |_, _, ()| ());
-        let mut total = Found {
+        let (found, workers) = {
+            let state = &*state;
+            self.run(
+                model,
+                kept,
+                |rows, rng, block, worker| {
+                    self.e_step.search(state, model, rows, rng, block, worker)
+                },
+                || (),
+                |_, _, ()| (),
+            )
+        };
+        self.finish_search(state, workers);
+        let nothing = Found {
             likelihood: Likelihood::default(),
             evaluations: 0,
             statistics: (),
         };
-        for shard in shards {
-            total.likelihood.merge(&shard.likelihood);
-            total.evaluations += shard.evaluations;
-        }
-        total
+        found
+            .into_iter()
+            .fold(nothing, |total, shard| total.with(shard).0)
     }
 
-    /// Runs the shards; each searches its blocks in order, normalises them and gives them to `sum`.
-    fn run<S: Send>(
-        &mut self,
-        model: &M::Model,
-        state: &mut E::State,
-        (supports, labels): (&mut Supports, &mut [u32]),
-        start: impl Fn() -> S + Sync,
-        sum: impl Fn(&D::Rows, &Block<D::Float>, &mut S) + Sync,
-    ) -> Vec<Found<S>> {
-        let (n, k) = (self.data.len(), model.components());
-        let shard_rows = shard_rows(n, k);
-        let parts = supports.parts(n, shard_rows);
-        let parts = parts
-            .into_iter()
-            .zip(labels.chunks_mut(shard_rows))
-            .collect();
-        let searched: &E::State = state;
-        let shards = parallel::map_parts(parts, |shard, (supports, labels)| {
-            let start_row = shard * shard_rows;
-            let rows = start_row..start_row + labels.len();
-            let mut worker = self.e_step.worker(model);
-            let mut statistics = start();
-            let found = self.shard(
-                model,
-                searched,
-                rows,
-                (supports, labels),
-                &mut worker,
-                &mut |rows, block| sum(rows, block, &mut statistics),
-            );
-            let (likelihood, evaluations) = found;
-            (
-                Found {
-                    likelihood,
-                    evaluations,
-                    statistics,
-                },
-                worker,
-            )
-        });
-        let (found, workers) = shards.into_iter().unzip();
+    /// Scores the supports of the last search again and sums up the statistics of the M-step.
+    pub(super) fn sum(&self, model: &M::Model, kept: &mut Kept) -> Found<M::Statistics> {
+        let (found, _) = self.run(
+            model,
+            kept,
+            |rows, _, block, _| search::again(model, model.log_joint().beta, rows, block),
+            || self.m_step.statistics(model),
+            |rows, block, statistics| self.m_step.accumulate(rows, block, statistics),
+        );
+        self.merge(found)
+    }
+
+    fn finish_search(&mut self, state: &mut E::State, workers: Vec<E::Worker>) {
         self.e_step.finish_pass(state, workers);
         self.searches += 1;
-        found
     }
 
-    fn shard(
+    /// The sums of all shards, in order.
+    fn merge(&self, found: Vec<Found<M::Statistics>>) -> Found<M::Statistics> {
+        let merged = found.into_iter().reduce(|total, shard| {
+            let (mut total, statistics) = total.with(shard);
+            self.m_step.merge(&mut total.statistics, statistics);
+            total
+        });
+        merged.expect("data has rows, so there is a shard")
+    }
+
+    /// Runs the shards; each finds the supports of its blocks in order, normalises them and sums them up.
+    fn run<S: Send>(
         &self,
         model: &M::Model,
-        state: &E::State,
-        rows: Range<usize>,
-        (supports, labels): (&mut [u32], &mut [u32]),
-        worker: &mut E::Worker,
-        sum: &mut dyn FnMut(&D::Rows, &Block<D::Float>),
-    ) -> (Likelihood, u64) {
-        let k = model.components();
-        let mut block = Block::new(k, self.e_step.width(k));
-        let mut block_of_rows = D::Rows::default();
-        let (mut likelihood, mut evaluations) = (Likelihood::default(), 0);
-        let size = block_rows(k);
-        let per_row = supports.len() / rows.len();
-        for start in rows.clone().step_by(size) {
-            let range = start..(start + size).min(rows.end);
-            let local = range.start - rows.start..range.end - rows.start;
-            let supports = &mut supports[local.start * per_row..local.end * per_row];
-            let mut rng = self.streams.at(Stage::Search, self.searches, start / size);
+        kept: &mut Kept,
+        find: impl Fn(&D::Rows, &mut Rng, &mut Block<D::Float>, &mut E::Worker) -> u64 + Sync,
+        start: impl Fn() -> S + Sync,
+        sum: impl Fn(&D::Rows, &Block<D::Float>, &mut S) + Sync,
+    ) -> (Vec<Found<S>>, Vec<E::Worker>) {
+        let (n, k) = (self.data.len(), model.components());
+        let (shard_rows, block_rows) = (shard_rows(n, k), search::block_rows(k));
+        let shards = parallel::map_parts(kept.parts(shard_rows), |shard, mut kept| {
+            let first = shard * shard_rows;
+            let mut worker = self.e_step.worker(model);
+            let mut block = Block::new(k, self.e_step.width(k));
+            let mut rows = D::Rows::default();
+            let (likelihood, evaluations) = (Likelihood::default(), 0);
+            let mut found = Found {
+                likelihood,
+                evaluations,
+                statistics: start(),
+            };
+            for (b, kept) in kept.parts(block_rows).into_iter().enumerate() {
+                let from = first + b * block_rows;
+                let mut rng = self
+                    .streams
+                    .at(Stage::Search, self.searches, from / block_rows);
+                self.data
+                    .load(from..from + kept.labels.len(), model.frame(), &mut rows);
+                block.reset(rows.len(), kept.supports);
+                found.evaluations += find(&rows, &mut rng, &mut block, &mut worker);
+                let likelihood = posterior::normalise(&rows, &mut block, model.log_joint());
+                found.likelihood.merge(&likelihood);
+                posterior::labels(&block, kept.labels);
+                kept.supports.copy_from_slice(&block.supports);
+                sum(&rows, &block, &mut found.statistics);
+            }
+            (found, worker)
+        });
+        shards.into_iter().unzip()
+    }
+}
 
-            self.data.load(range, model.frame(), &mut block_of_rows);
-            block.reset(block_of_rows.len(), supports);
-            evaluations +=
-                self.e_step
-                    .search(state, model, &block_of_rows, &mut rng, &mut block, worker);
-            likelihood.merge(&posterior::normalise(
-                &block_of_rows,
-                &mut block,
-                model.log_joint(),
-            ));
-            posterior::labels(&block, &mut labels[local]);
-            sum(&block_of_rows, &block);
-            supports.copy_from_slice(&block.supports);
-        }
-        (likelihood, evaluations)
+impl<S> Found<S> {
+    /// With the sums of another shard, whose statistics are left to the caller.
+    fn with(mut self, other: Self) -> (Self, S) {
+        self.likelihood.merge(&other.likelihood);
+        self.evaluations += other.evaluations;
+        (self, other.statistics)
     }
 }
 
@@ -173,6 +172,6 @@ where
 /// are about n / (2 k) shards at most: their statistics never take more memory than the data.
 fn shard_rows(n: usize, k: usize) -> usize {
     let shards = (n / (2 * k)).clamp(1, MOST_SHARDS);
-    let size = block_rows(k);
+    let size = search::block_rows(k);
     n.div_ceil(shards).next_multiple_of(size)
 }
