@@ -17,8 +17,9 @@ pub struct Block<F> {
     pub(crate) supports: Vec<u32>,
     /// (rows, width): the lower, the better.
     pub(crate) scores: Vec<F>,
-    /// (rows, width): sum to 1 in each row.
-    pub(crate) responsibilities: Vec<F>,
+    /// (rows, width): sum to 1 in each row. In `f64` whatever the data: a component that a point hardly
+    /// belongs to lives on shares far below the smallest `f32`.
+    pub(crate) responsibilities: Vec<f64>,
 }
 
 impl<F: Float> Block<F> {
@@ -39,7 +40,7 @@ impl<F: Float> Block<F> {
         self.supports.clear();
         self.supports.extend_from_slice(supports);
         self.scores.resize(rows * self.width, F::zero());
-        self.responsibilities.resize(rows * self.width, F::zero());
+        self.responsibilities.resize(rows * self.width, 0.0);
     }
 
     /// Number of components, k.
@@ -77,7 +78,7 @@ impl<F: Float> Block<F> {
     /// The responsibilities of the members of the support of row `i`.
     #[inline(always)]
     #[must_use]
-    pub fn responsibilities(&self, i: usize) -> &[F] {
+    pub fn responsibilities(&self, i: usize) -> &[f64] {
         &self.responsibilities[i * self.width..(i + 1) * self.width]
     }
 }

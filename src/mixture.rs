@@ -37,7 +37,9 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     /// # Errors
     /// As [`predict`](Self::predict).
     fn responsibilities(&self, data: &D) -> Result<Array2<D::Float>> {
-        let blocks = by_blocks(self, data, |rows| all(self, rows).0.responsibilities)?;
+        let blocks = by_blocks(self, data, |rows| {
+            rounded(&all(self, rows).0.responsibilities)
+        })?;
         Ok(table(blocks, data.len(), self.components()))
     }
 
@@ -56,7 +58,7 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
         let blocks = by_blocks(self, data, |rows| {
             let mut block = best(self, rows, width);
             posterior::normalise(rows, &mut block, self.log_joint());
-            (block.supports, block.responsibilities)
+            (block.supports, rounded(&block.responsibilities))
         })?;
         let (supports, responsibilities) = blocks.into_iter().unzip();
         Ok((
@@ -143,4 +145,9 @@ fn all<D: Data, M: Mixture<D> + ?Sized>(
 fn table<T>(blocks: Vec<Vec<T>>, n: usize, width: usize) -> Array2<T> {
     let values = blocks.into_iter().flatten().collect();
     Array2::from_shape_vec((n, width), values).expect("n rows of `width` numbers")
+}
+
+/// Responsibilities in the type of the data.
+fn rounded<F: Float>(responsibilities: &[f64]) -> Vec<F> {
+    responsibilities.iter().map(|&q| F::from_f64(q)).collect()
 }

@@ -68,16 +68,16 @@ pub(crate) fn normalise<R: Rows>(
         likelihood.best += weight * best;
         if width == 1 || !best.is_finite() {
             // Out of reach of every component: all are equally unlikely.
-            responsibilities.fill(R::Float::from_f64(1.0 / width as f64));
+            responsibilities.fill(1.0 / width as f64);
             continue;
         }
         let mut sum = 0.0;
         for (q, score) in responsibilities.iter_mut().zip(scores) {
             let p = (-log_joint.beta * (score.to_f64() - best)).exp();
-            *q = R::Float::from_f64(p);
+            *q = p;
             sum += p;
         }
-        let scale = R::Float::from_f64(1.0 / sum);
+        let scale = 1.0 / sum;
         for q in responsibilities {
             *q *= scale;
         }

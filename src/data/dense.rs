@@ -233,7 +233,7 @@ impl<F: Float> DenseRows<F> {
             for i in 0..self.len() {
                 let (row, weight) = (self.row(i), self.weights[i]);
                 for (&c, &q) in block.support(i).iter().zip(block.responsibilities(i)) {
-                    let share = weight * q.to_f64();
+                    let share = weight * q;
                     if share > 0.0 {
                         let c = c as usize;
                         mass[c] += share;
@@ -251,9 +251,10 @@ impl<F: Float> DenseRows<F> {
         let mut shares = Vec::with_capacity(n * k);
         for i in 0..n {
             for (mass, &q) in moments.mass.iter_mut().zip(block.responsibilities(i)) {
-                let share = self.weights[i] * q.to_f64();
-                *mass += share;
-                shares.push(F::from_f64(share));
+                // Mass and moment must be sums of the same numbers, however small.
+                let share = F::from_f64(self.weights[i] * q);
+                *mass += share.to_f64();
+                shares.push(share);
             }
         }
         moments.product.resize(k * stride, F::zero());

@@ -71,7 +71,7 @@ impl<D: Data> MStep<D> for SharedIsotropic {
                 .responsibilities(i)
                 .iter()
                 .zip(block.scores(i))
-                .map(|(q, d2)| q.to_f64() * d2.to_f64())
+                .map(|(q, d2)| q * d2.to_f64())
                 .sum();
             statistics.weight += rows.weight(i);
             statistics.squared += rows.weight(i) * squared;

@@ -1,0 +1,182 @@
+//! What the test files share: the list of all algorithms behind one signature, and generated data.
+#![allow(dead_code)]
+
+use coremix::coreset::{Coreset, Subset};
+use coremix::e_step::EStep;
+use coremix::m_step::{MStep, SharedIsotropicMixture};
+use coremix::prelude::*;
+use coremix::seed::Seeder;
+use coremix::{Builder, Float, Rng, Stage, algorithms};
+use ndarray::{Array1, Array2, ArrayView2};
+
+/// Everything a law may look at, the same for every algorithm.
+pub struct Outcome<F: Float> {
+    pub means: Array2<F>,
+    /// Shared by all components.
+    pub variance: f64,
+    pub labels: Array1<u32>,
+    pub supports: Option<Array2<u32>>,
+    pub coreset: Option<Subset>,
+    pub report: Report,
+    pub model: Box<dyn for<'a> Mixture<Dense<'a, F>>>,
+}
+
+/// What a law may set.
+#[derive(Clone)]
+pub struct Settings<F> {
+    pub clusters: usize,
+    pub tolerance: f64,
+    pub max_iterations: usize,
+    pub seed: u64,
+    pub given: Option<Array2<F>>,
+}
+
+impl<F> Settings<F> {
+    pub fn new(clusters: usize, seed: u64) -> Self {
+        let (tolerance, max_iterations) = (1e-6, 30);
+        Self {
+            clusters,
+            tolerance,
+            max_iterations,
+            seed,
+            given: None,
+        }
+    }
+
+    /// From these centres, for exactly this many iterations if nothing settles earlier.
+    pub fn fixed(given: ArrayView2<'_, F>, max_iterations: usize) -> Self
+    where
+        F: Clone,
+    {
+        let (clusters, given) = (given.nrows(), Some(given.to_owned()));
+        Self {
+            clusters,
+            tolerance: 0.0,
+            max_iterations,
+            seed: 1,
+            given,
+        }
+    }
+}
+
+type Run<F> = Box<dyn for<'a> Fn(&Dense<'a, F>, &Settings<F>) -> Result<Outcome<F>> + Send + Sync>;
+
+/// A named algorithm.
+pub struct Algorithm<F: Float> {
+    pub name: &'static str,
+    /// Neither a random search nor a coreset: given seeds, nothing is left to chance.
+    pub deterministic: bool,
+    pub fit: Run<F>,
+}
+
+/// Every algorithm of the crate that fits dense data, in settings that suit small data.
+pub fn all<F: Float>() -> Vec<Algorithm<F>> {
+    let truncated = || Neighborhood::new(3, 3);
+    vec![
+        algorithm("k-means", true, |k| algorithms::k_means(k)),
+        algorithm("k-means-C'", true, |k| algorithms::k_means_c_prime(k, 2)),
+        algorithm("gmm", true, |k| algorithms::gmm(k)),
+        algorithm("lazy-k-means", true, |k| algorithms::lazy_k_means(k, 0.1)),
+        algorithm("lwcs-k-means", false, |k| algorithms::lwcs_k_means(k, 60)),
+        algorithm("var-gmm-s", false, |k| algorithms::var_gmm_s(k, 3, 3)),
+        algorithm("var-gmm-s from seeds", false, move |k| {
+            algorithms::var_gmm_s(k, 3, 3).e_step(truncated().start(Start::Seeds))
+        }),
+        algorithm("vc-gmm", false, |k| algorithms::vc_gmm(k, 60, 3, 3)),
+        algorithm("vc-gmm+1", false, move |k| {
+            algorithms::vc_gmm(k, 60, 3, 3)
+                .coreset(UniformCoreset::new(60))
+                .seeder(UniformSeeder::new())
+                .e_step(truncated().random(1).initial_searches(2))
+        }),
+    ]
+}
+
+fn algorithm<F, C, S, E, M>(
+    name: &'static str,
+    deterministic: bool,
+    builder: impl Fn(usize) -> Builder<C, S, E, M> + Send + Sync + 'static,
+) -> Algorithm<F>
+where
+    F: Float,
+    C: for<'a> Coreset<Dense<'a, F>>,
+    S: for<'a> Seeder<Dense<'a, F>>,
+    M: for<'a> MStep<Dense<'a, F>, Model = SharedIsotropicMixture<F>>,
+    E: for<'a> EStep<Dense<'a, F>, SharedIsotropicMixture<F>>,
+{
+    let fit = move |data: &Dense<'_, F>, settings: &Settings<F>| {
+        let builder = builder(settings.clusters)
+            .tolerance(settings.tolerance)
+            .max_iterations(settings.max_iterations)
+            .seed(settings.seed);
+        match &settings.given {
+            Some(given) => outcome(builder.seeder(Given::new(given.view())), data),
+            None => outcome(builder, data),
+        }
+    };
+    Algorithm {
+        name,
+        deterministic,
+        fit: Box::new(fit),
+    }
+}
+
+fn outcome<F, C, S, E, M>(builder: Builder<C, S, E, M>, data: &Dense<'_, F>) -> Result<Outcome<F>>
+where
+    F: Float,
+    C: for<'a> Coreset<Dense<'a, F>> + Stage,
+    S: for<'a> Seeder<Dense<'a, F>> + Stage,
+    M: for<'a> MStep<Dense<'a, F>, Model = SharedIsotropicMixture<F>> + Stage,
+    E: for<'a> EStep<Dense<'a, F>, SharedIsotropicMixture<F>> + Stage,
+{
+    let fit = builder.build()?.fit(data)?;
+    Ok(Outcome {
+        means: fit.model.means().to_owned(),
+        variance: fit.model.variance(),
+        labels: fit.labels,
+        supports: fit.supports,
+        coreset: fit.coreset,
+        report: fit.report,
+        model: Box::new(fit.model),
+    })
+}
+
+/// `n` points around `blobs` centres, some far apart and some overlapping.
+pub fn blobs<F: Float>(n: usize, d: usize, blobs: usize, seed: u64) -> Array2<F> {
+    let mut rng = Rng::from_seed(seed);
+    let centres = Array2::from_shape_fn((blobs, d), |_| 4.0 * rng.normal());
+    Array2::from_shape_fn((n, d), |(n, j)| {
+        F::from_f64(centres[[n % blobs, j]] + rng.normal())
+    })
+}
+
+/// `k` rows of `x`, as seeds that no symmetry ties.
+pub fn seeds<F: Float>(x: &Array2<F>, k: usize, seed: u64) -> Array2<F> {
+    let mut rng = Rng::from_seed(seed ^ 0x5eed);
+    let mut rows: Vec<usize> = (0..x.nrows()).collect();
+    for i in 0..k {
+        rows.swap(i, i + rng.below(x.nrows() - i));
+    }
+    x.select(ndarray::Axis(0), &rows[..k])
+}
+
+/// |x - mu|^2, naively.
+pub fn squared_distance<F: Float>(x: ndarray::ArrayView1<F>, mu: ndarray::ArrayView1<F>) -> f64 {
+    x.iter()
+        .zip(mu)
+        .map(|(a, b)| (a.to_f64() - b.to_f64()).powi(2))
+        .sum()
+}
+
+/// Within `tolerance`, relative to the larger size or 1.
+pub fn close(a: f64, b: f64, tolerance: f64) -> bool {
+    (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(1.0)
+}
+
+/// The largest difference of two arrays.
+pub fn distance<F: Float>(a: &Array2<F>, b: &Array2<F>) -> f64 {
+    assert_eq!(a.dim(), b.dim());
+    a.iter().zip(b).fold(0.0, |most, (a, b)| {
+        most.max((a.to_f64() - b.to_f64()).abs())
+    })
+}

@@ -1,0 +1,575 @@
+//! The laws of the crate, over all algorithms from one list (docs/architecture.md names each).
+
+mod common;
+
+use common::{Outcome, Settings, all, blobs, close, distance, seeds, squared_distance};
+use coremix::prelude::*;
+use coremix::{Float, algorithms};
+use ndarray::{Array1, Array2, Axis};
+use proptest::prelude::*;
+
+/// Sizes and seeds of a generated problem.
+#[derive(Clone, Copy, Debug)]
+struct Problem {
+    n: usize,
+    d: usize,
+    k: usize,
+    seed: u64,
+}
+
+fn problems() -> impl Strategy<Value = Problem> {
+    (40usize..700, 1usize..12, 2usize..9, 0u64..1_000_000).prop_map(|(n, d, k, seed)| Problem {
+        n,
+        d,
+        k,
+        seed,
+    })
+}
+
+impl Problem {
+    fn points<F: Float>(self) -> Array2<F> {
+        blobs(self.n, self.d, self.k, self.seed)
+    }
+}
+
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        ..ProptestConfig::default()
+    }
+}
+
+/// F never falls within a phase.
+fn never_falls<F: Float>(problem: Problem, tolerance: f64) {
+    let x = problem.points::<F>();
+    let w = Array1::from_shape_fn(problem.n, |n| 0.5 + (n % 3) as f64);
+    let data = Dense::weighted(x.view(), w.view()).unwrap();
+    for algorithm in all::<F>() {
+        let fit = (algorithm.fit)(&data, &Settings::new(problem.k, problem.seed)).unwrap();
+        for phase in &fit.report.phases {
+            for pair in phase.free_energies.windows(2) {
+                let slack = tolerance * pair[0].abs().max(1.0);
+                let name = algorithm.name;
+                assert!(
+                    pair[1] >= pair[0] - slack,
+                    "{name}: {:?}",
+                    phase.free_energies
+                );
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(24))]
+
+    #[test]
+    fn free_energy_never_falls(problem in problems()) {
+        never_falls::<f64>(problem, 1e-9);
+        never_falls::<f32>(problem, 1e-6);
+    }
+
+    /// \[VC\] Prop. 1: with the model fixed, one more truncated search never lowers F.
+    #[test]
+    fn a_search_never_lowers_the_free_energy(problem in problems(), random in 0usize..3) {
+        let x = problem.points::<f64>();
+        let data = Dense::new(x.view()).unwrap();
+        let f = |searches| {
+            let e_step = Neighborhood::new(2, 3).random(random).initial_searches(searches);
+            let fit = algorithms::var_gmm_s(problem.k, 2, 3)
+                .e_step(e_step)
+                .max_iterations(0)
+                .seed(problem.seed)
+                .build().unwrap().fit(&data).unwrap();
+            fit.report.free_energies[0]
+        };
+        let found: Vec<f64> = (1..6).map(f).collect();
+        for pair in found.windows(2) {
+            prop_assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{found:?}");
+        }
+    }
+
+    /// Any number of threads gives the same bits.
+    #[test]
+    fn threads_do_not_matter(problem in problems()) {
+        let x = blobs::<f32>(problem.n + 2_000, problem.d, problem.k, problem.seed);
+        let data = Dense::new(x.view()).unwrap();
+        for algorithm in all::<f32>() {
+            let settings = Settings::new(problem.k, problem.seed);
+            let run = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let fit = pool.install(|| (algorithm.fit)(&data, &settings)).unwrap();
+                let error = pool.install(|| fit.model.quantization_error(&data)).unwrap();
+                let likelihood = pool.install(|| fit.model.log_likelihood(&data)).unwrap();
+                let bits = |values: &[f64]| values.iter().map(|f| f.to_bits()).collect::<Vec<_>>();
+                (
+                    fit.means.mapv(f32::to_bits),
+                    bits(&fit.report.free_energies),
+                    bits(&[fit.variance, error, likelihood]),
+                    (fit.labels, fit.supports, fit.report.distance_evaluations),
+                )
+            };
+            let one = run(1);
+            for threads in [2, 3, 7] {
+                prop_assert!(run(threads) == one, "{} on {threads} threads", algorithm.name);
+            }
+        }
+    }
+
+    /// Weight w is w copies, weight 0 is absence; a permutation of the points permutes the labels.
+    #[test]
+    fn copies_and_permutations(problem in problems()) {
+        let x = problem.points::<f64>();
+        let weights: Vec<usize> = (0..problem.n).map(|n| [1, 0, 3, 2, 1][n % 5]).collect();
+        let w = Array1::from_iter(weights.iter().map(|&w| w as f64));
+        let weighted = Dense::weighted(x.view(), w.view()).unwrap();
+        let rows: Vec<usize> = (0..problem.n).flat_map(|n| vec![n; weights[n]]).rev().collect();
+        let copies = x.select(Axis(0), &rows);
+        let copied = Dense::new(copies.view()).unwrap();
+        let settings = Settings::fixed(seeds(&x, problem.k, problem.seed).view(), 4);
+        for algorithm in all::<f64>().into_iter().filter(|a| a.deterministic) {
+            let a = (algorithm.fit)(&weighted, &settings).unwrap();
+            let b = (algorithm.fit)(&copied, &settings).unwrap();
+            same(algorithm.name, &a, &b, 1e-8);
+            for (&row, label) in rows.iter().zip(&b.labels) {
+                prop_assert_eq!(a.labels[row], *label, "{}", algorithm.name);
+            }
+        }
+    }
+
+    /// Shifts that are exact move the means; powers of two scale them exactly.
+    #[test]
+    fn shift_and_scale(problem in problems()) {
+        // Multiples of 1/1024 below 64: shifted by 256 and scaled by 8 they are still exact in f64.
+        let x = problem.points::<f64>().mapv(|v| (v * 1024.0).round() / 1024.0);
+        let data = Dense::new(x.view()).unwrap();
+        let start = seeds(&x, problem.k, problem.seed);
+        let (moved, scaled) = (x.mapv(|v| v + 256.0), x.mapv(|v| v * 8.0));
+        let moved_data = Dense::new(moved.view()).unwrap();
+        let scaled_data = Dense::new(scaled.view()).unwrap();
+        for algorithm in all::<f64>().into_iter().filter(|a| a.deterministic) {
+            let fit = |data: &Dense<f64>, start: Array2<f64>| {
+                (algorithm.fit)(data, &Settings::fixed(start.view(), 4)).unwrap()
+            };
+            let a = fit(&data, start.clone());
+            let mut b = fit(&moved_data, start.mapv(|v| v + 256.0));
+            b.means -= 256.0;
+            same(algorithm.name, &a, &b, 1e-8);
+            prop_assert_eq!(&a.labels, &b.labels);
+            let c = fit(&scaled_data, start.mapv(|v| v * 8.0));
+            // Bit for bit: a power of two changes no rounding.
+            prop_assert_eq!(a.means.mapv(|v| v * 8.0), c.means);
+            prop_assert_eq!(&a.labels, &c.labels);
+            let log_unit = (problem.n * problem.d) as f64 * 8f64.ln();
+            for (f, g) in a.report.free_energies.iter().zip(&c.report.free_energies) {
+                prop_assert!(close(*f, g + log_unit, 1e-12));
+            }
+        }
+    }
+
+    /// f32 data far from 0 gives what the same rounded data gives in f64.
+    #[test]
+    fn far_from_zero_in_f32(problem in problems()) {
+        let x = problem.points::<f64>().mapv(|v| (v + 1e6) as f32);
+        let wide = x.mapv(f64::from);
+        let start = seeds(&x, problem.k, problem.seed);
+        let wide_start = start.mapv(f64::from);
+        let (data, wide) = (Dense::new(x.view()).unwrap(), Dense::new(wide.view()).unwrap());
+        for (a, b) in all::<f32>().iter().zip(all::<f64>()).filter(|(a, _)| a.deterministic) {
+            let a_fit = (a.fit)(&data, &Settings::fixed(start.view(), 3)).unwrap();
+            let b_fit = (b.fit)(&wide, &Settings::fixed(wide_start.view(), 3)).unwrap();
+            // The offset's own spacing in f32 is 1/16; a handful of points on a border may change sides.
+            let far = distance(&a_fit.means.mapv(f64::from), &b_fit.means);
+            prop_assert!(far <= 0.5, "{}: means differ by {far}", a.name);
+            let (f, g) = (last(&a_fit), last(&b_fit));
+            prop_assert!(close(f, g, 1e-4), "{}: {f} {g}", a.name);
+        }
+    }
+
+    /// F(q_old, theta_new) = -ln C - D/2 ln(2 pi e sigma_new^2) + mean entropy of q_old, per unit weight,
+    /// at every iteration (E10; \[KM\] Prop. 3 is width 1, Prop. 4 its limit).
+    #[test]
+    fn free_energy_after_the_m_step(problem in problems(), c_prime in 1usize..9) {
+        let x = problem.points::<f64>();
+        let w = Array1::from_shape_fn(problem.n, |n| 0.25 + (n % 4) as f64);
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
+        let c_prime = c_prime.min(problem.k);
+        let fit = |iterations| {
+            algorithms::k_means_c_prime(problem.k, c_prime)
+                .seeder(Given::new(seeds(&x, problem.k, problem.seed).view()))
+                .tolerance(0.0).max_iterations(iterations)
+                .build().unwrap().fit(&data).unwrap()
+        };
+        for iteration in 0..4 {
+            let (old, new) = (fit(iteration), fit(iteration + 1));
+            if new.report.iterations != iteration + 1 {
+                break;
+            }
+            let (support, q) = old.model.truncated_responsibilities(&data, c_prime).unwrap();
+            let (d, k) = (problem.d as f64, problem.k as f64);
+            let sigma2 = new.model.variance();
+            let norm = -k.ln() - d / 2.0 * (2.0 * std::f64::consts::PI * sigma2).ln();
+            let (mut f, mut entropy) = (0.0, 0.0);
+            for n in 0..problem.n {
+                for (&c, &q) in support.row(n).iter().zip(q.row(n)).filter(|(_, q)| **q > 0.0) {
+                    let d2 = squared_distance(x.row(n), new.model.means().row(c as usize));
+                    f += w[n] * q * (norm - d2 / (2.0 * sigma2) - q.ln());
+                    entropy -= w[n] * q * q.ln();
+                }
+            }
+            let (f, entropy) = (f / w.sum(), entropy / w.sum());
+            let identity = norm - d / 2.0 + entropy;
+            prop_assert!(close(f, identity, 1e-9), "{f} {identity}");
+            // The next search can only raise it.
+            prop_assert!(last(&new) >= f * w.sum() - 1e-9 * (f * w.sum()).abs());
+        }
+    }
+
+    /// \[KM\] Corollary 2: k-means raises F strictly until it has converged, and F and the quantization
+    /// error of the same assignment are two ways to say the same thing (E9).
+    #[test]
+    fn k_means_raises_the_free_energy(problem in problems()) {
+        let x = problem.points::<f64>();
+        let data = Dense::new(x.view()).unwrap();
+        let fit = algorithms::k_means(problem.k).tolerance(0.0).seed(problem.seed)
+            .build().unwrap().fit(&data).unwrap();
+        let f = &fit.report.free_energies;
+        for pair in f[..f.len() - 1].windows(2) {
+            prop_assert!(pair[1] > pair[0], "{f:?}");
+        }
+        let error = fit.model.quantization_error(&data).unwrap();
+        let (n, d, k) = (problem.n as f64, problem.d as f64, problem.k as f64);
+        prop_assert!(close(fit.model.variance(), error / (n * d), 1e-9));
+        let by_error = -n * (k.ln() + d / 2.0
+            * (2.0 * std::f64::consts::PI * std::f64::consts::E * error / (n * d)).ln());
+        prop_assert!(close(last(&fit), by_error, 1e-9));
+    }
+
+    /// F <= log-likelihood on the rows EM ran on, equal when every support is everything; F is the naive sum.
+    #[test]
+    fn free_energy_bounds_the_likelihood(problem in problems()) {
+        let x = problem.points::<f64>();
+        let data = Dense::new(x.view()).unwrap();
+        for algorithm in all::<f64>() {
+            let fit = (algorithm.fit)(&data, &Settings::new(problem.k, problem.seed)).unwrap();
+            let (rows, weights) = match &fit.coreset {
+                Some(c) => (x.select(Axis(0), &c.rows), Array1::from_vec(c.weights.clone())),
+                None => (x.clone(), Array1::ones(problem.n)),
+            };
+            let rows = Dense::weighted(rows.view(), weights.view()).map(|data| {
+                fit.model.log_likelihood(&data).unwrap()
+            }).unwrap();
+            let f = last(&fit);
+            prop_assert!(f <= rows + 1e-9 * rows.abs(), "{}: {f} > {rows}", algorithm.name);
+            if fit.supports.is_none() {
+                prop_assert!(close(f, rows, 1e-9), "{}: {f} {rows}", algorithm.name);
+            }
+            let naive = naive_free_energy(&x, &fit, problem.k);
+            prop_assert!(close(f, naive, 1e-9), "{}: {f} {naive}", algorithm.name);
+        }
+    }
+
+    /// Responsibilities sum to 1, and agree with their definition; labels agree with the last search.
+    #[test]
+    fn responsibilities_and_labels(problem in problems(), c_prime in 1usize..9) {
+        let x = problem.points::<f64>();
+        let data = Dense::new(x.view()).unwrap();
+        for algorithm in all::<f64>() {
+            let fit = (algorithm.fit)(&data, &Settings::new(problem.k, problem.seed)).unwrap();
+            let full = fit.model.responsibilities(&data).unwrap();
+            let labels = fit.model.predict(&data).unwrap();
+            let (support, truncated) =
+                fit.model.truncated_responsibilities(&data, c_prime).unwrap();
+            for n in 0..problem.n {
+                let row = full.row(n);
+                prop_assert!(close(row.sum(), 1.0, 1e-12));
+                prop_assert!(close(truncated.row(n).sum(), 1.0, 1e-12));
+                let most = row.iter().copied().fold(0.0, f64::max);
+                prop_assert!(row[labels[n] as usize] >= most - 1e-12);
+                prop_assert_eq!(support[[n, 0]], labels[n]);
+                let kept: f64 = support.row(n).iter().map(|&c| row[c as usize]).sum();
+                for (&c, &q) in support.row(n).iter().zip(truncated.row(n)) {
+                    prop_assert!(close(q * kept, row[c as usize], 1e-9));
+                    let d2 = |c: u32| squared_distance(x.row(n), fit.means.row(c as usize));
+                    let naive = (-(d2(c) - d2(labels[n])) / (2.0 * fit.variance)).exp();
+                    prop_assert!(close(q / truncated[[n, 0]], naive, 1e-7));
+                }
+            }
+            if algorithm.deterministic && algorithm.name != "lazy-k-means" {
+                prop_assert_eq!(&labels, &fit.labels, "{}", algorithm.name);
+            }
+        }
+    }
+
+    /// A neighborhood of everything is EM; a support of width 1 is Lloyd's algorithm; weights of 1 are none;
+    /// a coreset of all rows is none.
+    #[test]
+    fn limits(problem in problems()) {
+        let x = problem.points::<f64>();
+        let data = Dense::new(x.view()).unwrap();
+        let start = seeds(&x, problem.k, problem.seed);
+        let given = || Given::new(start.view());
+        let k = problem.k;
+
+        let em = algorithms::gmm(k).seeder(given()).tolerance(0.0).max_iterations(5)
+            .build().unwrap().fit(&data).unwrap();
+        let wide = algorithms::var_gmm_s(k, k + 3, k).seeder(given())
+            .tolerance(0.0).max_iterations(5).build().unwrap().fit(&data).unwrap();
+        prop_assert!(distance(&em.model.means().to_owned(), &wide.model.means().to_owned()) < 1e-9);
+        prop_assert!(close(last(&em), last(&wide), 1e-9));
+
+        for iterations in 0..4 {
+            let fit = algorithms::k_means(k).seeder(given()).tolerance(0.0)
+                .max_iterations(iterations).build().unwrap().fit(&data).unwrap();
+            let (centres, labels) = lloyd(&x, start.clone(), iterations);
+            prop_assert!(distance(&fit.model.means().to_owned(), &centres) < 1e-9);
+            prop_assert_eq!(fit.labels.to_vec(), labels);
+        }
+
+        let ones = Array1::ones(problem.n);
+        let weighted = Dense::weighted(x.view(), ones.view()).unwrap();
+        for algorithm in all::<f64>() {
+            let settings = Settings::new(k, problem.seed);
+            let a = (algorithm.fit)(&data, &settings).unwrap();
+            let b = (algorithm.fit)(&weighted, &settings).unwrap();
+            prop_assert_eq!(a.means, b.means, "{}", algorithm.name);
+        }
+        let whole = algorithms::lwcs_k_means(k, problem.n).seed(3).build().unwrap();
+        let none = algorithms::k_means(k).seeder(AfkMc2::default()).seed(3).build().unwrap();
+        let (whole, none) = (whole.fit(&data).unwrap(), none.fit(&data).unwrap());
+        prop_assert_eq!(whole.model.means(), none.model.means());
+    }
+
+    /// f32 agrees with f64.
+    #[test]
+    fn precision(problem in problems()) {
+        let x = problem.points::<f32>();
+        let wide = x.mapv(f64::from);
+        let start = seeds(&x, problem.k, problem.seed);
+        let (data, wide) = (Dense::new(x.view()).unwrap(), Dense::new(wide.view()).unwrap());
+        for (a, b) in all::<f32>().iter().zip(all::<f64>()).filter(|(a, _)| a.deterministic) {
+            let a_fit = (a.fit)(&data, &Settings::fixed(start.view(), 3)).unwrap();
+            let b_fit =
+                (b.fit)(&wide, &Settings::fixed(start.mapv(f64::from).view(), 3)).unwrap();
+            let far = distance(&a_fit.means.mapv(f64::from), &b_fit.means);
+            prop_assert!(far <= 1e-4, "{}: means differ by {far}", a.name);
+            prop_assert!(close(last(&a_fit), last(&b_fit), 1e-6), "{}", a.name);
+        }
+    }
+}
+
+/// Weights and copies are the same in distribution where the search, the seeds or the coreset are random.
+#[test]
+fn copies_in_distribution() {
+    let x = blobs::<f64>(150, 2, 6, 9);
+    let weights: Vec<usize> = (0..150).map(|n| [1, 0, 4, 2][n % 4]).collect();
+    let w = Array1::from_iter(weights.iter().map(|&w| w as f64));
+    let weighted = Dense::weighted(x.view(), w.view()).unwrap();
+    let rows: Vec<usize> = (0..150).flat_map(|n| vec![n; weights[n]]).collect();
+    let copies = x.select(Axis(0), &rows);
+    let copied = Dense::new(copies.view()).unwrap();
+    for algorithm in all::<f64>() {
+        let errors = |data: &Dense<f64>, offset: u64| -> (f64, f64) {
+            let runs = 300;
+            let values: Vec<f64> = (0..runs)
+                .map(|seed| {
+                    let settings = Settings::new(6, seed + offset);
+                    let fit = (algorithm.fit)(data, &settings).unwrap();
+                    fit.model.quantization_error(&weighted).unwrap()
+                })
+                .collect();
+            let mean = values.iter().sum::<f64>() / runs as f64;
+            let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / runs as f64;
+            (mean, variance / runs as f64)
+        };
+        let ((a, va), (b, vb)) = (errors(&weighted, 0), errors(&copied, 1_000));
+        // 1.0 % of the mean covers what differs by right: draws are without replacement among rows.
+        let slack = 4.0 * (va + vb).sqrt() + 0.01 * a;
+        assert!(
+            (a - b).abs() <= slack,
+            "{}: {a} and {b}, allowed {slack}",
+            algorithm.name
+        );
+    }
+}
+
+/// E[sum of coreset weights] = total weight, and E[each weight] = its own.
+#[test]
+fn coreset_weights_are_unbiased() {
+    let x = blobs::<f64>(200, 3, 4, 5);
+    let w = Array1::from_shape_fn(200, |n| (n % 3) as f64);
+    let data = Dense::weighted(x.view(), w.view()).unwrap();
+    for uniform in [false, true] {
+        let mut sums = Vec::new();
+        for seed in 0..400 {
+            let b = algorithms::k_means(3).max_iterations(0).seed(seed);
+            let fit = if uniform {
+                b.coreset(UniformCoreset::new(50))
+                    .build()
+                    .unwrap()
+                    .fit(&data)
+                    .unwrap()
+            } else {
+                b.coreset(Lightweight::new(50))
+                    .build()
+                    .unwrap()
+                    .fit(&data)
+                    .unwrap()
+            };
+            let subset = fit.coreset.unwrap();
+            assert!(subset.rows.is_sorted() && subset.rows.iter().all(|&n| w[n] > 0.0));
+            sums.push(subset.weights.iter().sum::<f64>());
+        }
+        let mean = sums.iter().sum::<f64>() / sums.len() as f64;
+        let var = sums.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / sums.len() as f64;
+        let slack = 4.0 * (var / sums.len() as f64).sqrt() + 1e-9;
+        assert!((mean - w.sum()).abs() <= slack, "{mean} for {}", w.sum());
+    }
+}
+
+/// The lazy rule: a point that stays is never farther than 1 + epsilon times its nearest component.
+#[test]
+fn lazy_points_are_near_enough() {
+    let x = blobs::<f64>(500, 2, 8, 3);
+    let data = Dense::new(x.view()).unwrap();
+    let fit = algorithms::lazy_k_means(8, 0.2)
+        .seed(1)
+        .build()
+        .unwrap()
+        .fit(&data)
+        .unwrap();
+    let plain = algorithms::lazy_k_means(8, 0.0)
+        .seed(1)
+        .build()
+        .unwrap()
+        .fit(&data)
+        .unwrap();
+    let lloyd = algorithms::k_means(8)
+        .seed(1)
+        .build()
+        .unwrap()
+        .fit(&data)
+        .unwrap();
+    assert_eq!(plain.model.means(), lloyd.model.means());
+    let mut stayed = 0;
+    for (n, &label) in fit.labels.iter().enumerate() {
+        let d = |c: usize| squared_distance(x.row(n), fit.model.means().row(c)).sqrt();
+        let nearest = (0..8).map(d).fold(f64::INFINITY, f64::min);
+        assert!(d(label as usize) <= 1.2 * nearest * (1.0 + 1e-12));
+        stayed += usize::from(d(label as usize) > nearest);
+    }
+    assert!(stayed > 0, "the rule was never used");
+}
+
+fn last<M: LastFreeEnergy>(fit: &M) -> f64 {
+    *fit.report().free_energies.last().unwrap()
+}
+
+trait LastFreeEnergy {
+    fn report(&self) -> &Report;
+}
+impl<M> LastFreeEnergy for Fit<M> {
+    fn report(&self) -> &Report {
+        &self.report
+    }
+}
+impl<F: Float> LastFreeEnergy for Outcome<F> {
+    fn report(&self) -> &Report {
+        &self.report
+    }
+}
+
+fn same(name: &str, a: &Outcome<f64>, b: &Outcome<f64>, tolerance: f64) {
+    let far = distance(&a.means, &b.means);
+    assert!(far <= tolerance * 64.0, "{name}: means differ by {far}");
+    assert!(close(a.variance, b.variance, tolerance), "{name}: variance");
+    assert_eq!(
+        a.report.free_energies.len(),
+        b.report.free_energies.len(),
+        "{name}"
+    );
+    for (f, g) in a.report.free_energies.iter().zip(&b.report.free_energies) {
+        assert!(close(*f, *g, tolerance), "{name}: {f} {g}");
+    }
+}
+
+/// F from its definition (E3), on the rows EM ran on.
+fn naive_free_energy(x: &Array2<f64>, fit: &Outcome<f64>, k: usize) -> f64 {
+    let d = x.ncols() as f64;
+    let norm = -(k as f64).ln() - d / 2.0 * (2.0 * std::f64::consts::PI * fit.variance).ln();
+    let everything: Vec<u32> = (0..k as u32).collect();
+    (0..fit.labels.len())
+        .map(|i| {
+            let (row, weight) = match &fit.coreset {
+                Some(c) => (c.rows[i], c.weights[i]),
+                None => (i, 1.0),
+            };
+            let support = match &fit.supports {
+                Some(supports) => supports.row(i).to_vec(),
+                None => everything.clone(),
+            };
+            let terms: Vec<f64> = support
+                .iter()
+                .map(|&c| {
+                    let d2 = squared_distance(x.row(row), fit.means.row(c as usize));
+                    norm - d2 / (2.0 * fit.variance)
+                })
+                .collect();
+            let most = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            weight * (most + terms.iter().map(|t| (t - most).exp()).sum::<f64>().ln())
+        })
+        .sum()
+}
+
+/// Lloyd's algorithm in ten lines.
+fn lloyd(x: &Array2<f64>, mut centres: Array2<f64>, iterations: usize) -> (Array2<f64>, Vec<u32>) {
+    let nearest = |centres: &Array2<f64>| -> Vec<u32> {
+        let d2 = |n: usize, c: usize| squared_distance(x.row(n), centres.row(c));
+        let best = |n| (0..centres.nrows()).min_by(|&a, &b| d2(n, a).total_cmp(&d2(n, b)));
+        (0..x.nrows()).map(|n| best(n).unwrap() as u32).collect()
+    };
+    for _ in 0..iterations {
+        let labels = nearest(&centres);
+        for c in 0..centres.nrows() {
+            let rows: Vec<_> = (0..x.nrows()).filter(|&n| labels[n] == c as u32).collect();
+            if !rows.is_empty() {
+                centres
+                    .row_mut(c)
+                    .assign(&x.select(Axis(0), &rows).mean_axis(Axis(0)).unwrap());
+            }
+        }
+    }
+    let labels = nearest(&centres);
+    (centres, labels)
+}
+
+/// Real data obeys the same laws; says so when it is not there.
+#[test]
+fn laws_on_real_data() {
+    for (name, k) in [("s1", 15), ("unbalance", 8), ("statlog", 20)] {
+        let path = format!("{}/../shared/data/{name}.npy", env!("CARGO_MANIFEST_DIR"));
+        let Ok(x) = ndarray_npy::read_npy::<_, Array2<f64>>(&path) else {
+            println!("SKIPPED: {name} is absent (../shared/data); its laws were not checked");
+            continue;
+        };
+        let data = Dense::new(x.view()).unwrap();
+        for algorithm in all::<f64>() {
+            let mut settings = Settings::new(k, 4);
+            settings.max_iterations = 15;
+            let fit = (algorithm.fit)(&data, &settings).unwrap();
+            for pair in fit.report.free_energies.windows(2) {
+                assert!(
+                    pair[1] >= pair[0] - 1e-9 * pair[0].abs(),
+                    "{name} {}",
+                    algorithm.name
+                );
+            }
+            let naive = naive_free_energy(&x, &fit, k);
+            assert!(close(last(&fit), naive, 1e-9), "{name} {}", algorithm.name);
+            if fit.coreset.is_none() {
+                let likelihood = fit.model.log_likelihood(&data).unwrap();
+                assert!(last(&fit) <= likelihood + 1e-9 * likelihood.abs());
+            }
+        }
+    }
+}
