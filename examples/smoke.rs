@@ -18,7 +18,16 @@ fn main() {
         if n1 > 0 {
             let fit = algorithms::vc_gmm(k, n1, g, g)
                 .seeder(AfkMc2::new(m))
-                .e_step(Neighborhood::new(g, g).random(r).initial_searches(init))
+                .e_step(
+                    Neighborhood::new(g, g)
+                        .start(if std::env::var("SEEDS").is_ok() {
+                            Start::Seeds
+                        } else {
+                            Start::Random
+                        })
+                        .random(r)
+                        .initial_searches(init),
+                )
                 .seed(seed)
                 .tolerance(std::env::var("TOL").map_or(1e-4, |t| t.parse().unwrap()))
                 .build()
@@ -39,7 +48,16 @@ fn main() {
         let fit = if n1 > 0 {
             algorithms::var_gmm_s(k, g, g)
                 .seeder(AfkMc2::new(m))
-                .e_step(Neighborhood::new(g, g).random(r).initial_searches(init))
+                .e_step(
+                    Neighborhood::new(g, g)
+                        .start(if std::env::var("SEEDS").is_ok() {
+                            Start::Seeds
+                        } else {
+                            Start::Random
+                        })
+                        .random(r)
+                        .initial_searches(init),
+                )
                 .seed(seed)
                 .tolerance(std::env::var("TOL").map_or(1e-4, |t| t.parse().unwrap()))
                 .build()

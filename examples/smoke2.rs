@@ -1,55 +1,114 @@
 //! x
-use coremix::{algorithms, prelude::*};
+use coremix::{Element, algorithms, prelude::*};
 use ndarray::Array2;
-fn main() {
-    let x: Array2<f32> = ndarray_npy::read_npy("../shared/data/kdd04bio.npy").unwrap();
+fn run<T: Element>(
+    x: Array2<T>,
+    name: &str,
+    k: usize,
+    n1: usize,
+    g: usize,
+    r: usize,
+    m: usize,
+    phi: f64,
+    var: bool,
+) {
     let data = Dense::new(x.view()).unwrap();
-    for m in [1, 2, 5, 20, 100] {
-        let mut qs = vec![];
-        for seed in 1..=4 {
-            let fit = algorithms::k_means(500)
-                .seeder(AfkMc2::new(m))
-                .max_iterations(0)
-                .seed(seed)
-                .build()
-                .unwrap()
-                .fit(&data)
-                .unwrap();
-            qs.push(format!(
-                "{:.3}",
-                fit.model.quantization_error(&data).unwrap() / 1.116946e11
-            ));
+    for full in [false, true] {
+        if full && !var {
+            continue;
         }
-        println!("m={m} {qs:?}");
-    }
-    let mut qs = vec![];
-    for seed in 1..=3 {
-        let fit = algorithms::k_means(500)
-            .max_iterations(0)
-            .seed(seed)
-            .build()
-            .unwrap()
-            .fit(&data)
-            .unwrap();
-        qs.push(format!(
-            "{:.3}",
-            fit.model.quantization_error(&data).unwrap() / 1.116946e11
-        ));
-    }
-    println!("++ {qs:?}");
-    for seed in 1..=3 {
-        let t = std::time::Instant::now();
-        let fit = algorithms::k_means(500)
-            .seed(seed)
-            .build()
-            .unwrap()
-            .fit(&data)
-            .unwrap();
+        let mut e = vec![];
+        let mut ev = 0;
+        for seed in 1..=5 {
+            let es = Neighborhood::new(g, g).random(r);
+            let (q, n) = if full {
+                let f = algorithms::var_gmm_s(k, g, g)
+                    .seeder(AfkMc2::new(m))
+                    .e_step(es)
+                    .seed(seed)
+                    .build()
+                    .unwrap()
+                    .fit(&data)
+                    .unwrap();
+                (
+                    f.model.quantization_error(&data).unwrap(),
+                    f.report.evaluations.search,
+                )
+            } else {
+                let f = algorithms::vc_gmm(k, n1, g, g)
+                    .seeder(AfkMc2::new(m))
+                    .e_step(es)
+                    .seed(seed)
+                    .build()
+                    .unwrap()
+                    .fit(&data)
+                    .unwrap();
+                (
+                    f.model.quantization_error(&data).unwrap(),
+                    f.report.evaluations.search,
+                )
+            };
+            e.push(100.0 * (q / phi - 1.0));
+            ev += n / 5;
+        }
+        let mean = e.iter().sum::<f64>() / 5.0;
+        let se = (e.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 20.0).sqrt();
         println!(
-            "km {:.4} {:?}\n{}",
-            fit.model.quantization_error(&data).unwrap() / 1.116946e11,
-            t.elapsed(),
-            fit.report
+            "{name} {k} G={g}+{r} m={m} {} {mean:+.2} ({se:.2}) evals {ev}",
+            if full { "var" } else { "vc" }
         );
     }
+}
+fn main() {
+    let var = std::env::args().nth(1).is_some();
+    let read = |n: &str| -> Array2<f32> {
+        ndarray_npy::read_npy(format!("../shared/data/{n}.npy")).unwrap()
+    };
+    run(
+        read("kdd04bio"),
+        "kdd",
+        500,
+        8192,
+        5,
+        0,
+        2,
+        1.116946e11,
+        var,
+    );
+    run(
+        read("kdd04bio"),
+        "kdd",
+        500,
+        8192,
+        5,
+        0,
+        20,
+        1.116946e11,
+        var,
+    );
+    run(read("song"), "song", 1000, 16384, 5, 0, 2, 2.495159e11, var);
+    let x: Array2<u8> = ndarray_npy::read_npy("../shared/data/mnist_u8.npy").unwrap();
+    run(x, "mnist", 500, 8192, 5, 0, 2, 1.020308e11, var);
+    run(
+        read("cod_rna"),
+        "cod",
+        500,
+        32768,
+        5,
+        0,
+        20,
+        1.157249e6,
+        var,
+    );
+    run(
+        read("cod_rna"),
+        "cod",
+        500,
+        32768,
+        3,
+        1,
+        20,
+        1.157249e6,
+        var,
+    );
 }

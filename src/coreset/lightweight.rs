@@ -12,8 +12,8 @@ use crate::stage::Stage;
 /// Rows drawn with probability q_n, half in proportion to their weight and half to their weighted squared
 /// distance from the mean; each draw weighs w_n / (size q_n) (E15). One distance evaluation per row.
 ///
-/// Draws are independent and with replacement; a row drawn several times is kept once, its weights added,
-/// so a coreset may hold fewer rows than `size`.
+/// Draws are independent and with replacement. A row drawn several times stands in the coreset as often:
+/// its copies search apart, and together see more components than one row of their weight would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lightweight {
     size: usize,
@@ -62,21 +62,17 @@ impl<D: Data> Coreset<D> for Lightweight {
                 continue;
             }
             cumulated += weight * density(d2);
-            let times = draws.take_below(cumulated);
-            if times > 0 {
+            for _ in 0..draws.take_below(cumulated) {
                 subset.rows.push(n);
-                subset
-                    .weights
-                    .push(f64::from(times) / (self.size as f64 * density(d2)));
+                subset.weights.push(1.0 / (self.size as f64 * density(d2)));
             }
         }
-        // The densities sum to 1 up to rounding: draws past the last row belong to it.
-        let rest = draws.take_below(f64::INFINITY);
-        if let (Some(weight), Some(&n)) = (subset.weights.last_mut(), subset.rows.last())
-            && rest > 0
-        {
-            let (block, i) = (n / BLOCK, n % BLOCK);
-            *weight += f64::from(rest) / (self.size as f64 * density(mean[block].squared[i]));
+        // The densities sum to 1 up to rounding: draws past the last row go to the last one drawn.
+        if let (Some(&n), Some(&weight)) = (subset.rows.last(), subset.weights.last()) {
+            for _ in 0..draws.take_below(f64::INFINITY) {
+                subset.rows.push(n);
+                subset.weights.push(weight);
+            }
         }
         Ok(Some(subset))
     }
@@ -188,10 +184,10 @@ mod tests {
                 .unwrap();
             assert_eq!(subset.evaluations, n as u64);
             for (&n, &weight) in subset.rows.iter().zip(&subset.weights) {
-                let times = weight * size as f64 * q[n] / w[n];
+                let expected = w[n] / (size as f64 * q[n]);
                 assert!(
-                    (times - times.round()).abs() < 1e-9,
-                    "weight is no multiple of w/(m q)"
+                    (weight - expected).abs() < 1e-9 * expected,
+                    "weight is not w / (m q)"
                 );
                 mean_weight[n] += weight / rounds as f64;
             }

@@ -16,7 +16,7 @@ use crate::stage::Stage;
 /// Rows of a data set with new weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subset {
-    /// Row numbers, ascending, each once.
+    /// Row numbers, ascending; a row may stand there several times.
     pub rows: Vec<usize>,
     /// Their new weights.
     pub weights: Vec<f64>,

@@ -33,10 +33,18 @@ pub trait EStep<D: Data, M: Mixture<D>>: Stage + Sync {
     /// Members of a support, C', out of `k` components.
     fn width(&self, k: usize) -> usize;
 
-    /// Searches to run before the first M-step, besides the one that comes with it.
+    /// Rounds of a search and an M-step in which every point is shared evenly by its support, before
+    /// anything is known of the variance. They belong to the start, not to EM: no free energy rises or
+    /// falls in them.
+    fn warm_up(&self, _k: usize) -> usize {
+        0
+    }
+
+    /// Searches with the model fixed before the first M-step of EM; the first of them starts the variance
+    /// (E8).
     ///
-    /// 0 only if responsibilities do not depend on the variance (width 1): otherwise the variance must be
-    /// started from a first search (E8).
+    /// 0 only if responsibilities do not depend on the variance (width 1): then the search that comes with
+    /// the first M-step can start it.
     fn initial_searches(&self, k: usize) -> usize;
 
     /// The state before the first search.

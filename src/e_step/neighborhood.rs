@@ -23,6 +23,7 @@ pub struct Neighborhood {
     c_prime: usize,
     g: usize,
     random: usize,
+    warm_up: usize,
     initial_searches: usize,
     start: Start,
 }
@@ -46,6 +47,7 @@ impl Neighborhood {
             c_prime,
             g,
             random: 0,
+            warm_up: 1,
             initial_searches: 1,
             start: Start::Random,
         }
@@ -58,7 +60,15 @@ impl Neighborhood {
         Self { random, ..self }
     }
 
-    /// Searches before the first M-step, at least 1 (the first one starts the variance, E8). More of them
+    /// Rounds of a search and an M-step with evenly shared points before EM begins. From random supports the
+    /// first search finds little, and a variance started from it (E8) makes points choose too soon: in one
+    /// such round components first move to where points are. 0 is as published; default 1.
+    #[must_use]
+    pub fn warm_up(self, warm_up: usize) -> Self {
+        Self { warm_up, ..self }
+    }
+
+    /// Searches with the model fixed before the first M-step of EM, at least 1 (the first one starts the variance, E8). More of them
     /// let supports and neighbors settle on the seeds before these move. Default 1.
     #[must_use]
     pub fn initial_searches(self, initial_searches: usize) -> Self {
@@ -127,6 +137,10 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for Neighborhood {
 
     fn width(&self, k: usize) -> usize {
         self.c_prime.min(k)
+    }
+
+    fn warm_up(&self, _: usize) -> usize {
+        self.warm_up
     }
 
     fn initial_searches(&self, _: usize) -> usize {

@@ -63,6 +63,12 @@ where
         searches: 0,
     };
 
+    for round in 0..e_step.warm_up(k) {
+        let found = pass.search_and_share_evenly(&model, &mut state, &mut kept);
+        evaluations += found.evaluations;
+        m_step.finish(found.statistics, &mut model, round);
+    }
+
     // The first search knows no variance yet; it starts it (E8).
     let initial_searches = e_step.initial_searches(k);
     for search in 0..initial_searches {

@@ -7,7 +7,7 @@ use crate::e_step::EStep;
 use crate::m_step::MStep;
 use crate::mixture::Mixture;
 use crate::parallel;
-use crate::posterior::{self, Likelihood};
+use crate::posterior::{self, Likelihood, LogJoint};
 use crate::rng::{Rng, Stage, Streams};
 use crate::search;
 
@@ -43,10 +43,35 @@ where
         state: &mut E::State,
         kept: &mut Kept,
     ) -> Found<M::Statistics> {
+        self.search_and_share(model, model.log_joint(), state, kept)
+    }
+
+    /// The same with equal responsibilities within each support.
+    pub(super) fn search_and_share_evenly(
+        &mut self,
+        model: &M::Model,
+        state: &mut E::State,
+        kept: &mut Kept,
+    ) -> Found<M::Statistics> {
+        let flat = LogJoint {
+            beta: 0.0,
+            ..model.log_joint()
+        };
+        self.search_and_share(model, flat, state, kept)
+    }
+
+    fn search_and_share(
+        &mut self,
+        model: &M::Model,
+        log_joint: LogJoint,
+        state: &mut E::State,
+        kept: &mut Kept,
+    ) -> Found<M::Statistics> {
         let (found, workers) = {
             let state = &*state;
             self.run(
                 model,
+                log_joint,
                 kept,
                 |rows, rng, block, worker| {
                     self.e_step.search(state, model, rows, rng, block, worker)
@@ -70,6 +95,7 @@ where
             let state = &*state;
             self.run(
                 model,
+                model.log_joint(),
                 kept,
                 |rows, rng, block, worker| {
                     self.e_step.search(state, model, rows, rng, block, worker)
@@ -93,6 +119,7 @@ where
     pub(super) fn sum(&self, model: &M::Model, kept: &mut Kept) -> Found<M::Statistics> {
         let (found, _) = self.run(
             model,
+            model.log_joint(),
             kept,
             |rows, _, block, _| search::again(model, model.log_joint().beta, rows, block),
             || self.m_step.statistics(model),
@@ -120,6 +147,7 @@ where
     fn run<S: Send>(
         &self,
         model: &M::Model,
+        log_joint: LogJoint,
         kept: &mut Kept,
         find: impl Fn(&D::Rows, &mut Rng, &mut Block<D::Float>, &mut E::Worker) -> u64 + Sync,
         start: impl Fn() -> S + Sync,
@@ -147,7 +175,7 @@ where
                     .load(from..from + kept.labels.len(), model.frame(), &mut rows);
                 block.reset(rows.len(), kept.supports);
                 found.evaluations += find(&rows, &mut rng, &mut block, &mut worker);
-                let likelihood = posterior::normalise(&rows, &mut block, model.log_joint());
+                let likelihood = posterior::normalise(&rows, &mut block, log_joint);
                 found.likelihood.merge(&likelihood);
                 posterior::labels(&block, kept.labels);
                 kept.supports.copy_from_slice(&block.supports);

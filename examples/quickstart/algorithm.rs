@@ -1,0 +1,356 @@
+//! The named algorithms: the one place that lists them, with the options each of them has.
+
+use crate::Result;
+use crate::iterations::Iterations;
+use clap::{Args, ValueEnum};
+use coremix::coreset::Coreset;
+use coremix::data::Data;
+use coremix::e_step::EStep;
+use coremix::m_step::{MStep, SharedIsotropicMixture};
+use coremix::prelude::*;
+use coremix::seed::Seeder;
+use coremix::{Builder, Float, Score, Stage, algorithms};
+use ndarray::Array2;
+use rand::SeedableRng;
+use rand::seq::index;
+use rand_chacha::ChaCha8Rng;
+use std::io::Write;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Algorithm {
+    /// Lloyd's k-means from k-means++ seeds
+    KMeans,
+    /// Each point shared by its C' nearest components
+    KMeansCPrime,
+    /// EM for a Gaussian mixture, all components for each point
+    Gmm,
+    /// k-means whose points leave a component only for a clearly nearer one
+    LazyKMeans,
+    /// k-means on a lightweight coreset
+    LwcsKMeans,
+    /// Truncated EM on all rows
+    VarGmmS,
+    /// Truncated EM on a lightweight coreset
+    VcGmm,
+}
+
+/// Settings that only some algorithms have.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Draws for the coreset [default: a tenth of the rows up to 65536, at least 1000 and 16 per cluster]
+    #[arg(long)]
+    coreset: Option<usize>,
+    /// Components in the support of a point, C' [default: 3]
+    #[arg(long)]
+    c_prime: Option<usize>,
+    /// Neighbors of a component, G, itself included [default: 5]
+    #[arg(long)]
+    g: Option<usize>,
+    /// Random components added to every search [default: 0]
+    #[arg(long)]
+    random: Option<usize>,
+    /// Chain length of AFK-MC2 seeding [default: 20]
+    #[arg(long)]
+    chain: Option<usize>,
+    /// How much nearer a component must be to win a point, as a part of the distance [default: 0.1]
+    #[arg(long)]
+    epsilon: Option<f64>,
+    /// Greedy k-means++ seeding: several candidates for each seed
+    #[arg(long)]
+    greedy: bool,
+}
+
+/// Settings that all algorithms have.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Common {
+    /// Largest relative change of the free energy that counts as converged
+    #[arg(long, default_value_t = 1e-4)]
+    tolerance: f64,
+    /// Most iterations
+    #[arg(long, default_value_t = 200)]
+    max_iterations: usize,
+    /// Runs from different seeds, of which the best is kept [default: 5 for up to 10000 rows, else 1]
+    #[arg(long)]
+    restarts: Option<usize>,
+    /// Seed of all randomness in the algorithm
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+/// All settings, given or chosen.
+pub(crate) struct Settings {
+    clusters: usize,
+    coreset: usize,
+    c_prime: usize,
+    g: usize,
+    random: usize,
+    chain: usize,
+    epsilon: f64,
+    greedy: bool,
+    restarts: usize,
+    common: Common,
+}
+
+/// What came of a fit, whatever the family of its model.
+pub(crate) struct Outcome {
+    pub(crate) report: Report,
+    /// Over all rows.
+    pub(crate) score: Score,
+    /// Means (k, d).
+    pub(crate) means: Array2<f64>,
+    /// Standard deviation of each component in every direction (k).
+    pub(crate) deviations: Vec<f64>,
+    /// Rows EM ran on; `None` for all.
+    pub(crate) coreset: Option<Vec<usize>>,
+    /// Some of these rows with more than one component in their support.
+    pub(crate) shared: Vec<Shared>,
+}
+
+/// A row, and who answers for it: components and their responsibilities.
+pub(crate) struct Shared {
+    pub(crate) row: usize,
+    pub(crate) support: Vec<(usize, f64)>,
+}
+
+impl Algorithm {
+    /// The name on the command line.
+    pub(crate) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// The options it has, by name.
+    fn uses(self) -> &'static [&'static str] {
+        match self {
+            Self::KMeans | Self::Gmm => &["greedy"],
+            Self::KMeansCPrime => &["c-prime", "greedy"],
+            Self::LazyKMeans => &["epsilon", "greedy"],
+            Self::LwcsKMeans => &["coreset", "chain"],
+            Self::VarGmmS => &["c-prime", "g", "random", "chain"],
+            Self::VcGmm => &["coreset", "c-prime", "g", "random", "chain"],
+        }
+    }
+
+    /// Refuses options that would change nothing.
+    pub(crate) fn check(self, options: &Options) -> Result<()> {
+        let given = [
+            ("coreset", options.coreset.is_some()),
+            ("c-prime", options.c_prime.is_some()),
+            ("g", options.g.is_some()),
+            ("random", options.random.is_some()),
+            ("chain", options.chain.is_some()),
+            ("epsilon", options.epsilon.is_some()),
+            ("greedy", options.greedy),
+        ];
+        for (option, given) in given {
+            if given && !self.uses().contains(&option) {
+                let (name, uses) = (self.name(), self.uses().join(", --"));
+                return Err(
+                    format!("--{option}: {name} has no use for it, only for --{uses}").into(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The settings that matter to it, for a reader.
+    pub(crate) fn describe(self, settings: &Settings) -> String {
+        let Settings { common, .. } = settings;
+        let own = [
+            ("coreset", settings.coreset.to_string()),
+            ("c-prime", settings.c_prime.to_string()),
+            ("g", settings.g.to_string()),
+            ("random", settings.random.to_string()),
+            ("chain", settings.chain.to_string()),
+            ("epsilon", settings.epsilon.to_string()),
+            ("greedy", settings.greedy.to_string()),
+        ];
+        let all = [
+            ("tolerance", common.tolerance.to_string()),
+            ("max-iterations", common.max_iterations.to_string()),
+            ("restarts", settings.restarts.to_string()),
+            ("seed", common.seed.to_string()),
+        ];
+        let mut text = format!("clusters {}", settings.clusters);
+        let own = own.iter().filter(|(name, _)| self.uses().contains(name));
+        for (name, value) in own.chain(&all) {
+            text += &format!(", {name} {value}");
+        }
+        text
+    }
+
+    /// Fits its model to the data.
+    pub(crate) fn fit<D: Data>(
+        self,
+        s: &Settings,
+        data: &D,
+        iterations: &mut Iterations<impl Write>,
+    ) -> Result<Outcome> {
+        let k = s.clusters;
+        let plus_plus = if s.greedy {
+            KMeansPlusPlus::greedy()
+        } else {
+            KMeansPlusPlus::new()
+        };
+        let chain = AfkMc2::new(s.chain);
+        let neighborhood = Neighborhood::new(s.c_prime, s.g).random(s.random);
+        let run = Run {
+            settings: s,
+            data,
+            iterations,
+        };
+        match self {
+            Self::KMeans => run.fit(algorithms::k_means(k).seeder(plus_plus)),
+            Self::KMeansCPrime => {
+                run.fit(algorithms::k_means_c_prime(k, s.c_prime).seeder(plus_plus))
+            }
+            Self::Gmm => run.fit(algorithms::gmm(k).seeder(plus_plus)),
+            Self::LazyKMeans => run.fit(algorithms::lazy_k_means(k, s.epsilon).seeder(plus_plus)),
+            Self::LwcsKMeans => run.fit(algorithms::lwcs_k_means(k, s.coreset).seeder(chain)),
+            Self::VarGmmS => {
+                let builder = algorithms::var_gmm_s(k, s.c_prime, s.g);
+                run.fit(builder.seeder(chain).e_step(neighborhood))
+            }
+            Self::VcGmm => {
+                let builder = algorithms::vc_gmm(k, s.coreset, s.c_prime, s.g);
+                run.fit(builder.seeder(chain).e_step(neighborhood))
+            }
+        }
+    }
+}
+
+impl Settings {
+    /// What was not given is chosen from the numbers of rows and clusters.
+    pub(crate) fn new(clusters: usize, rows: usize, options: &Options, common: &Common) -> Self {
+        // Beyond the cap, draws cost more time than they are worth.
+        let least = clusters.saturating_mul(16).max(1_000);
+        let coreset = (rows / 10).min(65_536).max(least);
+        Self {
+            clusters,
+            coreset: options.coreset.unwrap_or(coreset),
+            c_prime: options.c_prime.unwrap_or(3),
+            g: options.g.unwrap_or(5),
+            random: options.random.unwrap_or(0),
+            chain: options.chain.unwrap_or(20),
+            epsilon: options.epsilon.unwrap_or(0.1),
+            greedy: options.greedy,
+            // Where a run takes milliseconds, several cost nothing and miss less.
+            restarts: common
+                .restarts
+                .unwrap_or(if rows <= 10_000 { 5 } else { 1 }),
+            common: common.clone(),
+        }
+    }
+
+    /// Whether there is more than one run.
+    pub(crate) fn several(&self) -> bool {
+        self.restarts > 1
+    }
+}
+
+/// What a picture needs of a model of any family.
+trait Family {
+    fn means(&self) -> Array2<f64>;
+    fn deviations(&self) -> Vec<f64>;
+}
+
+impl<F: Float> Family for SharedIsotropicMixture<F> {
+    fn means(&self) -> Array2<f64> {
+        self.means().mapv(F::to_f64)
+    }
+
+    fn deviations(&self) -> Vec<f64> {
+        vec![self.variance().sqrt(); self.means().nrows()]
+    }
+}
+
+/// All of a run but its stages.
+struct Run<'a, D, W> {
+    settings: &'a Settings,
+    data: &'a D,
+    iterations: &'a mut Iterations<W>,
+}
+
+impl<D: Data, W: Write> Run<'_, D, W> {
+    fn fit<C, S, E, M>(self, builder: Builder<C, S, E, M>) -> Result<Outcome>
+    where
+        C: Coreset<D>,
+        S: Seeder<D>,
+        E: EStep<D, M::Model> + Stage,
+        M: MStep<D>,
+        M::Model: Family,
+    {
+        let Self {
+            settings,
+            data,
+            iterations,
+        } = self;
+        let common = &settings.common;
+        let mut fit = builder
+            .tolerance(common.tolerance)
+            .max_iterations(common.max_iterations)
+            .restarts(settings.restarts)
+            .seed(common.seed)
+            .build()?
+            .fit_observed(data, |progress| iterations.see(progress))?;
+        iterations.finish(&fit.report)?;
+        let score = fit.score(data)?;
+        Ok(Outcome {
+            score,
+            means: fit.model.means(),
+            deviations: fit.model.deviations(),
+            shared: shared(&fit, data)?,
+            coreset: fit.coreset.map(|coreset| coreset.rows),
+            report: fit.report,
+        })
+    }
+}
+
+/// Rows whose supports are worth a look: enough to see a pattern, few enough to see each.
+const SHARED: usize = 120;
+
+/// Responsibilities below this are left out where the support is all components.
+const VISIBLE: f64 = 0.01;
+
+fn shared<D: Data, M: Mixture<D>>(fit: &Fit<M>, data: &D) -> coremix::Result<Vec<Shared>> {
+    let (k, ran_on) = (fit.model.components(), fit.labels.len());
+    let width = fit.supports.as_ref().map_or(k, |supports| supports.ncols());
+    if width == 1 {
+        return Ok(Vec::new());
+    }
+    let picked = some(ran_on, SHARED);
+    let rows: Vec<usize> = match &fit.coreset {
+        Some(coreset) => picked.iter().map(|&i| coreset.rows[i]).collect(),
+        None => picked.clone(),
+    };
+    let few = data.select(&rows, vec![1.0; rows.len()]);
+    let posteriors = fit.model.responsibilities(&few)?;
+    let shared = picked.iter().zip(&rows).zip(posteriors.rows());
+    let shared = shared.map(|((&i, &row), posterior)| {
+        let posterior = |c: usize| posterior[c].to_f64();
+        let mut support: Vec<(usize, f64)> = match &fit.supports {
+            Some(supports) => supports.row(i).iter().map(|&c| c as usize).collect(),
+            None => (0..k)
+                .filter(|&c| posterior(c) >= VISIBLE)
+                .collect::<Vec<_>>(),
+        }
+        .into_iter()
+        .map(|c| (c, posterior(c)))
+        .collect();
+        // Supports renormalise: what lies outside K(n) counts for nothing.
+        let total: f64 = support.iter().map(|(_, q)| q).sum();
+        for (_, q) in &mut support {
+            *q /= total.max(f64::MIN_POSITIVE);
+        }
+        Shared { row, support }
+    });
+    Ok(shared.collect())
+}
+
+/// At most `most` of `n` numbers, at random but always the same ones.
+pub(crate) fn some(n: usize, most: usize) -> Vec<usize> {
+    let mut rng = ChaCha8Rng::seed_from_u64(0);
+    let mut chosen = index::sample(&mut rng, n, most.min(n)).into_vec();
+    chosen.sort_unstable();
+    chosen
+}

@@ -1,0 +1,645 @@
+//! What users are promised: the code they write compiles and runs as written, and the small print holds.
+//!
+//! `Sketch`, `Isotropic`, `Diagonal`, `d_gmm`, `sparsified_gmm`, `dp_gmm` and `fast` join this file with the
+//! code that brings them.
+
+use coremix::coreset::Coreset;
+use coremix::data::Data;
+use coremix::e_step::EStep;
+use coremix::m_step::{MStep, SharedIsotropicMixture};
+use coremix::prelude::*;
+use coremix::seed::Seeder;
+use coremix::{Builder, Evaluations, Float, PhaseReport, Rng, Score, Stage, Timings};
+use coremix::{algorithms, metrics};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, array};
+use std::ops::ControlFlow;
+
+/// Points around the corners of a lattice; no two of them are equal.
+fn points<F: Float>(n: usize, d: usize, blobs: usize) -> Array2<F> {
+    let mut rng = Rng::from_seed(23);
+    Array2::from_shape_fn((n, d), |(n, j)| {
+        let corner = (n % blobs * (j + 2)) % 7;
+        F::from_f64(3.0 * corner as f64 + rng.normal())
+    })
+}
+
+// ---- The contract as written ----------------------------------------------------------------------------
+
+#[test]
+fn a_fit_from_the_builder() -> Result<()> {
+    let x: Array2<f32> = points(3_000, 5, 20);
+    let w: Array1<f64> = Array1::from_elem(3_000, 1.5);
+    let w: ArrayView1<f64> = w.view();
+    let weighted: Dense<'_, f32> = Dense::weighted(x.view(), w)?;
+    let data = Dense::new(x.view())?;
+
+    let fit = Clusterer::builder()
+        .clusters(50)
+        .coreset(Lightweight::new(1_024))
+        .seeder(AfkMc2::new(20))
+        .e_step(Neighborhood::new(5, 5).random(1)) // C', G, extra random components per point
+        .m_step(SharedIsotropic::new())
+        .tolerance(1e-4)
+        .max_iterations(200)
+        .restarts(1)
+        .seed(42)
+        .build()?
+        .fit(&data)?;
+
+    let means: ArrayView2<'_, f32> = fit.model.means();
+    assert_eq!(means.dim(), (50, 5));
+    let labels: Array1<u32> = fit.model.predict(&data)?;
+    let phi: f64 = fit.model.quantization_error(&data)?;
+    let ll: f64 = fit.model.log_likelihood(&data)?;
+    assert_eq!(labels.len(), 3_000);
+    assert!(phi > 0.0 && ll.is_finite());
+    let heavier: f64 = fit.model.quantization_error(&weighted)?;
+    assert!((heavier / phi - 1.5).abs() < 1e-12);
+
+    let r: &Report = &fit.report;
+    let stop: Stop = r.stop;
+    let iterations: usize = r.iterations;
+    let free_energies: &Vec<f64> = &r.free_energies;
+    let phases: &Vec<PhaseReport> = &r.phases;
+    let distance_evaluations: u64 = r.distance_evaluations;
+    let by_stage: Evaluations = r.evaluations;
+    let stages: [u64; 4] = [
+        by_stage.coreset,
+        by_stage.seeding,
+        by_stage.search,
+        by_stage.scoring,
+    ];
+    let coreset_size: usize = r.coreset_size;
+    let timings: Timings = r.timings;
+    let emptied: usize = r.emptied;
+    assert!(stop == Stop::Converged && iterations < 200, "{r}");
+    assert_eq!(free_energies.len(), iterations + 1);
+    assert_eq!(phases.len(), 1);
+    assert_eq!(phases[0].free_energies, *free_energies);
+    let phase = (phases[0].stop, phases[0].iterations, phases[0].rows);
+    assert_eq!(phase, (stop, iterations, coreset_size));
+    assert_eq!(
+        (phases[0].evaluations, phases[0].emptied),
+        (by_stage.search, emptied)
+    );
+    assert_eq!(stages.iter().sum::<u64>(), distance_evaluations);
+    assert_eq!(by_stage.total(), distance_evaluations);
+    assert!(coreset_size <= 1_024 && coreset_size > 512);
+    assert!(emptied < 50);
+    assert!(timings.total() >= timings.search);
+    // The report prints itself.
+    let shown = r.to_string();
+    assert!(
+        shown.contains("converged") && shown.contains("seeding"),
+        "{shown}"
+    );
+
+    // What belongs to the fit: labels and supports of the rows EM ran on.
+    let coreset = fit.coreset.as_ref().expect("a coreset was asked for");
+    assert_eq!(coreset.rows.len(), coreset_size);
+    assert_eq!(fit.labels.len(), coreset_size);
+    let supports: &Array2<u32> = fit.supports.as_ref().expect("supports are truncated");
+    assert_eq!(supports.dim(), (coreset_size, 5));
+    assert_eq!(supports.column(0), fit.labels);
+
+    // One configuration fits any number of data sets; with an observer it is the same fit.
+    let clusterer = algorithms::k_means(50).seed(42).build()?;
+    let mut seen = 0;
+    let observed = clusterer.fit_observed(&data, |_| {
+        seen += 1;
+        ControlFlow::Continue(())
+    })?;
+    assert_eq!(observed.model, clusterer.fit(&data)?.model);
+    // The coreset, the seeds, and one search more than there are M-steps.
+    assert_eq!(seen, 3 + observed.report.iterations);
+
+    // The model answers as a trait object as well.
+    let model: &dyn Mixture<Dense<'_, f32>> = &fit.model;
+    assert_eq!(model.predict(&data)?, labels);
+    let shares: Array2<f32> = model.responsibilities(&data)?;
+    assert_eq!(shares.dim(), (3_000, 50));
+    let (supports, shares): (Array2<u32>, Array2<f32>) =
+        model.truncated_responsibilities(&data, 3)?;
+    assert_eq!((supports.dim(), shares.dim()), ((3_000, 3), (3_000, 3)));
+    assert_eq!(supports.column(0), labels);
+
+    let mut fit = fit;
+    let score: Score = fit.score(&data)?;
+    let found: (f64, f64) = (score.quantization_error, score.log_likelihood);
+    assert_eq!((score.labels, found), (labels, (phi, ll)));
+    assert_eq!(
+        fit.report.distance_evaluations,
+        distance_evaluations + 3 * 3_000 * 50
+    );
+    assert_eq!(
+        fit.report.evaluations.total(),
+        fit.report.distance_evaluations
+    );
+
+    let model: SharedIsotropicMixture<f32> = fit.model;
+    let variance: f64 = model.variance();
+    let rebuilt = SharedIsotropicMixture::from_parameters(model.means(), variance)?;
+    let (sample, components): (Array2<f32>, Array1<u32>) = rebuilt.sample(10, 7)?;
+    assert_eq!((sample.dim(), components.len()), ((10, 5), 10));
+    Ok(())
+}
+
+/// The named algorithms return the builder, so every stage and setting can still be changed.
+#[test]
+fn named_algorithms_are_builders() -> Result<()> {
+    let x: Array2<f64> = points(400, 3, 6);
+    let data = Dense::new(x.view())?;
+    let given = x.slice(ndarray::s![..6, ..]);
+    let everything_changed = algorithms::k_means(3)
+        .clusters(6)
+        .coreset(Lightweight::new(300))
+        .seeder(AfkMc2::default())
+        .e_step(
+            Neighborhood::new(2, 3)
+                .start(Start::Seeds)
+                .initial_searches(2),
+        )
+        .m_step(SharedIsotropic)
+        .tolerance(1e-6)
+        .max_iterations(50)
+        .restarts(2)
+        .seed(9)
+        .build()?;
+    let fit: Fit<SharedIsotropicMixture<f64>> = everything_changed.fit(&data)?;
+    assert_eq!(fit.model.means().nrows(), 6);
+
+    // A builder whose stages are all replaced is the algorithm of those stages.
+    let k_means = || algorithms::k_means(6).seed(3);
+    let lwcs = k_means()
+        .coreset(Lightweight::new(200))
+        .seeder(AfkMc2::default());
+    let vc = lwcs.clone().e_step(Neighborhood::new(2, 3));
+    let same = |a: SharedIsotropicMixture<f64>, b: SharedIsotropicMixture<f64>| assert_eq!(a, b);
+    macro_rules! model {
+        ($builder:expr) => {
+            $builder.build()?.fit(&data)?.model
+        };
+    }
+    same(
+        model!(algorithms::lwcs_k_means(6, 200).seed(3)),
+        model!(lwcs),
+    );
+    same(
+        model!(algorithms::vc_gmm(6, 200, 2, 3).seed(3)),
+        model!(vc.clone()),
+    );
+    same(
+        model!(algorithms::var_gmm_s(6, 2, 3).seed(3)),
+        model!(vc.coreset(Full)),
+    );
+    let two = k_means().e_step(Exhaustive::truncated(2));
+    same(
+        model!(algorithms::k_means_c_prime(6, 2).seed(3)),
+        model!(two),
+    );
+    let gmm = k_means().e_step(Exhaustive::all());
+    same(model!(algorithms::gmm(6).seed(3)), model!(gmm));
+    let lazy = k_means().e_step(Lazy::new(0.1));
+    same(
+        model!(algorithms::lazy_k_means(6, 0.1).seed(3)),
+        model!(lazy),
+    );
+    same(
+        model!(k_means()),
+        model!(Clusterer::builder().clusters(6).seed(3)),
+    );
+    let defaults = Clusterer::builder()
+        .clusters(6)
+        .coreset(Full)
+        .seeder(KMeansPlusPlus::default())
+        .e_step(Exhaustive::nearest())
+        .m_step(SharedIsotropic::new())
+        .tolerance(1e-4)
+        .max_iterations(200)
+        .restarts(1)
+        .seed(3);
+    same(model!(k_means()), model!(defaults));
+
+    let seeded = algorithms::gmm(6)
+        .seeder(Given::new(given))
+        .max_iterations(0);
+    let off = &model!(seeded).means() - &given;
+    assert!(off.iter().all(|t| t.abs() < 1e-13));
+    model!(
+        k_means()
+            .coreset(UniformCoreset::new(100))
+            .seeder(UniformSeeder::new())
+    );
+    model!(k_means().seeder(KMeansPlusPlus::greedy()));
+    model!(k_means().seeder(KMeansPlusPlus::new().candidates(3)));
+    Ok(())
+}
+
+#[test]
+fn metrics_take_views_and_return_results() -> Result<()> {
+    let (labels, truth) = (array![0u32, 0, 1, 1], array![5u32, 5, 7, 7]);
+    let (labels, truth): (ArrayView1<u32>, ArrayView1<u32>) = (labels.view(), truth.view());
+    let purity: Result<f64> = metrics::purity(labels, truth);
+    let nmi: Result<f64> = metrics::nmi(labels, truth);
+    let rand: Result<f64> = metrics::adjusted_rand_index(labels, truth);
+    assert_eq!((purity?, nmi?, rand?), (1.0, 1.0, 1.0));
+    let (a, b) = (
+        array![[0.0f32, 0.0], [1.0, 1.0]],
+        array![[1.0f32, 1.0], [0.0, 0.0]],
+    );
+    let (a, b): (ArrayView2<f32>, ArrayView2<f32>) = (a.view(), b.view());
+    let rmse: Result<f64> = metrics::matched_rmse(a, b);
+    assert_eq!(rmse?, 0.0);
+    let (q, q_ref): (f64, f64) = (1.1, 1.0);
+    let error: Result<f64> = metrics::relative_error(q, q_ref);
+    assert!((error? - 0.1).abs() < 1e-12);
+    Ok(())
+}
+
+#[test]
+fn all_storage_types() -> Result<()> {
+    let x: Array2<f64> = points(300, 3, 4);
+    let single = x.mapv(|v| v as f32);
+    let bytes = x.mapv(|v| (10.0 * v).clamp(0.0, 255.0) as u8);
+    let fit: Fit<SharedIsotropicMixture<f64>> = algorithms::k_means(4)
+        .build()?
+        .fit(&Dense::new(x.view())?)?;
+    let of_singles: Fit<SharedIsotropicMixture<f32>> = algorithms::k_means(4)
+        .build()?
+        .fit(&Dense::new(single.view())?)?;
+    let of_bytes: Fit<SharedIsotropicMixture<f32>> = algorithms::k_means(4)
+        .build()?
+        .fit(&Dense::new(bytes.view())?)?;
+    assert_eq!(fit.labels, of_singles.labels);
+    assert_eq!(of_bytes.model.means().dim(), (4, 3));
+    Ok(())
+}
+
+/// Everything can be moved to and shared with other threads, and held across an await.
+#[test]
+fn all_public_types_are_send_sync_unpin() {
+    fn check<T: Send + Sync + Unpin>() {}
+    type D<'a> = Dense<'a, f32>;
+    type Model = SharedIsotropicMixture<f32>;
+    check::<Clusterer>();
+    check::<Clusterer<Lightweight, AfkMc2, Neighborhood, SharedIsotropic>>();
+    check::<Builder>();
+    check::<Builder<UniformCoreset, UniformSeeder, Lazy>>();
+    check::<Builder<Full, Given<f64>>>();
+    check::<(
+        Fit<Model>,
+        Score,
+        Report,
+        PhaseReport,
+        Evaluations,
+        Timings,
+        Stop,
+    )>();
+    check::<Progress<'_, Model>>();
+    check::<(Error, Result<Model>, Rng)>();
+    check::<(coremix::Block<f32>, coremix::Likelihood, coremix::LogJoint)>();
+    check::<(
+        D<'_>,
+        Dense<'_, f64>,
+        Dense<'_, u8>,
+        coremix::data::DenseRows<f32>,
+    )>();
+    check::<(coremix::data::Centres<f32>, coremix::data::Frame<f64>)>();
+    check::<(coremix::data::Moments<f32>, coremix::data::Summary)>();
+    check::<coremix::datasets::Labelled<f32>>();
+    check::<(Full, Lightweight, UniformCoreset, coremix::coreset::Subset)>();
+    check::<(
+        AfkMc2,
+        Given<f32>,
+        KMeansPlusPlus,
+        UniformSeeder,
+        coremix::seed::Seeds<f32>,
+    )>();
+    check::<(Exhaustive, Lazy, Neighborhood, Start)>();
+    check::<coremix::e_step::Started<Vec<u8>>>();
+    check::<(SharedIsotropic, Model, SharedIsotropicMixture<f64>)>();
+    // What stages name only through their traits.
+    check::<<SharedIsotropic as MStep<D<'_>>>::Statistics>();
+    check::<<Exhaustive as EStep<D<'_>, Model>>::Worker>();
+    check::<<Lazy as EStep<D<'_>, Model>>::Worker>();
+    check::<<Neighborhood as EStep<D<'_>, Model>>::Worker>();
+    check::<<Neighborhood as EStep<D<'_>, Model>>::State>();
+}
+
+// ---- The small print, for every named algorithm ---------------------------------------------------------
+
+/// Calls `$check(name, builder)` for every named algorithm, with `$k` clusters.
+macro_rules! every_algorithm {
+    ($check:ident, $k:expr) => {
+        $check("k_means", algorithms::k_means($k));
+        $check("k_means_c_prime", algorithms::k_means_c_prime($k, 2));
+        $check("gmm", algorithms::gmm($k));
+        $check("lazy_k_means", algorithms::lazy_k_means($k, 0.05));
+        $check("lwcs_k_means", algorithms::lwcs_k_means($k, 400));
+        $check("var_gmm_s", algorithms::var_gmm_s($k, 3, 3));
+        $check("vc_gmm", algorithms::vc_gmm($k, 400, 3, 3));
+    };
+}
+
+/// The bits of everything a fit returns but the time it took.
+fn bits(fit: &Fit<SharedIsotropicMixture<f32>>) -> impl PartialEq + std::fmt::Debug + use<> {
+    let floats = |values: &[f64]| values.iter().map(|f| f.to_bits()).collect::<Vec<_>>();
+    let report = &fit.report;
+    (
+        fit.model.means().mapv(f32::to_bits),
+        floats(&[fit.model.variance()]),
+        floats(&report.free_energies),
+        (fit.labels.clone(), fit.supports.clone()),
+        fit.coreset
+            .as_ref()
+            .map(|c| (c.rows.clone(), floats(&c.weights))),
+        (report.evaluations, report.emptied, report.stop),
+        floats(&report.restarts),
+    )
+}
+
+fn seeds_decide<C, S, E>(name: &str, builder: Builder<C, S, E>)
+where
+    C: for<'a> Coreset<Dense<'a, f32>> + Clone,
+    S: for<'a> Seeder<Dense<'a, f32>> + Clone,
+    E: for<'a> EStep<Dense<'a, f32>, SharedIsotropicMixture<f32>> + Clone,
+{
+    let x: Array2<f32> = points(1_500, 4, 15);
+    let data = Dense::new(x.view()).unwrap();
+    let fit = |seed| {
+        let builder = builder.clone().seed(seed).restarts(2);
+        bits(&builder.build().unwrap().fit(&data).unwrap())
+    };
+    assert_eq!(fit(7), fit(7), "{name}");
+    assert!(fit(7) != fit(8), "{name} does not use its seed");
+    assert!(
+        fit(7) != fit(7 + (1 << 32)),
+        "{name} does not use all of its seed"
+    );
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result() {
+    every_algorithm!(seeds_decide, 12);
+}
+
+fn restarts_keep_the_best<C, S, E>(name: &str, builder: Builder<C, S, E>)
+where
+    C: for<'a> Coreset<Dense<'a, f32>> + Clone,
+    S: for<'a> Seeder<Dense<'a, f32>> + Clone,
+    E: for<'a> EStep<Dense<'a, f32>, SharedIsotropicMixture<f32>> + Clone,
+{
+    let x: Array2<f32> = points(1_500, 4, 15);
+    let data = Dense::new(x.view()).unwrap();
+    let (mut later_ones_won, mut first_ones_won) = (0, 0);
+    for seed in 0..6 {
+        let fit = |restarts| {
+            let builder = builder.clone().seed(seed).restarts(restarts);
+            let (mut coresets, mut seeded) = (0, Vec::new());
+            let (mut seeding, mut searches) = (0, Vec::new());
+            let fit = builder.build().unwrap().fit_observed(&data, |progress| {
+                match *progress {
+                    Progress::Coreset { .. } => coresets += 1,
+                    Progress::Seeded {
+                        restart,
+                        evaluations,
+                        ..
+                    } => {
+                        seeded.push(restart);
+                        seeding += evaluations;
+                        searches.push(0);
+                    }
+                    // Within a restart the count goes up; its last value is that of the restart.
+                    Progress::Iteration { evaluations, .. } => {
+                        *searches.last_mut().unwrap() = evaluations;
+                    }
+                    _ => {}
+                }
+                ControlFlow::Continue(())
+            });
+            let fit = fit.unwrap();
+            // One coreset, drawn once and paid for once.
+            assert_eq!(coresets, 1, "{name}");
+            assert_eq!(seeded, (0..restarts).collect::<Vec<_>>(), "{name}");
+            assert_eq!(fit.report.evaluations.seeding, seeding, "{name}");
+            assert_eq!(
+                fit.report.evaluations.search,
+                searches.iter().sum(),
+                "{name}"
+            );
+            assert_eq!(
+                searches[fit.report.restart],
+                fit.report.phases[0].evaluations
+            );
+            fit
+        };
+        let (one, five) = (fit(1), fit(5));
+        let report = &five.report;
+        assert_eq!(report.restarts.len(), 5, "{name}");
+        assert_eq!(report.restarts[0], one.report.restarts[0], "{name}");
+        assert_eq!(one.coreset, five.coreset, "{name}");
+        assert_eq!(report.evaluations.coreset, one.report.evaluations.coreset);
+        let best = report
+            .restarts
+            .iter()
+            .copied()
+            .fold(f64::NEG_INFINITY, f64::max);
+        assert_eq!(report.free_energies.last(), Some(&best), "{name}");
+        assert_eq!(report.restarts[report.restart], best, "{name}");
+        assert_eq!(
+            report.evaluations.total(),
+            report.distance_evaluations,
+            "{name}"
+        );
+        // The model is the one of the restart that was kept: it has that free energy where F is the
+        // log-likelihood, and its labels are those of the kept search anyway.
+        assert_eq!(five.labels.len(), report.coreset_size, "{name}");
+        later_ones_won += usize::from(report.restart > 0);
+        first_ones_won += usize::from(report.restart == 0);
+        if report.restart == 0 {
+            assert_eq!(five.model, one.model, "{name}");
+        } else {
+            assert!(five.model != one.model, "{name}");
+        }
+    }
+    assert!(later_ones_won > 0, "{name}: {first_ones_won} of 6");
+}
+
+#[test]
+fn restarts_share_the_coreset_and_keep_the_best() {
+    every_algorithm!(restarts_keep_the_best, 12);
+}
+
+/// Where the search is exhaustive and the rows are all rows, labels are what `predict` says.
+fn labels_are_predictions(x: ArrayView2<'_, f64>, given: ArrayView2<'_, f64>, iterations: usize) {
+    let k = given.nrows();
+    let single = x.mapv(|v| v as f32);
+    let single_given = given.mapv(|v| v as f32);
+    for e_step in [
+        Exhaustive::nearest(),
+        Exhaustive::truncated(2),
+        Exhaustive::all(),
+    ] {
+        let builder = algorithms::k_means(k)
+            .e_step(e_step)
+            .max_iterations(iterations);
+        let data = Dense::new(x).unwrap();
+        let seeded = builder.clone().seeder(Given::new(given));
+        let fit = seeded.build().unwrap().fit(&data).unwrap();
+        assert_eq!(
+            fit.labels,
+            fit.model.predict(&data).unwrap(),
+            "{e_step:?}, f64"
+        );
+        let data = Dense::new(single.view()).unwrap();
+        let seeded = builder.seeder(Given::new(single_given.view()));
+        let fit = seeded.build().unwrap().fit(&data).unwrap();
+        assert_eq!(
+            fit.labels,
+            fit.model.predict(&data).unwrap(),
+            "{e_step:?}, f32"
+        );
+    }
+}
+
+#[test]
+fn labels_of_an_exhaustive_search_are_predictions() {
+    let x: Array2<f64> = points(1_500, 4, 15);
+    let rows: Vec<usize> = (0..12).map(|i| 7 * i).collect();
+    labels_are_predictions(x.view(), x.select(ndarray::Axis(0), &rows).view(), 10);
+    // Points on the diagonal are as far from a centre as from its mirror image: ties, which every search
+    // must break the same way although approximate distances would not.
+    let mut rng = Rng::from_seed(5);
+    let diagonal: Vec<f64> = (0..500).map(|_| 3.0 * rng.normal()).collect();
+    let x = Array2::from_shape_fn((500, 2), |(n, _)| diagonal[n]);
+    for _ in 0..20 {
+        let (a, b) = (rng.normal(), rng.normal());
+        labels_are_predictions(x.view(), array![[a, b], [b, a]].view(), 0);
+    }
+}
+
+// ---- Distance evaluations -------------------------------------------------------------------------------
+
+#[test]
+fn distance_evaluations_follow_the_formulas() -> Result<()> {
+    let (n, k, m) = (1_300u64, 11u64, 7u64);
+    let x: Array2<f32> = points(n as usize, 3, 15);
+    let data = Dense::new(x.view())?;
+    let clusters = k as usize;
+    macro_rules! report {
+        ($builder:expr) => {
+            $builder.seed(4).build()?.fit(&data)?.report
+        };
+    }
+    let searches = |report: &Report| report.iterations as u64 + 1;
+
+    // k-means: n k per search, n per seed.
+    let r = report!(algorithms::k_means(clusters));
+    assert!(r.iterations > 2);
+    assert_eq!(r.evaluations.search, n * k * searches(&r));
+    assert_eq!(r.evaluations.seeding, n * k);
+    assert_eq!((r.evaluations.coreset, r.evaluations.scoring), (0, 0));
+    assert_eq!(r.distance_evaluations, n * k * (searches(&r) + 1));
+    // Restarts pay for themselves.
+    let r = report!(algorithms::k_means(clusters).restarts(3));
+    assert_eq!(r.evaluations.seeding, 3 * n * k);
+    // Greedy k-means++: the first seed has one candidate.
+    let greedy = KMeansPlusPlus::new().candidates(3);
+    let r = report!(algorithms::k_means(clusters).seeder(greedy));
+    assert_eq!(r.evaluations.seeding, n + 3 * n * (k - 1));
+    let r = report!(algorithms::k_means(clusters).seeder(KMeansPlusPlus::greedy()));
+    assert_eq!(r.evaluations.seeding, n + (2 + 2) * n * (k - 1));
+
+    // Wider supports: one search starts the variance, and its supports are scored again under it.
+    let r = report!(algorithms::k_means_c_prime(clusters, 2));
+    assert_eq!(r.evaluations.search, n * k * searches(&r) + 2 * n);
+    let r = report!(algorithms::gmm(clusters));
+    assert_eq!(r.evaluations.search, n * k * searches(&r) + k * n);
+    let r = report!(algorithms::lazy_k_means(clusters, 0.1));
+    assert_eq!(r.evaluations.search, n * k * searches(&r));
+
+    // AFK-MC2 on rows without duplicates; more seeds than fit one batch, too. (A chain that ends on a row
+    // that is a seed already is followed by a fresh one: with a chain of length 1 that happens.)
+    for k in [1, k, 50, 70] {
+        let of_chain = |m| algorithms::k_means(k as usize).seeder(AfkMc2::new(m as usize));
+        for m in [m, 20] {
+            let r = report!(of_chain(m));
+            assert_eq!(
+                r.evaluations.seeding,
+                n + m * k * (k - 1) / 2,
+                "m = {m}, k = {k}"
+            );
+        }
+    }
+    let r = report!(algorithms::k_means(clusters).seeder(UniformSeeder::new()));
+    assert_eq!(r.evaluations.seeding, 0);
+    let given = x.slice(ndarray::s![..clusters, ..]);
+    let r = report!(algorithms::k_means(clusters).seeder(Given::new(given)));
+    assert_eq!(r.evaluations.seeding, 0);
+
+    // A lightweight coreset looks at every row once; the rest is paid on its rows.
+    let r = report!(algorithms::lwcs_k_means(clusters, 300));
+    let rows = r.coreset_size as u64;
+    assert_eq!(r.evaluations.coreset, n);
+    assert_eq!(r.evaluations.seeding, rows + 20 * k * (k - 1) / 2);
+    assert_eq!(r.evaluations.search, rows * k * searches(&r));
+    let r = report!(algorithms::k_means(clusters).coreset(UniformCoreset::new(300)));
+    assert_eq!((r.evaluations.coreset, r.coreset_size), (0, 300));
+    // As many draws as rows: no coreset.
+    let fit = algorithms::lwcs_k_means(clusters, n as usize)
+        .build()?
+        .fit(&data)?;
+    assert!(fit.coreset.is_none());
+    assert_eq!(
+        (
+            fit.report.evaluations.coreset,
+            fit.report.coreset_size as u64
+        ),
+        (0, n)
+    );
+
+    // A truncated search never pays more than C' G + random per point, whatever k is.
+    let (c_prime, g, random) = (2u64, 3u64, 1u64);
+    let e_step = Neighborhood::new(2, 3).random(1);
+    let r = report!(algorithms::var_gmm_s(clusters, 2, 3).e_step(e_step));
+    let most = n * (c_prime * g + random) * searches(&r) + c_prime * n;
+    assert!(
+        r.evaluations.search <= most,
+        "{} of {most}",
+        r.evaluations.search
+    );
+    assert!(r.evaluations.search >= n * c_prime * searches(&r));
+    Ok(())
+}
+
+fn sums_by_stage<C, S, E>(name: &str, builder: Builder<C, S, E>)
+where
+    C: for<'a> Coreset<Dense<'a, f32>> + Clone + Stage,
+    S: for<'a> Seeder<Dense<'a, f32>> + Clone + Stage,
+    E: for<'a> EStep<Dense<'a, f32>, SharedIsotropicMixture<f32>> + Clone,
+{
+    let x: Array2<f32> = points(900, 4, 15);
+    let data = Dense::new(x.view()).unwrap();
+    let mut fit = builder.restarts(2).build().unwrap().fit(&data).unwrap();
+    fit.score(&data).unwrap();
+    let r = &fit.report;
+    let Evaluations {
+        coreset,
+        seeding,
+        search,
+        scoring,
+        ..
+    } = r.evaluations;
+    assert_eq!(
+        coreset + seeding + search + scoring,
+        r.distance_evaluations,
+        "{name}"
+    );
+    let k = fit.model.means().nrows() as u64;
+    assert_eq!(scoring, 3 * data.len() as u64 * k, "{name}");
+}
+
+#[test]
+fn evaluations_add_up() {
+    every_algorithm!(sums_by_stage, 12);
+}
