@@ -6,7 +6,7 @@ use crate::e_step::{EStep, Exhaustive};
 use crate::em::{self, Evaluations, Maximised, Observer, Progress, Report, StopRule, Timings};
 use crate::error::{Error, Result, positive};
 use crate::m_step::{MStep, SharedIsotropic};
-use crate::mixture::Mixture;
+use crate::mixture::{Mixture, Score};
 use crate::rng::{self, Streams};
 use crate::seed::{self, KMeansPlusPlus, Seeder};
 use crate::stage::Stage;
@@ -264,18 +264,6 @@ pub struct Fit<M> {
     pub coreset: Option<Subset>,
 }
 
-/// What [`Fit::score`] finds on a data set, over all components.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Score {
-    /// The likeliest component of each row (n).
-    pub labels: Array1<u32>,
-    /// sum_n w_n min_c |y_n - mu_c|^2.
-    pub quantization_error: f64,
-    /// sum_n w_n ln p(y_n | theta).
-    pub log_likelihood: f64,
-}
-
 impl<M> Fit<M> {
     /// Labels, quantization error and log-likelihood of a data set, all exact; the distance evaluations
     /// and the time are added to the report as scoring.
@@ -287,13 +275,9 @@ impl<M> Fit<M> {
         M: Mixture<D>,
     {
         let started = Instant::now();
-        let score = Score {
-            labels: self.model.predict(data)?,
-            quantization_error: self.model.quantization_error(data)?,
-            log_likelihood: self.model.log_likelihood(data)?,
-        };
-        // Three questions, each of every row to every component.
-        let evaluations = 3 * (data.len() * self.model.components()) as u64;
+        let score = self.model.score(data)?;
+        // Every row against every component, for its posterior and for its nearest mean.
+        let evaluations = 2 * (data.len() * self.model.components()) as u64;
         self.report.evaluations.scoring += evaluations;
         self.report.distance_evaluations += evaluations;
         self.report.timings.scoring += started.elapsed();

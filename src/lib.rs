@@ -23,11 +23,11 @@ pub mod seed;
 mod stage;
 
 pub use block::Block;
-pub use clusterer::{Builder, Clusterer, Fit, Score};
+pub use clusterer::{Builder, Clusterer, Fit};
 pub use em::{Evaluations, PhaseReport, Progress, Report, Stop, Timings};
 pub use error::{Error, Result};
 pub use float::{Element, Float};
-pub use mixture::Mixture;
+pub use mixture::{Mixture, Score};
 pub use posterior::{Likelihood, LogJoint};
 pub use rng::Rng;
 pub use stage::Stage;

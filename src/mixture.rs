@@ -78,19 +78,54 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
         Ok(blocks.iter().sum())
     }
 
+    /// Labels, quantization error and log-likelihood together, with half the work.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    fn score(&self, data: &D) -> Result<Score> {
+        let blocks = by_blocks(self, data, |rows| {
+            let (block, likelihood) = all(self, rows);
+            let mut labels = vec![0; rows.len()];
+            posterior::labels(&block, &mut labels);
+            let error = quantization_error(self.centres(), rows);
+            (labels, error, likelihood.free_energy(self.log_joint()))
+        })?;
+        let unit = self.frame().unit().powi(2);
+        Ok(Score {
+            quantization_error: blocks.iter().map(|block| block.1).sum::<f64>() * unit,
+            log_likelihood: blocks.iter().map(|block| block.2).sum(),
+            labels: blocks.into_iter().flat_map(|block| block.0).collect(),
+        })
+    }
+
     /// sum_n w_n min_c |y_n - mu_c|^2, over all components (E22), in the data's own unit.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
     fn quantization_error(&self, data: &D) -> Result<f64> {
-        let blocks = by_blocks(self, data, |rows| {
-            let block = best(self.centres(), rows, 1);
-            (0..rows.len())
-                .map(|i| rows.weight(i) * block.scores(i)[0].to_f64())
-                .sum::<f64>()
-        })?;
+        let blocks = by_blocks(self, data, |rows| quantization_error(self.centres(), rows))?;
         Ok(blocks.iter().sum::<f64>() * self.frame().unit().powi(2))
     }
+}
+
+/// What [`Mixture::score`] finds on a data set, over all components.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Score {
+    /// The likeliest component of each row (n).
+    pub labels: Array1<u32>,
+    /// sum_n w_n min_c |y_n - mu_c|^2.
+    pub quantization_error: f64,
+    /// sum_n w_n ln p(y_n | theta).
+    pub log_likelihood: f64,
+}
+
+/// sum_n w_n min_c |z_n - mu_c|^2 of a block, in the unit of the frame.
+fn quantization_error<R: Rows>(centres: &Centres<R::Float>, rows: &R) -> f64 {
+    let block = best(centres, rows, 1);
+    (0..rows.len())
+        .map(|i| rows.weight(i) * block.scores(i)[0].to_f64())
+        .sum()
 }
 
 /// `work` on every block of rows, results in order.

@@ -451,11 +451,10 @@ where
             report.distance_evaluations,
             "{name}"
         );
-        // The model is the one of the restart that was kept: it has that free energy where F is the
-        // log-likelihood, and its labels are those of the kept search anyway.
         assert_eq!(five.labels.len(), report.coreset_size, "{name}");
         later_ones_won += usize::from(report.restart > 0);
         first_ones_won += usize::from(report.restart == 0);
+        // The whole fit is that of the restart that was kept.
         if report.restart == 0 {
             assert_eq!(five.model, one.model, "{name}");
         } else {

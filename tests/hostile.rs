@@ -590,7 +590,7 @@ fn degenerate<F: Float>() {
             assert!(error <= 16.0 * largest, "{}: {error:e}", algorithm.name);
         }
     }
-    // Constant columns, beside one that is not, and beside nothing.
+    // Constant columns beside others.
     let mut x = blobs::<F>(300, 4, 4, 6);
     x.column_mut(0).fill(f(0.1));
     x.column_mut(2).fill(f(-3e9));
@@ -602,7 +602,7 @@ fn degenerate<F: Float>() {
             assert_eq!((mean[0], mean[2]), (f(0.1), f(-3e9)), "{}", algorithm.name);
         }
     }
-    // One column; few rows; one more than a block.
+    // One column; one cluster; a row more or less than a block.
     for n in [2, 3, 31, 33, 511, 513, 1_025] {
         let x = blobs::<F>(n, 1, 3, 7);
         every_algorithm(&format!("{n} rows of one column"), x.view(), None, 2);

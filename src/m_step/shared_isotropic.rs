@@ -163,6 +163,7 @@ impl<F: Float> SharedIsotropicMixture<F> {
     }
 
     /// The means (k, d), in the data's own unit.
+    #[must_use]
     pub fn means(&self) -> ArrayView2<'_, F> {
         self.means.view()
     }

@@ -1,5 +1,5 @@
 //! What the test files share: the list of all algorithms behind one signature, and generated data.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub)]
 
 use coremix::coreset::{Coreset, Subset};
 use coremix::e_step::EStep;
@@ -73,9 +73,9 @@ pub struct Algorithm<F: Float> {
 pub fn all<F: Float>() -> Vec<Algorithm<F>> {
     let truncated = || Neighborhood::new(3, 3);
     vec![
-        algorithm("k-means", true, |k| algorithms::k_means(k)),
+        algorithm("k-means", true, algorithms::k_means),
         algorithm("k-means-C'", true, |k| algorithms::k_means_c_prime(k, 2)),
-        algorithm("gmm", true, |k| algorithms::gmm(k)),
+        algorithm("gmm", true, algorithms::gmm),
         algorithm("lazy-k-means", true, |k| algorithms::lazy_k_means(k, 0.1)),
         algorithm("lwcs-k-means", false, |k| algorithms::lwcs_k_means(k, 60)),
         algorithm("var-gmm-s", false, |k| algorithms::var_gmm_s(k, 3, 3)),

@@ -1,0 +1,110 @@
+//! Table S1 of \[KM\]: k-means, k-means-C' and lazy-k-means on the BIRCH 5 x 5 grid.
+//!
+//! `cargo run --release --example table_s1 [RUNS]` (default 100). All algorithms start from the same greedy
+//! k-means++ seeds in each run, so that they can be compared run by run. The paper's figures are printed
+//! beside ours.
+
+use coremix::algorithms;
+use coremix::datasets::Birch;
+use coremix::m_step::SharedIsotropicMixture;
+use coremix::prelude::*;
+use ndarray::Array2;
+
+const PER_CLUSTER: usize = 100;
+const CLUSTERS: usize = 25;
+
+/// Log-likelihood per point and quantization error of one run.
+type Scores = (f64, f64);
+
+fn main() -> Result<()> {
+    let runs = std::env::args()
+        .nth(1)
+        .and_then(|runs| runs.parse().ok())
+        .unwrap_or(100);
+    let mut table = [const { Vec::new() }; 3];
+    for seed in 0..runs {
+        let birch = Birch::grid(PER_CLUSTER).generate::<f64>(seed)?;
+        let data = Dense::new(birch.points.view())?;
+        let seeds = greedy_seeds(&data, seed)?;
+        for (column, scores) in table.iter_mut().zip(run(&data, &seeds)?) {
+            column.push(scores);
+        }
+    }
+    println!("BIRCH 5 x 5, {PER_CLUSTER} points per cluster, {runs} runs, greedy k-means++ seeds");
+    println!(
+        "{:<28}{:>20}{:>12}{:>20}{:>12}",
+        "", "log-likelihood", "best", "quantization", "best"
+    );
+    let names = ["k-means", "k-means-C', C' = 2", "lazy-k-means, eps = 0.1"];
+    for (name, column) in names.iter().zip(&table) {
+        let likelihoods: Vec<f64> = column.iter().map(|s| s.0).collect();
+        let errors: Vec<f64> = column.iter().map(|s| s.1).collect();
+        let (likelihood, error) = (mean(&likelihoods), mean(&errors));
+        let best = likelihoods
+            .iter()
+            .copied()
+            .fold(f64::NEG_INFINITY, f64::max);
+        let least = errors.iter().copied().fold(f64::INFINITY, f64::min);
+        println!(
+            "{name:<28}{:>12.3} ({:.3}){best:>12.3}{:>13.0} ({:.0}){least:>12.0}",
+            likelihood.0, likelihood.1, error.0, error.1
+        );
+    }
+    println!(
+        "{:<28}{:>20}{:>12}{:>20}{:>12}",
+        "k-means, as published", "about -6.12", "-6.02", "about 5450", "4840"
+    );
+    for (name, column) in names.iter().zip(&table).skip(1) {
+        let gains: Vec<f64> = column
+            .iter()
+            .zip(&table[0])
+            .map(|(a, b)| a.0 - b.0)
+            .collect();
+        let (gain, error) = mean(&gains);
+        println!("{name} - k-means, paired: {gain:+.4} nats per point (standard error {error:.4})");
+    }
+    Ok(())
+}
+
+/// Greedy k-means++ seeds, in the data's own unit.
+fn greedy_seeds(data: &Dense<'_, f64>, seed: u64) -> Result<Array2<f64>> {
+    let fit = algorithms::k_means(CLUSTERS)
+        .seeder(KMeansPlusPlus::greedy())
+        .max_iterations(0)
+        .seed(seed)
+        .build()?
+        .fit(data)?;
+    Ok(fit.model.means().to_owned())
+}
+
+/// The three algorithms from the same seeds, run until nothing changes.
+fn run(data: &Dense<'_, f64>, seeds: &Array2<f64>) -> Result<[Scores; 3]> {
+    let given = || Given::new(seeds.view());
+    let settled = |model: &SharedIsotropicMixture<f64>| -> Result<Scores> {
+        let n = (CLUSTERS * PER_CLUSTER) as f64;
+        Ok((
+            model.log_likelihood(data)? / n,
+            model.quantization_error(data)?,
+        ))
+    };
+    let k_means = algorithms::k_means(CLUSTERS).seeder(given()).tolerance(0.0);
+    let c_prime = algorithms::k_means_c_prime(CLUSTERS, 2)
+        .seeder(given())
+        .tolerance(1e-9);
+    let lazy = algorithms::lazy_k_means(CLUSTERS, 0.1)
+        .seeder(given())
+        .tolerance(0.0);
+    Ok([
+        settled(&k_means.build()?.fit(data)?.model)?,
+        settled(&c_prime.max_iterations(1_000).build()?.fit(data)?.model)?,
+        settled(&lazy.build()?.fit(data)?.model)?,
+    ])
+}
+
+/// Mean and its standard error.
+fn mean(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    (mean, (variance / n).sqrt())
+}

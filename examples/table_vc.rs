@@ -1,0 +1,275 @@
+//! The first table of \[VC\] on the data in `../shared/data`: vc-GMM and var-GMM-S against plain k-means,
+//! and against what the authors' C++ reaches at the same settings.
+//!
+//! `cargo run --release --example table_vc [SET ..]` (default: all sets). Every figure is a mean over five
+//! seeds with its standard error in brackets; times are medians of checking the data and fitting it. Run it
+//! on an otherwise idle machine.
+
+use coremix::m_step::SharedIsotropicMixture;
+use coremix::prelude::*;
+use coremix::{Element, Evaluations, algorithms};
+use ndarray::Array2;
+use ndarray_npy::{ReadNpyError, ReadableElement, read_npy};
+use std::time::Instant;
+
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
+
+/// Settings of one comparison, and the authors' figures for them (see the data's README): error in percent
+/// of scikit-learn's, its standard error, and seconds, for vc-GMM and for var-GMM-S.
+struct Case {
+    set: &'static str,
+    clusters: usize,
+    coreset: usize,
+    g: usize,
+    random: usize,
+    chain: usize,
+    reference: f64,
+    theirs: [(f64, f64, f64); 2],
+}
+
+const CASES: [Case; 6] = [
+    Case {
+        set: "kdd04bio",
+        clusters: 500,
+        coreset: 8_192,
+        g: 5,
+        random: 0,
+        chain: 2,
+        reference: 1.116946e11,
+        theirs: [(12.3, 0.3, 0.12), (2.4, 0.3, 1.67)],
+    },
+    Case {
+        set: "kdd04bio",
+        clusters: 500,
+        coreset: 8_192,
+        g: 5,
+        random: 0,
+        chain: 20,
+        reference: 1.116946e11,
+        theirs: [(11.7, 0.2, 0.15), (1.6, 0.1, 1.72)],
+    },
+    Case {
+        set: "song",
+        clusters: 1_000,
+        coreset: 16_384,
+        g: 5,
+        random: 0,
+        chain: 2,
+        reference: 2.495159e11,
+        theirs: [(10.4, 0.1, 0.30), (2.3, 0.1, 1.98)],
+    },
+    Case {
+        set: "mnist_u8",
+        clusters: 500,
+        coreset: 8_192,
+        g: 5,
+        random: 0,
+        chain: 2,
+        reference: 1.020308e11,
+        theirs: [(10.1, 0.1, 0.44), (0.7, 0.1, 2.71)],
+    },
+    Case {
+        set: "cod_rna",
+        clusters: 500,
+        coreset: 32_768,
+        g: 5,
+        random: 0,
+        chain: 20,
+        reference: 1.157249e6,
+        theirs: [(15.1, 0.4, 0.53), (8.2, 0.7, 4.67)],
+    },
+    Case {
+        set: "cod_rna",
+        clusters: 500,
+        coreset: 32_768,
+        g: 3,
+        random: 1,
+        chain: 20,
+        reference: 1.157249e6,
+        theirs: [(16.8, 0.6, 0.23), (10.2, 0.5, 3.62)],
+    },
+];
+
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let mut baseline: Option<(&str, Column)> = None;
+    for case in CASES
+        .iter()
+        .filter(|c| wanted.is_empty() || wanted.iter().any(|w| w == c.set))
+    {
+        let path = format!("../shared/data/{}.npy", case.set);
+        let shown = if case.set == "mnist_u8" {
+            read_npy::<_, Array2<u8>>(&path).map(|x| table(case, &x, &mut baseline))
+        } else {
+            read_npy::<_, Array2<f32>>(&path).map(|x| table(case, &x, &mut baseline))
+        };
+        match shown {
+            Err(ReadNpyError::Io(_)) => println!("SKIPPED {}: {path} is absent", case.set),
+            Err(error) => return Err(error.into()),
+            Ok(result) => result?,
+        }
+    }
+    Ok(())
+}
+
+/// What the runs of one algorithm gave.
+#[derive(Clone)]
+struct Column {
+    /// Quantization errors on all rows.
+    errors: Vec<f64>,
+    evaluations: Vec<Evaluations>,
+    iterations: Vec<f64>,
+    seconds: Vec<f64>,
+}
+
+fn table<T: Element + ReadableElement>(
+    case: &Case,
+    x: &Array2<T>,
+    baseline: &mut Option<(&'static str, Column)>,
+) -> Result<()> {
+    let (k, g) = (case.clusters, case.g);
+    println!(
+        "\n{} ({} x {}), C = {k}, N' = {}, G = C' = {g}{}, m = {}",
+        case.set,
+        x.nrows(),
+        x.ncols(),
+        case.coreset,
+        if case.random > 0 { "+1" } else { "" },
+        case.chain
+    );
+    println!(
+        "{:<24}{:>15}{:>14}{:>12}{:>10}{:>7}{:>9}{:>16}{:>8}",
+        "", "% over k-means", "% over sklearn", "search", "total", "iter.", "s", "authors: %", "s"
+    );
+    // Plain k-means is the same for all settings of a set.
+    let k_means = match baseline.take() {
+        Some((set, column)) if set == case.set => column,
+        _ => runs(x, |data, seed| {
+            algorithms::k_means(k).seed(seed).build()?.fit(data)
+        })?,
+    };
+    show("k-means", &k_means, &k_means, case.reference, None);
+    for warm_up in [0, 1] {
+        let e_step = Neighborhood::new(g, g).random(case.random).warm_up(warm_up);
+        let seeder = AfkMc2::new(case.chain);
+        let vc = runs(x, |data, seed| {
+            let builder = algorithms::vc_gmm(k, case.coreset, g, g);
+            builder
+                .seeder(seeder)
+                .e_step(e_step)
+                .seed(seed)
+                .build()?
+                .fit(data)
+        })?;
+        let var = runs(x, |data, seed| {
+            let builder = algorithms::var_gmm_s(k, g, g);
+            builder
+                .seeder(seeder)
+                .e_step(e_step)
+                .seed(seed)
+                .build()?
+                .fit(data)
+        })?;
+        let suffix = ["", ", warm-up 1"][warm_up];
+        let [theirs_vc, theirs_var] = case.theirs;
+        show(
+            &format!("vc-GMM{suffix}"),
+            &vc,
+            &k_means,
+            case.reference,
+            Some(theirs_vc),
+        );
+        show(
+            &format!("var-GMM-S{suffix}"),
+            &var,
+            &k_means,
+            case.reference,
+            Some(theirs_var),
+        );
+    }
+    *baseline = Some((case.set, k_means));
+    Ok(())
+}
+
+fn runs<T: Element>(
+    x: &Array2<T>,
+    fit: impl Fn(&Dense<'_, T>, u64) -> Result<Fit<SharedIsotropicMixture<T::Float>>>,
+) -> Result<Column> {
+    let (errors, evaluations) = (Vec::new(), Vec::new());
+    let mut column = Column {
+        errors,
+        evaluations,
+        iterations: Vec::new(),
+        seconds: Vec::new(),
+    };
+    for seed in SEEDS {
+        let started = Instant::now();
+        let data = Dense::new(x.view())?;
+        let fit = fit(&data, seed)?;
+        column.seconds.push(started.elapsed().as_secs_f64());
+        column.errors.push(fit.model.quantization_error(&data)?);
+        column.evaluations.push(fit.report.evaluations);
+        column.iterations.push(fit.report.iterations as f64);
+    }
+    Ok(column)
+}
+
+fn show(
+    name: &str,
+    column: &Column,
+    k_means: &Column,
+    reference: f64,
+    theirs: Option<(f64, f64, f64)>,
+) {
+    let base = mean(&k_means.errors).0;
+    let percent = |base: f64| -> (f64, f64) {
+        mean(
+            &column
+                .errors
+                .iter()
+                .map(|e| 100.0 * (e / base - 1.0))
+                .collect::<Vec<_>>(),
+        )
+    };
+    let ratio = |of: fn(&Evaluations) -> u64| {
+        let sum = |column: &Column| column.evaluations.iter().map(of).sum::<u64>() as f64;
+        sum(k_means) / sum(column)
+    };
+    let (over, by_reference) = (percent(base), percent(reference));
+    let seconds = median(&column.seconds);
+    print!(
+        "{name:<24}{:>+8.2} ({:.2}){:>+8.2} ({:.2}){:>11.1}x{:>9.1}x{:>7.1}{seconds:>9.3}",
+        over.0,
+        over.1,
+        by_reference.0,
+        by_reference.1,
+        ratio(|e| e.search),
+        ratio(Evaluations::total),
+        mean(&column.iterations).0
+    );
+    if let Some((percent, error, their_seconds)) = theirs {
+        let allowed = percent + 2.0 * (error.powi(2) + by_reference.1.powi(2)).sqrt();
+        let met = |met: bool| if met { "met" } else { "missed" };
+        print!("{percent:>+9.1} ({error:.1}){their_seconds:>8.2}");
+        print!(
+            "  error {} (at most {allowed:.2}), time {}",
+            met(by_reference.0 <= allowed),
+            met(seconds <= their_seconds)
+        );
+    }
+    println!();
+}
+
+/// Mean and its standard error.
+fn mean(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    (mean, (variance / n).sqrt())
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
