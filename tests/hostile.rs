@@ -54,6 +54,10 @@ fn answers<F: Float>(name: &str, model: &dyn for<'a> Mixture<Dense<'a, F>>, data
     assert!(!likelihood.is_nan(), "{name}: log-likelihood is NaN");
     let error = model.quantization_error(data).unwrap();
     assert!(error >= 0.0, "{name}: quantization error {error}");
+    let score = model.score(data).unwrap();
+    let found = (score.quantization_error, score.log_likelihood);
+    assert_eq!(found, (error, likelihood), "{name}");
+    assert_eq!(score.labels.len(), labels.len(), "{name}");
     refused!(
         model.truncated_responsibilities(data, 0),
         Error::Parameter {
@@ -1201,6 +1205,7 @@ fn data_of_another_dimension() {
             mismatch!(model.truncated_responsibilities(&other, 2));
             mismatch!(model.log_likelihood(&other));
             mismatch!(model.quantization_error(&other));
+            mismatch!(model.score(&other));
         }
         let mut fit = algorithms::k_means(3).build().unwrap().fit(&data).unwrap();
         let before = fit.report.distance_evaluations;
