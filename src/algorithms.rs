@@ -1,6 +1,10 @@
 //! Each named algorithm as its stages. All return the builder, so anything can still be changed.
 //!
-//! What they share: tolerance 1e-4 on the free energy, at most 200 iterations, one restart, seed 0.
+//! What they share: the M-step [`SharedIsotropic`](crate::m_step::SharedIsotropic), tolerance 1e-4 on the free
+//! energy, at most 200 iterations, one restart, seed 0. Nothing is checked before
+//! [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
+//!
+//! Costs are distance evaluations per iteration, for $n$ rows and $k$ clusters.
 
 use crate::clusterer::{Builder, Clusterer};
 use crate::coreset::{Full, Lightweight};
@@ -8,26 +12,38 @@ use crate::e_step::{Exhaustive, Lazy, Neighborhood};
 use crate::seed::{AfkMc2, KMeansPlusPlus};
 
 /// k-means (Lloyd) from k-means++ seeds.
+///
+/// Supports of width 1: what raises $F$ lowers the weighted squared distance of the points to their means
+/// (E9; \[KM\] Prop. 3). Cost $nk$.
 pub fn k_means(clusters: usize) -> Builder {
     Clusterer::builder().clusters(clusters)
 }
 
 /// k-means-C' (\[KM\] Alg. 3): each point is shared by its `c_prime` nearest components.
+///
+/// Between k-means (`c_prime` 1) and [`gmm`] (`c_prime` $k$); a larger `c_prime` means $k$. Cost $nk$.
 pub fn k_means_c_prime(clusters: usize, c_prime: usize) -> Builder {
     k_means(clusters).e_step(Exhaustive::truncated(c_prime))
 }
 
 /// EM for the Gaussian mixture with one shared isotropic variance and equal mixing proportions.
+///
+/// Supports of all components, so $F$ is the log-likelihood (E3). Cost $nk$ and as many exponentials.
 pub fn gmm(clusters: usize) -> Builder {
     k_means(clusters).e_step(Exhaustive::all())
 }
 
 /// lazy-k-means: a point changes its component only for one nearer by a factor 1 + `epsilon` (\[KM\] Eq. 21).
+///
+/// See [`Lazy`] (E11); `epsilon` 0 is [`k_means`]. Cost $nk$.
 pub fn lazy_k_means(clusters: usize, epsilon: f64) -> Builder<Full, KMeansPlusPlus, Lazy> {
     k_means(clusters).e_step(Lazy::new(epsilon))
 }
 
 /// k-means on a lightweight coreset of `coreset` draws, from AFK-MC^2 seeds.
+///
+/// One pass over all rows draws the coreset ([`Lightweight`], E15); after it, $n$ is the coreset's size. Chains
+/// have the default length of [`AfkMc2`]. Cost $nk$.
 pub fn lwcs_k_means(clusters: usize, coreset: usize) -> Builder<Lightweight, AfkMc2> {
     k_means(clusters)
         .coreset(Lightweight::new(coreset))
@@ -35,6 +51,9 @@ pub fn lwcs_k_means(clusters: usize, coreset: usize) -> Builder<Lightweight, Afk
 }
 
 /// var-GMM-S: truncated EM on all rows, supports of `c_prime` components, `g` neighbors of each.
+///
+/// \[VC\] Alg. 1; see [`Neighborhood`] (E12 to E14) for the knobs this leaves at their defaults. Cost at most
+/// $n C' G$, whatever $k$ is.
 pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> Builder<Full, AfkMc2, Neighborhood> {
     k_means(clusters)
         .seeder(AfkMc2::default())
@@ -42,6 +61,9 @@ pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> Builder<Full, Afk
 }
 
 /// vc-GMM (\[VC\] Alg. 2): truncated EM on a lightweight coreset of `coreset` draws.
+///
+/// [`var_gmm_s`] on the rows of [`Lightweight`] (E15): cost at most $C' G$ times the size of the coreset, whatever
+/// $n$ and $k$ are.
 pub fn vc_gmm(
     clusters: usize,
     coreset: usize,

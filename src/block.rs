@@ -7,6 +7,9 @@ pub(crate) const UNSET: u32 = u32::MAX;
 
 /// The supports K(n) of a block of rows, the scores of their members, and their responsibilities.
 ///
+/// An E-step fills supports and scores, an M-step reads all three. Scores have the unit of the
+/// [frame](crate::data::Frame), responsibilities none: $q_{nc} = 0$ outside $K(n)$ (E2).
+///
 /// A support narrower than the number of components is a list of indices per row, best first. A support of
 /// all components is not listed: place `c` is component `c`.
 #[derive(Clone, Debug)]
@@ -68,14 +71,14 @@ impl<F: Float> Block<F> {
         &self.supports[i * self.width..(i + 1) * self.width]
     }
 
-    /// The scores of the members of the support of row `i`.
+    /// The scores of the members of the support of row `i` (C'): the lower, the better.
     #[inline(always)]
     #[must_use]
     pub fn scores(&self, i: usize) -> &[F] {
         &self.scores[i * self.width..(i + 1) * self.width]
     }
 
-    /// The responsibilities of the members of the support of row `i`.
+    /// The responsibilities of the members of the support of row `i` (C'); they sum to 1 (E2).
     #[inline(always)]
     #[must_use]
     pub fn responsibilities(&self, i: usize) -> &[f64] {

@@ -16,6 +16,9 @@ use std::time::Instant;
 
 /// A checked configuration, ready to fit any number of data sets.
 ///
+/// `C`, `S`, `E` and `M` are the stages: coreset, seeder, E-step, M-step. [`algorithms`](crate::algorithms) has the
+/// combinations with a name.
+///
 /// ```
 /// use coremix::prelude::*;
 /// # use ndarray::Array2;
@@ -174,6 +177,10 @@ impl<C, S, E, M> Builder<C, S, E, M> {
 
     /// Largest change of the free energy, relative to max(|F|, total weight), that counts as converged
     /// (E19). Default 1e-4, the papers' value; 0 waits until nothing changes.
+    ///
+    /// $$|F_t - F_{t-1}| \le \text{tolerance} \cdot \max(|F_t|, W), \qquad W = \sum_n w_n$$
+    ///
+    /// The papers divide by $|F_t|$ alone, which passes through 0 for some unit of the data.
     pub fn tolerance(mut self, tolerance: f64) -> Self {
         self.settings.rule.tolerance = tolerance;
         self
@@ -266,7 +273,7 @@ pub struct Fit<M> {
 
 impl<M> Fit<M> {
     /// Labels, quantization error and log-likelihood of a data set, all exact; the distance evaluations
-    /// and the time are added to the report as scoring.
+    /// and the time are added to the report as scoring. See [`Score`] for the formulas.
     ///
     /// # Errors
     /// [`Error::DimensionMismatch`] if the data has another number of columns than the model.

@@ -61,7 +61,7 @@ impl Birch {
         }
     }
 
-    /// The points, cluster by cluster.
+    /// The points (25 `per_cluster`, 2), cluster by cluster. The same `seed` gives the same points.
     ///
     /// # Errors
     /// [`Error::Parameter`](crate::Error::Parameter) if there are no points per cluster.

@@ -15,7 +15,9 @@ use crate::float::Float;
 
 /// The fraction of points that belong to the most frequent class of their cluster.
 ///
-/// `purity = 1/n sum_j max_i n_ij`, where `n_ij` counts the points of class `i` in cluster `j` (Manning, Raghavan and Schuetze,
+/// $$\text{purity} = \frac 1N \sum_i \max_j n_{ij}$$
+///
+/// where $n_{ij}$ counts the points of class $j$ in cluster $i$ and $N$ is their number (E23; Manning, Raghavan and Schuetze,
 /// *Introduction to Information Retrieval*, 2008, Eq. 16.1). In `(0, 1]`; not symmetric, and not corrected for the number of
 /// clusters: one cluster per point scores 1.
 ///
@@ -45,7 +47,10 @@ pub fn purity(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
 
 /// Normalised mutual information of two labellings, with the arithmetic mean of the entropies as the norm.
 ///
-/// `nmi = 2 I(U; V) / (H(U) + H(V))` in natural logarithms (Vinh, Epps and Bailey, JMLR 2010, Table 2, `NMI_sum`; the default of
+/// $$\text{NMI} = \frac{2 I}{H_a + H_b}, \qquad I = \sum_{ij} \frac{n_{ij}}{N} \ln \frac{N n_{ij}}{a_i b_j}, \qquad H_a = -\sum_i \frac{a_i}{N} \ln \frac{a_i}{N}$$
+///
+/// where $n_{ij}$ counts the points with label $i$ in the first and $j$ in the second labelling, $a_i$ and $b_j$ are its row and
+/// column sums, and $H_b$ is that of the $b_j$ (E23; Vinh, Epps and Bailey, JMLR 2010, Table 2, `NMI_sum`; the default of
 /// scikit-learn's `normalized_mutual_info_score`). In `[0, 1]`, symmetric up to rounding, not corrected for chance. Exactly 1 if
 /// the two partitions are the same, which includes one single class on both sides (0/0); exactly 0 if only one side is a single
 /// class.
@@ -84,10 +89,14 @@ pub fn nmi(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
 
 /// The Rand index of two labellings, corrected for chance: 1 for equal partitions, 0 on average for random ones.
 ///
-/// Over the `T = n (n - 1) / 2` pairs of points, with `a` pairs together in both labellings, `b` only in the first, `c` only in
-/// the second and `e` apart in both: `ari = 2 (a e - b c) / ((a + b) (b + e) + (a + c) (c + e))` (Hubert and Arabie, *Comparing
-/// partitions*, Journal of Classification 1985, in the pair form that scikit-learn's `adjusted_rand_score` uses). In
-/// `[-0.5, 1]`, symmetric. Exactly 1 if the partitions are the same, a single point included.
+/// Over the $N (N - 1) / 2$ pairs of points, with $a$ pairs together in both labellings, $b$ only in the first, $c$ only in the
+/// second and $e$ apart in both:
+///
+/// $$\text{ARI} = \frac{2 (a e - b c)}{(a + b)(b + e) + (a + c)(c + e)}$$
+///
+/// which is (E23) in pairs (Hubert and Arabie, *Comparing partitions*, Journal of Classification 1985, in the form that
+/// scikit-learn's `adjusted_rand_score` uses). In `[-0.5, 1]`, symmetric. Exactly 1 if the partitions are the same, a single
+/// point included.
 ///
 /// The pair counts are exact integers, and so is the numerator for every `n` below `2^32`; only the quotient is rounded.
 ///
@@ -128,10 +137,11 @@ pub fn adjusted_rand_index(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> R
 
 /// Root mean squared distance between two sets of centres after the best one-to-one matching.
 ///
-/// `rmse = sqrt(min_pi 1/k sum_c |a_c - b_pi(c)|^2)`, the minimum over all permutations `pi` of the `k` centres: the error of
-/// recovered against true centres as reported for D-GMM (Exarchakis, Oubari and Lenz, CVPR 2022). The mean is over centres, not
-/// over coordinates: divide by `sqrt(d)` for the latter. In the unit of the data, symmetric up to rounding, and 0 if one
-/// set is a reordering of the other.
+/// $$\sqrt{ \frac 1k \min_\pi \sum_{c=1}^k \lVert a_c - b_{\pi(c)} \rVert^2 }$$
+///
+/// with the minimum over all permutations $\pi$ of the $k$ centres (E23): the error of recovered against true centres as
+/// reported for D-GMM (Exarchakis, Oubari and Lenz, CVPR 2022). The mean is over centres, not over coordinates: divide by
+/// `sqrt(d)` for the latter. In the unit of the data, symmetric up to rounding, and 0 if one set is a reordering of the other.
 ///
 /// `a` and `b` are `(k, d)`; arithmetic is in f64. The matching is found by the Hungarian algorithm: `O(k^3)` time in the worst
 /// case and `k^2` f64 of memory, which suits up to several thousand centres.
@@ -230,8 +240,10 @@ pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64>
 
 /// The relative difference `(q - q_ref) / q_ref` of a quantization error from a reference one.
 ///
-/// Negative where `q` is the better one. Eq. 9 of Hirschberger, Forster and Luecke (vc-GMM, TPAMI 2022), where the reference is
-/// the error of k-means on all points.
+/// $$\eta = \frac{\Phi - \Phi_{\text{ref}}}{\Phi_{\text{ref}}}$$
+///
+/// with $\Phi$ the quantization error (E22). Negative where `q` is the better one. Eq. 9 of Hirschberger, Forster and Luecke
+/// (vc-GMM, TPAMI 2022), where the reference is the error of k-means on all points.
 ///
 /// # Errors
 ///

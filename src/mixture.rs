@@ -17,10 +17,10 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     /// The means, in the coordinates of the [frame](Self::frame).
     fn centres(&self) -> &Centres<D::Float>;
 
-    /// The coordinates of the model.
+    /// The coordinates of the model (E24).
     fn frame(&self) -> &Frame<D::Float>;
 
-    /// From scores to log-joints.
+    /// From scores to log-joints (E1).
     fn log_joint(&self) -> LogJoint;
 
     /// The component with the largest posterior for every row (n); ties go to the lower index.
@@ -32,7 +32,11 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
         Ok(blocks.concat().into())
     }
 
-    /// The posteriors p(c | y_n, theta) of all components: (n, k).
+    /// The posteriors of all components: (n, k), each row sums to 1.
+    ///
+    /// $$p(c \mid y_n, \theta) = \frac{p(c, y_n \mid \theta)}{\sum_{c' = 1}^{k} p(c', y_n \mid \theta)}$$
+    ///
+    /// which is (E2) with all components in the support.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
@@ -44,7 +48,11 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     }
 
     /// The `c_prime` likeliest components of every row, best first, and their posteriors renormalised over
-    /// them (E2): (n, c_prime) each. `c_prime` larger than the number of components is clamped.
+    /// them: (n, c_prime) each. `c_prime` larger than the number of components is clamped.
+    ///
+    /// $$q_{nc} = \frac{p(c, y_n \mid \theta)}{\sum_{c' \in K(n)} p(c', y_n \mid \theta)}, \qquad c \in K(n)$$
+    ///
+    /// with $K(n)$ the components returned for row $n$ (E2).
     ///
     /// # Errors
     /// As [`predict`](Self::predict); [`Error::Parameter`] if `c_prime` is 0.
@@ -67,7 +75,11 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
         ))
     }
 
-    /// sum_n w_n ln p(y_n | theta), over all components, in the data's own unit.
+    /// The weighted log-likelihood over all components, in nats, for densities in the data's own unit.
+    ///
+    /// $$\sum_n w_n \ln p(y_n \mid \theta) = \sum_n w_n \ln \sum_{c=1}^{k} p(c, y_n \mid \theta)$$
+    ///
+    /// The free energy (E3) of any supports is at most this.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
@@ -98,7 +110,9 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
         })
     }
 
-    /// sum_n w_n min_c |y_n - mu_c|^2, over all components (E22), in the data's own unit.
+    /// The weighted squared distance to the nearest mean, in the data's own unit, squared (E22).
+    ///
+    /// $$\Phi(\mu) = \sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$$
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
@@ -114,9 +128,9 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
 pub struct Score {
     /// The likeliest component of each row (n).
     pub labels: Array1<u32>,
-    /// sum_n w_n min_c |y_n - mu_c|^2.
+    /// $\sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$ (E22), in the data's own unit, squared.
     pub quantization_error: f64,
-    /// sum_n w_n ln p(y_n | theta).
+    /// $\sum_n w_n \ln p(y_n \mid \theta)$, in nats.
     pub log_likelihood: f64,
 }
 

@@ -4,33 +4,50 @@ use crate::block::Block;
 use crate::data::Rows;
 use crate::float::Float;
 
-/// How scores turn into log-joints: ln p(c, y | theta) = alpha - beta * score (E1).
+/// How scores turn into log-joints (E1).
+///
+/// $$\ln p(c, y \mid \theta) = \alpha - \beta s_c(y)$$
+///
+/// For [`SharedIsotropic`](crate::m_step::SharedIsotropic) the score is a squared distance:
+///
+/// $$s_c(y) = \lVert y - \mu_c \rVert^2, \qquad \alpha = -\ln C - \frac D2 \ln(2 \pi \sigma^2), \qquad \beta = \frac{1}{2 \sigma^2}$$
 ///
 /// One alpha and one beta for all components: whatever differs between components is part of the score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogJoint {
-    /// The log-joint of score 0, in the data's own unit.
+    /// The log-joint of score 0, in nats, for densities in the data's own unit.
     pub alpha: f64,
-    /// What one unit of score costs; positive.
+    /// What one unit of score (in the frame) costs, in nats; positive.
     pub beta: f64,
 }
 
 /// Sums over points from which the free energy follows.
 ///
+/// With $s_n = \min_{c \in K(n)} s_c(y_n)$ they are the three terms of
+///
+/// $$F = \alpha \sum_n w_n - \beta \sum_n w_n s_n + \sum_n w_n \ln \sum_{c \in K(n)} e^{-\beta (s_c(y_n) - s_n)}$$
+///
+/// which is (E3) with the largest log-joint of each point taken out, so that nothing overflows.
+///
 /// Kept apart because the first two do not depend on alpha and beta, and the last is 0 for supports of
 /// width 1: there the free energy under a new variance needs no new search.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Likelihood {
-    /// sum_n w_n.
+    /// $\sum_n w_n$.
     pub weight: f64,
-    /// sum_n w_n times the best score of K(n).
+    /// $\sum_n w_n s_n$: the best scores, in the unit of the scores.
     pub best: f64,
-    /// sum_n w_n ln sum_{c in K(n)} exp(-beta (score_c - best score)).
+    /// The last term: at least 0, and 0 for supports of width 1.
     pub spread: f64,
 }
 
 impl Likelihood {
-    /// F = sum_n w_n ln sum_{c in K(n)} p(c, y_n | theta) (E3).
+    /// The free energy, in nats (E3).
+    ///
+    /// $$F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
+    ///
+    /// It is the largest value of $F(q, \theta)$ (E4) over all responsibilities $q$ supported on $K(n)$, and at most
+    /// the log-likelihood, with equality when all components are in every support.
     #[must_use]
     pub fn free_energy(&self, log_joint: LogJoint) -> f64 {
         self.weight * log_joint.alpha - log_joint.beta * self.best + self.spread

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::rng::Rng;
 use crate::stage::Stage;
 
-/// All rows with their own weights.
+/// All rows with their own weights. Costs nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Full;
 

@@ -9,8 +9,15 @@ use crate::parallel::{self, BLOCK};
 use crate::rng::Rng;
 use crate::stage::Stage;
 
-/// Rows drawn with probability q_n, half in proportion to their weight and half to their weighted squared
-/// distance from the mean; each draw weighs w_n / (size q_n) (E15). One distance evaluation per row.
+/// Rows drawn half in proportion to their weight and half to their weighted squared distance from the mean
+/// (E15; Bachem, Lucic, Krause, KDD 2018). One distance evaluation per row.
+///
+/// With $W = \sum_n w_n$, row $n$ has in each of the $N'$ draws the probability
+///
+/// $$q_n = w_n \left( \frac{1}{2 W} + \frac{d_n^2}{2 \sum_j w_j d_j^2} \right), \qquad d_n = \left\lVert y_n - \frac 1W \sum_j w_j y_j \right\rVert$$
+///
+/// and stands in the coreset with weight $w_n / (N' q_n)$, at most $2 W / N'$. The new weights sum to $W$ on
+/// average only. If all rows coincide, $q_n = w_n / W$.
 ///
 /// Draws are independent and with replacement. A row drawn several times stands in the coreset as often:
 /// its copies search apart, and together see more components than one row of their weight would.
@@ -20,7 +27,7 @@ pub struct Lightweight {
 }
 
 impl Lightweight {
-    /// A coreset of `size` draws; all rows if there are no more.
+    /// A coreset of `size` draws, $N'$; all rows, as they are, if there are no more. At least 1.
     #[must_use]
     pub fn new(size: usize) -> Self {
         Self { size }

@@ -1,4 +1,11 @@
 //! Stage 2, the coreset: fewer rows with weights that stand for all.
+//!
+//! [`Full`] for data that fits the time at hand, [`Lightweight`] for more, [`Uniform`] as the baseline to beat. A
+//! weighted sum over the coreset has the sum over all rows as its expectation:
+//!
+//! $$\mathbb E \sum_{i=1}^{N'} w'_i g(y_i) = \sum_n w_n g(y_n) \qquad \text{for every function } g$$
+//!
+//! The coreset is drawn once per fit, and restarts share it.
 
 mod full;
 mod lightweight;
@@ -16,9 +23,9 @@ use crate::stage::Stage;
 /// Rows of a data set with new weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subset {
-    /// Row numbers, ascending; a row may stand there several times.
+    /// Row numbers from 0, ascending; a row may stand there several times.
     pub rows: Vec<usize>,
-    /// Their new weights.
+    /// Their new weights, as many.
     pub weights: Vec<f64>,
     /// Distance evaluations spent on the choice.
     pub evaluations: u64,

@@ -6,15 +6,17 @@ use crate::error::{Result, positive};
 use crate::rng::Rng;
 use crate::stage::Stage;
 
-/// Rows drawn uniformly without replacement among those of positive weight; each keeps its weight times
-/// (rows of positive weight) / size.
+/// Rows drawn uniformly without replacement among those of positive weight (E16). No distance evaluations.
+///
+/// With $n_+$ rows of positive weight, each is drawn with probability $N' / n_+$ and stands in the coreset with
+/// weight $w_n n_+ / N'$.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uniform {
     size: usize,
 }
 
 impl Uniform {
-    /// A coreset of `size` rows; all rows if there are no more.
+    /// A coreset of `size` rows, $N'$; all rows, as they are, if there are no more. At least 1.
     #[must_use]
     pub fn new(size: usize) -> Self {
         Self { size }

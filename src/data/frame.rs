@@ -4,7 +4,16 @@ use super::Summary;
 use crate::float::Float;
 use crate::kernels::stride;
 
-/// Coordinates z = (y - offset) / 2^exponent (E24).
+/// Coordinates centred on the data and scaled by a power of two (E24).
+///
+/// $$z = (y - o) / 2^e$$
+///
+/// with $o$ the weighted mean of the data, rounded to the number type, and $2^e$ the power of two at or above the
+/// widest column range. Results map back as
+///
+/// $$\mu = o + 2^e \mu_z, \qquad \sigma^2 = 4^e \sigma_z^2, \qquad \Phi = 4^e \Phi_z, \qquad F = F_z - W D e \ln 2$$
+///
+/// Responsibilities and every choice the stages make are the same in both.
 ///
 /// Centring keeps far-off data accurate; the power of two keeps the squares of very large and very small
 /// values inside the range of the type, and costs no rounding.
@@ -57,7 +66,7 @@ impl<F: Float> Frame<F> {
         &self.offset
     }
 
-    /// 2^exponent: the length of one unit of the frame in the data's unit.
+    /// $2^e$: the length of one unit of the frame in the data's unit.
     #[must_use]
     pub fn unit(&self) -> f64 {
         2f64.powi(self.exponent)

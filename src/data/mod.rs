@@ -63,8 +63,14 @@ pub trait Rows: Default + Send + Sync {
     /// Weight of row `i` of the block.
     fn weight(&self, i: usize) -> f64;
     /// Squared distances of all rows to all centres by expansion (E21): (len, k) into `out`.
+    ///
+    /// $$\hat s_c = \lVert z \rVert^2 - 2 z^\top \mu_c + \lVert \mu_c \rVert^2$$
+    ///
+    /// Fast, and good enough to rank; in the unit of the frame, squared, as are all distances here.
     fn distances(&self, centres: &Centres<Self::Float>, out: &mut Vec<Self::Float>);
     /// Bound on the rounding error of row `i` in [`distances`](Self::distances) (E21).
+    ///
+    /// $$\gamma \left( \lVert z \rVert + \max_c \lVert \mu_c \rVert \right)^2, \qquad \gamma = (d + 8) \cdot \text{machine epsilon, for dense rows}$$
     fn margin(&self, i: usize, centres: &Centres<Self::Float>) -> Self::Float;
     /// Squared distances of row `i` to the centres `ids`, computed directly.
     fn distances_to(

@@ -3,8 +3,14 @@
 use super::Centres;
 use crate::float::Float;
 use crate::kernels::stride;
+use crate::parallel;
 
 /// Mass and first moment of every component (E5), in `f64`, in the coordinates of the frame.
+///
+/// $$m_c = \sum_n w_n q_{nc}, \qquad \sum_n w_n q_{nc} z_n = f_c + m_c \mu_c$$
+///
+/// The first moment is kept about the origin of the frame, the mean of the data; (E5) takes it about the mean of
+/// the component.
 ///
 /// Moments of disjoint blocks add up ([`merge`](Self::merge)), so they serve blocks of rows, blocks from
 /// disk and partitions of a cluster alike.
@@ -32,13 +38,13 @@ impl<F: Float> Moments<F> {
         }
     }
 
-    /// Mass of component `c`: the weight of the points it answers for.
+    /// Mass $m_c$ of component `c`: the weight of the points it answers for.
     #[must_use]
     pub fn mass(&self, c: usize) -> f64 {
         self.mass[c]
     }
 
-    /// sum_n w_n q_nc z_n of component `c`: `d` numbers, padded.
+    /// First moment $\sum_n w_n q_{nc} z_n$ of component `c`: `d` numbers, padded with zeros.
     #[must_use]
     pub fn first(&self, c: usize) -> &[f64] {
         let stride = stride(self.dim);
@@ -51,16 +57,15 @@ impl<F: Float> Moments<F> {
         self.mass.iter().filter(|mass| **mass <= 0.0).count()
     }
 
-    /// Adds the moments of other rows.
-    pub fn merge(&mut self, other: &Self) {
-        for (into, from) in [
-            (&mut self.mass, &other.mass),
-            (&mut self.first, &other.first),
-        ] {
-            for (into, from) in into.iter_mut().zip(from) {
-                *into += from;
-            }
-        }
+    /// The moments of all rows from the moments of some (at least one of these), added up in their order.
+    #[must_use]
+    pub fn merge(parts: Vec<Self>) -> Self {
+        let mut parts = parts.into_iter();
+        let mut total = parts.next().expect("moments of some rows");
+        let parts: Vec<Self> = parts.collect();
+        add_all(&mut total.mass, &parts, |part| &part.mass);
+        add_all(&mut total.first, &parts, |part| &part.first);
+        total
     }
 
     /// Moves every centre to its mean (E6); a component without mass keeps its centre. Returns by how much
@@ -81,4 +86,20 @@ impl<F: Float> Moments<F> {
         });
         gain
     }
+}
+
+/// Adds the sums of every part to `total`, element by element in the order of the parts.
+fn add_all<F: Float>(
+    total: &mut [f64],
+    parts: &[Moments<F>],
+    of: impl Fn(&Moments<F>) -> &[f64] + Sync,
+) {
+    const ELEMENTS: usize = 1 << 13;
+    parallel::map_chunks(total, ELEMENTS, |_, range, total| {
+        for part in parts {
+            for (total, sum) in total.iter_mut().zip(&of(part)[range.clone()]) {
+                *total += sum;
+            }
+        }
+    });
 }

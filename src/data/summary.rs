@@ -5,16 +5,16 @@ use crate::float::{Element, Float};
 use crate::kernels::vectorised;
 use crate::parallel::{self, BLOCK};
 
-/// Totals of a weighted data set, in `f64`. Rows of weight 0 do not count.
+/// Totals of a weighted data set, in `f64` and in the data's own unit. Rows of weight 0 do not count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// Number of rows of positive weight.
     pub rows: usize,
-    /// Sum of the weights, W.
+    /// Sum of the weights, $W = \sum_n w_n$.
     pub total_weight: f64,
-    /// Weighted mean of each column (d).
+    /// Weighted mean of each column (d): $\frac 1W \sum_n w_n y_n$.
     pub mean: Vec<f64>,
-    /// Weighted variance of each column, divided by W (d).
+    /// Weighted variance of each column about that mean, divided by $W$ (d).
     pub variance: Vec<f64>,
     /// Smallest and largest value of each column (d).
     pub range: Vec<(f64, f64)>,

@@ -11,6 +11,9 @@ use crate::stage::Stage;
 
 /// K(n) = the C' best of all components. Width 1 is Lloyd's k-means, C' is k-means-C' (\[KM\] Alg. 3), all
 /// components is EM. n k distance evaluations per search.
+///
+/// The best are those with the largest log-joints, so no other support of this width has a larger free energy
+/// (E13). Distances are expanded to rank, and computed directly wherever rounding could matter (E21).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhaustive {
     /// `None`: all components.
@@ -24,7 +27,7 @@ impl Exhaustive {
         Self::truncated(1)
     }
 
-    /// The `c_prime` best components: k-means-C'. More than there are means all.
+    /// The `c_prime` best components: k-means-C'. At least 1; more than there are means all.
     #[must_use]
     pub fn truncated(c_prime: usize) -> Self {
         Self {

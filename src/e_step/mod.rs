@@ -1,8 +1,17 @@
 //! Stage 4, the E-step: a search for the support K(n) of every point.
 //!
 //! A search chooses components and scores them; it does not normalise. Responsibilities and the free energy
-//! are made in one place ([`em`](crate::em)), so hard k-means is a support of width 1, k-means-C' one of
-//! width C', EM one of all components, and every algorithm has the same objective.
+//! are made in one place, the EM loop, so hard k-means is a support of width 1, k-means-C' one of
+//! width C', EM one of all components, and every algorithm has the same objective. In terms of the log-joints
+//! (E1), the loop computes (E2) and (E3):
+//!
+//! $$q_{nc} = \frac{p(c, y_n \mid \theta)}{\sum_{c' \in K(n)} p(c', y_n \mid \theta)} \text{ for } c \in K(n), \qquad F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
+//!
+//! and $q_{nc} = 0$ outside $K(n)$. A search raises $F$ whenever the sum over $K(n)$ grows; it does not have to find
+//! the best members.
+//!
+//! [`Exhaustive`] finds them at the cost of $nk$ distance evaluations, [`Lazy`] keeps most points where they are,
+//! and [`Neighborhood`] costs at most $n C' G$, whatever $k$ is.
 
 mod exhaustive;
 mod lazy;

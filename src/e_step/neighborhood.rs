@@ -16,8 +16,23 @@ use crate::stage::Stage;
 /// last K(n), and some random components (\[VC\] Alg. 1; E12, E13). At most C' G + random distance
 /// evaluations per point and search, whatever the number of components.
 ///
+/// $$G(n) = \bigcup_{c \in K(n)} G_c \cup R(n), \qquad K^{\text{new}}(n) = \text{the } C' \text{ best of } G(n)$$
+///
+/// with $R(n)$ the random components. Since $c \in G_c$, the old support is among the candidates, and the free
+/// energy does not fall, whatever $G_c$ and $R(n)$ are (\[VC\] Prop. 1):
+///
+/// $$\sum_{c \in K^{\text{new}}(n)} p(c, y_n \mid \theta) \ge \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
+///
 /// The neighbors G_c (c itself and G - 1 others) are those with the smallest weighted mean score over the
-/// points nearest to c (E14), found on the way from distances that were needed anyway.
+/// points nearest to c (E14), found on the way from distances that were needed anyway. With $c_n$ the best
+/// component of point $n$ in $G(n)$, and scores that are squared distances:
+///
+/// $$\bar d^2(c, \tilde c) = \frac{\sum_{n : c_n = c, \tilde c \in G(n)} w_n \lVert y_n - \mu_{\tilde c} \rVert^2}{\sum_{n : c_n = c, \tilde c \in G(n)} w_n}$$
+///
+/// \[VC\] Eq. 31 averages plain distances without weights; squared ones rank components by their distance from the
+/// weighted mean of the points, and a point of weight 9 counts as nine.
+///
+/// When C' is all components, a search is [`Exhaustive::all`](super::Exhaustive::all).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighborhood {
     c_prime: usize,
@@ -40,7 +55,8 @@ pub enum Start {
 }
 
 impl Neighborhood {
-    /// Supports of `c_prime` components, `g` neighbors of each. Both are clamped to the number of clusters.
+    /// Supports of `c_prime` components, `g` neighbors of each (itself counted). Both are at least 1, and
+    /// clamped to the number of clusters.
     #[must_use]
     pub fn new(c_prime: usize, g: usize) -> Self {
         Self {
@@ -69,8 +85,8 @@ impl Neighborhood {
         Self { warm_up, ..self }
     }
 
-    /// Searches with the model fixed before the first M-step of EM, at least 1 (the first one starts the variance, E8). More of them
-    /// let supports and neighbors settle on the seeds before these move. Default 1.
+    /// Searches with the model fixed before the first M-step of EM, at least 1 (the first one starts the
+    /// variance, E8). More of them let supports and neighbors settle on the seeds before these move. Default 1.
     #[must_use]
     pub fn initial_searches(self, initial_searches: usize) -> Self {
         Self {

@@ -105,14 +105,7 @@ where
             )
         };
         self.finish_search(state, workers);
-        let nothing = Found {
-            likelihood: Likelihood::default(),
-            evaluations: 0,
-            statistics: (),
-        };
-        found
-            .into_iter()
-            .fold(nothing, |total, shard| total.with(shard).0)
+        total(&found)
     }
 
     /// Scores the supports of the last search again and sums up the statistics of the M-step.
@@ -135,12 +128,19 @@ where
 
     /// The sums of all shards, in order.
     fn merge(&self, found: Vec<Found<M::Statistics>>) -> Found<M::Statistics> {
-        let merged = found.into_iter().reduce(|total, shard| {
-            let (mut total, statistics) = total.with(shard);
-            self.m_step.merge(&mut total.statistics, statistics);
-            total
-        });
-        merged.expect("data has rows, so there is a shard")
+        let Found {
+            likelihood,
+            evaluations,
+            statistics: (),
+        } = total(&found);
+        let statistics = self
+            .m_step
+            .merge(found.into_iter().map(|shard| shard.statistics).collect());
+        Found {
+            likelihood,
+            evaluations,
+            statistics,
+        }
     }
 
     /// Runs the shards; each finds the supports of its blocks in order, normalises them and sums them up.
@@ -187,19 +187,25 @@ where
     }
 }
 
-impl<S> Found<S> {
-    /// With the sums of another shard, whose statistics are left to the caller.
-    fn with(mut self, other: Self) -> (Self, S) {
-        self.likelihood.merge(&other.likelihood);
-        self.evaluations += other.evaluations;
-        (self, other.statistics)
+/// Likelihood and evaluations of all shards, in order.
+fn total<S>(found: &[Found<S>]) -> Found<()> {
+    let (likelihood, evaluations) = (Likelihood::default(), 0);
+    let mut total = Found {
+        likelihood,
+        evaluations,
+        statistics: (),
+    };
+    for shard in found {
+        total.likelihood.merge(&shard.likelihood);
+        total.evaluations += shard.evaluations;
     }
+    total
 }
 
 /// Rows of a shard: a whole number of blocks. Each shard has its own statistics (k x d numbers), so there
-/// are about n / (2 k) shards at most: their statistics never take more memory than the data.
+/// are about n / (4 k) shards at most: their statistics never take more memory than the data.
 fn shard_rows(n: usize, k: usize) -> usize {
-    let shards = (n / (2 * k)).clamp(1, MOST_SHARDS);
+    let shards = (n / (4 * k)).clamp(1, MOST_SHARDS);
     let size = search::block_rows(k);
     n.div_ceil(shards).next_multiple_of(size)
 }

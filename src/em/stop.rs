@@ -4,7 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
-    /// The relative change of the free energy fell to the tolerance.
+    /// The relative change of the free energy fell to the tolerance (E19; see
+    /// [`tolerance`](crate::Builder::tolerance)).
     Converged,
     /// The iterations allowed were used up.
     MaxIterations,

@@ -1,6 +1,11 @@
 //! Stage 5, the M-step: weighted statistics, and the parameters that follow from them in closed form.
 //!
-//! A component family keeps its density and its update in one file: both derive from one model.
+//! A component family keeps its density and its update in one file: both derive from one model. So far there is
+//! one, [`SharedIsotropic`]. With the responsibilities fixed, an update maximises (E4)
+//!
+//! $$F(q, \theta) = \sum_n w_n \sum_c q_{nc} \left( \ln p(c, y_n \mid \theta) - \ln q_{nc} \right)$$
+//!
+//! over the parameters $\theta$; for the responsibilities of a search (E2) this is its free energy (E3).
 
 mod shared_isotropic;
 
@@ -30,13 +35,13 @@ pub trait MStep<D: Data>: Stage + Sync {
         data: &Summary,
     ) -> Self::Model;
 
-    /// Starts the variance from the sums of the first search (E8).
+    /// Starts the variance from the sums of the first search (E8; \[VC\] Eq. 8).
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood);
 
     /// Sums over no points yet.
     fn statistics(&self, model: &Self::Model) -> Self::Statistics;
 
-    /// Adds a block of rows, shared out by its responsibilities.
+    /// Adds a block of rows, shared out by its responsibilities (E5).
     fn accumulate(
         &self,
         rows: &D::Rows,
@@ -44,8 +49,8 @@ pub trait MStep<D: Data>: Stage + Sync {
         statistics: &mut Self::Statistics,
     );
 
-    /// Adds the sums of other rows.
-    fn merge(&self, into: &mut Self::Statistics, other: Self::Statistics);
+    /// The sums over all rows from the sums over some (at least one of these), added up in their order.
+    fn merge(&self, parts: Vec<Self::Statistics>) -> Self::Statistics;
 
     /// Number of components that answer for no point.
     fn emptied(&self, statistics: &Self::Statistics) -> usize;

@@ -12,9 +12,28 @@ use crate::stage::Stage;
 use ndarray::{Array1, Array2, ArrayView2};
 use std::f64::consts::PI;
 
-/// p(c, y | theta) = 1/C N(y; mu_c, sigma^2 I), one variance for all (E1; \[KM\] Eq. 1, \[VC\] Eq. 1).
+/// One variance for all components and columns, equal mixing proportions (E1; \[KM\] Eq. 1, \[VC\] Eq. 1).
 ///
-/// A component that answers for no point keeps its mean and is counted in the report.
+/// $$p(c, y \mid \theta) = \frac 1C \mathcal N(y; \mu_c, \sigma^2 I_D)$$
+///
+/// **Statistics** about the current means (E5). Those of disjoint sets of rows add up:
+///
+/// $$m_c = \sum_n w_n q_{nc}, \qquad f_c = \sum_n w_n q_{nc} (y_n - \mu_c), \qquad s = \sum_n w_n \sum_c q_{nc} \lVert y_n - \mu_c \rVert^2$$
+///
+/// **Update** (E6, E7; \[VC\] Eq. 6), with $W$ the total weight:
+///
+/// $$\mu_c^{\text{new}} = \mu_c + \delta_c, \qquad \delta_c = f_c / m_c, \qquad \sigma^2_{\text{new}} = \frac{1}{D W} \left( s - \sum_c m_c \lVert \delta_c \rVert^2 \right)$$
+///
+/// A component that answers for no point ($m_c = 0$) keeps its mean and is counted in the report. The variance is
+/// clamped from below (E20), which keeps the free energy monotone where an added ridge would not:
+///
+/// $$\sigma^2 \ge \max \left( 10^{-12} \bar v, (\epsilon \max |x|)^2, \text{smallest positive number} \right)$$
+///
+/// with $\bar v$ the mean variance of the columns and $\epsilon$ the machine epsilon of the number type.
+///
+/// **Start** of the variance, once, from the first search (E8; \[VC\] Eq. 8):
+///
+/// $$\sigma^2 = \frac{1}{D W} \sum_n w_n \min_{c \in K(n)} \lVert y_n - \mu_c \rVert^2$$
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedIsotropic;
 
@@ -79,10 +98,12 @@ impl<D: Data> MStep<D> for SharedIsotropic {
         rows.accumulate(block, &mut statistics.moments);
     }
 
-    fn merge(&self, into: &mut Self::Statistics, other: Self::Statistics) {
-        into.weight += other.weight;
-        into.squared += other.squared;
-        into.moments.merge(&other.moments);
+    fn merge(&self, parts: Vec<Self::Statistics>) -> Self::Statistics {
+        Statistics {
+            weight: parts.iter().map(|part| part.weight).sum(),
+            squared: parts.iter().map(|part| part.squared).sum(),
+            moments: Moments::merge(parts.into_iter().map(|part| part.moments).collect()),
+        }
     }
 
     fn emptied(&self, statistics: &Self::Statistics) -> usize {
@@ -97,7 +118,7 @@ impl<D: Data> MStep<D> for SharedIsotropic {
     }
 }
 
-/// Mass and first moments per component, and sum w q |y - mu|^2 over all (E5).
+/// Mass and first moments per component, and the squared distances over all (E5), as in [`SharedIsotropic`].
 #[derive(Clone, Debug)]
 pub struct Statistics<F> {
     weight: f64,
@@ -114,7 +135,11 @@ fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
     by_variance.max(by_rounding).max(f64::MIN_POSITIVE)
 }
 
-/// A mixture of isotropic Gaussians with one shared variance and equal mixing proportions.
+/// A mixture of isotropic Gaussians with one shared variance and equal mixing proportions (E1).
+///
+/// $$p(y \mid \theta) = \frac 1C \sum_{c=1}^{C} \mathcal N(y; \mu_c, \sigma^2 I_D)$$
+///
+/// What it predicts and how it scores is in the trait [`Mixture`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedIsotropicMixture<F> {
     centres: Centres<F>,
@@ -174,7 +199,8 @@ impl<F: Float> SharedIsotropicMixture<F> {
         self.variance * self.frame.unit().powi(2)
     }
 
-    /// Draws `n` points from the mixture: points (n, d) and the components they came from (n).
+    /// Draws `n` points from the mixture: points (n, d), in the data's own unit, and the components they came
+    /// from (n). The same `seed` gives the same points.
     ///
     /// # Errors
     /// [`Error::Parameter`] if `n` is 0.

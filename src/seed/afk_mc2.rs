@@ -10,18 +10,25 @@ use crate::parallel::{self, BLOCK};
 use crate::rng::Rng;
 use crate::stage::Stage;
 
-/// Approximates k-means++ by a Markov chain of length m per seed (E18): n + m k (k - 1) / 2 distance
-/// evaluations instead of n k.
+/// Approximates k-means++ by a Markov chain of length m per seed (E18; Bachem, Lucic, Hassani, Krause,
+/// NIPS 2016): n + m k (k - 1) / 2 distance evaluations instead of n k.
 ///
-/// The chain's proposals are drawn half in proportion to the weights and half to the weighted squared
-/// distances from the first seed. m counts the first draw of a chain.
+/// Proposals are drawn half in proportion to the weights and half to the weighted squared distances $d_n^2$ from
+/// the first seed. From row $x$ the chain moves to a proposed row $y$ with probability
+///
+/// $$\min \left( 1, \frac{D_y^2 b_x}{D_x^2 b_y} \right), \qquad b_n = \frac{1}{2 W} + \frac{d_n^2}{2 \sum_j w_j d_j^2}$$
+///
+/// where $D_n^2$ is the squared distance to the nearest seed so far: proposal and target ($w_n D_n^2$) carry the
+/// same weight, which cancels. $m$ counts the first draw of a chain; the last state is the seed. A chain that ends
+/// on a copy of a seed is drawn again up to 4 times, then that seed is drawn from all rows as in (E17), which
+/// takes as many evaluations more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AfkMc2 {
     chain: usize,
 }
 
 impl AfkMc2 {
-    /// A chain of length `chain` per seed.
+    /// A chain of length `chain`, $m$, per seed; at least 1.
     #[must_use]
     pub fn new(chain: usize) -> Self {
         Self { chain }

@@ -8,7 +8,9 @@ use crate::rng::Rng;
 use crate::stage::Stage;
 use ndarray::{Array2, ArrayView2};
 
-/// Start centres (k, d), in the data's own unit.
+/// Start centres (k, d), in the data's own unit. No distance evaluations, no randomness.
+///
+/// They are checked by [`build`](crate::Builder::build) (k rows, finite, not too large) and by the fit (d columns).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Given<F> {
     centres: Array2<F>,

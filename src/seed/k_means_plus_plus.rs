@@ -8,11 +8,15 @@ use crate::parallel::{self, BLOCK};
 use crate::rng::Rng;
 use crate::stage::Stage;
 
-/// Each seed is drawn with probability proportional to w_n min_c |y_n - mu_c|^2 (E17): n distance
-/// evaluations per seed and candidate.
+/// Each seed is a row drawn in proportion to its weighted squared distance to the nearest seed so far (E17;
+/// Arthur, Vassilvitskii, SODA 2007): n distance evaluations per seed and candidate.
 ///
-/// With several candidates per seed the one that leaves the smallest potential is kept (greedy k-means++):
-/// better starts, more evaluations.
+/// $$P(n) = \frac{w_n D_n^2}{\sum_j w_j D_j^2}, \qquad D_n^2 = \min_{c \in \text{seeds}} \lVert y_n - \mu_c \rVert^2$$
+///
+/// The first seed is drawn in proportion to the weights, and so are seeds when every row coincides with one.
+///
+/// With several candidates per seed the one that leaves the smallest potential $\sum_n w_n D_n^2$ is kept (greedy
+/// k-means++): better starts, more evaluations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KMeansPlusPlus {
     candidates: Candidates,
@@ -33,7 +37,7 @@ impl KMeansPlusPlus {
         }
     }
 
-    /// Greedy, with 2 + floor(ln k) candidates per seed, the number in common use.
+    /// Greedy, with $2 + \lfloor \ln k \rfloor$ candidates per seed, the number in common use.
     #[must_use]
     pub fn greedy() -> Self {
         Self {
@@ -41,7 +45,7 @@ impl KMeansPlusPlus {
         }
     }
 
-    /// Greedy, with this many candidates per seed.
+    /// Greedy, with this many candidates per seed; at least 1, which is not greedy.
     #[must_use]
     pub fn candidates(self, candidates: usize) -> Self {
         Self {

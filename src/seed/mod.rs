@@ -1,4 +1,10 @@
 //! Stage 3, the seeds: where the components start.
+//!
+//! [`KMeansPlusPlus`] is the known quantity, [`AfkMc2`] its approximation for many clusters; [`Uniform`] costs
+//! nothing and [`Given`] takes what the user has. All look at the rows of the coreset alone. In the formulas
+//! $D_n^2$ is the squared distance of row $n$ to the nearest seed so far:
+//!
+//! $$D_n^2 = \min_{c \in \text{seeds}} \lVert y_n - \mu_c \rVert^2$$
 
 mod afk_mc2;
 mod given;
