@@ -1,4 +1,116 @@
-//! Clustering and mixture models at scale.
+//! Clustering and mixture models at scale: coresets, fast seeding and truncated variational EM behind one builder.
+//!
+//! For whoever has many points, many clusters or both, with weights or without, and wants a model rather than labels
+//! alone: means, a variance, posteriors and a likelihood, the same on every run.
+//!
+//! # The pipeline
+//!
+//! 1. **[Data](data)**: weighted rows, checked once ([`Dense`](data::Dense): `f32`, `f64` or `u8`).
+//! 2. **[Coreset](coreset)**: fewer rows, with weights that stand for all. Optional.
+//! 3. **[Seeder](seed)**: where the components start.
+//! 4. **EM**, until the free energy settles:
+//!     1. **[E-step](e_step)**: a search for the support $K(n)$ of each point, the few components that share it.
+//!     2. **[M-step](m_step)**: weighted sums over the points, and the parameters that follow in closed form.
+//! 5. **[Model](Mixture)**: predicts and scores any data, exactly, over all components.
+//!
+//! Every algorithm maximises the same bound on a mixture's log-likelihood, the free energy
+//!
+//! $$F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta) \le \sum_n w_n \ln p(y_n \mid \theta)$$
+//!
+//! and they differ only in their stages, which combine freely. The width of $K(n)$ is the dial: 1 is k-means, all
+//! components is EM, and $C'$ in between shares each point among few.
+//!
+//! # Quick start
+//!
+//! ```
+//! use coremix::prelude::*;
+//! use coremix::{algorithms, datasets::Birch};
+//!
+//! let birch = Birch::grid(100).generate::<f32>(1)?; // 2,500 points in 25 clusters
+//! let data = Dense::new(birch.points.view())?;      // or Dense::weighted(points, weights)
+//!
+//! let fit = algorithms::vc_gmm(25, 1_000, 3, 5)     // clusters, coreset, C', G
+//!     .seed(42)
+//!     .build()?                                     // every setting is checked here
+//!     .fit(&data)?;
+//!
+//! assert_eq!(fit.model.means().dim(), (25, 2));     // in the data's own unit
+//! let labels = fit.model.predict(&data)?;           // of all points, not of the coreset alone
+//! let error = fit.model.quantization_error(&data)?; // sum of w |y - nearest mean|^2
+//! assert!(labels.len() == 2_500 && error > 0.0);
+//! println!("{}", fit.report);                       // why it stopped, and what each stage cost
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! [`Clusterer::builder`] takes the stages one by one, and every setting of a named algorithm can be changed the
+//! same way: `algorithms::k_means(25).restarts(5)`.
+//!
+//! # Algorithms
+//!
+//! | [`algorithms`] | coreset | seeder | E-step |
+//! |---|---|---|---|
+//! | [`k_means`](algorithms::k_means) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), width 1 |
+//! | [`k_means_c_prime`](algorithms::k_means_c_prime) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), width $C'$ |
+//! | [`gmm`](algorithms::gmm) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
+//! | [`lazy_k_means`](algorithms::lazy_k_means) | none | k-means++ | [`Lazy`](e_step::Lazy), width 1 |
+//! | [`lwcs_k_means`](algorithms::lwcs_k_means) | [`Lightweight`](coreset::Lightweight) | [AFK-MC²](seed::AfkMc2) | [`Exhaustive`](e_step::Exhaustive), width 1 |
+//! | [`var_gmm_s`](algorithms::var_gmm_s) | none | [AFK-MC²](seed::AfkMc2) | [`Neighborhood`](e_step::Neighborhood), width $C'$ |
+//! | [`vc_gmm`](algorithms::vc_gmm) | [`Lightweight`](coreset::Lightweight) | [AFK-MC²](seed::AfkMc2) | [`Neighborhood`](e_step::Neighborhood), width $C'$ |
+//!
+//! The M-step is [`SharedIsotropic`](m_step::SharedIsotropic) in all of them: one variance, equal mixing
+//! proportions. When to use which:
+//!
+//! - `k_means`: the reference, while rows times clusters distances per iteration are affordable.
+//! - `k_means_c_prime`: the cost of k-means, for clusters that overlap.
+//! - `gmm`: EM without approximation, for few clusters.
+//! - `lazy_k_means`: assignments that do not flip for small gains.
+//! - `lwcs_k_means`: many rows, moderately many clusters.
+//! - `var_gmm_s`: many clusters; an iteration costs at most $C' G$ distances per row, however many there are.
+//! - `vc_gmm`: many rows and many clusters.
+//!
+//! # What can be relied on
+//!
+//! - **Reproducible**: same data, settings and seed, same build, same CPU: the same bits with any number of threads.
+//!   Work is cut by the shape of the data and added up in order; random streams belong to blocks of rows. Work runs
+//!   on the caller's rayon thread pool.
+//! - **Monotone**: the free energy never falls within a phase but for rounding.
+//! - **Weighted**: a row of weight $w$ stands for $w$ copies, weight 0 for none. No stage ignores weights, and nothing
+//!   is ever divided by a number of rows where the sum of weights belongs.
+//! - **Precise**: points, means and distances are `f32` or `f64`, as given (`u8` is computed in `f32`); weights,
+//!   responsibilities, sums over points and free energies are `f64`. Distances are taken in centred, scaled
+//!   coordinates (E24; [`Frame`](data::Frame)), so a far-off origin costs no more than it did in storing the data.
+//! - **No panics, no NaN**: bad input is an [`Error`] that names the row or the setting, the value and the rule. Not
+//!   converging is no error but a [`Stop`] reason; the model is never lost.
+//!
+//! # Where to read on
+//!
+//! - [`Clusterer`] and [`Builder`]: the stages one by one, and every default with its reason.
+//! - [`Mixture`]: what a model answers. [`Report`]: what a fit did and cost. [`metrics`]: scores against a truth.
+//! - Numbers such as (E3) are those of `docs/equations.md` in the repository: every formula with its derivation,
+//!   and where the papers' printed ones do not hold.
+//! - `docs/architecture.md`: how the crate is cut, and the laws that hold for every algorithm.
+//! - `examples/`: a quick start on your own files, and tables of the papers.
+//!
+//! # Papers
+//!
+//! - \[KM\] J. Lücke, D. Forster: *k-means as a variational EM approximation of Gaussian mixture models*, Pattern
+//!   Recognition Letters 125, 2019, [arXiv 1704.04812](https://arxiv.org/abs/1704.04812)
+//! - \[VC\] F. Hirschberger, D. Forster, J. Lücke: *A variational EM acceleration for efficient clustering at very
+//!   large scales*, IEEE TPAMI 44(12), 2022, [arXiv 1810.00803](https://arxiv.org/abs/1810.00803)
+//! - \[LW\] O. Bachem, M. Lucic, A. Krause: *Scalable k-means clustering via lightweight coresets*, KDD 2018,
+//!   [arXiv 1702.08248](https://arxiv.org/abs/1702.08248)
+//! - \[AF\] O. Bachem, M. Lucic, S. H. Hassani, A. Krause: *Fast and provably good seedings for k-means*, NIPS 2016
+//! - D. Arthur, S. Vassilvitskii: *k-means++: the advantages of careful seeding*, SODA 2007
+//! - S. Har-Peled, B. Sadri: *How fast is the k-means method?*, Algorithmica 41, 2005
+//!
+//! Known to the equations, without a stage yet:
+//!
+//! - \[DG\] G. Exarchakis, O. Oubari, G. Lenz: *A sampling-based approach for efficient clustering in large
+//!   datasets*, CVPR 2022, [arXiv 2112.14793](https://arxiv.org/abs/2112.14793)
+//! - \[SG\] E. Kightley, S. Becker: *One-pass sparsified Gaussian mixtures*, 2019,
+//!   [arXiv 1903.04056](https://arxiv.org/abs/1903.04056)
+//! - \[DP\] Z. Borsos, O. Bachem, A. Krause: *Variational inference for DPGMM with coresets*, NIPS 2017 workshop on
+//!   advances in approximate Bayesian inference
 #![forbid(unsafe_code)]
 
 pub mod algorithms;

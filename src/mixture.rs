@@ -11,7 +11,7 @@ use ndarray::{Array1, Array2};
 
 /// A mixture model fitted to data of type `D`; usable as a trait object.
 ///
-/// The four questions a user asks of a model are answered over all components and all rows, exactly, in
+/// The questions a user asks of a model are answered over all components and all rows, exactly, in
 /// blocks (nothing of size n x k is stored unless it is the answer), with their weights.
 pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     /// The means, in the coordinates of the [frame](Self::frame).

@@ -102,7 +102,6 @@ impl<'a, T: Element> Dense<'a, T> {
                 frame.enter(self.row(n).iter().map(|x| x.widen()), out);
             }
         });
-        distance::norms(&into.values, stride, &mut into.norms);
     }
 }
 
@@ -155,12 +154,11 @@ impl<T: Element> Data for Dense<'_, T> {
     }
 }
 
-/// A block of dense rows in the coordinates of a frame, padded, with norms and weights.
+/// A block of dense rows in the coordinates of a frame, padded, with weights.
 #[derive(Clone, Debug, Default)]
 pub struct DenseRows<F> {
     dim: usize,
     values: Vec<F>,
-    norms: Vec<F>,
     weights: Vec<f64>,
 }
 
@@ -190,13 +188,16 @@ impl<F: Float> Rows for DenseRows<F> {
     }
 
     fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
-        let rows = (&self.values[..], &self.norms[..]);
+        let mut norms = Vec::new();
+        distance::norms(&self.values, stride(self.dim), &mut norms);
+        let rows = (&self.values[..], &norms[..]);
         distance::to_all(rows, (centres.values(), centres.norms()), self.dim, out);
     }
 
     fn margin(&self, i: usize, centres: &Centres<F>) -> F {
         let gamma = (self.dim + 8) as f64 * F::EPSILON;
-        let length = self.norms[i].to_f64().sqrt() + centres.largest_norm().sqrt();
+        let norm: f64 = self.row(i).iter().map(|x| x.to_f64() * x.to_f64()).sum();
+        let length = norm.sqrt() + centres.largest_norm().sqrt();
         F::from_f64(gamma * length * length)
     }
 

@@ -22,6 +22,8 @@ pub struct Frame<F> {
     offset: Vec<F>,
     dim: usize,
     exponent: i32,
+    /// 2^exponent and 2^-exponent.
+    units: (f64, f64),
 }
 
 impl<F: Float> Frame<F> {
@@ -44,6 +46,7 @@ impl<F: Float> Frame<F> {
         } else {
             0
         };
+        let exponent = exponent.clamp(-limit, limit);
         let mut padded = vec![F::zero(); stride(offset.len())];
         for (padded, &x) in padded.iter_mut().zip(offset) {
             *padded = F::from_f64(x);
@@ -51,7 +54,8 @@ impl<F: Float> Frame<F> {
         Self {
             offset: padded,
             dim: offset.len(),
-            exponent: exponent.clamp(-limit, limit),
+            exponent,
+            units: (2f64.powi(exponent), 2f64.powi(-exponent)),
         }
     }
 
@@ -69,12 +73,12 @@ impl<F: Float> Frame<F> {
     /// $2^e$: the length of one unit of the frame in the data's unit.
     #[must_use]
     pub fn unit(&self) -> f64 {
-        2f64.powi(self.exponent)
+        self.units.0
     }
 
     /// 2^-exponent.
     pub(crate) fn inverse_unit(&self) -> f64 {
-        2f64.powi(-self.exponent)
+        self.units.1
     }
 
     /// What a log-density in the frame changes by in the data's own unit: -d ln(unit).

@@ -10,8 +10,8 @@
 //! and $q_{nc} = 0$ outside $K(n)$. A search raises $F$ whenever the sum over $K(n)$ grows; it does not have to find
 //! the best members.
 //!
-//! [`Exhaustive`] finds them at the cost of $nk$ distance evaluations, [`Lazy`] keeps most points where they are,
-//! and [`Neighborhood`] costs at most $n C' G$, whatever $k$ is.
+//! [`Exhaustive`] finds them at the cost of $nk$ distance evaluations, [`Lazy`] leaves points where they are
+//! that would gain too little, and [`Neighborhood`] costs at most $n C' G$, whatever $k$ is.
 
 mod exhaustive;
 mod lazy;

@@ -12,19 +12,21 @@ use crate::rng::Rng;
 use crate::search::{self, Exact};
 use crate::stage::Stage;
 
-/// K(n) = the C' best of the search space G(n), the union of the neighbors G_c of the components of the
-/// last K(n), and some random components (\[VC\] Alg. 1; E12, E13). At most C' G + random distance
-/// evaluations per point and search, whatever the number of components.
+/// A point looks only at the neighbors of its components, and at some random ones (\[VC\] Alg. 1; E12, E13).
+///
+/// $K(n)$ becomes the $C'$ best components of the search space $G(n)$, the union of the neighbors $G_c$ of the
+/// components of the last $K(n)$ and the random components $R(n)$. At most $C' G + |R(n)|$ distance evaluations per
+/// point and search, whatever the number of components.
 ///
 /// $$G(n) = \bigcup_{c \in K(n)} G_c \cup R(n), \qquad K^{\text{new}}(n) = \text{the } C' \text{ best of } G(n)$$
 ///
-/// with $R(n)$ the random components. Since $c \in G_c$, the old support is among the candidates, and the free
-/// energy does not fall, whatever $G_c$ and $R(n)$ are (\[VC\] Prop. 1):
+/// Since $c \in G_c$, the old support is among the candidates, and the free energy does not fall, whatever the
+/// other neighbors and $R(n)$ are (\[VC\] Prop. 1):
 ///
 /// $$\sum_{c \in K^{\text{new}}(n)} p(c, y_n \mid \theta) \ge \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
 ///
-/// The neighbors G_c (c itself and G - 1 others) are those with the smallest weighted mean score over the
-/// points nearest to c (E14), found on the way from distances that were needed anyway. With $c_n$ the best
+/// The neighbors $G_c$ ($c$ itself and $G - 1$ others) are those with the smallest weighted mean score over the
+/// points nearest to $c$ (E14), found on the way from distances that were needed anyway. With $c_n$ the best
 /// component of point $n$ in $G(n)$, and scores that are squared distances:
 ///
 /// $$\bar d^2(c, \tilde c) = \frac{\sum_{n : c_n = c, \tilde c \in G(n)} w_n \lVert y_n - \mu_{\tilde c} \rVert^2}{\sum_{n : c_n = c, \tilde c \in G(n)} w_n}$$

@@ -193,12 +193,31 @@ impl PairSums {
 
     /// All that was gathered, by component.
     fn finish(mut self) -> Grouped {
+        // A single group is in order and free of repetitions already.
+        let single = self.pairs.is_empty();
         self.group();
+        let starts = if single {
+            starts(self.stamps.len(), &self.pairs)
+        } else {
+            self.merge()
+        };
         Grouped {
-            starts: self.merge(),
+            starts,
             pairs: self.pairs,
         }
     }
+}
+
+/// Where the pairs of each of `k` components start (k + 1), for pairs in the order of `from`.
+fn starts(k: usize, pairs: &[Pair]) -> Vec<u32> {
+    let mut starts = vec![0; k + 1];
+    for pair in pairs {
+        starts[pair.from as usize + 1] += 1;
+    }
+    for c in 0..k {
+        starts[c + 1] += starts[c];
+    }
+    starts
 }
 
 /// Counting sort: where the items of each of `k` components start (k + 1), and the items in order of their

@@ -15,13 +15,13 @@ pub(crate) fn smallest<F: Float>(
 ) {
     let width = out_ids.len();
     debug_assert!(ids.len() >= width);
+    // The last place, once all are filled: most candidates fail against it alone.
+    let mut last = None;
     let mut filled = 0;
     for (&id, &score) in ids.iter().zip(scores) {
-        let before = |other_score: F, other_id: u32| {
-            score < other_score || (score == other_score && id < other_id)
-        };
-        if filled == width {
-            if !before(out_scores[width - 1], out_ids[width - 1]) {
+        let before = |other: F, other_id: u32| score < other || (score == other && id < other_id);
+        if let Some((last_score, last_id)) = last {
+            if !before(last_score, last_id) {
                 continue;
             }
             filled -= 1;
@@ -35,6 +35,9 @@ pub(crate) fn smallest<F: Float>(
         out_ids[place] = id;
         out_scores[place] = score;
         filled += 1;
+        if filled == width {
+            last = Some((out_scores[width - 1], out_ids[width - 1]));
+        }
     }
 }
 
