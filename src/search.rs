@@ -66,13 +66,13 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
     for i in 0..rows.len() {
         let scores = &mut block.scores[i * k..(i + 1) * k];
         let margin = scorer.margin(rows, i).to_f64();
-        if beta * margin <= FELT * R::Float::EPSILON.sqrt() {
-            continue;
-        }
+        let felt = beta * margin > FELT * R::Float::EPSILON.sqrt();
+        // Always those that may be the best one: labels must not depend on rounding.
+        let reach = 2.0 * margin + if felt { REACH / beta } else { 0.0 };
         let least = scores
             .iter()
             .fold(f64::INFINITY, |least, s| least.min(s.to_f64()));
-        let reach = R::Float::from_f64(least + 2.0 * margin + REACH / beta);
+        let reach = R::Float::from_f64(least + reach);
         scratch.reached.clear();
         // `!(s > reach)`, not `s <= reach`: an overflowed (NaN) approximation must be computed directly.
         #[allow(clippy::neg_cmp_op_on_partial_ord)]

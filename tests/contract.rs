@@ -305,7 +305,7 @@ fn all_public_types_are_send_sync_unpin() {
         coremix::data::DenseRows<f32>,
     )>();
     check::<(coremix::data::Centres<f32>, coremix::data::Frame<f64>)>();
-    check::<(coremix::data::Moments<f32>, coremix::data::Summary)>();
+    check::<(coremix::data::Moments, coremix::data::Summary)>();
     check::<coremix::datasets::Labelled<f32>>();
     check::<(Full, Lightweight, UniformCoreset, coremix::coreset::Subset)>();
     check::<(

@@ -390,28 +390,19 @@ fn counts_of_zero() {
         ),
         (algorithms::var_gmm_s(3, 0, 2).build().map(drop), "c_prime"),
         (algorithms::vc_gmm(3, 50, 2, 0).build().map(drop), "g"),
-        (
-            algorithms::vc_gmm(3, 0, 2, 2).build().map(drop),
-            "coreset size",
-        ),
-        (
-            algorithms::lwcs_k_means(3, 0).build().map(drop),
-            "coreset size",
-        ),
+        (algorithms::vc_gmm(3, 0, 2, 2).build().map(drop), "coreset"),
+        (algorithms::lwcs_k_means(3, 0).build().map(drop), "coreset"),
         (
             k_means().coreset(UniformCoreset::new(0)).build().map(drop),
-            "coreset size",
+            "coreset",
         ),
-        (
-            k_means().seeder(AfkMc2::new(0)).build().map(drop),
-            "AFK-MC2 chain length",
-        ),
+        (k_means().seeder(AfkMc2::new(0)).build().map(drop), "chain"),
         (
             k_means()
                 .seeder(KMeansPlusPlus::new().candidates(0))
                 .build()
                 .map(drop),
-            "k-means++ candidates",
+            "candidates",
         ),
     ] {
         let shown = format!("{name} = 0: must be at least 1");

@@ -36,7 +36,7 @@ impl Lightweight {
 
 impl Stage for Lightweight {
     fn check(&self, _clusters: usize) -> Result<()> {
-        positive("coreset size", self.size)
+        positive("coreset", self.size)
     }
 }
 

@@ -25,7 +25,7 @@ impl Uniform {
 
 impl Stage for Uniform {
     fn check(&self, _clusters: usize) -> Result<()> {
-        positive("coreset size", self.size)
+        positive("coreset", self.size)
     }
 }
 

@@ -5,8 +5,7 @@ use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::float::{Element, Float};
 use crate::kernels::{distance, stride, vectorised};
-use ndarray::linalg::general_mat_mul;
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, ShapeBuilder};
+use ndarray::{ArrayView1, ArrayView2};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -216,57 +215,22 @@ impl<F: Float> Rows for DenseRows<F> {
         &self.values[i * stride..(i + 1) * stride]
     }
 
-    fn accumulate(&self, block: &Block<F>, moments: &mut Moments<F>) {
-        if block.is_full() {
-            self.accumulate_all(block, moments);
-        } else {
-            self.accumulate_some(block, moments);
-        }
-    }
-}
-
-impl<F: Float> DenseRows<F> {
-    /// Truncated supports: each row goes to its few components.
-    fn accumulate_some(&self, block: &Block<F>, moments: &mut Moments<F>) {
-        let stride = stride(self.dim);
-        let Moments { mass, first, .. } = moments;
+    fn accumulate(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
+        let all: Vec<u32> = (0..block.components() as u32).collect();
         vectorised!({
             for i in 0..self.len() {
-                let (row, weight) = (self.row(i), self.weights[i]);
-                for (&c, &q) in block.support(i).iter().zip(block.responsibilities(i)) {
-                    let share = weight * q;
+                let support = if block.is_full() {
+                    &all[..]
+                } else {
+                    block.support(i)
+                };
+                for (&c, &q) in support.iter().zip(block.responsibilities(i)) {
+                    let share = self.weights[i] * q;
                     if share > 0.0 {
-                        let c = c as usize;
-                        mass[c] += share;
-                        let sum = &mut first[c * stride..(c + 1) * stride];
-                        distance::add_scaled(sum, share, row);
+                        moments.add(c as usize, share, self.row(i), centres);
                     }
                 }
             }
         });
-    }
-
-    /// Full supports: the matrix product of responsibilities and rows, block sums in the data's type.
-    fn accumulate_all(&self, block: &Block<F>, moments: &mut Moments<F>) {
-        let (n, k, stride) = (self.len(), block.components(), stride(self.dim));
-        let mut shares = Vec::with_capacity(n * k);
-        for i in 0..n {
-            for (mass, &q) in moments.mass.iter_mut().zip(block.responsibilities(i)) {
-                // Mass and moment must be sums of the same numbers, however small.
-                let share = F::from_f64(self.weights[i] * q);
-                *mass += share.to_f64();
-                shares.push(share);
-            }
-        }
-        moments.product.resize(k * stride, F::zero());
-        let shares = ArrayView2::from_shape((n, k), &shares).expect("n x k numbers");
-        let rows = distance::matrix(&self.values, n, self.dim, stride);
-        let shape = (k, self.dim).strides((stride, 1));
-        let mut product =
-            ArrayViewMut2::from_shape(shape, &mut moments.product[..]).expect("padded rows");
-        general_mat_mul(F::one(), &shares.t(), &rows, F::zero(), &mut product);
-        for (sum, product) in moments.first.iter_mut().zip(&moments.product) {
-            *sum += product.to_f64();
-        }
     }
 }

@@ -87,11 +87,17 @@ impl<F: Float> Frame<F> {
     }
 
     /// One row into the frame; `out` is padded, its padding left alone.
+    ///
+    /// Coordinates beyond 2^54 times the range of the data (2^502 in `f64`) are held there: their squares
+    /// would overflow. Only rows and centres that are no part of the data can be as far out.
     #[inline(always)]
     pub(crate) fn enter(&self, row: impl Iterator<Item = F>, out: &mut [F]) {
         let scale = F::from_f64(self.inverse_unit());
+        let most = F::from_f64(2f64.powi(F::MAX_EXPONENT / 2 - 8));
         for ((out, x), &offset) in out.iter_mut().zip(row).zip(&self.offset) {
-            *out = (x - offset) * scale;
+            let z = (x - offset) * scale;
+            let z = if z > most { most } else { z };
+            *out = if z < -most { -most } else { z };
         }
     }
 

@@ -84,8 +84,13 @@ pub trait Rows: Default + Send + Sync {
     fn lower(&self, centre: &[Self::Float], nearest: &mut [Self::Float]);
     /// Row `i` as a centre: `d` numbers, padded.
     fn row(&self, i: usize) -> &[Self::Float];
-    /// Adds the rows, shared out by the responsibilities of `block`, to `moments` (E5).
-    fn accumulate(&self, block: &Block<Self::Float>, moments: &mut Moments<Self::Float>);
+    /// Adds the rows, shared out by the responsibilities of `block`, to `moments` about `centres` (E5).
+    fn accumulate(
+        &self,
+        block: &Block<Self::Float>,
+        centres: &Centres<Self::Float>,
+        moments: &mut Moments,
+    );
 }
 
 /// Something that scores rows under its components; the lower, the better the component.

@@ -5,27 +5,26 @@ use crate::float::Float;
 use crate::kernels::stride;
 use crate::parallel;
 
-/// Mass and first moment of every component (E5), in `f64`, in the coordinates of the frame.
+/// Mass and first moment of every component about its current mean (E5), in `f64`, in the coordinates of
+/// the frame.
 ///
-/// $$m_c = \sum_n w_n q_{nc}, \qquad \sum_n w_n q_{nc} z_n = f_c + m_c \mu_c$$
+/// $$m_c = \sum_n w_n q_{nc}, \qquad f_c = \sum_n w_n q_{nc} (z_n - \mu_c)$$
 ///
-/// The first moment is kept about the origin of the frame, the mean of the data; (E5) takes it about the mean of
-/// the component.
+/// About the mean a component that should stay where it is stays there to the last bit, and nothing cancels
+/// in the new variance.
 ///
 /// Moments of disjoint blocks add up ([`merge`](Self::merge)), so they serve blocks of rows, blocks from
 /// disk and partitions of a cluster alike.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moments<F> {
-    pub(super) dim: usize,
-    /// sum_n w_n q_nc (k).
-    pub(super) mass: Vec<f64>,
-    /// sum_n w_n q_nc z_n (k, d), padded.
-    pub(super) first: Vec<f64>,
-    /// Scratch for sums of one block in the data's type (k, d).
-    pub(super) product: Vec<F>,
+pub struct Moments {
+    dim: usize,
+    /// (k).
+    mass: Vec<f64>,
+    /// (k, d), padded.
+    first: Vec<f64>,
 }
 
-impl<F: Float> Moments<F> {
+impl Moments {
     /// Nothing seen yet, for `k` components in `d` dimensions.
     #[must_use]
     pub fn zeros(k: usize, dim: usize) -> Self {
@@ -34,7 +33,6 @@ impl<F: Float> Moments<F> {
             dim,
             mass: vec![0.0; k],
             first,
-            product: Vec::new(),
         }
     }
 
@@ -44,11 +42,22 @@ impl<F: Float> Moments<F> {
         self.mass[c]
     }
 
-    /// First moment $\sum_n w_n q_{nc} z_n$ of component `c`: `d` numbers, padded with zeros.
+    /// First moment $f_c$ of component `c`: `d` numbers, padded with zeros.
     #[must_use]
     pub fn first(&self, c: usize) -> &[f64] {
         let stride = stride(self.dim);
         &self.first[c * stride..(c + 1) * stride]
+    }
+
+    /// Adds a padded row of weight times responsibility `share` to component `c`.
+    #[inline(always)]
+    pub(super) fn add<F: Float>(&mut self, c: usize, share: f64, row: &[F], centres: &Centres<F>) {
+        let stride = row.len();
+        self.mass[c] += share;
+        let first = &mut self.first[c * stride..(c + 1) * stride];
+        for ((first, &x), &mu) in first.iter_mut().zip(row).zip(centres.row(c)) {
+            *first += share * (x.to_f64() - mu.to_f64());
+        }
     }
 
     /// Number of components without mass.
@@ -70,17 +79,16 @@ impl<F: Float> Moments<F> {
 
     /// Moves every centre to its mean (E6); a component without mass keeps its centre. Returns by how much
     /// sum w q |z - mu|^2 falls (E7), with the means as rounded to the type of the data.
-    pub(crate) fn move_centres(&self, centres: &mut Centres<F>) -> f64 {
+    pub(crate) fn move_centres<F: Float>(&self, centres: &mut Centres<F>) -> f64 {
         let mut gain = 0.0;
         centres.update(|c, centre| {
             let mass = self.mass(c);
             if mass > 0.0 {
                 for (mu, &first) in centre.iter_mut().zip(self.first(c)) {
                     let old = mu.to_f64();
-                    *mu = F::from_f64(first / mass);
+                    *mu = F::from_f64(old + first / mass);
                     let step = mu.to_f64() - old;
-                    // About the old centre: sum w q (z - old) = first - mass * old.
-                    gain += step * (2.0 * (first - mass * old) - mass * step);
+                    gain += step * (2.0 * first - mass * step);
                 }
             }
         });
@@ -89,11 +97,7 @@ impl<F: Float> Moments<F> {
 }
 
 /// Adds the sums of every part to `total`, element by element in the order of the parts.
-fn add_all<F: Float>(
-    total: &mut [f64],
-    parts: &[Moments<F>],
-    of: impl Fn(&Moments<F>) -> &[f64] + Sync,
-) {
+fn add_all(total: &mut [f64], parts: &[Moments], of: impl Fn(&Moments) -> &[f64] + Sync) {
     const ELEMENTS: usize = 1 << 13;
     parallel::map_chunks(total, ELEMENTS, |_, range, total| {
         for part in parts {

@@ -49,7 +49,7 @@ impl Summary {
 
     /// Checks rows (n, d) and their weights, and sums them up.
     ///
-    /// Moments are taken about the first row: no cancellation for data far from 0.
+    /// Moments are taken about the first row that counts: no cancellation for data far from 0.
     pub(super) fn check<T: Element>(
         values: &[T],
         dim: usize,
@@ -57,13 +57,20 @@ impl Summary {
         what: &'static str,
     ) -> Result<Self> {
         let n = values.len() / dim;
-        let pivot: Vec<f64> = values[..dim].iter().map(|&x| x.widen().to_f64()).collect();
+        let first = weights
+            .and_then(|w| w.iter().position(|w| *w > 0.0))
+            .unwrap_or(0);
+        let unit = unit_of(weights);
+        let pivot: Vec<f64> = values[first * dim..][..dim]
+            .iter()
+            .map(|&x| x.widen().to_f64())
+            .collect();
         let blocks = parallel::map_blocks(n, BLOCK, |_, rows| {
             let mut block = Partial::new(dim);
             vectorised!({
                 for n in rows {
                     let row = &values[n * dim..(n + 1) * dim];
-                    block.add(row, &pivot, weights.map_or(1.0, |w| w[n]));
+                    block.add(row, &pivot, weights.map_or(1.0, |w| w[n] / unit));
                 }
             });
             block
@@ -72,7 +79,9 @@ impl Summary {
         for block in &blocks {
             total.merge(block);
         }
-        total.finish(&pivot, || locate(values, dim, weights, what))
+        total.finish(&pivot, unit, T::Float::LIMIT, || {
+            locate(values, dim, weights, what)
+        })
     }
 }
 
@@ -84,6 +93,8 @@ struct Partial {
     second: Vec<f64>,
     low: Vec<f64>,
     high: Vec<f64>,
+    /// Largest absolute value, whatever its weight.
+    largest: f64,
     /// NaN as soon as any value or weight is not finite, whatever its weight.
     probe: f64,
     negative_weight: bool,
@@ -98,6 +109,7 @@ impl Partial {
             second: vec![0.0; dim],
             low: vec![f64::INFINITY; dim],
             high: vec![f64::NEG_INFINITY; dim],
+            largest: 0.0,
             probe: 0.0,
             negative_weight: false,
         }
@@ -120,7 +132,9 @@ impl Partial {
         } else {
             self.negative_weight |= weight < 0.0;
             for &x in row {
-                self.probe += x.widen().to_f64() * 0.0;
+                let x = x.widen().to_f64();
+                self.largest = self.largest.max(x.abs());
+                self.probe += x * 0.0;
             }
         }
     }
@@ -129,6 +143,7 @@ impl Partial {
         self.rows += other.rows;
         self.weight += other.weight;
         self.probe += other.probe;
+        self.largest = self.largest.max(other.largest);
         self.negative_weight |= other.negative_weight;
         for j in 0..self.first.len() {
             self.first[j] += other.first[j];
@@ -138,8 +153,14 @@ impl Partial {
         }
     }
 
-    /// `locate` finds the row and column at fault; it is only asked when something is wrong.
-    fn finish(self, pivot: &[f64], locate: impl FnOnce() -> Option<Error>) -> Result<Summary> {
+    /// `unit` is what weights were divided by, `limit` the largest value allowed; `locate` finds the row and column at fault; it is only asked when something is wrong.
+    fn finish(
+        self,
+        pivot: &[f64],
+        unit: f64,
+        limit: f64,
+        locate: impl FnOnce() -> Option<Error>,
+    ) -> Result<Summary> {
         let sound = self.probe == 0.0
             && !self.negative_weight
             && self
@@ -148,12 +169,22 @@ impl Partial {
                 .chain(&self.low)
                 .chain(&self.high)
                 .all(|x| x.is_finite());
-        // Also when nothing looks wrong: values may be finite and yet too large.
-        if let Some(error) = locate_if(!sound || self.high_exceeds(), locate) {
+        let largest = self
+            .low
+            .iter()
+            .chain(&self.high)
+            .fold(self.largest, |a, b| a.max(b.abs()));
+        // Values may be finite and yet too large; without rows that count, the ranges are infinite too.
+        if (!sound || largest > limit)
+            && let Some(error) = locate()
+        {
             return Err(error);
         }
-        if !(self.weight > 0.0 && self.weight.is_finite()) {
-            return Err(Error::TotalWeight { total: self.weight });
+        let total_weight = self.weight * unit;
+        if !(total_weight >= f64::MIN_POSITIVE && total_weight.is_finite()) {
+            return Err(Error::TotalWeight {
+                total: total_weight,
+            });
         }
         let w = self.weight;
         let mean = self
@@ -171,24 +202,24 @@ impl Partial {
         let range = self.low.into_iter().zip(self.high).collect();
         Ok(Summary {
             rows: self.rows,
-            total_weight: w,
+            total_weight,
             mean,
             variance,
             range,
         })
     }
-
-    fn high_exceeds(&self) -> bool {
-        // The smallest limit of any type; `locate` then applies the limit of the type at hand.
-        self.low
-            .iter()
-            .chain(&self.high)
-            .any(|x| x.abs() > f64::from(f32::MAX) / 4.0)
-    }
 }
 
-fn locate_if(needed: bool, locate: impl FnOnce() -> Option<Error>) -> Option<Error> {
-    if needed { locate() } else { None }
+/// A power of two near the largest weight: weights are summed in this unit, so that neither very small nor
+/// very large ones leave the range of `f64` when they meet the squares of the data.
+fn unit_of(weights: Option<&[f64]>) -> f64 {
+    let weights = weights.unwrap_or_default().iter().filter(|w| w.is_finite());
+    let most = weights.fold(0.0, |most: f64, w| most.max(*w));
+    if most > 0.0 {
+        2f64.powi((most.log2().floor() as i32).clamp(-1_020, 1_020))
+    } else {
+        1.0
+    }
 }
 
 /// The first thing wrong, in row order.

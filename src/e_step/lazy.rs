@@ -81,10 +81,15 @@ impl<D: Data> EStep<D, SharedIsotropicMixture<D::Float>> for Lazy {
         block: &mut Block<D::Float>,
         worker: &mut Self::Worker,
     ) -> u64 {
+        if block.is_full() {
+            // One component: there is no other to leave it for.
+            let beta = Mixture::<D>::log_joint(model).beta;
+            search::all(model, beta, rows, block, &mut worker.exact);
+            return rows.len() as u64;
+        }
         worker.old.clone_from(&block.supports);
         search::best(model, rows, block, &mut worker.exact);
         let factor = (1.0 + self.epsilon).powi(2);
-        // A support of width 1 out of one component is full: there is nothing to keep.
         for (i, &old) in worker.old.iter().enumerate().filter(|(_, c)| **c != UNSET) {
             let nearest = block.scores[i];
             rows.distances_to(

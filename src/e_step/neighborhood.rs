@@ -213,7 +213,7 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for Neighborhood {
                     space.insert(neighbor);
                 }
             }
-            for _ in 0..self.random {
+            for _ in 0..self.random.min(k) {
                 space.insert(rng.below(k) as u32);
             }
             model.some(rows, i, &space.ids, &mut worker.scores);

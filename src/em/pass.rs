@@ -77,7 +77,7 @@ where
                     self.e_step.search(state, model, rows, rng, block, worker)
                 },
                 || self.m_step.statistics(model),
-                |rows, block, statistics| self.m_step.accumulate(rows, block, statistics),
+                |rows, block, statistics| self.m_step.accumulate(rows, block, model, statistics),
             )
         };
         self.finish_search(state, workers);
@@ -116,7 +116,7 @@ where
             kept,
             |rows, _, block, _| search::again(model, model.log_joint().beta, rows, block),
             || self.m_step.statistics(model),
-            |rows, block, statistics| self.m_step.accumulate(rows, block, statistics),
+            |rows, block, statistics| self.m_step.accumulate(rows, block, model, statistics),
         );
         self.merge(found)
     }

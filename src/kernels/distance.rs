@@ -167,14 +167,6 @@ pub(crate) fn matrix<F>(values: &[F], n: usize, dim: usize, stride: usize) -> Ar
     ArrayView2::from_shape((n, dim).strides((stride, 1)), values).expect("padded rows")
 }
 
-/// `sum += scale * x`, in `f64`.
-#[inline(always)]
-pub(crate) fn add_scaled<F: Float>(sum: &mut [f64], scale: f64, x: &[F]) {
-    for (sum, &x) in sum.iter_mut().zip(x) {
-        *sum += scale * x.to_f64();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

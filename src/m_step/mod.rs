@@ -46,6 +46,7 @@ pub trait MStep<D: Data>: Stage + Sync {
         &self,
         rows: &D::Rows,
         block: &Block<D::Float>,
+        model: &Self::Model,
         statistics: &mut Self::Statistics,
     );
 

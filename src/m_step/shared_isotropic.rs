@@ -53,7 +53,7 @@ impl Stage for SharedIsotropic {
 
 impl<D: Data> MStep<D> for SharedIsotropic {
     type Model = SharedIsotropicMixture<D::Float>;
-    type Statistics = Statistics<D::Float>;
+    type Statistics = Statistics;
 
     fn start(
         &self,
@@ -83,6 +83,7 @@ impl<D: Data> MStep<D> for SharedIsotropic {
         &self,
         rows: &D::Rows,
         block: &Block<D::Float>,
+        model: &Self::Model,
         statistics: &mut Self::Statistics,
     ) {
         for i in 0..rows.len() {
@@ -95,7 +96,7 @@ impl<D: Data> MStep<D> for SharedIsotropic {
             statistics.weight += rows.weight(i);
             statistics.squared += rows.weight(i) * squared;
         }
-        rows.accumulate(block, &mut statistics.moments);
+        rows.accumulate(block, &model.centres, &mut statistics.moments);
     }
 
     fn merge(&self, parts: Vec<Self::Statistics>) -> Self::Statistics {
@@ -112,7 +113,9 @@ impl<D: Data> MStep<D> for SharedIsotropic {
 
     fn finish(&self, statistics: Self::Statistics, model: &mut Self::Model, _: usize) {
         let gain = statistics.moments.move_centres(&mut model.centres);
-        let squared = statistics.squared - gain;
+        // Seeds far outside the data: nearly all of the old sum goes, and what is left is its rounding.
+        let rounding = (model.centres.dim() + 8) as f64 * D::Float::EPSILON * statistics.squared;
+        let squared = (statistics.squared - gain).max(rounding);
         model.set_variance(squared / (model.centres.dim() as f64 * statistics.weight));
         model.means = model.centres.leave(&model.frame);
     }
@@ -120,9 +123,9 @@ impl<D: Data> MStep<D> for SharedIsotropic {
 
 /// Mass and first moments per component, and the squared distances over all (E5), as in [`SharedIsotropic`].
 #[derive(Clone, Debug)]
-pub struct Statistics<F> {
+pub struct Statistics {
     weight: f64,
-    moments: Moments<F>,
+    moments: Moments,
     squared: f64,
 }
 
@@ -165,10 +168,14 @@ impl<F: Float> SharedIsotropicMixture<F> {
                 "must be positive and finite",
             ));
         }
-        let frame = Frame::of(&summary);
+        // Wide enough for the means and for the spread around them.
+        let widest = summary.range.iter().map(|(low, high)| high - low);
+        let frame = Frame::new(&summary.mean, widest.fold(variance.sqrt(), f64::max));
         let scaled = variance * frame.inverse_unit().powi(2);
         let centres = Centres::enter(means, &frame);
-        Ok(Self::assemble(centres, frame, scaled, f64::MIN_POSITIVE))
+        let model = Self::assemble(centres, frame, scaled, f64::MIN_POSITIVE);
+        let means = means.to_owned();
+        Ok(Self { means, ..model })
     }
 
     fn assemble(centres: Centres<F>, frame: Frame<F>, variance: f64, least_variance: f64) -> Self {

@@ -3,7 +3,7 @@
 
 use super::{Seeder, Seeds, by_weight, proportional};
 use crate::data::{Centres, Data, Frame, Rows};
-use crate::error::{Result, positive};
+use crate::error::{Error, Result, positive};
 use crate::float::Float;
 use crate::kernels::select;
 use crate::parallel::{self, BLOCK};
@@ -44,12 +44,26 @@ impl Default for AfkMc2 {
 
 impl Stage for AfkMc2 {
     fn check(&self, _clusters: usize) -> Result<()> {
-        positive("AFK-MC2 chain length", self.chain)
+        positive("chain", self.chain)?;
+        if self.chain > LONGEST {
+            return Err(Error::parameter(
+                "chain",
+                self.chain,
+                "must be at most 2^20",
+            ));
+        }
+        Ok(())
     }
 }
 
 /// Seeds chosen between two looks at all seeds so far; within a batch candidates are kept up to date.
 const BATCH: usize = 32;
+
+/// Candidates of a batch at most, or of one chain if that is longer: bounds the memory.
+const CANDIDATES: usize = 1 << 13;
+
+/// Far beyond any use: such a chain looks at more rows than k-means++ would.
+const LONGEST: usize = 1 << 20;
 
 /// Fresh chains tried before all rows are looked at, when a chain found nothing but copies of seeds.
 const RETRIES: usize = 4;
@@ -69,7 +83,10 @@ impl<D: Data> Seeder<D> for AfkMc2 {
         seeds.evaluations += data.len() as u64;
 
         while rows.len() < k {
-            let batch = BATCH.min(k - rows.len());
+            let batch = BATCH
+                .min(CANDIDATES / self.chain)
+                .max(1)
+                .min(k - rows.len());
             let mut chains = Chains::draw(data, frame, &proposal, batch * self.chain, rng);
             seeds.evaluations += chains.measure(&seeds.centres);
             for b in 0..batch {

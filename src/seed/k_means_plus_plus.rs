@@ -64,7 +64,7 @@ impl Default for KMeansPlusPlus {
 impl Stage for KMeansPlusPlus {
     fn check(&self, _clusters: usize) -> Result<()> {
         match self.candidates {
-            Candidates::Fixed(candidates) => positive("k-means++ candidates", candidates),
+            Candidates::Fixed(candidates) => positive("candidates", candidates),
             Candidates::Logarithmic => Ok(()),
         }
     }
@@ -79,7 +79,7 @@ impl<D: Data> Seeder<D> for KMeansPlusPlus {
         rng: &mut Rng,
     ) -> Result<Seeds<D::Float>> {
         let candidates = match self.candidates {
-            Candidates::Fixed(candidates) => candidates,
+            Candidates::Fixed(candidates) => candidates.min(data.len()),
             Candidates::Logarithmic => 2 + (k as f64).ln() as usize,
         };
         let mut rows = Vec::with_capacity(k);
