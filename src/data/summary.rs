@@ -67,10 +67,18 @@ impl Summary {
             .collect();
         let blocks = parallel::map_blocks(n, BLOCK, |_, rows| {
             let mut block = Partial::new(dim);
+            let weight = |n: usize| weights.map_or(1.0, |w| w[n] / unit);
+            let values = &values[rows.start * dim..rows.end * dim];
+            block.add_weights(rows.clone().map(weight));
             vectorised!({
-                for n in rows {
-                    let row = &values[n * dim..(n + 1) * dim];
-                    block.add(row, &pivot, weights.map_or(1.0, |w| w[n] / unit));
+                let mut column = 0;
+                while column + LANES <= dim {
+                    block.add_columns::<T, LANES>(values, column, &pivot, rows.clone().map(weight));
+                    column += LANES;
+                }
+                while column < dim {
+                    block.add_columns::<T, 1>(values, column, &pivot, rows.clone().map(weight));
+                    column += 1;
                 }
             });
             block
@@ -84,6 +92,9 @@ impl Summary {
         })
     }
 }
+
+/// Columns summed together.
+const LANES: usize = 16;
 
 /// Weighted sums of a block of rows about the pivot.
 struct Partial {
@@ -115,28 +126,58 @@ impl Partial {
         }
     }
 
-    #[inline(always)]
-    fn add<T: Element>(&mut self, row: &[T], pivot: &[f64], weight: f64) {
-        self.probe += weight * 0.0;
-        if weight > 0.0 {
-            self.rows += 1;
-            self.weight += weight;
-            for (j, &x) in row.iter().enumerate() {
-                let x = x.widen().to_f64();
-                let t = x - pivot[j];
-                self.first[j] += weight * t;
-                self.second[j] += weight * (t * t);
-                self.low[j] = if x < self.low[j] { x } else { self.low[j] };
-                self.high[j] = if x > self.high[j] { x } else { self.high[j] };
-            }
-        } else {
+    fn add_weights(&mut self, weights: impl Iterator<Item = f64>) {
+        for weight in weights {
+            self.probe += weight * 0.0;
             self.negative_weight |= weight < 0.0;
-            for &x in row {
-                let x = x.widen().to_f64();
-                self.largest = self.largest.max(x.abs());
-                self.probe += x * 0.0;
+            if weight > 0.0 {
+                self.rows += 1;
+                self.weight += weight;
             }
         }
+    }
+
+    /// `L` columns of all rows of the block: few enough for all their sums to stay in registers.
+    #[inline(always)]
+    fn add_columns<T: Element, const L: usize>(
+        &mut self,
+        values: &[T],
+        column: usize,
+        pivot: &[f64],
+        weights: impl Iterator<Item = f64>,
+    ) {
+        let columns = column..column + L;
+        let mut about = [0.0; L];
+        about.copy_from_slice(&pivot[columns.clone()]);
+        let (mut first, mut second) = ([0.0; L], [0.0; L]);
+        let (mut low, mut high) = ([f64::INFINITY; L], [f64::NEG_INFINITY; L]);
+        let (mut largest, mut probe) = ([0.0; L], [0.0; L]);
+        for (row, weight) in values.chunks_exact(pivot.len()).zip(weights) {
+            let row = &row[columns.clone()];
+            for l in 0..L {
+                let x = row[l].widen().to_f64();
+                if weight > 0.0 {
+                    let t = x - about[l];
+                    first[l] += weight * t;
+                    second[l] += weight * (t * t);
+                    low[l] = if x < low[l] { x } else { low[l] };
+                    high[l] = if x > high[l] { x } else { high[l] };
+                } else {
+                    largest[l] = if x.abs() > largest[l] {
+                        x.abs()
+                    } else {
+                        largest[l]
+                    };
+                    probe[l] += x * 0.0;
+                }
+            }
+        }
+        self.first[columns.clone()].copy_from_slice(&first);
+        self.second[columns.clone()].copy_from_slice(&second);
+        self.low[columns.clone()].copy_from_slice(&low);
+        self.high[columns].copy_from_slice(&high);
+        self.largest = largest.iter().fold(self.largest, |a, b| a.max(*b));
+        self.probe += probe.iter().sum::<f64>();
     }
 
     fn merge(&mut self, other: &Self) {
