@@ -108,7 +108,11 @@ struct PendingRow {
 
 impl PairSums {
     pub(super) fn new(k: usize) -> Self {
-        let (rows, ids, scores, pairs) = Default::default();
+        let (rows, pairs) = Default::default();
+        let (ids, scores) = (
+            Vec::with_capacity(PENDING + 64),
+            Vec::with_capacity(PENDING + 64),
+        );
         Self {
             rows,
             ids,

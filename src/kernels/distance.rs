@@ -15,7 +15,7 @@ pub trait Squared: Sized {
 }
 
 macro_rules! squared {
-    ($t:ty, $vectors:ident, $splat:ident, $sub:ident, $mul_add:ident, $sum:ident) => {
+    ($t:ty, $vectors:ident, $partial:ident, $splat:ident, $sub:ident, $mul_add:ident, $sum:ident) => {
         impl Squared for $t {
             #[inline(always)]
             fn squared<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> Self {
@@ -25,12 +25,12 @@ macro_rules! squared {
                     let t = simd.$sub(a, b);
                     sums = simd.$mul_add(t, t, sums);
                 }
-                let mut sum = if a.is_empty() { 0.0 } else { simd.$sum(sums) };
                 // Rows of up to 8 numbers can be shorter than a vector.
-                for (a, b) in a_rest.iter().zip(b_rest) {
-                    sum += (a - b) * (a - b);
+                if !a_rest.is_empty() {
+                    let t = simd.$sub(simd.$partial(a_rest), simd.$partial(b_rest));
+                    sums = simd.$mul_add(t, t, sums);
                 }
-                sum
+                simd.$sum(sums)
             }
         }
     };
@@ -38,6 +38,7 @@ macro_rules! squared {
 squared!(
     f32,
     as_simd_f32s,
+    partial_load_f32s,
     splat_f32s,
     sub_f32s,
     mul_add_e_f32s,
@@ -46,6 +47,7 @@ squared!(
 squared!(
     f64,
     as_simd_f64s,
+    partial_load_f64s,
     splat_f64s,
     sub_f64s,
     mul_add_e_f64s,
