@@ -17,10 +17,14 @@ const CLUSTERS: usize = 25;
 type Scores = (f64, f64);
 
 fn main() -> Result<()> {
-    let runs = std::env::args()
-        .nth(1)
-        .and_then(|runs| runs.parse().ok())
-        .unwrap_or(100);
+    let runs = match std::env::args().nth(1).map(|runs| runs.parse::<u64>()) {
+        None => 100,
+        Some(Ok(runs)) if runs >= 2 => runs,
+        Some(_) => {
+            eprintln!("error: RUNS must be a number, at least 2");
+            std::process::exit(2);
+        }
+    };
     println!("BIRCH 5 x 5, {PER_CLUSTER} points per cluster, {runs} runs, greedy k-means++ seeds");
     table("one data set", runs, |_| 0)?;
     table("a new data set in each run", runs, |run| run)

@@ -49,7 +49,8 @@ fn never_falls<F: Float>(problem: Problem, tolerance: f64) {
         let fit = (algorithm.fit)(&data, &Settings::new(problem.k, problem.seed)).unwrap();
         for phase in &fit.report.phases {
             for pair in phase.free_energies.windows(2) {
-                let slack = tolerance * pair[0].abs().max(1.0);
+                // Relative as in the stop rule (E19): F itself passes through zero.
+                let slack = tolerance * pair[0].abs().max(w.sum());
                 let name = algorithm.name;
                 assert!(
                     pair[1] >= pair[0] - slack,
@@ -76,7 +77,7 @@ proptest! {
         searches_never_lower(&problem.points::<f64>(), problem.k, random, problem.seed);
     }
 
-    /// Any number of threads gives the same bits.
+    /// Any number of threads gives the same bits: one shard, several, and several blocks in each.
     #[test]
     fn threads_do_not_matter(problem in problems()) {
         let x = blobs::<f32>(problem.n + 2_000, problem.d, problem.k, problem.seed);
@@ -170,9 +171,9 @@ proptest! {
         for (a, b) in all::<f32>().iter().zip(all::<f64>()).filter(|(a, _)| a.deterministic) {
             let a_fit = (a.fit)(&data, &Settings::fixed(start.view(), 3)).unwrap();
             let b_fit = (b.fit)(&wide, &Settings::fixed(wide_start.view(), 3)).unwrap();
-            // The offset's own spacing in f32 is 1/16; a handful of points on a border may change sides.
+            // Means near 1e6 are rounded to multiples of 1/16. A point on a border may change sides.
             let far = distance(&a_fit.means.mapv(f64::from), &b_fit.means);
-            prop_assert!(far <= 0.5, "{}: means differ by {far}", a.name);
+            prop_assert!(far <= 0.04 || a_fit.labels != b_fit.labels, "{}: means differ by {far}", a.name);
             let (f, g) = (last(&a_fit), last(&b_fit));
             prop_assert!(close(f, g, 1e-4), "{}: {f} {g}", a.name);
         }
@@ -268,6 +269,17 @@ proptest! {
         prop_assert!(distance(&em.model.means().to_owned(), &wide.model.means().to_owned()) < 1e-9);
         prop_assert!(close(last(&em), last(&wide), 1e-9));
 
+        // All but one component, and neighbors that are all: the truncated search itself, exhaustively.
+        if k > 2 {
+            let nearly = algorithms::k_means_c_prime(k, k - 1).seeder(given())
+                .tolerance(0.0).max_iterations(3).build().unwrap().fit(&data).unwrap();
+            let neighbors = algorithms::var_gmm_s(k, k - 1, k).seeder(given())
+                .e_step(Neighborhood::new(k - 1, k).start(Start::Seeds))
+                .tolerance(0.0).max_iterations(3).build().unwrap().fit(&data).unwrap();
+            prop_assert!(close(last(&nearly), last(&neighbors), 1e-9));
+            prop_assert_eq!(nearly.labels, neighbors.labels);
+        }
+
         for iterations in 0..4 {
             let fit = algorithms::k_means(k).seeder(given()).tolerance(0.0)
                 .max_iterations(iterations).build().unwrap().fit(&data).unwrap();
@@ -345,7 +357,42 @@ fn copies_in_distribution() {
     }
 }
 
-/// E[sum of coreset weights] = total weight, and E[each weight] = its own.
+/// Many shards of several blocks each, with weights, in f64.
+#[test]
+fn threads_do_not_matter_at_size() {
+    let x = blobs::<f64>(40_000, 3, 50, 1);
+    let w = Array1::from_shape_fn(40_000, |n| (n % 5) as f64 / 3.0);
+    let data = Dense::weighted(x.view(), w.view()).unwrap();
+    for algorithm in all::<f64>() {
+        let settings = Settings {
+            max_iterations: 4,
+            ..Settings::new(50, 3)
+        };
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            let fit = pool.install(|| (algorithm.fit)(&data, &settings)).unwrap();
+            (
+                fit.means,
+                fit.report.free_energies,
+                fit.labels,
+                fit.supports,
+            )
+        };
+        let one = run(1);
+        for threads in [2, 7] {
+            assert!(
+                run(threads) == one,
+                "{} on {threads} threads",
+                algorithm.name
+            );
+        }
+    }
+}
+
+/// E[sum of coreset weights] = total weight.
 #[test]
 fn coreset_weights_are_unbiased() {
     let x = blobs::<f64>(200, 3, 4, 5);

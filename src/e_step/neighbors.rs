@@ -71,9 +71,13 @@ impl Neighbors {
 /// Components renewed together.
 const COMPONENTS: usize = 64;
 
-/// Pairs kept before rows are grouped, and before groups are merged: bounds the memory of a worker.
+/// Scored components kept before rows are grouped: bounds what is pending.
 const PENDING: usize = 1 << 17;
-const KEPT: usize = 1 << 20;
+
+/// Pairs kept before they are merged, and per component once they are more than that even so: bounds the
+/// memory of a worker to the larger of [`KEPT`] and k times [`KEPT_PER_COMPONENT`] pairs, twice while merging.
+const KEPT: usize = 1 << 18;
+const KEPT_PER_COMPONENT: usize = 64;
 
 /// Sum of w_n times the score of component `to` over points whose best component is `from`.
 #[derive(Clone, Copy, Debug)]
@@ -170,7 +174,10 @@ impl PairSums {
         self.ids.clear();
         self.scores.clear();
         if self.pairs.len() > self.limit {
-            self.merge();
+            let starts = self.merge();
+            if self.pairs.len() > KEPT {
+                self.forget_the_far(&starts);
+            }
             self.limit = KEPT.max(2 * self.pairs.len());
         }
     }
@@ -193,6 +200,23 @@ impl PairSums {
         merged_starts.push(merged.len() as u32);
         self.pairs = merged;
         merged_starts
+    }
+
+    /// Keeps the pairs with the smallest means of each component: only with random supports and many
+    /// components are there so many that this matters, and none of the others would become a neighbor.
+    fn forget_the_far(&mut self, starts: &[u32]) {
+        let mut kept = Vec::with_capacity(self.pairs.len());
+        for c in 0..self.stamps.len() {
+            let pairs = &mut self.pairs[starts[c] as usize..starts[c + 1] as usize];
+            if pairs.len() > KEPT_PER_COMPONENT {
+                let mean = |pair: &Pair| pair.sum / pair.weight;
+                pairs.select_nth_unstable_by(KEPT_PER_COMPONENT, |a, b| {
+                    mean(a).total_cmp(&mean(b)).then(a.to.cmp(&b.to))
+                });
+            }
+            kept.extend(pairs.iter().take(KEPT_PER_COMPONENT));
+        }
+        self.pairs = kept;
     }
 
     /// All that was gathered, by component.
