@@ -138,8 +138,8 @@ fn table<T: Element + ReadableElement>(
         case.chain
     );
     println!(
-        "{:<24}{:>15}{:>14}{:>12}{:>10}{:>7}{:>9}{:>16}{:>8}",
-        "", "% over k-means", "% over sklearn", "search", "total", "iter.", "s", "authors: %", "s"
+        "{:<22}{:>15}{:>15}{:>15}{:>15}{:>13}{:>8}{:>16}{:>8}",
+        "", "% on k-means", "% on sklearn", "search", "total", "iterations", "s", "authors: %", "s"
     );
     // Plain k-means is the same for all settings of a set.
     let k_means = match baseline.take() {
@@ -221,31 +221,51 @@ fn show(
     reference: f64,
     theirs: Option<(f64, f64, f64)>,
 ) {
-    let base = mean(&k_means.errors).0;
-    let percent = |base: f64| -> (f64, f64) {
-        mean(
-            &column
-                .errors
-                .iter()
-                .map(|e| 100.0 * (e / base - 1.0))
-                .collect::<Vec<_>>(),
-        )
+    let base = mean(&k_means.errors);
+    // In percent of the mean of k-means, whose own uncertainty is part of the error; k-means itself has it once.
+    let spread = if std::ptr::eq(column, k_means) {
+        0.0
+    } else {
+        100.0 * base.1 / base.0
+    };
+    let percent = |base: f64, spread: f64| -> (f64, f64) {
+        let percents: Vec<f64> = column
+            .errors
+            .iter()
+            .map(|e| 100.0 * (e / base - 1.0))
+            .collect();
+        let (mean, error) = mean(&percents);
+        (mean, error.hypot(spread))
     };
     let ratio = |of: fn(&Evaluations) -> u64| {
-        let sum = |column: &Column| column.evaluations.iter().map(of).sum::<u64>() as f64;
-        sum(k_means) / sum(column)
+        let all = mean(
+            &k_means
+                .evaluations
+                .iter()
+                .map(|e| of(e) as f64)
+                .collect::<Vec<_>>(),
+        )
+        .0;
+        let ratios: Vec<f64> = column
+            .evaluations
+            .iter()
+            .map(|e| all / of(e) as f64)
+            .collect();
+        let (mean, error) = mean(&ratios);
+        format!("{mean:.1}x ({error:.1})")
     };
-    let (over, by_reference) = (percent(base), percent(reference));
-    let seconds = median(&column.seconds);
+    let (over, by_reference) = (percent(base.0, spread), percent(reference, 0.0));
+    let (seconds, iterations) = (median(&column.seconds), mean(&column.iterations));
     print!(
-        "{name:<24}{:>+8.2} ({:.2}){:>+8.2} ({:.2}){:>11.1}x{:>9.1}x{:>7.1}{seconds:>9.3}",
+        "{name:<22}{:>+8.2} ({:.2}){:>+8.2} ({:.2}){:>15}{:>15}{:>7.1} ({:.1}){seconds:>8.3}",
         over.0,
         over.1,
         by_reference.0,
         by_reference.1,
         ratio(|e| e.search),
         ratio(Evaluations::total),
-        mean(&column.iterations).0
+        iterations.0,
+        iterations.1
     );
     if let Some((percent, error, their_seconds)) = theirs {
         let allowed = percent + 2.0 * (error.powi(2) + by_reference.1.powi(2)).sqrt();
