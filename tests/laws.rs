@@ -4,7 +4,7 @@ mod common;
 
 use common::{Outcome, Settings, all, blobs, close, distance, seeds, squared_distance};
 use coremix::prelude::*;
-use coremix::{Float, algorithms};
+use coremix::{Builder, Float, algorithms};
 use ndarray::{Array1, Array2, Axis};
 use proptest::prelude::*;
 
@@ -74,18 +74,26 @@ proptest! {
     fn a_search_never_lowers_the_free_energy(problem in problems(), random in 0usize..3) {
         let x = problem.points::<f64>();
         let data = Dense::new(x.view()).unwrap();
-        let f = |searches| {
-            let e_step = Neighborhood::new(2, 3).random(random).initial_searches(searches);
-            let fit = algorithms::var_gmm_s(problem.k, 2, 3)
-                .e_step(e_step)
-                .max_iterations(0)
-                .seed(problem.seed)
-                .build().unwrap().fit(&data).unwrap();
-            fit.report.free_energies[0]
+        let start = |builder: Builder<Full, AfkMc2>| {
+            builder.max_iterations(0).seed(problem.seed)
         };
-        let found: Vec<f64> = (1..6).map(f).collect();
-        for pair in found.windows(2) {
-            prop_assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{found:?}");
+        let neighborhood = |searches| {
+            let e_step = Neighborhood::new(2, 3).random(random).initial_searches(searches);
+            let builder = start(algorithms::k_means(problem.k).seeder(AfkMc2::default()));
+            builder.e_step(e_step).build().unwrap().fit(&data).unwrap().report.free_energies[0]
+        };
+        let sampling = |searches| {
+            let e_step = SimilaritySampling::new(2, random + 1).initial_searches(searches);
+            let builder = start(algorithms::k_means(problem.k).seeder(AfkMc2::default()));
+            builder.e_step(e_step).build().unwrap().fit(&data).unwrap().report.free_energies[0]
+        };
+        for found in [
+            (1..6).map(neighborhood).collect::<Vec<f64>>(),
+            (1..6).map(sampling).collect(),
+        ] {
+            for pair in found.windows(2) {
+                prop_assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{found:?}");
+            }
         }
     }
 
@@ -310,7 +318,7 @@ proptest! {
         }
     }
 
-    /// A neighborhood of everything is EM; a support of width 1 is Lloyd's algorithm; weights of 1 are none;
+    /// A neighborhood of everything is EM, and so is sampling with a support of everything; a support of width 1 is Lloyd's algorithm; weights of 1 are none;
     /// a coreset of all rows is none.
     #[test]
     fn limits(problem in problems()) {
@@ -326,6 +334,21 @@ proptest! {
             .tolerance(0.0).max_iterations(5).build().unwrap().fit(&data).unwrap();
         prop_assert!(distance(&em.model.means().to_owned(), &wide.model.means().to_owned()) < 1e-9);
         prop_assert!(close(last(&em), last(&wide), 1e-9));
+        for h in [k, k + 3] {
+            let sampling = algorithms::d_gmm(k, h, 2).seeder(given())
+                .tolerance(0.0).max_iterations(5).build().unwrap().fit(&data).unwrap();
+            prop_assert_eq!(em.model.means(), sampling.model.means());
+            prop_assert_eq!(&em.report.free_energies, &sampling.report.free_energies);
+            prop_assert!(sampling.supports.is_none());
+        }
+        // All but one in the support, and that one drawn by every point: a search over all components.
+        let all_but_one = (k - 1).max(1);
+        let exhaustive = algorithms::k_means_c_prime(k, all_but_one).seeder(given())
+            .tolerance(0.0).max_iterations(3).build().unwrap().fit(&data).unwrap();
+        let sampling = algorithms::d_gmm(k, all_but_one, k).seeder(given())
+            .tolerance(0.0).max_iterations(3).build().unwrap().fit(&data).unwrap();
+        prop_assert_eq!(&sampling.supports, &exhaustive.supports);
+        prop_assert!(close(last(&sampling), last(&exhaustive), 1e-9));
 
         for iterations in 0..4 {
             let fit = algorithms::k_means(k).seeder(given()).tolerance(0.0)

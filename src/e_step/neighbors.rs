@@ -1,7 +1,7 @@
 //! Which components are near each other, as seen by the points (E14).
 
+use super::pairs::{COMPONENTS, Gathered};
 use crate::block::UNSET;
-use crate::float::Float;
 use crate::parallel;
 
 /// The neighbors G_c of every component: `c` itself first, then the others by increasing mean score; places
@@ -31,18 +31,12 @@ impl Neighbors {
 
     /// New lists from the mean scores between components. A component that no point is nearest to keeps
     /// its list.
-    pub(super) fn renew(&mut self, gathered: &[Grouped]) {
-        let k = self.lists.len() / self.size;
+    pub(super) fn renew(&mut self, gathered: &Gathered) {
         let size = self.size;
         parallel::map_chunks(&mut self.lists, size * COMPONENTS, |_, range, lists| {
-            let mut stamps = Stamps::new(k);
-            let mut found = Vec::new();
+            let mut of = gathered.reader();
             for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
-                stamps.restart();
-                found.clear();
-                for pair in gathered.iter().flat_map(|worker| worker.of(c)) {
-                    stamps.add(*pair, 0, &mut found);
-                }
+                let found = of.component(c);
                 if found.is_empty() {
                     continue;
                 }
@@ -68,248 +62,9 @@ impl Neighbors {
     }
 }
 
-/// Components renewed together.
-const COMPONENTS: usize = 64;
-
-/// Pairs kept before rows are grouped, and before groups are merged: bounds the memory of a worker.
-const PENDING: usize = 1 << 17;
-const KEPT: usize = 1 << 20;
-
-/// Sum of w_n times the score of component `to` over points whose best component is `from`.
-#[derive(Clone, Copy, Debug)]
-struct Pair {
-    from: u32,
-    to: u32,
-    sum: f64,
-    weight: f64,
-}
-
-/// Weighted sums of scores between components, gathered by one worker.
-///
-/// Rows are kept until there are many, then grouped by their best component: sums over a group need no
-/// hashing, only one stamp per component.
-#[derive(Debug)]
-pub(super) struct PairSums {
-    rows: Vec<PendingRow>,
-    ids: Vec<u32>,
-    scores: Vec<f64>,
-    pairs: Vec<Pair>,
-    limit: usize,
-    stamps: Stamps,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct PendingRow {
-    best: u32,
-    start: u32,
-    end: u32,
-    weight: f64,
-}
-
-impl PairSums {
-    pub(super) fn new(k: usize) -> Self {
-        let (rows, pairs) = Default::default();
-        let (ids, scores) = (
-            Vec::with_capacity(PENDING + 64),
-            Vec::with_capacity(PENDING + 64),
-        );
-        Self {
-            rows,
-            ids,
-            scores,
-            pairs,
-            limit: KEPT,
-            stamps: Stamps::new(k),
-        }
-    }
-
-    /// A point of this weight, its best component, and all components it was scored under.
-    #[inline]
-    pub(super) fn add<F: Float>(&mut self, best: u32, weight: f64, ids: &[u32], scores: &[F]) {
-        if weight <= 0.0 {
-            return;
-        }
-        let start = self.ids.len() as u32;
-        self.ids.extend_from_slice(ids);
-        self.scores.extend(scores.iter().map(|s| s.to_f64()));
-        self.rows.push(PendingRow {
-            best,
-            start,
-            end: self.ids.len() as u32,
-            weight,
-        });
-        if self.ids.len() >= PENDING {
-            self.group();
-        }
-    }
-
-    /// Turns pending rows into pairs.
-    fn group(&mut self) {
-        let order = by_component(self.stamps.len(), self.rows.iter().map(|row| row.best)).1;
-        let groups =
-            order.chunk_by(|&a, &b| self.rows[a as usize].best == self.rows[b as usize].best);
-        for group in groups {
-            let from = self.rows[group[0] as usize].best;
-            self.stamps.restart();
-            let first = self.pairs.len();
-            for &row in group {
-                let row = self.rows[row as usize];
-                for i in row.start as usize..row.end as usize {
-                    let sum = row.weight * self.scores[i];
-                    let pair = Pair {
-                        from,
-                        to: self.ids[i],
-                        sum,
-                        weight: row.weight,
-                    };
-                    self.stamps.add(pair, first, &mut self.pairs);
-                }
-            }
-        }
-        self.rows.clear();
-        self.ids.clear();
-        self.scores.clear();
-        if self.pairs.len() > self.limit {
-            self.merge();
-            self.limit = KEPT.max(2 * self.pairs.len());
-        }
-    }
-
-    /// Adds up pairs that occur several times; they are in the order of `from` afterwards, where those of
-    /// each component start is returned (k + 1).
-    fn merge(&mut self) -> Vec<u32> {
-        let k = self.stamps.len();
-        let (starts, order) = by_component(k, self.pairs.iter().map(|pair| pair.from));
-        let mut merged = Vec::with_capacity(self.pairs.len());
-        let mut merged_starts = Vec::with_capacity(k + 1);
-        for c in 0..k {
-            merged_starts.push(merged.len() as u32);
-            self.stamps.restart();
-            for &i in &order[starts[c] as usize..starts[c + 1] as usize] {
-                let first = merged_starts[c] as usize;
-                self.stamps.add(self.pairs[i as usize], first, &mut merged);
-            }
-        }
-        merged_starts.push(merged.len() as u32);
-        self.pairs = merged;
-        merged_starts
-    }
-
-    /// All that was gathered, by component.
-    fn finish(mut self) -> Grouped {
-        // A single group is in order and free of repetitions already.
-        let single = self.pairs.is_empty();
-        self.group();
-        let starts = if single {
-            starts(self.stamps.len(), &self.pairs)
-        } else {
-            self.merge()
-        };
-        Grouped {
-            starts,
-            pairs: self.pairs,
-        }
-    }
-}
-
-/// Where the pairs of each of `k` components start (k + 1), for pairs in the order of `from`.
-fn starts(k: usize, pairs: &[Pair]) -> Vec<u32> {
-    let mut starts = vec![0; k + 1];
-    for pair in pairs {
-        starts[pair.from as usize + 1] += 1;
-    }
-    for c in 0..k {
-        starts[c + 1] += starts[c];
-    }
-    starts
-}
-
-/// Counting sort: where the items of each of `k` components start (k + 1), and the items in order of their
-/// component, those of one component in their own order.
-fn by_component(k: usize, items: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, Vec<u32>) {
-    let mut starts = vec![0; k + 1];
-    let mut n = 0;
-    for c in items.clone() {
-        starts[c as usize + 1] += 1;
-        n += 1;
-    }
-    for c in 0..k {
-        starts[c + 1] += starts[c];
-    }
-    let mut next = starts.clone();
-    let mut order = vec![0; n];
-    for (i, c) in (0u32..).zip(items) {
-        let place = &mut next[c as usize];
-        order[*place as usize] = i;
-        *place += 1;
-    }
-    (starts, order)
-}
-
-/// The pairs of one worker, by component.
-pub(super) struct Grouped {
-    starts: Vec<u32>,
-    pairs: Vec<Pair>,
-}
-
-impl Grouped {
-    fn of(&self, c: usize) -> &[Pair] {
-        &self.pairs[self.starts[c] as usize..self.starts[c + 1] as usize]
-    }
-}
-
-/// Where each component stands in a list, without clearing k numbers for every list.
-#[derive(Debug)]
-struct Stamps {
-    now: u32,
-    stamps: Vec<u32>,
-    places: Vec<u32>,
-}
-
-impl Stamps {
-    fn new(k: usize) -> Self {
-        Self {
-            now: 0,
-            stamps: vec![0; k],
-            places: vec![0; k],
-        }
-    }
-
-    fn restart(&mut self) {
-        if self.now == u32::MAX {
-            self.stamps.fill(0);
-            self.now = 0;
-        }
-        self.now += 1;
-    }
-
-    fn len(&self) -> usize {
-        self.stamps.len()
-    }
-
-    /// Adds a pair to the list that starts at `first`, to the one of the same component if there is one.
-    #[inline(always)]
-    fn add(&mut self, pair: Pair, first: usize, found: &mut Vec<Pair>) {
-        let c = pair.to as usize;
-        if self.stamps[c] == self.now {
-            let sums = &mut found[first + self.places[c] as usize];
-            sums.sum += pair.sum;
-            sums.weight += pair.weight;
-        } else {
-            self.stamps[c] = self.now;
-            self.places[c] = (found.len() - first) as u32;
-            found.push(pair);
-        }
-    }
-}
-
-/// What the workers gathered, ready for [`Neighbors::renew`].
-pub(super) fn gathered(workers: Vec<PairSums>) -> Vec<Grouped> {
-    parallel::map_parts(workers, |_, sums| sums.finish())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::pairs::PairSums;
     use super::*;
     use crate::rng::Rng;
     use std::collections::BTreeMap;
@@ -339,11 +94,10 @@ mod tests {
                 entry.1 += weight;
             }
             if n % 40 == 0 {
-                workers[n / 300].group();
-                workers[n / 300].merge();
+                workers[n / 300].compact();
             }
         }
-        neighbors.renew(&gathered(workers));
+        neighbors.renew(&Gathered::from(workers));
         for c in 0..k as u32 {
             let mut means: Vec<(f64, u32)> = table
                 .iter()
