@@ -197,6 +197,19 @@ struct Grouped {
 }
 
 impl Grouped {
+    /// Every pair the other way round.
+    fn reversed(&self) -> Self {
+        let k = self.starts.len() - 1;
+        let (starts, order) = by_component(k, self.pairs.iter().map(|pair| pair.to));
+        let turn = |&i: &u32| {
+            let pair = self.pairs[i as usize];
+            let (from, to) = (pair.to, pair.from);
+            Pair { from, to, ..pair }
+        };
+        let pairs = order.iter().map(turn).collect();
+        Self { starts, pairs }
+    }
+
     fn of(&self, c: usize) -> &[Pair] {
         &self.pairs[self.starts[c] as usize..self.starts[c + 1] as usize]
     }
@@ -262,6 +275,15 @@ impl From<Vec<PairSums>> for Gathered {
 }
 
 impl Gathered {
+    /// With every pair the other way round as well: what was added from i to j counts from j to i, too.
+    pub(super) fn both_ways(workers: Vec<PairSums>) -> Self {
+        let Self { k, mut workers } = Self::from(workers);
+        let reversed: Vec<&Grouped> = workers.iter().collect();
+        let reversed = parallel::map_parts(reversed, |_, grouped| grouped.reversed());
+        workers.extend(reversed);
+        Self { k, workers }
+    }
+
     /// Number of components, k.
     pub(super) fn components(&self) -> usize {
         self.k

@@ -1,6 +1,6 @@
 //! Which components share points, as a distribution to draw from (E25, E26).
 
-use super::pairs::{COMPONENTS, Gathered};
+use super::pairs::{COMPONENTS, Gathered, PairSums};
 use crate::parallel;
 use crate::rng::Rng;
 
@@ -46,8 +46,10 @@ impl Similarity {
         }
     }
 
-    /// The similarities from what points added for each pair of components in their supports.
-    pub(super) fn of(gathered: &Gathered) -> Self {
+    /// The similarities from what points added for each pair of components in their supports, once for both
+    /// ways.
+    pub(super) fn of(workers: Vec<PairSums>) -> Self {
+        let gathered = Gathered::both_ways(workers);
         let k = gathered.components();
         let parts = parallel::map_blocks(k, COMPONENTS, |_, range| {
             let mut reader = gathered.reader();
@@ -205,7 +207,6 @@ fn before(place: u32, sums: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pairs::PairSums;
     use super::*;
     use std::collections::BTreeMap;
 
@@ -215,7 +216,7 @@ mod tests {
         let ids: Vec<u32> = entries.iter().map(|e| e.0).collect();
         let values: Vec<f64> = entries.iter().map(|e| e.1).collect();
         sums.add(0, 1.0, &ids, &values);
-        Similarity::of(&Gathered::from(vec![sums]))
+        Similarity::of(vec![sums])
     }
 
     /// One component after the other, with a walk along the row for each: the definition.

@@ -1,6 +1,6 @@
 //! The truncated search of D-GMM: a point tries components drawn by how often they share points with its own.
 
-use super::pairs::{Gathered, PairSums};
+use super::pairs::PairSums;
 use super::similarity::{Gaps, Similarity};
 use super::{EStep, Started};
 use crate::block::{Block, UNSET};
@@ -32,7 +32,7 @@ use crate::stage::Stage;
 ///
 /// \[DG\] Eq. 12 and 16 have $e^{-(d_i + d_j)}$ of raw squared distances in place of $q_{ni} q_{nj}$, which is 0 in
 /// floating point on most data and depends on its unit; \[DG\] Eq. 9 sums over $K(n)$ where the components outside
-/// belong. Only pairs inside some $K(n)$ are kept, renewed in every search: $n H^2$ additions, never $k^2$ numbers.
+/// belong. Only pairs inside some $K(n)$ are kept, renewed in every search: $n H (H - 1) / 2$ additions, never $k^2$ numbers.
 ///
 /// Where fewer than $R$ components outside $K(n)$ have a positive similarity, as all have before the first search,
 /// the rest is drawn uniformly from all other components, so that exploration never stops.
@@ -147,7 +147,7 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for SimilaritySampling {
             .into_iter()
             .map(|worker| worker.pairs.sums)
             .collect();
-        *similarity = Similarity::of(&Gathered::from(sums));
+        *similarity = Similarity::of(sums);
     }
 }
 
@@ -195,8 +195,10 @@ impl SharedPoints {
         let q = &mut self.responsibilities;
         q.resize(support.len(), 0.0);
         posterior::shares(scores, best, beta, q);
-        for (&c, &share) in support.iter().zip(&*q) {
-            self.sums.add(c, weight * share, support, q);
+        // Each pair once: similarities are symmetric.
+        for i in 0..support.len() - 1 {
+            let (others, shares) = (&support[i + 1..], &q[i + 1..]);
+            self.sums.add(support[i], weight * q[i], others, shares);
         }
     }
 }
