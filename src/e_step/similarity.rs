@@ -175,15 +175,15 @@ impl Gaps {
 
     /// Draws the place of an entry, and takes it; `None` when there is nothing left.
     fn take(&mut self, rng: &mut Rng, sums: &[f64]) -> Option<usize> {
-        let last = self.runs.len().checked_sub(1)?;
+        if self.runs.is_empty() {
+            return None;
+        }
         let mut rest = rng.uniform() * self.runs.iter().map(|run| run.sum).sum::<f64>();
-        let mut chosen = last;
-        for (i, run) in self.runs.iter().enumerate() {
-            if rest < run.sum {
-                chosen = i;
-                break;
-            }
-            rest -= run.sum;
+        // From the back, where the largest entries of a row are.
+        let mut chosen = self.runs.len() - 1;
+        while chosen > 0 && rest >= self.runs[chosen].sum {
+            rest -= self.runs[chosen].sum;
+            chosen -= 1;
         }
         let Run { start, end, .. } = self.runs.swap_remove(chosen);
         let (first, last) = (start as usize, end as usize - 1);
