@@ -392,6 +392,24 @@ proptest! {
     }
 }
 
+/// A similarity has no unit: in another one (a power of two, so that nothing is rounded otherwise) the same
+/// components are drawn, and the fit is the same bit for bit (\[DG\] Eq. 12 as printed would draw others).
+#[test]
+fn similarities_have_no_unit() {
+    let x = blobs::<f64>(600, 5, 30, 12);
+    let fit = |x: &Array2<f64>| {
+        let data = Dense::new(x.view()).unwrap();
+        let builder = algorithms::d_gmm(30, 3, 3).tolerance(0.0).max_iterations(8);
+        builder.seed(5).build().unwrap().fit(&data).unwrap()
+    };
+    let a = fit(&x);
+    for unit in [1024.0, 1.0 / 1024.0] {
+        let b = fit(&x.mapv(|v| v * unit));
+        assert_eq!(a.model.means().mapv(|v| v * unit), b.model.means());
+        assert_eq!((&a.supports, &a.labels), (&b.supports, &b.labels));
+    }
+}
+
 /// Weights and copies are the same in distribution where the search, the seeds or the coreset are random.
 #[test]
 fn copies_in_distribution() {
