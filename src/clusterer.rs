@@ -3,7 +3,9 @@
 use crate::coreset::{Coreset, Full, Subset};
 use crate::data::{Data, Frame};
 use crate::e_step::{EStep, Exhaustive};
-use crate::em::{self, Evaluations, Maximised, Observer, Progress, Report, StopRule, Timings};
+use crate::em::{
+    self, Evaluations, Maximised, Observer, Progress, Report, Stop, StopRule, Timings,
+};
 use crate::error::{Error, Result, positive};
 use crate::m_step::{MStep, SharedIsotropic};
 use crate::mixture::{Mixture, Score};
@@ -186,7 +188,7 @@ impl<C, S, E, M> Builder<C, S, E, M> {
         self
     }
 
-    /// Most M-steps; 0 leaves the seeds where they are. Default 200: several times what the papers' data
+    /// Most M-steps; 0 leaves the seeds where they are (unless the E-step warms up). Default 200: several times what the papers' data
     /// needed at the default tolerance.
     pub fn max_iterations(mut self, max_iterations: usize) -> Self {
         self.settings.rule.max_iterations = max_iterations;
@@ -194,7 +196,7 @@ impl<C, S, E, M> Builder<C, S, E, M> {
     }
 
     /// Runs from different seeds on the same coreset; the whole fit with the largest free energy is kept.
-    /// Default 1.
+    /// Default 1: with many clusters runs differ little, and each costs as much as the first.
     pub fn restarts(mut self, restarts: usize) -> Self {
         self.settings.restarts = restarts;
         self
@@ -392,8 +394,13 @@ impl<C, S, E, M> Clusterer<C, S, E, M> {
         }
         let (restart, run) = best.expect("at least one restart");
         let coreset_size = rows.len();
+        let stop = if observer.stopped() {
+            Stop::Observer
+        } else {
+            run.phase.stop
+        };
         let report = Report {
-            stop: run.phase.stop,
+            stop,
             iterations: run.phase.iterations,
             free_energies: run.phase.free_energies.clone(),
             emptied: run.phase.emptied,

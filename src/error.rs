@@ -67,8 +67,8 @@ pub enum Error {
         /// The weight.
         value: f64,
     },
-    /// The weights add up to nothing, or to more than a float can hold.
-    #[error("the weights sum to {total:e}; the sum must be positive and finite")]
+    /// The weights add up to nothing, or to so little or so much that sums over the data would not be finite.
+    #[error("the weights sum to {total:e}; the sum must be between 1e-290 and 1e290")]
     TotalWeight {
         /// The sum.
         total: f64,

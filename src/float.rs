@@ -33,8 +33,8 @@ pub trait Float:
 {
     /// Machine epsilon.
     const EPSILON: f64;
-    /// Largest absolute value accepted in data: sums of squares over rows stay finite in `f64`,
-    /// differences of two values stay finite in `Self`.
+    /// Largest absolute value accepted in data: differences of two values stay finite in `Self`, sums of
+    /// their squares over 10^7 rows in `f64`.
     const LIMIT: f64;
     /// Positive infinity.
     const INFINITY: Self;

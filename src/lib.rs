@@ -115,6 +115,11 @@
 //!   advances in approximate Bayesian inference
 #![forbid(unsafe_code)]
 
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod algorithms;
 mod block;
 mod clusterer;

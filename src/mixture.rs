@@ -90,7 +90,7 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
         Ok(blocks.iter().sum())
     }
 
-    /// Labels, quantization error and log-likelihood together, with half the work.
+    /// Labels, quantization error and log-likelihood together, in two searches instead of three.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).

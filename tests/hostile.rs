@@ -848,8 +848,8 @@ fn the_unit_of_weights_is_free() {
 /// 1e-300 and 1e300: shares far below the weight itself may fall out of range, nothing else.
 #[test]
 fn tiny_and_huge_weights() {
-    weights_scale_exactly::<f64>(&[-996, 996], 1e-9);
-    weights_scale_exactly::<f32>(&[-996, 996], 1e-6);
+    weights_scale_exactly::<f64>(&[-940, 940], 1e-9);
+    weights_scale_exactly::<f32>(&[-940, 940], 1e-6);
 }
 
 /// Sums of weights times squares overflow although neither does.
@@ -858,7 +858,7 @@ fn huge_weights_on_large_values() {
     let x = blobs::<f64>(200, 3, 4, 13).mapv(|v| v * 2f64.powi(40));
     let (data, w) = (
         Dense::new(x.view()).unwrap(),
-        Array1::from_elem(200, 2f64.powi(996)),
+        Array1::from_elem(200, 2f64.powi(940)),
     );
     let heavy = Dense::weighted(x.view(), w.view()).unwrap();
     for algorithm in all::<f64>() {
@@ -877,20 +877,20 @@ fn huge_weights_on_large_values() {
     }
 }
 
-/// The smallest weights there are hold no digits to compute with. To refuse their sum is as good as a sound
-/// model; a coreset without rows, or a NaN, is not.
+/// Weights whose sums over data could not be finite are refused by their sum; just inside the bounds every
+/// algorithm is sound.
 #[test]
-fn subnormal_weights() {
+fn weights_at_the_ends_of_the_range() {
     let x = blobs::<f64>(200, 3, 4, 13);
-    for weight in [5e-324, 1e-310] {
+    for weight in [5e-324, 1e-310, 1e-293, 1e288, 1e306] {
         let w = Array1::from_elem(200, weight);
-        let data = match Dense::weighted(x.view(), w.view()) {
-            Ok(data) => data,
-            Err(error) => {
-                assert!(matches!(error, Error::TotalWeight { .. }), "{error}");
-                continue;
-            }
-        };
+        let error = Dense::weighted(x.view(), w.view()).unwrap_err();
+        assert!(matches!(error, Error::TotalWeight { .. }), "{error}");
+        assert!(error.to_string().contains("1e290"), "{error}");
+    }
+    for weight in [1e-291, 1e287] {
+        let w = Array1::from_elem(200, weight);
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
         for algorithm in all::<f64>() {
             let name = format!("{}, weights {weight:e}", algorithm.name);
             let fit = (algorithm.fit)(&data, &Settings::new(4, 2)).expect(&name);
@@ -1119,7 +1119,8 @@ fn no_iterations_leave_the_seeds_where_they_are() {
     let x = blobs::<f64>(300, 3, 4, 18);
     let data = Dense::new(x.view()).unwrap();
     let start = seeds(&x, 4, 6);
-    for algorithm in all::<f64>() {
+    // A warm-up moves the seeds before the first iteration: that is what it is for.
+    for algorithm in all::<f64>().iter().filter(|a| !a.name.contains("warm")) {
         let fit = (algorithm.fit)(&data, &Settings::fixed(start.view(), 0)).unwrap();
         sound(algorithm.name, &fit, &data, 300.0);
         assert_eq!(

@@ -4,9 +4,10 @@ mod common;
 
 use common::{Outcome, Settings, all, blobs, close, distance, seeds, squared_distance};
 use coremix::prelude::*;
-use coremix::{Builder, Float, algorithms};
+use coremix::{Float, algorithms};
 use ndarray::{Array1, Array2, Axis};
 use proptest::prelude::*;
+use std::io::Write;
 
 /// Sizes and seeds of a generated problem.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +49,8 @@ fn never_falls<F: Float>(problem: Problem, tolerance: f64) {
         let fit = (algorithm.fit)(&data, &Settings::new(problem.k, problem.seed)).unwrap();
         for phase in &fit.report.phases {
             for pair in phase.free_energies.windows(2) {
-                let slack = tolerance * pair[0].abs().max(1.0);
+                // Relative as in the stop rule (E19): F itself passes through zero.
+                let slack = tolerance * pair[0].abs().max(w.sum());
                 let name = algorithm.name;
                 assert!(
                     pair[1] >= pair[0] - slack,
@@ -72,32 +74,10 @@ proptest! {
     /// \[VC\] Prop. 1: with the model fixed, one more truncated search never lowers F.
     #[test]
     fn a_search_never_lowers_the_free_energy(problem in problems(), random in 0usize..3) {
-        let x = problem.points::<f64>();
-        let data = Dense::new(x.view()).unwrap();
-        let start = |builder: Builder<Full, AfkMc2>| {
-            builder.max_iterations(0).seed(problem.seed)
-        };
-        let neighborhood = |searches| {
-            let e_step = Neighborhood::new(2, 3).random(random).initial_searches(searches);
-            let builder = start(algorithms::k_means(problem.k).seeder(AfkMc2::default()));
-            builder.e_step(e_step).build().unwrap().fit(&data).unwrap().report.free_energies[0]
-        };
-        let sampling = |searches| {
-            let e_step = SimilaritySampling::new(2, random + 1).initial_searches(searches);
-            let builder = start(algorithms::k_means(problem.k).seeder(AfkMc2::default()));
-            builder.e_step(e_step).build().unwrap().fit(&data).unwrap().report.free_energies[0]
-        };
-        for found in [
-            (1..6).map(neighborhood).collect::<Vec<f64>>(),
-            (1..6).map(sampling).collect(),
-        ] {
-            for pair in found.windows(2) {
-                prop_assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{found:?}");
-            }
-        }
+        searches_never_lower(&problem.points::<f64>(), problem.k, random, problem.seed);
     }
 
-    /// Any number of threads gives the same bits.
+    /// Any number of threads gives the same bits: one shard, several, and several blocks in each.
     #[test]
     fn threads_do_not_matter(problem in problems()) {
         let x = blobs::<f32>(problem.n + 2_000, problem.d, problem.k, problem.seed);
@@ -191,9 +171,9 @@ proptest! {
         for (a, b) in all::<f32>().iter().zip(all::<f64>()).filter(|(a, _)| a.deterministic) {
             let a_fit = (a.fit)(&data, &Settings::fixed(start.view(), 3)).unwrap();
             let b_fit = (b.fit)(&wide, &Settings::fixed(wide_start.view(), 3)).unwrap();
-            // The offset's own spacing in f32 is 1/16; a handful of points on a border may change sides.
+            // Means near 1e6 are rounded to multiples of 1/16. A point on a border may change sides.
             let far = distance(&a_fit.means.mapv(f64::from), &b_fit.means);
-            prop_assert!(far <= 0.5, "{}: means differ by {far}", a.name);
+            prop_assert!(far <= 0.04 || a_fit.labels != b_fit.labels, "{}: means differ by {far}", a.name);
             let (f, g) = (last(&a_fit), last(&b_fit));
             prop_assert!(close(f, g, 1e-4), "{}: {f} {g}", a.name);
         }
@@ -205,61 +185,15 @@ proptest! {
     fn free_energy_after_the_m_step(problem in problems(), c_prime in 1usize..9) {
         let x = problem.points::<f64>();
         let w = Array1::from_shape_fn(problem.n, |n| 0.25 + (n % 4) as f64);
-        let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let c_prime = c_prime.min(problem.k);
-        let fit = |iterations| {
-            algorithms::k_means_c_prime(problem.k, c_prime)
-                .seeder(Given::new(seeds(&x, problem.k, problem.seed).view()))
-                .tolerance(0.0).max_iterations(iterations)
-                .build().unwrap().fit(&data).unwrap()
-        };
-        for iteration in 0..4 {
-            let (old, new) = (fit(iteration), fit(iteration + 1));
-            if new.report.iterations != iteration + 1 {
-                break;
-            }
-            let (support, q) = old.model.truncated_responsibilities(&data, c_prime).unwrap();
-            let (d, k) = (problem.d as f64, problem.k as f64);
-            let sigma2 = new.model.variance();
-            let norm = -k.ln() - d / 2.0 * (2.0 * std::f64::consts::PI * sigma2).ln();
-            let (mut f, mut entropy) = (0.0, 0.0);
-            for n in 0..problem.n {
-                for (&c, &q) in support.row(n).iter().zip(q.row(n)).filter(|(_, q)| **q > 0.0) {
-                    let d2 = squared_distance(x.row(n), new.model.means().row(c as usize));
-                    f += w[n] * q * (norm - d2 / (2.0 * sigma2) - q.ln());
-                    entropy -= w[n] * q * q.ln();
-                }
-            }
-            let (f, entropy) = (f / w.sum(), entropy / w.sum());
-            let identity = norm - d / 2.0 + entropy;
-            prop_assert!(close(f, identity, 1e-9), "{f} {identity}");
-            // The next search can only raise it.
-            prop_assert!(last(&new) >= f * w.sum() - 1e-9 * (f * w.sum()).abs());
-        }
+        let start = seeds(&x, problem.k, problem.seed);
+        identity_after_the_m_step(&x, &w, &start, c_prime.min(problem.k));
     }
 
     /// \[KM\] Corollary 2: k-means raises F strictly until it has converged, and F and the quantization
     /// error of the same assignment are two ways to say the same thing (E9).
     #[test]
     fn k_means_raises_the_free_energy(problem in problems()) {
-        let x = problem.points::<f64>();
-        let data = Dense::new(x.view()).unwrap();
-        let fit = algorithms::k_means(problem.k).tolerance(0.0).seed(problem.seed)
-            .build().unwrap().fit(&data).unwrap();
-        let f = &fit.report.free_energies;
-        // Once nothing changes but the last bits, nothing ever changes again.
-        let settled = |pair: &[f64]| (pair[1] - pair[0]).abs() <= 1e-13 * pair[0].abs();
-        let rising = f.windows(2).take_while(|pair| !settled(pair)).count();
-        for pair in f.windows(2).take(rising) {
-            prop_assert!(pair[1] > pair[0], "{f:?}");
-        }
-        prop_assert!(f.windows(2).skip(rising).all(settled), "{f:?}");
-        let error = fit.model.quantization_error(&data).unwrap();
-        let (n, d, k) = (problem.n as f64, problem.d as f64, problem.k as f64);
-        prop_assert!(close(fit.model.variance(), error / (n * d), 1e-9));
-        let by_error = -n * (k.ln() + d / 2.0
-            * (2.0 * std::f64::consts::PI * std::f64::consts::E * error / (n * d)).ln());
-        prop_assert!(close(last(&fit), by_error, 1e-9));
+        k_means_rises(&problem.points::<f64>(), problem.k, problem.seed);
     }
 
     /// F <= log-likelihood on the rows EM ran on, equal when every support is everything; F is the naive sum.
@@ -318,8 +252,8 @@ proptest! {
         }
     }
 
-    /// A neighborhood of everything is EM, and so is sampling with a support of everything; a support of width 1 is Lloyd's algorithm; weights of 1 are none;
-    /// a coreset of all rows is none.
+    /// A neighborhood of everything is EM, and so is sampling with a support of everything; a support of
+    /// width 1 is Lloyd's algorithm; weights of 1 are none; a coreset of all rows is none.
     #[test]
     fn limits(problem in problems()) {
         let x = problem.points::<f64>();
@@ -349,6 +283,17 @@ proptest! {
             .tolerance(0.0).max_iterations(3).build().unwrap().fit(&data).unwrap();
         prop_assert_eq!(&sampling.supports, &exhaustive.supports);
         prop_assert!(close(last(&sampling), last(&exhaustive), 1e-9));
+
+        // All but one component, and neighbors that are all: the truncated search itself, exhaustively.
+        if k > 2 {
+            let nearly = algorithms::k_means_c_prime(k, k - 1).seeder(given())
+                .tolerance(0.0).max_iterations(3).build().unwrap().fit(&data).unwrap();
+            let neighbors = algorithms::var_gmm_s(k, k - 1, k).seeder(given())
+                .e_step(Neighborhood::new(k - 1, k).start(Start::Seeds))
+                .tolerance(0.0).max_iterations(3).build().unwrap().fit(&data).unwrap();
+            prop_assert!(close(last(&nearly), last(&neighbors), 1e-9));
+            prop_assert_eq!(nearly.labels, neighbors.labels);
+        }
 
         for iterations in 0..4 {
             let fit = algorithms::k_means(k).seeder(given()).tolerance(0.0)
@@ -445,7 +390,42 @@ fn copies_in_distribution() {
     }
 }
 
-/// E[sum of coreset weights] = total weight, and E[each weight] = its own.
+/// Many shards of several blocks each, with weights, in f64.
+#[test]
+fn threads_do_not_matter_at_size() {
+    let x = blobs::<f64>(40_000, 3, 50, 1);
+    let w = Array1::from_shape_fn(40_000, |n| (n % 5) as f64 / 3.0);
+    let data = Dense::weighted(x.view(), w.view()).unwrap();
+    for algorithm in all::<f64>() {
+        let settings = Settings {
+            max_iterations: 4,
+            ..Settings::new(50, 3)
+        };
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            let fit = pool.install(|| (algorithm.fit)(&data, &settings)).unwrap();
+            (
+                fit.means,
+                fit.report.free_energies,
+                fit.labels,
+                fit.supports,
+            )
+        };
+        let one = run(1);
+        for threads in [2, 7] {
+            assert!(
+                run(threads) == one,
+                "{} on {threads} threads",
+                algorithm.name
+            );
+        }
+    }
+}
+
+/// E[sum of coreset weights] = total weight.
 #[test]
 fn coreset_weights_are_unbiased() {
     let x = blobs::<f64>(200, 3, 4, 5);
@@ -511,6 +491,103 @@ fn lazy_points_are_near_enough() {
         stayed += usize::from(d(label as usize) > nearest);
     }
     assert!(stayed > 0, "the rule was never used");
+}
+
+/// (E10) at the first iterations of k-means-C' from the given start.
+fn identity_after_the_m_step(
+    x: &Array2<f64>,
+    w: &Array1<f64>,
+    start: &Array2<f64>,
+    c_prime: usize,
+) {
+    let data = Dense::weighted(x.view(), w.view()).unwrap();
+    let (k, d) = (start.nrows() as f64, x.ncols() as f64);
+    let fit = |iterations| {
+        algorithms::k_means_c_prime(start.nrows(), c_prime)
+            .seeder(Given::new(start.view()))
+            .tolerance(0.0)
+            .max_iterations(iterations)
+            .build()
+            .unwrap()
+            .fit(&data)
+            .unwrap()
+    };
+    for iteration in 0..4 {
+        let (old, new) = (fit(iteration), fit(iteration + 1));
+        if new.report.iterations != iteration + 1 {
+            break;
+        }
+        let (support, q) = old
+            .model
+            .truncated_responsibilities(&data, c_prime)
+            .unwrap();
+        let sigma2 = new.model.variance();
+        let norm = -k.ln() - d / 2.0 * (2.0 * std::f64::consts::PI * sigma2).ln();
+        let (mut f, mut entropy) = (0.0, 0.0);
+        for n in 0..x.nrows() {
+            for (&c, &q) in support
+                .row(n)
+                .iter()
+                .zip(q.row(n))
+                .filter(|(_, q)| **q > 0.0)
+            {
+                let d2 = squared_distance(x.row(n), new.model.means().row(c as usize));
+                f += w[n] * q * (norm - d2 / (2.0 * sigma2) - q.ln());
+                entropy -= w[n] * q * q.ln();
+            }
+        }
+        let (f, entropy) = (f / w.sum(), entropy / w.sum());
+        let identity = norm - d / 2.0 + entropy;
+        assert!(close(f, identity, 1e-9), "{f} {identity}");
+        // The next search can only raise it.
+        assert!(last(&new) >= f * w.sum() - 1e-9 * (f * w.sum()).abs());
+    }
+}
+
+/// k-means raises F strictly until it has converged, and F is what the quantization error says (E9).
+fn k_means_rises(x: &Array2<f64>, k: usize, seed: u64) {
+    let data = Dense::new(x.view()).unwrap();
+    let builder = algorithms::k_means(k)
+        .tolerance(0.0)
+        .max_iterations(1_000)
+        .seed(seed);
+    let fit = builder.build().unwrap().fit(&data).unwrap();
+    let f = &fit.report.free_energies;
+    // Once nothing changes but the last bits, nothing ever changes again.
+    let settled = |pair: &[f64]| (pair[1] - pair[0]).abs() <= 1e-13 * pair[0].abs();
+    let rising = f.windows(2).take_while(|pair| !settled(pair)).count();
+    for pair in f.windows(2).take(rising) {
+        assert!(pair[1] > pair[0], "{f:?}");
+    }
+    assert!(f.windows(2).skip(rising).all(settled), "{f:?}");
+    let error = fit.model.quantization_error(&data).unwrap();
+    let (n, d) = (x.nrows() as f64, x.ncols() as f64);
+    assert!(close(fit.model.variance(), error / (n * d), 1e-9));
+    let two_pi_e = 2.0 * std::f64::consts::PI * std::f64::consts::E;
+    let by_error = -n * ((k as f64).ln() + d / 2.0 * (two_pi_e * error / (n * d)).ln());
+    assert!(close(last(&fit), by_error, 1e-9));
+}
+
+/// With the model fixed, more truncated searches never lower F.
+fn searches_never_lower(x: &Array2<f64>, k: usize, random: usize, seed: u64) {
+    let data = Dense::new(x.view()).unwrap();
+    macro_rules! check {
+        ($e_step:expr) => {
+            let f = |searches| {
+                let builder = algorithms::var_gmm_s(k, 2, 3)
+                    .e_step($e_step.initial_searches(searches))
+                    .max_iterations(0);
+                let fit = builder.seed(seed).build().unwrap().fit(&data).unwrap();
+                fit.report.free_energies[0]
+            };
+            let found: Vec<f64> = (1..6).map(f).collect();
+            for pair in found.windows(2) {
+                assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{found:?}");
+            }
+        };
+    }
+    check!(Neighborhood::new(2, 3).random(random));
+    check!(SimilaritySampling::new(2, random + 1));
 }
 
 fn last<M: LastFreeEnergy>(fit: &M) -> f64 {
@@ -601,10 +678,21 @@ fn laws_on_real_data() {
     for (name, k) in [("s1", 15), ("unbalance", 8), ("statlog", 20)] {
         let path = format!("{}/../shared/data/{name}.npy", env!("CARGO_MANIFEST_DIR"));
         let Ok(x) = ndarray_npy::read_npy::<_, Array2<f64>>(&path) else {
-            println!("SKIPPED: {name} is absent (../shared/data); its laws were not checked");
+            // Past the capture of the test harness: an absent set must not look like a passed one.
+            writeln!(
+                std::io::stderr(),
+                "SKIPPED: {path} is absent; its laws were not checked"
+            )
+            .unwrap();
             continue;
         };
         let data = Dense::new(x.view()).unwrap();
+        let (start, ones) = (seeds(&x, k, 1), Array1::ones(x.nrows()));
+        for c_prime in [1, 2, k] {
+            identity_after_the_m_step(&x, &ones, &start, c_prime);
+        }
+        k_means_rises(&x, k, 2);
+        searches_never_lower(&x, k, 1, 3);
         for algorithm in all::<f64>() {
             let mut settings = Settings::new(k, 4);
             settings.max_iterations = 15;

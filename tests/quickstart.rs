@@ -331,7 +331,7 @@ fn bad_settings_are_refused_in_one_line_that_names_them() {
     refuse("points.npy --clusters 121", &["121 clusters", "120 rows"]);
     refuse("--clusters 200 --coreset 100", &["200 clusters", "coreset"]);
     refuse("--clusters 0", &["clusters = 0"]);
-    refuse("--coreset 0", &["coreset size = 0"]);
+    refuse("--coreset 0", &["coreset = 0"]);
     refuse("--g 0", &["g = 0"]);
     refuse("--algorithm d-gmm --h 0", &["h = 0"]);
     refuse("--algorithm d-gmm --r 0", &["r = 0"]);

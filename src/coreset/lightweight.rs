@@ -104,7 +104,7 @@ fn squared_distances_to_mean<D: Data>(data: &D, frame: &Frame<D::Float>) -> Vec<
         let mut rows = D::Rows::default();
         data.load(range, frame, &mut rows);
         let mut squared = vec![D::Float::INFINITY; rows.len()];
-        rows.lower(centres.row(0), &mut squared);
+        rows.lower(0, centres.row(0), &mut squared);
         let weighted_sum = squared
             .iter()
             .enumerate()

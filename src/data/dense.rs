@@ -205,8 +205,8 @@ impl<F: Float> Rows for DenseRows<F> {
         distance::to_some(self.row(i), centres.values(), ids, out);
     }
 
-    fn lower(&self, centre: &[F], nearest: &mut [F]) {
-        distance::lower(&self.values, centre, nearest);
+    fn lower(&self, first: usize, centre: &[F], nearest: &mut [F]) {
+        distance::lower(&self.values[first * centre.len()..], centre, nearest);
     }
 
     #[inline(always)]

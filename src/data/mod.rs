@@ -80,8 +80,9 @@ pub trait Rows: Default + Send + Sync {
         ids: &[u32],
         out: &mut Vec<Self::Float>,
     );
-    /// Lowers `nearest` (len) to the squared distances to one more centre, computed directly.
-    fn lower(&self, centre: &[Self::Float], nearest: &mut [Self::Float]);
+    /// Lowers `nearest` to the squared distances of as many rows, from row `first` on, to one more centre,
+    /// computed directly.
+    fn lower(&self, first: usize, centre: &[Self::Float], nearest: &mut [Self::Float]);
     /// Row `i` as a centre: `d` numbers, padded.
     fn row(&self, i: usize) -> &[Self::Float];
     /// Adds the rows, shared out by the responsibilities of `block`, to `moments` about `centres` (E5).

@@ -222,7 +222,7 @@ impl Partial {
             return Err(error);
         }
         let total_weight = self.weight * unit;
-        if !(total_weight >= f64::MIN_POSITIVE && total_weight.is_finite()) {
+        if !(1e-290..=1e290).contains(&total_weight) {
             return Err(Error::TotalWeight {
                 total: total_weight,
             });

@@ -1,6 +1,6 @@
 //! The truncated search of vc-GMM and var-GMM-S: a point looks only at the neighbors of its components.
 
-use super::neighbors::Neighbors;
+use super::neighbors::{self, Neighbors};
 use super::pairs::{Gathered, PairSums};
 use super::{EStep, Started};
 use crate::block::{Block, UNSET};
@@ -73,7 +73,8 @@ impl Neighborhood {
     }
 
     /// Adds this many random components to every search space ('+1' in \[VC\] is `random(1)`): finds better
-    /// optima when neighbors are misjudged, for one more evaluation per point each. Default 0.
+    /// optima when neighbors are misjudged, for one more evaluation per point each. Default 0: the
+    /// cheaper of the two in \[VC\].
     #[must_use]
     pub fn random(self, random: usize) -> Self {
         Self { random, ..self }
@@ -89,7 +90,7 @@ impl Neighborhood {
     }
 
     /// Searches with the model fixed before the first M-step of EM, at least 1 (the first one starts the
-    /// variance, E8). More of them let supports and neighbors settle on the seeds before these move. Default 1.
+    /// variance, E8). More of them let supports and neighbors settle on the seeds before these move, which was measured to be worse. Default 1.
     #[must_use]
     pub fn initial_searches(self, initial_searches: usize) -> Self {
         Self {
@@ -111,7 +112,8 @@ impl Neighborhood {
         rng: &mut Rng,
     ) -> Started<Neighbors> {
         let k = model.components();
-        let size = self.g.min(k);
+        // Supports of everything have nothing to look for.
+        let size = if self.c_prime >= k { 1 } else { self.g.min(k) };
         match self.start {
             Start::Random => {
                 let state = Neighbors::new(k, size, |c, list| {
@@ -257,7 +259,7 @@ impl<F: Float> NeighborhoodWorker<F> {
         Self {
             space,
             scores: Vec::new(),
-            pairs: PairSums::new(k),
+            pairs: neighbors::sums(k),
             exact: Exact::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! Which components are near each other, as seen by the points (E14).
 
-use super::pairs::{COMPONENTS, Gathered};
+use super::pairs::{COMPONENTS, Gathered, Pair, PairSums};
 use crate::block::UNSET;
 use crate::parallel;
 
@@ -43,7 +43,7 @@ impl Neighbors {
                 let mut means: Vec<(f64, u32)> = found
                     .iter()
                     .filter(|pair| pair.to as usize != c)
-                    .map(|pair| (pair.sum / pair.weight, pair.to))
+                    .map(|pair| (mean_score(pair), pair.to))
                     .collect();
                 let nearer =
                     |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
@@ -62,9 +62,17 @@ impl Neighbors {
     }
 }
 
+/// Sums of scores for [`Neighbors::renew`], by the best component of the points.
+pub(super) fn sums(k: usize) -> PairSums {
+    PairSums::new(k, mean_score)
+}
+
+fn mean_score(pair: &Pair) -> f64 {
+    pair.sum / pair.weight
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::pairs::PairSums;
     use super::*;
     use crate::rng::Rng;
     use std::collections::BTreeMap;
@@ -74,7 +82,7 @@ mod tests {
         let mut rng = Rng::from_seed(4);
         let (k, size) = (30, 4);
         let mut neighbors = Neighbors::new(k, size, |c, list| list[0] = c as u32);
-        let mut workers: Vec<PairSums> = (0..3).map(|_| PairSums::new(k)).collect();
+        let mut workers: Vec<PairSums> = (0..3).map(|_| sums(k)).collect();
         let mut table: BTreeMap<(u32, u32), (f64, f64)> = BTreeMap::new();
         for n in 0..900 {
             // Component 7 is nearest to no point and must keep its list.

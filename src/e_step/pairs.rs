@@ -7,9 +7,13 @@ use crate::parallel;
 /// Components whose pairs are read together.
 pub(super) const COMPONENTS: usize = 64;
 
-/// Pairs kept before rows are grouped, and before groups are merged: bounds the memory of a worker.
+/// Values kept before rows are grouped: bounds what is pending.
 const PENDING: usize = 1 << 17;
-const KEPT: usize = 1 << 20;
+
+/// Pairs kept before they are merged, and per component once they are more than that even so: bounds the
+/// memory of a worker to the larger of [`KEPT`] and k times [`KEPT_PER_COMPONENT`] pairs, twice while merging.
+const KEPT: usize = 1 << 18;
+const KEPT_PER_COMPONENT: usize = 64;
 
 /// A weighted sum of values from component `from` to component `to`, and the sum of the weights.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +35,8 @@ pub(super) struct PairSums {
     ids: Vec<u32>,
     values: Vec<f64>,
     pairs: Vec<Pair>,
+    /// Pairs with the lowest rank are kept where there are too many.
+    rank: fn(&Pair) -> f64,
     limit: usize,
     stamps: Stamps,
 }
@@ -44,7 +50,9 @@ struct PendingRow {
 }
 
 impl PairSums {
-    pub(super) fn new(k: usize) -> Self {
+    /// Nothing yet, between any of `k` components. Where there are too many pairs to keep, those of the lowest
+    /// `rank` stay for each component.
+    pub(super) fn new(k: usize, rank: fn(&Pair) -> f64) -> Self {
         let (rows, pairs) = Default::default();
         let (ids, values) = (
             Vec::with_capacity(PENDING + 64),
@@ -55,6 +63,7 @@ impl PairSums {
             ids,
             values,
             pairs,
+            rank,
             limit: KEPT,
             stamps: Stamps::new(k),
         }
@@ -107,7 +116,10 @@ impl PairSums {
         self.ids.clear();
         self.values.clear();
         if self.pairs.len() > self.limit {
-            self.merge();
+            let starts = self.merge();
+            if self.pairs.len() > KEPT {
+                self.forget(&starts);
+            }
             self.limit = KEPT.max(2 * self.pairs.len());
         }
     }
@@ -130,6 +142,23 @@ impl PairSums {
         merged_starts.push(merged.len() as u32);
         self.pairs = merged;
         merged_starts
+    }
+
+    /// Keeps the pairs of the lowest ranks of each component: only with random supports and many components
+    /// are there so many that this matters, and few of the others would ever be looked at.
+    fn forget(&mut self, starts: &[u32]) {
+        let rank = self.rank;
+        let mut kept = Vec::with_capacity(self.pairs.len());
+        for c in 0..self.stamps.len() {
+            let pairs = &mut self.pairs[starts[c] as usize..starts[c + 1] as usize];
+            if pairs.len() > KEPT_PER_COMPONENT {
+                pairs.select_nth_unstable_by(KEPT_PER_COMPONENT, |a, b| {
+                    rank(a).total_cmp(&rank(b)).then(a.to.cmp(&b.to))
+                });
+            }
+            kept.extend(pairs.iter().take(KEPT_PER_COMPONENT));
+        }
+        self.pairs = kept;
     }
 
     /// Sums up early what would be summed up when memory runs short.

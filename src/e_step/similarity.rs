@@ -132,6 +132,11 @@ impl Rows {
     }
 }
 
+/// Sums of products of responsibilities for [`Similarity::of`].
+pub(super) fn sums(k: usize) -> PairSums {
+    PairSums::new(k, |pair| -pair.sum)
+}
+
 /// What is left of a row between the entries that must not be drawn: scratch of [`Similarity::draw`].
 ///
 /// A draw picks a run of entries by its sum, then an entry by bisection, and splits the run there. No draw is
@@ -212,7 +217,7 @@ mod tests {
 
     /// Row 0 of `k` components with these similarities.
     fn row(k: usize, entries: &[(u32, f64)]) -> Similarity {
-        let mut sums = PairSums::new(k);
+        let mut sums = sums(k);
         let ids: Vec<u32> = entries.iter().map(|e| e.0).collect();
         let values: Vec<f64> = entries.iter().map(|e| e.1).collect();
         sums.add(0, 1.0, &ids, &values);

@@ -1,7 +1,7 @@
 //! The truncated search of D-GMM: a point tries components drawn by how often they share points with its own.
 
 use super::pairs::PairSums;
-use super::similarity::{Gaps, Similarity};
+use super::similarity::{self, Gaps, Similarity};
 use super::{EStep, Started};
 use crate::block::{Block, UNSET};
 use crate::data::{Data, Rows};
@@ -169,7 +169,7 @@ impl<F: Float> SimilaritySamplingWorker<F> {
             scores: Vec::new(),
             pairs: SharedPoints {
                 responsibilities: Vec::new(),
-                sums: PairSums::new(k),
+                sums: similarity::sums(k),
             },
             exact: Exact::default(),
         }

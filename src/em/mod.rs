@@ -63,14 +63,22 @@ where
         searches: 0,
     };
 
-    for round in 0..e_step.warm_up(k) {
+    let warm_up = if observer.stopped() {
+        0
+    } else {
+        e_step.warm_up(k)
+    };
+    for round in 0..warm_up {
         let found = pass.search_and_share_evenly(&model, &mut state, &mut kept);
         evaluations += found.evaluations;
         m_step.finish(found.statistics, &mut model, round);
     }
 
     // The first search knows no variance yet; it starts it (E8).
-    let initial_searches = e_step.initial_searches(k);
+    let mut initial_searches = e_step.initial_searches(k);
+    if observer.stopped() {
+        initial_searches = initial_searches.min(1);
+    }
     for search in 0..initial_searches {
         let found = pass.search(&model, &mut state, &mut kept);
         evaluations += found.evaluations;

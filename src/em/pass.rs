@@ -202,8 +202,8 @@ fn total<S>(found: &[Found<S>]) -> Found<()> {
     total
 }
 
-/// Rows of a shard: a whole number of blocks. Each shard has its own statistics (k x d numbers), so there
-/// are about n / (4 k) shards at most: their statistics never take more memory than the data.
+/// Rows of a shard: a whole number of blocks. Each shard has its own statistics (k x d numbers in `f64`), so
+/// there are about n / (4 k) shards at most: their statistics stay of the order of the data.
 fn shard_rows(n: usize, k: usize) -> usize {
     let shards = (n / (4 * k)).clamp(1, MOST_SHARDS);
     let size = search::block_rows(k);

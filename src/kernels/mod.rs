@@ -26,8 +26,8 @@ pub(crate) struct Once;
 pub(crate) mod distance;
 pub(crate) mod select;
 
-/// Length of a stored row of `d` numbers: padded with zeros to a whole number of vectors, so that no inner
-/// loop has a tail.
+/// Length of a stored row of `d` numbers: padded with zeros to a whole number of vectors, so that no long
+/// row has a tail.
 pub(crate) fn stride(d: usize) -> usize {
     match d {
         0..=4 => 4,

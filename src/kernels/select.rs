@@ -6,7 +6,7 @@ use crate::float::Float;
 
 /// The `out_ids.len()` best of `(ids, scores)`, best first, by (score, index).
 ///
-/// Needs at least as many candidates as places. NaN scores are never chosen before others.
+/// Needs at least as many candidates as places, and no NaN among the scores.
 pub(crate) fn smallest<F: Float>(
     ids: &[u32],
     scores: &[F],

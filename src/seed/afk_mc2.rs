@@ -77,7 +77,7 @@ impl<D: Data> Seeder<D> for AfkMc2 {
         rng: &mut Rng,
     ) -> Result<Seeds<D::Float>> {
         let mut rows = Vec::with_capacity(k);
-        rows.extend(by_weight(data, &rows, rng));
+        rows.extend(by_weight(data, &rows, 1, rng));
         let mut seeds = Seeds::at_rows(data, frame, &rows, 0);
         let proposal = Proposal::new(data, frame, &seeds.centres);
         seeds.evaluations += data.len() as u64;
@@ -104,8 +104,13 @@ impl<D: Data> Seeder<D> for AfkMc2 {
                     seeds.evaluations += evaluations;
                     choice = row;
                 }
-                // Every row coincides with a seed: any other row is as good as the next.
-                let row = choice.or_else(|| by_weight(data, &rows, rng)).unwrap_or(0);
+                let Some(row) = choice else {
+                    // Every row coincides with a seed, and always will: any others are as good.
+                    let others = by_weight(data, &rows, k - rows.len(), rng);
+                    rows.extend(&others);
+                    let evaluations = seeds.evaluations;
+                    return Ok(Seeds::at_rows(data, frame, &rows, evaluations));
+                };
                 rows.push(row);
                 let chosen = Seeds::at_rows(data, frame, &[row], 0).centres;
                 seeds.evaluations += chains.lower(chosen.row(0), (b + 1) * self.chain);
@@ -218,7 +223,7 @@ impl<D: Data> Chains<D> {
         if from >= self.candidates.len() {
             return 0;
         }
-        self.rows.lower(seed, &mut self.nearest);
+        self.rows.lower(from, seed, &mut self.nearest[from..]);
         (self.candidates.len() - from) as u64
     }
 
@@ -262,7 +267,7 @@ fn distances<D: Data>(
         let mut nearest = vec![D::Float::INFINITY; rows.len()];
         if seeds.len() < 8 {
             for c in 0..seeds.len() {
-                rows.lower(seeds.row(c), &mut nearest);
+                rows.lower(0, seeds.row(c), &mut nearest);
             }
             return nearest;
         }

@@ -16,7 +16,7 @@ use crate::stage::Stage;
 /// The first seed is drawn in proportion to the weights, and so are seeds when every row coincides with one.
 ///
 /// With several candidates per seed the one that leaves the smallest potential $\sum_n w_n D_n^2$ is kept (greedy
-/// k-means++): better starts, more evaluations.
+/// k-means++): better starts, for n more evaluations per candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KMeansPlusPlus {
     candidates: Candidates,
@@ -82,18 +82,19 @@ impl<D: Data> Seeder<D> for KMeansPlusPlus {
             Candidates::Fixed(candidates) => candidates.min(data.len()),
             Candidates::Logarithmic => 2 + (k as f64).ln() as usize,
         };
-        let mut rows = Vec::with_capacity(k);
         let mut nearest = Nearest::new(data, frame);
-        rows.extend(by_weight(data, &rows, rng));
-        nearest.lower(&rows);
+        let mut rows = by_weight(data, &[], 1, rng);
+        nearest.lower(rows[0]);
         while rows.len() < k {
             let drawn: Vec<usize> = (0..candidates).filter_map(|_| nearest.draw(rng)).collect();
-            if drawn.is_empty() {
-                // Every row coincides with a seed: any other row is as good as the next.
-                rows.extend(by_weight(data, &rows, rng));
-            } else {
-                rows.push(nearest.lower(&drawn));
-            }
+            let Some(best) = nearest.best(&drawn) else {
+                // Every row coincides with a seed, and always will: any others are as good.
+                let others = by_weight(data, &rows, k - rows.len(), rng);
+                rows.extend(&others);
+                break;
+            };
+            nearest.lower(best);
+            rows.push(best);
         }
         Ok(Seeds::at_rows(data, frame, &rows, nearest.evaluations))
     }
@@ -130,39 +131,54 @@ impl<'a, D: Data> Nearest<'a, D> {
         proportional(weights, self.potentials[block], rng).map(|i| start + i)
     }
 
-    /// Takes the candidate row that leaves the smallest potential as the next seed, and returns it.
-    fn lower(&mut self, candidates: &[usize]) -> usize {
+    /// The candidate row that would leave the smallest potential; `None` without candidates.
+    fn best(&mut self, candidates: &[usize]) -> Option<usize> {
+        if candidates.len() < 2 {
+            return candidates.first().copied();
+        }
         let Self { data, frame, .. } = *self;
         self.evaluations += (data.len() * candidates.len()) as u64;
         let mut seeds = D::Rows::default();
         data.gather(candidates, frame, &mut seeds);
-        let lowered = |range: std::ops::Range<usize>, candidate: usize, rows: &mut D::Rows| {
-            let mut squared = self.squared[range].to_vec();
-            rows.lower(seeds.row(candidate), &mut squared);
-            let potential: f64 = squared
-                .iter()
-                .enumerate()
-                .map(|(i, d2)| rows.weight(i) * d2.to_f64())
-                .sum();
-            (squared, potential)
-        };
-        let tried = parallel::map_blocks(data.len(), BLOCK, |_, range| {
+        let potentials = parallel::map_blocks(data.len(), BLOCK, |_, range| {
             let mut rows = D::Rows::default();
             data.load(range.clone(), frame, &mut rows);
+            let mut squared = Vec::new();
             (0..candidates.len())
-                .map(|candidate| lowered(range.clone(), candidate, &mut rows))
-                .collect::<Vec<_>>()
+                .map(|candidate| {
+                    squared.clear();
+                    squared.extend_from_slice(&self.squared[range.clone()]);
+                    rows.lower(0, seeds.row(candidate), &mut squared);
+                    potential::<D>(&rows, &squared)
+                })
+                .collect::<Vec<f64>>()
         });
-        let potential = |candidate: usize| tried.iter().map(|b| b[candidate].1).sum::<f64>();
-        let best = (0..candidates.len())
-            .map(|candidate| (potential(candidate), candidate))
-            .min_by(|a, b| a.0.total_cmp(&b.0))
-            .map_or(0, |(_, candidate)| candidate);
-        self.potentials = tried.iter().map(|block| block[best].1).collect();
-        for (block, chosen) in tried.into_iter().enumerate() {
-            let squared = &chosen[best].0;
-            self.squared[block * BLOCK..][..squared.len()].copy_from_slice(squared);
-        }
-        candidates[best]
+        let potential = |candidate: usize| potentials.iter().map(|b| b[candidate]).sum::<f64>();
+        (0..candidates.len())
+            .min_by(|&a, &b| potential(a).total_cmp(&potential(b)))
+            .map(|candidate| candidates[candidate])
     }
+
+    /// Takes a row as the next seed.
+    fn lower(&mut self, row: usize) {
+        let Self { data, frame, .. } = *self;
+        let mut seed = D::Rows::default();
+        data.gather(&[row], frame, &mut seed);
+        self.evaluations += data.len() as u64;
+        self.potentials = parallel::map_chunks(&mut self.squared, BLOCK, |_, range, squared| {
+            let mut rows = D::Rows::default();
+            data.load(range, frame, &mut rows);
+            rows.lower(0, seed.row(0), squared);
+            potential::<D>(&rows, squared)
+        });
+    }
+}
+
+/// Sum of w_n d_n^2 over a block.
+fn potential<D: Data>(rows: &D::Rows, squared: &[D::Float]) -> f64 {
+    squared
+        .iter()
+        .enumerate()
+        .map(|(i, d2)| rows.weight(i) * d2.to_f64())
+        .sum()
 }

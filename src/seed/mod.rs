@@ -99,13 +99,25 @@ fn proportional(weights: impl Iterator<Item = f64>, total: f64, rng: &mut Rng) -
     last
 }
 
-/// A row in proportion to the weights, among the rows that are not in `taken`.
-fn by_weight<D: Data>(data: &D, taken: &[usize], rng: &mut Rng) -> Option<usize> {
+/// `count` distinct rows, drawn one after the other in proportion to the weights among the rows that are not
+/// in `taken`; fewer if there are no more of positive weight.
+///
+/// The smallest of Exp(1) / w are such a draw (Efraimidis and Spirakis, Weighted random sampling with a
+/// reservoir, 2006).
+fn by_weight<D: Data>(data: &D, taken: &[usize], count: usize, rng: &mut Rng) -> Vec<usize> {
     let mut free = vec![true; data.len()];
     for &n in taken {
         free[n] = false;
     }
-    let weights = || (0..data.len()).map(|n| if free[n] { data.weight(n) } else { 0.0 });
-    let total = weights().sum();
-    proportional(weights(), total, rng)
+    let mut keys: Vec<(f64, usize)> = (0..data.len())
+        .filter(|&n| free[n] && data.weight(n) > 0.0)
+        .map(|n| (rng.exponential() / data.weight(n), n))
+        .collect();
+    let earlier = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+    if count < keys.len() {
+        keys.select_nth_unstable_by(count, earlier);
+        keys.truncate(count);
+    }
+    keys.sort_unstable_by(earlier);
+    keys.into_iter().map(|(_, n)| n).collect()
 }

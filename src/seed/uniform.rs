@@ -1,6 +1,6 @@
 //! Seeds drawn in proportion to the weights, without looking at distances.
 
-use super::{Seeder, Seeds};
+use super::{Seeder, Seeds, by_weight};
 use crate::data::{Data, Frame};
 use crate::error::Result;
 use crate::rng::Rng;
@@ -32,18 +32,7 @@ impl<D: Data> Seeder<D> for Uniform {
         k: usize,
         rng: &mut Rng,
     ) -> Result<Seeds<D::Float>> {
-        // The k smallest of Exp(1) / w are a draw without replacement in proportion to w
-        // (Efraimidis, Spirakis 2006).
-        let mut keys: Vec<(f64, usize)> = (0..data.len())
-            .filter(|&n| data.weight(n) > 0.0)
-            .map(|n| (rng.exponential() / data.weight(n), n))
-            .collect();
-        if k < keys.len() {
-            keys.select_nth_unstable_by(k, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        }
-        keys.truncate(k);
-        keys.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let rows: Vec<usize> = keys.into_iter().map(|(_, n)| n).collect();
+        let rows = by_weight(data, &[], k, rng);
         Ok(Seeds::at_rows(data, frame, &rows, 0))
     }
 }

@@ -75,12 +75,18 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
     vec![
         algorithm("k-means", true, algorithms::k_means),
         algorithm("k-means-C'", true, |k| algorithms::k_means_c_prime(k, 2)),
+        algorithm("k-means greedy", true, |k| {
+            algorithms::k_means(k).seeder(KMeansPlusPlus::greedy())
+        }),
         algorithm("gmm", true, algorithms::gmm),
         algorithm("lazy-k-means", true, |k| algorithms::lazy_k_means(k, 0.1)),
         algorithm("lwcs-k-means", false, |k| algorithms::lwcs_k_means(k, 60)),
         algorithm("var-gmm-s", false, |k| algorithms::var_gmm_s(k, 3, 3)),
         algorithm("var-gmm-s from seeds", false, move |k| {
             algorithms::var_gmm_s(k, 3, 3).e_step(truncated().start(Start::Seeds))
+        }),
+        algorithm("var-gmm-s warm", false, move |k| {
+            algorithms::var_gmm_s(k, 3, 3).e_step(truncated().warm_up(1))
         }),
         algorithm("vc-gmm", false, |k| algorithms::vc_gmm(k, 60, 3, 3)),
         algorithm("vc-gmm+1", false, move |k| {
