@@ -8,7 +8,7 @@
 
 use crate::clusterer::{Builder, Clusterer};
 use crate::coreset::{Full, Lightweight};
-use crate::e_step::{Exhaustive, Lazy, Neighborhood};
+use crate::e_step::{Exhaustive, Lazy, Neighborhood, SimilaritySampling};
 use crate::seed::{AfkMc2, KMeansPlusPlus};
 
 /// k-means (Lloyd) from k-means++ seeds.
@@ -71,4 +71,14 @@ pub fn vc_gmm(
     g: usize,
 ) -> Builder<Lightweight, AfkMc2, Neighborhood> {
     var_gmm_s(clusters, c_prime, g).coreset(Lightweight::new(coreset))
+}
+
+/// D-GMM (\[DG\] Alg. 1): truncated EM on all rows, supports of `h` components, `r` others drawn by similarity.
+///
+/// See [`SimilaritySampling`] (E25, E26). On a coreset: `.coreset(Lightweight::new(size))`. Cost at most
+/// $n (H + R)$, whatever $k$ is.
+pub fn d_gmm(clusters: usize, h: usize, r: usize) -> Builder<Full, AfkMc2, SimilaritySampling> {
+    k_means(clusters)
+        .seeder(AfkMc2::default())
+        .e_step(SimilaritySampling::new(h, r))
 }

@@ -56,6 +56,7 @@
 //! | [`lwcs_k_means`](algorithms::lwcs_k_means) | [`Lightweight`](coreset::Lightweight) | [AFK-MC²](seed::AfkMc2) | [`Exhaustive`](e_step::Exhaustive), width 1 |
 //! | [`var_gmm_s`](algorithms::var_gmm_s) | none | [AFK-MC²](seed::AfkMc2) | [`Neighborhood`](e_step::Neighborhood), width $C'$ |
 //! | [`vc_gmm`](algorithms::vc_gmm) | [`Lightweight`](coreset::Lightweight) | [AFK-MC²](seed::AfkMc2) | [`Neighborhood`](e_step::Neighborhood), width $C'$ |
+//! | [`d_gmm`](algorithms::d_gmm) | none | [AFK-MC²](seed::AfkMc2) | [`SimilaritySampling`](e_step::SimilaritySampling), width $H$ |
 //!
 //! The M-step is [`SharedIsotropic`](m_step::SharedIsotropic) in all of them: one variance, equal mixing
 //! proportions. When to use which:
@@ -67,6 +68,7 @@
 //! - `lwcs_k_means`: many rows, moderately many clusters.
 //! - `var_gmm_s`: many clusters; an iteration costs at most $C' G$ distances per row, however many there are.
 //! - `vc_gmm`: many rows and many clusters.
+//! - `d_gmm`: as `var_gmm_s` at fewer distances, $H + R$ per row and iteration; on a coreset, as `vc_gmm`.
 //!
 //! # What can be relied on
 //!
@@ -97,6 +99,8 @@
 //!   Recognition Letters 125, 2019, [arXiv 1704.04812](https://arxiv.org/abs/1704.04812)
 //! - \[VC\] F. Hirschberger, D. Forster, J. Lücke: *A variational EM acceleration for efficient clustering at very
 //!   large scales*, IEEE TPAMI 44(12), 2022, [arXiv 1810.00803](https://arxiv.org/abs/1810.00803)
+//! - \[DG\] G. Exarchakis, O. Oubari, G. Lenz: *A sampling-based approach for efficient clustering in large
+//!   datasets*, CVPR 2022, [arXiv 2112.14793](https://arxiv.org/abs/2112.14793)
 //! - \[LW\] O. Bachem, M. Lucic, A. Krause: *Scalable k-means clustering via lightweight coresets*, KDD 2018,
 //!   [arXiv 1702.08248](https://arxiv.org/abs/1702.08248)
 //! - \[AF\] O. Bachem, M. Lucic, S. H. Hassani, A. Krause: *Fast and provably good seedings for k-means*, NIPS 2016
@@ -105,8 +109,6 @@
 //!
 //! Known to the equations, without a stage yet:
 //!
-//! - \[DG\] G. Exarchakis, O. Oubari, G. Lenz: *A sampling-based approach for efficient clustering in large
-//!   datasets*, CVPR 2022, [arXiv 2112.14793](https://arxiv.org/abs/2112.14793)
 //! - \[SG\] E. Kightley, S. Becker: *One-pass sparsified Gaussian mixtures*, 2019,
 //!   [arXiv 1903.04056](https://arxiv.org/abs/1903.04056)
 //! - \[DP\] Z. Borsos, O. Bachem, A. Krause: *Variational inference for DPGMM with coresets*, NIPS 2017 workshop on
@@ -156,7 +158,7 @@ pub mod prelude {
     pub use crate::clusterer::{Clusterer, Fit};
     pub use crate::coreset::{Full, Lightweight, Uniform as UniformCoreset};
     pub use crate::data::Dense;
-    pub use crate::e_step::{Exhaustive, Lazy, Neighborhood, Start};
+    pub use crate::e_step::{Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
     pub use crate::em::{Progress, Report, Stop};
     pub use crate::error::{Error, Result};
     pub use crate::m_step::SharedIsotropic;

@@ -88,19 +88,26 @@ pub(crate) fn normalise<R: Rows>(
             responsibilities.fill(1.0 / width as f64);
             continue;
         }
-        let mut sum = 0.0;
-        for (q, score) in responsibilities.iter_mut().zip(scores) {
-            let p = (-log_joint.beta * (score.to_f64() - best)).exp();
-            *q = p;
-            sum += p;
-        }
-        let scale = 1.0 / sum;
-        for q in responsibilities {
-            *q *= scale;
-        }
-        likelihood.spread += weight * sum.ln();
+        likelihood.spread += weight * shares(scores, best, log_joint.beta, responsibilities).ln();
     }
     likelihood
+}
+
+/// Responsibilities (E2) of components with these scores, of which `best` is the lowest, and finite. Returns
+/// the sum of their joint densities in units of the largest one: at least 1.
+#[inline(always)]
+pub(crate) fn shares<F: Float>(scores: &[F], best: f64, beta: f64, out: &mut [f64]) -> f64 {
+    let mut sum = 0.0;
+    for (q, score) in out.iter_mut().zip(scores) {
+        let p = (-beta * (score.to_f64() - best)).exp();
+        *q = p;
+        sum += p;
+    }
+    let scale = 1.0 / sum;
+    for q in out {
+        *q *= scale;
+    }
+    sum
 }
 
 fn lowest<F: Float>(scores: &[F]) -> F {

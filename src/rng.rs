@@ -43,6 +43,29 @@ impl Rng {
     pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.uniform()).ln()
     }
+
+    /// Fills the places from `filled` on with distinct random numbers below `n` that are not in the list yet.
+    /// There must be as many: at least `list.len()` of them.
+    pub(crate) fn fill_distinct(&mut self, list: &mut [u32], filled: usize, n: usize) {
+        if 4 * list.len() < n {
+            for place in filled..list.len() {
+                list[place] = loop {
+                    let c = self.below(n) as u32;
+                    if !list[..place].contains(&c) {
+                        break c;
+                    }
+                };
+            }
+        } else if filled < list.len() {
+            // Most are needed: shuffle all that are left instead of guessing again and again.
+            let mut left: Vec<u32> = (0..n as u32)
+                .filter(|c| !list[..filled].contains(c))
+                .collect();
+            for place in &mut list[filled..] {
+                *place = left.swap_remove(self.below(left.len()));
+            }
+        }
+    }
 }
 
 /// What a stream is for.

@@ -1,6 +1,6 @@
 //! What users are promised: the code they write compiles and runs as written, and the small print holds.
 //!
-//! `Sketch`, `Isotropic`, `Diagonal`, `d_gmm`, `sparsified_gmm`, `dp_gmm` and `fast` join this file with the
+//! `Sketch`, `Isotropic`, `Diagonal`, `sparsified_gmm`, `dp_gmm` and `fast` join this file with the
 //! code that brings them.
 
 use coremix::coreset::Coreset;
@@ -190,7 +190,11 @@ fn named_algorithms_are_builders() -> Result<()> {
     );
     same(
         model!(algorithms::var_gmm_s(6, 2, 3).seed(3)),
-        model!(vc.coreset(Full)),
+        model!(vc.clone().coreset(Full)),
+    );
+    same(
+        model!(algorithms::d_gmm(6, 3, 2).seed(3)),
+        model!(vc.coreset(Full).e_step(SimilaritySampling::new(3, 2))),
     );
     let two = k_means().e_step(Exhaustive::truncated(2));
     same(
@@ -315,7 +319,7 @@ fn all_public_types_are_send_sync_unpin() {
         UniformSeeder,
         coremix::seed::Seeds<f32>,
     )>();
-    check::<(Exhaustive, Lazy, Neighborhood, Start)>();
+    check::<(Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start)>();
     check::<coremix::e_step::Started<Vec<u8>>>();
     check::<(SharedIsotropic, Model, SharedIsotropicMixture<f64>)>();
     // What stages name only through their traits.
@@ -324,6 +328,8 @@ fn all_public_types_are_send_sync_unpin() {
     check::<<Lazy as EStep<D<'_>, Model>>::Worker>();
     check::<<Neighborhood as EStep<D<'_>, Model>>::Worker>();
     check::<<Neighborhood as EStep<D<'_>, Model>>::State>();
+    check::<<SimilaritySampling as EStep<D<'_>, Model>>::Worker>();
+    check::<<SimilaritySampling as EStep<D<'_>, Model>>::State>();
 }
 
 // ---- The small print, for every named algorithm ---------------------------------------------------------
@@ -338,6 +344,7 @@ macro_rules! every_algorithm {
         $check("lwcs_k_means", algorithms::lwcs_k_means($k, 400));
         $check("var_gmm_s", algorithms::var_gmm_s($k, 3, 3));
         $check("vc_gmm", algorithms::vc_gmm($k, 400, 3, 3));
+        $check("d_gmm", algorithms::d_gmm($k, 3, 3));
     };
 }
 
@@ -606,6 +613,11 @@ fn distance_evaluations_follow_the_formulas() -> Result<()> {
         r.evaluations.search
     );
     assert!(r.evaluations.search >= n * c_prime * searches(&r));
+    // H old members and R drawn ones, of which there are no more than k - H.
+    let r = report!(algorithms::d_gmm(clusters, 2, 3));
+    assert_eq!(r.evaluations.search, n * 5 * searches(&r) + 2 * n);
+    let r = report!(algorithms::d_gmm(clusters, clusters - 1, 3));
+    assert_eq!(r.evaluations.search, n * k * searches(&r) + (k - 1) * n);
     Ok(())
 }
 

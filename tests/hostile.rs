@@ -390,6 +390,15 @@ fn counts_of_zero() {
         ),
         (algorithms::var_gmm_s(3, 0, 2).build().map(drop), "c_prime"),
         (algorithms::vc_gmm(3, 50, 2, 0).build().map(drop), "g"),
+        (algorithms::d_gmm(3, 0, 2).build().map(drop), "h"),
+        (algorithms::d_gmm(3, 2, 0).build().map(drop), "r"),
+        (
+            k_means()
+                .e_step(SimilaritySampling::new(3, 3).initial_searches(0))
+                .build()
+                .map(drop),
+            "initial_searches",
+        ),
         (algorithms::vc_gmm(3, 0, 2, 2).build().map(drop), "coreset"),
         (algorithms::lwcs_k_means(3, 0).build().map(drop), "coreset"),
         (
@@ -530,6 +539,10 @@ fn sizes_that_are_clamped() {
         same(means!(algorithms::k_means_c_prime(k, huge)), all.clone());
         let seeded = algorithms::gmm(k).seeder(AfkMc2::default());
         same(means!(algorithms::var_gmm_s(k, huge, 2)), means!(seeded));
+        let seeded = algorithms::gmm(k).seeder(AfkMc2::default());
+        same(means!(algorithms::d_gmm(k, huge, huge)), means!(seeded));
+        let wide = means!(algorithms::d_gmm(k, 2, k - 2));
+        same(means!(algorithms::d_gmm(k, 2, huge)), wide);
         let wide = means!(algorithms::var_gmm_s(k, 2, k));
         same(means!(algorithms::var_gmm_s(k, 2, huge)), wide);
         let from_seeds = |g| Neighborhood::new(2, g).start(Start::Seeds);
@@ -1092,6 +1105,7 @@ fn bytes_are_the_floats_they_stand_for() {
     same!(algorithms::lazy_k_means(5, 0.1));
     same!(algorithms::lwcs_k_means(5, 100));
     same!(algorithms::vc_gmm(5, 100, 3, 3));
+    same!(algorithms::d_gmm(5, 3, 2));
     let extremes = array![[0u8, 255], [255, 0], [0, 0], [255, 255]];
     let data = Dense::new(extremes.view()).unwrap();
     let fit = algorithms::k_means(4).build().unwrap().fit(&data).unwrap();
@@ -1167,6 +1181,7 @@ fn an_observer_can_stop_anywhere() {
         stops!(algorithms::lwcs_k_means(4, 100));
         stops!(algorithms::var_gmm_s(4, 2, 2));
         stops!(algorithms::vc_gmm(4, 100, 2, 2));
+        stops!(algorithms::d_gmm(4, 2, 2));
     }
 }
 

@@ -252,8 +252,8 @@ proptest! {
         }
     }
 
-    /// A neighborhood of everything is EM; a support of width 1 is Lloyd's algorithm; weights of 1 are none;
-    /// a coreset of all rows is none.
+    /// A neighborhood of everything is EM, and so is sampling with a support of everything; a support of
+    /// width 1 is Lloyd's algorithm; weights of 1 are none; a coreset of all rows is none.
     #[test]
     fn limits(problem in problems()) {
         let x = problem.points::<f64>();
@@ -268,6 +268,21 @@ proptest! {
             .tolerance(0.0).max_iterations(5).build().unwrap().fit(&data).unwrap();
         prop_assert!(distance(&em.model.means().to_owned(), &wide.model.means().to_owned()) < 1e-9);
         prop_assert!(close(last(&em), last(&wide), 1e-9));
+        for h in [k, k + 3] {
+            let sampling = algorithms::d_gmm(k, h, 2).seeder(given())
+                .tolerance(0.0).max_iterations(5).build().unwrap().fit(&data).unwrap();
+            prop_assert_eq!(em.model.means(), sampling.model.means());
+            prop_assert_eq!(&em.report.free_energies, &sampling.report.free_energies);
+            prop_assert!(sampling.supports.is_none());
+        }
+        // All but one in the support, and that one drawn by every point: a search over all components.
+        let all_but_one = (k - 1).max(1);
+        let exhaustive = algorithms::k_means_c_prime(k, all_but_one).seeder(given())
+            .tolerance(0.0).max_iterations(3).build().unwrap().fit(&data).unwrap();
+        let sampling = algorithms::d_gmm(k, all_but_one, k).seeder(given())
+            .tolerance(0.0).max_iterations(3).build().unwrap().fit(&data).unwrap();
+        prop_assert_eq!(&sampling.supports, &exhaustive.supports);
+        prop_assert!(close(last(&sampling), last(&exhaustive), 1e-9));
 
         // All but one component, and neighbors that are all: the truncated search itself, exhaustively.
         if k > 2 {
@@ -319,6 +334,24 @@ proptest! {
             let (f, g) = (last(&a_fit), last(&b_fit));
             prop_assert!(close(f, g, 1e-6), "{}: {f} {g}", a.name);
         }
+    }
+}
+
+/// A similarity has no unit: in another one (a power of two, so that nothing is rounded otherwise) the same
+/// components are drawn, and the fit is the same bit for bit (\[DG\] Eq. 12 as printed would draw others).
+#[test]
+fn similarities_have_no_unit() {
+    let x = blobs::<f64>(600, 5, 30, 12);
+    let fit = |x: &Array2<f64>| {
+        let data = Dense::new(x.view()).unwrap();
+        let builder = algorithms::d_gmm(30, 3, 3).tolerance(0.0).max_iterations(8);
+        builder.seed(5).build().unwrap().fit(&data).unwrap()
+    };
+    let a = fit(&x);
+    for unit in [1024.0, 1.0 / 1024.0] {
+        let b = fit(&x.mapv(|v| v * unit));
+        assert_eq!(a.model.means().mapv(|v| v * unit), b.model.means());
+        assert_eq!((&a.supports, &a.labels), (&b.supports, &b.labels));
     }
 }
 
@@ -538,20 +571,23 @@ fn k_means_rises(x: &Array2<f64>, k: usize, seed: u64) {
 /// With the model fixed, more truncated searches never lower F.
 fn searches_never_lower(x: &Array2<f64>, k: usize, random: usize, seed: u64) {
     let data = Dense::new(x.view()).unwrap();
-    let f = |searches| {
-        let e_step = Neighborhood::new(2, 3)
-            .random(random)
-            .initial_searches(searches);
-        let builder = algorithms::var_gmm_s(k, 2, 3)
-            .e_step(e_step)
-            .max_iterations(0);
-        let fit = builder.seed(seed).build().unwrap().fit(&data).unwrap();
-        fit.report.free_energies[0]
-    };
-    let found: Vec<f64> = (1..6).map(f).collect();
-    for pair in found.windows(2) {
-        assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{found:?}");
+    macro_rules! check {
+        ($e_step:expr) => {
+            let f = |searches| {
+                let builder = algorithms::var_gmm_s(k, 2, 3)
+                    .e_step($e_step.initial_searches(searches))
+                    .max_iterations(0);
+                let fit = builder.seed(seed).build().unwrap().fit(&data).unwrap();
+                fit.report.free_energies[0]
+            };
+            let found: Vec<f64> = (1..6).map(f).collect();
+            for pair in found.windows(2) {
+                assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{found:?}");
+            }
+        };
     }
+    check!(Neighborhood::new(2, 3).random(random));
+    check!(SimilaritySampling::new(2, random + 1));
 }
 
 fn last<M: LastFreeEnergy>(fit: &M) -> f64 {

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-const ALGORITHMS: [&str; 7] = [
+const ALGORITHMS: [&str; 8] = [
     "k-means",
     "k-means-c-prime",
     "gmm",
@@ -15,6 +15,7 @@ const ALGORITHMS: [&str; 7] = [
     "lwcs-k-means",
     "var-gmm-s",
     "vc-gmm",
+    "d-gmm",
 ];
 
 /// The example, which cargo builds next to the directory of this test.
@@ -150,6 +151,7 @@ fn every_algorithm_runs_by_name() {
         "lwcs-k-means --coreset 500 --chain 5",
         "var-gmm-s --c-prime 4 --g 6 --random 1 --chain 5 --max-iterations 3 --restarts 1",
         "vc-gmm --coreset 500 --c-prime 4 --g 6 --random 1 --chain 5 --clusters 20",
+        "d-gmm --h 4 --r 6 --chain 5 --clusters 20",
     ] {
         let mut arguments = vec!["--no-picture", "--algorithm"];
         arguments.extend(options.split(' '));
@@ -331,6 +333,8 @@ fn bad_settings_are_refused_in_one_line_that_names_them() {
     refuse("--clusters 0", &["clusters = 0"]);
     refuse("--coreset 0", &["coreset = 0"]);
     refuse("--g 0", &["g = 0"]);
+    refuse("--algorithm d-gmm --h 0", &["h = 0"]);
+    refuse("--algorithm d-gmm --r 0", &["r = 0"]);
     refuse("--restarts 0", &["restarts = 0"]);
     refuse("--tolerance -1", &["tolerance = -1"]);
     refuse("--tolerance nan", &["tolerance = NaN"]);
@@ -357,6 +361,9 @@ fn bad_settings_are_refused_in_one_line_that_names_them() {
         ("lwcs-k-means", "--epsilon 0.1"),
         ("var-gmm-s", "--coreset 9"),
         ("vc-gmm", "--greedy"),
+        ("vc-gmm", "--h 9"),
+        ("d-gmm", "--c-prime 9"),
+        ("d-gmm", "--coreset 9"),
     ] {
         let name = option.split(' ').next().unwrap();
         refuse(

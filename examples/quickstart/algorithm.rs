@@ -32,6 +32,8 @@ pub(crate) enum Algorithm {
     VarGmmS,
     /// Truncated EM on a lightweight coreset
     VcGmm,
+    /// Truncated EM on all rows, components drawn by similarity
+    DGmm,
 }
 
 /// Settings that only some algorithms have.
@@ -46,6 +48,12 @@ pub(crate) struct Options {
     /// Neighbors of a component, G, itself included [default: 5]
     #[arg(long)]
     g: Option<usize>,
+    /// Components in the support of a point, H [default: 3]
+    #[arg(long)]
+    h: Option<usize>,
+    /// Components drawn for a point in every search, R [default: 5]
+    #[arg(long)]
+    r: Option<usize>,
     /// Random components added to every search [default: 0]
     #[arg(long)]
     random: Option<usize>,
@@ -83,6 +91,8 @@ pub(crate) struct Settings {
     coreset: usize,
     c_prime: usize,
     g: usize,
+    h: usize,
+    r: usize,
     random: usize,
     chain: usize,
     epsilon: f64,
@@ -128,6 +138,7 @@ impl Algorithm {
             Self::LwcsKMeans => &["coreset", "chain"],
             Self::VarGmmS => &["c-prime", "g", "random", "chain"],
             Self::VcGmm => &["coreset", "c-prime", "g", "random", "chain"],
+            Self::DGmm => &["h", "r", "chain"],
         }
     }
 
@@ -137,6 +148,8 @@ impl Algorithm {
             ("coreset", options.coreset.is_some()),
             ("c-prime", options.c_prime.is_some()),
             ("g", options.g.is_some()),
+            ("h", options.h.is_some()),
+            ("r", options.r.is_some()),
             ("random", options.random.is_some()),
             ("chain", options.chain.is_some()),
             ("epsilon", options.epsilon.is_some()),
@@ -160,6 +173,8 @@ impl Algorithm {
             ("coreset", settings.coreset.to_string()),
             ("c-prime", settings.c_prime.to_string()),
             ("g", settings.g.to_string()),
+            ("h", settings.h.to_string()),
+            ("r", settings.r.to_string()),
             ("random", settings.random.to_string()),
             ("chain", settings.chain.to_string()),
             ("epsilon", settings.epsilon.to_string()),
@@ -215,6 +230,7 @@ impl Algorithm {
                 let builder = algorithms::vc_gmm(k, s.coreset, s.c_prime, s.g);
                 run.fit(builder.seeder(chain).e_step(neighborhood))
             }
+            Self::DGmm => run.fit(algorithms::d_gmm(k, s.h, s.r).seeder(chain)),
         }
     }
 }
@@ -230,6 +246,8 @@ impl Settings {
             coreset: options.coreset.unwrap_or(coreset),
             c_prime: options.c_prime.unwrap_or(3),
             g: options.g.unwrap_or(5),
+            h: options.h.unwrap_or(3),
+            r: options.r.unwrap_or(5),
             random: options.random.unwrap_or(0),
             chain: options.chain.unwrap_or(20),
             epsilon: options.epsilon.unwrap_or(0.1),

@@ -11,16 +11,21 @@
 //! the best members.
 //!
 //! [`Exhaustive`] finds them at the cost of $nk$ distance evaluations, [`Lazy`] leaves points where they are
-//! that would gain too little, and [`Neighborhood`] costs at most $n C' G$, whatever $k$ is.
+//! that would gain too little. [`Neighborhood`] costs at most $n C' G$ and [`SimilaritySampling`] $n (H + R)$,
+//! whatever $k$ is: the first looks at fixed neighbors, the second draws.
 
 mod exhaustive;
 mod lazy;
 mod neighborhood;
 mod neighbors;
+mod pairs;
+mod similarity;
+mod similarity_sampling;
 
 pub use exhaustive::Exhaustive;
 pub use lazy::Lazy;
 pub use neighborhood::{Neighborhood, Start};
+pub use similarity_sampling::SimilaritySampling;
 
 use crate::block::Block;
 use crate::data::Data;

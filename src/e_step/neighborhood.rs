@@ -1,6 +1,7 @@
 //! The truncated search of vc-GMM and var-GMM-S: a point looks only at the neighbors of its components.
 
-use super::neighbors::{self, Neighbors, PairSums};
+use super::neighbors::{self, Neighbors};
+use super::pairs::{Gathered, PairSums};
 use super::{EStep, Started};
 use crate::block::{Block, UNSET};
 use crate::data::{Data, Rows};
@@ -117,7 +118,7 @@ impl Neighborhood {
             Start::Random => {
                 let state = Neighbors::new(k, size, |c, list| {
                     list[0] = c as u32;
-                    fill_at_random(list, 1, k, rng);
+                    rng.fill_distinct(list, 1, k);
                 });
                 Started {
                     state,
@@ -206,7 +207,7 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for Neighborhood {
             let places = i * width..(i + 1) * width;
             let support = &mut block.supports[places.clone()];
             if support[0] == UNSET {
-                fill_at_random(support, 0, k, rng);
+                rng.fill_distinct(support, 0, k);
             }
             let space = &mut worker.space;
             space.restart();
@@ -234,30 +235,8 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for Neighborhood {
     }
 
     fn finish_pass(&self, neighbors: &mut Neighbors, workers: Vec<Self::Worker>) {
-        let sums = workers.into_iter().map(|worker| worker.pairs).collect();
-        neighbors.renew(&neighbors::gathered(sums));
-    }
-}
-
-/// Fills the places from `filled` on with distinct random components that are not in the list yet.
-fn fill_at_random(list: &mut [u32], filled: usize, k: usize, rng: &mut Rng) {
-    if 4 * list.len() < k {
-        for place in filled..list.len() {
-            list[place] = loop {
-                let c = rng.below(k) as u32;
-                if !list[..place].contains(&c) {
-                    break c;
-                }
-            };
-        }
-    } else {
-        // Most are needed: shuffle all that are left instead of guessing again and again.
-        let mut left: Vec<u32> = (0..k as u32)
-            .filter(|c| !list[..filled].contains(c))
-            .collect();
-        for place in &mut list[filled..] {
-            *place = left.swap_remove(rng.below(left.len()));
-        }
+        let sums: Vec<PairSums> = workers.into_iter().map(|worker| worker.pairs).collect();
+        neighbors.renew(&Gathered::from(sums));
     }
 }
 
@@ -280,7 +259,7 @@ impl<F: Float> NeighborhoodWorker<F> {
         Self {
             space,
             scores: Vec::new(),
-            pairs: PairSums::new(k),
+            pairs: neighbors::sums(k),
             exact: Exact::default(),
         }
     }

@@ -95,6 +95,10 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
                 .seeder(UniformSeeder::new())
                 .e_step(truncated().random(1).initial_searches(2))
         }),
+        algorithm("d-gmm", false, |k| algorithms::d_gmm(k, 3, 2)),
+        algorithm("d-gmm on a coreset", false, |k| {
+            algorithms::d_gmm(k, 3, 2).coreset(Lightweight::new(60))
+        }),
     ]
 }
 

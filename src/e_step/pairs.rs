@@ -1,0 +1,349 @@
+//! Sums over pairs of components that points bring together, in memory that follows from the pairs there are:
+//! what neighbor estimates (E14) and similarities (E26) are made of.
+
+use crate::float::Float;
+use crate::parallel;
+
+/// Components whose pairs are read together.
+pub(super) const COMPONENTS: usize = 64;
+
+/// Values kept before rows are grouped: bounds what is pending.
+const PENDING: usize = 1 << 17;
+
+/// Pairs kept before they are merged, and per component once they are more than that even so: bounds the
+/// memory of a worker to the larger of [`KEPT`] and k times [`KEPT_PER_COMPONENT`] pairs, twice while merging.
+const KEPT: usize = 1 << 18;
+const KEPT_PER_COMPONENT: usize = 64;
+
+/// A weighted sum of values from component `from` to component `to`, and the sum of the weights.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair {
+    from: u32,
+    pub(super) to: u32,
+    pub(super) sum: f64,
+    pub(super) weight: f64,
+}
+
+/// Weighted sums between components, gathered by one worker. Memory follows from the pairs that occur, never
+/// from k^2.
+///
+/// Rows are kept until there are many, then grouped by their first component: sums over a group need no
+/// hashing, only one stamp per component.
+#[derive(Debug)]
+pub(super) struct PairSums {
+    rows: Vec<PendingRow>,
+    ids: Vec<u32>,
+    values: Vec<f64>,
+    pairs: Vec<Pair>,
+    /// Pairs with the lowest rank are kept where there are too many.
+    rank: fn(&Pair) -> f64,
+    limit: usize,
+    stamps: Stamps,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PendingRow {
+    from: u32,
+    start: u32,
+    end: u32,
+    weight: f64,
+}
+
+impl PairSums {
+    /// Nothing yet, between any of `k` components. Where there are too many pairs to keep, those of the lowest
+    /// `rank` stay for each component.
+    pub(super) fn new(k: usize, rank: fn(&Pair) -> f64) -> Self {
+        let (rows, pairs) = Default::default();
+        let (ids, values) = (
+            Vec::with_capacity(PENDING + 64),
+            Vec::with_capacity(PENDING + 64),
+        );
+        Self {
+            rows,
+            ids,
+            values,
+            pairs,
+            rank,
+            limit: KEPT,
+            stamps: Stamps::new(k),
+        }
+    }
+
+    /// Adds the values from one component to others, with this weight.
+    #[inline]
+    pub(super) fn add<F: Float>(&mut self, from: u32, weight: f64, ids: &[u32], values: &[F]) {
+        if weight <= 0.0 {
+            return;
+        }
+        let start = self.ids.len() as u32;
+        self.ids.extend_from_slice(ids);
+        self.values.extend(values.iter().map(|v| v.to_f64()));
+        self.rows.push(PendingRow {
+            from,
+            start,
+            end: self.ids.len() as u32,
+            weight,
+        });
+        if self.ids.len() >= PENDING {
+            self.group();
+        }
+    }
+
+    /// Turns pending rows into pairs.
+    fn group(&mut self) {
+        let order = by_component(self.stamps.len(), self.rows.iter().map(|row| row.from)).1;
+        let groups =
+            order.chunk_by(|&a, &b| self.rows[a as usize].from == self.rows[b as usize].from);
+        for group in groups {
+            let from = self.rows[group[0] as usize].from;
+            self.stamps.restart();
+            let first = self.pairs.len();
+            for &row in group {
+                let row = self.rows[row as usize];
+                for i in row.start as usize..row.end as usize {
+                    let sum = row.weight * self.values[i];
+                    let pair = Pair {
+                        from,
+                        to: self.ids[i],
+                        sum,
+                        weight: row.weight,
+                    };
+                    self.stamps.add(pair, first, &mut self.pairs);
+                }
+            }
+        }
+        self.rows.clear();
+        self.ids.clear();
+        self.values.clear();
+        if self.pairs.len() > self.limit {
+            let starts = self.merge();
+            if self.pairs.len() > KEPT {
+                self.forget(&starts);
+            }
+            self.limit = KEPT.max(2 * self.pairs.len());
+        }
+    }
+
+    /// Adds up pairs that occur several times; they are in the order of `from` afterwards, where those of
+    /// each component start is returned (k + 1).
+    fn merge(&mut self) -> Vec<u32> {
+        let k = self.stamps.len();
+        let (starts, order) = by_component(k, self.pairs.iter().map(|pair| pair.from));
+        let mut merged = Vec::with_capacity(self.pairs.len());
+        let mut merged_starts = Vec::with_capacity(k + 1);
+        for c in 0..k {
+            merged_starts.push(merged.len() as u32);
+            self.stamps.restart();
+            for &i in &order[starts[c] as usize..starts[c + 1] as usize] {
+                let first = merged_starts[c] as usize;
+                self.stamps.add(self.pairs[i as usize], first, &mut merged);
+            }
+        }
+        merged_starts.push(merged.len() as u32);
+        self.pairs = merged;
+        merged_starts
+    }
+
+    /// Keeps the pairs of the lowest ranks of each component: only with random supports and many components
+    /// are there so many that this matters, and few of the others would ever be looked at.
+    fn forget(&mut self, starts: &[u32]) {
+        let rank = self.rank;
+        let mut kept = Vec::with_capacity(self.pairs.len());
+        for c in 0..self.stamps.len() {
+            let pairs = &mut self.pairs[starts[c] as usize..starts[c + 1] as usize];
+            if pairs.len() > KEPT_PER_COMPONENT {
+                pairs.select_nth_unstable_by(KEPT_PER_COMPONENT, |a, b| {
+                    rank(a).total_cmp(&rank(b)).then(a.to.cmp(&b.to))
+                });
+            }
+            kept.extend(pairs.iter().take(KEPT_PER_COMPONENT));
+        }
+        self.pairs = kept;
+    }
+
+    /// Sums up early what would be summed up when memory runs short.
+    #[cfg(test)]
+    pub(super) fn compact(&mut self) {
+        self.group();
+        self.merge();
+    }
+
+    /// All that was gathered, by component.
+    fn finish(mut self) -> Grouped {
+        // A single group is in order and free of repetitions already.
+        let single = self.pairs.is_empty();
+        self.group();
+        let starts = if single {
+            starts(self.stamps.len(), &self.pairs)
+        } else {
+            self.merge()
+        };
+        Grouped {
+            starts,
+            pairs: self.pairs,
+        }
+    }
+}
+
+/// Where the pairs of each of `k` components start (k + 1), for pairs in the order of `from`.
+fn starts(k: usize, pairs: &[Pair]) -> Vec<u32> {
+    let mut starts = vec![0; k + 1];
+    for pair in pairs {
+        starts[pair.from as usize + 1] += 1;
+    }
+    for c in 0..k {
+        starts[c + 1] += starts[c];
+    }
+    starts
+}
+
+/// Counting sort: where the items of each of `k` components start (k + 1), and the items in order of their
+/// component, those of one component in their own order.
+fn by_component(k: usize, items: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, Vec<u32>) {
+    let mut starts = vec![0; k + 1];
+    let mut n = 0;
+    for c in items.clone() {
+        starts[c as usize + 1] += 1;
+        n += 1;
+    }
+    for c in 0..k {
+        starts[c + 1] += starts[c];
+    }
+    let mut next = starts.clone();
+    let mut order = vec![0; n];
+    for (i, c) in (0u32..).zip(items) {
+        let place = &mut next[c as usize];
+        order[*place as usize] = i;
+        *place += 1;
+    }
+    (starts, order)
+}
+
+/// The pairs of one worker, by component.
+struct Grouped {
+    starts: Vec<u32>,
+    pairs: Vec<Pair>,
+}
+
+impl Grouped {
+    /// Every pair the other way round.
+    fn reversed(&self) -> Self {
+        let k = self.starts.len() - 1;
+        let (starts, order) = by_component(k, self.pairs.iter().map(|pair| pair.to));
+        let turn = |&i: &u32| {
+            let pair = self.pairs[i as usize];
+            let (from, to) = (pair.to, pair.from);
+            Pair { from, to, ..pair }
+        };
+        let pairs = order.iter().map(turn).collect();
+        Self { starts, pairs }
+    }
+
+    fn of(&self, c: usize) -> &[Pair] {
+        &self.pairs[self.starts[c] as usize..self.starts[c + 1] as usize]
+    }
+}
+
+/// Where each component stands in a list, without clearing k numbers for every list.
+#[derive(Debug)]
+struct Stamps {
+    now: u32,
+    stamps: Vec<u32>,
+    places: Vec<u32>,
+}
+
+impl Stamps {
+    fn new(k: usize) -> Self {
+        Self {
+            now: 0,
+            stamps: vec![0; k],
+            places: vec![0; k],
+        }
+    }
+
+    fn restart(&mut self) {
+        if self.now == u32::MAX {
+            self.stamps.fill(0);
+            self.now = 0;
+        }
+        self.now += 1;
+    }
+
+    fn len(&self) -> usize {
+        self.stamps.len()
+    }
+
+    /// Adds a pair to the list that starts at `first`, to the one of the same component if there is one.
+    #[inline(always)]
+    fn add(&mut self, pair: Pair, first: usize, found: &mut Vec<Pair>) {
+        let c = pair.to as usize;
+        if self.stamps[c] == self.now {
+            let sums = &mut found[first + self.places[c] as usize];
+            sums.sum += pair.sum;
+            sums.weight += pair.weight;
+        } else {
+            self.stamps[c] = self.now;
+            self.places[c] = (found.len() - first) as u32;
+            found.push(pair);
+        }
+    }
+}
+
+/// What the workers of a pass gathered.
+pub(super) struct Gathered {
+    k: usize,
+    workers: Vec<Grouped>,
+}
+
+impl From<Vec<PairSums>> for Gathered {
+    fn from(workers: Vec<PairSums>) -> Self {
+        let k = workers.first().map_or(0, |sums| sums.stamps.len());
+        let workers = parallel::map_parts(workers, |_, sums| sums.finish());
+        Self { k, workers }
+    }
+}
+
+impl Gathered {
+    /// With every pair the other way round as well: what was added from i to j counts from j to i, too.
+    pub(super) fn both_ways(workers: Vec<PairSums>) -> Self {
+        let Self { k, mut workers } = Self::from(workers);
+        let reversed: Vec<&Grouped> = workers.iter().collect();
+        let reversed = parallel::map_parts(reversed, |_, grouped| grouped.reversed());
+        workers.extend(reversed);
+        Self { k, workers }
+    }
+
+    /// Number of components, k.
+    pub(super) fn components(&self) -> usize {
+        self.k
+    }
+
+    /// A reader, which carries the scratch for one component after the other.
+    pub(super) fn reader(&self) -> Reader<'_> {
+        Reader {
+            gathered: self,
+            stamps: Stamps::new(self.k),
+            found: Vec::new(),
+        }
+    }
+}
+
+/// Adds up what the workers gathered, in their order.
+pub(super) struct Reader<'a> {
+    gathered: &'a Gathered,
+    stamps: Stamps,
+    found: Vec<Pair>,
+}
+
+impl Reader<'_> {
+    /// All pairs from component `c`, each component once.
+    pub(super) fn component(&mut self, c: usize) -> &[Pair] {
+        self.stamps.restart();
+        self.found.clear();
+        let workers = self.gathered.workers.iter();
+        for pair in workers.flat_map(|worker| worker.of(c)) {
+            self.stamps.add(*pair, 0, &mut self.found);
+        }
+        &self.found
+    }
+}

@@ -1,0 +1,352 @@
+//! Which components share points, as a distribution to draw from (E25, E26).
+
+use super::pairs::{COMPONENTS, Gathered, PairSums};
+use crate::parallel;
+use crate::rng::Rng;
+
+/// The similarities of every component to the others (E26), kept where they are positive: one number for each
+/// pair that some support holds, never k^2.
+///
+/// Entries of a row are in increasing order, with their running sums. Each is at least as large as the mean of
+/// those before it, so the difference of two running sums is exact to a few roundings per entry, however small
+/// it is beside the rest of the row. A support usually holds nearly all of its row: what is left beside it must
+/// not drown.
+#[derive(Clone, Debug)]
+pub struct Similarity {
+    /// Where the row of each component starts (k + 1).
+    starts: Vec<usize>,
+    /// The other components of each row, by increasing similarity.
+    ids: Vec<u32>,
+    /// Sums of the similarities of a row up to each entry, itself included.
+    sums: Vec<f64>,
+    /// The components of each row in increasing order, and their places in the row.
+    sorted: Vec<u32>,
+    places: Vec<u32>,
+}
+
+/// The rows of some consecutive components.
+#[derive(Default)]
+struct Rows {
+    ends: Vec<usize>,
+    ids: Vec<u32>,
+    sums: Vec<f64>,
+    sorted: Vec<u32>,
+    places: Vec<u32>,
+}
+
+impl Similarity {
+    /// Nothing known of any of `k` components.
+    pub(super) fn unknown(k: usize) -> Self {
+        Self {
+            starts: vec![0; k + 1],
+            ids: Vec::new(),
+            sums: Vec::new(),
+            sorted: Vec::new(),
+            places: Vec::new(),
+        }
+    }
+
+    /// The similarities from what points added for each pair of components in their supports, once for both
+    /// ways.
+    pub(super) fn of(workers: Vec<PairSums>) -> Self {
+        let gathered = Gathered::both_ways(workers);
+        let k = gathered.components();
+        let parts = parallel::map_blocks(k, COMPONENTS, |_, range| {
+            let mut reader = gathered.reader();
+            let mut rows = Rows::default();
+            for c in range {
+                rows.push(reader.component(c).iter().filter_map(|pair| {
+                    (pair.to as usize != c && pair.sum > 0.0).then_some((pair.sum, pair.to))
+                }));
+            }
+            rows
+        });
+        let mut all = Self::unknown(0);
+        all.starts.reserve(k);
+        for rows in parts {
+            let before = all.ids.len();
+            all.starts.extend(rows.ends.iter().map(|end| before + end));
+            all.ids.extend(rows.ids);
+            all.sums.extend(rows.sums);
+            all.sorted.extend(rows.sorted);
+            all.places.extend(rows.places);
+        }
+        all
+    }
+
+    /// Draws components one after the other from the row of `from`, none twice and none that is in `chosen`,
+    /// each in proportion to its similarity (E25), and adds them to `chosen`: `count` of them, or as many as
+    /// there are.
+    #[inline]
+    pub(super) fn draw(
+        &self,
+        from: u32,
+        count: usize,
+        rng: &mut Rng,
+        gaps: &mut Gaps,
+        chosen: &mut Vec<u32>,
+    ) {
+        let row = self.starts[from as usize]..self.starts[from as usize + 1];
+        let (ids, sums) = (&self.ids[row.clone()], &self.sums[row.clone()]);
+        let (sorted, places) = (&self.sorted[row.clone()], &self.places[row]);
+        let taken = chosen
+            .iter()
+            .filter_map(|c| sorted.binary_search(c).ok())
+            .map(|i| places[i]);
+        gaps.around(taken, sums);
+        for _ in 0..count {
+            let Some(place) = gaps.take(rng, sums) else {
+                break;
+            };
+            chosen.push(ids[place]);
+        }
+    }
+
+    /// The similarities of component `c`: (component, similarity).
+    #[cfg(test)]
+    pub(super) fn row(&self, c: usize) -> Vec<(u32, f64)> {
+        let range = self.starts[c]..self.starts[c + 1];
+        let sums = &self.sums[range.clone()];
+        (self.ids[range].iter().enumerate())
+            .map(|(i, &id)| (id, sums[i] - if i > 0 { sums[i - 1] } else { 0.0 }))
+            .collect()
+    }
+}
+
+impl Rows {
+    /// Adds the row of the next component.
+    fn push(&mut self, entries: impl Iterator<Item = (f64, u32)>) {
+        let mut row: Vec<(f64, u32)> = entries.collect();
+        row.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut sum = 0.0;
+        for &(similarity, id) in &row {
+            sum += similarity;
+            self.ids.push(id);
+            self.sums.push(sum);
+        }
+        let mut sorted: Vec<(u32, u32)> = (0..).zip(&row).map(|(i, entry)| (entry.1, i)).collect();
+        sorted.sort_unstable();
+        self.sorted.extend(sorted.iter().map(|entry| entry.0));
+        self.places.extend(sorted.iter().map(|entry| entry.1));
+        self.ends.push(self.ids.len());
+    }
+}
+
+/// Sums of products of responsibilities for [`Similarity::of`].
+pub(super) fn sums(k: usize) -> PairSums {
+    PairSums::new(k, |pair| -pair.sum)
+}
+
+/// What is left of a row between the entries that must not be drawn: scratch of [`Similarity::draw`].
+///
+/// A draw picks a run of entries by its sum, then an entry by bisection, and splits the run there. No draw is
+/// ever rejected, whatever share of the row is taken, and none looks at a whole row.
+#[derive(Debug, Default)]
+pub(super) struct Gaps {
+    taken: Vec<u32>,
+    runs: Vec<Run>,
+}
+
+/// The entries `start..end` of a row, and their sum.
+#[derive(Debug)]
+struct Run {
+    start: u32,
+    end: u32,
+    sum: f64,
+}
+
+impl Gaps {
+    /// The entries of a row with these running sums, without those taken.
+    fn around(&mut self, taken: impl Iterator<Item = u32>, sums: &[f64]) {
+        self.taken.clear();
+        self.taken.extend(taken);
+        self.taken.sort_unstable();
+        self.runs.clear();
+        let mut start = 0;
+        for i in 0..self.taken.len() {
+            let place = self.taken[i];
+            self.push(start, place, sums);
+            start = place + 1;
+        }
+        self.push(start, sums.len() as u32, sums);
+    }
+
+    fn push(&mut self, start: u32, end: u32, sums: &[f64]) {
+        if start < end {
+            let sum = sums[end as usize - 1] - before(start, sums);
+            self.runs.push(Run { start, end, sum });
+        }
+    }
+
+    /// Draws the place of an entry, and takes it; `None` when there is nothing left.
+    fn take(&mut self, rng: &mut Rng, sums: &[f64]) -> Option<usize> {
+        if self.runs.is_empty() {
+            return None;
+        }
+        let mut rest = rng.uniform() * self.runs.iter().map(|run| run.sum).sum::<f64>();
+        // From the back, where the largest entries of a row are.
+        let mut chosen = self.runs.len() - 1;
+        while chosen > 0 && rest >= self.runs[chosen].sum {
+            rest -= self.runs[chosen].sum;
+            chosen -= 1;
+        }
+        let Run { start, end, .. } = self.runs.swap_remove(chosen);
+        let (first, last) = (start as usize, end as usize - 1);
+        let rest = before(start, sums) + rest;
+        let place = first + sums[first..last].partition_point(|&sum| sum <= rest);
+        self.push(start, place as u32, sums);
+        self.push(place as u32 + 1, end, sums);
+        Some(place)
+    }
+}
+
+/// The sum of the entries before a place.
+#[inline(always)]
+fn before(place: u32, sums: &[f64]) -> f64 {
+    if place == 0 {
+        0.0
+    } else {
+        sums[place as usize - 1]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Row 0 of `k` components with these similarities.
+    fn row(k: usize, entries: &[(u32, f64)]) -> Similarity {
+        let mut sums = sums(k);
+        let ids: Vec<u32> = entries.iter().map(|e| e.0).collect();
+        let values: Vec<f64> = entries.iter().map(|e| e.1).collect();
+        sums.add(0, 1.0, &ids, &values);
+        Similarity::of(vec![sums])
+    }
+
+    /// One component after the other, with a walk along the row for each: the definition.
+    fn naive(entries: &[(u32, f64)], members: &[u32], count: usize, rng: &mut Rng) -> Vec<u32> {
+        let mut left: Vec<(u32, f64)> = entries.to_vec();
+        left.retain(|e| !members.contains(&e.0));
+        let mut drawn = Vec::new();
+        while drawn.len() < count && !left.is_empty() {
+            let mut u = rng.uniform() * left.iter().map(|e| e.1).sum::<f64>();
+            let passed = left.iter().position(|e| {
+                u -= e.1;
+                u < 0.0
+            });
+            drawn.push(left.remove(passed.unwrap_or(left.len() - 1)).0);
+        }
+        drawn
+    }
+
+    /// How often each sequence is drawn, against its probability (E25) and against the naive sampler.
+    fn distribution(entries: &[(u32, f64)], members: &[u32], count: usize) {
+        const DRAWS: usize = 200_000;
+        let similarity = row(20, entries);
+        let (mut rng, mut gaps) = (Rng::from_seed(8), Gaps::default());
+        let mut counts: BTreeMap<Vec<u32>, [usize; 2]> = BTreeMap::new();
+        for _ in 0..DRAWS {
+            let mut chosen = members.to_vec();
+            similarity.draw(0, count, &mut rng, &mut gaps, &mut chosen);
+            counts.entry(chosen[members.len()..].to_vec()).or_default()[0] += 1;
+            let drawn = naive(entries, members, count, &mut rng);
+            counts.entry(drawn).or_default()[1] += 1;
+        }
+        let outside: Vec<&(u32, f64)> =
+            entries.iter().filter(|e| !members.contains(&e.0)).collect();
+        let (mut total, mut exact, mut naive, mut cells) = (0.0, 0.0, 0.0, 0f64);
+        for (drawn, [ours, theirs]) in &counts {
+            let mut left: f64 = outside.iter().map(|e| e.1).sum();
+            let mut p = 1.0;
+            for c in drawn {
+                let s = outside.iter().find(|e| e.0 == *c).unwrap().1;
+                p *= s / left;
+                left -= s;
+            }
+            total += p;
+            let (ours, theirs, expected) = (*ours as f64, *theirs as f64, p * DRAWS as f64);
+            exact += (ours - expected).powi(2) / expected;
+            naive += (ours - theirs).powi(2) / (ours + theirs);
+            cells += 1.0;
+        }
+        // The proposals sum to 1 over what can be drawn (erratum 2), and every sequence occurs.
+        assert!((total - 1.0).abs() < 1e-9, "{total}");
+        // Chi-square has this mean, and twice it as variance.
+        let (mean, slack) = (cells - 1.0, 5.0 * (2.0 * (cells - 1.0)).sqrt());
+        assert!((exact - mean).abs() < slack, "{exact} for {mean}");
+        assert!((naive - mean).abs() < slack, "{naive} for {mean}");
+    }
+
+    #[test]
+    fn draws_are_those_of_the_naive_sampler_without_replacement() {
+        let entries = [(3, 0.4), (19, 2.0), (7, 0.1), (1, 0.9), (12, 0.3), (5, 0.6)];
+        distribution(&entries, &[], 1);
+        distribution(&entries, &[], 3);
+        distribution(&entries, &[0, 19, 3], 2);
+        distribution(&entries, &[12, 1, 4], 3);
+    }
+
+    /// Errata 2 and 3: the members hold all but a part of the row that rounding would swallow, and what is
+    /// left keeps its proportions.
+    #[test]
+    fn what_the_support_leaves_is_drawn_however_small_it_is() {
+        for unit in [1e-25, 1e-90, 1e-250] {
+            let rest = [(9, unit), (2, 3.0 * unit), (4, 2.0 * unit), (6, unit)];
+            let mut entries = vec![(1, 0.7), (3, 0.2), (5, 1e-5)];
+            entries.extend(rest);
+            distribution(&entries, &[0, 1, 3, 5], 2);
+        }
+        // Far from each other: the largest comes first, and the small ones after it.
+        let similarity = row(20, &[(1, 1.0), (2, 1e-30), (3, 1e-60), (4, 1e-200)]);
+        let mut chosen = vec![0];
+        let (mut rng, mut gaps) = (Rng::from_seed(1), Gaps::default());
+        similarity.draw(0, 9, &mut rng, &mut gaps, &mut chosen);
+        assert_eq!(chosen, [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_row_gives_as_many_as_it_has() {
+        let similarity = row(20, &[(1, 0.0), (2, 0.5), (0, 3.0), (7, 1e-3)]);
+        let (mut rng, mut gaps) = (Rng::from_seed(1), Gaps::default());
+        for (members, expected) in [
+            (vec![], vec![2, 7]),
+            (vec![7, 0], vec![2]),
+            (vec![7, 2, 5], vec![]),
+        ] {
+            let mut chosen = members.clone();
+            similarity.draw(0, 5, &mut rng, &mut gaps, &mut chosen);
+            let mut drawn = chosen[members.len()..].to_vec();
+            drawn.sort_unstable();
+            assert_eq!(drawn, expected);
+        }
+        let mut none = vec![4];
+        similarity.draw(3, 5, &mut rng, &mut gaps, &mut none);
+        Similarity::unknown(20).draw(0, 5, &mut rng, &mut gaps, &mut none);
+        assert_eq!(none, [4]);
+    }
+
+    /// Long rows: every entry comes once, in the proportions of a single draw.
+    #[test]
+    fn long_rows_are_drawn_to_the_end() {
+        let k = 700;
+        let mut rng = Rng::from_seed(5);
+        let entries: Vec<(u32, f64)> = (1..k as u32).map(|c| (c, rng.uniform() + 1e-3)).collect();
+        let similarity = row(k, &entries);
+        let mut gaps = Gaps::default();
+        let mut chosen = vec![0, 13, 500];
+        similarity.draw(0, k, &mut rng, &mut gaps, &mut chosen);
+        chosen.sort_unstable();
+        assert_eq!(chosen, (0..k as u32).collect::<Vec<_>>());
+        let total: f64 = entries.iter().map(|e| e.1).sum();
+        let heavy: f64 = entries.iter().filter(|e| e.0 < 100).map(|e| e.1).sum();
+        let draws = 100_000;
+        let low = (0..draws).filter(|_| {
+            let mut chosen = Vec::new();
+            similarity.draw(0, 1, &mut rng, &mut gaps, &mut chosen);
+            chosen[0] < 100
+        });
+        let (share, expected) = (low.count() as f64 / draws as f64, heavy / total);
+        assert!((share - expected).abs() < 0.006, "{share} {expected}");
+    }
+}

@@ -1,0 +1,411 @@
+//! The truncated search of D-GMM: a point tries components drawn by how often they share points with its own.
+
+use super::pairs::PairSums;
+use super::similarity::{self, Gaps, Similarity};
+use super::{EStep, Started};
+use crate::block::{Block, UNSET};
+use crate::data::{Data, Rows};
+use crate::error::{Result, positive};
+use crate::float::Float;
+use crate::kernels::select;
+use crate::mixture::Mixture;
+use crate::posterior;
+use crate::rng::Rng;
+use crate::search::{self, Exact};
+use crate::stage::Stage;
+
+/// A point tries a few components drawn in proportion to their similarity to its nearest one (\[DG\] Alg. 1; E25,
+/// E26).
+///
+/// $K(n)$ becomes the $H$ best of its last members and of $R$ components drawn without replacement from those
+/// outside: at most $H + R$ distance evaluations per point and search, whatever the number of components. With
+/// $c_n$ the best member of the last $K(n)$, the first one is drawn with the probability
+///
+/// $$p(j \mid n) = \frac{s_{c_n j}}{\sum_{l \notin K(n)} s_{c_n l}}, \qquad j \notin K(n)$$
+///
+/// and every further one in the same way from those that are left. The old support is among the candidates, so
+/// the free energy does not fall (E13), whatever is drawn.
+///
+/// Components are similar if they share points, by the responsibilities of the last search (E2):
+///
+/// $$s_{ij} = \sum_{n : \, i, j \in K(n)} w_n q_{ni} q_{nj}$$
+///
+/// \[DG\] Eq. 12 and 16 have $e^{-(d_i + d_j)}$ of raw squared distances in place of $q_{ni} q_{nj}$, which is 0 in
+/// floating point on most data and depends on its unit; \[DG\] Eq. 9 sums over $K(n)$ where the components outside
+/// belong. Only pairs inside some $K(n)$ are kept, renewed in every search: $n H (H - 1) / 2$ additions, never $k^2$ numbers.
+///
+/// Where fewer than $R$ components outside $K(n)$ have a positive similarity, as all have before the first search,
+/// the rest is drawn uniformly from all other components, so that exploration never stops.
+///
+/// When H is all components, a search is [`Exhaustive::all`](super::Exhaustive::all).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimilaritySampling {
+    h: usize,
+    r: usize,
+    initial_searches: usize,
+}
+
+impl SimilaritySampling {
+    /// Supports of `h` components, `r` others tried by each point in each search. Both are at least 1; `h` is
+    /// clamped to the number of clusters, and `r` to what `h` leaves of it.
+    #[must_use]
+    pub fn new(h: usize, r: usize) -> Self {
+        Self {
+            h,
+            r,
+            initial_searches: 1,
+        }
+    }
+
+    /// Searches with the model fixed before the first M-step of EM, at least 1 (the first one starts the
+    /// variance, E8). More of them let supports and similarities settle on the seeds before these move.
+    /// Default 1.
+    #[must_use]
+    pub fn initial_searches(self, initial_searches: usize) -> Self {
+        Self {
+            initial_searches,
+            ..self
+        }
+    }
+}
+
+impl Stage for SimilaritySampling {
+    fn check(&self, _clusters: usize) -> Result<()> {
+        positive("h", self.h)?;
+        positive("r", self.r)?;
+        positive("initial_searches", self.initial_searches)
+    }
+}
+
+impl<D: Data, M: Mixture<D>> EStep<D, M> for SimilaritySampling {
+    type State = Similarity;
+    type Worker = SimilaritySamplingWorker<D::Float>;
+
+    fn width(&self, k: usize) -> usize {
+        self.h.min(k)
+    }
+
+    fn initial_searches(&self, _: usize) -> usize {
+        self.initial_searches
+    }
+
+    fn start(&self, model: &M, _: &mut Rng) -> Started<Similarity> {
+        Started {
+            state: Similarity::unknown(model.components()),
+            evaluations: 0,
+        }
+    }
+
+    fn worker(&self, model: &M) -> Self::Worker {
+        SimilaritySamplingWorker::new(model.components())
+    }
+
+    fn search(
+        &self,
+        similarity: &Similarity,
+        model: &M,
+        rows: &D::Rows,
+        rng: &mut Rng,
+        block: &mut Block<D::Float>,
+        worker: &mut Self::Worker,
+    ) -> u64 {
+        let (k, width) = (block.components(), block.width());
+        let beta = model.log_joint().beta;
+        if block.is_full() {
+            // Every support is everything already; there is nothing to look for.
+            search::all(model, beta, rows, block, &mut worker.exact);
+            return (rows.len() * k) as u64;
+        }
+        let drawn = self.r.min(k - width);
+        let SimilaritySamplingWorker {
+            candidates,
+            gaps,
+            scores,
+            ..
+        } = worker;
+        for i in 0..rows.len() {
+            let places = i * width..(i + 1) * width;
+            let support = &mut block.supports[places.clone()];
+            candidates.clear();
+            if support[0] != UNSET {
+                candidates.extend_from_slice(support);
+                similarity.draw(support[0], drawn, rng, gaps, candidates);
+            }
+            let known = candidates.len();
+            candidates.resize(width + drawn, UNSET);
+            rng.fill_distinct(candidates, known, k);
+            model.some(rows, i, candidates, scores);
+            let best = &mut block.scores[places];
+            select::smallest(candidates, scores, support, best);
+            worker.pairs.share(support, best, rows.weight(i), beta);
+        }
+        (rows.len() * (width + drawn)) as u64
+    }
+
+    fn finish_pass(&self, similarity: &mut Similarity, workers: Vec<Self::Worker>) {
+        let sums: Vec<PairSums> = workers
+            .into_iter()
+            .map(|worker| worker.pairs.sums)
+            .collect();
+        *similarity = Similarity::of(sums);
+    }
+}
+
+/// Scratch of [`SimilaritySampling`], and what its rows add to the similarities.
+#[derive(Debug)]
+pub struct SimilaritySamplingWorker<F> {
+    candidates: Vec<u32>,
+    gaps: Gaps,
+    scores: Vec<F>,
+    pairs: SharedPoints,
+    exact: Exact<F>,
+}
+
+impl<F: Float> SimilaritySamplingWorker<F> {
+    fn new(k: usize) -> Self {
+        Self {
+            candidates: Vec::new(),
+            gaps: Gaps::default(),
+            scores: Vec::new(),
+            pairs: SharedPoints {
+                responsibilities: Vec::new(),
+                sums: similarity::sums(k),
+            },
+            exact: Exact::default(),
+        }
+    }
+}
+
+/// The sums behind the similarities (E26).
+#[derive(Debug)]
+struct SharedPoints {
+    responsibilities: Vec<f64>,
+    sums: PairSums,
+}
+
+impl SharedPoints {
+    /// Adds a point of this weight, its support, and the scores of the members, best first.
+    #[inline]
+    fn share<F: Float>(&mut self, support: &[u32], scores: &[F], weight: f64, beta: f64) {
+        let best = scores[0].to_f64();
+        if support.len() == 1 || !best.is_finite() {
+            // Shared by nobody, or out of reach of everybody: it says nothing of any pair.
+            return;
+        }
+        let q = &mut self.responsibilities;
+        q.resize(support.len(), 0.0);
+        posterior::shares(scores, best, beta, q);
+        // Each pair once: similarities are symmetric.
+        for i in 0..support.len() - 1 {
+            let (others, shares) = (&support[i + 1..], &q[i + 1..]);
+            self.sums.add(support[i], weight * q[i], others, shares);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Dense;
+    use crate::m_step::SharedIsotropicMixture;
+    use ndarray::{Array1, Array2};
+
+    type Model = SharedIsotropicMixture<f64>;
+
+    struct Problem {
+        x: Array2<f64>,
+        w: Array1<f64>,
+        means: Array2<f64>,
+        variance: f64,
+    }
+
+    impl Problem {
+        fn new(n: usize, k: usize, scale: f64) -> Self {
+            let mut rng = Rng::from_seed(6);
+            Self {
+                x: Array2::from_shape_fn((n, 3), |_| scale * rng.normal()),
+                w: Array1::from_shape_fn(n, |n| [0.0, 1.0, 0.5, 3.0][n % 4]),
+                means: Array2::from_shape_fn((k, 3), |_| scale * rng.normal()),
+                variance: 0.2 * scale * scale,
+            }
+        }
+
+        /// Runs searches over `workers` equal blocks; `see` gets the state before each and the supports after it.
+        fn search(
+            &self,
+            (h, r): (usize, usize),
+            workers: usize,
+            searches: usize,
+            mut see: impl FnMut(&Similarity, &[u32], &[u32]),
+        ) -> (Similarity, Vec<u32>) {
+            let data = Dense::weighted(self.x.view(), self.w.view()).unwrap();
+            let model: Model =
+                SharedIsotropicMixture::from_parameters(self.means.view(), self.variance).unwrap();
+            let e_step = SimilaritySampling::new(h, r);
+            let (n, k) = (self.x.nrows(), self.means.nrows());
+            let mut rng = Rng::from_seed(4);
+            let start = EStep::<Dense<'_, f64>, Model>::start(&e_step, &model, &mut rng);
+            let mut similarity = start.state;
+            let mut supports = vec![UNSET; n * h];
+            for _ in 0..searches {
+                let before = supports.clone();
+                let mut left = Vec::new();
+                for part in 0..workers {
+                    let range = part * n / workers..(part + 1) * n / workers;
+                    let mut rows = Default::default();
+                    data.load(
+                        range.clone(),
+                        Mixture::<Dense<'_, f64>>::frame(&model),
+                        &mut rows,
+                    );
+                    let mut block = Block::new(k, h);
+                    let places = range.start * h..range.end * h;
+                    block.reset(rows.len(), &supports[places.clone()]);
+                    let mut worker = EStep::<Dense<'_, f64>, Model>::worker(&e_step, &model);
+                    let evaluations = EStep::<Dense<'_, f64>, Model>::search(
+                        &e_step,
+                        &similarity,
+                        &model,
+                        &rows,
+                        &mut rng,
+                        &mut block,
+                        &mut worker,
+                    );
+                    assert_eq!(evaluations, (rows.len() * (h + r.min(k - h))) as u64);
+                    supports[places].copy_from_slice(&block.supports);
+                    left.push(worker);
+                }
+                see(&similarity, &before, &supports);
+                EStep::<Dense<'_, f64>, Model>::finish_pass(&e_step, &mut similarity, left);
+            }
+            (similarity, supports)
+        }
+
+        fn squared_distance(&self, n: usize, c: u32) -> f64 {
+            let pairs = self.x.row(n).into_iter().zip(self.means.row(c as usize));
+            pairs.map(|(a, b)| (a - b).powi(2)).sum()
+        }
+
+        /// The dense table of (E26), from supports and the definition alone.
+        fn naive(&self, supports: &[u32], h: usize) -> Array2<f64> {
+            let k = self.means.nrows();
+            let mut table = Array2::zeros((k, k));
+            for (n, support) in supports.chunks(h).enumerate() {
+                let density = |c: u32| (-self.squared_distance(n, c) / (2.0 * self.variance)).exp();
+                let total: f64 = support.iter().map(|&c| density(c)).sum();
+                for &i in support {
+                    for &j in support.iter().filter(|&&j| j != i) {
+                        table[[i as usize, j as usize]] +=
+                            self.w[n] * (density(i) / total) * (density(j) / total);
+                    }
+                }
+            }
+            table
+        }
+    }
+
+    #[test]
+    fn similarities_are_those_of_the_naive_table_in_any_unit() {
+        // A power of two for the unit, so that nothing is rounded otherwise.
+        for scale in [1.0, 1024.0, 1.0 / 1024.0] {
+            for workers in [1, 3] {
+                let problem = Problem::new(600, 12, scale);
+                let (h, searches) = (3, 4);
+                let (similarity, supports) =
+                    problem.search((h, 2), workers, searches, |_, _, _| ());
+                let naive = problem.naive(&supports, h);
+                let mut pairs = 0;
+                for c in 0..12 {
+                    let row = similarity.row(c);
+                    let total: f64 = naive.row(c).sum();
+                    assert_eq!(row.len(), naive.row(c).iter().filter(|s| **s > 0.0).count());
+                    for (id, s) in row {
+                        let expected = naive[[c, id as usize]];
+                        let slack = 1e-9 * expected + 1e-14 * total;
+                        assert!((s - expected).abs() <= slack, "{s} {expected}");
+                        pairs += 1;
+                    }
+                }
+                assert!(pairs > 40, "{pairs} pairs show little");
+            }
+        }
+    }
+
+    #[test]
+    fn supports_are_the_best_of_the_old_ones_and_others() {
+        let problem = Problem::new(300, 20, 1.0);
+        let (h, mut changed) = (4, 0);
+        let distances = |n: usize, support: &[u32]| -> Vec<f64> {
+            let of = support.iter().map(|&c| problem.squared_distance(n, c));
+            of.collect()
+        };
+        problem.search((h, 3), 2, 6, |_, before, after| {
+            let rows = before.chunks(h).zip(after.chunks(h)).enumerate();
+            for (n, (before, after)) in rows {
+                let new = distances(n, after);
+                assert!(new.is_sorted(), "best first");
+                let mut distinct = after.to_vec();
+                distinct.sort_unstable();
+                distinct.dedup();
+                assert_eq!(distinct.len(), h);
+                if before[0] != UNSET {
+                    let worst = new[h - 1];
+                    let old = distances(n, before);
+                    // Whoever was there and is near enough is still there.
+                    for (c, d) in before.iter().zip(old) {
+                        assert!(after.contains(c) || d >= worst);
+                    }
+                    changed += usize::from(before != after);
+                }
+            }
+        });
+        assert!(changed > 100, "{changed} supports changed");
+    }
+
+    /// With one component in reach of a row there is nobody similar to draw, and all draws are uniform: every
+    /// point still finds its best component.
+    #[test]
+    fn exploration_never_stops() {
+        let mut problem = Problem::new(200, 30, 1.0);
+        problem.variance = 1e-7;
+        let (mut similar, mut searches) = (0, 0);
+        let (_, supports) = problem.search((2, 2), 1, 120, |similarity, _, _| {
+            searches += 1;
+            similar += (0..30).map(|c| similarity.row(c).len()).sum::<usize>();
+        });
+        assert_eq!((similar, searches), (0, 120));
+        for (n, support) in supports.chunks(2).enumerate() {
+            let nearest = (0..30).min_by(|&a, &b| {
+                let (a, b) = (
+                    problem.squared_distance(n, a),
+                    problem.squared_distance(n, b),
+                );
+                a.total_cmp(&b)
+            });
+            assert_eq!(Some(support[0]), nearest);
+        }
+    }
+
+    /// Drawn components are those of the row of the head, not of any other member.
+    #[test]
+    fn draws_come_from_the_row_of_the_nearest_component() {
+        let problem = Problem::new(900, 25, 1.0);
+        let (h, mut inside, mut all) = (3, 0, 0);
+        problem.search((h, 2), 1, 8, |similarity, before, after| {
+            for (before, after) in before.chunks(h).zip(after.chunks(h)) {
+                if before[0] == UNSET {
+                    continue;
+                }
+                let row = similarity.row(before[0] as usize);
+                let outside = row.iter().filter(|e| !before.contains(&e.0)).count();
+                for c in after.iter().filter(|c| !before.contains(c)) {
+                    if outside >= 2 {
+                        all += 1;
+                        inside += usize::from(row.iter().any(|e| e.0 == *c));
+                    }
+                }
+            }
+        });
+        assert!(all > 500 && inside == all, "{inside} of {all}");
+    }
+}
