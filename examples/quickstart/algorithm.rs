@@ -77,7 +77,7 @@ pub(crate) struct Common {
     /// Most iterations
     #[arg(long, default_value_t = 200)]
     max_iterations: usize,
-    /// Runs from different seeds, of which the best is kept [default: 5 for up to 10000 rows, else 1]
+    /// Runs from different seeds, of which the best is kept [default: 20 for up to 10000 rows, else 1]
     #[arg(long)]
     restarts: Option<usize>,
     /// Seed of all randomness in the algorithm
@@ -255,7 +255,7 @@ impl Settings {
             // Where a run takes milliseconds, several cost nothing and miss less.
             restarts: common
                 .restarts
-                .unwrap_or(if rows <= 10_000 { 5 } else { 1 }),
+                .unwrap_or(if rows <= 10_000 { 20 } else { 1 }),
             common: common.clone(),
         }
     }
