@@ -7,6 +7,9 @@
 //! its standard error in brackets; times are medians, coreset and seeds included. Run it on an otherwise idle
 //! machine.
 
+mod common;
+
+use common::{mean, median};
 use coremix::coreset::Coreset;
 use coremix::e_step::EStep;
 use coremix::m_step::SharedIsotropicMixture;
@@ -272,18 +275,4 @@ fn class_means(x: &Array2<f64>, labels: &Array1<u32>) -> Array2<f64> {
     let means: Vec<Array1<f64>> = classes.into_iter().map(mean).collect();
     let views: Vec<_> = means.iter().map(|mean| mean.view()).collect();
     ndarray::stack(ndarray::Axis(0), &views).expect("rows of one length")
-}
-
-/// Mean and its standard error.
-fn mean(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-    (mean, (variance / n).sqrt())
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -4,6 +4,9 @@
 //! k-means++ seeds in each run (but for the last row: plain k-means++), so that they can be compared run by run. Standard errors in brackets; the
 //! paper's figures are printed beside ours.
 
+mod common;
+
+use common::mean;
 use coremix::algorithms;
 use coremix::datasets::Birch;
 use coremix::m_step::SharedIsotropicMixture;
@@ -116,12 +119,4 @@ fn run(data: &Dense<'_, f64>, seeds: &Array2<f64>, seed: u64) -> Result<[Scores;
         settled(&lazy.build()?.fit(data)?.model)?,
         settled(&plain.build()?.fit(data)?.model)?,
     ])
-}
-
-/// Mean and its standard error.
-fn mean(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-    (mean, (variance / n).sqrt())
 }

@@ -5,6 +5,9 @@
 //! seeds with its standard error in brackets; times are medians of checking the data and fitting it. Run it
 //! on an otherwise idle machine.
 
+mod common;
+
+use common::{mean, median};
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
 use coremix::{Element, Evaluations, algorithms};
@@ -278,18 +281,4 @@ fn show(
         );
     }
     println!();
-}
-
-/// Mean and its standard error.
-fn mean(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-    (mean, (variance / n).sqrt())
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

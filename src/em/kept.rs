@@ -30,19 +30,13 @@ impl Kept {
         }
     }
 
-    /// Consecutive parts of `rows` rows each, the last one shorter.
-    pub(super) fn parts(&mut self, rows: usize) -> Vec<KeptRows<'_>> {
-        let Self {
-            per_row,
-            supports,
-            labels,
-        } = self;
+    /// What is kept of all rows.
+    pub(super) fn rows(&mut self) -> KeptRows<'_> {
         KeptRows {
-            per_row: *per_row,
-            supports,
-            labels,
+            per_row: self.per_row,
+            supports: &mut self.supports,
+            labels: &mut self.labels,
         }
-        .into_parts(rows)
     }
 
     /// Labels (n), and supports (n, width), best first, unless they are full.
@@ -55,21 +49,8 @@ impl Kept {
 }
 
 impl<'a> KeptRows<'a> {
-    pub(super) fn parts(&mut self, rows: usize) -> Vec<KeptRows<'_>> {
-        let Self {
-            per_row,
-            supports,
-            labels,
-        } = self;
-        KeptRows {
-            per_row: *per_row,
-            supports,
-            labels,
-        }
-        .into_parts(rows)
-    }
-
-    fn into_parts(self, rows: usize) -> Vec<KeptRows<'a>> {
+    /// Consecutive parts of `rows` rows each, the last one shorter.
+    pub(super) fn into_parts(self, rows: usize) -> Vec<KeptRows<'a>> {
         let per_row = self.per_row;
         let mut rest = self.supports;
         let mut parts = Vec::new();

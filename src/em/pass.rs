@@ -155,7 +155,7 @@ where
     ) -> (Vec<Found<S>>, Vec<E::Worker>) {
         let (n, k) = (self.data.len(), model.components());
         let (shard_rows, block_rows) = (shard_rows(n, k), search::block_rows(k));
-        let shards = parallel::map_parts(kept.parts(shard_rows), |shard, mut kept| {
+        let shards = parallel::map_parts(kept.rows().into_parts(shard_rows), |shard, kept| {
             let first = shard * shard_rows;
             let mut worker = self.e_step.worker(model);
             let mut block = Block::new(k, self.e_step.width(k));
@@ -166,7 +166,7 @@ where
                 evaluations,
                 statistics: start(),
             };
-            for (b, kept) in kept.parts(block_rows).into_iter().enumerate() {
+            for (b, kept) in kept.into_parts(block_rows).into_iter().enumerate() {
                 let from = first + b * block_rows;
                 let mut rng = self
                     .streams
