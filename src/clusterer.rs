@@ -1,7 +1,7 @@
 //! The builder, and the pipeline it builds: coreset, seeds, EM, restarts.
 
 use crate::coreset::{Coreset, Full, Subset};
-use crate::data::{Data, Frame};
+use crate::data::Data;
 use crate::e_step::{EStep, Exhaustive};
 use crate::em::{
     self, Evaluations, Maximised, Observer, Progress, Report, Stop, StopRule, Timings,
@@ -331,7 +331,7 @@ impl<C, S, E, M> Clusterer<C, S, E, M> {
         let mut observer = Observer::new(&mut observer);
         let (mut evaluations, mut timings) = (Evaluations::default(), Timings::default());
         seed::enough_rows(data, self.clusters, "data")?;
-        let frame = Frame::of(data.summary());
+        let frame = data.frame();
 
         let started = Instant::now();
         let mut rng = Streams::new(self.settings.seed, 0).at(rng::Stage::Coreset, 0, 0);
@@ -365,9 +365,7 @@ impl<C, S, E, M> Clusterer<C, S, E, M> {
                 elapsed: started.elapsed(),
             });
 
-            let model = self
-                .m_step
-                .start(seeds.centres, frame.clone(), data.summary());
+            let model = self.m_step.start(seeds.centres, frame.clone(), data);
             let stages = (&self.e_step, &self.m_step);
             let run = em::maximise(
                 rows,
@@ -404,6 +402,7 @@ impl<C, S, E, M> Clusterer<C, S, E, M> {
             iterations: run.phase.iterations,
             free_energies: run.phase.free_energies.clone(),
             emptied: run.phase.emptied,
+            unseen: run.phase.unseen,
             phases: vec![run.phase],
             distance_evaluations: evaluations.total(),
             evaluations,

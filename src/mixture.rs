@@ -2,7 +2,7 @@
 
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Rows, Scores};
-use crate::error::{Error, Result, positive};
+use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::parallel;
 use crate::posterior::{self, Likelihood, LogJoint};
@@ -22,6 +22,12 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
 
     /// From scores to log-joints (E1).
     fn log_joint(&self) -> LogJoint;
+
+    /// What the free energy has besides the points, in nats: 0, unless the model has distributions of its own. Then
+    /// it is minus their divergence from the prior (E30).
+    fn prior_terms(&self) -> f64 {
+        0.0
+    }
 
     /// The component with the largest posterior for every row (n); ties go to the lower index.
     ///
@@ -134,12 +140,14 @@ pub struct Score {
     pub log_likelihood: f64,
 }
 
-/// sum_n w_n min_c |z_n - mu_c|^2 of a block, in the unit of the frame.
+/// sum_n w_n min_c |z_n - mu_c|^2 of a block, in the unit of the frame. Where rows know only some of their
+/// coordinates, these stand for all (E28).
 fn quantization_error<R: Rows>(centres: &Centres<R::Float>, rows: &R) -> f64 {
     let block = best(centres, rows, 1);
-    (0..rows.len())
+    let known: f64 = (0..rows.len())
         .map(|i| rows.weight(i) * block.scores(i)[0].to_f64())
-        .sum()
+        .sum();
+    known * (centres.dim() as f64 / rows.entries() as f64)
 }
 
 /// `work` on every block of rows, results in order.
@@ -148,14 +156,7 @@ fn by_blocks<D: Data, M: Mixture<D> + ?Sized, T: Send>(
     data: &D,
     work: impl Fn(&D::Rows) -> T + Sync,
 ) -> Result<Vec<T>> {
-    let (expected, found) = (model.frame().dim(), data.dim());
-    if expected != found {
-        return Err(Error::DimensionMismatch {
-            what: "data",
-            expected,
-            found,
-        });
-    }
+    data.check(model.frame())?;
     let size = search::block_rows(model.components());
     Ok(parallel::map_blocks(data.len(), size, |_, range| {
         let mut rows = D::Rows::default();

@@ -6,35 +6,40 @@ use crate::float::Float;
 
 /// How scores turn into log-joints (E1).
 ///
-/// $$\ln p(c, y \mid \theta) = \alpha - \beta s_c(y)$$
+/// $$\ln p(c, y \mid \theta) = \alpha + D \gamma - \beta s_c(y)$$
 ///
-/// For [`SharedIsotropic`](crate::m_step::SharedIsotropic) the score is a squared distance:
+/// with $D$ the number of coordinates that the row of $y$ knows: all, unless it is a row of a sketch. For
+/// [`SharedIsotropic`](crate::m_step::SharedIsotropic) the score is a squared distance:
 ///
-/// $$s_c(y) = \lVert y - \mu_c \rVert^2, \qquad \alpha = -\ln C - \frac D2 \ln(2 \pi \sigma^2), \qquad \beta = \frac{1}{2 \sigma^2}$$
+/// $$s_c(y) = \lVert y - \mu_c \rVert^2, \qquad \alpha = -\ln C, \qquad \gamma = -\frac 12 \ln(2 \pi \sigma^2), \qquad \beta = \frac{1}{2 \sigma^2}$$
 ///
-/// One alpha and one beta for all components: whatever differs between components is part of the score.
+/// One alpha, gamma and beta for all components: whatever differs between components is part of the score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogJoint {
-    /// The log-joint of score 0, in nats, for densities in the data's own unit.
+    /// The log-joint of score 0 but for its coordinates, in nats.
     pub alpha: f64,
+    /// What each coordinate adds to it, in nats, for densities in the data's own unit.
+    pub gamma: f64,
     /// What one unit of score (in the frame) costs, in nats; positive.
     pub beta: f64,
 }
 
 /// Sums over points from which the free energy follows.
 ///
-/// With $s_n = \min_{c \in K(n)} s_c(y_n)$ they are the three terms of
+/// With $s_n = \min_{c \in K(n)} s_c(y_n)$ they are the terms of
 ///
-/// $$F = \alpha \sum_n w_n - \beta \sum_n w_n s_n + \sum_n w_n \ln \sum_{c \in K(n)} e^{-\beta (s_c(y_n) - s_n)}$$
+/// $$F = \alpha \sum_n w_n + \gamma \sum_n w_n D_n - \beta \sum_n w_n s_n + \sum_n w_n \ln \sum_{c \in K(n)} e^{-\beta (s_c(y_n) - s_n)}$$
 ///
 /// which is (E3) with the largest log-joint of each point taken out, so that nothing overflows.
 ///
-/// Kept apart because the first two do not depend on alpha and beta, and the last is 0 for supports of
+/// Kept apart because all but the last do not depend on alpha, gamma and beta, and the last is 0 for supports of
 /// width 1: there the free energy under a new variance needs no new search.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Likelihood {
     /// $\sum_n w_n$.
     pub weight: f64,
+    /// $\sum_n w_n D_n$: the weight of all coordinates that are known.
+    pub entries: f64,
     /// $\sum_n w_n s_n$: the best scores, in the unit of the scores.
     pub best: f64,
     /// The last term: at least 0, and 0 for supports of width 1.
@@ -50,12 +55,14 @@ impl Likelihood {
     /// the log-likelihood, with equality when all components are in every support.
     #[must_use]
     pub fn free_energy(&self, log_joint: LogJoint) -> f64 {
-        self.weight * log_joint.alpha - log_joint.beta * self.best + self.spread
+        let known = self.weight * log_joint.alpha + self.entries * log_joint.gamma;
+        known - log_joint.beta * self.best + self.spread
     }
 
     /// Adds the sums over other points.
     pub fn merge(&mut self, other: &Self) {
         self.weight += other.weight;
+        self.entries += other.entries;
         self.best += other.best;
         self.spread += other.spread;
     }
@@ -68,6 +75,7 @@ pub(crate) fn normalise<R: Rows>(
     log_joint: LogJoint,
 ) -> Likelihood {
     let width = block.width();
+    let entries = rows.entries() as f64;
     let mut likelihood = Likelihood::default();
     for i in 0..rows.len() {
         let places = i * width..(i + 1) * width;
@@ -82,6 +90,7 @@ pub(crate) fn normalise<R: Rows>(
         }
         .to_f64();
         likelihood.weight += weight;
+        likelihood.entries += weight * entries;
         likelihood.best += weight * best;
         if width == 1 || !best.is_finite() {
             // Out of reach of every component: all are equally unlikely.

@@ -141,10 +141,10 @@ mod tests {
                 all(&centres, 1e8, &rows, &mut block, &mut Exact::default());
             }
             for i in 0..200 {
+                let row = rows.to_centre(i);
                 let mut naive: Vec<(f64, u32)> = (0..20)
                     .map(|c| {
-                        let d2 = rows
-                            .row(i)
+                        let d2 = row
                             .iter()
                             .zip(centres.row(c))
                             .map(|(a, b)| (a.to_f64() - b.to_f64()).powi(2));

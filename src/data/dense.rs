@@ -1,10 +1,10 @@
 //! Dense rows: a borrowed or owned (n, d) array in row-major order.
 
-use super::{Centres, Data, Frame, Moments, Rows, Summary};
+use super::{Centres, Data, Frame, Moments, Rows, Scales, Second, Summary};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::float::{Element, Float};
-use crate::kernels::{distance, stride, vectorised};
+use crate::kernels::{distance, scaled, stride, vectorised};
 use ndarray::{ArrayView1, ArrayView2};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -171,6 +171,13 @@ impl<F: Float> DenseRows<F> {
         self.values.resize(n * stride(dim), F::zero());
         self.weights.clear();
     }
+
+    /// Row `i`: `d` numbers, padded.
+    #[inline(always)]
+    pub(crate) fn row(&self, i: usize) -> &[F] {
+        let stride = stride(self.dim);
+        &self.values[i * stride..(i + 1) * stride]
+    }
 }
 
 impl<F: Float> Rows for DenseRows<F> {
@@ -184,6 +191,10 @@ impl<F: Float> Rows for DenseRows<F> {
     #[inline(always)]
     fn weight(&self, i: usize) -> f64 {
         self.weights[i]
+    }
+
+    fn entries(&self) -> usize {
+        self.dim
     }
 
     fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
@@ -205,17 +216,35 @@ impl<F: Float> Rows for DenseRows<F> {
         distance::to_some(self.row(i), centres.values(), ids, out);
     }
 
+    fn scaled_distances(&self, centres: &Centres<F>, scales: &Scales<F>, out: &mut Vec<F>) {
+        scaled::to_all(&self.values, centres.values(), scales.of_rows(), out);
+    }
+
+    fn scaled_distances_to(
+        &self,
+        i: usize,
+        centres: &Centres<F>,
+        scales: &Scales<F>,
+        ids: &[u32],
+        out: &mut Vec<F>,
+    ) {
+        scaled::to_some(self.row(i), centres.values(), scales.of_rows(), ids, out);
+    }
+
     fn lower(&self, first: usize, centre: &[F], nearest: &mut [F]) {
         distance::lower(&self.values[first * centre.len()..], centre, nearest);
     }
 
-    #[inline(always)]
-    fn row(&self, i: usize) -> &[F] {
-        let stride = stride(self.dim);
-        &self.values[i * stride..(i + 1) * stride]
+    fn to_centre(&self, i: usize) -> Cow<'_, [F]> {
+        Cow::Borrowed(self.row(i))
     }
 
-    fn accumulate(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
+    fn accumulate<S: Second>(
+        &self,
+        block: &Block<F>,
+        centres: &Centres<F>,
+        moments: &mut Moments<S>,
+    ) {
         let all: Vec<u32> = (0..block.components() as u32).collect();
         vectorised!({
             for i in 0..self.len() {

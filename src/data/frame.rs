@@ -59,9 +59,15 @@ impl<F: Float> Frame<F> {
         }
     }
 
-    /// Number of columns, d.
+    /// Number of coordinates, d.
     #[must_use]
     pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Number of columns of the data.
+    #[must_use]
+    pub fn columns(&self) -> usize {
         self.dim
     }
 
@@ -81,9 +87,9 @@ impl<F: Float> Frame<F> {
         self.units.1
     }
 
-    /// What a log-density in the frame changes by in the data's own unit: -d ln(unit).
+    /// What a log-density in the frame changes by in the data's own unit, per coordinate: -ln(unit).
     pub(crate) fn log_density_shift(&self) -> f64 {
-        -(self.dim as f64) * f64::from(self.exponent) * std::f64::consts::LN_2
+        -f64::from(self.exponent) * std::f64::consts::LN_2
     }
 
     /// One row into the frame; `out` is padded, its padding left alone.
@@ -119,7 +125,7 @@ mod tests {
         frame.enter([9.5, -3.25].into_iter(), &mut z);
         assert_eq!(z, [1.5 / 8.0, -0.25 / 8.0, 0.0, 0.0]);
         assert_eq!((frame.leave(0, z[0]), frame.leave(1, z[1])), (9.5, -3.25));
-        assert!((frame.log_density_shift() + 2.0 * 8f64.ln()).abs() < 1e-15);
+        assert!((frame.log_density_shift() + 8f64.ln()).abs() < 1e-15);
     }
 
     #[test]

@@ -7,16 +7,20 @@ mod centres;
 mod dense;
 mod frame;
 mod moments;
+mod scales;
 mod summary;
 
 pub use centres::Centres;
 pub use dense::{Dense, DenseRows};
 pub use frame::Frame;
-pub use moments::Moments;
+pub use moments::{Moments, PerComponent, PerCoordinate, Second};
+pub use scales::Scales;
 pub use summary::Summary;
 
 use crate::block::Block;
+use crate::error::{Error, Result};
 use crate::float::Float;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// A weighted set of `n` points in `d` dimensions.
@@ -34,12 +38,31 @@ pub trait Data: Sync + Sized {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Number of columns, d.
+    /// Number of coordinates, d.
     fn dim(&self) -> usize;
     /// Weight of row `n`, in `f64`.
     fn weight(&self, n: usize) -> f64;
     /// Total weight, weighted mean and variance, ranges: found once, when the data is checked.
     fn summary(&self) -> &Summary;
+    /// The coordinates to compute in.
+    fn frame(&self) -> Frame<Self::Float> {
+        Frame::of(self.summary())
+    }
+    /// Whether the rows can be loaded in the coordinates of `frame`.
+    ///
+    /// # Errors
+    /// [`Error::DimensionMismatch`] if the data has another number of columns.
+    fn check(&self, frame: &Frame<Self::Float>) -> Result<()> {
+        let (expected, found) = (frame.columns(), self.dim());
+        if expected != found {
+            return Err(Error::DimensionMismatch {
+                what: "data",
+                expected,
+                found,
+            });
+        }
+        Ok(())
+    }
     /// Loads consecutive rows in the coordinates of `frame`.
     fn load(&self, rows: Range<usize>, frame: &Frame<Self::Float>, into: &mut Self::Rows);
     /// Loads any rows, in the order given.
@@ -62,6 +85,8 @@ pub trait Rows: Default + Send + Sync {
     }
     /// Weight of row `i` of the block.
     fn weight(&self, i: usize) -> f64;
+    /// Coordinates that each row knows, out of d: all, for dense rows. Distances and densities are over these.
+    fn entries(&self) -> usize;
     /// Squared distances of all rows to all centres by expansion (E21): (len, k) into `out`.
     ///
     /// $$\hat s_c = \lVert z \rVert^2 - 2 z^\top \mu_c + \lVert \mu_c \rVert^2$$
@@ -80,17 +105,39 @@ pub trait Rows: Default + Send + Sync {
         ids: &[u32],
         out: &mut Vec<Self::Float>,
     );
+    /// Squared distances of all rows to all centres with a factor per component and coordinate, and what the
+    /// scales add (E31), computed directly: (len, k) into `out`.
+    ///
+    /// $$s_c = \sum_j \left( a_{cj} (z_j - \mu_{cj})^2 + b_{cj} \right)$$
+    ///
+    /// over the coordinates that the row knows.
+    fn scaled_distances(
+        &self,
+        centres: &Centres<Self::Float>,
+        scales: &Scales<Self::Float>,
+        out: &mut Vec<Self::Float>,
+    );
+    /// The same of row `i` to the centres `ids`.
+    fn scaled_distances_to(
+        &self,
+        i: usize,
+        centres: &Centres<Self::Float>,
+        scales: &Scales<Self::Float>,
+        ids: &[u32],
+        out: &mut Vec<Self::Float>,
+    );
     /// Lowers `nearest` to the squared distances of as many rows, from row `first` on, to one more centre,
     /// computed directly.
     fn lower(&self, first: usize, centre: &[Self::Float], nearest: &mut [Self::Float]);
-    /// Row `i` as a centre: `d` numbers, padded.
-    fn row(&self, i: usize) -> &[Self::Float];
+    /// Row `i` as a centre: `d` numbers, padded. A coordinate that it does not know is at the offset of the
+    /// frame.
+    fn to_centre(&self, i: usize) -> Cow<'_, [Self::Float]>;
     /// Adds the rows, shared out by the responsibilities of `block`, to `moments` about `centres` (E5).
-    fn accumulate(
+    fn accumulate<S: Second>(
         &self,
         block: &Block<Self::Float>,
         centres: &Centres<Self::Float>,
-        moments: &mut Moments,
+        moments: &mut Moments<S>,
     );
 }
 

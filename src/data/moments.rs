@@ -5,26 +5,123 @@ use crate::float::Float;
 use crate::kernels::stride;
 use crate::parallel;
 
-/// Mass and first moment of every component about its current mean (E5), in `f64`, in the coordinates of
-/// the frame.
+/// Mass, first and (if `S` says so) second moments of every component about its current mean (E5), in `f64`, in
+/// the coordinates of the frame.
 ///
 /// $$m_c = \sum_n w_n q_{nc}, \qquad f_c = \sum_n w_n q_{nc} (z_n - \mu_c)$$
 ///
 /// About the mean a component that should stay where it is stays there to the last bit, and nothing cancels
 /// in the new variance.
 ///
+/// Rows that know only some of their coordinates (a [`Sketch`](super::Sketch)) add to those alone: then every
+/// coordinate has a mass of its own (E28), the weight of the rows that know it.
+///
 /// Moments of disjoint blocks add up ([`merge`](Self::merge)), so they serve blocks of rows, blocks from
 /// disk and partitions of a cluster alike.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moments {
+pub struct Moments<S = ()> {
     dim: usize,
     /// (k).
     mass: Vec<f64>,
+    /// (k, d), padded: the mass per coordinate. Empty as long as every row knows every coordinate: then each
+    /// coordinate has the mass of its component.
+    seen: Vec<f64>,
     /// (k, d), padded.
     first: Vec<f64>,
+    second: S,
 }
 
-impl Moments {
+/// Which second moments a component family needs: none, `()`; [`PerComponent`]; [`PerCoordinate`].
+pub trait Second: Send {
+    /// Nothing seen yet, for `k` components in rows of `stride` numbers.
+    fn zeros(k: usize, stride: usize) -> Self;
+    /// Adds the squared differences of a padded row and a centre, times `share`, to component `c`.
+    fn add_row<F: Float>(&mut self, c: usize, share: f64, row: &[F], centre: &[F]);
+    /// Adds to component `c`, at `place` among the (k, d) padded numbers.
+    fn add_entry(&mut self, c: usize, place: usize, value: f64);
+    /// All sums.
+    fn sums(&self) -> &[f64];
+    /// All sums, to be added to.
+    fn sums_mut(&mut self) -> &mut [f64];
+}
+
+impl Second for () {
+    fn zeros(_: usize, _: usize) -> Self {}
+    #[inline(always)]
+    fn add_row<F: Float>(&mut self, _: usize, _: f64, _: &[F], _: &[F]) {}
+    #[inline(always)]
+    fn add_entry(&mut self, _: usize, _: usize, _: f64) {}
+    fn sums(&self) -> &[f64] {
+        &[]
+    }
+    fn sums_mut(&mut self) -> &mut [f64] {
+        &mut []
+    }
+}
+
+/// One second moment per component (k): $\sum_n w_n q_{nc} \lVert z_n - \mu_c \rVert^2$.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PerComponent(Vec<f64>);
+
+impl Second for PerComponent {
+    fn zeros(k: usize, _: usize) -> Self {
+        Self(vec![0.0; k])
+    }
+    #[inline(always)]
+    fn add_row<F: Float>(&mut self, c: usize, share: f64, row: &[F], centre: &[F]) {
+        // Every stride is a multiple of 4.
+        let mut sums = [0.0; 4];
+        let (rows, _) = row.as_chunks::<4>();
+        let (centres, _) = centre.as_chunks::<4>();
+        for (x, mu) in rows.iter().zip(centres) {
+            for l in 0..4 {
+                let t = x[l].to_f64() - mu[l].to_f64();
+                sums[l] += t * t;
+            }
+        }
+        self.0[c] += share * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
+    }
+    #[inline(always)]
+    fn add_entry(&mut self, c: usize, _: usize, value: f64) {
+        self.0[c] += value;
+    }
+    fn sums(&self) -> &[f64] {
+        &self.0
+    }
+    fn sums_mut(&mut self) -> &mut [f64] {
+        &mut self.0
+    }
+}
+
+/// One second moment per component and coordinate (k, d): $\sum_n w_n q_{nc} (z_{nj} - \mu_{cj})^2$.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PerCoordinate(Vec<f64>);
+
+impl Second for PerCoordinate {
+    fn zeros(k: usize, stride: usize) -> Self {
+        Self(vec![0.0; k * stride])
+    }
+    #[inline(always)]
+    fn add_row<F: Float>(&mut self, c: usize, share: f64, row: &[F], centre: &[F]) {
+        let sums = &mut self.0[c * row.len()..(c + 1) * row.len()];
+        for ((sum, &x), &mu) in sums.iter_mut().zip(row).zip(centre) {
+            let t = x.to_f64() - mu.to_f64();
+            *sum += share * (t * t);
+        }
+    }
+    #[inline(always)]
+    fn add_entry(&mut self, _: usize, place: usize, value: f64) {
+        self.0[place] += value;
+    }
+    fn sums(&self) -> &[f64] {
+        &self.0
+    }
+    fn sums_mut(&mut self) -> &mut [f64] {
+        &mut self.0
+    }
+}
+
+impl<S: Second> Moments<S> {
     /// Nothing seen yet, for `k` components in `d` dimensions.
     #[must_use]
     pub fn zeros(k: usize, dim: usize) -> Self {
@@ -32,7 +129,9 @@ impl Moments {
         Self {
             dim,
             mass: vec![0.0; k],
+            seen: Vec::new(),
             first,
+            second: S::zeros(k, stride(dim)),
         }
     }
 
@@ -42,11 +141,37 @@ impl Moments {
         self.mass[c]
     }
 
+    /// Mass of coordinate `j` of component `c`: the weight of the points it answers for that know `j`.
+    #[must_use]
+    pub fn seen(&self, c: usize, j: usize) -> f64 {
+        if self.seen.is_empty() {
+            self.mass[c]
+        } else {
+            self.seen[c * stride(self.dim) + j]
+        }
+    }
+
+    /// Mass of all coordinates of component `c` together: $d \thinspace m_c$ where every row knows all.
+    #[must_use]
+    pub fn entries(&self, c: usize) -> f64 {
+        if self.seen.is_empty() {
+            self.dim as f64 * self.mass[c]
+        } else {
+            (0..self.dim).map(|j| self.seen(c, j)).sum()
+        }
+    }
+
     /// First moment $f_c$ of component `c`: `d` numbers, padded with zeros.
     #[must_use]
     pub fn first(&self, c: usize) -> &[f64] {
         let stride = stride(self.dim);
         &self.first[c * stride..(c + 1) * stride]
+    }
+
+    /// The second moments: none, (k), or (k, d) padded.
+    #[must_use]
+    pub fn second(&self) -> &[f64] {
+        self.second.sums()
     }
 
     /// Adds a padded row of weight times responsibility `share` to component `c`.
@@ -58,6 +183,30 @@ impl Moments {
         for ((first, &x), &mu) in first.iter_mut().zip(row).zip(centres.row(c)) {
             *first += share * (x.to_f64() - mu.to_f64());
         }
+        self.second.add_row(c, share, row, centres.row(c));
+    }
+
+    /// Adds a row that knows only the coordinates in `ids`, with the values in `row`, as [`add`](Self::add).
+    #[inline(always)]
+    pub(super) fn add_entries<F: Float>(
+        &mut self,
+        c: usize,
+        share: f64,
+        (ids, row): (&[u32], &[F]),
+        centres: &Centres<F>,
+    ) {
+        if self.seen.is_empty() {
+            self.seen = vec![0.0; self.first.len()];
+        }
+        self.mass[c] += share;
+        let (centre, start) = (centres.row(c), c * stride(self.dim));
+        for (&j, &x) in ids.iter().zip(row) {
+            let (j, place) = (j as usize, start + j as usize);
+            let t = x.to_f64() - centre[j].to_f64();
+            self.seen[place] += share;
+            self.first[place] += share * t;
+            self.second.add_entry(c, place, share * (t * t));
+        }
     }
 
     /// Number of components without mass.
@@ -66,41 +215,68 @@ impl Moments {
         self.mass.iter().filter(|mass| **mass <= 0.0).count()
     }
 
+    /// Number of coordinates that no point knows, over all components with mass.
+    #[must_use]
+    pub fn unseen(&self) -> usize {
+        let with_mass = (0..self.mass.len()).filter(|&c| self.mass[c] > 0.0);
+        let unseen = |c| (0..self.dim).filter(|&j| self.seen(c, j) <= 0.0).count();
+        with_mass.map(unseen).sum()
+    }
+
     /// The moments of all rows from the moments of some (at least one of these), added up in their order.
     #[must_use]
-    pub fn merge(parts: Vec<Self>) -> Self {
+    pub fn merge(parts: Vec<Self>) -> Self
+    where
+        S: Sync,
+    {
         let mut parts = parts.into_iter();
         let mut total = parts.next().expect("moments of some rows");
         let parts: Vec<Self> = parts.collect();
+        if parts.iter().any(|part| !part.seen.is_empty()) {
+            total.seen.resize(total.first.len(), 0.0);
+        }
         add_all(&mut total.mass, &parts, |part| &part.mass);
+        add_all(&mut total.seen, &parts, |part| &part.seen);
         add_all(&mut total.first, &parts, |part| &part.first);
+        add_all(total.second.sums_mut(), &parts, |part| part.second.sums());
         total
     }
 
-    /// Moves every centre to its mean (E6); a component without mass keeps its centre. Returns by how much
-    /// sum w q |z - mu|^2 falls (E7), with the means as rounded to the type of the data.
-    pub(crate) fn move_centres<F: Float>(&self, centres: &mut Centres<F>) -> f64 {
-        let mut gain = 0.0;
+    /// Moves every coordinate of every centre to its mean (E6); one without mass stays. Shows `moved` each step
+    /// (component, coordinate, by how much the sum of w q |z - mu|^2 falls in it, E7), for the means as rounded
+    /// to the type of the data.
+    pub(crate) fn move_centres<F: Float>(
+        &self,
+        centres: &mut Centres<F>,
+        mut moved: impl FnMut(usize, usize, f64),
+    ) {
         centres.update(|c, centre| {
-            let mass = self.mass(c);
-            if mass > 0.0 {
-                for (mu, &first) in centre.iter_mut().zip(self.first(c)) {
+            if self.mass(c) <= 0.0 {
+                return;
+            }
+            for (j, (mu, &first)) in centre.iter_mut().zip(self.first(c)).enumerate() {
+                let mass = self.seen(c, j);
+                if mass > 0.0 {
                     let old = mu.to_f64();
                     *mu = F::from_f64(old + first / mass);
                     let step = mu.to_f64() - old;
-                    gain += step * (2.0 * first - mass * step);
+                    moved(c, j, step * (2.0 * first - mass * step));
                 }
             }
         });
-        gain
     }
 }
 
-/// Adds the sums of every part to `total`, element by element in the order of the parts.
-fn add_all(total: &mut [f64], parts: &[Moments], of: impl Fn(&Moments) -> &[f64] + Sync) {
+/// Adds the sums of every part to `total`, element by element in the order of the parts; a part without sums adds
+/// nothing.
+fn add_all<S: Sync>(
+    total: &mut [f64],
+    parts: &[Moments<S>],
+    of: impl Fn(&Moments<S>) -> &[f64] + Sync,
+) {
     const ELEMENTS: usize = 1 << 13;
     parallel::map_chunks(total, ELEMENTS, |_, range, total| {
-        for part in parts {
+        for part in parts.iter().filter(|part| !of(part).is_empty()) {
             for (total, sum) in total.iter_mut().zip(&of(part)[range.clone()]) {
                 *total += sum;
             }

@@ -68,14 +68,14 @@ where
     } else {
         e_step.warm_up(k)
     };
-    for round in 0..warm_up {
+    for _ in 0..warm_up {
         let found = pass.search_and_share_evenly(&model, &mut state, &mut kept);
         evaluations += found.evaluations;
-        m_step.finish(found.statistics, &mut model, round);
+        m_step.finish(found.statistics, &mut model, true);
     }
 
     // The first search knows no variance yet; it starts it (E8).
-    let mut initial_searches = e_step.initial_searches(k);
+    let mut initial_searches = e_step.initial_searches(k).max(m_step.initial_searches());
     if observer.stopped() {
         initial_searches = initial_searches.min(1);
     }
@@ -89,7 +89,8 @@ where
 
     let mut free_energies = Vec::new();
     let mut update = Duration::ZERO;
-    let (stop, emptied) = loop {
+    let restricted = m_step.restricted_steps(e_step.width(k) < k);
+    let (stop, emptied, unseen) = loop {
         let first = free_energies.is_empty();
         let found = if first && initial_searches > 0 {
             pass.sum(&model, &mut kept)
@@ -100,7 +101,8 @@ where
         if first && initial_searches == 0 {
             m_step.calibrate(&mut model, &found.likelihood);
         }
-        free_energies.push(found.likelihood.free_energy(model.log_joint()));
+        let likelihood = found.likelihood.free_energy(model.log_joint());
+        free_energies.push(likelihood + model.prior_terms());
 
         let progress = Progress::Iteration {
             iteration: free_energies.len() - 1,
@@ -110,11 +112,14 @@ where
             model: &model,
         };
         let stopped = observer.see(progress) == ControlFlow::Break(());
-        if let Some(stop) = rule.decide(&free_energies, found.likelihood.weight, stopped) {
-            break (stop, m_step.emptied(&found.statistics));
+        let steps = free_energies.len() - 1;
+        let settled = &free_energies[steps.min(restricted)..];
+        if let Some(stop) = rule.decide(settled, steps, found.likelihood.weight, stopped) {
+            let gaps = &found.statistics;
+            break (stop, m_step.emptied(gaps), m_step.unseen(gaps));
         }
         let updating = Instant::now();
-        m_step.finish(found.statistics, &mut model, free_energies.len() - 1);
+        m_step.finish(found.statistics, &mut model, steps < restricted);
         update += updating.elapsed();
     };
     let phase = PhaseReport {
@@ -124,6 +129,7 @@ where
         stop,
         evaluations,
         emptied,
+        unseen,
         elapsed: started.elapsed(),
     };
     Maximised {

@@ -26,6 +26,9 @@ pub struct Report {
     pub coreset_size: usize,
     /// Components that answer for no point after the last search.
     pub emptied: usize,
+    /// Coordinates that no point of their component knows after the last search, over all other components: only
+    /// rows of a sketch leave any.
+    pub unseen: usize,
     /// Time by stage, all restarts.
     pub timings: Timings,
     /// The restart that was kept, from 0.
@@ -50,6 +53,9 @@ pub struct PhaseReport {
     pub evaluations: u64,
     /// Components that answer for no point after the last search.
     pub emptied: usize,
+    /// Coordinates that no point of their component knows after the last search, over all other components: only
+    /// rows of a sketch leave any.
+    pub unseen: usize,
     /// Time taken.
     pub elapsed: Duration,
 }

@@ -33,11 +33,18 @@ pub(crate) struct StopRule {
 }
 
 impl StopRule {
-    /// Whether to stop after the searches that found these free energies (E19).
+    /// Whether to stop after `steps` M-steps and the searches that found these free energies (E19); of the
+    /// first searches some may be left out, whose change says nothing.
     ///
     /// The change is divided by max(|F|, W): F passes through zero for some unit of the data, and W nats
     /// is one nat per point.
-    pub(crate) fn decide(&self, free_energies: &[f64], weight: f64, stopped: bool) -> Option<Stop> {
+    pub(crate) fn decide(
+        &self,
+        free_energies: &[f64],
+        steps: usize,
+        weight: f64,
+        stopped: bool,
+    ) -> Option<Stop> {
         if stopped {
             return Some(Stop::Observer);
         }
@@ -46,7 +53,7 @@ impl StopRule {
         {
             return Some(Stop::Converged);
         }
-        (free_energies.len() > self.max_iterations).then_some(Stop::MaxIterations)
+        (steps >= self.max_iterations).then_some(Stop::MaxIterations)
     }
 }
 
@@ -60,22 +67,22 @@ mod tests {
             tolerance: 1e-2,
             max_iterations: 3,
         };
-        assert_eq!(rule.decide(&[-500.0], 100.0, false), None);
-        assert_eq!(rule.decide(&[-500.0, -490.0], 100.0, false), None);
+        assert_eq!(rule.decide(&[-500.0], 0, 100.0, false), None);
+        assert_eq!(rule.decide(&[-500.0, -490.0], 1, 100.0, false), None);
         assert_eq!(
-            rule.decide(&[-500.0, -496.0], 100.0, false),
+            rule.decide(&[-500.0, -496.0], 1, 100.0, false),
             Some(Stop::Converged)
         );
         // Near zero the weight decides: one nat per point is the unit.
-        assert_eq!(rule.decide(&[-1.0, 0.5], 100.0, false), None);
+        assert_eq!(rule.decide(&[-1.0, 0.5], 1, 100.0, false), None);
         assert_eq!(
-            rule.decide(&[-0.1, 0.5], 100.0, false),
+            rule.decide(&[-0.1, 0.5], 1, 100.0, false),
             Some(Stop::Converged)
         );
         let four = [-900.0, -800.0, -700.0, -600.0];
-        assert_eq!(rule.decide(&four[..3], 1.0, false), None);
-        assert_eq!(rule.decide(&four, 1.0, false), Some(Stop::MaxIterations));
-        assert_eq!(rule.decide(&four[..1], 1.0, true), Some(Stop::Observer));
+        assert_eq!(rule.decide(&four[..3], 2, 1.0, false), None);
+        assert_eq!(rule.decide(&four, 3, 1.0, false), Some(Stop::MaxIterations));
+        assert_eq!(rule.decide(&four[..1], 0, 1.0, true), Some(Stop::Observer));
     }
 
     #[test]
@@ -84,9 +91,9 @@ mod tests {
             tolerance: 0.0,
             max_iterations: 10,
         };
-        assert_eq!(rule.decide(&[-5.0, -4.999_999], 1.0, false), None);
+        assert_eq!(rule.decide(&[-5.0, -4.999_999], 1, 1.0, false), None);
         assert_eq!(
-            rule.decide(&[-5.0, -5.0], 1.0, false),
+            rule.decide(&[-5.0, -5.0], 1, 1.0, false),
             Some(Stop::Converged)
         );
     }

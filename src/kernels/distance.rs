@@ -6,16 +6,18 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
 use pulp::{Arch, Simd, WithSimd};
 
-/// `|a - b|^2` of two padded rows, with the vectors of the processor.
+/// `|a - b|^2` of two padded rows, with the vectors of the processor; plain, or with a factor per coordinate.
 ///
 /// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
 pub trait Squared: Sized {
     #[doc(hidden)]
     fn squared<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> Self;
+    #[doc(hidden)]
+    fn scaled<S: Simd>(simd: S, a: &[Self], b: &[Self], factors: &[Self]) -> Self;
 }
 
 macro_rules! squared {
-    ($t:ty, $vectors:ident, $partial:ident, $splat:ident, $sub:ident, $mul_add:ident, $sum:ident) => {
+    ($t:ty, $vectors:ident, $partial:ident, $splat:ident, $sub:ident, $mul:ident, $mul_add:ident, $sum:ident) => {
         impl Squared for $t {
             #[inline(always)]
             fn squared<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> Self {
@@ -32,6 +34,22 @@ macro_rules! squared {
                 }
                 simd.$sum(sums)
             }
+
+            #[inline(always)]
+            fn scaled<S: Simd>(simd: S, a: &[Self], b: &[Self], factors: &[Self]) -> Self {
+                let ((a, a_rest), (b, b_rest)) = (S::$vectors(a), S::$vectors(b));
+                let (factors, factors_rest) = S::$vectors(factors);
+                let mut sums = simd.$splat(0.0);
+                for ((&a, &b), &factor) in a.iter().zip(b).zip(factors) {
+                    let t = simd.$sub(a, b);
+                    sums = simd.$mul_add(simd.$mul(t, t), factor, sums);
+                }
+                if !a_rest.is_empty() {
+                    let t = simd.$sub(simd.$partial(a_rest), simd.$partial(b_rest));
+                    sums = simd.$mul_add(simd.$mul(t, t), simd.$partial(factors_rest), sums);
+                }
+                simd.$sum(sums)
+            }
         }
     };
 }
@@ -41,6 +59,7 @@ squared!(
     partial_load_f32s,
     splat_f32s,
     sub_f32s,
+    mul_f32s,
     mul_add_e_f32s,
     reduce_sum_f32s
 );
@@ -50,6 +69,7 @@ squared!(
     partial_load_f64s,
     splat_f64s,
     sub_f64s,
+    mul_f64s,
     mul_add_e_f64s,
     reduce_sum_f64s
 );

@@ -24,6 +24,7 @@ pub(crate) use vectorised;
 pub(crate) struct Once;
 
 pub(crate) mod distance;
+pub(crate) mod scaled;
 pub(crate) mod select;
 
 /// Length of a stored row of `d` numbers: padded with zeros to a whole number of vectors, so that no long

@@ -1,18 +1,24 @@
 //! Stage 5, the M-step: weighted statistics, and the parameters that follow from them in closed form.
 //!
-//! A component family keeps its density and its update in one file: both derive from one model. So far there is
-//! one, [`SharedIsotropic`]. With the responsibilities fixed, an update maximises (E4)
+//! A component family keeps its density and its update in one file: both derive from one model. With the responsibilities fixed, an update maximises (E4)
 //!
 //! $$F(q, \theta) = \sum_n w_n \sum_c q_{nc} \left( \ln p(c, y_n \mid \theta) - \ln q_{nc} \right)$$
 //!
 //! over the parameters $\theta$; for the responsibilities of a search (E2) this is its free energy (E3).
 
+mod diagonal;
+mod isotropic;
+mod proportions;
 mod shared_isotropic;
 
+pub use diagonal::{Diagonal, DiagonalMixture};
+pub use isotropic::{Isotropic, IsotropicMixture};
 pub use shared_isotropic::{SharedIsotropic, SharedIsotropicMixture};
 
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Summary};
+use crate::error::{Error, Result};
+use crate::float::Float;
 use crate::mixture::Mixture;
 use crate::posterior::Likelihood;
 use crate::stage::Stage;
@@ -28,12 +34,20 @@ pub trait MStep<D: Data>: Stage + Sync {
     type Statistics: Send;
 
     /// The model at the seeds, before anything is known of its variance: scores are squared distances.
-    fn start(
-        &self,
-        seeds: Centres<D::Float>,
-        frame: Frame<D::Float>,
-        data: &Summary,
-    ) -> Self::Model;
+    /// `data` is the whole data, also where EM runs on a coreset.
+    fn start(&self, seeds: Centres<D::Float>, frame: Frame<D::Float>, data: &D) -> Self::Model;
+
+    /// Searches needed before the first M-step of EM, whatever the E-step: 1 if starting the variance changes
+    /// more than the unit of the scores.
+    fn initial_searches(&self) -> usize {
+        0
+    }
+
+    /// The first M-steps that keep to a simpler family, with supports of fewer than all components (`truncated`) or
+    /// of all. The free energy counts as settled only after them.
+    fn restricted_steps(&self, _truncated: bool) -> usize {
+        0
+    }
 
     /// Starts the variance from the sums of the first search (E8; \[VC\] Eq. 8).
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood);
@@ -56,7 +70,37 @@ pub trait MStep<D: Data>: Stage + Sync {
     /// Number of components that answer for no point.
     fn emptied(&self, statistics: &Self::Statistics) -> usize;
 
-    /// The parameters that maximise the free energy for the responsibilities behind the statistics.
-    /// `iteration` counts M-steps from 0.
-    fn finish(&self, statistics: Self::Statistics, model: &mut Self::Model, iteration: usize);
+    /// Number of coordinates that no point of their component knows, over all other components.
+    fn unseen(&self, _statistics: &Self::Statistics) -> usize {
+        0
+    }
+
+    /// The parameters that maximise the free energy for the responsibilities behind the statistics, within the
+    /// simpler family as long as the steps are `restricted`.
+    fn finish(&self, statistics: Self::Statistics, model: &mut Self::Model, restricted: bool);
+}
+
+/// The smallest variance allowed (E20), in the unit of the frame: a clamp, which keeps the free energy
+/// monotone, where an added ridge would not.
+fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
+    let scale = frame.inverse_unit();
+    let by_variance = 1e-12 * data.mean_variance() * scale * scale;
+    let by_rounding = (F::EPSILON * data.max_abs() * scale).powi(2);
+    by_variance.max(by_rounding).max(f64::MIN_POSITIVE)
+}
+
+/// The frame of a model from known parameters: wide enough for the means and for the spread around them.
+fn frame_around<F: Float>(means: &Summary, largest_variance: f64) -> Frame<F> {
+    let widest = means.range.iter().map(|(low, high)| high - low);
+    Frame::new(&means.mean, widest.fold(largest_variance.sqrt(), f64::max))
+}
+
+/// `Ok` if a variance is positive and finite.
+fn check_variance(variance: f64) -> Result<()> {
+    if variance > 0.0 && variance.is_finite() {
+        Ok(())
+    } else {
+        let rule = "must be positive and finite";
+        Err(Error::parameter("variance", variance, rule))
+    }
 }

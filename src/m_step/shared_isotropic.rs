@@ -1,9 +1,9 @@
 //! Isotropic Gaussians with one shared variance and equal mixing proportions: the model behind k-means.
 
-use super::MStep;
+use super::{MStep, check_variance, frame_around, variance_floor};
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, Rows, Scores, Summary};
-use crate::error::{Error, Result, positive};
+use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::mixture::Mixture;
 use crate::posterior::{Likelihood, LogJoint};
@@ -55,25 +55,21 @@ impl<D: Data> MStep<D> for SharedIsotropic {
     type Model = SharedIsotropicMixture<D::Float>;
     type Statistics = Statistics;
 
-    fn start(
-        &self,
-        seeds: Centres<D::Float>,
-        frame: Frame<D::Float>,
-        data: &Summary,
-    ) -> Self::Model {
+    fn start(&self, seeds: Centres<D::Float>, frame: Frame<D::Float>, data: &D) -> Self::Model {
+        let data = data.summary();
         let least_variance = variance_floor(&frame, data);
         let variance = data.mean_variance() * frame.inverse_unit().powi(2);
         SharedIsotropicMixture::assemble(seeds, frame, variance, least_variance)
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
-        model.set_variance(first.best / (model.centres.dim() as f64 * first.weight));
+        model.set_variance(first.best / first.entries);
     }
 
     fn statistics(&self, model: &Self::Model) -> Self::Statistics {
         let moments = Moments::zeros(model.centres.len(), model.centres.dim());
         Statistics {
-            weight: 0.0,
+            entries: 0.0,
             moments,
             squared: 0.0,
         }
@@ -93,7 +89,7 @@ impl<D: Data> MStep<D> for SharedIsotropic {
                 .zip(block.scores(i))
                 .map(|(q, d2)| q * d2.to_f64())
                 .sum();
-            statistics.weight += rows.weight(i);
+            statistics.entries += rows.weight(i) * rows.entries() as f64;
             statistics.squared += rows.weight(i) * squared;
         }
         rows.accumulate(block, &model.centres, &mut statistics.moments);
@@ -101,7 +97,7 @@ impl<D: Data> MStep<D> for SharedIsotropic {
 
     fn merge(&self, parts: Vec<Self::Statistics>) -> Self::Statistics {
         Statistics {
-            weight: parts.iter().map(|part| part.weight).sum(),
+            entries: parts.iter().map(|part| part.entries).sum(),
             squared: parts.iter().map(|part| part.squared).sum(),
             moments: Moments::merge(parts.into_iter().map(|part| part.moments).collect()),
         }
@@ -111,12 +107,18 @@ impl<D: Data> MStep<D> for SharedIsotropic {
         statistics.moments.emptied()
     }
 
-    fn finish(&self, statistics: Self::Statistics, model: &mut Self::Model, _: usize) {
-        let gain = statistics.moments.move_centres(&mut model.centres);
+    fn unseen(&self, statistics: &Self::Statistics) -> usize {
+        statistics.moments.unseen()
+    }
+
+    fn finish(&self, statistics: Self::Statistics, model: &mut Self::Model, _: bool) {
+        let mut gain = 0.0;
+        let moments = &statistics.moments;
+        moments.move_centres(&mut model.centres, |_, _, fall| gain += fall);
         // Seeds far outside the data: nearly all of the old sum goes, and what is left is its rounding.
         let rounding = (model.centres.dim() + 8) as f64 * D::Float::EPSILON * statistics.squared;
         let squared = (statistics.squared - gain).max(rounding);
-        model.set_variance(squared / (model.centres.dim() as f64 * statistics.weight));
+        model.set_variance(squared / statistics.entries);
         model.means = model.centres.leave(&model.frame);
     }
 }
@@ -124,18 +126,10 @@ impl<D: Data> MStep<D> for SharedIsotropic {
 /// Mass and first moments per component, and the squared distances over all (E5), as in [`SharedIsotropic`].
 #[derive(Clone, Debug)]
 pub struct Statistics {
-    weight: f64,
+    /// The weight of all coordinates that are known: D W for dense rows.
+    entries: f64,
     moments: Moments,
     squared: f64,
-}
-
-/// The smallest variance allowed (E20), in the unit of the frame: a clamp, which keeps the free energy
-/// monotone, where an added ridge would not.
-fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
-    let scale = frame.inverse_unit();
-    let by_variance = 1e-12 * data.mean_variance() * scale * scale;
-    let by_rounding = (F::EPSILON * data.max_abs() * scale).powi(2);
-    by_variance.max(by_rounding).max(f64::MIN_POSITIVE)
 }
 
 /// A mixture of isotropic Gaussians with one shared variance and equal mixing proportions (E1).
@@ -157,20 +151,12 @@ impl<F: Float> SharedIsotropicMixture<F> {
     /// A model from known parameters: means (k, d) and the variance per column, shared by all components.
     ///
     /// # Errors
-    /// [`Error::Empty`], [`Error::NotFinite`] or [`Error::TooLarge`] for the means,
-    /// [`Error::Parameter`] for a variance that is not positive and finite.
+    /// [`Error::Empty`](crate::Error::Empty), [`Error::NotFinite`](crate::Error::NotFinite) or
+    /// [`Error::TooLarge`](crate::Error::TooLarge) for the means, [`Error::Parameter`](crate::Error::Parameter) for a variance that is not positive and finite.
     pub fn from_parameters(means: ArrayView2<'_, F>, variance: f64) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
-        if !(variance > 0.0 && variance.is_finite()) {
-            return Err(Error::parameter(
-                "variance",
-                variance,
-                "must be positive and finite",
-            ));
-        }
-        // Wide enough for the means and for the spread around them.
-        let widest = summary.range.iter().map(|(low, high)| high - low);
-        let frame = Frame::new(&summary.mean, widest.fold(variance.sqrt(), f64::max));
+        check_variance(variance)?;
+        let frame = frame_around(&summary, variance);
         let scaled = variance * frame.inverse_unit().powi(2);
         let centres = Centres::enter(means, &frame);
         let model = Self::assemble(centres, frame, scaled, f64::MIN_POSITIVE);
@@ -210,7 +196,7 @@ impl<F: Float> SharedIsotropicMixture<F> {
     /// from (n). The same `seed` gives the same points.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if `n` is 0.
+    /// [`Error::Parameter`](crate::Error::Parameter) if `n` is 0.
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         positive("n", n)?;
         let mut rng = Rng::from_seed(seed);
@@ -250,11 +236,9 @@ impl<D: Data> Mixture<D> for SharedIsotropicMixture<D::Float> {
     }
 
     fn log_joint(&self) -> LogJoint {
-        let (k, d) = (self.centres.len() as f64, self.centres.dim() as f64);
-        let in_frame = -k.ln() - 0.5 * d * (2.0 * PI * self.variance).ln();
-        let alpha = in_frame + self.frame.log_density_shift();
         LogJoint {
-            alpha,
+            alpha: -(self.centres.len() as f64).ln(),
+            gamma: self.frame.log_density_shift() - 0.5 * (2.0 * PI * self.variance).ln(),
             beta: 0.5 / self.variance,
         }
     }

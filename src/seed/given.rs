@@ -65,9 +65,9 @@ impl<F: Float> Stage for Given<F> {
 }
 
 impl<F: Float, D: Data<Float = F>> Seeder<D> for Given<F> {
-    fn seed(&self, data: &D, frame: &Frame<F>, _: usize, _: &mut Rng) -> Result<Seeds<F>> {
-        if self.centres.ncols() != data.dim() {
-            let (expected, found) = (data.dim(), self.centres.ncols());
+    fn seed(&self, _: &D, frame: &Frame<F>, _: usize, _: &mut Rng) -> Result<Seeds<F>> {
+        if self.centres.ncols() != frame.columns() {
+            let (expected, found) = (frame.columns(), self.centres.ncols());
             return Err(Error::DimensionMismatch {
                 what: "given centres",
                 expected,

@@ -148,7 +148,7 @@ impl<'a, D: Data> Nearest<'a, D> {
                 .map(|candidate| {
                     squared.clear();
                     squared.extend_from_slice(&self.squared[range.clone()]);
-                    rows.lower(0, seeds.row(candidate), &mut squared);
+                    rows.lower(0, &seeds.to_centre(candidate), &mut squared);
                     potential::<D>(&rows, &squared)
                 })
                 .collect::<Vec<f64>>()
@@ -164,11 +164,12 @@ impl<'a, D: Data> Nearest<'a, D> {
         let Self { data, frame, .. } = *self;
         let mut seed = D::Rows::default();
         data.gather(&[row], frame, &mut seed);
+        let seed = seed.to_centre(0);
         self.evaluations += data.len() as u64;
         self.potentials = parallel::map_chunks(&mut self.squared, BLOCK, |_, range, squared| {
             let mut rows = D::Rows::default();
             data.load(range, frame, &mut rows);
-            rows.lower(0, seed.row(0), squared);
+            rows.lower(0, &seed, squared);
             potential::<D>(&rows, squared)
         });
     }

@@ -43,7 +43,7 @@ impl<F: Float> Seeds<F> {
         data.gather(rows, frame, &mut block);
         let mut centres = Centres::with_capacity(rows.len(), data.dim());
         for i in 0..rows.len() {
-            centres.push(block.row(i));
+            centres.push(&block.to_centre(i));
         }
         Self {
             centres,

@@ -1,0 +1,56 @@
+//! Factors per component and coordinate: what turns squared distances into scores where variances differ.
+
+use crate::float::Float;
+use crate::kernels::stride;
+
+/// For `k` components in `d` coordinates, a factor of the squared difference, and what is added (E31).
+///
+/// $$s_c(z) = \sum_j \left( a_{cj} (z_j - \mu_{cj})^2 + b_{cj} \right)$$
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scales<F> {
+    dim: usize,
+    /// (k, d), padded with zeros.
+    factors: Vec<F>,
+    /// (k, d), padded with zeros.
+    terms: Vec<F>,
+    /// (k): the terms of all coordinates together.
+    totals: Vec<F>,
+}
+
+impl<F: Float> Scales<F> {
+    /// From what gives the factor and the term of a component and coordinate.
+    pub(crate) fn new(k: usize, dim: usize, of: impl Fn(usize, usize) -> (f64, f64)) -> Self {
+        let stride = stride(dim);
+        let (mut factors, mut terms) = (vec![F::zero(); k * stride], vec![F::zero(); k * stride]);
+        let totals = (0..k)
+            .map(|c| {
+                let mut total = 0.0;
+                for j in 0..dim {
+                    let (factor, term) = of(c, j);
+                    factors[c * stride + j] = F::from_f64(factor);
+                    terms[c * stride + j] = F::from_f64(term);
+                    total += term;
+                }
+                F::from_f64(total)
+            })
+            .collect();
+        Self {
+            dim,
+            factors,
+            terms,
+            totals,
+        }
+    }
+
+    /// Factors (k, d), padded, and the totals (k): what rows that know every coordinate need.
+    pub(crate) fn of_rows(&self) -> (&[F], &[F]) {
+        (&self.factors, &self.totals)
+    }
+
+    /// Factors and terms of component `c`: `d` numbers each, padded.
+    pub(crate) fn of_component(&self, c: usize) -> (&[F], &[F]) {
+        let stride = stride(self.dim);
+        let places = c * stride..(c + 1) * stride;
+        (&self.factors[places.clone()], &self.terms[places])
+    }
+}

@@ -1,0 +1,354 @@
+//! Gaussians with diagonal covariances: a variance per component and coordinate, and mixing proportions.
+
+use super::isotropic::held;
+use super::proportions::{Mixing, Proportions};
+use super::{MStep, check_variance, frame_around, variance_floor};
+use crate::block::Block;
+use crate::data::{Centres, Data, Frame, Moments, PerCoordinate, Rows, Scales, Scores, Summary};
+use crate::error::{Error, Result, positive};
+use crate::float::Float;
+use crate::kernels::stride;
+use crate::mixture::Mixture;
+use crate::posterior::{Likelihood, LogJoint};
+use crate::rng::Rng;
+use crate::stage::Stage;
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use std::f64::consts::PI;
+
+/// A variance per component and coordinate, and a mixing proportion per component (E33; \[SG\] Eq. 14 to 19).
+///
+/// $$p(c, y \mid \theta) = \pi_c \prod_{j=1}^{D} \mathcal N(y_j; \mu_{cj}, \sigma_{cj}^2)$$
+///
+/// **Update** (E34), with $s_{cj}$ the second moment of each coordinate about the current mean:
+///
+/// $$\mu_c^{\text{new}} = \mu_c + \delta_c, \qquad \delta_c = \frac{f_c}{m_c}, \qquad \sigma^2_{cj} = \frac{s_{cj}}{m_c} - \delta_{cj}^2, \qquad \pi_c = \frac{m_c}{\sum_{c'} m_{c'}}$$
+///
+/// On a [`Sketch`](crate::data::Sketch) the coordinates are the preconditioned ones, and each has its own mass, the
+/// weight of the rows that know it (E28); one that no row of the component knows keeps its mean and variance and is
+/// counted in the report. Variances are clamped from below (E20).
+///
+/// **Start**, the first M-steps of a truncated search, and components without mass: as in
+/// [`Isotropic`](super::Isotropic).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Diagonal {
+    mixing: Mixing,
+}
+
+impl Diagonal {
+    /// Learned mixing proportions.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All mixing proportions are $1 / C$ and stay so.
+    #[must_use]
+    pub fn equal_proportions(self) -> Self {
+        Self {
+            mixing: Mixing::Equal,
+        }
+    }
+}
+
+impl Stage for Diagonal {
+    fn check(&self, _clusters: usize) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<D: Data> MStep<D> for Diagonal {
+    type Model = DiagonalMixture<D::Float>;
+    type Statistics = Moments<PerCoordinate>;
+
+    fn start(&self, seeds: Centres<D::Float>, frame: Frame<D::Float>, data: &D) -> Self::Model {
+        let data = data.summary();
+        let least_variance = variance_floor(&frame, data);
+        let variance = data.mean_variance() * frame.inverse_unit().powi(2);
+        let variances = vec![variance.max(least_variance); seeds.len() * stride(seeds.dim())];
+        let proportions = Proportions::equal(seeds.len());
+        DiagonalMixture::assemble(seeds, frame, variances, proportions, least_variance)
+    }
+
+    fn restricted_steps(&self, truncated: bool) -> usize {
+        if truncated { 2 } else { 0 }
+    }
+
+    fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
+        let variance = (first.best / first.entries).max(model.least_variance);
+        model.variances.fill(variance);
+        model.renew_scores(variance);
+    }
+
+    fn statistics(&self, model: &Self::Model) -> Self::Statistics {
+        Moments::zeros(model.centres.len(), model.centres.dim())
+    }
+
+    fn accumulate(
+        &self,
+        rows: &D::Rows,
+        block: &Block<D::Float>,
+        model: &Self::Model,
+        statistics: &mut Self::Statistics,
+    ) {
+        rows.accumulate(block, &model.centres, statistics);
+    }
+
+    fn merge(&self, parts: Vec<Self::Statistics>) -> Self::Statistics {
+        Moments::merge(parts)
+    }
+
+    fn emptied(&self, statistics: &Self::Statistics) -> usize {
+        statistics.emptied()
+    }
+
+    fn unseen(&self, statistics: &Self::Statistics) -> usize {
+        statistics.unseen()
+    }
+
+    fn finish(&self, moments: Self::Statistics, model: &mut Self::Model, restricted: bool) {
+        let (k, dim, least) = (
+            model.centres.len(),
+            model.centres.dim(),
+            model.least_variance,
+        );
+        let stride = stride(dim);
+        let mut squared = moments.second().to_vec();
+        moments.move_centres(&mut model.centres, |c, j, fall| {
+            squared[c * stride + j] -= fall;
+        });
+        // Far seeds: nearly all of the old sum goes, and what is left is its rounding.
+        let rounding = 8.0 * f64::EPSILON;
+        for (rest, old) in squared.iter_mut().zip(moments.second()) {
+            *rest = rest.max(rounding * old);
+        }
+        let entries: f64 = (0..k).map(|c| moments.entries(c)).sum();
+        let shared = (squared.iter().sum::<f64>() / entries).max(least);
+        if restricted {
+            model.variances.fill(shared);
+        } else {
+            for c in 0..k {
+                for j in 0..dim {
+                    let (place, mass) = (c * stride + j, moments.seen(c, j));
+                    if mass > 0.0 {
+                        model.variances[place] = (squared[place] / mass).max(least);
+                    }
+                }
+            }
+            if self.mixing == Mixing::Learned {
+                model.proportions = Proportions::learned((0..k).map(|c| moments.mass(c)));
+            }
+        }
+        model.renew_scores(shared);
+        model.means = model.centres.leave(&model.frame);
+    }
+}
+
+/// A mixture of Gaussians with diagonal covariances and a mixing proportion each (E33).
+///
+/// $$p(y \mid \theta) = \sum_{c=1}^{C} \pi_c \prod_{j=1}^{D} \mathcal N(y_j; \mu_{cj}, \sigma_{cj}^2)$$
+///
+/// What it predicts and how it scores is in the trait [`Mixture`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiagonalMixture<F> {
+    centres: Centres<F>,
+    frame: Frame<F>,
+    /// (k, d), padded; in the unit of the frame, squared.
+    variances: Vec<f64>,
+    least_variance: f64,
+    proportions: Proportions,
+    /// The variance that is the unit of the scores.
+    unit: f64,
+    scales: Scales<F>,
+    /// What the proportion of each component adds to its scores (k).
+    penalties: Vec<f64>,
+    means: Array2<F>,
+}
+
+impl<F: Float> DiagonalMixture<F> {
+    /// A model from known parameters: means (k, d), variances (k, d), mixing proportions (k). A component of proportion
+    /// 0 is one that was discarded.
+    ///
+    /// # Errors
+    /// [`Error::Empty`], [`Error::NotFinite`] or [`Error::TooLarge`] for the means, [`Error::LengthMismatch`] or
+    /// [`Error::DimensionMismatch`] for another number of variances or proportions, [`Error::Parameter`] for variances
+    /// that are not positive and finite, and for proportions that are negative or do not sum to 1.
+    pub fn from_parameters(
+        means: ArrayView2<'_, F>,
+        variances: ArrayView2<'_, f64>,
+        proportions: ArrayView1<'_, f64>,
+    ) -> Result<Self> {
+        let summary = Summary::of_points(means, "means")?;
+        let ((k, dim), what) = (means.dim(), "variances");
+        if variances.nrows() != k {
+            let (expected, found) = (k, variances.nrows());
+            return Err(Error::LengthMismatch {
+                what,
+                expected,
+                found,
+            });
+        }
+        if variances.ncols() != dim {
+            let (expected, found) = (dim, variances.ncols());
+            return Err(Error::DimensionMismatch {
+                what,
+                expected,
+                found,
+            });
+        }
+        for &variance in variances {
+            check_variance(variance)?;
+        }
+        let proportions = Proportions::check(proportions, k)?;
+        let frame = frame_around(&summary, variances.iter().copied().fold(0.0, f64::max));
+        let scale = frame.inverse_unit().powi(2);
+        let mut scaled = vec![1.0; k * stride(dim)];
+        for ((c, j), &variance) in variances.indexed_iter() {
+            scaled[c * stride(dim) + j] = (variance * scale).max(f64::MIN_POSITIVE);
+        }
+        let centres = Centres::enter(means, &frame);
+        let model = Self::assemble(centres, frame, scaled, proportions, f64::MIN_POSITIVE);
+        let means = means.to_owned();
+        Ok(Self { means, ..model })
+    }
+
+    fn assemble(
+        centres: Centres<F>,
+        frame: Frame<F>,
+        variances: Vec<f64>,
+        proportions: Proportions,
+        least_variance: f64,
+    ) -> Self {
+        let means = centres.leave(&frame);
+        let (k, dim) = (centres.len(), centres.dim());
+        let mut model = Self {
+            scales: Scales::new(0, dim, |_, _| (0.0, 0.0)),
+            penalties: Vec::new(),
+            unit: 1.0,
+            centres,
+            frame,
+            variances,
+            least_variance,
+            proportions,
+            means,
+        };
+        let mean = |c: usize| (0..dim).map(|j| model.variance(c, j)).sum::<f64>() / dim as f64;
+        let unit = (0..k)
+            .map(|c| model.proportions.values()[c] * mean(c))
+            .sum();
+        model.renew_scores(unit);
+        model
+    }
+
+    /// In the unit of the frame, squared.
+    fn variance(&self, c: usize, j: usize) -> f64 {
+        self.variances[c * stride(self.centres.dim()) + j]
+    }
+
+    /// The scores of the current parameters, in units of the variance `unit`.
+    fn renew_scores(&mut self, unit: f64) {
+        let (k, dim) = (self.centres.len(), self.centres.dim());
+        self.scales = Scales::new(k, dim, |c, j| {
+            let variance = self.variance(c, j);
+            (unit / variance, unit * (variance / unit).ln())
+        });
+        self.penalties = (0..k)
+            .map(|c| match self.proportions.log_advantage(c) {
+                Some(advantage) => -2.0 * unit * advantage,
+                None => F::LIMIT,
+            })
+            .collect();
+        self.unit = unit;
+    }
+
+    /// The means (k, d), in the data's own unit.
+    #[must_use]
+    pub fn means(&self) -> ArrayView2<'_, F> {
+        self.means.view()
+    }
+
+    /// The variances (k, d) of the coordinates the model was fitted in, in the data's own unit, squared: those of the
+    /// columns, unless it was fitted on a [`Sketch`](crate::data::Sketch). Then they are the variances of the
+    /// preconditioned coordinates, and no covariance of the columns is diagonal.
+    #[must_use]
+    pub fn variances(&self) -> Array2<f64> {
+        let unit = self.frame.unit().powi(2);
+        let shape = (self.centres.len(), self.centres.dim());
+        Array2::from_shape_fn(shape, |(c, j)| self.variance(c, j) * unit)
+    }
+
+    /// The mixing proportions (k): they sum to 1. 0 for a component that was discarded.
+    #[must_use]
+    pub fn proportions(&self) -> ArrayView1<'_, f64> {
+        ArrayView1::from(self.proportions.values())
+    }
+
+    /// Draws `n` points from the mixture: points (n, d), in the data's own unit, and the components they came
+    /// from (n). The same `seed` gives the same points.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if `n` is 0.
+    pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
+        positive("n", n)?;
+        let mut rng = Rng::from_seed(seed);
+        let labels = Array1::from_shape_fn(n, |_| self.proportions.draw(&mut rng) as u32);
+        let mut drawn = Centres::with_capacity(n, self.centres.dim());
+        for &c in &labels {
+            let mut row = self.centres.row(c as usize).to_vec();
+            for (j, z) in row.iter_mut().take(self.centres.dim()).enumerate() {
+                let deviation = self.variance(c as usize, j).sqrt();
+                *z = F::from_f64(z.to_f64() + deviation * rng.normal());
+            }
+            drawn.push(&row);
+        }
+        Ok((drawn.leave(&self.frame), labels))
+    }
+}
+
+/// Scores are squared distances in units of each variance, and what densities and proportions add (E33).
+impl<R: Rows> Scores<R> for DiagonalMixture<R::Float> {
+    fn components(&self) -> usize {
+        self.centres.len()
+    }
+    fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
+        rows.scaled_distances(&self.centres, &self.scales, out);
+        for scores in out.chunks_exact_mut(self.centres.len()) {
+            for (score, penalty) in scores.iter_mut().zip(&self.penalties) {
+                *score = penalised(*score, *penalty);
+            }
+        }
+    }
+    fn margin(&self, _: &R, _: usize) -> R::Float {
+        // All scores are computed directly.
+        R::Float::from_f64(0.0)
+    }
+    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
+        rows.scaled_distances_to(i, &self.centres, &self.scales, ids, out);
+        for (score, &c) in out.iter_mut().zip(ids) {
+            *score = penalised(*score, self.penalties[c as usize]);
+        }
+    }
+}
+
+/// A score with what the proportion of its component adds to it.
+#[inline(always)]
+fn penalised<F: Float>(score: F, penalty: f64) -> F {
+    F::from_f64(held::<F>(score.to_f64() + penalty))
+}
+
+impl<D: Data> Mixture<D> for DiagonalMixture<D::Float> {
+    fn centres(&self) -> &Centres<D::Float> {
+        &self.centres
+    }
+
+    fn frame(&self) -> &Frame<D::Float> {
+        &self.frame
+    }
+
+    fn log_joint(&self) -> LogJoint {
+        LogJoint {
+            alpha: -(self.centres.len() as f64).ln(),
+            gamma: self.frame.log_density_shift() - 0.5 * (2.0 * PI * self.unit).ln(),
+            beta: 0.5 / self.unit,
+        }
+    }
+}

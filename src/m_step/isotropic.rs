@@ -1,0 +1,366 @@
+//! Isotropic Gaussians, each with a variance and a mixing proportion of its own.
+
+use super::proportions::{Mixing, Proportions};
+use super::{MStep, check_variance, frame_around, variance_floor};
+use crate::block::Block;
+use crate::data::{Centres, Data, Frame, Moments, PerComponent, Rows, Scores, Summary};
+use crate::error::{Error, Result, positive};
+use crate::float::Float;
+use crate::mixture::Mixture;
+use crate::posterior::{Likelihood, LogJoint};
+use crate::rng::Rng;
+use crate::stage::Stage;
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use std::f64::consts::PI;
+
+/// A variance and a mixing proportion per component (E31; \[VC\] in the published version, \[SG\] for sketches).
+///
+/// $$p(c, y \mid \theta) = \pi_c \mathcal N(y; \mu_c, \sigma_c^2 I_D)$$
+///
+/// **Update** (E32), with the statistics of [`SharedIsotropic`](super::SharedIsotropic) and $s_c$ the second moment
+/// of each component about its current mean:
+///
+/// $$\mu_c^{\text{new}} = \mu_c + \delta_c, \qquad \delta_c = \frac{f_c}{m_c}, \qquad \sigma^2_c = \frac{s_c - m_c \lVert \delta_c \rVert^2}{D m_c}, \qquad \pi_c = \frac{m_c}{\sum_{c'} m_{c'}}$$
+///
+/// On a [`Sketch`](crate::data::Sketch) every coordinate is averaged over the rows that know it, and $D m_c$ becomes the
+/// weight of all entries (E28). The variance is clamped from below (E20).
+///
+/// **Start**: one variance for all components, from the first search (E8), and equal proportions. A truncated search
+/// keeps to them for the first two M-steps, as published: supports that are still random would give a component the
+/// variance of whatever it was handed.
+///
+/// A component whose mass is exactly zero is discarded: its proportion is 0, no point can choose it again, and its mean
+/// stays where it was. The report counts it. With [`equal_proportions`](Self::equal_proportions) it keeps mean and
+/// variance, and points can come back to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Isotropic {
+    mixing: Mixing,
+}
+
+impl Isotropic {
+    /// Learned mixing proportions.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All mixing proportions are $1 / C$ and stay so.
+    #[must_use]
+    pub fn equal_proportions(self) -> Self {
+        Self {
+            mixing: Mixing::Equal,
+        }
+    }
+}
+
+impl Stage for Isotropic {
+    fn check(&self, _clusters: usize) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<D: Data> MStep<D> for Isotropic {
+    type Model = IsotropicMixture<D::Float>;
+    type Statistics = Moments<PerComponent>;
+
+    fn start(&self, seeds: Centres<D::Float>, frame: Frame<D::Float>, data: &D) -> Self::Model {
+        let data = data.summary();
+        let least_variance = variance_floor(&frame, data);
+        let variance = data.mean_variance() * frame.inverse_unit().powi(2);
+        let variances = vec![variance.max(least_variance); seeds.len()];
+        let proportions = Proportions::equal(seeds.len());
+        IsotropicMixture::assemble(seeds, frame, variances, proportions, least_variance)
+    }
+
+    fn restricted_steps(&self, truncated: bool) -> usize {
+        if truncated { 2 } else { 0 }
+    }
+
+    fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
+        let variance = (first.best / first.entries).max(model.least_variance);
+        model.variances.fill(variance);
+        model.renew_scores(variance);
+    }
+
+    fn statistics(&self, model: &Self::Model) -> Self::Statistics {
+        Moments::zeros(model.centres.len(), model.centres.dim())
+    }
+
+    fn accumulate(
+        &self,
+        rows: &D::Rows,
+        block: &Block<D::Float>,
+        model: &Self::Model,
+        statistics: &mut Self::Statistics,
+    ) {
+        rows.accumulate(block, &model.centres, statistics);
+    }
+
+    fn merge(&self, parts: Vec<Self::Statistics>) -> Self::Statistics {
+        Moments::merge(parts)
+    }
+
+    fn emptied(&self, statistics: &Self::Statistics) -> usize {
+        statistics.emptied()
+    }
+
+    fn unseen(&self, statistics: &Self::Statistics) -> usize {
+        statistics.unseen()
+    }
+
+    fn finish(&self, moments: Self::Statistics, model: &mut Self::Model, restricted: bool) {
+        let (k, least) = (model.centres.len(), model.least_variance);
+        let mut squared = moments.second().to_vec();
+        moments.move_centres(&mut model.centres, |c, _, fall| squared[c] -= fall);
+        // Far seeds: nearly all of the old sum goes, and what is left is its rounding.
+        let rounding = 8.0 * f64::EPSILON;
+        for (rest, old) in squared.iter_mut().zip(moments.second()) {
+            *rest = rest.max(rounding * old);
+        }
+        let entries: Vec<f64> = (0..k).map(|c| moments.entries(c)).collect();
+        let shared = squared.iter().sum::<f64>() / entries.iter().sum::<f64>();
+        let shared = shared.max(least);
+        if restricted {
+            model.variances.fill(shared);
+        } else {
+            for c in (0..k).filter(|&c| entries[c] > 0.0) {
+                model.variances[c] = (squared[c] / entries[c]).max(least);
+            }
+            if self.mixing == Mixing::Learned {
+                model.proportions = Proportions::learned((0..k).map(|c| moments.mass(c)));
+            }
+        }
+        model.renew_scores(shared);
+        model.means = model.centres.leave(&model.frame);
+    }
+}
+
+/// A mixture of isotropic Gaussians with a variance and a mixing proportion each (E31).
+///
+/// $$p(y \mid \theta) = \sum_{c=1}^{C} \pi_c \mathcal N(y; \mu_c, \sigma_c^2 I_D)$$
+///
+/// What it predicts and how it scores is in the trait [`Mixture`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct IsotropicMixture<F> {
+    centres: Centres<F>,
+    frame: Frame<F>,
+    /// In the unit of the frame, squared.
+    variances: Vec<f64>,
+    least_variance: f64,
+    proportions: Proportions,
+    scores: OwnVariances,
+    means: Array2<F>,
+}
+
+/// How squared distances become scores (E31): in units of the variance `unit`.
+#[derive(Clone, Debug, PartialEq)]
+struct OwnVariances {
+    unit: f64,
+    /// Per component: the factor of the squared distance, what each coordinate adds, what the proportion adds.
+    parts: Vec<(f64, f64, f64)>,
+    /// The largest factor, and the largest of what is added to a row, for the rounding bound.
+    largest: (f64, f64),
+}
+
+impl<F: Float> IsotropicMixture<F> {
+    /// A model from known parameters: means (k, d), the variance per column of each component (k), mixing proportions
+    /// (k). A component of proportion 0 is one that was discarded.
+    ///
+    /// # Errors
+    /// [`Error::Empty`], [`Error::NotFinite`] or [`Error::TooLarge`] for the means, [`Error::LengthMismatch`] for
+    /// another number of variances or proportions, [`Error::Parameter`] for variances that are not positive and
+    /// finite, and for proportions that are negative or do not sum to 1.
+    pub fn from_parameters(
+        means: ArrayView2<'_, F>,
+        variances: ArrayView1<'_, f64>,
+        proportions: ArrayView1<'_, f64>,
+    ) -> Result<Self> {
+        let summary = Summary::of_points(means, "means")?;
+        if variances.len() != means.nrows() {
+            return Err(Error::LengthMismatch {
+                what: "variances",
+                expected: means.nrows(),
+                found: variances.len(),
+            });
+        }
+        for &variance in variances {
+            check_variance(variance)?;
+        }
+        let proportions = Proportions::check(proportions, means.nrows())?;
+        let frame = frame_around(&summary, variances.iter().copied().fold(0.0, f64::max));
+        let scale = frame.inverse_unit().powi(2);
+        let scaled = variances.iter().map(|v| (v * scale).max(f64::MIN_POSITIVE));
+        let centres = Centres::enter(means, &frame);
+        let scaled = scaled.collect();
+        let model = Self::assemble(centres, frame, scaled, proportions, f64::MIN_POSITIVE);
+        let means = means.to_owned();
+        Ok(Self { means, ..model })
+    }
+
+    fn assemble(
+        centres: Centres<F>,
+        frame: Frame<F>,
+        variances: Vec<f64>,
+        proportions: Proportions,
+        least_variance: f64,
+    ) -> Self {
+        let means = centres.leave(&frame);
+        let unit = proportions
+            .values()
+            .iter()
+            .zip(&variances)
+            .map(|(p, v)| p * v)
+            .sum();
+        let scores = OwnVariances {
+            unit,
+            parts: Vec::new(),
+            largest: (1.0, 0.0),
+        };
+        let mut model = Self {
+            centres,
+            frame,
+            variances,
+            least_variance,
+            proportions,
+            scores,
+            means,
+        };
+        model.renew_scores(unit);
+        model
+    }
+
+    /// The scores of the current parameters, in units of the variance `unit`.
+    fn renew_scores(&mut self, unit: f64) {
+        let parts = (0..self.centres.len()).map(|c| {
+            let variance = self.variances[c];
+            match self.proportions.log_advantage(c) {
+                Some(advantage) => (
+                    unit / variance,
+                    unit * (variance / unit).ln(),
+                    -2.0 * unit * advantage,
+                ),
+                None => (0.0, 0.0, F::LIMIT),
+            }
+        });
+        let parts: Vec<_> = parts.collect();
+        let dim = self.centres.dim() as f64;
+        let live = parts.iter().filter(|part| part.2 < F::LIMIT);
+        let largest = live.fold((0.0f64, 0.0f64), |most, part| {
+            (
+                most.0.max(part.0),
+                most.1.max(dim * part.1.abs() + part.2.abs()),
+            )
+        });
+        self.scores = OwnVariances {
+            unit,
+            parts,
+            largest,
+        };
+    }
+
+    /// The means (k, d), in the data's own unit.
+    #[must_use]
+    pub fn means(&self) -> ArrayView2<'_, F> {
+        self.means.view()
+    }
+
+    /// The variance of every column of each component (k), in the data's own unit, squared.
+    #[must_use]
+    pub fn variances(&self) -> Array1<f64> {
+        let unit = self.frame.unit().powi(2);
+        self.variances.iter().map(|v| v * unit).collect()
+    }
+
+    /// The mixing proportions (k): they sum to 1. 0 for a component that was discarded.
+    #[must_use]
+    pub fn proportions(&self) -> ArrayView1<'_, f64> {
+        ArrayView1::from(self.proportions.values())
+    }
+
+    /// Draws `n` points from the mixture: points (n, d), in the data's own unit, and the components they came
+    /// from (n). The same `seed` gives the same points.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if `n` is 0.
+    pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
+        positive("n", n)?;
+        let mut rng = Rng::from_seed(seed);
+        let labels = Array1::from_shape_fn(n, |_| self.proportions.draw(&mut rng) as u32);
+        let deviations = self.variances().mapv(f64::sqrt);
+        let points = Array2::from_shape_fn((n, self.means.ncols()), |(n, j)| {
+            let c = labels[n] as usize;
+            F::from_f64(self.means[[c, j]].to_f64() + deviations[c] * rng.normal())
+        });
+        Ok((points, labels))
+    }
+}
+
+impl OwnVariances {
+    /// The score of component `c` at this squared distance, over `entries` coordinates.
+    #[inline(always)]
+    fn score<F: Float>(&self, c: usize, squared: F, entries: f64) -> F {
+        let (factor, per_entry, constant) = self.parts[c];
+        F::from_f64(held::<F>(
+            factor * squared.to_f64() + (entries * per_entry + constant),
+        ))
+    }
+}
+
+/// A score held where it stays finite, below that of a discarded component.
+#[inline(always)]
+pub(super) fn held<F: Float>(score: f64) -> f64 {
+    // Written so that NaN, from a distance that overflowed on the way, stays NaN.
+    if score > 0.5 * F::LIMIT && score < F::LIMIT {
+        0.5 * F::LIMIT
+    } else if score >= F::LIMIT {
+        F::LIMIT
+    } else {
+        score
+    }
+}
+
+/// Scores are squared distances in units of each component's variance, and what its density and proportion add (E31).
+impl<R: Rows> Scores<R> for IsotropicMixture<R::Float> {
+    fn components(&self) -> usize {
+        self.centres.len()
+    }
+    fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
+        rows.distances(&self.centres, out);
+        let entries = rows.entries() as f64;
+        for scores in out.chunks_exact_mut(self.centres.len()) {
+            for (c, score) in scores.iter_mut().enumerate() {
+                *score = self.scores.score(c, *score, entries);
+            }
+        }
+    }
+    fn margin(&self, rows: &R, i: usize) -> R::Float {
+        let (factor, added) = self.scores.largest;
+        let squared = rows.margin(i, &self.centres).to_f64();
+        R::Float::from_f64(factor * squared + 4.0 * R::Float::EPSILON * added)
+    }
+    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
+        rows.distances_to(i, &self.centres, ids, out);
+        let entries = rows.entries() as f64;
+        for (score, &c) in out.iter_mut().zip(ids) {
+            *score = self.scores.score(c as usize, *score, entries);
+        }
+    }
+}
+
+impl<D: Data> Mixture<D> for IsotropicMixture<D::Float> {
+    fn centres(&self) -> &Centres<D::Float> {
+        &self.centres
+    }
+
+    fn frame(&self) -> &Frame<D::Float> {
+        &self.frame
+    }
+
+    fn log_joint(&self) -> LogJoint {
+        LogJoint {
+            alpha: -(self.centres.len() as f64).ln(),
+            gamma: self.frame.log_density_shift() - 0.5 * (2.0 * PI * self.scores.unit).ln(),
+            beta: 0.5 / self.scores.unit,
+        }
+    }
+}
