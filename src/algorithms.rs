@@ -1,6 +1,6 @@
 //! Each named algorithm as its stages. All return the builder, so anything can still be changed.
 //!
-//! What they share: the M-step [`SharedIsotropic`](crate::m_step::SharedIsotropic), tolerance 1e-4 on the free
+//! What they share: the M-step [`SharedIsotropic`](crate::m_step::SharedIsotropic) (but for [`sparsified_gmm`]), tolerance 1e-4 on the free
 //! energy, at most 200 iterations, one restart, seed 0. Nothing is checked before
 //! [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
 //!
@@ -9,6 +9,7 @@
 use crate::clusterer::{Builder, Clusterer};
 use crate::coreset::{Full, Lightweight};
 use crate::e_step::{Exhaustive, Lazy, Neighborhood, SimilaritySampling};
+use crate::m_step::Diagonal;
 use crate::seed::{AfkMc2, KMeansPlusPlus};
 
 /// k-means (Lloyd) from k-means++ seeds.
@@ -81,4 +82,26 @@ pub fn d_gmm(clusters: usize, h: usize, r: usize) -> Builder<Full, AfkMc2, Simil
     k_means(clusters)
         .seeder(AfkMc2::default())
         .e_step(SimilaritySampling::new(h, r))
+}
+
+/// Sparsified GMM (\[SG\] Alg. 1 and 2): EM for Gaussians with diagonal covariances, to be fitted on a
+/// [`Sketch`](crate::data::Sketch).
+///
+/// Densities are over the q coordinates that a row knows, and every coordinate is updated from the rows that know it
+/// (E27, E28). Cost $nk$ distances over q coordinates each, whatever the number of columns is. Spherical components:
+/// `.m_step(Isotropic::new())`; sparsified k-means is [`k_means`] on the same sketch. Works on dense rows too.
+///
+/// ```
+/// use coremix::prelude::*;
+/// use coremix::{algorithms, datasets::Birch};
+///
+/// let birch = Birch::grid(100).generate::<f64>(1)?;
+/// let sketch = Sketch::new(birch.points.view(), 2, 42)?;
+/// let fit = algorithms::sparsified_gmm(25).build()?.fit(&sketch)?;
+/// assert_eq!(fit.model.means().dim(), (25, 2));
+/// assert_eq!(fit.model.column_variances().dim(), (25, 2));
+/// # Ok::<(), Error>(())
+/// ```
+pub fn sparsified_gmm(clusters: usize) -> Builder<Full, KMeansPlusPlus, Exhaustive, Diagonal> {
+    gmm(clusters).m_step(Diagonal::new())
 }

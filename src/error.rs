@@ -35,6 +35,15 @@ pub enum Error {
         /// The number of columns it has.
         found: usize,
     },
+    /// A sketch in other coordinates than those of the model: it can only be scored by a model that was fitted on a
+    /// sketch with the same seed and transform.
+    #[error("data: its coordinates are those of {found}, but those of {expected} are expected")]
+    BasisMismatch {
+        /// The coordinates of the model.
+        expected: String,
+        /// The coordinates of the data.
+        found: String,
+    },
     /// A NaN or an infinity.
     #[error("{what}: row {row}, column {column} is NaN or infinite; every value must be finite")]
     NotFinite {

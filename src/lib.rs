@@ -5,7 +5,8 @@
 //!
 //! # The pipeline
 //!
-//! 1. **[Data](data)**: weighted rows, checked once ([`Dense`](data::Dense): `f32`, `f64` or `u8`).
+//! 1. **[Data](data)**: weighted rows, checked once ([`Dense`](data::Dense): `f32`, `f64` or `u8`;
+//!    [`Sketch`](data::Sketch): a few coordinates of each row, made in one pass).
 //! 2. **[Coreset](coreset)**: fewer rows, with weights that stand for all. Optional.
 //! 3. **[Seeder](seed)**: where the components start.
 //! 4. **EM**, until the free energy settles:
@@ -57,9 +58,10 @@
 //! | [`var_gmm_s`](algorithms::var_gmm_s) | none | [AFK-MC²](seed::AfkMc2) | [`Neighborhood`](e_step::Neighborhood), width $C'$ |
 //! | [`vc_gmm`](algorithms::vc_gmm) | [`Lightweight`](coreset::Lightweight) | [AFK-MC²](seed::AfkMc2) | [`Neighborhood`](e_step::Neighborhood), width $C'$ |
 //! | [`d_gmm`](algorithms::d_gmm) | none | [AFK-MC²](seed::AfkMc2) | [`SimilaritySampling`](e_step::SimilaritySampling), width $H$ |
+//! | [`sparsified_gmm`](algorithms::sparsified_gmm), on a [`Sketch`](data::Sketch) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
 //!
-//! The M-step is [`SharedIsotropic`](m_step::SharedIsotropic) in all of them: one variance, equal mixing
-//! proportions. When to use which:
+//! The M-step is [`SharedIsotropic`](m_step::SharedIsotropic) in all of them, one variance and equal mixing
+//! proportions, but for the last: [`Diagonal`](m_step::Diagonal). When to use which:
 //!
 //! - `k_means`: the reference, while rows times clusters distances per iteration are affordable.
 //! - `k_means_c_prime`: the cost of k-means, for clusters that overlap.
@@ -69,6 +71,7 @@
 //! - `var_gmm_s`: many clusters; an iteration costs at most $C' G$ distances per row, however many there are.
 //! - `vc_gmm`: many rows and many clusters.
 //! - `d_gmm`: as `var_gmm_s` at fewer distances, $H + R$ per row and iteration; on a coreset, as `vc_gmm`.
+//! - `sparsified_gmm`: many columns; memory and time go by the few coordinates that are kept of each row.
 //!
 //! # What can be relied on
 //!
@@ -104,13 +107,13 @@
 //! - \[LW\] O. Bachem, M. Lucic, A. Krause: *Scalable k-means clustering via lightweight coresets*, KDD 2018,
 //!   [arXiv 1702.08248](https://arxiv.org/abs/1702.08248)
 //! - \[AF\] O. Bachem, M. Lucic, S. H. Hassani, A. Krause: *Fast and provably good seedings for k-means*, NIPS 2016
+//! - \[SG\] E. Kightley, S. Becker: *One-pass sparsified Gaussian mixtures*, 2019,
+//!   [arXiv 1903.04056](https://arxiv.org/abs/1903.04056)
 //! - D. Arthur, S. Vassilvitskii: *k-means++: the advantages of careful seeding*, SODA 2007
 //! - S. Har-Peled, B. Sadri: *How fast is the k-means method?*, Algorithmica 41, 2005
 //!
 //! Known to the equations, without a stage yet:
 //!
-//! - \[SG\] E. Kightley, S. Becker: *One-pass sparsified Gaussian mixtures*, 2019,
-//!   [arXiv 1903.04056](https://arxiv.org/abs/1903.04056)
 //! - \[DP\] Z. Borsos, O. Bachem, A. Krause: *Variational inference for DPGMM with coresets*, NIPS 2017 workshop on
 //!   advances in approximate Bayesian inference
 #![forbid(unsafe_code)]
@@ -157,7 +160,7 @@ pub use stage::Stage;
 pub mod prelude {
     pub use crate::clusterer::{Clusterer, Fit};
     pub use crate::coreset::{Full, Lightweight, Uniform as UniformCoreset};
-    pub use crate::data::Dense;
+    pub use crate::data::{Dense, Sketch};
     pub use crate::e_step::{Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
     pub use crate::em::{Progress, Report, Stop};
     pub use crate::error::{Error, Result};

@@ -76,6 +76,7 @@ pub(crate) enum Stage {
     Start = 3,
     Search = 4,
     Sampling = 5,
+    Sketch = 6,
 }
 
 /// The streams of one run, addressed by (stage, iteration, block).

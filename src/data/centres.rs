@@ -1,9 +1,9 @@
 //! A set of centres in the coordinates of a frame.
 
-use super::{Frame, Rows, Scores};
+use super::{Basis, Frame, OnDemand, Rows, Scores};
 use crate::float::Float;
-use crate::kernels::{distance, stride};
-use ndarray::{Array2, ArrayView2};
+use crate::kernels::{distance, sparse, stride};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 
 /// `k` centres in `d` dimensions, in the coordinates of a [`Frame`], padded, with their norms.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +12,7 @@ pub struct Centres<F> {
     values: Vec<F>,
     norms: Vec<F>,
     largest_norm: f64,
+    by_coordinate: OnDemand<Vec<F>>,
 }
 
 impl<F: Float> Centres<F> {
@@ -23,30 +24,51 @@ impl<F: Float> Centres<F> {
             values,
             norms: Vec::with_capacity(k),
             largest_norm: 0.0,
+            by_coordinate: OnDemand::default(),
         }
     }
 
     /// Centres (k, d) in the data's own unit, into the frame.
     pub(crate) fn enter(centres: ArrayView2<'_, F>, frame: &Frame<F>) -> Self {
-        let mut all = Self::with_capacity(centres.nrows(), centres.ncols());
-        let mut row = vec![F::zero(); stride(centres.ncols())];
+        let mut all = Self::with_capacity(centres.nrows(), frame.dim());
+        let mut row = vec![F::zero(); stride(frame.dim())];
+        let mut workspace = frame.basis().map(Basis::workspace);
         for centre in centres.rows() {
-            frame.enter(centre.iter().copied(), &mut row);
+            match &mut workspace {
+                Some(workspace) => {
+                    let centre = centre.iter().map(|x| x.to_f64());
+                    frame.enter_exact(workspace.forward(centre), &mut row);
+                }
+                None => frame.enter(centre.iter().copied(), &mut row),
+            }
             all.push(&row);
         }
         all
     }
 
-    /// The centres (k, d) in the data's own unit, rounded once.
+    /// The centres (k, columns) in the data's own unit, rounded once.
     pub(crate) fn leave(&self, frame: &Frame<F>) -> Array2<F> {
-        Array2::from_shape_fn((self.len(), self.dim), |(c, j)| {
-            frame.leave(j, self.row(c)[j])
-        })
+        let Some(basis) = frame.basis() else {
+            return Array2::from_shape_fn((self.len(), self.dim), |(c, j)| {
+                frame.leave(j, self.row(c)[j])
+            });
+        };
+        // A mean of rows that know different coordinates can leave the hull of the rows.
+        let most = 4.0 * F::LIMIT;
+        let mut workspace = basis.workspace();
+        let mut all = Array2::zeros((self.len(), basis.columns()));
+        for (c, mut out) in all.outer_iter_mut().enumerate() {
+            let coordinates = (0..self.dim).map(|j| frame.leave_exact(j, self.row(c)[j]));
+            let columns = workspace.inverse(coordinates);
+            out.assign(&ArrayView1::from(columns).mapv(|x| F::from_f64(x.clamp(-most, most))));
+        }
+        all
     }
 
     /// Adds one padded row.
     pub(crate) fn push(&mut self, row: &[F]) {
         debug_assert_eq!(row.len(), stride(self.dim));
+        self.by_coordinate = OnDemand::default();
         self.values.extend_from_slice(row);
         self.norms.push(F::zero());
         self.renew_norm(self.len() - 1);
@@ -65,7 +87,7 @@ impl<F: Float> Centres<F> {
         self.norms.is_empty()
     }
 
-    /// Number of columns, d.
+    /// Number of coordinates, d.
     #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
@@ -84,6 +106,12 @@ impl<F: Float> Centres<F> {
         &self.values
     }
 
+    /// The centres by coordinate: (d, k), each row padded with zeros to a [`stride`] of `k`. Made when first asked for.
+    pub(crate) fn by_coordinate(&self) -> &[F] {
+        self.by_coordinate
+            .get(|| sparse::by_coordinate([&self.values], self.dim, self.len()))
+    }
+
     /// Squared norms (k).
     pub(crate) fn norms(&self) -> &[F] {
         &self.norms
@@ -96,6 +124,7 @@ impl<F: Float> Centres<F> {
 
     /// Lets `update` change every centre (its `d` numbers, without padding).
     pub(crate) fn update(&mut self, mut update: impl FnMut(usize, &mut [F])) {
+        self.by_coordinate = OnDemand::default();
         let (stride, dim) = (stride(self.dim), self.dim);
         for (c, row) in self.values.chunks_exact_mut(stride).enumerate() {
             update(c, &mut row[..dim]);

@@ -93,8 +93,17 @@ impl<'a, T: Element> Dense<'a, T> {
         frame: &Frame<T::Float>,
         into: &mut DenseRows<T::Float>,
     ) {
-        into.reset(rows.len(), self.dim);
-        let stride = stride(self.dim);
+        into.reset(rows.len(), frame.dim());
+        let stride = stride(frame.dim());
+        if let Some(basis) = frame.basis() {
+            let mut workspace = basis.workspace();
+            for (n, out) in rows.zip(into.values.chunks_exact_mut(stride)) {
+                into.weights.push(self.weight(n));
+                let row = self.row(n).iter().map(|x| x.widen().to_f64());
+                frame.enter_exact(workspace.forward(row), out);
+            }
+            return;
+        }
         vectorised!({
             for (n, out) in rows.zip(into.values.chunks_exact_mut(stride)) {
                 into.weights.push(self.weight(n));

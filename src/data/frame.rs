@@ -1,6 +1,6 @@
 //! The coordinates the crate computes in: centred, and scaled by a power of two.
 
-use super::Summary;
+use super::{Basis, Summary};
 use crate::float::Float;
 use crate::kernels::stride;
 
@@ -17,10 +17,14 @@ use crate::kernels::stride;
 ///
 /// Centring keeps far-off data accurate; the power of two keeps the squares of very large and very small
 /// values inside the range of the type, and costs no rounding.
+///
+/// The frame of a [`Sketch`](super::Sketch) has a [`Basis`]: there $y$ stands for the preconditioned row (E27). Rows
+/// and centres in the data's own columns enter through the basis and leave through its inverse.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame<F> {
     offset: Vec<F>,
     dim: usize,
+    basis: Option<Basis>,
     exponent: i32,
     /// 2^exponent and 2^-exponent.
     units: (f64, f64),
@@ -55,8 +59,18 @@ impl<F: Float> Frame<F> {
         Self {
             offset: padded,
             dim: offset.len(),
+            basis: None,
             exponent,
             units: (2f64.powi(exponent), 2f64.powi(-exponent)),
+        }
+    }
+
+    /// The same frame for coordinates in `basis`.
+    pub(crate) fn with_basis(self, basis: Basis) -> Self {
+        debug_assert_eq!(self.dim, basis.coordinates());
+        Self {
+            basis: Some(basis),
+            ..self
         }
     }
 
@@ -66,10 +80,16 @@ impl<F: Float> Frame<F> {
         self.dim
     }
 
-    /// Number of columns of the data.
+    /// Number of columns of the data: as many, unless a basis pads them.
     #[must_use]
     pub fn columns(&self) -> usize {
-        self.dim
+        self.basis.as_ref().map_or(self.dim, Basis::columns)
+    }
+
+    /// The basis of the coordinates; `None` where they are the columns of the data.
+    #[must_use]
+    pub fn basis(&self) -> Option<&Basis> {
+        self.basis.as_ref()
     }
 
     /// The offset, padded with zeros.
@@ -93,25 +113,51 @@ impl<F: Float> Frame<F> {
         -f64::from(self.exponent) * std::f64::consts::LN_2
     }
 
-    /// One row into the frame; `out` is padded, its padding left alone.
+    /// One row into the frame; `out` is padded, its padding left alone. The row has the coordinates of the frame: where
+    /// there is a basis, it has been through it.
     ///
     /// Coordinates beyond 2^54 times the range of the data (2^502 in `f64`) are held there: their squares
     /// would overflow. Only rows and centres that are no part of the data can be as far out.
     #[inline(always)]
     pub(crate) fn enter(&self, row: impl Iterator<Item = F>, out: &mut [F]) {
         let scale = F::from_f64(self.inverse_unit());
-        let most = F::from_f64(2f64.powi(F::MAX_EXPONENT / 2 - 8));
+        let most = Self::most();
         for ((out, x), &offset) in out.iter_mut().zip(row).zip(&self.offset) {
-            let z = (x - offset) * scale;
-            let z = if z > most { most } else { z };
-            *out = if z < -most { -most } else { z };
+            *out = held((x - offset) * scale, most);
         }
+    }
+
+    /// One row into the frame from `f64`, otherwise as [`enter`](Self::enter).
+    pub(crate) fn enter_exact(&self, row: &[f64], out: &mut [F]) {
+        let most = Self::most().to_f64();
+        for ((out, x), offset) in out.iter_mut().zip(row).zip(&self.offset) {
+            let z = (x - offset.to_f64()) * self.inverse_unit();
+            *out = F::from_f64(z.clamp(-most, most));
+        }
+    }
+
+    /// Where coordinates are held.
+    #[inline(always)]
+    pub(super) fn most() -> F {
+        F::from_f64(2f64.powi(F::MAX_EXPONENT / 2 - 8))
     }
 
     /// One coordinate back to the data's own unit.
     pub(crate) fn leave(&self, column: usize, z: F) -> F {
-        F::from_f64(self.offset[column].to_f64() + z.to_f64() * self.unit())
+        F::from_f64(self.leave_exact(column, z))
     }
+
+    /// The same, not rounded.
+    pub(crate) fn leave_exact(&self, column: usize, z: F) -> f64 {
+        self.offset[column].to_f64() + z.to_f64() * self.unit()
+    }
+}
+
+/// `z` held between `-most` and `most`; NaN stays NaN.
+#[inline(always)]
+pub(super) fn held<F: Float>(z: F, most: F) -> F {
+    let z = if z > most { most } else { z };
+    if z < -most { -most } else { z }
 }
 
 #[cfg(test)]

@@ -3,18 +3,27 @@
 //! Stages ask data for blocks of rows ([`Data::load`]), in the coordinates of a [`Frame`], and do their
 //! arithmetic on those blocks ([`Rows`]). Where rows come from and how they are stored is known here alone.
 
+mod basis;
 mod centres;
 mod dense;
 mod frame;
 mod moments;
+mod on_demand;
 mod scales;
+mod sketch;
+mod sketch_builder;
 mod summary;
 
+pub use basis::{Basis, Transform};
 pub use centres::Centres;
 pub use dense::{Dense, DenseRows};
 pub use frame::Frame;
+use on_demand::OnDemand;
+
 pub use moments::{Moments, PerComponent, PerCoordinate, Second};
 pub use scales::Scales;
+pub use sketch::{Sketch, SketchRows};
+pub use sketch_builder::SketchBuilder;
 pub use summary::Summary;
 
 use crate::block::Block;
@@ -38,7 +47,7 @@ pub trait Data: Sync + Sized {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Number of coordinates, d.
+    /// Number of coordinates, d: those of the [frame](Self::frame).
     fn dim(&self) -> usize;
     /// Weight of row `n`, in `f64`.
     fn weight(&self, n: usize) -> f64;
@@ -51,7 +60,8 @@ pub trait Data: Sync + Sized {
     /// Whether the rows can be loaded in the coordinates of `frame`.
     ///
     /// # Errors
-    /// [`Error::DimensionMismatch`] if the data has another number of columns.
+    /// [`Error::DimensionMismatch`] if the data has another number of columns, [`Error::BasisMismatch`] for a
+    /// [`Sketch`] in other coordinates.
     fn check(&self, frame: &Frame<Self::Float>) -> Result<()> {
         let (expected, found) = (frame.columns(), self.dim());
         if expected != found {

@@ -33,6 +33,8 @@ pub struct Moments<S = ()> {
 
 /// Which second moments a component family needs: none, `()`; [`PerComponent`]; [`PerCoordinate`].
 pub trait Second: Send {
+    /// Whether there are any.
+    const WANTED: bool;
     /// Nothing seen yet, for `k` components in rows of `stride` numbers.
     fn zeros(k: usize, stride: usize) -> Self;
     /// Adds the squared differences of a padded row and a centre, times `share`, to component `c`.
@@ -46,6 +48,7 @@ pub trait Second: Send {
 }
 
 impl Second for () {
+    const WANTED: bool = false;
     fn zeros(_: usize, _: usize) -> Self {}
     #[inline(always)]
     fn add_row<F: Float>(&mut self, _: usize, _: f64, _: &[F], _: &[F]) {}
@@ -64,6 +67,7 @@ impl Second for () {
 pub struct PerComponent(Vec<f64>);
 
 impl Second for PerComponent {
+    const WANTED: bool = true;
     fn zeros(k: usize, _: usize) -> Self {
         Self(vec![0.0; k])
     }
@@ -98,6 +102,7 @@ impl Second for PerComponent {
 pub struct PerCoordinate(Vec<f64>);
 
 impl Second for PerCoordinate {
+    const WANTED: bool = true;
     fn zeros(k: usize, stride: usize) -> Self {
         Self(vec![0.0; k * stride])
     }
@@ -207,6 +212,25 @@ impl<S: Second> Moments<S> {
             self.first[place] += share * t;
             self.second.add_entry(c, place, share * (t * t));
         }
+    }
+
+    /// Adds rows of weight times responsibility `share` to the mass of component `c` alone; what they know goes to
+    /// [`add_coordinate`](Self::add_coordinate).
+    #[inline(always)]
+    pub(super) fn add_mass(&mut self, c: usize, share: f64) {
+        self.mass[c] += share;
+    }
+
+    /// Adds the mass, first and second moment of some rows to coordinate `j` of component `c`.
+    #[inline(always)]
+    pub(super) fn add_coordinate(&mut self, c: usize, j: usize, [seen, first, second]: [f64; 3]) {
+        if self.seen.is_empty() {
+            self.seen = vec![0.0; self.first.len()];
+        }
+        let place = c * stride(self.dim) + j;
+        self.seen[place] += seen;
+        self.first[place] += first;
+        self.second.add_entry(c, place, second);
     }
 
     /// Number of components without mass.

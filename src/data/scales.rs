@@ -1,7 +1,8 @@
 //! Factors per component and coordinate: what turns squared distances into scores where variances differ.
 
+use super::OnDemand;
 use crate::float::Float;
-use crate::kernels::stride;
+use crate::kernels::{sparse, stride};
 
 /// For `k` components in `d` coordinates, a factor of the squared difference, and what is added (E31).
 ///
@@ -15,6 +16,7 @@ pub struct Scales<F> {
     terms: Vec<F>,
     /// (k): the terms of all coordinates together.
     totals: Vec<F>,
+    by_coordinate: OnDemand<Vec<F>>,
 }
 
 impl<F: Float> Scales<F> {
@@ -39,6 +41,7 @@ impl<F: Float> Scales<F> {
             factors,
             terms,
             totals,
+            by_coordinate: OnDemand::default(),
         }
     }
 
@@ -47,10 +50,15 @@ impl<F: Float> Scales<F> {
         (&self.factors, &self.totals)
     }
 
-    /// Factors and terms of component `c`: `d` numbers each, padded.
-    pub(crate) fn of_component(&self, c: usize) -> (&[F], &[F]) {
-        let stride = stride(self.dim);
-        let places = c * stride..(c + 1) * stride;
-        (&self.factors[places.clone()], &self.terms[places])
+    /// Factors and terms (k, d), padded: what rows that know only some coordinates need.
+    pub(crate) fn of_entries(&self) -> (&[F], &[F]) {
+        (&self.factors, &self.terms)
+    }
+
+    /// Factors and terms by coordinate: (d, 2, k), padded with zeros to a [`stride`] of `k`. Made when first asked for.
+    pub(crate) fn by_coordinate(&self) -> &[F] {
+        self.by_coordinate.get(|| {
+            sparse::by_coordinate([&self.factors, &self.terms], self.dim, self.totals.len())
+        })
     }
 }

@@ -26,6 +26,7 @@ pub(crate) struct Once;
 pub(crate) mod distance;
 pub(crate) mod scaled;
 pub(crate) mod select;
+pub(crate) mod sparse;
 
 /// Length of a stored row of `d` numbers: padded with zeros to a whole number of vectors, so that no long
 /// row has a tail.

@@ -11,6 +11,7 @@ use crate::mixture::Mixture;
 use crate::posterior::{Likelihood, LogJoint};
 use crate::rng::Rng;
 use crate::stage::Stage;
+use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use std::f64::consts::PI;
 
@@ -266,12 +267,53 @@ impl<F: Float> DiagonalMixture<F> {
 
     /// The variances (k, d) of the coordinates the model was fitted in, in the data's own unit, squared: those of the
     /// columns, unless it was fitted on a [`Sketch`](crate::data::Sketch). Then they are the variances of the
-    /// preconditioned coordinates, and no covariance of the columns is diagonal.
+    /// preconditioned coordinates (k, P'), and no covariance of the columns is diagonal: see
+    /// [`covariance`](Self::covariance) and [`column_variances`](Self::column_variances).
     #[must_use]
     pub fn variances(&self) -> Array2<f64> {
         let unit = self.frame.unit().powi(2);
         let shape = (self.centres.len(), self.centres.dim());
         Array2::from_shape_fn(shape, |(c, j)| self.variance(c, j) * unit)
+    }
+
+    /// The covariance of component `c` in the columns of the data (P, P), in the data's own unit, squared, whatever
+    /// coordinates the model was fitted in: diagonal only if these were the columns.
+    ///
+    /// $$(H D)^\top \operatorname{diag}(\sigma_{c1}^2, \dots, \sigma_{cP'}^2) \thinspace H D$$
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if there is no component `c`.
+    pub fn covariance(&self, c: usize) -> Result<Array2<f64>> {
+        if c >= self.centres.len() {
+            let rule = "must be below the number of components";
+            return Err(Error::parameter("component", c, rule));
+        }
+        let (variances, columns) = (self.variances(), self.frame.columns());
+        let mut covariance = Array2::zeros((columns, columns));
+        let Some(basis) = self.frame.basis() else {
+            covariance.diag_mut().assign(&variances.row(c));
+            return Ok(covariance);
+        };
+        // The axes of the basis, each as long as the deviation along it.
+        let mut axes = basis.inverse(Array2::eye(self.centres.dim()).view())?;
+        for (mut axis, variance) in axes.outer_iter_mut().zip(variances.row(c)) {
+            axis *= variance.sqrt();
+        }
+        general_mat_mul(1.0, &axes.t(), &axes, 0.0, &mut covariance);
+        Ok(covariance)
+    }
+
+    /// The variance of every column of each component (k, P), in the data's own unit, squared: the diagonals of
+    /// [`covariance`](Self::covariance).
+    #[must_use]
+    pub fn column_variances(&self) -> Array2<f64> {
+        let variances = self.variances();
+        let Some(basis) = self.frame.basis() else {
+            return variances;
+        };
+        let axes = basis.inverse(Array2::eye(self.centres.dim()).view());
+        let axes = axes.expect("as many coordinates as the basis has");
+        variances.dot(&axes.mapv(|x| x * x))
     }
 
     /// The mixing proportions (k): they sum to 1. 0 for a component that was discarded.

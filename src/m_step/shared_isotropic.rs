@@ -202,7 +202,7 @@ impl<F: Float> SharedIsotropicMixture<F> {
         let mut rng = Rng::from_seed(seed);
         let deviation = self.variance().sqrt();
         let labels = Array1::from_shape_fn(n, |_| rng.below(self.centres.len()) as u32);
-        let points = Array2::from_shape_fn((n, self.centres.dim()), |(n, j)| {
+        let points = Array2::from_shape_fn((n, self.means.ncols()), |(n, j)| {
             let mean = self.means[[labels[n] as usize, j]].to_f64();
             F::from_f64(mean + deviation * rng.normal())
         });

@@ -1,0 +1,26 @@
+//! A value that follows from others, made when it is first asked for.
+
+use std::sync::OnceLock;
+
+/// Says nothing of its own: two are always equal, whether made yet or not.
+#[derive(Clone, Debug)]
+pub(super) struct OnDemand<T>(OnceLock<T>);
+
+impl<T> OnDemand<T> {
+    /// The value; `make` must not use the thread pool, whose other threads may be waiting here.
+    pub(super) fn get(&self, make: impl FnOnce() -> T) -> &T {
+        self.0.get_or_init(make)
+    }
+}
+
+impl<T> Default for OnDemand<T> {
+    fn default() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+impl<T> PartialEq for OnDemand<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}

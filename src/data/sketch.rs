@@ -1,0 +1,577 @@
+//! Sparsified rows: a few coordinates of each, after a preconditioner that makes all coordinates alike.
+
+use super::basis::Basis;
+use super::frame::held;
+use super::sketch_builder::SketchBuilder;
+use super::{Centres, Data, Frame, Moments, Rows, Scales, Second, Summary};
+use crate::block::Block;
+use crate::error::{Error, Result};
+use crate::float::{Element, Float};
+use crate::kernels::sparse::{self, Entries};
+use crate::kernels::{stride, vectorised};
+use ndarray::{Array2, ArrayView1, ArrayView2};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Points of which only a few coordinates are kept: q of P' preconditioned ones, another choice for every row (E27;
+/// \[SG\]).
+///
+/// A row $y$ goes through an orthonormal [`Basis`], $y \mapsto H D y$, which spreads what it knows evenly over all
+/// coordinates. Then q of them are kept, chosen at random, and the row can be dropped: memory is O(n q), whatever P is,
+/// and so is the time of an iteration. Some coordinates can be the same for all rows
+/// ([`shared`](SketchBuilder::shared)). Coordinates are kept in `F` (`f32` for data in `u8` or `f32`) relative to those
+/// of one row, so that a far-off origin costs nothing.
+///
+/// Everything that works on [`Dense`](super::Dense) works on a sketch:
+///
+/// - Distances and densities are over the q coordinates that a row knows, and never rescaled; a quantization error is, by
+///   P'/q, which makes it an estimate of that of the rows (E28).
+/// - A component has all P' coordinates, each from the rows that know it. Where a seed or a component has seen no row
+///   that knows a coordinate, it keeps the mean of all rows there.
+/// - Means come back in the data's own columns and unit. A model fitted on a sketch predicts and scores `Dense` rows
+///   too, over all their coordinates, and any other sketch with the same seed and transform.
+/// - Centres given as seeds are in the data's own columns and unit.
+///
+/// Same rows, same seed: the same sketch, whether the rows come at once or in blocks, on any number of threads. The
+/// seed of a fit is another one.
+///
+/// ```
+/// use coremix::prelude::*;
+/// use coremix::{algorithms, datasets::Birch};
+///
+/// let birch = Birch::grid(100).generate::<f64>(1)?;
+/// let sketch = Sketch::new(birch.points.view(), 1, 42)?; // one of the two coordinates of each point
+/// let fit = algorithms::k_means(25).seed(1).build()?.fit(&sketch)?;
+/// assert_eq!(fit.model.means().dim(), (25, 2)); // in the data's own columns
+/// let labels = fit.model.predict(&Dense::new(birch.points.view())?)?;
+/// # assert_eq!(labels.len(), 2_500);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sketch<F> {
+    pub(super) basis: Basis,
+    /// What entries are relative to: the coordinates of one row (P').
+    pub(super) pivot: Arc<[f64]>,
+    /// Coordinates kept per row, q.
+    pub(super) entries: usize,
+    /// (n, q): which, ascending.
+    pub(super) ids: Vec<u32>,
+    /// (n, q): the coordinates less those of the pivot.
+    pub(super) values: Vec<F>,
+    pub(super) weights: Option<Vec<f64>>,
+    pub(super) summary: Summary,
+}
+
+impl<F: Float> Sketch<F> {
+    /// `q` coordinates of each of the points (n, P), chosen by `seed`; each point has weight 1.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] without rows or columns, [`Error::Parameter`] if `q` is 0 or more than P,
+    /// [`Error::NotFinite`] for NaN or infinite values, [`Error::TooLarge`] for values beyond a quarter of the largest
+    /// `f32` (1e150 in `f64`) divided by the square root of P: coordinates are sums over all columns.
+    pub fn new<T: Element<Float = F>>(
+        points: ArrayView2<'_, T>,
+        q: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let mut builder = Self::of(points, q, seed)?;
+        builder.push(points)?;
+        builder.finish()
+    }
+
+    /// The same with weights (n): finite, not negative, not all zero.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); [`Error::LengthMismatch`], [`Error::Weight`] or [`Error::TotalWeight`] for the weights.
+    pub fn weighted<T: Element<Float = F>>(
+        points: ArrayView2<'_, T>,
+        weights: ArrayView1<'_, f64>,
+        q: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let mut builder = Self::of(points, q, seed)?;
+        builder.push_weighted(points, weights)?;
+        builder.finish()
+    }
+
+    fn of<T>(points: ArrayView2<'_, T>, q: usize, seed: u64) -> Result<SketchBuilder<F>> {
+        if points.is_empty() {
+            return Err(Error::Empty { what: "data" });
+        }
+        Ok(Self::builder(points.ncols(), q, seed))
+    }
+
+    /// A sketch made in one pass: rows of `columns` numbers, P, come in blocks of any size and can be dropped; `q`
+    /// coordinates of each are kept, chosen by `seed`. Nothing is checked before the first rows.
+    pub fn builder(columns: usize, q: usize, seed: u64) -> SketchBuilder<F> {
+        SketchBuilder::new(columns, q, seed)
+    }
+
+    /// The coordinates that were chosen from.
+    #[must_use]
+    pub fn basis(&self) -> &Basis {
+        &self.basis
+    }
+
+    /// Which coordinates each row keeps: (n, q), ascending in each row.
+    #[must_use]
+    pub fn indices(&self) -> ArrayView2<'_, u32> {
+        ArrayView2::from_shape((self.len(), self.entries), &self.ids).expect("n x q numbers")
+    }
+
+    /// Their values: (n, q), in the unit of the data.
+    #[must_use]
+    pub fn values(&self) -> Array2<f64> {
+        let places = self.ids.iter().zip(&self.values);
+        let values = places.map(|(&j, x)| self.pivot[j as usize] + x.to_f64());
+        Array2::from_shape_vec((self.len(), self.entries), values.collect()).expect("n x q numbers")
+    }
+
+    fn fill(
+        &self,
+        rows: impl ExactSizeIterator<Item = usize>,
+        frame: &Frame<F>,
+        into: &mut SketchRows<F>,
+    ) {
+        let shift = |j: usize| F::from_f64(self.pivot[j] - frame.offset()[j].to_f64());
+        if rows.len() * self.entries < self.dim() {
+            self.fill_shifted(rows, frame, shift, into);
+        } else {
+            let shifts: Vec<F> = (0..self.dim()).map(shift).collect();
+            self.fill_shifted(rows, frame, |j| shifts[j], into);
+        }
+    }
+
+    #[inline(always)]
+    fn fill_shifted(
+        &self,
+        rows: impl ExactSizeIterator<Item = usize>,
+        frame: &Frame<F>,
+        shift: impl Fn(usize) -> F,
+        into: &mut SketchRows<F>,
+    ) {
+        let (scale, most) = (F::from_f64(frame.inverse_unit()), Frame::most());
+        into.reset(self.dim(), self.entries);
+        into.ids.reserve(rows.len() * self.entries);
+        into.values.reserve(rows.len() * self.entries);
+        for n in rows {
+            let places = n * self.entries..(n + 1) * self.entries;
+            let (ids, values) = (&self.ids[places.clone()], &self.values[places]);
+            into.weights.push(self.weight(n));
+            into.ids.extend_from_slice(ids);
+            let entries = ids.iter().zip(values);
+            into.values
+                .extend(entries.map(|(&j, &x)| held((x + shift(j as usize)) * scale, most)));
+        }
+    }
+}
+
+impl<F: Float> Data for Sketch<F> {
+    type Float = F;
+    type Rows = SketchRows<F>;
+
+    fn len(&self) -> usize {
+        self.values.len() / self.entries
+    }
+
+    fn dim(&self) -> usize {
+        self.basis.coordinates()
+    }
+
+    #[inline(always)]
+    fn weight(&self, n: usize) -> f64 {
+        self.weights.as_ref().map_or(1.0, |weights| weights[n])
+    }
+
+    /// Of each coordinate, over the rows that know it. One that no row knows has the mean variance of the others.
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn frame(&self) -> Frame<F> {
+        Frame::of(&self.summary).with_basis(self.basis.clone())
+    }
+
+    fn check(&self, frame: &Frame<F>) -> Result<()> {
+        let (expected, found) = (frame.columns(), self.basis.columns());
+        if expected != found {
+            return Err(Error::DimensionMismatch {
+                what: "data",
+                expected,
+                found,
+            });
+        }
+        if frame.basis() != Some(&self.basis) {
+            let columns = || "the columns of dense rows".to_owned();
+            return Err(Error::BasisMismatch {
+                expected: frame.basis().map_or_else(columns, Basis::to_string),
+                found: self.basis.to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut SketchRows<F>) {
+        self.fill(rows, frame, into);
+    }
+
+    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut SketchRows<F>) {
+        self.fill(rows.iter().copied(), frame, into);
+    }
+
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Self {
+        let places = |&n: &usize| n * self.entries..(n + 1) * self.entries;
+        let ids = rows.iter().flat_map(|n| &self.ids[places(n)]);
+        let values = rows.iter().flat_map(|n| &self.values[places(n)]);
+        Self {
+            basis: self.basis.clone(),
+            pivot: Arc::clone(&self.pivot),
+            entries: self.entries,
+            ids: ids.copied().collect(),
+            values: values.copied().collect(),
+            summary: Summary {
+                rows: weights.iter().filter(|w| **w > 0.0).count(),
+                total_weight: weights.iter().sum(),
+                ..self.summary.clone()
+            },
+            weights: Some(weights),
+        }
+    }
+}
+
+/// A block of rows of a [`Sketch`] in the coordinates of a frame, with weights.
+#[derive(Clone, Debug, Default)]
+pub struct SketchRows<F> {
+    dim: usize,
+    entries: usize,
+    ids: Vec<u32>,
+    values: Vec<F>,
+    weights: Vec<f64>,
+}
+
+impl<F: Float> SketchRows<F> {
+    fn reset(&mut self, dim: usize, entries: usize) {
+        (self.dim, self.entries) = (dim, entries);
+        self.ids.clear();
+        self.values.clear();
+        self.weights.clear();
+    }
+
+    #[inline(always)]
+    fn all(&self) -> Entries<'_, F> {
+        Entries {
+            entries: self.entries,
+            ids: &self.ids,
+            values: &self.values,
+        }
+    }
+
+    /// Adds all rows to all components: few sums are looked at per coordinate, `L` components at a time.
+    fn accumulate_full<S: Second, const L: usize>(
+        &self,
+        block: &Block<F>,
+        centres: &Centres<F>,
+        moments: &mut Moments<S>,
+    ) {
+        let (k, stride) = (block.components(), stride(block.components()));
+        let table = centres.by_coordinate();
+        // Mass, first and second moments.
+        let mut sums = vec![[[0.0; L]; 3]; self.dim];
+        for first in (0..k).step_by(L) {
+            let components = first..k.min(first + L);
+            vectorised!({
+                for (i, (ids, values)) in self.all().rows().enumerate() {
+                    let mut shares = [0.0; L];
+                    let responsibilities = &block.responsibilities(i)[components.clone()];
+                    for (l, q) in responsibilities.iter().enumerate() {
+                        shares[l] = self.weights[i] * q;
+                        moments.add_mass(first + l, shares[l]);
+                    }
+                    if self.weights[i] <= 0.0 {
+                        continue;
+                    }
+                    for (&j, x) in ids.iter().zip(values) {
+                        let j = j as usize;
+                        let mu = sparse::at::<F, L>(table, j * stride + first);
+                        let [seen, firsts, seconds] = &mut sums[j];
+                        for l in 0..L {
+                            let t = x.to_f64() - mu[l].to_f64();
+                            let part = shares[l] * t;
+                            seen[l] += shares[l];
+                            firsts[l] += part;
+                            if S::WANTED {
+                                seconds[l] += part * t;
+                            }
+                        }
+                    }
+                }
+            });
+            for (j, sums) in sums.iter_mut().enumerate() {
+                for (l, c) in components.clone().enumerate() {
+                    moments.add_coordinate(c, j, [sums[0][l], sums[1][l], sums[2][l]]);
+                }
+                *sums = [[0.0; L]; 3];
+            }
+        }
+    }
+}
+
+impl<F: Float> Rows for SketchRows<F> {
+    type Float = F;
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    #[inline(always)]
+    fn weight(&self, i: usize) -> f64 {
+        self.weights[i]
+    }
+
+    fn entries(&self) -> usize {
+        self.entries
+    }
+
+    fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
+        sparse::to_all(self.all(), centres.by_coordinate(), centres.len(), out);
+    }
+
+    fn margin(&self, _: usize, _: &Centres<F>) -> F {
+        // All distances are computed directly, and in the same order.
+        F::zero()
+    }
+
+    fn distances_to(&self, i: usize, centres: &Centres<F>, ids: &[u32], out: &mut Vec<F>) {
+        let centres = (centres.values(), self.dim);
+        sparse::to_some(self.all().row(i), centres, ids, out);
+    }
+
+    fn scaled_distances(&self, centres: &Centres<F>, scales: &Scales<F>, out: &mut Vec<F>) {
+        let (k, scales) = (centres.len(), scales.by_coordinate());
+        sparse::scaled_to_all(self.all(), centres.by_coordinate(), scales, k, out);
+    }
+
+    fn scaled_distances_to(
+        &self,
+        i: usize,
+        centres: &Centres<F>,
+        scales: &Scales<F>,
+        ids: &[u32],
+        out: &mut Vec<F>,
+    ) {
+        let (row, centres) = (self.all().row(i), (centres.values(), self.dim));
+        sparse::scaled_to_some(row, centres, scales.of_entries(), ids, out);
+    }
+
+    fn lower(&self, first: usize, centre: &[F], nearest: &mut [F]) {
+        let places = first * self.entries..;
+        let rows = Entries {
+            entries: self.entries,
+            ids: &self.ids[places.clone()],
+            values: &self.values[places],
+        };
+        sparse::lower(rows, centre, nearest);
+    }
+
+    fn to_centre(&self, i: usize) -> Cow<'_, [F]> {
+        let mut centre = vec![F::zero(); stride(self.dim)];
+        let (ids, values) = self.all().row(i);
+        for (&j, &x) in ids.iter().zip(values) {
+            centre[j as usize] = x;
+        }
+        Cow::Owned(centre)
+    }
+
+    fn accumulate<S: Second>(
+        &self,
+        block: &Block<F>,
+        centres: &Centres<F>,
+        moments: &mut Moments<S>,
+    ) {
+        // Sums of their own pay where they are looked at more often than they are coordinates.
+        if block.is_full() && self.values.len() >= self.dim {
+            if block.components() <= 4 {
+                self.accumulate_full::<S, 4>(block, centres, moments);
+            } else {
+                self.accumulate_full::<S, 8>(block, centres, moments);
+            }
+            return;
+        }
+        let all: Vec<u32> = (0..block.components() as u32).collect();
+        for (i, row) in self.all().rows().enumerate() {
+            let support = if block.is_full() {
+                &all[..]
+            } else {
+                block.support(i)
+            };
+            for (&c, &q) in support.iter().zip(block.responsibilities(i)) {
+                let share = self.weights[i] * q;
+                if share > 0.0 {
+                    moments.add_entries(c as usize, share, row, centres);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{PerComponent, PerCoordinate};
+    use crate::posterior::{self, LogJoint};
+    use crate::rng::Rng;
+    use ndarray::Array1;
+
+    fn points(n: usize, d: usize, rng: &mut Rng) -> Array2<f64> {
+        Array2::from_shape_fn((n, d), |(n, j)| (n % 3 * j) as f64 + rng.normal())
+    }
+
+    /// Rows of a sketch in its own frame, and as many centres as asked for, at the first rows.
+    fn rows_and_centres(
+        n: usize,
+        d: usize,
+        q: usize,
+        k: usize,
+    ) -> (SketchRows<f64>, Centres<f64>, Sketch<f64>) {
+        let mut rng = Rng::from_seed(3);
+        let x = points(n, d, &mut rng);
+        let w = Array1::from_shape_fn(n, |n| (n % 4) as f64);
+        let sketch = Sketch::weighted(x.view(), w.view(), q, 7).unwrap();
+        let frame = sketch.frame();
+        let mut rows = SketchRows::default();
+        sketch.load(0..n, &frame, &mut rows);
+        let centres = Centres::enter(x.slice_axis(ndarray::Axis(0), (0..k).into()), &frame);
+        (rows, centres, sketch)
+    }
+
+    #[test]
+    fn loaded_rows_are_the_entries_in_the_frame_and_seeds_know_the_mean_elsewhere() {
+        let (rows, _, sketch) = rows_and_centres(40, 13, 4, 1);
+        let (frame, values) = (sketch.frame(), sketch.values());
+        for i in 0..rows.len() {
+            let (ids, zs) = rows.all().row(i);
+            let centre = rows.to_centre(i);
+            for (e, (&j, &z)) in ids.iter().zip(zs).enumerate() {
+                let y = frame.leave_exact(j as usize, z);
+                assert!((y - values[[i, e]]).abs() < 1e-12);
+                assert_eq!(centre[j as usize], z);
+            }
+            let unseen = (0..13).filter(|j| !ids.contains(j));
+            assert!(unseen.clone().all(|j| centre[j as usize] == 0.0));
+            assert_eq!(unseen.count(), 9);
+        }
+        for j in 0..13 {
+            let (offset, mean) = (frame.leave_exact(j, 0.0), sketch.summary().mean[j]);
+            assert!((offset - mean).abs() < 1e-12);
+        }
+        let mut some = SketchRows::default();
+        sketch.gather(&[5, 0, 5], &frame, &mut some);
+        for (i, n) in [5, 0, 5].into_iter().enumerate() {
+            assert_eq!(some.all().row(i), rows.all().row(n));
+            assert_eq!(some.weight(i), rows.weight(n));
+        }
+    }
+
+    /// The naive sums: mass, then per coordinate mass, first and second moment.
+    fn naive(
+        rows: &SketchRows<f64>,
+        centres: &Centres<f64>,
+        block: &Block<f64>,
+        c: usize,
+    ) -> (f64, Vec<[f64; 3]>) {
+        let (mut mass, mut sums) = (0.0, vec![[0.0; 3]; centres.dim()]);
+        for i in 0..rows.len() {
+            let place = if block.is_full() {
+                Some(c)
+            } else {
+                block.support(i).iter().position(|&s| s as usize == c)
+            };
+            let share = place.map_or(0.0, |p| block.responsibilities(i)[p] * rows.weight(i));
+            mass += share;
+            let (ids, values) = rows.all().row(i);
+            for (&j, &z) in ids.iter().zip(values) {
+                let t = z - centres.row(c)[j as usize];
+                let sums = &mut sums[j as usize];
+                sums[0] += share;
+                sums[1] += share * t;
+                sums[2] += share * t * t;
+            }
+        }
+        (mass, sums)
+    }
+
+    fn accumulated<S: Second>(
+        (n, q, k, width): (usize, usize, usize, usize),
+        second: impl Fn(&Moments<S>, usize, usize) -> Option<f64>,
+        total: impl Fn(&Moments<S>, usize) -> Option<f64>,
+    ) {
+        let d = 13;
+        let (rows, centres, _) = rows_and_centres(n, d, q, k);
+        let mut block = Block::new(k, width);
+        let supports = (0..n * width).map(|i| ((i / width + i % width * 2) % k) as u32);
+        let supports: Vec<u32> = supports.collect();
+        block.reset(n, if width < k { &supports } else { &[] });
+        let mut rng = Rng::from_seed(1);
+        block.scores.iter_mut().for_each(|s| *s = rng.uniform());
+        let log_joint = LogJoint {
+            alpha: 0.0,
+            gamma: 0.0,
+            beta: 2.0,
+        };
+        posterior::normalise(&rows, &mut block, log_joint);
+        let mut moments = Moments::<S>::zeros(k, d);
+        rows.accumulate(&block, &centres, &mut moments);
+        for c in 0..k {
+            let (mass, sums) = naive(&rows, &centres, &block, c);
+            let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-11, "{a} {b}");
+            near(moments.mass(c), mass);
+            near(moments.entries(c), sums.iter().map(|s| s[0]).sum());
+            for (j, sums) in sums.iter().enumerate() {
+                near(moments.seen(c, j), sums[0]);
+                near(moments.first(c)[j], sums[1]);
+                near(second(&moments, c, j).unwrap_or(sums[2]), sums[2]);
+            }
+            let squared = sums.iter().map(|s| s[2]).sum();
+            near(total(&moments, c).unwrap_or(squared), squared);
+        }
+    }
+
+    #[test]
+    fn moments_are_the_naive_sums() {
+        // Sums of their own or not; full or truncated supports; few and many components.
+        for shape in [
+            (40, 5, 3, 3),
+            (3, 2, 3, 3),
+            (60, 13, 4, 4),
+            (40, 5, 7, 7),
+            (90, 6, 33, 33),
+            (40, 5, 7, 2),
+            (40, 5, 3, 1),
+        ] {
+            accumulated::<()>(shape, |_, _, _| None, |_, _| None);
+            accumulated::<PerComponent>(shape, |_, _, _| None, |m, c| Some(m.second()[c]));
+            accumulated::<PerCoordinate>(
+                shape,
+                |m, c, j| Some(m.second()[c * stride(13) + j]),
+                |_, _| None,
+            );
+        }
+    }
+
+    #[test]
+    fn selected_rows_are_exact_copies() {
+        let (rows, _, sketch) = rows_and_centres(40, 13, 4, 1);
+        let some = sketch.select(&[7, 7, 2], vec![2.0, 0.0, 3.5]);
+        assert_eq!((some.len(), some.summary().rows), (3, 2));
+        assert_eq!(some.summary().total_weight, 5.5);
+        assert_eq!(some.frame(), sketch.frame());
+        let mut selected = SketchRows::default();
+        some.load(0..3, &some.frame(), &mut selected);
+        for (i, n) in [7, 7, 2].into_iter().enumerate() {
+            assert_eq!(selected.all().row(i), rows.all().row(n));
+        }
+        assert_eq!(selected.weight(2), 3.5);
+    }
+}

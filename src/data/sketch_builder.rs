@@ -1,0 +1,564 @@
+//! Making a sketch in one pass over blocks of rows.
+
+use super::basis::{Basis, Transform, Workspace};
+use super::{Sketch, Summary};
+use crate::error::{Error, Result, positive};
+use crate::float::{Element, Float};
+use crate::parallel::{self, BLOCK};
+use crate::rng::{Stage, Streams};
+use ndarray::{ArrayView1, ArrayView2, Axis, Slice};
+use std::ops::Range;
+
+/// Takes rows block by block and keeps a few coordinates of each: see [`Sketch`].
+///
+/// The same rows give the same sketch in blocks of any size. Row numbers in errors count the rows of all blocks.
+///
+/// ```
+/// use coremix::prelude::*;
+/// use ndarray::Array2;
+///
+/// let block = |b: usize| Array2::from_shape_fn((100, 8), |(n, j)| ((n + b) * j % 7) as f32);
+/// let mut builder = Sketch::builder(8, 3, 1).shared(1);
+/// for b in 0..5 {
+///     builder.push(block(b).view())?; // the block can be dropped
+/// }
+/// let sketch = builder.finish()?;
+/// assert_eq!(sketch.indices().dim(), (500, 3));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a builder does nothing until it is finished"]
+pub struct SketchBuilder<F> {
+    settings: Settings,
+    /// A setting that came after the first rows.
+    late: Option<&'static str>,
+    making: Option<Making<F>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    columns: usize,
+    q: usize,
+    seed: u64,
+    shared: usize,
+    transform: Transform,
+}
+
+impl<F: Float> SketchBuilder<F> {
+    pub(super) fn new(columns: usize, q: usize, seed: u64) -> Self {
+        let settings = Settings {
+            columns,
+            q,
+            seed,
+            shared: 0,
+            transform: Transform::default(),
+        };
+        Self {
+            settings,
+            late: None,
+            making: None,
+        }
+    }
+
+    /// How many of the q coordinates are the same for all rows, $Q_S$ of \[SG\]. Default 0: then every coordinate is known
+    /// to as many rows, but for chance, and no component lacks one for long.
+    pub fn shared(mut self, shared: usize) -> Self {
+        self.settings.shared = shared;
+        self.note("shared");
+        self
+    }
+
+    /// What the coordinates are. Default [`Transform::Cosine`], which pads nothing.
+    pub fn transform(mut self, transform: Transform) -> Self {
+        self.settings.transform = transform;
+        self.note("transform");
+        self
+    }
+
+    fn note(&mut self, setting: &'static str) {
+        if self.making.is_some() {
+            self.late = Some(setting);
+        }
+    }
+
+    /// Takes rows (any number, P), each of weight 1. Without rows nothing happens.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for settings out of range, [`Error::DimensionMismatch`] for another number of columns,
+    /// [`Error::NotFinite`] and [`Error::TooLarge`] as in [`Sketch::new`]. Nothing of the block is taken then.
+    pub fn push<T: Element<Float = F>>(&mut self, rows: ArrayView2<'_, T>) -> Result<()> {
+        self.take(rows, None)
+    }
+
+    /// Takes rows (any number, P) with their weights: finite and not negative.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push); [`Error::LengthMismatch`] or [`Error::Weight`] for the weights.
+    pub fn push_weighted<T: Element<Float = F>>(
+        &mut self,
+        rows: ArrayView2<'_, T>,
+        weights: ArrayView1<'_, f64>,
+    ) -> Result<()> {
+        if weights.len() != rows.nrows() {
+            let (expected, found) = (rows.nrows(), weights.len());
+            return Err(Error::LengthMismatch {
+                what: "weights",
+                expected,
+                found,
+            });
+        }
+        self.take(rows, Some(&weights.to_vec()))
+    }
+
+    fn take<T: Element<Float = F>>(
+        &mut self,
+        rows: ArrayView2<'_, T>,
+        weights: Option<&[f64]>,
+    ) -> Result<()> {
+        self.settings.check(self.late)?;
+        if rows.ncols() != self.settings.columns {
+            let (expected, found) = (self.settings.columns, rows.ncols());
+            return Err(Error::DimensionMismatch {
+                what: "data",
+                expected,
+                found,
+            });
+        }
+        if rows.nrows() == 0 {
+            return Ok(());
+        }
+        let taken = self.making.as_ref().map_or(0, Making::len);
+        check(rows, weights, taken, self.settings.limit::<F>())?;
+        self.making
+            .get_or_insert_with(|| Making::new(&self.settings, rows.row(0)))
+            .take(rows, weights);
+        Ok(())
+    }
+
+    /// The sketch of all rows.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for settings out of range, [`Error::Empty`] if no row came, [`Error::TotalWeight`] if the
+    /// weights sum to nothing or too much.
+    pub fn finish(self) -> Result<Sketch<F>> {
+        self.settings.check(self.late)?;
+        let making = self.making.ok_or(Error::Empty { what: "data" })?;
+        making.finish()
+    }
+}
+
+impl Settings {
+    fn check(&self, late: Option<&'static str>) -> Result<()> {
+        if let Some(setting) = late {
+            let rule = "must be set before the first rows";
+            return Err(Error::parameter(setting, "set too late", rule));
+        }
+        positive("columns", self.columns)?;
+        if self.columns > 1 << 31 {
+            let rule = "must be at most 2^31";
+            return Err(Error::parameter("columns", self.columns, rule));
+        }
+        positive("q", self.q)?;
+        if self.q > self.transform.coordinates(self.columns) {
+            let rule = "must be at most the number of coordinates";
+            return Err(Error::parameter("q", self.q, rule));
+        }
+        if self.shared > self.q {
+            return Err(Error::parameter("shared", self.shared, "must be at most q"));
+        }
+        Ok(())
+    }
+
+    /// The largest value allowed: a coordinate is at most this times the square root of their number.
+    fn limit<F: Float>(&self) -> f64 {
+        F::LIMIT / (self.transform.coordinates(self.columns) as f64).sqrt()
+    }
+}
+
+/// What has been made so far.
+#[derive(Debug)]
+struct Making<F> {
+    basis: Basis,
+    choice: Choice,
+    pivot: Pivot,
+    entries: usize,
+    ids: Vec<u32>,
+    values: Vec<F>,
+    /// Empty as long as all weights are 1.
+    weights: Vec<f64>,
+    /// Of all whole groups of [`BLOCK`] rows.
+    total: Sums,
+    /// Of the rows after these.
+    rest: Sums,
+}
+
+/// The row that all entries are relative to: nothing cancels in the moments, and far-off data keeps its digits.
+#[derive(Debug)]
+struct Pivot {
+    /// The row (P) and its coordinates (P').
+    row: Vec<f64>,
+    coordinates: Vec<f64>,
+    /// Whether it has a positive weight. The first row stands in until one comes.
+    counts: bool,
+}
+
+impl Pivot {
+    fn at<T: Element>(basis: &Basis, row: ArrayView1<'_, T>, counts: bool) -> Self {
+        let row: Vec<f64> = row.iter().map(|x| x.widen().to_f64()).collect();
+        let coordinates = basis.workspace().forward(row.iter().copied()).to_vec();
+        Self {
+            row,
+            coordinates,
+            counts,
+        }
+    }
+}
+
+impl<F: Float> Making<F> {
+    fn new<T: Element<Float = F>>(settings: &Settings, first: ArrayView1<'_, T>) -> Self {
+        let basis = Basis::new(settings.seed, settings.transform, settings.columns);
+        let dim = basis.coordinates();
+        Self {
+            choice: Choice::new(settings, dim),
+            pivot: Pivot::at(&basis, first, false),
+            entries: settings.q,
+            ids: Vec::new(),
+            values: Vec::new(),
+            weights: Vec::new(),
+            total: Sums::new(dim),
+            rest: Sums::new(dim),
+            basis,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.values.len() / self.entries
+    }
+
+    /// Rows that were checked.
+    fn take<T: Element<Float = F>>(&mut self, rows: ArrayView2<'_, T>, weights: Option<&[f64]>) {
+        let n = self.len();
+        if weights.is_some() && self.weights.is_empty() {
+            self.weights.resize(n, 1.0);
+        }
+        match weights {
+            Some(weights) => self.weights.extend_from_slice(weights),
+            None if !self.weights.is_empty() => self.weights.resize(n + rows.nrows(), 1.0),
+            None => {}
+        }
+        let mut from = 0;
+        if !self.pivot.counts {
+            let counts = |w: &[f64]| w.iter().position(|w| *w > 0.0);
+            let first = weights.map_or(Some(0), counts);
+            from = first.unwrap_or(rows.nrows());
+            self.keep(rows, weights, 0..from);
+            if let Some(first) = first {
+                self.turn_to(Pivot::at(&self.basis, rows.row(first), true));
+            }
+        }
+        self.keep(rows, weights, from..rows.nrows());
+    }
+
+    /// Makes what is there relative to a new pivot. Until now no row counted, so there are no sums.
+    fn turn_to(&mut self, pivot: Pivot) {
+        for (&j, value) in self.ids.iter().zip(&mut self.values) {
+            let step = self.pivot.coordinates[j as usize] - pivot.coordinates[j as usize];
+            *value = F::from_f64(value.to_f64() + step);
+        }
+        self.pivot = pivot;
+    }
+
+    /// Keeps entries of some of the rows, in groups that depend on row numbers alone.
+    fn keep<T: Element<Float = F>>(
+        &mut self,
+        rows: ArrayView2<'_, T>,
+        weights: Option<&[f64]>,
+        which: Range<usize>,
+    ) {
+        let (start, q, dim) = (self.len(), self.entries, self.basis.coordinates());
+        let end = start + which.len();
+        self.ids.resize(end * q, 0);
+        self.values.resize(end * q, F::zero());
+        let (mut ids, mut values) = (&mut self.ids[start * q..], &mut self.values[start * q..]);
+        let mut groups = Vec::new();
+        let mut from = start;
+        while from < end {
+            let to = end.min((from / BLOCK + 1) * BLOCK);
+            let (group_ids, more_ids) = ids.split_at_mut((to - from) * q);
+            let (group_values, more_values) = values.split_at_mut((to - from) * q);
+            (ids, values) = (more_ids, more_values);
+            let sums = std::mem::replace(&mut self.rest, Sums::new(0));
+            self.rest = Sums::new(dim);
+            groups.push((from..to, group_ids, group_values, sums));
+            from = to;
+        }
+        let (basis, choice, pivot) = (&self.basis, &self.choice, &self.pivot);
+        let done = parallel::map_parts(groups, |_, (range, ids, values, mut sums)| {
+            let (mut workspace, mut scratch) = (basis.workspace(), choice.scratch());
+            let entries = ids.chunks_exact_mut(q).zip(values.chunks_exact_mut(q));
+            for (n, (ids, values)) in range.clone().zip(entries) {
+                let row = n - start + which.start;
+                let weight = weights.map_or(1.0, |weights| weights[row]);
+                choice.draw(n, ids, &mut scratch);
+                let coordinates = difference(&mut workspace, rows.row(row), &pivot.row);
+                for (&j, value) in ids.iter().zip(&mut *values) {
+                    *value = F::from_f64(coordinates[j as usize]);
+                }
+                sums.add(weight, ids, values);
+            }
+            (range, sums)
+        });
+        for (range, sums) in done {
+            if range.end % BLOCK == 0 {
+                self.total.merge(&sums);
+            } else {
+                self.rest = sums;
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Sketch<F>> {
+        self.total.merge(&self.rest);
+        let summary = self.total.finish(&self.pivot.coordinates)?;
+        Ok(Sketch {
+            basis: self.basis,
+            pivot: self.pivot.coordinates.into(),
+            entries: self.entries,
+            ids: self.ids,
+            values: self.values,
+            weights: (!self.weights.is_empty()).then_some(self.weights),
+            summary,
+        })
+    }
+}
+
+/// The coordinates of a row less those of the pivot, both taken before the transform: it is linear.
+fn difference<'a, T: Element>(
+    workspace: &'a mut Workspace<'_>,
+    row: ArrayView1<'_, T>,
+    pivot: &[f64],
+) -> &'a [f64] {
+    let row = row.iter().map(|x| x.widen().to_f64());
+    workspace.forward(row.zip(pivot).map(|(x, p)| x - p))
+}
+
+/// Which coordinates a row keeps.
+#[derive(Debug)]
+struct Choice {
+    streams: Streams,
+    /// Kept by every row.
+    shared: Vec<u32>,
+    /// The others.
+    rest: Vec<u32>,
+}
+
+/// The others, to be shuffled and put in order again, and what was swapped with what.
+struct Shuffle {
+    rest: Vec<u32>,
+    swaps: Vec<usize>,
+}
+
+impl Choice {
+    fn new(settings: &Settings, dim: usize) -> Self {
+        let streams = Streams::new(settings.seed, 0);
+        let mut rest: Vec<u32> = (0..dim as u32).collect();
+        // Block 0 has drawn the signs.
+        let mut rng = streams.at(Stage::Sketch, 0, 1);
+        let draw = |_| rest.swap_remove(rng.below(rest.len()));
+        let shared = (0..settings.shared).map(draw).collect();
+        rest.sort_unstable();
+        Self {
+            streams,
+            shared,
+            rest,
+        }
+    }
+
+    fn scratch(&self) -> Shuffle {
+        Shuffle {
+            rest: self.rest.clone(),
+            swaps: Vec::new(),
+        }
+    }
+
+    /// The coordinates of row `n`, ascending: the shared ones, and others at random.
+    fn draw(&self, n: usize, out: &mut [u32], Shuffle { rest, swaps }: &mut Shuffle) {
+        let (shared, own) = out.split_at_mut(self.shared.len());
+        shared.copy_from_slice(&self.shared);
+        let mut rng = self.streams.at(Stage::Sketch, 1 + (n >> 32), n);
+        swaps.clear();
+        for (i, id) in own.iter_mut().enumerate() {
+            let other = i + rng.below(rest.len() - i);
+            rest.swap(i, other);
+            swaps.push(other);
+            *id = rest[i];
+        }
+        // In order again: the next row must not depend on this one.
+        for (i, &other) in swaps.iter().enumerate().rev() {
+            rest.swap(i, other);
+        }
+        out.sort_unstable();
+    }
+}
+
+/// Weighted sums per coordinate, over the rows that know it, about the pivot.
+#[derive(Debug)]
+struct Sums {
+    rows: usize,
+    /// Weights are in units of $2^e$, near the largest so far: neither very small nor very large ones leave the range of
+    /// `f64` when they meet the squares of the data.
+    exponent: i32,
+    weight: f64,
+    seen: Vec<f64>,
+    first: Vec<f64>,
+    second: Vec<f64>,
+    low: Vec<f64>,
+    high: Vec<f64>,
+}
+
+/// Exponents of weights are held here: powers of two, and their reciprocals, stay normal.
+const MOST: i32 = 1_020;
+
+impl Sums {
+    fn new(dim: usize) -> Self {
+        Self {
+            rows: 0,
+            exponent: -MOST,
+            weight: 0.0,
+            seen: vec![0.0; dim],
+            first: vec![0.0; dim],
+            second: vec![0.0; dim],
+            low: vec![f64::INFINITY; dim],
+            high: vec![f64::NEG_INFINITY; dim],
+        }
+    }
+
+    fn add<F: Float>(&mut self, weight: f64, ids: &[u32], values: &[F]) {
+        if weight <= 0.0 {
+            return;
+        }
+        self.raise((weight.log2().floor() as i32).clamp(-MOST, MOST));
+        let weight = weight * 2f64.powi(-self.exponent);
+        self.rows += 1;
+        self.weight += weight;
+        for (&j, x) in ids.iter().zip(values) {
+            let (j, t) = (j as usize, x.to_f64());
+            self.seen[j] += weight;
+            self.first[j] += weight * t;
+            self.second[j] += weight * (t * t);
+            self.low[j] = self.low[j].min(t);
+            self.high[j] = self.high[j].max(t);
+        }
+    }
+
+    /// Makes the unit of the weights at least $2^e$. Up to underflow nothing is rounded.
+    fn raise(&mut self, exponent: i32) {
+        if exponent <= self.exponent {
+            return;
+        }
+        let scale = factor(self.exponent, exponent);
+        self.exponent = exponent;
+        self.weight *= scale;
+        for sums in [&mut self.seen, &mut self.first, &mut self.second] {
+            sums.iter_mut().for_each(|sum| *sum *= scale);
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.raise(other.exponent);
+        let scale = factor(other.exponent, self.exponent);
+        self.rows += other.rows;
+        self.weight += other.weight * scale;
+        for j in 0..self.seen.len() {
+            self.seen[j] += other.seen[j] * scale;
+            self.first[j] += other.first[j] * scale;
+            self.second[j] += other.second[j] * scale;
+            self.low[j] = self.low[j].min(other.low[j]);
+            self.high[j] = self.high[j].max(other.high[j]);
+        }
+    }
+
+    fn finish(self, pivot: &[f64]) -> Result<Summary> {
+        let total_weight = self.weight * 2f64.powi(self.exponent);
+        if !(1e-290..=1e290).contains(&total_weight) {
+            return Err(Error::TotalWeight {
+                total: total_weight,
+            });
+        }
+        let (mut mean, mut range) = (pivot.to_vec(), Vec::with_capacity(pivot.len()));
+        let mut variance = vec![f64::NAN; pivot.len()];
+        let (mut sum, mut known) = (0.0, 0usize);
+        for j in 0..pivot.len() {
+            if self.seen[j] <= 0.0 {
+                range.push((pivot[j], pivot[j]));
+                continue;
+            }
+            let off = self.first[j] / self.seen[j];
+            mean[j] += off;
+            variance[j] = (self.second[j] / self.seen[j] - off * off).max(0.0);
+            range.push((pivot[j] + self.low[j], pivot[j] + self.high[j]));
+            (sum, known) = (sum + variance[j], known + 1);
+        }
+        let typical = sum / known.max(1) as f64;
+        for variance in variance.iter_mut().filter(|v| v.is_nan()) {
+            *variance = typical;
+        }
+        Ok(Summary {
+            rows: self.rows,
+            total_weight,
+            mean,
+            variance,
+            range,
+        })
+    }
+}
+
+/// From units of $2^a$ to units of $2^b$.
+fn factor(from: i32, to: i32) -> f64 {
+    // Where it is less than 2^-1020 nothing is left.
+    2f64.powi((from - to).max(-MOST))
+}
+
+/// The first thing wrong with a block of rows, in row order; `taken` rows came before it.
+fn check<T: Element>(
+    rows: ArrayView2<'_, T>,
+    weights: Option<&[f64]>,
+    taken: usize,
+    limit: f64,
+) -> Result<()> {
+    // One comparison finds NaN, infinities and large values alike.
+    let sound = |x: &T| x.widen().to_f64().abs() <= limit;
+    let faults = parallel::map_blocks(rows.nrows(), BLOCK, |_, range| {
+        let block = rows.slice_axis(Axis(0), Slice::from(range.clone()));
+        let weighed = |w: &[f64]| w[range.clone()].iter().all(|w| w.is_finite() && *w >= 0.0);
+        if block.iter().all(sound) && weights.is_none_or(weighed) {
+            return None;
+        }
+        for (n, row) in range.zip(block.outer_iter()) {
+            let number = taken + n;
+            if let Some(value) = weights.map(|w| w[n])
+                && !(value.is_finite() && value >= 0.0)
+            {
+                return Some(Error::Weight { row: number, value });
+            }
+            let Some(column) = row.iter().position(|x| !sound(x)) else {
+                continue;
+            };
+            let value = row[column].widen().to_f64();
+            let (what, row) = ("data", number);
+            return Some(if value.is_finite() {
+                Error::TooLarge {
+                    what,
+                    row,
+                    column,
+                    value,
+                    limit,
+                }
+            } else {
+                Error::NotFinite { what, row, column }
+            });
+        }
+        None
+    });
+    faults.into_iter().flatten().next().map_or(Ok(()), Err)
+}

@@ -1,0 +1,294 @@
+//! Squared distances of rows that know only some of their coordinates to padded centres, over what they know.
+//!
+//! A row is a sorted list of coordinates and as many values. Every function adds up in the same order, even places
+//! and odd places apart, so that the same distance has the same bits wherever it is computed.
+
+use super::stride;
+use crate::float::Float;
+
+/// Rows that know `entries` coordinates each.
+#[derive(Clone, Copy)]
+pub(crate) struct Entries<'a, F> {
+    pub(crate) entries: usize,
+    /// (n, entries): which.
+    pub(crate) ids: &'a [u32],
+    /// (n, entries): what they are there.
+    pub(crate) values: &'a [F],
+}
+
+impl<'a, F> Entries<'a, F> {
+    /// The rows one by one.
+    #[inline(always)]
+    pub(crate) fn rows(self) -> impl Iterator<Item = (&'a [u32], &'a [F])> {
+        let ids = self.ids.chunks_exact(self.entries);
+        ids.zip(self.values.chunks_exact(self.entries))
+    }
+
+    /// Row `i`.
+    #[inline(always)]
+    pub(crate) fn row(self, i: usize) -> (&'a [u32], &'a [F]) {
+        let places = i * self.entries..(i + 1) * self.entries;
+        (&self.ids[places.clone()], &self.values[places])
+    }
+}
+
+/// Tables (k, d), padded, turned round: (d, tables, k), each row of `k` padded with zeros to a [`stride`].
+pub(crate) fn by_coordinate<F: Float, const TABLES: usize>(
+    tables: [&[F]; TABLES],
+    dim: usize,
+    k: usize,
+) -> Vec<F> {
+    let (from, to) = (stride(dim), stride(k));
+    let mut out = vec![F::zero(); dim * TABLES * to];
+    for (j, out) in out.chunks_exact_mut(TABLES * to).enumerate() {
+        for (table, out) in tables.iter().zip(out.chunks_exact_mut(to)) {
+            for (c, out) in out[..k].iter_mut().enumerate() {
+                *out = table[c * from + j];
+            }
+        }
+    }
+    out
+}
+
+/// How a difference between a value and a centre becomes part of a score.
+trait Term<F>: Copy {
+    /// What a squared difference adds, from the place of a component among the numbers beside the centres.
+    fn of(self, squared: F, place: usize) -> F;
+}
+
+/// The squared difference itself.
+#[derive(Clone, Copy)]
+struct Plain;
+
+impl<F> Term<F> for Plain {
+    #[inline(always)]
+    fn of(self, squared: F, _: usize) -> F {
+        squared
+    }
+}
+
+/// With a factor, and a term of its own.
+#[derive(Clone, Copy)]
+struct Scaled<'a, F> {
+    /// (k, d), padded.
+    factors: &'a [F],
+    terms: &'a [F],
+}
+
+impl<F: Float> Term<F> for Scaled<'_, F> {
+    #[inline(always)]
+    fn of(self, squared: F, place: usize) -> F {
+        squared * self.factors[place] + self.terms[place]
+    }
+}
+
+/// The score of one row and the centre whose numbers start at `start`.
+#[inline(always)]
+fn score<F: Float>(
+    (ids, values): (&[u32], &[F]),
+    centres: &[F],
+    start: usize,
+    term: impl Term<F>,
+) -> F {
+    let part = |(&j, &x): (&u32, &F)| {
+        let place = start + j as usize;
+        let t = x - centres[place];
+        term.of(t * t, place)
+    };
+    let (id_pairs, id_last) = ids.as_chunks::<2>();
+    let (value_pairs, value_last) = values.as_chunks::<2>();
+    let (mut even, mut odd) = (F::zero(), F::zero());
+    for (ids, values) in id_pairs.iter().zip(value_pairs) {
+        even += part((&ids[0], &values[0]));
+        odd += part((&ids[1], &values[1]));
+    }
+    for last in id_last.iter().zip(value_last) {
+        even += part(last);
+    }
+    even + odd
+}
+
+/// Squared distances of one row to the centres `ids` of `centres` (k, d), into `out`.
+pub(crate) fn to_some<F: Float>(
+    row: (&[u32], &[F]),
+    (centres, dim): (&[F], usize),
+    ids: &[u32],
+    out: &mut Vec<F>,
+) {
+    let stride = stride(dim);
+    out.clear();
+    out.extend((ids.iter()).map(|&c| score(row, centres, c as usize * stride, Plain)));
+}
+
+/// The same with the factors and terms of each component (k, d).
+pub(crate) fn scaled_to_some<F: Float>(
+    row: (&[u32], &[F]),
+    (centres, dim): (&[F], usize),
+    (factors, terms): (&[F], &[F]),
+    ids: &[u32],
+    out: &mut Vec<F>,
+) {
+    let (stride, scaled) = (stride(dim), Scaled { factors, terms });
+    out.clear();
+    out.extend((ids.iter()).map(|&c| score(row, centres, c as usize * stride, scaled)));
+}
+
+/// Lowers each `nearest[i]` to the squared distance from row `i` to `centre`, if that is smaller.
+pub(crate) fn lower<F: Float>(rows: Entries<'_, F>, centre: &[F], nearest: &mut [F]) {
+    for (row, nearest) in rows.rows().zip(nearest) {
+        let distance = score(row, centre, 0, Plain);
+        if distance < *nearest {
+            *nearest = distance;
+        }
+    }
+}
+
+/// Squared distances of all rows to all `k` centres, which come [by coordinate](by_coordinate): (n, k) into `out`.
+/// The same numbers as [`to_some`] gives.
+pub(crate) fn to_all<F: Float>(rows: Entries<'_, F>, centres: &[F], k: usize, out: &mut Vec<F>) {
+    all::<F, false>(rows, centres, &[], k, out);
+}
+
+/// The same with factors and terms, which come by coordinate too: (d, 2, k).
+pub(crate) fn scaled_to_all<F: Float>(
+    rows: Entries<'_, F>,
+    centres: &[F],
+    scales: &[F],
+    k: usize,
+    out: &mut Vec<F>,
+) {
+    all::<F, true>(rows, centres, scales, k, out);
+}
+
+fn all<F: Float, const SCALED: bool>(
+    rows: Entries<'_, F>,
+    centres: &[F],
+    scales: &[F],
+    k: usize,
+    out: &mut Vec<F>,
+) {
+    out.resize(rows.values.len() / rows.entries * k, F::zero());
+    vectorised!(match stride(k) {
+        4 => lanes::<F, SCALED, 4>(rows, centres, scales, k, out),
+        8 => lanes::<F, SCALED, 8>(rows, centres, scales, k, out),
+        _ => lanes::<F, SCALED, 16>(rows, centres, scales, k, out),
+    });
+}
+
+/// `L` components at a time.
+#[inline(always)]
+fn lanes<F: Float, const SCALED: bool, const L: usize>(
+    rows: Entries<'_, F>,
+    centres: &[F],
+    scales: &[F],
+    k: usize,
+    out: &mut [F],
+) {
+    let stride = stride(k);
+    for (row, out) in rows.rows().zip(out.chunks_exact_mut(k)) {
+        for (chunk, out) in out.chunks_mut(L).enumerate() {
+            let mut sums = [[F::zero(); L]; 2];
+            let part = |sums: &mut [F; L], j: u32, x: F| {
+                let (j, first) = (j as usize, chunk * L);
+                let mu = at::<F, L>(centres, j * stride + first);
+                if SCALED {
+                    let factors = at::<F, L>(scales, 2 * j * stride + first);
+                    let terms = at::<F, L>(scales, (2 * j + 1) * stride + first);
+                    for l in 0..L {
+                        let t = x - mu[l];
+                        sums[l] += t * t * factors[l] + terms[l];
+                    }
+                } else {
+                    for l in 0..L {
+                        let t = x - mu[l];
+                        sums[l] += t * t;
+                    }
+                }
+            };
+            let (id_pairs, id_last) = row.0.as_chunks::<2>();
+            let (value_pairs, value_last) = row.1.as_chunks::<2>();
+            for (ids, values) in id_pairs.iter().zip(value_pairs) {
+                part(&mut sums[0], ids[0], values[0]);
+                part(&mut sums[1], ids[1], values[1]);
+            }
+            for (&j, &x) in id_last.iter().zip(value_last) {
+                part(&mut sums[0], j, x);
+            }
+            for (l, out) in out.iter_mut().enumerate() {
+                *out = sums[0][l] + sums[1][l];
+            }
+        }
+    }
+}
+
+/// `L` numbers from `start` on.
+#[inline(always)]
+pub(crate) fn at<T, const L: usize>(values: &[T], start: usize) -> &[T; L] {
+    (&values[start..start + L]).try_into().expect("L numbers")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn all_some_and_lower_are_the_naive_sums_bit_for_bit_alike() {
+        let mut rng = Rng::from_seed(1);
+        let (n, d) = (6, 23);
+        for (k, entries) in [(1, 1), (3, 2), (3, 9), (4, 23), (7, 8), (20, 5), (33, 11)] {
+            let s = stride(d);
+            let mut padded = || -> Vec<f64> {
+                (0..k * s)
+                    .map(|i| if i % s < d { rng.normal() } else { 0.0 })
+                    .collect()
+            };
+            let (mu, factors, terms) = (padded(), padded(), padded());
+            let ids: Vec<u32> = (0..n)
+                .flat_map(|_| {
+                    let mut ids = vec![0; entries];
+                    rng.fill_distinct(&mut ids, 0, d);
+                    ids.sort_unstable();
+                    ids
+                })
+                .collect();
+            let values: Vec<f64> = ids.iter().map(|_| rng.normal()).collect();
+            let rows = Entries {
+                entries,
+                ids: &ids,
+                values: &values,
+            };
+            let naive = |i: usize, c: usize, scaled: bool| -> f64 {
+                let (ids, values) = rows.row(i);
+                let part = |(&j, x): (&u32, &f64)| {
+                    let place = c * s + j as usize;
+                    let squared = (x - mu[place]).powi(2);
+                    let scaled_part = factors[place] * squared + terms[place];
+                    if scaled { scaled_part } else { squared }
+                };
+                ids.iter().zip(values).map(part).sum()
+            };
+            let (mut all, mut all_scaled, mut some) = (Vec::new(), Vec::new(), Vec::new());
+            let turned = by_coordinate([&mu], d, k);
+            to_all(rows, &turned, k, &mut all);
+            let scales = by_coordinate([&factors, &terms], d, k);
+            scaled_to_all(rows, &turned, &scales, k, &mut all_scaled);
+            let ids: Vec<u32> = (0..k as u32).rev().collect();
+            let mut nearest = vec![f64::INFINITY; n];
+            lower(rows, &mu[..s], &mut nearest);
+            for i in 0..n {
+                assert_eq!(nearest[i], all[i * k]);
+                to_some(rows.row(i), (&mu, d), &ids, &mut some);
+                for (&c, &got) in ids.iter().zip(&some) {
+                    assert_eq!(got, all[i * k + c as usize]);
+                    assert!((got - naive(i, c as usize, false)).abs() < 1e-12 * (1.0 + got));
+                }
+                scaled_to_some(rows.row(i), (&mu, d), (&factors, &terms), &ids, &mut some);
+                for (&c, &got) in ids.iter().zip(&some) {
+                    assert_eq!(got, all_scaled[i * k + c as usize]);
+                    assert!((got - naive(i, c as usize, true)).abs() < 1e-12 * (1.0 + d as f64));
+                }
+            }
+        }
+    }
+}
