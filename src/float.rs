@@ -36,6 +36,8 @@ pub trait Float:
     /// Largest absolute value accepted in data: differences of two values stay finite in `Self`, sums of
     /// their squares over 10^7 rows in `f64`.
     const LIMIT: f64;
+    /// The largest score: beyond every squared distance in a frame, and ten times it is still finite.
+    const LARGEST_SCORE: f64;
     /// Positive infinity.
     const INFINITY: Self;
     /// Largest exponent of two whose power and its reciprocal are both normal numbers.
@@ -50,10 +52,11 @@ pub trait Float:
 }
 
 macro_rules! float {
-    ($t:ty, $limit:expr, $max_exponent:expr) => {
+    ($t:ty, $limit:expr, $largest_score:expr, $max_exponent:expr) => {
         impl Float for $t {
             const EPSILON: f64 = <$t>::EPSILON as f64;
             const LIMIT: f64 = $limit;
+            const LARGEST_SCORE: f64 = $largest_score;
             const INFINITY: Self = <$t>::INFINITY;
             const MAX_EXPONENT: i32 = $max_exponent;
 
@@ -72,8 +75,8 @@ macro_rules! float {
         }
     };
 }
-float!(f32, f32::MAX as f64 / 4.0, 125);
-float!(f64, 1e150, 1020);
+float!(f32, f32::MAX as f64 / 4.0, 1e37, 125);
+float!(f64, 1e150, 1e305, 1020);
 
 /// What a data set may be stored in: `f32`, `f64`, or `u8` computed in `f32`. Sealed.
 pub trait Element: sealed::Sealed + Copy + Debug + Send + Sync + 'static {

@@ -73,11 +73,15 @@ fn answers<F: Float>(name: &str, model: &dyn for<'a> Mixture<Dense<'a, F>>, data
 fn sound<F: Float>(name: &str, fit: &Outcome<F>, data: &Dense<'_, F>, weight: f64) {
     let finite = fit.means.iter().all(|mean| Float::is_finite(*mean));
     assert!(finite, "{name}: means {:?}", fit.means);
-    let variance = fit.variance;
+    let variances = &fit.variances;
     assert!(
-        variance.is_finite() && variance >= 0.0,
-        "{name}: {variance}"
+        variances.iter().all(|v| v.is_finite() && *v >= 0.0),
+        "{name}: {variances}"
     );
+    let proportions = &fit.proportions;
+    assert!(proportions.iter().all(|p| *p >= 0.0), "{name}");
+    let sum: f64 = proportions.iter().sum();
+    assert!((sum - 1.0).abs() < 1e-12, "{name}: {proportions:?}");
     let tolerance = if F::EPSILON > 1e-10 { 1e-6 } else { 1e-9 };
     let energies = &fit.report.free_energies;
     assert_eq!(energies.len(), fit.report.iterations + 1, "{name}");
@@ -130,6 +134,12 @@ fn every_algorithm<F: Float>(what: &str, x: ArrayView2<'_, F>, w: Option<&Array1
             }
         }
     }
+}
+
+/// The largest relative difference in any variance between a fit in `f32` and one in `f64`.
+fn outcome_off(a: &Outcome<f32>, b: &Outcome<f64>) -> f64 {
+    let pairs = a.variances.iter().zip(&b.variances);
+    pairs.fold(0.0, |most, (a, b)| most.max((a / b - 1.0).abs()))
 }
 
 /// Settings under which no algorithm stops early, so that two runs take the same steps.
@@ -658,7 +668,12 @@ fn scales_exactly<F: Float>(exponents: &[i32]) {
                 fit.means.mapv(Float::to_f64),
                 "{name}"
             );
-            assert_eq!(scaled.variance / by / by, fit.variance, "{name}");
+            assert_eq!(
+                scaled.variances.mapv(|v| v / by / by),
+                fit.variances,
+                "{name}"
+            );
+            assert_eq!(scaled.proportions, fit.proportions, "{name}");
             assert_eq!(
                 (&scaled.labels, &scaled.supports),
                 (&fit.labels, &fit.supports),
@@ -711,11 +726,8 @@ fn f32_beyond_its_squares_agrees_with_f64() {
             let exact = (b.fit)(&wide_data, &Settings::fixed(start.view(), 5)).unwrap();
             sound(a.name, &fit, &data, 400.0);
             let off = |got: f64, expected: f64| (got - expected).abs() / expected.abs();
-            assert!(
-                off(fit.variance, exact.variance) < 1e-5,
-                "{} {by:e}",
-                a.name
-            );
+            let variances_off = outcome_off(&fit, &exact);
+            assert!(variances_off < 1e-5, "{} {by:e}", a.name);
             let (got, expected) = (
                 fit.model.quantization_error(&data).unwrap(),
                 exact.model.quantization_error(&wide_data).unwrap(),
@@ -784,7 +796,6 @@ fn far_from_zero() {
         .filter(|(a, _)| a.deterministic)
     {
         let name = a.name;
-        let off = |got: f64, expected: f64| (got - expected).abs() / expected.abs();
 
         let fit = (a.fit)(&data.0, &Settings::fixed(far_start.view(), 5)).unwrap();
         let wide_start = far_start.mapv(f64::from);
@@ -795,7 +806,7 @@ fn far_from_zero() {
             difference.iter().all(|t| t.abs() <= 0.03126),
             "{name}: {difference}"
         );
-        assert!(off(fit.variance, exact.variance) < 1e-5, "{name}");
+        assert!(outcome_off(&fit, &exact) < 1e-5, "{name}");
 
         let here = (b.fit)(&shifted.0, &Settings::fixed(start.view(), 5)).unwrap();
         let moved_start = start.mapv(|v| v + 1e9);
@@ -806,7 +817,7 @@ fn far_from_zero() {
             difference.iter().all(|t| t.abs() <= 1.3e-7),
             "{name}: {difference}"
         );
-        assert!(off(there.variance, here.variance) < 1e-6, "{name}");
+        assert!(there.variances_off(&here) < 1e-6, "{name}");
         assert_eq!(there.labels, here.labels, "{name}");
     }
 }
@@ -833,7 +844,9 @@ fn weights_scale_exactly<F: Float>(exponents: &[i32], tolerance: f64) {
             for (got, expected) in scaled.means.iter().zip(&fit.means) {
                 off(got.to_f64(), expected.to_f64());
             }
-            off(scaled.variance, fit.variance);
+            for (got, expected) in scaled.variances.iter().zip(&fit.variances) {
+                off(*got, *expected);
+            }
             assert_eq!(scaled.labels, fit.labels, "{name}");
         }
     }
@@ -872,7 +885,7 @@ fn huge_weights_on_large_values() {
             .zip(&same.means)
             .all(|(a, b)| (a - b).abs() <= scale);
         assert!(near, "{}: {} and {}", algorithm.name, fit.means, same.means);
-        let off = (same.variance / fit.variance - 1.0).abs();
+        let off = same.variances_off(&fit);
         assert!(off < 1e-9, "{}: {off:e}", algorithm.name);
     }
 }
@@ -895,8 +908,8 @@ fn weights_at_the_ends_of_the_range() {
             let name = format!("{}, weights {weight:e}", algorithm.name);
             let fit = (algorithm.fit)(&data, &Settings::new(4, 2)).expect(&name);
             assert!(fit.means.iter().all(|m| m.is_finite()), "{name}");
-            let variance = fit.variance;
-            assert!(variance.is_finite() && variance > 0.0, "{name}: {variance}");
+            let sound = |v: &f64| v.is_finite() && *v > 0.0;
+            assert!(fit.variances.iter().all(sound), "{name}");
             let energies = &fit.report.free_energies;
             assert!(
                 energies.iter().all(|f| f.is_finite()),
@@ -934,7 +947,7 @@ fn absent_rows<F: Float>(far: &[f64], tolerance: f64) {
                 let settings = Settings::fixed(start.view(), 4);
                 let fit = (algorithm.fit)(&data, &settings).unwrap();
                 let expected = (algorithm.fit)(&without, &settings).unwrap();
-                let off = (fit.variance / expected.variance - 1.0).abs();
+                let off = fit.variances_off(&expected);
                 assert!(off <= tolerance, "{name}: variance off by {off:e}");
                 for (a, b) in fit.means.iter().zip(&expected.means) {
                     let off = (a.to_f64() - b.to_f64()).abs();

@@ -152,6 +152,8 @@ fn every_algorithm_runs_by_name() {
         "var-gmm-s --c-prime 4 --g 6 --random 1 --chain 5 --max-iterations 3 --restarts 1",
         "vc-gmm --coreset 500 --c-prime 4 --g 6 --random 1 --chain 5 --clusters 20",
         "d-gmm --h 4 --r 6 --chain 5 --clusters 20",
+        "vc-gmm --family isotropic",
+        "gmm --family diagonal",
     ] {
         let mut arguments = vec!["--no-picture", "--algorithm"];
         arguments.extend(options.split(' '));
@@ -364,6 +366,7 @@ fn bad_settings_are_refused_in_one_line_that_names_them() {
         ("vc-gmm", "--h 9"),
         ("d-gmm", "--c-prime 9"),
         ("d-gmm", "--coreset 9"),
+        ("lazy-k-means", "--family diagonal"),
     ] {
         let name = option.split(' ').next().unwrap();
         refuse(

@@ -1,10 +1,11 @@
-//! Against independent implementations: scikit-learn's Lloyd, and a naive numpy loop for EM and k-means-C'.
+//! Against independent implementations: scikit-learn's Lloyd and its Gaussian mixtures with spherical and diagonal
+//! covariances, and a naive numpy loop for EM and k-means-C'.
 //!
 //! `tests/fixtures/README.md` says what the files hold and how they were made.
 
-use coremix::m_step::SharedIsotropicMixture;
+use coremix::m_step::{DiagonalMixture, IsotropicMixture, MStep, SharedIsotropicMixture};
 use coremix::prelude::*;
-use coremix::{Element, Float, algorithms};
+use coremix::{Element, Float, Stage, algorithms};
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use std::path::Path;
 
@@ -219,4 +220,109 @@ fn f64_agrees_with_the_reference() {
 #[test]
 fn f32_agrees_with_the_reference_as_far_as_its_digits_go() {
     all_fixtures::<f32>(F32);
+}
+
+/// What a model with variances and proportions of its own is compared by.
+trait OwnVariances<F: Float>: for<'a> Mixture<Dense<'a, F>> {
+    fn means(&self) -> ArrayView2<'_, F>;
+    /// (k, 1) or (k, d).
+    fn variances(&self) -> Array2<f64>;
+    fn proportions(&self) -> Array1<f64>;
+}
+
+impl<F: Float> OwnVariances<F> for IsotropicMixture<F> {
+    fn means(&self) -> ArrayView2<'_, F> {
+        self.means()
+    }
+    fn variances(&self) -> Array2<f64> {
+        self.variances().insert_axis(Axis(1))
+    }
+    fn proportions(&self) -> Array1<f64> {
+        self.proportions().to_owned()
+    }
+}
+
+impl<F: Float> OwnVariances<F> for DiagonalMixture<F> {
+    fn means(&self) -> ArrayView2<'_, F> {
+        self.means()
+    }
+    fn variances(&self) -> Array2<f64> {
+        self.variances()
+    }
+    fn proportions(&self) -> Array1<f64> {
+        self.proportions().to_owned()
+    }
+}
+
+/// EM with all components in every support, from the start that scikit-learn had.
+fn against_scikit_learn<F: Float, M>(family: &str, m_step: M, tolerance: Tolerance)
+where
+    M: for<'a> MStep<Dense<'a, F>, Model: OwnVariances<F>> + Stage + Copy,
+{
+    for (name, weights) in [
+        ("blobs_unweighted", None),
+        ("blobs_integer", Some("blobs_integer_weights")),
+        ("grid_unweighted", None),
+    ] {
+        let base = name.split('_').next().unwrap();
+        let set = Set::<F> {
+            name: name.to_owned(),
+            data: read(&format!("{base}_data")).mapv(F::from_f64),
+            weights: weights.map(|weights| read(weights).column(0).to_owned()),
+            start: read(&format!("{base}_start")).mapv(F::from_f64),
+        };
+        let table = |what: &str| read(&format!("{name}_{family}_{what}"));
+        let (means, variances) = (table("means"), table("variances"));
+        let (proportions, summary) = (table("proportions"), table("summary"));
+        let (k, data) = (set.start.nrows(), set.dense());
+        for (run, reference) in summary.outer_iter().enumerate() {
+            let most = reference[0] as usize;
+            let fit = algorithms::gmm(k)
+                .seeder(Given::new(set.start.view()))
+                .m_step(m_step)
+                .tolerance(0.0)
+                .max_iterations(most)
+                .build()
+                .unwrap()
+                .fit(&data)
+                .unwrap();
+            let name = format!("{name}, {family}, {most} iterations");
+            assert_eq!(fit.report.iterations, most, "{name}");
+            let runs = s![run * k..(run + 1) * k, 2..];
+            let compare = |got: Array2<f64>, table: &Array2<f64>, tolerance: f64, what: &str| {
+                let expected = table.slice(runs);
+                assert_eq!(got.dim(), expected.dim(), "{name}: {what}");
+                let scale = largest(expected);
+                for ((c, j), &expected) in expected.indexed_iter() {
+                    let what = format!("{name}: {what} {c}, column {j}");
+                    close(got[[c, j]], expected, scale, tolerance, &what);
+                }
+            };
+            let model = &fit.model;
+            let got = model.means().mapv(Float::to_f64);
+            compare(got, &means, tolerance.means, "mean");
+            compare(model.variances(), &variances, tolerance.sums, "variance");
+            let got = model.proportions().insert_axis(Axis(1));
+            compare(got, &proportions, tolerance.means, "proportion");
+            let log_likelihood = model.log_likelihood(&data).unwrap();
+            let what = format!("{name}: log-likelihood");
+            let scale = reference[1].abs();
+            close(log_likelihood, reference[1], scale, tolerance.sums, &what);
+            // All components in every support: the free energy is the log-likelihood.
+            let last = *fit.report.free_energies.last().unwrap();
+            close(last, log_likelihood, scale, tolerance.sums, &what);
+        }
+    }
+}
+
+#[test]
+fn own_variances_agree_with_scikit_learn() {
+    against_scikit_learn::<f64, _>("isotropic", Isotropic::new(), F64);
+    against_scikit_learn::<f64, _>("diagonal", Diagonal::new(), F64);
+}
+
+#[test]
+fn own_variances_in_f32_agree_as_far_as_its_digits_go() {
+    against_scikit_learn::<f32, _>("isotropic", Isotropic::new(), F32);
+    against_scikit_learn::<f32, _>("diagonal", Diagonal::new(), F32);
 }

@@ -1,15 +1,16 @@
 //! The named algorithms: the one place that lists them, with the options each of them has.
 
 use crate::Result;
+use crate::family::{self, Family};
 use crate::iterations::Iterations;
 use clap::{Args, ValueEnum};
 use coremix::coreset::Coreset;
 use coremix::data::Data;
 use coremix::e_step::EStep;
-use coremix::m_step::{MStep, SharedIsotropicMixture};
+use coremix::m_step::{DiagonalMixture, IsotropicMixture, MStep, SharedIsotropicMixture};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
-use coremix::{Builder, Float, Score, Stage, algorithms};
+use coremix::{Builder, Element, Float, Score, Stage, algorithms};
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand::seq::index;
@@ -66,6 +67,9 @@ pub(crate) struct Options {
     /// Greedy k-means++ seeding: several candidates for each seed
     #[arg(long)]
     greedy: bool,
+    /// What components are like [default: shared]
+    #[arg(long, value_enum)]
+    family: Option<family::Name>,
 }
 
 /// Settings that all algorithms have.
@@ -97,6 +101,7 @@ pub(crate) struct Settings {
     chain: usize,
     epsilon: f64,
     greedy: bool,
+    family: family::Name,
     restarts: usize,
     common: Common,
 }
@@ -106,10 +111,9 @@ pub(crate) struct Outcome {
     pub(crate) report: Report,
     /// Over all rows.
     pub(crate) score: Score,
+    pub(crate) model: Box<dyn Family>,
     /// Means (k, d).
     pub(crate) means: Array2<f64>,
-    /// Standard deviation of each component in every direction (k).
-    pub(crate) deviations: Vec<f64>,
     /// Rows EM ran on; `None` for all.
     pub(crate) coreset: Option<Vec<usize>>,
     /// Some of these rows with more than one component in their support.
@@ -132,13 +136,14 @@ impl Algorithm {
     /// The options it has, by name.
     fn uses(self) -> &'static [&'static str] {
         match self {
-            Self::KMeans | Self::Gmm => &["greedy"],
-            Self::KMeansCPrime => &["c-prime", "greedy"],
+            Self::KMeans | Self::Gmm => &["greedy", "family"],
+            Self::KMeansCPrime => &["c-prime", "greedy", "family"],
+            // Its rule compares distances, which are scores for the shared variance alone.
             Self::LazyKMeans => &["epsilon", "greedy"],
-            Self::LwcsKMeans => &["coreset", "chain"],
-            Self::VarGmmS => &["c-prime", "g", "random", "chain"],
-            Self::VcGmm => &["coreset", "c-prime", "g", "random", "chain"],
-            Self::DGmm => &["h", "r", "chain"],
+            Self::LwcsKMeans => &["coreset", "chain", "family"],
+            Self::VarGmmS => &["c-prime", "g", "random", "chain", "family"],
+            Self::VcGmm => &["coreset", "c-prime", "g", "random", "chain", "family"],
+            Self::DGmm => &["h", "r", "chain", "family"],
         }
     }
 
@@ -154,6 +159,7 @@ impl Algorithm {
             ("chain", options.chain.is_some()),
             ("epsilon", options.epsilon.is_some()),
             ("greedy", options.greedy),
+            ("family", options.family.is_some()),
         ];
         for (option, given) in given {
             if given && !self.uses().contains(&option) {
@@ -179,6 +185,7 @@ impl Algorithm {
             ("chain", settings.chain.to_string()),
             ("epsilon", settings.epsilon.to_string()),
             ("greedy", settings.greedy.to_string()),
+            ("family", settings.family.name()),
         ];
         let all = [
             ("tolerance", common.tolerance.to_string()),
@@ -195,10 +202,10 @@ impl Algorithm {
     }
 
     /// Fits its model to the data.
-    pub(crate) fn fit<D: Data>(
+    pub(crate) fn fit<T: Element>(
         self,
         s: &Settings,
-        data: &D,
+        data: &Dense<'_, T>,
         iterations: &mut Iterations<impl Write>,
     ) -> Result<Outcome> {
         let k = s.clusters;
@@ -215,22 +222,24 @@ impl Algorithm {
             iterations,
         };
         match self {
-            Self::KMeans => run.fit(algorithms::k_means(k).seeder(plus_plus)),
+            Self::KMeans => run.fit_family(algorithms::k_means(k).seeder(plus_plus)),
             Self::KMeansCPrime => {
-                run.fit(algorithms::k_means_c_prime(k, s.c_prime).seeder(plus_plus))
+                run.fit_family(algorithms::k_means_c_prime(k, s.c_prime).seeder(plus_plus))
             }
-            Self::Gmm => run.fit(algorithms::gmm(k).seeder(plus_plus)),
+            Self::Gmm => run.fit_family(algorithms::gmm(k).seeder(plus_plus)),
             Self::LazyKMeans => run.fit(algorithms::lazy_k_means(k, s.epsilon).seeder(plus_plus)),
-            Self::LwcsKMeans => run.fit(algorithms::lwcs_k_means(k, s.coreset).seeder(chain)),
+            Self::LwcsKMeans => {
+                run.fit_family(algorithms::lwcs_k_means(k, s.coreset).seeder(chain))
+            }
             Self::VarGmmS => {
                 let builder = algorithms::var_gmm_s(k, s.c_prime, s.g);
-                run.fit(builder.seeder(chain).e_step(neighborhood))
+                run.fit_family(builder.seeder(chain).e_step(neighborhood))
             }
             Self::VcGmm => {
                 let builder = algorithms::vc_gmm(k, s.coreset, s.c_prime, s.g);
-                run.fit(builder.seeder(chain).e_step(neighborhood))
+                run.fit_family(builder.seeder(chain).e_step(neighborhood))
             }
-            Self::DGmm => run.fit(algorithms::d_gmm(k, s.h, s.r).seeder(chain)),
+            Self::DGmm => run.fit_family(algorithms::d_gmm(k, s.h, s.r).seeder(chain)),
         }
     }
 }
@@ -252,6 +261,7 @@ impl Settings {
             chain: options.chain.unwrap_or(20),
             epsilon: options.epsilon.unwrap_or(0.1),
             greedy: options.greedy,
+            family: options.family.unwrap_or_default(),
             // Where a run takes milliseconds, several cost nothing and miss less.
             restarts: common
                 .restarts
@@ -266,22 +276,6 @@ impl Settings {
     }
 }
 
-/// What a picture needs of a model of any family.
-trait Family {
-    fn means(&self) -> Array2<f64>;
-    fn deviations(&self) -> Vec<f64>;
-}
-
-impl<F: Float> Family for SharedIsotropicMixture<F> {
-    fn means(&self) -> Array2<f64> {
-        self.means().mapv(F::to_f64)
-    }
-
-    fn deviations(&self) -> Vec<f64> {
-        vec![self.variance().sqrt(); self.means().nrows()]
-    }
-}
-
 /// All of a run but its stages.
 struct Run<'a, D, W> {
     settings: &'a Settings,
@@ -290,13 +284,30 @@ struct Run<'a, D, W> {
 }
 
 impl<D: Data, W: Write> Run<'_, D, W> {
+    /// Fits with the family asked for.
+    fn fit_family<C, S, E>(self, builder: Builder<C, S, E>) -> Result<Outcome>
+    where
+        C: Coreset<D>,
+        S: Seeder<D>,
+        E: EStep<D, SharedIsotropicMixture<D::Float>>
+            + EStep<D, IsotropicMixture<D::Float>>
+            + EStep<D, DiagonalMixture<D::Float>>
+            + Stage,
+    {
+        match self.settings.family {
+            family::Name::Shared => self.fit(builder),
+            family::Name::Isotropic => self.fit(builder.m_step(Isotropic::new())),
+            family::Name::Diagonal => self.fit(builder.m_step(Diagonal::new())),
+        }
+    }
+
     fn fit<C, S, E, M>(self, builder: Builder<C, S, E, M>) -> Result<Outcome>
     where
         C: Coreset<D>,
         S: Seeder<D>,
         E: EStep<D, M::Model> + Stage,
         M: MStep<D>,
-        M::Model: Family,
+        M::Model: Family + 'static,
     {
         let Self {
             settings,
@@ -316,10 +327,10 @@ impl<D: Data, W: Write> Run<'_, D, W> {
         Ok(Outcome {
             score,
             means: fit.model.means(),
-            deviations: fit.model.deviations(),
             shared: shared(&fit, data)?,
             coreset: fit.coreset.map(|coreset| coreset.rows),
             report: fit.report,
+            model: Box::new(fit.model),
         })
     }
 }

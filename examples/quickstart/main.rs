@@ -7,6 +7,7 @@
 //! ```
 
 mod algorithm;
+mod family;
 mod input;
 mod iterations;
 mod picture;

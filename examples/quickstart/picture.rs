@@ -99,10 +99,39 @@ struct Link {
     to: Vec<(f64, f64, RGBColor, f64)>,
 }
 
-/// A centre and one standard deviation along each axis.
+/// A centre and the ellipse of one standard deviation.
 struct Star {
     at: (f64, f64),
-    deviation: (f64, f64),
+    ellipse: Ellipse,
+}
+
+/// The points $L (\cos t, \sin t)$, with $L$ the Cholesky factor of a covariance.
+#[derive(Clone, Copy)]
+struct Ellipse {
+    xx: f64,
+    yx: f64,
+    yy: f64,
+}
+
+impl Ellipse {
+    /// Of component `c`, in the units of the axes.
+    fn new(x: &Axis, y: &Axis, outcome: &Outcome, c: usize) -> Self {
+        let covariance = |a: &Axis, b: &Axis| {
+            let columns = a.column.zip(b.column);
+            let of = |columns| outcome.model.covariance(c, columns) / a.unit / b.unit;
+            columns.map(of)
+        };
+        let xx = covariance(x, x).unwrap_or(1.0).sqrt();
+        let yx = covariance(x, y).unwrap_or(0.0) / xx.max(f64::MIN_POSITIVE);
+        let yy = covariance(y, y).unwrap_or(1.0) - yx * yx;
+        let yy = yy.max(0.0).sqrt();
+        Self { xx, yx, yy }
+    }
+
+    fn at(self, (x, y): (f64, f64), angle: f64) -> (f64, f64) {
+        let (cos, sin) = (angle.cos(), angle.sin());
+        (x + self.xx * cos, y + self.yx * cos + self.yy * sin)
+    }
 }
 
 impl Scene {
@@ -147,10 +176,9 @@ impl Scene {
                 to: to.collect(),
             }
         });
-        let stars = centres.iter().zip(&outcome.deviations);
-        let stars = stars.map(|(&at, &deviation)| Star {
+        let stars = centres.iter().enumerate().map(|(c, &at)| Star {
             at,
-            deviation: (x.length(deviation), y.length(deviation)),
+            ellipse: Ellipse::new(x, y, outcome, c),
         });
         let inside = |(u, v): (f64, f64)| x.holds(u) && y.holds(v);
         let drawn = (
@@ -213,10 +241,9 @@ impl Scene {
         let many = self.stars.len() > 40;
         let (arm, halo, stroke) = if many { (7, 6, 3) } else { (12, 9, 4) };
         for star in self.stars.iter().filter(|star| self.inside(star.at)) {
-            let ((x, y), (dx, dy)) = (star.at, star.deviation);
             let round = (0..=72).map(|i| f64::from(i) * TAU / 72.0);
-            let round = round.map(|angle| (x + dx * angle.cos(), y + dy * angle.sin()));
-            // A circle that leaves the picture is drawn as far as it goes.
+            let round = round.map(|angle| star.ellipse.at(star.at, angle));
+            // An ellipse that leaves the picture is drawn as far as it goes.
             let mut arc = Vec::new();
             let style = INK.mix(if many { 0.35 } else { 0.8 }).stroke_width(2);
             for at in round {
@@ -427,11 +454,6 @@ impl Axis {
             Some(column) => (outcome.means[[c, column]] - self.origin) / self.unit,
             None => 0.0,
         }
-    }
-
-    /// A length on this axis.
-    fn length(&self, length: f64) -> f64 {
-        self.column.map_or(1.0, |_| length / self.unit)
     }
 
     fn holds(&self, value: f64) -> bool {

@@ -31,14 +31,15 @@ pub struct Frame<F> {
 }
 
 impl<F: Float> Frame<F> {
-    /// The frame of a data set: offset at its weighted mean, widest column range scaled into (1/2, 1].
+    /// The frame of a data set: offset at its weighted mean, widest column range scaled into (1/2, 1]. Data that
+    /// hardly differ have the rounding of their values in place of the range: it is what bounds variances (E20).
     #[must_use]
     pub fn of(summary: &Summary) -> Self {
         let widest = summary
             .range
             .iter()
             .map(|(low, high)| high - low)
-            .fold(0.0, f64::max);
+            .fold(F::EPSILON * summary.max_abs(), f64::max);
         Self::new(&summary.mean, widest)
     }
 

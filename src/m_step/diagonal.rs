@@ -1,7 +1,6 @@
 //! Gaussians with diagonal covariances: a variance per component and coordinate, and mixing proportions.
 
-use super::isotropic::held;
-use super::proportions::{Mixing, Proportions};
+use super::proportions::{Mixing, Proportions, penalised};
 use super::{MStep, check_variance, frame_around, variance_floor};
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, PerCoordinate, Rows, Scales, Scores, Summary};
@@ -67,7 +66,11 @@ impl<D: Data> MStep<D> for Diagonal {
         let variance = data.mean_variance() * frame.inverse_unit().powi(2);
         let variances = vec![variance.max(least_variance); seeds.len() * stride(seeds.dim())];
         let proportions = Proportions::equal(seeds.len());
-        DiagonalMixture::assemble(seeds, frame, variances, proportions, least_variance)
+        let mut model =
+            DiagonalMixture::assemble(seeds, frame, variances, proportions, least_variance);
+        // To the last bit: so far scores are squared distances.
+        model.renew_scores(model.variances[0]);
+        model
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {
@@ -252,12 +255,7 @@ impl<F: Float> DiagonalMixture<F> {
             let variance = self.variance(c, j);
             (unit / variance, unit * (variance / unit).ln())
         });
-        self.penalties = (0..k)
-            .map(|c| match self.proportions.log_advantage(c) {
-                Some(advantage) => -2.0 * unit * advantage,
-                None => F::LIMIT,
-            })
-            .collect();
+        self.penalties = (0..k).map(|c| self.proportions.penalty(c, unit)).collect();
         self.unit = unit;
     }
 
@@ -355,7 +353,7 @@ impl<R: Rows> Scores<R> for DiagonalMixture<R::Float> {
         rows.scaled_distances(&self.centres, &self.scales, out);
         for scores in out.chunks_exact_mut(self.centres.len()) {
             for (score, penalty) in scores.iter_mut().zip(&self.penalties) {
-                *score = penalised(*score, *penalty);
+                *score = penalised(score.to_f64(), *penalty);
             }
         }
     }
@@ -366,15 +364,9 @@ impl<R: Rows> Scores<R> for DiagonalMixture<R::Float> {
     fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
         rows.scaled_distances_to(i, &self.centres, &self.scales, ids, out);
         for (score, &c) in out.iter_mut().zip(ids) {
-            *score = penalised(*score, self.penalties[c as usize]);
+            *score = penalised(score.to_f64(), self.penalties[c as usize]);
         }
     }
-}
-
-/// A score with what the proportion of its component adds to it.
-#[inline(always)]
-fn penalised<F: Float>(score: F, penalty: f64) -> F {
-    F::from_f64(held::<F>(score.to_f64() + penalty))
 }
 
 impl<D: Data> Mixture<D> for DiagonalMixture<D::Float> {

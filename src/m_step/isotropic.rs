@@ -1,6 +1,6 @@
 //! Isotropic Gaussians, each with a variance and a mixing proportion of its own.
 
-use super::proportions::{Mixing, Proportions};
+use super::proportions::{Mixing, Proportions, penalised};
 use super::{MStep, check_variance, frame_around, variance_floor};
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, PerComponent, Rows, Scores, Summary};
@@ -69,7 +69,11 @@ impl<D: Data> MStep<D> for Isotropic {
         let variance = data.mean_variance() * frame.inverse_unit().powi(2);
         let variances = vec![variance.max(least_variance); seeds.len()];
         let proportions = Proportions::equal(seeds.len());
-        IsotropicMixture::assemble(seeds, frame, variances, proportions, least_variance)
+        let mut model =
+            IsotropicMixture::assemble(seeds, frame, variances, proportions, least_variance);
+        // To the last bit: so far scores are squared distances.
+        model.renew_scores(model.variances[0]);
+        model
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {
@@ -233,18 +237,12 @@ impl<F: Float> IsotropicMixture<F> {
     fn renew_scores(&mut self, unit: f64) {
         let parts = (0..self.centres.len()).map(|c| {
             let variance = self.variances[c];
-            match self.proportions.log_advantage(c) {
-                Some(advantage) => (
-                    unit / variance,
-                    unit * (variance / unit).ln(),
-                    -2.0 * unit * advantage,
-                ),
-                None => (0.0, 0.0, F::LIMIT),
-            }
+            let (factor, per_entry) = (unit / variance, unit * (variance / unit).ln());
+            (factor, per_entry, self.proportions.penalty(c, unit))
         });
         let parts: Vec<_> = parts.collect();
         let dim = self.centres.dim() as f64;
-        let live = parts.iter().filter(|part| part.2 < F::LIMIT);
+        let live = parts.iter().filter(|part| part.2.is_finite());
         let largest = live.fold((0.0f64, 0.0f64), |most, part| {
             (
                 most.0.max(part.0),
@@ -299,23 +297,8 @@ impl OwnVariances {
     /// The score of component `c` at this squared distance, over `entries` coordinates.
     #[inline(always)]
     fn score<F: Float>(&self, c: usize, squared: F, entries: f64) -> F {
-        let (factor, per_entry, constant) = self.parts[c];
-        F::from_f64(held::<F>(
-            factor * squared.to_f64() + (entries * per_entry + constant),
-        ))
-    }
-}
-
-/// A score held where it stays finite, below that of a discarded component.
-#[inline(always)]
-pub(super) fn held<F: Float>(score: f64) -> f64 {
-    // Written so that NaN, from a distance that overflowed on the way, stays NaN.
-    if score > 0.5 * F::LIMIT && score < F::LIMIT {
-        0.5 * F::LIMIT
-    } else if score >= F::LIMIT {
-        F::LIMIT
-    } else {
-        score
+        let (factor, per_entry, penalty) = self.parts[c];
+        penalised(factor * squared.to_f64() + entries * per_entry, penalty)
     }
 }
 

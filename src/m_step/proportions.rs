@@ -1,26 +1,35 @@
 //! Mixing proportions: equal, or learned as the mass of each component.
 
 use crate::error::{Error, Result};
+use crate::float::Float;
 use crate::rng::Rng;
 use ndarray::ArrayView1;
 
 /// Mixing proportions (k): not negative, with sum 1.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Proportions(Vec<f64>);
+pub(super) struct Proportions {
+    values: Vec<f64>,
+    /// k times the proportions: exactly 1 where they are equal, so that they add nothing to any score.
+    advantages: Vec<f64>,
+}
 
 impl Proportions {
     pub(super) fn equal(k: usize) -> Self {
-        Self(vec![1.0 / k as f64; k])
+        Self {
+            values: vec![1.0 / k as f64; k],
+            advantages: vec![1.0; k],
+        }
     }
 
     /// In proportion to the masses (E32).
     pub(super) fn learned(masses: impl Iterator<Item = f64>) -> Self {
-        let mut masses: Vec<f64> = masses.collect();
-        let total: f64 = masses.iter().sum();
-        for mass in &mut masses {
-            *mass /= total;
+        let mut values: Vec<f64> = masses.collect();
+        let (k, total): (usize, f64) = (values.len(), values.iter().sum());
+        for value in &mut values {
+            *value /= total;
         }
-        Self(masses)
+        let advantages = values.iter().map(|p| p * k as f64).collect();
+        Self { values, advantages }
     }
 
     /// Proportions given by the user, up to rounding of their sum.
@@ -46,20 +55,20 @@ impl Proportions {
     }
 
     pub(super) fn values(&self) -> &[f64] {
-        &self.0
+        &self.values
     }
 
-    /// ln(C pi_c): 0 for equal proportions; `None` for a component that was discarded.
-    pub(super) fn log_advantage(&self, c: usize) -> Option<f64> {
-        let advantage = self.0[c] * self.0.len() as f64;
-        (advantage > 0.0).then(|| advantage.ln())
+    /// What the proportion of a component adds to its scores, in units of the variance `unit` (E31): nothing if
+    /// proportions are equal, infinity if it was discarded.
+    pub(super) fn penalty(&self, c: usize, unit: f64) -> f64 {
+        -2.0 * unit * self.advantages[c].ln()
     }
 
     /// A component at random.
     pub(super) fn draw(&self, rng: &mut Rng) -> usize {
         let mut left = rng.uniform();
         let mut last = 0;
-        for (c, &p) in self.0.iter().enumerate() {
+        for (c, &p) in self.values.iter().enumerate() {
             if p > 0.0 {
                 last = c;
                 left -= p;
@@ -78,4 +87,19 @@ pub(super) enum Mixing {
     #[default]
     Learned,
     Equal,
+}
+
+/// A score with what the proportion of its component adds to it, held where it stays finite: a point out of reach of
+/// every component still prefers all others to one that was discarded.
+#[inline(always)]
+pub(super) fn penalised<F: Float>(score: f64, penalty: f64) -> F {
+    let held = if penalty == f64::INFINITY {
+        10.0 * F::LARGEST_SCORE
+    } else if score + penalty > F::LARGEST_SCORE {
+        F::LARGEST_SCORE
+    } else {
+        // NaN, from a distance that overflowed on the way, stays NaN.
+        score + penalty
+    };
+    F::from_f64(held)
 }

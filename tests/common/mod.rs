@@ -3,22 +3,89 @@
 
 use coremix::coreset::{Coreset, Subset};
 use coremix::e_step::EStep;
-use coremix::m_step::{MStep, SharedIsotropicMixture};
+use coremix::m_step::{DiagonalMixture, IsotropicMixture, MStep, SharedIsotropicMixture};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
 use coremix::{Builder, Float, Rng, Stage, algorithms};
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use std::f64::consts::PI;
 
 /// Everything a law may look at, the same for every algorithm.
 pub struct Outcome<F: Float> {
     pub means: Array2<F>,
-    /// Shared by all components.
-    pub variance: f64,
+    /// One per component and column, however many of them are the same (k, d).
+    pub variances: Array2<f64>,
+    /// Mixing proportions (k).
+    pub proportions: Vec<f64>,
     pub labels: Array1<u32>,
     pub supports: Option<Array2<u32>>,
     pub coreset: Option<Subset>,
     pub report: Report,
     pub model: Box<dyn for<'a> Mixture<Dense<'a, F>>>,
+}
+
+impl<F: Float> Outcome<F> {
+    /// ln p(c, x) from the parameters (E1, E31, E33), naively.
+    pub fn log_joint(&self, x: ArrayView1<'_, F>, c: usize) -> f64 {
+        let columns = x.iter().zip(self.means.row(c)).zip(self.variances.row(c));
+        let terms = columns.map(|((x, mu), v)| {
+            let t = x.to_f64() - mu.to_f64();
+            -0.5 * ((2.0 * PI * v).ln() + t * t / v)
+        });
+        self.proportions[c].ln() + terms.sum::<f64>()
+    }
+
+    /// The largest relative difference of two fits in any variance.
+    pub fn variances_off(&self, other: &Self) -> f64 {
+        let pairs = self.variances.iter().zip(&other.variances);
+        pairs.fold(0.0, |most, (a, b)| most.max((a / b - 1.0).abs()))
+    }
+}
+
+/// What the laws look at in a model of any family.
+pub trait Family<F: Float> {
+    fn means(&self) -> Array2<F>;
+    /// (k, d).
+    fn variances(&self) -> Array2<f64>;
+    fn proportions(&self) -> Vec<f64>;
+}
+
+impl<F: Float> Family<F> for SharedIsotropicMixture<F> {
+    fn means(&self) -> Array2<F> {
+        self.means().to_owned()
+    }
+    fn variances(&self) -> Array2<f64> {
+        Array2::from_elem(self.means().dim(), self.variance())
+    }
+    fn proportions(&self) -> Vec<f64> {
+        let k = self.means().nrows();
+        vec![1.0 / k as f64; k]
+    }
+}
+
+impl<F: Float> Family<F> for IsotropicMixture<F> {
+    fn means(&self) -> Array2<F> {
+        self.means().to_owned()
+    }
+    fn variances(&self) -> Array2<f64> {
+        let variances = self.variances();
+        Array2::from_shape_fn(self.means().dim(), |(c, _)| variances[c])
+    }
+    fn proportions(&self) -> Vec<f64> {
+        self.proportions().to_vec()
+    }
+}
+
+impl<F: Float> Family<F> for DiagonalMixture<F> {
+    fn means(&self) -> Array2<F> {
+        self.means().to_owned()
+    }
+    fn variances(&self) -> Array2<f64> {
+        self.variances()
+    }
+    fn proportions(&self) -> Vec<f64> {
+        self.proportions().to_vec()
+    }
 }
 
 /// What a law may set.
@@ -99,10 +166,36 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         algorithm("d-gmm on a coreset", false, |k| {
             algorithms::d_gmm(k, 3, 2).coreset(Lightweight::new(60))
         }),
+        algorithm("gmm, isotropic", true, |k| {
+            algorithms::gmm(k).m_step(Isotropic::new())
+        }),
+        algorithm("gmm, isotropic, equal proportions", true, |k| {
+            algorithms::gmm(k).m_step(Isotropic::new().equal_proportions())
+        }),
+        algorithm("gmm, diagonal", true, |k| {
+            algorithms::gmm(k).m_step(Diagonal::new())
+        }),
+        algorithm("k-means, isotropic", true, |k| {
+            algorithms::k_means(k).m_step(Isotropic::new())
+        }),
+        algorithm("k-means-C', diagonal, equal proportions", true, |k| {
+            algorithms::k_means_c_prime(k, 2).m_step(Diagonal::new().equal_proportions())
+        }),
+        algorithm("var-gmm-s warm, diagonal", false, move |k| {
+            algorithms::var_gmm_s(k, 3, 3)
+                .e_step(truncated().warm_up(1))
+                .m_step(Diagonal::new())
+        }),
+        algorithm("vc-gmm, isotropic", false, |k| {
+            algorithms::vc_gmm(k, 60, 3, 3).m_step(Isotropic::new())
+        }),
+        algorithm("d-gmm, diagonal", false, |k| {
+            algorithms::d_gmm(k, 3, 2).m_step(Diagonal::new())
+        }),
     ]
 }
 
-fn algorithm<F, C, S, E, M>(
+fn algorithm<F, C, S, E, M, Model>(
     name: &'static str,
     deterministic: bool,
     builder: impl Fn(usize) -> Builder<C, S, E, M> + Send + Sync + 'static,
@@ -111,8 +204,9 @@ where
     F: Float,
     C: for<'a> Coreset<Dense<'a, F>>,
     S: for<'a> Seeder<Dense<'a, F>>,
-    M: for<'a> MStep<Dense<'a, F>, Model = SharedIsotropicMixture<F>>,
-    E: for<'a> EStep<Dense<'a, F>, SharedIsotropicMixture<F>>,
+    M: for<'a> MStep<Dense<'a, F>, Model = Model>,
+    E: for<'a> EStep<Dense<'a, F>, Model>,
+    Model: Family<F> + for<'a> Mixture<Dense<'a, F>> + 'static,
 {
     let fit = move |data: &Dense<'_, F>, settings: &Settings<F>| {
         let builder = builder(settings.clusters)
@@ -131,18 +225,23 @@ where
     }
 }
 
-fn outcome<F, C, S, E, M>(builder: Builder<C, S, E, M>, data: &Dense<'_, F>) -> Result<Outcome<F>>
+fn outcome<F, C, S, E, M, Model>(
+    builder: Builder<C, S, E, M>,
+    data: &Dense<'_, F>,
+) -> Result<Outcome<F>>
 where
     F: Float,
     C: for<'a> Coreset<Dense<'a, F>> + Stage,
     S: for<'a> Seeder<Dense<'a, F>> + Stage,
-    M: for<'a> MStep<Dense<'a, F>, Model = SharedIsotropicMixture<F>> + Stage,
-    E: for<'a> EStep<Dense<'a, F>, SharedIsotropicMixture<F>> + Stage,
+    M: for<'a> MStep<Dense<'a, F>, Model = Model> + Stage,
+    E: for<'a> EStep<Dense<'a, F>, Model> + Stage,
+    Model: Family<F> + for<'a> Mixture<Dense<'a, F>> + 'static,
 {
     let fit = builder.build()?.fit(data)?;
     Ok(Outcome {
-        means: fit.model.means().to_owned(),
-        variance: fit.model.variance(),
+        means: fit.model.means(),
+        variances: fit.model.variances(),
+        proportions: fit.model.proportions(),
         labels: fit.labels,
         supports: fit.supports,
         coreset: fit.coreset,

@@ -1,0 +1,288 @@
+//! What families with variances and proportions of their own promise beyond the laws: how they start, whom a point
+//! chooses, what is discarded, and models from known parameters.
+
+mod common;
+
+use common::{blobs, seeds};
+use coremix::m_step::{DiagonalMixture, IsotropicMixture};
+use coremix::prelude::*;
+use coremix::{Float, algorithms};
+use ndarray::{Array1, Array2, Axis, array};
+
+/// One variance and equal proportions for the first two M-steps of a truncated search: until then it is the shared
+/// family. With all components in the support nothing is held back.
+#[test]
+fn truncated_searches_start_with_one_variance() {
+    let x = blobs::<f64>(600, 3, 8, 4);
+    let data = Dense::new(x.view()).unwrap();
+    let start = seeds(&x, 8, 4);
+    for width in [1, 2, 8] {
+        let builder = algorithms::k_means_c_prime(8, width).seeder(Given::new(start.view()));
+        for steps in 0..4 {
+            let builder = builder.clone().tolerance(0.0).max_iterations(steps);
+            let shared = builder.clone().build().unwrap().fit(&data).unwrap();
+            let isotropic = builder.clone().m_step(Isotropic::new());
+            let isotropic = isotropic.build().unwrap().fit(&data).unwrap();
+            let diagonal = builder.m_step(Diagonal::new());
+            let diagonal = diagonal.build().unwrap().fit(&data).unwrap();
+            let restricted = steps == 0 || (steps <= 2 && width < 8);
+            let variances = isotropic.model.variances();
+            let off = (&variances / shared.model.variance() - 1.0).mapv(f64::abs);
+            let same = off.iter().all(|off| *off < 1e-12);
+            assert_eq!(same, restricted, "width {width}, {steps} steps: {off}");
+            let off = (&diagonal.model.variances() / shared.model.variance() - 1.0).mapv(f64::abs);
+            assert_eq!(off.iter().all(|off| *off < 1e-12), restricted);
+            let equal = isotropic.model.proportions().iter().all(|p| *p == 0.125);
+            assert_eq!(equal, restricted, "width {width}, {steps} steps");
+            if restricted {
+                let far = (&isotropic.model.means() - &shared.model.means()).mapv(f64::abs);
+                assert!(far.iter().all(|far| *far < 1e-12), "{far}");
+                assert_eq!(isotropic.labels, shared.labels);
+            }
+        }
+    }
+}
+
+/// However loose the tolerance, the first two M-steps do not count as settled.
+#[test]
+fn a_fit_does_not_end_before_variances_are_free() {
+    let x = blobs::<f64>(600, 3, 8, 4);
+    let data = Dense::new(x.view()).unwrap();
+    let builder = algorithms::vc_gmm(8, 300, 3, 3).tolerance(1e9);
+    let shared = builder.clone().build().unwrap().fit(&data).unwrap();
+    assert_eq!(
+        (shared.report.iterations, shared.report.stop),
+        (1, Stop::Converged)
+    );
+    let own = builder.clone().m_step(Isotropic::new()).build().unwrap();
+    let own = own.fit(&data).unwrap();
+    assert_eq!(
+        (own.report.iterations, own.report.stop),
+        (3, Stop::Converged)
+    );
+    let own = builder.m_step(Diagonal::new()).max_iterations(1);
+    let own = own.build().unwrap().fit(&data).unwrap();
+    assert_eq!(
+        (own.report.iterations, own.report.stop),
+        (1, Stop::MaxIterations)
+    );
+}
+
+/// K(n) is chosen by the largest log-joint, not by the smallest distance (\[KM\] Eq. 31).
+#[test]
+fn points_choose_the_likeliest_component() {
+    let means = array![[0.0, 0.0], [1.0, 0.0], [0.5, 0.0]];
+    let x = array![[0.4, 0.0], [0.01, 0.0], [0.9, 0.3]];
+    let data = Dense::new(x.view()).unwrap();
+    let proportions = array![0.3, 0.3, 0.4];
+    let variances = array![1e-4, 4.0, 1e-6];
+    let model =
+        IsotropicMixture::from_parameters(means.view(), variances.view(), proportions.view())
+            .unwrap();
+    let per_column = variances
+        .insert_axis(Axis(1))
+        .broadcast((3, 2))
+        .unwrap()
+        .to_owned();
+    let diagonal =
+        DiagonalMixture::from_parameters(means.view(), per_column.view(), proportions.view())
+            .unwrap();
+    for (labels, q) in [
+        (
+            model.predict(&data).unwrap(),
+            model.truncated_responsibilities(&data, 2).unwrap(),
+        ),
+        (
+            diagonal.predict(&data).unwrap(),
+            diagonal.truncated_responsibilities(&data, 2).unwrap(),
+        ),
+    ] {
+        // The nearest means are the third, the first and the second.
+        assert_eq!(labels, array![1, 0, 1]);
+        assert_eq!(q.0.row(1), array![0, 1]);
+    }
+    // At equal distance the larger proportion wins.
+    let means = array![[-1.0], [1.0]];
+    let x = array![[0.0], [-0.2]];
+    let model = IsotropicMixture::from_parameters(
+        means.view(),
+        array![1.0, 1.0].view(),
+        array![0.1, 0.9].view(),
+    )
+    .unwrap();
+    let data = Dense::new(x.view()).unwrap();
+    assert_eq!(model.predict(&data).unwrap(), array![1, 1]);
+    let q = model.responsibilities(&data).unwrap();
+    assert!((q[[0, 1]] - 0.9_f64).abs() < 1e-12);
+}
+
+/// A component without mass is discarded and counted; with equal proportions it stays a candidate.
+#[test]
+fn components_without_mass_are_discarded() {
+    let x = blobs::<f64>(200, 2, 3, 7);
+    let data = Dense::new(x.view()).unwrap();
+    let mut start = seeds(&x, 4, 7);
+    let far = Array1::from_elem(2, 1e4);
+    start.row_mut(2).assign(&far);
+    macro_rules! check {
+        ($m_step:expr, $discarded:expr) => {
+            for e_step in [Exhaustive::nearest(), Exhaustive::truncated(2), Exhaustive::all()] {
+                let builder = algorithms::k_means(4).e_step(e_step).m_step($m_step);
+                let builder = builder.seeder(Given::new(start.view())).tolerance(0.0);
+                let fit = builder.max_iterations(8).build().unwrap().fit(&data).unwrap();
+                let model = &fit.model;
+                // Responsibilities over all components reach the far seed in the first search, whose variance is
+                // that of distances to the nearest.
+                assert_eq!(fit.report.emptied, 1);
+                assert_eq!(model.proportions()[2] == 0.0, $discarded);
+                assert_eq!(model.means().row(2), far);
+                assert!((model.proportions().sum() - 1.0).abs() < 1e-12);
+                assert!(model.predict(&data).unwrap().iter().all(|c| *c != 2));
+                // A point at its very mean: not even there, once it is discarded.
+                let there = start.select(Axis(0), &[2]);
+                let there = Dense::new(there.view()).unwrap();
+                assert_eq!(model.predict(&there).unwrap()[0] == 2, !$discarded);
+                assert_eq!(model.responsibilities(&there).unwrap()[[0, 2]] == 0.0, $discarded);
+                assert!(model.log_likelihood(&there).unwrap().is_finite());
+            }
+        };
+    }
+    check!(Isotropic::new(), true);
+    check!(Diagonal::new(), true);
+    check!(Isotropic::new().equal_proportions(), false);
+    check!(Diagonal::new().equal_proportions(), false);
+}
+
+/// A constant column has the smallest variance allowed, a clamp that keeps F finite and rising.
+#[test]
+fn constant_columns_are_held_by_the_floor() {
+    let mut x = blobs::<f64>(300, 3, 4, 2);
+    x.column_mut(1).fill(-7.5);
+    let data = Dense::new(x.view()).unwrap();
+    let fit = algorithms::gmm(4).m_step(Diagonal::new()).seed(2);
+    let fit = fit.build().unwrap().fit(&data).unwrap();
+    let mean_variance = x.var_axis(Axis(0), 0.0).mean().unwrap();
+    for variances in fit.model.variances().rows() {
+        assert!((variances[1] / (1e-12 * mean_variance) - 1.0).abs() < 1e-9);
+        assert!(variances[0] > 0.1 && variances[2] > 0.1);
+    }
+}
+
+/// Models from known parameters give them back, and draw points that have them.
+#[test]
+fn parameters_and_samples() {
+    parameters_and_samples_in::<f64>(1e-12);
+    parameters_and_samples_in::<f32>(1e-5);
+}
+
+fn parameters_and_samples_in<F: Float>(tolerance: f64) {
+    let means = array![[0.0, 30.0, -4.0], [100.0, 31.0, 5.0]].mapv(F::from_f64);
+    let variances = array![[1.0, 4.0, 0.25], [9.0, 1e-4, 2.0]];
+    let proportions = array![0.25, 0.75];
+    let model =
+        DiagonalMixture::from_parameters(means.view(), variances.view(), proportions.view())
+            .unwrap();
+    assert_eq!(model.means(), means);
+    let off = (&model.variances() / &variances - 1.0).mapv(f64::abs);
+    assert!(off.iter().all(|off| *off <= tolerance), "{off}");
+    assert_eq!(model.proportions(), proportions);
+    let (points, labels) = model.sample(40_000, 3).unwrap();
+    moments_are(&points, &labels, &means, &variances, &proportions);
+    assert_eq!(model.sample(5, 3).unwrap(), model.sample(5, 3).unwrap());
+
+    let isotropic =
+        IsotropicMixture::from_parameters(means.view(), variances.column(0), proportions.view())
+            .unwrap();
+    assert_eq!(isotropic.means(), means);
+    let columns = Array2::from_shape_fn((2, 3), |(c, _)| variances[[c, 0]]);
+    let (points, labels) = isotropic.sample(40_000, 4).unwrap();
+    moments_are(&points, &labels, &means, &columns, &proportions);
+}
+
+fn moments_are<F: Float>(
+    points: &Array2<F>,
+    labels: &Array1<u32>,
+    means: &Array2<F>,
+    variances: &Array2<f64>,
+    proportions: &Array1<f64>,
+) {
+    let points = points.mapv(Float::to_f64);
+    for (c, &p) in proportions.indexed_iter() {
+        let rows: Vec<usize> = (0..labels.len())
+            .filter(|&n| labels[n] == c as u32)
+            .collect();
+        let share = rows.len() as f64 / labels.len() as f64;
+        assert!((share - p).abs() < 0.015, "{share} of {p}");
+        let own = points.select(Axis(0), &rows);
+        for j in 0..own.ncols() {
+            let (variance, n) = (variances[[c, j]], rows.len() as f64);
+            let mean = own.column(j).mean().unwrap();
+            let off = (mean - means[[c, j]].to_f64()).abs();
+            assert!(
+                off < 5.0 * (variance / n).sqrt() + 1e-5,
+                "mean off by {off}"
+            );
+            let ratio = own.column(j).var(0.0) / variance;
+            assert!(
+                (ratio - 1.0).abs() < 0.08,
+                "variance {ratio} times what it should be"
+            );
+        }
+    }
+}
+
+/// Parameters that are none are refused by name.
+#[test]
+fn impossible_parameters() {
+    let means = array![[0.0, 1.0], [2.0, 3.0]];
+    let good = (array![1.0, 2.0], array![0.5, 0.5]);
+    let isotropic = |variances: &Array1<f64>, proportions: &Array1<f64>| {
+        IsotropicMixture::from_parameters(means.view(), variances.view(), proportions.view())
+            .map(drop)
+    };
+    let diagonal = |variances: Array2<f64>, proportions: &Array1<f64>| {
+        DiagonalMixture::from_parameters(means.view(), variances.view(), proportions.view())
+            .map(drop)
+    };
+    isotropic(&good.0, &good.1).unwrap();
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let error = isotropic(&array![1.0, bad], &good.1).unwrap_err();
+        assert!(error.to_string().starts_with("variance ="), "{error}");
+        let error = diagonal(array![[1.0, 1.0], [bad, 1.0]], &good.1).unwrap_err();
+        assert!(error.to_string().starts_with("variance ="), "{error}");
+    }
+    for bad in [
+        array![-0.5, 1.5],
+        array![f64::NAN, 1.0],
+        array![0.5, 0.6],
+        array![0.0, 0.0],
+    ] {
+        for error in [
+            isotropic(&good.0, &bad),
+            diagonal(Array2::ones((2, 2)), &bad),
+        ] {
+            let error = error.unwrap_err();
+            assert!(error.to_string().contains("proportions"), "{error}");
+        }
+    }
+    let three = Array1::from_elem(3, 1.0 / 3.0);
+    for error in [
+        isotropic(&three, &good.1),
+        isotropic(&good.0, &three),
+        diagonal(Array2::ones((3, 2)), &good.1),
+        diagonal(Array2::ones((2, 2)), &three),
+    ] {
+        assert!(
+            matches!(error, Err(Error::LengthMismatch { .. })),
+            "{error:?}"
+        );
+    }
+    let error = diagonal(Array2::ones((2, 3)), &good.1);
+    assert!(
+        matches!(error, Err(Error::DimensionMismatch { .. })),
+        "{error:?}"
+    );
+    let model =
+        IsotropicMixture::from_parameters(means.view(), good.0.view(), good.1.view()).unwrap();
+    assert!(model.sample(0, 1).is_err());
+}
