@@ -1,6 +1,6 @@
 //! Scores that compare a clustering with something known: true classes, true centres, or a reference solution.
 //!
-//! [`purity`], [`nmi`] and [`adjusted_rand_index`] compare two labellings of the same `n` points. Labels are names only: any
+//! [`purity`], [`accuracy`], [`nmi`] and [`adjusted_rand_index`] compare two labellings of the same `n` points. Labels are names only: any
 //! `u32` values, in any order, with gaps. The cost is `O(n log n)` time and `O(n)` memory whatever the values are.
 //! [`matched_rmse`] compares two sets of centres whose order means nothing, [`relative_error`] two quantization errors.
 //!
@@ -43,6 +43,39 @@ pub fn purity(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
         largest[cell.row] = largest[cell.row].max(cell.count);
     }
     Ok(largest.iter().sum::<u64>() as f64 / table.total as f64)
+}
+
+/// The fraction of points whose cluster is the one matched to their class, under the best one-to-one matching.
+///
+/// $$\text{accuracy} = \frac 1N \max_\pi \sum_i n_{i \pi(i)}$$
+///
+/// where $n_{ij}$ counts the points of class $j$ in cluster $i$, $N$ is their number, and $\pi$ matches each cluster to a class of
+/// its own, or to none (E23). In `(0, 1]`, symmetric; at most the [`purity`].
+///
+/// `labels` are the clusters and `truth` the classes, both `(n,)`. The matching takes time cubic and memory quadratic in the
+/// larger number of distinct labels.
+///
+/// # Errors
+///
+/// [`Error::Empty`] if there are no labels, [`Error::LengthMismatch`] if the two lengths differ.
+///
+/// # Examples
+///
+/// ```
+/// # use ndarray::array;
+/// let labels = array![0, 0, 0, 1, 2];
+/// let truth = array![7, 7, 9, 9, 9];
+/// assert_eq!(coremix::metrics::accuracy(labels.view(), truth.view())?, 0.6);
+/// # Ok::<(), coremix::Error>(())
+/// ```
+pub fn accuracy(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
+    let table = Contingency::new(labels, truth)?;
+    let size = table.rows.len().max(table.columns.len());
+    let mut counts = Matrix::new(size, size, 0);
+    for cell in &table.cells {
+        counts[(cell.row, cell.column)] = cell.count as i64;
+    }
+    Ok(kuhn_munkres(&counts).0 as f64 / table.total as f64)
 }
 
 /// Normalised mutual information of two labellings, with the arithmetic mean of the entropies as the norm.
@@ -413,6 +446,37 @@ mod tests {
 
     /// A small generator, so that the oracles need no dependency: Knuth's 64-bit congruential constants.
     struct Lcg(u64);
+
+    #[test]
+    fn accuracy_is_the_best_of_all_matchings() {
+        let mut rng = Lcg(3);
+        // Permutations of four classes; fewer clusters than classes, and more.
+        let permutations: Vec<Vec<usize>> = (0..256)
+            .map(|p| (0..4).map(|i| p >> (2 * i) & 3).collect::<Vec<usize>>())
+            .filter(|p| (0..4).all(|j| p.contains(&j)))
+            .collect();
+        assert_eq!(permutations.len(), 24);
+        for (clusters, classes) in [(4, 4), (3, 4), (4, 2), (1, 3)] {
+            let labels = Array1::from_shape_simple_fn(60, || (rng.next() % clusters) as u32);
+            let truth = Array1::from_shape_simple_fn(60, || (rng.next() % classes) as u32);
+            let right = |p: &Vec<usize>| {
+                let pairs = labels.iter().zip(&truth);
+                pairs
+                    .filter(|&(&a, &b)| p[a as usize] == b as usize)
+                    .count()
+            };
+            let best = permutations.iter().map(right).max().unwrap();
+            let far = labels.mapv(|l| l.wrapping_mul(2_654_435_769));
+            assert_eq!(
+                accuracy(far.view(), truth.view()),
+                Ok(best as f64 / 60.0),
+                "{clusters} {classes}"
+            );
+        }
+        let none: Array1<u32> = array![];
+        assert!(accuracy(none.view(), none.view()).is_err());
+        assert!(accuracy(array![1].view(), array![1, 2].view()).is_err());
+    }
 
     impl Lcg {
         fn next(&mut self) -> u64 {
