@@ -161,7 +161,7 @@ pub mod prelude {
     pub use crate::e_step::{Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
     pub use crate::em::{Progress, Report, Stop};
     pub use crate::error::{Error, Result};
-    pub use crate::m_step::{Diagonal, Isotropic, SharedIsotropic};
+    pub use crate::m_step::{Diagonal, DirichletProcess, Isotropic, SharedIsotropic};
     pub use crate::mixture::Mixture;
     pub use crate::seed::{AfkMc2, Given, KMeansPlusPlus, Uniform as UniformSeeder};
 }

@@ -60,13 +60,24 @@ impl<D: Data> MStep<D> for Diagonal {
     type Model = DiagonalMixture<D::Float>;
     type Statistics = Moments<PerCoordinate>;
 
-    fn start(&self, seeds: Centres<D::Float>, frame: Frame<D::Float>, data: &D) -> Self::Model {
+    fn start(
+        &self,
+        seeds: Centres<D::Float>,
+        frame: Frame<D::Float>,
+        data: &D,
+    ) -> Result<Self::Model> {
         let data = data.summary();
         let least_variance = variance_floor(&frame, data);
         let variance = data.mean_variance() * frame.inverse_unit().powi(2);
         let variances = vec![variance.max(least_variance); seeds.len() * stride(seeds.dim())];
         let proportions = Proportions::equal(seeds.len());
-        DiagonalMixture::assemble(seeds, frame, variances, proportions, least_variance)
+        Ok(DiagonalMixture::assemble(
+            seeds,
+            frame,
+            variances,
+            proportions,
+            least_variance,
+        ))
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {
