@@ -42,6 +42,10 @@ use std::f64::consts::PI;
 /// search (E8). This is a proper $q$, so the first free energy is a bound too. A truncated search keeps to one variance
 /// for the first two M-steps, as in [`Isotropic`](super::Isotropic).
 ///
+/// **Weights count points** here, and matter beyond their ratios: the more there are, the less the prior. One whose total
+/// weight is lost in rounding beside that of the data (some 1e12) no longer keeps a component from collapsing onto few
+/// points.
+///
 /// Works on [`Dense`](crate::data::Dense) data. Time $n T D^2$ per iteration; the sums take $T D^2$ numbers per shard of
 /// the rows.
 #[derive(Clone, Debug, PartialEq)]
