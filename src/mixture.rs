@@ -32,7 +32,7 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     /// The component with the largest posterior for every row (n); ties go to the lower index.
     ///
     /// # Errors
-    /// [`Error::DimensionMismatch`] if the data has another number of columns than the model.
+    /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) if the data has another number of columns than the model.
     fn predict(&self, data: &D) -> Result<Array1<u32>> {
         let blocks = by_blocks(self, data, |rows| best(self, rows, 1).supports)?;
         Ok(blocks.concat().into())
@@ -61,7 +61,7 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     /// with $K(n)$ the components returned for row $n$ (E2).
     ///
     /// # Errors
-    /// As [`predict`](Self::predict); [`Error::Parameter`] if `c_prime` is 0.
+    /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if `c_prime` is 0.
     fn truncated_responsibilities(
         &self,
         data: &D,

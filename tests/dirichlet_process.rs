@@ -636,7 +636,7 @@ fn refused(family: DirichletProcess, name: &str) {
         .m_step(family)
         .build()
         .and_then(|c| c.fit(&dense(&x, None)));
-    let message = fit.err().expect(name).to_string();
+    let message = fit.expect_err(name).to_string();
     assert!(message.contains(name), "{message}");
 }
 

@@ -251,7 +251,7 @@ impl NormalWishart {
         self.factor.iter().map(|x| x * x).sum::<f64>().sqrt()
     }
 
-    /// The divergence from the prior, $\text{KL}(q(\mu, \Lambda) \| p(\mu, \Lambda))$ (E30; Bishop 10.74, 10.77, B.79).
+    /// The divergence from the prior, $\text{KL}(q(\mu, \Lambda) \parallel p(\mu, \Lambda))$ (E30; Bishop 10.74, 10.77, B.79).
     pub(super) fn divergence(&self, prior: &Prior) -> f64 {
         let (dim, d) = (self.dim(), self.mean.len());
         let ratio = prior.mean_precision / self.mean_precision;
@@ -346,7 +346,7 @@ impl Sticks {
         logs
     }
 
-    /// The divergence from the prior, $\sum_t \text{KL}(q(v_t) \| \text{Beta}(1, \alpha))$ (E30).
+    /// The divergence from the prior, $\sum_t \text{KL}(q(v_t) \parallel \text{Beta}(1, \alpha))$ (E30).
     pub(super) fn divergence(&self, concentration: f64) -> f64 {
         let terms = self.0.iter().map(|&(a, b)| {
             let both = (a + b).digamma();
