@@ -4,7 +4,9 @@
 use coremix::coreset::{Coreset, Subset};
 use coremix::data::Data;
 use coremix::e_step::EStep;
-use coremix::m_step::{DiagonalMixture, IsotropicMixture, MStep, SharedIsotropicMixture};
+use coremix::m_step::{
+    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
+};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
 use coremix::{Builder, Float, Rng, Stage, algorithms};
@@ -91,6 +93,20 @@ impl<F: Float> Family<F> for DiagonalMixture<F> {
     }
 }
 
+/// Its covariances have more than variances: the naive densities here are not its own.
+impl<F: Float> Family<F> for DirichletProcessMixture<F> {
+    fn means(&self) -> Array2<F> {
+        self.means().to_owned()
+    }
+    fn variances(&self) -> Array2<f64> {
+        let covariances = self.covariances();
+        Array2::from_shape_fn(self.means().dim(), |(c, j)| covariances[[c, j, j]])
+    }
+    fn proportions(&self) -> Vec<f64> {
+        self.proportions().to_vec()
+    }
+}
+
 /// What a law may set.
 #[derive(Clone)]
 pub struct Settings<F> {
@@ -141,6 +157,13 @@ pub enum Rows {
     Sketch,
 }
 
+impl<F: Float> Algorithm<F> {
+    /// Whether its scores are the naive densities of its parameters and the rows as they are.
+    pub fn is_naive(&self) -> bool {
+        self.rows != Rows::Sketch && !self.bayesian
+    }
+}
+
 impl Rows {
     /// Coordinates kept of `d`.
     pub fn known(self, d: usize) -> usize {
@@ -158,6 +181,9 @@ pub struct Algorithm<F: Float> {
     pub deterministic: bool,
     /// What it looks at.
     pub rows: Rows,
+    /// Has distributions in place of parameters: F bounds the evidence instead of a likelihood, and a weight of 2 says
+    /// more than a weight of 1.
+    pub bayesian: bool,
     pub fit: Run<F>,
 }
 
@@ -261,6 +287,7 @@ where
         name,
         deterministic,
         rows: Rows::Dense,
+        bayesian: name.starts_with("dp-gmm"),
         fit: Box::new(fit),
     }
 }
@@ -288,6 +315,7 @@ where
         name,
         deterministic: rows == Rows::WholeSketch,
         rows,
+        bayesian: false,
         fit: Box::new(run),
     }
 }
