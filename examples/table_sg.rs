@@ -68,8 +68,8 @@ fn main() -> std::result::Result<(), AnyError> {
                 if wanted("large") {
                     of_large(&x, &labels, trials.unwrap_or(3))?;
                 }
-                if let Some(path) = picture {
-                    draw_means(&three, &truth, &path)?;
+                if let Some(path) = &picture {
+                    draw_means(&three, &truth, path)?;
                 }
             }
         }

@@ -66,6 +66,10 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
     for i in 0..rows.len() {
         let scores = &mut block.scores[i * k..(i + 1) * k];
         let margin = scorer.margin(rows, i).to_f64();
+        if margin == 0.0 {
+            // They are exact already.
+            continue;
+        }
         let felt = beta * margin > FELT * R::Float::EPSILON.sqrt();
         // Always those that may be the best one: labels must not depend on rounding.
         let reach = 2.0 * margin + if felt { REACH / beta } else { 0.0 };

@@ -153,7 +153,8 @@ pub trait Rows: Default + Send + Sync {
 
 /// Something that scores rows under its components; the lower, the better the component.
 ///
-/// Law: [`all`](Self::all) agrees with [`some`](Self::some) to within [`margin`](Self::margin).
+/// Law: [`all`](Self::all) agrees with [`some`](Self::some) to within [`margin`](Self::margin), to the last bit where
+/// that is 0.
 pub trait Scores<R: Rows>: Sync {
     /// Number of components, k.
     fn components(&self) -> usize;

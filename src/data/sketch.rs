@@ -308,8 +308,9 @@ impl<F: Float> SketchRows<F> {
                     }
                     for (&j, x) in ids.iter().zip(values) {
                         let j = j as usize;
-                        let mu = sparse::at::<F, L>(table, j * stride + first);
-                        let [seen, firsts, seconds] = &mut sums[j];
+                        let mu = *sparse::at::<F, L>(table, j * stride + first);
+                        // A copy and back: the compiler sees that nothing overlaps, and takes whole vectors.
+                        let [mut seen, mut firsts, mut seconds] = sums[j];
                         for l in 0..L {
                             let t = x.to_f64() - mu[l].to_f64();
                             let part = shares[l] * t;
@@ -319,6 +320,7 @@ impl<F: Float> SketchRows<F> {
                                 seconds[l] += part * t;
                             }
                         }
+                        sums[j] = [seen, firsts, seconds];
                     }
                 }
             });

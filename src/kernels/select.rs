@@ -72,7 +72,14 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
             .filter(|&(_, &a)| !(a > threshold))
             .map(|(c, _)| c),
     );
-    scorer.some(rows, i, &scratch.ids, &mut scratch.scores);
+    if margin.to_f64() == 0.0 {
+        // They are exact already.
+        scratch.scores.clear();
+        let exact = scratch.ids.iter().map(|&c| approximate[c as usize]);
+        scratch.scores.extend(exact);
+    } else {
+        scorer.some(rows, i, &scratch.ids, &mut scratch.scores);
+    }
     smallest(&scratch.ids, &scratch.scores, out_ids, out_scores);
 }
 

@@ -190,10 +190,10 @@ fn lanes<F: Float, const SCALED: bool, const L: usize>(
             let mut sums = [[F::zero(); L]; 2];
             let part = |sums: &mut [F; L], j: u32, x: F| {
                 let (j, first) = (j as usize, chunk * L);
-                let mu = at::<F, L>(centres, j * stride + first);
+                let mu = *at::<F, L>(centres, j * stride + first);
                 if SCALED {
-                    let factors = at::<F, L>(scales, 2 * j * stride + first);
-                    let terms = at::<F, L>(scales, (2 * j + 1) * stride + first);
+                    let factors = *at::<F, L>(scales, 2 * j * stride + first);
+                    let terms = *at::<F, L>(scales, (2 * j + 1) * stride + first);
                     for l in 0..L {
                         let t = x - mu[l];
                         sums[l] += t * t * factors[l] + terms[l];
