@@ -120,7 +120,7 @@ fn cluster<T: Element>(
         ms(checked)
     )?;
 
-    let settings = Settings::new(clusters, n, &cli.options, &cli.common);
+    let settings = Settings::new(cli.algorithm, clusters, (n, d), &cli.options, &cli.common);
     writeln!(out, "\nAlgorithm\n  {}", cli.algorithm.name())?;
     writeln!(out, "  {}", cli.algorithm.describe(&settings))?;
 
