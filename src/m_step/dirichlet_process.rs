@@ -933,3 +933,120 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Mixture<D> for Dirichlet
         rows.collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms;
+    use crate::data::Dense;
+    use crate::float::Element;
+
+    /// Columns that nearly determine one another: covariances whose forms `f32` alone gets wrong by whole nats.
+    fn ill_conditioned<F: Float>(n: usize) -> Array2<F> {
+        let mut rng = Rng::from_seed(5);
+        let mut x = Array2::zeros((n, 6));
+        for (i, mut row) in x.rows_mut().into_iter().enumerate() {
+            let latent = [rng.normal() + 3.0 * (i % 4) as f64, rng.normal()];
+            for (j, x) in row.iter_mut().enumerate() {
+                let turn = j as f64;
+                *x = F::from_f64(
+                    latent[0] * turn.cos() + latent[1] * turn.sin() + 1e-3 * rng.normal(),
+                );
+            }
+        }
+        x
+    }
+
+    fn scores<T: Element<Float = T> + Float>() -> f64 {
+        let x = ill_conditioned::<T>(700);
+        let data = Dense::new(x.view()).unwrap();
+        let fit = algorithms::dp_gmm(8, 1.0)
+            .max_iterations(15)
+            .build()
+            .unwrap();
+        let model = fit.fit(&data).unwrap().model;
+        let mut far = x.clone();
+        far.row_mut(0).fill(T::from_f64(T::LIMIT));
+        far.row_mut(1).fill(T::from_f64(1e9));
+        let data = Dense::new(far.view()).unwrap();
+        let mut rows = DenseRows::default();
+        data.load(0..700, &model.frame, &mut rows);
+        let (mut fast, mut direct) = (Vec::new(), Vec::new());
+        model.all(&rows, &mut fast);
+        let ids: Vec<u32> = (0..8).collect();
+        let mut columns = Columns::<T>::new(700, 6, |i| rows.row(i));
+        let mut off = 0.0f64;
+        for q in &model.components {
+            columns.forms(&q.mean, &q.factor, |i, form, _| {
+                let row = rows.row(i)[..6]
+                    .iter()
+                    .zip(&q.mean)
+                    .map(|(z, m)| z.to_f64() - m);
+                let exact = quadratic::form(&q.factor, &row.collect::<Vec<_>>());
+                if i > 1 && exact < 90.0 {
+                    off = off.max((form.to_f64() - exact).abs());
+                }
+            });
+        }
+        for i in 0..700 {
+            model.some(&rows, i, &ids, &mut direct);
+            let best = direct.iter().fold(f64::INFINITY, |a, s| a.min(s.to_f64()));
+            for (fast, direct) in fast[i * 8..].iter().zip(&direct) {
+                assert!(fast.is_finite() && direct.is_finite());
+                // The same where a component may have a share, and far where it has none.
+                let near = direct.to_f64() < best + 80.0 || fast.to_f64() < best + 80.0;
+                assert!(
+                    !near || (fast.to_f64() - direct.to_f64()).abs() <= 1e-3 * T::EPSILON.sqrt(),
+                    "{fast} {direct}"
+                );
+            }
+        }
+        off
+    }
+
+    #[test]
+    fn scores_are_exact_where_they_count() {
+        // Left to `f32` they would be off by more than anything below notices.
+        assert!(scores::<f32>() > 1e-2);
+        assert!(scores::<f64>() < 1e-6);
+    }
+
+    #[test]
+    fn a_proper_covariance_stays_and_a_singular_one_becomes_proper() {
+        let good = vec![2.0, 0.5, 0.5, 1.0];
+        assert_eq!(proper(good.clone(), 1e-12, 2), good);
+        for singular in [
+            vec![1.0, 1.0, 1.0, 1.0],
+            vec![0.0, 0.0, 0.0, 1.0],
+            vec![0.0; 4],
+            vec![1.0, 1.0 + 1e-16, 1.0 + 1e-16, 1.0],
+        ] {
+            let made = proper(singular.clone(), 1e-12, 2);
+            let pivot = Cholesky::of(&made, 2).unwrap().least_pivot;
+            assert!(pivot > 1e-9);
+            let moved = made.iter().zip(&singular).map(|(a, b)| (a - b).abs());
+            assert!(moved.fold(0.0, f64::max) < 1.1e-8);
+        }
+    }
+
+    #[test]
+    fn moments_of_the_data_are_those_of_two_passes() {
+        let x = ill_conditioned::<f64>(1_300);
+        let w = Array1::from_shape_fn(1_300, |n| (n % 3) as f64);
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
+        let frame = data.frame();
+        let (mean, covariance) = moments(&frame, &data);
+        let total = w.sum();
+        let naive_mean = |j: usize| x.column(j).dot(&w) / total;
+        for i in 0..6 {
+            let moved = frame.leave_exact(i, mean[i]);
+            assert!((moved - naive_mean(i)).abs() < 1e-12);
+            for j in 0..=i {
+                let terms = (0..1_300)
+                    .map(|n| w[n] * (x[[n, i]] - naive_mean(i)) * (x[[n, j]] - naive_mean(j)));
+                let expected = terms.sum::<f64>() / total / frame.unit().powi(2);
+                assert!((covariance[i * 6 + j] - expected).abs() < 1e-13);
+            }
+        }
+    }
+}
