@@ -1,6 +1,7 @@
 //! Each named algorithm as its stages. All return the builder, so anything can still be changed.
 //!
-//! What they share: the M-step [`SharedIsotropic`](crate::m_step::SharedIsotropic) (but for [`sparsified_gmm`]), tolerance 1e-4 on the free
+//! What they share, but for [`sparsified_gmm`] and [`dp_gmm`]: the M-step
+//! [`SharedIsotropic`](crate::m_step::SharedIsotropic). All: tolerance 1e-4 on the free
 //! energy, at most 200 iterations, one restart, seed 0. Nothing is checked before
 //! [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
 //!
@@ -9,7 +10,7 @@
 use crate::clusterer::{Builder, Clusterer};
 use crate::coreset::{Full, Lightweight};
 use crate::e_step::{Exhaustive, Lazy, Neighborhood, SimilaritySampling};
-use crate::m_step::Diagonal;
+use crate::m_step::{Diagonal, DirichletProcess};
 use crate::seed::{AfkMc2, KMeansPlusPlus};
 
 /// k-means (Lloyd) from k-means++ seeds.
@@ -104,4 +105,19 @@ pub fn d_gmm(clusters: usize, h: usize, r: usize) -> Builder<Full, AfkMc2, Simil
 /// ```
 pub fn sparsified_gmm(clusters: usize) -> Builder<Full, KMeansPlusPlus, Exhaustive, Diagonal> {
     gmm(clusters).m_step(Diagonal::new())
+}
+
+/// The Dirichlet process mixture of Gaussians with full precision matrices (\[DP\] Alg. 1 without its coreset), truncated
+/// at `truncation` components, by variational inference.
+///
+/// See [`DirichletProcess`] (E29, E30) for the concentration and the priors. On a coreset, as \[DP\] do:
+/// `.coreset(Lightweight::new(size))`; with [`Exhaustive::truncated`] only the likeliest components share a point. Cost
+/// $n T$, where an evaluation takes $D^2$ operations instead of $D$.
+pub fn dp_gmm(
+    truncation: usize,
+    concentration: f64,
+) -> Builder<Full, KMeansPlusPlus, Exhaustive, DirichletProcess> {
+    k_means(truncation)
+        .e_step(Exhaustive::all())
+        .m_step(DirichletProcess::new(concentration))
 }

@@ -299,7 +299,7 @@ impl<C, S, E, M> Clusterer<C, S, E, M> {
     ///
     /// # Errors
     /// [`Error::TooManyClusters`] if the data, or the coreset drawn from it, has fewer rows of positive
-    /// weight than there are clusters; what the seeder objects to.
+    /// weight than there are clusters; what the seeder objects to, and the M-step.
     pub fn fit<D>(&self, data: &D) -> Result<Fit<M::Model>>
     where
         D: Data,
@@ -365,7 +365,7 @@ impl<C, S, E, M> Clusterer<C, S, E, M> {
                 elapsed: started.elapsed(),
             });
 
-            let model = self.m_step.start(seeds.centres, frame.clone(), data);
+            let model = self.m_step.start(seeds.centres, frame.clone(), data)?;
             let stages = (&self.e_step, &self.m_step);
             let run = em::maximise(
                 rows,

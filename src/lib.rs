@@ -18,7 +18,9 @@
 //!
 //! $$F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta) \le \sum_n w_n \ln p(y_n \mid \theta)$$
 //!
-//! and they differ only in their stages, which combine freely. The width of $K(n)$ is the dial: 1 is k-means, all
+//! and they differ only in their stages, which combine freely. A model that is a distribution over its parameters, as
+//! that of [`DirichletProcess`](m_step::DirichletProcess), has the evidence lower bound instead, complete with the
+//! divergence from the prior: it bounds the evidence, not the likelihood. The width of $K(n)$ is the dial: 1 is k-means, all
 //! components is EM, and $C'$ in between shares each point among few.
 //!
 //! # Quick start
@@ -59,9 +61,13 @@
 //! | [`vc_gmm`](algorithms::vc_gmm) | [`Lightweight`](coreset::Lightweight) | [AFK-MC²](seed::AfkMc2) | [`Neighborhood`](e_step::Neighborhood), width $C'$ |
 //! | [`d_gmm`](algorithms::d_gmm) | none | [AFK-MC²](seed::AfkMc2) | [`SimilaritySampling`](e_step::SimilaritySampling), width $H$ |
 //! | [`sparsified_gmm`](algorithms::sparsified_gmm), on a [`Sketch`](data::Sketch) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
+//! | [`dp_gmm`](algorithms::dp_gmm) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
 //!
-//! The M-step is [`SharedIsotropic`](m_step::SharedIsotropic) in all of them, one variance and equal mixing
-//! proportions, but for the last: [`Diagonal`](m_step::Diagonal). When to use which:
+//! The M-step is [`SharedIsotropic`](m_step::SharedIsotropic) in all of them but the last two: one variance, equal
+//! mixing proportions. In `sparsified_gmm` it is [`Diagonal`](m_step::Diagonal), in `dp_gmm`
+//! [`DirichletProcess`](m_step::DirichletProcess): full covariances, and as many components as the data need. Every
+//! other one works with [`Isotropic`](m_step::Isotropic) or [`Diagonal`](m_step::Diagonal) as well, except for
+//! `lazy_k_means`. When to use which:
 //!
 //! - `k_means`: the reference, while rows times clusters distances per iteration are affordable.
 //! - `k_means_c_prime`: the cost of k-means, for clusters that overlap.
@@ -72,6 +78,7 @@
 //! - `vc_gmm`: many rows and many clusters.
 //! - `d_gmm`: as `var_gmm_s` at fewer distances, $H + R$ per row and iteration; on a coreset, as `vc_gmm`.
 //! - `sparsified_gmm`: many columns; memory and time go by the few coordinates that are kept of each row.
+//! - `dp_gmm`: a density rather than a partition, of unknown complexity; best on a coreset where rows are many.
 //!
 //! # What can be relied on
 //!
@@ -111,11 +118,11 @@
 //!   [arXiv 1903.04056](https://arxiv.org/abs/1903.04056)
 //! - D. Arthur, S. Vassilvitskii: *k-means++: the advantages of careful seeding*, SODA 2007
 //! - S. Har-Peled, B. Sadri: *How fast is the k-means method?*, Algorithmica 41, 2005
-//!
-//! Known to the equations, without a stage yet:
-//!
 //! - \[DP\] Z. Borsos, O. Bachem, A. Krause: *Variational inference for DPGMM with coresets*, NIPS 2017 workshop on
 //!   advances in approximate Bayesian inference
+//! - D. M. Blei, M. I. Jordan: *Variational inference for Dirichlet process mixtures*, Bayesian Analysis 1(1), 2006
+//! - C. M. Bishop: *Pattern recognition and machine learning*, Springer 2006, section 10.2
+//!
 #![forbid(unsafe_code)]
 
 /// The README's example, compiled and run.
@@ -164,7 +171,7 @@ pub mod prelude {
     pub use crate::e_step::{Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
     pub use crate::em::{Progress, Report, Stop};
     pub use crate::error::{Error, Result};
-    pub use crate::m_step::{Diagonal, Isotropic, SharedIsotropic};
+    pub use crate::m_step::{Diagonal, DirichletProcess, Isotropic, SharedIsotropic};
     pub use crate::mixture::Mixture;
     pub use crate::seed::{AfkMc2, Given, KMeansPlusPlus, Uniform as UniformSeeder};
 }

@@ -5,7 +5,7 @@ use crate::data::{Centres, Data, Frame, Rows, Scores};
 use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::parallel;
-use crate::posterior::{self, Likelihood, LogJoint};
+use crate::posterior::{self, LogJoint};
 use crate::search::{self, Exact};
 use ndarray::{Array1, Array2};
 
@@ -49,7 +49,7 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     /// As [`predict`](Self::predict).
     fn responsibilities(&self, data: &D) -> Result<Array2<D::Float>> {
         let blocks = by_blocks(self, data, |rows| {
-            rounded(&all(self, rows).0.responsibilities)
+            rounded(&all::<D, Self>(self, rows).0.responsibilities)
         })?;
         Ok(table(blocks, data.len(), self.components()))
     }
@@ -82,18 +82,39 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
         ))
     }
 
+    /// The log-densities of a block of rows, in nats, for densities in the data's own unit: what
+    /// [`log_densities`](Self::log_densities), [`log_likelihood`](Self::log_likelihood) and [`score`](Self::score)
+    /// are made of. If labels are asked for, it leaves what [`predict`](Self::predict) says of the rows.
+    #[doc(hidden)]
+    fn judge(&self, rows: &D::Rows, labels: Option<&mut [u32]>) -> Vec<f64> {
+        let (block, densities) = all(self, rows);
+        if let Some(labels) = labels {
+            posterior::labels(&block, labels);
+        }
+        densities
+    }
+
+    /// The log-density of every row (n), in nats, for densities in the data's own unit; weights do not enter.
+    ///
+    /// $$\ln p(y_n \mid \theta) = \ln \sum_{c=1}^{k} p(c, y_n \mid \theta)$$
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    fn log_densities(&self, data: &D) -> Result<Array1<f64>> {
+        let blocks = by_blocks(self, data, |rows| self.judge(rows, None))?;
+        Ok(blocks.concat().into())
+    }
+
     /// The weighted log-likelihood over all components, in nats, for densities in the data's own unit.
     ///
     /// $$\sum_n w_n \ln p(y_n \mid \theta) = \sum_n w_n \ln \sum_{c=1}^{k} p(c, y_n \mid \theta)$$
     ///
-    /// The free energy (E3) of any supports is at most this.
+    /// The free energy (E3) of any supports is at most this, if the model has parameters and no distribution over them.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
     fn log_likelihood(&self, data: &D) -> Result<f64> {
-        let blocks = by_blocks(self, data, |rows| {
-            all(self, rows).1.free_energy(self.log_joint())
-        })?;
+        let blocks = by_blocks(self, data, |rows| weighted(rows, &self.judge(rows, None)))?;
         Ok(blocks.iter().sum())
     }
 
@@ -103,11 +124,10 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     /// As [`predict`](Self::predict).
     fn score(&self, data: &D) -> Result<Score> {
         let blocks = by_blocks(self, data, |rows| {
-            let (block, likelihood) = all(self, rows);
             let mut labels = vec![0; rows.len()];
-            posterior::labels(&block, &mut labels);
+            let densities = self.judge(rows, Some(&mut labels));
             let error = quantization_error(self.centres(), rows);
-            (labels, error, likelihood.free_energy(self.log_joint()))
+            (labels, error, weighted(rows, &densities))
         })?;
         let unit = self.frame().unit().powi(2);
         Ok(Score {
@@ -174,11 +194,19 @@ fn best<R: Rows, S: Scores<R> + ?Sized>(scorer: &S, rows: &R, width: usize) -> B
     block
 }
 
-/// All components of every row, with their responsibilities.
-fn all<D: Data, M: Mixture<D> + ?Sized>(
-    model: &M,
-    rows: &D::Rows,
-) -> (Block<D::Float>, Likelihood) {
+/// The best component of every row.
+pub(crate) fn label<R: Rows, S: Scores<R> + ?Sized>(scorer: &S, rows: &R, labels: &mut [u32]) {
+    labels.copy_from_slice(&best(scorer, rows, 1).supports);
+}
+
+/// The sum of some numbers, one per row, with the weights of the rows.
+fn weighted<R: Rows>(rows: &R, values: &[f64]) -> f64 {
+    let values = values.iter().enumerate();
+    values.map(|(i, value)| rows.weight(i) * value).sum()
+}
+
+/// All components of every row, with their responsibilities, and the log-densities of the rows.
+fn all<D: Data, M: Mixture<D> + ?Sized>(model: &M, rows: &D::Rows) -> (Block<D::Float>, Vec<f64>) {
     let mut block = Block::new(model.components(), model.components());
     block.reset(rows.len(), &[]);
     search::all(
@@ -188,8 +216,9 @@ fn all<D: Data, M: Mixture<D> + ?Sized>(
         &mut block,
         &mut Exact::default(),
     );
-    let likelihood = posterior::normalise(rows, &mut block, model.log_joint());
-    (block, likelihood)
+    posterior::normalise(rows, &mut block, model.log_joint());
+    let densities = posterior::log_densities(rows, &block, model.log_joint());
+    (block, densities)
 }
 
 /// Rows of `width` numbers, block by block, as one table (n, width).

@@ -38,6 +38,12 @@ impl Rng {
         StandardNormal.sample(&mut self.0)
     }
 
+    /// Chi-squared with any positive number of degrees of freedom.
+    pub(crate) fn chi_squared(&mut self, degrees: f64) -> f64 {
+        let law = rand_distr::ChiSquared::new(degrees).expect("positive degrees of freedom");
+        law.sample(&mut self.0)
+    }
+
     /// Standard exponential.
     #[inline]
     pub fn exponential(&mut self) -> f64 {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Outcome, Settings, all, blobs, seeds};
+use common::{Outcome, Rows, Settings, all, blobs, seeds};
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
 use coremix::{Element, Float, algorithms};
@@ -130,6 +130,8 @@ fn every_algorithm<F: Float>(what: &str, x: ArrayView2<'_, F>, w: Option<&Array1
                         "{name}"
                     );
                 }
+                // Preconditioned coordinates are sums over all columns.
+                Err(Error::TooLarge { .. }) => assert_ne!(algorithm.rows, Rows::Dense, "{name}"),
                 Err(error) => panic!("{name}: {error}"),
             }
         }
@@ -583,10 +585,16 @@ fn degenerate<F: Float>() {
             let data = Dense::new(x.view()).unwrap();
             for algorithm in all::<F>() {
                 if let Ok(fit) = (algorithm.fit)(&data, &Settings::new(k, 2)) {
-                    for mean in fit.means.rows() {
-                        assert_eq!(mean, x.row(0), "{what}, {}", algorithm.name);
+                    // There and back through a transform costs the last digits.
+                    let exact = algorithm.rows == Rows::Dense;
+                    let digits = if exact { 0.0 } else { 8.0 * F::EPSILON };
+                    let largest = x.iter().fold(0.0f64, |most, v| most.max(v.to_f64().abs()));
+                    for (mean, x) in fit.means.rows().into_iter().flatten().zip(x.iter().cycle()) {
+                        let off = (mean.to_f64() - x.to_f64()).abs();
+                        assert!(off <= digits * largest, "{what}, {}", algorithm.name);
                     }
-                    assert_eq!(fit.model.quantization_error(&data).unwrap(), 0.0);
+                    let error = fit.model.quantization_error(&data).unwrap();
+                    assert!(error <= 3.0 * n as f64 * (digits * largest).powi(2));
                 }
             }
         }
@@ -614,7 +622,7 @@ fn degenerate<F: Float>() {
     x.column_mut(2).fill(f(-3e9));
     every_algorithm("constant columns", x.view(), None, 5);
     let data = Dense::new(x.view()).unwrap();
-    for algorithm in all::<F>() {
+    for algorithm in all::<F>().iter().filter(|a| a.rows == Rows::Dense) {
         let fit = (algorithm.fit)(&data, &Settings::new(5, 2)).unwrap();
         for mean in fit.means.rows() {
             assert_eq!((mean[0], mean[2]), (f(0.1), f(-3e9)), "{}", algorithm.name);
@@ -695,7 +703,8 @@ fn scales_exactly<F: Float>(exponents: &[i32]) {
                 .iter()
                 .zip(&fit.report.free_energies)
             {
-                let expected = base + base_weight * shift;
+                let known = algorithm.rows.known(d) as f64 / d as f64;
+                let expected = base + base_weight * known * shift;
                 assert!((got - expected).abs() <= 1e-12 * expected.abs(), "{name}");
             }
         }
@@ -811,10 +820,11 @@ fn far_from_zero() {
         let here = (b.fit)(&shifted.0, &Settings::fixed(start.view(), 5)).unwrap();
         let moved_start = start.mapv(|v| v + 1e9);
         let there = (b.fit)(&shifted.1, &Settings::fixed(moved_start.view(), 5)).unwrap();
-        // A step of f64 at 1e9 is 1.2e-7.
+        // A step of f64 at 1e9 is 1.2e-7; a transform adds up several.
+        let step = [1.3e-7, 1e-6][usize::from(a.rows == Rows::WholeSketch)];
         let difference = &there.means.mapv(|v| v - 1e9) - &here.means;
         assert!(
-            difference.iter().all(|t| t.abs() <= 1.3e-7),
+            difference.iter().all(|t| t.abs() <= step),
             "{name}: {difference}"
         );
         assert!(there.variances_off(&here) < 1e-6, "{name}");
@@ -827,7 +837,7 @@ fn weights_scale_exactly<F: Float>(exponents: &[i32], tolerance: f64) {
     let x = blobs::<F>(400, 3, 5, 12);
     let w = Array1::from_shape_fn(400, |n| 0.25 + (n % 7) as f64);
     let data = Dense::weighted(x.view(), w.view()).unwrap();
-    for algorithm in all::<F>() {
+    for algorithm in all::<F>().into_iter().filter(|a| !a.bayesian) {
         let fit = (algorithm.fit)(&data, &few_steps(5)).unwrap();
         for &exponent in exponents {
             let name = format!("{}, weights times 2^{exponent}", algorithm.name);
@@ -874,7 +884,7 @@ fn huge_weights_on_large_values() {
         Array1::from_elem(200, 2f64.powi(940)),
     );
     let heavy = Dense::weighted(x.view(), w.view()).unwrap();
-    for algorithm in all::<f64>() {
+    for algorithm in all::<f64>().into_iter().filter(|a| !a.bayesian) {
         let fit = (algorithm.fit)(&data, &few_steps(4)).unwrap();
         let same = (algorithm.fit)(&heavy, &few_steps(4)).unwrap();
         sound(algorithm.name, &same, &heavy, w.sum());
@@ -939,7 +949,10 @@ fn absent_rows<F: Float>(far: &[f64], tolerance: f64) {
             let data = Dense::weighted(with.view(), w.view()).unwrap();
             for algorithm in all::<F>() {
                 let name = format!("{}, absent {far:e}, first: {first}", algorithm.name);
-                let fit = (algorithm.fit)(&data, &few_steps(4)).unwrap();
+                let fit = match (algorithm.fit)(&data, &few_steps(4)) {
+                    Err(Error::TooLarge { .. }) if algorithm.rows != Rows::Dense => continue,
+                    fit => fit.unwrap(),
+                };
                 sound(&name, &fit, &data, 300.0);
                 if !algorithm.deterministic {
                     continue;

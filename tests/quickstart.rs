@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-const ALGORITHMS: [&str; 8] = [
+const ALGORITHMS: [&str; 11] = [
     "k-means",
     "k-means-c-prime",
     "gmm",
@@ -16,6 +16,9 @@ const ALGORITHMS: [&str; 8] = [
     "var-gmm-s",
     "vc-gmm",
     "d-gmm",
+    "sparsified-k-means",
+    "sparsified-gmm",
+    "dp-gmm",
 ];
 
 /// The example, which cargo builds next to the directory of this test.
@@ -154,6 +157,9 @@ fn every_algorithm_runs_by_name() {
         "d-gmm --h 4 --r 6 --chain 5 --clusters 20",
         "vc-gmm --family isotropic",
         "gmm --family diagonal",
+        "sparsified-k-means --q 1 --shared 1 --greedy",
+        "sparsified-gmm --q 2 --family isotropic",
+        "dp-gmm --concentration 0.5 --coreset 600 --clusters 30 --restarts 2",
     ] {
         let mut arguments = vec!["--no-picture", "--algorithm"];
         arguments.extend(options.split(' '));
@@ -337,6 +343,13 @@ fn bad_settings_are_refused_in_one_line_that_names_them() {
     refuse("--g 0", &["g = 0"]);
     refuse("--algorithm d-gmm --h 0", &["h = 0"]);
     refuse("--algorithm d-gmm --r 0", &["r = 0"]);
+    refuse("--algorithm sparsified-gmm --q 0", &["q = 0"]);
+    refuse("--algorithm sparsified-gmm --q 3", &["q = 3"]);
+    refuse("--algorithm sparsified-gmm --shared 3", &["shared = 3"]);
+    refuse(
+        "--algorithm dp-gmm --concentration 0",
+        &["concentration = 0"],
+    );
     refuse("--restarts 0", &["restarts = 0"]);
     refuse("--tolerance -1", &["tolerance = -1"]);
     refuse("--tolerance nan", &["tolerance = NaN"]);
@@ -367,6 +380,10 @@ fn bad_settings_are_refused_in_one_line_that_names_them() {
         ("d-gmm", "--c-prime 9"),
         ("d-gmm", "--coreset 9"),
         ("lazy-k-means", "--family diagonal"),
+        ("gmm", "--q 2"),
+        ("sparsified-gmm", "--coreset 9"),
+        ("dp-gmm", "--family diagonal"),
+        ("k-means", "--concentration 2"),
     ] {
         let name = option.split(' ').next().unwrap();
         refuse(

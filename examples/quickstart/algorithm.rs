@@ -35,12 +35,18 @@ pub(crate) enum Algorithm {
     VcGmm,
     /// Truncated EM on all rows, components drawn by similarity
     DGmm,
+    /// Lloyd's k-means on a few preconditioned coordinates of each row
+    SparsifiedKMeans,
+    /// EM for a Gaussian mixture on a few preconditioned coordinates of each row
+    SparsifiedGmm,
+    /// Dirichlet process mixture of full Gaussians: finds how many of the components it needs
+    DpGmm,
 }
 
 /// Settings that only some algorithms have.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Draws for the coreset [default: a tenth of the rows up to 65536, at least 1000 and 16 per cluster]
+    /// Draws for the coreset [default: a tenth of the rows up to 65536, at least 1000 and 16 per cluster; dp-gmm: all rows]
     #[arg(long)]
     coreset: Option<usize>,
     /// Components in the support of a point, C' [default: 3]
@@ -67,9 +73,18 @@ pub(crate) struct Options {
     /// Greedy k-means++ seeding: several candidates for each seed
     #[arg(long)]
     greedy: bool,
-    /// What components are like [default: shared]
+    /// What components are like [default: shared; sparsified-gmm: diagonal]
     #[arg(long, value_enum)]
     family: Option<family::Name>,
+    /// Coordinates of a row that are kept, Q [default: a quarter of the columns, at least 2]
+    #[arg(long)]
+    q: Option<usize>,
+    /// Coordinates of them that all rows share, Q_S [default: 0]
+    #[arg(long)]
+    shared: Option<usize>,
+    /// Concentration of the Dirichlet process: the larger, the more components [default: 1]
+    #[arg(long)]
+    concentration: Option<f64>,
 }
 
 /// Settings that all algorithms have.
@@ -102,6 +117,9 @@ pub(crate) struct Settings {
     epsilon: f64,
     greedy: bool,
     family: family::Name,
+    q: usize,
+    shared: usize,
+    concentration: f64,
     restarts: usize,
     common: Common,
 }
@@ -144,6 +162,9 @@ impl Algorithm {
             Self::VarGmmS => &["c-prime", "g", "random", "chain", "family"],
             Self::VcGmm => &["coreset", "c-prime", "g", "random", "chain", "family"],
             Self::DGmm => &["h", "r", "chain", "family"],
+            Self::SparsifiedKMeans => &["q", "shared", "greedy", "family"],
+            Self::SparsifiedGmm => &["q", "shared", "greedy", "family"],
+            Self::DpGmm => &["concentration", "coreset", "greedy"],
         }
     }
 
@@ -160,6 +181,9 @@ impl Algorithm {
             ("epsilon", options.epsilon.is_some()),
             ("greedy", options.greedy),
             ("family", options.family.is_some()),
+            ("q", options.q.is_some()),
+            ("shared", options.shared.is_some()),
+            ("concentration", options.concentration.is_some()),
         ];
         for (option, given) in given {
             if given && !self.uses().contains(&option) {
@@ -186,6 +210,9 @@ impl Algorithm {
             ("epsilon", settings.epsilon.to_string()),
             ("greedy", settings.greedy.to_string()),
             ("family", settings.family.name()),
+            ("q", settings.q.to_string()),
+            ("shared", settings.shared.to_string()),
+            ("concentration", settings.concentration.to_string()),
         ];
         let all = [
             ("tolerance", common.tolerance.to_string()),
@@ -219,6 +246,7 @@ impl Algorithm {
         let run = Run {
             settings: s,
             data,
+            rows: data,
             iterations,
         };
         match self {
@@ -240,16 +268,41 @@ impl Algorithm {
                 run.fit_family(builder.seeder(chain).e_step(neighborhood))
             }
             Self::DGmm => run.fit_family(algorithms::d_gmm(k, s.h, s.r).seeder(chain)),
+            Self::SparsifiedKMeans => {
+                let builder = algorithms::k_means(k).seeder(plus_plus);
+                run.on(&sketch(s, data)?).fit_family(builder)
+            }
+            Self::SparsifiedGmm => {
+                let builder = algorithms::gmm(k).seeder(plus_plus);
+                run.on(&sketch(s, data)?).fit_family(builder)
+            }
+            Self::DpGmm => {
+                let builder = algorithms::dp_gmm(k, s.concentration).seeder(plus_plus);
+                run.fit(builder.coreset(Lightweight::new(s.coreset)))
+            }
         }
     }
 }
 
 impl Settings {
     /// What was not given is chosen from the numbers of rows and clusters.
-    pub(crate) fn new(clusters: usize, rows: usize, options: &Options, common: &Common) -> Self {
+    pub(crate) fn new(
+        algorithm: Algorithm,
+        clusters: usize,
+        (rows, columns): (usize, usize),
+        options: &Options,
+        common: &Common,
+    ) -> Self {
         // Beyond the cap, draws cost more time than they are worth.
         let least = clusters.saturating_mul(16).max(1_000);
-        let coreset = (rows / 10).min(65_536).max(least);
+        let coreset = match algorithm {
+            Algorithm::DpGmm => rows,
+            _ => (rows / 10).min(65_536).max(least),
+        };
+        let family = match algorithm {
+            Algorithm::SparsifiedGmm => family::Name::Diagonal,
+            _ => family::Name::Shared,
+        };
         Self {
             clusters,
             coreset: options.coreset.unwrap_or(coreset),
@@ -261,7 +314,10 @@ impl Settings {
             chain: options.chain.unwrap_or(20),
             epsilon: options.epsilon.unwrap_or(0.1),
             greedy: options.greedy,
-            family: options.family.unwrap_or_default(),
+            family: options.family.unwrap_or(family),
+            q: options.q.unwrap_or((columns / 4).max(2).min(columns)),
+            shared: options.shared.unwrap_or(0),
+            concentration: options.concentration.unwrap_or(1.0),
             // Where a run takes milliseconds, several cost nothing and miss less.
             restarts: common
                 .restarts
@@ -277,13 +333,27 @@ impl Settings {
 }
 
 /// All of a run but its stages.
-struct Run<'a, D, W> {
+struct Run<'a, T: Element, D, W> {
     settings: &'a Settings,
+    /// What the model is fitted to: the rows, or a sketch of them.
     data: &'a D,
+    rows: &'a Dense<'a, T>,
     iterations: &'a mut Iterations<W>,
 }
 
-impl<D: Data, W: Write> Run<'_, D, W> {
+impl<'a, T: Element, D, W> Run<'a, T, D, W> {
+    /// The same on something made of the rows.
+    fn on<D2>(self, data: &'a D2) -> Run<'a, T, D2, W> {
+        Run {
+            settings: self.settings,
+            data,
+            rows: self.rows,
+            iterations: self.iterations,
+        }
+    }
+}
+
+impl<T: Element, D: Data<Float = T::Float>, W: Write> Run<'_, T, D, W> {
     /// Fits with the family asked for.
     fn fit_family<C, S, E>(self, builder: Builder<C, S, E>) -> Result<Outcome>
     where
@@ -307,11 +377,12 @@ impl<D: Data, W: Write> Run<'_, D, W> {
         S: Seeder<D>,
         E: EStep<D, M::Model> + Stage,
         M: MStep<D>,
-        M::Model: Family + 'static,
+        M::Model: Family + for<'a> Mixture<Dense<'a, T>> + 'static,
     {
         let Self {
             settings,
             data,
+            rows,
             iterations,
         } = self;
         let common = &settings.common;
@@ -323,16 +394,25 @@ impl<D: Data, W: Write> Run<'_, D, W> {
             .build()?
             .fit_observed(data, |progress| iterations.see(progress))?;
         iterations.finish(&fit.report)?;
-        let score = fit.score(data)?;
+        let score = fit.score(rows)?;
         Ok(Outcome {
             score,
             means: fit.model.means(),
-            shared: shared(&fit, data)?,
+            shared: shared(&fit, rows)?,
             coreset: fit.coreset.map(|coreset| coreset.rows),
             report: fit.report,
             model: Box::new(fit.model),
         })
     }
+}
+
+/// A few preconditioned coordinates of each row.
+fn sketch<T: Element>(s: &Settings, data: &Dense<'_, T>) -> coremix::Result<Sketch<T::Float>> {
+    let points = data.points();
+    let builder = Sketch::builder(points.ncols(), s.q, s.common.seed);
+    let mut builder = builder.shared(s.shared);
+    builder.push(points)?;
+    builder.finish()
 }
 
 /// Rows whose supports are worth a look: enough to see a pattern, few enough to see each.

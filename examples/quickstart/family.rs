@@ -2,7 +2,9 @@
 
 use clap::ValueEnum;
 use coremix::Float;
-use coremix::m_step::{DiagonalMixture, IsotropicMixture, SharedIsotropicMixture};
+use coremix::m_step::{
+    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
+};
 use ndarray::Array2;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -28,8 +30,8 @@ impl Name {
 pub(crate) trait Family {
     /// Means (k, d).
     fn means(&self) -> Array2<f64>;
-    /// The covariance of two columns of component `c`.
-    fn covariance(&self, c: usize, columns: (usize, usize)) -> f64;
+    /// Variance, covariance and variance of two columns of component `c`.
+    fn covariance(&self, c: usize, columns: (usize, usize)) -> [f64; 3];
 }
 
 impl<F: Float> Family for SharedIsotropicMixture<F> {
@@ -37,8 +39,8 @@ impl<F: Float> Family for SharedIsotropicMixture<F> {
         self.means().mapv(F::to_f64)
     }
 
-    fn covariance(&self, _: usize, (a, b): (usize, usize)) -> f64 {
-        if a == b { self.variance() } else { 0.0 }
+    fn covariance(&self, _: usize, columns: (usize, usize)) -> [f64; 3] {
+        round(self.variance(), columns)
     }
 }
 
@@ -47,8 +49,8 @@ impl<F: Float> Family for IsotropicMixture<F> {
         self.means().mapv(F::to_f64)
     }
 
-    fn covariance(&self, c: usize, (a, b): (usize, usize)) -> f64 {
-        if a == b { self.variances()[c] } else { 0.0 }
+    fn covariance(&self, c: usize, columns: (usize, usize)) -> [f64; 3] {
+        round(self.variances()[c], columns)
     }
 }
 
@@ -57,11 +59,24 @@ impl<F: Float> Family for DiagonalMixture<F> {
         self.means().mapv(F::to_f64)
     }
 
-    fn covariance(&self, c: usize, (a, b): (usize, usize)) -> f64 {
-        if a == b {
-            self.variances()[[c, a]]
-        } else {
-            0.0
-        }
+    fn covariance(&self, c: usize, (a, b): (usize, usize)) -> [f64; 3] {
+        let covariance = self.covariance(c).expect("a component of the model");
+        [covariance[[a, a]], covariance[[a, b]], covariance[[b, b]]]
     }
+}
+
+impl<F: Float> Family for DirichletProcessMixture<F> {
+    fn means(&self) -> Array2<f64> {
+        self.means().mapv(F::to_f64)
+    }
+
+    fn covariance(&self, c: usize, (a, b): (usize, usize)) -> [f64; 3] {
+        let covariances = self.covariances();
+        [[a, a], [a, b], [b, b]].map(|[a, b]| covariances[[c, a, b]])
+    }
+}
+
+/// The same variance along all columns.
+fn round(variance: f64, (a, b): (usize, usize)) -> [f64; 3] {
+    [variance, if a == b { variance } else { 0.0 }, variance]
 }

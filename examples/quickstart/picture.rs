@@ -116,14 +116,16 @@ struct Ellipse {
 impl Ellipse {
     /// Of component `c`, in the units of the axes.
     fn new(x: &Axis, y: &Axis, outcome: &Outcome, c: usize) -> Self {
-        let covariance = |a: &Axis, b: &Axis| {
-            let columns = a.column.zip(b.column);
-            let of = |columns| outcome.model.covariance(c, columns) / a.unit / b.unit;
-            columns.map(of)
-        };
-        let xx = covariance(x, x).unwrap_or(1.0).sqrt();
-        let yx = covariance(x, y).unwrap_or(0.0) / xx.max(f64::MIN_POSITIVE);
-        let yy = covariance(y, y).unwrap_or(1.0) - yx * yx;
+        let [mut xx, mut yx, mut yy] = [1.0, 0.0, 1.0];
+        if let Some(a) = x.column {
+            let b = y.column.unwrap_or(a);
+            let [aa, ab, bb] = outcome.model.covariance(c, (a, b));
+            xx = aa.sqrt() / x.unit;
+            if y.column.is_some() {
+                yx = ab / x.unit / y.unit / xx.max(f64::MIN_POSITIVE);
+                yy = bb / y.unit / y.unit - yx * yx;
+            }
+        }
         let yy = yy.max(0.0).sqrt();
         Self { xx, yx, yy }
     }

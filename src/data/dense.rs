@@ -81,6 +81,19 @@ impl<'a, T: Element> Dense<'a, T> {
         })
     }
 
+    /// The points (n, d).
+    #[must_use]
+    pub fn points(&self) -> ArrayView2<'_, T> {
+        let shape = (self.values.len() / self.dim, self.dim);
+        ArrayView2::from_shape(shape, &self.values).expect("n x d numbers")
+    }
+
+    /// The weights (n); `None` if each is 1.
+    #[must_use]
+    pub fn weights(&self) -> Option<ArrayView1<'_, f64>> {
+        self.weights.as_deref().map(ArrayView1::from)
+    }
+
     fn row(&self, n: usize) -> &[T] {
         &self.values[n * self.dim..(n + 1) * self.dim]
     }

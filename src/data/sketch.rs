@@ -3,7 +3,7 @@
 use super::basis::Basis;
 use super::frame::held;
 use super::sketch_builder::SketchBuilder;
-use super::{Centres, Data, Frame, Moments, Rows, Scales, Second, Summary};
+use super::{Centres, Data, Dense, Frame, Moments, Rows, Scales, Second, Summary};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::float::{Element, Float};
@@ -93,6 +93,21 @@ impl<F: Float> Sketch<F> {
         let mut builder = Self::of(points, q, seed)?;
         builder.push_weighted(points, weights)?;
         builder.finish()
+    }
+
+    /// The same of rows that are there already, with their weights.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_dense<T: Element<Float = F>>(
+        data: &Dense<'_, T>,
+        q: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        match data.weights() {
+            Some(weights) => Self::weighted(data.points(), weights, q, seed),
+            None => Self::new(data.points(), q, seed),
+        }
     }
 
     fn of<T>(points: ArrayView2<'_, T>, q: usize, seed: u64) -> Result<SketchBuilder<F>> {

@@ -154,7 +154,8 @@ where
         sum: impl Fn(&D::Rows, &Block<D::Float>, &mut S) + Sync,
     ) -> (Vec<Found<S>>, Vec<E::Worker>) {
         let (n, k) = (self.data.len(), model.components());
-        let (shard_rows, block_rows) = (shard_rows(n, k), search::block_rows(k));
+        let size = self.m_step.statistics_size(model);
+        let (shard_rows, block_rows) = (shard_rows(n, k, size), search::block_rows(k));
         let shards = parallel::map_parts(kept.rows().into_parts(shard_rows), |shard, kept| {
             let first = shard * shard_rows;
             let mut worker = self.e_step.worker(model);
@@ -203,9 +204,11 @@ fn total<S>(found: &[Found<S>]) -> Found<()> {
 }
 
 /// Rows of a shard: a whole number of blocks. Each shard has its own statistics (k x d numbers in `f64`), so
-/// there are about n / (4 k) shards at most: their statistics stay of the order of the data.
-fn shard_rows(n: usize, k: usize) -> usize {
+/// there are about n / (4 k) shards at most: their statistics stay of the order of the data. Where statistics are
+/// larger, of `numbers` numbers, all together have at most 2^27 of them (1 GiB), or there is one shard.
+fn shard_rows(n: usize, k: usize, numbers: usize) -> usize {
     let shards = (n / (4 * k)).clamp(1, MOST_SHARDS);
+    let shards = shards.min((1 << 27) / numbers.max(1)).max(1);
     let size = search::block_rows(k);
     n.div_ceil(shards).next_multiple_of(size)
 }

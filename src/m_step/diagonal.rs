@@ -60,7 +60,12 @@ impl<D: Data> MStep<D> for Diagonal {
     type Model = DiagonalMixture<D::Float>;
     type Statistics = Moments<PerCoordinate>;
 
-    fn start(&self, seeds: Centres<D::Float>, frame: Frame<D::Float>, data: &D) -> Self::Model {
+    fn start(
+        &self,
+        seeds: Centres<D::Float>,
+        frame: Frame<D::Float>,
+        data: &D,
+    ) -> Result<Self::Model> {
         let data = data.summary();
         let least_variance = variance_floor(&frame, data);
         let variance = data.mean_variance() * frame.inverse_unit().powi(2);
@@ -70,7 +75,7 @@ impl<D: Data> MStep<D> for Diagonal {
             DiagonalMixture::assemble(seeds, frame, variances, proportions, least_variance);
         // To the last bit: so far scores are squared distances.
         model.renew_scores(model.variances[0]);
-        model
+        Ok(model)
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {

@@ -63,7 +63,12 @@ impl<D: Data> MStep<D> for Isotropic {
     type Model = IsotropicMixture<D::Float>;
     type Statistics = Moments<PerComponent>;
 
-    fn start(&self, seeds: Centres<D::Float>, frame: Frame<D::Float>, data: &D) -> Self::Model {
+    fn start(
+        &self,
+        seeds: Centres<D::Float>,
+        frame: Frame<D::Float>,
+        data: &D,
+    ) -> Result<Self::Model> {
         let data = data.summary();
         let least_variance = variance_floor(&frame, data);
         let variance = data.mean_variance() * frame.inverse_unit().powi(2);
@@ -73,7 +78,7 @@ impl<D: Data> MStep<D> for Isotropic {
             IsotropicMixture::assemble(seeds, frame, variances, proportions, least_variance);
         // To the last bit: so far scores are squared distances.
         model.renew_scores(model.variances[0]);
-        model
+        Ok(model)
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {

@@ -7,11 +7,14 @@
 //! over the parameters $\theta$; for the responsibilities of a search (E2) this is its free energy (E3).
 
 mod diagonal;
+mod dirichlet_process;
 mod isotropic;
+mod normal_wishart;
 mod proportions;
 mod shared_isotropic;
 
 pub use diagonal::{Diagonal, DiagonalMixture};
+pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
 pub use isotropic::{Isotropic, IsotropicMixture};
 pub use shared_isotropic::{SharedIsotropic, SharedIsotropicMixture};
 
@@ -35,7 +38,15 @@ pub trait MStep<D: Data>: Stage + Sync {
 
     /// The model at the seeds, before anything is known of its variance: scores are squared distances.
     /// `data` is the whole data, also where EM runs on a coreset.
-    fn start(&self, seeds: Centres<D::Float>, frame: Frame<D::Float>, data: &D) -> Self::Model;
+    ///
+    /// # Errors
+    /// Settings that do not suit the data: [`Error::Parameter`] or [`Error::DimensionMismatch`], by name.
+    fn start(
+        &self,
+        seeds: Centres<D::Float>,
+        frame: Frame<D::Float>,
+        data: &D,
+    ) -> Result<Self::Model>;
 
     /// Searches needed before the first M-step of EM, whatever the E-step: 1 if starting the variance changes
     /// more than the unit of the scores.
@@ -54,6 +65,12 @@ pub trait MStep<D: Data>: Stage + Sync {
 
     /// Sums over no points yet.
     fn statistics(&self, model: &Self::Model) -> Self::Statistics;
+
+    /// Numbers in the statistics, if there are more than a few per component and coordinate: so many rows share
+    /// one set of sums that all sets together stay bounded.
+    fn statistics_size(&self, _model: &Self::Model) -> usize {
+        0
+    }
 
     /// Adds a block of rows, shared out by its responsibilities (E5).
     fn accumulate(

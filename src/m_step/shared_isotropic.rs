@@ -55,11 +55,21 @@ impl<D: Data> MStep<D> for SharedIsotropic {
     type Model = SharedIsotropicMixture<D::Float>;
     type Statistics = Statistics;
 
-    fn start(&self, seeds: Centres<D::Float>, frame: Frame<D::Float>, data: &D) -> Self::Model {
+    fn start(
+        &self,
+        seeds: Centres<D::Float>,
+        frame: Frame<D::Float>,
+        data: &D,
+    ) -> Result<Self::Model> {
         let data = data.summary();
         let least_variance = variance_floor(&frame, data);
         let variance = data.mean_variance() * frame.inverse_unit().powi(2);
-        SharedIsotropicMixture::assemble(seeds, frame, variance, least_variance)
+        Ok(SharedIsotropicMixture::assemble(
+            seeds,
+            frame,
+            variance,
+            least_variance,
+        ))
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {

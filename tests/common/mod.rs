@@ -2,8 +2,11 @@
 #![allow(dead_code, unreachable_pub)]
 
 use coremix::coreset::{Coreset, Subset};
+use coremix::data::Data;
 use coremix::e_step::EStep;
-use coremix::m_step::{DiagonalMixture, IsotropicMixture, MStep, SharedIsotropicMixture};
+use coremix::m_step::{
+    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
+};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
 use coremix::{Builder, Float, Rng, Stage, algorithms};
@@ -21,6 +24,8 @@ pub struct Outcome<F: Float> {
     pub supports: Option<Array2<u32>>,
     pub coreset: Option<Subset>,
     pub report: Report,
+    /// The log-likelihood of the rows EM ran on: those of the coreset, or of the sketch.
+    pub bound: f64,
     pub model: Box<dyn for<'a> Mixture<Dense<'a, F>>>,
 }
 
@@ -88,6 +93,20 @@ impl<F: Float> Family<F> for DiagonalMixture<F> {
     }
 }
 
+/// Its covariances have more than variances: the naive densities here are not its own.
+impl<F: Float> Family<F> for DirichletProcessMixture<F> {
+    fn means(&self) -> Array2<F> {
+        self.means().to_owned()
+    }
+    fn variances(&self) -> Array2<f64> {
+        let covariances = self.covariances();
+        Array2::from_shape_fn(self.means().dim(), |(c, j)| covariances[[c, j, j]])
+    }
+    fn proportions(&self) -> Vec<f64> {
+        self.proportions().to_vec()
+    }
+}
+
 /// What a law may set.
 #[derive(Clone)]
 pub struct Settings<F> {
@@ -128,11 +147,43 @@ impl<F> Settings<F> {
 
 type Run<F> = Box<dyn for<'a> Fn(&Dense<'a, F>, &Settings<F>) -> Result<Outcome<F>> + Send + Sync>;
 
+/// The rows that an algorithm looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    Dense,
+    /// All preconditioned coordinates: nothing is lost but the last digits.
+    WholeSketch,
+    /// Two thirds of the preconditioned coordinates.
+    Sketch,
+}
+
+impl<F: Float> Algorithm<F> {
+    /// Whether its scores are the naive densities of its parameters and the rows as they are.
+    pub fn is_naive(&self) -> bool {
+        self.rows != Rows::Sketch && !self.bayesian
+    }
+}
+
+impl Rows {
+    /// Coordinates kept of `d`.
+    pub fn known(self, d: usize) -> usize {
+        match self {
+            Self::Dense | Self::WholeSketch => d,
+            Self::Sketch => (2 * d).div_ceil(3),
+        }
+    }
+}
+
 /// A named algorithm.
 pub struct Algorithm<F: Float> {
     pub name: &'static str,
     /// Neither a random search nor a coreset: given seeds, nothing is left to chance.
     pub deterministic: bool,
+    /// What it looks at.
+    pub rows: Rows,
+    /// Has distributions in place of parameters: F bounds the evidence instead of a likelihood, and a weight of 2 says
+    /// more than a weight of 1.
+    pub bayesian: bool,
     pub fit: Run<F>,
 }
 
@@ -192,6 +243,27 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         algorithm("d-gmm, diagonal", false, |k| {
             algorithms::d_gmm(k, 3, 2).m_step(Diagonal::new())
         }),
+        on_sketch(
+            "k-means on a whole sketch",
+            Rows::WholeSketch,
+            algorithms::k_means,
+        ),
+        on_sketch(
+            "gmm, isotropic, on a whole sketch",
+            Rows::WholeSketch,
+            |k| algorithms::gmm(k).m_step(Isotropic::new()),
+        ),
+        on_sketch("sparsified k-means", Rows::Sketch, algorithms::k_means),
+        on_sketch("sparsified-gmm", Rows::Sketch, algorithms::sparsified_gmm),
+        on_sketch("sparsified-gmm, isotropic", Rows::Sketch, |k| {
+            algorithms::sparsified_gmm(k).m_step(Isotropic::new())
+        }),
+        on_sketch("vc-gmm on a sketch", Rows::Sketch, |k| {
+            algorithms::vc_gmm(k, 60, 3, 3).m_step(Isotropic::new())
+        }),
+        on_sketch("d-gmm on a sketch", Rows::Sketch, |k| {
+            algorithms::d_gmm(k, 3, 2).m_step(Diagonal::new())
+        }),
     ]
 }
 
@@ -202,43 +274,96 @@ fn algorithm<F, C, S, E, M, Model>(
 ) -> Algorithm<F>
 where
     F: Float,
-    C: for<'a> Coreset<Dense<'a, F>>,
-    S: for<'a> Seeder<Dense<'a, F>>,
-    M: for<'a> MStep<Dense<'a, F>, Model = Model>,
-    E: for<'a> EStep<Dense<'a, F>, Model>,
-    Model: Family<F> + for<'a> Mixture<Dense<'a, F>> + 'static,
-{
-    let fit = move |data: &Dense<'_, F>, settings: &Settings<F>| {
-        let builder = builder(settings.clusters)
-            .tolerance(settings.tolerance)
-            .max_iterations(settings.max_iterations)
-            .seed(settings.seed);
-        match &settings.given {
-            Some(given) => outcome(builder.seeder(Given::new(given.view())), data),
-            None => outcome(builder, data),
-        }
-    };
-    Algorithm {
-        name,
-        deterministic,
-        fit: Box::new(fit),
-    }
-}
-
-fn outcome<F, C, S, E, M, Model>(
-    builder: Builder<C, S, E, M>,
-    data: &Dense<'_, F>,
-) -> Result<Outcome<F>>
-where
-    F: Float,
     C: for<'a> Coreset<Dense<'a, F>> + Stage,
     S: for<'a> Seeder<Dense<'a, F>> + Stage,
     M: for<'a> MStep<Dense<'a, F>, Model = Model> + Stage,
     E: for<'a> EStep<Dense<'a, F>, Model> + Stage,
     Model: Family<F> + for<'a> Mixture<Dense<'a, F>> + 'static,
 {
+    let fit = move |data: &Dense<'_, F>, settings: &Settings<F>| {
+        fit(builder(settings.clusters), settings, data)
+    };
+    Algorithm {
+        name,
+        deterministic,
+        rows: Rows::Dense,
+        bayesian: name.starts_with("dp-gmm"),
+        fit: Box::new(fit),
+    }
+}
+
+/// The same on a sketch of the data.
+fn on_sketch<F, C, S, E, M, Model>(
+    name: &'static str,
+    rows: Rows,
+    builder: impl Fn(usize) -> Builder<C, S, E, M> + Send + Sync + 'static,
+) -> Algorithm<F>
+where
+    F: Float,
+    C: Coreset<Sketch<F>> + Stage,
+    S: Seeder<Sketch<F>> + Stage,
+    M: MStep<Sketch<F>, Model = Model> + Stage,
+    E: EStep<Sketch<F>, Model> + Stage,
+    Model: Family<F> + Mixture<Sketch<F>> + for<'a> Mixture<Dense<'a, F>> + 'static,
+{
+    let run = move |data: &Dense<'_, F>, settings: &Settings<F>| {
+        let q = rows.known(data.points().ncols());
+        let sketch = Sketch::of_dense(data, q, settings.seed)?;
+        fit(builder(settings.clusters), settings, &sketch)
+    };
+    Algorithm {
+        name,
+        deterministic: rows == Rows::WholeSketch,
+        rows,
+        bayesian: false,
+        fit: Box::new(run),
+    }
+}
+
+fn fit<F, D, C, S, E, M, Model>(
+    builder: Builder<C, S, E, M>,
+    settings: &Settings<F>,
+    data: &D,
+) -> Result<Outcome<F>>
+where
+    F: Float,
+    D: Data<Float = F>,
+    C: Coreset<D> + Stage,
+    S: Seeder<D> + Stage,
+    M: MStep<D, Model = Model> + Stage,
+    E: EStep<D, Model> + Stage,
+    Model: Family<F> + Mixture<D> + for<'a> Mixture<Dense<'a, F>> + 'static,
+{
+    let builder = builder
+        .tolerance(settings.tolerance)
+        .max_iterations(settings.max_iterations)
+        .seed(settings.seed);
+    match &settings.given {
+        Some(given) => outcome(builder.seeder(Given::new(given.view())), data),
+        None => outcome(builder, data),
+    }
+}
+
+fn outcome<F, D, C, S, E, M, Model>(builder: Builder<C, S, E, M>, data: &D) -> Result<Outcome<F>>
+where
+    F: Float,
+    D: Data<Float = F>,
+    C: Coreset<D> + Stage,
+    S: Seeder<D> + Stage,
+    M: MStep<D, Model = Model> + Stage,
+    E: EStep<D, Model> + Stage,
+    Model: Family<F> + Mixture<D> + for<'a> Mixture<Dense<'a, F>> + 'static,
+{
     let fit = builder.build()?.fit(data)?;
+    let bound = match &fit.coreset {
+        Some(c) => {
+            let rows = data.select(&c.rows, c.weights.clone());
+            Mixture::<D>::log_likelihood(&fit.model, &rows)?
+        }
+        None => Mixture::<D>::log_likelihood(&fit.model, data)?,
+    };
     Ok(Outcome {
+        bound,
         means: fit.model.means(),
         variances: fit.model.variances(),
         proportions: fit.model.proportions(),

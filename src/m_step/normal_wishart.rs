@@ -1,0 +1,535 @@
+//! Normal-Wishart distributions of a mean and a precision matrix, and the sticks of a Dirichlet process: expectations,
+//! divergences from the prior, predictive densities (Bishop, PRML, 10.2 and appendix B).
+//!
+//! Everything here is in the coordinates of a frame; what is written $W^{-1}$ is an inverse scale matrix (d, d).
+
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::cholesky::llt::factor::{cholesky_in_place, cholesky_in_place_scratch};
+use faer::linalg::triangular_inverse::invert_lower_triangular;
+use faer::{MatMut, MatRef, Par};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{ArrayView2, ArrayViewMut2};
+use special::Gamma;
+use std::f64::consts::{LN_2, PI};
+
+use crate::kernels::quadratic;
+
+/// A quadratic form is held here, so that what is made of it stays finite.
+pub(super) const FARTHEST: f64 = 1e300;
+
+/// The lower Cholesky factor of a symmetric matrix.
+pub(super) struct Cholesky {
+    /// (d, d), zeros above the diagonal.
+    pub(super) factor: Vec<f64>,
+    /// The smallest pivot, each relative to its own diagonal entry: what is left of the variance of a column when
+    /// those before it are known.
+    pub(super) least_pivot: f64,
+}
+
+impl Cholesky {
+    /// Of the lower half of a matrix (d, d); `None` unless it is finite and positive definite.
+    pub(super) fn of(matrix: &[f64], dim: usize) -> Option<Self> {
+        let scale: Vec<f64> = (0..dim).map(|j| matrix[j * (dim + 1)].sqrt()).collect();
+        if !scale.iter().all(|s| s.is_finite() && *s > 0.0) {
+            return None;
+        }
+        // Columns of one unit: no pivot under- or overflows, and they can be compared.
+        let mut factor = vec![0.0; dim * dim];
+        for i in 0..dim {
+            for j in 0..=i {
+                factor[i * dim + j] = matrix[i * dim + j] / scale[i] / scale[j];
+            }
+        }
+        if !factor.iter().all(|x| x.is_finite()) {
+            return None;
+        }
+        let parameters = Default::default();
+        let scratch = cholesky_in_place_scratch::<f64>(dim, Par::Seq, parameters);
+        let mut memory = MemBuffer::new(scratch);
+        let view = MatMut::from_row_major_slice_mut(&mut factor, dim, dim);
+        let stack = MemStack::new(&mut memory);
+        // Sequential whatever the features of faer: sums must not depend on threads.
+        cholesky_in_place(view, Default::default(), Par::Seq, stack, parameters).ok()?;
+        let mut least_pivot = f64::INFINITY;
+        for i in 0..dim {
+            let row = &mut factor[i * dim..(i + 1) * dim];
+            row[i + 1..].fill(0.0);
+            least_pivot = least_pivot.min(row[i] * row[i]);
+            for x in &mut row[..=i] {
+                *x *= scale[i];
+            }
+        }
+        (least_pivot > 0.0).then_some(Self {
+            factor,
+            least_pivot,
+        })
+    }
+
+    /// The same of a matrix that is positive definite but for rounding: as little as it takes is added to the
+    /// diagonal. `None` if it is not finite.
+    pub(super) fn of_rounded(matrix: &[f64], dim: usize) -> Option<Self> {
+        Self::of(matrix, dim).or_else(|| {
+            (0..16).find_map(|step| {
+                let share = f64::EPSILON * 10f64.powi(step);
+                let mut raised = matrix.to_vec();
+                for j in 0..dim {
+                    raised[j * (dim + 1)] *= 1.0 + share;
+                }
+                Self::of(&raised, dim)
+            })
+        })
+    }
+
+    /// The logarithm of the determinant of the matrix.
+    pub(super) fn log_det(&self, dim: usize) -> f64 {
+        let diagonal = (0..dim).map(|j| self.factor[j * (dim + 1)].ln());
+        2.0 * diagonal.sum::<f64>()
+    }
+}
+
+/// The inverse of a lower triangular matrix (d, d).
+pub(super) fn inverse(factor: &[f64], dim: usize) -> Vec<f64> {
+    let mut out = vec![0.0; dim * dim];
+    let from = MatRef::from_row_major_slice(factor, dim, dim);
+    let into = MatMut::from_row_major_slice_mut(&mut out, dim, dim);
+    invert_lower_triangular(into, from, Par::Seq);
+    out
+}
+
+/// The lower triangle, row after row.
+pub(super) fn packed(matrix: &[f64], dim: usize) -> Vec<f64> {
+    let rows = matrix.chunks_exact(dim).enumerate();
+    rows.flat_map(|(i, row)| row[..=i].iter().copied())
+        .collect()
+}
+
+/// A lower triangle, row after row, as a matrix (d, d).
+pub(super) fn unpacked(triangle: &[f64], dim: usize) -> Vec<f64> {
+    let mut matrix = vec![0.0; dim * dim];
+    let mut rest = triangle;
+    for (i, row) in matrix.chunks_exact_mut(dim).enumerate() {
+        let (head, after) = rest.split_at(i + 1);
+        row[..=i].copy_from_slice(head);
+        rest = after;
+    }
+    matrix
+}
+
+/// $A B$ (d, d), either transposed on request.
+pub(super) fn product(
+    (a, a_transposed): (&[f64], bool),
+    (b, b_transposed): (&[f64], bool),
+    dim: usize,
+) -> Vec<f64> {
+    let view = |values, transposed| {
+        let view = ArrayView2::from_shape((dim, dim), values).expect("d x d numbers");
+        if transposed {
+            view.reversed_axes()
+        } else {
+            view
+        }
+    };
+    let mut out = vec![0.0; dim * dim];
+    let mut into = ArrayViewMut2::from_shape((dim, dim), &mut out).expect("d x d numbers");
+    let (a, b) = (view(a, a_transposed), view(b, b_transposed));
+    general_mat_mul(1.0, &a, &b, 0.0, &mut into);
+    out
+}
+
+/// The prior of every component: a Normal-Wishart distribution with known parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Prior {
+    /// $\alpha$.
+    pub(super) concentration: f64,
+    /// $\beta_0$.
+    pub(super) mean_precision: f64,
+    /// $\nu_0$.
+    pub(super) degrees: f64,
+    /// $m_0$ (d).
+    pub(super) mean: Vec<f64>,
+    /// $W_0^{-1}$ (d, d).
+    pub(super) inverse_scale: Vec<f64>,
+    /// Its lower Cholesky factor (d, d).
+    factor: Vec<f64>,
+    /// $\ln |W_0|$.
+    log_det: f64,
+}
+
+impl Prior {
+    /// `None` if the inverse scale matrix is not positive definite.
+    pub(super) fn new(
+        concentration: f64,
+        mean_precision: f64,
+        degrees: f64,
+        mean: Vec<f64>,
+        inverse_scale: Vec<f64>,
+    ) -> Option<Self> {
+        let cholesky = Cholesky::of(&inverse_scale, mean.len())?;
+        Some(Self {
+            concentration,
+            mean_precision,
+            degrees,
+            log_det: -cholesky.log_det(mean.len()),
+            factor: cholesky.factor,
+            mean,
+            inverse_scale,
+        })
+    }
+}
+
+/// $q(\mu, \Lambda) = \mathcal N(\mu; m, (\beta \Lambda)^{-1}) \thinspace \mathcal W(\Lambda; W, \nu)$ of one component.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct NormalWishart {
+    /// $\beta$.
+    pub(super) mean_precision: f64,
+    /// $\nu$.
+    pub(super) degrees: f64,
+    /// $m$ (d).
+    pub(super) mean: Vec<f64>,
+    /// A triangle $M$, row after row, with $M^T M = \nu W$, the expected precision.
+    pub(super) factor: Vec<f64>,
+    /// $\ln |W|$.
+    log_det: f64,
+}
+
+impl NormalWishart {
+    /// With the mass `mass` of points and the expected precision $I / \sigma^2$.
+    pub(super) fn isotropic(prior: &Prior, mass: f64, mean: Vec<f64>, variance: f64) -> Self {
+        let dim = mean.len();
+        let degrees = prior.degrees + mass;
+        let mut factor = vec![0.0; dim * (dim + 1) / 2];
+        let mut place = 0;
+        for j in 0..dim {
+            place += j;
+            factor[place + j] = 1.0 / variance.sqrt();
+        }
+        Self {
+            mean_precision: prior.mean_precision + mass,
+            degrees,
+            mean,
+            factor,
+            log_det: -(dim as f64) * (degrees.ln() + variance.ln()),
+        }
+    }
+
+    /// With the mass `mass` of points and the inverse scale matrix $W^{-1}$, symmetric and positive definite but for
+    /// rounding; `None` if it is not finite.
+    pub(super) fn new(
+        prior: &Prior,
+        mass: f64,
+        mean: Vec<f64>,
+        inverse_scale: &[f64],
+    ) -> Option<Self> {
+        let dim = mean.len();
+        let cholesky = Cholesky::of_rounded(inverse_scale, dim)?;
+        let degrees = prior.degrees + mass;
+        let root = degrees.sqrt();
+        let mut factor = packed(&inverse(&cholesky.factor, dim), dim);
+        for x in &mut factor {
+            *x *= root;
+        }
+        factor.iter().all(|x| x.is_finite()).then(|| Self {
+            mean_precision: prior.mean_precision + mass,
+            degrees,
+            mean,
+            factor,
+            log_det: -cholesky.log_det(dim),
+        })
+    }
+
+    fn dim(&self) -> f64 {
+        self.mean.len() as f64
+    }
+
+    /// $\mathbb E[\ln |\Lambda|]$ (E29; Bishop 10.65).
+    pub(super) fn expected_log_det(&self) -> f64 {
+        expected_log_det(self.degrees, self.mean.len(), self.log_det)
+    }
+
+    /// The Frobenius norm of the factor: no difference becomes longer than by this.
+    pub(super) fn norm(&self) -> f64 {
+        self.factor.iter().map(|x| x * x).sum::<f64>().sqrt()
+    }
+
+    /// The divergence from the prior, $\text{KL}(q(\mu, \Lambda) \parallel p(\mu, \Lambda))$ (E30; Bishop 10.74, 10.77, B.79).
+    pub(super) fn divergence(&self, prior: &Prior) -> f64 {
+        let (dim, d) = (self.dim(), self.mean.len());
+        let ratio = prior.mean_precision / self.mean_precision;
+        let apart = self.mean.iter().zip(&prior.mean).map(|(m, m0)| m - m0);
+        let apart = quadratic::form(&self.factor, &apart.collect::<Vec<_>>()).min(FARTHEST);
+        let normal = 0.5 * (dim * (ratio - 1.0 - ratio.ln()) + prior.mean_precision * apart);
+
+        // nu tr(W_0^-1 W) = |M C|^2 for the factor C of W_0^-1.
+        let spread = product(
+            (&unpacked(&self.factor, d), false),
+            (&prior.factor, false),
+            d,
+        );
+        let trace: f64 = spread.iter().map(|x| x * x).sum();
+        let (nu, nu0) = (self.degrees, prior.degrees);
+        let log_norm = log_norm(nu, d, self.log_det) - log_norm(nu0, d, prior.log_det);
+        let wishart = log_norm + 0.5 * ((nu - nu0) * self.expected_log_det() + trace - nu * dim);
+        normal + wishart
+    }
+
+    /// The predictive density of the component, a Student t (Bishop 10.81): $\ln St(y) = a - b \ln(1 + c q)$, with
+    /// $q = |M (y - m)|^2$; returns (a, b, c).
+    pub(super) fn predictive(&self) -> (f64, f64, f64) {
+        let dim = self.dim();
+        let share = self.mean_precision / (1.0 + self.mean_precision);
+        let b = 0.5 * (self.degrees + 1.0);
+        let constant = log_gamma(b) - log_gamma(b - 0.5 * dim)
+            + 0.5 * (self.log_det + dim * (share / PI).ln());
+        (constant, b, share / self.degrees)
+    }
+}
+
+/// $\mathbb E[\ln |\Lambda|]$ of a Wishart distribution (Bishop B.81).
+fn expected_log_det(degrees: f64, dim: usize, log_det: f64) -> f64 {
+    let digammas = (0..dim).map(|i| (0.5 * (degrees - i as f64)).digamma());
+    digammas.sum::<f64>() + dim as f64 * LN_2 + log_det
+}
+
+/// The logarithm of the constant of a Wishart density (Bishop B.79), but for what depends on d alone.
+fn log_norm(degrees: f64, dim: usize, log_det: f64) -> f64 {
+    let gammas = (0..dim).map(|i| log_gamma(0.5 * (degrees - i as f64)));
+    -0.5 * degrees * (log_det + dim as f64 * LN_2) - gammas.sum::<f64>()
+}
+
+fn log_gamma(x: f64) -> f64 {
+    Gamma::ln_gamma(x).0
+}
+
+/// The sticks of the Dirichlet process: $q(v_t) = \text{Beta}(\gamma_{t1}, \gamma_{t2})$ for $t = 1..T$.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sticks(pub(super) Vec<(f64, f64)>);
+
+impl Sticks {
+    /// From the masses of the components (E29; Blei and Jordan, Eq. 18 and 19).
+    pub(super) fn new(concentration: f64, masses: &[f64]) -> Self {
+        let mut sticks = vec![(1.0, concentration); masses.len()];
+        let mut after = 0.0;
+        for (stick, &mass) in sticks.iter_mut().zip(masses).rev() {
+            *stick = (1.0 + mass, concentration + after);
+            after += mass;
+        }
+        Self(sticks)
+    }
+
+    /// $\mathbb E[\ln \pi_t]$ (T).
+    pub(super) fn expected_logs(&self) -> Vec<f64> {
+        let mut before = 0.0;
+        let logs = self.0.iter().map(|&(a, b)| {
+            let both = (a + b).digamma();
+            let log = before + a.digamma() - both;
+            before += b.digamma() - both;
+            log
+        });
+        logs.collect()
+    }
+
+    /// Logarithms of the expected proportions, normalised over the T sticks (T).
+    pub(super) fn log_proportions(&self) -> Vec<f64> {
+        let mut before = 0.0;
+        let logs = self.0.iter().map(|&(a, b)| {
+            let both = (a + b).ln();
+            let log = before + a.ln() - both;
+            before += b.ln() - both;
+            log
+        });
+        let mut logs: Vec<f64> = logs.collect();
+        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total = most + logs.iter().map(|l| (l - most).exp()).sum::<f64>().ln();
+        for log in &mut logs {
+            *log -= total;
+        }
+        logs
+    }
+
+    /// The divergence from the prior, $\sum_t \text{KL}(q(v_t) \parallel \text{Beta}(1, \alpha))$ (E30).
+    pub(super) fn divergence(&self, concentration: f64) -> f64 {
+        let terms = self.0.iter().map(|&(a, b)| {
+            let both = (a + b).digamma();
+            log_gamma(a + b) - log_gamma(a) - log_gamma(b) - concentration.ln()
+                + (a - 1.0) * (a.digamma() - both)
+                + (b - concentration) * (b.digamma() - both)
+        });
+        terms.sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    /// Trapezoids on a lattice so wide and fine that the rest is rounding.
+    fn integral(low: f64, high: f64, steps: usize, f: impl Fn(f64) -> f64) -> f64 {
+        let h = (high - low) / steps as f64;
+        (0..=steps).map(|i| f(low + h * i as f64)).sum::<f64>() * h
+    }
+
+    #[test]
+    fn the_divergence_of_a_stick_is_its_integral() {
+        for (concentration, a, b) in [(0.5, 3.5, 0.5), (2.0, 1.0, 7.25), (1.0, 40.0, 1.5)] {
+            // In the logit of v, where both ends fall off exponentially.
+            let expected = integral(-120.0, 120.0, 40_000, |x| {
+                let log_v = -((-x).exp().ln_1p());
+                let log_rest = -(x.exp().ln_1p());
+                let log_beta = log_gamma(a) + log_gamma(b) - log_gamma(a + b);
+                let q = (a - 1.0) * log_v + (b - 1.0) * log_rest - log_beta;
+                let p = (concentration - 1.0) * log_rest + f64::ln(concentration);
+                (q + log_v + log_rest).exp() * (q - p)
+            });
+            let got = Sticks(vec![(a, b)]).divergence(concentration);
+            assert!(
+                (got - expected).abs() < 1e-9 * (1.0 + expected),
+                "{got} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_divergence_of_one_column_is_its_integral() {
+        let prior = Prior::new(1.0, 1.3, 2.5, vec![0.4], vec![0.8]).unwrap();
+        let (mass, mean, inverse_scale) = (3.7, -0.6, 2.9);
+        let q = NormalWishart::new(&prior, mass, vec![mean], &[inverse_scale]).unwrap();
+        let log_density = |(beta, m, nu, inverse_scale): (f64, f64, f64, f64), mu: f64, l: f64| {
+            let normal = 0.5 * (beta * l / (2.0 * PI)).ln() - 0.5 * beta * l * (mu - m).powi(2);
+            let (shape, rate) = (0.5 * nu, 0.5 * inverse_scale);
+            normal + shape * rate.ln() - log_gamma(shape) + (shape - 1.0) * l.ln() - rate * l
+        };
+        let of_q = (1.3 + mass, mean, 2.5 + mass, inverse_scale);
+        let of_prior = (1.3, 0.4, 2.5, 0.8);
+        // Over ln(lambda), and mu in its own deviations.
+        let expected = integral(-25.0, 8.0, 2_000, |log| {
+            let l = log.exp();
+            let unit = 1.0 / (of_q.0 * l).sqrt();
+            integral(-12.0, 12.0, 400, |u| {
+                let mu = mean + unit * u;
+                let (q, p) = (log_density(of_q, mu, l), log_density(of_prior, mu, l));
+                q.exp() * (q - p) * l * unit
+            })
+        });
+        let got = q.divergence(&prior);
+        assert!(
+            (got - expected).abs() < 1e-8 * (1.0 + expected),
+            "{got} {expected}"
+        );
+        // And E ln|Lambda|, from the same density.
+        let expected = integral(-25.0, 8.0, 4_000, |log| {
+            let (shape, rate, l) = (0.5 * of_q.2, 0.5 * inverse_scale, log.exp());
+            (shape * rate.ln() - log_gamma(shape) + shape * log - rate * l).exp() * log
+        });
+        assert!((q.expected_log_det() - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_predictive_density_integrates_to_one_and_averages_the_normal() {
+        let prior = Prior::new(1.0, 0.7, 1.5, vec![0.0], vec![1.0]).unwrap();
+        let q = NormalWishart::new(&prior, 4.0, vec![0.3], &[2.0]).unwrap();
+        let (a, b, c) = q.predictive();
+        let density = |y: f64| {
+            let form = quadratic::form(&q.factor, &[y - 0.3]);
+            (a - b * (c * form).ln_1p()).exp()
+        };
+        // y = sinh(x) reaches far out into the tails.
+        let total = integral(-60.0, 60.0, 20_000, |x| density(x.sinh()) * x.cosh());
+        assert!((total - 1.0).abs() < 1e-9, "{total}");
+        // A mean over the distribution: mu given lambda leaves variance (1 + 1 / beta) / lambda.
+        let (nu, beta) = (5.5, 4.7);
+        for y in [0.3, 1.0, -4.0] {
+            let expected = integral(-25.0, 8.0, 4_000, |log| {
+                let (shape, rate, l) = (0.5 * nu, 1.0, f64::exp(log));
+                let precision = l / (1.0 + 1.0 / beta);
+                let normal =
+                    0.5 * (precision / (2.0 * PI)).ln() - 0.5 * precision * (y - 0.3f64).powi(2);
+                (shape * f64::ln(rate) - log_gamma(shape) + shape * log - rate * l + normal).exp()
+            });
+            assert!((density(y) - expected).abs() < 1e-9 * expected);
+        }
+    }
+
+    #[test]
+    fn at_the_prior_nothing_diverges_and_elsewhere_something_does() {
+        let mut rng = Rng::from_seed(3);
+        for d in [1, 2, 5] {
+            let a: Vec<f64> = (0..d * d).map(|_| rng.normal()).collect();
+            let mut inverse_scale = product((&a, false), (&a, true), d);
+            for j in 0..d {
+                inverse_scale[j * (d + 1)] += 0.5;
+            }
+            let mean: Vec<f64> = (0..d).map(|_| rng.normal()).collect();
+            let prior = Prior::new(
+                1.0,
+                0.8,
+                d as f64 + 0.5,
+                mean.clone(),
+                inverse_scale.clone(),
+            )
+            .unwrap();
+            let same = NormalWishart::new(&prior, 0.0, mean.clone(), &inverse_scale).unwrap();
+            assert!(same.divergence(&prior).abs() < 1e-12);
+            let more = NormalWishart::new(&prior, 2.0, mean.clone(), &inverse_scale).unwrap();
+            assert!(more.divergence(&prior) > 1e-3);
+            let spherical = NormalWishart::isotropic(&prior, 2.0, mean, 0.3);
+            assert!(spherical.divergence(&prior) > 1e-3);
+            let direct: Vec<f64> = (0..d * d)
+                .map(|i| {
+                    if i % (d + 1) == 0 {
+                        0.3 * (d as f64 + 2.5)
+                    } else {
+                        0.0
+                    }
+                })
+                .collect();
+            let direct = NormalWishart::new(&prior, 2.0, spherical.mean.clone(), &direct).unwrap();
+            assert!((direct.log_det - spherical.log_det).abs() < 1e-12);
+            for (a, b) in direct.factor.iter().zip(&spherical.factor) {
+                assert!((a - b).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn cholesky_takes_columns_of_any_unit_and_says_how_independent_they_are() {
+        let units = [1e-140, 1.0, 1e140];
+        let correlations = [1.0, 0.5, 0.2, 0.5, 1.0, 0.4, 0.2, 0.4, 1.0];
+        let matrix: Vec<f64> = (0..9)
+            .map(|i| correlations[i] * units[i / 3] * units[i % 3])
+            .collect();
+        let cholesky = Cholesky::of(&matrix, 3).unwrap();
+        let back = product((&cholesky.factor, false), (&cholesky.factor, true), 3);
+        for (a, b) in back.iter().zip(&matrix) {
+            assert!((a - b).abs() < 1e-14 * b);
+        }
+        assert!((cholesky.least_pivot - 0.75).abs() < 1e-12);
+        assert!(Cholesky::of(&[1.0, 1.0, 1.0, 1.0 - 1e-9], 2).is_none());
+        assert!(Cholesky::of_rounded(&[1.0, 1.0, 1.0, 1.0 - 1e-9], 2).is_some());
+        assert!(Cholesky::of_rounded(&[f64::NAN], 1).is_none());
+        let triangle = packed(&cholesky.factor, 3);
+        assert_eq!(unpacked(&triangle, 3), cholesky.factor);
+    }
+
+    #[test]
+    fn sticks_follow_their_sums() {
+        let sticks = Sticks::new(0.5, &[4.0, 0.0, 2.0]);
+        assert_eq!(sticks.0, [(5.0, 2.5), (1.0, 2.5), (3.0, 0.5)]);
+        let proportions: Vec<f64> = sticks.log_proportions().iter().map(|l| l.exp()).collect();
+        assert!((proportions.iter().sum::<f64>() - 1.0).abs() < 1e-14);
+        let naive = [
+            5.0 / 7.5,
+            2.5 / 7.5 / 3.5,
+            2.5 / 7.5 * 2.5 / 3.5 * 3.0 / 3.5,
+        ];
+        let total: f64 = naive.iter().sum();
+        for (got, expected) in proportions.iter().zip(naive) {
+            assert!((got - expected / total).abs() < 1e-14);
+        }
+        let logs = sticks.expected_logs();
+        let expected = 3f64.digamma() - 3.5f64.digamma() + 2.0 * 2.5f64.digamma()
+            - 7.5f64.digamma()
+            - 3.5f64.digamma();
+        assert!((logs[2] - expected).abs() < 1e-14);
+    }
+}

@@ -1,0 +1,835 @@
+//! The Dirichlet process mixture: against scikit-learn's and a naive loop (`tests/fixtures`), and by its laws.
+
+mod common;
+
+use common::{blobs, close, seeds};
+use coremix::coreset::Coreset;
+use coremix::e_step::EStep;
+use coremix::m_step::DirichletProcessMixture;
+use coremix::prelude::*;
+use coremix::{Builder, Element, Float, Rng, Stage, algorithms};
+use ndarray::{Array1, Array2, ArrayView2, Axis, array, concatenate, s};
+use proptest::prelude::*;
+use std::path::Path;
+
+/// The numbers of a fixture, (rows, columns).
+fn read(name: &str) -> Array2<f64> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let text = std::fs::read_to_string(folder.join(format!("{name}.csv"))).expect(name);
+    let rows: Vec<Vec<f64>> = text
+        .lines()
+        .map(|line| line.split(',').map(|v| v.parse().expect(name)).collect())
+        .collect();
+    Array2::from_shape_fn((rows.len(), rows[0].len()), |(i, j)| rows[i][j])
+}
+
+type Fitted<F> = Fit<DirichletProcessMixture<F>>;
+
+fn dense<'a, F: Element>(x: &'a Array2<F>, w: Option<&'a Array1<f64>>) -> Dense<'a, F> {
+    match w {
+        Some(w) => Dense::weighted(x.view(), w.view()),
+        None => Dense::new(x.view()),
+    }
+    .unwrap()
+}
+
+/// A fit from given seeds, for exactly this many M-steps if nothing settles earlier.
+fn fit<F: Float>(
+    data: &Dense<'_, F>,
+    family: DirichletProcess,
+    start: ArrayView2<'_, F>,
+    steps: usize,
+) -> Fitted<F> {
+    algorithms::dp_gmm(start.nrows(), 1.0)
+        .m_step(family)
+        .seeder(Given::new(start))
+        .tolerance(0.0)
+        .max_iterations(steps)
+        .build()
+        .unwrap()
+        .fit(data)
+        .unwrap()
+}
+
+#[track_caller]
+fn near(got: f64, expected: f64, scale: f64, tolerance: f64, what: &str) {
+    assert!(
+        (got - expected).abs() <= tolerance * scale,
+        "{what}: {got:e} instead of {expected:e}, off by {:e} of {scale:e}",
+        (got - expected).abs() / scale
+    );
+}
+
+/// Parameters, ELBO and predictive log-likelihood after 1, 2, 5 and 50 M-steps.
+fn against_fixture<F: Float>(set: &str, weighting: &str, parameters: f64, sums: f64) {
+    let x = read(&format!("{set}_data")).mapv(F::from_f64);
+    let w = (weighting == "integer").then(|| read("blobs_integer_weights").column(0).to_owned());
+    let start = read(&format!("{set}_dp_start")).mapv(F::from_f64);
+    let prefix = format!("{set}_{weighting}_dp");
+    let [all, proportions, summary] =
+        ["parameters", "proportions", "summary"].map(|what| read(&format!("{prefix}_{what}")));
+    let (data, d) = (dense(&x, w.as_ref()), x.ncols());
+    for run in summary.rows() {
+        let fit = fit(
+            &data,
+            DirichletProcess::new(0.5),
+            start.view(),
+            run[0] as usize,
+        );
+        // Fewer only where nothing changes any more.
+        assert!(fit.report.iterations as f64 == run[0] || run[0] > 5.0);
+        let model = &fit.model;
+        let rows = |table: &Array2<f64>| -> Array2<f64> {
+            let rows: Vec<usize> = (0..table.nrows())
+                .filter(|&r| table[[r, 0]] == run[0])
+                .collect();
+            table.select(Axis(0), &rows)
+        };
+        let expected = rows(&all);
+        let check = |got: Array2<f64>, columns: std::ops::Range<usize>, what: &str| {
+            let expected = expected.slice(s![.., columns]);
+            let scale = expected.fold(0.0f64, |most, x| most.max(x.abs()));
+            for (got, expected) in got.iter().zip(expected) {
+                near(
+                    *got,
+                    *expected,
+                    scale,
+                    parameters,
+                    &format!("{prefix} {what}"),
+                );
+            }
+        };
+        let column = |values: Array1<f64>| values.insert_axis(Axis(1));
+        check(model.sticks(), 2..4, "sticks");
+        check(column(model.mean_precisions()), 4..5, "beta");
+        check(model.means().mapv(|m| m.to_f64()), 5..5 + d, "means");
+        check(column(model.degrees_of_freedom()), 5 + d..6 + d, "nu");
+        let covariances = model.covariances();
+        let flat = covariances
+            .into_shape_with_order((start.nrows(), d * d))
+            .unwrap();
+        check(flat, 6 + d..6 + d + d * d, "covariances");
+        for (t, row) in rows(&proportions).rows().into_iter().enumerate() {
+            near(
+                model.proportions()[t],
+                row[2],
+                1.0,
+                parameters,
+                "proportions",
+            );
+        }
+        let elbo = *fit.report.free_energies.last().unwrap();
+        near(elbo, run[1], run[1].abs(), sums, &format!("{prefix} ELBO"));
+        let predictive = model.log_likelihood(&data).unwrap();
+        near(
+            predictive,
+            run[2],
+            run[2].abs(),
+            sums,
+            &format!("{prefix} predictive"),
+        );
+    }
+}
+
+#[test]
+fn agrees_with_the_reference() {
+    for (set, weighting) in [
+        ("blobs", "unweighted"),
+        ("blobs", "integer"),
+        ("correlated", "unweighted"),
+    ] {
+        against_fixture::<f64>(set, weighting, 1e-10, 1e-11);
+        against_fixture::<f32>(set, weighting, 1e-3, 1e-5);
+    }
+}
+
+/// Every E-step that gives the family a support, on all rows and on coresets: name, free energies.
+fn runs<F: Float>(x: &Array2<F>, k: usize, seed: u64) -> Vec<(&'static str, Fitted<F>)> {
+    let data = dense(x, None);
+    let base = move || {
+        algorithms::dp_gmm(k, 0.7)
+            .tolerance(0.0)
+            .max_iterations(25)
+            .seed(seed)
+    };
+    fn run<F, C, S, E>(
+        name: &'static str,
+        builder: Builder<C, S, E, DirichletProcess>,
+        data: &Dense<'_, F>,
+    ) -> (&'static str, Fitted<F>)
+    where
+        F: Float,
+        C: for<'a> Coreset<Dense<'a, F>> + Stage,
+        S: for<'a> coremix::seed::Seeder<Dense<'a, F>> + Stage,
+        E: for<'a> EStep<Dense<'a, F>, DirichletProcessMixture<F>> + Stage,
+    {
+        (name, builder.build().unwrap().fit(data).unwrap())
+    }
+    let size = (x.nrows() / 2).max(2 * k);
+    vec![
+        run("full", base(), &data),
+        run("nearest", base().e_step(Exhaustive::nearest()), &data),
+        run("truncated", base().e_step(Exhaustive::truncated(2)), &data),
+        run(
+            "neighborhood",
+            base().e_step(Neighborhood::new(3, 3)),
+            &data,
+        ),
+        run(
+            "neighborhood, warm",
+            base().e_step(Neighborhood::new(3, 3).warm_up(1).random(1)),
+            &data,
+        ),
+        run(
+            "similarity",
+            base().e_step(SimilaritySampling::new(3, 2)),
+            &data,
+        ),
+        run("lightweight", base().coreset(Lightweight::new(size)), &data),
+        run(
+            "uniform, truncated",
+            base()
+                .coreset(UniformCoreset::new(size))
+                .e_step(Neighborhood::new(2, 3)),
+            &data,
+        ),
+        run(
+            "paper's priors",
+            base().m_step(DirichletProcess::new(2.0).paper_priors()),
+            &data,
+        ),
+    ]
+}
+
+fn never_falls<F: Float>(x: &Array2<F>, k: usize, seed: u64, tolerance: f64) {
+    for (name, fit) in runs(x, k, seed) {
+        let weight = x.nrows() as f64;
+        let found = &fit.report.free_energies;
+        for (step, pair) in found.windows(2).enumerate() {
+            assert!(
+                pair[1] >= pair[0] - tolerance * pair[0].abs().max(weight),
+                "{name}, step {step}: {pair:?}"
+            );
+        }
+        assert!(found.iter().all(|f| f.is_finite()), "{name}");
+    }
+}
+
+/// Stretched and turned, so that covariances are full.
+fn turned<F: Float>(n: usize, d: usize, seed: u64) -> Array2<F> {
+    let mut rng = Rng::from_seed(seed ^ 0x7075);
+    let turn = Array2::from_shape_fn((d, d), |_| rng.normal());
+    blobs::<f64>(n, d, 5, seed).dot(&turn).mapv(F::from_f64)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn the_bound_never_falls(n in 40usize..300, d in 1usize..7, k in 1usize..12, seed in 0u64..1_000) {
+        never_falls::<f64>(&turned(n, d, seed), k, seed, 1e-9);
+        never_falls::<f32>(&turned(n, d, seed), k, seed, 1e-6);
+    }
+}
+
+#[test]
+fn the_bound_never_falls_where_prior_and_data_are_degenerate() {
+    let mut rng = Rng::from_seed(4);
+    for n in [6, 60, 400] {
+        // A constant column, a copy, a sum, and one that is nothing but rounding.
+        let x = Array2::from_shape_fn((n, 6), |_| rng.normal());
+        let mut x = x;
+        for mut row in x.rows_mut() {
+            row[1] = 3.0;
+            row[2] = row[0];
+            row[4] = row[0] + row[3];
+            row[5] = 1.0 + 1e-13 * row[5];
+        }
+        never_falls::<f64>(&x, 5, 1, 1e-9);
+        never_falls::<f32>(&x.mapv(|v| v as f32), 5, 1, 1e-6);
+        let repeated = Array2::from_shape_fn((n, 3), |(i, j)| ((i % 4) * (j + 1)) as f64);
+        never_falls::<f64>(&repeated, 4, 1, 1e-9);
+        never_falls::<f32>(&repeated.mapv(|v| v as f32), 4, 1, 1e-6);
+    }
+}
+
+fn same<F: Float>(a: &Fitted<F>, b: &Fitted<F>, tolerance: f64, what: &str) {
+    let last = |fit: &Fitted<F>| *fit.report.free_energies.last().unwrap();
+    assert!(
+        close(last(a), last(b), tolerance),
+        "{what}: {} {}",
+        last(a),
+        last(b)
+    );
+    let pairs = [
+        (
+            a.model.means().mapv(|m| m.to_f64()).into_dyn(),
+            b.model.means().mapv(|m| m.to_f64()).into_dyn(),
+        ),
+        (
+            a.model.precisions().into_dyn(),
+            b.model.precisions().into_dyn(),
+        ),
+        (a.model.sticks().into_dyn(), b.model.sticks().into_dyn()),
+    ];
+    for (a, b) in pairs {
+        let scale = a.fold(1e-30f64, |most, x| most.max(x.abs()));
+        for (a, b) in a.iter().zip(&b) {
+            assert!((a - b).abs() <= tolerance * scale, "{what}: {a} {b}");
+        }
+    }
+}
+
+#[test]
+fn a_weight_is_so_many_copies_and_weight_zero_is_absence() {
+    let x = turned::<f64>(150, 3, 1);
+    let w = Array1::from_shape_fn(150, |n| (n % 4) as f64);
+    let copies: Vec<usize> = (0..150).flat_map(|n| vec![n; n % 4]).collect();
+    let (repeated, start) = (x.select(Axis(0), &copies), seeds(&x, 6, 2));
+    let family = || DirichletProcess::new(0.5);
+    let weighted = fit(&dense(&x, Some(&w)), family(), start.view(), 20);
+    let plain = fit(&dense(&repeated, None), family(), start.view(), 20);
+    same(&weighted, &plain, 1e-9, "copies");
+    let (a, b) = (dense(&x, Some(&w)), dense(&repeated, None));
+    let likelihood = |data| weighted.model.log_likelihood(data).unwrap();
+    assert!(close(likelihood(&a), likelihood(&b), 1e-12));
+    // Not only through their ratios: twice the weights is another posterior.
+    let twice = w.mapv(|w| 2.0 * w);
+    let twice = fit(&dense(&x, Some(&twice)), family(), start.view(), 20);
+    assert!(twice.model.degrees_of_freedom().sum() > 1.5 * plain.model.degrees_of_freedom().sum());
+}
+
+#[test]
+fn the_default_priors_know_no_unit_and_no_origin() {
+    // Multiples of 2^-20, so that shifts are exact.
+    let x = turned::<f64>(200, 3, 5).mapv(|v| (v * 1048576.0).round() / 1048576.0);
+    let start = seeds(&x, 5, 3);
+    let family = || DirichletProcess::new(0.5);
+    let plain = fit(&dense(&x, None), family(), start.view(), 15);
+    let last = |fit: &Fitted<f64>| *fit.report.free_energies.last().unwrap();
+
+    let (moved, moved_start) = (x.mapv(|v| v + 4096.0), start.mapv(|v| v + 4096.0));
+    let shifted = fit(&dense(&moved, None), family(), moved_start.view(), 15);
+    assert!(close(last(&shifted), last(&plain), 1e-9));
+    assert!(
+        common::distance(
+            &shifted.model.means().mapv(|m| m - 4096.0),
+            &plain.model.means().to_owned()
+        ) < 1e-9
+    );
+
+    for exponent in [-300, -10, 3, 300] {
+        let unit = 2f64.powi(exponent);
+        let (scaled, scaled_start) = (x.mapv(|v| v * unit), start.mapv(|v| v * unit));
+        let scaled = fit(&dense(&scaled, None), family(), scaled_start.view(), 15);
+        assert_eq!(scaled.model.means().mapv(|m| m / unit), plain.model.means());
+        assert_eq!(scaled.model.sticks(), plain.model.sticks());
+        assert_eq!(
+            scaled.model.covariances().mapv(|c| c / unit / unit),
+            plain.model.covariances()
+        );
+        let expected = last(&plain) - 600.0 * unit.ln();
+        assert!(close(last(&scaled), expected, 1e-12));
+    }
+    // The paper's priors do.
+    let paper = || family().paper_priors();
+    let at_zero = fit(&dense(&x, None), paper(), start.view(), 15);
+    let far = fit(&dense(&moved, None), paper(), moved_start.view(), 15);
+    assert!((last(&at_zero) - last(&far)).abs() > 1.0);
+}
+
+#[test]
+fn threads_do_not_matter() {
+    let x = turned::<f32>(3_000, 5, 8);
+    let on = |threads: usize| {
+        let pool = rayon_pool(threads);
+        pool(&|| {
+            let fit = algorithms::dp_gmm(12, 1.0)
+                .max_iterations(8)
+                .build()
+                .unwrap();
+            let fit = fit.fit(&dense(&x, None)).unwrap();
+            let ll = fit.model.log_likelihood(&dense(&x, None)).unwrap();
+            (fit.report.free_energies, fit.model, ll.to_bits())
+        })
+    };
+    let one = on(1);
+    for threads in [2, 3, 7] {
+        assert!(on(threads) == one, "{threads} threads");
+    }
+}
+
+type Work<'a, T> = &'a (dyn Fn() -> T + Sync);
+
+fn rayon_pool<T: Send>(threads: usize) -> impl Fn(Work<'_, T>) -> T {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .unwrap();
+    move |work| pool.install(work)
+}
+
+#[test]
+fn a_support_of_all_is_the_full_one_and_a_narrow_one_bounds_from_below() {
+    let x = turned::<f64>(250, 3, 9);
+    let data = dense(&x, None);
+    let start = seeds(&x, 6, 1);
+    let run = |e_step: Exhaustive, steps: usize| {
+        let builder = algorithms::dp_gmm(6, 0.5)
+            .e_step(e_step)
+            .seeder(Given::new(start.view()));
+        let builder = builder.tolerance(0.0).max_iterations(steps);
+        builder.build().unwrap().fit(&data).unwrap()
+    };
+    let full = run(Exhaustive::all(), 12);
+    same(&full, &run(Exhaustive::truncated(6), 12), 0.0, "width T");
+    assert_eq!(full.labels, full.model.predict(&data).unwrap());
+    let first = |width| run(Exhaustive::truncated(width), 0).report.free_energies[0];
+    let bounds: Vec<f64> = (1..=6).map(first).collect();
+    assert!(
+        bounds.windows(2).all(|pair| pair[0] < pair[1]),
+        "{bounds:?}"
+    );
+    // Where the components are apart, few are enough.
+    let narrow = run(Exhaustive::truncated(3), 12);
+    assert!(
+        last(&narrow) <= last(&full) + 1e-6 * last(&full).abs()
+            || narrow.report.stop == Stop::MaxIterations
+    );
+}
+
+fn last<F: Float>(fit: &Fitted<F>) -> f64 {
+    *fit.report.free_energies.last().unwrap()
+}
+
+/// With one component nothing is approximated: the bound is the evidence, the product of the predictive densities of
+/// each point given those before.
+#[test]
+fn one_component_has_the_exact_evidence() {
+    let x = turned::<f64>(40, 2, 3);
+    let (mean, scale) = (array![0.3, -1.0], array![[0.5, 0.1], [0.1, 0.3]]);
+    let family = || {
+        DirichletProcess::new(0.8)
+            .mean_precision(0.6)
+            .degrees_of_freedom(3.5)
+            .mean(mean.view())
+            .scale(scale.view())
+    };
+    let start = x.slice(s![..1, ..]).to_owned();
+    let mut evidence = 0.0;
+    for n in 0..40 {
+        // Rows of weight 0 have been seen by nobody.
+        let w = Array1::from_shape_fn(40, |i| if i < n { 1.0 } else { 0.0 });
+        let density = if n == 0 {
+            let prior = 1e-200 * Array1::<f64>::ones(40);
+            fit(&dense(&x, Some(&prior)), family(), start.view(), 3)
+        } else {
+            fit(&dense(&x, Some(&w)), family(), start.view(), 3)
+        };
+        let row = x.slice(s![n..=n, ..]).to_owned();
+        evidence += density.model.log_densities(&dense(&row, None)).unwrap()[0];
+        // Whether a point takes the one stick there is: an event of its own.
+        let sticks = density.model.sticks();
+        evidence += (sticks[[0, 0]] / sticks.sum()).ln();
+    }
+    let whole = fit(&dense(&x, None), family(), start.view(), 3);
+    near(last(&whole), evidence, evidence.abs(), 1e-10, "evidence");
+}
+
+#[test]
+fn answers_agree_with_each_other() {
+    let x = turned::<f64>(300, 3, 6);
+    let w = Array1::from_shape_fn(300, |n| 0.5 + (n % 3) as f64);
+    let data = dense(&x, Some(&w));
+    let mut fit = fit(
+        &data,
+        DirichletProcess::new(0.5),
+        seeds(&x, 7, 4).view(),
+        30,
+    );
+    let model = fit.model.clone();
+    let densities = model.log_densities(&data).unwrap();
+    let likelihood = model.log_likelihood(&data).unwrap();
+    assert!(close(densities.dot(&w), likelihood, 1e-12));
+    let score = fit.score(&data).unwrap();
+    assert!(close(score.log_likelihood, likelihood, 1e-14));
+    assert_eq!(score.labels, model.predict(&data).unwrap());
+    let error = model.quantization_error(&data).unwrap();
+    assert!(close(score.quantization_error, error, 1e-14));
+
+    let (precisions, covariances) = (model.precisions(), model.covariances());
+    for (p, c) in precisions.outer_iter().zip(covariances.outer_iter()) {
+        let product = p.dot(&c) - Array2::<f64>::eye(3);
+        assert!(product.iter().all(|x| x.abs() < 1e-10));
+    }
+    let proportions = model.proportions();
+    assert!(close(proportions.sum(), 1.0, 1e-14));
+    let entropy: f64 = proportions.iter().map(|p| -p * p.ln()).sum();
+    assert!(close(model.effective_components(), entropy.exp(), 1e-12));
+    let occupied = proportions.iter().filter(|p| **p >= 0.05).count();
+    assert_eq!(model.occupied(0.05), occupied);
+    assert!(occupied >= 2 && model.effective_components() < 7.0);
+
+    // Responsibilities are those of the E-step, from the parameters that a user sees.
+    let responsibilities = model.responsibilities(&data).unwrap();
+    let (nu, beta) = (model.degrees_of_freedom(), model.mean_precisions());
+    let log_pi = expected_logs(&model.sticks());
+    for n in 0..300 {
+        let logs: Vec<f64> = (0..7)
+            .map(|t| {
+                let u = &x.row(n) - &model.means().row(t);
+                let form = u.dot(&precisions.index_axis(Axis(0), t).dot(&u));
+                let log_det =
+                    log_det3(&precisions.index_axis(Axis(0), t).to_owned()) - 3.0 * nu[t].ln();
+                let psi: f64 = (0..3).map(|i| digamma(0.5 * (nu[t] - f64::from(i)))).sum();
+                log_pi[t] + 0.5 * (psi + 3.0 * 2f64.ln() + log_det - 3.0 / beta[t] - form)
+            })
+            .collect();
+        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = logs.iter().map(|l| (l - most).exp()).sum();
+        for (t, log) in logs.iter().enumerate() {
+            let expected = (log - most).exp() / total;
+            assert!((responsibilities[[n, t]] - expected).abs() < 1e-10);
+        }
+    }
+}
+
+fn expected_logs(sticks: &Array2<f64>) -> Vec<f64> {
+    let mut before = 0.0;
+    (sticks.rows().into_iter())
+        .map(|stick| {
+            let both = digamma(stick[0] + stick[1]);
+            let log = before + digamma(stick[0]) - both;
+            before += digamma(stick[1]) - both;
+            log
+        })
+        .collect()
+}
+
+/// The slope of the logarithm of the gamma function, by its recurrence and series.
+fn digamma(x: f64) -> f64 {
+    if x < 12.0 {
+        return digamma(x + 1.0) - 1.0 / x;
+    }
+    let q = 1.0 / (x * x);
+    x.ln()
+        - 0.5 / x
+        - q * (1.0 / 12.0 - q * (1.0 / 120.0 - q * (1.0 / 252.0 - q * (1.0 / 240.0 - q / 132.0))))
+}
+
+fn log_det3(a: &Array2<f64>) -> f64 {
+    let minor = |i: usize, j: usize| a[[1, i]] * a[[2, j]] - a[[1, j]] * a[[2, i]];
+    (a[[0, 0]] * minor(1, 2) - a[[0, 1]] * minor(0, 2) + a[[0, 2]] * minor(0, 1)).ln()
+}
+
+#[test]
+fn draws_are_from_the_predictive_density() {
+    let x = concatenate![
+        Axis(0),
+        turned::<f64>(60, 2, 2),
+        turned::<f64>(60, 2, 2) + 30.0
+    ];
+    let fit = fit(
+        &dense(&x, None),
+        DirichletProcess::new(0.5),
+        seeds(&x, 3, 1).view(),
+        20,
+    );
+    let (points, labels) = fit.model.sample(40_000, 7).unwrap();
+    assert_eq!(points, fit.model.sample(40_000, 7).unwrap().0);
+    assert!(fit.model.sample(0, 7).is_err());
+    let shares = fit.model.proportions();
+    for t in 0..3 {
+        let drawn: Vec<usize> = (0..40_000).filter(|&n| labels[n] == t as u32).collect();
+        let share = drawn.len() as f64 / 40_000.0;
+        assert!((share - shares[t]).abs() < 0.01);
+        if share > 0.2 {
+            let mine = points.select(Axis(0), &drawn);
+            let mean = mine.mean_axis(Axis(0)).unwrap();
+            let apart = &mine - &mean;
+            let covariance = apart.t().dot(&apart) / drawn.len() as f64;
+            let (nu, beta) = (
+                fit.model.degrees_of_freedom()[t],
+                fit.model.mean_precisions()[t],
+            );
+            let expected = &fit.model.covariances().index_axis(Axis(0), t)
+                * (nu / (nu - 3.0) * (1.0 + 1.0 / beta));
+            for ((got, expected), mean) in covariance.iter().zip(&expected).zip(mean.iter().cycle())
+            {
+                assert!(
+                    (got - expected).abs() < 0.05 * expected.abs() + 0.3,
+                    "{got} {expected} {mean}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn priors_are_what_they_are_set_to() {
+    let x = turned::<f64>(80, 2, 1);
+    let data = dense(&x, None);
+    let start = seeds(&x, 4, 2);
+    let paper = fit(
+        &data,
+        DirichletProcess::new(1.5).paper_priors(),
+        start.view(),
+        10,
+    );
+    let (zero, ten) = (array![0.0, 0.0], array![[10.0, 0.0], [0.0, 10.0]]);
+    let spelled = DirichletProcess::new(1.5)
+        .mean(zero.view())
+        .scale(ten.view())
+        .mean_precision(1.0)
+        .degrees_of_freedom(2.0);
+    same(
+        &paper,
+        &fit(&data, spelled, start.view(), 10),
+        1e-12,
+        "spelled out",
+    );
+    let mean = x.mean_axis(Axis(0)).unwrap();
+    let apart = &x - &mean;
+    let covariance = apart.t().dot(&apart) / 80.0;
+    let det = covariance[[0, 0]] * covariance[[1, 1]] - covariance[[0, 1]].powi(2);
+    let scale = array![
+        [covariance[[1, 1]] / det, -covariance[[0, 1]] / det],
+        [-covariance[[0, 1]] / det, covariance[[0, 0]] / det]
+    ];
+    let spelled = DirichletProcess::new(1.5)
+        .mean(mean.view())
+        .scale(scale.view());
+    let default = fit(&data, DirichletProcess::new(1.5), start.view(), 10);
+    same(
+        &default,
+        &fit(&data, spelled, start.view(), 10),
+        1e-9,
+        "the data's",
+    );
+    // On a coreset the prior is still that of the whole data.
+    let on_one = |family: DirichletProcess| {
+        let builder = algorithms::dp_gmm(4, 1.5)
+            .coreset(UniformCoreset::new(12))
+            .m_step(family);
+        builder
+            .tolerance(0.0)
+            .max_iterations(10)
+            .build()
+            .unwrap()
+            .fit(&data)
+            .unwrap()
+    };
+    let spelled = DirichletProcess::new(1.5)
+        .mean(mean.view())
+        .scale(scale.view());
+    same(
+        &on_one(DirichletProcess::new(1.5)),
+        &on_one(spelled),
+        1e-9,
+        "coreset",
+    );
+}
+
+fn refused(family: DirichletProcess, name: &str) {
+    let x = turned::<f64>(30, 2, 1);
+    let fit = algorithms::dp_gmm(2, 1.0)
+        .m_step(family)
+        .build()
+        .and_then(|c| c.fit(&dense(&x, None)));
+    let message = fit.expect_err(name).to_string();
+    assert!(message.contains(name), "{message}");
+}
+
+#[test]
+fn bad_settings_are_named() {
+    let good = || DirichletProcess::new(1.0);
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        refused(DirichletProcess::new(bad), "concentration");
+        refused(good().mean_precision(bad), "mean_precision");
+        refused(good().degrees_of_freedom(bad), "degrees_of_freedom");
+    }
+    refused(good().degrees_of_freedom(1.0), "degrees_of_freedom");
+    refused(good().mean(array![0.0].view()), "mean");
+    refused(good().mean(array![0.0, f64::NAN].view()), "mean");
+    refused(good().scale(array![[1.0]].view()), "scale");
+    refused(good().scale(array![[1.0, 0.0]].view()), "scale");
+    refused(good().scale(array![[1.0, 0.5], [0.4, 1.0]].view()), "scale");
+    refused(good().scale(array![[1.0, 2.0], [2.0, 1.0]].view()), "scale");
+    refused(good().scale(array![[0.0, 0.0], [0.0, 1.0]].view()), "scale");
+    refused(
+        good().scale(array![[f64::INFINITY, 0.0], [0.0, 1.0]].view()),
+        "scale",
+    );
+}
+
+/// Fits with every E-step, then asks everything: nothing may panic or be NaN.
+fn survives<F: Float>(what: &str, x: &Array2<F>, w: Option<&Array1<f64>>, k: usize) {
+    let data = dense(x, w);
+    let base = || algorithms::dp_gmm(k, 1.0).max_iterations(20);
+    let fits = [
+        base().build().unwrap().fit(&data).unwrap(),
+        base()
+            .e_step(Exhaustive::nearest())
+            .build()
+            .unwrap()
+            .fit(&data)
+            .unwrap(),
+        base()
+            .e_step(Neighborhood::new(2, 2))
+            .build()
+            .unwrap()
+            .fit(&data)
+            .unwrap(),
+        base()
+            .e_step(SimilaritySampling::new(2, 2))
+            .build()
+            .unwrap()
+            .fit(&data)
+            .unwrap(),
+        base()
+            .coreset(Lightweight::new(2 * k))
+            .build()
+            .map(|c| c.fit(&data))
+            .unwrap()
+            .unwrap_or_else(|_| base().build().unwrap().fit(&data).unwrap()),
+    ];
+    for fit in fits {
+        let model = &fit.model;
+        assert!(
+            fit.report.free_energies.iter().all(|f| f.is_finite()),
+            "{what}: {:?}",
+            fit.report.free_energies
+        );
+        for pair in fit.report.free_energies.windows(2) {
+            let weight = data_weight(&data);
+            // Beside weights so large the prior is lost in rounding, and with it what bounds the bound.
+            assert!(
+                weight > 1e15 || pair[1] >= pair[0] - 1e-6 * pair[0].abs().max(weight),
+                "{what}: {pair:?}"
+            );
+        }
+        assert!(model.means().iter().all(|m| m.is_finite()), "{what}");
+        assert!(model.sticks().iter().all(|s| s.is_finite()), "{what}");
+        assert!(model.proportions().iter().all(|s| s.is_finite()), "{what}");
+        assert!(model.effective_components().is_finite(), "{what}");
+        assert!(model.log_likelihood(&data).unwrap().is_finite(), "{what}");
+        assert!(
+            model
+                .responsibilities(&data)
+                .unwrap()
+                .iter()
+                .all(|q| q.is_finite()),
+            "{what}"
+        );
+        assert!(
+            model.sample(5, 1).unwrap().0.iter().all(|x| x.is_finite()),
+            "{what}"
+        );
+        // Rows that are no part of the data.
+        let far = Array2::from_elem((2, x.ncols()), F::from_f64(F::LIMIT));
+        let far = dense(&far, None);
+        assert!(
+            model
+                .log_densities(&far)
+                .unwrap()
+                .iter()
+                .all(|l| !l.is_nan()),
+            "{what}"
+        );
+        let shares = model.responsibilities(&far).unwrap();
+        assert!(
+            shares
+                .sum_axis(Axis(1))
+                .iter()
+                .all(|q| (q.to_f64() - 1.0).abs() < 1e-3),
+            "{what}"
+        );
+    }
+}
+
+fn data_weight<F: Float>(data: &Dense<'_, F>) -> f64 {
+    use coremix::data::Data;
+    data.summary().total_weight
+}
+
+#[test]
+fn hostile_data_is_survived() {
+    fn both(what: &str, x: &Array2<f64>, w: Option<&Array1<f64>>, k: usize) {
+        survives::<f64>(what, x, w, k);
+        survives::<f32>(what, &x.mapv(|v| v as f32), w, k);
+    }
+    let x = turned::<f64>(60, 3, 1);
+    both("plain", &x, None, 5);
+    both("one point", &x.slice(s![..1, ..]).to_owned(), None, 1);
+    both("one column", &x.slice(s![.., ..1]).to_owned(), None, 4);
+    both("fewer rows than columns", &turned::<f64>(5, 12, 2), None, 3);
+    both("all the same", &Array2::from_elem((9, 3), 1.25), None, 3);
+    both(
+        "duplicates",
+        &Array2::from_shape_fn((40, 2), |(n, _)| (n % 2) as f64),
+        None,
+        4,
+    );
+    let mut constant = x.clone();
+    constant.column_mut(1).fill(-7.5);
+    both("a constant column", &constant, None, 4);
+    both("far away", &x.mapv(|v| v + 1e6), None, 4);
+    both("large", &x.mapv(|v| v * 1e30), None, 4);
+    both("small", &x.mapv(|v| v * 1e-30), None, 4);
+    let w = Array1::from_shape_fn(60, |n| f64::from(u8::from(n % 3 == 0)));
+    both("weights of zero", &x, Some(&w), 5);
+    for unit in [1e-280, 1e-20, 1e20, 1e280] {
+        both("weights of any size", &x, Some(&w.mapv(|w| w * unit)), 3);
+    }
+    let mut outlier = x.clone();
+    outlier[[7, 1]] = 1e30;
+    both("an outlier", &outlier, None, 4);
+    survives::<f64>("very large", &x.mapv(|v| v * 1e145), None, 4);
+    survives::<f64>("very small", &x.mapv(|v| v * 1e-300), None, 4);
+}
+
+#[test]
+fn seeds_far_outside_the_data_come_back() {
+    fn from<F: Float>(far: f64) {
+        let x = turned::<F>(100, 2, 1);
+        let mut start = seeds(&x, 3, 1);
+        start.row_mut(1).fill(F::from_f64(far));
+        let fit = fit(
+            &dense(&x, None),
+            DirichletProcess::new(1.0),
+            start.view(),
+            20,
+        );
+        assert!(last(&fit).is_finite(), "{far}");
+        assert!(
+            fit.model.means().iter().all(|m| m.to_f64().abs() < 100.0),
+            "{far}"
+        );
+    }
+    for far in [1e3, 1e9, 1e30] {
+        from::<f32>(far);
+        from::<f64>(far);
+    }
+    from::<f64>(1e149);
+}
+
+#[test]
+fn a_truncation_larger_than_needed_leaves_components_at_the_prior() {
+    let x = blobs::<f64>(400, 2, 3, 11);
+    let data = dense(&x, None);
+    let fit = algorithms::dp_gmm(20, 0.1)
+        .tolerance(1e-9)
+        .max_iterations(300)
+        .build()
+        .unwrap();
+    let fit = fit.fit(&data).unwrap();
+    let (nu, effective) = (
+        fit.model.degrees_of_freedom(),
+        fit.model.effective_components(),
+    );
+    assert!(nu.iter().filter(|nu| **nu < 2.5).count() >= 5, "{nu}");
+    assert!(
+        fit.model.occupied(0.01) < 15 && effective < 12.0,
+        "{effective}"
+    );
+}
