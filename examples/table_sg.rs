@@ -37,6 +37,9 @@ const LARGE_CORESET: usize = 8_192;
 
 type AnyError = Box<dyn std::error::Error>;
 
+/// Images (n, 784), and their digits (n).
+type Images = (Array2<u8>, Array1<u32>);
+
 fn main() -> std::result::Result<(), AnyError> {
     let (mut parts, mut trials, mut picture) = (Vec::new(), None, None);
     for argument in std::env::args().skip(1) {
@@ -91,7 +94,7 @@ fn main() -> std::result::Result<(), AnyError> {
 const MNIST: &str = "../shared/data/mnist_u8.npy";
 
 /// The training images (60,000, 784) and their digits; `None` if they are absent.
-fn mnist() -> std::result::Result<Option<(Array2<u8>, Array1<u32>)>, AnyError> {
+fn mnist() -> std::result::Result<Option<Images>, AnyError> {
     match (
         read_npy::<_, Array2<u8>>(MNIST),
         read_npy::<_, Array1<u32>>(MNIST.replace(".npy", ".labels.npy")),
@@ -109,7 +112,7 @@ fn mnist() -> std::result::Result<Option<(Array2<u8>, Array1<u32>)>, AnyError> {
 }
 
 /// The images of some digits.
-fn digits(x: &Array2<u8>, labels: &Array1<u32>, wanted: &[u32]) -> (Array2<u8>, Array1<u32>) {
+fn digits(x: &Array2<u8>, labels: &Array1<u32>, wanted: &[u32]) -> Images {
     let rows: Vec<usize> = (0..labels.len())
         .filter(|&n| wanted.contains(&labels[n]))
         .collect();
