@@ -1,12 +1,13 @@
 //! What users are promised: the code they write compiles and runs as written, and the small print holds.
 //!
-//! `Sketch`, `Isotropic`, `Diagonal`, `sparsified_gmm`, `dp_gmm` and `fast` join this file with the
-//! code that brings them.
+//! `fast` joins this file with the code that brings it.
 
 use coremix::coreset::Coreset;
 use coremix::data::Data;
 use coremix::e_step::EStep;
-use coremix::m_step::{MStep, SharedIsotropicMixture};
+use coremix::m_step::{
+    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
+};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
 use coremix::{Builder, Evaluations, Float, PhaseReport, Rng, Score, Stage, Timings};
@@ -239,6 +240,100 @@ fn named_algorithms_are_builders() -> Result<()> {
     Ok(())
 }
 
+/// Every family fits, predicts and scores through the same calls, on rows and on sketches of them.
+#[test]
+fn families_and_sketches() -> Result<()> {
+    let x: Array2<f32> = points(600, 8, 6);
+    let data = Dense::new(x.view())?;
+    macro_rules! fit {
+        ($m_step:expr) => {
+            Clusterer::builder()
+                .clusters(6)
+                .coreset(Lightweight::new(300))
+                .seeder(AfkMc2::new(20))
+                .e_step(Neighborhood::new(3, 3).random(1))
+                .m_step($m_step)
+                .seed(42)
+                .build()?
+                .fit(&data)?
+        };
+    }
+    let isotropic = fit!(Isotropic::new());
+    let (means, variances) = (isotropic.model.means(), isotropic.model.variances());
+    let (means, variances): (ArrayView2<f32>, Array1<f64>) = (means, variances);
+    let proportions: ArrayView1<f64> = isotropic.model.proportions();
+    assert_eq!(
+        (means.dim(), variances.len(), proportions.len()),
+        ((6, 8), 6, 6)
+    );
+    let rebuilt = IsotropicMixture::from_parameters(means, variances.view(), proportions)?;
+    assert_eq!(rebuilt.means(), means);
+
+    let diagonal = fit!(Diagonal::new().equal_proportions());
+    let variances: Array2<f64> = diagonal.model.variances();
+    assert_eq!(variances.dim(), (6, 8));
+    DiagonalMixture::from_parameters(
+        diagonal.model.means(),
+        variances.view(),
+        diagonal.model.proportions(),
+    )?;
+
+    let (q, seed) = (4, 1);
+    let sketch = Sketch::new(x.view(), q, seed)?;
+    let w = Array1::from_elem(600, 2.0);
+    let weighted = Sketch::weighted(x.view(), w.view(), q, seed)?;
+    let sparsified = algorithms::sparsified_gmm(6)
+        .seed(3)
+        .build()?
+        .fit(&sketch)?;
+    let means: ArrayView2<f32> = sparsified.model.means();
+    assert_eq!(means.dim(), (6, 8));
+    assert_eq!(sketch.indices().dim(), (600, q));
+    let labels: Array1<u32> = sparsified.model.predict(&sketch)?;
+    assert_eq!(labels, sparsified.labels);
+    let (of_rows, of_entries): (f64, f64) = (
+        sparsified.model.log_likelihood(&data)?,
+        sparsified.model.log_likelihood(&weighted)?,
+    );
+    assert!(of_rows.is_finite() && of_entries.is_finite());
+    let columns: Array2<f64> = sparsified.model.column_variances();
+    let covariance: Array2<f64> = sparsified.model.covariance(2)?;
+    assert!((columns[[2, 5]] / covariance[[5, 5]] - 1.0).abs() < 1e-9);
+    let other = Sketch::new(x.view(), q, seed + 1)?;
+    let error = sparsified.model.predict(&other).unwrap_err();
+    assert!(matches!(error, Error::BasisMismatch { .. }), "{error}");
+
+    let (truncation, concentration) = (12, 1.0);
+    let dp = algorithms::dp_gmm(truncation, concentration)
+        .coreset(Lightweight::new(300))
+        .seed(3)
+        .build()?
+        .fit(&data)?;
+    let (means, precisions) = (dp.model.means(), dp.model.precisions());
+    assert_eq!((means.dim(), precisions.dim()), ((12, 8), (12, 8, 8)));
+    let proportions: Array1<f64> = dp.model.proportions();
+    assert!((proportions.sum() - 1.0).abs() < 1e-12);
+    let found = dp.model.effective_components();
+    assert!((1.0..=12.0).contains(&found), "{found}");
+    let predictive: Array1<f64> = dp.model.log_densities(&data)?;
+    let sum = dp.model.log_likelihood(&data)?;
+    assert!((predictive.sum() / sum - 1.0).abs() < 1e-9);
+
+    let models: [&dyn for<'a> Mixture<Dense<'a, f32>>; 4] = [
+        &isotropic.model,
+        &diagonal.model,
+        &sparsified.model,
+        &dp.model,
+    ];
+    for model in models {
+        assert_eq!(model.predict(&data)?.len(), 600);
+        assert!(model.quantization_error(&data)? > 0.0);
+        assert!(model.log_likelihood(&data)?.is_finite());
+        assert_eq!(model.responsibilities(&data)?.nrows(), 600);
+    }
+    Ok(())
+}
+
 #[test]
 fn metrics_take_views_and_return_results() -> Result<()> {
     let (labels, truth) = (array![0u32, 0, 1, 1], array![5u32, 5, 7, 7]);
@@ -322,6 +417,23 @@ fn all_public_types_are_send_sync_unpin() {
     check::<(Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start)>();
     check::<coremix::e_step::Started<Vec<u8>>>();
     check::<(SharedIsotropic, Model, SharedIsotropicMixture<f64>)>();
+    check::<(Isotropic, Diagonal, DirichletProcess)>();
+    check::<(
+        IsotropicMixture<f32>,
+        DiagonalMixture<f32>,
+        DirichletProcessMixture<f32>,
+    )>();
+    check::<(
+        Sketch<f32>,
+        coremix::data::SketchRows<f32>,
+        coremix::data::SketchBuilder<f32>,
+        coremix::data::Basis,
+    )>();
+    check::<(
+        <Isotropic as MStep<Sketch<f32>>>::Statistics,
+        <Diagonal as MStep<Sketch<f32>>>::Statistics,
+        <DirichletProcess as MStep<D<'_>>>::Statistics,
+    )>();
     // What stages name only through their traits.
     check::<<SharedIsotropic as MStep<D<'_>>>::Statistics>();
     check::<<Exhaustive as EStep<D<'_>, Model>>::Worker>();

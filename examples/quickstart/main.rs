@@ -36,7 +36,7 @@ struct Cli {
     /// How to cluster
     #[arg(long, value_enum, default_value_t = Algorithm::VcGmm)]
     algorithm: Algorithm,
-    /// Number of clusters [default: 25 for generated data]
+    /// Number of clusters, for dp-gmm the most it may find [default: 25 and 50 for generated data]
     #[arg(long)]
     clusters: Option<usize>,
     #[command(flatten)]
@@ -77,6 +77,8 @@ fn run(cli: &Cli) -> Result<()> {
     }
     let clusters = match (cli.clusters, &cli.data) {
         (Some(clusters), _) => clusters,
+        // A truncation needs room.
+        (None, None) if cli.algorithm == Algorithm::DpGmm => 50,
         (None, None) => 25,
         (None, Some(path)) => {
             let path = path.display();

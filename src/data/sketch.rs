@@ -20,8 +20,8 @@ use std::sync::Arc;
 /// A row $y$ goes through an orthonormal [`Basis`], $y \mapsto H D y$, which spreads what it knows evenly over all
 /// coordinates. Then q of them are kept, chosen at random, and the row can be dropped: memory is O(n q), whatever P is,
 /// and so is the time of an iteration. Some coordinates can be the same for all rows
-/// ([`shared`](SketchBuilder::shared)). Coordinates are kept in `F` (`f32` for data in `u8` or `f32`) relative to those
-/// of one row, so that a far-off origin costs nothing.
+/// ([`shared`](SketchBuilder::shared)). Coordinates are kept in `F` (`f32` for data in `u8` or `f32`) relative to their
+/// mean, so that a far-off origin costs nothing.
 ///
 /// Everything that works on [`Dense`](super::Dense) works on a sketch:
 ///
@@ -51,7 +51,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Sketch<F> {
     pub(super) basis: Basis,
-    /// What entries are relative to: the coordinates of one row (P').
+    /// What entries are relative to: the mean of all rows (P'), rounded to `F` like the offset of a frame.
     pub(super) pivot: Arc<[f64]>,
     /// Coordinates kept per row, q.
     pub(super) entries: usize,
@@ -149,24 +149,11 @@ impl<F: Float> Sketch<F> {
         frame: &Frame<F>,
         into: &mut SketchRows<F>,
     ) {
-        let shift = |j: usize| F::from_f64(self.pivot[j] - frame.offset()[j].to_f64());
-        if rows.len() * self.entries < self.dim() {
-            self.fill_shifted(rows, frame, shift, into);
-        } else {
-            let shifts: Vec<F> = (0..self.dim()).map(shift).collect();
-            self.fill_shifted(rows, frame, |j| shifts[j], into);
-        }
-    }
-
-    #[inline(always)]
-    fn fill_shifted(
-        &self,
-        rows: impl ExactSizeIterator<Item = usize>,
-        frame: &Frame<F>,
-        shift: impl Fn(usize) -> F,
-        into: &mut SketchRows<F>,
-    ) {
         let (scale, most) = (F::from_f64(frame.inverse_unit()), Frame::most());
+        let enter = |x: F| held(x * scale, most);
+        let shift = |j: usize| F::from_f64(self.pivot[j] - frame.offset()[j].to_f64());
+        // In the frame of this data all shifts are 0.
+        let own = (0..self.dim()).all(|j| self.pivot[j] == frame.offset()[j].to_f64());
         into.reset(self.dim(), self.entries);
         into.ids.reserve(rows.len() * self.entries);
         into.values.reserve(rows.len() * self.entries);
@@ -175,9 +162,13 @@ impl<F: Float> Sketch<F> {
             let (ids, values) = (&self.ids[places.clone()], &self.values[places]);
             into.weights.push(self.weight(n));
             into.ids.extend_from_slice(ids);
-            let entries = ids.iter().zip(values);
-            into.values
-                .extend(entries.map(|(&j, &x)| held((x + shift(j as usize)) * scale, most)));
+            if own {
+                into.values.extend(values.iter().map(|&x| enter(x)));
+            } else {
+                let entries = ids.iter().zip(values);
+                into.values
+                    .extend(entries.map(|(&j, &x)| enter(x + shift(j as usize))));
+            }
         }
     }
 }

@@ -253,19 +253,23 @@ impl<F: Float> Making<F> {
             from = first.unwrap_or(rows.nrows());
             self.keep(rows, weights, 0..from);
             if let Some(first) = first {
-                self.turn_to(Pivot::at(&self.basis, rows.row(first), true));
+                let pivot = Pivot::at(&self.basis, rows.row(first), true);
+                // No row has counted yet, so there are no sums.
+                self.turn_to(pivot.coordinates.clone());
+                self.pivot = pivot;
             }
         }
         self.keep(rows, weights, from..rows.nrows());
     }
 
-    /// Makes what is there relative to a new pivot. Until now no row counted, so there are no sums.
-    fn turn_to(&mut self, pivot: Pivot) {
+    /// Makes entries relative to other coordinates (P').
+    fn turn_to(&mut self, coordinates: Vec<f64>) {
+        let old = &self.pivot.coordinates;
+        let steps: Vec<f64> = (old.iter().zip(&coordinates)).map(|(a, b)| a - b).collect();
         for (&j, value) in self.ids.iter().zip(&mut self.values) {
-            let step = self.pivot.coordinates[j as usize] - pivot.coordinates[j as usize];
-            *value = F::from_f64(value.to_f64() + step);
+            *value = F::from_f64(value.to_f64() + steps[j as usize]);
         }
-        self.pivot = pivot;
+        self.pivot.coordinates = coordinates;
     }
 
     /// Keeps entries of some of the rows, in groups that depend on row numbers alone.
@@ -320,6 +324,8 @@ impl<F: Float> Making<F> {
     fn finish(mut self) -> Result<Sketch<F>> {
         self.total.merge(&self.rest);
         let summary = self.total.finish(&self.pivot.coordinates)?;
+        // Relative to the offset of the frame, rows are loaded without looking at each coordinate.
+        self.turn_to(rounded::<F>(&summary.mean));
         Ok(Sketch {
             basis: self.basis,
             pivot: self.pivot.coordinates.into(),
@@ -330,6 +336,11 @@ impl<F: Float> Making<F> {
             summary,
         })
     }
+}
+
+/// The nearest numbers of type `F`, as `f64`.
+fn rounded<F: Float>(values: &[f64]) -> Vec<f64> {
+    values.iter().map(|&x| F::from_f64(x).to_f64()).collect()
 }
 
 /// The coordinates of a row less those of the pivot, both taken before the transform: it is linear.
@@ -478,7 +489,7 @@ impl Sums {
         }
     }
 
-    fn finish(self, pivot: &[f64]) -> Result<Summary> {
+    fn finish(&self, pivot: &[f64]) -> Result<Summary> {
         let total_weight = self.weight * 2f64.powi(self.exponent);
         if !(1e-290..=1e290).contains(&total_weight) {
             return Err(Error::TotalWeight {
