@@ -203,34 +203,38 @@ impl<G: Quadratic> WithSimd for One<'_, G> {
 
 /// $|M u|^2$ of one difference, for the triangle $M$, row after row.
 pub(crate) fn form(factor: &[f64], u: &[f64]) -> f64 {
-    super::vectorised!({
-        let mut rest = factor;
+    Arch::new().dispatch(Form { factor, u })
+}
+
+struct Form<'a> {
+    factor: &'a [f64],
+    u: &'a [f64],
+}
+
+impl WithSimd for Form<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        let mut rest = self.factor;
         let mut total = 0.0;
-        for j in 1..=u.len() {
+        for j in 1..=self.u.len() {
             let (row, after) = rest.split_at(j);
             rest = after;
-            let v = dot(row, &u[..j]);
+            let ((row, row_rest), (u, u_rest)) =
+                (S::as_simd_f64s(row), S::as_simd_f64s(&self.u[..j]));
+            let mut sums = simd.mul_f64s(
+                simd.partial_load_f64s(row_rest),
+                simd.partial_load_f64s(u_rest),
+            );
+            for (&x, &u) in row.iter().zip(u) {
+                sums = simd.mul_add_e_f64s(x, u, sums);
+            }
+            let v = simd.reduce_sum_f64s(sums);
             total += v * v;
         }
         total
-    })
-}
-
-#[inline(always)]
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
-    let mut sums = [0.0; 8];
-    for (a, b) in a.iter().zip(b) {
-        for l in 0..8 {
-            sums[l] += a[l] * b[l];
-        }
     }
-    let mut sum = (sums[0] + sums[4]) + (sums[1] + sums[5]);
-    sum += (sums[2] + sums[6]) + (sums[3] + sums[7]);
-    for (a, b) in a_rest.iter().zip(b_rest) {
-        sum += a * b;
-    }
-    sum
 }
 
 #[cfg(test)]

@@ -7,13 +7,14 @@ use crate::data::{Centres, Data, DenseRows, Frame, Rows, Scores};
 use crate::error::{Error, Result, positive};
 use crate::float::Float;
 use crate::kernels::quadratic::{self, Columns};
+use crate::kernels::vectorised;
 use crate::mixture::{self, Mixture};
 use crate::parallel::{self, BLOCK};
 use crate::posterior::{Likelihood, LogJoint};
 use crate::rng::Rng;
 use crate::stage::Stage;
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut2};
+use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Slice};
 use std::f64::consts::PI;
 
 /// A Dirichlet process mixture, truncated at $T$ components (the builder's clusters), with Normal-Wishart components
@@ -326,13 +327,22 @@ fn add(total: &mut [f64], part: &[f64]) {
     }
 }
 
-/// Adds $A^T B$ of two lists of rows to a matrix (d, d).
+/// Adds the lower half of $A^T B$, for two lists of rows, to a matrix (d, d); what is above it is left undefined.
 fn add_products(a: &[f64], b: &[f64], dim: usize, into: &mut [f64]) {
     let shape = (a.len() / dim, dim);
     let a = ArrayView2::from_shape(shape, a).expect("whole rows");
     let b = ArrayView2::from_shape(shape, b).expect("whole rows");
     let mut into = ArrayViewMut2::from_shape((dim, dim), into).expect("d x d numbers");
-    general_mat_mul(1.0, &a.t(), &b, 1.0, &mut into);
+    // In strips of columns, each from the diagonal down.
+    const STRIP: usize = 24;
+    for from in (0..dim).step_by(STRIP) {
+        let columns = Slice::from(from..dim.min(from + STRIP));
+        let below = Slice::from(from..);
+        let (a, b) = (a.slice_axis(Axis(1), below), b.slice_axis(Axis(1), columns));
+        let mut into = into.slice_axis_mut(Axis(0), below);
+        let mut into = into.slice_axis_mut(Axis(1), columns);
+        general_mat_mul(1.0, &a.t(), &b, 1.0, &mut into);
+    }
 }
 
 /// Mass, first and second moments of every component about its current mean, as in [`DirichletProcess`].
@@ -538,19 +548,24 @@ impl Scatter {
             if members.is_empty() {
                 continue;
             }
-            apart.clear();
-            weighted.clear();
+            apart.resize(members.len() * dim, 0.0);
+            weighted.resize(members.len() * dim, 0.0);
             let mean = &model.components[c].mean;
             let first = &mut self.first[c * dim..(c + 1) * dim];
-            for &(i, share) in members {
-                self.mass[c] += share;
-                for ((first, z), m) in first.iter_mut().zip(rows.row(i)).zip(mean) {
-                    let u = z.to_f64() - m;
-                    *first += share * u;
-                    apart.push(u);
-                    weighted.push(share * u);
+            self.mass[c] += members.iter().map(|member| member.1).sum::<f64>();
+            vectorised!({
+                let apart = apart.chunks_exact_mut(dim);
+                let places = apart.zip(weighted.chunks_exact_mut(dim));
+                for (&(i, share), (apart, weighted)) in members.iter().zip(places) {
+                    let row = rows.row(i).iter().zip(mean);
+                    let places = apart.iter_mut().zip(weighted).zip(&mut *first);
+                    for ((z, m), ((apart, weighted), first)) in row.zip(places) {
+                        *apart = z.to_f64() - m;
+                        *weighted = share * *apart;
+                        *first += *weighted;
+                    }
                 }
-            }
+            });
             let second = &mut self.second[c * dim * dim..(c + 1) * dim * dim];
             add_products(&weighted, &apart, dim, second);
         }
