@@ -392,7 +392,7 @@ fn of_small(sizes: Small, trials: u64) -> Result<()> {
         "GMM, spherical, dense",
         "GMM, spherical, sketch",
     ];
-    const RUNS: usize = 25;
+    const RUNS: usize = 64;
     // In hundreds of columns 1e-4 of the free energy is far more than the small cluster adds to it.
     const TOLERANCE: f64 = 1e-7;
     let Small {
