@@ -440,8 +440,20 @@ fn of_small(sizes: Small, trials: u64) -> Result<()> {
     Ok(())
 }
 
-/// Draws the mean of each digit from its sketch, for Q = 10 and three numbers of shared coordinates: the one M-step of
-/// a single component is the mean of every coordinate over the images that know it.
+/// The mean of every coordinate over the images that know it, as an image. One that none knows is 0 here, as in
+/// \[SG\]; a fit would take that of the first image, so that an origin far from 0 does no harm.
+fn one_pass_mean(sketch: &Sketch<f32>) -> Result<Array1<f64>> {
+    let mut sums = Array2::<f64>::zeros((1, sketch.dim()));
+    let mut known = Array2::<f64>::zeros((1, sketch.dim()));
+    for (&j, value) in sketch.indices().iter().zip(&sketch.values()) {
+        sums[[0, j as usize]] += value;
+        known[[0, j as usize]] += 1.0;
+    }
+    let means = sums / known.mapv(|n| n.max(1.0));
+    Ok(sketch.basis().inverse(means.view())?.row(0).to_owned())
+}
+
+/// Draws the mean of each digit from its sketch, for Q = 10 and three numbers of shared coordinates.
 fn draw_means(
     x: &Array2<u8>,
     truth: &Array1<u32>,
@@ -470,24 +482,19 @@ fn draw_means(
         area.draw(&Text::new(name, place, text.clone()))?;
         for (column, digit) in DIGITS.iter().enumerate() {
             let (images, _) = digits(x, truth, &[*digit]);
-            let one = algorithms::k_means(1).max_iterations(1).build()?;
-            let means = match shared {
-                None => one
-                    .fit(&Dense::new(images.view())?)?
-                    .model
-                    .means()
-                    .to_owned(),
+            let mean = match shared {
+                None => images.mapv(f64::from).mean_axis(Axis(0)).expect("images"),
                 Some(&shared) => {
                     let mut builder = Sketch::builder(images.ncols(), KEPT, 1).shared(shared);
                     // One pass: as if the images came in blocks and could not be kept.
                     for block in images.axis_chunks_iter(Axis(0), 500) {
                         builder.push(block)?;
                     }
-                    one.fit(&builder.finish()?)?.model.means().to_owned()
+                    one_pass_mean(&builder.finish()?)?
                 }
             };
             let left = LEFT + column as i32 * cell;
-            for (j, &value) in means.row(0).iter().enumerate() {
+            for (j, &value) in mean.iter().enumerate() {
                 let corner = (
                     left + (j % SIDE) as i32 * PIXEL,
                     top + (j / SIDE) as i32 * PIXEL,

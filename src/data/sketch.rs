@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// - Distances and densities are over the q coordinates that a row knows, and never rescaled; a quantization error is, by
 ///   P'/q, which makes it an estimate of that of the rows (E28).
 /// - A component has all P' coordinates, each from the rows that know it. Where a seed or a component has seen no row
-///   that knows a coordinate, it keeps the mean of all rows there.
+///   that knows a coordinate, it keeps the mean of all rows there (where no row at all knows it, that of the first row).
 /// - Means come back in the data's own columns and unit. A model fitted on a sketch predicts and scores `Dense` rows
 ///   too, over all their coordinates, and any other sketch with the same seed and transform.
 /// - Centres given as seeds are in the data's own columns and unit.
