@@ -286,7 +286,8 @@ impl<M> Fit<M> {
         let started = Instant::now();
         let score = self.model.score(data)?;
         // Every row against every component, for its posterior and for its nearest mean.
-        let evaluations = 2 * (data.len() * self.model.components()) as u64;
+        let looks = self.model.looks() + 1;
+        let evaluations = looks * (data.len() * self.model.components()) as u64;
         self.report.evaluations.scoring += evaluations;
         self.report.distance_evaluations += evaluations;
         self.report.timings.scoring += started.elapsed();

@@ -94,6 +94,12 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
         densities
     }
 
+    /// How often [`judge`](Self::judge) looks at every component of a row.
+    #[doc(hidden)]
+    fn looks(&self) -> u64 {
+        1
+    }
+
     /// The log-density of every row (n), in nats, for densities in the data's own unit; weights do not enter.
     ///
     /// $$\ln p(y_n \mid \theta) = \ln \sum_{c=1}^{k} p(c, y_n \mid \theta)$$
@@ -118,7 +124,7 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
         Ok(blocks.iter().sum())
     }
 
-    /// Labels, quantization error and log-likelihood together, in two searches instead of three.
+    /// Labels, quantization error and log-likelihood together, in fewer searches than one by one.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).

@@ -833,3 +833,49 @@ fn a_truncation_larger_than_needed_leaves_components_at_the_prior() {
         "{effective}"
     );
 }
+
+/// However weak the prior, scores keep their digits: what an empty component adds to its own is no part of any other.
+#[test]
+fn weak_priors_cost_no_digits() {
+    let x = blobs::<f64>(400, 3, 4, 3);
+    let narrow = x.mapv(|x| x as f32);
+    let (data, narrow) = (
+        Dense::new(x.view()).unwrap(),
+        Dense::new(narrow.view()).unwrap(),
+    );
+    for (mean_precision, degrees) in [(1.0, 3.0), (1e-8, 3.0), (1.0, 2.0 + 1e-6), (1e-12, 2.5)] {
+        let builder = algorithms::dp_gmm(30, 1.0).tolerance(0.0).max_iterations(12);
+        let prior = DirichletProcess::new(1.0)
+            .mean_precision(mean_precision)
+            .degrees_of_freedom(degrees);
+        let clusterer = builder.m_step(prior).seed(3).build().unwrap();
+        let (exact, rounded) = (clusterer.fit(&data).unwrap(), clusterer.fit(&narrow).unwrap());
+        for fit in [&exact.report, &rounded.report] {
+            let f = &fit.free_energies;
+            assert!(f.iter().all(|f| f.is_finite()), "{f:?}");
+            for pair in f.windows(2) {
+                assert!(pair[1] >= pair[0] - 1e-6 * pair[0].abs(), "{f:?}");
+            }
+        }
+        let f = |report: &Report| report.free_energies[1];
+        let (f, g) = (f(&exact.report), f(&rounded.report));
+        assert!((f - g).abs() < 1e-4 * f.abs(), "{mean_precision:e} {degrees}: {f} {g}");
+        let (points, _) = rounded.model.sample(2_000, 1).unwrap();
+        assert!(points.iter().all(|x| x.is_finite()));
+    }
+}
+
+/// Settings whose gamma functions would overflow or lose their digits are refused by name.
+#[test]
+fn settings_out_of_range() {
+    for bad in [0.0, -1.0, 1e-310, 1e300, f64::NAN, f64::INFINITY] {
+        for (name, m_step) in [
+            ("concentration", DirichletProcess::new(bad)),
+            ("mean_precision", DirichletProcess::new(1.0).mean_precision(bad)),
+            ("degrees_of_freedom", DirichletProcess::new(1.0).degrees_of_freedom(bad)),
+        ] {
+            let error = algorithms::k_means(3).m_step(m_step).build().unwrap_err();
+            assert!(error.to_string().starts_with(name), "{error}");
+        }
+    }
+}

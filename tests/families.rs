@@ -285,4 +285,19 @@ fn impossible_parameters() {
     let model =
         IsotropicMixture::from_parameters(means.view(), good.0.view(), good.1.view()).unwrap();
     assert!(model.sample(0, 1).is_err());
+    // Scores are in units of one variance: all must fit into the type beside it.
+    let narrow = means.mapv(|m| m as f32);
+    for (ratio, fits) in [(1e-18, true), (1e-19, false), (1e-40, false)] {
+        let variances = array![[1e20, 1e20 * ratio], [1e20, 1e20]];
+        let model =
+            DiagonalMixture::from_parameters(narrow.view(), variances.view(), good.1.view());
+        assert_eq!(model.is_ok(), fits, "{ratio:e}");
+        let Ok(model) = model else { continue };
+        let data = Dense::new(narrow.view()).unwrap();
+        let densities = model.log_densities(&data).unwrap();
+        assert!(densities.iter().all(|p| p.is_finite()), "{densities}");
+        let q = model.responsibilities(&data).unwrap();
+        assert!(q.iter().all(|q| q.is_finite()), "{q}");
+    }
+    assert!(isotropic(&array![1e300, 1e-300], &good.1).is_err());
 }

@@ -15,7 +15,9 @@ pub enum Transform {
     /// The discrete cosine transform of type II, for any number of columns. The default: nothing is padded.
     #[default]
     Cosine,
-    /// The Walsh-Hadamard transform, on rows padded with zeros to a power of two.
+    /// The Walsh-Hadamard transform, on rows padded with zeros to a power of two. Where that pads anything, models live
+    /// in all P' coordinates: so do their densities and distances, of dense rows as well, and a mean fitted to a few
+    /// coordinates per row can differ a little from 0 in the padding, which `means()` leaves out.
     Hadamard,
 }
 

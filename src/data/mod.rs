@@ -154,7 +154,7 @@ pub trait Rows: Default + Send + Sync {
 /// Something that scores rows under its components; the lower, the better the component.
 ///
 /// Law: [`all`](Self::all) agrees with [`some`](Self::some) to within [`margin`](Self::margin), to the last bit where
-/// that is 0.
+/// that is 0, for every component that can have a share in the posterior.
 pub trait Scores<R: Rows>: Sync {
     /// Number of components, k.
     fn components(&self) -> usize;

@@ -20,8 +20,9 @@ use std::sync::Arc;
 /// A row $y$ goes through an orthonormal [`Basis`], $y \mapsto H D y$, which spreads what it knows evenly over all
 /// coordinates. Then q of them are kept, chosen at random, and the row can be dropped: memory is O(n q), whatever P is,
 /// and so is the time of an iteration. Some coordinates can be the same for all rows
-/// ([`shared`](SketchBuilder::shared)). Coordinates are kept in `F` (`f32` for data in `u8` or `f32`) relative to their
-/// mean, so that a far-off origin costs nothing.
+/// ([`shared`](SketchBuilder::shared)). Coordinates are kept in `F` (`f32` for data in `u8` or `f32`) relative to those of
+/// the first row that counts, and in the end to their mean: a far-off origin costs nothing, unless that row is as far
+/// from all others.
 ///
 /// Everything that works on [`Dense`](super::Dense) works on a sketch:
 ///

@@ -1,7 +1,7 @@
 //! Gaussians with diagonal covariances: a variance per component and coordinate, and mixing proportions.
 
 use super::proportions::{Mixing, Proportions, penalised};
-use super::{MStep, check_variance, frame_around, variance_floor};
+use super::{MStep, check_variances, frame_around, variance_floor};
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, PerCoordinate, Rows, Scales, Scores, Summary};
 use crate::error::{Error, Result, positive};
@@ -204,11 +204,9 @@ impl<F: Float> DiagonalMixture<F> {
                 found,
             });
         }
-        for &variance in variances {
-            check_variance(variance)?;
-        }
+        let largest = check_variances::<F>(variances.iter().copied())?;
         let proportions = Proportions::check(proportions, k)?;
-        let frame = frame_around(&summary, variances.iter().copied().fold(0.0, f64::max));
+        let frame = frame_around(&summary, largest);
         let scale = frame.inverse_unit().powi(2);
         let mut scaled = vec![1.0; k * stride(dim)];
         for ((c, j), &variance) in variances.indexed_iter() {

@@ -200,14 +200,14 @@ impl DirichletProcess {
 
 impl Stage for DirichletProcess {
     fn check(&self, _clusters: usize) -> Result<()> {
-        let rule = "must be positive and finite";
+        let rule = "must be between 1e-100 and 1e12";
         for (name, value) in [
             ("concentration", self.concentration),
             ("mean_precision", self.mean_precision),
             ("degrees_of_freedom", self.degrees.unwrap_or(1.0)),
         ] {
-            // Beyond these the squares of reciprocals leave the range of `f64`.
-            if !(value.is_finite() && value > 0.0) {
+            // Beyond these, gamma functions and the squares of reciprocals leave the range of `f64`, or its digits.
+            if !(1e-100..=1e12).contains(&value) {
                 return Err(Error::parameter(name, value, rule));
             }
         }
@@ -660,8 +660,13 @@ impl<F: Float> DirichletProcessMixture<F> {
             .zip(self.sticks.expected_logs())
             .map(|(q, log)| dim / q.mean_precision - q.expected_log_det() - 2.0 * log)
             .collect();
-        let shares = self.sticks.log_proportions();
-        let reference = shares.iter().zip(&added).map(|(l, a)| l.exp() * a).sum();
+        // By mass, so that scores are small where most points are: an empty component has as much in it as the prior is
+        // weak, and no mass.
+        let prior_mass = self.prior.mean_precision;
+        let mass = |q: &NormalWishart| (q.mean_precision - prior_mass).max(0.0);
+        let total: f64 = components.iter().map(mass).sum();
+        let parts = components.iter().zip(&added).map(|(q, a)| mass(q) * a);
+        let reference = parts.sum::<f64>() / total.max(f64::MIN_POSITIVE);
         for value in &mut added {
             *value -= reference;
         }
@@ -786,16 +791,22 @@ impl<F: Float> DirichletProcessMixture<F> {
         let labels = Array1::from_shape_fn(n, |_| proportions.draw(&mut rng) as u32);
         let mut points = Array2::from_elem((n, dim), F::zero());
         let mut normals = vec![0.0; dim];
+        // Heavy tails can leave the range of the type.
+        let most = 4.0 * F::LIMIT;
         for (mut point, &t) in points.rows_mut().into_iter().zip(&labels) {
             let q = &self.components[t as usize];
             // A Student t is a normal whose precision is drawn, here about (1 + 1 / beta) times as wide.
-            let squared = rng.chi_squared(q.degrees + 1.0 - dim as f64);
+            let squared = rng.chi_squared(q.degrees - (dim as f64 - 1.0));
+            // Next to no degrees of freedom: the draw of the precision underflows.
+            let squared = squared.max(f64::MIN_POSITIVE);
             let wider = (1.0 + 1.0 / q.mean_precision) * q.degrees / squared;
             normals.fill_with(|| rng.normal());
             let rows = inverses[t as usize].chunks_exact(dim);
             for ((j, (row, m)), x) in rows.zip(&q.mean).enumerate().zip(&mut point) {
                 let step: f64 = row.iter().zip(&normals).map(|(c, e)| c * e).sum();
-                *x = self.frame.leave(j, F::from_f64(m + wider.sqrt() * step));
+                let origin = self.frame.leave_exact(j, F::zero());
+                let exact = origin + (m + wider.sqrt() * step) * self.frame.unit();
+                *x = F::from_f64(exact.clamp(-most, most));
             }
         }
         Ok((points, labels))
@@ -922,6 +933,11 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Mixture<D> for Dirichlet
 
     fn prior_terms(&self) -> f64 {
         self.prior_terms
+    }
+
+    /// Labels come from expected log-joints, densities from the predictive distribution.
+    fn looks(&self) -> u64 {
+        2
     }
 
     /// Predictive densities (Bishop 10.81), in `f64` for every component: their tails fall off slowly, and there is no

@@ -1,7 +1,7 @@
 //! Isotropic Gaussians, each with a variance and a mixing proportion of its own.
 
 use super::proportions::{Mixing, Proportions, penalised};
-use super::{MStep, check_variance, frame_around, variance_floor};
+use super::{MStep, check_variances, frame_around, variance_floor};
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, PerComponent, Rows, Scores, Summary};
 use crate::error::{Error, Result, positive};
@@ -192,11 +192,9 @@ impl<F: Float> IsotropicMixture<F> {
                 found: variances.len(),
             });
         }
-        for &variance in variances {
-            check_variance(variance)?;
-        }
+        let largest = check_variances::<F>(variances.iter().copied())?;
         let proportions = Proportions::check(proportions, means.nrows())?;
-        let frame = frame_around(&summary, variances.iter().copied().fold(0.0, f64::max));
+        let frame = frame_around(&summary, largest);
         let scale = frame.inverse_unit().powi(2);
         let scaled = variances.iter().map(|v| (v * scale).max(f64::MIN_POSITIVE));
         let centres = Centres::enter(means, &frame);

@@ -112,12 +112,19 @@ fn frame_around<F: Float>(means: &Summary, largest_variance: f64) -> Frame<F> {
     Frame::new(&means.mean, widest.fold(largest_variance.sqrt(), f64::max))
 }
 
-/// `Ok` if a variance is positive and finite.
-fn check_variance(variance: f64) -> Result<()> {
-    if variance > 0.0 && variance.is_finite() {
-        Ok(())
-    } else {
-        let rule = "must be positive and finite";
-        Err(Error::parameter("variance", variance, rule))
+/// The largest of some variances, if all are positive and finite and of sizes that the type can hold side by side:
+/// scores are in units of one of them.
+fn check_variances<F: Float>(variances: impl Iterator<Item = f64> + Clone) -> Result<f64> {
+    let largest = variances.clone().fold(0.0, f64::max);
+    for variance in variances {
+        if !(variance > 0.0 && variance.is_finite()) {
+            let rule = "must be positive and finite";
+            return Err(Error::parameter("variance", variance, rule));
+        }
+        if variance * F::LARGEST_SCORE.sqrt() < largest {
+            let rule = "is too small beside the largest one for the type (3e18 times in f32, 3e152 in f64)";
+            return Err(Error::parameter("variance", variance, rule));
+        }
     }
+    Ok(largest)
 }

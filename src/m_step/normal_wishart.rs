@@ -277,8 +277,10 @@ impl NormalWishart {
     pub(super) fn predictive(&self) -> (f64, f64, f64) {
         let dim = self.dim();
         let share = self.mean_precision / (1.0 + self.mean_precision);
-        let b = 0.5 * (self.degrees + 1.0);
-        let constant = log_gamma(b) - log_gamma(b - 0.5 * dim)
+        // Half the degrees of freedom, in an order in which nothing cancels where they are next to none.
+        let half = 0.5 * (self.degrees - (dim - 1.0));
+        let b = half + 0.5 * dim;
+        let constant = log_gamma(b) - log_gamma(half)
             + 0.5 * (self.log_det + dim * (share / PI).ln());
         (constant, b, share / self.degrees)
     }

@@ -1,6 +1,6 @@
 //! Isotropic Gaussians with one shared variance and equal mixing proportions: the model behind k-means.
 
-use super::{MStep, check_variance, frame_around, variance_floor};
+use super::{MStep, check_variances, frame_around, variance_floor};
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, Rows, Scores, Summary};
 use crate::error::{Result, positive};
@@ -165,7 +165,7 @@ impl<F: Float> SharedIsotropicMixture<F> {
     /// [`Error::TooLarge`](crate::Error::TooLarge) for the means, [`Error::Parameter`](crate::Error::Parameter) for a variance that is not positive and finite.
     pub fn from_parameters(means: ArrayView2<'_, F>, variance: f64) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
-        check_variance(variance)?;
+        check_variances::<F>(std::iter::once(variance))?;
         let frame = frame_around(&summary, variance);
         let scaled = variance * frame.inverse_unit().powi(2);
         let centres = Centres::enter(means, &frame);
