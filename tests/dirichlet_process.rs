@@ -138,7 +138,8 @@ fn agrees_with_the_reference() {
         ("blobs", "integer"),
         ("correlated", "unweighted"),
     ] {
-        against_fixture::<f64>(set, weighting, 1e-10, 1e-11);
+        // The last run may stop once its bound stands still to the last bit, which leaves the parameters some 1e-10.
+        against_fixture::<f64>(set, weighting, 1e-8, 1e-11);
         against_fixture::<f32>(set, weighting, 1e-3, 1e-5);
     }
 }
