@@ -977,3 +977,26 @@ fn bytes_are_computed_in_f32() {
     assert_eq!(a.values(), b.values());
     assert_eq!(a.summary(), b.summary());
 }
+
+/// A coordinate that no row keeps is at the mean of all rows, not at that of the row everything is relative to.
+#[test]
+fn coordinates_that_nobody_keeps_are_at_the_mean() {
+    let mut rng = Rng::from_seed(4);
+    let x = Array2::from_shape_fn((700, 12), |(n, j)| {
+        1e3 + (n % 3 * j) as f64 + if n == 0 { 50.0 } else { rng.normal() }
+    });
+    let w = Array1::from_shape_fn(700, |n| 0.5 + (n % 4) as f64);
+    let mut builder = Sketch::<f64>::builder(12, 3, 5).shared(3);
+    builder.push_weighted(x.view(), w.view()).unwrap();
+    let sketch = builder.finish().unwrap();
+    let fit = algorithms::k_means(1)
+        .build()
+        .unwrap()
+        .fit(&sketch)
+        .unwrap();
+    let mean = w.dot(&x) / w.sum();
+    assert_eq!(fit.report.unseen, 9);
+    for (got, mean) in fit.model.means().row(0).iter().zip(&mean) {
+        assert!((got - mean).abs() < 1e-9, "{got} {mean}");
+    }
+}

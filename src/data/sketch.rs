@@ -191,7 +191,8 @@ impl<F: Float> Data for Sketch<F> {
         self.weights.as_ref().map_or(1.0, |weights| weights[n])
     }
 
-    /// Of each coordinate, over the rows that know it. One that no row knows has the mean variance of the others.
+    /// Of each coordinate, over the rows that know it. One that no row knows has the mean of all rows, which was seen on
+    /// the way, and the mean variance of the others.
     fn summary(&self) -> &Summary {
         &self.summary
     }

@@ -308,7 +308,7 @@ impl<F: Float> Making<F> {
                 for (&j, value) in ids.iter().zip(&mut *values) {
                     *value = F::from_f64(coordinates[j as usize]);
                 }
-                sums.add(weight, ids, values);
+                sums.add(weight, (ids, values), coordinates);
             }
             (range, sums)
         });
@@ -425,6 +425,8 @@ struct Sums {
     second: Vec<f64>,
     low: Vec<f64>,
     high: Vec<f64>,
+    /// Of all rows, whether they keep the coordinate or not: the mean where no row does.
+    whole: Vec<f64>,
 }
 
 /// Exponents of weights are held here: powers of two, and their reciprocals, stay normal.
@@ -441,10 +443,12 @@ impl Sums {
             second: vec![0.0; dim],
             low: vec![f64::INFINITY; dim],
             high: vec![f64::NEG_INFINITY; dim],
+            whole: vec![0.0; dim],
         }
     }
 
-    fn add<F: Float>(&mut self, weight: f64, ids: &[u32], values: &[F]) {
+    /// Adds a row: what it keeps, and all its coordinates.
+    fn add<F: Float>(&mut self, weight: f64, (ids, values): (&[u32], &[F]), all: &[f64]) {
         if weight <= 0.0 {
             return;
         }
@@ -460,6 +464,9 @@ impl Sums {
             self.low[j] = self.low[j].min(t);
             self.high[j] = self.high[j].max(t);
         }
+        for (sum, t) in self.whole.iter_mut().zip(all) {
+            *sum += weight * t;
+        }
     }
 
     /// Makes the unit of the weights at least $2^e$. Up to underflow nothing is rounded.
@@ -470,7 +477,12 @@ impl Sums {
         let scale = factor(self.exponent, exponent);
         self.exponent = exponent;
         self.weight *= scale;
-        for sums in [&mut self.seen, &mut self.first, &mut self.second] {
+        for sums in [
+            &mut self.seen,
+            &mut self.first,
+            &mut self.second,
+            &mut self.whole,
+        ] {
             sums.iter_mut().for_each(|sum| *sum *= scale);
         }
     }
@@ -484,6 +496,7 @@ impl Sums {
             self.seen[j] += other.seen[j] * scale;
             self.first[j] += other.first[j] * scale;
             self.second[j] += other.second[j] * scale;
+            self.whole[j] += other.whole[j] * scale;
             self.low[j] = self.low[j].min(other.low[j]);
             self.high[j] = self.high[j].max(other.high[j]);
         }
@@ -501,7 +514,8 @@ impl Sums {
         let (mut sum, mut known) = (0.0, 0usize);
         for j in 0..pivot.len() {
             if self.seen[j] <= 0.0 {
-                range.push((pivot[j], pivot[j]));
+                mean[j] += self.whole[j] / self.weight;
+                range.push((mean[j], mean[j]));
                 continue;
             }
             let off = self.first[j] / self.seen[j];

@@ -280,8 +280,8 @@ impl NormalWishart {
         // Half the degrees of freedom, in an order in which nothing cancels where they are next to none.
         let half = 0.5 * (self.degrees - (dim - 1.0));
         let b = half + 0.5 * dim;
-        let constant = log_gamma(b) - log_gamma(half)
-            + 0.5 * (self.log_det + dim * (share / PI).ln());
+        let constant =
+            log_gamma(b) - log_gamma(half) + 0.5 * (self.log_det + dim * (share / PI).ln());
         (constant, b, share / self.degrees)
     }
 }
