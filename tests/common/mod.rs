@@ -240,6 +240,9 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         algorithm("vc-gmm, isotropic", false, |k| {
             algorithms::vc_gmm(k, 60, 3, 3).m_step(Isotropic::new())
         }),
+        algorithm("vc-gmm, diagonal", false, |k| {
+            algorithms::vc_gmm(k, 60, 3, 3).m_step(Diagonal::new())
+        }),
         algorithm("d-gmm, diagonal", false, |k| {
             algorithms::d_gmm(k, 3, 2).m_step(Diagonal::new())
         }),
