@@ -132,7 +132,12 @@ proptest! {
         // Multiples of 1/1024 below 64: shifted by 256 and scaled by 8 they are still exact in f64.
         let x = problem.points::<f64>().mapv(|v| (v * 1024.0).round() / 1024.0);
         let data = Dense::new(x.view()).unwrap();
-        let start = seeds(&x, problem.k, problem.seed);
+        // Off the lattice of the points by less than half a step, each by another amount: no point is as far from two
+        // seeds, where rounding alone would decide.
+        let mut start = seeds(&x, problem.k, problem.seed);
+        for (c, mut seed) in start.outer_iter_mut().enumerate() {
+            seed += (c + 1) as f64 / f64::from(1 << 20);
+        }
         let (moved, scaled) = (x.mapv(|v| v + 256.0), x.mapv(|v| v * 8.0));
         let moved_data = Dense::new(moved.view()).unwrap();
         let scaled_data = Dense::new(scaled.view()).unwrap();
