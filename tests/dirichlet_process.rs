@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{blobs, close, seeds};
+use common::{blobs, close, read, seeds};
 use coremix::coreset::Coreset;
 use coremix::e_step::EStep;
 use coremix::m_step::DirichletProcessMixture;
@@ -10,18 +10,6 @@ use coremix::prelude::*;
 use coremix::{Builder, Element, Float, Rng, Stage, algorithms};
 use ndarray::{Array1, Array2, ArrayView2, Axis, array, concatenate, s};
 use proptest::prelude::*;
-use std::path::Path;
-
-/// The numbers of a fixture, (rows, columns).
-fn read(name: &str) -> Array2<f64> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    let text = std::fs::read_to_string(folder.join(format!("{name}.csv"))).expect(name);
-    let rows: Vec<Vec<f64>> = text
-        .lines()
-        .map(|line| line.split(',').map(|v| v.parse().expect(name)).collect())
-        .collect();
-    Array2::from_shape_fn((rows.len(), rows[0].len()), |(i, j)| rows[i][j])
-}
 
 type Fitted<F> = Fit<DirichletProcessMixture<F>>;
 

@@ -3,22 +3,13 @@
 //!
 //! `tests/fixtures/README.md` says what the files hold and how they were made.
 
+mod common;
+
+use common::read;
 use coremix::m_step::{DiagonalMixture, IsotropicMixture, MStep, SharedIsotropicMixture};
 use coremix::prelude::*;
 use coremix::{Element, Float, Stage, algorithms};
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
-use std::path::Path;
-
-/// The numbers of a fixture, (rows, columns).
-fn read(name: &str) -> Array2<f64> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    let text = std::fs::read_to_string(folder.join(format!("{name}.csv"))).expect(name);
-    let rows: Vec<Vec<f64>> = text
-        .lines()
-        .map(|line| line.split(',').map(|v| v.parse().expect(name)).collect())
-        .collect();
-    Array2::from_shape_fn((rows.len(), rows[0].len()), |(i, j)| rows[i][j])
-}
 
 /// A data set of the fixtures, in the type under test.
 struct Set<F> {

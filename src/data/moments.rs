@@ -39,6 +39,8 @@ pub trait Second: Send {
     fn zeros(k: usize, stride: usize) -> Self;
     /// Adds the squared differences of a padded row and a centre, times `share`, to component `c`.
     fn add_row<F: Float>(&mut self, c: usize, share: f64, row: &[F], centre: &[F]);
+    /// Which of the sums an entry of component `c` belongs to, at `place` among the (k, d) padded numbers.
+    fn sum_of(c: usize, place: usize) -> usize;
     /// Adds to component `c`, at `place` among the (k, d) padded numbers.
     fn add_entry(&mut self, c: usize, place: usize, value: f64);
     /// All sums.
@@ -52,6 +54,9 @@ impl Second for () {
     fn zeros(_: usize, _: usize) -> Self {}
     #[inline(always)]
     fn add_row<F: Float>(&mut self, _: usize, _: f64, _: &[F], _: &[F]) {}
+    fn sum_of(_: usize, place: usize) -> usize {
+        place
+    }
     #[inline(always)]
     fn add_entry(&mut self, _: usize, _: usize, _: f64) {}
     fn sums(&self) -> &[f64] {
@@ -86,8 +91,12 @@ impl Second for PerComponent {
         self.0[c] += share * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
     }
     #[inline(always)]
-    fn add_entry(&mut self, c: usize, _: usize, value: f64) {
-        self.0[c] += value;
+    fn sum_of(c: usize, _: usize) -> usize {
+        c
+    }
+    #[inline(always)]
+    fn add_entry(&mut self, c: usize, place: usize, value: f64) {
+        self.0[Self::sum_of(c, place)] += value;
     }
     fn sums(&self) -> &[f64] {
         &self.0
@@ -115,8 +124,12 @@ impl Second for PerCoordinate {
         }
     }
     #[inline(always)]
-    fn add_entry(&mut self, _: usize, place: usize, value: f64) {
-        self.0[place] += value;
+    fn sum_of(_: usize, place: usize) -> usize {
+        place
+    }
+    #[inline(always)]
+    fn add_entry(&mut self, c: usize, place: usize, value: f64) {
+        self.0[Self::sum_of(c, place)] += value;
     }
     fn sums(&self) -> &[f64] {
         &self.0
@@ -264,6 +277,19 @@ impl<S: Second> Moments<S> {
         add_all(&mut total.first, &parts, |part| &part.first);
         add_all(total.second.sums_mut(), &parts, |part| part.second.sums());
         total
+    }
+
+    /// Moves every centre to its mean, and returns the second moments about the new ones (E32, E34).
+    pub(crate) fn about_new_means<F: Float>(&self, centres: &mut Centres<F>) -> Vec<f64> {
+        let (stride, mut squared) = (stride(self.dim), self.second().to_vec());
+        self.move_centres(centres, |c, j, fall| {
+            squared[S::sum_of(c, c * stride + j)] -= fall;
+        });
+        // Far seeds: nearly all of the old sum goes, and what is left is its rounding.
+        for (rest, old) in squared.iter_mut().zip(self.second()) {
+            *rest = rest.max(8.0 * f64::EPSILON * old);
+        }
+        squared
     }
 
     /// Moves every coordinate of every centre to its mean (E6); one without mass stays. Shows `moved` each step

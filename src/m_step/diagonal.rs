@@ -1,7 +1,10 @@
 //! Gaussians with diagonal covariances: a variance per component and coordinate, and mixing proportions.
 
 use super::proportions::{Mixing, Proportions, penalised};
-use super::{MStep, check_variances, frame_around, variance_floor};
+use super::{
+    MStep, check_variances, frame_around, log_joint_in_units_of, steps_with_one_variance,
+    variance_floor,
+};
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, PerCoordinate, Rows, Scales, Scores, Summary};
 use crate::error::{Error, Result, positive};
@@ -13,7 +16,6 @@ use crate::rng::Rng;
 use crate::stage::Stage;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
-use std::f64::consts::PI;
 
 /// A variance per component and coordinate, and a mixing proportion per component (E33; \[SG\] Eq. 14 to 19).
 ///
@@ -69,17 +71,22 @@ impl<D: Data> MStep<D> for Diagonal {
         let data = data.summary();
         let least_variance = variance_floor(&frame, data);
         let variance = data.mean_variance() * frame.inverse_unit().powi(2);
-        let variances = vec![variance.max(least_variance); seeds.len() * stride(seeds.dim())];
+        let variance = variance.max(least_variance);
+        let variances = vec![variance; seeds.len() * stride(seeds.dim())];
         let proportions = Proportions::equal(seeds.len());
-        let mut model =
-            DiagonalMixture::assemble(seeds, frame, variances, proportions, least_variance);
-        // To the last bit: so far scores are squared distances.
-        model.renew_scores(model.variances[0]);
+        // In units of itself: so far scores are squared distances, to the last bit.
+        let model = DiagonalMixture::assemble(
+            seeds,
+            frame,
+            (variances, variance),
+            proportions,
+            least_variance,
+        );
         Ok(model)
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {
-        if truncated { 2 } else { 0 }
+        steps_with_one_variance(truncated)
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
@@ -121,15 +128,7 @@ impl<D: Data> MStep<D> for Diagonal {
             model.least_variance,
         );
         let stride = stride(dim);
-        let mut squared = moments.second().to_vec();
-        moments.move_centres(&mut model.centres, |c, j, fall| {
-            squared[c * stride + j] -= fall;
-        });
-        // Far seeds: nearly all of the old sum goes, and what is left is its rounding.
-        let rounding = 8.0 * f64::EPSILON;
-        for (rest, old) in squared.iter_mut().zip(moments.second()) {
-            *rest = rest.max(rounding * old);
-        }
+        let squared = moments.about_new_means(&mut model.centres);
         let entries: f64 = (0..k).map(|c| moments.entries(c)).sum();
         let shared = (squared.iter().sum::<f64>() / entries).max(least);
         if restricted {
@@ -212,25 +211,35 @@ impl<F: Float> DiagonalMixture<F> {
         for ((c, j), &variance) in variances.indexed_iter() {
             scaled[c * stride(dim) + j] = (variance * scale).max(f64::MIN_POSITIVE);
         }
+        let rows = scaled.chunks_exact(stride(dim));
+        let mean = |row: &[f64]| row[..dim].iter().sum::<f64>() / dim as f64;
+        let parts = proportions.values().iter().zip(rows);
+        let unit = parts.map(|(p, row)| p * mean(row)).sum();
         let centres = Centres::enter(means, &frame);
-        let model = Self::assemble(centres, frame, scaled, proportions, f64::MIN_POSITIVE);
+        let model = Self::assemble(
+            centres,
+            frame,
+            (scaled, unit),
+            proportions,
+            f64::MIN_POSITIVE,
+        );
         let means = means.to_owned();
         Ok(Self { means, ..model })
     }
 
+    /// `unit`: the variance that scores are in units of.
     fn assemble(
         centres: Centres<F>,
         frame: Frame<F>,
-        variances: Vec<f64>,
+        (variances, unit): (Vec<f64>, f64),
         proportions: Proportions,
         least_variance: f64,
     ) -> Self {
         let means = centres.leave(&frame);
-        let (k, dim) = (centres.len(), centres.dim());
         let mut model = Self {
-            scales: Scales::new(0, dim, |_, _| (0.0, 0.0)),
+            scales: Scales::new(0, centres.dim(), |_, _| (0.0, 0.0)),
             penalties: Vec::new(),
-            unit: 1.0,
+            unit,
             centres,
             frame,
             variances,
@@ -238,10 +247,6 @@ impl<F: Float> DiagonalMixture<F> {
             proportions,
             means,
         };
-        let mean = |c: usize| (0..dim).map(|j| model.variance(c, j)).sum::<f64>() / dim as f64;
-        let unit = (0..k)
-            .map(|c| model.proportions.values()[c] * mean(c))
-            .sum();
         model.renew_scores(unit);
         model
     }
@@ -382,10 +387,6 @@ impl<D: Data> Mixture<D> for DiagonalMixture<D::Float> {
     }
 
     fn log_joint(&self) -> LogJoint {
-        LogJoint {
-            alpha: -(self.centres.len() as f64).ln(),
-            gamma: self.frame.log_density_shift() - 0.5 * (2.0 * PI * self.unit).ln(),
-            beta: 0.5 / self.unit,
-        }
+        log_joint_in_units_of(self.unit, &self.centres, &self.frame)
     }
 }

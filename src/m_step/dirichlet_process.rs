@@ -1,7 +1,7 @@
 //! Dirichlet process mixtures of Gaussians with full precision matrices: variational inference with weights.
 
 use super::normal_wishart::{self, Cholesky, FARTHEST, NormalWishart, Prior, Sticks};
-use super::{MStep, variance_floor};
+use super::{MStep, steps_with_one_variance, variance_floor};
 use crate::block::Block;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows, Scores};
 use crate::error::{Error, Result, positive};
@@ -392,7 +392,7 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> MStep<D> for DirichletPr
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {
-        if truncated { 2 } else { 0 }
+        steps_with_one_variance(truncated)
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {

@@ -1,7 +1,10 @@
 //! Isotropic Gaussians, each with a variance and a mixing proportion of its own.
 
 use super::proportions::{Mixing, Proportions, penalised};
-use super::{MStep, check_variances, frame_around, variance_floor};
+use super::{
+    MStep, check_variances, frame_around, log_joint_in_units_of, steps_with_one_variance,
+    variance_floor,
+};
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, PerComponent, Rows, Scores, Summary};
 use crate::error::{Error, Result, positive};
@@ -11,7 +14,6 @@ use crate::posterior::{Likelihood, LogJoint};
 use crate::rng::Rng;
 use crate::stage::Stage;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
-use std::f64::consts::PI;
 
 /// A variance and a mixing proportion per component (E31; \[VC\] in the published version, \[SG\] for sketches).
 ///
@@ -72,17 +74,22 @@ impl<D: Data> MStep<D> for Isotropic {
         let data = data.summary();
         let least_variance = variance_floor(&frame, data);
         let variance = data.mean_variance() * frame.inverse_unit().powi(2);
-        let variances = vec![variance.max(least_variance); seeds.len()];
+        let variance = variance.max(least_variance);
+        let variances = vec![variance; seeds.len()];
         let proportions = Proportions::equal(seeds.len());
-        let mut model =
-            IsotropicMixture::assemble(seeds, frame, variances, proportions, least_variance);
-        // To the last bit: so far scores are squared distances.
-        model.renew_scores(model.variances[0]);
+        // In units of itself: so far scores are squared distances, to the last bit.
+        let model = IsotropicMixture::assemble(
+            seeds,
+            frame,
+            (variances, variance),
+            proportions,
+            least_variance,
+        );
         Ok(model)
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {
-        if truncated { 2 } else { 0 }
+        steps_with_one_variance(truncated)
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
@@ -119,13 +126,7 @@ impl<D: Data> MStep<D> for Isotropic {
 
     fn finish(&self, moments: Self::Statistics, model: &mut Self::Model, restricted: bool) {
         let (k, least) = (model.centres.len(), model.least_variance);
-        let mut squared = moments.second().to_vec();
-        moments.move_centres(&mut model.centres, |c, _, fall| squared[c] -= fall);
-        // Far seeds: nearly all of the old sum goes, and what is left is its rounding.
-        let rounding = 8.0 * f64::EPSILON;
-        for (rest, old) in squared.iter_mut().zip(moments.second()) {
-            *rest = rest.max(rounding * old);
-        }
+        let squared = moments.about_new_means(&mut model.centres);
         let entries: Vec<f64> = (0..k).map(|c| moments.entries(c)).collect();
         let shared = squared.iter().sum::<f64>() / entries.iter().sum::<f64>();
         let shared = shared.max(least);
@@ -198,26 +199,29 @@ impl<F: Float> IsotropicMixture<F> {
         let scale = frame.inverse_unit().powi(2);
         let scaled = variances.iter().map(|v| (v * scale).max(f64::MIN_POSITIVE));
         let centres = Centres::enter(means, &frame);
-        let scaled = scaled.collect();
-        let model = Self::assemble(centres, frame, scaled, proportions, f64::MIN_POSITIVE);
+        let scaled: Vec<f64> = scaled.collect();
+        let parts = proportions.values().iter().zip(&scaled);
+        let unit = parts.map(|(p, v)| p * v).sum();
+        let model = Self::assemble(
+            centres,
+            frame,
+            (scaled, unit),
+            proportions,
+            f64::MIN_POSITIVE,
+        );
         let means = means.to_owned();
         Ok(Self { means, ..model })
     }
 
+    /// `unit`: the variance that scores are in units of.
     fn assemble(
         centres: Centres<F>,
         frame: Frame<F>,
-        variances: Vec<f64>,
+        (variances, unit): (Vec<f64>, f64),
         proportions: Proportions,
         least_variance: f64,
     ) -> Self {
         let means = centres.leave(&frame);
-        let unit = proportions
-            .values()
-            .iter()
-            .zip(&variances)
-            .map(|(p, v)| p * v)
-            .sum();
         let scores = OwnVariances {
             unit,
             parts: Vec::new(),
@@ -343,10 +347,6 @@ impl<D: Data> Mixture<D> for IsotropicMixture<D::Float> {
     }
 
     fn log_joint(&self) -> LogJoint {
-        LogJoint {
-            alpha: -(self.centres.len() as f64).ln(),
-            gamma: self.frame.log_density_shift() - 0.5 * (2.0 * PI * self.scores.unit).ln(),
-            beta: 0.5 / self.scores.unit,
-        }
+        log_joint_in_units_of(self.scores.unit, &self.centres, &self.frame)
     }
 }

@@ -23,8 +23,9 @@ use crate::data::{Centres, Data, Frame, Summary};
 use crate::error::{Error, Result};
 use crate::float::Float;
 use crate::mixture::Mixture;
-use crate::posterior::Likelihood;
+use crate::posterior::{Likelihood, LogJoint};
 use crate::stage::Stage;
+use std::f64::consts::PI;
 
 /// A component family: how its parameters start, and how they follow from responsibilities.
 ///
@@ -127,4 +128,22 @@ fn check_variances<F: Float>(variances: impl Iterator<Item = f64> + Clone) -> Re
         }
     }
     Ok(largest)
+}
+
+/// From scores to log-joints for Gaussians whose scores are in units of a variance (E1, E31, E33).
+fn log_joint_in_units_of<F: Float>(
+    variance: f64,
+    centres: &Centres<F>,
+    frame: &Frame<F>,
+) -> LogJoint {
+    LogJoint {
+        alpha: -(centres.len() as f64).ln(),
+        gamma: frame.log_density_shift() - 0.5 * (2.0 * PI * variance).ln(),
+        beta: 0.5 / variance,
+    }
+}
+
+/// M-steps that keep to one variance (E32): two for truncated searches, as published, none for supports of all.
+fn steps_with_one_variance(truncated: bool) -> usize {
+    if truncated { 2 } else { 0 }
 }

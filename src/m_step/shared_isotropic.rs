@@ -1,6 +1,6 @@
 //! Isotropic Gaussians with one shared variance and equal mixing proportions: the model behind k-means.
 
-use super::{MStep, check_variances, frame_around, variance_floor};
+use super::{MStep, check_variances, frame_around, log_joint_in_units_of, variance_floor};
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, Rows, Scores, Summary};
 use crate::error::{Result, positive};
@@ -10,7 +10,6 @@ use crate::posterior::{Likelihood, LogJoint};
 use crate::rng::Rng;
 use crate::stage::Stage;
 use ndarray::{Array1, Array2, ArrayView2};
-use std::f64::consts::PI;
 
 /// One variance for all components and columns, equal mixing proportions (E1; \[KM\] Eq. 1, \[VC\] Eq. 1).
 ///
@@ -246,10 +245,6 @@ impl<D: Data> Mixture<D> for SharedIsotropicMixture<D::Float> {
     }
 
     fn log_joint(&self) -> LogJoint {
-        LogJoint {
-            alpha: -(self.centres.len() as f64).ln(),
-            gamma: self.frame.log_density_shift() - 0.5 * (2.0 * PI * self.variance).ln(),
-            beta: 0.5 / self.variance,
-        }
+        log_joint_in_units_of(self.variance, &self.centres, &self.frame)
     }
 }

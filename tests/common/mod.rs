@@ -12,6 +12,7 @@ use coremix::seed::Seeder;
 use coremix::{Builder, Float, Rng, Stage, algorithms};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use std::f64::consts::PI;
+use std::path::Path;
 
 /// Everything a law may look at, the same for every algorithm.
 pub struct Outcome<F: Float> {
@@ -376,6 +377,17 @@ where
         report: fit.report,
         model: Box::new(fit.model),
     })
+}
+
+/// The numbers of a fixture, (rows, columns).
+pub fn read(name: &str) -> Array2<f64> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let text = std::fs::read_to_string(folder.join(format!("{name}.csv"))).expect(name);
+    let rows: Vec<Vec<f64>> = text
+        .lines()
+        .map(|line| line.split(',').map(|v| v.parse().expect(name)).collect())
+        .collect();
+    Array2::from_shape_fn((rows.len(), rows[0].len()), |(i, j)| rows[i][j])
 }
 
 /// `n` points around `blobs` centres, some far apart and some overlapping.
