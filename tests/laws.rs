@@ -5,7 +5,7 @@ mod common;
 use common::{Outcome, Rows, Settings, all, blobs, close, distance, seeds, squared_distance};
 use coremix::prelude::*;
 use coremix::{Float, algorithms};
-use ndarray::{Array1, Array2, Axis};
+use ndarray::{Array1, Array2, ArrayView1, Axis};
 use proptest::prelude::*;
 use std::io::Write;
 
@@ -170,23 +170,35 @@ proptest! {
     #[test]
     fn far_from_zero_in_f32(problem in problems()) {
         let x = problem.points::<f64>().mapv(|v| (v + 1e6) as f32);
-        let wide = x.mapv(f64::from);
+        let wide_points = x.mapv(f64::from);
         let start = seeds(&x, problem.k, problem.seed);
         let wide_start = start.mapv(f64::from);
-        let (data, wide) = (Dense::new(x.view()).unwrap(), Dense::new(wide.view()).unwrap());
+        let (data, wide) = (Dense::new(x.view()).unwrap(), Dense::new(wide_points.view()).unwrap());
         for (a, b) in all::<f32>().iter().zip(all::<f64>()).filter(|(a, _)| a.deterministic) {
             let a_fit = (a.fit)(&data, &Settings::fixed(start.view(), 3)).unwrap();
             let b_fit = (b.fit)(&wide, &Settings::fixed(wide_start.view(), 3)).unwrap();
-            // Means near 1e6 are rounded to multiples of 1/16. A point on a border may change sides.
+            // A point on a border may change sides in any iteration, and change back; what follows is another path. Values
+            // here are multiples of 1/16, and ties are common, which a transform rounds apart.
+            let another_path = || {
+                let tie = |centres: &Array2<f64>| a.rows == Rows::WholeSketch && tied(&wide_points, centres);
+                let mut parted = tie(&wide_start);
+                for iterations in 1..=3 {
+                    let a_fit = (a.fit)(&data, &Settings::fixed(start.view(), iterations)).unwrap();
+                    let b_fit = (b.fit)(&wide, &Settings::fixed(wide_start.view(), iterations)).unwrap();
+                    parted |= a_fit.labels != b_fit.labels || tie(&b_fit.means);
+                }
+                parted
+            };
+            // Means near 1e6 are rounded to multiples of 1/16.
             let far = distance(&a_fit.means.mapv(f64::from), &b_fit.means);
-            prop_assert!(far <= 0.04 || a_fit.labels != b_fit.labels, "{}: means differ by {far}", a.name);
+            prop_assert!(far <= 0.04 || another_path(), "{}: means differ by {far}", a.name);
             let (f, g) = (last(&a_fit), last(&b_fit));
-            // The variance floor (E20) follows the digits of the type: where it holds a component up, F differs.
-            let floor = (f64::from(f32::EPSILON) * 1e6).powi(2);
+            // The variance floor (E20) follows the digits of the type: where it holds a component up, F differs. A
+            // transform may gather the offsets of all columns in one coordinate.
+            let gathered = if a.rows == Rows::WholeSketch { problem.d as f64 } else { 1.0 };
+            let floor = (f64::from(f32::EPSILON) * 1e6).powi(2) * gathered;
             let floored = a_fit.variances.iter().any(|v| *v < 2.0 * floor);
-            // Values here are multiples of 1/16, and ties are common; a transform rounds them apart.
-            let parted = a.rows == Rows::WholeSketch && a_fit.labels != b_fit.labels;
-            prop_assert!(floored || parted || close(f, g, 1e-4), "{}: {f} {g}", a.name);
+            prop_assert!(floored || close(f, g, 1e-4) || another_path(), "{}: {f} {g}", a.name);
         }
     }
 
@@ -623,6 +635,19 @@ impl<F: Float> LastFreeEnergy for Outcome<F> {
     fn report(&self) -> &Report {
         &self.report
     }
+}
+
+/// Whether a point is as far from its two nearest centres, up to the rounding of f32.
+fn tied(points: &Array2<f64>, centres: &Array2<f64>) -> bool {
+    points.outer_iter().any(|point| {
+        let to = |centre: ArrayView1<f64>| (&point - &centre).mapv(|v| v * v).sum().sqrt();
+        let (mut nearest, mut next) = (f64::INFINITY, f64::INFINITY);
+        for distance in centres.outer_iter().map(to) {
+            next = next.min(distance.max(nearest));
+            nearest = nearest.min(distance);
+        }
+        next - nearest < 1e-3
+    })
 }
 
 fn same(name: &str, a: &Outcome<f64>, b: &Outcome<f64>, tolerance: f64) {
