@@ -41,10 +41,15 @@ impl<F: Float> Outcome<F> {
         self.proportions[c].ln() + terms.sum::<f64>()
     }
 
-    /// The largest relative difference of two fits in any variance.
+    /// The largest relative difference of two fits in any variance. A variance that collapses by ten orders in one
+    /// step is what is left of a sum of the size it had before, and has no more digits than that sum.
     pub fn variances_off(&self, other: &Self) -> f64 {
+        let largest = self.variances.iter().fold(0.0f64, |most, v| most.max(*v));
         let pairs = self.variances.iter().zip(&other.variances);
-        pairs.fold(0.0, |most, (a, b)| most.max((a / b - 1.0).abs()))
+        pairs.fold(0.0, |most, (a, b)| {
+            let off = (a - b).abs() - F::EPSILON * largest;
+            most.max(off / a.max(*b))
+        })
     }
 }
 
