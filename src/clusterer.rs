@@ -9,12 +9,13 @@ use crate::em::{
 use crate::error::{Error, Result, positive};
 use crate::m_step::{MStep, SharedIsotropic};
 use crate::mixture::{Mixture, Score};
+use crate::refine::{Refinement, Run, Seeded, Watch};
 use crate::rng::{self, Streams};
 use crate::seed::{self, KMeansPlusPlus, Seeder};
 use crate::stage::Stage;
 use ndarray::{Array1, Array2};
 use std::ops::ControlFlow;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A checked configuration, ready to fit any number of data sets.
 ///
@@ -39,11 +40,12 @@ use std::time::Instant;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Clusterer<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIsotropic> {
+pub struct Clusterer<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIsotropic, R = ()> {
     coreset: C,
     seeder: S,
     e_step: E,
     m_step: M,
+    refine: R,
     clusters: usize,
     settings: Settings,
 }
@@ -65,6 +67,7 @@ impl Clusterer {
             seeder: KMeansPlusPlus::new(),
             e_step: Exhaustive::nearest(),
             m_step: SharedIsotropic::new(),
+            refine: (),
             clusters: None,
             settings: Settings {
                 rule: StopRule {
@@ -81,16 +84,17 @@ impl Clusterer {
 /// Collects one value per stage; setting a stage changes the builder's type.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
-pub struct Builder<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIsotropic> {
+pub struct Builder<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIsotropic, R = ()> {
     coreset: C,
     seeder: S,
     e_step: E,
     m_step: M,
+    refine: R,
     clusters: Option<usize>,
     settings: Settings,
 }
 
-impl<C, S, E, M> Builder<C, S, E, M> {
+impl<C, S, E, M, R> Builder<C, S, E, M, R> {
     /// **Required.** The number of clusters (components), k.
     pub fn clusters(mut self, clusters: usize) -> Self {
         self.clusters = Some(clusters);
@@ -98,11 +102,12 @@ impl<C, S, E, M> Builder<C, S, E, M> {
     }
 
     /// The coreset. Default [`Full`]: all rows.
-    pub fn coreset<C2>(self, coreset: C2) -> Builder<C2, S, E, M> {
+    pub fn coreset<C2>(self, coreset: C2) -> Builder<C2, S, E, M, R> {
         let Self {
             seeder,
             e_step,
             m_step,
+            refine,
             clusters,
             settings,
             ..
@@ -112,17 +117,19 @@ impl<C, S, E, M> Builder<C, S, E, M> {
             seeder,
             e_step,
             m_step,
+            refine,
             clusters,
             settings,
         }
     }
 
     /// The seeder. Default [`KMeansPlusPlus`]: the known quantity.
-    pub fn seeder<S2>(self, seeder: S2) -> Builder<C, S2, E, M> {
+    pub fn seeder<S2>(self, seeder: S2) -> Builder<C, S2, E, M, R> {
         let Self {
             coreset,
             e_step,
             m_step,
+            refine,
             clusters,
             settings,
             ..
@@ -132,17 +139,19 @@ impl<C, S, E, M> Builder<C, S, E, M> {
             seeder,
             e_step,
             m_step,
+            refine,
             clusters,
             settings,
         }
     }
 
     /// The E-step. Default [`Exhaustive::nearest`]: k-means.
-    pub fn e_step<E2>(self, e_step: E2) -> Builder<C, S, E2, M> {
+    pub fn e_step<E2>(self, e_step: E2) -> Builder<C, S, E2, M, R> {
         let Self {
             coreset,
             seeder,
             m_step,
+            refine,
             clusters,
             settings,
             ..
@@ -152,17 +161,19 @@ impl<C, S, E, M> Builder<C, S, E, M> {
             seeder,
             e_step,
             m_step,
+            refine,
             clusters,
             settings,
         }
     }
 
     /// The M-step, and with it the family of the model. Default [`SharedIsotropic`]: k-means.
-    pub fn m_step<M2>(self, m_step: M2) -> Builder<C, S, E, M2> {
+    pub fn m_step<M2>(self, m_step: M2) -> Builder<C, S, E, M2, R> {
         let Self {
             coreset,
             seeder,
             e_step,
+            refine,
             clusters,
             settings,
             ..
@@ -172,6 +183,29 @@ impl<C, S, E, M> Builder<C, S, E, M> {
             seeder,
             e_step,
             m_step,
+            refine,
+            clusters,
+            settings,
+        }
+    }
+
+    /// What follows EM, for example [`Refine`](crate::refine::Refine). Default nothing, `()`.
+    pub fn refine<R2>(self, refine: R2) -> Builder<C, S, E, M, R2> {
+        let Self {
+            coreset,
+            seeder,
+            e_step,
+            m_step,
+            clusters,
+            settings,
+            ..
+        } = self;
+        Builder {
+            coreset,
+            seeder,
+            e_step,
+            m_step,
+            refine,
             clusters,
             settings,
         }
@@ -209,17 +243,18 @@ impl<C, S, E, M> Builder<C, S, E, M> {
     }
 }
 
-impl<C: Stage, S: Stage, E: Stage, M: Stage> Builder<C, S, E, M> {
+impl<C: Stage, S: Stage, E: Stage, M: Stage, R: Stage> Builder<C, S, E, M, R> {
     /// Checks every setting.
     ///
     /// # Errors
     /// The first setting that breaks its rule, by name ([`Error::Parameter`] mostly).
-    pub fn build(self) -> Result<Clusterer<C, S, E, M>> {
+    pub fn build(self) -> Result<Clusterer<C, S, E, M, R>> {
         let Self {
             coreset,
             seeder,
             e_step,
             m_step,
+            refine,
             clusters,
             settings,
         } = self;
@@ -243,11 +278,13 @@ impl<C: Stage, S: Stage, E: Stage, M: Stage> Builder<C, S, E, M> {
         seeder.check(clusters)?;
         e_step.check(clusters)?;
         m_step.check(clusters)?;
+        refine.check(clusters)?;
         Ok(Clusterer {
             coreset,
             seeder,
             e_step,
             m_step,
+            refine,
             clusters,
             settings,
         })
@@ -295,7 +332,7 @@ impl<M> Fit<M> {
     }
 }
 
-impl<C, S, E, M> Clusterer<C, S, E, M> {
+impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
     /// Fits the model to the data.
     ///
     /// # Errors
@@ -308,6 +345,7 @@ impl<C, S, E, M> Clusterer<C, S, E, M> {
         S: Seeder<D>,
         M: MStep<D>,
         E: EStep<D, M::Model>,
+        R: Refinement<D, M::Model>,
     {
         self.fit_observed(data, |_| ControlFlow::Continue(()))
     }
@@ -328,6 +366,7 @@ impl<C, S, E, M> Clusterer<C, S, E, M> {
         S: Seeder<D>,
         M: MStep<D>,
         E: EStep<D, M::Model>,
+        R: Refinement<D, M::Model>,
     {
         let mut observer = Observer::new(&mut observer);
         let (mut evaluations, mut timings) = (Evaluations::default(), Timings::default());
@@ -391,20 +430,43 @@ impl<C, S, E, M> Clusterer<C, S, E, M> {
                 break;
             }
         }
-        let (restart, run) = best.expect("at least one restart");
+        let (restart, last) = best.expect("at least one restart");
         let coreset_size = rows.len();
+        let run = Run {
+            last,
+            earlier: Vec::new(),
+            on_all_rows: coreset.is_none(),
+            evaluations: 0,
+            drawing: Duration::ZERO,
+        };
+        let streams = Seeded(Streams::new(self.settings.seed, restart as u64));
+        let mut watch = Watch(&mut observer);
+        let started = Instant::now();
+        let refined = self
+            .refine
+            .refine(data, selected.as_ref(), run, streams, &mut watch)?;
+        evaluations.coreset += refined.evaluations;
+        timings.coreset += refined.drawing;
+        timings.search += started.elapsed() - refined.drawing;
+        let (mut phases, run) = (refined.earlier, refined.last);
+        let coreset = coreset.filter(|_| !refined.on_all_rows);
         let stop = if observer.stopped() {
             Stop::Observer
         } else {
             run.phase.stop
         };
+        phases.push(run.phase);
+        // The first phase is EM, whose restarts are counted already.
+        let after = phases[1..].iter().map(|phase| phase.evaluations);
+        evaluations.search += after.sum::<u64>();
+        let phase = &phases[phases.len() - 1];
         let report = Report {
             stop,
-            iterations: run.phase.iterations,
-            free_energies: run.phase.free_energies.clone(),
-            emptied: run.phase.emptied,
-            unseen: run.phase.unseen,
-            phases: vec![run.phase],
+            iterations: phases.iter().map(|phase| phase.iterations).sum(),
+            free_energies: phase.free_energies.clone(),
+            emptied: phase.emptied,
+            unseen: phase.unseen,
+            phases,
             distance_evaluations: evaluations.total(),
             evaluations,
             coreset_size,

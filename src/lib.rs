@@ -146,6 +146,7 @@ pub mod metrics;
 mod mixture;
 mod parallel;
 mod posterior;
+pub mod refine;
 mod rng;
 mod search;
 pub mod seed;
@@ -173,5 +174,6 @@ pub mod prelude {
     pub use crate::error::{Error, Result};
     pub use crate::m_step::{Diagonal, DirichletProcess, Isotropic, SharedIsotropic};
     pub use crate::mixture::Mixture;
+    pub use crate::refine::Refine;
     pub use crate::seed::{AfkMc2, Given, KMeansPlusPlus, Uniform as UniformSeeder};
 }

@@ -83,6 +83,7 @@ pub(crate) enum Stage {
     Search = 4,
     Sampling = 5,
     Sketch = 6,
+    Moves = 7,
 }
 
 /// The streams of one run, addressed by (stage, iteration, block).

@@ -34,6 +34,13 @@ impl Lightweight {
     }
 }
 
+impl Lightweight {
+    /// The number of draws, $N'$.
+    pub(crate) fn draws(&self) -> usize {
+        self.size
+    }
+}
+
 impl Stage for Lightweight {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("coreset", self.size)

@@ -138,6 +138,25 @@ impl<F: Float> Centres<F> {
             .fold(0.0, |most, norm| most.max(norm.to_f64()));
     }
 
+    /// Puts a padded row in the place of centre `c`.
+    pub(crate) fn replace(&mut self, c: usize, row: &[F]) {
+        let stride = stride(self.dim);
+        self.by_coordinate = OnDemand::default();
+        self.values[c * stride..(c + 1) * stride].copy_from_slice(row);
+        self.renew_norm(c);
+        self.largest_norm = self.largest_norm.max(self.norms[c].to_f64());
+    }
+
+    /// Takes those centres from `from` that `wanted` names.
+    pub(crate) fn update_where(&mut self, wanted: &[bool], from: &Self) {
+        self.update(|c, row| {
+            if wanted[c] {
+                let dim = row.len();
+                row.copy_from_slice(&from.row(c)[..dim]);
+            }
+        });
+    }
+
     fn renew_norm(&mut self, c: usize) {
         let norm: f64 = self.row(c).iter().map(|x| x.to_f64() * x.to_f64()).sum();
         self.norms[c] = F::from_f64(norm);

@@ -194,6 +194,11 @@ impl<F: Float> DenseRows<F> {
         self.weights.clear();
     }
 
+    /// All rows, padded, one after the other.
+    pub(crate) fn values(&self) -> &[F] {
+        &self.values
+    }
+
     /// Row `i`: `d` numbers, padded.
     #[inline(always)]
     pub(crate) fn row(&self, i: usize) -> &[F] {

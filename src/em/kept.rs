@@ -30,6 +30,21 @@ impl Kept {
         }
     }
 
+    /// Rows that belong to one component each.
+    pub(crate) fn of_labels(labels: Vec<u32>, k: usize) -> Self {
+        let per_row = usize::from(k > 1);
+        let supports = if per_row == 1 {
+            labels.clone()
+        } else {
+            Vec::new()
+        };
+        Self {
+            per_row,
+            supports,
+            labels,
+        }
+    }
+
     /// What is kept of all rows.
     pub(super) fn rows(&mut self) -> KeptRows<'_> {
         KeptRows {

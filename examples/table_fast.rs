@@ -1,0 +1,92 @@
+//! Time to quality: `fast` on the named sets, its quantization error against the reference and where its time goes.
+//!
+//! `cargo run --release --example table_fast -- DATA_FOLDER [seeds] [sets...]`
+
+use coremix::prelude::*;
+use coremix::{Element, algorithms};
+use ndarray::Array2;
+use ndarray_npy::ReadableElement;
+use std::path::Path;
+use std::time::Instant;
+
+/// Name, clusters, the reference error of converged greedy k-means++, and the seconds of the fastest other route to
+/// about +1 % of it.
+const SETS: [(&str, usize, f64, f64); 4] = [
+    ("kdd04bio", 500, 1.116_946e11, 1.6),
+    ("song", 1000, 2.495_159e11, 9.2),
+    ("mnist_u8", 500, 1.020_308e11, 2.7),
+    ("cod_rna", 500, 1.157_249e6, 6.9),
+];
+
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().unwrap_or_else(|| "../shared/data".into());
+    let seeds: u64 = arguments.next().map_or(Ok(5), |seeds| seeds.parse())?;
+    let wanted: Vec<String> = arguments.collect();
+    println!(
+        "{:<10}{:>6}{:>10}{:>10}{:>9}{:>9}   phases: rows, M-steps, ms",
+        "set", "k", "error", "s.e.", "seconds", "ratio"
+    );
+    for (name, k, reference, other) in SETS {
+        if !wanted.is_empty() && !wanted.iter().any(|set| set == name) {
+            continue;
+        }
+        let file = Path::new(&folder).join(format!("{name}.npy"));
+        if !file.exists() {
+            println!("{name}: {} is absent", file.display());
+            continue;
+        }
+        if name == "mnist_u8" {
+            row::<u8>(name, &file, k, reference, other, seeds)?;
+        } else {
+            row::<f32>(name, &file, k, reference, other, seeds)?;
+        }
+    }
+    Ok(())
+}
+
+fn row<T: Element + ReadableElement>(
+    name: &str,
+    file: &Path,
+    k: usize,
+    reference: f64,
+    other: f64,
+    seeds: u64,
+) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let x: Array2<T> = ndarray_npy::read_npy(file)?;
+    let (mut errors, mut times, mut phases) = (Vec::new(), Vec::new(), String::new());
+    for seed in 1..=seeds {
+        let started = Instant::now();
+        let data = Dense::new(x.view())?;
+        let checked = started.elapsed();
+        let fit = algorithms::fast(k).seed(seed).build()?.fit(&data)?;
+        times.push(started.elapsed().as_secs_f64());
+        errors.push(100.0 * (fit.model.quantization_error(&data)? / reference - 1.0));
+        let ms = |time: std::time::Duration| 1e3 * time.as_secs_f64();
+        let timings = &fit.report.timings;
+        phases = format!(
+            "check {:.0} coreset {:.0} seeding {:.0}",
+            ms(checked),
+            ms(timings.coreset),
+            ms(timings.seeding)
+        );
+        for phase in &fit.report.phases {
+            phases += &format!(
+                "; {} {} {:.0}",
+                phase.rows,
+                phase.iterations,
+                ms(phase.elapsed)
+            );
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    let (n, median) = (errors.len() as f64, times[times.len() / 2]);
+    let mean = errors.iter().sum::<f64>() / n;
+    let variance = errors.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    println!(
+        "{name:<10}{k:>6}{mean:>+9.2}%{:>9.2}%{median:>9.3}{:>8.1}x   {phases}",
+        (variance / n).sqrt(),
+        other / median
+    );
+    Ok(())
+}

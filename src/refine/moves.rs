@@ -1,0 +1,317 @@
+//! Split and merge: components move from where they hardly matter to where two would do better than one.
+
+use super::assignment::{Assignment, Change};
+use crate::data::{Centres, Data, DenseRows, Frame, Rows};
+use crate::float::Float;
+use crate::parallel;
+use crate::rng::{Rng, Stage, Streams};
+
+/// What a round of moves did.
+pub(super) struct Moves {
+    /// Rows that belong elsewhere now, in the order of their places.
+    pub(super) changes: Vec<Change>,
+    /// Components whose rows or centres are others now.
+    pub(super) stale: Vec<bool>,
+    pub(super) evaluations: u64,
+}
+
+/// How much more a split must gain than the merge is sure to cost: moves for a little gain only shuffle components.
+const MARGIN: f64 = 1.2;
+
+/// Rows of a component that decide where it would split.
+const SAMPLE: usize = 512;
+
+/// Starts tried per split, and steps of 2-means from each.
+const STARTS: usize = 2;
+const STEPS: usize = 4;
+
+/// One round of moves (E37). Dissolving component $l$, each of its rows to the second nearest centre, costs at most
+///
+/// $$L_l = \sum_{n : c_n = l} w_n \left( d_{n, \text{second}}^2 - d_{n l}^2 \right)$$
+///
+/// and splitting component $g$ at the centres $a$ and $b$ gains
+///
+/// $$G_g = \sum_{n : c_n = g} w_n \left( d_{n g}^2 - \min(d_{n a}^2, d_{n b}^2) \right)$$
+///
+/// As long as no component has a part in two moves, the squared distances fall by $G_g - L_l$ at least, so a move with
+/// $G_g > L_l$ raises the free energy; no move has to be taken back. The bounds of all rows must be tight (the search
+/// before looked at every row).
+pub(super) fn split_and_merge<F, D>(
+    data: &D,
+    frame: &Frame<F>,
+    centres: &mut Centres<F>,
+    assignment: &Assignment<F>,
+    (streams, round): (Streams, usize),
+) -> Moves
+where
+    F: Float,
+    D: Data<Float = F, Rows = DenseRows<F>>,
+{
+    let k = assignment.components();
+    let mut moves = Moves {
+        changes: Vec::new(),
+        stale: vec![false; k],
+        evaluations: 0,
+    };
+    let errors = parallel::map(k, |c| Errors::of(data, assignment, c));
+    let least = errors
+        .iter()
+        .fold(f64::INFINITY, |least, e| least.min(e.loss));
+    if k < 3 || !least.is_finite() {
+        return moves;
+    }
+    let splits = parallel::map(k, |c| {
+        let worth = MARGIN * least;
+        if errors[c].own <= worth {
+            return None;
+        }
+        let mut rng = streams.at(Stage::Moves, round, c);
+        Split::of(
+            data,
+            frame,
+            centres.row(c),
+            assignment,
+            (c, errors[c].own),
+            worth,
+            &mut rng,
+        )
+    });
+    moves.evaluations = splits.iter().flatten().map(|split| split.evaluations).sum();
+
+    let mut by_gain: Vec<(f64, usize)> = (0..k)
+        .filter_map(|c| splits[c].as_ref().map(|split| (split.gain, c)))
+        .collect();
+    by_gain.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let mut by_loss: Vec<usize> = (0..k).collect();
+    by_loss.sort_by(|&a, &b| errors[a].loss.total_cmp(&errors[b].loss));
+    let mut by_loss = by_loss.into_iter().peekable();
+
+    // Split or dissolved; and heirs, whose rows will be more.
+    let (mut changed, mut locked) = (vec![false; k], vec![false; k]);
+    let mut pairs = Vec::new();
+    for (gain, split) in by_gain {
+        if locked[split] {
+            continue;
+        }
+        let free = |&l: &usize| {
+            let heirs = || assignment.members(l).iter().map(|m| m.second as usize);
+            !locked[l] && l != split && heirs().all(|heir| !changed[heir] && heir != split)
+        };
+        // A component passed over for this split may be an heir of it; it is not worth coming back to.
+        while by_loss.peek().is_some_and(|l| !free(l)) {
+            by_loss.next();
+        }
+        let Some(&merged) = by_loss.peek() else {
+            break;
+        };
+        if gain <= MARGIN * errors[merged].loss {
+            break;
+        }
+        by_loss.next();
+        for c in [split, merged] {
+            (changed[c], locked[c], moves.stale[c]) = (true, true, true);
+        }
+        for member in assignment.members(merged) {
+            let heir = member.second as usize;
+            (locked[heir], moves.stale[heir]) = (true, true);
+        }
+        pairs.push((split, merged));
+    }
+
+    for (split, merged) in pairs {
+        let found = splits[split].as_ref().expect("a split with a gain");
+        let places = assignment.places(merged).zip(assignment.members(merged));
+        moves.changes.extend(places.map(|(place, member)| Change {
+            place,
+            row: member.row,
+            from: merged as u32,
+            to: member.second,
+        }));
+        let places = assignment.places(split).zip(assignment.members(split));
+        let leaving = places.zip(found.sides(data, frame, assignment, split));
+        moves.changes.extend(
+            leaving
+                .filter(|(_, leaves)| *leaves)
+                .map(|((place, member), _)| Change {
+                    place,
+                    row: member.row,
+                    from: split as u32,
+                    to: merged as u32,
+                }),
+        );
+        centres.replace(split, &found.stay);
+        centres.replace(merged, &found.leave);
+    }
+    moves.changes.sort_unstable_by_key(|change| change.place);
+    moves
+}
+
+/// Weighted squared distances of a component's rows.
+struct Errors {
+    /// To its centre.
+    own: f64,
+    /// How much more to the second nearest centres.
+    loss: f64,
+}
+
+impl Errors {
+    fn of<F: Float, D: Data>(data: &D, assignment: &Assignment<F>, c: usize) -> Self {
+        let mut errors = Self {
+            own: 0.0,
+            loss: 0.0,
+        };
+        for member in assignment.members(c) {
+            let weight = data.weight(member.row as usize);
+            if weight > 0.0 {
+                let own = member.upper.to_f64().powi(2);
+                errors.own += weight * own;
+                errors.loss += weight * (member.lower.to_f64().powi(2) - own);
+            }
+        }
+        errors
+    }
+}
+
+/// Two centres in place of one.
+struct Split<F> {
+    gain: f64,
+    stay: Vec<F>,
+    leave: Vec<F>,
+    evaluations: u64,
+}
+
+impl<F: Float> Split<F> {
+    /// A split of component `c` (whose error is `own`) by 2-means on some of its rows, if it seems `worth` it.
+    fn of<D>(
+        data: &D,
+        frame: &Frame<F>,
+        centre: &[F],
+        assignment: &Assignment<F>,
+        (c, own): (usize, f64),
+        worth: f64,
+        rng: &mut Rng,
+    ) -> Option<Self>
+    where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        let members = assignment.members(c);
+        let step = members.len().div_ceil(SAMPLE).max(1);
+        let ids: Vec<usize> = members
+            .iter()
+            .step_by(step)
+            .map(|m| m.row as usize)
+            .collect();
+        let mut rows = DenseRows::default();
+        data.gather(&ids, frame, &mut rows);
+        let weights: Vec<f64> = (0..rows.len()).map(|i| rows.weight(i)).collect();
+        let mut to_mean = vec![F::INFINITY; rows.len()];
+        rows.lower(0, centre, &mut to_mean);
+        let errors = || weights.iter().zip(&to_mean).map(|(w, d2)| w * d2.to_f64());
+        let total: f64 = errors().sum();
+        let mut evaluations = rows.len() as u64;
+        let mut best: Option<Self> = None;
+        for _ in 0..STARTS {
+            let mut left = rng.uniform() * total;
+            let drawn = errors().position(|e| {
+                left -= e;
+                left < 0.0
+            })?;
+            let mut split = Self {
+                gain: 0.0,
+                stay: centre.to_vec(),
+                leave: rows.row(drawn).to_vec(),
+                evaluations: 0,
+            };
+            for _ in 0..STEPS {
+                split.step(&rows, &weights);
+            }
+            let (to_stay, to_leave) = split.distances(&rows);
+            let nearest = to_stay.iter().zip(&to_leave).zip(&weights);
+            let after: f64 = nearest
+                .map(|((a, b), w)| w * a.to_f64().min(b.to_f64()))
+                .sum();
+            split.gain = total - after;
+            evaluations += (2 * (STEPS + 1) * rows.len()) as u64;
+            if best.as_ref().is_none_or(|best| split.gain > best.gain) {
+                best = Some(split);
+            }
+        }
+        let mut best = best?;
+        if step > 1 {
+            // The gain over all rows, where those looked at promise enough.
+            if best.gain * own <= worth * total {
+                return None;
+            }
+            let mut after = 0.0;
+            for members in members.chunks(SAMPLE) {
+                let ids: Vec<usize> = members.iter().map(|m| m.row as usize).collect();
+                data.gather(&ids, frame, &mut rows);
+                let (to_stay, to_leave) = best.distances(&rows);
+                for (i, (a, b)) in to_stay.iter().zip(&to_leave).enumerate() {
+                    after += rows.weight(i) * a.to_f64().min(b.to_f64());
+                }
+            }
+            best.gain = own - after;
+            evaluations += 2 * members.len() as u64;
+        }
+        best.evaluations = evaluations;
+        (best.gain > worth).then_some(best)
+    }
+
+    /// Squared distances of rows to both centres.
+    fn distances(&self, rows: &DenseRows<F>) -> (Vec<F>, Vec<F>) {
+        let to = |centre: &[F]| {
+            let mut squared = vec![F::INFINITY; rows.len()];
+            rows.lower(0, centre, &mut squared);
+            squared
+        };
+        (to(&self.stay), to(&self.leave))
+    }
+
+    /// Moves both centres to the means of the rows nearer to them.
+    fn step(&mut self, rows: &DenseRows<F>, weights: &[f64]) {
+        let (to_stay, to_leave) = self.distances(rows);
+        let mut sums = [vec![0.0; self.stay.len()], vec![0.0; self.stay.len()]];
+        let mut mass = [0.0; 2];
+        for (i, weight) in weights.iter().enumerate() {
+            let side = usize::from(to_leave[i] < to_stay[i]);
+            mass[side] += weight;
+            for (sum, x) in sums[side].iter_mut().zip(rows.row(i)) {
+                *sum += weight * x.to_f64();
+            }
+        }
+        for ((centre, sums), mass) in [&mut self.stay, &mut self.leave]
+            .into_iter()
+            .zip(sums)
+            .zip(mass)
+        {
+            if mass > 0.0 {
+                for (x, sum) in centre.iter_mut().zip(sums) {
+                    *x = F::from_f64(sum / mass);
+                }
+            }
+        }
+    }
+
+    /// Whether each member of component `c` leaves, in order.
+    fn sides<D>(
+        &self,
+        data: &D,
+        frame: &Frame<F>,
+        assignment: &Assignment<F>,
+        c: usize,
+    ) -> Vec<bool>
+    where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        let mut rows = DenseRows::default();
+        let mut sides = Vec::new();
+        for members in assignment.members(c).chunks(SAMPLE) {
+            let ids: Vec<usize> = members.iter().map(|m| m.row as usize).collect();
+            data.gather(&ids, frame, &mut rows);
+            let (to_stay, to_leave) = self.distances(&rows);
+            sides.extend(to_stay.iter().zip(&to_leave).map(|(a, b)| b < a));
+        }
+        sides
+    }
+}

@@ -1,0 +1,243 @@
+//! Mass, first and second moments of the components, kept from iteration to iteration: only what changes is added.
+
+use super::assignment::{Assignment, Change};
+use crate::data::{Centres, Data, DenseRows, Frame, Rows};
+use crate::float::Float;
+use crate::kernels::vectorised;
+use crate::parallel;
+
+/// Sums over the rows of every component about a fixed point of its own, its anchor $a_c$ (E35):
+///
+/// $$m_c = \sum_n w_n, \qquad f_c = \sum_n w_n (z_n - a_c), \qquad s_c = \sum_n w_n \lVert z_n - a_c \rVert^2$$
+///
+/// A row that changes its component is taken from the sums of one and added to those of the other; the rest of the
+/// data is not read.
+#[derive(Debug)]
+pub(super) struct Sums<F> {
+    anchors: Centres<F>,
+    /// (k, 2 + stride): m, s, f.
+    sums: Vec<f64>,
+    line: usize,
+}
+
+/// Components whose sums are one piece of work.
+const COMPONENTS: usize = 4;
+
+/// Rows gathered together.
+const GATHER: usize = 256;
+
+/// A row that enters (1) or leaves (-1) a component.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    row: u32,
+    sign: f64,
+}
+
+impl<F: Float> Sums<F> {
+    /// The sums of an assignment, about the centres.
+    pub(super) fn of<D>(
+        data: &D,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        assignment: &Assignment<F>,
+    ) -> Self
+    where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        let line = centres.row(0).len() + 2;
+        let mut sums = Self {
+            anchors: centres.clone(),
+            sums: vec![0.0; centres.len() * line],
+            line,
+        };
+        sums.renew(data, frame, centres, assignment, &vec![true; centres.len()]);
+        sums
+    }
+
+    /// Sums the rows of the `stale` components anew, about their centres now.
+    pub(super) fn renew<D>(
+        &mut self,
+        data: &D,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        assignment: &Assignment<F>,
+        stale: &[bool],
+    ) where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        self.anchors.update_where(stale, centres);
+        let (line, anchors) = (self.line, &self.anchors);
+        parallel::map_chunks(&mut self.sums, line * COMPONENTS, |_, range, sums| {
+            let mut gather = Gather::default();
+            for (c, sums) in (range.start / line..).zip(sums.chunks_exact_mut(line)) {
+                if stale[c] {
+                    sums.fill(0.0);
+                    let members = assignment.members(c).iter();
+                    let entries = members.map(|m| Entry {
+                        row: m.row,
+                        sign: 1.0,
+                    });
+                    gather.add(data, frame, anchors.row(c), entries, sums);
+                }
+            }
+        });
+    }
+
+    /// Moves rows between components. Components that lost nearly all they had are summed anew from `assignment`, which
+    /// has the changes in it already.
+    pub(super) fn apply<D>(
+        &mut self,
+        data: &D,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        assignment: &Assignment<F>,
+        changes: &[Change],
+    ) where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        if changes.is_empty() {
+            return;
+        }
+        let k = assignment.components();
+        let mut starts = vec![0; k + 1];
+        for change in changes {
+            starts[change.from as usize + 1] += 1;
+            starts[change.to as usize + 1] += 1;
+        }
+        for c in 0..k {
+            starts[c + 1] += starts[c];
+        }
+        let stale: Vec<bool> = (0..k)
+            .map(|c| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1))
+            .collect();
+        let mut next = starts.clone();
+        let mut entries = vec![Entry { row: 0, sign: 0.0 }; 2 * changes.len()];
+        for &Change { row, from, to, .. } in changes {
+            for (c, sign) in [(from, -1.0), (to, 1.0)] {
+                entries[next[c as usize]] = Entry { row, sign };
+                next[c as usize] += 1;
+            }
+        }
+        let (line, anchors) = (self.line, &self.anchors);
+        let fell = parallel::map_chunks(&mut self.sums, line * COMPONENTS, |_, range, sums| {
+            let mut gather = Gather::default();
+            let lines = (range.start / line..).zip(sums.chunks_exact_mut(line));
+            let fell = lines.map(|(c, sums)| {
+                let before = sums[0];
+                let entries = entries[starts[c]..starts[c + 1]].iter().copied();
+                if !stale[c] {
+                    gather.add(data, frame, anchors.row(c), entries, sums);
+                }
+                // What is left of a sum of which nearly all was taken away is rounding.
+                stale[c] || sums[0] < 1e-6 * before
+            });
+            fell.collect::<Vec<bool>>()
+        });
+        let stale = fell.concat();
+        if stale.contains(&true) {
+            self.renew(data, frame, centres, assignment, &stale);
+        }
+    }
+
+    /// Mass of component `c`.
+    pub(super) fn mass(&self, c: usize) -> f64 {
+        self.sums[c * self.line]
+    }
+
+    /// Number of components without mass.
+    pub(super) fn emptied(&self) -> usize {
+        (0..self.anchors.len())
+            .filter(|&c| self.mass(c) <= 0.0)
+            .count()
+    }
+
+    /// Weighted squared distances of all rows to the centres of their components (E36), from the sums alone:
+    ///
+    /// $$\sum_c \left( s_c - 2 f_c^\top e_c + m_c \lVert e_c \rVert^2 \right), \qquad e_c = \mu_c - a_c$$
+    pub(super) fn squared(&self, centres: &Centres<F>) -> f64 {
+        let mut total = 0.0;
+        for (c, sums) in self.sums.chunks_exact(self.line).enumerate() {
+            let (mut along, mut moved) = (0.0, 0.0);
+            let places = centres
+                .row(c)
+                .iter()
+                .zip(self.anchors.row(c))
+                .zip(&sums[2..]);
+            for ((mu, anchor), first) in places {
+                let e = mu.to_f64() - anchor.to_f64();
+                along += first * e;
+                moved += e * e;
+            }
+            total += (sums[1] - 2.0 * along + sums[0] * moved).max(0.0);
+        }
+        total
+    }
+
+    /// Moves every centre to the mean of its rows; one without mass stays.
+    pub(super) fn move_centres(&self, centres: &mut Centres<F>) {
+        centres.update(|c, centre| {
+            let sums = &self.sums[c * self.line..][..self.line];
+            if sums[0] > 0.0 {
+                let anchor = self.anchors.row(c);
+                for ((mu, anchor), first) in centre.iter_mut().zip(anchor).zip(&sums[2..]) {
+                    *mu = F::from_f64(anchor.to_f64() + first / sums[0]);
+                }
+            }
+        });
+    }
+}
+
+/// Scratch to read rows in any order.
+#[derive(Debug, Default)]
+struct Gather<F> {
+    ids: Vec<usize>,
+    signs: Vec<f64>,
+    rows: DenseRows<F>,
+}
+
+impl<F: Float> Gather<F> {
+    /// Adds rows to the sums of one component.
+    fn add<D>(
+        &mut self,
+        data: &D,
+        frame: &Frame<F>,
+        anchor: &[F],
+        mut entries: impl Iterator<Item = Entry>,
+        sums: &mut [f64],
+    ) where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        loop {
+            self.ids.clear();
+            self.signs.clear();
+            for entry in entries.by_ref().take(GATHER) {
+                self.ids.push(entry.row as usize);
+                self.signs.push(entry.sign);
+            }
+            if self.ids.is_empty() {
+                return;
+            }
+            data.gather(&self.ids, frame, &mut self.rows);
+            let (rows, signs) = (&self.rows, &self.signs);
+            let (head, first) = sums.split_at_mut(2);
+            vectorised!({
+                for (i, sign) in signs.iter().enumerate() {
+                    let share = sign * rows.weight(i);
+                    let mut squared = [0.0; 4];
+                    let (row, _) = rows.row(i).as_chunks::<4>();
+                    let (anchor, _) = anchor.as_chunks::<4>();
+                    let (first, _) = first.as_chunks_mut::<4>();
+                    for ((x, a), first) in row.iter().zip(anchor).zip(first) {
+                        for l in 0..4 {
+                            let t = x[l].to_f64() - a[l].to_f64();
+                            first[l] += share * t;
+                            squared[l] += t * t;
+                        }
+                    }
+                    head[0] += share;
+                    head[1] += share * ((squared[0] + squared[1]) + (squared[2] + squared[3]));
+                }
+            });
+        }
+    }
+}
