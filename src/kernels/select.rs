@@ -63,15 +63,7 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
     let last = last_place(approximate, out_ids.len(), &mut scratch.kept);
     let margin = scorer.margin(rows, i);
     let threshold = last + margin + margin;
-    scratch.ids.clear();
-    // `!(a > t)`, not `a <= t`: an overflowed (NaN) approximation must stay a candidate.
-    #[allow(clippy::neg_cmp_op_on_partial_ord)]
-    scratch.ids.extend(
-        (0u32..)
-            .zip(approximate)
-            .filter(|&(_, &a)| !(a > threshold))
-            .map(|(c, _)| c),
-    );
+    not_above(approximate, threshold, &mut scratch.ids);
     if margin.to_f64() == 0.0 {
         // They are exact already.
         scratch.scores.clear();
@@ -88,6 +80,9 @@ fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
     if width == 1 {
         return minimum(values);
     }
+    if width == 2 {
+        return second_smallest(values);
+    }
     kept.clear();
     kept.resize(width, F::INFINITY);
     for &value in values {
@@ -101,6 +96,59 @@ fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
         }
     }
     kept[width - 1]
+}
+
+/// The places of all values that are not above `threshold`, NaN among them: an overflowed approximation must stay a
+/// candidate.
+fn not_above<F: Float>(values: &[F], threshold: F, places: &mut Vec<u32>) {
+    places.clear();
+    vectorised!({
+        for (chunk, values) in values.chunks(CHUNK).enumerate() {
+            // Most chunks have none.
+            let mut found = false;
+            for &value in values {
+                #[allow(clippy::neg_cmp_op_on_partial_ord)]
+                let kept = !(value > threshold);
+                found |= kept;
+            }
+            if found {
+                for (i, &value) in values.iter().enumerate() {
+                    #[allow(clippy::neg_cmp_op_on_partial_ord)]
+                    if !(value > threshold) {
+                        places.push((chunk * CHUNK + i) as u32);
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Values looked at together.
+const CHUNK: usize = 64;
+
+/// The second smallest value (infinity where there is none), NaN passed over.
+fn second_smallest<F: Float>(values: &[F]) -> F {
+    vectorised!({
+        let (mut lows, mut nexts) = ([F::INFINITY; 16], [F::INFINITY; 16]);
+        let (chunks, rest) = values.as_chunks::<16>();
+        for chunk in chunks {
+            for l in 0..16 {
+                let value = chunk[l];
+                let above = if value < lows[l] { lows[l] } else { value };
+                lows[l] = if value < lows[l] { value } else { lows[l] };
+                nexts[l] = if above < nexts[l] { above } else { nexts[l] };
+            }
+        }
+        let (mut low, mut next) = (F::INFINITY, F::INFINITY);
+        for &value in lows.iter().chain(&nexts).chain(rest) {
+            if value < low {
+                (low, next) = (value, low);
+            } else if value < next {
+                next = value;
+            }
+        }
+        next
+    })
 }
 
 /// The smallest value, NaN passed over.

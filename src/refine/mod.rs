@@ -131,7 +131,7 @@ impl Refine {
         Self { near, ..self }
     }
 
-    /// A larger coreset between the coreset and all rows. Default none.
+    /// A larger coreset between the coreset and all rows, as long as it is at most half of them. Default none.
     #[must_use]
     pub fn through(self, coreset: Lightweight) -> Self {
         Self {
@@ -204,6 +204,7 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
         let mut larger = None;
         if let (Some(first), Some(through)) = (coreset, &self.through)
             && through.draws() > first.len()
+            && through.draws() <= data.len() / 2
         {
             let started = Instant::now();
             let mut rng = streams.at(rng::Stage::Coreset, 1, 0);
