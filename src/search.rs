@@ -65,7 +65,7 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
     scorer.all(rows, &mut block.scores);
     for i in 0..rows.len() {
         let scores = &mut block.scores[i * k..(i + 1) * k];
-        let margin = scorer.margin(rows, i).to_f64();
+        let margin = scorer.margin(rows, i, R::Float::INFINITY).to_f64();
         if margin == 0.0 {
             // They are exact already.
             continue;

@@ -176,8 +176,8 @@ impl<R: Rows> Scores<R> for Centres<R::Float> {
     fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
         rows.distances(self, out);
     }
-    fn margin(&self, rows: &R, i: usize) -> R::Float {
-        rows.margin(i, self)
+    fn margin(&self, rows: &R, i: usize, reach: R::Float) -> R::Float {
+        rows.margin(i, self, reach)
     }
     fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
         rows.distances_to(i, self, ids, out);

@@ -231,11 +231,18 @@ impl<F: Float> Rows for DenseRows<F> {
         distance::to_all(rows, (centres.values(), centres.norms()), self.dim, out);
     }
 
-    fn margin(&self, i: usize, centres: &Centres<F>) -> F {
+    fn margin(&self, i: usize, centres: &Centres<F>, reach: F) -> F {
         let gamma = (self.dim + 8) as f64 * F::EPSILON;
         let norm: f64 = self.row(i).iter().map(|x| x.to_f64() * x.to_f64()).sum();
-        let length = norm.sqrt() + centres.largest_norm().sqrt();
-        F::from_f64(gamma * length * length)
+        let (norm, reach) = (norm.sqrt(), reach.to_f64());
+        // A centre much farther out than the row is too far away to be one of the nearest, rounded or not (E21).
+        let near = norm + 1.5 * reach.sqrt();
+        let within = gamma * (norm + near).powi(2);
+        let farthest = centres.largest_norm().sqrt();
+        if near < farthest && 2.0 * within <= 1.25 * reach {
+            return F::from_f64(within);
+        }
+        F::from_f64(gamma * (norm + farthest).powi(2))
     }
 
     #[inline(always)]

@@ -106,7 +106,11 @@ pub trait Rows: Default + Send + Sync {
     /// Bound on the rounding error of row `i` in [`distances`](Self::distances) (E21).
     ///
     /// $$\gamma \left( \lVert z \rVert + \max_c \lVert \mu_c \rVert \right)^2, \qquad \gamma = (d + 8) \cdot \text{machine epsilon, for dense rows}$$
-    fn margin(&self, i: usize, centres: &Centres<Self::Float>) -> Self::Float;
+    ///
+    /// It is about the centres that could be as near as the squared distance `reach` (all of them, for infinity): where
+    /// those are no farther from the origin than $\lVert z \rVert + \frac 32 \sqrt{\text{reach}}$, that is in place
+    /// of the largest norm.
+    fn margin(&self, i: usize, centres: &Centres<Self::Float>, reach: Self::Float) -> Self::Float;
     /// Squared distances of row `i` to the centres `ids`, computed directly.
     fn distances_to(
         &self,
@@ -160,8 +164,9 @@ pub trait Scores<R: Rows>: Sync {
     fn components(&self) -> usize;
     /// Scores of all rows under all components, fast, good to the margin: (len, k) into `out`.
     fn all(&self, rows: &R, out: &mut Vec<R::Float>);
-    /// Bound on the rounding error of the scores of row `i` in [`all`](Self::all).
-    fn margin(&self, rows: &R, i: usize) -> R::Float;
+    /// Bound on the rounding error of the scores of row `i` in [`all`](Self::all),
+    /// for components whose score could be as low as `reach`.
+    fn margin(&self, rows: &R, i: usize, reach: R::Float) -> R::Float;
     /// Scores of row `i` under the components `ids`, computed directly.
     fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>);
 }

@@ -348,7 +348,7 @@ impl<F: Float> Rows for SketchRows<F> {
         sparse::to_all(self.all(), centres.by_coordinate(), centres.len(), out);
     }
 
-    fn margin(&self, _: usize, _: &Centres<F>) -> F {
+    fn margin(&self, _: usize, _: &Centres<F>, _: F) -> F {
         // All distances are computed directly, and in the same order.
         F::zero()
     }

@@ -61,7 +61,7 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
     out_scores: &mut [R::Float],
 ) {
     let last = last_place(approximate, out_ids.len(), &mut scratch.kept);
-    let margin = scorer.margin(rows, i);
+    let margin = scorer.margin(rows, i, last);
     let threshold = last + margin + margin;
     not_above(approximate, threshold, &mut scratch.ids);
     if margin.to_f64() == 0.0 {

@@ -365,7 +365,7 @@ impl<R: Rows> Scores<R> for DiagonalMixture<R::Float> {
             }
         }
     }
-    fn margin(&self, _: &R, _: usize) -> R::Float {
+    fn margin(&self, _: &R, _: usize, _: R::Float) -> R::Float {
         // All scores are computed directly.
         R::Float::from_f64(0.0)
     }

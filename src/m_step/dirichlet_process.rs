@@ -877,9 +877,9 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
         }
     }
 
-    fn margin(&self, rows: &DenseRows<F>, i: usize) -> F {
+    fn margin(&self, rows: &DenseRows<F>, i: usize, reach: F) -> F {
         match self.scores {
-            Scored::Distances { .. } => rows.margin(i, &self.centres),
+            Scored::Distances { .. } => rows.margin(i, &self.centres, reach),
             Scored::Expected { .. } => F::zero(),
         }
     }

@@ -323,9 +323,9 @@ impl<R: Rows> Scores<R> for IsotropicMixture<R::Float> {
             }
         }
     }
-    fn margin(&self, rows: &R, i: usize) -> R::Float {
+    fn margin(&self, rows: &R, i: usize, _: R::Float) -> R::Float {
         let (factor, added) = self.scores.largest;
-        let squared = rows.margin(i, &self.centres).to_f64();
+        let squared = rows.margin(i, &self.centres, R::Float::INFINITY).to_f64();
         R::Float::from_f64(factor * squared + 4.0 * R::Float::EPSILON * added)
     }
     fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {

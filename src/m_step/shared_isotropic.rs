@@ -249,8 +249,8 @@ impl<R: Rows> Scores<R> for SharedIsotropicMixture<R::Float> {
     fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
         rows.distances(&self.centres, out);
     }
-    fn margin(&self, rows: &R, i: usize) -> R::Float {
-        rows.margin(i, &self.centres)
+    fn margin(&self, rows: &R, i: usize, reach: R::Float) -> R::Float {
+        rows.margin(i, &self.centres, reach)
     }
     fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
         rows.distances_to(i, &self.centres, ids, out);

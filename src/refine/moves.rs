@@ -1,8 +1,9 @@
 //! Split and merge: components move from where they hardly matter to where two would do better than one.
 
-use super::assignment::{Assignment, Change};
+use super::assignment::{Assignment, Change, Member};
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
 use crate::float::Float;
+use crate::kernels::vectorised;
 use crate::parallel;
 use crate::rng::{Rng, Stage, Streams};
 
@@ -19,11 +20,17 @@ pub(super) struct Moves {
 const MARGIN: f64 = 1.2;
 
 /// Rows of a component that decide where it would split.
-const SAMPLE: usize = 512;
+const SAMPLE: usize = 128;
 
 /// Starts tried per split, and steps of 2-means from each.
 const STARTS: usize = 2;
-const STEPS: usize = 4;
+const STEPS: usize = 3;
+
+/// How far the gain over some rows may be below that over all.
+const DOUBT: f64 = 1.5;
+
+/// Rows read together.
+const GATHER: usize = 256;
 
 /// One round of moves (E37). Dissolving component $l$, each of its rows to the second nearest centre, costs at most
 ///
@@ -54,36 +61,43 @@ where
         evaluations: 0,
     };
     let errors = parallel::map(k, |c| Errors::of(data, assignment, c));
-    let least = errors
-        .iter()
-        .fold(f64::INFINITY, |least, e| least.min(e.loss));
+    let mut by_loss: Vec<usize> = (0..k).collect();
+    by_loss.sort_by(|&a, &b| errors[a].loss.total_cmp(&errors[b].loss));
+    let least = errors[by_loss[0]].loss;
     if k < 3 || !least.is_finite() {
         return moves;
     }
-    let splits = parallel::map(k, |c| {
-        let worth = MARGIN * least;
-        if errors[c].own <= worth {
+    let guesses = parallel::map(k, |c| {
+        // No split gains more than the whole error.
+        if errors[c].own <= MARGIN * least {
             return None;
         }
         let mut rng = streams.at(Stage::Moves, round, c);
-        Split::of(
-            data,
-            frame,
-            centres.row(c),
-            assignment,
-            (c, errors[c].own),
-            worth,
-            &mut rng,
-        )
+        Split::guess(data, frame, centres.row(c), assignment.members(c), &mut rng)
     });
-    moves.evaluations = splits.iter().flatten().map(|split| split.evaluations).sum();
+    moves.evaluations += guesses
+        .iter()
+        .flatten()
+        .map(|split| split.evaluations)
+        .sum::<u64>();
 
-    let mut by_gain: Vec<(f64, usize)> = (0..k)
-        .filter_map(|c| splits[c].as_ref().map(|split| (split.gain, c)))
+    // Those that could pay for the merge they would be paired with, exactly.
+    let mut hopeful: Vec<(f64, usize)> = (0..k)
+        .filter_map(|c| guesses[c].as_ref().map(|split| (split.gain, c)))
         .collect();
+    hopeful.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let pays = |pair: &(&(f64, usize), &usize)| DOUBT * pair.0.0 > MARGIN * errors[*pair.1].loss;
+    let hopes = hopeful.iter().zip(&by_loss).take_while(pays).count();
+    let mut by_gain = parallel::map(hopes, |place| {
+        let (guess, c) = hopeful[place];
+        let (split, members) = (guesses[c].as_ref().expect("a guess"), assignment.members(c));
+        let gain = match members.len() {
+            ..=SAMPLE => guess,
+            _ => errors[c].own - split.error(data, frame, members),
+        };
+        (gain, c)
+    });
     by_gain.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    let mut by_loss: Vec<usize> = (0..k).collect();
-    by_loss.sort_by(|&a, &b| errors[a].loss.total_cmp(&errors[b].loss));
     let mut by_loss = by_loss.into_iter().peekable();
 
     // Split or dissolved; and heirs, whose rows will be more.
@@ -119,7 +133,7 @@ where
     }
 
     for (split, merged) in pairs {
-        let found = splits[split].as_ref().expect("a split with a gain");
+        let found = guesses[split].as_ref().expect("a split with a gain");
         let places = assignment.places(merged).zip(assignment.members(merged));
         moves.changes.extend(places.map(|(place, member)| Change {
             place,
@@ -128,7 +142,7 @@ where
             to: member.second,
         }));
         let places = assignment.places(split).zip(assignment.members(split));
-        let leaving = places.zip(found.sides(data, frame, assignment, split));
+        let leaving = places.zip(found.sides(data, frame, assignment.members(split)));
         moves.changes.extend(
             leaving
                 .filter(|(_, leaves)| *leaves)
@@ -181,20 +195,18 @@ struct Split<F> {
 }
 
 impl<F: Float> Split<F> {
-    /// A split of component `c` (whose error is `own`) by 2-means on some of its rows, if it seems `worth` it.
-    fn of<D>(
+    /// A split by 2-means on some of the rows of a component, the best of a few starts: a drawn row and the centre. `None`
+    /// without rows apart from the centre.
+    fn guess<D>(
         data: &D,
         frame: &Frame<F>,
         centre: &[F],
-        assignment: &Assignment<F>,
-        (c, own): (usize, f64),
-        worth: f64,
+        members: &[Member<F>],
         rng: &mut Rng,
     ) -> Option<Self>
     where
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
-        let members = assignment.members(c);
         let step = members.len().div_ceil(SAMPLE).max(1);
         let ids: Vec<usize> = members
             .iter()
@@ -203,12 +215,11 @@ impl<F: Float> Split<F> {
             .collect();
         let mut rows = DenseRows::default();
         data.gather(&ids, frame, &mut rows);
-        let weights: Vec<f64> = (0..rows.len()).map(|i| rows.weight(i)).collect();
-        let mut to_mean = vec![F::INFINITY; rows.len()];
-        rows.lower(0, centre, &mut to_mean);
-        let errors = || weights.iter().zip(&to_mean).map(|(w, d2)| w * d2.to_f64());
+        let mut to_centre = vec![F::INFINITY; rows.len()];
+        rows.lower(0, centre, &mut to_centre);
+        let errors = || (0..rows.len()).map(|i| rows.weight(i) * to_centre[i].to_f64());
         let total: f64 = errors().sum();
-        let mut evaluations = rows.len() as u64;
+        let mass: f64 = (0..rows.len()).map(|i| rows.weight(i)).sum();
         let mut best: Option<Self> = None;
         for _ in 0..STARTS {
             let mut left = rng.uniform() * total;
@@ -223,39 +234,43 @@ impl<F: Float> Split<F> {
                 evaluations: 0,
             };
             for _ in 0..STEPS {
-                split.step(&rows, &weights);
+                split.step(&rows);
             }
-            let (to_stay, to_leave) = split.distances(&rows);
-            let nearest = to_stay.iter().zip(&to_leave).zip(&weights);
-            let after: f64 = nearest
-                .map(|((a, b), w)| w * a.to_f64().min(b.to_f64()))
-                .sum();
-            split.gain = total - after;
-            evaluations += (2 * (STEPS + 1) * rows.len()) as u64;
+            split.gain = total - split.error_of(&rows);
             if best.as_ref().is_none_or(|best| split.gain > best.gain) {
                 best = Some(split);
             }
         }
         let mut best = best?;
         if step > 1 {
-            // The gain over all rows, where those looked at promise enough.
-            if best.gain * own <= worth * total {
-                return None;
-            }
-            let mut after = 0.0;
-            for members in members.chunks(SAMPLE) {
-                let ids: Vec<usize> = members.iter().map(|m| m.row as usize).collect();
-                data.gather(&ids, frame, &mut rows);
-                let (to_stay, to_leave) = best.distances(&rows);
-                for (i, (a, b)) in to_stay.iter().zip(&to_leave).enumerate() {
-                    after += rows.weight(i) * a.to_f64().min(b.to_f64());
-                }
-            }
-            best.gain = own - after;
-            evaluations += 2 * members.len() as u64;
+            let all: f64 = members.iter().map(|m| data.weight(m.row as usize)).sum();
+            best.gain *= all / mass;
         }
-        best.evaluations = evaluations;
-        (best.gain > worth).then_some(best)
+        best.evaluations = ((1 + 2 * STARTS * (STEPS + 1)) * rows.len()) as u64;
+        Some(best)
+    }
+
+    /// Weighted squared distances of rows to the nearer centre.
+    fn error_of(&self, rows: &DenseRows<F>) -> f64 {
+        let (to_stay, to_leave) = self.distances(rows);
+        let nearest = to_stay.iter().zip(&to_leave).enumerate();
+        nearest
+            .map(|(i, (a, b))| rows.weight(i) * a.to_f64().min(b.to_f64()))
+            .sum()
+    }
+
+    /// The same over all rows of a component.
+    fn error<D>(&self, data: &D, frame: &Frame<F>, members: &[Member<F>]) -> f64
+    where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        let mut rows = DenseRows::default();
+        let parts = members.chunks(GATHER).map(|members| {
+            let ids: Vec<usize> = members.iter().map(|m| m.row as usize).collect();
+            data.gather(&ids, frame, &mut rows);
+            self.error_of(&rows)
+        });
+        parts.sum()
     }
 
     /// Squared distances of rows to both centres.
@@ -269,22 +284,21 @@ impl<F: Float> Split<F> {
     }
 
     /// Moves both centres to the means of the rows nearer to them.
-    fn step(&mut self, rows: &DenseRows<F>, weights: &[f64]) {
+    fn step(&mut self, rows: &DenseRows<F>) {
         let (to_stay, to_leave) = self.distances(rows);
         let mut sums = [vec![0.0; self.stay.len()], vec![0.0; self.stay.len()]];
         let mut mass = [0.0; 2];
-        for (i, weight) in weights.iter().enumerate() {
-            let side = usize::from(to_leave[i] < to_stay[i]);
-            mass[side] += weight;
-            for (sum, x) in sums[side].iter_mut().zip(rows.row(i)) {
-                *sum += weight * x.to_f64();
+        vectorised!({
+            for i in 0..rows.len() {
+                let (side, weight) = (usize::from(to_leave[i] < to_stay[i]), rows.weight(i));
+                mass[side] += weight;
+                for (sum, x) in sums[side].iter_mut().zip(rows.row(i)) {
+                    *sum += weight * x.to_f64();
+                }
             }
-        }
-        for ((centre, sums), mass) in [&mut self.stay, &mut self.leave]
-            .into_iter()
-            .zip(sums)
-            .zip(mass)
-        {
+        });
+        let centres = [&mut self.stay, &mut self.leave];
+        for ((centre, sums), mass) in centres.into_iter().zip(sums).zip(mass) {
             if mass > 0.0 {
                 for (x, sum) in centre.iter_mut().zip(sums) {
                     *x = F::from_f64(sum / mass);
@@ -293,20 +307,14 @@ impl<F: Float> Split<F> {
         }
     }
 
-    /// Whether each member of component `c` leaves, in order.
-    fn sides<D>(
-        &self,
-        data: &D,
-        frame: &Frame<F>,
-        assignment: &Assignment<F>,
-        c: usize,
-    ) -> Vec<bool>
+    /// Whether each member leaves, in order.
+    fn sides<D>(&self, data: &D, frame: &Frame<F>, members: &[Member<F>]) -> Vec<bool>
     where
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
         let mut rows = DenseRows::default();
         let mut sides = Vec::new();
-        for members in assignment.members(c).chunks(SAMPLE) {
+        for members in members.chunks(GATHER) {
             let ids: Vec<usize> = members.iter().map(|m| m.row as usize).collect();
             data.gather(&ids, frame, &mut rows);
             let (to_stay, to_leave) = self.distances(&rows);
