@@ -156,10 +156,10 @@ impl<T: Element> Data for Dense<'_, T> {
     }
 
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Self {
-        let values = rows
-            .iter()
-            .flat_map(|&n| self.row(n).iter().copied())
-            .collect();
+        let mut values = Vec::with_capacity(rows.len() * self.dim);
+        for &n in rows {
+            values.extend_from_slice(self.row(n));
+        }
         let summary = Summary {
             rows: weights.iter().filter(|w| **w > 0.0).count(),
             total_weight: weights.iter().sum(),

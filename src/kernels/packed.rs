@@ -72,18 +72,25 @@ impl<F: Float> WithSimd for ToPacked<'_, F> {
             packed,
             out,
         } = self;
-        let lanes = packed.lanes;
-        let groups = rows.chunks(stride * ROWS).zip(out.chunks_mut(lanes * ROWS));
-        for (rows, out) in groups {
+        let (n, lanes) = (rows.len() / stride, packed.lanes);
+        let mut first = 0;
+        while first < n {
+            let (rows, out) = (&rows[first * stride..], &mut out[first * lanes..]);
             for (p, panel) in packed.values.chunks_exact(dim * LANES).enumerate() {
-                if rows.len() == stride * ROWS {
-                    F::panel::<S, ROWS>(simd, rows, stride, panel, &mut out[p * LANES..], lanes);
-                } else {
-                    for (row, out) in rows.chunks_exact(stride).zip(out.chunks_exact_mut(lanes)) {
-                        F::panel::<S, 1>(simd, row, stride, panel, &mut out[p * LANES..], lanes);
-                    }
+                let out = &mut out[p * LANES..];
+                match n - first {
+                    ROWS.. => F::panel::<S, ROWS>(simd, rows, stride, panel, out, lanes),
+                    4.. => F::panel::<S, 4>(simd, rows, stride, panel, out, lanes),
+                    2.. => F::panel::<S, 2>(simd, rows, stride, panel, out, lanes),
+                    _ => F::panel::<S, 1>(simd, rows, stride, panel, out, lanes),
                 }
             }
+            first += match n - first {
+                ROWS.. => ROWS,
+                4.. => 4,
+                2.. => 2,
+                _ => 1,
+            };
         }
     }
 }
