@@ -93,14 +93,24 @@ pub fn d_gmm(clusters: usize, h: usize, r: usize) -> Builder<Full, AfkMc2, Simil
 /// that leave local optima, on that coreset, on one four times as large, and on all rows. Settings follow from the
 /// number of clusters, and coresets of more rows than there are from the data. The model is that of [`k_means`].
 /// `tolerance` and `max_iterations` of the builder are about EM on the coreset, which here only starts the
-/// refinement; those of the refinement are set in `.refine(Refine::new())`.
+/// refinement; those of the refinement are set by `.refine(algorithms::refine(k).tolerance(..))`.
 pub fn fast(clusters: usize) -> Builder<Lightweight, AfkMc2, Exhaustive, SharedIsotropic, Refine> {
-    let coreset = clusters.saturating_mul(32).max(8_192);
     k_means(clusters)
-        .coreset(Lightweight::new(coreset))
+        .coreset(Lightweight::new(rows_for(clusters)))
         .seeder(AfkMc2::new(2))
         .max_iterations(0)
-        .refine(Refine::new().through(Lightweight::new(coreset.saturating_mul(4))))
+        .refine(refine(clusters))
+}
+
+/// The refinement of [`fast`]: through a coreset four times as large as its first.
+#[must_use]
+pub fn refine(clusters: usize) -> Refine {
+    Refine::new().through(Lightweight::new(rows_for(clusters).saturating_mul(4)))
+}
+
+/// Rows of the first coreset of [`fast`].
+fn rows_for(clusters: usize) -> usize {
+    clusters.saturating_mul(32).max(8_192)
 }
 
 /// Sparsified GMM (\[SG\] Alg. 1 and 2): EM for Gaussians with diagonal covariances, to be fitted on a

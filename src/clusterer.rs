@@ -435,7 +435,7 @@ impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
         let run = Run {
             last,
             earlier: Vec::new(),
-            on_all_rows: coreset.is_none(),
+            rows: coreset,
             evaluations: 0,
             drawing: Duration::ZERO,
         };
@@ -449,7 +449,7 @@ impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
         timings.coreset += refined.drawing;
         timings.search += started.elapsed() - refined.drawing;
         let (mut phases, run) = (refined.earlier, refined.last);
-        let coreset = coreset.filter(|_| !refined.on_all_rows);
+        let coreset = refined.rows;
         let stop = if observer.stopped() {
             Stop::Observer
         } else {

@@ -9,6 +9,7 @@ use coremix::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
 };
 use coremix::prelude::*;
+use coremix::refine::Refinement;
 use coremix::seed::Seeder;
 use coremix::{Builder, Evaluations, Float, PhaseReport, Rng, Score, Stage, Timings};
 use coremix::{algorithms, metrics};
@@ -477,11 +478,12 @@ fn bits(fit: &Fit<SharedIsotropicMixture<f32>>) -> impl PartialEq + std::fmt::De
     )
 }
 
-fn seeds_decide<C, S, E>(name: &str, builder: Builder<C, S, E>)
+fn seeds_decide<C, S, E, R>(name: &str, builder: Builder<C, S, E, SharedIsotropic, R>)
 where
     C: for<'a> Coreset<Dense<'a, f32>> + Clone,
     S: for<'a> Seeder<Dense<'a, f32>> + Clone,
     E: for<'a> EStep<Dense<'a, f32>, SharedIsotropicMixture<f32>> + Clone,
+    R: for<'a> Refinement<Dense<'a, f32>, SharedIsotropicMixture<f32>> + Clone,
 {
     let x: Array2<f32> = points(1_500, 4, 15);
     let data = Dense::new(x.view()).unwrap();
@@ -500,6 +502,9 @@ where
 #[test]
 fn the_same_seed_gives_the_same_result() {
     every_algorithm!(seeds_decide, 12);
+    let refine = Refine::new().near(4).through(Lightweight::new(600));
+    let fast = algorithms::fast(12).coreset(Lightweight::new(300));
+    seeds_decide("fast", fast.refine(refine));
 }
 
 fn restarts_keep_the_best<C, S, E>(name: &str, builder: Builder<C, S, E>)
@@ -764,4 +769,60 @@ where
 #[test]
 fn evaluations_add_up() {
     every_algorithm!(sums_by_stage, 12);
+}
+
+// ---- Refinement -----------------------------------------------------------------------------------------
+
+/// `fast` needs the number of clusters alone, is the same builder as any other, and ends on all rows.
+#[test]
+fn fast_is_a_builder_like_any_other() -> Result<()> {
+    let x: Array2<f32> = points(20_000, 4, 15);
+    let data = Dense::new(x.view())?;
+    let fit: Fit<SharedIsotropicMixture<f32>> =
+        algorithms::fast(12).seed(42).build()?.fit(&data)?;
+    let report = &fit.report;
+    assert_eq!(report.coreset_size, 8_192);
+    let rows: Vec<usize> = report.phases.iter().map(|phase| phase.rows).collect();
+    // EM on the coreset, then k-means on it and on all rows: a larger coreset would not be much smaller.
+    assert_eq!(rows, [8_192, 8_192, 20_000]);
+    assert!(fit.coreset.is_none());
+    assert_eq!(fit.labels.len(), 20_000);
+    assert_eq!(fit.supports.as_ref().map(|s| s.dim()), Some((20_000, 1)));
+    let phases = report.phases.iter();
+    assert_eq!(
+        report.evaluations.search,
+        phases.map(|phase| phase.evaluations).sum::<u64>()
+    );
+    assert_eq!(report.evaluations.total(), report.distance_evaluations);
+    let last = report.phases.last().unwrap();
+    assert_eq!(
+        (report.stop, &report.free_energies),
+        (last.stop, &last.free_energies)
+    );
+
+    // Anything can still be overridden.
+    let fit = algorithms::fast(12)
+        .coreset(Full)
+        .seeder(KMeansPlusPlus::new())
+        .refine(algorithms::refine(12).moves(0).tolerance(1e-6))
+        .build()?
+        .fit(&data)?;
+    let rows: Vec<usize> = fit.report.phases.iter().map(|phase| phase.rows).collect();
+    assert_eq!(rows, [20_000, 20_000]);
+    Ok(())
+}
+
+#[test]
+fn settings_of_a_refinement_are_checked() {
+    let refused = |refine: Refine| match algorithms::fast(5).refine(refine).build() {
+        Err(Error::Parameter { name, .. }) => name,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(Refine::new().near(0)), "near");
+    assert_eq!(refused(Refine::new().tolerance(-1.0)), "tolerance");
+    assert_eq!(refused(Refine::new().tolerance(f64::NAN)), "tolerance");
+    assert_eq!(
+        refused(Refine::new().through(Lightweight::new(0))),
+        "coreset"
+    );
 }

@@ -7,12 +7,13 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-const ALGORITHMS: [&str; 11] = [
+const ALGORITHMS: [&str; 12] = [
     "k-means",
     "k-means-c-prime",
     "gmm",
     "lazy-k-means",
     "lwcs-k-means",
+    "fast",
     "var-gmm-s",
     "vc-gmm",
     "d-gmm",

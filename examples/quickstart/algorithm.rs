@@ -9,6 +9,7 @@ use coremix::data::Data;
 use coremix::e_step::EStep;
 use coremix::m_step::{DiagonalMixture, IsotropicMixture, MStep, SharedIsotropicMixture};
 use coremix::prelude::*;
+use coremix::refine::Refinement;
 use coremix::seed::Seeder;
 use coremix::{Builder, Element, Float, Score, Stage, algorithms};
 use ndarray::Array2;
@@ -29,6 +30,8 @@ pub(crate) enum Algorithm {
     LazyKMeans,
     /// k-means on a lightweight coreset
     LwcsKMeans,
+    /// k-means on growing coresets and on all rows, with moves that leave local optima
+    Fast,
     /// Truncated EM on all rows
     VarGmmS,
     /// Truncated EM on a lightweight coreset
@@ -159,6 +162,7 @@ impl Algorithm {
             // Its rule compares distances, which are scores for the shared variance alone.
             Self::LazyKMeans => &["epsilon", "greedy"],
             Self::LwcsKMeans => &["coreset", "chain", "family"],
+            Self::Fast => &[],
             Self::VarGmmS => &["c-prime", "g", "random", "chain", "family"],
             Self::VcGmm => &["coreset", "c-prime", "g", "random", "chain", "family"],
             Self::DGmm => &["h", "r", "chain", "family"],
@@ -188,9 +192,12 @@ impl Algorithm {
         for (option, given) in given {
             if given && !self.uses().contains(&option) {
                 let (name, uses) = (self.name(), self.uses().join(", --"));
-                return Err(
-                    format!("--{option}: {name} has no use for it, only for --{uses}").into(),
-                );
+                let only = if uses.is_empty() {
+                    String::new()
+                } else {
+                    format!(", only for --{uses}")
+                };
+                return Err(format!("--{option}: {name} has no use for it{only}").into());
             }
         }
         Ok(())
@@ -258,6 +265,12 @@ impl Algorithm {
             Self::LazyKMeans => run.fit(algorithms::lazy_k_means(k, s.epsilon).seeder(plus_plus)),
             Self::LwcsKMeans => {
                 run.fit_family(algorithms::lwcs_k_means(k, s.coreset).seeder(chain))
+            }
+            Self::Fast => {
+                let refine = algorithms::refine(k)
+                    .tolerance(s.common.tolerance)
+                    .max_iterations(s.common.max_iterations);
+                run.finish(algorithms::fast(k).refine(refine))
             }
             Self::VarGmmS => {
                 let builder = algorithms::var_gmm_s(k, s.c_prime, s.g);
@@ -379,6 +392,23 @@ impl<T: Element, D: Data<Float = T::Float>, W: Write> Run<'_, T, D, W> {
         M: MStep<D>,
         M::Model: Family + for<'a> Mixture<Dense<'a, T>> + 'static,
     {
+        let common = &self.settings.common;
+        let builder = builder
+            .tolerance(common.tolerance)
+            .max_iterations(common.max_iterations);
+        self.finish(builder)
+    }
+
+    /// Fits with the stop rule that the builder has.
+    fn finish<C, S, E, M, R>(self, builder: Builder<C, S, E, M, R>) -> Result<Outcome>
+    where
+        C: Coreset<D>,
+        S: Seeder<D>,
+        E: EStep<D, M::Model> + Stage,
+        M: MStep<D>,
+        R: Refinement<D, M::Model>,
+        M::Model: Family + for<'a> Mixture<Dense<'a, T>> + 'static,
+    {
         let Self {
             settings,
             data,
@@ -387,8 +417,6 @@ impl<T: Element, D: Data<Float = T::Float>, W: Write> Run<'_, T, D, W> {
         } = self;
         let common = &settings.common;
         let mut fit = builder
-            .tolerance(common.tolerance)
-            .max_iterations(common.max_iterations)
             .restarts(settings.restarts)
             .seed(common.seed)
             .build()?

@@ -22,7 +22,7 @@ pub struct Report {
     pub distance_evaluations: u64,
     /// The same by stage.
     pub evaluations: Evaluations,
-    /// Rows EM ran on: the coreset, or all rows.
+    /// Rows EM ran on: the coreset, or all rows (those of the first phase).
     pub coreset_size: usize,
     /// Components that answer for no point after the last search.
     pub emptied: usize,

@@ -15,7 +15,7 @@ mod moves;
 mod nearby;
 mod sums;
 
-use crate::coreset::{Coreset, Lightweight};
+use crate::coreset::{Coreset, Lightweight, Subset};
 use crate::data::{Centres, Data, DenseRows};
 use crate::em::{Kept, Maximised, Observer, PhaseReport, Progress, Stop};
 use crate::error::{Error, Result, positive};
@@ -55,8 +55,8 @@ pub struct Run<M> {
     pub(crate) last: Maximised<M>,
     /// The phases before the last.
     pub(crate) earlier: Vec<PhaseReport>,
-    /// Whether the last phase ran on all rows.
-    pub(crate) on_all_rows: bool,
+    /// The rows the last phase ran on; `None` for all.
+    pub(crate) rows: Option<Subset>,
     /// Distance evaluations to draw coresets.
     pub(crate) evaluations: u64,
     /// Time to draw coresets.
@@ -197,6 +197,9 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
         Seeded(streams): Seeded,
         Watch(observer): &mut Watch<'_, '_, SharedIsotropicMixture<F>>,
     ) -> Result<Run<SharedIsotropicMixture<F>>> {
+        if observer.stopped() {
+            return Ok(run);
+        }
         if u32::try_from(data.len()).is_err() {
             return Err(Error::parameter(
                 "rows",
@@ -204,6 +207,7 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
                 "must be below 2^32 to refine",
             ));
         }
+        // The coreset of the run, a larger one, all rows.
         let mut larger = None;
         if let (Some(first), Some(through)) = (coreset, &self.through)
             && through.draws() > first.len()
@@ -211,20 +215,24 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
         {
             let started = Instant::now();
             let mut rng = streams.at(rng::Stage::Coreset, 1, 0);
-            let subset = Coreset::<D>::sample(through, data, run.last.model.frame_of(), &mut rng)?;
-            larger = subset.map(|subset| {
-                run.evaluations += subset.evaluations;
-                data.select(&subset.rows, subset.weights)
-            });
+            larger = Coreset::<D>::sample(through, data, run.last.model.frame_of(), &mut rng)?;
             run.drawing = started.elapsed();
         }
-        let rows = [coreset, larger.as_ref(), Some(data)];
-        for (phase, rows) in rows.into_iter().flatten().enumerate() {
+        let selected = larger.as_ref().map(|subset| {
+            run.evaluations += subset.evaluations;
+            data.select(&subset.rows, subset.weights.clone())
+        });
+        let phases = [
+            coreset.map(|rows| (rows, run.rows.take())),
+            selected.as_ref().map(|rows| (rows, larger)),
+            Some((data, None)),
+        ];
+        for (phase, (rows, subset)) in phases.into_iter().flatten().enumerate() {
             if observer.stopped() {
                 break;
             }
-            run.on_all_rows = std::ptr::eq(rows, data);
-            let tolerance = if run.on_all_rows { 1.0 } else { LOOSER } * self.tolerance;
+            let tolerance = if subset.is_some() { LOOSER } else { 1.0 } * self.tolerance;
+            run.rows = subset;
             let (model, streams) = (run.last.model.clone(), (streams, phase));
             let last = self.phase(rows, model, streams, tolerance, observer);
             let earlier = std::mem::replace(&mut run.last, last);

@@ -8,6 +8,7 @@ use coremix::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
 };
 use coremix::prelude::*;
+use coremix::refine::Refinement;
 use coremix::seed::Seeder;
 use coremix::{Builder, Float, Rng, Stage, algorithms};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
@@ -252,6 +253,14 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         algorithm("d-gmm, diagonal", false, |k| {
             algorithms::d_gmm(k, 3, 2).m_step(Diagonal::new())
         }),
+        algorithm("k-means, refined", true, |k| {
+            algorithms::k_means(k).refine(Refine::new().moves(0).tolerance(0.0).max_iterations(3))
+        }),
+        algorithm("fast", false, |k| {
+            algorithms::fast(k)
+                .coreset(Lightweight::new(60))
+                .refine(Refine::new().near(3).through(Lightweight::new(90)))
+        }),
         on_sketch(
             "k-means on a whole sketch",
             Rows::WholeSketch,
@@ -276,10 +285,10 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
     ]
 }
 
-fn algorithm<F, C, S, E, M, Model>(
+fn algorithm<F, C, S, E, M, R, Model>(
     name: &'static str,
     deterministic: bool,
-    builder: impl Fn(usize) -> Builder<C, S, E, M> + Send + Sync + 'static,
+    builder: impl Fn(usize) -> Builder<C, S, E, M, R> + Send + Sync + 'static,
 ) -> Algorithm<F>
 where
     F: Float,
@@ -287,6 +296,7 @@ where
     S: for<'a> Seeder<Dense<'a, F>> + Stage,
     M: for<'a> MStep<Dense<'a, F>, Model = Model> + Stage,
     E: for<'a> EStep<Dense<'a, F>, Model> + Stage,
+    R: for<'a> Refinement<Dense<'a, F>, Model> + Stage,
     Model: Family<F> + for<'a> Mixture<Dense<'a, F>> + 'static,
 {
     let fit = move |data: &Dense<'_, F>, settings: &Settings<F>| {
@@ -329,8 +339,8 @@ where
     }
 }
 
-fn fit<F, D, C, S, E, M, Model>(
-    builder: Builder<C, S, E, M>,
+fn fit<F, D, C, S, E, M, R, Model>(
+    builder: Builder<C, S, E, M, R>,
     settings: &Settings<F>,
     data: &D,
 ) -> Result<Outcome<F>>
@@ -341,6 +351,7 @@ where
     S: Seeder<D> + Stage,
     M: MStep<D, Model = Model> + Stage,
     E: EStep<D, Model> + Stage,
+    R: Refinement<D, Model> + Stage,
     Model: Family<F> + Mixture<D> + for<'a> Mixture<Dense<'a, F>> + 'static,
 {
     let builder = builder
@@ -353,7 +364,10 @@ where
     }
 }
 
-fn outcome<F, D, C, S, E, M, Model>(builder: Builder<C, S, E, M>, data: &D) -> Result<Outcome<F>>
+fn outcome<F, D, C, S, E, M, R, Model>(
+    builder: Builder<C, S, E, M, R>,
+    data: &D,
+) -> Result<Outcome<F>>
 where
     F: Float,
     D: Data<Float = F>,
@@ -361,6 +375,7 @@ where
     S: Seeder<D> + Stage,
     M: MStep<D, Model = Model> + Stage,
     E: EStep<D, Model> + Stage,
+    R: Refinement<D, Model> + Stage,
     Model: Family<F> + Mixture<D> + for<'a> Mixture<Dense<'a, F>> + 'static,
 {
     let fit = builder.build()?.fit(data)?;

@@ -1,0 +1,232 @@
+//! Refinement against Lloyd's algorithm in ten lines, and the moves where Lloyd's algorithm is stuck.
+
+mod common;
+
+use common::{blobs, seeds, squared_distance};
+use coremix::prelude::*;
+use coremix::{Rng, algorithms};
+use ndarray::{Array1, Array2, Axis, array};
+use std::ops::ControlFlow;
+
+/// Nearest centres, lowest index first.
+fn nearest(x: &Array2<f64>, centres: &Array2<f64>) -> Vec<u32> {
+    let label = |n: usize| {
+        let d2 = |c: usize| squared_distance(x.row(n), centres.row(c));
+        (0..centres.nrows())
+            .min_by(|&a, &b| d2(a).total_cmp(&d2(b)))
+            .unwrap() as u32
+    };
+    (0..x.nrows()).map(label).collect()
+}
+
+fn lloyd(
+    x: &Array2<f64>,
+    w: &Array1<f64>,
+    centres: &Array2<f64>,
+    iterations: usize,
+) -> Array2<f64> {
+    let mut centres = centres.clone();
+    for _ in 0..iterations {
+        let labels = nearest(x, &centres);
+        for c in 0..centres.nrows() {
+            let rows: Vec<usize> = (0..x.nrows()).filter(|&n| labels[n] == c as u32).collect();
+            let mass: f64 = rows.iter().map(|&n| w[n]).sum();
+            if mass > 0.0 {
+                let sum = rows
+                    .iter()
+                    .fold(Array1::zeros(x.ncols()), |sum, &n| sum + &x.row(n) * w[n]);
+                centres.row_mut(c).assign(&(sum / mass));
+            }
+        }
+    }
+    centres
+}
+
+/// With all centres near and no moves, bounds and kept sums change nothing but the time: after every iteration the means
+/// are those of Lloyd's algorithm, and labels and quantization error belong to them.
+#[test]
+fn without_moves_it_is_lloyd() {
+    for (n, d, k, seed) in [
+        (400, 3, 9, 1),
+        (900, 1, 5, 2),
+        (700, 17, 40, 3),
+        (50, 2, 50, 4),
+        (300, 5, 1, 5),
+        (300, 5, 2, 6),
+    ] {
+        let x: Array2<f64> = blobs(n, d, k.min(12), seed);
+        let w = Array1::from_shape_fn(n, |i| [1.0, 0.0, 2.5, 0.125][i % 4]);
+        let w = if k == 50 { Array1::ones(n) } else { w };
+        let start = seeds(
+            &x.select(Axis(0), &(0..n).filter(|i| w[*i] > 0.0).collect::<Vec<_>>()),
+            k,
+            seed,
+        );
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
+        for iterations in [0, 1, 2, 3, 8] {
+            let refine = Refine::new()
+                .near(k)
+                .moves(0)
+                .tolerance(0.0)
+                .max_iterations(iterations);
+            let builder = algorithms::k_means(k)
+                .max_iterations(0)
+                .seeder(Given::new(start.view()));
+            let fit = builder.refine(refine).build().unwrap().fit(&data).unwrap();
+            let expected = lloyd(&x, &w, &start, iterations);
+            let off = (&fit.model.means() - &expected)
+                .mapv(f64::abs)
+                .fold(0.0f64, |m, v| m.max(*v));
+            assert!(off < 1e-9, "n {n} d {d} k {k} after {iterations}: {off:e}");
+            assert_eq!(fit.labels.to_vec(), nearest(&x, &expected));
+            // F is about the quantization error, which the kept sums know without a look at the rows (E36).
+            let (weight, dims) = (w.sum(), d as f64);
+            let phi: f64 = (0..n)
+                .map(|i| w[i] * squared_distance(x.row(i), expected.row(fit.labels[i] as usize)))
+                .sum();
+            let variance = fit.model.variance();
+            let f = weight
+                * (-(k as f64).ln() - 0.5 * dims * (2.0 * std::f64::consts::PI * variance).ln())
+                - phi / (2.0 * variance);
+            let got = *fit.report.free_energies.last().unwrap();
+            assert!((f - got).abs() < 1e-9 * f.abs().max(weight), "{f} {got}");
+        }
+    }
+}
+
+/// Bounds and short lists: far fewer looks than rows times centres, at the same means.
+#[test]
+fn most_rows_are_settled_without_a_look() {
+    let x: Array2<f64> = blobs(6_000, 2, 60, 3);
+    let data = Dense::new(x.view()).unwrap();
+    let start = seeds(&x, 60, 1);
+    let fit = |near: usize| {
+        let refine = Refine::new()
+            .near(near)
+            .moves(0)
+            .tolerance(0.0)
+            .max_iterations(12);
+        let builder = algorithms::k_means(60)
+            .max_iterations(0)
+            .seeder(Given::new(start.view()));
+        builder.refine(refine).build().unwrap().fit(&data).unwrap()
+    };
+    let (all, few) = (fit(60), fit(24));
+    let iterations = few.report.iterations as u64;
+    assert!(iterations > 5);
+    let look = 6_000 * 60;
+    // One exhaustive search of EM, one of the refinement; the rest are looks at what is open.
+    let looks = few.report.evaluations.search - 2 * look;
+    assert!(
+        3 * looks < iterations * look,
+        "{looks} in {iterations} iterations"
+    );
+    let phi = |fit: &Fit<_>| fit_error(fit, &data);
+    assert!((phi(&few) / phi(&all) - 1.0).abs() < 0.02);
+}
+
+fn fit_error(
+    fit: &Fit<coremix::m_step::SharedIsotropicMixture<f64>>,
+    data: &Dense<'_, f64>,
+) -> f64 {
+    fit.model.quantization_error(data).unwrap()
+}
+
+/// Two seeds in one cluster and one between two others: Lloyd's algorithm stays there, a move does not.
+#[test]
+fn moves_leave_local_optima() {
+    let mut rng = Rng::from_seed(1);
+    let corners = array![
+        [0.0, 0.0],
+        [40.0, 0.0],
+        [0.0, 40.0],
+        [40.0, 45.0],
+        [90.0, 20.0]
+    ];
+    let x = Array2::from_shape_fn((1_000, 2), |(n, j)| corners[[n % 5, j]] + rng.normal());
+    let data = Dense::new(x.view()).unwrap();
+    let start = array![
+        [-1.0, 0.0],
+        [1.0, 0.0],
+        [0.0, 40.0],
+        [40.0, 22.0],
+        [90.0, 20.0]
+    ];
+    let fit = |moves: usize| {
+        let builder = algorithms::k_means(5).seeder(Given::new(start.view()));
+        let refine = Refine::new().moves(moves).tolerance(0.0).max_iterations(20);
+        builder.refine(refine).build().unwrap().fit(&data).unwrap()
+    };
+    let (stuck, moved) = (fit(0), fit(3));
+    let best: f64 = (0..5)
+        .map(|c| {
+            let rows: Vec<usize> = (c..1_000).step_by(5).collect();
+            let rows = x.select(Axis(0), &rows);
+            let mean = rows.mean_axis(Axis(0)).unwrap();
+            rows.outer_iter()
+                .map(|row| squared_distance(row, mean.view()))
+                .sum::<f64>()
+        })
+        .sum();
+    assert!(fit_error(&stuck, &data) > 50.0 * best);
+    assert!((fit_error(&moved, &data) / best - 1.0).abs() < 1e-9);
+    for pair in moved.report.free_energies.windows(2) {
+        assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs());
+    }
+}
+
+/// A stop within any phase leaves labels, rows and model that belong together.
+#[test]
+fn an_observer_may_stop_any_phase() {
+    let x: Array2<f32> = blobs(4_000, 3, 6, 5);
+    let data = Dense::new(x.view()).unwrap();
+    let clusterer = algorithms::fast(6)
+        .coreset(Lightweight::new(200))
+        .refine(Refine::new().through(Lightweight::new(800)))
+        .build()
+        .unwrap();
+    let mut sizes = Vec::new();
+    for stop_at in 1.. {
+        let mut seen = 0;
+        let fit = clusterer
+            .fit_observed(&data, |_| {
+                seen += 1;
+                if seen == stop_at {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })
+            .unwrap();
+        let rows = fit.report.phases.last().unwrap().rows;
+        assert_eq!(fit.labels.len(), rows);
+        let on_all_rows = fit.coreset.is_none();
+        assert_eq!(on_all_rows, rows == 4_000);
+        if let Some(coreset) = &fit.coreset {
+            assert_eq!((coreset.rows.len(), coreset.weights.len()), (rows, rows));
+        }
+        sizes.push(rows);
+        if seen < stop_at {
+            assert!(fit.report.stop != Stop::Observer);
+            break;
+        }
+        assert_eq!(fit.report.stop, Stop::Observer);
+    }
+    sizes.dedup();
+    assert_eq!(sizes, [200, 800, 4_000]);
+}
+
+/// Where rows repeat and centres coincide there is nothing to gain, and nothing breaks.
+#[test]
+fn copies_and_few_rows() {
+    let x = Array2::from_shape_fn((64, 2), |(n, j)| ((n % 4) * (j + 1)) as f64);
+    let data = Dense::new(x.view()).unwrap();
+    for k in [1, 2, 3, 4, 9, 64] {
+        let fit = algorithms::fast(k).build().unwrap().fit(&data).unwrap();
+        let error = fit_error(&fit, &data);
+        assert!(
+            if k >= 4 { error < 1e-12 } else { error > 0.0 },
+            "{k}: {error}"
+        );
+    }
+}
