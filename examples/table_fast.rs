@@ -1,6 +1,7 @@
 //! Time to quality: `fast` on the named sets, its quantization error against the reference and where its time goes.
 //!
-//! `cargo run --release --example table_fast -- DATA_FOLDER [seeds] [sets...]`
+//! `cargo run --release --example table_fast -- DATA_FOLDER [seeds] [sets...]`; with `levers` among the sets, also what it
+//! would be without each of its parts.
 
 use coremix::prelude::*;
 use coremix::{Element, algorithms};
@@ -8,6 +9,18 @@ use ndarray::Array2;
 use ndarray_npy::ReadableElement;
 use std::path::Path;
 use std::time::Instant;
+
+/// A variant of the refinement, by what is different.
+type Variant = (&'static str, fn(Refine, usize) -> Refine);
+
+/// `fast` as it is, and without each of its parts.
+const VARIANTS: [Variant; 5] = [
+    ("fast", |refine, _| refine),
+    ("no moves", |refine, _| refine.moves(0)),
+    ("no larger coreset", |_, _| Refine::new()),
+    ("16 near centres", |refine, _| refine.near(16)),
+    ("all centres near", |refine, k| refine.near(k)),
+];
 
 /// Name, clusters, the reference error of converged greedy k-means++, and the seconds of the fastest other route to
 /// about +1 % of it.
@@ -22,10 +35,17 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments.next().unwrap_or_else(|| "../shared/data".into());
     let seeds: u64 = arguments.next().map_or(Ok(5), |seeds| seeds.parse())?;
-    let wanted: Vec<String> = arguments.collect();
+    let mut wanted: Vec<String> = arguments.collect();
+    let named = wanted.len();
+    wanted.retain(|name| name != "levers");
+    let variants = if wanted.len() < named {
+        &VARIANTS[..]
+    } else {
+        &VARIANTS[..1]
+    };
     println!(
-        "{:<10}{:>6}{:>10}{:>10}{:>9}{:>9}   phases: rows, M-steps, ms",
-        "set", "k", "error", "s.e.", "seconds", "ratio"
+        "{:<18}{:<10}{:>6}{:>10}{:>10}{:>9}{:>9}   phases: rows, M-steps, ms",
+        "", "set", "k", "error", "s.e.", "seconds", "ratio"
     );
     for (name, k, reference, other) in SETS {
         if !wanted.is_empty() && !wanted.iter().any(|set| set == name) {
@@ -36,21 +56,21 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
             println!("{name}: {} is absent", file.display());
             continue;
         }
-        if name == "mnist_u8" {
-            row::<u8>(name, &file, k, reference, other, seeds)?;
-        } else {
-            row::<f32>(name, &file, k, reference, other, seeds)?;
+        for &variant in variants {
+            if name == "mnist_u8" {
+                row::<u8>(variant, (name, &file), (k, reference, other), seeds)?;
+            } else {
+                row::<f32>(variant, (name, &file), (k, reference, other), seeds)?;
+            }
         }
     }
     Ok(())
 }
 
 fn row<T: Element + ReadableElement>(
-    name: &str,
-    file: &Path,
-    k: usize,
-    reference: f64,
-    other: f64,
+    (variant, refine): Variant,
+    (name, file): (&str, &Path),
+    (k, reference, other): (usize, f64, f64),
     seeds: u64,
 ) -> std::result::Result<(), Box<dyn std::error::Error>> {
     let x: Array2<T> = ndarray_npy::read_npy(file)?;
@@ -59,7 +79,11 @@ fn row<T: Element + ReadableElement>(
         let started = Instant::now();
         let data = Dense::new(x.view())?;
         let checked = started.elapsed();
-        let fit = algorithms::fast(k).seed(seed).build()?.fit(&data)?;
+        let fit = algorithms::fast(k)
+            .refine(refine(algorithms::refine(k), k))
+            .seed(seed)
+            .build()?
+            .fit(&data)?;
         times.push(started.elapsed().as_secs_f64());
         errors.push(100.0 * (fit.model.quantization_error(&data)? / reference - 1.0));
         let ms = |time: std::time::Duration| 1e3 * time.as_secs_f64();
@@ -84,7 +108,7 @@ fn row<T: Element + ReadableElement>(
     let mean = errors.iter().sum::<f64>() / n;
     let variance = errors.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
     println!(
-        "{name:<10}{k:>6}{mean:>+9.2}%{:>9.2}%{median:>9.3}{:>8.1}x   {phases}",
+        "{variant:<18}{name:<10}{k:>6}{mean:>+9.2}%{:>9.2}%{median:>9.3}{:>8.1}x   {phases}",
         (variance / n).sqrt(),
         other / median
     );

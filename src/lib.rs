@@ -12,7 +12,8 @@
 //! 4. **EM**, until the free energy settles:
 //!     1. **[E-step](e_step)**: a search for the support $K(n)$ of each point, the few components that share it.
 //!     2. **[M-step](m_step)**: weighted sums over the points, and the parameters that follow in closed form.
-//! 5. **[Model](Mixture)**: predicts and scores any data, exactly, over all components.
+//! 5. **[Refinement](refine)**: k-means on more and more rows, as far as all of them. Optional.
+//! 6. **[Model](Mixture)**: predicts and scores any data, exactly, over all components.
 //!
 //! Every algorithm maximises the same bound on a mixture's log-likelihood, the free energy
 //!
@@ -57,6 +58,7 @@
 //! | [`gmm`](algorithms::gmm) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
 //! | [`lazy_k_means`](algorithms::lazy_k_means) | none | k-means++ | [`Lazy`](e_step::Lazy), width 1 |
 //! | [`lwcs_k_means`](algorithms::lwcs_k_means) | [`Lightweight`](coreset::Lightweight) | [AFK-MC²](seed::AfkMc2) | [`Exhaustive`](e_step::Exhaustive), width 1 |
+//! | [`fast`](algorithms::fast) | [`Lightweight`](coreset::Lightweight), then all rows | [AFK-MC²](seed::AfkMc2) | [`Refine`](refine::Refine) |
 //! | [`var_gmm_s`](algorithms::var_gmm_s) | none | [AFK-MC²](seed::AfkMc2) | [`Neighborhood`](e_step::Neighborhood), width $C'$ |
 //! | [`vc_gmm`](algorithms::vc_gmm) | [`Lightweight`](coreset::Lightweight) | [AFK-MC²](seed::AfkMc2) | [`Neighborhood`](e_step::Neighborhood), width $C'$ |
 //! | [`d_gmm`](algorithms::d_gmm) | none | [AFK-MC²](seed::AfkMc2) | [`SimilaritySampling`](e_step::SimilaritySampling), width $H$ |
@@ -69,6 +71,7 @@
 //! other one works with [`Isotropic`](m_step::Isotropic) or [`Diagonal`](m_step::Diagonal) as well, except for
 //! `lazy_k_means`. When to use which:
 //!
+//! - `fast`: large data and many clusters; the error of converged k-means++ in a fraction of its time.
 //! - `k_means`: the reference, while rows times clusters distances per iteration are affordable.
 //! - `k_means_c_prime`: the cost of k-means, for clusters that overlap.
 //! - `gmm`: EM without approximation, for few clusters.

@@ -230,3 +230,42 @@ fn copies_and_few_rows() {
         );
     }
 }
+
+/// Moves are made only where the sums prove that F rises (E37): over many fits with many moves it never falls.
+#[test]
+fn moves_never_lower_the_free_energy() {
+    let mut made = 0;
+    for seed in 0..150 {
+        let (n, k) = (300 + 7 * (seed as usize % 30), 20 + seed as usize % 23);
+        let x: Array2<f64> = blobs(n, 1 + seed as usize % 3, 25, seed);
+        let w = Array1::from_shape_fn(n, |i| [1.0, 0.3, 7.0][i % 3]);
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
+        let fit = |moves: usize| {
+            let refine = Refine::new()
+                .near(6)
+                .moves(moves)
+                .tolerance(0.0)
+                .max_iterations(12);
+            let builder = algorithms::k_means(k)
+                .seeder(UniformSeeder::new())
+                .max_iterations(0);
+            builder
+                .seed(seed)
+                .refine(refine)
+                .build()
+                .unwrap()
+                .fit(&data)
+                .unwrap()
+        };
+        let (with, without) = (fit(8), fit(0));
+        let energies = &with.report.free_energies;
+        for pair in energies.windows(2) {
+            assert!(
+                pair[1] >= pair[0] - 1e-12 * pair[0].abs(),
+                "seed {seed}: {energies:?}"
+            );
+        }
+        made += usize::from(fit_error(&with, &data) < 0.98 * fit_error(&without, &data));
+    }
+    assert!(made > 75, "moves helped in {made} fits of 150");
+}

@@ -17,7 +17,8 @@ pub(super) struct Member<F> {
     pub(super) second: u32,
     /// At least the distance to the component's centre.
     pub(super) upper: F,
-    /// At most the distance to any other centre the row would look at.
+    /// At most the distance to any other centre the row would look at. Right after a look its size is the distance to
+    /// `second`; negative if there are centres to look at that this look did not see.
     pub(super) lower: F,
 }
 
@@ -334,11 +335,10 @@ impl<'a, F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Look<'a, D> {
                 }
                 member.upper = root(best.0);
                 member.second = list[next.1];
-                if best.1 == 0 {
-                    member.lower = root(next.0);
-                } else {
-                    // Its new centre has other centres near it.
-                    member.lower = F::zero();
+                member.lower = root(next.0);
+                if best.1 > 0 {
+                    // Its new centre has other centres near it, which it has not seen.
+                    member.lower = -member.lower;
                     self.changes.push(Change {
                         place: first + i,
                         row: member.row,

@@ -140,7 +140,8 @@ impl Refine {
         }
     }
 
-    /// Rounds of split and merge in every phase, at most: they end when no move is left to make. Default 3.
+    /// Rounds of split and merge in every phase, at most: they end after a round that moved fewer than one component in a
+    /// hundred. Default 3.
     #[must_use]
     pub fn moves(self, moves: usize) -> Self {
         Self { moves, ..self }
@@ -165,6 +166,9 @@ impl Refine {
 
 /// How much looser the tolerance is on coresets: what they would still gain, more rows gain as well.
 const LOOSER: f64 = 3.0;
+
+/// Moves end after a round that moved fewer than one in so many components.
+const FEW: usize = 100;
 
 impl Default for Refine {
     fn default() -> Self {
@@ -298,15 +302,17 @@ impl Refine {
                 let made =
                     split_and_merge(data, &frame, &mut centres, &assignment, (streams, round));
                 evaluations += made.evaluations;
-                moves = if made.changes.is_empty() {
-                    0
+                if made.changes.is_empty() {
+                    moves = 0;
                 } else {
-                    moves - 1
-                };
-                assignment.apply(&made.changes);
-                sums.renew(data, &frame, &centres, &assignment, &made.stale);
-                // The centres near a row's own are others now.
-                nearby = None;
+                    // A round after one that moved hardly any would gain less than the looks it needs are worth.
+                    let few = made.moved < k / FEW;
+                    moves = if few { 0 } else { moves - 1 };
+                    assignment.apply(&made.changes);
+                    sums.renew(data, &frame, &centres, &assignment, &made.stale);
+                    // The centres near a row's own are others now.
+                    nearby = None;
+                }
             }
 
             let before = centres.clone();
@@ -322,7 +328,7 @@ impl Refine {
                     Nearby::new(&centres, self.near)
                 }
             };
-            near.follow(&before, &centres);
+            evaluations += near.follow(&before, &centres);
             let (changes, looks) = assignment.search(data, &frame, &centres, &near);
             evaluations += looks;
             assignment.apply(&changes);

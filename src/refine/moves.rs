@@ -9,6 +9,8 @@ use crate::rng::{Rng, Stage, Streams};
 
 /// What a round of moves did.
 pub(super) struct Moves {
+    /// Components that moved.
+    pub(super) moved: usize,
     /// Rows that belong elsewhere now, in the order of their places.
     pub(super) changes: Vec<Change>,
     /// Components whose rows or centres are others now.
@@ -56,6 +58,7 @@ where
 {
     let k = assignment.components();
     let mut moves = Moves {
+        moved: 0,
         changes: Vec::new(),
         stale: vec![false; k],
         evaluations: 0,
@@ -97,6 +100,13 @@ where
         };
         (gain, c)
     });
+    let looked = hopeful[..hopes]
+        .iter()
+        .map(|(_, c)| assignment.members(*c).len());
+    moves.evaluations += looked
+        .filter(|n| *n > SAMPLE)
+        .map(|n| 2 * n as u64)
+        .sum::<u64>();
     by_gain.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut by_loss = by_loss.into_iter().peekable();
 
@@ -132,6 +142,7 @@ where
         pairs.push((split, merged));
     }
 
+    moves.moved = pairs.len();
     for (split, merged) in pairs {
         let found = guesses[split].as_ref().expect("a split with a gain");
         let places = assignment.places(merged).zip(assignment.members(merged));
@@ -141,6 +152,7 @@ where
             from: merged as u32,
             to: member.second,
         }));
+        moves.evaluations += 2 * assignment.members(split).len() as u64;
         let places = assignment.places(split).zip(assignment.members(split));
         let leaving = places.zip(found.sides(data, frame, assignment.members(split)));
         moves.changes.extend(

@@ -75,8 +75,8 @@ impl<F: Float> Nearby<F> {
         self.moved[c as usize]
     }
 
-    /// Notes that the centres moved from `before` to `now`.
-    pub(super) fn follow(&mut self, before: &Centres<F>, now: &Centres<F>) {
+    /// Notes that the centres moved from `before` to `now`. Returns the distance evaluations.
+    pub(super) fn follow(&mut self, before: &Centres<F>, now: &Centres<F>) -> u64 {
         let k = now.len();
         // Distances are rounded: bounds give way by more than that.
         let slack = 1.0 + 4.0 * (now.dim() + 8) as f64 * F::EPSILON;
@@ -106,5 +106,6 @@ impl<F: Float> Nearby<F> {
             }
         });
         self.moved = moved;
+        (k * self.size) as u64
     }
 }
