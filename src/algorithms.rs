@@ -1,7 +1,7 @@
 //! Each named algorithm as its stages. All return the builder, so anything can still be changed.
 //!
 //! What they share, but for [`sparsified_gmm`] and [`dp_gmm`]: the M-step
-//! [`SharedIsotropic`](crate::m_step::SharedIsotropic). All: tolerance 1e-4 on the free
+//! [`SharedIsotropic`]. All: tolerance 1e-4 on the free
 //! energy, at most 200 iterations, one restart, seed 0. Nothing is checked before
 //! [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
 //!

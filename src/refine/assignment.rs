@@ -297,8 +297,8 @@ impl<'a, F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Look<'a, D> {
         self.open.clear();
         let moved = self.nearby.moved(c);
         for (i, member) in members.iter_mut().enumerate() {
-            member.upper = member.upper + moved.own;
-            member.lower = member.lower - moved.others;
+            member.upper += moved.own;
+            member.lower -= moved.others;
             // Not settled by what the row knows, nor by how far the next centre is from its own.
             if !(member.upper <= member.lower || member.upper <= moved.half_gap) {
                 self.open.push(i);
