@@ -32,9 +32,7 @@ impl Lightweight {
     pub fn new(size: usize) -> Self {
         Self { size }
     }
-}
 
-impl Lightweight {
     /// The number of draws, $N'$.
     pub(crate) fn draws(&self) -> usize {
         self.size

@@ -185,21 +185,6 @@ impl<F: Float> SharedIsotropicMixture<F> {
         }
     }
 
-    /// The centres, in the coordinates of the frame.
-    pub(crate) fn centres_of(&self) -> &Centres<F> {
-        &self.centres
-    }
-
-    /// The coordinates of the model.
-    pub(crate) fn frame_of(&self) -> &Frame<F> {
-        &self.frame
-    }
-
-    /// From squared distances to log-joints (E1).
-    pub(crate) fn log_joint_of(&self) -> LogJoint {
-        log_joint_in_units_of(self.variance, &self.centres, &self.frame)
-    }
-
     /// The same model with other centres and another variance, in the coordinates of its frame.
     pub(crate) fn renew(&mut self, centres: Centres<F>, variance: f64) {
         self.means = centres.leave(&self.frame);

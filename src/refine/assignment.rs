@@ -69,12 +69,7 @@ impl<F: Float> Assignment<F> {
             data.load(range.clone(), frame, &mut rows);
             let mut block = Block::new(k, width);
             block.reset(rows.len(), &[]);
-            let mut scratch = Exact::default();
-            if k > width {
-                search::best(centres, &rows, &mut block, &mut scratch);
-            } else {
-                both(centres, &rows, &mut block);
-            }
+            search::best(centres, &rows, &mut block, &mut Exact::default());
             let found = range
                 .zip(block.supports.chunks_exact(width))
                 .zip(block.scores.chunks_exact(width));
@@ -234,21 +229,6 @@ fn parts<'a, F>(starts: &[usize], mut members: &'a mut [Member<F>]) -> Vec<Part<
         }
     }
     parts
-}
-
-/// The supports of as many components as there are.
-fn both<F: Float>(centres: &Centres<F>, rows: &DenseRows<F>, block: &mut Block<F>) {
-    let all: Vec<u32> = (0..centres.len() as u32).collect();
-    let mut scores = Vec::new();
-    block.supports.clear();
-    for (i, out) in block.scores.chunks_exact_mut(all.len()).enumerate() {
-        rows.distances_to(i, centres, &all, &mut scores);
-        let swap = usize::from(all.len() > 1 && scores[1] < scores[0]);
-        for place in 0..all.len() {
-            block.supports.push(all[place ^ swap]);
-            out[place] = scores[place ^ swap];
-        }
-    }
 }
 
 fn root<F: Float>(squared: F) -> F {

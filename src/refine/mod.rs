@@ -21,6 +21,7 @@ use crate::em::{Kept, Maximised, Observer, PhaseReport, Progress, Stop};
 use crate::error::{Error, Result, positive};
 use crate::float::Float;
 use crate::m_step::SharedIsotropicMixture;
+use crate::mixture::Mixture;
 use crate::posterior::Likelihood;
 use crate::rng::{self, Streams};
 use crate::stage::Stage;
@@ -219,7 +220,8 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
         {
             let started = Instant::now();
             let mut rng = streams.at(rng::Stage::Coreset, 1, 0);
-            larger = Coreset::<D>::sample(through, data, run.last.model.frame_of(), &mut rng)?;
+            let frame = Mixture::<D>::frame(&run.last.model);
+            larger = Coreset::<D>::sample(through, data, frame, &mut rng)?;
             run.drawing = started.elapsed();
         }
         let selected = larger.as_ref().map(|subset| {
@@ -257,8 +259,8 @@ impl Refine {
         observer: &mut Observer<'_, SharedIsotropicMixture<F>>,
     ) -> Maximised<SharedIsotropicMixture<F>> {
         let started = Instant::now();
-        let frame = model.frame_of().clone();
-        let mut centres: Centres<F> = model.centres_of().clone();
+        let frame = Mixture::<D>::frame(&model).clone();
+        let mut centres: Centres<F> = Mixture::<D>::centres(&model).clone();
         let (k, weight) = (centres.len(), data.summary().total_weight);
         let entries = weight * data.dim() as f64;
 
@@ -276,7 +278,7 @@ impl Refine {
                 best: error,
                 spread: 0.0,
             };
-            let free_energy = likelihood.free_energy(model.log_joint_of());
+            let free_energy = likelihood.free_energy(Mixture::<D>::log_joint(&model));
             free_energies.push(free_energy);
             errors.push(error);
             let steps = errors.len() - 1;
