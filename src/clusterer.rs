@@ -3,9 +3,7 @@
 use crate::coreset::{Coreset, Full, Subset};
 use crate::data::Data;
 use crate::e_step::{EStep, Exhaustive};
-use crate::em::{
-    self, Evaluations, Maximised, Observer, Progress, Report, Stop, StopRule, Timings,
-};
+use crate::em::{self, Evaluations, Observer, Progress, Report, Stop, StopRule, Timings};
 use crate::error::{Error, Result, positive};
 use crate::m_step::{MStep, SharedIsotropic};
 use crate::mixture::{Mixture, Score};
@@ -390,7 +388,7 @@ impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
             elapsed: timings.coreset,
         });
 
-        let mut best: Option<(usize, Maximised<M::Model>)> = None;
+        let mut best: Option<(usize, Run<M::Model>)> = None;
         let mut restarts = Vec::new();
         for restart in 0..self.settings.restarts {
             let streams = Streams::new(self.settings.seed, restart as u64);
@@ -405,24 +403,35 @@ impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
                 elapsed: started.elapsed(),
             });
 
-            let model = self.m_step.start(seeds.centres, frame.clone(), data)?;
-            let stages = (&self.e_step, &self.m_step);
-            let run = em::maximise(
-                rows,
-                stages,
-                model,
-                self.settings.rule,
-                streams,
-                &mut observer,
-            );
-            evaluations.search += run.phase.evaluations;
-            timings.update += run.update;
-            timings.search += run.phase.elapsed - run.update;
-            let free_energy = last(&run);
+            let started = Instant::now();
+            let mut run = Run::new(self.m_step.start(seeds.centres, frame.clone(), data)?);
+            run.rows = coreset.clone();
+            let (rule, mut update) = (self.settings.rule, Duration::ZERO);
+            if rule.max_iterations > 0 || !R::SEARCHES {
+                let stages = (&self.e_step, &self.m_step);
+                let ended = em::maximise(rows, stages, run.model, rule, streams, &mut observer);
+                update = ended.update;
+                (run.model, run.kept) = (ended.model, Some(ended.kept));
+                run.phases.push(ended.phase);
+            }
+            let (streams, mut watch) = (Seeded(streams), Watch(&mut observer));
+            let run = self
+                .refine
+                .refine(data, selected.as_ref(), run, streams, &mut watch)?;
+            evaluations.coreset += run.evaluations;
+            timings.coreset += run.drawing;
+            evaluations.search += run
+                .phases
+                .iter()
+                .map(|phase| phase.evaluations)
+                .sum::<u64>();
+            timings.update += update;
+            timings.search += started.elapsed() - run.drawing - update;
+            let free_energy = run.free_energy();
             restarts.push(free_energy);
             if best
                 .as_ref()
-                .is_none_or(|(_, best)| free_energy > last(best))
+                .is_none_or(|(_, best)| free_energy > best.free_energy())
             {
                 best = Some((restart, run));
             }
@@ -430,66 +439,33 @@ impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
                 break;
             }
         }
-        let (restart, last) = best.expect("at least one restart");
-        let coreset_size = rows.len();
-        let run = Run {
-            last,
-            earlier: Vec::new(),
-            rows: coreset,
-            evaluations: 0,
-            drawing: Duration::ZERO,
-        };
-        let streams = Seeded(Streams::new(self.settings.seed, restart as u64));
-        let mut watch = Watch(&mut observer);
-        let started = Instant::now();
-        let refined = self
-            .refine
-            .refine(data, selected.as_ref(), run, streams, &mut watch)?;
-        evaluations.coreset += refined.evaluations;
-        timings.coreset += refined.drawing;
-        timings.search += started.elapsed() - refined.drawing;
-        let (mut phases, run) = (refined.earlier, refined.last);
-        let coreset = refined.rows;
-        let stop = if observer.stopped() {
-            Stop::Observer
-        } else {
-            run.phase.stop
-        };
-        phases.push(run.phase);
-        // The first phase is EM, whose restarts are counted already.
-        let after = phases[1..].iter().map(|phase| phase.evaluations);
-        evaluations.search += after.sum::<u64>();
-        let phase = &phases[phases.len() - 1];
+        let (restart, run) = best.expect("at least one restart");
+        let last = run.phases.last().expect("at least one phase");
         let report = Report {
-            stop,
-            iterations: phases.iter().map(|phase| phase.iterations).sum(),
-            free_energies: phase.free_energies.clone(),
-            emptied: phase.emptied,
-            unseen: phase.unseen,
-            phases,
+            stop: if observer.stopped() {
+                Stop::Observer
+            } else {
+                last.stop
+            },
+            iterations: run.phases.iter().map(|phase| phase.iterations).sum(),
+            free_energies: last.free_energies.clone(),
+            emptied: last.emptied,
+            unseen: last.unseen,
             distance_evaluations: evaluations.total(),
             evaluations,
-            coreset_size,
+            coreset_size: rows.len(),
             timings,
             restart,
             restarts,
+            phases: run.phases,
         };
-        let (labels, supports) = run.kept.into_arrays();
+        let (labels, supports) = run.kept.expect("a search").into_arrays();
         Ok(Fit {
             model: run.model,
             report,
             labels,
             supports,
-            coreset,
+            coreset: run.rows,
         })
     }
-}
-
-/// The last free energy of a run.
-fn last<M>(run: &Maximised<M>) -> f64 {
-    run.phase
-        .free_energies
-        .last()
-        .copied()
-        .unwrap_or(f64::NEG_INFINITY)
 }

@@ -84,6 +84,7 @@ pub(crate) enum Stage {
     Sampling = 5,
     Sketch = 6,
     Moves = 7,
+    Subspace = 8,
 }
 
 /// The streams of one run, addressed by (stage, iteration, block).

@@ -783,8 +783,8 @@ fn fast_is_a_builder_like_any_other() -> Result<()> {
     let report = &fit.report;
     assert_eq!(report.coreset_size, 8_192);
     let rows: Vec<usize> = report.phases.iter().map(|phase| phase.rows).collect();
-    // EM on the coreset, then k-means on it and on all rows: a larger coreset would not be much smaller.
-    assert_eq!(rows, [8_192, 8_192, 20_000]);
+    // k-means on the coreset and on all rows: EM has nothing to do, and a larger coreset would not be much smaller.
+    assert_eq!(rows, [8_192, 20_000]);
     assert!(fit.coreset.is_none());
     assert_eq!(fit.labels.len(), 20_000);
     assert_eq!(fit.supports.as_ref().map(|s| s.dim()), Some((20_000, 1)));
@@ -808,7 +808,12 @@ fn fast_is_a_builder_like_any_other() -> Result<()> {
         .build()?
         .fit(&data)?;
     let rows: Vec<usize> = fit.report.phases.iter().map(|phase| phase.rows).collect();
-    assert_eq!(rows, [20_000, 20_000]);
+    assert_eq!(rows, [20_000]);
+
+    // EM comes first where it is given iterations.
+    let fit = algorithms::fast(12).max_iterations(3).build()?.fit(&data)?;
+    let rows: Vec<usize> = fit.report.phases.iter().map(|phase| phase.rows).collect();
+    assert_eq!(rows, [8_192, 8_192, 20_000]);
     Ok(())
 }
 
@@ -819,6 +824,7 @@ fn settings_of_a_refinement_are_checked() {
         other => panic!("{other:?}"),
     };
     assert_eq!(refused(Refine::new().near(0)), "near");
+    assert_eq!(refused(Refine::new().coordinates(0)), "coordinates");
     assert_eq!(refused(Refine::new().tolerance(-1.0)), "tolerance");
     assert_eq!(refused(Refine::new().tolerance(f64::NAN)), "tolerance");
     assert_eq!(

@@ -46,6 +46,19 @@ impl<F: Float> Centres<F> {
         all
     }
 
+    /// Centres (k, d) in the coordinates of a frame already.
+    pub(crate) fn of_coordinates(centres: ArrayView2<'_, F>) -> Self {
+        let mut all = Self::with_capacity(centres.nrows(), centres.ncols());
+        let mut row = vec![F::zero(); stride(centres.ncols())];
+        for centre in centres.rows() {
+            for (out, &x) in row.iter_mut().zip(centre) {
+                *out = x;
+            }
+            all.push(&row);
+        }
+        all
+    }
+
     /// The centres (k, columns) in the data's own unit, rounded once.
     pub(crate) fn leave(&self, frame: &Frame<F>) -> Array2<F> {
         let Some(basis) = frame.basis() else {
@@ -162,9 +175,14 @@ impl<F: Float> Centres<F> {
         self.norms[c] = F::from_f64(norm);
     }
 
-    /// Squared distances from centre `c` to all centres, computed directly.
+    /// Squared distances from centre `c` to the centres `ids`, computed directly.
     pub(crate) fn distances_from(&self, c: usize, ids: &[u32], out: &mut Vec<F>) {
-        distance::to_some(self.row(c), &self.values, ids, out);
+        self.distances_of(self.row(c), ids, out);
+    }
+
+    /// Squared distances from a padded row to the centres `ids`, computed directly.
+    pub(crate) fn distances_of(&self, row: &[F], ids: &[u32], out: &mut Vec<F>) {
+        distance::to_some(row, &self.values, ids, out);
     }
 }
 

@@ -81,6 +81,18 @@ impl<'a, T: Element> Dense<'a, T> {
         })
     }
 
+    /// Rows that are made of checked ones: (n, d) values and (n) weights.
+    pub(crate) fn of_values(values: Vec<T>, dim: usize, weights: Vec<f64>) -> Self {
+        let summary =
+            Summary::check(&values, dim, Some(&weights), "rows").expect("made of checked rows");
+        Self {
+            values: Cow::Owned(values),
+            dim,
+            weights: Some(Cow::Owned(weights)),
+            summary,
+        }
+    }
+
     /// The points (n, d).
     #[must_use]
     pub fn points(&self) -> ArrayView2<'_, T> {

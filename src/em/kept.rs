@@ -54,6 +54,11 @@ impl Kept {
         }
     }
 
+    /// The best component of every row (n).
+    pub(crate) fn into_labels(self) -> Vec<u32> {
+        self.labels
+    }
+
     /// Labels (n), and supports (n, width), best first, unless they are full.
     pub(crate) fn into_arrays(self) -> (Array1<u32>, Option<Array2<u32>>) {
         let shape = (self.labels.len(), self.per_row);

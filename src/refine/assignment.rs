@@ -1,10 +1,12 @@
 //! Which component each row belongs to, by component, with bounds that settle most rows without a look at them.
 
+use super::groups::Groups;
 use super::nearby::Nearby;
 use crate::block::Block;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
 use crate::float::Float;
 use crate::kernels::packed::Packed;
+use crate::kernels::stride;
 use crate::parallel;
 use crate::search::{self, Exact};
 use std::ops::Range;
@@ -53,12 +55,32 @@ pub(super) struct Assignment<F> {
 /// Rows looked at together.
 const LOOK: usize = 256;
 
+/// Centres in a first look, per centre in the later ones.
+const WIDER: usize = 2;
+
 /// Rows of a part of the components, at least: one piece of work.
 const PART: usize = 2048;
 
 impl<F: Float> Assignment<F> {
-    /// Every row with its nearest centre, over all centres, and the distances to the nearest two.
-    pub(super) fn nearest<D>(data: &D, frame: &Frame<F>, centres: &Centres<F>) -> Self
+    /// Every row with its nearest centre, and the next: over all centres, or those near its pivot (E40) if that is
+    /// cheaper for lists of `near`. Returns the distance evaluations, too.
+    pub(super) fn nearest<D>(
+        data: &D,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        near: usize,
+    ) -> (Self, u64)
+    where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        match Groups::of(centres, WIDER * near) {
+            None => Self::exhaustive(data, frame, centres),
+            Some(groups) => Self::grouped(data, frame, centres, &groups),
+        }
+    }
+
+    /// The same over all centres.
+    pub(super) fn exhaustive<D>(data: &D, frame: &Frame<F>, centres: &Centres<F>) -> (Self, u64)
     where
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
@@ -89,16 +111,88 @@ impl<F: Float> Assignment<F> {
                 })
                 .collect::<Vec<_>>()
         });
+        let all = Self::by_component(data.len(), k, || blocks.iter().flatten().copied());
+        (all, (data.len() * k) as u64)
+    }
+
+    /// The same over the centres near each row's pivot: it may miss the nearest.
+    fn grouped<D>(
+        data: &D,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        groups: &Groups<F>,
+    ) -> (Self, u64)
+    where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        let (mut pivots, mut evaluations) = Self::exhaustive(data, frame, &groups.pivots);
+        evaluations += groups.evaluations + (data.len() * groups.list(0).len()) as u64;
+        let starts = &pivots.starts;
+        let parts = parts(starts, &mut pivots.members);
+        let found = parallel::map_parts(parts, |_, (own, members)| {
+            let mut kernel = Kernel::default();
+            let mut found = Vec::with_capacity(members.len());
+            let first = starts[own.start];
+            for pivot in own {
+                let members = &members[starts[pivot] - first..starts[pivot + 1] - first];
+                let list = groups.list(pivot);
+                kernel.pack(centres, list);
+                for members in members.chunks(LOOK) {
+                    let rows = members.iter().map(|member| member.row as usize);
+                    kernel.look(data, frame, rows);
+                    for (i, member) in members.iter().enumerate() {
+                        let (best, next) = nearest_two(kernel.squared(i));
+                        let member = Member {
+                            row: member.row,
+                            second: list[next.1],
+                            upper: root(best.0),
+                            lower: -root(next.0),
+                        };
+                        found.push((list[best.1], member));
+                    }
+                }
+            }
+            found
+        });
+        let k = centres.len();
+        let all = Self::by_component(data.len(), k, || found.iter().flatten().copied());
+        (all, evaluations)
+    }
+
+    /// Weighted squared distances of the rows to their centres, as far as they are known to the bounds.
+    pub(super) fn squared<D: Data>(&self, data: &D) -> f64 {
+        let members = self.members.iter();
+        members
+            .map(|m| data.weight(m.row as usize) * m.upper.to_f64().powi(2))
+            .sum()
+    }
+
+    /// Rows with a component each, of which nothing more is known.
+    pub(super) fn of_labels(labels: &[u32], k: usize) -> Self {
+        let members = || {
+            labels
+                .iter()
+                .zip(0..)
+                .map(|(&c, row)| (c, Member::unknown(row)))
+        };
+        Self::by_component(labels.len(), k, members)
+    }
+
+    fn by_component<I: Iterator<Item = (u32, Member<F>)>>(
+        n: usize,
+        k: usize,
+        all: impl Fn() -> I,
+    ) -> Self {
         let mut starts = vec![0; k + 1];
-        for (c, _) in blocks.iter().flatten() {
-            starts[*c as usize + 1] += 1;
+        for (c, _) in all() {
+            starts[c as usize + 1] += 1;
         }
         for c in 0..k {
             starts[c + 1] += starts[c];
         }
         let mut next = starts.clone();
-        let mut members = vec![Member::unknown(0); data.len()];
-        for (c, member) in blocks.into_iter().flatten() {
+        let mut members = vec![Member::unknown(0); n];
+        for (c, member) in all() {
             members[next[c as usize]] = member;
             next[c as usize] += 1;
         }
@@ -245,10 +339,7 @@ struct Look<'a, D: Data> {
     evaluations: u64,
     /// Places among the members of the component that the bounds leave open.
     open: Vec<usize>,
-    ids: Vec<usize>,
-    rows: DenseRows<D::Float>,
-    packed: Packed<D::Float>,
-    squared: Vec<D::Float>,
+    kernel: Kernel<D::Float>,
 }
 
 impl<'a, F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Look<'a, D> {
@@ -266,10 +357,7 @@ impl<'a, F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Look<'a, D> {
             changes: Vec::new(),
             evaluations: 0,
             open: Vec::new(),
-            ids: Vec::new(),
-            rows: DenseRows::default(),
-            packed: Packed::default(),
-            squared: Vec::new(),
+            kernel: Kernel::default(),
         }
     }
 
@@ -288,31 +376,16 @@ impl<'a, F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Look<'a, D> {
             return;
         }
         let list = self.nearby.list(c);
-        let (stride, dim) = (self.centres.row(0).len(), self.centres.dim());
-        self.packed.pack(self.centres.values(), stride, dim, list);
-        let lanes = self.packed.lanes();
+        self.kernel.pack(self.centres, list);
         let open = std::mem::take(&mut self.open);
         for open in open.chunks(LOOK) {
-            self.ids.clear();
-            self.ids
-                .extend(open.iter().map(|&i| members[i].row as usize));
-            self.data.gather(&self.ids, self.frame, &mut self.rows);
-            self.packed
-                .distances(self.rows.values(), stride, dim, &mut self.squared);
+            let rows = open.iter().map(|&i| members[i].row as usize);
+            self.kernel.look(self.data, self.frame, rows);
             self.evaluations += (open.len() * list.len()) as u64;
-            for (&i, squared) in open.iter().zip(self.squared.chunks_exact(lanes)) {
+            for (place, &i) in open.iter().enumerate() {
                 let member = &mut members[i];
                 // The row's own centre is the first: it stays where others are only as near.
-                let (mut best, mut next) = ((squared[0], 0), (F::INFINITY, 0));
-                for (place, &d2) in squared[..list.len()].iter().enumerate().skip(1) {
-                    if d2 < next.0 {
-                        if d2 < best.0 {
-                            (best, next) = ((d2, place), best);
-                        } else {
-                            next = (d2, place);
-                        }
-                    }
-                }
+                let (best, next) = nearest_two(self.kernel.squared(place));
                 member.upper = root(best.0);
                 member.second = list[next.1];
                 member.lower = root(next.0);
@@ -330,4 +403,56 @@ impl<'a, F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Look<'a, D> {
         }
         self.open = open;
     }
+}
+
+/// Rows beside packed centres: the distances between all of them.
+#[derive(Default)]
+struct Kernel<F> {
+    ids: Vec<usize>,
+    rows: DenseRows<F>,
+    packed: Packed<F>,
+    centres: usize,
+    dim: usize,
+    squared: Vec<F>,
+}
+
+impl<F: Float> Kernel<F> {
+    fn pack(&mut self, centres: &Centres<F>, list: &[u32]) {
+        (self.centres, self.dim) = (list.len(), centres.dim());
+        self.packed
+            .pack(centres.values(), stride(self.dim), self.dim, list);
+    }
+
+    fn look<D>(&mut self, data: &D, frame: &Frame<F>, rows: impl Iterator<Item = usize>)
+    where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        self.ids.clear();
+        self.ids.extend(rows);
+        data.gather(&self.ids, frame, &mut self.rows);
+        let (rows, stride) = (self.rows.values(), stride(self.dim));
+        self.packed
+            .distances(rows, stride, self.dim, &mut self.squared);
+    }
+
+    /// Squared distances of row `i` of the last look.
+    fn squared(&self, i: usize) -> &[F] {
+        &self.squared[i * self.packed.lanes()..][..self.centres]
+    }
+}
+
+/// The least and the next of some squared distances, and their places; the first of equals is the least.
+#[inline(always)]
+fn nearest_two<F: Float>(squared: &[F]) -> ((F, usize), (F, usize)) {
+    let (mut best, mut next) = ((squared[0], 0), (F::INFINITY, 0));
+    for (place, &d2) in squared.iter().enumerate().skip(1) {
+        if d2 < next.0 {
+            if d2 < best.0 {
+                (best, next) = ((d2, place), best);
+            } else {
+                next = (d2, place);
+            }
+        }
+    }
+    (best, next)
 }

@@ -4,6 +4,9 @@
 //! k-means (supports of width 1, E9) on the coreset, a larger one, and all rows, each from the means of the one before.
 //! Most rows are settled after a few iterations, and the work goes by those that are not:
 //!
+//! - Of many columns only a principal subspace is looked at, until all rows are done in it; the last phase is about all
+//!   columns again (E39).
+//! - The first search of a phase looks at the centres near a row's pivot, of which there are few (E40).
 //! - Rows are kept by component, with bounds on their distances; rows that the bounds settle are not read (E35).
 //! - A row looks at the centres near its own, packed so that all rows of a component share one look at them.
 //! - The sums of the M-step are kept, and only rows that change their component are moved in them (E36).
@@ -11,29 +14,35 @@
 //!   a move is made only if it is sure to raise the free energy (E37).
 
 mod assignment;
+mod groups;
 mod moves;
 mod nearby;
+mod phase;
+mod subspace;
 mod sums;
+mod view;
 
 use crate::coreset::{Coreset, Lightweight, Subset};
-use crate::data::{Centres, Data, DenseRows};
-use crate::em::{Kept, Maximised, Observer, PhaseReport, Progress, Stop};
+use crate::data::{Data, DenseRows, Frame};
+use crate::em::{Kept, Observer, PhaseReport};
 use crate::error::{Error, Result, positive};
 use crate::float::Float;
 use crate::m_step::SharedIsotropicMixture;
 use crate::mixture::Mixture;
-use crate::posterior::Likelihood;
 use crate::rng::{self, Streams};
 use crate::stage::Stage;
 use assignment::Assignment;
-use moves::split_and_merge;
-use nearby::Nearby;
-use std::ops::ControlFlow;
+use phase::Phase;
 use std::time::{Duration, Instant};
-use sums::Sums;
+use subspace::Subspace;
+use view::View;
 
 /// What follows EM: nothing, `()`, or [`Refine`].
 pub trait Refinement<D: Data, M>: Stage {
+    /// Whether it searches all rows it begins with: EM without an M-step before it would search them twice.
+    #[doc(hidden)]
+    const SEARCHES: bool;
+
     /// Goes on from `run`, which is about the rows of `coreset` (all, if there is none).
     ///
     /// # Errors
@@ -49,19 +58,40 @@ pub trait Refinement<D: Data, M>: Stage {
     ) -> Result<Run<M>>;
 }
 
-/// A run of EM, and the phases after it.
+/// A model and the phases it went through, from the seeds on.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Run<M> {
-    pub(crate) last: Maximised<M>,
-    /// The phases before the last.
-    pub(crate) earlier: Vec<PhaseReport>,
+    pub(crate) model: M,
+    /// What the last search found: nothing before the first.
+    pub(crate) kept: Option<Kept>,
+    pub(crate) phases: Vec<PhaseReport>,
     /// The rows the last phase ran on; `None` for all.
     pub(crate) rows: Option<Subset>,
     /// Distance evaluations to draw coresets.
     pub(crate) evaluations: u64,
     /// Time to draw coresets.
     pub(crate) drawing: Duration,
+}
+
+impl<M> Run<M> {
+    /// At the seeds.
+    pub(crate) fn new(model: M) -> Self {
+        Self {
+            model,
+            kept: None,
+            phases: Vec::new(),
+            rows: None,
+            evaluations: 0,
+            drawing: Duration::ZERO,
+        }
+    }
+
+    /// The last free energy.
+    pub(crate) fn free_energy(&self) -> f64 {
+        let energies = self.phases.iter().flat_map(|phase| &phase.free_energies);
+        energies.copied().last().unwrap_or(f64::NEG_INFINITY)
+    }
 }
 
 /// The random streams of a run.
@@ -87,6 +117,8 @@ impl Stage for () {
 
 /// No refinement: the fit ends with EM.
 impl<D: Data, M> Refinement<D, M> for () {
+    const SEARCHES: bool = false;
+
     fn refine(
         &self,
         _: &D,
@@ -106,6 +138,7 @@ impl<D: Data, M> Refinement<D, M> for () {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refine {
     near: usize,
+    coordinates: Option<usize>,
     through: Option<Lightweight>,
     moves: usize,
     tolerance: f64,
@@ -118,6 +151,7 @@ impl Refine {
     pub fn new() -> Self {
         Self {
             near: 48,
+            coordinates: None,
             through: None,
             moves: 3,
             tolerance: 1e-3,
@@ -126,10 +160,23 @@ impl Refine {
     }
 
     /// Centres a row looks at: its own and the nearest others. Default 48: three panels of the kernel; fewer leave
-    /// rows of many columns where they are. All centres make it Lloyd's algorithm.
+    /// rows of many columns where they are. A third of them in the last phase, if there was one in a subspace before. All
+    /// centres, and all [`coordinates`](Self::coordinates), make it Lloyd's algorithm.
     #[must_use]
     pub fn near(self, near: usize) -> Self {
         Self { near, ..self }
+    }
+
+    /// Coordinates of the principal subspace that all phases but the last look at, p. Default about $2 \sqrt d$, where that
+    /// is at most $d / 2$; as many as there are columns, or more: none but the last phase on all columns.
+    ///
+    /// The subspace is dropped if more than half of the quantization error of the seeds lies beside it.
+    #[must_use]
+    pub fn coordinates(self, coordinates: usize) -> Self {
+        Self {
+            coordinates: Some(coordinates),
+            ..self
+        }
     }
 
     /// A larger coreset between the coreset and all rows, as long as it is at most half of them. Default none.
@@ -165,12 +212,6 @@ impl Refine {
     }
 }
 
-/// How much looser the tolerance is on coresets: what they would still gain, more rows gain as well.
-const LOOSER: f64 = 3.0;
-
-/// Moves end after a round that moved fewer than one in so many components.
-const FEW: usize = 100;
-
 impl Default for Refine {
     fn default() -> Self {
         Self::new()
@@ -180,6 +221,9 @@ impl Default for Refine {
 impl Stage for Refine {
     fn check(&self, clusters: usize) -> Result<()> {
         positive("near", self.near)?;
+        if let Some(coordinates) = self.coordinates {
+            positive("coordinates", coordinates)?;
+        }
         if let Some(coreset) = &self.through {
             coreset.check(clusters)?;
         }
@@ -191,9 +235,17 @@ impl Stage for Refine {
     }
 }
 
+/// How much looser the tolerance is on coresets: what they would still gain, more rows gain as well.
+const LOOSER: f64 = 3.0;
+
+/// How many times fewer near centres are enough for rows whose component was found in a subspace.
+const FEWER: usize = 3;
+
 impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsotropicMixture<F>>
     for Refine
 {
+    const SEARCHES: bool = true;
+
     fn refine(
         &self,
         data: &D,
@@ -202,9 +254,6 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
         Seeded(streams): Seeded,
         Watch(observer): &mut Watch<'_, '_, SharedIsotropicMixture<F>>,
     ) -> Result<Run<SharedIsotropicMixture<F>>> {
-        if observer.stopped() {
-            return Ok(run);
-        }
         if u32::try_from(data.len()).is_err() {
             return Err(Error::parameter(
                 "rows",
@@ -213,153 +262,106 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
             ));
         }
         // The coreset of the run, a larger one, all rows.
+        let frame = Mixture::<D>::frame(&run.model).clone();
         let mut larger = None;
         if let (Some(first), Some(through)) = (coreset, &self.through)
             && through.draws() > first.len()
             && through.draws() <= data.len() / 2
+            && !observer.stopped()
         {
             let started = Instant::now();
             let mut rng = streams.at(rng::Stage::Coreset, 1, 0);
-            let frame = Mixture::<D>::frame(&run.last.model);
-            larger = Coreset::<D>::sample(through, data, frame, &mut rng)?;
+            larger = Coreset::<D>::sample(through, data, &frame, &mut rng)?;
             run.drawing = started.elapsed();
         }
         let selected = larger.as_ref().map(|subset| {
             run.evaluations += subset.evaluations;
             data.select(&subset.rows, subset.weights.clone())
         });
-        let phases = [
+        let row_sets = [
             coreset.map(|rows| (rows, run.rows.take())),
             selected.as_ref().map(|rows| (rows, larger)),
             Some((data, None)),
         ];
-        for (phase, (rows, subset)) in phases.into_iter().flatten().enumerate() {
-            if observer.stopped() {
-                break;
+
+        let subspace = self.subspace(coreset.unwrap_or(data), &frame, &run.model, streams);
+        for (rows, subset) in row_sets.into_iter().flatten() {
+            // A run ends after a search, also one that was stopped before it.
+            if observer.stopped() && run.kept.is_some() {
+                return Ok(run);
             }
-            let tolerance = if subset.is_some() { LOOSER } else { 1.0 } * self.tolerance;
+            let started = Instant::now();
+            let phase = Phase {
+                near: self.near,
+                moves: self.moves,
+                tolerance: if subset.is_some() { LOOSER } else { 1.0 } * self.tolerance,
+                max_iterations: self.max_iterations,
+                streams,
+                started,
+            };
             run.rows = subset;
-            let (model, streams) = (run.last.model.clone(), (streams, phase));
-            let last = self.phase(rows, model, streams, tolerance, observer);
-            let earlier = std::mem::replace(&mut run.last, last);
-            run.earlier.push(earlier.phase);
+            match &subspace {
+                None => phase.run(&View::whole(rows, &frame), None, &mut run, observer),
+                Some(subspace) => {
+                    let (projected, beside) = subspace.project(rows, &frame);
+                    let view = View::inside(&projected, beside, rows.dim(), subspace);
+                    phase.run(&view, None, &mut run, observer);
+                }
+            }
+        }
+        if subspace.is_some() && !observer.stopped() {
+            // All columns again, from the components that the rows have.
+            let phase = Phase {
+                near: self.near.div_ceil(FEWER),
+                moves: 0,
+                tolerance: self.tolerance,
+                max_iterations: self.max_iterations,
+                streams,
+                started: Instant::now(),
+            };
+            let labels = run.kept.take().map(Kept::into_labels);
+            phase.run(&View::whole(data, &frame), labels, &mut run, observer);
         }
         Ok(run)
     }
 }
 
 impl Refine {
-    /// One phase of k-means from the model's means (E9, E35 to E37).
-    fn phase<F: Float, D: Data<Float = F, Rows = DenseRows<F>>>(
+    /// The subspace to work in, if it is worth it: it has at most half of the columns, and at least half of the quantization
+    /// error of the model in it.
+    fn subspace<F: Float, D: Data<Float = F, Rows = DenseRows<F>>>(
         &self,
         data: &D,
-        mut model: SharedIsotropicMixture<F>,
-        (streams, phase): (Streams, usize),
-        tolerance: f64,
-        observer: &mut Observer<'_, SharedIsotropicMixture<F>>,
-    ) -> Maximised<SharedIsotropicMixture<F>> {
-        let started = Instant::now();
-        let frame = Mixture::<D>::frame(&model).clone();
-        let mut centres: Centres<F> = Mixture::<D>::centres(&model).clone();
-        let (k, weight) = (centres.len(), data.summary().total_weight);
-        let entries = weight * data.dim() as f64;
-
-        // Every row against every centre, once.
-        let mut assignment = Assignment::nearest(data, &frame, &centres);
-        let mut sums = Sums::of(data, &frame, &centres, &assignment);
-        let mut evaluations = (data.len() * k) as u64;
-        let mut nearby: Option<Nearby<F>> = None;
-        let (mut moves, mut free_energies, mut errors) = (self.moves, Vec::new(), Vec::new());
-        let stop = loop {
-            let error = sums.squared(&centres);
-            let likelihood = Likelihood {
-                weight,
-                entries,
-                best: error,
-                spread: 0.0,
-            };
-            let free_energy = likelihood.free_energy(Mixture::<D>::log_joint(&model));
-            free_energies.push(free_energy);
-            errors.push(error);
-            let steps = errors.len() - 1;
-            let progress = Progress::Iteration {
-                iteration: steps,
-                free_energy,
-                evaluations,
-                elapsed: started.elapsed(),
-                model: &model,
-            };
-            if observer.see(progress) == ControlFlow::Break(()) {
-                break Stop::Observer;
-            }
-            let settled = matches!(errors[..], [.., a, b] if (a - b).abs() <= tolerance * b);
-            if moves == 0 && settled {
-                break Stop::Converged;
-            }
-            if steps >= self.max_iterations {
-                break Stop::MaxIterations;
-            }
-            if moves > 0 {
-                let round = phase << 16 | steps;
-                let made =
-                    split_and_merge(data, &frame, &mut centres, &assignment, (streams, round));
-                evaluations += made.evaluations;
-                if made.changes.is_empty() {
-                    moves = 0;
-                } else {
-                    // A round after one that moved hardly any would gain less than the looks it needs are worth.
-                    let few = made.moved < k / FEW;
-                    moves = if few { 0 } else { moves - 1 };
-                    assignment.apply(&made.changes);
-                    sums.renew(data, &frame, &centres, &assignment, &made.stale);
-                    // The centres near a row's own are others now.
-                    nearby = None;
-                }
-            }
-
-            let before = centres.clone();
-            sums.move_centres(&mut centres);
-            let variance = sums.squared(&centres) / entries;
-            model.renew(centres.clone(), variance);
-
-            let mut near = match nearby.take() {
-                Some(near) => near,
-                None => {
-                    assignment.forget();
-                    evaluations += (k * k) as u64;
-                    Nearby::new(&centres, self.near)
-                }
-            };
-            evaluations += near.follow(&before, &centres);
-            let (changes, looks) = assignment.search(data, &frame, &centres, &near);
-            evaluations += looks;
-            assignment.apply(&changes);
-            sums.apply(data, &frame, &centres, &assignment, &changes);
-            nearby = Some(near);
+        frame: &Frame<F>,
+        model: &SharedIsotropicMixture<F>,
+        streams: Streams,
+    ) -> Option<Subspace<F>> {
+        let d = frame.dim();
+        let (p, most) = match self.coordinates {
+            None => (Subspace::<F>::default_dim(d), d / 2),
+            Some(p) => (p, d - 1),
         };
-        let phase = PhaseReport {
-            rows: data.len(),
-            iterations: free_energies.len() - 1,
-            free_energies,
-            stop,
-            evaluations,
-            emptied: sums.emptied(),
-            unseen: 0,
-            elapsed: started.elapsed(),
-        };
-        Maximised {
-            model,
-            kept: Kept::of_labels(assignment.labels(), k),
-            phase,
-            update: Duration::ZERO,
+        if p > most {
+            return None;
         }
+        let mut rng = streams.at(rng::Stage::Subspace, 0, 0);
+        let (subspace, sample) = Subspace::principal(data, frame, p, &mut rng);
+        let (projected, beside) = subspace.project(&sample, frame);
+        let view = View::inside(&projected, beside, d, &subspace);
+        let centres = view.enter(Mixture::<D>::centres(model));
+        let (assignment, _) = Assignment::nearest(&projected, view.frame, &centres, self.near);
+        let inside = assignment.squared(&projected);
+        (beside <= inside).then_some(subspace)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::moves::split_and_merge;
+    use super::nearby::Nearby;
+    use super::sums::Sums;
     use super::*;
-    use crate::data::Dense;
+    use crate::data::{Centres, Dense};
     use crate::rng::Rng;
     use ndarray::{Array1, Array2};
 
@@ -377,13 +379,13 @@ mod tests {
             let data = Dense::weighted(x.view(), w.view()).unwrap();
             let frame = data.frame();
             let mut centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-            let mut assignment = Assignment::nearest(&data, &frame, &centres);
+            let (mut assignment, _) = Assignment::nearest(&data, &frame, &centres, k);
             let mut sums = Sums::of(&data, &frame, &centres, &assignment);
             for round in 0..4 {
                 let before = centres.clone();
                 sums.move_centres(&mut centres);
                 assignment.forget();
-                let mut near = Nearby::new(&centres, 6);
+                let (mut near, _) = Nearby::new(&centres, 6);
                 let _ = near.follow(&before, &centres);
                 let (changes, _) = assignment.search(&data, &frame, &centres, &near);
                 assignment.apply(&changes);

@@ -1,5 +1,6 @@
 //! Which centres are near each other, and how far they moved.
 
+use super::groups::Groups;
 use crate::data::Centres;
 use crate::float::Float;
 use crate::parallel;
@@ -27,30 +28,57 @@ pub(super) struct Moved<F> {
 /// Centres whose lists are one piece of work.
 const CENTRES: usize = 16;
 
+/// Candidates for a list, per place in it, where not all centres are.
+const CANDIDATES: usize = 16;
+
+/// The `size` centres of `to` nearest to each of `from`, nearest first: (from, size).
+pub(super) fn lists<F: Float>(from: &Centres<F>, to: &Centres<F>, size: usize) -> Vec<u32> {
+    let all: Vec<u32> = (0..to.len() as u32).collect();
+    let mut lists = vec![0; from.len() * size];
+    parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
+        let mut squared = Vec::new();
+        for (i, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
+            to.distances_of(from.row(i), &all, &mut squared);
+            fill(list, squared.iter().copied().zip(0..).collect());
+        }
+    });
+    lists
+}
+
+/// Fills a list with the nearest of some centres.
+fn fill<F: Float>(list: &mut [u32], mut order: Vec<(F, u32)>) {
+    let nearer =
+        |a: &(F, u32), b: &(F, u32)| a.0.to_f64().total_cmp(&b.0.to_f64()).then(a.1.cmp(&b.1));
+    if order.len() > list.len() {
+        order.select_nth_unstable_by(list.len() - 1, nearer);
+        order.truncate(list.len());
+    }
+    order.sort_unstable_by(nearer);
+    for (place, (_, c)) in list.iter_mut().zip(order) {
+        *place = c;
+    }
+}
+
 impl<F: Float> Nearby<F> {
-    /// Lists of `size` centres, itself counted, by their distances now.
-    pub(super) fn new(centres: &Centres<F>, size: usize) -> Self {
+    /// Lists of `size` centres, itself counted, by their distances now. Returns the distance evaluations, too.
+    ///
+    /// Of many centres, those near a centre's pivot are looked at.
+    pub(super) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
         let k = centres.len();
         let size = size.min(k);
-        let all: Vec<u32> = (0..k as u32).collect();
         let mut lists = vec![0; k * size];
+        let groups = Groups::of(centres, CANDIDATES * size);
+        let all: Vec<u32> = (0..k as u32).collect();
+        let candidates = |c: usize| groups.as_ref().map_or(&all[..], |groups| groups.around(c));
         parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
             let mut squared = Vec::new();
             for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
-                centres.distances_from(c, &all, &mut squared);
-                squared[c] = -F::from_f64(1.0);
-                let mut order: Vec<(F, u32)> = squared.iter().copied().zip(0..).collect();
-                let nearer = |a: &(F, u32), b: &(F, u32)| {
-                    a.0.to_f64().total_cmp(&b.0.to_f64()).then(a.1.cmp(&b.1))
-                };
-                if order.len() > size {
-                    order.select_nth_unstable_by(size - 1, nearer);
-                    order.truncate(size);
-                }
-                order.sort_unstable_by(nearer);
-                for (place, (_, c)) in list.iter_mut().zip(order) {
-                    *place = c;
-                }
+                let candidates = candidates(c);
+                centres.distances_of(centres.row(c), candidates, &mut squared);
+                let others = squared.iter().copied().zip(candidates.iter().copied());
+                let mut order: Vec<(F, u32)> = others.filter(|(_, o)| *o as usize != c).collect();
+                order.push((-F::from_f64(1.0), c as u32));
+                fill(list, order);
             }
         });
         let still = Moved {
@@ -58,11 +86,16 @@ impl<F: Float> Nearby<F> {
             others: F::zero(),
             half_gap: F::zero(),
         };
-        Self {
+        let looks = match &groups {
+            Some(groups) => groups.evaluations + (k * groups.around(0).len()) as u64,
+            None => (k * k) as u64,
+        };
+        let nearby = Self {
             size,
             lists,
             moved: vec![still; k],
-        }
+        };
+        (nearby, looks)
     }
 
     /// The centres near `c`, itself first.
@@ -95,7 +128,7 @@ impl<F: Float> Nearby<F> {
             let mut squared = Vec::new();
             for (c, moved) in range.zip(moved) {
                 let others = &this.list(c as u32)[1..];
-                now.distances_from(c, others, &mut squared);
+                now.distances_of(now.row(c), others, &mut squared);
                 let nearest = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
                 let farthest = others.iter().fold(0.0, |m: f64, &o| m.max(own[o as usize]));
                 *moved = Moved {

@@ -261,6 +261,11 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
                 .coreset(Lightweight::new(60))
                 .refine(Refine::new().near(3).through(Lightweight::new(90)))
         }),
+        algorithm("fast in a subspace", false, |k| {
+            algorithms::fast(k)
+                .coreset(Lightweight::new(60))
+                .refine(Refine::new().near(3).coordinates(1))
+        }),
         on_sketch(
             "k-means on a whole sketch",
             Rows::WholeSketch,

@@ -1,0 +1,70 @@
+//! Centres by where they are: few pivots, and the centres near each.
+
+use super::assignment::Assignment;
+use super::nearby;
+use super::sums::Sums;
+use crate::data::{Centres, Dense, Frame};
+use crate::float::Float;
+
+/// Pivots and the centres near them (E40): what a row need not look at is nearer to other pivots.
+#[derive(Debug)]
+pub(super) struct Groups<F> {
+    pub(super) pivots: Centres<F>,
+    /// Centres per pivot.
+    size: usize,
+    /// (pivots, size): nearest first.
+    lists: Vec<u32>,
+    /// The pivot nearest to each centre (k).
+    pivot_of: Vec<u32>,
+    pub(super) evaluations: u64,
+}
+
+/// How many times the centres appear in all lists together: centres between two pivots are in the lists of both.
+const OVERLAP: usize = 4;
+
+/// Steps of k-means on the centres that place the pivots.
+const STEPS: usize = 2;
+
+impl<F: Float> Groups<F> {
+    /// About $\sqrt k$ pivots among $k$ centres, with at least `least` centres each; `None` where looking at all centres
+    /// would take about as long.
+    pub(super) fn of(centres: &Centres<F>, least: usize) -> Option<Self> {
+        let (k, dim) = (centres.len(), centres.dim());
+        let number = (k as f64).sqrt() as usize;
+        let size = least.max(OVERLAP * k / number);
+        if 2 * (number + size) > k {
+            return None;
+        }
+        let values = (0..k).flat_map(|c| &centres.row(c)[..dim]).copied();
+        let rows = Dense::of_values(values.collect(), dim, vec![1.0; k]);
+        let frame = Frame::new(&vec![0.0; dim], 1.0);
+        let mut pivots = Centres::with_capacity(number, dim);
+        for pivot in 0..number {
+            pivots.push(centres.row(pivot * k / number));
+        }
+        for _ in 0..STEPS {
+            let (assignment, _) = Assignment::exhaustive(&rows, &frame, &pivots);
+            Sums::of(&rows, &frame, &pivots, &assignment).move_centres(&mut pivots);
+        }
+        let (assignment, _) = Assignment::exhaustive(&rows, &frame, &pivots);
+        let lists = nearby::lists(&pivots, centres, size);
+        let evaluations = ((STEPS + 2) * k * number) as u64;
+        Some(Self {
+            pivots,
+            size,
+            lists,
+            pivot_of: assignment.labels(),
+            evaluations,
+        })
+    }
+
+    /// The centres near pivot `pivot`.
+    pub(super) fn list(&self, pivot: usize) -> &[u32] {
+        &self.lists[pivot * self.size..][..self.size]
+    }
+
+    /// The centres near the pivot of centre `c`.
+    pub(super) fn around(&self, c: usize) -> &[u32] {
+        self.list(self.pivot_of[c] as usize)
+    }
+}

@@ -1,0 +1,138 @@
+//! One phase of k-means on some rows: search, sum up, move the means, until the error settles.
+
+use super::Run;
+use super::assignment::Assignment;
+use super::moves::split_and_merge;
+use super::nearby::Nearby;
+use super::sums::Sums;
+use super::view::View;
+use crate::data::{Data, DenseRows};
+use crate::em::{Kept, Observer, PhaseReport, Progress, Stop};
+use crate::float::Float;
+use crate::m_step::SharedIsotropicMixture;
+use crate::mixture::Mixture;
+use crate::posterior::Likelihood;
+use crate::rng::Streams;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// What a phase goes by.
+pub(super) struct Phase {
+    /// Centres that a row looks at.
+    pub(super) near: usize,
+    /// Rounds of moves, at most.
+    pub(super) moves: usize,
+    /// Relative change of the error that counts as settled.
+    pub(super) tolerance: f64,
+    /// M-steps, at most.
+    pub(super) max_iterations: usize,
+    pub(super) streams: Streams,
+    pub(super) started: Instant,
+}
+
+/// Moves end after a round that moved fewer than one in so many components.
+const FEW: usize = 100;
+
+impl Phase {
+    /// k-means from the model's means (E9, E35 to E40), and from the components of the rows where these are known.
+    pub(super) fn run<F: Float, D: Data<Float = F, Rows = DenseRows<F>>>(
+        &self,
+        view: &View<'_, D>,
+        labels: Option<Vec<u32>>,
+        run: &mut Run<SharedIsotropicMixture<F>>,
+        observer: &mut Observer<'_, SharedIsotropicMixture<F>>,
+    ) {
+        let View { data, frame, .. } = *view;
+        let model = &mut run.model;
+        let mut centres = view.enter(Mixture::<D>::centres(model));
+        let (k, weight) = (centres.len(), data.summary().total_weight);
+        let entries = weight * view.columns as f64;
+
+        let (mut assignment, mut evaluations) = match labels {
+            Some(labels) => (Assignment::of_labels(&labels, k), 0),
+            None => Assignment::nearest(data, frame, &centres, self.near),
+        };
+        let mut sums = Sums::of(data, frame, &centres, &assignment);
+        let mut nearby: Option<Nearby<F>> = None;
+        let (mut moves, mut free_energies, mut errors) = (self.moves, Vec::new(), Vec::new());
+        let stop = loop {
+            let error = sums.squared(&centres) + view.beside;
+            let likelihood = Likelihood {
+                weight,
+                entries,
+                best: error,
+                spread: 0.0,
+            };
+            let free_energy = likelihood.free_energy(Mixture::<D>::log_joint(model));
+            free_energies.push(free_energy);
+            errors.push(error);
+            let steps = errors.len() - 1;
+            let progress = Progress::Iteration {
+                iteration: steps,
+                free_energy,
+                evaluations,
+                elapsed: self.started.elapsed(),
+                model,
+            };
+            if observer.see(progress) == ControlFlow::Break(()) {
+                break Stop::Observer;
+            }
+            let settled = matches!(errors[..], [.., a, b] if (a - b).abs() <= self.tolerance * b);
+            if moves == 0 && settled {
+                break Stop::Converged;
+            }
+            if steps >= self.max_iterations {
+                break Stop::MaxIterations;
+            }
+            if moves > 0 {
+                let round = run.phases.len() << 16 | steps;
+                let streams = (self.streams, round);
+                let made = split_and_merge(data, frame, &mut centres, &assignment, streams);
+                evaluations += made.evaluations;
+                if made.changes.is_empty() {
+                    moves = 0;
+                } else {
+                    // A round after one that moved hardly any would gain less than the looks it needs are worth.
+                    let few = made.moved < k / FEW;
+                    moves = if few { 0 } else { moves - 1 };
+                    assignment.apply(&made.changes);
+                    sums.renew(data, frame, &centres, &assignment, &made.stale);
+                    // The centres near a row's own are others now.
+                    nearby = None;
+                }
+            }
+
+            let before = centres.clone();
+            sums.move_centres(&mut centres);
+            let variance = (sums.squared(&centres) + view.beside) / entries;
+            model.renew(view.leave(&centres), variance);
+
+            let mut near = match nearby.take() {
+                Some(near) => near,
+                None => {
+                    assignment.forget();
+                    let (near, looks) = Nearby::new(&centres, self.near);
+                    evaluations += looks;
+                    near
+                }
+            };
+            evaluations += near.follow(&before, &centres);
+            let (changes, looks) = assignment.search(data, frame, &centres, &near);
+            evaluations += looks;
+            assignment.apply(&changes);
+            sums.apply(data, frame, &centres, &assignment, &changes);
+            nearby = Some(near);
+        };
+        run.phases.push(PhaseReport {
+            rows: data.len(),
+            iterations: free_energies.len() - 1,
+            free_energies,
+            stop,
+            evaluations,
+            emptied: sums.emptied(),
+            unseen: 0,
+            elapsed: self.started.elapsed(),
+        });
+        run.kept = Some(Kept::of_labels(assignment.labels(), k));
+    }
+}

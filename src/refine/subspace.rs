@@ -1,0 +1,196 @@
+//! Rows in fewer coordinates: those of the principal subspace of the data.
+
+use crate::data::{Centres, Data, Dense, DenseRows, Frame, Rows};
+use crate::float::Float;
+use crate::kernels::distance::{self, matrix};
+use crate::kernels::stride;
+use crate::parallel;
+use crate::rng::Rng;
+use faer::Mat;
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, ArrayView2};
+
+/// Coordinates in which the rows of a data set vary most (E39): p orthonormal directions in those of a frame.
+#[derive(Debug)]
+pub(super) struct Subspace<F> {
+    /// (p, d): the directions.
+    directions: Array2<F>,
+    frame: Frame<F>,
+}
+
+/// Rows that are loaded together.
+const ROWS: usize = 512;
+
+/// Rows that decide the directions, per direction, and in all at least.
+const SAMPLE: usize = 32;
+const LEAST: usize = 1024;
+
+/// Steps of subspace iteration: one is a range finder.
+const STEPS: usize = 2;
+
+impl<F: Float> Subspace<F> {
+    /// Coordinates that are worth their while for rows of `d` columns: about $2 \sqrt d$.
+    pub(super) fn default_dim(d: usize) -> usize {
+        ((2.0 * (d as f64).sqrt()) as usize).next_multiple_of(8)
+    }
+
+    /// About the `dim` principal directions of the rows, by subspace iteration from random ones on a sample, which comes
+    /// back with them.
+    pub(super) fn principal<D>(data: &D, frame: &Frame<F>, dim: usize, rng: &mut Rng) -> (Self, D)
+    where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        let d = frame.dim();
+        let step = data.len().div_ceil(LEAST.max(SAMPLE * dim));
+        let sample: Vec<usize> = (0..data.len()).step_by(step).collect();
+        let weights: Vec<f64> = sample.iter().map(|&n| data.weight(n)).collect();
+        // Relative to the largest weight, products stay within the range of the type.
+        let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let sample = data.select(&sample, weights);
+        let mut directions = Array2::from_shape_fn((dim, d), |_| F::from_f64(rng.normal()));
+        for _ in 0..STEPS {
+            let blocks = parallel::map_blocks(sample.len(), ROWS, |_, range| {
+                let mut rows = DenseRows::default();
+                sample.load(range, frame, &mut rows);
+                let x = matrix(rows.values(), rows.len(), d, stride(d));
+                let mut along = product(&x, &directions.t());
+                for (i, mut along) in along.outer_iter_mut().enumerate() {
+                    let weight = F::from_f64(rows.weight(i) / most);
+                    along.mapv_inplace(|x| x * weight);
+                }
+                product(&along.t(), &x)
+            });
+            let mut sum = Array2::<f64>::zeros((dim, d));
+            for block in &blocks {
+                sum.zip_mut_with(block, |sum, x| *sum += x.to_f64());
+            }
+            directions = orthonormal(&sum);
+        }
+        let frame = Frame::new(&vec![0.0; dim], 1.0);
+        (Self { directions, frame }, sample)
+    }
+
+    /// The frame of the projected rows.
+    pub(super) fn frame(&self) -> &Frame<F> {
+        &self.frame
+    }
+
+    /// The rows of a data set in the subspace, and their weighted squared distances from it.
+    pub(super) fn project<D>(&self, data: &D, frame: &Frame<F>) -> (Dense<'static, F>, f64)
+    where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        let (p, d) = self.directions.dim();
+        let mut values = vec![F::zero(); data.len() * p];
+        let residuals = parallel::map_chunks(&mut values, ROWS * p, |_, range, values| {
+            let mut rows = DenseRows::default();
+            data.load(range.start / p..range.end / p, frame, &mut rows);
+            let x = matrix(rows.values(), rows.len(), d, stride(d));
+            let mut out =
+                ndarray::ArrayViewMut2::from_shape((rows.len(), p), values).expect("n x p numbers");
+            general_mat_mul(F::one(), &x, &self.directions.t(), F::zero(), &mut out);
+            let mut norms = Vec::new();
+            distance::norms(rows.values(), stride(d), &mut norms);
+            let beside = values.chunks_exact(p).zip(&norms).enumerate();
+            beside
+                .map(|(i, (kept, norm))| {
+                    let kept: f64 = kept.iter().map(|x| x.to_f64() * x.to_f64()).sum();
+                    rows.weight(i) * (norm.to_f64() - kept).max(0.0)
+                })
+                .sum::<f64>()
+        });
+        let weights = (0..data.len()).map(|n| data.weight(n)).collect();
+        (Dense::of_values(values, p, weights), residuals.iter().sum())
+    }
+
+    /// Centres of the frame in the subspace.
+    pub(super) fn enter(&self, centres: &Centres<F>) -> Centres<F> {
+        let x = matrix(
+            centres.values(),
+            centres.len(),
+            centres.dim(),
+            stride(centres.dim()),
+        );
+        Centres::of_coordinates(product(&x, &self.directions.t()).view())
+    }
+
+    /// Centres of the subspace in the frame.
+    pub(super) fn leave(&self, centres: &Centres<F>) -> Centres<F> {
+        let x = matrix(
+            centres.values(),
+            centres.len(),
+            centres.dim(),
+            stride(centres.dim()),
+        );
+        Centres::of_coordinates(product(&x, &self.directions.view()).view())
+    }
+}
+
+fn product<F: Float>(a: &ArrayView2<'_, F>, b: &ArrayView2<'_, F>) -> Array2<F> {
+    let mut out = Array2::zeros((a.nrows(), b.ncols()));
+    general_mat_mul(F::one(), a, b, F::zero(), &mut out);
+    out
+}
+
+/// Orthonormal rows that span the same space as those of `rows`; where that is of lower dimension, with others.
+fn orthonormal<F: Float>(rows: &Array2<f64>) -> Array2<F> {
+    let (p, d) = rows.dim();
+    let most = rows
+        .iter()
+        .fold(f64::MIN_POSITIVE, |most, x| most.max(x.abs()));
+    let q = Mat::from_fn(d, p, |j, i| rows[[i, j]] / most)
+        .qr()
+        .compute_thin_Q();
+    Array2::from_shape_fn((p, d), |(i, j)| F::from_f64(q[(j, i)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_rows(x: &Array2<f64>, p: usize) -> (Subspace<f64>, f64, f64) {
+        let data = Dense::new(x.view()).unwrap();
+        let frame = data.frame();
+        let (subspace, _) = Subspace::principal(&data, &frame, p, &mut Rng::from_seed(5));
+        let (projected, beside) = subspace.project(&data, &frame);
+        let all: f64 = data.summary().mean_variance() * x.ncols() as f64 * x.nrows() as f64;
+        let inside: f64 = projected.points().iter().map(|x| x * x).sum();
+        let all = all * frame.inverse_unit().powi(2);
+        assert!((inside + beside - all).abs() < 1e-9 * all.max(1e-300));
+        let of = subspace.directions.dot(&subspace.directions.t());
+        let off = (&of - &Array2::<f64>::eye(p)).mapv(f64::abs);
+        assert!(off.iter().all(|x| *x < 1e-12), "orthonormal");
+        (subspace, inside, all)
+    }
+
+    /// Rows that lie in few dimensions but for noise: those are found, and centres come back from them.
+    #[test]
+    fn it_holds_nearly_all_there_is() {
+        let mut rng = Rng::from_seed(1);
+        let mut random = |n, d, scale: f64| Array2::from_shape_fn((n, d), |_| scale * rng.normal());
+        let x = random(300, 5, 1.0).dot(&random(5, 40, 1.0)) + random(300, 40, 0.01);
+        let (subspace, inside, all) = of_rows(&x, 5);
+        assert!(inside > 0.999 * all);
+        let data = Dense::new(x.view()).unwrap();
+        let centres = Centres::enter(x.view(), &data.frame());
+        let back = subspace.leave(&subspace.enter(&centres));
+        for c in 0..300 {
+            for (a, b) in centres.row(c).iter().zip(back.row(c)) {
+                assert!((a - b).abs() < 0.05);
+            }
+        }
+        assert!(of_rows(&x, 1).1 < 0.9 * all);
+    }
+
+    /// All rows equal, fewer rows than directions, columns that never vary.
+    #[test]
+    fn rows_of_few_dimensions_have_orthonormal_directions_too() {
+        for (n, d, p) in [(50, 8, 3), (2, 20, 7), (30, 9, 8)] {
+            of_rows(&Array2::ones((n, d)), p);
+            of_rows(
+                &Array2::from_shape_fn((n, d), |(n, j)| (n * usize::from(j == 1)) as f64),
+                p,
+            );
+        }
+    }
+}
