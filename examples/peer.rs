@@ -2,7 +2,7 @@
 //! libraries.
 //!
 //! `cargo run --release --example peer -- ALGORITHM POINTS.npy CLUSTERS SEED CENTRES.npy` prints the seconds and writes
-//! the means. Points are `f32`, `u8` or `f64` (as `f32`: what the others are given).
+//! the means; for `iteration` they are the seconds of one iteration of k-means from the first rows. Points are `f32`, `u8` or `f64` (as `f32`: what the others are given).
 
 use coremix::prelude::*;
 use coremix::{Element, algorithms};
@@ -40,6 +40,9 @@ fn fit<T: Element<Float = f32>>(
     k: usize,
     seed: u64,
 ) -> Result<(Array2<f32>, f64)> {
+    if algorithm == "iteration" {
+        return iteration(x, k);
+    }
     let started = Instant::now();
     let data = Dense::new(x.view())?;
     let model = match algorithm {
@@ -60,9 +63,27 @@ fn fit<T: Element<Float = f32>>(
         }
         "k-means" => algorithms::k_means(k).seed(seed).build()?.fit(&data)?.model,
         other => {
-            return Err(format!("{other}: not one of fast, vc-gmm, var-gmm-s, k-means").into());
+            return Err(
+                format!("{other}: not one of fast, vc-gmm, var-gmm-s, k-means, iteration").into(),
+            );
         }
     };
     let seconds = started.elapsed().as_secs_f64();
     Ok((model.means().to_owned(), seconds))
+}
+
+/// Seconds of an iteration: those of 12 less those of 2, so that what is done once does not count.
+fn iteration<T: Element<Float = f32>>(x: &Array2<T>, k: usize) -> Result<(Array2<f32>, f64)> {
+    let data = Dense::new(x.view())?;
+    let seeds = Array2::from_shape_fn((k, x.ncols()), |at| x[at].widen());
+    let fit = |iterations| -> Result<_> {
+        let started = Instant::now();
+        let builder = algorithms::k_means(k).seeder(Given::new(seeds.view()));
+        let fit = builder.tolerance(0.0).max_iterations(iterations);
+        let model = fit.build()?.fit(&data)?.model;
+        Ok((model, started.elapsed().as_secs_f64()))
+    };
+    let (_, short) = fit(2)?;
+    let (model, long) = fit(12)?;
+    Ok((model.means().to_owned(), (long - short) / 10.0))
 }

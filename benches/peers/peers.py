@@ -15,7 +15,8 @@ def arguments():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", default="", help="names of configurations, separated by semicolons")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/peers"))
-    parser.add_argument("sets", nargs="+", metavar="SET.npy:K")
+    parser.add_argument("--iteration", action="store_true", help="one iteration of exact k-means on generated rows, no sets")
+    parser.add_argument("sets", nargs="*", metavar="SET.npy:K")
     return parser.parse_args()
 
 
@@ -25,6 +26,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS",
 
 # The libraries read the number of threads when they are loaded.
 import faiss  # noqa: E402
+import iteration  # noqa: E402
 import matplotlib  # noqa: E402
 import numpy as np  # noqa: E402
 from sklearn.cluster import KMeans, MiniBatchKMeans  # noqa: E402
@@ -174,6 +176,9 @@ def picture(all_found, path):
 
 
 def main():
+    if ARGUMENTS.iteration:
+        iteration.compare(np, faiss, KMeans)
+        return
     ARGUMENTS.out.mkdir(parents=True, exist_ok=True)
     wanted = [name for name in ARGUMENTS.only.split(";") if name]
     all_found = []

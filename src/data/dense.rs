@@ -245,7 +245,7 @@ impl<F: Float> Rows for DenseRows<F> {
 
     fn margin(&self, i: usize, centres: &Centres<F>, reach: F) -> F {
         let gamma = (self.dim + 8) as f64 * F::EPSILON;
-        let norm: f64 = self.row(i).iter().map(|x| x.to_f64() * x.to_f64()).sum();
+        let norm = distance::norm(self.row(i)).to_f64();
         let (norm, reach) = (norm.sqrt(), reach.to_f64());
         // A centre much farther out than the row is too far away to be one of the nearest, rounded or not (E21).
         let near = norm + 1.5 * reach.sqrt();

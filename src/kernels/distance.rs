@@ -14,6 +14,8 @@ pub trait Squared: Sized {
     fn squared<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> Self;
     #[doc(hidden)]
     fn scaled<S: Simd>(simd: S, a: &[Self], b: &[Self], factors: &[Self]) -> Self;
+    #[doc(hidden)]
+    fn norm<S: Simd>(simd: S, a: &[Self]) -> Self;
 }
 
 macro_rules! squared {
@@ -47,6 +49,20 @@ macro_rules! squared {
                 if !a_rest.is_empty() {
                     let t = simd.$sub(simd.$partial(a_rest), simd.$partial(b_rest));
                     sums = simd.$mul_add(simd.$mul(t, t), simd.$partial(factors_rest), sums);
+                }
+                simd.$sum(sums)
+            }
+
+            #[inline(always)]
+            fn norm<S: Simd>(simd: S, a: &[Self]) -> Self {
+                let (a, a_rest) = S::$vectors(a);
+                let mut sums = simd.$splat(0.0);
+                for &a in a {
+                    sums = simd.$mul_add(a, a, sums);
+                }
+                if !a_rest.is_empty() {
+                    let a = simd.$partial(a_rest);
+                    sums = simd.$mul_add(a, a, sums);
                 }
                 simd.$sum(sums)
             }
@@ -142,6 +158,24 @@ impl<F: Float> WithSimd for Lower<'_, F> {
                 *nearest = distance;
             }
         }
+    }
+}
+
+/// Squared norm of a padded row.
+pub(crate) fn norm<F: Float>(row: &[F]) -> F {
+    Arch::new().dispatch(Norm { row })
+}
+
+struct Norm<'a, F> {
+    row: &'a [F],
+}
+
+impl<F: Float> WithSimd for Norm<'_, F> {
+    type Output = F;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> F {
+        F::norm(simd, self.row)
     }
 }
 

@@ -81,7 +81,7 @@ fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
         return minimum(values);
     }
     if width == 2 {
-        return second_smallest(values);
+        return two_smallest(values).1;
     }
     kept.clear();
     kept.resize(width, F::INFINITY);
@@ -126,8 +126,8 @@ fn not_above<F: Float>(values: &[F], threshold: F, places: &mut Vec<u32>) {
 /// Values looked at together.
 const CHUNK: usize = 64;
 
-/// The second smallest value (infinity where there is none), NaN passed over.
-fn second_smallest<F: Float>(values: &[F]) -> F {
+/// The two smallest values (infinity where there are fewer), NaN passed over.
+fn two_smallest<F: Float>(values: &[F]) -> (F, F) {
     vectorised!({
         let (mut lows, mut nexts) = ([F::INFINITY; 16], [F::INFINITY; 16]);
         let (chunks, rest) = values.as_chunks::<16>();
@@ -139,16 +139,43 @@ fn second_smallest<F: Float>(values: &[F]) -> F {
                 nexts[l] = if above < nexts[l] { above } else { nexts[l] };
             }
         }
-        let (mut low, mut next) = (F::INFINITY, F::INFINITY);
-        for &value in lows.iter().chain(&nexts).chain(rest) {
+        // The two smallest of two pairs of two, all lanes at once.
+        let mut half = 8;
+        while half > 0 {
+            for l in 0..half {
+                let (a, b) = (lows[l], lows[l + half]);
+                let (low, above) = if b < a { (b, a) } else { (a, b) };
+                let (c, d) = (nexts[l], nexts[l + half]);
+                let next = if d < c { d } else { c };
+                lows[l] = low;
+                nexts[l] = if above < next { above } else { next };
+            }
+            half /= 2;
+        }
+        let (mut low, mut next) = (lows[0], nexts[0]);
+        for &value in rest {
             if value < low {
                 (low, next) = (value, low);
             } else if value < next {
                 next = value;
             }
         }
-        next
+        (low, next)
     })
+}
+
+/// The least of some values and the next, with their places: the first of equals, and 0 where there is no next. They
+/// are found soonest near the front.
+#[inline]
+pub(crate) fn first_two<F: Float>(values: &[F]) -> ((F, usize), (F, usize)) {
+    let (low, next) = two_smallest(values);
+    let place = |value: F, other: usize| {
+        let mut places = values.iter().enumerate();
+        let place = places.find(|(i, v)| **v == value && *i != other);
+        place.map_or(0, |(i, _)| i)
+    };
+    let first = place(low, usize::MAX);
+    ((low, first), (next, place(next, first)))
 }
 
 /// The smallest value, NaN passed over.
@@ -198,6 +225,24 @@ mod tests {
             assert_eq!(out_ids, expected);
             let last = last_place(&scores, width, &mut Vec::new());
             assert_eq!(last as u32, pairs[width - 1].0);
+        }
+    }
+
+    #[test]
+    fn first_two_are_the_head_of_a_sort_by_value_and_place() {
+        let mut rng = Rng::from_seed(4);
+        for n in 1..80 {
+            for _ in 0..20 {
+                let values: Vec<f64> = (0..n).map(|_| rng.below(2 * n) as f64).collect();
+                let mut places: Vec<usize> = (0..n).collect();
+                places.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+                let (first, next) = first_two(&values);
+                assert_eq!(first, (values[places[0]], places[0]));
+                match places.get(1) {
+                    Some(&place) => assert_eq!(next, (values[place], place)),
+                    None => assert_eq!(next, (f64::INFINITY, 0)),
+                }
+            }
         }
     }
 }

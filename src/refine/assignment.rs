@@ -6,7 +6,7 @@ use crate::block::Block;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
 use crate::float::Float;
 use crate::kernels::packed::Packed;
-use crate::kernels::stride;
+use crate::kernels::{select, stride};
 use crate::parallel;
 use crate::search::{self, Exact};
 use std::ops::Range;
@@ -141,7 +141,7 @@ impl<F: Float> Assignment<F> {
                     let rows = members.iter().map(|member| member.row as usize);
                     kernel.look(data, frame, rows);
                     for (i, member) in members.iter().enumerate() {
-                        let (best, next) = nearest_two(kernel.squared(i));
+                        let (best, next) = select::first_two(kernel.squared(i));
                         let member = Member {
                             row: member.row,
                             second: list[next.1],
@@ -385,7 +385,7 @@ impl<'a, F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Look<'a, D> {
             for (place, &i) in open.iter().enumerate() {
                 let member = &mut members[i];
                 // The row's own centre is the first: it stays where others are only as near.
-                let (best, next) = nearest_two(self.kernel.squared(place));
+                let (best, next) = select::first_two(self.kernel.squared(place));
                 member.upper = root(best.0);
                 member.second = list[next.1];
                 member.lower = root(next.0);
@@ -439,20 +439,4 @@ impl<F: Float> Kernel<F> {
     fn squared(&self, i: usize) -> &[F] {
         &self.squared[i * self.packed.lanes()..][..self.centres]
     }
-}
-
-/// The least and the next of some squared distances, and their places; the first of equals is the least.
-#[inline(always)]
-fn nearest_two<F: Float>(squared: &[F]) -> ((F, usize), (F, usize)) {
-    let (mut best, mut next) = ((squared[0], 0), (F::INFINITY, 0));
-    for (place, &d2) in squared.iter().enumerate().skip(1) {
-        if d2 < next.0 {
-            if d2 < best.0 {
-                (best, next) = ((d2, place), best);
-            } else {
-                next = (d2, place);
-            }
-        }
-    }
-    (best, next)
 }
