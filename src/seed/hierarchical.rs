@@ -5,7 +5,7 @@ use super::{Cumulated, Seeder, Seeds, by_weight};
 use crate::data::{Centres, Data, Frame, Rows};
 use crate::error::Result;
 use crate::float::Float;
-use crate::parallel;
+use crate::parallel::{self, BLOCK};
 use crate::rng::Rng;
 use crate::stage::Stage;
 
@@ -52,12 +52,6 @@ const GROWTH: usize = 16;
 
 /// Proposals of a round for each seed it is to find.
 const PROPOSALS: usize = 4;
-
-/// Rows of a piece of work.
-const PIECE: usize = 4_096;
-
-/// Rows looked at together.
-const LOOK: usize = 256;
 
 impl<D: Data> Seeder<D> for HierarchicalKMeansPlusPlus {
     fn seed(
@@ -181,49 +175,34 @@ impl<'a, D: Data> Cells<'a, D> {
     }
 
     /// Every row looks at the fresh seeds of its cell; then cells of many seeds are cut.
+    ///
+    /// Rows are read in their own order: those of a cell lie far apart, and its few seeds stay in the cache.
     fn look(&mut self) {
-        let order = self.by_cell();
-        let found = parallel::map_blocks(order.len(), PIECE, |_, piece| {
-            let mut look = Look::new(self, piece.len());
-            let same = |&a: &usize, &b: &usize| self.cell(a) == self.cell(b);
-            for rows in order[piece].chunk_by(same) {
-                let fresh = self.cells[self.cell(rows[0])].fresh();
-                for rows in rows.chunks(LOOK) {
-                    look.rows(rows, fresh);
+        let mut nearest = std::mem::take(&mut self.nearest);
+        let all = &*self;
+        let evaluations = parallel::map_chunks(&mut nearest, BLOCK, |_, range, nearest| {
+            let (mut rows, mut distances) = (D::Rows::default(), Vec::new());
+            all.data.load(range, all.frame, &mut rows);
+            let mut evaluations = 0;
+            for (i, nearest) in nearest.iter_mut().enumerate() {
+                let fresh = all.cells[all.cell_of[nearest.1 as usize] as usize].fresh();
+                if fresh.is_empty() {
+                    continue;
                 }
+                rows.distances_to(i, &all.centres, fresh, &mut distances);
+                let found = distances.iter().copied().zip(fresh.iter().copied());
+                *nearest = found.fold(*nearest, |a, b| if b.0 < a.0 { b } else { a });
+                evaluations += fresh.len() as u64;
             }
-            (look.nearer, look.evaluations)
+            evaluations
         });
-        for (nearer, evaluations) in found {
-            self.evaluations += evaluations;
-            for (n, nearest) in nearer {
-                self.nearest[n] = nearest;
-            }
-        }
+        self.nearest = nearest;
+        self.evaluations += evaluations.iter().sum::<u64>();
         self.cut();
     }
 
     fn cell(&self, row: usize) -> usize {
         self.cell_of[self.nearest[row].1 as usize] as usize
-    }
-
-    /// All rows, those of the first cell first.
-    fn by_cell(&self) -> Vec<usize> {
-        let mut next = vec![0; self.cells.len() + 1];
-        let rows = 0..self.data.len();
-        for n in rows.clone() {
-            next[self.cell(n) + 1] += 1;
-        }
-        for c in 0..self.cells.len() {
-            next[c + 1] += next[c];
-        }
-        let mut order = vec![0; self.data.len()];
-        for n in rows {
-            let place = &mut next[self.cell(n)];
-            order[*place] = n;
-            *place += 1;
-        }
-        order
     }
 
     /// Cells of many seeds become one cell for each.
@@ -248,48 +227,6 @@ impl<'a, D: Data> Cells<'a, D> {
         for n in 0..self.data.len() {
             let cell = self.cell(n);
             self.cells[cell].rows += 1;
-        }
-    }
-}
-
-/// One worker's look at some rows.
-struct Look<'a, D: Data> {
-    all: &'a Cells<'a, D>,
-    /// Rows with a nearer seed than before.
-    nearer: Vec<(usize, (D::Float, u32))>,
-    evaluations: u64,
-    rows: D::Rows,
-    distances: Vec<D::Float>,
-}
-
-impl<'a, D: Data> Look<'a, D> {
-    fn new(all: &'a Cells<'a, D>, rows: usize) -> Self {
-        Self {
-            all,
-            nearer: Vec::with_capacity(rows),
-            evaluations: 0,
-            rows: D::Rows::default(),
-            distances: Vec::new(),
-        }
-    }
-
-    /// Rows of one cell look at its fresh seeds.
-    fn rows(&mut self, rows: &[usize], fresh: &[u32]) {
-        if fresh.is_empty() {
-            return;
-        }
-        let all = self.all;
-        all.data.gather(rows, all.frame, &mut self.rows);
-        self.evaluations += (rows.len() * fresh.len()) as u64;
-        for (i, &n) in rows.iter().enumerate() {
-            let (centres, distances) = (&all.centres, &mut self.distances);
-            self.rows.distances_to(i, centres, fresh, distances);
-            let before = all.nearest[n];
-            let found = distances.iter().copied().zip(fresh.iter().copied());
-            let nearest = found.fold(before, |a, b| if b.0 < a.0 { b } else { a });
-            if nearest.1 != before.1 || before.0 == D::Float::INFINITY {
-                self.nearer.push((n, nearest));
-            }
         }
     }
 }
