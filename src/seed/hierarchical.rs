@@ -9,7 +9,8 @@ use crate::parallel::{self, BLOCK};
 use crate::rng::Rng;
 use crate::stage::Stage;
 
-/// k-means++ for many clusters: of the order of $n \log k$ distance evaluations instead of $n k$ (E38).
+/// k-means++ for many clusters: of the order of $n \log k$ distance evaluations where cells are of similar size, instead of
+/// $n k$ (E38).
 ///
 /// Rows are cut into cells. Each seed is a row drawn in proportion to $w_n \tilde D_n^2$, where $\tilde D_n^2$ is the
 /// squared distance to the nearest seed so far **in the row's cell**. At first all rows are one cell, and a cell with
