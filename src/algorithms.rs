@@ -12,7 +12,7 @@ use crate::coreset::{Full, Lightweight};
 use crate::e_step::{Exhaustive, Lazy, Neighborhood, SimilaritySampling};
 use crate::m_step::{Diagonal, DirichletProcess, SharedIsotropic};
 use crate::refine::Refine;
-use crate::seed::{AfkMc2, KMeansPlusPlus};
+use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus};
 
 /// k-means (Lloyd) from k-means++ seeds.
 ///
@@ -89,15 +89,17 @@ pub fn d_gmm(clusters: usize, h: usize, r: usize) -> Builder<Full, AfkMc2, Simil
 /// The recommended pipeline for large data: k-means to a quantization error like that of converged k-means++ on all
 /// rows, in a fraction of the time.
 ///
-/// AFK-MC^2 seeds on a lightweight coreset of 32 rows per cluster (8,192 at least); then [`Refine`]: k-means with moves
+/// Hierarchical k-means++ seeds ([`HierarchicalKMeansPlusPlus`]) on a lightweight coreset of 32 rows per cluster (8,192 at least); then [`Refine`]: k-means with moves
 /// that leave local optima, on that coreset, on one four times as large, and on all rows. Settings follow from the
 /// number of clusters, and coresets of more rows than there are from the data. The model is that of [`k_means`].
 /// `tolerance` and `max_iterations` of the builder are about EM on the coreset, which here only starts the
 /// refinement; those of the refinement are set by `.refine(algorithms::refine(k).tolerance(..))`.
-pub fn fast(clusters: usize) -> Builder<Lightweight, AfkMc2, Exhaustive, SharedIsotropic, Refine> {
+pub fn fast(
+    clusters: usize,
+) -> Builder<Lightweight, HierarchicalKMeansPlusPlus, Exhaustive, SharedIsotropic, Refine> {
     k_means(clusters)
         .coreset(Lightweight::new(rows_for(clusters)))
-        .seeder(AfkMc2::new(2))
+        .seeder(HierarchicalKMeansPlusPlus::new())
         .max_iterations(0)
         .refine(refine(clusters))
 }

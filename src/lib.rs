@@ -58,7 +58,7 @@
 //! | [`gmm`](algorithms::gmm) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
 //! | [`lazy_k_means`](algorithms::lazy_k_means) | none | k-means++ | [`Lazy`](e_step::Lazy), width 1 |
 //! | [`lwcs_k_means`](algorithms::lwcs_k_means) | [`Lightweight`](coreset::Lightweight) | [AFK-MC²](seed::AfkMc2) | [`Exhaustive`](e_step::Exhaustive), width 1 |
-//! | [`fast`](algorithms::fast) | [`Lightweight`](coreset::Lightweight), then all rows | [AFK-MC²](seed::AfkMc2) | [`Refine`](refine::Refine) |
+//! | [`fast`](algorithms::fast) | [`Lightweight`](coreset::Lightweight), then all rows | [hierarchical k-means++](seed::HierarchicalKMeansPlusPlus) | [`Refine`](refine::Refine) |
 //! | [`var_gmm_s`](algorithms::var_gmm_s) | none | [AFK-MC²](seed::AfkMc2) | [`Neighborhood`](e_step::Neighborhood), width $C'$ |
 //! | [`vc_gmm`](algorithms::vc_gmm) | [`Lightweight`](coreset::Lightweight) | [AFK-MC²](seed::AfkMc2) | [`Neighborhood`](e_step::Neighborhood), width $C'$ |
 //! | [`d_gmm`](algorithms::d_gmm) | none | [AFK-MC²](seed::AfkMc2) | [`SimilaritySampling`](e_step::SimilaritySampling), width $H$ |
@@ -178,5 +178,7 @@ pub mod prelude {
     pub use crate::m_step::{Diagonal, DirichletProcess, Isotropic, SharedIsotropic};
     pub use crate::mixture::Mixture;
     pub use crate::refine::Refine;
-    pub use crate::seed::{AfkMc2, Given, KMeansPlusPlus, Uniform as UniformSeeder};
+    pub use crate::seed::{
+        AfkMc2, Given, HierarchicalKMeansPlusPlus, KMeansPlusPlus, Uniform as UniformSeeder,
+    };
 }

@@ -236,6 +236,7 @@ fn named_algorithms_are_builders() -> Result<()> {
             .coreset(UniformCoreset::new(100))
             .seeder(UniformSeeder::new())
     );
+    model!(k_means().seeder(HierarchicalKMeansPlusPlus::new()));
     model!(k_means().seeder(KMeansPlusPlus::greedy()));
     model!(k_means().seeder(KMeansPlusPlus::new().candidates(3)));
     Ok(())
@@ -411,6 +412,7 @@ fn all_public_types_are_send_sync_unpin() {
     check::<(
         AfkMc2,
         Given<f32>,
+        HierarchicalKMeansPlusPlus,
         KMeansPlusPlus,
         UniformSeeder,
         coremix::seed::Seeds<f32>,

@@ -2,10 +2,10 @@
 //! KDD 2018), on weighted data.
 
 use super::{Coreset, Subset};
-use crate::data::{Centres, Data, Frame, Rows};
+use crate::data::{Data, Frame};
 use crate::error::{Result, positive};
 use crate::float::Float;
-use crate::parallel::{self, BLOCK};
+use crate::parallel;
 use crate::rng::Rng;
 use crate::stage::Stage;
 
@@ -50,9 +50,9 @@ impl<D: Data> Coreset<D> for Lightweight {
         if self.size >= data.len() {
             return Ok(None);
         }
-        let mean = squared_distances_to_mean(data, frame);
+        let (squared, blocks) = squared_distances_to_mean(data, frame);
         let total_weight = data.summary().total_weight;
-        let spread: f64 = mean.iter().map(|block| block.weighted_sum).sum();
+        let spread: f64 = blocks.iter().map(|block| block.spread).sum();
         // q_n in units of 1 / (2 W); without spread all of it is the uniform half.
         let (base, slope) = if spread > 0.0 {
             (1.0, total_weight / spread)
@@ -61,65 +61,96 @@ impl<D: Data> Coreset<D> for Lightweight {
         };
         let density = |d2: D::Float| (base + slope * d2.to_f64()) / (2.0 * total_weight);
 
-        let mut subset = Subset {
-            rows: Vec::with_capacity(self.size),
-            weights: Vec::with_capacity(self.size),
-            evaluations: data.len() as u64,
-        };
+        // The draws of each block, in ascending order, and where it begins.
         let mut draws = SortedUniforms::new(self.size, rng);
-        let mut cumulated = 0.0;
-        for (n, &d2) in mean.iter().flat_map(|block| &block.squared).enumerate() {
-            let weight = data.weight(n);
-            if weight <= 0.0 {
-                continue;
-            }
-            cumulated += weight * density(d2);
-            for _ in 0..draws.take_below(cumulated) {
-                subset.rows.push(n);
-                subset.weights.push(1.0 / (self.size as f64 * density(d2)));
-            }
+        let mut end = 0.0;
+        let mut parts: Vec<(f64, Vec<f64>)> = Vec::with_capacity(blocks.len());
+        for block in &blocks {
+            let start = end;
+            end += (base * block.weight + slope * block.spread) / (2.0 * total_weight);
+            let found = match block.weight > 0.0 {
+                true => draws.take_below(end),
+                false => Vec::new(),
+            };
+            parts.push((start, found));
         }
-        // The densities sum to 1 up to rounding: draws past the last row go to the last one drawn.
-        if let (Some(&n), Some(&weight)) = (subset.rows.last(), subset.weights.last()) {
-            for _ in 0..draws.take_below(f64::INFINITY) {
-                subset.rows.push(n);
-                subset.weights.push(weight);
-            }
+        // They sum to 1 up to rounding: draws past the end go to the last block that has rows.
+        if let Some(last) = blocks.iter().rposition(|block| block.weight > 0.0) {
+            parts[last].1.extend(draws.take_below(f64::INFINITY));
         }
-        Ok(Some(subset))
+        let chosen = parallel::map_parts(parts, |block, (start, draws)| {
+            let (mut chosen, mut draws) = (Vec::with_capacity(draws.len()), draws.as_slice());
+            let (mut cumulated, mut last) = (start, 0);
+            let first = block * PIECE;
+            for n in first..(first + PIECE).min(data.len()) {
+                if draws.is_empty() {
+                    break;
+                }
+                let weight = data.weight(n);
+                if weight <= 0.0 {
+                    continue;
+                }
+                cumulated += weight * density(squared[n]);
+                last = n;
+                while let [draw, rest @ ..] = draws
+                    && *draw < cumulated
+                {
+                    chosen.push(n);
+                    draws = rest;
+                }
+            }
+            // Rounded past the last row: the last one takes it.
+            chosen.extend(draws.iter().map(|_| last));
+            chosen
+        });
+        let rows = chosen.concat();
+        let weight = |&n: &usize| 1.0 / (self.size as f64 * density(squared[n]));
+        Ok(Some(Subset {
+            weights: rows.iter().map(weight).collect(),
+            rows,
+            evaluations: data.len() as u64,
+        }))
     }
 }
 
-/// Squared distances of a block of rows to the mean of the data, and their weighted sum.
-struct ToMean<F> {
-    squared: Vec<F>,
-    weighted_sum: f64,
+/// Rows of a piece of work: enough that what is kept of each piece does not count.
+const PIECE: usize = 4_096;
+
+/// What the draws need to know of a block of rows.
+struct Totals {
+    weight: f64,
+    /// Weighted sum of the squared distances to the mean of the data.
+    spread: f64,
 }
 
-fn squared_distances_to_mean<D: Data>(data: &D, frame: &Frame<D::Float>) -> Vec<ToMean<D::Float>> {
+/// Squared distances of all rows to the mean of the data (n), and the totals of each block of them.
+fn squared_distances_to_mean<D: Data>(
+    data: &D,
+    frame: &Frame<D::Float>,
+) -> (Vec<D::Float>, Vec<Totals>) {
     // The frame's offset is the mean rounded to the type of the data; the rest is this small difference.
     let mean = &data.summary().mean;
     let mut centre = vec![D::Float::from_f64(0.0); frame.offset().len()];
     for ((centre, mean), offset) in centre.iter_mut().zip(mean).zip(frame.offset()) {
         *centre = D::Float::from_f64((mean - offset.to_f64()) * frame.inverse_unit());
     }
-    let mut centres = Centres::with_capacity(1, data.dim());
-    centres.push(&centre);
-    parallel::map_blocks(data.len(), BLOCK, |_, range| {
-        let mut rows = D::Rows::default();
-        data.load(range, frame, &mut rows);
-        let mut squared = vec![D::Float::INFINITY; rows.len()];
-        rows.lower(0, centres.row(0), &mut squared);
-        let weighted_sum = squared
-            .iter()
-            .enumerate()
-            .map(|(i, d2)| rows.weight(i) * d2.to_f64())
-            .sum();
-        ToMean {
-            squared,
-            weighted_sum,
+    let mut squared = vec![D::Float::from_f64(0.0); data.len()];
+    let blocks = parallel::map_chunks(&mut squared, PIECE, |_, range, squared| {
+        data.distances_from(range.clone(), frame, &centre, squared);
+        // Four sums at a time: one alone would wait for itself.
+        let (mut weights, mut spreads) = ([0.0; 4], [0.0; 4]);
+        for (i, (n, d2)) in range.zip(squared).enumerate() {
+            let weight = data.weight(n);
+            weights[i % 4] += weight;
+            spreads[i % 4] += weight * d2.to_f64();
         }
-    })
+        let totals = Totals {
+            weight: weights.iter().sum(),
+            spread: spreads.iter().sum(),
+        };
+        totals
+    });
+    (squared, blocks)
 }
 
 /// `size` uniform numbers in ascending order, made one at a time.
@@ -146,11 +177,11 @@ impl<'a> SortedUniforms<'a> {
         self.next += (1.0 - self.next) * (1.0 - u.powf(1.0 / self.left as f64));
     }
 
-    /// How many of the remaining numbers lie below `bound`.
-    fn take_below(&mut self, bound: f64) -> u32 {
-        let mut taken = 0;
+    /// The remaining numbers below `bound`.
+    fn take_below(&mut self, bound: f64) -> Vec<f64> {
+        let mut taken = Vec::new();
         while self.left > 0 && self.next < bound {
-            taken += 1;
+            taken.push(self.next);
             self.left -= 1;
             if self.left > 0 {
                 self.advance();
@@ -221,9 +252,9 @@ mod tests {
             let mut rng = Rng::from_seed(seed);
             let mut draws = SortedUniforms::new(10, &mut rng);
             for (bin, count) in counts.iter_mut().enumerate() {
-                *count += draws.take_below((bin + 1) as f64 / 4.0);
+                *count += draws.take_below((bin + 1) as f64 / 4.0).len() as u32;
             }
-            assert_eq!(draws.take_below(f64::INFINITY), 0);
+            assert!(draws.take_below(f64::INFINITY).is_empty());
         }
         assert_eq!(counts.iter().sum::<u32>(), 20_000);
         assert!(

@@ -167,6 +167,30 @@ impl<T: Element> Data for Dense<'_, T> {
         self.fill(rows.iter().copied(), frame, into);
     }
 
+    fn distances_from(
+        &self,
+        rows: Range<usize>,
+        frame: &Frame<T::Float>,
+        centre: &[T::Float],
+        out: &mut [T::Float],
+    ) {
+        if frame.basis().is_some() {
+            let mut block = DenseRows::default();
+            self.load(rows, frame, &mut block);
+            out.fill(T::Float::INFINITY);
+            block.lower(0, centre, out);
+            return;
+        }
+        // Not copied into a block, and not padded.
+        let values = &self.values[rows.start * self.dim..rows.end * self.dim];
+        let scale = T::Float::from_f64(frame.inverse_unit());
+        vectorised!({
+            for (row, out) in values.chunks_exact(self.dim).zip(out) {
+                *out = squared_distance(row, frame.offset(), scale, centre);
+            }
+        });
+    }
+
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Self {
         let mut values = Vec::with_capacity(rows.len() * self.dim);
         for &n in rows {
@@ -185,6 +209,33 @@ impl<T: Element> Data for Dense<'_, T> {
             summary,
         }
     }
+}
+
+/// Squared distance of a stored row, not padded, to a centre in the coordinates of a frame.
+#[inline(always)]
+fn squared_distance<T: Element>(
+    row: &[T],
+    offset: &[T::Float],
+    scale: T::Float,
+    centre: &[T::Float],
+) -> T::Float {
+    const LANES: usize = 8;
+    let (rows, rest) = row.as_chunks::<LANES>();
+    let (offsets, centres) = (offset.as_chunks::<LANES>().0, centre.as_chunks::<LANES>().0);
+    let mut sums = [T::Float::from_f64(0.0); LANES];
+    for ((x, offset), centre) in rows.iter().zip(offsets).zip(centres) {
+        for l in 0..LANES {
+            let t = (x[l].widen() - offset[l]) * scale - centre[l];
+            sums[l] += t * t;
+        }
+    }
+    let first = LANES * rows.len();
+    for (l, x) in rest.iter().enumerate() {
+        let t = (x.widen() - offset[first + l]) * scale - centre[first + l];
+        sums[l] += t * t;
+    }
+    let [a, b, c, d, e, f, g, h] = sums;
+    ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
 /// A block of dense rows in the coordinates of a frame, padded, with weights.

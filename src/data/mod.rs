@@ -77,6 +77,20 @@ pub trait Data: Sync + Sized {
     fn load(&self, rows: Range<usize>, frame: &Frame<Self::Float>, into: &mut Self::Rows);
     /// Loads any rows, in the order given.
     fn gather(&self, rows: &[usize], frame: &Frame<Self::Float>, into: &mut Self::Rows);
+    /// Squared distances of consecutive rows to one centre, computed directly, into `out` (as many): for passes over all
+    /// rows that need nothing else of them, and should take no longer than reading them.
+    fn distances_from(
+        &self,
+        rows: Range<usize>,
+        frame: &Frame<Self::Float>,
+        centre: &[Self::Float],
+        out: &mut [Self::Float],
+    ) {
+        let mut block = Self::Rows::default();
+        self.load(rows, frame, &mut block);
+        out.fill(Self::Float::INFINITY);
+        block.lower(0, centre, out);
+    }
     /// Some rows with new weights, as data of their own (a coreset). Keeps the summary of the whole data
     /// but for the total weight, so that both live in the same frame.
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Self;

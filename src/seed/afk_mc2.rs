@@ -1,7 +1,7 @@
 //! AFK-MC^2 (Bachem, Lucic, Hassani, Krause: Fast and provably good seedings for k-means, NIPS 2016), on
 //! weighted data.
 
-use super::{Seeder, Seeds, by_weight, proportional};
+use super::{Cumulated, Seeder, Seeds, by_weight, proportional};
 use crate::data::{Centres, Data, Frame, Rows};
 use crate::error::{Error, Result, positive};
 use crate::float::Float;
@@ -123,7 +123,7 @@ impl<D: Data> Seeder<D> for AfkMc2 {
 
 /// The proposal distribution: cumulated over rows, for drawing by bisection.
 struct Proposal<F> {
-    cumulated: Vec<f64>,
+    cumulated: Cumulated,
     /// Per row, q_n / w_n up to a constant: 1 / W + d_n^2 / sum w d^2.
     base: f64,
     slope: f64,
@@ -138,31 +138,13 @@ impl<F: Float> Proposal<F> {
             .sum();
         let base = 1.0 / data.summary().total_weight;
         let slope = if spread > 0.0 { 1.0 / spread } else { 0.0 };
-        let mut sum = 0.0;
-        let cumulated = (0..data.len())
-            .map(|n| {
-                sum += data.weight(n) * (base + slope * squared[n].to_f64());
-                sum
-            })
-            .collect();
+        let density = |n: usize| base + slope * squared[n].to_f64();
+        let cumulated = Cumulated::new((0..data.len()).map(|n| data.weight(n) * density(n)));
         Self {
             cumulated,
             base,
             slope,
             squared,
-        }
-    }
-
-    fn draw(&self, rng: &mut Rng) -> usize {
-        let total = self.cumulated.last().copied().unwrap_or(0.0);
-        let u = rng.uniform() * total;
-        // The first row whose cumulated weight exceeds u: never one of weight 0.
-        let n = self.cumulated.partition_point(|&sum| sum <= u);
-        if n < self.cumulated.len() {
-            n
-        } else {
-            // u rounded up to the total: the last row that adds to it.
-            self.cumulated.partition_point(|&sum| sum < total)
         }
     }
 
@@ -188,7 +170,7 @@ impl<D: Data> Chains<D> {
         n: usize,
         rng: &mut Rng,
     ) -> Self {
-        let candidates: Vec<usize> = (0..n).map(|_| proposal.draw(rng)).collect();
+        let candidates: Vec<usize> = (0..n).map(|_| proposal.cumulated.draw(rng)).collect();
         let densities = candidates.iter().map(|&n| proposal.density(n)).collect();
         let mut rows = D::Rows::default();
         data.gather(&candidates, frame, &mut rows);

@@ -1,18 +1,20 @@
 //! Stage 3, the seeds: where the components start.
 //!
-//! [`KMeansPlusPlus`] is the known quantity, [`AfkMc2`] its approximation for many clusters; [`Uniform`] costs
-//! nothing and [`Given`] takes what the user has. All look at the rows of the coreset alone. In the formulas
+//! [`KMeansPlusPlus`] is the known quantity, [`AfkMc2`] its published approximation for many clusters and
+//! [`HierarchicalKMeansPlusPlus`] one for any number of them; [`Uniform`] costs nothing and [`Given`] takes what the user has. All look at the rows of the coreset alone. In the formulas
 //! $D_n^2$ is the squared distance of row $n$ to the nearest seed so far:
 //!
 //! $$D_n^2 = \min_{c \in \text{seeds}} \lVert y_n - \mu_c \rVert^2$$
 
 mod afk_mc2;
 mod given;
+mod hierarchical;
 mod k_means_plus_plus;
 mod uniform;
 
 pub use afk_mc2::AfkMc2;
 pub use given::Given;
+pub use hierarchical::HierarchicalKMeansPlusPlus;
 pub use k_means_plus_plus::KMeansPlusPlus;
 pub use uniform::Uniform;
 
@@ -97,6 +99,37 @@ fn proportional(weights: impl Iterator<Item = f64>, total: f64, rng: &mut Rng) -
         }
     }
     last
+}
+
+/// Weights added up, to draw from them by bisection, again and again.
+struct Cumulated(Vec<f64>);
+
+impl Cumulated {
+    fn new(weights: impl Iterator<Item = f64>) -> Self {
+        let mut sum = 0.0;
+        let cumulate = |weight| {
+            sum += weight;
+            sum
+        };
+        Self(weights.map(cumulate).collect())
+    }
+
+    fn total(&self) -> f64 {
+        self.0.last().copied().unwrap_or(0.0)
+    }
+
+    /// A number in proportion to the weights; there must be a positive one.
+    fn draw(&self, rng: &mut Rng) -> usize {
+        let (total, u) = (self.total(), rng.uniform() * self.total());
+        // The first whose cumulated weight exceeds u: never one of weight 0.
+        let n = self.0.partition_point(|&sum| sum <= u);
+        if n < self.0.len() {
+            n
+        } else {
+            // u rounded up to the total: the last one that adds to it.
+            self.0.partition_point(|&sum| sum < total)
+        }
+    }
 }
 
 /// `count` distinct rows, drawn one after the other in proportion to the weights among the rows that are not

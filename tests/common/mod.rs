@@ -253,6 +253,9 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         algorithm("d-gmm, diagonal", false, |k| {
             algorithms::d_gmm(k, 3, 2).m_step(Diagonal::new())
         }),
+        algorithm("k-means from hierarchical seeds", true, |k| {
+            algorithms::k_means(k).seeder(HierarchicalKMeansPlusPlus::new())
+        }),
         algorithm("k-means, refined", true, |k| {
             algorithms::k_means(k).refine(Refine::new().moves(0).tolerance(0.0).max_iterations(3))
         }),

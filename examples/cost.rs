@@ -1,0 +1,329 @@
+//! What grows with what: the time of `vc_gmm` and `fast` with the number of clusters; time and memory of every pass over
+//! many rows, against a plain read of them.
+//!
+//! `cargo run --release --example cost -- [clusters K.. | seeding K.. | rows [PART..]]` on generated data; everything unless
+//! told. At 32,000 clusters it takes minutes and 1 GB. Each part over many rows is a process of its own, so that the peak of
+//! its memory is its own.
+
+mod common;
+
+use common::median;
+use coremix::coreset::Coreset;
+use coremix::data::Data;
+use coremix::prelude::*;
+use coremix::seed::{Seeder, Seeds};
+use coremix::{Progress, Report, Rng, algorithms};
+use ndarray::Array2;
+use rayon::prelude::*;
+use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+const CLUSTERS: [usize; 6] = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000];
+
+/// Rows, columns and components of the mixture for many clusters.
+const MIXTURE: (usize, usize, usize) = (1_200_000, 64, 10_000);
+
+/// The size of the coreset of `vc_gmm` on it.
+const CORESET: usize = 200_000;
+
+/// Rows, columns and clusters for many rows: the shape of SUSY.
+const MANY: (usize, usize, usize) = (5_000_000, 18, 2_000);
+
+/// What is measured over many rows.
+const PARTS: [&str; 6] = ["read", "check", "coreset", "vc_gmm", "var_gmm_s", "fast"];
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let names: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match &names[..] {
+        [] => {
+            clusters(&CLUSTERS)?;
+            seeding(&CLUSTERS)?;
+            rows(&PARTS)
+        }
+        ["clusters"] => clusters(&CLUSTERS),
+        ["clusters", numbers @ ..] => clusters(&parse(numbers)?),
+        ["seeding"] => seeding(&CLUSTERS),
+        ["seeding", numbers @ ..] => seeding(&parse(numbers)?),
+        ["rows"] => rows(&PARTS),
+        ["rows", parts @ ..] => rows(parts),
+        ["part", name] => part(name),
+        _ => Err("clusters, seeding or rows".into()),
+    }
+}
+
+fn parse(numbers: &[&str]) -> Result<Vec<usize>> {
+    Ok(numbers
+        .iter()
+        .map(|number| number.parse())
+        .collect::<std::result::Result<_, _>>()?)
+}
+
+/// Rows around the centres of `components` Gaussians that overlap.
+fn points((n, d, components): (usize, usize, usize)) -> Array2<f32> {
+    let mut rng = Rng::from_seed(7);
+    let centres = Array2::from_shape_fn((components, d), |_| rng.normal());
+    let mut points = Array2::zeros((n, d));
+    let values = points.as_slice_mut().expect("row-major");
+    values
+        .par_chunks_mut(1_024 * d)
+        .enumerate()
+        .for_each(|(chunk, rows)| {
+            let mut rng = Rng::from_seed(8 + chunk as u64);
+            for row in rows.chunks_mut(d) {
+                let centre = rng.below(components);
+                for (j, x) in row.iter_mut().enumerate() {
+                    *x = (centres[[centre, j]] + rng.normal()) as f32;
+                }
+            }
+        });
+    points
+}
+
+/// Times over the number of clusters, and how they grow.
+fn clusters(numbers: &[usize]) -> Result<()> {
+    let (n, d, _) = MIXTURE;
+    println!("{n} x {d}; vc_gmm on a coreset of {CORESET}, C' = 3, G = 5; seconds\n");
+    println!(
+        "{:>7}{:>10}{:>6}{:>14}{:>12}{:>10}{:>13}{:>13}{:>8}",
+        "k",
+        "vc_gmm EM",
+        "steps",
+        "ms per search",
+        "fast",
+        "seeding",
+        "first looks",
+        "others",
+        "steps"
+    );
+    let x = points(MIXTURE);
+    let data = Dense::new(x.view())?;
+    let mut columns: [Vec<f64>; 4] = Default::default();
+    for &k in numbers {
+        // The chains of AFK-MC2 would take longer than all else.
+        let builder =
+            algorithms::vc_gmm(k, CORESET, 3, 5).seeder(HierarchicalKMeansPlusPlus::new());
+        let vc = builder.build()?.fit(&data)?.report;
+        let em = vc.phases[0].elapsed.as_secs_f64();
+        let search = em / (vc.iterations + 1) as f64;
+
+        let started = Instant::now();
+        let mut first = Duration::ZERO;
+        let fit = algorithms::fast(k)
+            .build()?
+            .fit_observed(&data, |progress| {
+                if let Progress::Iteration {
+                    iteration: 0,
+                    elapsed,
+                    ..
+                } = progress
+                {
+                    first += *elapsed;
+                }
+                ControlFlow::Continue(())
+            })?;
+        let (whole, first) = (started.elapsed().as_secs_f64(), first.as_secs_f64());
+        let seeding = fit.report.timings.seeding.as_secs_f64();
+        let others = (fit.report.phases.iter())
+            .map(|phase| phase.elapsed.as_secs_f64())
+            .sum::<f64>()
+            - first;
+        println!(
+            "{k:>7}{em:>10.2}{:>6}{:>14.1}{whole:>12.2}{seeding:>10.3}{first:>13.2}{others:>13.2}{:>8}",
+            vc.iterations,
+            1e3 * search,
+            fit.report.iterations
+        );
+        for (column, time) in columns.iter_mut().zip([em, search, whole, seeding]) {
+            column.push(time);
+        }
+    }
+    let [em, search, whole, seeding] = columns.map(|times| slope(numbers, &times));
+    println!(
+        "\ngrow as k to the power of: EM {em:.2}, a search {search:.2}, fast {whole:.2}, its seeding {seeding:.2}"
+    );
+    Ok(())
+}
+
+/// Time of seeders on the coreset of `fast`, the squared distance they leave per row, and how the times grow.
+fn seeding(numbers: &[usize]) -> Result<()> {
+    let x = points(MIXTURE);
+    let data = Dense::new(x.view())?;
+    let frame = data.frame();
+    println!("\nseeding on coresets of 32 rows per cluster; milliseconds, potential\n");
+    println!(
+        "{:>7}{:>26}{:>26}",
+        "k", "hierarchical k-means++", "AFK-MC2, chain of 2"
+    );
+    let mut columns: [Vec<f64>; 2] = Default::default();
+    for &k in numbers {
+        let mut rng = Rng::from_seed(1);
+        let subset =
+            Coreset::<Dense<f32>>::sample(&Lightweight::new(32 * k), &data, &frame, &mut rng)?;
+        let subset = subset.ok_or("fewer rows than the coreset is to have")?;
+        let rows = data.select(&subset.rows, subset.weights);
+        print!("{k:>7}");
+        let hierarchical =
+            |rng: &mut Rng| HierarchicalKMeansPlusPlus::new().seed(&rows, &frame, k, rng);
+        columns[0].push(time_seeder(hierarchical)?);
+        let chains = |rng: &mut Rng| AfkMc2::new(2).seed(&rows, &frame, k, rng);
+        columns[1].push(time_seeder(chains)?);
+        println!();
+    }
+    let [hierarchical, chains] = columns.map(|times| slope(numbers, &times));
+    println!("\ngrow as k to the power of: {hierarchical:.2} and {chains:.2}");
+    Ok(())
+}
+
+/// Median of three runs, printed.
+fn time_seeder(seed: impl Fn(&mut Rng) -> coremix::Result<Seeds<f32>>) -> Result<f64> {
+    let mut times = Vec::new();
+    let mut evaluations = 0;
+    for run in 0..5 {
+        let mut rng = Rng::from_seed(run);
+        let started = Instant::now();
+        let seeds = black_box(seed(&mut rng)?);
+        times.push(started.elapsed().as_secs_f64());
+        evaluations = seeds.evaluations;
+    }
+    let time = median(&times);
+    print!("{:>12.1}{:>14.1e}", 1e3 * time, evaluations as f64);
+    Ok(time)
+}
+
+/// The exponent of k: least squares of logarithms.
+fn slope(numbers: &[usize], times: &[f64]) -> f64 {
+    let logarithms =
+        |values: &mut dyn Iterator<Item = f64>| -> Vec<f64> { values.map(f64::ln).collect() };
+    let x = logarithms(&mut numbers.iter().map(|&k| k as f64));
+    let y = logarithms(&mut times.iter().copied());
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (mx, my) = (mean(&x), mean(&y));
+    let products = x.iter().zip(&y).map(|(x, y)| (x - mx) * (y - my));
+    let squares = x.iter().map(|x| (x - mx).powi(2));
+    products.sum::<f64>() / squares.sum::<f64>()
+}
+
+/// Every part over many rows, each in its own process.
+fn rows(parts: &[&str]) -> Result<()> {
+    let (n, d, k) = MANY;
+    println!("\n{n} x {d}, k = {k}; milliseconds, and peak memory above the input\n");
+    for part in parts {
+        let status = Command::new(std::env::current_exe()?)
+            .args(["part", part])
+            .status()?;
+        if !status.success() {
+            return Err(format!("{part} failed").into());
+        }
+    }
+    Ok(())
+}
+
+fn part(name: &str) -> Result<()> {
+    let (n, _, k) = MANY;
+    let x = points(MANY);
+    let read = time_of(9, || read(&x));
+    let input = memory("VmRSS:")?;
+    let mut report = None;
+    let mut fit = |fitted: Report| report = Some(fitted);
+    let time = match name {
+        "read" => read,
+        "check" => time_of(5, || Dense::new(x.view()).map(drop)),
+        "coreset" => {
+            let data = Dense::new(x.view())?;
+            let frame = data.frame();
+            let coreset = Lightweight::new(65_536);
+            time_of(5, || {
+                let mut rng = Rng::from_seed(1);
+                Coreset::<Dense<f32>>::sample(&coreset, &data, &frame, &mut rng).map(drop)
+            })
+        }
+        _ => {
+            let started = Instant::now();
+            let data = Dense::new(x.view())?;
+            match name {
+                "vc_gmm" => fit(algorithms::vc_gmm(k, 65_536, 3, 5)
+                    .build()?
+                    .fit(&data)?
+                    .report),
+                "var_gmm_s" => {
+                    let builder = algorithms::var_gmm_s(k, 3, 5)
+                        .max_iterations(3)
+                        .tolerance(0.0);
+                    fit(builder.build()?.fit(&data)?.report);
+                }
+                "fast" => fit(algorithms::fast(k).build()?.fit(&data)?.report),
+                _ => return Err(format!("{name}: one of {PARTS:?}").into()),
+            }
+            started.elapsed().as_secs_f64()
+        }
+    };
+    let above = 1024.0 * (memory("VmHWM:")? - input);
+    println!(
+        "{name:<10}{:>9.1} ms, {:.1} times a plain read ({:.1} ms); {:.1} MB above the input, {:.1} bytes per row",
+        1e3 * time,
+        time / read,
+        1e3 * read,
+        1e-6 * above,
+        above / n as f64
+    );
+    if let Some(report) = report {
+        let ms = |time: Duration| 1e3 * time.as_secs_f64();
+        let timings = &report.timings;
+        print!(
+            "{:10}coreset {:.0}, seeding {:.0}",
+            "",
+            ms(timings.coreset),
+            ms(timings.seeding)
+        );
+        for phase in &report.phases {
+            print!(
+                "; {} rows: {} steps in {:.0}",
+                phase.rows,
+                phase.iterations,
+                ms(phase.elapsed)
+            );
+        }
+        println!();
+    }
+    Ok(())
+}
+
+/// The smallest of `runs` times after a first one, in seconds.
+fn time_of<T>(runs: usize, mut run: impl FnMut() -> T) -> f64 {
+    black_box(run());
+    let times = (0..runs).map(|_| {
+        let started = Instant::now();
+        black_box(run());
+        started.elapsed().as_secs_f64()
+    });
+    times.fold(f64::INFINITY, f64::min)
+}
+
+/// Reads all numbers, on all threads.
+fn read(x: &Array2<f32>) -> f32 {
+    let values = x.as_slice().expect("row-major");
+    let chunk = |values: &[f32]| {
+        let (lanes, rest) = values.as_chunks::<64>();
+        let mut sums = [0.0; 64];
+        for values in lanes {
+            for (sum, x) in sums.iter_mut().zip(values) {
+                *sum += x;
+            }
+        }
+        sums.iter().chain(rest).sum::<f32>()
+    };
+    values.par_chunks(1 << 16).map(chunk).sum()
+}
+
+/// A line of what the system knows of this process, in KiB.
+fn memory(what: &str) -> Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number.ok_or("no such line in /proc/self/status")?.parse()?)
+}
