@@ -192,11 +192,18 @@ impl<S: Second> Moments<S> {
         self.second.sums()
     }
 
-    /// Adds a padded row of weight times responsibility `share` to component `c`.
+    /// Adds a padded row of weight times responsibility `share` to component `c`. A share that is lost beside the mass
+    /// that is there already adds to the mass alone.
     #[inline(always)]
     pub(super) fn add<F: Float>(&mut self, c: usize, share: f64, row: &[F], centres: &Centres<F>) {
+        /// Of machine epsilon: far less than the rounding of a mean, for as many rows as there may be.
+        const LOST: f64 = 1.0 / 1024.0;
+
         let stride = row.len();
         self.mass[c] += share;
+        if share < LOST * F::EPSILON * self.mass[c] {
+            return;
+        }
         let first = &mut self.first[c * stride..(c + 1) * stride];
         for ((first, &x), &mu) in first.iter_mut().zip(row).zip(centres.row(c)) {
             *first += share * (x.to_f64() - mu.to_f64());

@@ -67,6 +67,7 @@ where
         state: &mut E::State,
         kept: &mut Kept,
     ) -> Found<M::Statistics> {
+        self.prepare(kept, model.components());
         let (found, workers) = {
             let state = &*state;
             self.run(
@@ -91,6 +92,7 @@ where
         state: &mut E::State,
         kept: &mut Kept,
     ) -> Found<()> {
+        self.prepare(kept, model.components());
         let (found, workers) = {
             let state = &*state;
             self.run(
@@ -119,6 +121,13 @@ where
             |rows, block, statistics| self.m_step.accumulate(rows, block, model, statistics),
         );
         self.merge(found)
+    }
+
+    /// Puts rows in the order that suits the search; nothing is known of them before the first one.
+    fn prepare(&self, kept: &mut Kept, k: usize) {
+        if self.searches > 0 && self.e_step.by_component(k) {
+            kept.order_by_label(k);
+        }
     }
 
     fn finish_search(&mut self, state: &mut E::State, workers: Vec<E::Worker>) {
@@ -172,8 +181,12 @@ where
                 let mut rng = self
                     .streams
                     .at(Stage::Search, self.searches, from / block_rows);
-                self.data
-                    .load(from..from + kept.labels.len(), model.frame(), &mut rows);
+                if kept.order.is_empty() {
+                    let range = from..from + kept.labels.len();
+                    self.data.load(range, model.frame(), &mut rows);
+                } else {
+                    self.data.gather(kept.order, model.frame(), &mut rows);
+                }
                 block.reset(rows.len(), kept.supports);
                 found.evaluations += find(&rows, &mut rng, &mut block, &mut worker);
                 let likelihood = posterior::normalise(&rows, &mut block, log_joint);
