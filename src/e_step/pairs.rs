@@ -55,16 +55,11 @@ impl PairSums {
     /// Nothing yet, between any of `k` components. Where there are too many pairs to keep, those of the lowest
     /// `rank` stay for each component.
     pub(super) fn new(k: usize, rank: fn(&Pair) -> f64) -> Self {
-        let (rows, pairs) = Default::default();
-        let (ids, values) = (
-            Vec::with_capacity(PENDING + 64),
-            Vec::with_capacity(PENDING + 64),
-        );
         Self {
-            rows,
-            ids,
-            values,
-            pairs,
+            rows: Vec::new(),
+            ids: Vec::new(),
+            values: Vec::new(),
+            pairs: Vec::new(),
             run: Run::new(k),
             rank,
             limit: KEPT,
