@@ -214,16 +214,29 @@ impl<S: Second> Moments<S> {
         self.second.sums()
     }
 
+    /// Adds to the mass of component `c`. Whether its row is to be added as well: not if it is lost beside the mass
+    /// that is there already.
+    #[inline(always)]
+    pub(super) fn add_share<F: Float>(&mut self, c: usize, share: f64) -> bool {
+        /// Of machine epsilon: far less than the rounding of a mean, for as many rows as there may be.
+        const LOST: f64 = 1.0 / 1024.0;
+
+        self.mass[c] += share;
+        share > LOST * F::EPSILON * self.mass[c]
+    }
+
+    /// The first moment of component `c`, to be added to.
+    pub(super) fn first_mut(&mut self, c: usize) -> &mut [f64] {
+        let (place, stride) = (self.place(c), stride(self.dim));
+        &mut self.first[place..place + stride]
+    }
+
     /// Adds a padded row of weight times responsibility `share` to component `c`. A share that is lost beside the mass
     /// that is there already adds to the mass alone.
     #[inline(always)]
     pub(super) fn add<F: Float>(&mut self, c: usize, share: f64, row: &[F], centres: &Centres<F>) {
-        /// Of machine epsilon: far less than the rounding of a mean, for as many rows as there may be.
-        const LOST: f64 = 1.0 / 1024.0;
-
         let stride = row.len();
-        self.mass[c] += share;
-        if share < LOST * F::EPSILON * self.mass[c] {
+        if !self.add_share::<F>(c, share) {
             return;
         }
         let place = self.place(c);

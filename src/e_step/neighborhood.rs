@@ -230,7 +230,9 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for Neighborhood {
             );
             let (from, weight) = (support[0], rows.weight(i));
             if from == last_best {
-                worker.pairs.add_in_order(from, weight, space.ids(), &worker.scores);
+                worker
+                    .pairs
+                    .add_in_order(from, weight, space.ids(), &worker.scores);
             } else {
                 worker.pairs.add(from, weight, space.ids(), &worker.scores);
             }

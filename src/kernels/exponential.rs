@@ -1,6 +1,5 @@
 //! Exponentials of many numbers at once, with the vectors of the processor.
 
-
 /// ln 2 in two parts; products of the first with exponents are exact.
 const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
 
@@ -63,7 +62,10 @@ mod tests {
             exponentials(&mut got);
             for (x, got) in some.iter().zip(got) {
                 let expected = x.exp();
-                assert!((got - expected).abs() <= 4.0 * f64::EPSILON * expected, "{x}: {got}");
+                assert!(
+                    (got - expected).abs() <= 4.0 * f64::EPSILON * expected,
+                    "{x}: {got}"
+                );
             }
         }
         let mut beyond = [-709.0, -1e9, f64::NEG_INFINITY];
