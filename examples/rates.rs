@@ -1,4 +1,4 @@
-//! How near the stages come to what the machine can do: matrix products, one iteration of k-means, `fast` and its phases,
+//! How near the stages come to what the machine can do: matrix products, one iteration of k-means, `fast` and its phases, truncated iterations,
 //! each on one thread and on all.
 //!
 //! `cargo run --release --example rates [rows]` on generated data (131,072 rows unless told).
@@ -39,7 +39,31 @@ fn main() -> Result<()> {
         let (one, many) = (time(1, &x, k, fast)?, time(all, &x, k, fast)?);
         println!("{:>10.0}{:>8.0}{:>7.2}x", 1e3 * one, 1e3 * many, one / many);
     }
+    println!(
+        "\nTruncated iterations (var-GMM-S, C' = G = 5: search, shares and sums), G evaluations of a coordinate per second\n"
+    );
+    for (d, k) in SHAPES {
+        let n = rows * 64 / d.max(64);
+        let x = points(n, d, k);
+        let (one, many) = (time(1, &x, k, truncated)?, time(all, &x, k, truncated)?);
+        let (a, b, ratio) = (1.0 / one, 1.0 / many, one / many);
+        println!("{d:>5}{k:>6}{a:>12.1}{b:>9.1}{ratio:>8.2}x");
+    }
     Ok(())
+}
+
+/// Seconds of a truncated search, the shares and the sums, per 10^9 coordinates of an evaluation.
+fn truncated(x: &Array2<f32>, k: usize) -> f64 {
+    let data = Dense::new(x.view()).expect("finite data");
+    let builder = algorithms::var_gmm_s(k, 5, 5).seeder(UniformSeeder::new());
+    let clusterer = builder
+        .tolerance(0.0)
+        .max_iterations(10)
+        .build()
+        .expect("valid settings");
+    let report = clusterer.fit(&data).expect("enough rows").report;
+    let evaluations = report.evaluations.search as f64 * x.ncols() as f64;
+    1e9 * report.timings.search.as_secs_f64() / evaluations
 }
 
 /// Rows around `k` centres that overlap.

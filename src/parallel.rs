@@ -5,6 +5,7 @@
 
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::Mutex;
 
 /// Rows in a block where the number of components does not matter.
 pub(crate) const BLOCK: usize = 512;
@@ -47,6 +48,30 @@ pub(crate) fn map_chunks<U: Send, T: Send>(
         .enumerate()
         .map(|(b, chunk)| f(b, b * size..b * size + chunk.len(), chunk))
         .collect()
+}
+
+/// Things that are made once and used again, by whoever needs one next: what is in them must not matter.
+#[derive(Debug)]
+pub(crate) struct Spare<T>(Mutex<Vec<T>>);
+
+impl<T> Default for Spare<T> {
+    fn default() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+}
+
+impl<T> Spare<T> {
+    /// One of them, if there is any.
+    pub(crate) fn take(&self) -> Option<T> {
+        self.0.lock().ok()?.pop()
+    }
+
+    /// Gives some back.
+    pub(crate) fn give(&self, things: impl IntoIterator<Item = T>) {
+        if let Ok(mut spare) = self.0.lock() {
+            spare.extend(things);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::block::Block;
 use crate::data::Rows;
 use crate::float::Float;
+use crate::kernels::exponential::exponentials;
 
 /// How scores turn into log-joints (E1).
 ///
@@ -77,18 +78,22 @@ pub(crate) fn normalise<R: Rows>(
     let width = block.width();
     let entries = rows.entries() as f64;
     let mut likelihood = Likelihood::default();
+    if width > 1 {
+        let scores = block.scores.chunks_exact(width);
+        let exponents = block.responsibilities.chunks_exact_mut(width);
+        for (scores, exponents) in scores.zip(exponents) {
+            let best = best_of(&block.supports, scores);
+            for (exponent, score) in exponents.iter_mut().zip(scores) {
+                *exponent = -log_joint.beta * (score.to_f64() - best);
+            }
+        }
+        exponentials(&mut block.responsibilities);
+    }
     for i in 0..rows.len() {
         let places = i * width..(i + 1) * width;
-        let scores = &block.scores[places.clone()];
+        let best = best_of(&block.supports, &block.scores[places.clone()]);
         let responsibilities = &mut block.responsibilities[places];
         let weight = rows.weight(i);
-        // A truncated support is listed best first.
-        let best = if block.supports.is_empty() {
-            lowest(scores)
-        } else {
-            scores[0]
-        }
-        .to_f64();
         likelihood.weight += weight;
         likelihood.entries += weight * entries;
         likelihood.best += weight * best;
@@ -97,9 +102,28 @@ pub(crate) fn normalise<R: Rows>(
             responsibilities.fill(1.0 / width as f64);
             continue;
         }
-        likelihood.spread += weight * shares(scores, best, log_joint.beta, responsibilities).ln();
+        let sum: f64 = responsibilities.iter().sum();
+        // The best one alone is 1: nothing to share out.
+        if sum > 1.0 {
+            let scale = 1.0 / sum;
+            for q in responsibilities {
+                *q *= scale;
+            }
+            likelihood.spread += weight * sum.ln();
+        }
     }
     likelihood
+}
+
+/// The lowest score: a truncated support is listed best first.
+#[inline(always)]
+fn best_of<F: Float>(supports: &[u32], scores: &[F]) -> f64 {
+    if supports.is_empty() {
+        lowest(scores)
+    } else {
+        scores[0]
+    }
+    .to_f64()
 }
 
 /// The log-density of every row of a block that was normalised, over its supports.

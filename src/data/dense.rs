@@ -270,6 +270,101 @@ impl<F: Float> DenseRows<F> {
     }
 }
 
+impl<F: Float> DenseRows<F> {
+    /// First moments component by component: its sums stay in registers while all of its rows add to them.
+    fn accumulate_by_component<S: Second>(
+        &self,
+        block: &Block<F>,
+        centres: &Centres<F>,
+        moments: &mut Moments<S>,
+    ) {
+        let width = block.width();
+        // Shares that count, and how many each component has.
+        let mut starts = vec![0u32; block.components() + 1];
+        let mut shares = vec![0.0; self.len() * width];
+        for (i, shares) in shares.chunks_exact_mut(width).enumerate() {
+            let found = block.support(i).iter().zip(block.responsibilities(i));
+            for (share, (&c, q)) in shares.iter_mut().zip(found) {
+                let of_row = self.weights[i] * q;
+                if moments.add_share::<F>(c as usize, of_row) {
+                    *share = of_row;
+                    starts[c as usize + 1] += 1;
+                }
+            }
+        }
+        for c in 0..block.components() {
+            starts[c + 1] += starts[c];
+        }
+        let mut next = starts.clone();
+        let mut entries = vec![(0u32, 0.0); next[block.components()] as usize];
+        for (i, shares) in shares.chunks_exact(width).enumerate() {
+            for (&c, &share) in block.support(i).iter().zip(shares) {
+                if share > 0.0 {
+                    let next = &mut next[c as usize];
+                    entries[*next as usize] = (i as u32, share);
+                    *next += 1;
+                }
+            }
+        }
+        vectorised!({
+            for (c, ends) in starts.windows(2).enumerate() {
+                let entries = &entries[ends[0] as usize..ends[1] as usize];
+                if !entries.is_empty() {
+                    let sums = moments.first_mut(c);
+                    add_rows(&self.values, entries, centres.row(c), sums);
+                }
+            }
+        });
+    }
+}
+
+/// Adds the differences of some rows and a centre, times their shares.
+#[inline(always)]
+fn add_rows<F: Float>(rows: &[F], entries: &[(u32, f64)], centre: &[F], sums: &mut [f64]) {
+    let stride = centre.len();
+    let mut from = 0;
+    while stride - from >= 64 {
+        add_columns::<F, 64>((rows, from), entries, centre, sums);
+        from += 64;
+    }
+    while stride - from >= 16 {
+        add_columns::<F, 16>((rows, from), entries, centre, sums);
+        from += 16;
+    }
+    // Short rows have 4 or 8 numbers.
+    while stride > from {
+        add_columns::<F, 4>((rows, from), entries, centre, sums);
+        from += 4;
+    }
+}
+
+/// The same for `N` columns.
+#[inline(always)]
+fn add_columns<F: Float, const N: usize>(
+    (rows, from): (&[F], usize),
+    entries: &[(u32, f64)],
+    centre: &[F],
+    sums: &mut [f64],
+) {
+    let stride = centre.len();
+    let Some(centre) = centre[from..].first_chunk::<N>() else {
+        return;
+    };
+    let Some(sums) = sums[from..].first_chunk_mut::<N>() else {
+        return;
+    };
+    let mut total = *sums;
+    for &(i, share) in entries {
+        let Some(row) = rows[i as usize * stride + from..].first_chunk::<N>() else {
+            return;
+        };
+        for j in 0..N {
+            total[j] += share * (row[j].to_f64() - centre[j].to_f64());
+        }
+    }
+    *sums = total;
+}
+
 impl<F: Float> Rows for DenseRows<F> {
     type Float = F;
 
@@ -342,6 +437,10 @@ impl<F: Float> Rows for DenseRows<F> {
         centres: &Centres<F>,
         moments: &mut Moments<S>,
     ) {
+        if !S::WANTED && !block.is_full() && block.components() <= 16 * self.len() {
+            self.accumulate_by_component(block, centres, moments);
+            return;
+        }
         let all: Vec<u32> = (0..block.components() as u32).collect();
         vectorised!({
             for i in 0..self.len() {

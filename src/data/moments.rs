@@ -18,7 +18,7 @@ use crate::parallel;
 ///
 /// Moments of disjoint blocks add up ([`merge`](Self::merge)), so they serve blocks of rows, blocks from
 /// disk and partitions of a cluster alike.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moments<S = ()> {
     dim: usize,
     /// (k).
@@ -26,7 +26,10 @@ pub struct Moments<S = ()> {
     /// (k, d), padded: the mass per coordinate. Empty as long as every row knows every coordinate: then each
     /// coordinate has the mass of its component.
     seen: Vec<f64>,
-    /// (k, d), padded.
+    /// (k): which of the rows of `first` each component has; 0 for none yet.
+    places: Vec<u32>,
+    /// (1 + components met, d), padded: a row of zeros, and the first moments. Rows that come in the order of their
+    /// components meet few of them.
     first: Vec<f64>,
     second: S,
 }
@@ -143,12 +146,12 @@ impl<S: Second> Moments<S> {
     /// Nothing seen yet, for `k` components in `d` dimensions.
     #[must_use]
     pub fn zeros(k: usize, dim: usize) -> Self {
-        let first = vec![0.0; k * stride(dim)];
         Self {
             dim,
             mass: vec![0.0; k],
             seen: Vec::new(),
-            first,
+            places: vec![0; k],
+            first: vec![0.0; stride(dim)],
             second: S::zeros(k, stride(dim)),
         }
     }
@@ -183,7 +186,26 @@ impl<S: Second> Moments<S> {
     #[must_use]
     pub fn first(&self, c: usize) -> &[f64] {
         let stride = stride(self.dim);
-        &self.first[c * stride..(c + 1) * stride]
+        &self.first[self.places[c] as usize * stride..][..stride]
+    }
+
+    /// Where the first moment of component `c` starts.
+    #[inline(always)]
+    fn place(&mut self, c: usize) -> usize {
+        let stride = stride(self.dim);
+        if self.places[c] == 0 {
+            self.places[c] = (self.first.len() / stride) as u32;
+            self.first.resize(self.first.len() + stride, 0.0);
+        }
+        self.places[c] as usize * stride
+    }
+
+    /// The masses per coordinate, once some rows know only some of their coordinates.
+    #[inline(always)]
+    fn know_some(&mut self) {
+        if self.seen.is_empty() {
+            self.seen = vec![0.0; self.mass.len() * stride(self.dim)];
+        }
     }
 
     /// The second moments: none, (k), or (k, d) padded.
@@ -192,12 +214,33 @@ impl<S: Second> Moments<S> {
         self.second.sums()
     }
 
-    /// Adds a padded row of weight times responsibility `share` to component `c`.
+    /// Adds to the mass of component `c`. Whether its row is to be added as well: not if it is lost beside the mass
+    /// that is there already.
+    #[inline(always)]
+    pub(super) fn add_share<F: Float>(&mut self, c: usize, share: f64) -> bool {
+        /// Of machine epsilon: far less than the rounding of a mean, for as many rows as there may be.
+        const LOST: f64 = 1.0 / 1024.0;
+
+        self.mass[c] += share;
+        share > LOST * F::EPSILON * self.mass[c]
+    }
+
+    /// The first moment of component `c`, to be added to.
+    pub(super) fn first_mut(&mut self, c: usize) -> &mut [f64] {
+        let (place, stride) = (self.place(c), stride(self.dim));
+        &mut self.first[place..place + stride]
+    }
+
+    /// Adds a padded row of weight times responsibility `share` to component `c`. A share that is lost beside the mass
+    /// that is there already adds to the mass alone.
     #[inline(always)]
     pub(super) fn add<F: Float>(&mut self, c: usize, share: f64, row: &[F], centres: &Centres<F>) {
         let stride = row.len();
-        self.mass[c] += share;
-        let first = &mut self.first[c * stride..(c + 1) * stride];
+        if !self.add_share::<F>(c, share) {
+            return;
+        }
+        let place = self.place(c);
+        let first = &mut self.first[place..place + stride];
         for ((first, &x), &mu) in first.iter_mut().zip(row).zip(centres.row(c)) {
             *first += share * (x.to_f64() - mu.to_f64());
         }
@@ -213,16 +256,15 @@ impl<S: Second> Moments<S> {
         (ids, row): (&[u32], &[F]),
         centres: &Centres<F>,
     ) {
-        if self.seen.is_empty() {
-            self.seen = vec![0.0; self.first.len()];
-        }
+        self.know_some();
         self.mass[c] += share;
         let (centre, start) = (centres.row(c), c * stride(self.dim));
+        let first = self.place(c);
         for (&j, &x) in ids.iter().zip(row) {
             let (j, place) = (j as usize, start + j as usize);
             let t = x.to_f64() - centre[j].to_f64();
             self.seen[place] += share;
-            self.first[place] += share * t;
+            self.first[first + j] += share * t;
             self.second.add_entry(c, place, share * (t * t));
         }
     }
@@ -237,12 +279,11 @@ impl<S: Second> Moments<S> {
     /// Adds the mass, first and second moment of some rows to coordinate `j` of component `c`.
     #[inline(always)]
     pub(super) fn add_coordinate(&mut self, c: usize, j: usize, [seen, first, second]: [f64; 3]) {
-        if self.seen.is_empty() {
-            self.seen = vec![0.0; self.first.len()];
-        }
+        self.know_some();
         let place = c * stride(self.dim) + j;
         self.seen[place] += seen;
-        self.first[place] += first;
+        let of_first = self.place(c) + j;
+        self.first[of_first] += first;
         self.second.add_entry(c, place, second);
     }
 
@@ -260,23 +301,49 @@ impl<S: Second> Moments<S> {
         with_mass.map(unseen).sum()
     }
 
-    /// The moments of all rows from the moments of some (at least one of these), added up in their order.
+    /// The moments of all rows from the moments of some (at least one of these), added up in their order. The parts
+    /// become moments of no rows, which keep their memory.
     #[must_use]
-    pub fn merge(parts: Vec<Self>) -> Self
+    pub fn merge<'a>(parts: impl Iterator<Item = &'a mut Self>) -> Self
     where
-        S: Sync,
+        S: Sync + 'a,
     {
-        let mut parts = parts.into_iter();
-        let mut total = parts.next().expect("moments of some rows");
-        let parts: Vec<Self> = parts.collect();
+        /// Components added up together.
+        const COMPONENTS: usize = 32;
+
+        let mut parts: Vec<&mut Self> = parts.collect();
+        let first = parts.first().expect("moments of some rows");
+        let (k, stride) = (first.mass.len(), stride(first.dim));
+        let mut total = Self::zeros(k, first.dim);
         if parts.iter().any(|part| !part.seen.is_empty()) {
-            total.seen.resize(total.first.len(), 0.0);
+            total.know_some();
         }
         add_all(&mut total.mass, &parts, |part| &part.mass);
         add_all(&mut total.seen, &parts, |part| &part.seen);
-        add_all(&mut total.first, &parts, |part| &part.first);
         add_all(total.second.sums_mut(), &parts, |part| part.second.sums());
+        total.places = (1..=k as u32).collect();
+        total.first = vec![0.0; (1 + k) * stride];
+        let sums = &mut total.first[stride..];
+        parallel::map_chunks(sums, COMPONENTS * stride, |_, range, sums| {
+            for (c, sums) in (range.start / stride..).zip(sums.chunks_exact_mut(stride)) {
+                for part in parts.iter().filter(|part| part.places[c] > 0) {
+                    for (sum, first) in sums.iter_mut().zip(part.first(c)) {
+                        *sum += first;
+                    }
+                }
+            }
+        });
+        parallel::map_chunks(&mut parts, 1, |_, _, parts| parts[0].clear());
         total
+    }
+
+    /// Nothing seen, in the memory there is.
+    fn clear(&mut self) {
+        self.mass.fill(0.0);
+        self.seen.clear();
+        self.places.fill(0);
+        self.first.truncate(stride(self.dim));
+        self.second.sums_mut().fill(0.0);
     }
 
     /// Moves every centre to its mean, and returns the second moments about the new ones (E32, E34).
@@ -321,7 +388,7 @@ impl<S: Second> Moments<S> {
 /// nothing.
 fn add_all<S: Sync>(
     total: &mut [f64],
-    parts: &[Moments<S>],
+    parts: &[&mut Moments<S>],
     of: impl Fn(&Moments<S>) -> &[f64] + Sync,
 ) {
     const ELEMENTS: usize = 1 << 13;

@@ -19,6 +19,7 @@ mod lazy;
 mod neighborhood;
 mod neighbors;
 mod pairs;
+mod search_space;
 mod similarity;
 mod similarity_sampling;
 
@@ -60,6 +61,12 @@ pub trait EStep<D: Data, M: Mixture<D>>: Stage + Sync {
     /// 0 only if responsibilities do not depend on the variance (width 1): then the search that comes with
     /// the first M-step can start it.
     fn initial_searches(&self, k: usize) -> usize;
+
+    /// Whether rows are best searched in the order of the best component of their last search: those that look at
+    /// the same components one after the other. Changes nothing else, as what is done for a row depends on itself.
+    fn by_component(&self, _k: usize) -> bool {
+        false
+    }
 
     /// The state before the first search.
     fn start(&self, model: &M, rng: &mut Rng) -> Started<Self::State>;

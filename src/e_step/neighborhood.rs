@@ -2,6 +2,7 @@
 
 use super::neighbors::{self, Neighbors};
 use super::pairs::{Gathered, PairSums};
+use super::search_space::SearchSpace;
 use super::{EStep, Started};
 use crate::block::{Block, UNSET};
 use crate::data::{Data, Rows};
@@ -206,32 +207,42 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for Neighborhood {
         for i in 0..rows.len() {
             let places = i * width..(i + 1) * width;
             let support = &mut block.supports[places.clone()];
-            if support[0] == UNSET {
+            let last_best = support[0];
+            if last_best == UNSET {
                 rng.fill_distinct(support, 0, k);
             }
             let space = &mut worker.space;
             space.restart();
+            // Members first: mostly they stay the best, and few of the others get past them.
+            space.insert(support);
             for &c in &*support {
-                for &neighbor in neighbors.of(c) {
-                    space.insert(neighbor);
-                }
+                space.insert(&neighbors.of(c)[1..]);
             }
             for _ in 0..self.random.min(k) {
-                space.insert(rng.below(k) as u32);
+                space.insert(&[rng.below(k) as u32]);
             }
-            model.some(rows, i, &space.ids, &mut worker.scores);
+            model.some(rows, i, space.ids(), &mut worker.scores);
             select::smallest(
-                &space.ids,
+                space.ids(),
                 &worker.scores,
                 support,
                 &mut block.scores[places],
             );
-            worker
-                .pairs
-                .add(support[0], rows.weight(i), &space.ids, &worker.scores);
-            evaluations += space.ids.len() as u64;
+            let (from, weight) = (support[0], rows.weight(i));
+            if from == last_best {
+                worker
+                    .pairs
+                    .add_in_order(from, weight, space.ids(), &worker.scores);
+            } else {
+                worker.pairs.add(from, weight, space.ids(), &worker.scores);
+            }
+            evaluations += space.ids().len() as u64;
         }
         evaluations
+    }
+
+    fn by_component(&self, k: usize) -> bool {
+        self.c_prime < k
     }
 
     fn finish_pass(&self, neighbors: &mut Neighbors, workers: Vec<Self::Worker>) {
@@ -251,43 +262,12 @@ pub struct NeighborhoodWorker<F> {
 
 impl<F: Float> NeighborhoodWorker<F> {
     fn new(k: usize) -> Self {
-        let space = SearchSpace {
-            now: 0,
-            stamps: vec![0; k],
-            ids: Vec::new(),
-        };
+        let space = SearchSpace::new(k);
         Self {
             space,
             scores: Vec::new(),
             pairs: neighbors::sums(k),
             exact: Exact::default(),
-        }
-    }
-}
-
-/// The search space G(n) of one point: a set of components, in the order they were found.
-#[derive(Debug)]
-struct SearchSpace {
-    now: u32,
-    stamps: Vec<u32>,
-    ids: Vec<u32>,
-}
-
-impl SearchSpace {
-    fn restart(&mut self) {
-        if self.now == u32::MAX {
-            self.stamps.fill(0);
-            self.now = 0;
-        }
-        self.now += 1;
-        self.ids.clear();
-    }
-
-    #[inline(always)]
-    fn insert(&mut self, c: u32) {
-        if c != UNSET && self.stamps[c as usize] != self.now {
-            self.stamps[c as usize] = self.now;
-            self.ids.push(c);
         }
     }
 }

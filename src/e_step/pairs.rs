@@ -1,6 +1,7 @@
 //! Sums over pairs of components that points bring together, in memory that follows from the pairs there are:
 //! what neighbor estimates (E14) and similarities (E26) are made of.
 
+use crate::block::UNSET;
 use crate::float::Float;
 use crate::parallel;
 
@@ -35,6 +36,7 @@ pub(super) struct PairSums {
     ids: Vec<u32>,
     values: Vec<f64>,
     pairs: Vec<Pair>,
+    run: Run,
     /// Pairs with the lowest rank are kept where there are too many.
     rank: fn(&Pair) -> f64,
     limit: usize,
@@ -53,16 +55,12 @@ impl PairSums {
     /// Nothing yet, between any of `k` components. Where there are too many pairs to keep, those of the lowest
     /// `rank` stay for each component.
     pub(super) fn new(k: usize, rank: fn(&Pair) -> f64) -> Self {
-        let (rows, pairs) = Default::default();
-        let (ids, values) = (
-            Vec::with_capacity(PENDING + 64),
-            Vec::with_capacity(PENDING + 64),
-        );
         Self {
-            rows,
-            ids,
-            values,
-            pairs,
+            rows: Vec::new(),
+            ids: Vec::new(),
+            values: Vec::new(),
+            pairs: Vec::new(),
+            run: Run::new(k),
             rank,
             limit: KEPT,
             stamps: Stamps::new(k),
@@ -86,6 +84,33 @@ impl PairSums {
         });
         if self.ids.len() >= PENDING {
             self.group();
+        }
+    }
+
+    /// The same for rows that mostly come in the order of `from`: those of one component are summed up as they come.
+    #[inline(always)]
+    pub(super) fn add_in_order<F: Float>(
+        &mut self,
+        from: u32,
+        weight: f64,
+        ids: &[u32],
+        values: &[F],
+    ) {
+        if weight <= 0.0 {
+            return;
+        }
+        if self.run.from != from {
+            self.end_run();
+            self.run.from = from;
+        }
+        self.run.add(weight, ids, values);
+    }
+
+    /// Turns the rows of the last run into pairs.
+    fn end_run(&mut self) {
+        self.run.end(&mut self.pairs);
+        if self.pairs.len() > self.limit {
+            self.shrink();
         }
     }
 
@@ -116,12 +141,17 @@ impl PairSums {
         self.ids.clear();
         self.values.clear();
         if self.pairs.len() > self.limit {
-            let starts = self.merge();
-            if self.pairs.len() > KEPT {
-                self.forget(&starts);
-            }
-            self.limit = KEPT.max(2 * self.pairs.len());
+            self.shrink();
         }
+    }
+
+    /// Makes room among the pairs.
+    fn shrink(&mut self) {
+        let starts = self.merge();
+        if self.pairs.len() > KEPT {
+            self.forget(&starts);
+        }
+        self.limit = KEPT.max(2 * self.pairs.len());
     }
 
     /// Adds up pairs that occur several times; they are in the order of `from` afterwards, where those of
@@ -164,12 +194,14 @@ impl PairSums {
     /// Sums up early what would be summed up when memory runs short.
     #[cfg(test)]
     pub(super) fn compact(&mut self) {
+        self.end_run();
         self.group();
         self.merge();
     }
 
     /// All that was gathered, by component.
     fn finish(mut self) -> Grouped {
+        self.end_run();
         // A single group is in order and free of repetitions already.
         let single = self.pairs.is_empty();
         self.group();
@@ -182,6 +214,54 @@ impl PairSums {
             starts,
             pairs: self.pairs,
         }
+    }
+}
+
+/// Sums over consecutive rows of one component, by the other component.
+#[derive(Debug)]
+struct Run {
+    from: u32,
+    /// (k): sums and weights; a weight of 0 where there is nothing yet.
+    sums: Vec<[f64; 2]>,
+    /// The components with a sum, and room for one more.
+    found: Vec<u32>,
+    len: usize,
+}
+
+impl Run {
+    fn new(k: usize) -> Self {
+        Self {
+            from: UNSET,
+            sums: vec![[0.0; 2]; k],
+            found: vec![0; k + 1],
+            len: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn add<F: Float>(&mut self, weight: f64, ids: &[u32], values: &[F]) {
+        for (&id, value) in ids.iter().zip(values) {
+            let [sum, weights] = &mut self.sums[id as usize];
+            // Without branches: written always, counted once.
+            self.found[self.len] = id;
+            self.len += usize::from(*weights == 0.0);
+            *sum += weight * value.to_f64();
+            *weights += weight;
+        }
+    }
+
+    fn end(&mut self, pairs: &mut Vec<Pair>) {
+        for &to in &self.found[..self.len] {
+            let [sum, weight] = std::mem::take(&mut self.sums[to as usize]);
+            let from = self.from;
+            pairs.push(Pair {
+                from,
+                to,
+                sum,
+                weight,
+            });
+        }
+        self.len = 0;
     }
 }
 

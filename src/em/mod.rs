@@ -55,13 +55,7 @@ where
     let mut kept = Kept::unset(data.len(), e_step.width(k), k);
     let start = e_step.start(&model, &mut streams.at(Stage::Start, 0, 0));
     let (mut state, mut evaluations) = (start.state, start.evaluations);
-    let mut pass = Pass {
-        data,
-        e_step,
-        m_step,
-        streams,
-        searches: 0,
-    };
+    let mut pass = Pass::new(data, e_step, m_step, streams);
 
     let warm_up = if observer.stopped() {
         0

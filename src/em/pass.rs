@@ -6,18 +6,21 @@ use crate::data::{Data, Rows, Scores};
 use crate::e_step::EStep;
 use crate::m_step::MStep;
 use crate::mixture::Mixture;
-use crate::parallel;
+use crate::parallel::{self, Spare};
 use crate::posterior::{self, Likelihood, LogJoint};
 use crate::rng::{Rng, Stage, Streams};
 use crate::search;
 
 /// What is the same for every pass of a phase, and how many there were.
-pub(super) struct Pass<'a, D, E, M> {
-    pub(super) data: &'a D,
-    pub(super) e_step: &'a E,
-    pub(super) m_step: &'a M,
-    pub(super) streams: Streams,
-    pub(super) searches: usize,
+pub(super) struct Pass<'a, D: Data, E, M: MStep<D>> {
+    data: &'a D,
+    e_step: &'a E,
+    m_step: &'a M,
+    streams: Streams,
+    searches: usize,
+    /// Memory of the passes before: fresh memory costs more than what is done with it.
+    blocks: Spare<(D::Rows, Block<D::Float>)>,
+    statistics: Spare<M::Statistics>,
 }
 
 /// What a pass found. `S` is the statistics, or nothing for a search alone.
@@ -30,12 +33,30 @@ pub(super) struct Found<S> {
 /// Most shards of a pass: how far it can spread over threads.
 const MOST_SHARDS: usize = 32;
 
-impl<D, E, M> Pass<'_, D, E, M>
+impl<'a, D, E, M> Pass<'a, D, E, M>
 where
     D: Data,
     M: MStep<D>,
     E: EStep<D, M::Model>,
 {
+    pub(super) fn new(data: &'a D, e_step: &'a E, m_step: &'a M, streams: Streams) -> Self {
+        Self {
+            data,
+            e_step,
+            m_step,
+            streams,
+            searches: 0,
+            blocks: Spare::default(),
+            statistics: Spare::default(),
+        }
+    }
+
+    /// Sums over no rows.
+    fn no_rows(&self, model: &M::Model) -> M::Statistics {
+        let spare = self.statistics.take();
+        spare.unwrap_or_else(|| self.m_step.statistics(model))
+    }
+
     /// Searches all rows and sums up the statistics of the M-step.
     pub(super) fn search_and_sum(
         &mut self,
@@ -67,6 +88,7 @@ where
         state: &mut E::State,
         kept: &mut Kept,
     ) -> Found<M::Statistics> {
+        self.prepare(kept, model.components());
         let (found, workers) = {
             let state = &*state;
             self.run(
@@ -76,7 +98,7 @@ where
                 |rows, rng, block, worker| {
                     self.e_step.search(state, model, rows, rng, block, worker)
                 },
-                || self.m_step.statistics(model),
+                || self.no_rows(model),
                 |rows, block, statistics| self.m_step.accumulate(rows, block, model, statistics),
             )
         };
@@ -91,6 +113,7 @@ where
         state: &mut E::State,
         kept: &mut Kept,
     ) -> Found<()> {
+        self.prepare(kept, model.components());
         let (found, workers) = {
             let state = &*state;
             self.run(
@@ -115,10 +138,17 @@ where
             model.log_joint(),
             kept,
             |rows, _, block, _| search::again(model, model.log_joint().beta, rows, block),
-            || self.m_step.statistics(model),
+            || self.no_rows(model),
             |rows, block, statistics| self.m_step.accumulate(rows, block, model, statistics),
         );
         self.merge(found)
+    }
+
+    /// Puts rows in the order that suits the search; nothing is known of them before the first one.
+    fn prepare(&self, kept: &mut Kept, k: usize) {
+        if self.searches > 0 && self.e_step.by_component(k) {
+            kept.order_by_label(k);
+        }
     }
 
     fn finish_search(&mut self, state: &mut E::State, workers: Vec<E::Worker>) {
@@ -133,9 +163,9 @@ where
             evaluations,
             statistics: (),
         } = total(&found);
-        let statistics = self
-            .m_step
-            .merge(found.into_iter().map(|shard| shard.statistics).collect());
+        let mut parts = found.into_iter().map(|shard| shard.statistics).collect();
+        let statistics = self.m_step.merge(&mut parts);
+        self.statistics.give(parts);
         Found {
             likelihood,
             evaluations,
@@ -159,8 +189,8 @@ where
         let shards = parallel::map_parts(kept.rows().into_parts(shard_rows), |shard, kept| {
             let first = shard * shard_rows;
             let mut worker = self.e_step.worker(model);
-            let mut block = Block::new(k, self.e_step.width(k));
-            let mut rows = D::Rows::default();
+            let fresh = || (D::Rows::default(), Block::new(k, self.e_step.width(k)));
+            let (mut rows, mut block) = self.blocks.take().unwrap_or_else(fresh);
             let (likelihood, evaluations) = (Likelihood::default(), 0);
             let mut found = Found {
                 likelihood,
@@ -172,8 +202,12 @@ where
                 let mut rng = self
                     .streams
                     .at(Stage::Search, self.searches, from / block_rows);
-                self.data
-                    .load(from..from + kept.labels.len(), model.frame(), &mut rows);
+                if kept.order.is_empty() {
+                    let range = from..from + kept.labels.len();
+                    self.data.load(range, model.frame(), &mut rows);
+                } else {
+                    self.data.gather(kept.order, model.frame(), &mut rows);
+                }
                 block.reset(rows.len(), kept.supports);
                 found.evaluations += find(&rows, &mut rng, &mut block, &mut worker);
                 let likelihood = posterior::normalise(&rows, &mut block, log_joint);
@@ -182,6 +216,7 @@ where
                 kept.supports.copy_from_slice(&block.supports);
                 sum(&rows, &block, &mut found.statistics);
             }
+            self.blocks.give([(rows, block)]);
             (found, worker)
         });
         shards.into_iter().unzip()

@@ -13,6 +13,8 @@ pub trait Squared: Sized {
     #[doc(hidden)]
     fn squared<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> Self;
     #[doc(hidden)]
+    fn squared_of_four<S: Simd>(simd: S, a: &[Self], b: [&[Self]; 4]) -> [Self; 4];
+    #[doc(hidden)]
     fn scaled<S: Simd>(simd: S, a: &[Self], b: &[Self], factors: &[Self]) -> Self;
     #[doc(hidden)]
     fn norm<S: Simd>(simd: S, a: &[Self]) -> Self;
@@ -35,6 +37,43 @@ macro_rules! squared {
                     sums = simd.$mul_add(t, t, sums);
                 }
                 simd.$sum(sums)
+            }
+
+            /// Four at a time: `a` is read once, and no sum waits for another.
+            #[inline(always)]
+            fn squared_of_four<S: Simd>(simd: S, a: &[Self], b: [&[Self]; 4]) -> [Self; 4] {
+                let (a, a_rest) = S::$vectors(a);
+                let [b0, b1, b2, b3] = b;
+                if !a_rest.is_empty() {
+                    return [
+                        short(a_rest, b0),
+                        short(a_rest, b1),
+                        short(a_rest, b2),
+                        short(a_rest, b3),
+                    ];
+                }
+                // No closures here: they would be compiled for the oldest processor.
+                let b0 = &S::$vectors(b0).0[..a.len()];
+                let b1 = &S::$vectors(b1).0[..a.len()];
+                let b2 = &S::$vectors(b2).0[..a.len()];
+                let b3 = &S::$vectors(b3).0[..a.len()];
+                let mut sums = [simd.$splat(0.0); 4];
+                for (j, &a) in a.iter().enumerate() {
+                    let t0 = simd.$sub(a, b0[j]);
+                    let t1 = simd.$sub(a, b1[j]);
+                    let t2 = simd.$sub(a, b2[j]);
+                    let t3 = simd.$sub(a, b3[j]);
+                    sums[0] = simd.$mul_add(t0, t0, sums[0]);
+                    sums[1] = simd.$mul_add(t1, t1, sums[1]);
+                    sums[2] = simd.$mul_add(t2, t2, sums[2]);
+                    sums[3] = simd.$mul_add(t3, t3, sums[3]);
+                }
+                [
+                    simd.$sum(sums[0]),
+                    simd.$sum(sums[1]),
+                    simd.$sum(sums[2]),
+                    simd.$sum(sums[3]),
+                ]
             }
 
             #[inline(always)]
@@ -102,6 +141,21 @@ pub(crate) fn to_some<F: Float>(x: &[F], centres: &[F], ids: &[u32], out: &mut V
     });
 }
 
+/// Rows of 4 or 8 numbers, shorter than a vector.
+#[inline(always)]
+fn short<F: Float>(a: &[F], b: &[F]) -> F {
+    let (a, _) = a.as_chunks::<4>();
+    let (b, _) = b.as_chunks::<4>();
+    let mut sums = [F::zero(); 4];
+    for (a, b) in a.iter().zip(b) {
+        for l in 0..4 {
+            let t = a[l] - b[l];
+            sums[l] += t * t;
+        }
+    }
+    (sums[0] + sums[2]) + (sums[1] + sums[3])
+}
+
 struct ToSome<'a, F> {
     x: &'a [F],
     centres: &'a [F],
@@ -120,11 +174,35 @@ impl<F: Float> WithSimd for ToSome<'_, F> {
             ids,
             out,
         } = self;
-        for (out, &id) in out.iter_mut().zip(ids) {
-            let start = id as usize * x.len();
-            *out = F::squared(simd, x, &centres[start..start + x.len()]);
+        let (fours, rest) = ids.as_chunks::<4>();
+        let (out_fours, out_rest) = out.as_chunks_mut::<4>();
+        for (out, ids) in out_fours.iter_mut().zip(fours) {
+            *out = to_four(simd, x, centres, ids);
+        }
+        if !rest.is_empty() {
+            // Some of them again: a sum is the same whatever is next to it.
+            let n = rest.len();
+            let ids = [rest[0], rest[1 % n], rest[2 % n], rest[0]];
+            out_rest.copy_from_slice(&to_four(simd, x, centres, &ids)[..n]);
         }
     }
+}
+
+#[inline(always)]
+fn to_four<S: Simd, F: Float>(simd: S, x: &[F], centres: &[F], ids: &[u32; 4]) -> [F; 4] {
+    let [a, b, c, d] = *ids;
+    let rows = [
+        row(centres, a, x.len()),
+        row(centres, b, x.len()),
+        row(centres, c, x.len()),
+        row(centres, d, x.len()),
+    ];
+    F::squared_of_four(simd, x, rows)
+}
+
+#[inline(always)]
+fn row<F>(rows: &[F], i: u32, stride: usize) -> &[F] {
+    &rows[i as usize * stride..][..stride]
 }
 
 /// Lowers each `nearest[i]` to the squared distance from row `i` of `rows` to `centre`, if that is smaller.

@@ -24,6 +24,7 @@ pub(crate) use vectorised;
 pub(crate) struct Once;
 
 pub(crate) mod distance;
+pub(crate) mod exponential;
 pub(crate) mod packed;
 pub(crate) mod quadratic;
 pub(crate) mod scaled;

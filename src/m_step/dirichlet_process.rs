@@ -433,9 +433,9 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> MStep<D> for DirichletPr
         statistics.add(rows, block, model);
     }
 
-    fn merge(&self, parts: Vec<Self::Statistics>) -> Self::Statistics {
+    fn merge(&self, parts: &mut Vec<Self::Statistics>) -> Self::Statistics {
         const ELEMENTS: usize = 1 << 13;
-        let mut parts = parts.into_iter();
+        let mut parts = parts.drain(..);
         let mut total = parts.next().expect("sums over some rows");
         let parts: Vec<Scatter> = parts.collect();
         for part in &parts {

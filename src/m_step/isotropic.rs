@@ -112,8 +112,8 @@ impl<D: Data> MStep<D> for Isotropic {
         rows.accumulate(block, &model.centres, statistics);
     }
 
-    fn merge(&self, parts: Vec<Self::Statistics>) -> Self::Statistics {
-        Moments::merge(parts)
+    fn merge(&self, parts: &mut Vec<Self::Statistics>) -> Self::Statistics {
+        Moments::merge(parts.iter_mut())
     }
 
     fn emptied(&self, statistics: &Self::Statistics) -> usize {

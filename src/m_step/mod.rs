@@ -82,8 +82,9 @@ pub trait MStep<D: Data>: Stage + Sync {
         statistics: &mut Self::Statistics,
     );
 
-    /// The sums over all rows from the sums over some (at least one of these), added up in their order.
-    fn merge(&self, parts: Vec<Self::Statistics>) -> Self::Statistics;
+    /// The sums over all rows from the sums over some (at least one of these), added up in their order. What is left of
+    /// the parts is over no rows again, and serves the next pass.
+    fn merge(&self, parts: &mut Vec<Self::Statistics>) -> Self::Statistics;
 
     /// Number of components that answer for no point.
     fn emptied(&self, statistics: &Self::Statistics) -> usize;

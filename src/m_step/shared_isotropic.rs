@@ -104,12 +104,14 @@ impl<D: Data> MStep<D> for SharedIsotropic {
         rows.accumulate(block, &model.centres, &mut statistics.moments);
     }
 
-    fn merge(&self, parts: Vec<Self::Statistics>) -> Self::Statistics {
-        Statistics {
-            entries: parts.iter().map(|part| part.entries).sum(),
-            squared: parts.iter().map(|part| part.squared).sum(),
-            moments: Moments::merge(parts.into_iter().map(|part| part.moments).collect()),
+    fn merge(&self, parts: &mut Vec<Self::Statistics>) -> Self::Statistics {
+        let mut total = Statistics::default();
+        for part in &mut *parts {
+            total.entries += std::mem::take(&mut part.entries);
+            total.squared += std::mem::take(&mut part.squared);
         }
+        total.moments = Moments::merge(parts.iter_mut().map(|part| &mut part.moments));
+        total
     }
 
     fn emptied(&self, statistics: &Self::Statistics) -> usize {
@@ -133,7 +135,7 @@ impl<D: Data> MStep<D> for SharedIsotropic {
 }
 
 /// Mass and first moments per component, and the squared distances over all (E5), as in [`SharedIsotropic`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Statistics {
     /// The weight of all coordinates that are known: D W for dense rows.
     entries: f64,

@@ -1,0 +1,54 @@
+//! Sets of components that are gathered from lists.
+
+/// A set of components, in the order they were found.
+#[derive(Debug)]
+pub(super) struct SearchSpace {
+    now: u32,
+    stamps: Vec<u32>,
+    len: usize,
+    /// One place more than there are components: what is known already is written there as well, and forgotten.
+    ids: Vec<u32>,
+}
+
+impl SearchSpace {
+    /// An empty set of any of `k` components.
+    pub(super) fn new(k: usize) -> Self {
+        Self {
+            now: 1,
+            // The last one is for places that nothing fills.
+            stamps: vec![0; k + 1],
+            len: 0,
+            ids: vec![0; k + 1],
+        }
+    }
+
+    pub(super) fn restart(&mut self) {
+        if self.now == u32::MAX {
+            self.stamps.fill(0);
+            self.now = 0;
+        }
+        self.now += 1;
+        // So that unset places are known already.
+        if let Some(last) = self.stamps.last_mut() {
+            *last = self.now;
+        }
+        self.len = 0;
+    }
+
+    /// Adds components; without branches, as whether one is known already cannot be foreseen.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, components: &[u32]) {
+        let last = self.stamps.len() - 1;
+        for &c in components {
+            let stamp = &mut self.stamps[(c as usize).min(last)];
+            self.ids[self.len] = c;
+            self.len += usize::from(*stamp != self.now);
+            *stamp = self.now;
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn ids(&self) -> &[u32] {
+        &self.ids[..self.len]
+    }
+}
