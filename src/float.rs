@@ -17,6 +17,7 @@ pub trait Float:
     sealed::Sealed
     + Element<Float = Self>
     + crate::kernels::distance::Squared
+    + crate::kernels::nearest::Lowest
     + crate::kernels::packed::Panel
     + crate::kernels::quadratic::Quadratic
     + ndarray::LinalgScalar

@@ -29,6 +29,9 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
 ) {
     let (k, width) = (scorer.components(), block.width());
     block.supports.resize(rows.len() * width, 0);
+    if width == 1 && scorer.best(rows, &mut block.supports, &mut block.scores) {
+        return;
+    }
     scorer.all(rows, &mut scratch.approximate);
     for i in 0..rows.len() {
         let approximate = &scratch.approximate[i * k..(i + 1) * k];

@@ -2,6 +2,7 @@
 
 use super::{Basis, Frame, OnDemand, Rows, Scores};
 use crate::float::Float;
+use crate::kernels::nearest::Panels;
 use crate::kernels::{distance, sparse, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
@@ -13,6 +14,7 @@ pub struct Centres<F> {
     norms: Vec<F>,
     largest_norm: f64,
     by_coordinate: OnDemand<Vec<F>>,
+    panels: OnDemand<Panels<F>>,
 }
 
 impl<F: Float> Centres<F> {
@@ -25,6 +27,7 @@ impl<F: Float> Centres<F> {
             norms: Vec::with_capacity(k),
             largest_norm: 0.0,
             by_coordinate: OnDemand::default(),
+            panels: OnDemand::default(),
         }
     }
 
@@ -81,7 +84,7 @@ impl<F: Float> Centres<F> {
     /// Adds one padded row.
     pub(crate) fn push(&mut self, row: &[F]) {
         debug_assert_eq!(row.len(), stride(self.dim));
-        self.by_coordinate = OnDemand::default();
+        self.forget();
         self.values.extend_from_slice(row);
         self.norms.push(F::zero());
         self.renew_norm(self.len() - 1);
@@ -125,6 +128,12 @@ impl<F: Float> Centres<F> {
             .get(|| sparse::by_coordinate([&self.values], self.dim, self.len()))
     }
 
+    /// The centres for a search over all of them. Made when first asked for.
+    pub(crate) fn panels(&self) -> &Panels<F> {
+        self.panels
+            .get(|| Panels::pack(&self.values, stride(self.dim), self.dim, &self.norms))
+    }
+
     /// Squared norms (k).
     pub(crate) fn norms(&self) -> &[F] {
         &self.norms
@@ -137,7 +146,7 @@ impl<F: Float> Centres<F> {
 
     /// Lets `update` change every centre (its `d` numbers, without padding).
     pub(crate) fn update(&mut self, mut update: impl FnMut(usize, &mut [F])) {
-        self.by_coordinate = OnDemand::default();
+        self.forget();
         let (stride, dim) = (stride(self.dim), self.dim);
         for (c, row) in self.values.chunks_exact_mut(stride).enumerate() {
             update(c, &mut row[..dim]);
@@ -154,7 +163,7 @@ impl<F: Float> Centres<F> {
     /// Puts a padded row in the place of centre `c`.
     pub(crate) fn replace(&mut self, c: usize, row: &[F]) {
         let stride = stride(self.dim);
-        self.by_coordinate = OnDemand::default();
+        self.forget();
         self.values[c * stride..(c + 1) * stride].copy_from_slice(row);
         self.renew_norm(c);
         self.largest_norm = self.largest_norm.max(self.norms[c].to_f64());
@@ -168,6 +177,12 @@ impl<F: Float> Centres<F> {
                 row.copy_from_slice(&from.row(c)[..dim]);
             }
         });
+    }
+
+    /// Forgets what was made of the values.
+    fn forget(&mut self) {
+        self.by_coordinate = OnDemand::default();
+        self.panels = OnDemand::default();
     }
 
     fn renew_norm(&mut self, c: usize) {
@@ -199,5 +214,8 @@ impl<R: Rows> Scores<R> for Centres<R::Float> {
     }
     fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
         rows.distances_to(i, self, ids, out);
+    }
+    fn best(&self, rows: &R, ids: &mut [u32], scores: &mut [R::Float]) -> bool {
+        rows.nearest(self, ids, scores)
     }
 }

@@ -4,7 +4,8 @@ use super::{Centres, Data, Frame, Moments, Rows, Scales, Second, Summary};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::float::{Element, Float};
-use crate::kernels::{distance, scaled, stride, vectorised};
+use crate::kernels::nearest::{self, Nearest};
+use crate::kernels::{distance, scaled, select, stride, vectorised};
 use ndarray::{ArrayView1, ArrayView2};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -365,6 +366,21 @@ fn add_columns<F: Float, const N: usize>(
     *sums = total;
 }
 
+/// Bound on the rounding error of a distance by expansion (E21) for a row of this squared norm, to centres that could be as
+/// near as the squared distance `reach`. Without roots: $(a + b)^2 \le 2 a^2 + 2 b^2$.
+#[inline(always)]
+fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f64 {
+    let gamma = (dim + 8) as f64 * F::EPSILON;
+    let all = gamma * (2.0 * norm + 2.0 * largest_norm);
+    // A centre much farther out than the row is too far away to be one of the nearest, rounded or not (E21).
+    let within = gamma * (8.0 * norm + 4.5 * reach);
+    if 2.0 * within <= 1.25 * reach {
+        within.min(all)
+    } else {
+        all
+    }
+}
+
 impl<F: Float> Rows for DenseRows<F> {
     type Float = F;
 
@@ -390,17 +406,33 @@ impl<F: Float> Rows for DenseRows<F> {
     }
 
     fn margin(&self, i: usize, centres: &Centres<F>, reach: F) -> F {
-        let gamma = (self.dim + 8) as f64 * F::EPSILON;
         let norm = distance::norm(self.row(i)).to_f64();
-        let (norm, reach) = (norm.sqrt(), reach.to_f64());
-        // A centre much farther out than the row is too far away to be one of the nearest, rounded or not (E21).
-        let near = norm + 1.5 * reach.sqrt();
-        let within = gamma * (norm + near).powi(2);
-        let farthest = centres.largest_norm().sqrt();
-        if near < farthest && 2.0 * within <= 1.25 * reach {
-            return F::from_f64(within);
-        }
-        F::from_f64(gamma * (norm + farthest).powi(2))
+        F::from_f64(rounding::<F>(
+            self.dim,
+            norm,
+            centres.largest_norm(),
+            reach.to_f64(),
+        ))
+    }
+
+    fn nearest(&self, centres: &Centres<F>, ids: &mut [u32], squared: &mut [F]) -> bool {
+        let stride = stride(self.dim);
+        let (dim, farthest) = (self.dim, centres.largest_norm());
+        let margin = |norm, score| rounding::<F>(dim, norm, farthest, score);
+        let (mut i, mut all, mut scores) = (0, Vec::new(), Vec::new());
+        nearest::nearest(&self.values, stride, centres.panels(), margin, |found| {
+            if let Nearest::Sure(id) = found {
+                ids[i] = id;
+            } else {
+                // Rarely, unless centres coincide.
+                all.extend(all.len() as u32..centres.len() as u32);
+                distance::to_some(self.row(i), centres.values(), &all, &mut scores);
+                select::smallest(&all, &scores, &mut ids[i..=i], &mut squared[i..=i]);
+            }
+            i += 1;
+        });
+        distance::to_own(&self.values, centres.values(), stride, ids, squared);
+        true
     }
 
     #[inline(always)]

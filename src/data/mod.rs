@@ -125,6 +125,17 @@ pub trait Rows: Default + Send + Sync {
     /// those are no farther from the origin than $\lVert z \rVert + \frac 32 \sqrt{\text{reach}}$, that is in place
     /// of the largest norm.
     fn margin(&self, i: usize, centres: &Centres<Self::Float>, reach: Self::Float) -> Self::Float;
+    /// The nearest of all centres for every row, and its squared distance, computed directly: the lowest index where
+    /// several are as near. `false`, and nothing done, where that is no faster than to go through
+    /// [`distances`](Self::distances).
+    fn nearest(
+        &self,
+        _centres: &Centres<Self::Float>,
+        _ids: &mut [u32],
+        _squared: &mut [Self::Float],
+    ) -> bool {
+        false
+    }
     /// Squared distances of row `i` to the centres `ids`, computed directly.
     fn distances_to(
         &self,
@@ -183,4 +194,9 @@ pub trait Scores<R: Rows>: Sync {
     fn margin(&self, rows: &R, i: usize, reach: R::Float) -> R::Float;
     /// Scores of row `i` under the components `ids`, computed directly.
     fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>);
+    /// The best component of every row and its score, as [`some`](Self::some) finds it: the lowest index where several are
+    /// as good. `false`, and nothing done, where that is no faster than to go through [`all`](Self::all).
+    fn best(&self, _rows: &R, _ids: &mut [u32], _scores: &mut [R::Float]) -> bool {
+        false
+    }
 }

@@ -25,15 +25,13 @@ macro_rules! squared {
         impl Squared for $t {
             #[inline(always)]
             fn squared<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> Self {
-                let ((a, a_rest), (b, b_rest)) = (S::$vectors(a), S::$vectors(b));
-                let mut sums = simd.$splat(0.0);
-                for (&a, &b) in a.iter().zip(b) {
-                    let t = simd.$sub(a, b);
-                    sums = simd.$mul_add(t, t, sums);
+                let ((vectors, rest), (others, _)) = (S::$vectors(a), S::$vectors(b));
+                if !rest.is_empty() {
+                    return short(a, b);
                 }
-                // Rows of up to 8 numbers can be shorter than a vector.
-                if !a_rest.is_empty() {
-                    let t = simd.$sub(simd.$partial(a_rest), simd.$partial(b_rest));
+                let mut sums = simd.$splat(0.0);
+                for (&a, &b) in vectors.iter().zip(others) {
+                    let t = simd.$sub(a, b);
                     sums = simd.$mul_add(t, t, sums);
                 }
                 simd.$sum(sums)
@@ -203,6 +201,47 @@ fn to_four<S: Simd, F: Float>(simd: S, x: &[F], centres: &[F], ids: &[u32; 4]) -
 #[inline(always)]
 fn row<F>(rows: &[F], i: u32, stride: usize) -> &[F] {
     &rows[i as usize * stride..][..stride]
+}
+
+/// Squared distances from padded rows to a centre each, `ids[i]`.
+pub(crate) fn to_own<F: Float>(
+    rows: &[F],
+    centres: &[F],
+    stride: usize,
+    ids: &[u32],
+    out: &mut [F],
+) {
+    Arch::new().dispatch(ToOwn {
+        rows,
+        centres,
+        stride,
+        ids,
+        out,
+    });
+}
+
+struct ToOwn<'a, F> {
+    rows: &'a [F],
+    centres: &'a [F],
+    stride: usize,
+    ids: &'a [u32],
+    out: &'a mut [F],
+}
+
+impl<F: Float> WithSimd for ToOwn<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let rows = self.rows.chunks_exact(self.stride);
+        for ((row, &id), out) in rows.zip(self.ids).zip(self.out) {
+            *out = F::squared(
+                simd,
+                row,
+                &self.centres[id as usize * self.stride..][..self.stride],
+            );
+        }
+    }
 }
 
 /// Lowers each `nearest[i]` to the squared distance from row `i` of `rows` to `centre`, if that is smaller.

@@ -25,6 +25,7 @@ pub(crate) struct Once;
 
 pub(crate) mod distance;
 pub(crate) mod exponential;
+pub(crate) mod nearest;
 pub(crate) mod packed;
 pub(crate) mod quadratic;
 pub(crate) mod scaled;

@@ -242,6 +242,9 @@ impl<R: Rows> Scores<R> for SharedIsotropicMixture<R::Float> {
     fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
         rows.distances_to(i, &self.centres, ids, out);
     }
+    fn best(&self, rows: &R, ids: &mut [u32], scores: &mut [R::Float]) -> bool {
+        rows.nearest(&self.centres, ids, scores)
+    }
 }
 
 impl<D: Data> Mixture<D> for SharedIsotropicMixture<D::Float> {

@@ -1,0 +1,364 @@
+//! The nearest of all centres for many rows: products and selection in one go, nothing written in between.
+
+use super::packed::LANES;
+use crate::float::Float;
+use pulp::{Arch, Simd, WithSimd};
+
+/// Rows that share one look at a panel.
+const ROWS: usize = 8;
+
+/// Rows that follow each other while a panel stays in the nearest cache.
+const CHUNK: usize = 64;
+
+/// All centres by coordinate: (panels, d, [`LANES`]) numbers $-2 \mu$, and (panels, [`LANES`]) squared norms. Places that
+/// no centre fills are infinitely far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Panels<F> {
+    dim: usize,
+    values: Vec<F>,
+    norms: Vec<F>,
+}
+
+impl<F: Float> Panels<F> {
+    /// Packs padded centres with their squared norms.
+    pub(crate) fn pack(centres: &[F], stride: usize, dim: usize, norms: &[F]) -> Self {
+        let places = norms.len().next_multiple_of(LANES);
+        let mut values = vec![F::zero(); places * dim];
+        let panels = values.chunks_exact_mut(LANES * dim);
+        for (panel, centres) in panels.zip(centres.chunks(LANES * stride)) {
+            for (lane, centre) in centres.chunks_exact(stride).enumerate() {
+                for (line, &x) in panel.chunks_exact_mut(LANES).zip(centre) {
+                    line[lane] = F::from_f64(-2.0) * x;
+                }
+            }
+        }
+        let mut norms = norms.to_vec();
+        norms.resize(places, F::INFINITY);
+        Self { dim, values, norms }
+    }
+}
+
+/// The nearest centre of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nearest {
+    /// No other can be as near: the centre.
+    Sure(u32),
+    /// As far as rounding tells, others may be.
+    Open,
+}
+
+/// The nearest of all centres for padded rows: ranked by expansion, sure where all others are farther by more than twice
+/// `margin(norm, score)`, the rounding bound (E21) of a row of that squared norm at the lowest score it has.
+pub(crate) fn nearest<F: Float>(
+    rows: &[F],
+    stride: usize,
+    panels: &Panels<F>,
+    margin: impl Fn(f64, f64) -> f64,
+    found: impl FnMut(Nearest),
+) {
+    Arch::new().dispatch(ToPanels {
+        rows,
+        stride,
+        panels,
+        margin,
+        found,
+    });
+}
+
+struct ToPanels<'a, F, M, O> {
+    rows: &'a [F],
+    stride: usize,
+    panels: &'a Panels<F>,
+    margin: M,
+    found: O,
+}
+
+/// Per lane: the lowest score so far, the panel it is from, and the next lowest.
+#[derive(Clone, Copy)]
+struct Lanes<F> {
+    low: [F; LANES],
+    panel: [F; LANES],
+    next: [F; LANES],
+}
+
+impl<F: Float, M: Fn(f64, f64) -> f64, O: FnMut(Nearest)> WithSimd for ToPanels<'_, F, M, O> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            rows,
+            stride,
+            panels,
+            margin,
+            mut found,
+        } = self;
+        let mut lanes = [Lanes::new(); CHUNK];
+        let twos = panels.values.chunks_exact(2 * panels.dim * LANES);
+        let norms = panels.norms.chunks_exact(2 * LANES);
+        let (last, last_norms) = (twos.remainder(), norms.remainder());
+        for rows in rows.chunks(CHUNK * stride) {
+            let lanes = &mut lanes[..rows.len() / stride];
+            lanes.fill(Lanes::new());
+            let mut number = 0.0;
+            // Two panels at a time: with one alone, sums would wait for each other.
+            for panels in twos.clone().zip(norms.clone()) {
+                lower::<F, S, 2>(simd, rows, stride, panels, number, lanes);
+                number += 2.0;
+            }
+            if !last.is_empty() {
+                lower::<F, S, 1>(simd, rows, stride, (last, last_norms), number, lanes);
+            }
+            for (row, lanes) in rows.chunks_exact(stride).zip(lanes) {
+                let norm = F::norm(simd, row);
+                found(F::nearest(simd, norm, lanes, &margin));
+            }
+        }
+    }
+}
+
+/// Some rows against `P` panels.
+#[inline(always)]
+fn lower<F: Float, S: Simd, const P: usize>(
+    simd: S,
+    rows: &[F],
+    stride: usize,
+    panels: (&[F], &[F]),
+    number: f64,
+    lanes: &mut [Lanes<F>],
+) {
+    let mut first = 0;
+    while first < lanes.len() {
+        let left = lanes.len() - first;
+        let (rows, lanes) = (&rows[first * stride..], &mut lanes[first..]);
+        first += match left {
+            ROWS.. => F::lowest::<S, ROWS, P>(simd, rows, stride, panels, number, lanes),
+            4.. => F::lowest::<S, 4, P>(simd, rows, stride, panels, number, lanes),
+            2.. => F::lowest::<S, 2, P>(simd, rows, stride, panels, number, lanes),
+            _ => F::lowest::<S, 1, P>(simd, rows, stride, panels, number, lanes),
+        };
+    }
+}
+
+impl<F: Float> Lanes<F> {
+    fn new() -> Self {
+        Self {
+            low: [F::INFINITY; LANES],
+            panel: [F::zero(); LANES],
+            next: [F::INFINITY; LANES],
+        }
+    }
+}
+
+/// Rows against panels, and the selection among their lanes, with the vectors of the processor.
+///
+/// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
+pub trait Lowest: Sized {
+    /// `N` rows against `P` panels, the first of which has this number. Returns the number of rows.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn lowest<S: Simd, const N: usize, const P: usize>(
+        simd: S,
+        rows: &[Self],
+        stride: usize,
+        panels: (&[Self], &[Self]),
+        number: f64,
+        lanes: &mut [Lanes<Self>],
+    ) -> usize;
+    /// The nearest centre of a row of this squared norm.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn nearest<S: Simd>(
+        simd: S,
+        norm: Self,
+        lanes: &mut Lanes<Self>,
+        margin: &impl Fn(f64, f64) -> f64,
+    ) -> Nearest;
+}
+
+macro_rules! lowest {
+    ($t:ty, $vectors:ident, $vectors_mut:ident, $splat:ident, $mul_add:ident, $less:ident, $select:ident, $min:ident, $max:ident, $least:ident) => {
+        impl Lowest for $t {
+            #[inline(always)]
+            #[allow(private_interfaces)]
+            fn lowest<S: Simd, const N: usize, const P: usize>(
+                simd: S,
+                rows: &[Self],
+                stride: usize,
+                (panels, norms): (&[Self], &[Self]),
+                number: f64,
+                lanes: &mut [Lanes<Self>],
+            ) -> usize {
+                let dim = panels.len() / (P * LANES);
+                let (panels, _) = S::$vectors(panels);
+                let (norms, _) = S::$vectors(norms);
+                let (per_line, per_panel) = (norms.len() / P, panels.len() / P);
+                let rows: [&[Self]; N] = std::array::from_fn(|r| &rows[r * stride..][..dim]);
+                for v in 0..per_line {
+                    let mut scores = [[simd.$splat(0.0); N]; P];
+                    for (p, scores) in scores.iter_mut().enumerate() {
+                        *scores = [norms[p * per_line + v]; N];
+                    }
+                    for j in 0..dim {
+                        let mut line = [norms[0]; P];
+                        for (p, line) in line.iter_mut().enumerate() {
+                            *line = panels[p * per_panel + j * per_line + v];
+                        }
+                        for (r, row) in rows.iter().enumerate() {
+                            let x = simd.$splat(row[j]);
+                            for (scores, &line) in scores.iter_mut().zip(&line) {
+                                scores[r] = simd.$mul_add(x, line, scores[r]);
+                            }
+                        }
+                    }
+                    for (r, lanes) in lanes.iter_mut().take(N).enumerate() {
+                        let low_place = &mut S::$vectors_mut(&mut lanes.low).0[v];
+                        let panel_place = &mut S::$vectors_mut(&mut lanes.panel).0[v];
+                        let next_place = &mut S::$vectors_mut(&mut lanes.next).0[v];
+                        let (mut low, mut panel, mut next) =
+                            (*low_place, *panel_place, *next_place);
+                        for (p, scores) in scores.iter().enumerate() {
+                            let score = scores[r];
+                            let number = simd.$splat((number + p as f64) as $t);
+                            next = simd.$min(next, simd.$max(low, score));
+                            panel = simd.$select(simd.$less(score, low), number, panel);
+                            low = simd.$min(low, score);
+                        }
+                        (*low_place, *panel_place, *next_place) = (low, panel, next);
+                    }
+                }
+                N
+            }
+
+            #[inline(always)]
+            #[allow(private_interfaces)]
+            fn nearest<S: Simd>(
+                simd: S,
+                norm: Self,
+                lanes: &mut Lanes<Self>,
+                margin: &impl Fn(f64, f64) -> f64,
+            ) -> Nearest {
+                // No score is NaN: coordinates in a frame are held far from overflow.
+                let mut least = simd.$splat(Self::INFINITY);
+                for &low in S::$vectors(&lanes.low).0 {
+                    least = simd.$min(least, low);
+                }
+                let least = simd.$least(least);
+                let score = f64::from(least + norm).max(0.0);
+                let reach = least + 2.0 * margin(f64::from(norm), score) as $t;
+                let Some(place) = lanes.low.iter().position(|low| *low == least) else {
+                    return Nearest::Open;
+                };
+                // The nearest of all others, in its lane and elsewhere.
+                lanes.low[place] = Self::INFINITY;
+                let mut other = simd.$splat(Self::INFINITY);
+                for &low in S::$vectors(&lanes.low).0 {
+                    other = simd.$min(other, low);
+                }
+                for &next in S::$vectors(&lanes.next).0 {
+                    other = simd.$min(other, next);
+                }
+                if simd.$least(other) > reach {
+                    Nearest::Sure(lanes.panel[place] as u32 * LANES as u32 + place as u32)
+                } else {
+                    Nearest::Open
+                }
+            }
+        }
+    };
+}
+lowest!(
+    f32,
+    as_simd_f32s,
+    as_mut_simd_f32s,
+    splat_f32s,
+    mul_add_e_f32s,
+    less_than_f32s,
+    select_f32s,
+    min_f32s,
+    max_f32s,
+    reduce_min_f32s
+);
+lowest!(
+    f64,
+    as_simd_f64s,
+    as_mut_simd_f64s,
+    splat_f64s,
+    mul_add_e_f64s,
+    less_than_f64s,
+    select_f64s,
+    min_f64s,
+    max_f64s,
+    reduce_min_f64s
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::stride;
+    use crate::rng::Rng;
+
+    #[test]
+    fn sure_ones_are_the_nearest_of_the_naive_search() {
+        let mut rng = Rng::from_seed(6);
+        let (mut sure, mut all) = (0, 0);
+        for (n, d, k) in [
+            (1, 1, 1),
+            (7, 3, 16),
+            (30, 8, 17),
+            (21, 74, 100),
+            (50, 2, 300),
+        ] {
+            let s = stride(d);
+            let mut random = |n: usize| -> Vec<f32> {
+                let place = |i| if i % s < d { rng.normal() as f32 } else { 0.0 };
+                (0..n * s).map(place).collect()
+            };
+            let (x, mu) = (random(n), random(k));
+            let squared = |a: &[f32], b: &[f32]| -> f64 {
+                let t = a.iter().zip(b).map(|(a, b)| f64::from(*a) - f64::from(*b));
+                t.map(|t| t * t).sum()
+            };
+            let norms: Vec<f32> = mu
+                .chunks(s)
+                .map(|c| squared(c, &vec![0.0; s]) as f32)
+                .collect();
+            let panels = Panels::pack(&mu, s, d, &norms);
+            let mut found = Vec::new();
+            nearest(&x, s, &panels, |_, _| 1e-2, |row| found.push(row));
+            assert_eq!(found.len(), n);
+            for (row, found) in x.chunks(s).zip(found) {
+                let mut naive: Vec<(f64, usize)> =
+                    mu.chunks(s).map(|c| squared(row, c)).zip(0..).collect();
+                naive.sort_by(|a, b| a.0.total_cmp(&b.0));
+                all += 1;
+                if let Nearest::Sure(c) = found {
+                    sure += 1;
+                    assert_eq!(c as usize, naive[0].1);
+                } else {
+                    assert!(naive[1].0 - naive[0].0 < 3e-2);
+                }
+            }
+        }
+        assert!(sure > all / 2 && sure < all, "{sure} of {all}");
+    }
+
+    /// Centres that coincide, in one lane and in two, leave a row open.
+    #[test]
+    fn copies_are_never_sure() {
+        for other in [3, 16, 19] {
+            let mut mu = vec![9.0f64; 40 * 4];
+            for c in [0, other] {
+                mu[c * 4..c * 4 + 4].copy_from_slice(&[1.0, 2.0, 0.0, 0.0]);
+            }
+            let norms: Vec<f64> = mu
+                .chunks(4)
+                .map(|c| c.iter().map(|x| x * x).sum())
+                .collect();
+            let panels = Panels::pack(&mu, 4, 4, &norms);
+            let mut found = Vec::new();
+            nearest(&mu[..4], 4, &panels, |_, _| 1e-12, |row| found.push(row));
+            assert!(matches!(found[..], [Nearest::Open]), "{found:?}");
+        }
+    }
+}
