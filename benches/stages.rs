@@ -60,6 +60,26 @@ fn stages(criterion: &mut Criterion) {
             .build()
             .expect("valid settings");
         group.bench_function(id("neighborhood 5, 5"), |b| b.iter(|| truncated.fit(&data)));
+        let seeds = base()
+            .seeder(HierarchicalKMeansPlusPlus::new())
+            .max_iterations(0)
+            .build()
+            .expect("valid settings");
+        group.bench_function(id("hierarchical k-means++"), |b| {
+            b.iter(|| seeds.fit(&data));
+        });
+        // Refinement alone, on all rows: with and without moves, and with all centres near, which is Lloyd's algorithm.
+        for (name, refine) in [
+            ("refine", Refine::new()),
+            ("refine, no moves", Refine::new().moves(0)),
+            ("refine, all near", Refine::new().moves(0).near(CLUSTERS)),
+        ] {
+            let refined = base().seeder(given()).max_iterations(0).refine(refine);
+            let refined = refined.build().expect("valid settings");
+            group.bench_function(id(name), |b| b.iter(|| refined.fit(&data)));
+        }
+        let fast = algorithms::fast(CLUSTERS).build().expect("valid settings");
+        group.bench_function(id("fast"), |b| b.iter(|| fast.fit(&data)));
         let model = hard.fit(&data).expect("enough rows").model;
         group.bench_function(id("predict"), |b| b.iter(|| model.predict(&data)));
     }

@@ -33,6 +33,9 @@ pub(super) struct Found<S> {
 /// Most shards of a pass: how far it can spread over threads.
 const MOST_SHARDS: usize = 32;
 
+/// Shards of a pass, however many components there are, as long as there are rows for them.
+const FEWEST_SHARDS: usize = 4;
+
 impl<'a, D, E, M> Pass<'a, D, E, M>
 where
     D: Data,
@@ -239,10 +242,10 @@ fn total<S>(found: &[Found<S>]) -> Found<()> {
 }
 
 /// Rows of a shard: a whole number of blocks. Each shard has its own statistics (k x d numbers in `f64`), so
-/// there are about n / (4 k) shards at most: their statistics stay of the order of the data. Where statistics are
-/// larger, of `numbers` numbers, all together have at most 2^27 of them (1 GiB), or there is one shard.
+/// there are about n / k shards at most, which keeps them of the order of the data, but a few for the threads in any case.
+/// Where statistics are larger, of `numbers` numbers, all together have at most 2^27 of them (1 GiB), or there is one shard.
 fn shard_rows(n: usize, k: usize, numbers: usize) -> usize {
-    let shards = (n / (4 * k)).clamp(1, MOST_SHARDS);
+    let shards = (n / k).clamp(FEWEST_SHARDS, MOST_SHARDS);
     let shards = shards.min((1 << 27) / numbers.max(1)).max(1);
     let size = search::block_rows(k);
     n.div_ceil(shards).next_multiple_of(size)
