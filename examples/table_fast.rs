@@ -14,10 +14,11 @@ use std::time::Instant;
 type Variant = (&'static str, fn(Refine, usize) -> Refine);
 
 /// `fast` as it is, and without each of its parts.
-const VARIANTS: [Variant; 5] = [
+const VARIANTS: [Variant; 6] = [
     ("fast", |refine, _| refine),
     ("no moves", |refine, _| refine.moves(0)),
     ("no larger coreset", |_, _| Refine::new()),
+    ("all columns", |refine, _| refine.coordinates(usize::MAX)),
     ("16 near centres", |refine, _| refine.near(16)),
     ("all centres near", |refine, k| refine.near(k)),
 ];

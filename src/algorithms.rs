@@ -89,11 +89,12 @@ pub fn d_gmm(clusters: usize, h: usize, r: usize) -> Builder<Full, AfkMc2, Simil
 /// The recommended pipeline for large data: k-means to a quantization error like that of converged k-means++ on all
 /// rows, in a fraction of the time.
 ///
-/// Hierarchical k-means++ seeds ([`HierarchicalKMeansPlusPlus`]) on a lightweight coreset of 32 rows per cluster (8,192 at least); then [`Refine`]: k-means with moves
-/// that leave local optima, on that coreset, on one four times as large, and on all rows. Settings follow from the
-/// number of clusters, and coresets of more rows than there are from the data. The model is that of [`k_means`].
-/// `tolerance` and `max_iterations` of the builder are about EM on the coreset, which here only starts the
-/// refinement; those of the refinement are set by `.refine(algorithms::refine(k).tolerance(..))`.
+/// Hierarchical k-means++ seeds ([`HierarchicalKMeansPlusPlus`]) on a lightweight coreset of 32 rows per cluster (8,192 at
+/// least); then [`Refine`]: k-means with moves that leave local optima, on that coreset, on one four times as large, and on
+/// all rows; of many columns in a principal subspace, and at the end on all of them. Settings follow from the
+/// numbers of clusters and columns, and coresets of more rows than there are from the data. The model is that of
+/// [`k_means`]. `tolerance` and `max_iterations` of the builder are about EM on the coreset, which has no iterations here
+/// and is left out; those of the refinement are set by `.refine(algorithms::refine(k).tolerance(..))`.
 pub fn fast(
     clusters: usize,
 ) -> Builder<Lightweight, HierarchicalKMeansPlusPlus, Exhaustive, SharedIsotropic, Refine> {
