@@ -220,7 +220,7 @@ impl<C, S, E, M, R> Builder<C, S, E, M, R> {
         self
     }
 
-    /// Most M-steps; 0 leaves the seeds where they are (unless the E-step warms up). Default 200: several times what the papers' data
+    /// Most M-steps of EM; 0 leaves the seeds where they are (unless the E-step warms up), and EM out where a refinement follows. Default 200: several times what the papers' data
     /// needed at the default tolerance.
     pub fn max_iterations(mut self, max_iterations: usize) -> Self {
         self.settings.rule.max_iterations = max_iterations;
@@ -407,7 +407,8 @@ impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
             let mut run = Run::new(self.m_step.start(seeds.centres, frame.clone(), data)?);
             run.rows = coreset.clone();
             let (rule, mut update) = (self.settings.rule, Duration::ZERO);
-            if rule.max_iterations > 0 || !R::SEARCHES {
+            let warm_up = self.e_step.warm_up(self.clusters);
+            if rule.max_iterations > 0 || warm_up > 0 || !R::SEARCHES {
                 let stages = (&self.e_step, &self.m_step);
                 let ended = em::maximise(rows, stages, run.model, rule, streams, &mut observer);
                 update = ended.update;

@@ -142,7 +142,12 @@ fn squared_distances_to_mean<D: Data>(
         for (i, (n, d2)) in range.zip(squared).enumerate() {
             let weight = data.weight(n);
             weights[i % 4] += weight;
-            spreads[i % 4] += weight * d2.to_f64();
+            // A row of weight 0 may be as far away as it likes.
+            spreads[i % 4] += if weight > 0.0 {
+                weight * d2.to_f64()
+            } else {
+                0.0
+            };
         }
         let totals = Totals {
             weight: weights.iter().sum(),

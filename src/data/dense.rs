@@ -82,10 +82,16 @@ impl<'a, T: Element> Dense<'a, T> {
         })
     }
 
-    /// Rows that are made of checked ones: (n, d) values and (n) weights.
+    /// Rows that are made of checked ones, (n, d) values and (n) weights, in the coordinates of a frame already: about 0, and
+    /// of the order of 1.
     pub(crate) fn of_values(values: Vec<T>, dim: usize, weights: Vec<f64>) -> Self {
-        let summary =
-            Summary::check(&values, dim, Some(&weights), "rows").expect("made of checked rows");
+        let summary = Summary {
+            rows: weights.iter().filter(|w| **w > 0.0).count(),
+            total_weight: weights.iter().sum(),
+            mean: vec![0.0; dim],
+            variance: vec![1.0; dim],
+            range: vec![(-1.0, 1.0); dim],
+        };
         Self {
             values: Cow::Owned(values),
             dim,
@@ -187,7 +193,10 @@ impl<T: Element> Data for Dense<'_, T> {
         let scale = T::Float::from_f64(frame.inverse_unit());
         vectorised!({
             for (row, out) in values.chunks_exact(self.dim).zip(out) {
-                *out = squared_distance(row, frame.offset(), scale, centre);
+                // Rows of weight 0 may be far enough to overflow.
+                let squared = squared_distance(row, frame.offset(), scale, centre);
+                let most = T::Float::from_f64(T::Float::LARGEST_SCORE);
+                *out = if squared <= most { squared } else { most };
             }
         });
     }
@@ -287,7 +296,7 @@ impl<F: Float> DenseRows<F> {
             let found = block.support(i).iter().zip(block.responsibilities(i));
             for (share, (&c, q)) in shares.iter_mut().zip(found) {
                 let of_row = self.weights[i] * q;
-                if moments.add_share::<F>(c as usize, of_row) {
+                if moments.add_share(c as usize, of_row) {
                     *share = of_row;
                     starts[c as usize + 1] += 1;
                 }

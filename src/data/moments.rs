@@ -217,12 +217,9 @@ impl<S: Second> Moments<S> {
     /// Adds to the mass of component `c`. Whether its row is to be added as well: not if it is lost beside the mass
     /// that is there already.
     #[inline(always)]
-    pub(super) fn add_share<F: Float>(&mut self, c: usize, share: f64) -> bool {
-        /// Of machine epsilon: far less than the rounding of a mean, for as many rows as there may be.
-        const LOST: f64 = 1.0 / 1024.0;
-
+    pub(super) fn add_share(&mut self, c: usize, share: f64) -> bool {
         self.mass[c] += share;
-        share > LOST * F::EPSILON * self.mass[c]
+        share > 0.5 * f64::EPSILON * self.mass[c]
     }
 
     /// The first moment of component `c`, to be added to.
@@ -236,7 +233,7 @@ impl<S: Second> Moments<S> {
     #[inline(always)]
     pub(super) fn add<F: Float>(&mut self, c: usize, share: f64, row: &[F], centres: &Centres<F>) {
         let stride = row.len();
-        if !self.add_share::<F>(c, share) {
+        if !self.add_share(c, share) {
             return;
         }
         let place = self.place(c);

@@ -108,7 +108,7 @@ impl Kept {
 
     /// The best component of every row (n).
     pub(crate) fn into_labels(self) -> Vec<u32> {
-        self.labels
+        self.into_arrays().0.into_raw_vec_and_offset().0
     }
 
     /// Labels (n), and supports (n, width), best first, unless they are full.

@@ -242,7 +242,8 @@ fn total<S>(found: &[Found<S>]) -> Found<()> {
 }
 
 /// Rows of a shard: a whole number of blocks. Each shard has its own statistics (k x d numbers in `f64`), so
-/// there are about n / k shards at most, which keeps them of the order of the data, but a few for the threads in any case.
+/// there are about n / k shards at most, which keeps them of the order of the data, but a few for the threads in any case
+/// (they are made for components that the shard meets).
 /// Where statistics are larger, of `numbers` numbers, all together have at most 2^27 of them (1 GiB), or there is one shard.
 fn shard_rows(n: usize, k: usize, numbers: usize) -> usize {
     let shards = (n / k).clamp(FEWEST_SHARDS, MOST_SHARDS);

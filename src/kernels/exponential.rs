@@ -31,7 +31,8 @@ fn exponential(x: f64) -> f64 {
     }
     // The exponent's bits, moved to where a double has them.
     let power = f64::from_bits((shifted.to_bits().wrapping_add(1023)) << 52);
-    if x < LEAST { 0.0 } else { sum * power }
+    let within = if x < LEAST { 0.0 } else { sum * power };
+    if x.is_nan() { x } else { within }
 }
 
 /// 1 / 13! .. 1 / 0!.
@@ -70,5 +71,8 @@ mod tests {
         let mut beyond = [-709.0, -1e9, f64::NEG_INFINITY];
         exponentials(&mut beyond);
         assert_eq!(beyond, [0.0; 3]);
+        let mut unknown = [f64::NAN];
+        exponentials(&mut unknown);
+        assert!(unknown[0].is_nan());
     }
 }

@@ -160,7 +160,7 @@ impl Refine {
     }
 
     /// Centres a row looks at: its own and the nearest others. Default 48: three panels of the kernel; fewer leave
-    /// rows of many columns where they are. A third of them in the last phase, if there was one in a subspace before. All
+    /// rows of many columns where they are. A third of them (16 at least) in the last phase, if there was one in a subspace before. All
     /// centres, and all [`coordinates`](Self::coordinates), make it Lloyd's algorithm.
     #[must_use]
     pub fn near(self, near: usize) -> Self {
@@ -170,7 +170,8 @@ impl Refine {
     /// Coordinates of the principal subspace that all phases but the last look at, p. Default about $2 \sqrt d$, where that
     /// is at most $d / 2$; as many as there are columns, or more: none but the last phase on all columns.
     ///
-    /// The subspace is dropped if more than half of the quantization error of the seeds lies beside it.
+    /// The subspace is dropped if more than half of the quantization error of the seeds, on a sample of the rows, lies
+    /// beside it; after EM there is none, as it would give up what EM has found beside it.
     #[must_use]
     pub fn coordinates(self, coordinates: usize) -> Self {
         Self {
@@ -241,6 +242,9 @@ const LOOSER: f64 = 3.0;
 /// How many times fewer near centres are enough for rows whose component was found in a subspace.
 const FEWER: usize = 3;
 
+/// They look at as many near centres in any case, or at all that the others look at.
+const LEAST: usize = 16;
+
 impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsotropicMixture<F>>
     for Refine
 {
@@ -260,6 +264,9 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
                 data.len(),
                 "must be below 2^32 to refine",
             ));
+        }
+        if observer.stopped() && run.kept.is_some() {
+            return Ok(run);
         }
         // The coreset of the run, a larger one, all rows.
         let frame = Mixture::<D>::frame(&run.model).clone();
@@ -284,10 +291,15 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
             Some((data, None)),
         ];
 
-        let subspace = self.subspace(coreset.unwrap_or(data), &frame, &run.model, streams);
+        // EM has found means on all columns and components for its rows: both are kept, so that F goes on from there.
+        let mut labels = run.kept.take().map(Kept::into_labels);
+        let subspace = match &labels {
+            None => self.subspace(coreset.unwrap_or(data), &frame, &run.model, streams),
+            Some(_) => None,
+        };
         for (rows, subset) in row_sets.into_iter().flatten() {
             // A run ends after a search, also one that was stopped before it.
-            if observer.stopped() && run.kept.is_some() {
+            if observer.stopped() && !run.phases.is_empty() {
                 return Ok(run);
             }
             let started = Instant::now();
@@ -301,7 +313,10 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
             };
             run.rows = subset;
             match &subspace {
-                None => phase.run(&View::whole(rows, &frame), None, &mut run, observer),
+                None => {
+                    let view = View::whole(rows, &frame);
+                    phase.run(&view, labels.take(), &mut run, observer);
+                }
                 Some(subspace) => {
                     let (projected, beside) = subspace.project(rows, &frame);
                     let view = View::inside(&projected, beside, rows.dim(), subspace);
@@ -312,7 +327,7 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
         if subspace.is_some() && !observer.stopped() {
             // All columns again, from the components that the rows have.
             let phase = Phase {
-                near: self.near.div_ceil(FEWER),
+                near: self.near.div_ceil(FEWER).max(self.near.min(LEAST)),
                 moves: 0,
                 tolerance: self.tolerance,
                 max_iterations: self.max_iterations,

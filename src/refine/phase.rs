@@ -38,7 +38,7 @@ impl Phase {
     pub(super) fn run<F: Float, D: Data<Float = F, Rows = DenseRows<F>>>(
         &self,
         view: &View<'_, D>,
-        labels: Option<Vec<u32>>,
+        known: Option<Vec<u32>>,
         run: &mut Run<SharedIsotropicMixture<F>>,
         observer: &mut Observer<'_, SharedIsotropicMixture<F>>,
     ) {
@@ -48,12 +48,19 @@ impl Phase {
         let (k, weight) = (centres.len(), data.summary().total_weight);
         let entries = weight * view.columns as f64;
 
-        let (mut assignment, mut evaluations) = match labels {
-            Some(labels) => (Assignment::of_labels(&labels, k), 0),
+        let (mut assignment, mut evaluations) = match &known {
+            Some(labels) => (Assignment::of_labels(labels, k), 0),
             None => Assignment::nearest(data, frame, &centres, self.near),
         };
         let mut sums = Sums::of(data, frame, &centres, &assignment);
         let mut nearby: Option<Nearby<F>> = None;
+        // Moves need bounds, which rows with labels do not have before their first look.
+        let mut looked = known.is_none();
+        if run.phases.is_empty() {
+            // The first search starts the variance (E8), and in a subspace the means are those it holds.
+            let error = sums.squared(&centres) + view.beside;
+            model.renew(view.leave(&centres), error / entries);
+        }
         let (mut moves, mut free_energies, mut errors) = (self.moves, Vec::new(), Vec::new());
         let stop = loop {
             let error = sums.squared(&centres) + view.beside;
@@ -84,7 +91,7 @@ impl Phase {
             if steps >= self.max_iterations {
                 break Stop::MaxIterations;
             }
-            if moves > 0 {
+            if moves > 0 && looked {
                 let round = run.phases.len() << 16 | steps;
                 let streams = (self.streams, round);
                 let made = split_and_merge(data, frame, &mut centres, &assignment, streams);
@@ -122,6 +129,7 @@ impl Phase {
             assignment.apply(&changes);
             sums.apply(data, frame, &centres, &assignment, &changes);
             nearby = Some(near);
+            looked = true;
         };
         run.phases.push(PhaseReport {
             rows: data.len(),

@@ -41,8 +41,16 @@ impl<F: Float> Subspace<F> {
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
         let d = frame.dim();
-        let step = data.len().div_ceil(LEAST.max(SAMPLE * dim));
-        let sample: Vec<usize> = (0..data.len()).step_by(step).collect();
+        let rows: Vec<usize> = (0..data.len()).filter(|&n| data.weight(n) > 0.0).collect();
+        let size = LEAST.max(SAMPLE * dim);
+        let sample: Vec<usize> = if rows.len() <= size {
+            rows
+        } else {
+            // One of each of so many parts: rows may come in an order that repeats.
+            let part = |i: usize| i * rows.len() / size;
+            let draw = |i: usize| rows[part(i) + rng.below(part(i + 1) - part(i))];
+            (0..size).map(draw).collect()
+        };
         let weights: Vec<f64> = sample.iter().map(|&n| data.weight(n)).collect();
         // Relative to the largest weight, products stay within the range of the type.
         let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
