@@ -82,7 +82,8 @@ impl<D: Data> Coreset<D> for Lightweight {
             let (mut chosen, mut draws) = (Vec::with_capacity(draws.len()), draws.as_slice());
             let (mut cumulated, mut last) = (start, 0);
             let first = block * PIECE;
-            for n in first..(first + PIECE).min(data.len()) {
+            let piece = &squared[first..(first + PIECE).min(data.len())];
+            for (n, &squared) in (first..).zip(piece) {
                 if draws.is_empty() {
                     break;
                 }
@@ -90,7 +91,7 @@ impl<D: Data> Coreset<D> for Lightweight {
                 if weight <= 0.0 {
                     continue;
                 }
-                cumulated += weight * density(squared[n]);
+                cumulated += weight * density(squared);
                 last = n;
                 while let [draw, rest @ ..] = draws
                     && *draw < cumulated
@@ -149,11 +150,10 @@ fn squared_distances_to_mean<D: Data>(
                 0.0
             };
         }
-        let totals = Totals {
+        Totals {
             weight: weights.iter().sum(),
             spread: spreads.iter().sum(),
-        };
-        totals
+        }
     });
     (squared, blocks)
 }
