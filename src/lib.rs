@@ -137,6 +137,7 @@ pub mod algorithms;
 mod block;
 mod clusterer;
 pub mod coreset;
+mod counting;
 pub mod data;
 pub mod datasets;
 pub mod e_step;

@@ -2,6 +2,7 @@
 //! what neighbor estimates (E14) and similarities (E26) are made of.
 
 use crate::block::UNSET;
+use crate::counting;
 use crate::float::Float;
 use crate::parallel;
 
@@ -156,31 +157,31 @@ impl PairSums {
 
     /// Adds up pairs that occur several times; they are in the order of `from` afterwards, where those of
     /// each component start is returned (k + 1).
-    fn merge(&mut self) -> Vec<u32> {
+    fn merge(&mut self) -> Vec<usize> {
         let k = self.stamps.len();
         let (starts, order) = by_component(k, self.pairs.iter().map(|pair| pair.from));
         let mut merged = Vec::with_capacity(self.pairs.len());
         let mut merged_starts = Vec::with_capacity(k + 1);
         for c in 0..k {
-            merged_starts.push(merged.len() as u32);
+            merged_starts.push(merged.len());
             self.stamps.restart();
-            for &i in &order[starts[c] as usize..starts[c + 1] as usize] {
-                let first = merged_starts[c] as usize;
+            for &i in &order[starts[c]..starts[c + 1]] {
+                let first = merged_starts[c];
                 self.stamps.add(self.pairs[i as usize], first, &mut merged);
             }
         }
-        merged_starts.push(merged.len() as u32);
+        merged_starts.push(merged.len());
         self.pairs = merged;
         merged_starts
     }
 
     /// Keeps the pairs of the lowest ranks of each component: only with random supports and many components
     /// are there so many that this matters, and few of the others would ever be looked at.
-    fn forget(&mut self, starts: &[u32]) {
+    fn forget(&mut self, starts: &[usize]) {
         let rank = self.rank;
         let mut kept = Vec::with_capacity(self.pairs.len());
         for c in 0..self.stamps.len() {
-            let pairs = &mut self.pairs[starts[c] as usize..starts[c + 1] as usize];
+            let pairs = &mut self.pairs[starts[c]..starts[c + 1]];
             if pairs.len() > KEPT_PER_COMPONENT {
                 pairs.select_nth_unstable_by(KEPT_PER_COMPONENT, |a, b| {
                     rank(a).total_cmp(&rank(b)).then(a.to.cmp(&b.to))
@@ -206,7 +207,7 @@ impl PairSums {
         let single = self.pairs.is_empty();
         self.group();
         let starts = if single {
-            starts(self.stamps.len(), &self.pairs)
+            counting::starts(self.stamps.len(), self.pairs.iter().map(|pair| pair.from))
         } else {
             self.merge()
         };
@@ -265,35 +266,15 @@ impl Run {
     }
 }
 
-/// Where the pairs of each of `k` components start (k + 1), for pairs in the order of `from`.
-fn starts(k: usize, pairs: &[Pair]) -> Vec<u32> {
-    let mut starts = vec![0; k + 1];
-    for pair in pairs {
-        starts[pair.from as usize + 1] += 1;
-    }
-    for c in 0..k {
-        starts[c + 1] += starts[c];
-    }
-    starts
-}
-
 /// Counting sort: where the items of each of `k` components start (k + 1), and the items in order of their
 /// component, those of one component in their own order.
-fn by_component(k: usize, items: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, Vec<u32>) {
-    let mut starts = vec![0; k + 1];
-    let mut n = 0;
-    for c in items.clone() {
-        starts[c as usize + 1] += 1;
-        n += 1;
-    }
-    for c in 0..k {
-        starts[c + 1] += starts[c];
-    }
+fn by_component(k: usize, items: impl Iterator<Item = u32> + Clone) -> (Vec<usize>, Vec<u32>) {
+    let starts = counting::starts(k, items.clone());
     let mut next = starts.clone();
-    let mut order = vec![0; n];
+    let mut order = vec![0; starts[k]];
     for (i, c) in (0u32..).zip(items) {
         let place = &mut next[c as usize];
-        order[*place as usize] = i;
+        order[*place] = i;
         *place += 1;
     }
     (starts, order)
@@ -301,7 +282,7 @@ fn by_component(k: usize, items: impl Iterator<Item = u32> + Clone) -> (Vec<u32>
 
 /// The pairs of one worker, by component.
 struct Grouped {
-    starts: Vec<u32>,
+    starts: Vec<usize>,
     pairs: Vec<Pair>,
 }
 
@@ -320,7 +301,7 @@ impl Grouped {
     }
 
     fn of(&self, c: usize) -> &[Pair] {
-        &self.pairs[self.starts[c] as usize..self.starts[c + 1] as usize]
+        &self.pairs[self.starts[c]..self.starts[c + 1]]
     }
 }
 

@@ -2,6 +2,7 @@
 //! rows are searched.
 
 use crate::block::UNSET;
+use crate::counting;
 use crate::parallel;
 use ndarray::{Array1, Array2};
 
@@ -58,13 +59,7 @@ impl Kept {
 
     /// Orders rows by their labels; those with the same label stay in their order.
     pub(super) fn order_by_label(&mut self, k: usize) {
-        let mut next = vec![0; k + 1];
-        for &label in &self.labels {
-            next[label as usize + 1] += 1;
-        }
-        for c in 0..k {
-            next[c + 1] += next[c];
-        }
+        let mut next = counting::starts(k, self.labels.iter().copied());
         let mut from = vec![0; self.labels.len()];
         for (place, &label) in self.labels.iter().enumerate() {
             let next = &mut next[label as usize];

@@ -3,6 +3,7 @@
 use super::groups::Groups;
 use super::nearby::Nearby;
 use crate::block::Block;
+use crate::counting;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
 use crate::float::Float;
 use crate::kernels::packed::Packed;
@@ -183,13 +184,7 @@ impl<F: Float> Assignment<F> {
         k: usize,
         all: impl Fn() -> I,
     ) -> Self {
-        let mut starts = vec![0; k + 1];
-        for (c, _) in all() {
-            starts[c as usize + 1] += 1;
-        }
-        for c in 0..k {
-            starts[c + 1] += starts[c];
-        }
+        let starts = counting::starts(k, all().map(|(c, _)| c));
         let mut next = starts.clone();
         let mut members = vec![Member::unknown(0); n];
         for (c, member) in all() {

@@ -1,6 +1,7 @@
 //! Mass, first and second moments of the components, kept from iteration to iteration: only what changes is added.
 
 use super::assignment::{Assignment, Change};
+use crate::counting;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
 use crate::float::Float;
 use crate::kernels::vectorised;
@@ -99,14 +100,8 @@ impl<F: Float> Sums<F> {
             return;
         }
         let k = assignment.components();
-        let mut starts = vec![0; k + 1];
-        for change in changes {
-            starts[change.from as usize + 1] += 1;
-            starts[change.to as usize + 1] += 1;
-        }
-        for c in 0..k {
-            starts[c + 1] += starts[c];
-        }
+        let ends = changes.iter().flat_map(|change| [change.from, change.to]);
+        let starts = counting::starts(k, ends);
         let stale: Vec<bool> = (0..k)
             .map(|c| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1))
             .collect();
