@@ -1,4 +1,4 @@
-//! Squared distances from many rows to a few centres that all of them look at.
+//! Squared distances from rows near one point to centres near it: expanded about that point (E21).
 
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
@@ -9,149 +9,288 @@ pub(crate) const LANES: usize = 16;
 /// Rows that share one look at a panel.
 const ROWS: usize = 8;
 
-/// A few centres by coordinate: (panels, d, [`LANES`]). Places that no centre fills are infinitely far.
+/// A few centres by coordinate, as seen from a point near them: (panels, d, [`LANES`]) numbers $-2 (\mu - a)$, and
+/// (panels, [`LANES`]) squared norms $\lVert \mu - a \rVert^2$. Places that no centre fills are infinitely far.
 #[derive(Debug, Default)]
 pub(crate) struct Packed<F> {
-    lanes: usize,
+    about: Vec<F>,
     values: Vec<F>,
+    norms: Vec<F>,
+    /// Some rows, as seen from that point.
+    rows: Vec<F>,
 }
 
 impl<F: Float> Packed<F> {
-    /// Packs the centres `ids` out of padded rows of `stride` numbers.
-    pub(crate) fn pack(&mut self, centres: &[F], stride: usize, dim: usize, ids: &[u32]) {
-        self.lanes = ids.len().next_multiple_of(LANES);
+    /// Packs the centres `ids` out of padded rows of as many numbers as `about` has, `dim` of them coordinates.
+    pub(crate) fn pack(&mut self, centres: &[F], dim: usize, ids: &[u32], about: &[F]) {
+        let (stride, lanes) = (about.len(), ids.len().next_multiple_of(LANES));
+        self.about.clear();
+        self.about.extend_from_slice(about);
         self.values.clear();
-        self.values.resize(self.lanes * dim, F::INFINITY);
-        for (panel, ids) in self
-            .values
-            .chunks_exact_mut(LANES * dim)
-            .zip(ids.chunks(LANES))
-        {
+        self.values.resize(lanes * dim, F::zero());
+        self.norms.clear();
+        self.norms.resize(lanes, F::INFINITY);
+        let minus_two = F::from_f64(-2.0);
+        let panels = self.values.chunks_exact_mut(LANES * dim);
+        let norms = self.norms.chunks_exact_mut(LANES);
+        for ((panel, norms), ids) in panels.zip(norms).zip(ids.chunks(LANES)) {
             for (lane, &id) in ids.iter().enumerate() {
                 let centre = &centres[id as usize * stride..][..dim];
-                for (line, &x) in panel.chunks_exact_mut(LANES).zip(centre) {
-                    line[lane] = x;
+                let mut norm = F::zero();
+                let lines = panel.chunks_exact_mut(LANES);
+                for ((line, &mu), &a) in lines.zip(centre).zip(about) {
+                    let t = mu - a;
+                    line[lane] = minus_two * t;
+                    norm += t * t;
                 }
+                norms[lane] = norm;
             }
         }
     }
 
-    /// Places per row in the result: the number of centres, rounded up.
-    pub(crate) fn lanes(&self) -> usize {
-        self.lanes
-    }
-
-    /// Squared distances of padded rows to the packed centres, computed directly: (rows, lanes) into `out`.
-    pub(crate) fn distances(&self, rows: &[F], stride: usize, dim: usize, out: &mut Vec<F>) {
-        out.clear();
-        out.resize(rows.len() / stride * self.lanes, F::zero());
+    /// Shows `found` the nearest and the next nearest of the packed centres for each of some padded rows: squared distances,
+    /// and places in the list. The first of equals; infinity and place 0 where there is no next.
+    pub(crate) fn first_two(&mut self, rows: &[F], found: impl FnMut((F, usize), (F, usize))) {
+        self.rows.resize(ROWS * self.about.len(), F::zero());
         Arch::new().dispatch(ToPacked {
             rows,
-            shape: (stride, dim),
             packed: self,
-            out,
+            found,
         });
     }
 }
 
-struct ToPacked<'a, F> {
-    rows: &'a [F],
-    shape: (usize, usize),
-    packed: &'a Packed<F>,
-    out: &'a mut [F],
+/// Per lane: the lowest so far and the next, and the panels they are from.
+#[derive(Clone, Copy)]
+struct Lanes<F> {
+    low: [F; LANES],
+    low_panel: [F; LANES],
+    next: [F; LANES],
+    next_panel: [F; LANES],
 }
 
-impl<F: Float> WithSimd for ToPacked<'_, F> {
+struct ToPacked<'a, F, O> {
+    rows: &'a [F],
+    packed: &'a mut Packed<F>,
+    found: O,
+}
+
+impl<F: Float, O: FnMut((F, usize), (F, usize))> WithSimd for ToPacked<'_, F, O> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self {
             rows,
-            shape: (stride, dim),
             packed,
-            out,
+            mut found,
         } = self;
-        let (n, lanes) = (rows.len() / stride, packed.lanes);
-        let mut first = 0;
-        while first < n {
-            let (rows, out) = (&rows[first * stride..], &mut out[first * lanes..]);
-            for (p, panel) in packed.values.chunks_exact(dim * LANES).enumerate() {
-                let out = &mut out[p * LANES..];
-                match n - first {
-                    ROWS.. => F::panel::<S, ROWS>(simd, rows, stride, panel, out, lanes),
-                    4.. => F::panel::<S, 4>(simd, rows, stride, panel, out, lanes),
-                    2.. => F::panel::<S, 2>(simd, rows, stride, panel, out, lanes),
-                    _ => F::panel::<S, 1>(simd, rows, stride, panel, out, lanes),
-                }
+        let (places, stride) = (packed.norms.len(), packed.about.len());
+        let none = Lanes {
+            low: [F::INFINITY; LANES],
+            low_panel: [F::zero(); LANES],
+            next: [F::INFINITY; LANES],
+            next_panel: [F::zero(); LANES],
+        };
+        for rows in rows.chunks(ROWS * stride) {
+            // Too few rows are followed by those of the last time: whatever comes of these is not kept.
+            let mut norms = [F::zero(); ROWS];
+            let here = packed.rows.chunks_exact_mut(stride);
+            for ((row, here), norm) in rows.chunks_exact(stride).zip(here).zip(&mut norms) {
+                *norm = F::minus(simd, row, &packed.about, here);
             }
-            first += match n - first {
-                ROWS.. => ROWS,
-                4.. => 4,
-                2.. => 2,
-                _ => 1,
-            };
+            let (here, dim) = (&packed.rows[..], packed.values.len() / places);
+            let twos = packed.values.chunks_exact(2 * LANES * dim);
+            let two_norms = packed.norms.chunks_exact(2 * LANES);
+            let (last, last_norms) = (twos.remainder(), two_norms.remainder());
+            let (mut lanes, mut number) = ([none; ROWS], 0.0);
+            // Two panels at a time: with one alone, sums would wait for each other.
+            for panels in twos.zip(two_norms) {
+                F::panels::<S, 2>(simd, here, stride, panels, number, &mut lanes);
+                number += 2.0;
+            }
+            if !last.is_empty() {
+                let panels = (last, last_norms);
+                F::panels::<S, 1>(simd, here, stride, panels, number, &mut lanes);
+            }
+            for ((_, &norm), lanes) in rows.chunks_exact(stride).zip(&norms).zip(&mut lanes) {
+                let (first, next) = F::first_two(simd, norm, lanes);
+                found(first, next);
+            }
         }
     }
 }
 
-/// `N` rows against one panel, with the vectors of the processor.
+/// [`ROWS`] rows against some panels, with the vectors of the processor.
 ///
 /// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
 pub trait Panel: Sized {
+    /// `a - b` of two padded rows into `out`; returns its squared norm.
     #[doc(hidden)]
-    fn panel<S: Simd, const N: usize>(
+    fn minus<S: Simd>(simd: S, a: &[Self], b: &[Self], out: &mut [Self]) -> Self;
+    /// Takes `P` panels, the first of which has this number, into what is known of the rows.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn panels<S: Simd, const P: usize>(
         simd: S,
         rows: &[Self],
         stride: usize,
-        panel: &[Self],
-        out: &mut [Self],
-        lanes: usize,
+        panels: (&[Self], &[Self]),
+        number: f64,
+        lanes: &mut [Lanes<Self>; ROWS],
     );
+    /// The lowest of all lanes, and its place: the first of equals.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn least<S: Simd>(simd: S, lanes: &Lanes<Self>) -> (Self, usize);
+    /// The lowest of all lanes and the next, for a row of this squared norm.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn first_two<S: Simd>(
+        simd: S,
+        norm: Self,
+        lanes: &mut Lanes<Self>,
+    ) -> ((Self, usize), (Self, usize));
 }
 
 macro_rules! panel {
-    ($t:ty, $vectors:ident, $vectors_mut:ident, $splat:ident, $sub:ident, $mul_add:ident) => {
+    ($t:ty, $vectors:ident, $vectors_mut:ident, $splat:ident, $sub:ident, $mul_add:ident, $sum:ident, $less:ident, $select:ident, $min:ident, $max:ident, $least:ident) => {
         impl Panel for $t {
             #[inline(always)]
-            fn panel<S: Simd, const N: usize>(
+            fn minus<S: Simd>(simd: S, a: &[Self], b: &[Self], out: &mut [Self]) -> Self {
+                let ((a, a_rest), (b, b_rest)) = (S::$vectors(a), S::$vectors(b));
+                let (out, out_rest) = S::$vectors_mut(out);
+                let mut sums = simd.$splat(0.0);
+                for ((&a, &b), out) in a.iter().zip(b).zip(out) {
+                    *out = simd.$sub(a, b);
+                    sums = simd.$mul_add(*out, *out, sums);
+                }
+                let mut sum = simd.$sum(sums);
+                // Rows shorter than a vector.
+                for ((a, b), out) in a_rest.iter().zip(b_rest).zip(out_rest) {
+                    *out = a - b;
+                    sum += *out * *out;
+                }
+                sum
+            }
+
+            #[inline(always)]
+            #[allow(private_interfaces)]
+            fn panels<S: Simd, const P: usize>(
                 simd: S,
                 rows: &[Self],
                 stride: usize,
-                panel: &[Self],
-                out: &mut [Self],
-                lanes: usize,
+                (panels, norms): (&[Self], &[Self]),
+                number: f64,
+                lanes: &mut [Lanes<Self>; ROWS],
             ) {
-                let (vectors, _) = S::$vectors(&panel[..LANES]);
-                let per_line = vectors.len();
-                let (vectors, _) = S::$vectors(panel);
-                let rows: [&[Self]; N] =
-                    std::array::from_fn(|r| &rows[r * stride..][..panel.len() / LANES]);
+                let dim = panels.len() / (P * LANES);
+                let (panels, _) = S::$vectors(panels);
+                let (norms, _) = S::$vectors(norms);
+                let (per_line, per_panel) = (norms.len() / P, panels.len() / P);
+                let rows: [&[Self]; ROWS] = std::array::from_fn(|r| &rows[r * stride..][..dim]);
                 for v in 0..per_line {
-                    let mut sums = [simd.$splat(0.0); N];
-                    for (j, line) in vectors.chunks_exact(per_line).enumerate() {
-                        let centres = line[v];
-                        for (sum, row) in sums.iter_mut().zip(&rows) {
-                            let t = simd.$sub(simd.$splat(row[j]), centres);
-                            *sum = simd.$mul_add(t, t, *sum);
+                    let mut sums = [[simd.$splat(0.0); ROWS]; P];
+                    for (p, sums) in sums.iter_mut().enumerate() {
+                        *sums = [norms[p * per_line + v]; ROWS];
+                    }
+                    for j in 0..dim {
+                        let mut line = [norms[0]; P];
+                        for (p, line) in line.iter_mut().enumerate() {
+                            *line = panels[p * per_panel + j * per_line + v];
+                        }
+                        for (r, row) in rows.iter().enumerate() {
+                            let x = simd.$splat(row[j]);
+                            for (sums, &line) in sums.iter_mut().zip(&line) {
+                                sums[r] = simd.$mul_add(x, line, sums[r]);
+                            }
                         }
                     }
-                    for (r, &sum) in sums.iter().enumerate() {
-                        let (places, _) = S::$vectors_mut(&mut out[r * lanes..][..LANES]);
-                        places[v] = sum;
+                    for (r, lanes) in lanes.iter_mut().enumerate() {
+                        let low_place = &mut S::$vectors_mut(&mut lanes.low).0[v];
+                        let low_panel_place = &mut S::$vectors_mut(&mut lanes.low_panel).0[v];
+                        let next_place = &mut S::$vectors_mut(&mut lanes.next).0[v];
+                        let next_panel_place = &mut S::$vectors_mut(&mut lanes.next_panel).0[v];
+                        let (mut low, mut low_panel) = (*low_place, *low_panel_place);
+                        let (mut next, mut next_panel) = (*next_place, *next_panel_place);
+                        for (p, sums) in sums.iter().enumerate() {
+                            let (score, number) = (sums[r], simd.$splat((number + p as f64) as $t));
+                            // The higher of the two, from here or from before, may still be the next.
+                            let lower = simd.$less(score, low);
+                            let above = simd.$max(low, score);
+                            let above_panel = simd.$select(lower, low_panel, number);
+                            low = simd.$min(low, score);
+                            low_panel = simd.$select(lower, number, low_panel);
+                            next_panel =
+                                simd.$select(simd.$less(above, next), above_panel, next_panel);
+                            next = simd.$min(next, above);
+                        }
+                        (*low_place, *low_panel_place) = (low, low_panel);
+                        (*next_place, *next_panel_place) = (next, next_panel);
                     }
                 }
+            }
+
+            #[inline(always)]
+            #[allow(private_interfaces)]
+            fn first_two<S: Simd>(
+                simd: S,
+                norm: Self,
+                lanes: &mut Lanes<Self>,
+            ) -> ((Self, usize), (Self, usize)) {
+                let first = Self::least(simd, lanes);
+                // In its lane, the next is the lowest of the others.
+                let lane = first.1 % LANES;
+                lanes.low[lane] = lanes.next[lane];
+                lanes.low_panel[lane] = lanes.next_panel[lane];
+                let next = Self::least(simd, lanes);
+                let squared = |score: $t| (score + norm).max(0.0);
+                if next.0 < Self::INFINITY {
+                    ((squared(first.0), first.1), (squared(next.0), next.1))
+                } else {
+                    ((squared(first.0), first.1), (Self::INFINITY, 0))
+                }
+            }
+
+            #[inline(always)]
+            #[allow(private_interfaces)]
+            fn least<S: Simd>(simd: S, lanes: &Lanes<Self>) -> (Self, usize) {
+                const LANE: [$t; LANES] = [
+                    0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0,
+                    15.0,
+                ];
+                let lows = S::$vectors(&lanes.low).0;
+                let mut least = simd.$splat(Self::INFINITY);
+                for &low in lows {
+                    least = simd.$min(least, low);
+                }
+                let score = simd.$least(least);
+                let (least, none) = (simd.$splat(score), simd.$splat(Self::INFINITY));
+                let mut place = none;
+                let panels = S::$vectors(&lanes.low_panel).0;
+                for ((&low, &panel), &lane) in lows.iter().zip(panels).zip(S::$vectors(&LANE).0) {
+                    let here = simd.$mul_add(panel, simd.$splat(LANES as $t), lane);
+                    place = simd.$min(place, simd.$select(simd.$less(least, low), none, here));
+                }
+                (score, simd.$least(place) as usize)
             }
         }
     };
 }
+
 panel!(
     f32,
     as_simd_f32s,
     as_mut_simd_f32s,
     splat_f32s,
     sub_f32s,
-    mul_add_e_f32s
+    mul_add_e_f32s,
+    reduce_sum_f32s,
+    less_than_f32s,
+    select_f32s,
+    min_f32s,
+    max_f32s,
+    reduce_min_f32s
 );
 panel!(
     f64,
@@ -159,7 +298,13 @@ panel!(
     as_mut_simd_f64s,
     splat_f64s,
     sub_f64s,
-    mul_add_e_f64s
+    mul_add_e_f64s,
+    reduce_sum_f64s,
+    less_than_f64s,
+    select_f64s,
+    min_f64s,
+    max_f64s,
+    reduce_min_f64s
 );
 
 #[cfg(test)]
@@ -169,29 +314,42 @@ mod tests {
     use crate::rng::Rng;
 
     #[test]
-    fn distances_are_the_naive_ones() {
+    fn the_first_two_are_those_of_the_naive_distances() {
         let mut rng = Rng::from_seed(1);
-        for (n, d, ids) in [(1, 1, 1), (7, 3, 16), (8, 8, 17), (21, 74, 32), (16, 17, 5)] {
+        for (n, d, ids) in [
+            (1, 1, 1),
+            (7, 3, 16),
+            (8, 8, 17),
+            (21, 74, 32),
+            (16, 17, 5),
+            (9, 9, 40),
+        ] {
             let s = stride(d);
             let mut random = |n: usize| -> Vec<f64> {
                 (0..n * s)
                     .map(|i| if i % s < d { rng.normal() } else { 0.0 })
                     .collect()
             };
-            let (x, mu) = (random(n), random(40));
+            let (x, mut mu) = (random(n), random(40));
+            // A copy: the first of equals is the nearest, the other one the next.
+            mu.copy_within(7 * s..8 * s, 14 * s);
             let ids: Vec<u32> = (0..ids).map(|i| i * 7 % 40).collect();
-            let (mut packed, mut out) = (Packed::default(), Vec::new());
-            packed.pack(&mu, s, d, &ids);
-            packed.distances(&x, s, d, &mut out);
-            for (row, out) in x.chunks(s).zip(out.chunks(packed.lanes())) {
-                for (place, got) in out.iter().enumerate() {
-                    let Some(&id) = ids.get(place) else {
-                        assert_eq!(*got, f64::INFINITY);
-                        continue;
-                    };
-                    let centre = &mu[id as usize * s..][..s];
-                    let naive: f64 = row.iter().zip(centre).map(|(a, b)| (a - b).powi(2)).sum();
-                    assert!((got - naive).abs() <= 1e-12 * (1.0 + naive));
+            let (mut packed, mut found) = (Packed::default(), Vec::new());
+            packed.pack(&mu, d, &ids, &mu[7 * s..8 * s]);
+            packed.first_two(&x, |first, next| found.push((first, next)));
+            assert_eq!(found.len(), n);
+            for (row, (first, next)) in x.chunks(s).zip(found) {
+                let squared = |id: &u32| -> f64 {
+                    let centre = &mu[*id as usize * s..][..s];
+                    row.iter().zip(centre).map(|(a, b)| (a - b).powi(2)).sum()
+                };
+                let mut naive: Vec<(f64, usize)> = ids.iter().map(squared).zip(0..).collect();
+                naive.sort_by(|a, b| a.0.total_cmp(&b.0));
+                naive.push((f64::INFINITY, 0));
+                for (got, naive) in [first, next].iter().zip(&naive) {
+                    assert_eq!(got.1, naive.1);
+                    let near = (got.0 - naive.0).abs() <= 1e-12 * (1.0 + naive.0);
+                    assert!(near || got.0 == naive.0, "{got:?} {naive:?}");
                 }
             }
         }

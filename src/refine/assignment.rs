@@ -7,7 +7,6 @@ use crate::counting;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
 use crate::float::Float;
 use crate::kernels::packed::Packed;
-use crate::kernels::{select, stride};
 use crate::parallel;
 use crate::search::{self, Exact};
 use std::ops::Range;
@@ -137,20 +136,21 @@ impl<F: Float> Assignment<F> {
             for pivot in own {
                 let members = &members[starts[pivot] - first..starts[pivot + 1] - first];
                 let list = groups.list(pivot);
-                kernel.pack(centres, list);
+                kernel.pack(centres, list, groups.pivots.row(pivot));
                 for members in members.chunks(LOOK) {
                     let rows = members.iter().map(|member| member.row as usize);
-                    kernel.look(data, frame, rows);
-                    for (i, member) in members.iter().enumerate() {
-                        let (best, next) = select::first_two(kernel.squared(i));
-                        let member = Member {
-                            row: member.row,
-                            second: list[next.1],
-                            upper: root(best.0),
-                            lower: -root(next.0),
-                        };
-                        found.push((list[best.1], member));
-                    }
+                    let mut of_rows = members.iter();
+                    kernel.look(data, frame, rows, |best, next| {
+                        found.extend(of_rows.next().map(|member| {
+                            let member = Member {
+                                row: member.row,
+                                second: list[next.1],
+                                upper: root(best.0),
+                                lower: -root(next.0),
+                            };
+                            (list[best.1], member)
+                        }));
+                    });
                 }
             }
             found
@@ -371,67 +371,65 @@ impl<'a, F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Look<'a, D> {
             return;
         }
         let list = self.nearby.list(c);
-        self.kernel.pack(self.centres, list);
+        self.kernel
+            .pack(self.centres, list, self.centres.row(c as usize));
         let open = std::mem::take(&mut self.open);
         for open in open.chunks(LOOK) {
-            let rows = open.iter().map(|&i| members[i].row as usize);
-            self.kernel.look(self.data, self.frame, rows);
+            let rows: Vec<usize> = open.iter().map(|&i| members[i].row as usize).collect();
             self.evaluations += (open.len() * list.len()) as u64;
-            for (place, &i) in open.iter().enumerate() {
-                let member = &mut members[i];
-                // The row's own centre is the first: it stays where others are only as near.
-                let (best, next) = select::first_two(self.kernel.squared(place));
-                member.upper = root(best.0);
-                member.second = list[next.1];
-                member.lower = root(next.0);
-                if best.1 > 0 {
-                    // Its new centre has other centres near it, which it has not seen.
-                    member.lower = -member.lower;
-                    self.changes.push(Change {
-                        place: first + i,
-                        row: member.row,
-                        from: c,
-                        to: list[best.1],
-                    });
-                }
-            }
+            let (mut places, changes) = (open.iter(), &mut self.changes);
+            self.kernel
+                .look(self.data, self.frame, rows.into_iter(), |best, next| {
+                    let Some(&i) = places.next() else { return };
+                    let member = &mut members[i];
+                    // The row's own centre is the first: it stays where others are only as near.
+                    member.upper = root(best.0);
+                    member.second = list[next.1];
+                    member.lower = root(next.0);
+                    if best.1 > 0 {
+                        // Its new centre has other centres near it, which it has not seen.
+                        member.lower = -member.lower;
+                        changes.push(Change {
+                            place: first + i,
+                            row: member.row,
+                            from: c,
+                            to: list[best.1],
+                        });
+                    }
+                });
         }
         self.open = open;
     }
 }
 
-/// Rows beside packed centres: the distances between all of them.
+/// Rows beside packed centres: the nearest of these, and the next.
 #[derive(Default)]
 struct Kernel<F> {
     ids: Vec<usize>,
     rows: DenseRows<F>,
     packed: Packed<F>,
-    centres: usize,
-    dim: usize,
-    squared: Vec<F>,
 }
 
 impl<F: Float> Kernel<F> {
-    fn pack(&mut self, centres: &Centres<F>, list: &[u32]) {
-        (self.centres, self.dim) = (list.len(), centres.dim());
+    /// Takes the centres of `list`, all of them near the padded row `about`, as the rows will be.
+    fn pack(&mut self, centres: &Centres<F>, list: &[u32], about: &[F]) {
         self.packed
-            .pack(centres.values(), stride(self.dim), self.dim, list);
+            .pack(centres.values(), centres.dim(), list, about);
     }
 
-    fn look<D>(&mut self, data: &D, frame: &Frame<F>, rows: impl Iterator<Item = usize>)
-    where
+    /// Shows `found` the squared distances and places in the list of the two nearest for each of these rows.
+    fn look<D>(
+        &mut self,
+        data: &D,
+        frame: &Frame<F>,
+        rows: impl Iterator<Item = usize>,
+        found: impl FnMut((F, usize), (F, usize)),
+    ) where
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
         self.ids.clear();
         self.ids.extend(rows);
         data.gather(&self.ids, frame, &mut self.rows);
-        let (rows, stride) = (self.rows.values(), stride(self.dim));
-        self.packed
-            .distances(rows, stride, self.dim, &mut self.squared);
-    }
-
-    /// Squared distances of row `i` of the last look.
-    fn squared(&self, i: usize) -> &[F] {
-        &self.squared[i * self.packed.lanes()..][..self.centres]
+        self.packed.first_two(self.rows.values(), found);
     }
 }
