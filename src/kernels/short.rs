@@ -100,8 +100,8 @@ impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_
             let mut reach = [zero; ROWS];
             for r in 0..ROWS {
                 let mut norm = zero;
-                for j in 0..D {
-                    norm += rows[r][j] * rows[r][j];
+                for &x in &rows[r] {
+                    norm += x * x;
                 }
                 let score = (best.low[r] + norm).to_f64().max(0.0);
                 reach[r] = best.low[r] + F::from_f64(2.0 * margin(norm.to_f64(), score));
