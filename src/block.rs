@@ -84,4 +84,15 @@ impl<F: Float> Block<F> {
     pub fn responsibilities(&self, i: usize) -> &[f64] {
         &self.responsibilities[i * self.width..(i + 1) * self.width]
     }
+
+    /// The score of row `i` as its responsibilities expect it.
+    #[inline(always)]
+    pub(crate) fn expected_score(&self, i: usize) -> f64 {
+        if self.width == 1 {
+            return self.scores[i].to_f64();
+        }
+        let shares = self.responsibilities(i).iter();
+        let terms = shares.zip(self.scores(i)).map(|(q, s)| q * s.to_f64());
+        terms.sum()
+    }
 }

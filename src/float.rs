@@ -20,6 +20,7 @@ pub trait Float:
     + crate::kernels::nearest::Lowest
     + crate::kernels::packed::Panel
     + crate::kernels::quadratic::Quadratic
+    + crate::kernels::short::Short
     + ndarray::LinalgScalar
     + PartialOrd
     + Neg<Output = Self>

@@ -77,18 +77,26 @@ pub(crate) fn normalise<R: Rows>(
 ) -> Likelihood {
     let width = block.width();
     let entries = rows.entries() as f64;
-    let mut likelihood = Likelihood::default();
-    if width > 1 {
-        let scores = block.scores.chunks_exact(width);
-        let exponents = block.responsibilities.chunks_exact_mut(width);
-        for (scores, exponents) in scores.zip(exponents) {
-            let best = best_of(&block.supports, scores);
-            for (exponent, score) in exponents.iter_mut().zip(scores) {
-                *exponent = -log_joint.beta * (score.to_f64() - best);
-            }
-        }
-        exponentials(&mut block.responsibilities);
+    if width == 1 {
+        block.responsibilities.fill(1.0);
+        let (weight, best) = weighted_total(rows, |i| block.scores[i].to_f64());
+        return Likelihood {
+            weight,
+            entries: weight * entries,
+            best,
+            spread: 0.0,
+        };
     }
+    let mut likelihood = Likelihood::default();
+    let scores = block.scores.chunks_exact(width);
+    let exponents = block.responsibilities.chunks_exact_mut(width);
+    for (scores, exponents) in scores.zip(exponents) {
+        let best = best_of(&block.supports, scores);
+        for (exponent, score) in exponents.iter_mut().zip(scores) {
+            *exponent = -log_joint.beta * (score.to_f64() - best);
+        }
+    }
+    exponentials(&mut block.responsibilities);
     for i in 0..rows.len() {
         let places = i * width..(i + 1) * width;
         let best = best_of(&block.supports, &block.scores[places.clone()]);
@@ -97,7 +105,7 @@ pub(crate) fn normalise<R: Rows>(
         likelihood.weight += weight;
         likelihood.entries += weight * entries;
         likelihood.best += weight * best;
-        if width == 1 || !best.is_finite() {
+        if !best.is_finite() {
             // Out of reach of every component: all are equally unlikely.
             responsibilities.fill(1.0 / width as f64);
             continue;
@@ -113,6 +121,28 @@ pub(crate) fn normalise<R: Rows>(
         }
     }
     likelihood
+}
+
+/// The weight of a block of rows, and their values times their weights: sums side by side, none of which waits for another.
+#[inline(always)]
+pub(crate) fn weighted_total<R: Rows>(rows: &R, value: impl Fn(usize) -> f64) -> (f64, f64) {
+    const LANES: usize = 8;
+    let (mut weights, mut values) = ([0.0; LANES], [0.0; LANES]);
+    let mut add = |i: usize, lane: usize| {
+        let weight = rows.weight(i);
+        weights[lane] += weight;
+        values[lane] += weight * value(i);
+    };
+    let whole = rows.len() - rows.len() % LANES;
+    for first in (0..whole).step_by(LANES) {
+        for lane in 0..LANES {
+            add(first + lane, lane);
+        }
+    }
+    for i in whole..rows.len() {
+        add(i, i - whole);
+    }
+    (weights.iter().sum(), values.iter().sum())
 }
 
 /// The lowest score: a truncated support is listed best first.
@@ -170,13 +200,16 @@ fn lowest<F: Float>(scores: &[F]) -> F {
 
 /// The best component of every row of a block: the head of a listed support, the lowest score of a full one.
 pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
+    if !block.supports.is_empty() {
+        let supports = block.supports.chunks_exact(block.width());
+        for (label, support) in labels.iter_mut().zip(supports) {
+            *label = support[0];
+        }
+        return;
+    }
     for (i, label) in labels.iter_mut().enumerate() {
-        *label = if block.supports.is_empty() {
-            let scores = block.scores(i);
-            let least = lowest(scores);
-            scores.iter().position(|&s| s == least).unwrap_or(0) as u32
-        } else {
-            block.support(i)[0]
-        };
+        let scores = block.scores(i);
+        let least = lowest(scores);
+        *label = scores.iter().position(|&s| s == least).unwrap_or(0) as u32;
     }
 }

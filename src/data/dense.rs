@@ -4,8 +4,7 @@ use super::{Centres, Data, Frame, Moments, Rows, Scales, Second, Summary};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::float::{Element, Float};
-use crate::kernels::nearest::{self, Nearest};
-use crate::kernels::{distance, scaled, select, stride, vectorised};
+use crate::kernels::{distance, nearest, scaled, select, short, stride, vectorised};
 use ndarray::{ArrayView1, ArrayView2};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -117,11 +116,29 @@ impl<'a, T: Element> Dense<'a, T> {
         &self.values[n * self.dim..(n + 1) * self.dim]
     }
 
+    /// Rows of `D` coordinates into the frame: there is no time for a loop over so few.
+    #[inline(always)]
+    fn enter_short<const D: usize>(
+        &self,
+        rows: impl Iterator<Item = usize>,
+        frame: &Frame<T::Float>,
+        out: &mut [T::Float],
+    ) {
+        let (values, _) = self.values.as_chunks::<D>();
+        let entry = frame.entry::<D>();
+        for (n, out) in rows.zip(out.chunks_exact_mut(stride(D))) {
+            let row = &values[n];
+            for j in 0..D {
+                out[j] = entry(j, row[j].widen());
+            }
+        }
+    }
+
     /// Loads rows in the given order.
     #[inline(always)]
     fn fill(
         &self,
-        rows: impl ExactSizeIterator<Item = usize>,
+        rows: impl ExactSizeIterator<Item = usize> + Clone,
         frame: &Frame<T::Float>,
         into: &mut DenseRows<T::Float>,
     ) {
@@ -136,10 +153,26 @@ impl<'a, T: Element> Dense<'a, T> {
             }
             return;
         }
+        match &self.weights {
+            None => into.weights.resize(rows.len(), 1.0),
+            Some(weights) => into.weights.extend(rows.clone().map(|n| weights[n])),
+        }
+        let out = &mut into.values;
         vectorised!({
-            for (n, out) in rows.zip(into.values.chunks_exact_mut(stride)) {
-                into.weights.push(self.weight(n));
-                frame.enter(self.row(n).iter().map(|x| x.widen()), out);
+            match self.dim {
+                1 => self.enter_short::<1>(rows, frame, out),
+                2 => self.enter_short::<2>(rows, frame, out),
+                3 => self.enter_short::<3>(rows, frame, out),
+                4 => self.enter_short::<4>(rows, frame, out),
+                5 => self.enter_short::<5>(rows, frame, out),
+                6 => self.enter_short::<6>(rows, frame, out),
+                7 => self.enter_short::<7>(rows, frame, out),
+                8 => self.enter_short::<8>(rows, frame, out),
+                _ => {
+                    for (n, out) in rows.zip(out.chunks_exact_mut(stride)) {
+                        frame.enter(self.row(n).iter().map(|x| x.widen()), out);
+                    }
+                }
             }
         });
     }
@@ -281,6 +314,51 @@ impl<F: Float> DenseRows<F> {
 }
 
 impl<F: Float> DenseRows<F> {
+    /// What each row adds to the components of its support (len, width), their masses included: 0 where it would be lost.
+    fn shares<S: Second>(&self, block: &Block<F>, moments: &mut Moments<S>) -> Vec<f64> {
+        let width = block.width();
+        let mut shares = block.responsibilities.clone();
+        let supports = block.supports.chunks_exact(width);
+        let of_rows = shares.chunks_exact_mut(width).zip(supports);
+        for ((shares, support), weight) in of_rows.zip(&self.weights) {
+            for (share, &c) in shares.iter_mut().zip(support) {
+                *share *= weight;
+                if !moments.add_share(c as usize, *share) {
+                    *share = 0.0;
+                }
+            }
+        }
+        shares
+    }
+
+    /// First moments row by row, of rows of `D` numbers with their padding: so few that nothing is gained by an order.
+    fn accumulate_short<S: Second, const D: usize>(
+        &self,
+        block: &Block<F>,
+        centres: &Centres<F>,
+        moments: &mut Moments<S>,
+    ) {
+        let width = block.width();
+        let shares = self.shares(block, moments);
+        let (places, first) = moments.first_of::<D>(&block.supports);
+        let (rows, _) = self.values.as_chunks::<D>();
+        let (centres, _) = centres.values().as_chunks::<D>();
+        vectorised!({
+            let found = block.supports.chunks_exact(width);
+            let found = found.zip(shares.chunks_exact(width));
+            for (row, (support, shares)) in rows.iter().zip(found) {
+                for (&c, &share) in support.iter().zip(shares) {
+                    let (centre, place) = (&centres[c as usize], places[c as usize]);
+                    let mut total = first[place as usize];
+                    for j in 0..D {
+                        total[j] += share * (row[j].to_f64() - centre[j].to_f64());
+                    }
+                    first[place as usize] = total;
+                }
+            }
+        });
+    }
+
     /// First moments component by component: its sums stay in registers while all of its rows add to them.
     fn accumulate_by_component<S: Second>(
         &self,
@@ -289,18 +367,10 @@ impl<F: Float> DenseRows<F> {
         moments: &mut Moments<S>,
     ) {
         let width = block.width();
-        // Shares that count, and how many each component has.
+        let shares = self.shares(block, moments);
         let mut starts = vec![0u32; block.components() + 1];
-        let mut shares = vec![0.0; self.len() * width];
-        for (i, shares) in shares.chunks_exact_mut(width).enumerate() {
-            let found = block.support(i).iter().zip(block.responsibilities(i));
-            for (share, (&c, q)) in shares.iter_mut().zip(found) {
-                let of_row = self.weights[i] * q;
-                if moments.add_share(c as usize, of_row) {
-                    *share = of_row;
-                    starts[c as usize + 1] += 1;
-                }
-            }
+        for (&c, share) in block.supports.iter().zip(&shares) {
+            starts[c as usize + 1] += u32::from(*share > 0.0);
         }
         for c in 0..block.components() {
             starts[c + 1] += starts[c];
@@ -341,11 +411,6 @@ fn add_rows<F: Float>(rows: &[F], entries: &[(u32, f64)], centre: &[F], sums: &m
         add_columns::<F, 16>((rows, from), entries, centre, sums);
         from += 16;
     }
-    // Short rows have 4 or 8 numbers.
-    while stride > from {
-        add_columns::<F, 4>((rows, from), entries, centre, sums);
-        from += 4;
-    }
 }
 
 /// The same for `N` columns.
@@ -363,13 +428,13 @@ fn add_columns<F: Float, const N: usize>(
     let Some(sums) = sums[from..].first_chunk_mut::<N>() else {
         return;
     };
-    let mut total = *sums;
+    let (mut total, centre) = (*sums, centre.map(F::to_f64));
     for &(i, share) in entries {
         let Some(row) = rows[i as usize * stride + from..].first_chunk::<N>() else {
             return;
         };
         for j in 0..N {
-            total[j] += share * (row[j].to_f64() - centre[j].to_f64());
+            total[j] += share * (row[j].to_f64() - centre[j]);
         }
     }
     *sums = total;
@@ -428,18 +493,22 @@ impl<F: Float> Rows for DenseRows<F> {
         let stride = stride(self.dim);
         let (dim, farthest) = (self.dim, centres.largest_norm());
         let margin = |norm, score| rounding::<F>(dim, norm, farthest, score);
-        let (mut i, mut all, mut scores) = (0, Vec::new(), Vec::new());
-        nearest::nearest(&self.values, stride, centres.panels(), margin, |found| {
-            if let Nearest::Sure(id) = found {
-                ids[i] = id;
-            } else {
+        if short::fits(stride, centres.len()) {
+            let centres = (centres.values(), centres.norms());
+            short::nearest(&self.values, (stride, dim), centres, margin, ids);
+        } else {
+            nearest::nearest(&self.values, stride, centres.panels(), margin, ids);
+        }
+        let (mut all, mut scores) = (Vec::new(), Vec::new());
+        for (i, id) in ids.iter_mut().enumerate() {
+            if *id == nearest::OPEN {
                 // Rarely, unless centres coincide.
                 all.extend(all.len() as u32..centres.len() as u32);
                 distance::to_some(self.row(i), centres.values(), &all, &mut scores);
-                select::smallest(&all, &scores, &mut ids[i..=i], &mut squared[i..=i]);
+                let id = std::slice::from_mut(id);
+                select::smallest(&all, &scores, id, &mut squared[i..=i]);
             }
-            i += 1;
-        });
+        }
         distance::to_own(&self.values, centres.values(), stride, ids, squared);
         true
     }
@@ -478,9 +547,14 @@ impl<F: Float> Rows for DenseRows<F> {
         centres: &Centres<F>,
         moments: &mut Moments<S>,
     ) {
-        if !S::WANTED && !block.is_full() && block.components() <= 16 * self.len() {
-            self.accumulate_by_component(block, centres, moments);
-            return;
+        let listed = !S::WANTED && !block.is_full();
+        match stride(self.dim) {
+            4 if listed => return self.accumulate_short::<S, 4>(block, centres, moments),
+            8 if listed => return self.accumulate_short::<S, 8>(block, centres, moments),
+            _ if listed && block.components() <= 16 * self.len() => {
+                return self.accumulate_by_component(block, centres, moments);
+            }
+            _ => (),
         }
         let all: Vec<u32> = (0..block.components() as u32).collect();
         vectorised!({
@@ -498,5 +572,55 @@ impl<F: Float> Rows for DenseRows<F> {
                 }
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use ndarray::{Array1, Array2};
+
+    /// Short rows, rows of one vector, and rows of some; supports of one component and of several.
+    #[test]
+    fn moments_are_the_naive_ones() {
+        let (n, k) = (70, 9);
+        for (d, width) in [(1, 1), (2, 1), (3, 2), (7, 1), (8, 3), (9, 1), (80, 2)] {
+            let mut rng = Rng::from_seed(d as u64);
+            let x = Array2::from_shape_fn((n, d), |_| rng.normal());
+            let weights = Array1::from_shape_fn(n, |i| (i % 4) as f64);
+            let data = Dense::weighted(x.view(), weights.view()).unwrap();
+            let frame = Frame::of(data.summary());
+            let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
+            let (mut rows, mut block) = (DenseRows::default(), Block::new(k, width));
+            data.load(0..n, &frame, &mut rows);
+            let supports: Vec<u32> = (0..n * width).map(|i| (i * i % (k - 1)) as u32).collect();
+            block.reset(n, &supports);
+            let places = 0..n * width;
+            block.responsibilities = places.map(|i| (1 + i % 3) as f64 / 6.0).collect();
+            let mut moments = Moments::<()>::zeros(k, d);
+            rows.accumulate(&block, &centres, &mut moments);
+
+            let (mut mass, mut first) = (vec![0.0; k], Array2::<f64>::zeros((k, d)));
+            for (place, &c) in supports.iter().enumerate() {
+                let (i, c) = (place / width, c as usize);
+                let share = weights[i] * block.responsibilities[place];
+                mass[c] += share;
+                for j in 0..d {
+                    let z = (x[[i, j]] - frame.offset()[j]) * frame.inverse_unit();
+                    first[[c, j]] += share * (z - centres.row(c)[j]);
+                }
+            }
+            for c in 0..k {
+                assert!((moments.mass(c) - mass[c]).abs() <= 1e-12 * (1.0 + mass[c]));
+                for j in 0..d {
+                    let (got, naive) = (moments.first(c)[j], first[[c, j]]);
+                    assert!(
+                        (got - naive).abs() <= 1e-12 * (1.0 + naive.abs()),
+                        "{d} {c} {j}"
+                    );
+                }
+            }
+        }
     }
 }

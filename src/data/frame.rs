@@ -127,6 +127,16 @@ impl<F: Float> Frame<F> {
         }
     }
 
+    /// How a coordinate of a row of `D` enters the frame, by its column, as in [`enter`](Self::enter).
+    #[inline(always)]
+    pub(super) fn entry<const D: usize>(&self) -> impl Fn(usize, F) -> F + use<F, D> {
+        let mut offset = [F::zero(); D];
+        offset.copy_from_slice(&self.offset[..D]);
+        let (scale, most) = (F::from_f64(self.inverse_unit()), Self::most());
+        #[inline(always)]
+        move |column, x| held((x - offset[column]) * scale, most)
+    }
+
     /// One row into the frame from `f64`, otherwise as [`enter`](Self::enter).
     pub(crate) fn enter_exact(&self, row: &[f64], out: &mut [F]) {
         let most = Self::most().to_f64();

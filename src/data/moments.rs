@@ -228,6 +228,15 @@ impl<S: Second> Moments<S> {
         &mut self.first[place..place + stride]
     }
 
+    /// The first moments, in rows of `D` numbers, and which of them each component has: any, where it is not among `wanted`.
+    pub(super) fn first_of<const D: usize>(&mut self, wanted: &[u32]) -> (&[u32], &mut [[f64; D]]) {
+        debug_assert_eq!(D, stride(self.dim));
+        for &c in wanted {
+            self.place(c as usize);
+        }
+        (&self.places, self.first.as_chunks_mut().0)
+    }
+
     /// Adds a padded row of weight times responsibility `share` to component `c`. A share that is lost beside the mass
     /// that is there already adds to the mass alone.
     #[inline(always)]

@@ -233,13 +233,27 @@ impl<F: Float> WithSimd for ToOwn<'_, F> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let rows = self.rows.chunks_exact(self.stride);
-        for ((row, &id), out) in rows.zip(self.ids).zip(self.out) {
-            *out = F::squared(
-                simd,
-                row,
-                &self.centres[id as usize * self.stride..][..self.stride],
-            );
+        match self.stride {
+            4 => self.of_length::<S, 4>(simd),
+            8 => self.of_length::<S, 8>(simd),
+            stride => {
+                let rows = self.rows.chunks_exact(stride);
+                for ((x, &id), out) in rows.zip(self.ids).zip(self.out) {
+                    *out = F::squared(simd, x, row(self.centres, id, stride));
+                }
+            }
+        }
+    }
+}
+
+impl<F: Float> ToOwn<'_, F> {
+    /// Rows of `D` numbers: so few that a loop over them would take longer than they do.
+    #[inline(always)]
+    fn of_length<S: Simd, const D: usize>(self, simd: S) {
+        let (rows, _) = self.rows.as_chunks::<D>();
+        let (centres, _) = self.centres.as_chunks::<D>();
+        for ((x, &id), out) in rows.iter().zip(self.ids).zip(self.out) {
+            *out = F::squared(simd, x, &centres[id as usize]);
         }
     }
 }

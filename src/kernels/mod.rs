@@ -30,6 +30,7 @@ pub(crate) mod packed;
 pub(crate) mod quadratic;
 pub(crate) mod scaled;
 pub(crate) mod select;
+pub(crate) mod short;
 pub(crate) mod sparse;
 
 /// Length of a stored row of `d` numbers: padded with zeros to a whole number of vectors, so that no long

@@ -3,12 +3,16 @@
 use super::packed::LANES;
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
+use std::ops::Range;
 
 /// Rows that share one look at a panel.
 const ROWS: usize = 8;
 
 /// Rows that follow each other while a panel stays in the nearest cache.
 const CHUNK: usize = 64;
+
+/// Columns of a panel that follow each other while it stays in the nearest cache.
+const COLUMNS: usize = 128;
 
 /// All centres by coordinate: (panels, d, [`LANES`]) numbers $-2 \mu$, and (panels, [`LANES`]) squared norms. Places that
 /// no centre fills are infinitely far.
@@ -38,39 +42,34 @@ impl<F: Float> Panels<F> {
     }
 }
 
-/// The nearest centre of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Nearest {
-    /// No other can be as near: the centre.
-    Sure(u32),
-    /// As far as rounding tells, others may be.
-    Open,
-}
+/// Stands for the nearest centre of a row where, as far as rounding tells, several may be.
+pub(crate) const OPEN: u32 = u32::MAX;
 
-/// The nearest of all centres for padded rows: ranked by expansion, sure where all others are farther by more than twice
-/// `margin(norm, score)`, the rounding bound (E21) of a row of that squared norm at the lowest score it has.
+/// The nearest of all centres for padded rows, into `ids`: ranked by expansion, and given where all others are farther by
+/// more than twice `margin(norm, score)`, the rounding bound (E21) of a row of that squared norm at the lowest score it has.
+/// [`OPEN`] elsewhere.
 pub(crate) fn nearest<F: Float>(
     rows: &[F],
     stride: usize,
     panels: &Panels<F>,
     margin: impl Fn(f64, f64) -> f64,
-    found: impl FnMut(Nearest),
+    ids: &mut [u32],
 ) {
     Arch::new().dispatch(ToPanels {
         rows,
         stride,
         panels,
         margin,
-        found,
+        ids,
     });
 }
 
-struct ToPanels<'a, F, M, O> {
+struct ToPanels<'a, F, M> {
     rows: &'a [F],
     stride: usize,
     panels: &'a Panels<F>,
     margin: M,
-    found: O,
+    ids: &'a mut [u32],
 }
 
 /// Per lane: the lowest score so far, the panel it is from, and the next lowest.
@@ -81,7 +80,7 @@ struct Lanes<F> {
     next: [F; LANES],
 }
 
-impl<F: Float, M: Fn(f64, f64) -> f64, O: FnMut(Nearest)> WithSimd for ToPanels<'_, F, M, O> {
+impl<F: Float, M: Fn(f64, f64) -> f64> WithSimd for ToPanels<'_, F, M> {
     type Output = ();
 
     #[inline(always)]
@@ -91,27 +90,29 @@ impl<F: Float, M: Fn(f64, f64) -> f64, O: FnMut(Nearest)> WithSimd for ToPanels<
             stride,
             panels,
             margin,
-            mut found,
+            ids,
         } = self;
         let mut lanes = [Lanes::new(); CHUNK];
+        let mut sums = [F::zero(); CHUNK * 2 * LANES];
         let twos = panels.values.chunks_exact(2 * panels.dim * LANES);
         let norms = panels.norms.chunks_exact(2 * LANES);
         let (last, last_norms) = (twos.remainder(), norms.remainder());
-        for rows in rows.chunks(CHUNK * stride) {
+        for (rows, ids) in rows.chunks(CHUNK * stride).zip(ids.chunks_mut(CHUNK)) {
             let lanes = &mut lanes[..rows.len() / stride];
             lanes.fill(Lanes::new());
             let mut number = 0.0;
             // Two panels at a time: with one alone, sums would wait for each other.
             for panels in twos.clone().zip(norms.clone()) {
-                lower::<F, S, 2>(simd, rows, stride, panels, number, lanes);
+                lower::<F, S, 2>(simd, rows, stride, panels, number, lanes, &mut sums);
                 number += 2.0;
             }
             if !last.is_empty() {
-                lower::<F, S, 1>(simd, rows, stride, (last, last_norms), number, lanes);
+                let panels = (last, last_norms);
+                lower::<F, S, 1>(simd, rows, stride, panels, number, lanes, &mut sums);
             }
-            for (row, lanes) in rows.chunks_exact(stride).zip(lanes) {
+            for ((row, lanes), id) in rows.chunks_exact(stride).zip(lanes).zip(ids) {
                 let norm = F::norm(simd, row);
-                found(F::nearest(simd, norm, lanes, &margin));
+                *id = F::nearest(simd, norm, lanes, &margin);
             }
         }
     }
@@ -123,21 +124,41 @@ fn lower<F: Float, S: Simd, const P: usize>(
     simd: S,
     rows: &[F],
     stride: usize,
-    panels: (&[F], &[F]),
+    (panels, norms): (&[F], &[F]),
     number: f64,
     lanes: &mut [Lanes<F>],
+    sums: &mut [F],
 ) {
-    let mut first = 0;
-    while first < lanes.len() {
-        let left = lanes.len() - first;
-        let (rows, lanes) = (&rows[first * stride..], &mut lanes[first..]);
-        first += match left {
-            ROWS.. => F::lowest::<S, ROWS, P>(simd, rows, stride, panels, number, lanes),
-            4.. => F::lowest::<S, 4, P>(simd, rows, stride, panels, number, lanes),
-            2.. => F::lowest::<S, 2, P>(simd, rows, stride, panels, number, lanes),
-            _ => F::lowest::<S, 1, P>(simd, rows, stride, panels, number, lanes),
+    let dim = panels.len() / (P * LANES);
+    for from in (0..dim).step_by(COLUMNS) {
+        let panels = Part {
+            panels,
+            norms,
+            number,
+            columns: from..dim.min(from + COLUMNS),
         };
+        let mut first = 0;
+        while first < lanes.len() {
+            let left = lanes.len() - first;
+            let (rows, lanes) = (&rows[first * stride..], &mut lanes[first..]);
+            let sums = &mut sums[first * P * LANES..];
+            first += match left {
+                ROWS.. => F::lowest::<S, ROWS, P>(simd, rows, stride, &panels, sums, lanes),
+                4.. => F::lowest::<S, 4, P>(simd, rows, stride, &panels, sums, lanes),
+                2.. => F::lowest::<S, 2, P>(simd, rows, stride, &panels, sums, lanes),
+                _ => F::lowest::<S, 1, P>(simd, rows, stride, &panels, sums, lanes),
+            };
+        }
     }
+}
+
+/// Some columns of a few panels.
+struct Part<'a, F> {
+    panels: &'a [F],
+    norms: &'a [F],
+    /// The number of the first of them.
+    number: f64,
+    columns: Range<usize>,
 }
 
 impl<F: Float> Lanes<F> {
@@ -154,30 +175,43 @@ impl<F: Float> Lanes<F> {
 ///
 /// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
 pub trait Lowest: Sized {
-    /// `N` rows against `P` panels, the first of which has this number. Returns the number of rows.
+    /// `N` rows against some columns of `P` panels; `sums` are the scores up to there. Returns the number of rows.
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn lowest<S: Simd, const N: usize, const P: usize>(
         simd: S,
         rows: &[Self],
         stride: usize,
-        panels: (&[Self], &[Self]),
-        number: f64,
+        part: &Part<'_, Self>,
+        sums: &mut [Self],
         lanes: &mut [Lanes<Self>],
     ) -> usize;
-    /// The nearest centre of a row of this squared norm.
+    /// The nearest centre of a row of this squared norm, if it is sure.
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn nearest<S: Simd>(
         simd: S,
         norm: Self,
-        lanes: &mut Lanes<Self>,
+        lanes: &Lanes<Self>,
         margin: &impl Fn(f64, f64) -> f64,
-    ) -> Nearest;
+    ) -> u32;
+}
+
+/// The numbers of the lanes.
+macro_rules! numbers {
+    ($t:ty) => {{
+        let mut numbers = [0.0; LANES];
+        let mut lane = 0;
+        while lane < LANES {
+            numbers[lane] = lane as $t;
+            lane += 1;
+        }
+        numbers
+    }};
 }
 
 macro_rules! lowest {
-    ($t:ty, $vectors:ident, $vectors_mut:ident, $splat:ident, $mul_add:ident, $less:ident, $select:ident, $min:ident, $max:ident, $least:ident) => {
+    ($t:ty, $vectors:ident, $vectors_mut:ident, $splat:ident, $mul_add:ident, $less:ident, $equal:ident, $select:ident, $min:ident, $max:ident, $least:ident) => {
         impl Lowest for $t {
             #[inline(always)]
             #[allow(private_interfaces)]
@@ -185,21 +219,29 @@ macro_rules! lowest {
                 simd: S,
                 rows: &[Self],
                 stride: usize,
-                (panels, norms): (&[Self], &[Self]),
-                number: f64,
+                part: &Part<'_, Self>,
+                sums: &mut [Self],
                 lanes: &mut [Lanes<Self>],
             ) -> usize {
-                let dim = panels.len() / (P * LANES);
-                let (panels, _) = S::$vectors(panels);
-                let (norms, _) = S::$vectors(norms);
+                let dim = part.panels.len() / (P * LANES);
+                let (panels, _) = S::$vectors(part.panels);
+                let (norms, _) = S::$vectors(part.norms);
+                let (sums, _) = S::$vectors_mut(&mut sums[..N * P * LANES]);
                 let (per_line, per_panel) = (norms.len() / P, panels.len() / P);
+                let columns = part.columns.clone();
                 let rows: [&[Self]; N] = std::array::from_fn(|r| &rows[r * stride..][..dim]);
                 for v in 0..per_line {
                     let mut scores = [[simd.$splat(0.0); N]; P];
                     for (p, scores) in scores.iter_mut().enumerate() {
-                        *scores = [norms[p * per_line + v]; N];
+                        for (r, score) in scores.iter_mut().enumerate() {
+                            *score = if columns.start == 0 {
+                                norms[p * per_line + v]
+                            } else {
+                                sums[(r * P + p) * per_line + v]
+                            };
+                        }
                     }
-                    for j in 0..dim {
+                    for j in columns.clone() {
                         let mut line = [norms[0]; P];
                         for (p, line) in line.iter_mut().enumerate() {
                             *line = panels[p * per_panel + j * per_line + v];
@@ -211,6 +253,14 @@ macro_rules! lowest {
                             }
                         }
                     }
+                    if columns.end < dim {
+                        for (p, scores) in scores.iter().enumerate() {
+                            for (r, &score) in scores.iter().enumerate() {
+                                sums[(r * P + p) * per_line + v] = score;
+                            }
+                        }
+                        continue;
+                    }
                     for (r, lanes) in lanes.iter_mut().take(N).enumerate() {
                         let low_place = &mut S::$vectors_mut(&mut lanes.low).0[v];
                         let panel_place = &mut S::$vectors_mut(&mut lanes.panel).0[v];
@@ -219,7 +269,7 @@ macro_rules! lowest {
                             (*low_place, *panel_place, *next_place);
                         for (p, scores) in scores.iter().enumerate() {
                             let score = scores[r];
-                            let number = simd.$splat((number + p as f64) as $t);
+                            let number = simd.$splat((part.number + p as f64) as $t);
                             next = simd.$min(next, simd.$max(low, score));
                             panel = simd.$select(simd.$less(score, low), number, panel);
                             low = simd.$min(low, score);
@@ -235,33 +285,42 @@ macro_rules! lowest {
             fn nearest<S: Simd>(
                 simd: S,
                 norm: Self,
-                lanes: &mut Lanes<Self>,
+                lanes: &Lanes<Self>,
                 margin: &impl Fn(f64, f64) -> f64,
-            ) -> Nearest {
+            ) -> u32 {
                 // No score is NaN: coordinates in a frame are held far from overflow.
-                let mut least = simd.$splat(Self::INFINITY);
-                for &low in S::$vectors(&lanes.low).0 {
-                    least = simd.$min(least, low);
+                let (low, _) = S::$vectors(&lanes.low);
+                let (next, _) = S::$vectors(&lanes.next);
+                let (numbers, _) = S::$vectors(&const { numbers!($t) });
+                let infinity = simd.$splat(Self::INFINITY);
+                let mut lowest = infinity;
+                for &low in low {
+                    lowest = simd.$min(lowest, low);
                 }
-                let least = simd.$least(least);
+                let least = simd.$least(lowest);
+                // Its lane, found without branches: there is no pattern to foresee.
+                let lowest = simd.$splat(least);
+                let mut lane = infinity;
+                for (&low, &number) in low.iter().zip(numbers) {
+                    let number = simd.$select(simd.$equal(low, lowest), number, infinity);
+                    lane = simd.$min(lane, number);
+                }
+                let lane = simd.$least(lane);
+                // The nearest of all others, in that lane and elsewhere.
+                let here = simd.$splat(lane);
+                let mut other = infinity;
+                for ((&low, &next), &number) in low.iter().zip(next).zip(numbers) {
+                    let low = simd.$select(simd.$equal(number, here), infinity, low);
+                    other = simd.$min(other, simd.$min(low, next));
+                }
+                let other = simd.$least(other);
                 let score = f64::from(least + norm).max(0.0);
                 let reach = least + 2.0 * margin(f64::from(norm), score) as $t;
-                let Some(place) = lanes.low.iter().position(|low| *low == least) else {
-                    return Nearest::Open;
-                };
-                // The nearest of all others, in its lane and elsewhere.
-                lanes.low[place] = Self::INFINITY;
-                let mut other = simd.$splat(Self::INFINITY);
-                for &low in S::$vectors(&lanes.low).0 {
-                    other = simd.$min(other, low);
-                }
-                for &next in S::$vectors(&lanes.next).0 {
-                    other = simd.$min(other, next);
-                }
-                if simd.$least(other) > reach {
-                    Nearest::Sure(lanes.panel[place] as u32 * LANES as u32 + place as u32)
+                if other > reach {
+                    let lane = lane as usize;
+                    lanes.panel[lane] as u32 * LANES as u32 + lane as u32
                 } else {
-                    Nearest::Open
+                    OPEN
                 }
             }
         }
@@ -274,6 +333,7 @@ lowest!(
     splat_f32s,
     mul_add_e_f32s,
     less_than_f32s,
+    equal_f32s,
     select_f32s,
     min_f32s,
     max_f32s,
@@ -286,6 +346,7 @@ lowest!(
     splat_f64s,
     mul_add_e_f64s,
     less_than_f64s,
+    equal_f64s,
     select_f64s,
     min_f64s,
     max_f64s,
@@ -308,6 +369,7 @@ mod tests {
             (30, 8, 17),
             (21, 74, 100),
             (50, 2, 300),
+            (70, 300, 40),
         ] {
             let s = stride(d);
             let mut random = |n: usize| -> Vec<f32> {
@@ -324,17 +386,16 @@ mod tests {
                 .map(|c| squared(c, &vec![0.0; s]) as f32)
                 .collect();
             let panels = Panels::pack(&mu, s, d, &norms);
-            let mut found = Vec::new();
-            nearest(&x, s, &panels, |_, _| 1e-2, |row| found.push(row));
-            assert_eq!(found.len(), n);
+            let mut found = vec![0; n];
+            nearest(&x, s, &panels, |_, _| 1e-2, &mut found);
             for (row, found) in x.chunks(s).zip(found) {
                 let mut naive: Vec<(f64, usize)> =
                     mu.chunks(s).map(|c| squared(row, c)).zip(0..).collect();
                 naive.sort_by(|a, b| a.0.total_cmp(&b.0));
                 all += 1;
-                if let Nearest::Sure(c) = found {
+                if found != OPEN {
                     sure += 1;
-                    assert_eq!(c as usize, naive[0].1);
+                    assert_eq!(found as usize, naive[0].1);
                 } else {
                     assert!(naive[1].0 - naive[0].0 < 3e-2);
                 }
@@ -356,9 +417,9 @@ mod tests {
                 .map(|c| c.iter().map(|x| x * x).sum())
                 .collect();
             let panels = Panels::pack(&mu, 4, 4, &norms);
-            let mut found = Vec::new();
-            nearest(&mu[..4], 4, &panels, |_, _| 1e-12, |row| found.push(row));
-            assert!(matches!(found[..], [Nearest::Open]), "{found:?}");
+            let mut found = [0];
+            nearest(&mu[..4], 4, &panels, |_, _| 1e-12, &mut found);
+            assert_eq!(found, [OPEN]);
         }
     }
 }

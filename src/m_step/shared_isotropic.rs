@@ -6,7 +6,7 @@ use crate::data::{Centres, Data, Frame, Moments, Rows, Scores, Summary};
 use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::mixture::Mixture;
-use crate::posterior::{Likelihood, LogJoint};
+use crate::posterior::{Likelihood, LogJoint, weighted_total};
 use crate::rng::Rng;
 use crate::stage::Stage;
 use ndarray::{Array1, Array2, ArrayView2};
@@ -91,16 +91,9 @@ impl<D: Data> MStep<D> for SharedIsotropic {
         model: &Self::Model,
         statistics: &mut Self::Statistics,
     ) {
-        for i in 0..rows.len() {
-            let squared: f64 = block
-                .responsibilities(i)
-                .iter()
-                .zip(block.scores(i))
-                .map(|(q, d2)| q * d2.to_f64())
-                .sum();
-            statistics.entries += rows.weight(i) * rows.entries() as f64;
-            statistics.squared += rows.weight(i) * squared;
-        }
+        let (weight, squared) = weighted_total(rows, |i| block.expected_score(i));
+        statistics.entries += weight * rows.entries() as f64;
+        statistics.squared += squared;
         rows.accumulate(block, &model.centres, &mut statistics.moments);
     }
 

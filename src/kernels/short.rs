@@ -1,0 +1,278 @@
+//! The nearest of all centres for many short rows: rows side by side, so that none has to be selected across lanes.
+
+use super::nearest::OPEN;
+use crate::float::Float;
+use pulp::{Arch, Simd, WithSimd};
+
+/// Most numbers of a row that counts as short.
+const MOST: usize = 8;
+
+/// Rows side by side.
+const ROWS: usize = 64;
+
+/// Vectors of rows that share one look at a centre: with one alone, its comparisons would wait for each other.
+const VECTORS: usize = 4;
+
+/// Whether rows of `stride` numbers are short, and `k` centres not too many: their numbers are kept in the type of the rows.
+pub(crate) fn fits(stride: usize, k: usize) -> bool {
+    stride <= MOST && k < 1 << 24
+}
+
+/// As [`nearest`](super::nearest::nearest), for padded rows and centres, with their squared norms, that
+/// [fit](fits): 4 or 8 numbers, of which `dim` are not padding.
+pub(crate) fn nearest<F: Float>(
+    rows: &[F],
+    (stride, dim): (usize, usize),
+    centres: (&[F], &[F]),
+    margin: impl Fn(f64, f64) -> f64,
+    ids: &mut [u32],
+) {
+    debug_assert!(fits(stride, centres.1.len()));
+    let arch = Arch::new();
+    match stride {
+        4 => arch.dispatch(ToCentres::<F, _, 4> {
+            rows,
+            dim,
+            centres,
+            margin,
+            ids,
+        }),
+        MOST => arch.dispatch(ToCentres::<F, _, MOST> {
+            rows,
+            dim,
+            centres,
+            margin,
+            ids,
+        }),
+        _ => unreachable!("rows of 4 or 8 numbers"),
+    }
+}
+
+struct ToCentres<'a, F, M, const D: usize> {
+    rows: &'a [F],
+    dim: usize,
+    centres: (&'a [F], &'a [F]),
+    margin: M,
+    ids: &'a mut [u32],
+}
+
+/// Per row: its lowest score, the centre that has it, and the next lowest score.
+struct Abreast<F> {
+    low: [F; ROWS],
+    centre: [F; ROWS],
+    next: [F; ROWS],
+}
+
+impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_, F, M, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            rows,
+            dim,
+            centres: (centres, norms),
+            margin,
+            ids,
+        } = self;
+        let (rows, _) = rows.as_chunks::<D>();
+        let (centres, _) = centres.as_chunks::<D>();
+        let zero = F::zero();
+        let minus_two = F::from_f64(-2.0);
+        let mut columns = [[zero; ROWS]; D];
+        let mut best = Abreast {
+            low: [zero; ROWS],
+            centre: [zero; ROWS],
+            next: [zero; ROWS],
+        };
+        let mut padded = [[zero; D]; ROWS];
+        for (rows, ids) in rows.chunks(ROWS).zip(ids.chunks_mut(ROWS)) {
+            let rows = rows.first_chunk().unwrap_or_else(|| {
+                padded[..rows.len()].copy_from_slice(rows);
+                &padded
+            });
+            for j in 0..D {
+                for r in 0..ROWS {
+                    columns[j][r] = minus_two * rows[r][j];
+                }
+            }
+            F::abreast(simd, &columns[..dim], (centres, norms), &mut best);
+            let mut reach = [zero; ROWS];
+            for r in 0..ROWS {
+                let mut norm = zero;
+                for &x in &rows[r] {
+                    norm += x * x;
+                }
+                let score = (best.low[r] + norm).to_f64().max(0.0);
+                reach[r] = best.low[r] + F::from_f64(2.0 * margin(norm.to_f64(), score));
+            }
+            for (r, id) in ids.iter_mut().enumerate() {
+                *id = if best.next[r] > reach[r] {
+                    best.centre[r].to_f64() as u32
+                } else {
+                    OPEN
+                };
+            }
+        }
+    }
+}
+
+/// Rows by coordinate against all centres, with the vectors of the processor.
+///
+/// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
+pub trait Short: Sized {
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn abreast<S: Simd, const D: usize>(
+        simd: S,
+        columns: &[[Self; ROWS]],
+        centres: (&[[Self; D]], &[Self]),
+        best: &mut Abreast<Self>,
+    );
+}
+
+macro_rules! short {
+    ($t:ty, $vectors:ident, $vectors_mut:ident, $splat:ident, $mul_add:ident, $less:ident, $select:ident, $min:ident, $max:ident) => {
+        impl Short for $t {
+            #[inline(always)]
+            #[allow(private_interfaces)]
+            fn abreast<S: Simd, const D: usize>(
+                simd: S,
+                columns: &[[Self; ROWS]],
+                (centres, norms): (&[[Self; D]], &[Self]),
+                best: &mut Abreast<Self>,
+            ) {
+                let (lows, _) = S::$vectors_mut(&mut best.low);
+                let (ids, _) = S::$vectors_mut(&mut best.centre);
+                let (nexts, _) = S::$vectors_mut(&mut best.next);
+                let groups = lows.as_chunks_mut::<VECTORS>().0.iter_mut();
+                let ids = ids.as_chunks_mut::<VECTORS>().0;
+                let nexts = nexts.as_chunks_mut::<VECTORS>().0;
+                let groups = groups.zip(ids).zip(nexts).enumerate();
+                for (group, ((lows, ids), nexts)) in groups {
+                    let infinity = simd.$splat(Self::INFINITY);
+                    let mut low = [infinity; VECTORS];
+                    let mut id = [infinity; VECTORS];
+                    let mut next = [infinity; VECTORS];
+                    let mut number = 0.0;
+                    for (centre, &norm) in centres.iter().zip(norms) {
+                        let mut scores = [simd.$splat(norm); VECTORS];
+                        for (column, &mu) in columns.iter().zip(centre) {
+                            let mu = simd.$splat(mu);
+                            let column = &S::$vectors(column).0.as_chunks::<VECTORS>().0[group];
+                            for v in 0..VECTORS {
+                                scores[v] = simd.$mul_add(column[v], mu, scores[v]);
+                            }
+                        }
+                        let this = simd.$splat(number);
+                        for v in 0..VECTORS {
+                            let score = scores[v];
+                            next[v] = simd.$min(next[v], simd.$max(low[v], score));
+                            id[v] = simd.$select(simd.$less(score, low[v]), this, id[v]);
+                            low[v] = simd.$min(low[v], score);
+                        }
+                        number += 1.0;
+                    }
+                    (*lows, *ids, *nexts) = (low, id, next);
+                }
+            }
+        }
+    };
+}
+short!(
+    f32,
+    as_simd_f32s,
+    as_mut_simd_f32s,
+    splat_f32s,
+    mul_add_e_f32s,
+    less_than_f32s,
+    select_f32s,
+    min_f32s,
+    max_f32s
+);
+short!(
+    f64,
+    as_simd_f64s,
+    as_mut_simd_f64s,
+    splat_f64s,
+    mul_add_e_f64s,
+    less_than_f64s,
+    select_f64s,
+    min_f64s,
+    max_f64s
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::stride;
+    use crate::rng::Rng;
+
+    #[test]
+    fn sure_ones_are_the_nearest_of_the_naive_search() {
+        let mut rng = Rng::from_seed(6);
+        let (mut sure, mut all) = (0, 0);
+        for (n, d, k) in [
+            (1, 1, 1),
+            (64, 3, 16),
+            (130, 8, 17),
+            (21, 4, 100),
+            (90, 5, 300),
+        ] {
+            let s = stride(d);
+            let mut random = |n: usize| -> Vec<f32> {
+                let place = |i| if i % s < d { rng.normal() as f32 } else { 0.0 };
+                (0..n * s).map(place).collect()
+            };
+            let (x, mu) = (random(n), random(k));
+            let squared = |a: &[f32], b: &[f32]| -> f64 {
+                let t = a.iter().zip(b).map(|(a, b)| f64::from(*a) - f64::from(*b));
+                t.map(|t| t * t).sum()
+            };
+            let of_norm = |c: &[f32]| squared(c, &[0.0; MOST]) as f32;
+            let norms: Vec<f32> = mu.chunks(s).map(of_norm).collect();
+            let mut found = vec![0; n];
+            let margin = |norm: f64, score: f64| {
+                assert!(norm >= 0.0 && score >= 0.0);
+                1e-2
+            };
+            nearest(&x, (s, d), (&mu, &norms), margin, &mut found);
+            for (row, found) in x.chunks(s).zip(found) {
+                let mut naive: Vec<(f64, usize)> =
+                    mu.chunks(s).map(|c| squared(row, c)).zip(0..).collect();
+                naive.sort_by(|a, b| a.0.total_cmp(&b.0));
+                all += 1;
+                if found != OPEN {
+                    sure += 1;
+                    assert_eq!(found as usize, naive[0].1);
+                    assert!(k == 1 || naive[1].0 - naive[0].0 > 1e-2);
+                } else {
+                    assert!(naive[1].0 - naive[0].0 < 3e-2);
+                }
+            }
+        }
+        assert!(sure > all / 2 && sure < all, "{sure} of {all}");
+    }
+
+    /// Norms and scores of rows are those the rounding bound is asked about; centres that coincide leave a row open.
+    #[test]
+    fn copies_are_never_sure_and_margins_are_of_the_row() {
+        let mut mu = vec![9.0f64; 40 * 4];
+        for c in [3, 19] {
+            mu[c * 4..c * 4 + 4].copy_from_slice(&[1.0, 2.0, 0.0, 0.0]);
+        }
+        let norms: Vec<f64> = mu
+            .chunks(4)
+            .map(|c| c.iter().map(|x| x * x).sum())
+            .collect();
+        let row = [2.0, 4.0, 0.0, 0.0];
+        let margin = |norm: f64, score: f64| {
+            // The rows that fill up are 0.
+            assert!((norm, score) == (20.0, 5.0) || (norm, score) == (0.0, 5.0));
+            1e-12
+        };
+        let mut found = [0];
+        nearest(&row, (4, 4), (&mu, &norms), margin, &mut found);
+        assert_eq!(found, [OPEN]);
+    }
+}
