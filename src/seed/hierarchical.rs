@@ -14,7 +14,7 @@ use crate::stage::Stage;
 ///
 /// Rows are cut into cells. Each seed is a row drawn in proportion to $w_n \tilde D_n^2$, where $\tilde D_n^2$ is the
 /// squared distance to the nearest seed so far **in the row's cell**. At first all rows are one cell, and a cell with
-/// 16 seeds is cut into the Voronoi cells of these: up to 16 seeds it is k-means++ (E17), and later a row looks at
+/// 32 seeds is cut at once into the Voronoi cells of these: up to 32 seeds it is k-means++ (E17), and later a row looks at
 /// the seeds of its cell alone.
 ///
 /// Rows are looked at in rounds, each for up to 16 times as many seeds as before. Within a round a row $n$ is proposed
@@ -24,8 +24,7 @@ use crate::stage::Stage;
 ///
 /// which draws it from the distribution as it is now (rejection sampling; Cohen-Addad, Lattanzi, Norouzi-Fard, Sohler,
 /// Svensson, Fast and accurate k-means++ via rejection sampling, NeurIPS 2020, propose by the distances in a tree
-/// instead). A round ends early when few proposals are accepted, or when a look at its seeds would take more than 16
-/// evaluations per row.
+/// instead). A round ends early when few proposals are accepted.
 ///
 /// The first seed is drawn in proportion to the weights, and so are seeds when every row coincides with one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,14 +44,21 @@ impl Stage for HierarchicalKMeansPlusPlus {
     }
 }
 
-/// Seeds that make a cell be cut, and evaluations per row that end a round.
-const CUT: usize = 16;
+/// Seeds of a cell that is cut: with 16, rows near the edges of cells cost some percent of the potential.
+const CUT: usize = 32;
 
 /// Seeds at the end of a round for each at its start, at most.
 const GROWTH: usize = 16;
 
 /// Proposals of a round for each seed it is to find.
 const PROPOSALS: usize = 4;
+
+/// Seeds for each proposal that is looked at together with others, and what is looked at together at least.
+const TOGETHER: usize = 4;
+const LEAST: usize = 16;
+
+/// Proposals that are one piece of work.
+const PIECE: usize = 32;
 
 impl<D: Data> Seeder<D> for HierarchicalKMeansPlusPlus {
     fn seed(
@@ -62,8 +68,10 @@ impl<D: Data> Seeder<D> for HierarchicalKMeansPlusPlus {
         k: usize,
         rng: &mut Rng,
     ) -> Result<Seeds<D::Float>> {
-        let mut cells = Cells::new(data, frame, by_weight(data, &[], 1, rng)[0]);
+        let first = Cumulated::new((0..data.len()).map(|n| data.weight(n))).draw(rng);
+        let mut cells = Cells::new(data, frame, first);
         while cells.seeds.len() < k {
+            cells.look();
             let wanted = cells.seeds.len().saturating_mul(GROWTH).min(k);
             if !cells.draw(wanted, rng) {
                 // Every row coincides with a seed, and always will: any others are as good.
@@ -71,9 +79,6 @@ impl<D: Data> Seeder<D> for HierarchicalKMeansPlusPlus {
                 let others = by_weight(data, &rows, k - rows.len(), rng);
                 rows.extend(&others);
                 return Ok(Seeds::at_rows(data, frame, &rows, cells.evaluations));
-            }
-            if cells.seeds.len() < k {
-                cells.look();
             }
         }
         Ok(Seeds {
@@ -90,145 +95,167 @@ struct Cells<'a, D: Data> {
     /// Rows that are seeds, and where they are.
     seeds: Vec<usize>,
     centres: Centres<D::Float>,
-    /// Per row: its nearest seed and the squared distance.
-    nearest: Vec<(D::Float, u32)>,
-    /// Per seed: its cell.
-    cell_of: Vec<u32>,
     cells: Vec<Cell>,
+    /// Per row, as of its last look.
+    near: Vec<Near<D::Float>>,
     evaluations: u64,
 }
 
-/// Some rows, and the seeds among them.
+/// The seeds of some rows; once there are [`CUT`], cell `parts + i` is about those nearest to the i-th.
 #[derive(Default)]
 struct Cell {
-    rows: usize,
-    seeds: Vec<u32>,
-    /// As many of the last seeds have not been looked at by the rows.
-    fresh: usize,
+    seeds: [u32; CUT],
+    len: usize,
+    parts: usize,
 }
 
-impl Cell {
-    fn fresh(&self) -> &[u32] {
-        &self.seeds[self.seeds.len() - self.fresh..]
-    }
+/// Where a row stands: its cell, how many of the seeds there it has looked at, which is the nearest, and its squared
+/// distance.
+#[derive(Clone, Copy)]
+struct Near<F> {
+    squared: F,
+    cell: u32,
+    seen: u8,
+    nearest: u8,
 }
 
 impl<'a, D: Data> Cells<'a, D> {
-    /// One cell with one seed.
+    /// One cell with one seed, which no row has looked at.
     fn new(data: &'a D, frame: &'a Frame<D::Float>, first: usize) -> Self {
+        let near = Near {
+            squared: D::Float::INFINITY,
+            cell: 0,
+            seen: 0,
+            nearest: 0,
+        };
         let mut cells = Self {
             data,
             frame,
             seeds: Vec::new(),
             centres: Centres::with_capacity(1, data.dim()),
-            nearest: vec![(D::Float::INFINITY, 0); data.len()],
-            cell_of: Vec::new(),
             cells: vec![Cell::default()],
+            near: vec![near; data.len()],
             evaluations: 0,
         };
         let mut row = D::Rows::default();
         data.gather(&[first], frame, &mut row);
-        cells.add(first, &row, 0);
-        cells.look();
+        cells.add(first, &row.to_centre(0), 0);
         cells
     }
 
-    /// A seed in a cell.
-    fn add(&mut self, seed: usize, row: &D::Rows, cell: u32) {
-        self.cells[cell as usize]
-            .seeds
-            .push(self.seeds.len() as u32);
-        self.cells[cell as usize].fresh += 1;
-        self.seeds.push(seed);
-        self.cell_of.push(cell);
-        self.centres.push(&row.to_centre(0));
+    /// A seed in a cell that is not cut yet.
+    fn add(&mut self, row: usize, centre: &[D::Float], cell: u32) {
+        let seed = self.seeds.len() as u32;
+        self.seeds.push(row);
+        self.centres.push(centre);
+        let parts = self.cells.len();
+        let cell = &mut self.cells[cell as usize];
+        cell.seeds[cell.len] = seed;
+        cell.len += 1;
+        if cell.len == CUT {
+            cell.parts = parts;
+            let seeds = cell.seeds;
+            self.cells.extend(seeds.map(|seed| {
+                let mut part = Cell::default();
+                (part.seeds[0], part.len) = (seed, 1);
+                part
+            }));
+        }
+    }
+
+    /// Where row `i` of a block stands now: it looks at what seeds there are beyond those it has seen, down to a cell that
+    /// is not cut. Counts the evaluations.
+    fn follow(
+        &self,
+        rows: &D::Rows,
+        i: usize,
+        mut near: Near<D::Float>,
+        distances: &mut Vec<D::Float>,
+        evaluations: &mut u64,
+    ) -> Near<D::Float> {
+        loop {
+            let cell = &self.cells[near.cell as usize];
+            let fresh = &cell.seeds[near.seen as usize..cell.len];
+            if !fresh.is_empty() {
+                rows.distances_to(i, &self.centres, fresh, distances);
+                *evaluations += fresh.len() as u64;
+                for (place, &squared) in (near.seen..).zip(&*distances) {
+                    if squared < near.squared {
+                        (near.squared, near.nearest) = (squared, place);
+                    }
+                }
+                near.seen = cell.len as u8;
+            }
+            if cell.len < CUT {
+                return near;
+            }
+            near.cell = (cell.parts + usize::from(near.nearest)) as u32;
+            // The part begins with the seed that is the nearest.
+            (near.nearest, near.seen) = (0, 1);
+        }
+    }
+
+    /// Every row looks at the seeds that are new to it.
+    ///
+    /// Rows are read in their own order: those of a cell lie far apart, and its few seeds stay in the cache.
+    fn look(&mut self) {
+        let mut near = std::mem::take(&mut self.near);
+        let all = &*self;
+        let evaluations = parallel::map_chunks(&mut near, BLOCK, |_, range, near| {
+            let (mut rows, mut distances) = (D::Rows::default(), Vec::new());
+            all.data.load(range, all.frame, &mut rows);
+            let mut evaluations = 0;
+            for (i, near) in near.iter_mut().enumerate() {
+                *near = all.follow(&rows, i, *near, &mut distances, &mut evaluations);
+            }
+            evaluations
+        });
+        self.near = near;
+        self.evaluations += evaluations.iter().sum::<u64>();
     }
 
     /// Draws seeds until there are `wanted`, or the round is better ended. `false` if there is nothing to draw.
     fn draw(&mut self, wanted: usize, rng: &mut Rng) -> bool {
-        let squared = |n: usize| self.nearest[n].0.to_f64();
+        let squared = |n: usize| self.near[n].squared.to_f64();
         let old = Cumulated::new((0..self.data.len()).map(|n| self.data.weight(n) * squared(n)));
         if old.total() <= 0.0 {
             return false;
         }
-        let (mut row, mut distances) = (D::Rows::default(), Vec::new());
-        let mut look = 0;
-        for _ in 0..PROPOSALS * (wanted - self.seeds.len()) {
-            let n = old.draw(rng);
-            let (before, seed) = self.nearest[n];
-            let cell = self.cell_of[seed as usize];
-            let fresh = self.cells[cell as usize].fresh();
-            self.data.gather(&[n], self.frame, &mut row);
-            row.distances_to(0, &self.centres, fresh, &mut distances);
-            self.evaluations += fresh.len() as u64;
-            let now = distances
-                .iter()
-                .fold(before, |a, &b| if b < a { b } else { a });
-            if rng.uniform() * before.to_f64() < now.to_f64() {
-                self.add(n, &row, cell);
-                look += self.cells[cell as usize].rows;
-                if self.seeds.len() == wanted || look > CUT * self.data.len() {
-                    break;
+        let mut distances = Vec::new();
+        let mut left = PROPOSALS * (wanted - self.seeds.len());
+        while left > 0 {
+            // They look at the seeds there are now together, and at those that come from among them one after the other.
+            let together = (self.seeds.len() / TOGETHER).max(LEAST).min(left);
+            left -= together;
+            let proposals: Vec<(usize, f64)> = (0..together)
+                .map(|_| (old.draw(rng), rng.uniform()))
+                .collect();
+            let all = &*self;
+            let pieces = parallel::map_blocks(together, PIECE, |_, range| {
+                let (mut rows, mut distances) = (D::Rows::default(), Vec::new());
+                let ids: Vec<usize> = proposals[range].iter().map(|(n, _)| *n).collect();
+                all.data.gather(&ids, all.frame, &mut rows);
+                let mut evaluations = 0;
+                let near = ids.iter().enumerate().map(|(i, &n)| {
+                    all.follow(&rows, i, all.near[n], &mut distances, &mut evaluations)
+                });
+                (near.collect::<Vec<_>>(), rows, evaluations)
+            });
+            for (proposals, (near, rows, mut evaluations)) in proposals.chunks(PIECE).zip(pieces) {
+                for (i, (&(n, u), near)) in proposals.iter().zip(near).enumerate() {
+                    let near = self.follow(&rows, i, near, &mut distances, &mut evaluations);
+                    if u * self.near[n].squared.to_f64() < near.squared.to_f64() {
+                        self.add(n, &rows.to_centre(i), near.cell);
+                        if self.seeds.len() == wanted {
+                            self.evaluations += evaluations;
+                            return true;
+                        }
+                    }
                 }
+                self.evaluations += evaluations;
             }
         }
         true
-    }
-
-    /// Every row looks at the fresh seeds of its cell; then cells of many seeds are cut.
-    ///
-    /// Rows are read in their own order: those of a cell lie far apart, and its few seeds stay in the cache.
-    fn look(&mut self) {
-        let mut nearest = std::mem::take(&mut self.nearest);
-        let all = &*self;
-        let evaluations = parallel::map_chunks(&mut nearest, BLOCK, |_, range, nearest| {
-            let (mut rows, mut distances) = (D::Rows::default(), Vec::new());
-            all.data.load(range, all.frame, &mut rows);
-            let mut evaluations = 0;
-            for (i, nearest) in nearest.iter_mut().enumerate() {
-                let fresh = all.cells[all.cell_of[nearest.1 as usize] as usize].fresh();
-                if fresh.is_empty() {
-                    continue;
-                }
-                rows.distances_to(i, &all.centres, fresh, &mut distances);
-                let found = distances.iter().copied().zip(fresh.iter().copied());
-                *nearest = found.fold(*nearest, |a, b| if b.0 < a.0 { b } else { a });
-                evaluations += fresh.len() as u64;
-            }
-            evaluations
-        });
-        self.nearest = nearest;
-        self.evaluations += evaluations.iter().sum::<u64>();
-        self.cut();
-    }
-
-    fn cell(&self, row: usize) -> usize {
-        self.cell_of[self.nearest[row].1 as usize] as usize
-    }
-
-    /// Cells of many seeds become one cell for each.
-    fn cut(&mut self) {
-        let mut cells: Vec<Cell> = Vec::with_capacity(self.cells.len());
-        for cell in std::mem::take(&mut self.cells) {
-            let parts = match cell.seeds.len() {
-                CUT.. => cell.seeds.into_iter().map(|seed| vec![seed]).collect(),
-                _ => vec![cell.seeds],
-            };
-            for seeds in parts {
-                for &seed in &seeds {
-                    self.cell_of[seed as usize] = cells.len() as u32;
-                }
-                cells.push(Cell {
-                    seeds,
-                    ..Cell::default()
-                });
-            }
-        }
-        self.cells = cells;
-        for n in 0..self.data.len() {
-            let cell = self.cell(n);
-            self.cells[cell].rows += 1;
-        }
     }
 }
 
