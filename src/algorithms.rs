@@ -108,17 +108,25 @@ pub fn fast(
 /// The refinement of [`fast`]: through a coreset four times as large as its first; with lists of 48 near centres, and 16
 /// more whenever there are eight times as many clusters, from about 1,500 on. Below 128 clusters, where iterations
 /// cost little beside reading the rows, it goes on for longer: to a tolerance of 1e-4, 50 iterations per phase at most.
+/// Up to 8 clusters, which moves help little, it starts from as many seedings as have 16 clusters together.
 #[must_use]
 pub fn refine(clusters: usize) -> Refine {
     let refine = Refine::new()
         .near(near_for(clusters))
-        .through(Lightweight::new(rows_for(clusters).saturating_mul(4)));
+        .through(Lightweight::new(rows_for(clusters).saturating_mul(4)))
+        .starts(match clusters {
+            ..2 => 1,
+            _ => (TOGETHER / clusters).max(1),
+        });
     if clusters < FEW {
         refine.tolerance(1e-4).max_iterations(50)
     } else {
         refine
     }
 }
+
+/// Clusters of all seedings that [`fast`] starts from together: as many as one look of the kernel takes.
+const TOGETHER: usize = 16;
 
 /// Fewer clusters than this are worth more iterations.
 const FEW: usize = 128;

@@ -392,42 +392,47 @@ impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
         let mut restarts = Vec::new();
         for restart in 0..self.settings.restarts {
             let streams = Streams::new(self.settings.seed, restart as u64);
-            let started = Instant::now();
-            let mut rng = streams.at(rng::Stage::Seeding, 0, 0);
-            let seeds = self.seeder.seed(rows, &frame, self.clusters, &mut rng)?;
-            evaluations.seeding += seeds.evaluations;
-            timings.seeding += started.elapsed();
-            let _ = observer.see(Progress::Seeded {
-                restart,
-                evaluations: seeds.evaluations,
-                elapsed: started.elapsed(),
-            });
+            let (mut starts, mut seeding, mut update) =
+                (Vec::new(), Duration::ZERO, Duration::ZERO);
+            let whole = Instant::now();
+            for start in 0..self.refine.starts(rows.len(), data.len()) {
+                let started = Instant::now();
+                let mut rng = streams.at(rng::Stage::Seeding, start, 0);
+                let seeds = self.seeder.seed(rows, &frame, self.clusters, &mut rng)?;
+                evaluations.seeding += seeds.evaluations;
+                seeding += started.elapsed();
+                let _ = observer.see(Progress::Seeded {
+                    restart,
+                    evaluations: seeds.evaluations,
+                    elapsed: started.elapsed(),
+                });
 
-            let started = Instant::now();
-            let mut run = Run::new(self.m_step.start(seeds.centres, frame.clone(), data)?);
-            run.rows = coreset.clone();
-            let (rule, mut update) = (self.settings.rule, Duration::ZERO);
-            let warm_up = self.e_step.warm_up(self.clusters);
-            if rule.max_iterations > 0 || warm_up > 0 || !R::SEARCHES {
-                let stages = (&self.e_step, &self.m_step);
-                let ended = em::maximise(rows, stages, run.model, rule, streams, &mut observer);
-                update = ended.update;
-                (run.model, run.kept) = (ended.model, Some(ended.kept));
-                run.phases.push(ended.phase);
+                let mut run = Run::new(self.m_step.start(seeds.centres, frame.clone(), data)?);
+                run.rows = coreset.clone();
+                let rule = self.settings.rule;
+                let warm_up = self.e_step.warm_up(self.clusters);
+                if rule.max_iterations > 0 || warm_up > 0 || !R::SEARCHES {
+                    let stages = (&self.e_step, &self.m_step);
+                    let ended = em::maximise(rows, stages, run.model, rule, streams, &mut observer);
+                    update += ended.update;
+                    (run.model, run.kept) = (ended.model, Some(ended.kept));
+                    run.phases.push(ended.phase);
+                }
+                starts.push(run);
+                if observer.stopped() {
+                    break;
+                }
             }
             let (streams, mut watch) = (Seeded(streams), Watch(&mut observer));
             let run = self
                 .refine
-                .refine(data, selected.as_ref(), run, streams, &mut watch)?;
+                .refine(data, selected.as_ref(), starts, streams, &mut watch)?;
             evaluations.coreset += run.evaluations;
             timings.coreset += run.drawing;
-            evaluations.search += run
-                .phases
-                .iter()
-                .map(|phase| phase.evaluations)
-                .sum::<u64>();
+            evaluations.search += run.searched();
+            timings.seeding += seeding;
             timings.update += update;
-            timings.search += started.elapsed() - run.drawing - update;
+            timings.search += whole.elapsed() - seeding - run.drawing - update;
             let free_energy = run.free_energy();
             restarts.push(free_energy);
             if best

@@ -1,5 +1,7 @@
 //! Counting sorts by component.
 
+use std::ops::Range;
+
 /// Where the items of each of `k` components start (k + 1), once they are in the order of their components.
 pub(crate) fn starts(k: usize, components: impl Iterator<Item = u32>) -> Vec<usize> {
     let mut starts = vec![0; k + 1];
@@ -10,4 +12,39 @@ pub(crate) fn starts(k: usize, components: impl Iterator<Item = u32>) -> Vec<usi
         starts[c + 1] += starts[c];
     }
     starts
+}
+
+/// The components with items among `places`, and which of these are theirs.
+pub(crate) fn among(
+    starts: &[usize],
+    places: Range<usize>,
+) -> impl Iterator<Item = (usize, Range<usize>)> {
+    let first = starts.partition_point(|&start| start <= places.start) - 1;
+    (first..starts.len() - 1)
+        .take_while(move |&c| starts[c] < places.end)
+        .map(move |c| {
+            let own = starts[c].max(places.start)..starts[c + 1].min(places.end);
+            (c, own)
+        })
+        .filter(|(_, own)| !own.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pieces of any size together are the places of every component once, in order, empty components left out.
+    #[test]
+    fn pieces_are_all_places() {
+        let of = [0, 0, 0, 2, 2, 5, 5, 5, 5, 6];
+        let starts = starts(8, of.iter().copied());
+        for size in 1..12 {
+            let pieces = (0..of.len()).step_by(size);
+            let all = pieces.flat_map(|from| among(&starts, from..of.len().min(from + size)));
+            let found: Vec<u32> = all
+                .flat_map(|(c, own)| own.map(move |_| c as u32))
+                .collect();
+            assert_eq!(found, of);
+        }
+    }
 }

@@ -826,6 +826,7 @@ fn settings_of_a_refinement_are_checked() {
         other => panic!("{other:?}"),
     };
     assert_eq!(refused(Refine::new().near(0)), "near");
+    assert_eq!(refused(Refine::new().starts(0)), "starts");
     assert_eq!(refused(Refine::new().coordinates(0)), "coordinates");
     assert_eq!(refused(Refine::new().tolerance(-1.0)), "tolerance");
     assert_eq!(refused(Refine::new().tolerance(f64::NAN)), "tolerance");

@@ -251,9 +251,9 @@ fn a_subspace_that_holds_too_little_is_dropped() {
     let flat = Dense::new(x.view()).unwrap();
     let x = wide(2_000, 64, 3);
     let thick = Dense::new(x.view()).unwrap();
-    let phases = |data: &Dense<'_, f64>| {
+    let phases = |data: &Dense<'_, f64>, k: usize| {
         let refine = Refine::new();
-        let builder = algorithms::k_means(20).max_iterations(0).refine(refine);
+        let builder = algorithms::k_means(k).max_iterations(0).refine(refine);
         builder
             .build()
             .unwrap()
@@ -263,7 +263,36 @@ fn a_subspace_that_holds_too_little_is_dropped() {
             .phases
             .len()
     };
-    assert_eq!((phases(&flat), phases(&thick)), (1, 2));
+    assert_eq!((phases(&flat, 20), phases(&thick, 20)), (1, 2));
+    // 16 coordinates are no fewer than 16 clusters.
+    assert_eq!((phases(&thick, 16), phases(&thick, 17)), (1, 2));
+}
+
+/// Four blobs at the corners of a rectangle: two clusters are best on its short sides, and may get stuck on the long ones,
+/// where moves do not help. Of several seedings the best goes on, as long as their rows are at most half of all.
+#[test]
+fn the_best_of_several_starts_goes_on() {
+    let mut rng = Rng::from_seed(4);
+    let corner = |n: usize, j: usize| if j == 0 { n % 2 * 10 } else { n / 2 % 2 * 9 } as f64;
+    let x = Array2::from_shape_fn((4_000, 2), |(n, j)| corner(n, j) + 0.1 * rng.normal());
+    let data = Dense::new(x.view()).unwrap();
+    let fit = |starts: usize, coreset: usize, seed: u64| {
+        let builder = algorithms::fast(2).coreset(Lightweight::new(coreset));
+        let clusterer = builder.refine(Refine::new().starts(starts)).seed(seed);
+        clusterer.build().unwrap().fit(&data).unwrap()
+    };
+    let mut stuck = 0;
+    for seed in 0..20 {
+        let (one, several) = (fit(1, 200, seed), fit(10, 200, seed));
+        assert!(fit_error(&several, &data) < 4_000.0 * 21.0);
+        stuck += usize::from(fit_error(&one, &data) > 4_000.0 * 24.0);
+        let phases = several.report.phases.iter().map(|phase| phase.evaluations);
+        assert!(several.report.evaluations.search > phases.sum());
+        assert!(several.report.evaluations.seeding > one.report.evaluations.seeding);
+        let (one, several) = (fit(1, 2_001, seed), fit(10, 2_001, seed));
+        assert_eq!(one.model.means(), several.model.means());
+    }
+    assert!((2..19).contains(&stuck), "{stuck}");
 }
 
 /// With many centres the first search goes by pivots, and a row may miss its nearest centre; few do, and the looks are
@@ -317,7 +346,7 @@ fn rows_of_no_weight_are_no_part_of_a_subspace() {
     let x = wide(4_096, 64, 6);
     let w = Array1::from_shape_fn(4_096, |n| (n % 2) as f64);
     let data = Dense::weighted(x.view(), w.view()).unwrap();
-    let fit = |data: &Dense<'_, f64>| algorithms::fast(10).build().unwrap().fit(data).unwrap();
+    let fit = |data: &Dense<'_, f64>| algorithms::fast(20).build().unwrap().fit(data).unwrap();
     assert_eq!(fit(&data).report.phases.len(), 2);
     let far = Array2::from_shape_fn(
         (40_000, 2),

@@ -55,11 +55,17 @@ pub(super) struct Assignment<F> {
 /// Rows looked at together.
 const LOOK: usize = 256;
 
+/// So few centres are all looked at from the nearest of them.
+const FEW: usize = 48;
+
 /// Centres in a first look, per centre in the later ones.
 const WIDER: usize = 2;
 
-/// Rows of a part of the components, at least: one piece of work.
-const PART: usize = 2048;
+/// Places that are one piece of work: of a few components, or of a part of one.
+const PART: usize = 1024;
+
+/// Stretches of rows that are sorted by component each on its own, before they are put together.
+const STRETCHES: usize = 8;
 
 impl<F: Float> Assignment<F> {
     /// Every row with its nearest centre, and the next: over all centres, or those near its pivot (E40) if that is
@@ -75,7 +81,12 @@ impl<F: Float> Assignment<F> {
     {
         match Groups::of(centres, WIDER * near) {
             None => Self::exhaustive(data, frame, centres),
-            Some(groups) => Self::grouped(data, frame, centres, &groups),
+            Some(groups) => {
+                // It may miss the nearest.
+                let all = Self::around(data, frame, centres, &groups.pivots, |g| groups.list(g));
+                let looks = data.len() * (groups.pivots.len() + groups.list(0).len());
+                (all, groups.evaluations + looks as u64)
+            }
         }
     }
 
@@ -85,6 +96,11 @@ impl<F: Float> Assignment<F> {
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
         let k = centres.len();
+        if (2..=FEW).contains(&k) {
+            let list: Vec<u32> = (0..k as u32).collect();
+            let all = Self::around(data, frame, centres, centres, |_| &list);
+            return (all, (2 * data.len() * k) as u64);
+        }
         let width = k.min(2);
         let blocks = parallel::map_blocks(data.len(), search::block_rows(k), |_, range| {
             let mut rows = DenseRows::default();
@@ -111,42 +127,57 @@ impl<F: Float> Assignment<F> {
                 })
                 .collect::<Vec<_>>()
         });
-        let all = Self::by_component(data.len(), k, || blocks.iter().flatten().copied());
+        let all = Self::by_component(k, blocks.len(), |block| blocks[block].iter().copied());
         (all, (data.len() * k) as u64)
     }
 
-    /// The same over the centres near each row's pivot: it may miss the nearest.
-    fn grouped<D>(
-        data: &D,
-        frame: &Frame<F>,
-        centres: &Centres<F>,
-        groups: &Groups<F>,
-    ) -> (Self, u64)
+    /// Every row with its nearest centre, and nothing more known.
+    pub(super) fn labelled<D>(data: &D, frame: &Frame<F>, centres: &Centres<F>) -> Self
     where
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
-        let (mut pivots, mut evaluations) = Self::exhaustive(data, frame, &groups.pivots);
-        evaluations += groups.evaluations + (data.len() * groups.list(0).len()) as u64;
-        let starts = &pivots.starts;
-        let parts = parts(starts, &mut pivots.members);
-        let found = parallel::map_parts(parts, |_, (own, members)| {
+        let k = centres.len();
+        let blocks = parallel::map_blocks(data.len(), search::block_rows(k), |_, range| {
+            let mut rows = DenseRows::default();
+            data.load(range, frame, &mut rows);
+            let mut block = Block::new(k, 1);
+            block.reset(rows.len(), &[]);
+            search::best(centres, &rows, &mut block, &mut Exact::default());
+            block.supports
+        });
+        Self::of_labels(&blocks.concat(), k)
+    }
+
+    /// The nearest centre of every row, and the next, among those that `list` gives for its pivot.
+    fn around<'a, D>(
+        data: &D,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        pivots: &Centres<F>,
+        list: impl Fn(usize) -> &'a [u32] + Sync,
+    ) -> Self
+    where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        let near = Self::labelled(data, frame, pivots);
+        let found = parallel::map_blocks(data.len(), PART, |_, places| {
             let mut kernel = Kernel::default();
-            let mut found = Vec::with_capacity(members.len());
-            let first = starts[own.start];
-            for pivot in own {
-                let members = &members[starts[pivot] - first..starts[pivot + 1] - first];
-                let list = groups.list(pivot);
-                kernel.pack(centres, list, groups.pivots.row(pivot));
-                for members in members.chunks(LOOK) {
+            let mut found = Vec::with_capacity(places.len());
+            for (pivot, places) in counting::among(&near.starts, places) {
+                let list = list(pivot);
+                let seen_all = list.len() == centres.len();
+                kernel.pack(centres, list, pivots.row(pivot));
+                for members in near.members[places].chunks(LOOK) {
                     let rows = members.iter().map(|member| member.row as usize);
                     let mut of_rows = members.iter();
                     kernel.look(data, frame, rows, |best, next| {
                         found.extend(of_rows.next().map(|member| {
+                            let others = root(next.0);
                             let member = Member {
                                 row: member.row,
                                 second: list[next.1],
                                 upper: root(best.0),
-                                lower: -root(next.0),
+                                lower: if seen_all { others } else { -others },
                             };
                             (list[best.1], member)
                         }));
@@ -155,9 +186,8 @@ impl<F: Float> Assignment<F> {
             }
             found
         });
-        let k = centres.len();
-        let all = Self::by_component(data.len(), k, || found.iter().flatten().copied());
-        (all, evaluations)
+        let part = |part: usize| found[part].iter().copied();
+        Self::by_component(centres.len(), found.len(), part)
     }
 
     /// Weighted squared distances of the rows to their centres, as far as they are known to the bounds.
@@ -170,28 +200,58 @@ impl<F: Float> Assignment<F> {
 
     /// Rows with a component each, of which nothing more is known.
     pub(super) fn of_labels(labels: &[u32], k: usize) -> Self {
-        let members = || {
-            labels
-                .iter()
-                .zip(0..)
-                .map(|(&c, row)| (c, Member::unknown(row)))
-        };
-        Self::by_component(labels.len(), k, members)
+        let row = |row: usize| (labels[row], Member::unknown(row as u32));
+        Self::by_component(k, labels.len(), |n| std::iter::once(row(n)))
     }
 
+    /// The rows of `parts` parts, sorted by component: stretches of parts each on its own, and then all together.
     fn by_component<I: Iterator<Item = (u32, Member<F>)>>(
-        n: usize,
         k: usize,
-        all: impl Fn() -> I,
+        parts: usize,
+        part: impl Fn(usize) -> I + Sync,
     ) -> Self {
-        let starts = counting::starts(k, all().map(|(c, _)| c));
-        let mut next = starts.clone();
-        let mut members = vec![Member::unknown(0); n];
-        for (c, member) in all() {
-            members[next[c as usize]] = member;
-            next[c as usize] += 1;
-        }
+        let stretch = parts.div_ceil(STRETCHES).max(1);
+        let sorted = parallel::map_blocks(parts, stretch, |_, parts| {
+            let all = || parts.clone().flat_map(&part);
+            let starts = counting::starts(k, all().map(|(c, _)| c));
+            let mut next = starts.clone();
+            let mut members = vec![Member::unknown(0); starts[k]];
+            for (c, member) in all() {
+                members[next[c as usize]] = member;
+                next[c as usize] += 1;
+            }
+            Self { starts, members }
+        });
+        let starts = (0..=k)
+            .map(|c| sorted.iter().map(|stretch| stretch.starts[c]).sum())
+            .collect();
+        Self::filled(starts, |c, places| {
+            for stretch in &sorted {
+                places.put(stretch.members(c));
+            }
+        })
+    }
+
+    /// The members of every component c put into its places `starts[c]..starts[c + 1]`.
+    fn filled(starts: Vec<usize>, fill: impl Fn(usize, &mut Places<'_, F>) + Sync) -> Self {
+        let mut members = vec![Member::unknown(0); starts[starts.len() - 1]];
+        parallel::map_parts(parts(&starts, &mut members), |_, (components, members)| {
+            let mut places = Places(members);
+            for c in components {
+                fill(c, &mut places);
+            }
+        });
         Self { starts, members }
+    }
+
+    /// Where the members of each component start (k + 1).
+    pub(super) fn starts(&self) -> &[usize] {
+        &self.starts
+    }
+
+    /// The member at a place.
+    pub(super) fn member(&self, place: usize) -> &Member<F> {
+        &self.members[place]
     }
 
     /// Number of components, k.
@@ -233,12 +293,10 @@ impl<F: Float> Assignment<F> {
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
         let starts = &self.starts;
-        let parts = parts(starts, &mut self.members);
-        let found = parallel::map_parts(parts, |_, (components, members)| {
+        let found = parallel::map_chunks(&mut self.members, PART, |_, places, members| {
             let mut look = Look::new(data, frame, centres, nearby);
-            let first = starts[components.start];
-            for c in components {
-                let places = starts[c]..starts[c + 1];
+            let first = places.start;
+            for (c, places) in counting::among(starts, places) {
                 let members = &mut members[places.start - first..places.end - first];
                 look.component(c as u32, places.start, members);
             }
@@ -255,54 +313,50 @@ impl<F: Float> Assignment<F> {
             return;
         }
         let k = self.components();
-        let mut sizes: Vec<usize> = (0..k).map(|c| self.places(c).len()).collect();
+        let left = counting::starts(k, changes.iter().map(|change| change.from));
+        let came = counting::starts(k, changes.iter().map(|change| change.to));
+        let (mut next, mut coming) = (came.clone(), vec![0; changes.len()]);
         for change in changes {
-            sizes[change.from as usize] -= 1;
-            sizes[change.to as usize] += 1;
+            coming[next[change.to as usize]] = change.place;
+            next[change.to as usize] += 1;
         }
-        let mut starts = Vec::with_capacity(k + 1);
-        starts.push(0);
-        for size in &sizes {
-            starts.push(starts[starts.len() - 1] + size);
-        }
-        let mut next = starts.clone();
-        let mut members = vec![Member::unknown(0); self.members.len()];
-        let mut leaving = changes.iter().peekable();
-        for c in 0..k {
-            let mut place = self.starts[c];
-            while place < self.starts[c + 1] {
-                let until = match leaving.peek() {
-                    Some(change) if change.place < self.starts[c + 1] => change.place,
-                    _ => self.starts[c + 1],
-                };
-                let stay = &self.members[place..until];
-                members[next[c]..next[c] + stay.len()].copy_from_slice(stay);
-                next[c] += stay.len();
-                place = until;
-                if until < self.starts[c + 1] {
-                    leaving.next();
-                    place += 1;
-                }
+        let starts = (0..=k).map(|c| self.starts[c] - left[c] + came[c]);
+        *self = Self::filled(starts.collect(), |c, places| {
+            let mut from = self.starts[c];
+            for change in &changes[left[c]..left[c + 1]] {
+                places.put(&self.members[from..change.place]);
+                from = change.place + 1;
             }
-        }
-        for change in changes {
-            let to = change.to as usize;
-            members[next[to]] = self.members[change.place];
-            next[to] += 1;
-        }
-        (self.starts, self.members) = (starts, members);
+            places.put(&self.members[from..self.starts[c + 1]]);
+            for &place in &coming[came[c]..came[c + 1]] {
+                places.put(&self.members[place..=place]);
+            }
+        });
     }
 
     /// Forgets the bounds of all members: the next search looks at every row.
     pub(super) fn forget(&mut self) {
-        for member in &mut self.members {
-            member.lower = F::zero();
-            member.upper = F::INFINITY;
-        }
+        parallel::map_chunks(&mut self.members, PART, |_, _, members| {
+            for member in members {
+                member.lower = F::zero();
+                member.upper = F::INFINITY;
+            }
+        });
     }
 }
 
-/// One piece of work: some components, and their members.
+/// Places that are still to be filled.
+struct Places<'a, F>(&'a mut [Member<F>]);
+
+impl<F: Float> Places<'_, F> {
+    fn put(&mut self, members: &[Member<F>]) {
+        let (places, rest) = std::mem::take(&mut self.0).split_at_mut(members.len());
+        places.copy_from_slice(members);
+        self.0 = rest;
+    }
+}
+
+/// Some components, and their members.
 type Part<'a, F> = (Range<usize>, &'a mut [Member<F>]);
 
 /// Consecutive components with at least [`PART`] members together, but for the last.
@@ -431,5 +485,87 @@ impl<F: Float> Kernel<F> {
         self.ids.extend(rows);
         data.gather(&self.ids, frame, &mut self.rows);
         self.packed.first_two(self.rows.values(), found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Dense;
+    use crate::rng::Rng;
+    use ndarray::Array2;
+
+    /// Few centres and many, beside what rows find one by one.
+    #[test]
+    fn a_first_look_finds_the_two_nearest() {
+        let mut rng = Rng::from_seed(1);
+        let x = Array2::from_shape_fn((3_000, 5), |_| rng.normal());
+        let data = Dense::new(x.view()).unwrap();
+        let frame = data.frame();
+        for k in [1, 2, 3, 16, 17, FEW, FEW + 1] {
+            let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
+            let (found, _) = Assignment::exhaustive(&data, &frame, &centres);
+            let mut rows = DenseRows::default();
+            data.load(0..data.len(), &frame, &mut rows);
+            let all: Vec<u32> = (0..k as u32).collect();
+            for c in 0..k {
+                for member in found.members(c) {
+                    let mut squared = Vec::new();
+                    rows.distances_to(member.row as usize, &centres, &all, &mut squared);
+                    let mut naive: Vec<(f64, usize)> = squared.into_iter().zip(0..).collect();
+                    naive.sort_by(|a, b| a.0.total_cmp(&b.0));
+                    assert_eq!(naive[0].1, c);
+                    assert!((member.upper - root(naive[0].0)).abs() < 1e-7);
+                    match naive.get(1) {
+                        Some(next) => {
+                            assert_eq!(member.second as usize, next.1);
+                            assert!((member.lower - root(next.0)).abs() < 1e-7);
+                        }
+                        None => assert_eq!(member.lower, f64::INFINITY),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Rows move between components as in a list of labels; those that stay come first, in their order.
+    #[test]
+    fn changes_move_rows() {
+        let mut rng = Rng::from_seed(2);
+        for (n, k) in [(5_000, 3), (5_000, 700), (1, 1), (9, 40)] {
+            let mut labels: Vec<u32> = (0..n).map(|_| rng.below(k) as u32).collect();
+            let mut assignment = Assignment::<f32>::of_labels(&labels, k);
+            for _ in 0..3 {
+                assert_eq!(assignment.labels(), labels);
+                let mut changes = Vec::new();
+                let mut expected: Vec<Vec<u32>> = vec![Vec::new(); k];
+                for c in 0..k {
+                    for place in assignment.places(c) {
+                        let row = assignment.member(place).row;
+                        let to = rng.below(3 * k);
+                        if to < k && to != c {
+                            let (from, to) = (c as u32, to as u32);
+                            changes.push(Change {
+                                place,
+                                row,
+                                from,
+                                to,
+                            });
+                        } else {
+                            expected[c].push(row);
+                        }
+                    }
+                }
+                for change in &changes {
+                    labels[change.row as usize] = change.to;
+                    expected[change.to as usize].push(change.row);
+                }
+                assignment.apply(&changes);
+                for (c, expected) in expected.iter().enumerate() {
+                    let rows: Vec<u32> = assignment.members(c).iter().map(|m| m.row).collect();
+                    assert_eq!(rows, *expected);
+                }
+            }
+        }
     }
 }

@@ -43,10 +43,10 @@ impl<F: Float> Groups<F> {
             pivots.push(centres.row(pivot * k / number));
         }
         for _ in 0..STEPS {
-            let (assignment, _) = Assignment::exhaustive(&rows, &frame, &pivots);
+            let assignment = Assignment::labelled(&rows, &frame, &pivots);
             Sums::of(&rows, &frame, &pivots, &assignment).move_centres(&mut pivots);
         }
-        let (assignment, _) = Assignment::exhaustive(&rows, &frame, &pivots);
+        let assignment = Assignment::labelled(&rows, &frame, &pivots);
         let lists = nearby::lists(&pivots, centres, size);
         let evaluations = ((STEPS + 2) * k * number) as u64;
         Some(Self {

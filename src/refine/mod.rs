@@ -43,7 +43,13 @@ pub trait Refinement<D: Data, M>: Stage {
     #[doc(hidden)]
     const SEARCHES: bool;
 
-    /// Goes on from `run`, which is about the rows of `coreset` (all, if there is none).
+    /// Seedings of `first` out of `rows` rows that it wants to choose from.
+    #[doc(hidden)]
+    fn starts(&self, _first: usize, _rows: usize) -> usize {
+        1
+    }
+
+    /// Goes on from the best of `starts`, which are about the rows of `coreset` (all, if there is none).
     ///
     /// # Errors
     /// Data with more rows than can be counted.
@@ -52,7 +58,7 @@ pub trait Refinement<D: Data, M>: Stage {
         &self,
         data: &D,
         coreset: Option<&D>,
-        run: Run<M>,
+        starts: Vec<Run<M>>,
         streams: Seeded,
         observer: &mut Watch<'_, '_, M>,
     ) -> Result<Run<M>>;
@@ -72,6 +78,8 @@ pub struct Run<M> {
     pub(crate) evaluations: u64,
     /// Time to draw coresets.
     pub(crate) drawing: Duration,
+    /// Distance evaluations of the starts that were left for this one.
+    pub(crate) left: u64,
 }
 
 impl<M> Run<M> {
@@ -84,7 +92,26 @@ impl<M> Run<M> {
             rows: None,
             evaluations: 0,
             drawing: Duration::ZERO,
+            left: 0,
         }
+    }
+
+    /// Distance evaluations to search, on the way here and in the starts that were left.
+    pub(crate) fn searched(&self) -> u64 {
+        let phases = self.phases.iter().map(|phase| phase.evaluations);
+        self.left + phases.sum::<u64>()
+    }
+
+    /// The better of two, by the last free energy; the first if they are as good.
+    pub(crate) fn better(self, other: Self) -> Self {
+        let left = self.searched() + other.searched();
+        let mut best = if other.free_energy() > self.free_energy() {
+            other
+        } else {
+            self
+        };
+        best.left += left - best.searched();
+        best
     }
 
     /// The last free energy.
@@ -123,12 +150,18 @@ impl<D: Data, M> Refinement<D, M> for () {
         &self,
         _: &D,
         _: Option<&D>,
-        run: Run<M>,
+        starts: Vec<Run<M>>,
         _: Seeded,
         _: &mut Watch<'_, '_, M>,
     ) -> Result<Run<M>> {
-        Ok(run)
+        Ok(best(starts))
     }
+}
+
+/// The best of some runs, of which there is one at least.
+fn best<M>(runs: Vec<Run<M>>) -> Run<M> {
+    let best = runs.into_iter().reduce(Run::better);
+    best.expect("at least one start")
 }
 
 /// k-means on the coreset, then on a larger one (as an option), then on all rows, with few looks at each row.
@@ -140,6 +173,7 @@ pub struct Refine {
     near: usize,
     coordinates: Option<usize>,
     through: Option<Lightweight>,
+    starts: usize,
     moves: usize,
     tolerance: f64,
     max_iterations: usize,
@@ -153,6 +187,7 @@ impl Refine {
             near: 48,
             coordinates: None,
             through: None,
+            starts: 1,
             moves: 3,
             tolerance: 1e-3,
             max_iterations: 12,
@@ -168,7 +203,8 @@ impl Refine {
     }
 
     /// Coordinates of the principal subspace that all phases but the last look at, p. Default about $2 \sqrt d$, where that
-    /// is at most $d / 2$; as many as there are columns, or more: none but the last phase on all columns.
+    /// is at most $d / 2$ and less than $k$ (looking at all means on all columns costs less than projecting the rows); as
+    /// many as there are columns, or more: none but the last phase on all columns.
     ///
     /// The subspace is dropped if more than half of the quantization error of the seeds, on a sample of the rows, lies
     /// beside it; after EM there is none, as it would give up what EM has found beside it.
@@ -187,6 +223,14 @@ impl Refine {
             through: Some(coreset),
             ..self
         }
+    }
+
+    /// Seedings to start from, as long as their rows together are at most half of all: each goes through the phase on the
+    /// first coreset, and the one with the largest free energy goes on. Default 1; more are for few clusters, which moves
+    /// help little.
+    #[must_use]
+    pub fn starts(self, starts: usize) -> Self {
+        Self { starts, ..self }
     }
 
     /// Rounds of split and merge in every phase, at most: they end after a round that moved fewer than one component in a
@@ -222,6 +266,7 @@ impl Default for Refine {
 impl Stage for Refine {
     fn check(&self, clusters: usize) -> Result<()> {
         positive("near", self.near)?;
+        positive("starts", self.starts)?;
         if let Some(coordinates) = self.coordinates {
             positive("coordinates", coordinates)?;
         }
@@ -250,11 +295,15 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
 {
     const SEARCHES: bool = true;
 
+    fn starts(&self, first: usize, rows: usize) -> usize {
+        self.starts.min(rows / 2 / first).max(1)
+    }
+
     fn refine(
         &self,
         data: &D,
         coreset: Option<&D>,
-        mut run: Run<SharedIsotropicMixture<F>>,
+        mut starts: Vec<Run<SharedIsotropicMixture<F>>>,
         Seeded(streams): Seeded,
         Watch(observer): &mut Watch<'_, '_, SharedIsotropicMixture<F>>,
     ) -> Result<Run<SharedIsotropicMixture<F>>> {
@@ -265,11 +314,13 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
                 "must be below 2^32 to refine",
             ));
         }
-        if observer.stopped() && run.kept.is_some() {
-            return Ok(run);
+        // EM has found means on all columns and components for its rows: both are kept, so that F goes on from there.
+        let after_em = starts[0].kept.is_some();
+        if observer.stopped() && after_em {
+            return Ok(best(starts));
         }
         // The coreset of the run, a larger one, all rows.
-        let frame = Mixture::<D>::frame(&run.model).clone();
+        let frame = Mixture::<D>::frame(&starts[0].model).clone();
         let mut larger = None;
         if let (Some(first), Some(through)) = (coreset, &self.through)
             && through.draws() > first.len()
@@ -279,28 +330,32 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
             let started = Instant::now();
             let mut rng = streams.at(rng::Stage::Coreset, 1, 0);
             larger = Coreset::<D>::sample(through, data, &frame, &mut rng)?;
-            run.drawing = started.elapsed();
+            for run in &mut starts {
+                run.evaluations += larger.as_ref().map_or(0, |subset| subset.evaluations);
+                run.drawing = started.elapsed();
+            }
         }
-        let selected = larger.as_ref().map(|subset| {
-            run.evaluations += subset.evaluations;
-            data.select(&subset.rows, subset.weights.clone())
-        });
+        let selected = larger
+            .as_ref()
+            .map(|subset| data.select(&subset.rows, subset.weights.clone()));
         let row_sets = [
-            coreset.map(|rows| (rows, run.rows.take())),
+            coreset.map(|rows| (rows, starts[0].rows.take())),
             selected.as_ref().map(|rows| (rows, larger)),
             Some((data, None)),
         ];
 
-        // EM has found means on all columns and components for its rows: both are kept, so that F goes on from there.
-        let mut labels = run.kept.take().map(Kept::into_labels);
-        let subspace = match &labels {
-            None => self.subspace(coreset.unwrap_or(data), &frame, &run.model, streams),
-            Some(_) => None,
+        let subspace = match after_em {
+            false => self.subspace(coreset.unwrap_or(data), &frame, &starts[0].model, streams),
+            true => None,
         };
-        for (rows, subset) in row_sets.into_iter().flatten() {
+        for (place, (rows, subset)) in row_sets.into_iter().flatten().enumerate() {
             // A run ends after a search, also one that was stopped before it.
-            if observer.stopped() && !run.phases.is_empty() {
-                return Ok(run);
+            if observer.stopped() && !starts[0].phases.is_empty() {
+                return Ok(best(starts));
+            }
+            if place > 0 {
+                // Components of other rows.
+                starts[0].kept = None;
             }
             let started = Instant::now();
             let phase = Phase {
@@ -311,19 +366,18 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
                 streams,
                 started,
             };
-            run.rows = subset;
-            match &subspace {
-                None => {
-                    let view = View::whole(rows, &frame);
-                    phase.run(&view, labels.take(), &mut run, observer);
-                }
+            let mut run = match &subspace {
+                None => phase.best(&View::whole(rows, &frame), starts, observer),
                 Some(subspace) => {
                     let (projected, beside) = subspace.project(rows, &frame);
                     let view = View::inside(&projected, beside, rows.dim(), subspace);
-                    phase.run(&view, None, &mut run, observer);
+                    phase.best(&view, starts, observer)
                 }
-            }
+            };
+            run.rows = subset;
+            starts = vec![run];
         }
+        let mut run = best(starts);
         if subspace.is_some() && !observer.stopped() {
             // All columns again, from the components that the rows have.
             let phase = Phase {
@@ -334,8 +388,7 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
                 streams,
                 started: Instant::now(),
             };
-            let labels = run.kept.take().map(Kept::into_labels);
-            phase.run(&View::whole(data, &frame), labels, &mut run, observer);
+            phase.run(&View::whole(data, &frame), &mut run, observer);
         }
         Ok(run)
     }
@@ -353,7 +406,10 @@ impl Refine {
     ) -> Option<Subspace<F>> {
         let d = frame.dim();
         let (p, most) = match self.coordinates {
-            None => (Subspace::<F>::default_dim(d), d / 2),
+            None => {
+                let clusters = Mixture::<D>::centres(model).len();
+                (Subspace::<F>::default_dim(d), (d / 2).min(clusters - 1))
+            }
             Some(p) => (p, d - 1),
         };
         if p > most {

@@ -143,8 +143,12 @@ where
     }
 
     moves.moved = pairs.len();
-    for (split, merged) in pairs {
+    let sides = parallel::map(pairs.len(), |pair| {
+        let (split, _) = pairs[pair];
         let found = guesses[split].as_ref().expect("a split with a gain");
+        (found, found.sides(data, frame, assignment.members(split)))
+    });
+    for ((split, merged), (found, sides)) in pairs.into_iter().zip(sides) {
         let places = assignment.places(merged).zip(assignment.members(merged));
         moves.changes.extend(places.map(|(place, member)| Change {
             place,
@@ -154,7 +158,7 @@ where
         }));
         moves.evaluations += 2 * assignment.members(split).len() as u64;
         let places = assignment.places(split).zip(assignment.members(split));
-        let leaving = places.zip(found.sides(data, frame, assignment.members(split)));
+        let leaving = places.zip(sides);
         moves.changes.extend(
             leaving
                 .filter(|(_, leaves)| *leaves)
@@ -276,13 +280,10 @@ impl<F: Float> Split<F> {
     where
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
-        let mut rows = DenseRows::default();
-        let parts = members.chunks(GATHER).map(|members| {
-            let ids: Vec<usize> = members.iter().map(|m| m.row as usize).collect();
-            data.gather(&ids, frame, &mut rows);
-            self.error_of(&rows)
+        let parts = parallel::map_blocks(members.len(), GATHER, |_, places| {
+            self.error_of(&gathered(data, frame, &members[places]))
         });
-        parts.sum()
+        parts.iter().sum()
     }
 
     /// Squared distances of rows to both centres.
@@ -324,14 +325,22 @@ impl<F: Float> Split<F> {
     where
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
-        let mut rows = DenseRows::default();
-        let mut sides = Vec::new();
-        for members in members.chunks(GATHER) {
-            let ids: Vec<usize> = members.iter().map(|m| m.row as usize).collect();
-            data.gather(&ids, frame, &mut rows);
-            let (to_stay, to_leave) = self.distances(&rows);
-            sides.extend(to_stay.iter().zip(&to_leave).map(|(a, b)| b < a));
-        }
-        sides
+        let parts = parallel::map_blocks(members.len(), GATHER, |_, places| {
+            let (to_stay, to_leave) = self.distances(&gathered(data, frame, &members[places]));
+            let sides = to_stay.iter().zip(&to_leave).map(|(a, b)| b < a);
+            sides.collect::<Vec<bool>>()
+        });
+        parts.concat()
     }
+}
+
+/// The rows of some members.
+fn gathered<F: Float, D>(data: &D, frame: &Frame<F>, members: &[Member<F>]) -> DenseRows<F>
+where
+    D: Data<Float = F, Rows = DenseRows<F>>,
+{
+    let ids: Vec<usize> = members.iter().map(|m| m.row as usize).collect();
+    let mut rows = DenseRows::default();
+    data.gather(&ids, frame, &mut rows);
+    rows
 }

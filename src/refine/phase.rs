@@ -34,15 +34,38 @@ pub(super) struct Phase {
 const FEW: usize = 100;
 
 impl Phase {
-    /// k-means from the model's means (E9, E35 to E40), and from the components of the rows where these are known.
+    /// The best of some runs after the phase.
+    pub(super) fn best<F: Float, D: Data<Float = F, Rows = DenseRows<F>>>(
+        &self,
+        view: &View<'_, D>,
+        runs: Vec<Run<SharedIsotropicMixture<F>>>,
+        observer: &mut Observer<'_, SharedIsotropicMixture<F>>,
+    ) -> Run<SharedIsotropicMixture<F>> {
+        let mut best: Option<Run<_>> = None;
+        let mut started = self.started;
+        for mut run in runs {
+            Self { started, ..*self }.run(view, &mut run, observer);
+            started = Instant::now();
+            best = Some(match best {
+                Some(best) => best.better(run),
+                None => run,
+            });
+            if observer.stopped() {
+                break;
+            }
+        }
+        best.expect("at least one run")
+    }
+
+    /// k-means from the model's means (E9, E35 to E40), and from the components of the rows where these are kept.
     pub(super) fn run<F: Float, D: Data<Float = F, Rows = DenseRows<F>>>(
         &self,
         view: &View<'_, D>,
-        known: Option<Vec<u32>>,
         run: &mut Run<SharedIsotropicMixture<F>>,
         observer: &mut Observer<'_, SharedIsotropicMixture<F>>,
     ) {
         let View { data, frame, .. } = *view;
+        let known = run.kept.take().map(Kept::into_labels);
         let model = &mut run.model;
         let mut centres = view.enter(Mixture::<D>::centres(model));
         let (k, weight) = (centres.len(), data.summary().total_weight);
@@ -91,6 +114,7 @@ impl Phase {
             if steps >= self.max_iterations {
                 break Stop::MaxIterations;
             }
+            let mut stale = false;
             if moves > 0 && looked {
                 let round = run.phases.len() << 16 | steps;
                 let streams = (self.streams, round);
@@ -105,7 +129,7 @@ impl Phase {
                     assignment.apply(&made.changes);
                     sums.renew(data, frame, &centres, &assignment, &made.stale);
                     // The centres near a row's own are others now.
-                    nearby = None;
+                    (nearby, stale) = (None, true);
                 }
             }
 
@@ -117,7 +141,10 @@ impl Phase {
             let mut near = match nearby.take() {
                 Some(near) => near,
                 None => {
-                    assignment.forget();
+                    // What rows know of the centres before is void; and moves go by looks at all rows.
+                    if stale || moves > 0 {
+                        assignment.forget();
+                    }
                     let (near, looks) = Nearby::new(&centres, self.near);
                     evaluations += looks;
                     near

@@ -21,8 +21,11 @@ pub(super) struct Sums<F> {
     line: usize,
 }
 
-/// Components whose sums are one piece of work.
-const COMPONENTS: usize = 4;
+/// Rows that are one piece of work: of some components, or of a part of one.
+const PART: usize = 1024;
+
+/// Components whose sums are put together at a time.
+const COMPONENTS: usize = 16;
 
 /// Rows gathered together.
 const GATHER: usize = 256;
@@ -67,21 +70,69 @@ impl<F: Float> Sums<F> {
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
         self.anchors.update_where(stale, centres);
-        let (line, anchors) = (self.line, &self.anchors);
-        parallel::map_chunks(&mut self.sums, line * COMPONENTS, |_, range, sums| {
+        let entry = |place| Entry {
+            row: assignment.member(place).row,
+            sign: 1.0,
+        };
+        let found = self.gathered(data, frame, assignment.starts(), |c| stale[c], entry);
+        let line = self.line;
+        for (sums, _) in self
+            .sums
+            .chunks_exact_mut(line)
+            .zip(stale)
+            .filter(|(_, s)| **s)
+        {
+            sums.fill(0.0);
+        }
+        let _ = self.add(&found);
+    }
+
+    /// Sums of the `wanted` components over the entries between their `starts`, by component: one of several parts is
+    /// there as often.
+    fn gathered<D>(
+        &self,
+        data: &D,
+        frame: &Frame<F>,
+        starts: &[usize],
+        wanted: impl Fn(usize) -> bool + Sync,
+        entry: impl Fn(usize) -> Entry + Sync,
+    ) -> Vec<(usize, Vec<f64>)>
+    where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        let parts = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
             let mut gather = Gather::default();
-            for (c, sums) in (range.start / line..).zip(sums.chunks_exact_mut(line)) {
-                if stale[c] {
-                    sums.fill(0.0);
-                    let members = assignment.members(c).iter();
-                    let entries = members.map(|m| Entry {
-                        row: m.row,
-                        sign: 1.0,
-                    });
-                    gather.add(data, frame, anchors.row(c), entries, sums);
-                }
-            }
+            let wanted = counting::among(starts, places).filter(|(c, _)| wanted(*c));
+            let sums = wanted.map(|(c, places)| {
+                let mut sums = vec![0.0; self.line];
+                let entries = places.map(&entry);
+                gather.add(data, frame, self.anchors.row(c), entries, &mut sums);
+                (c, sums)
+            });
+            sums.collect::<Vec<_>>()
         });
+        parts.into_iter().flatten().collect()
+    }
+
+    /// Adds what was gathered. Returns for every component whether hardly any of its mass is left.
+    fn add(&mut self, found: &[(usize, Vec<f64>)]) -> Vec<bool> {
+        let line = self.line;
+        let fell = parallel::map_chunks(&mut self.sums, line * COMPONENTS, |_, range, sums| {
+            let lines = (range.start / line..).zip(sums.chunks_exact_mut(line));
+            let fell = lines.map(|(c, sums)| {
+                let before = sums[0];
+                let first = found.partition_point(|(of, _)| *of < c);
+                for (_, more) in found[first..].iter().take_while(|(of, _)| *of == c) {
+                    for (sum, more) in sums.iter_mut().zip(more) {
+                        *sum += more;
+                    }
+                }
+                // What is left of a sum of which nearly all was taken away is rounding.
+                sums[0] < 1e-6 * before
+            });
+            fell.collect::<Vec<bool>>()
+        });
+        fell.concat()
     }
 
     /// Moves rows between components. Components that lost nearly all they had are summed anew from `assignment`, which
@@ -102,9 +153,7 @@ impl<F: Float> Sums<F> {
         let k = assignment.components();
         let ends = changes.iter().flat_map(|change| [change.from, change.to]);
         let starts = counting::starts(k, ends);
-        let stale: Vec<bool> = (0..k)
-            .map(|c| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1))
-            .collect();
+        let lost = |c: usize| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1);
         let mut next = starts.clone();
         let mut entries = vec![Entry { row: 0, sign: 0.0 }; 2 * changes.len()];
         for &Change { row, from, to, .. } in changes {
@@ -113,22 +162,9 @@ impl<F: Float> Sums<F> {
                 next[c as usize] += 1;
             }
         }
-        let (line, anchors) = (self.line, &self.anchors);
-        let fell = parallel::map_chunks(&mut self.sums, line * COMPONENTS, |_, range, sums| {
-            let mut gather = Gather::default();
-            let lines = (range.start / line..).zip(sums.chunks_exact_mut(line));
-            let fell = lines.map(|(c, sums)| {
-                let before = sums[0];
-                let entries = entries[starts[c]..starts[c + 1]].iter().copied();
-                if !stale[c] {
-                    gather.add(data, frame, anchors.row(c), entries, sums);
-                }
-                // What is left of a sum of which nearly all was taken away is rounding.
-                stale[c] || sums[0] < 1e-6 * before
-            });
-            fell.collect::<Vec<bool>>()
-        });
-        let stale = fell.concat();
+        let found = self.gathered(data, frame, &starts, |c| !lost(c), |place| entries[place]);
+        let fell = self.add(&found);
+        let stale: Vec<bool> = (0..k).map(|c| fell[c] || lost(c)).collect();
         if stale.contains(&true) {
             self.renew(data, frame, centres, assignment, &stale);
         }
