@@ -539,7 +539,7 @@ mod tests {
                 assert_eq!(assignment.labels(), labels);
                 let mut changes = Vec::new();
                 let mut expected: Vec<Vec<u32>> = vec![Vec::new(); k];
-                for c in 0..k {
+                for (c, stay) in expected.iter_mut().enumerate() {
                     for place in assignment.places(c) {
                         let row = assignment.member(place).row;
                         let to = rng.below(3 * k);
@@ -552,7 +552,7 @@ mod tests {
                                 to,
                             });
                         } else {
-                            expected[c].push(row);
+                            stay.push(row);
                         }
                     }
                 }
