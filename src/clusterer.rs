@@ -391,18 +391,21 @@ impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
         let mut best: Option<(usize, Run<M::Model>)> = None;
         let mut restarts = Vec::new();
         for restart in 0..self.settings.restarts {
-            let streams = Streams::new(self.settings.seed, restart as u64);
+            let number = self.refine.starts(rows.len(), data.len());
+            let streams =
+                |start| Streams::new(self.settings.seed, (restart * number + start) as u64);
             let (mut starts, mut seeding, mut update) =
                 (Vec::new(), Duration::ZERO, Duration::ZERO);
             let whole = Instant::now();
-            for start in 0..self.refine.starts(rows.len(), data.len()) {
+            for start in 0..number {
                 let started = Instant::now();
-                let mut rng = streams.at(rng::Stage::Seeding, start, 0);
+                let mut rng = streams(start).at(rng::Stage::Seeding, 0, 0);
                 let seeds = self.seeder.seed(rows, &frame, self.clusters, &mut rng)?;
                 evaluations.seeding += seeds.evaluations;
                 seeding += started.elapsed();
                 let _ = observer.see(Progress::Seeded {
                     restart,
+                    start,
                     evaluations: seeds.evaluations,
                     elapsed: started.elapsed(),
                 });
@@ -413,7 +416,8 @@ impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
                 let warm_up = self.e_step.warm_up(self.clusters);
                 if rule.max_iterations > 0 || warm_up > 0 || !R::SEARCHES {
                     let stages = (&self.e_step, &self.m_step);
-                    let ended = em::maximise(rows, stages, run.model, rule, streams, &mut observer);
+                    let (model, streams) = (run.model, streams(start));
+                    let ended = em::maximise(rows, stages, model, rule, streams, &mut observer);
                     update += ended.update;
                     (run.model, run.kept) = (ended.model, Some(ended.kept));
                     run.phases.push(ended.phase);
@@ -423,7 +427,7 @@ impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
                     break;
                 }
             }
-            let (streams, mut watch) = (Seeded(streams), Watch(&mut observer));
+            let (streams, mut watch) = (Seeded(streams(0)), Watch(&mut observer));
             let run = self
                 .refine
                 .refine(data, selected.as_ref(), starts, streams, &mut watch)?;

@@ -19,17 +19,20 @@ pub enum Progress<'a, M> {
         /// Time taken.
         elapsed: Duration,
     },
-    /// The seeds of a restart are chosen.
+    /// The seeds of a restart, or of one of its starts ([`Refine::starts`](crate::refine::Refine::starts)), are chosen.
     #[non_exhaustive]
     Seeded {
         /// Which restart, from 0.
         restart: usize,
+        /// Which of its starts, from 0.
+        start: usize,
         /// Distance evaluations.
         evaluations: u64,
         /// Time taken.
         elapsed: Duration,
     },
-    /// A search is done: the model, and the free energy of its supports.
+    /// A search is done: the model, and the free energy of its supports. Phases of restarts and starts that are not kept
+    /// are seen as well.
     #[non_exhaustive]
     Iteration {
         /// M-steps so far.

@@ -15,7 +15,7 @@ pub struct Report {
     /// Free energy (E3) after every search of the last phase, in nats, on the rows that phase ran on: one more
     /// than its M-steps. It never falls but for rounding.
     pub free_energies: Vec<f64>,
-    /// One entry per phase.
+    /// One entry per phase that led to the model; what others cost is in [`evaluations`](Self::evaluations) alone.
     pub phases: Vec<PhaseReport>,
     /// Distance evaluations of the whole fit, all restarts: one is one point against one component, seed
     /// or the data mean.

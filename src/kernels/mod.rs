@@ -20,6 +20,22 @@ macro_rules! vectorised {
 }
 pub(crate) use vectorised;
 
+/// Numbers side by side in a panel: a whole number of vectors of any processor.
+pub(crate) const LANES: usize = 16;
+
+/// The numbers of the lanes.
+macro_rules! numbers {
+    ($t:ty) => {{
+        let mut numbers = [0.0; $crate::kernels::LANES];
+        let mut lane = 0;
+        while lane < $crate::kernels::LANES {
+            numbers[lane] = lane as $t;
+            lane += 1;
+        }
+        numbers
+    }};
+}
+
 /// See [`vectorised`].
 pub(crate) struct Once;
 

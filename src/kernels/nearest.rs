@@ -1,6 +1,6 @@
 //! The nearest of all centres for many rows: products and selection in one go, nothing written in between.
 
-use super::packed::LANES;
+use super::LANES;
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 use std::ops::Range;
@@ -195,19 +195,6 @@ pub trait Lowest: Sized {
         lanes: &Lanes<Self>,
         margin: &impl Fn(f64, f64) -> f64,
     ) -> u32;
-}
-
-/// The numbers of the lanes.
-macro_rules! numbers {
-    ($t:ty) => {{
-        let mut numbers = [0.0; LANES];
-        let mut lane = 0;
-        while lane < LANES {
-            numbers[lane] = lane as $t;
-            lane += 1;
-        }
-        numbers
-    }};
 }
 
 macro_rules! lowest {

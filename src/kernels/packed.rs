@@ -1,10 +1,8 @@
 //! Squared distances from rows near one point to centres near it: expanded about that point (E21).
 
+use super::LANES;
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
-
-/// Numbers side by side in a panel: a whole number of vectors of any processor.
-pub(crate) const LANES: usize = 16;
 
 /// Rows that share one look at a panel.
 const ROWS: usize = 8;
@@ -48,9 +46,10 @@ impl<F: Float> Packed<F> {
         }
     }
 
-    /// Shows `found` the nearest and the next nearest of the packed centres for each of some padded rows: squared distances,
-    /// and places in the list. The first of equals; infinity and place 0 where there is no next.
-    pub(crate) fn first_two(&mut self, rows: &[F], found: impl FnMut((F, usize), (F, usize))) {
+    /// Shows `found`, for each of some padded rows, its squared distance to the point, and the nearest and the next nearest of
+    /// the packed centres: squared distances, and places in the list. The nearest is the first of equals; infinity and place 0
+    /// where there is no next.
+    pub(crate) fn first_two(&mut self, rows: &[F], found: impl FnMut(F, (F, usize), (F, usize))) {
         self.rows.resize(ROWS * self.about.len(), F::zero());
         Arch::new().dispatch(ToPacked {
             rows,
@@ -75,7 +74,7 @@ struct ToPacked<'a, F, O> {
     found: O,
 }
 
-impl<F: Float, O: FnMut((F, usize), (F, usize))> WithSimd for ToPacked<'_, F, O> {
+impl<F: Float, O: FnMut(F, (F, usize), (F, usize))> WithSimd for ToPacked<'_, F, O> {
     type Output = ();
 
     #[inline(always)]
@@ -115,7 +114,7 @@ impl<F: Float, O: FnMut((F, usize), (F, usize))> WithSimd for ToPacked<'_, F, O>
             }
             for ((_, &norm), lanes) in rows.chunks_exact(stride).zip(&norms).zip(&mut lanes) {
                 let (first, next) = F::first_two(simd, norm, lanes);
-                found(first, next);
+                found(norm, first, next);
             }
         }
     }
@@ -255,10 +254,7 @@ macro_rules! panel {
             #[inline(always)]
             #[allow(private_interfaces)]
             fn least<S: Simd>(simd: S, lanes: &Lanes<Self>) -> (Self, usize) {
-                const LANE: [$t; LANES] = [
-                    0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0,
-                    15.0,
-                ];
+                let (numbers, _) = S::$vectors(&const { numbers!($t) });
                 let lows = S::$vectors(&lanes.low).0;
                 let mut least = simd.$splat(Self::INFINITY);
                 for &low in lows {
@@ -268,7 +264,7 @@ macro_rules! panel {
                 let (least, none) = (simd.$splat(score), simd.$splat(Self::INFINITY));
                 let mut place = none;
                 let panels = S::$vectors(&lanes.low_panel).0;
-                for ((&low, &panel), &lane) in lows.iter().zip(panels).zip(S::$vectors(&LANE).0) {
+                for ((&low, &panel), &lane) in lows.iter().zip(panels).zip(numbers) {
                     let here = simd.$mul_add(panel, simd.$splat(LANES as $t), lane);
                     place = simd.$min(place, simd.$select(simd.$less(least, low), none, here));
                 }
@@ -336,7 +332,7 @@ mod tests {
             let ids: Vec<u32> = (0..ids).map(|i| i * 7 % 40).collect();
             let (mut packed, mut found) = (Packed::default(), Vec::new());
             packed.pack(&mu, d, &ids, &mu[7 * s..8 * s]);
-            packed.first_two(&x, |first, next| found.push((first, next)));
+            packed.first_two(&x, |_, first, next| found.push((first, next)));
             assert_eq!(found.len(), n);
             for (row, (first, next)) in x.chunks(s).zip(found) {
                 let squared = |id: &u32| -> f64 {

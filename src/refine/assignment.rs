@@ -169,18 +169,16 @@ impl<F: Float> Assignment<F> {
                 kernel.pack(centres, list, pivots.row(pivot));
                 for members in near.members[places].chunks(LOOK) {
                     let rows = members.iter().map(|member| member.row as usize);
-                    let mut of_rows = members.iter();
-                    kernel.look(data, frame, rows, |best, next| {
-                        found.extend(of_rows.next().map(|member| {
-                            let others = root(next.0);
-                            let member = Member {
-                                row: member.row,
-                                second: list[next.1],
-                                upper: root(best.0),
-                                lower: if seen_all { others } else { -others },
-                            };
-                            (list[best.1], member)
-                        }));
+                    kernel.gather(data, frame, rows);
+                    kernel.look(centres, |i, best, next| {
+                        let others = root(next.0);
+                        let member = Member {
+                            row: members[i].row,
+                            second: list[next.1],
+                            upper: root(best.0),
+                            lower: if seen_all { others } else { -others },
+                        };
+                        found.push((list[best.1], member));
                     });
                 }
             }
@@ -429,28 +427,27 @@ impl<'a, F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Look<'a, D> {
             .pack(self.centres, list, self.centres.row(c as usize));
         let open = std::mem::take(&mut self.open);
         for open in open.chunks(LOOK) {
-            let rows: Vec<usize> = open.iter().map(|&i| members[i].row as usize).collect();
+            let rows = open.iter().map(|&i| members[i].row as usize);
+            self.kernel.gather(self.data, self.frame, rows);
             self.evaluations += (open.len() * list.len()) as u64;
-            let (mut places, changes) = (open.iter(), &mut self.changes);
-            self.kernel
-                .look(self.data, self.frame, rows.into_iter(), |best, next| {
-                    let Some(&i) = places.next() else { return };
-                    let member = &mut members[i];
-                    // The row's own centre is the first: it stays where others are only as near.
-                    member.upper = root(best.0);
-                    member.second = list[next.1];
-                    member.lower = root(next.0);
-                    if best.1 > 0 {
-                        // Its new centre has other centres near it, which it has not seen.
-                        member.lower = -member.lower;
-                        changes.push(Change {
-                            place: first + i,
-                            row: member.row,
-                            from: c,
-                            to: list[best.1],
-                        });
-                    }
-                });
+            let changes = &mut self.changes;
+            self.kernel.look(self.centres, |place, best, next| {
+                let member = &mut members[open[place]];
+                // The row's own centre is the first: it stays where others are only as near.
+                member.upper = root(best.0);
+                member.second = list[next.1];
+                member.lower = root(next.0);
+                if best.1 > 0 {
+                    // Its new centre has other centres near it, which it has not seen.
+                    member.lower = -member.lower;
+                    changes.push(Change {
+                        place: first + open[place],
+                        row: member.row,
+                        from: c,
+                        to: list[best.1],
+                    });
+                }
+            });
         }
         self.open = open;
     }
@@ -461,31 +458,69 @@ impl<'a, F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Look<'a, D> {
 struct Kernel<F> {
     ids: Vec<usize>,
     rows: DenseRows<F>,
+    list: Vec<u32>,
     packed: Packed<F>,
+    squared: Vec<F>,
 }
+
+/// Centres so many times nearer than the point they are expanded about (squared) are computed directly (E21).
+const NEARER: f64 = 64.0;
 
 impl<F: Float> Kernel<F> {
     /// Takes the centres of `list`, all of them near the padded row `about`, as the rows will be.
     fn pack(&mut self, centres: &Centres<F>, list: &[u32], about: &[F]) {
+        self.list.clear();
+        self.list.extend_from_slice(list);
         self.packed
             .pack(centres.values(), centres.dim(), list, about);
     }
 
-    /// Shows `found` the squared distances and places in the list of the two nearest for each of these rows.
-    fn look<D>(
-        &mut self,
-        data: &D,
-        frame: &Frame<F>,
-        rows: impl Iterator<Item = usize>,
-        found: impl FnMut((F, usize), (F, usize)),
-    ) where
+    /// Takes rows.
+    fn gather<D>(&mut self, data: &D, frame: &Frame<F>, rows: impl Iterator<Item = usize>)
+    where
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
         self.ids.clear();
         self.ids.extend(rows);
         data.gather(&self.ids, frame, &mut self.rows);
-        self.packed.first_two(self.rows.values(), found);
     }
+
+    /// Shows `found`, for each row by its place, the squared distances and places in the list of the two nearest.
+    fn look(&mut self, centres: &Centres<F>, mut found: impl FnMut(usize, (F, usize), (F, usize))) {
+        let Self {
+            rows,
+            list,
+            packed,
+            squared,
+            ..
+        } = self;
+        let (share, mut i) = (F::from_f64(1.0 / NEARER), 0);
+        packed.first_two(rows.values(), |about, mut best, mut next| {
+            let least = share * about;
+            if next.0 < least {
+                rows.distances_to(i, centres, list, squared);
+                (best, next) = two_least(squared);
+            } else if best.0 < least {
+                rows.distances_to(i, centres, &list[best.1..=best.1], squared);
+                best.0 = squared[0];
+            }
+            found(i, best, next);
+            i += 1;
+        });
+    }
+}
+
+/// The least of some numbers and the next, with their places, as [`Packed::first_two`] finds them.
+fn two_least<F: Float>(values: &[F]) -> ((F, usize), (F, usize)) {
+    let mut found = ((F::INFINITY, 0), (F::INFINITY, 0));
+    for (place, &value) in values.iter().enumerate() {
+        if value < found.0.0 {
+            found = ((value, place), found.0);
+        } else if value < found.1.0 {
+            found.1 = (value, place);
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -494,6 +529,42 @@ mod tests {
     use crate::data::Dense;
     use crate::rng::Rng;
     use ndarray::Array2;
+
+    /// Tight pairs of centres far from any pivot: expanded distances alone would confuse them.
+    #[test]
+    fn what_is_much_nearer_than_the_pivot_is_exact() {
+        let mut rng = Rng::from_seed(2);
+        let mut place = |_: usize| rng.uniform() as f32;
+        let pairs = Array2::from_shape_fn((300, 2), |(i, _)| place(i));
+        let mut rng = Rng::from_seed(3);
+        let mut near = |i: usize, j: usize| pairs[[i % 300, j]] + 1e-4 * rng.normal() as f32;
+        let centres = Array2::from_shape_fn((600, 2), |(i, j)| near(i, j));
+        let x = Array2::from_shape_fn((6_000, 2), |(i, j)| near(i, j));
+        let data = Dense::new(x.view()).unwrap();
+        let frame = data.frame();
+        let centres = Centres::enter(centres.view(), &frame);
+        let pivots = Centres::enter(x.view().split_at(ndarray::Axis(0), 5).0, &frame);
+        let all: Vec<u32> = (0..600).collect();
+        let found = Assignment::around(&data, &frame, &centres, &pivots, |_| &all);
+        let mut rows = DenseRows::default();
+        data.load(0..data.len(), &frame, &mut rows);
+        let distance = |row: u32, c: usize| -> f64 {
+            let pairs = rows.row(row as usize).iter().zip(centres.row(c));
+            let squares = pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2));
+            squares.sum::<f64>().sqrt()
+        };
+        for c in 0..600 {
+            for member in found.members(c) {
+                let own = distance(member.row, c);
+                let least = (0..600).map(|c| distance(member.row, c));
+                let least = least.fold(f64::INFINITY, f64::min);
+                assert!(own <= least * (1.0 + 1e-4), "{own} {least}");
+                assert!((f64::from(member.upper) - own).abs() <= 1e-4 * own);
+                let next = distance(member.row, member.second as usize);
+                assert!((f64::from(member.lower) - next).abs() <= 1e-4 * next);
+            }
+        }
+    }
 
     /// Few centres and many, beside what rows find one by one.
     #[test]

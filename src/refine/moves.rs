@@ -63,11 +63,14 @@ where
         stale: vec![false; k],
         evaluations: 0,
     };
+    if k < 3 {
+        return moves;
+    }
     let errors = parallel::map(k, |c| Errors::of(data, assignment, c));
     let mut by_loss: Vec<usize> = (0..k).collect();
     by_loss.sort_by(|&a, &b| errors[a].loss.total_cmp(&errors[b].loss));
     let least = errors[by_loss[0]].loss;
-    if k < 3 || !least.is_finite() {
+    if !least.is_finite() {
         return moves;
     }
     let guesses = parallel::map(k, |c| {

@@ -44,15 +44,17 @@ impl Phase {
         let mut best: Option<Run<_>> = None;
         let mut started = self.started;
         for mut run in runs {
-            Self { started, ..*self }.run(view, &mut run, observer);
-            started = Instant::now();
+            // A run ends after a search: once stopped, those that had one stay as they are, and one has to have one.
+            if best.is_none() || !observer.stopped() {
+                Self { started, ..*self }.run(view, &mut run, observer);
+                started = Instant::now();
+            } else if run.phases.is_empty() {
+                continue;
+            }
             best = Some(match best {
                 Some(best) => best.better(run),
                 None => run,
             });
-            if observer.stopped() {
-                break;
-            }
         }
         best.expect("at least one run")
     }

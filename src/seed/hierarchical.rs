@@ -241,7 +241,12 @@ impl<'a, D: Data> Cells<'a, D> {
                 });
                 (near.collect::<Vec<_>>(), rows, evaluations)
             });
-            for (proposals, (near, rows, mut evaluations)) in proposals.chunks(PIECE).zip(pieces) {
+            self.evaluations += pieces
+                .iter()
+                .map(|(.., evaluations)| evaluations)
+                .sum::<u64>();
+            for (proposals, (near, rows, _)) in proposals.chunks(PIECE).zip(pieces) {
+                let mut evaluations = 0;
                 for (i, (&(n, u), near)) in proposals.iter().zip(near).enumerate() {
                     let near = self.follow(&rows, i, near, &mut distances, &mut evaluations);
                     if u * self.near[n].squared.to_f64() < near.squared.to_f64() {
