@@ -164,6 +164,20 @@ fn two_smallest<F: Float>(values: &[F]) -> (F, F) {
     })
 }
 
+/// The least of some values and the next, with their places: the first of equals, and 0 where there is no next. They
+/// are found soonest near the front.
+#[inline]
+pub(crate) fn first_two<F: Float>(values: &[F]) -> ((F, usize), (F, usize)) {
+    let (low, next) = two_smallest(values);
+    let place = |value: F, other: usize| {
+        let mut places = values.iter().enumerate();
+        let place = places.find(|(i, v)| **v == value && *i != other);
+        place.map_or(0, |(i, _)| i)
+    };
+    let first = place(low, usize::MAX);
+    ((low, first), (next, place(next, first)))
+}
+
 /// The smallest value, NaN passed over.
 fn minimum<F: Float>(values: &[F]) -> F {
     vectorised!({
@@ -211,6 +225,24 @@ mod tests {
             assert_eq!(out_ids, expected);
             let last = last_place(&scores, width, &mut Vec::new());
             assert_eq!(last as u32, pairs[width - 1].0);
+        }
+    }
+
+    #[test]
+    fn first_two_are_the_head_of_a_sort_by_value_and_place() {
+        let mut rng = Rng::from_seed(4);
+        for n in 1..80 {
+            for _ in 0..20 {
+                let values: Vec<f64> = (0..n).map(|_| rng.below(2 * n) as f64).collect();
+                let mut places: Vec<usize> = (0..n).collect();
+                places.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+                let (first, next) = first_two(&values);
+                assert_eq!(first, (values[places[0]], places[0]));
+                match places.get(1) {
+                    Some(&place) => assert_eq!(next, (values[place], place)),
+                    None => assert_eq!(next, (f64::INFINITY, 0)),
+                }
+            }
         }
     }
 }

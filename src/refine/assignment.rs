@@ -7,6 +7,7 @@ use crate::counting;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
 use crate::float::Float;
 use crate::kernels::packed::Packed;
+use crate::kernels::select;
 use crate::parallel;
 use crate::search::{self, Exact};
 use std::ops::Range;
@@ -499,7 +500,7 @@ impl<F: Float> Kernel<F> {
             let least = share * about;
             if next.0 < least {
                 rows.distances_to(i, centres, list, squared);
-                (best, next) = two_least(squared);
+                (best, next) = select::first_two(squared);
             } else if best.0 < least {
                 rows.distances_to(i, centres, &list[best.1..=best.1], squared);
                 best.0 = squared[0];
@@ -508,19 +509,6 @@ impl<F: Float> Kernel<F> {
             i += 1;
         });
     }
-}
-
-/// The least of some numbers and the next, with their places, as [`Packed::first_two`] finds them.
-fn two_least<F: Float>(values: &[F]) -> ((F, usize), (F, usize)) {
-    let mut found = ((F::INFINITY, 0), (F::INFINITY, 0));
-    for (place, &value) in values.iter().enumerate() {
-        if value < found.0.0 {
-            found = ((value, place), found.0);
-        } else if value < found.1.0 {
-            found.1 = (value, place);
-        }
-    }
-    found
 }
 
 #[cfg(test)]
