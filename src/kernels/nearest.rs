@@ -341,23 +341,27 @@ lowest!(
 );
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::kernels::stride;
     use crate::rng::Rng;
 
-    #[test]
-    fn sure_ones_are_the_nearest_of_the_naive_search() {
+    /// Padded rows, (stride, d), padded centres with their norms, and what is found.
+    type Found<'a> = (
+        &'a [f32],
+        (usize, usize),
+        (&'a [f32], &'a [f32]),
+        &'a mut [u32],
+    );
+
+    /// Runs a search on random rows and centres of these shapes (n, d, k), with this margin, beside the naive one.
+    pub(in crate::kernels) fn sure_ones_are_the_nearest(
+        shapes: &[(usize, usize, usize)],
+        search: impl Fn(Found<'_>, &dyn Fn(f64, f64) -> f64),
+    ) {
         let mut rng = Rng::from_seed(6);
         let (mut sure, mut all) = (0, 0);
-        for (n, d, k) in [
-            (1, 1, 1),
-            (7, 3, 16),
-            (30, 8, 17),
-            (21, 74, 100),
-            (50, 2, 300),
-            (70, 300, 40),
-        ] {
+        for &(n, d, k) in shapes {
             let s = stride(d);
             let mut random = |n: usize| -> Vec<f32> {
                 let place = |i| if i % s < d { rng.normal() as f32 } else { 0.0 };
@@ -368,13 +372,13 @@ mod tests {
                 let t = a.iter().zip(b).map(|(a, b)| f64::from(*a) - f64::from(*b));
                 t.map(|t| t * t).sum()
             };
-            let norms: Vec<f32> = mu
-                .chunks(s)
-                .map(|c| squared(c, &vec![0.0; s]) as f32)
-                .collect();
-            let panels = Panels::pack(&mu, s, d, &norms);
+            let of_norm = |c: &[f32]| squared(c, &vec![0.0; s]) as f32;
+            let norms: Vec<f32> = mu.chunks(s).map(of_norm).collect();
             let mut found = vec![0; n];
-            nearest(&x, s, &panels, |_, _| 1e-2, &mut found);
+            search((&x, (s, d), (&mu, &norms), &mut found), &|norm, score| {
+                assert!(norm >= 0.0 && score >= 0.0);
+                1e-2
+            });
             for (row, found) in x.chunks(s).zip(found) {
                 let mut naive: Vec<(f64, usize)> =
                     mu.chunks(s).map(|c| squared(row, c)).zip(0..).collect();
@@ -383,12 +387,28 @@ mod tests {
                 if found != OPEN {
                     sure += 1;
                     assert_eq!(found as usize, naive[0].1);
+                    assert!(k == 1 || naive[1].0 - naive[0].0 > 1e-2);
                 } else {
                     assert!(naive[1].0 - naive[0].0 < 3e-2);
                 }
             }
         }
         assert!(sure > all / 2 && sure < all, "{sure} of {all}");
+    }
+
+    #[test]
+    fn sure_ones_are_the_nearest_of_the_naive_search() {
+        let shapes = [
+            (1, 1, 1),
+            (7, 3, 16),
+            (30, 8, 17),
+            (21, 74, 100),
+            (50, 2, 300),
+            (70, 300, 40),
+        ];
+        sure_ones_are_the_nearest(&shapes, |(rows, (s, d), (mu, norms), ids), margin| {
+            nearest(rows, s, &Panels::pack(mu, s, d, norms), margin, ids);
+        });
     }
 
     /// Centres that coincide, in one lane and in two, leave a row open.

@@ -205,53 +205,20 @@ short!(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::stride;
-    use crate::rng::Rng;
+    use crate::kernels::nearest::tests::sure_ones_are_the_nearest;
 
     #[test]
     fn sure_ones_are_the_nearest_of_the_naive_search() {
-        let mut rng = Rng::from_seed(6);
-        let (mut sure, mut all) = (0, 0);
-        for (n, d, k) in [
+        let shapes = [
             (1, 1, 1),
             (64, 3, 16),
             (130, 8, 17),
             (21, 4, 100),
             (90, 5, 300),
-        ] {
-            let s = stride(d);
-            let mut random = |n: usize| -> Vec<f32> {
-                let place = |i| if i % s < d { rng.normal() as f32 } else { 0.0 };
-                (0..n * s).map(place).collect()
-            };
-            let (x, mu) = (random(n), random(k));
-            let squared = |a: &[f32], b: &[f32]| -> f64 {
-                let t = a.iter().zip(b).map(|(a, b)| f64::from(*a) - f64::from(*b));
-                t.map(|t| t * t).sum()
-            };
-            let of_norm = |c: &[f32]| squared(c, &[0.0; MOST]) as f32;
-            let norms: Vec<f32> = mu.chunks(s).map(of_norm).collect();
-            let mut found = vec![0; n];
-            let margin = |norm: f64, score: f64| {
-                assert!(norm >= 0.0 && score >= 0.0);
-                1e-2
-            };
-            nearest(&x, (s, d), (&mu, &norms), margin, &mut found);
-            for (row, found) in x.chunks(s).zip(found) {
-                let mut naive: Vec<(f64, usize)> =
-                    mu.chunks(s).map(|c| squared(row, c)).zip(0..).collect();
-                naive.sort_by(|a, b| a.0.total_cmp(&b.0));
-                all += 1;
-                if found != OPEN {
-                    sure += 1;
-                    assert_eq!(found as usize, naive[0].1);
-                    assert!(k == 1 || naive[1].0 - naive[0].0 > 1e-2);
-                } else {
-                    assert!(naive[1].0 - naive[0].0 < 3e-2);
-                }
-            }
-        }
-        assert!(sure > all / 2 && sure < all, "{sure} of {all}");
+        ];
+        sure_ones_are_the_nearest(&shapes, |(rows, shape, centres, ids), margin| {
+            nearest(rows, shape, centres, margin, ids);
+        });
     }
 
     /// Norms and scores of rows are those the rounding bound is asked about; centres that coincide leave a row open.
