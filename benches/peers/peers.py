@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -132,6 +133,8 @@ def measure(path, k, seeds, wanted):
             centres, seconds = run(x, path, k, seed)
             errors[name].append(quantization_error(x, np.asarray(centres)))
             times[name].append(seconds)
+            # Some runs take long: what is known so far.
+            print(f"{name}, seed {seed}: {seconds:.3f} s, {errors[name][-1]:.6e}", file=sys.stderr, flush=True)
     reference = np.mean(errors.get(REFERENCE) or min(errors.values(), key=np.mean))
     rows = []
     for name, family, _, _ in chosen:

@@ -493,20 +493,29 @@ impl<F: Float> Rows for DenseRows<F> {
         let stride = stride(self.dim);
         let (dim, farthest) = (self.dim, centres.largest_norm());
         let margin = |norm, score| rounding::<F>(dim, norm, farthest, score);
+        // Where rounding leaves several: which, as far as known.
+        let mut among = Vec::new();
         if short::fits(stride, centres.len()) {
             let centres = (centres.values(), centres.norms());
             short::nearest(&self.values, (stride, dim), centres, margin, ids);
         } else {
-            nearest::nearest(&self.values, stride, centres.panels(), margin, ids);
+            let panels = centres.panels();
+            nearest::nearest(&self.values, stride, panels, margin, ids, &mut among);
         }
-        let (mut all, mut scores) = (Vec::new(), Vec::new());
+        let (mut listed, mut scores) = (Vec::new(), Vec::new());
+        let mut among = among.into_iter().peekable();
         for (i, id) in ids.iter_mut().enumerate() {
             if *id == nearest::OPEN {
-                // Rarely, unless centres coincide.
-                all.extend(all.len() as u32..centres.len() as u32);
-                distance::to_some(self.row(i), centres.values(), &all, &mut scores);
+                listed.clear();
+                while let Some((_, id)) = among.next_if(|(row, _)| *row == i) {
+                    listed.push(id);
+                }
+                if listed.is_empty() {
+                    listed.extend(0..centres.len() as u32);
+                }
+                distance::to_some(self.row(i), centres.values(), &listed, &mut scores);
                 let id = std::slice::from_mut(id);
-                select::smallest(&all, &scores, id, &mut squared[i..=i]);
+                select::smallest(&listed, &scores, id, &mut squared[i..=i]);
             }
         }
         distance::to_own(&self.values, centres.values(), stride, ids, squared);

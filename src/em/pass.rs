@@ -34,7 +34,10 @@ pub(super) struct Found<S> {
 const MOST_SHARDS: usize = 32;
 
 /// Shards of a pass, however many components there are, as long as there are rows for them.
-const FEWEST_SHARDS: usize = 4;
+const FEWEST_SHARDS: usize = 8;
+
+/// Rows of a shard for every component, beyond that: its sums are zeroed and merged in little of the time its rows take.
+const ROWS_PER_SUM: usize = 16;
 
 impl<'a, D, E, M> Pass<'a, D, E, M>
 where
@@ -242,11 +245,11 @@ fn total<S>(found: &[Found<S>]) -> Found<()> {
 }
 
 /// Rows of a shard: a whole number of blocks. Each shard has its own statistics (k x d numbers in `f64`), so
-/// there are about n / k shards at most, which keeps them of the order of the data, but a few for the threads in any case
+/// a shard has [`ROWS_PER_SUM`] k rows at least, which keeps them below the order of the data, but there are a few for the threads in any case
 /// (they are made for components that the shard meets).
 /// Where statistics are larger, of `numbers` numbers, all together have at most 2^27 of them (1 GiB), or there is one shard.
 fn shard_rows(n: usize, k: usize, numbers: usize) -> usize {
-    let shards = (n / k).clamp(FEWEST_SHARDS, MOST_SHARDS);
+    let shards = (n / (ROWS_PER_SUM * k)).clamp(FEWEST_SHARDS, MOST_SHARDS);
     let shards = shards.min((1 << 27) / numbers.max(1)).max(1);
     let size = search::block_rows(k);
     n.div_ceil(shards).next_multiple_of(size)

@@ -1,15 +1,12 @@
 //! The nearest of all centres for many rows: products and selection in one go, nothing written in between.
 
-use super::LANES;
+use super::{LANES, products};
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 use std::ops::Range;
 
-/// Rows that share one look at a panel.
-const ROWS: usize = 8;
-
 /// Rows that follow each other while a panel stays in the nearest cache.
-const CHUNK: usize = 64;
+const CHUNK: usize = 96;
 
 /// Columns of a panel that follow each other while it stays in the nearest cache.
 const COLUMNS: usize = 128;
@@ -47,20 +44,24 @@ pub(crate) const OPEN: u32 = u32::MAX;
 
 /// The nearest of all centres for padded rows, into `ids`: ranked by expansion, and given where all others are farther by
 /// more than twice `margin(norm, score)`, the rounding bound (E21) of a row of that squared norm at the lowest score it has.
-/// [`OPEN`] elsewhere.
+/// [`OPEN`] elsewhere, and `among` becomes the places of such rows and what may be nearest to them, in the order of the rows;
+/// a row that is not there has too many.
 pub(crate) fn nearest<F: Float>(
     rows: &[F],
     stride: usize,
     panels: &Panels<F>,
     margin: impl Fn(f64, f64) -> f64,
     ids: &mut [u32],
+    among: &mut Vec<(usize, u32)>,
 ) {
+    among.clear();
     Arch::new().dispatch(ToPanels {
         rows,
         stride,
         panels,
         margin,
         ids,
+        among,
     });
 }
 
@@ -70,6 +71,7 @@ struct ToPanels<'a, F, M> {
     panels: &'a Panels<F>,
     margin: M,
     ids: &'a mut [u32],
+    among: &'a mut Vec<(usize, u32)>,
 }
 
 /// Per lane: the lowest score so far, the panel it is from, and the next lowest.
@@ -91,8 +93,10 @@ impl<F: Float, M: Fn(f64, f64) -> f64> WithSimd for ToPanels<'_, F, M> {
             panels,
             margin,
             ids,
+            among,
         } = self;
         let mut lanes = [Lanes::new(); CHUNK];
+        let mut place = 0;
         let mut sums = [F::zero(); CHUNK * 2 * LANES];
         let twos = panels.values.chunks_exact(2 * panels.dim * LANES);
         let norms = panels.norms.chunks_exact(2 * LANES);
@@ -112,7 +116,12 @@ impl<F: Float, M: Fn(f64, f64) -> f64> WithSimd for ToPanels<'_, F, M> {
             }
             for ((row, lanes), id) in rows.chunks_exact(stride).zip(lanes).zip(ids) {
                 let norm = F::norm(simd, row);
-                *id = F::nearest(simd, norm, lanes, &margin);
+                let reach;
+                (*id, reach) = F::nearest(simd, norm, lanes, &margin);
+                if *id == OPEN {
+                    among.extend(lanes.within(reach).map(|id| (place, id)));
+                }
+                place += 1;
             }
         }
     }
@@ -142,9 +151,12 @@ fn lower<F: Float, S: Simd, const P: usize>(
             let left = lanes.len() - first;
             let (rows, lanes) = (&rows[first * stride..], &mut lanes[first..]);
             let sums = &mut sums[first * P * LANES..];
+            // As many rows share one look at a panel as there are registers for their sums.
             first += match left {
-                ROWS.. => F::lowest::<S, ROWS, P>(simd, rows, stride, &panels, sums, lanes),
-                4.. => F::lowest::<S, 4, P>(simd, rows, stride, &panels, sums, lanes),
+                12.. if S::REGISTER_COUNT >= 32 => {
+                    F::lowest::<S, 12, P>(simd, rows, stride, &panels, sums, lanes)
+                }
+                6.. => F::lowest::<S, 6, P>(simd, rows, stride, &panels, sums, lanes),
                 2.. => F::lowest::<S, 2, P>(simd, rows, stride, &panels, sums, lanes),
                 _ => F::lowest::<S, 1, P>(simd, rows, stride, &panels, sums, lanes),
             };
@@ -169,6 +181,14 @@ impl<F: Float> Lanes<F> {
             next: [F::INFINITY; LANES],
         }
     }
+
+    /// The centres whose scores are not above `reach`; none if they are not all known.
+    fn within(&self, reach: F) -> impl Iterator<Item = u32> {
+        let known = self.next.iter().all(|next| *next > reach);
+        let lanes = if known { 0..LANES } else { 0..0 };
+        let lanes = lanes.filter(move |&lane| self.low[lane] <= reach);
+        lanes.map(|lane| self.panel[lane].to_f64() as u32 * LANES as u32 + lane as u32)
+    }
 }
 
 /// Rows against panels, and the selection among their lanes, with the vectors of the processor.
@@ -186,7 +206,7 @@ pub trait Lowest: Sized {
         sums: &mut [Self],
         lanes: &mut [Lanes<Self>],
     ) -> usize;
-    /// The nearest centre of a row of this squared norm, if it is sure.
+    /// The nearest centre of a row of this squared norm, if it is sure; and the highest score of any that may be it.
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn nearest<S: Simd>(
@@ -194,11 +214,11 @@ pub trait Lowest: Sized {
         norm: Self,
         lanes: &Lanes<Self>,
         margin: &impl Fn(f64, f64) -> f64,
-    ) -> u32;
+    ) -> (u32, Self);
 }
 
 macro_rules! lowest {
-    ($t:ty, $vectors:ident, $vectors_mut:ident, $splat:ident, $mul_add:ident, $less:ident, $equal:ident, $select:ident, $min:ident, $max:ident, $least:ident) => {
+    ($t:ty, $products:ident, $vectors:ident, $vectors_mut:ident, $splat:ident, $less:ident, $equal:ident, $select:ident, $min:ident, $max:ident, $least:ident) => {
         impl Lowest for $t {
             #[inline(always)]
             #[allow(private_interfaces)]
@@ -211,12 +231,16 @@ macro_rules! lowest {
                 lanes: &mut [Lanes<Self>],
             ) -> usize {
                 let dim = part.panels.len() / (P * LANES);
-                let (panels, _) = S::$vectors(part.panels);
                 let (norms, _) = S::$vectors(part.norms);
                 let (sums, _) = S::$vectors_mut(&mut sums[..N * P * LANES]);
-                let (per_line, per_panel) = (norms.len() / P, panels.len() / P);
+                let per_line = norms.len() / P;
                 let columns = part.columns.clone();
-                let rows: [&[Self]; N] = std::array::from_fn(|r| &rows[r * stride..][..dim]);
+                let rows: [&[Self]; N] =
+                    std::array::from_fn(|r| &rows[r * stride..][columns.clone()]);
+                let panels: [&[Self]; P] = std::array::from_fn(|p| {
+                    let lines = columns.start * LANES..columns.end * LANES;
+                    &part.panels[p * dim * LANES..][lines]
+                });
                 for v in 0..per_line {
                     let mut scores = [[simd.$splat(0.0); N]; P];
                     for (p, scores) in scores.iter_mut().enumerate() {
@@ -228,18 +252,7 @@ macro_rules! lowest {
                             };
                         }
                     }
-                    for j in columns.clone() {
-                        let mut line = [norms[0]; P];
-                        for (p, line) in line.iter_mut().enumerate() {
-                            *line = panels[p * per_panel + j * per_line + v];
-                        }
-                        for (r, row) in rows.iter().enumerate() {
-                            let x = simd.$splat(row[j]);
-                            for (scores, &line) in scores.iter_mut().zip(&line) {
-                                scores[r] = simd.$mul_add(x, line, scores[r]);
-                            }
-                        }
-                    }
+                    products::$products::<S, N, P>(simd, rows, panels, v, &mut scores);
                     if columns.end < dim {
                         for (p, scores) in scores.iter().enumerate() {
                             for (r, &score) in scores.iter().enumerate() {
@@ -274,7 +287,7 @@ macro_rules! lowest {
                 norm: Self,
                 lanes: &Lanes<Self>,
                 margin: &impl Fn(f64, f64) -> f64,
-            ) -> u32 {
+            ) -> (u32, Self) {
                 // No score is NaN: coordinates in a frame are held far from overflow.
                 let (low, _) = S::$vectors(&lanes.low);
                 let (next, _) = S::$vectors(&lanes.next);
@@ -305,9 +318,10 @@ macro_rules! lowest {
                 let reach = least + 2.0 * margin(f64::from(norm), score) as $t;
                 if other > reach {
                     let lane = lane as usize;
-                    lanes.panel[lane] as u32 * LANES as u32 + lane as u32
+                    let id = lanes.panel[lane] as u32 * LANES as u32 + lane as u32;
+                    (id, reach)
                 } else {
-                    OPEN
+                    (OPEN, reach)
                 }
             }
         }
@@ -315,10 +329,10 @@ macro_rules! lowest {
 }
 lowest!(
     f32,
+    f32s,
     as_simd_f32s,
     as_mut_simd_f32s,
     splat_f32s,
-    mul_add_e_f32s,
     less_than_f32s,
     equal_f32s,
     select_f32s,
@@ -328,10 +342,10 @@ lowest!(
 );
 lowest!(
     f64,
+    f64s,
     as_simd_f64s,
     as_mut_simd_f64s,
     splat_f64s,
-    mul_add_e_f64s,
     less_than_f64s,
     equal_f64s,
     select_f64s,
@@ -398,6 +412,7 @@ pub(super) mod tests {
 
     #[test]
     fn sure_ones_are_the_nearest_of_the_naive_search() {
+        let listed_rows = std::cell::Cell::new(0);
         let shapes = [
             (1, 1, 1),
             (7, 3, 16),
@@ -405,10 +420,32 @@ pub(super) mod tests {
             (21, 74, 100),
             (50, 2, 300),
             (70, 300, 40),
+            (119, 20, 33),
         ];
         sure_ones_are_the_nearest(&shapes, |(rows, (s, d), (mu, norms), ids), margin| {
-            nearest(rows, s, &Panels::pack(mu, s, d, norms), margin, ids);
+            let panels = Panels::pack(mu, s, d, norms);
+            let mut among = Vec::new();
+            nearest(rows, s, &panels, margin, ids, &mut among);
+            for (place, row) in rows.chunks(s).enumerate() {
+                let listed = || among.iter().filter(|(of, _)| *of == place);
+                assert!(ids[place] == OPEN || listed().count() == 0);
+                // What is listed is as near as the others there, and has the nearest among it.
+                let squared =
+                    |c: &[f32]| -> f32 { row.iter().zip(c).map(|(a, b)| (a - b).powi(2)).sum() };
+                let all: Vec<f32> = mu.chunks(s).map(squared).collect();
+                let least = all.iter().fold(f32::INFINITY, |least, s| least.min(*s));
+                for (_, id) in listed() {
+                    assert!(all[*id as usize] <= least + 3e-2);
+                }
+                let near = |s: &f32| *s < least + 1e-2;
+                let count = all.iter().filter(|s| near(s)).count();
+                if listed().count() > 0 {
+                    listed_rows.set(listed_rows.get() + 1);
+                    assert!(listed().count() >= count);
+                }
+            }
         });
+        assert!(listed_rows.get() > 0);
     }
 
     /// Centres that coincide, in one lane and in two, leave a row open.
@@ -425,8 +462,14 @@ pub(super) mod tests {
                 .collect();
             let panels = Panels::pack(&mu, 4, 4, &norms);
             let mut found = [0];
-            nearest(&mu[..4], 4, &panels, |_, _| 1e-12, &mut found);
+            let mut among = Vec::new();
+            nearest(&mu[..4], 4, &panels, |_, _| 1e-12, &mut found, &mut among);
             assert_eq!(found, [OPEN]);
+            // Two in one lane are not told apart.
+            match other {
+                16 => assert!(among.is_empty()),
+                _ => assert_eq!(among, [(0, 0), (0, other as u32)]),
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Squared distances from rows near one point to centres near it: expanded about that point (E21).
 
-use super::LANES;
+use super::{LANES, products};
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
@@ -153,7 +153,7 @@ pub trait Panel: Sized {
 }
 
 macro_rules! panel {
-    ($t:ty, $vectors:ident, $vectors_mut:ident, $splat:ident, $sub:ident, $mul_add:ident, $sum:ident, $less:ident, $select:ident, $min:ident, $max:ident, $least:ident) => {
+    ($t:ty, $products:ident, $vectors:ident, $vectors_mut:ident, $splat:ident, $sub:ident, $mul_add:ident, $sum:ident, $less:ident, $select:ident, $min:ident, $max:ident, $least:ident) => {
         impl Panel for $t {
             #[inline(always)]
             fn minus<S: Simd>(simd: S, a: &[Self], b: &[Self], out: &mut [Self]) -> Self {
@@ -184,27 +184,17 @@ macro_rules! panel {
                 lanes: &mut [Lanes<Self>; ROWS],
             ) {
                 let dim = panels.len() / (P * LANES);
-                let (panels, _) = S::$vectors(panels);
                 let (norms, _) = S::$vectors(norms);
-                let (per_line, per_panel) = (norms.len() / P, panels.len() / P);
+                let per_line = norms.len() / P;
                 let rows: [&[Self]; ROWS] = std::array::from_fn(|r| &rows[r * stride..][..dim]);
+                let panels: [&[Self]; P] =
+                    std::array::from_fn(|p| &panels[p * dim * LANES..][..dim * LANES]);
                 for v in 0..per_line {
                     let mut sums = [[simd.$splat(0.0); ROWS]; P];
                     for (p, sums) in sums.iter_mut().enumerate() {
                         *sums = [norms[p * per_line + v]; ROWS];
                     }
-                    for j in 0..dim {
-                        let mut line = [norms[0]; P];
-                        for (p, line) in line.iter_mut().enumerate() {
-                            *line = panels[p * per_panel + j * per_line + v];
-                        }
-                        for (r, row) in rows.iter().enumerate() {
-                            let x = simd.$splat(row[j]);
-                            for (sums, &line) in sums.iter_mut().zip(&line) {
-                                sums[r] = simd.$mul_add(x, line, sums[r]);
-                            }
-                        }
-                    }
+                    products::$products::<S, ROWS, P>(simd, rows, panels, v, &mut sums);
                     for (r, lanes) in lanes.iter_mut().enumerate() {
                         let low_place = &mut S::$vectors_mut(&mut lanes.low).0[v];
                         let low_panel_place = &mut S::$vectors_mut(&mut lanes.low_panel).0[v];
@@ -276,6 +266,7 @@ macro_rules! panel {
 
 panel!(
     f32,
+    f32s,
     as_simd_f32s,
     as_mut_simd_f32s,
     splat_f32s,
@@ -290,6 +281,7 @@ panel!(
 );
 panel!(
     f64,
+    f64s,
     as_simd_f64s,
     as_mut_simd_f64s,
     splat_f64s,
