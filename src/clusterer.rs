@@ -345,7 +345,7 @@ impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
         E: EStep<D, M::Model>,
         R: Refinement<D, M::Model>,
     {
-        self.fit_observed(data, |_| ControlFlow::Continue(()))
+        self.run(data, &mut Observer::none())
     }
 
     /// Fits the model, showing every step to `observer`. When it breaks, the fit ends with the model of
@@ -366,7 +366,19 @@ impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
         E: EStep<D, M::Model>,
         R: Refinement<D, M::Model>,
     {
-        let mut observer = Observer::new(&mut observer);
+        self.run(data, &mut Observer::new(&mut observer))
+    }
+
+    /// All stages, one after the other.
+    fn run<D>(&self, data: &D, observer: &mut Observer<'_, M::Model>) -> Result<Fit<M::Model>>
+    where
+        D: Data,
+        C: Coreset<D>,
+        S: Seeder<D>,
+        M: MStep<D>,
+        E: EStep<D, M::Model>,
+        R: Refinement<D, M::Model>,
+    {
         let (mut evaluations, mut timings) = (Evaluations::default(), Timings::default());
         seed::enough_rows(data, self.clusters, "data")?;
         let frame = data.frame();
@@ -417,7 +429,7 @@ impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
                 if rule.max_iterations > 0 || warm_up > 0 || !R::SEARCHES {
                     let stages = (&self.e_step, &self.m_step);
                     let (model, streams) = (run.model, streams(start));
-                    let ended = em::maximise(rows, stages, model, rule, streams, &mut observer);
+                    let ended = em::maximise(rows, stages, model, rule, streams, observer);
                     update += ended.update;
                     (run.model, run.kept) = (ended.model, Some(ended.kept));
                     run.phases.push(ended.phase);
@@ -427,7 +439,7 @@ impl<C, S, E, M, R> Clusterer<C, S, E, M, R> {
                     break;
                 }
             }
-            let (streams, mut watch) = (Seeded(streams(0)), Watch(&mut observer));
+            let (streams, mut watch) = (Seeded(streams(0)), Watch(observer));
             let run = self
                 .refine
                 .refine(data, selected.as_ref(), starts, streams, &mut watch)?;

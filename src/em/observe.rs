@@ -50,22 +50,37 @@ pub enum Progress<'a, M> {
 
 /// The user's closure, erased, and whether it has asked to stop.
 pub(crate) struct Observer<'a, M> {
-    closure: &'a mut dyn FnMut(&Progress<'_, M>) -> ControlFlow<()>,
+    closure: Option<Closure<'a, M>>,
     flow: ControlFlow<()>,
 }
 
+type Closure<'a, M> = &'a mut dyn FnMut(&Progress<'_, M>) -> ControlFlow<()>;
+
 impl<'a, M> Observer<'a, M> {
-    pub(crate) fn new(closure: &'a mut dyn FnMut(&Progress<'_, M>) -> ControlFlow<()>) -> Self {
+    pub(crate) fn new(closure: Closure<'a, M>) -> Self {
         Self {
-            closure,
+            closure: Some(closure),
             flow: ControlFlow::Continue(()),
         }
     }
 
+    /// Nobody looks.
+    pub(crate) fn none() -> Self {
+        Self {
+            closure: None,
+            flow: ControlFlow::Continue(()),
+        }
+    }
+
+    /// Whether somebody looks: what is shown need not be up to date otherwise.
+    pub(crate) fn looks(&self) -> bool {
+        self.closure.is_some() && !self.stopped()
+    }
+
     /// Shows progress. Once stopped it stays stopped, and the closure is called no more.
     pub(crate) fn see(&mut self, progress: Progress<'_, M>) -> ControlFlow<()> {
-        if self.flow.is_continue() {
-            self.flow = (self.closure)(&progress);
+        if let (ControlFlow::Continue(()), Some(closure)) = (self.flow, &mut self.closure) {
+            self.flow = closure(&progress);
         }
         self.flow
     }

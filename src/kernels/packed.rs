@@ -28,22 +28,21 @@ impl<F: Float> Packed<F> {
         self.values.resize(lanes * dim, F::zero());
         self.norms.clear();
         self.norms.resize(lanes, F::INFINITY);
-        let minus_two = F::from_f64(-2.0);
+        let (minus_two, mut seen) = (F::from_f64(-2.0), vec![F::zero(); stride]);
         let panels = self.values.chunks_exact_mut(LANES * dim);
         let norms = self.norms.chunks_exact_mut(LANES);
-        for ((panel, norms), ids) in panels.zip(norms).zip(ids.chunks(LANES)) {
-            for (lane, &id) in ids.iter().enumerate() {
-                let centre = &centres[id as usize * stride..][..dim];
-                let mut norm = F::zero();
-                let lines = panel.chunks_exact_mut(LANES);
-                for ((line, &mu), &a) in lines.zip(centre).zip(about) {
-                    let t = mu - a;
-                    line[lane] = minus_two * t;
-                    norm += t * t;
+        vectorised!({
+            for ((panel, norms), ids) in panels.zip(norms).zip(ids.chunks(LANES)) {
+                for (lane, &id) in ids.iter().enumerate() {
+                    let centre = &centres[id as usize * stride..][..stride];
+                    norms[lane] = from_point(centre, about, &mut seen);
+                    let lines = panel.chunks_exact_mut(LANES);
+                    for (line, &x) in lines.zip(&seen) {
+                        line[lane] = minus_two * x;
+                    }
                 }
-                norms[lane] = norm;
             }
-        }
+        });
     }
 
     /// Shows `found`, for each of some padded rows, its squared distance to the point, and the nearest and the next nearest of
@@ -57,6 +56,20 @@ impl<F: Float> Packed<F> {
             found,
         });
     }
+}
+
+/// A padded row as seen from a point, into `out`; returns its squared norm.
+#[inline(always)]
+fn from_point<F: Float>(row: &[F], about: &[F], out: &mut [F]) -> F {
+    let (rows, abouts) = (row.as_chunks::<4>().0, about.as_chunks::<4>().0);
+    let mut sums = [F::zero(); 4];
+    for ((x, a), out) in rows.iter().zip(abouts).zip(out.as_chunks_mut::<4>().0) {
+        for l in 0..4 {
+            out[l] = x[l] - a[l];
+            sums[l] += out[l] * out[l];
+        }
+    }
+    (sums[0] + sums[2]) + (sums[1] + sums[3])
 }
 
 /// Per lane: the lowest so far and the next, and the panels they are from.

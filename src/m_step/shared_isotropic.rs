@@ -180,14 +180,14 @@ impl<F: Float> SharedIsotropicMixture<F> {
         }
     }
 
-    /// The same model with other centres and another variance, in the coordinates of its frame.
-    pub(crate) fn renew(&mut self, centres: Centres<F>, variance: f64) {
+    /// The same model with other centres, in the coordinates of its frame.
+    pub(crate) fn set_centres(&mut self, centres: Centres<F>) {
         self.means = centres.leave(&self.frame);
         self.centres = centres;
-        self.set_variance(variance);
     }
 
-    fn set_variance(&mut self, variance: f64) {
+    /// The same model with another variance, in the unit of its frame.
+    pub(crate) fn set_variance(&mut self, variance: f64) {
         self.variance = variance.max(self.least_variance);
     }
 

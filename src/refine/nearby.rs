@@ -3,6 +3,7 @@
 use super::groups::Groups;
 use crate::data::Centres;
 use crate::float::Float;
+use crate::kernels::distance;
 use crate::parallel;
 
 /// The centres that the rows of a component look at: its own, and the nearest others.
@@ -26,36 +27,52 @@ pub(super) struct Moved<F> {
 }
 
 /// Centres whose lists are one piece of work.
-const CENTRES: usize = 16;
+const CENTRES: usize = 32;
 
 /// Candidates for a list, per place in it, where not all centres are.
 const CANDIDATES: usize = 16;
 
-/// The `size` centres of `to` nearest to each of `from`, nearest first: (from, size).
-pub(super) fn lists<F: Float>(from: &Centres<F>, to: &Centres<F>, size: usize) -> Vec<u32> {
-    let all: Vec<u32> = (0..to.len() as u32).collect();
+/// The `size` centres of `to` nearest to each of `from`, nearest first: (from, size). They are ranked by expanded distances;
+/// `adjust` may change those of each of `from`.
+pub(super) fn lists<F: Float>(
+    from: &Centres<F>,
+    to: &Centres<F>,
+    size: usize,
+    adjust: impl Fn(usize, &mut [F]) + Sync,
+) -> Vec<u32> {
+    let stride = from.row(0).len();
     let mut lists = vec![0; from.len() * size];
     parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
+        let places = range.start / size..range.end / size;
+        let rows = &from.values()[places.start * stride..places.end * stride];
+        let rows = (rows, &from.norms()[places.clone()]);
         let mut squared = Vec::new();
-        for (i, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
-            to.distances_of(from.row(i), &all, &mut squared);
-            fill(list, squared.iter().copied().zip(0..).collect());
+        distance::to_all(rows, (to.values(), to.norms()), to.dim(), &mut squared);
+        let squared = squared.chunks_exact_mut(to.len());
+        for ((i, list), squared) in places.zip(lists.chunks_exact_mut(size)).zip(squared) {
+            adjust(i, squared);
+            fill(list, squared.iter().copied().zip(0..));
         }
     });
     lists
 }
 
-/// Fills a list with the nearest of some centres.
-fn fill<F: Float>(list: &mut [u32], mut order: Vec<(F, u32)>) {
-    let nearer =
-        |a: &(F, u32), b: &(F, u32)| a.0.to_f64().total_cmp(&b.0.to_f64()).then(a.1.cmp(&b.1));
+/// Fills a list with the nearest of some centres; a negative distance is before all others.
+fn fill<F: Float>(list: &mut [u32], centres: impl Iterator<Item = (F, u32)>) {
+    // Numbers that are not negative are in the order of their bits.
+    let key = |(squared, c): (F, u32)| {
+        let squared = squared.to_f64() as f32;
+        let rank = if squared < 0.0 { 0 } else { 1 + squared.to_bits() };
+        u64::from(rank) << 32 | u64::from(c)
+    };
+    let mut order: Vec<u64> = centres.map(key).collect();
     if order.len() > list.len() {
-        order.select_nth_unstable_by(list.len() - 1, nearer);
+        order.select_nth_unstable(list.len() - 1);
         order.truncate(list.len());
     }
-    order.sort_unstable_by(nearer);
-    for (place, (_, c)) in list.iter_mut().zip(order) {
-        *place = c;
+    order.sort_unstable();
+    for (place, key) in list.iter_mut().zip(order) {
+        *place = key as u32;
     }
 }
 
@@ -66,21 +83,26 @@ impl<F: Float> Nearby<F> {
     pub(super) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
         let k = centres.len();
         let size = size.min(k);
-        let mut lists = vec![0; k * size];
+        // A copy of a centre must not come before it.
+        let first = -F::from_f64(1.0);
         let groups = Groups::of(centres, CANDIDATES * size);
-        let all: Vec<u32> = (0..k as u32).collect();
-        let candidates = |c: usize| groups.as_ref().map_or(&all[..], |groups| groups.around(c));
-        parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
-            let mut squared = Vec::new();
-            for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
-                let candidates = candidates(c);
-                centres.distances_of(centres.row(c), candidates, &mut squared);
-                let others = squared.iter().copied().zip(candidates.iter().copied());
-                let mut order: Vec<(F, u32)> = others.filter(|(_, o)| *o as usize != c).collect();
-                order.push((-F::from_f64(1.0), c as u32));
-                fill(list, order);
+        let lists = match &groups {
+            None => lists(centres, centres, size, |c, squared| squared[c] = first),
+            Some(groups) => {
+                let mut lists = vec![0; k * size];
+                parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
+                    let mut squared = Vec::new();
+                    for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
+                        let candidates = groups.around(c);
+                        centres.distances_of(centres.row(c), candidates, &mut squared);
+                        let others = squared.iter().copied().zip(candidates.iter().copied());
+                        let others = others.filter(|(_, other)| *other as usize != c);
+                        fill(list, others.chain([(first, c as u32)]));
+                    }
+                });
+                lists
             }
-        });
+        };
         let still = Moved {
             own: F::zero(),
             others: F::zero(),

@@ -84,7 +84,8 @@ impl Phase {
         if run.phases.is_empty() {
             // The first search starts the variance (E8), and in a subspace the means are those it holds.
             let error = sums.squared(&centres) + view.beside;
-            model.renew(view.leave(&centres), error / entries);
+            model.set_variance(error / entries);
+            model.set_centres(view.leave(&centres));
         }
         let (mut moves, mut free_energies, mut errors) = (self.moves, Vec::new(), Vec::new());
         let stop = loop {
@@ -138,7 +139,10 @@ impl Phase {
             let before = centres.clone();
             sums.move_centres(&mut centres);
             let variance = (sums.squared(&centres) + view.beside) / entries;
-            model.renew(view.leave(&centres), variance);
+            model.set_variance(variance);
+            if observer.looks() {
+                model.set_centres(view.leave(&centres));
+            }
 
             let mut near = match nearby.take() {
                 Some(near) => near,
@@ -160,6 +164,7 @@ impl Phase {
             nearby = Some(near);
             looked = true;
         };
+        model.set_centres(view.leave(&centres));
         run.phases.push(PhaseReport {
             rows: data.len(),
             iterations: free_energies.len() - 1,

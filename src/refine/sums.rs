@@ -222,7 +222,8 @@ impl<F: Float> Sums<F> {
 #[derive(Debug, Default)]
 struct Gather<F> {
     ids: Vec<usize>,
-    signs: Vec<f64>,
+    /// Weights, negative for rows that leave.
+    shares: Vec<f64>,
     rows: DenseRows<F>,
 }
 
@@ -240,35 +241,73 @@ impl<F: Float> Gather<F> {
     {
         loop {
             self.ids.clear();
-            self.signs.clear();
+            self.shares.clear();
             for entry in entries.by_ref().take(GATHER) {
                 self.ids.push(entry.row as usize);
-                self.signs.push(entry.sign);
+                self.shares.push(entry.sign);
             }
             if self.ids.is_empty() {
                 return;
             }
             data.gather(&self.ids, frame, &mut self.rows);
-            let (rows, signs) = (&self.rows, &self.signs);
+            for (i, share) in self.shares.iter_mut().enumerate() {
+                *share *= self.rows.weight(i);
+            }
+            let (rows, shares) = (self.rows.values(), &self.shares[..]);
             let (head, first) = sums.split_at_mut(2);
+            head[0] += shares.iter().sum::<f64>();
             vectorised!({
-                for (i, sign) in signs.iter().enumerate() {
-                    let share = sign * rows.weight(i);
-                    let mut squared = [0.0; 4];
-                    let (row, _) = rows.row(i).as_chunks::<4>();
-                    let (anchor, _) = anchor.as_chunks::<4>();
-                    let (first, _) = first.as_chunks_mut::<4>();
-                    for ((x, a), first) in row.iter().zip(anchor).zip(first) {
-                        for l in 0..4 {
-                            let t = x[l].to_f64() - a[l].to_f64();
-                            first[l] += share * t;
-                            squared[l] += t * t;
-                        }
-                    }
-                    head[0] += share;
-                    head[1] += share * ((squared[0] + squared[1]) + (squared[2] + squared[3]));
-                }
+                head[1] += add_rows(rows, shares, anchor, first);
             });
         }
     }
+}
+
+/// Adds the differences of some rows and an anchor, times their shares. Returns the squared distances, times these.
+#[inline(always)]
+fn add_rows<F: Float>(rows: &[F], shares: &[f64], anchor: &[F], first: &mut [f64]) -> f64 {
+    let (stride, mut squared, mut from) = (anchor.len(), 0.0, 0);
+    // Not by a function chosen before: it would be compiled for the oldest processor.
+    while stride - from >= 32 {
+        squared += add_columns::<F, 32>((rows, from), shares, anchor, first);
+        from += 32;
+    }
+    while stride - from >= 8 {
+        squared += add_columns::<F, 8>((rows, from), shares, anchor, first);
+        from += 8;
+    }
+    if from < stride {
+        squared += add_columns::<F, 4>((rows, from), shares, anchor, first);
+    }
+    squared
+}
+
+/// The same for `N` columns, whose sums stay in registers.
+#[inline(always)]
+fn add_columns<F: Float, const N: usize>(
+    (rows, from): (&[F], usize),
+    shares: &[f64],
+    anchor: &[F],
+    first: &mut [f64],
+) -> f64 {
+    let stride = anchor.len();
+    let mut about = [0.0; N];
+    for (about, a) in about.iter_mut().zip(&anchor[from..]) {
+        *about = a.to_f64();
+    }
+    let (mut total, mut squared) = ([0.0; N], [0.0; N]);
+    for (row, &share) in rows.chunks_exact(stride).zip(shares) {
+        let Some(row) = row[from..].first_chunk::<N>() else {
+            break;
+        };
+        for j in 0..N {
+            let t = row[j].to_f64() - about[j];
+            total[j] += share * t;
+            squared[j] += share * t * t;
+        }
+    }
+    for (first, total) in first[from..].iter_mut().zip(total) {
+        *first += total;
+    }
+    squared.iter().sum()
 }
