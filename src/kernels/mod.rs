@@ -39,6 +39,27 @@ macro_rules! numbers {
 /// See [`vectorised`].
 pub(crate) struct Once;
 
+/// The first of the lanes that a comparison of vectors of `lanes` numbers found; `lanes` for none. A mask of bits has that of
+/// lane 0 lowest (`first_true` of pulp 0.22 counts from the other end).
+#[inline(always)]
+fn first_lane<M: pulp::bytemuck::NoUninit>(mask: M, lanes: usize) -> usize {
+    let bytes = pulp::bytemuck::bytes_of(&mask);
+    match *bytes {
+        [bits] => (bits.trailing_zeros() as usize).min(lanes),
+        [low, high] => (u16::from_le_bytes([low, high]).trailing_zeros() as usize).min(lanes),
+        _ => {
+            let mut lane = 0;
+            for mask in bytes.chunks_exact(bytes.len() / lanes) {
+                if mask[0] != 0 {
+                    break;
+                }
+                lane += 1;
+            }
+            lane
+        }
+    }
+}
+
 pub(crate) mod distance;
 pub(crate) mod exponential;
 pub(crate) mod nearest;

@@ -1,6 +1,6 @@
 //! The nearest of all centres for many rows: products and selection in one go, nothing written in between.
 
-use super::{LANES, products};
+use super::{LANES, first_lane, products};
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 use std::ops::Range;
@@ -288,7 +288,7 @@ macro_rules! lowest {
                 lanes: &Lanes<Self>,
                 margin: &impl Fn(f64, f64) -> f64,
             ) -> (u32, Self) {
-                // No score is NaN: coordinates in a frame are held far from overflow.
+                // Coordinates in a frame are held far from overflow.
                 let (low, _) = S::$vectors(&lanes.low);
                 let (next, _) = S::$vectors(&lanes.next);
                 let (numbers, _) = S::$vectors(&const { numbers!($t) });
@@ -298,16 +298,19 @@ macro_rules! lowest {
                     lowest = simd.$min(lowest, low);
                 }
                 let least = simd.$least(lowest);
-                // Its lane, found without branches: there is no pattern to foresee.
-                let lowest = simd.$splat(least);
-                let mut lane = infinity;
-                for (&low, &number) in low.iter().zip(numbers) {
-                    let number = simd.$select(simd.$equal(low, lowest), number, infinity);
-                    lane = simd.$min(lane, number);
+                let (lowest, per_vector) = (simd.$splat(least), LANES / low.len());
+                let mut lane = 0;
+                for &low in low {
+                    let first = first_lane(simd.$equal(low, lowest), per_vector);
+                    lane += first;
+                    if first < per_vector {
+                        break;
+                    }
                 }
-                let lane = simd.$least(lane);
+                // No score is NaN, so there is one.
+                let lane = lane % LANES;
                 // The nearest of all others, in that lane and elsewhere.
-                let here = simd.$splat(lane);
+                let here = simd.$splat(lane as $t);
                 let mut other = infinity;
                 for ((&low, &next), &number) in low.iter().zip(next).zip(numbers) {
                     let low = simd.$select(simd.$equal(number, here), infinity, low);
@@ -317,7 +320,6 @@ macro_rules! lowest {
                 let score = f64::from(least + norm).max(0.0);
                 let reach = least + 2.0 * margin(f64::from(norm), score) as $t;
                 if other > reach {
-                    let lane = lane as usize;
                     let id = lanes.panel[lane] as u32 * LANES as u32 + lane as u32;
                     (id, reach)
                 } else {

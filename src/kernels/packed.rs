@@ -1,6 +1,6 @@
 //! Squared distances from rows near one point to centres near it: expanded about that point (E21).
 
-use super::{LANES, products};
+use super::{LANES, first_lane, products};
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
@@ -46,8 +46,8 @@ impl<F: Float> Packed<F> {
     }
 
     /// Shows `found`, for each of some padded rows, its squared distance to the point, and the nearest and the next nearest of
-    /// the packed centres: squared distances, and places in the list. The nearest is the first of equals; infinity and place 0
-    /// where there is no next.
+    /// the packed centres: squared distances, and places in the list. Of equals, the one in the first lane is
+    /// the nearest, so none comes before place 0; infinity and place 0 where there is no next.
     pub(crate) fn first_two(&mut self, rows: &[F], found: impl FnMut(F, (F, usize), (F, usize))) {
         self.rows.resize(ROWS * self.about.len(), F::zero());
         Arch::new().dispatch(ToPacked {
@@ -151,7 +151,7 @@ pub trait Panel: Sized {
         number: f64,
         lanes: &mut [Lanes<Self>; ROWS],
     );
-    /// The lowest of all lanes, and its place: the first of equals.
+    /// The lowest of all lanes, and its place: in the first lane of equals.
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn least<S: Simd>(simd: S, lanes: &Lanes<Self>) -> (Self, usize);
@@ -166,7 +166,7 @@ pub trait Panel: Sized {
 }
 
 macro_rules! panel {
-    ($t:ty, $products:ident, $vectors:ident, $vectors_mut:ident, $splat:ident, $sub:ident, $mul_add:ident, $sum:ident, $less:ident, $select:ident, $min:ident, $max:ident, $least:ident) => {
+    ($t:ty, $products:ident, $vectors:ident, $vectors_mut:ident, $splat:ident, $sub:ident, $mul_add:ident, $sum:ident, $less:ident, $equal:ident, $select:ident, $min:ident, $max:ident, $least:ident) => {
         impl Panel for $t {
             #[inline(always)]
             fn minus<S: Simd>(simd: S, a: &[Self], b: &[Self], out: &mut [Self]) -> Self {
@@ -257,21 +257,24 @@ macro_rules! panel {
             #[inline(always)]
             #[allow(private_interfaces)]
             fn least<S: Simd>(simd: S, lanes: &Lanes<Self>) -> (Self, usize) {
-                let (numbers, _) = S::$vectors(&const { numbers!($t) });
                 let lows = S::$vectors(&lanes.low).0;
                 let mut least = simd.$splat(Self::INFINITY);
                 for &low in lows {
                     least = simd.$min(least, low);
                 }
                 let score = simd.$least(least);
-                let (least, none) = (simd.$splat(score), simd.$splat(Self::INFINITY));
-                let mut place = none;
-                let panels = S::$vectors(&lanes.low_panel).0;
-                for ((&low, &panel), &lane) in lows.iter().zip(panels).zip(numbers) {
-                    let here = simd.$mul_add(panel, simd.$splat(LANES as $t), lane);
-                    place = simd.$min(place, simd.$select(simd.$less(least, low), none, here));
+                let (least, per_vector) = (simd.$splat(score), LANES / lows.len());
+                let mut lane = 0;
+                for &low in lows {
+                    let first = first_lane(simd.$equal(low, least), per_vector);
+                    lane += first;
+                    if first < per_vector {
+                        break;
+                    }
                 }
-                (score, simd.$least(place) as usize)
+                // No score is NaN, so there is one.
+                let lane = lane % LANES;
+                (score, lanes.low_panel[lane] as usize * LANES + lane)
             }
         }
     };
@@ -287,6 +290,7 @@ panel!(
     mul_add_e_f32s,
     reduce_sum_f32s,
     less_than_f32s,
+    equal_f32s,
     select_f32s,
     min_f32s,
     max_f32s,
@@ -302,6 +306,7 @@ panel!(
     mul_add_e_f64s,
     reduce_sum_f64s,
     less_than_f64s,
+    equal_f64s,
     select_f64s,
     min_f64s,
     max_f64s,
