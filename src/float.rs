@@ -19,6 +19,7 @@ pub trait Float:
     + crate::kernels::distance::Squared
     + crate::kernels::nearest::Lowest
     + crate::kernels::packed::Panel
+    + crate::kernels::project::Along
     + crate::kernels::quadratic::Quadratic
     + crate::kernels::short::Short
     + ndarray::LinalgScalar

@@ -42,7 +42,7 @@ impl<F: Float> Centres<F> {
                     let centre = centre.iter().map(|x| x.to_f64());
                     frame.enter_exact(workspace.forward(centre), &mut row);
                 }
-                None => frame.enter(centre.iter().copied(), &mut row),
+                None => frame.enter(&centre.to_vec(), &mut row),
             }
             all.push(&row);
         }

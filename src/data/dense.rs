@@ -170,7 +170,7 @@ impl<'a, T: Element> Dense<'a, T> {
                 8 => self.enter_short::<8>(rows, frame, out),
                 _ => {
                     for (n, out) in rows.zip(out.chunks_exact_mut(stride)) {
-                        frame.enter(self.row(n).iter().map(|x| x.widen()), out);
+                        frame.enter(self.row(n), out);
                     }
                 }
             }
@@ -262,7 +262,7 @@ fn squared_distance<T: Element>(
     scale: T::Float,
     centre: &[T::Float],
 ) -> T::Float {
-    const LANES: usize = 8;
+    const LANES: usize = 16;
     let (rows, rest) = row.as_chunks::<LANES>();
     let (offsets, centres) = (offset.as_chunks::<LANES>().0, centre.as_chunks::<LANES>().0);
     let mut sums = [T::Float::from_f64(0.0); LANES];
@@ -273,12 +273,28 @@ fn squared_distance<T: Element>(
         }
     }
     let first = LANES * rows.len();
+    let (eight, rest) = rest.as_chunks::<8>();
+    let (offset, centre) = (&offset[first..], &centre[first..]);
+    let (offsets, centres) = (offset.as_chunks::<8>().0, centre.as_chunks::<8>().0);
+    for ((x, offset), centre) in eight.iter().zip(offsets).zip(centres) {
+        for l in 0..8 {
+            let t = (x[l].widen() - offset[l]) * scale - centre[l];
+            sums[l] += t * t;
+        }
+    }
+    let first = 8 * eight.len();
     for (l, x) in rest.iter().enumerate() {
         let t = (x.widen() - offset[first + l]) * scale - centre[first + l];
         sums[l] += t * t;
     }
-    let [a, b, c, d, e, f, g, h] = sums;
-    ((a + e) + (c + g)) + ((b + f) + (d + h))
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        for l in 0..width {
+            sums[l] += sums[l + width];
+        }
+    }
+    sums[0]
 }
 
 /// A block of dense rows in the coordinates of a frame, padded, with weights.

@@ -1,7 +1,7 @@
 //! The coordinates the crate computes in: centred, and scaled by a power of two.
 
 use super::{Basis, Summary};
-use crate::float::Float;
+use crate::float::{Element, Float};
 use crate::kernels::stride;
 
 /// Coordinates centred on the data and scaled by a power of two (E24).
@@ -119,11 +119,41 @@ impl<F: Float> Frame<F> {
     /// Coordinates beyond 2^54 times the range of the data (2^502 in `f64`) are held there: their squares
     /// would overflow. Only rows and centres that are no part of the data can be as far out.
     #[inline(always)]
-    pub(crate) fn enter(&self, row: impl Iterator<Item = F>, out: &mut [F]) {
-        let scale = F::from_f64(self.inverse_unit());
-        let most = Self::most();
-        for ((out, x), &offset) in out.iter_mut().zip(row).zip(&self.offset) {
-            *out = held((x - offset) * scale, most);
+    pub(crate) fn enter<T: Element<Float = F>>(&self, row: &[T], out: &mut [F]) {
+        let mut from = 0;
+        // Vectors, and fewer and fewer columns for what is left: a loop over any number leaves many to be done one by one.
+        while row.len() - from >= 16 {
+            self.enter_columns::<T, 16>(row, out, from);
+            from += 16;
+        }
+        while row.len() - from >= 4 {
+            self.enter_columns::<T, 4>(row, out, from);
+            from += 4;
+        }
+        while from < row.len() {
+            self.enter_columns::<T, 1>(row, out, from);
+            from += 1;
+        }
+    }
+
+    /// Some columns of it.
+    #[inline(always)]
+    fn enter_columns<T: Element<Float = F>, const N: usize>(
+        &self,
+        row: &[T],
+        out: &mut [F],
+        from: usize,
+    ) {
+        let (scale, most) = (F::from_f64(self.inverse_unit()), Self::most());
+        let parts = (
+            row[from..].first_chunk::<N>(),
+            self.offset[from..].first_chunk::<N>(),
+            out[from..].first_chunk_mut::<N>(),
+        );
+        if let (Some(row), Some(offset), Some(out)) = parts {
+            for l in 0..N {
+                out[l] = held((row[l].widen() - offset[l]) * scale, most);
+            }
         }
     }
 
@@ -179,7 +209,7 @@ mod tests {
         let frame = Frame::<f64>::new(&[8.0, -3.0], 6.0);
         assert_eq!(frame.unit(), 8.0);
         let mut z = [0.0; 4];
-        frame.enter([9.5, -3.25].into_iter(), &mut z);
+        frame.enter(&[9.5, -3.25], &mut z);
         assert_eq!(z, [1.5 / 8.0, -0.25 / 8.0, 0.0, 0.0]);
         assert_eq!((frame.leave(0, z[0]), frame.leave(1, z[1])), (9.5, -3.25));
         assert!((frame.log_density_shift() + 8f64.ln()).abs() < 1e-15);

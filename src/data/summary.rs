@@ -67,20 +67,15 @@ impl Summary {
             .collect();
         let blocks = parallel::map_blocks(n, BLOCK, |_, rows| {
             let mut block = Partial::new(dim);
-            let weight = |n: usize| weights.map_or(1.0, |w| w[n] / unit);
             let values = &values[rows.start * dim..rows.end * dim];
-            block.add_weights(rows.clone().map(weight));
-            vectorised!({
-                let mut column = 0;
-                while column + LANES <= dim {
-                    block.add_columns::<T, LANES>(values, column, &pivot, rows.clone().map(weight));
-                    column += LANES;
+            // Weights known to be 1 take no time.
+            match weights {
+                None => block.add(values, &pivot, |_| 1.0),
+                Some(weights) => {
+                    let weights = &weights[rows];
+                    block.add(values, &pivot, |i| weights[i] / unit);
                 }
-                while column < dim {
-                    block.add_columns::<T, 1>(values, column, &pivot, rows.clone().map(weight));
-                    column += 1;
-                }
-            });
+            }
             block
         });
         let mut total = Partial::new(dim);
@@ -95,6 +90,9 @@ impl Summary {
 
 /// Columns summed together.
 const LANES: usize = 16;
+
+/// Rows whose columns are summed together: few, so that they are read from memory one after the other.
+const FEW: usize = 32;
 
 /// Weighted sums of a block of rows about the pivot.
 struct Partial {
@@ -126,6 +124,31 @@ impl Partial {
         }
     }
 
+    /// Adds rows of these weights.
+    fn add<T: Element>(
+        &mut self,
+        values: &[T],
+        pivot: &[f64],
+        weight: impl Fn(usize) -> f64 + Copy,
+    ) {
+        let dim = pivot.len();
+        self.add_weights((0..values.len() / dim).map(weight));
+        vectorised!({
+            for (few, values) in values.chunks(FEW * dim).enumerate() {
+                let weights = (few * FEW..).map(weight);
+                let mut column = 0;
+                while column + LANES <= dim {
+                    self.add_columns::<T, LANES>(values, column, pivot, weights.clone());
+                    column += LANES;
+                }
+                while column < dim {
+                    self.add_columns::<T, 1>(values, column, pivot, weights.clone());
+                    column += 1;
+                }
+            }
+        });
+    }
+
     fn add_weights(&mut self, weights: impl Iterator<Item = f64>) {
         for weight in weights {
             self.probe += weight * 0.0;
@@ -150,7 +173,11 @@ impl Partial {
         let mut about = [0.0; L];
         about.copy_from_slice(&pivot[columns.clone()]);
         let (mut first, mut second) = ([0.0; L], [0.0; L]);
-        let (mut low, mut high) = ([f64::INFINITY; L], [f64::NEG_INFINITY; L]);
+        let (mut low, mut high) = ([0.0; L], [0.0; L]);
+        first.copy_from_slice(&self.first[columns.clone()]);
+        second.copy_from_slice(&self.second[columns.clone()]);
+        low.copy_from_slice(&self.low[columns.clone()]);
+        high.copy_from_slice(&self.high[columns.clone()]);
         let (mut largest, mut probe) = ([0.0; L], [0.0; L]);
         for (row, weight) in values.chunks_exact(pivot.len()).zip(weights) {
             let row = &row[columns.clone()];

@@ -65,6 +65,7 @@ pub(crate) mod exponential;
 pub(crate) mod nearest;
 pub(crate) mod packed;
 mod products;
+pub(crate) mod project;
 pub(crate) mod quadratic;
 pub(crate) mod scaled;
 pub(crate) mod select;

@@ -125,7 +125,7 @@ impl<F: Float, O: FnMut(F, (F, usize), (F, usize))> WithSimd for ToPacked<'_, F,
                 let panels = (last, last_norms);
                 F::panels::<S, 1>(simd, here, stride, panels, number, &mut lanes);
             }
-            for ((_, &norm), lanes) in rows.chunks_exact(stride).zip(&norms).zip(&mut lanes) {
+            for ((_, &norm), lanes) in rows.chunks_exact(stride).zip(&norms).zip(&lanes) {
                 let (first, next) = F::first_two(simd, norm, lanes);
                 found(norm, first, next);
             }
@@ -151,17 +151,13 @@ pub trait Panel: Sized {
         number: f64,
         lanes: &mut [Lanes<Self>; ROWS],
     );
-    /// The lowest of all lanes, and its place: in the first lane of equals.
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn least<S: Simd>(simd: S, lanes: &Lanes<Self>) -> (Self, usize);
     /// The lowest of all lanes and the next, for a row of this squared norm.
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn first_two<S: Simd>(
         simd: S,
         norm: Self,
-        lanes: &mut Lanes<Self>,
+        lanes: &Lanes<Self>,
     ) -> ((Self, usize), (Self, usize));
 }
 
@@ -238,43 +234,59 @@ macro_rules! panel {
             fn first_two<S: Simd>(
                 simd: S,
                 norm: Self,
-                lanes: &mut Lanes<Self>,
+                lanes: &Lanes<Self>,
             ) -> ((Self, usize), (Self, usize)) {
-                let first = Self::least(simd, lanes);
-                // In its lane, the next is the lowest of the others.
-                let lane = first.1 % LANES;
-                lanes.low[lane] = lanes.next[lane];
-                lanes.low_panel[lane] = lanes.next_panel[lane];
-                let next = Self::least(simd, lanes);
-                let squared = |score: $t| (score + norm).max(0.0);
-                if next.0 < Self::INFINITY {
-                    ((squared(first.0), first.1), (squared(next.0), next.1))
-                } else {
-                    ((squared(first.0), first.1), (Self::INFINITY, 0))
-                }
-            }
-
-            #[inline(always)]
-            #[allow(private_interfaces)]
-            fn least<S: Simd>(simd: S, lanes: &Lanes<Self>) -> (Self, usize) {
-                let lows = S::$vectors(&lanes.low).0;
+                let (numbers, _) = S::$vectors(&const { numbers!($t) });
+                let (lows, _) = S::$vectors(&lanes.low);
+                let (nexts, _) = S::$vectors(&lanes.next);
+                let per_vector = LANES / lows.len();
                 let mut least = simd.$splat(Self::INFINITY);
                 for &low in lows {
                     least = simd.$min(least, low);
                 }
-                let score = simd.$least(least);
-                let (least, per_vector) = (simd.$splat(score), LANES / lows.len());
-                let mut lane = 0;
+                let first = simd.$least(least);
+                let (least, mut lane) = (simd.$splat(first), 0);
                 for &low in lows {
-                    let first = first_lane(simd.$equal(low, least), per_vector);
-                    lane += first;
-                    if first < per_vector {
+                    let found = first_lane(simd.$equal(low, least), per_vector);
+                    lane += found;
+                    if found < per_vector {
                         break;
                     }
                 }
-                // No score is NaN, so there is one.
+                // No score is NaN, so there is one. In its lane, the next is the lowest of the others.
                 let lane = lane % LANES;
-                (score, lanes.low_panel[lane] as usize * LANES + lane)
+                let here = simd.$splat(lane as $t);
+                let mut least = simd.$splat(Self::INFINITY);
+                for ((&low, &next), &number) in lows.iter().zip(nexts).zip(numbers) {
+                    let other = simd.$select(simd.$equal(number, here), next, low);
+                    least = simd.$min(least, other);
+                }
+                let next = simd.$least(least);
+                let (least, mut next_lane) = (simd.$splat(next), 0);
+                for ((&low, &next), &number) in lows.iter().zip(nexts).zip(numbers) {
+                    let other = simd.$select(simd.$equal(number, here), next, low);
+                    let found = first_lane(simd.$equal(other, least), per_vector);
+                    next_lane += found;
+                    if found < per_vector {
+                        break;
+                    }
+                }
+                let next_lane = next_lane % LANES;
+                let next_panel = if next_lane == lane {
+                    lanes.next_panel[lane]
+                } else {
+                    lanes.low_panel[next_lane]
+                };
+                let place = |panel: $t, lane| panel as usize * LANES + lane;
+                let first = ((first + norm).max(0.0), place(lanes.low_panel[lane], lane));
+                if next < Self::INFINITY {
+                    (
+                        first,
+                        ((next + norm).max(0.0), place(next_panel, next_lane)),
+                    )
+                } else {
+                    (first, (Self::INFINITY, 0))
+                }
             }
         }
     };
@@ -337,7 +349,7 @@ mod tests {
                     .collect()
             };
             let (x, mut mu) = (random(n), random(40));
-            // A copy: the first of equals is the nearest, the other one the next.
+            // A copy: the one in the first lane is the nearest, the other one the next.
             mu.copy_within(7 * s..8 * s, 14 * s);
             let ids: Vec<u32> = (0..ids).map(|i| i * 7 % 40).collect();
             let (mut packed, mut found) = (Packed::default(), Vec::new());

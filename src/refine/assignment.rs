@@ -51,6 +51,8 @@ pub(super) struct Change {
 pub(super) struct Assignment<F> {
     starts: Vec<usize>,
     members: Vec<Member<F>>,
+    /// Memory of the last members: fresh memory costs more than what is done with it.
+    spare: Vec<Member<F>>,
 }
 
 /// Rows looked at together.
@@ -219,28 +221,36 @@ impl<F: Float> Assignment<F> {
                 members[next[c as usize]] = member;
                 next[c as usize] += 1;
             }
-            Self { starts, members }
+            (starts, members)
         });
         let starts = (0..=k)
-            .map(|c| sorted.iter().map(|stretch| stretch.starts[c]).sum())
+            .map(|c| sorted.iter().map(|(starts, _)| starts[c]).sum())
             .collect();
-        Self::filled(starts, |c, places| {
-            for stretch in &sorted {
-                places.put(stretch.members(c));
+        Self::filled(starts, Vec::new(), |c, places| {
+            for (starts, members) in &sorted {
+                places.put(&members[starts[c]..starts[c + 1]]);
             }
         })
     }
 
-    /// The members of every component c put into its places `starts[c]..starts[c + 1]`.
-    fn filled(starts: Vec<usize>, fill: impl Fn(usize, &mut Places<'_, F>) + Sync) -> Self {
-        let mut members = vec![Member::unknown(0); starts[starts.len() - 1]];
+    /// The members of every component c put into its places `starts[c]..starts[c + 1]` of a list, whatever is in it.
+    fn filled(
+        starts: Vec<usize>,
+        mut members: Vec<Member<F>>,
+        fill: impl Fn(usize, &mut Places<'_, F>) + Sync,
+    ) -> Self {
+        members.resize(starts[starts.len() - 1], Member::unknown(0));
         parallel::map_parts(parts(&starts, &mut members), |_, (components, members)| {
             let mut places = Places(members);
             for c in components {
                 fill(c, &mut places);
             }
         });
-        Self { starts, members }
+        Self {
+            starts,
+            members,
+            spare: Vec::new(),
+        }
     }
 
     /// Where the members of each component start (k + 1).
@@ -320,7 +330,8 @@ impl<F: Float> Assignment<F> {
             next[change.to as usize] += 1;
         }
         let starts = (0..=k).map(|c| self.starts[c] - left[c] + came[c]);
-        *self = Self::filled(starts.collect(), |c, places| {
+        let spare = std::mem::take(&mut self.spare);
+        let filled = Self::filled(starts.collect(), spare, |c, places| {
             let mut from = self.starts[c];
             for change in &changes[left[c]..left[c + 1]] {
                 places.put(&self.members[from..change.place]);
@@ -331,6 +342,7 @@ impl<F: Float> Assignment<F> {
                 places.put(&self.members[place..=place]);
             }
         });
+        self.spare = std::mem::replace(self, filled).members;
     }
 
     /// Forgets the bounds of all members: the next search looks at every row.

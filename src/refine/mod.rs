@@ -285,6 +285,9 @@ impl Stage for Refine {
 /// How much looser the tolerance is on coresets: what they would still gain, more rows gain as well.
 const LOOSER: f64 = 3.0;
 
+/// How much looser it is in the phase on all columns after those in a subspace: an iteration takes several times as long.
+const LAST: f64 = 2.0;
+
 /// How many times fewer near centres are enough for rows whose component was found in a subspace.
 const FEWER: usize = 3;
 
@@ -384,7 +387,7 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
             let phase = Phase {
                 near: self.near.div_ceil(FEWER).max(self.near.min(LEAST)),
                 moves: 0,
-                tolerance: self.tolerance,
+                tolerance: LAST * self.tolerance,
                 max_iterations: self.max_iterations,
                 streams,
                 started: Instant::now(),

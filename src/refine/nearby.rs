@@ -62,7 +62,11 @@ fn fill<F: Float>(list: &mut [u32], centres: impl Iterator<Item = (F, u32)>) {
     // Numbers that are not negative are in the order of their bits.
     let key = |(squared, c): (F, u32)| {
         let squared = squared.to_f64() as f32;
-        let rank = if squared < 0.0 { 0 } else { 1 + squared.to_bits() };
+        let rank = if squared < 0.0 {
+            0
+        } else {
+            1 + squared.to_bits()
+        };
         u64::from(rank) << 32 | u64::from(c)
     };
     let mut order: Vec<u64> = centres.map(key).collect();

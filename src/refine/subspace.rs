@@ -3,6 +3,7 @@
 use crate::data::{Centres, Data, Dense, DenseRows, Frame, Rows};
 use crate::float::Float;
 use crate::kernels::distance::{self, matrix};
+use crate::kernels::project::{Directions, project};
 use crate::kernels::stride;
 use crate::parallel;
 use crate::rng::Rng;
@@ -89,14 +90,13 @@ impl<F: Float> Subspace<F> {
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
         let (p, d) = self.directions.dim();
+        let directions = self.directions.as_slice().expect("in order");
+        let directions = Directions::pack(directions, d);
         let mut values = vec![F::zero(); data.len() * p];
         let residuals = parallel::map_chunks(&mut values, ROWS * p, |_, range, values| {
             let mut rows = DenseRows::default();
             data.load(range.start / p..range.end / p, frame, &mut rows);
-            let x = matrix(rows.values(), rows.len(), d, stride(d));
-            let mut out =
-                ndarray::ArrayViewMut2::from_shape((rows.len(), p), values).expect("n x p numbers");
-            general_mat_mul(F::one(), &x, &self.directions.t(), F::zero(), &mut out);
+            project(rows.values(), stride(d), &directions, values);
             let mut norms = Vec::new();
             distance::norms(rows.values(), stride(d), &mut norms);
             let beside = values.chunks_exact(p).zip(&norms).enumerate();

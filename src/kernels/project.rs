@@ -1,0 +1,191 @@
+//! Coordinates of rows along a few directions: a product of a tall matrix and a small one.
+
+use super::{LANES, products};
+use crate::float::Float;
+use pulp::{Arch, Simd, WithSimd};
+
+/// Directions by coordinate: (panels, d, [`LANES`]) numbers, zeros where there are no more directions.
+#[derive(Clone, Debug)]
+pub(crate) struct Directions<F> {
+    number: usize,
+    dim: usize,
+    values: Vec<F>,
+}
+
+impl<F: Float> Directions<F> {
+    /// Packs directions of `dim` coordinates each.
+    pub(crate) fn pack(directions: &[F], dim: usize) -> Self {
+        let number = directions.len() / dim;
+        let mut values = vec![F::zero(); number.next_multiple_of(LANES) * dim];
+        let panels = values.chunks_exact_mut(LANES * dim);
+        for (panel, directions) in panels.zip(directions.chunks(LANES * dim)) {
+            for (lane, direction) in directions.chunks_exact(dim).enumerate() {
+                for (line, &x) in panel.chunks_exact_mut(LANES).zip(direction) {
+                    line[lane] = x;
+                }
+            }
+        }
+        Self {
+            number,
+            dim,
+            values,
+        }
+    }
+}
+
+/// The coordinates of rows, padded to `stride` numbers, along all directions: `out` is (rows, directions).
+pub(crate) fn project<F: Float>(
+    rows: &[F],
+    stride: usize,
+    directions: &Directions<F>,
+    out: &mut [F],
+) {
+    Arch::new().dispatch(Project {
+        rows,
+        stride,
+        directions,
+        out,
+    });
+}
+
+struct Project<'a, F> {
+    rows: &'a [F],
+    stride: usize,
+    directions: &'a Directions<F>,
+    out: &'a mut [F],
+}
+
+impl<F: Float> WithSimd for Project<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            rows,
+            stride,
+            directions:
+                Directions {
+                    number,
+                    dim,
+                    values,
+                },
+            out,
+        } = self;
+        let twos = values.chunks_exact(2 * LANES * dim);
+        let last = twos.remainder();
+        let (mut first, count) = (0, rows.len() / stride);
+        while first < count {
+            let rows = &rows[first * stride..];
+            let out = &mut out[first * number..];
+            // As many rows share one look at a panel as there are registers for their sums.
+            let wide = S::REGISTER_COUNT >= 32 && count - first >= 12;
+            let (mut from, mut taken) = (0, 0);
+            for panels in twos.clone() {
+                let to = (&mut *out, from, *number);
+                taken = match count - first {
+                    _ if wide => F::along::<S, 12, 2>(simd, rows, stride, panels, to),
+                    6.. => F::along::<S, 6, 2>(simd, rows, stride, panels, to),
+                    _ => F::along::<S, 1, 2>(simd, rows, stride, panels, to),
+                };
+                from += 2 * LANES;
+            }
+            if !last.is_empty() {
+                let to = (&mut *out, from, *number);
+                taken = match count - first {
+                    _ if wide => F::along::<S, 12, 1>(simd, rows, stride, last, to),
+                    6.. => F::along::<S, 6, 1>(simd, rows, stride, last, to),
+                    _ => F::along::<S, 1, 1>(simd, rows, stride, last, to),
+                };
+            }
+            first += taken;
+        }
+    }
+}
+
+/// Rows times panels of directions, with the vectors of the processor.
+///
+/// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
+pub trait Along: Sized {
+    /// `N` rows along the directions of `P` panels, into `out` from this direction on out of so many. Returns the number of
+    /// rows.
+    #[doc(hidden)]
+    fn along<S: Simd, const N: usize, const P: usize>(
+        simd: S,
+        rows: &[Self],
+        stride: usize,
+        panels: &[Self],
+        out: (&mut [Self], usize, usize),
+    ) -> usize;
+}
+
+macro_rules! along {
+    ($t:ty, $products:ident, $vectors_mut:ident, $splat:ident) => {
+        impl Along for $t {
+            #[inline(always)]
+            fn along<S: Simd, const N: usize, const P: usize>(
+                simd: S,
+                rows: &[Self],
+                stride: usize,
+                panels: &[Self],
+                (out, from, number): (&mut [Self], usize, usize),
+            ) -> usize {
+                let dim = panels.len() / (P * LANES);
+                let rows: [&[Self]; N] = std::array::from_fn(|r| &rows[r * stride..][..dim]);
+                let panels: [&[Self]; P] =
+                    std::array::from_fn(|p| &panels[p * dim * LANES..][..dim * LANES]);
+                let mut lanes = [[0.0; LANES]; P];
+                let mut all = [lanes; N];
+                let per_line = S::$vectors_mut(&mut lanes[0]).0.len();
+                for v in 0..per_line {
+                    let mut sums = [[simd.$splat(0.0); N]; P];
+                    products::$products::<S, N, P>(simd, rows, panels, v, &mut sums);
+                    for (r, all) in all.iter_mut().enumerate() {
+                        for (lanes, sums) in all.iter_mut().zip(&sums) {
+                            S::$vectors_mut(lanes).0[v] = sums[r];
+                        }
+                    }
+                }
+                for (out, all) in out.chunks_exact_mut(number).zip(&all) {
+                    for (out, lanes) in out[from..].chunks_mut(LANES).zip(all) {
+                        out.copy_from_slice(&lanes[..out.len()]);
+                    }
+                }
+                N
+            }
+        }
+    };
+}
+along!(f32, f32s, as_mut_simd_f32s, splat_f32s);
+along!(f64, f64s, as_mut_simd_f64s, splat_f64s);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::stride;
+    use crate::rng::Rng;
+
+    #[test]
+    fn coordinates_are_the_naive_products() {
+        let mut rng = Rng::from_seed(1);
+        for (n, d, p) in [
+            (1, 9, 1),
+            (5, 20, 16),
+            (13, 33, 24),
+            (30, 74, 40),
+            (25, 5, 56),
+        ] {
+            let s = stride(d);
+            let place = |i: usize, rng: &mut Rng| if i % s < d { rng.normal() } else { 0.0 };
+            let rows: Vec<f64> = (0..n * s).map(|i| place(i, &mut rng)).collect();
+            let directions: Vec<f64> = (0..p * d).map(|_| rng.normal()).collect();
+            let mut out = vec![f64::NAN; n * p];
+            project(&rows, s, &Directions::pack(&directions, d), &mut out);
+            for (row, out) in rows.chunks(s).zip(out.chunks(p)) {
+                for (direction, &got) in directions.chunks(d).zip(out) {
+                    let naive: f64 = row.iter().zip(direction).map(|(a, b)| a * b).sum();
+                    assert!((got - naive).abs() < 1e-12 * (1.0 + naive.abs()));
+                }
+            }
+        }
+    }
+}
