@@ -90,8 +90,8 @@ pub fn d_gmm(clusters: usize, h: usize, r: usize) -> Builder<Full, AfkMc2, Simil
 /// rows, in a fraction of the time.
 ///
 /// Hierarchical k-means++ seeds ([`HierarchicalKMeansPlusPlus`]) on a lightweight coreset of 32 rows per cluster (8,192 at
-/// least); then [`Refine`]: k-means with moves that leave local optima, on that coreset, on one four times as large, and on
-/// all rows; of many columns in a principal subspace, and at the end on all of them. Settings follow from the
+/// least); then [`Refine`]: k-means with moves that leave local optima, on that coreset, on one four times as large (where that is
+/// at most a quarter of the rows), and on all rows; of many columns in a principal subspace, and at the end on all of them. Settings follow from the
 /// numbers of clusters and columns, and coresets of more rows than there are from the data. The model is that of
 /// [`k_means`]. `tolerance` and `max_iterations` of the builder are about EM on the coreset, which has no iterations here
 /// and is left out; those of the refinement are set by `.refine(algorithms::refine(k).tolerance(..))`.

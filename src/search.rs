@@ -170,4 +170,37 @@ mod tests {
             }
         }
     }
+
+    /// Rows of more columns, with copies among the centres in one lane of a panel, in two, and in none: labels are those of the
+    /// direct distances, and of equals the first.
+    #[test]
+    fn the_nearest_of_all_is_exact_in_panels() {
+        for d in [9, 17, 40] {
+            let mut rng = Rng::from_seed(d as u64);
+            let x = Array2::from_shape_fn((300, d), |_| rng.normal() as f32);
+            let data = Dense::new(x.view()).unwrap();
+            let frame = Frame::of(data.summary());
+            let mut seeds = x.view().split_at(ndarray::Axis(0), 40).0.to_owned();
+            for (copy, of) in [(16, 0), (35, 4), (39, 5)] {
+                let row = seeds.row(of).to_owned();
+                seeds.row_mut(copy).assign(&row);
+            }
+            let centres = Centres::enter(seeds.view(), &frame);
+            let (mut rows, mut block) = (Default::default(), Block::new(40, 1));
+            data.load(0..300, &frame, &mut rows);
+            block.reset(300, &[0; 300]);
+            best(&centres, &rows, &mut block, &mut Exact::default());
+            let all: Vec<u32> = (0..40).collect();
+            let mut copies = 0;
+            for i in 0..300 {
+                let mut direct = Vec::new();
+                rows.distances_to(i, &centres, &all, &mut direct);
+                let first = (0..40).min_by(|&a, &b| direct[a].total_cmp(&direct[b]));
+                assert_eq!(Some(block.support(i)[0] as usize), first, "{d} {i}");
+                assert_eq!(block.scores(i)[0], direct[first.unwrap()]);
+                copies += usize::from([0, 4, 5].contains(&first.unwrap()));
+            }
+            assert!(copies > 3);
+        }
+    }
 }

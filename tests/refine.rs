@@ -243,6 +243,70 @@ fn in_a_subspace_the_free_energy_is_that_of_the_rows() {
     }
 }
 
+/// What an observer is shown belongs together at every step, and that somebody looks changes nothing.
+#[test]
+fn an_observer_sees_the_model_of_every_step() -> Result<()> {
+    let (n, d) = (6_000, 40);
+    let x = wide(n, d, 3);
+    let data = Dense::new(x.view())?;
+    for coordinates in [8, d] {
+        let refine = algorithms::refine(30).coordinates(coordinates);
+        let clusterer = algorithms::fast(30)
+            .coreset(Lightweight::new(1_000))
+            .refine(refine)
+            .seed(5)
+            .build()?;
+        let (mut variances, mut seen) = (Vec::new(), Vec::new());
+        let observed = clusterer.fit_observed(&data, |progress| {
+            if let Progress::Iteration {
+                model, free_energy, ..
+            } = progress
+            {
+                assert!(free_energy.is_finite());
+                variances.push(model.variance());
+                seen.push(model.means().to_owned());
+            }
+            ControlFlow::Continue(())
+        })?;
+        // The means of every step are others, and the last are those of the fit.
+        let steps = observed.report.phases.iter().map(|p| p.iterations + 1);
+        assert_eq!(seen.len(), steps.sum::<usize>());
+        let moved = seen.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        let steps: usize = observed.report.phases.iter().map(|p| p.iterations).sum();
+        assert!(moved >= steps, "{moved} of {steps}");
+        assert_eq!(seen.last().unwrap(), &observed.model.means());
+        assert_eq!(*variances.last().unwrap(), observed.model.variance());
+        let alone = clusterer.fit(&data)?;
+        assert_eq!(alone.model, observed.model);
+        assert_eq!(alone.labels, observed.labels);
+        assert_eq!(alone.report.free_energies, observed.report.free_energies);
+    }
+    Ok(())
+}
+
+/// A larger coreset is worth it up to a quarter of the rows.
+#[test]
+fn a_larger_coreset_is_a_quarter_at_most() -> Result<()> {
+    let x: Array2<f64> = blobs(10_000, 3, 5, 1);
+    let data = Dense::new(x.view())?;
+    for (draws, phases) in [
+        (2_500, vec![500, 2_500, 10_000]),
+        (2_501, vec![500, 10_000]),
+    ] {
+        let refine = Refine::new().through(Lightweight::new(draws));
+        let fit = algorithms::fast(5)
+            .coreset(Lightweight::new(500))
+            .refine(refine)
+            .build()?
+            .fit(&data)?;
+        let rows: Vec<usize> = fit.report.phases.iter().map(|phase| phase.rows).collect();
+        assert_eq!(rows.len(), phases.len());
+        // Rows drawn more than once are there once.
+        assert!(rows.iter().zip(&phases).all(|(rows, draws)| rows <= draws));
+    }
+    Ok(())
+}
+
 /// Rows that vary as much in every direction have no subspace worth working in.
 #[test]
 fn a_subspace_that_holds_too_little_is_dropped() {

@@ -316,6 +316,15 @@ impl<F: Float> DenseRows<F> {
         self.weights.clear();
     }
 
+    /// Padded rows of `dim` coordinates, of weight 1.
+    pub(crate) fn of_padded(values: &[F], dim: usize) -> Self {
+        Self {
+            dim,
+            values: values.to_vec(),
+            weights: vec![1.0; values.len() / stride(dim)],
+        }
+    }
+
     /// All rows, padded, one after the other.
     pub(crate) fn values(&self) -> &[F] {
         &self.values
@@ -646,6 +655,44 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    fn distances_without_a_block<T: Element>(x: &Array2<T>, within: f64) {
+        let mut weights = Array1::ones(x.nrows());
+        weights[0] = 0.0;
+        let data = Dense::weighted(x.view(), weights.view()).unwrap();
+        let frame = Frame::of(data.summary());
+        let mut rows = DenseRows::default();
+        data.load(0..x.nrows(), &frame, &mut rows);
+        let centre = rows.row(3).to_vec();
+        let mut naive = vec![T::Float::INFINITY; x.nrows()];
+        rows.lower(0, &centre, &mut naive);
+        let mut got = naive.clone();
+        data.distances_from(0..x.nrows(), &frame, &centre, &mut got);
+        for (i, (a, b)) in got.iter().zip(&naive).enumerate() {
+            let (a, b) = (a.to_f64(), b.to_f64());
+            assert!(i == 0 || (a - b).abs() <= within * (1.0 + b), "{a} {b}");
+            assert!(a.is_finite());
+            // And the coordinates of the row, one by one.
+            for j in (1..x.ncols()).filter(|_| i > 0) {
+                let z = (x[[i, j]].widen().to_f64() - frame.offset()[j].to_f64())
+                    * frame.inverse_unit();
+                assert!((rows.row(i)[j].to_f64() - z).abs() <= within * (1.0 + z.abs()));
+            }
+        }
+    }
+
+    /// All lengths of rows, the number types, and a row of weight 0 far away.
+    #[test]
+    fn distances_from_one_centre_are_those_of_loaded_rows() {
+        for d in 1..=50 {
+            let mut rng = Rng::from_seed(d as u64);
+            let mut x = Array2::from_shape_fn((9, d), |_| rng.normal());
+            distances_without_a_block(&x.mapv(|x| (x * 20.0 + 128.0) as u8), 1e-5);
+            x.row_mut(0).fill(1e30);
+            distances_without_a_block(&x.mapv(|x| x as f32), 1e-5);
+            distances_without_a_block(&x, 1e-13);
         }
     }
 }

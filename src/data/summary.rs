@@ -160,7 +160,7 @@ impl Partial {
         }
     }
 
-    /// `L` columns of all rows of the block: few enough for all their sums to stay in registers.
+    /// `L` columns of some rows of the block: few enough for all their sums to be in registers meanwhile.
     #[inline(always)]
     fn add_columns<T: Element, const L: usize>(
         &mut self,

@@ -246,7 +246,7 @@ fn total<S>(found: &[Found<S>]) -> Found<()> {
 
 /// Rows of a shard: a whole number of blocks. Each shard has its own statistics (k x d numbers in `f64`), so
 /// a shard has [`ROWS_PER_SUM`] k rows at least, which keeps them below the order of the data, but there are a few for the threads in any case
-/// (they are made for components that the shard meets).
+/// (first moments are made for components that the shard meets).
 /// Where statistics are larger, of `numbers` numbers, all together have at most 2^27 of them (1 GiB), or there is one shard.
 fn shard_rows(n: usize, k: usize, numbers: usize) -> usize {
     let shards = (n / (ROWS_PER_SUM * k)).clamp(FEWEST_SHARDS, MOST_SHARDS);

@@ -1,6 +1,6 @@
 //! The nearest of all centres for many rows: products and selection in one go, nothing written in between.
 
-use super::{LANES, first_lane, products};
+use super::{LANES, products};
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 use std::ops::Range;
@@ -45,7 +45,7 @@ pub(crate) const OPEN: u32 = u32::MAX;
 /// The nearest of all centres for padded rows, into `ids`: ranked by expansion, and given where all others are farther by
 /// more than twice `margin(norm, score)`, the rounding bound (E21) of a row of that squared norm at the lowest score it has.
 /// [`OPEN`] elsewhere, and `among` becomes the places of such rows and what may be nearest to them, in the order of the rows;
-/// a row that is not there has too many.
+/// a row that is not there has some that are not known: two in one lane.
 pub(crate) fn nearest<F: Float>(
     rows: &[F],
     stride: usize,
@@ -298,17 +298,8 @@ macro_rules! lowest {
                     lowest = simd.$min(lowest, low);
                 }
                 let least = simd.$least(lowest);
-                let (lowest, per_vector) = (simd.$splat(least), LANES / low.len());
-                let mut lane = 0;
-                for &low in low {
-                    let first = first_lane(simd.$equal(low, lowest), per_vector);
-                    lane += first;
-                    if first < per_vector {
-                        break;
-                    }
-                }
-                // No score is NaN, so there is one.
-                let lane = lane % LANES;
+                let lowest = simd.$splat(least);
+                let lane = lane_where!(low.len(), &low in low => simd.$equal(low, lowest));
                 // The nearest of all others, in that lane and elsewhere.
                 let here = simd.$splat(lane as $t);
                 let mut other = infinity;
@@ -427,7 +418,23 @@ pub(super) mod tests {
         sure_ones_are_the_nearest(&shapes, |(rows, (s, d), (mu, norms), ids), margin| {
             let panels = Panels::pack(mu, s, d, norms);
             let mut among = Vec::new();
+            let mut of_any = Vec::new();
+            with_all_vectors!({
+                of_any.push((vec![0; ids.len()], Vec::new()));
+                let (ids, among) = of_any.last_mut().unwrap();
+                ToPanels {
+                    rows,
+                    stride: s,
+                    panels: &panels,
+                    margin,
+                    ids,
+                    among,
+                }
+            });
             nearest(rows, s, &panels, margin, ids, &mut among);
+            for other in of_any {
+                assert_eq!((&*ids, &among), (&other.0[..], &other.1));
+            }
             for (place, row) in rows.chunks(s).enumerate() {
                 let listed = || among.iter().filter(|(of, _)| *of == place);
                 assert!(ids[place] == OPEN || listed().count() == 0);
@@ -439,6 +446,8 @@ pub(super) mod tests {
                 for (_, id) in listed() {
                     assert!(all[*id as usize] <= least + 3e-2);
                 }
+                let best = all.iter().position(|s| *s == least).unwrap() as u32;
+                assert!(listed().count() == 0 || listed().any(|(_, id)| *id == best));
                 let near = |s: &f32| *s < least + 1e-2;
                 let count = all.iter().filter(|s| near(s)).count();
                 if listed().count() > 0 {

@@ -1,6 +1,6 @@
 //! Squared distances from rows near one point to centres near it: expanded about that point (E21).
 
-use super::{LANES, first_lane, products};
+use super::{LANES, products};
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
@@ -16,6 +16,8 @@ pub(crate) struct Packed<F> {
     norms: Vec<F>,
     /// Some rows, as seen from that point.
     rows: Vec<F>,
+    /// A centre, as seen from it.
+    seen: Vec<F>,
 }
 
 impl<F: Float> Packed<F> {
@@ -28,16 +30,18 @@ impl<F: Float> Packed<F> {
         self.values.resize(lanes * dim, F::zero());
         self.norms.clear();
         self.norms.resize(lanes, F::INFINITY);
-        let (minus_two, mut seen) = (F::from_f64(-2.0), vec![F::zero(); stride]);
+        let minus_two = F::from_f64(-2.0);
+        self.seen.resize(stride, F::zero());
+        let seen = &mut self.seen;
         let panels = self.values.chunks_exact_mut(LANES * dim);
         let norms = self.norms.chunks_exact_mut(LANES);
         vectorised!({
             for ((panel, norms), ids) in panels.zip(norms).zip(ids.chunks(LANES)) {
                 for (lane, &id) in ids.iter().enumerate() {
                     let centre = &centres[id as usize * stride..][..stride];
-                    norms[lane] = from_point(centre, about, &mut seen);
+                    norms[lane] = from_point(centre, about, seen);
                     let lines = panel.chunks_exact_mut(LANES);
-                    for (line, &x) in lines.zip(&seen) {
+                    for (line, &x) in lines.zip(&*seen) {
                         line[lane] = minus_two * x;
                     }
                 }
@@ -46,8 +50,8 @@ impl<F: Float> Packed<F> {
     }
 
     /// Shows `found`, for each of some padded rows, its squared distance to the point, and the nearest and the next nearest of
-    /// the packed centres: squared distances, and places in the list. Of equals, the one in the first lane is
-    /// the nearest, so none comes before place 0; infinity and place 0 where there is no next.
+    /// the packed centres: squared distances, and places in the list. The nearest is the
+    /// first of equals, the next any of them; infinity and place 0 where there is no next.
     pub(crate) fn first_two(&mut self, rows: &[F], found: impl FnMut(F, (F, usize), (F, usize))) {
         self.rows.resize(ROWS * self.about.len(), F::zero());
         Arch::new().dispatch(ToPacked {
@@ -81,6 +85,23 @@ struct Lanes<F> {
     next_panel: [F; LANES],
 }
 
+impl<F: Float> Lanes<F> {
+    /// The first two by score and place, for a row of this squared norm: for the few rows where the lowest two are equal.
+    #[cold]
+    fn first_two_of_equals(&self, norm: F) -> ((F, usize), (F, usize)) {
+        let all = (0..2 * LANES).map(|i| match i.checked_sub(LANES) {
+            None => (self.low[i], self.low_panel[i], i),
+            Some(lane) => (self.next[lane], self.next_panel[lane], lane),
+        });
+        let mut all: Vec<(f64, usize)> = all
+            .map(|(score, panel, lane)| (score.to_f64(), panel.to_f64() as usize * LANES + lane))
+            .collect();
+        all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let squared = |score: f64| F::from_f64((score + norm.to_f64()).max(0.0));
+        ((squared(all[0].0), all[0].1), (squared(all[1].0), all[1].1))
+    }
+}
+
 struct ToPacked<'a, F, O> {
     rows: &'a [F],
     packed: &'a mut Packed<F>,
@@ -112,18 +133,18 @@ impl<F: Float, O: FnMut(F, (F, usize), (F, usize))> WithSimd for ToPacked<'_, F,
                 *norm = F::minus(simd, row, &packed.about, here);
             }
             let (here, dim) = (&packed.rows[..], packed.values.len() / places);
-            let twos = packed.values.chunks_exact(2 * LANES * dim);
-            let two_norms = packed.norms.chunks_exact(2 * LANES);
-            let (last, last_norms) = (twos.remainder(), two_norms.remainder());
+            // Two panels at a time, where there are registers for their sums: with one alone, these would wait for each other.
+            let together = if S::REGISTER_COUNT >= 32 { 2 } else { 1 };
+            let panels = packed.values.chunks(together * LANES * dim);
+            let panels = panels.zip(packed.norms.chunks(together * LANES));
             let (mut lanes, mut number) = ([none; ROWS], 0.0);
-            // Two panels at a time: with one alone, sums would wait for each other.
-            for panels in twos.zip(two_norms) {
-                F::panels::<S, 2>(simd, here, stride, panels, number, &mut lanes);
-                number += 2.0;
-            }
-            if !last.is_empty() {
-                let panels = (last, last_norms);
-                F::panels::<S, 1>(simd, here, stride, panels, number, &mut lanes);
+            for panels in panels {
+                if panels.1.len() == 2 * LANES {
+                    F::panels::<S, 2>(simd, here, stride, panels, number, &mut lanes);
+                } else {
+                    F::panels::<S, 1>(simd, here, stride, panels, number, &mut lanes);
+                }
+                number += together as f64;
             }
             for ((_, &norm), lanes) in rows.chunks_exact(stride).zip(&norms).zip(&lanes) {
                 let (first, next) = F::first_two(simd, norm, lanes);
@@ -239,22 +260,14 @@ macro_rules! panel {
                 let (numbers, _) = S::$vectors(&const { numbers!($t) });
                 let (lows, _) = S::$vectors(&lanes.low);
                 let (nexts, _) = S::$vectors(&lanes.next);
-                let per_vector = LANES / lows.len();
                 let mut least = simd.$splat(Self::INFINITY);
                 for &low in lows {
                     least = simd.$min(least, low);
                 }
                 let first = simd.$least(least);
-                let (least, mut lane) = (simd.$splat(first), 0);
-                for &low in lows {
-                    let found = first_lane(simd.$equal(low, least), per_vector);
-                    lane += found;
-                    if found < per_vector {
-                        break;
-                    }
-                }
-                // No score is NaN, so there is one. In its lane, the next is the lowest of the others.
-                let lane = lane % LANES;
+                let least = simd.$splat(first);
+                let lane = lane_where!(lows.len(), &low in lows => simd.$equal(low, least));
+                // In its lane, the next is the lowest of the others.
                 let here = simd.$splat(lane as $t);
                 let mut least = simd.$splat(Self::INFINITY);
                 for ((&low, &next), &number) in lows.iter().zip(nexts).zip(numbers) {
@@ -262,16 +275,15 @@ macro_rules! panel {
                     least = simd.$min(least, other);
                 }
                 let next = simd.$least(least);
-                let (least, mut next_lane) = (simd.$splat(next), 0);
-                for ((&low, &next), &number) in lows.iter().zip(nexts).zip(numbers) {
-                    let other = simd.$select(simd.$equal(number, here), next, low);
-                    let found = first_lane(simd.$equal(other, least), per_vector);
-                    next_lane += found;
-                    if found < per_vector {
-                        break;
-                    }
+                if next == first {
+                    return lanes.first_two_of_equals(norm);
                 }
-                let next_lane = next_lane % LANES;
+                let least = simd.$splat(next);
+                let others = lows.iter().zip(nexts).zip(numbers);
+                let next_lane = lane_where!(lows.len(), ((&low, &next), &number) in others => {
+                    let other = simd.$select(simd.$equal(number, here), next, low);
+                    simd.$equal(other, least)
+                });
                 let next_panel = if next_lane == lane {
                     lanes.next_panel[lane]
                 } else {
@@ -349,14 +361,23 @@ mod tests {
                     .collect()
             };
             let (x, mut mu) = (random(n), random(40));
-            // A copy: the one in the first lane is the nearest, the other one the next.
+            // A copy: the first of equals is the nearest, the other one the next.
             mu.copy_within(7 * s..8 * s, 14 * s);
+            // Copies whose places and lanes are in another order: places 3 and 16.
+            mu.copy_within(21 * s..22 * s, 32 * s);
             let ids: Vec<u32> = (0..ids).map(|i| i * 7 % 40).collect();
             let (mut packed, mut found) = (Packed::default(), Vec::new());
             packed.pack(&mu, d, &ids, &mu[7 * s..8 * s]);
             packed.first_two(&x, |_, first, next| found.push((first, next)));
             assert_eq!(found.len(), n);
-            for (row, (first, next)) in x.chunks(s).zip(found) {
+            with_all_vectors!(ToPacked {
+                rows: &x,
+                packed: &mut packed,
+                found: |_, first, next| found.push((first, next)),
+            });
+            assert!(found.len() >= 6 * n && found.len() % n == 0);
+            let all_rows = x.chunks(s).cycle();
+            for (row, (first, next)) in all_rows.zip(found) {
                 let squared = |id: &u32| -> f64 {
                     let centre = &mu[*id as usize * s..][..s];
                     row.iter().zip(centre).map(|(a, b)| (a - b).powi(2)).sum()
@@ -365,7 +386,11 @@ mod tests {
                 naive.sort_by(|a, b| a.0.total_cmp(&b.0));
                 naive.push((f64::INFINITY, 0));
                 for (got, naive) in [first, next].iter().zip(&naive) {
-                    assert_eq!(got.1, naive.1);
+                    let own = got.1 < ids.len() && squared(&ids[got.1]) == naive.0;
+                    assert!(
+                        got.1 == naive.1 || (got == &next && own),
+                        "{got:?} {naive:?}"
+                    );
                     let near = (got.0 - naive.0).abs() <= 1e-12 * (1.0 + naive.0);
                     assert!(near || got.0 == naive.0, "{got:?} {naive:?}");
                 }

@@ -178,8 +178,23 @@ mod tests {
             let place = |i: usize, rng: &mut Rng| if i % s < d { rng.normal() } else { 0.0 };
             let rows: Vec<f64> = (0..n * s).map(|i| place(i, &mut rng)).collect();
             let directions: Vec<f64> = (0..p * d).map(|_| rng.normal()).collect();
+            let packed = Directions::pack(&directions, d);
+            let mut all = Vec::new();
+            with_all_vectors!({
+                all.push(vec![f64::NAN; n * p]);
+                Project {
+                    rows: &rows,
+                    stride: s,
+                    directions: &packed,
+                    out: all.last_mut().unwrap(),
+                }
+            });
             let mut out = vec![f64::NAN; n * p];
-            project(&rows, s, &Directions::pack(&directions, d), &mut out);
+            project(&rows, s, &packed, &mut out);
+            for other in all {
+                let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-12 * (1.0 + a.abs());
+                assert!(out.iter().zip(&other).all(near));
+            }
             for (row, out) in rows.chunks(s).zip(out.chunks(p)) {
                 for (direction, &got) in directions.chunks(d).zip(out) {
                     let naive: f64 = row.iter().zip(direction).map(|(a, b)| a * b).sum();

@@ -60,10 +60,7 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
     out_ids: &mut [u32],
     out_scores: &mut [R::Float],
 ) {
-    let last = last_place(approximate, out_ids.len(), &mut scratch.kept);
-    let margin = scorer.margin(rows, i, last);
-    let threshold = last + margin + margin;
-    not_above(approximate, threshold, &mut scratch.ids);
+    let margin = reachable(scorer, rows, i, approximate, out_ids.len(), scratch);
     if margin.to_f64() == 0.0 {
         // They are exact already.
         scratch.scores.clear();
@@ -73,6 +70,39 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
         scorer.some(rows, i, &scratch.ids, &mut scratch.scores);
     }
     smallest(&scratch.ids, &scratch.scores, out_ids, out_scores);
+}
+
+/// Finds the components that may be among the `width` best of row `i`: those within the rounding bound (E21) of the last place,
+/// by approximate scores (k). Returns the bound.
+fn reachable<R: Rows, S: Scores<R> + ?Sized>(
+    scorer: &S,
+    rows: &R,
+    i: usize,
+    approximate: &[R::Float],
+    width: usize,
+    scratch: &mut Candidates<R::Float>,
+) -> R::Float {
+    let last = last_place(approximate, width, &mut scratch.kept);
+    let margin = scorer.margin(rows, i, last);
+    not_above(approximate, last + margin + margin, &mut scratch.ids);
+    margin
+}
+
+impl<F: Float> Candidates<F> {
+    /// The components that may be among the `width` best of row `i`, as approximate scores (k) and their rounding tell, with
+    /// their scores.
+    pub(crate) fn of<R: Rows<Float = F>, S: Scores<R> + ?Sized>(
+        &mut self,
+        scorer: &S,
+        rows: &R,
+        i: usize,
+        approximate: &[F],
+        width: usize,
+    ) -> (&[u32], &[F]) {
+        let _ = reachable(scorer, rows, i, approximate, width, self);
+        scorer.some(rows, i, &self.ids, &mut self.scores);
+        (&self.ids, &self.scores)
+    }
 }
 
 /// The `width`-th smallest value (infinity where there are fewer numbers).

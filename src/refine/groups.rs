@@ -47,7 +47,7 @@ impl<F: Float> Groups<F> {
             Sums::of(&rows, &frame, &pivots, &assignment).move_centres(&mut pivots);
         }
         let assignment = Assignment::labelled(&rows, &frame, &pivots);
-        let lists = nearby::lists(&pivots, centres, size, |_, _| ());
+        let lists = nearby::lists(&pivots, centres, size, |_| None);
         let evaluations = ((STEPS + 2) * k * number) as u64;
         Some(Self {
             pivots,

@@ -242,7 +242,7 @@ impl Refine {
     }
 
     /// Largest relative change of the quantization error that counts as converged. Default 1e-3, where an iteration
-    /// gains a tenth of a percent; three times as much on coresets.
+    /// gains a tenth of a percent; three times as much on coresets, twice as much in the phase on all columns after those in a subspace.
     #[must_use]
     pub fn tolerance(self, tolerance: f64) -> Self {
         Self { tolerance, ..self }

@@ -1,9 +1,9 @@
 //! Which centres are near each other, and how far they moved.
 
 use super::groups::Groups;
-use crate::data::Centres;
+use crate::data::{Centres, DenseRows, Rows};
 use crate::float::Float;
-use crate::kernels::distance;
+use crate::kernels::select::Candidates;
 use crate::parallel;
 
 /// The centres that the rows of a component look at: its own, and the nearest others.
@@ -32,44 +32,38 @@ const CENTRES: usize = 32;
 /// Candidates for a list, per place in it, where not all centres are.
 const CANDIDATES: usize = 16;
 
-/// The `size` centres of `to` nearest to each of `from`, nearest first: (from, size). They are ranked by expanded distances;
-/// `adjust` may change those of each of `from`.
+/// The `size` centres of `to` nearest to each of `from`, nearest first: (from, size). `first` comes first where there is one.
 pub(super) fn lists<F: Float>(
     from: &Centres<F>,
     to: &Centres<F>,
     size: usize,
-    adjust: impl Fn(usize, &mut [F]) + Sync,
+    first: impl Fn(usize) -> Option<u32> + Sync,
 ) -> Vec<u32> {
     let stride = from.row(0).len();
     let mut lists = vec![0; from.len() * size];
     parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
         let places = range.start / size..range.end / size;
         let rows = &from.values()[places.start * stride..places.end * stride];
-        let rows = (rows, &from.norms()[places.clone()]);
-        let mut squared = Vec::new();
-        distance::to_all(rows, (to.values(), to.norms()), to.dim(), &mut squared);
-        let squared = squared.chunks_exact_mut(to.len());
-        for ((i, list), squared) in places.zip(lists.chunks_exact_mut(size)).zip(squared) {
-            adjust(i, squared);
-            fill(list, squared.iter().copied().zip(0..));
+        let rows = DenseRows::of_padded(rows, from.dim());
+        let (mut candidates, mut approximate) = (Candidates::default(), Vec::new());
+        rows.distances(to, &mut approximate);
+        let approximate = approximate.chunks_exact(to.len());
+        let each = lists.chunks_exact_mut(size).zip(approximate);
+        for (i, (list, approximate)) in each.enumerate() {
+            let (ids, squared) = candidates.of(to, &rows, i, approximate, size);
+            fill(list, first(places.start + i), ids, squared);
         }
     });
     lists
 }
 
-/// Fills a list with the nearest of some centres; a negative distance is before all others.
-fn fill<F: Float>(list: &mut [u32], centres: impl Iterator<Item = (F, u32)>) {
-    // Numbers that are not negative are in the order of their bits.
-    let key = |(squared, c): (F, u32)| {
-        let squared = squared.to_f64() as f32;
-        let rank = if squared < 0.0 {
-            0
-        } else {
-            1 + squared.to_bits()
-        };
-        u64::from(rank) << 32 | u64::from(c)
-    };
-    let mut order: Vec<u64> = centres.map(key).collect();
+/// Fills a list with the nearest of some centres, after `first` if there is one: a copy of it must not come before it.
+fn fill<F: Float>(list: &mut [u32], first: Option<u32>, ids: &[u32], squared: &[F]) {
+    // Numbers that are not negative are in the order of their bits; for a list, the first half of them is enough.
+    let key =
+        |(c, squared): (&u32, &F)| (1 + (squared.to_f64().to_bits() >> 32)) << 32 | u64::from(*c);
+    let others = ids.iter().zip(squared).filter(|(c, _)| Some(**c) != first);
+    let mut order: Vec<u64> = others.map(key).chain(first.map(u64::from)).collect();
     if order.len() > list.len() {
         order.select_nth_unstable(list.len() - 1);
         order.truncate(list.len());
@@ -87,11 +81,9 @@ impl<F: Float> Nearby<F> {
     pub(super) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
         let k = centres.len();
         let size = size.min(k);
-        // A copy of a centre must not come before it.
-        let first = -F::from_f64(1.0);
         let groups = Groups::of(centres, CANDIDATES * size);
         let lists = match &groups {
-            None => lists(centres, centres, size, |c, squared| squared[c] = first),
+            None => lists(centres, centres, size, |c| Some(c as u32)),
             Some(groups) => {
                 let mut lists = vec![0; k * size];
                 parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
@@ -99,9 +91,7 @@ impl<F: Float> Nearby<F> {
                     for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
                         let candidates = groups.around(c);
                         centres.distances_of(centres.row(c), candidates, &mut squared);
-                        let others = squared.iter().copied().zip(candidates.iter().copied());
-                        let others = others.filter(|(_, other)| *other as usize != c);
-                        fill(list, others.chain([(first, c as u32)]));
+                        fill(list, Some(c as u32), candidates, &squared);
                     }
                 });
                 lists
@@ -166,5 +156,43 @@ impl<F: Float> Nearby<F> {
         });
         self.moved = moved;
         (k * self.size) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use ndarray::Array2;
+
+    /// Two groups of centres so far from the origin that expanded distances within them are rounding, one with a copy.
+    #[test]
+    fn lists_hold_the_nearest_also_far_from_the_origin() {
+        let mut rng = Rng::from_seed(4);
+        let mut place = |c: usize| {
+            let group = [0.5, -0.5][c % 2];
+            group + 1e-4 * rng.normal() as f32
+        };
+        let mut all = Array2::from_shape_fn((300, 3), |(c, _)| place(c));
+        let row = all.row(8).to_owned();
+        all.row_mut(2).assign(&row);
+        let centres = Centres::of_coordinates(all.view());
+        let (near, _) = Nearby::new(&centres, 20);
+        for c in 0..300 {
+            let squared = |o: usize| -> f64 {
+                let pairs = centres.row(c).iter().zip(centres.row(o));
+                pairs
+                    .map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2))
+                    .sum()
+            };
+            let list = near.list(c as u32);
+            assert_eq!(list[0], c as u32);
+            let mut naive: Vec<f64> = (0..300).filter(|&o| o != c).map(squared).collect();
+            naive.sort_by(f64::total_cmp);
+            for (&other, naive) in list[1..].iter().zip(&naive) {
+                let got = squared(other as usize);
+                assert!((got - naive).abs() <= 1e-5 * naive, "{c}: {got} {naive}");
+            }
+        }
     }
 }

@@ -164,7 +164,9 @@ impl Phase {
             nearby = Some(near);
             looked = true;
         };
-        model.set_centres(view.leave(&centres));
+        if free_energies.len() > 1 {
+            model.set_centres(view.leave(&centres));
+        }
         run.phases.push(PhaseReport {
             rows: data.len(),
             iterations: free_energies.len() - 1,

@@ -282,7 +282,7 @@ fn add_rows<F: Float>(rows: &[F], shares: &[f64], anchor: &[F], first: &mut [f64
     squared
 }
 
-/// The same for `N` columns, whose sums stay in registers.
+/// The same for `N` columns: their sums are not written before all rows are added.
 #[inline(always)]
 fn add_columns<F: Float, const N: usize>(
     (rows, from): (&[F], usize),
