@@ -105,6 +105,9 @@ impl<F: Float> Candidates<F> {
     }
 }
 
+/// So few places are filled one by one.
+const FEW: usize = 16;
+
 /// The `width`-th smallest value (infinity where there are fewer numbers).
 fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
     if width == 1 {
@@ -114,6 +117,17 @@ fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
         return two_smallest(values).1;
     }
     kept.clear();
+    if width > FEW {
+        kept.extend_from_slice(values);
+        kept.resize(values.len().max(width), F::INFINITY);
+        // NaN is behind all others, whatever its sign.
+        let rank = |value: &F| match value.to_f64() {
+            value if value.is_nan() => f64::INFINITY,
+            value => value,
+        };
+        let order = |a: &F, b: &F| rank(a).total_cmp(&rank(b));
+        return *kept.select_nth_unstable_by(width - 1, order).1;
+    }
     kept.resize(width, F::INFINITY);
     for &value in values {
         if value < kept[width - 1] {
@@ -271,6 +285,26 @@ mod tests {
                 match places.get(1) {
                     Some(&place) => assert_eq!(next, (values[place], place)),
                     None => assert_eq!(next, (f64::INFINITY, 0)),
+                }
+            }
+        }
+    }
+
+    /// Few places and many, fewer values than places, and NaN of either sign.
+    #[test]
+    fn the_last_place_is_that_of_a_sort() {
+        let mut rng = Rng::from_seed(3);
+        let mut kept = Vec::new();
+        for n in [1, 5, 16, 17, 18, 60, 300] {
+            for width in [1, 2, 3, FEW, FEW + 1, 48] {
+                let mut values: Vec<f64> = (0..n).map(|_| rng.below(40) as f64).collect();
+                let mut sorted = values.clone();
+                sorted.sort_by(f64::total_cmp);
+                let last = sorted.get(width - 1).copied().unwrap_or(f64::INFINITY);
+                assert_eq!(last_place(&values, width, &mut kept), last, "{n} {width}");
+                if width <= n {
+                    values.extend([f64::NAN, -f64::NAN]);
+                    assert_eq!(last_place(&values, width, &mut kept), last, "{n} {width}");
                 }
             }
         }
