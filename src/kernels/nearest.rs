@@ -23,18 +23,9 @@ pub(crate) struct Panels<F> {
 impl<F: Float> Panels<F> {
     /// Packs padded centres with their squared norms.
     pub(crate) fn pack(centres: &[F], stride: usize, dim: usize, norms: &[F]) -> Self {
-        let places = norms.len().next_multiple_of(LANES);
-        let mut values = vec![F::zero(); places * dim];
-        let panels = values.chunks_exact_mut(LANES * dim);
-        for (panel, centres) in panels.zip(centres.chunks(LANES * stride)) {
-            for (lane, centre) in centres.chunks_exact(stride).enumerate() {
-                for (line, &x) in panel.chunks_exact_mut(LANES).zip(centre) {
-                    line[lane] = F::from_f64(-2.0) * x;
-                }
-            }
-        }
+        let values = products::panels(centres, stride, dim, F::from_f64(-2.0));
         let mut norms = norms.to_vec();
-        norms.resize(places, F::INFINITY);
+        norms.resize(norms.len().next_multiple_of(LANES), F::INFINITY);
         Self { dim, values, norms }
     }
 }

@@ -15,20 +15,10 @@ pub(crate) struct Directions<F> {
 impl<F: Float> Directions<F> {
     /// Packs directions of `dim` coordinates each.
     pub(crate) fn pack(directions: &[F], dim: usize) -> Self {
-        let number = directions.len() / dim;
-        let mut values = vec![F::zero(); number.next_multiple_of(LANES) * dim];
-        let panels = values.chunks_exact_mut(LANES * dim);
-        for (panel, directions) in panels.zip(directions.chunks(LANES * dim)) {
-            for (lane, direction) in directions.chunks_exact(dim).enumerate() {
-                for (line, &x) in panel.chunks_exact_mut(LANES).zip(direction) {
-                    line[lane] = x;
-                }
-            }
-        }
         Self {
-            number,
+            number: directions.len() / dim,
             dim,
-            values,
+            values: products::panels(directions, dim, dim, F::from_f64(1.0)),
         }
     }
 }
@@ -77,28 +67,32 @@ impl<F: Float> WithSimd for Project<'_, F> {
         while first < count {
             let rows = &rows[first * stride..];
             let out = &mut out[first * number..];
-            // As many rows share one look at a panel as there are registers for their sums.
-            let wide = S::REGISTER_COUNT >= 32 && count - first >= 12;
             let (mut from, mut taken) = (0, 0);
             for panels in twos.clone() {
-                let to = (&mut *out, from, *number);
-                taken = match count - first {
-                    _ if wide => F::along::<S, 12, 2>(simd, rows, stride, panels, to),
-                    6.. => F::along::<S, 6, 2>(simd, rows, stride, panels, to),
-                    _ => F::along::<S, 1, 2>(simd, rows, stride, panels, to),
-                };
+                taken = along::<F, S, 2>(simd, rows, stride, panels, (&mut *out, from, *number));
                 from += 2 * LANES;
             }
             if !last.is_empty() {
-                let to = (&mut *out, from, *number);
-                taken = match count - first {
-                    _ if wide => F::along::<S, 12, 1>(simd, rows, stride, last, to),
-                    6.. => F::along::<S, 6, 1>(simd, rows, stride, last, to),
-                    _ => F::along::<S, 1, 1>(simd, rows, stride, last, to),
-                };
+                taken = along::<F, S, 1>(simd, rows, stride, last, (&mut *out, from, *number));
             }
             first += taken;
         }
+    }
+}
+
+/// The first rows along the directions of `P` panels: as many as there are registers for their sums. Returns their number.
+#[inline(always)]
+fn along<F: Float, S: Simd, const P: usize>(
+    simd: S,
+    rows: &[F],
+    stride: usize,
+    panels: &[F],
+    out: (&mut [F], usize, usize),
+) -> usize {
+    match rows.len() / stride {
+        12.. if S::REGISTER_COUNT >= 32 => F::along::<S, 12, P>(simd, rows, stride, panels, out),
+        6.. => F::along::<S, 6, P>(simd, rows, stride, panels, out),
+        _ => F::along::<S, 1, P>(simd, rows, stride, panels, out),
     }
 }
 
