@@ -1,17 +1,16 @@
 //! Each named algorithm as its stages. All return the builder, so anything can still be changed.
 //!
 //! What they share, but for [`sparsified_gmm`] and [`dp_gmm`]: the M-step
-//! [`SharedIsotropic`]. All: tolerance 1e-4 on the free
-//! energy, at most 200 iterations, one restart, seed 0. Nothing is checked before
+//! [`SharedIsotropic`](crate::m_step::SharedIsotropic). All but [`fast`]: tolerance 1e-3, at most
+//! 200 iterations, one restart, seed 0. Nothing is checked before
 //! [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
 //!
 //! Costs are distance evaluations per iteration, for $n$ rows and $k$ clusters.
 
-use crate::clusterer::{Builder, Clusterer};
 use crate::coreset::{Full, Lightweight};
-use crate::e_step::{Exhaustive, Lazy, Neighborhood, SimilaritySampling};
-use crate::m_step::{Diagonal, DirichletProcess, SharedIsotropic};
-use crate::refine::Refine;
+use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
+use crate::fit::{Builder, Clusterer, Columns, Phase, PhaseRows, Shape};
+use crate::m_step::{Diagonal, DirichletProcess};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus};
 
 /// k-means (Lloyd) from k-means++ seeds.
@@ -90,49 +89,71 @@ pub fn d_gmm(clusters: usize, h: usize, r: usize) -> Builder<Full, AfkMc2, Simil
 /// rows, in a fraction of the time.
 ///
 /// Hierarchical k-means++ seeds ([`HierarchicalKMeansPlusPlus`]) on a lightweight coreset of 32 rows per cluster (8,192 at
-/// least); then [`Refine`]: k-means with moves that leave local optima, on that coreset, on one four times as large (where that is
-/// at most a quarter of the rows), and on all rows; of many columns in a principal subspace, and at the end on all of them. Settings follow from the
-/// numbers of clusters and columns, and coresets of more rows than there are from the data. The model is that of
-/// [`k_means`]. `tolerance` and `max_iterations` of the builder are about EM on the coreset, which has no iterations here
-/// and is left out; those of the refinement are set by `.refine(algorithms::refine(k).tolerance(..))`.
-pub fn fast(
-    clusters: usize,
-) -> Builder<Lightweight, HierarchicalKMeansPlusPlus, Exhaustive, SharedIsotropic, Refine> {
+/// least), then the [phases](fast_phases) of k-means with bounds ([`Bounded`]) and moves that leave local optima. The model
+/// is that of [`k_means`].
+///
+/// Defaults of its own: below 128 clusters, where iterations cost little beside reading the rows, a tolerance of 1e-4 and at
+/// most 50 iterations per phase; otherwise 1e-3 and 12.
+pub fn fast(clusters: usize) -> Builder<Lightweight, HierarchicalKMeansPlusPlus, Bounded> {
+    let (tolerance, max_iterations) = if clusters < FEW {
+        (1e-4, 50)
+    } else {
+        (1e-3, 12)
+    };
     k_means(clusters)
         .coreset(Lightweight::new(rows_for(clusters)))
         .seeder(HierarchicalKMeansPlusPlus::new())
-        .max_iterations(0)
-        .refine(refine(clusters))
+        .phases(fast_phases)
+        .tolerance(tolerance)
+        .max_iterations(max_iterations)
 }
 
-/// The refinement of [`fast`]: through a coreset four times as large as its first; with lists of 48 near centres, and 16
-/// more whenever there are eight times as many clusters, from about 1,500 on. Below 128 clusters, where iterations
-/// cost little beside reading the rows, it goes on for longer: to a tolerance of 1e-4, 50 iterations per phase at most.
-/// Up to 8 clusters, which moves help little, it starts from as many seedings as have 16 clusters together.
+/// The phases of [`fast`]: on the coreset, on one four times as large, on all rows; of many columns in a principal subspace,
+/// and at the end on all of them.
+///
+/// - The subspace has about $2 \sqrt d$ coordinates, where that is at most $d / 2$ and less than $k$: comparing rows with
+///   all means on all columns costs less than projecting them otherwise.
+/// - Up to 8 clusters, which moves help little, as many seedings start as have 16 clusters together.
+/// - On coresets the tolerance is three times the builder's: what they would still gain, more rows gain as well. In the last
+///   phase, where an iteration takes several times as long, it is twice as much.
+/// - Rows whose component was found in a subspace are compared with a third of the near centres, and 16 at least.
 #[must_use]
-pub fn refine(clusters: usize) -> Refine {
-    let refine = Refine::new()
-        .near(near_for(clusters))
-        .through(Lightweight::new(rows_for(clusters).saturating_mul(4)))
-        .starts(match clusters {
-            ..2 => 1,
-            _ => (TOGETHER / clusters).max(1),
-        });
-    if clusters < FEW {
-        refine.tolerance(1e-4).max_iterations(50)
-    } else {
-        refine
-    }
+pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
+    let (d, k) = (shape.columns, shape.clusters);
+    let near = near_for(k);
+    let coordinates = ((2.0 * (d as f64).sqrt()) as usize).next_multiple_of(8);
+    let columns = match coordinates <= (d / 2).min(k - 1) {
+        true => Columns::Principal(coordinates),
+        false => Columns::All,
+    };
+    let starts = if k < 2 { 1 } else { (TOGETHER / k).max(1) };
+    let larger = Lightweight::new(rows_for(k).saturating_mul(4));
+    let phase = |rows| {
+        Phase::new(Bounded::new().near(near))
+            .rows(rows)
+            .columns(columns)
+            .moves(3)
+    };
+    let last = Bounded::new().near(near.div_ceil(3).max(near.min(16)));
+    vec![
+        phase(PhaseRows::Coreset).starts(starts).factor(3.0),
+        phase(PhaseRows::Larger(larger)).factor(3.0),
+        phase(PhaseRows::All),
+        Phase::new(last)
+            .rows(PhaseRows::All)
+            .factor(2.0)
+            .after_subspace(),
+    ]
 }
 
-/// Clusters of all seedings that [`fast`] starts from together: as many as one look of the kernel takes.
+/// Clusters of all seedings that [`fast`] starts from together: as many as the kernel compares a row with at a time.
 const TOGETHER: usize = 16;
 
 /// Fewer clusters than this are worth more iterations.
 const FEW: usize = 128;
 
-/// Near centres that a row looks at, in whole panels of the kernel: with more clusters, the nearest of them is among the
-/// nearest of a mean less often.
+/// Near centres that a row is compared with, in whole panels of the kernel: 48, and 16 more whenever there are eight times as
+/// many clusters, from about 1,500 on. With more clusters, the nearest of them is among the nearest of a mean less often.
 fn near_for(clusters: usize) -> usize {
     16 * ((clusters as f64).log2() / 3.0).round().max(3.0) as usize
 }

@@ -1,6 +1,8 @@
 //! What a search leaves for a block of rows: supports, scores and, once normalised, responsibilities.
 
+use crate::data::{Rows, Scores};
 use crate::float::Float;
+use crate::kernels::select;
 
 /// Marks a place in a support or a neighbor list that nothing fills yet.
 pub(crate) const UNSET: u32 = u32::MAX;
@@ -23,6 +25,12 @@ pub struct Block<F> {
     /// (rows, width): sum to 1 in each row. In `f64` whatever the data: a component that a point hardly
     /// belongs to lives on shares far below the smallest `f32`.
     pub(crate) responsibilities: Vec<f64>,
+    /// The numbers of the rows in the data.
+    numbers: Vec<usize>,
+    evaluations: u64,
+    /// What is wrong with a support that a search chose.
+    fault: Option<String>,
+    candidates: Vec<u32>,
 }
 
 impl<F: Float> Block<F> {
@@ -35,6 +43,10 @@ impl<F: Float> Block<F> {
             supports,
             scores,
             responsibilities,
+            numbers: Vec::new(),
+            evaluations: 0,
+            fault: None,
+            candidates: Vec::new(),
         }
     }
 
@@ -44,6 +56,110 @@ impl<F: Float> Block<F> {
         self.supports.extend_from_slice(supports);
         self.scores.resize(rows * self.width, F::zero());
         self.responsibilities.resize(rows * self.width, 0.0);
+        self.evaluations = 0;
+        self.fault = None;
+    }
+
+    /// The numbers of the rows in the data, in their order.
+    pub(crate) fn number(&mut self, numbers: impl Iterator<Item = usize>) {
+        self.numbers.clear();
+        self.numbers.extend(numbers);
+    }
+
+    /// Counts distance evaluations.
+    pub(crate) fn count(&mut self, evaluations: usize) {
+        self.evaluations += evaluations as u64;
+    }
+
+    /// What is wrong with a support that a search chose, if anything is.
+    pub(crate) fn check(&mut self) -> std::result::Result<(), String> {
+        let empty = |support: &[u32]| support.contains(&UNSET);
+        let missing = || {
+            let row = self.supports.chunks_exact(self.width).position(empty)?;
+            Some(format!("row {} has no support", self.numbers[row]))
+        };
+        match self.fault.take().or_else(missing) {
+            Some(what) => Err(what),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives row `i` of the block the best components among `ids` and the members of its last support; repeated ones count
+    /// once. Counts the evaluations. `scratch` is memory to work with.
+    ///
+    /// Fewer candidates than a support has members, or a component that does not exist, is an error of the search, which
+    /// the fit returns ([`Error::Stage`](crate::Error::Stage)). Where every support holds every component, all are scored,
+    /// whatever `ids` are.
+    pub fn keep_best<R, M>(
+        &mut self,
+        i: usize,
+        model: &M,
+        rows: &R,
+        ids: &[u32],
+        scratch: &mut Vec<F>,
+    ) where
+        R: Rows<Float = F>,
+        M: Scores<R> + ?Sized,
+    {
+        let (k, width) = (self.components, self.width);
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.clear();
+        if self.is_full() {
+            candidates.extend(0..k as u32);
+        } else {
+            candidates.extend(self.support(i).iter().filter(|c| **c != UNSET));
+            candidates.extend(ids);
+            candidates.sort_unstable();
+            candidates.dedup();
+        }
+        let fault = match candidates.last() {
+            Some(&c) if c as usize >= k => Some(format!("component {c} of {k} does not exist")),
+            _ if candidates.len() < width => Some(format!(
+                "{} candidates for a support of {width}",
+                candidates.len()
+            )),
+            _ => None,
+        };
+        if let Some(what) = fault {
+            let row = self.row(i);
+            self.fault
+                .get_or_insert_with(|| format!("row {row}: {what}"));
+        } else {
+            model.some(rows, i, &candidates, scratch);
+            self.count(candidates.len());
+            let places = i * width..(i + 1) * width;
+            if self.is_full() {
+                self.scores[places].copy_from_slice(scratch);
+            } else {
+                let support = &mut self.supports[places.clone()];
+                select::smallest(&candidates, scratch, support, &mut self.scores[places]);
+            }
+        }
+        self.candidates = candidates;
+    }
+
+    /// The number of row `i` of the block in the data.
+    #[must_use]
+    pub fn row(&self, i: usize) -> usize {
+        self.numbers.get(i).copied().unwrap_or(i)
+    }
+
+    /// Rows in the block.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.scores.len() / self.width
+    }
+
+    /// Whether there are no rows in the block.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.scores.is_empty()
+    }
+
+    /// Distance evaluations of the search so far.
+    #[must_use]
+    pub fn evaluations(&self) -> u64 {
+        self.evaluations
     }
 
     /// Number of components, k.

@@ -9,6 +9,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A stage broke its rules.
+    #[error("{stage}: {what}")]
+    Stage {
+        /// The name of the stage's type.
+        stage: &'static str,
+        /// What it did, and the rule.
+        what: String,
+    },
     /// An array has no rows or no columns.
     #[error("{what} is empty: at least one row and one column are needed")]
     Empty {

@@ -16,6 +16,8 @@ mod sealed {
 pub trait Float:
     sealed::Sealed
     + Element<Float = Self>
+    + crate::compiled::Compiled<crate::data::DenseRows<Self>>
+    + crate::compiled::Compiled<crate::data::SketchRows<Self>>
     + crate::kernels::distance::Squared
     + crate::kernels::nearest::Lowest
     + crate::kernels::packed::Panel

@@ -135,7 +135,7 @@ struct Readme;
 
 pub mod algorithms;
 mod block;
-mod clusterer;
+mod compiled;
 pub mod coreset;
 mod counting;
 pub mod data;
@@ -143,6 +143,7 @@ pub mod datasets;
 pub mod e_step;
 mod em;
 mod error;
+mod fit;
 mod float;
 mod kernels;
 pub mod m_step;
@@ -150,16 +151,16 @@ pub mod metrics;
 mod mixture;
 mod parallel;
 mod posterior;
-pub mod refine;
 mod rng;
+mod scoring;
 mod search;
 pub mod seed;
 mod stage;
 
 pub use block::Block;
-pub use clusterer::{Builder, Clusterer, Fit};
-pub use em::{Evaluations, PhaseReport, Progress, Report, Stop, Timings};
+pub use em::{Evaluations, PhaseReport, Progress, Report, Rule, Stop, Timings};
 pub use error::{Error, Result};
+pub use fit::{Builder, Clusterer, Columns, Fit, Phase, PhaseRows, Shape};
 pub use float::{Element, Float};
 pub use mixture::{Mixture, Score};
 pub use posterior::{Likelihood, LogJoint};
@@ -170,15 +171,14 @@ pub use stage::Stage;
 ///
 /// Two stages are called `Uniform`; here they are `UniformCoreset` and `UniformSeeder`.
 pub mod prelude {
-    pub use crate::clusterer::{Clusterer, Fit};
     pub use crate::coreset::{Full, Lightweight, Uniform as UniformCoreset};
-    pub use crate::data::{Dense, Sketch};
-    pub use crate::e_step::{Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
-    pub use crate::em::{Progress, Report, Stop};
+    pub use crate::data::{Data, Dense, Sketch};
+    pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
+    pub use crate::em::{Progress, Report, Rule, Stop};
     pub use crate::error::{Error, Result};
+    pub use crate::fit::{Builder, Clusterer, Columns, Fit, Phase, PhaseRows};
     pub use crate::m_step::{Diagonal, DirichletProcess, Isotropic, SharedIsotropic};
     pub use crate::mixture::Mixture;
-    pub use crate::refine::Refine;
     pub use crate::seed::{
         AfkMc2, Given, HierarchicalKMeansPlusPlus, KMeansPlusPlus, Uniform as UniformSeeder,
     };

@@ -1,24 +1,21 @@
 //! A fitted model: what every component family offers.
 
-use crate::block::Block;
+use crate::compiled::Compiled;
 use crate::data::{Centres, Data, Frame, Rows, Scores};
-use crate::error::{Result, positive};
-use crate::float::Float;
-use crate::parallel;
-use crate::posterior::{self, LogJoint};
-use crate::search::{self, Exact};
+use crate::error::Result;
+use crate::posterior::LogJoint;
 use ndarray::{Array1, Array2};
 
-/// A mixture model fitted to data of type `D`; usable as a trait object.
+/// A mixture model of rows of type `R`; usable as a trait object.
 ///
 /// The questions a user asks of a model are answered over all components and all rows, exactly, in
 /// blocks (nothing of size n x k is stored unless it is the answer), with their weights.
-pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
+pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Send + 'static {
     /// The means, in the coordinates of the [frame](Self::frame).
-    fn centres(&self) -> &Centres<D::Float>;
+    fn centres(&self) -> &Centres<R::Float>;
 
     /// The coordinates of the model (E24).
-    fn frame(&self) -> &Frame<D::Float>;
+    fn frame(&self) -> &Frame<R::Float>;
 
     /// From scores to log-joints (E1).
     fn log_joint(&self) -> LogJoint;
@@ -29,14 +26,28 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
         0.0
     }
 
+    /// The means (k, columns), in the data's own unit.
+    fn means(&self) -> Array2<R::Float> {
+        self.centres().leave(self.frame())
+    }
+
+    /// The mixing proportions (k): they sum to 1. Equal, unless the family learns them.
+    fn proportions(&self) -> Array1<f64> {
+        let k = self.components();
+        Array1::from_elem(k, 1.0 / k as f64)
+    }
+
+    /// The variance of every coordinate of each component (k, d), in the data's own unit, squared. The coordinates are the
+    /// columns of the data, or those of the basis of a [`Sketch`](crate::data::Sketch).
+    fn variances(&self) -> Array2<f64>;
+
     /// The component with the largest posterior for every row (n); ties go to the lower index.
     ///
     /// # Errors
     /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) if the data has another number of columns than the model;
     /// [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a sketch in other coordinates.
-    fn predict(&self, data: &D) -> Result<Array1<u32>> {
-        let blocks = by_blocks(self, data, |rows| best(self, rows, 1).supports)?;
-        Ok(blocks.concat().into())
+    fn predict(&self, data: &dyn Data<Rows = R>) -> Result<Array1<u32>> {
+        R::Float::predict(self.erased(), data)
     }
 
     /// The posteriors of all components: (n, k), each row sums to 1.
@@ -47,11 +58,8 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
-    fn responsibilities(&self, data: &D) -> Result<Array2<D::Float>> {
-        let blocks = by_blocks(self, data, |rows| {
-            rounded(&all::<D, Self>(self, rows).0.responsibilities)
-        })?;
-        Ok(table(blocks, data.len(), self.components()))
+    fn responsibilities(&self, data: &dyn Data<Rows = R>) -> Result<Array2<R::Float>> {
+        R::Float::responsibilities(self.erased(), data)
     }
 
     /// The `c_prime` likeliest components of every row, best first, and their posteriors renormalised over
@@ -65,33 +73,18 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if `c_prime` is 0.
     fn truncated_responsibilities(
         &self,
-        data: &D,
+        data: &dyn Data<Rows = R>,
         c_prime: usize,
-    ) -> Result<(Array2<u32>, Array2<D::Float>)> {
-        positive("c_prime", c_prime)?;
-        let width = c_prime.min(self.components());
-        let blocks = by_blocks(self, data, |rows| {
-            let mut block = best(self, rows, width);
-            posterior::normalise(rows, &mut block, self.log_joint());
-            (block.supports, rounded(&block.responsibilities))
-        })?;
-        let (supports, responsibilities) = blocks.into_iter().unzip();
-        Ok((
-            table(supports, data.len(), width),
-            table(responsibilities, data.len(), width),
-        ))
+    ) -> Result<(Array2<u32>, Array2<R::Float>)> {
+        R::Float::truncated_responsibilities(self.erased(), data, c_prime)
     }
 
     /// The log-densities of a block of rows, in nats, for densities in the data's own unit: what
     /// [`log_densities`](Self::log_densities), [`log_likelihood`](Self::log_likelihood) and [`score`](Self::score)
     /// are made of. If labels are asked for, it leaves what [`predict`](Self::predict) says of the rows.
     #[doc(hidden)]
-    fn judge(&self, rows: &D::Rows, labels: Option<&mut [u32]>) -> Vec<f64> {
-        let (block, densities) = all(self, rows);
-        if let Some(labels) = labels {
-            posterior::labels(&block, labels);
-        }
-        densities
+    fn judge(&self, rows: &R, labels: Option<&mut [u32]>) -> Vec<f64> {
+        R::Float::judge(self.erased(), rows, labels)
     }
 
     /// How often [`judge`](Self::judge) looks at every component of a row.
@@ -106,9 +99,8 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
-    fn log_densities(&self, data: &D) -> Result<Array1<f64>> {
-        let blocks = by_blocks(self, data, |rows| self.judge(rows, None))?;
-        Ok(blocks.concat().into())
+    fn log_densities(&self, data: &dyn Data<Rows = R>) -> Result<Array1<f64>> {
+        R::Float::log_densities(self.erased(), data)
     }
 
     /// The weighted log-likelihood over all components, in nats, for densities in the data's own unit.
@@ -119,28 +111,16 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
-    fn log_likelihood(&self, data: &D) -> Result<f64> {
-        let blocks = by_blocks(self, data, |rows| weighted(rows, &self.judge(rows, None)))?;
-        Ok(blocks.iter().sum())
+    fn log_likelihood(&self, data: &dyn Data<Rows = R>) -> Result<f64> {
+        R::Float::log_likelihood(self.erased(), data)
     }
 
     /// Labels, quantization error and log-likelihood together, in fewer searches than one by one.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
-    fn score(&self, data: &D) -> Result<Score> {
-        let blocks = by_blocks(self, data, |rows| {
-            let mut labels = vec![0; rows.len()];
-            let densities = self.judge(rows, Some(&mut labels));
-            let error = quantization_error(self.centres(), rows);
-            (labels, error, weighted(rows, &densities))
-        })?;
-        let unit = self.frame().unit().powi(2);
-        Ok(Score {
-            quantization_error: blocks.iter().map(|block| block.1).sum::<f64>() * unit,
-            log_likelihood: blocks.iter().map(|block| block.2).sum(),
-            labels: blocks.into_iter().flat_map(|block| block.0).collect(),
-        })
+    fn score(&self, data: &dyn Data<Rows = R>) -> Result<Score> {
+        R::Float::score(self.erased(), data)
     }
 
     /// The weighted squared distance to the nearest mean, in the data's own unit, squared (E22).
@@ -149,9 +129,8 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
-    fn quantization_error(&self, data: &D) -> Result<f64> {
-        let blocks = by_blocks(self, data, |rows| quantization_error(self.centres(), rows))?;
-        Ok(blocks.iter().sum::<f64>() * self.frame().unit().powi(2))
+    fn quantization_error(&self, data: &dyn Data<Rows = R>) -> Result<f64> {
+        R::Float::quantization_error(self.erased(), data)
     }
 }
 
@@ -167,73 +146,14 @@ pub struct Score {
     pub log_likelihood: f64,
 }
 
-/// sum_n w_n min_c |z_n - mu_c|^2 of a block, in the unit of the frame. Where rows know only some of their
-/// coordinates, these stand for all (E28).
-fn quantization_error<R: Rows>(centres: &Centres<R::Float>, rows: &R) -> f64 {
-    let block = best(centres, rows, 1);
-    let known: f64 = (0..rows.len())
-        .map(|i| rows.weight(i) * block.scores(i)[0].to_f64())
-        .sum();
-    known * (centres.dim() as f64 / rows.entries() as f64)
+/// A model as a trait object, whatever its type: what its answers are computed from, inside the crate.
+pub trait Erased<R: Rows> {
+    /// The same model.
+    fn erased(&self) -> &dyn Mixture<R>;
 }
 
-/// `work` on every block of rows, results in order.
-fn by_blocks<D: Data, M: Mixture<D> + ?Sized, T: Send>(
-    model: &M,
-    data: &D,
-    work: impl Fn(&D::Rows) -> T + Sync,
-) -> Result<Vec<T>> {
-    data.check(model.frame())?;
-    let size = search::block_rows(model.components());
-    Ok(parallel::map_blocks(data.len(), size, |_, range| {
-        let mut rows = D::Rows::default();
-        data.load(range, model.frame(), &mut rows);
-        work(&rows)
-    }))
-}
-
-/// The `width` best components of every row.
-fn best<R: Rows, S: Scores<R> + ?Sized>(scorer: &S, rows: &R, width: usize) -> Block<R::Float> {
-    let mut block = Block::new(scorer.components(), width);
-    block.reset(rows.len(), &[]);
-    search::best(scorer, rows, &mut block, &mut Exact::default());
-    block
-}
-
-/// The best component of every row.
-pub(crate) fn label<R: Rows, S: Scores<R> + ?Sized>(scorer: &S, rows: &R, labels: &mut [u32]) {
-    labels.copy_from_slice(&best(scorer, rows, 1).supports);
-}
-
-/// The sum of some numbers, one per row, with the weights of the rows.
-fn weighted<R: Rows>(rows: &R, values: &[f64]) -> f64 {
-    let values = values.iter().enumerate();
-    values.map(|(i, value)| rows.weight(i) * value).sum()
-}
-
-/// All components of every row, with their responsibilities, and the log-densities of the rows.
-fn all<D: Data, M: Mixture<D> + ?Sized>(model: &M, rows: &D::Rows) -> (Block<D::Float>, Vec<f64>) {
-    let mut block = Block::new(model.components(), model.components());
-    block.reset(rows.len(), &[]);
-    search::all(
-        model,
-        model.log_joint().beta,
-        rows,
-        &mut block,
-        &mut Exact::default(),
-    );
-    posterior::normalise(rows, &mut block, model.log_joint());
-    let densities = posterior::log_densities(rows, &block, model.log_joint());
-    (block, densities)
-}
-
-/// Rows of `width` numbers, block by block, as one table (n, width).
-fn table<T>(blocks: Vec<Vec<T>>, n: usize, width: usize) -> Array2<T> {
-    let values = blocks.into_iter().flatten().collect();
-    Array2::from_shape_vec((n, width), values).expect("n rows of `width` numbers")
-}
-
-/// Responsibilities in the type of the data.
-fn rounded<F: Float>(responsibilities: &[f64]) -> Vec<F> {
-    responsibilities.iter().map(|&q| F::from_f64(q)).collect()
+impl<R: Rows, M: Mixture<R>> Erased<R> for M {
+    fn erased(&self) -> &dyn Mixture<R> {
+        self
+    }
 }

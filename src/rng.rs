@@ -1,6 +1,6 @@
 //! All randomness of the crate: ChaCha8 streams addressed by what they are for, never by who runs them.
 //!
-//! A stream belongs to (seed, restart, stage, iteration, block of rows). Nothing depends on threads or on
+//! A stream belongs to (seed, restart, start, phase, stage, iteration, block of rows). Nothing depends on threads or on
 //! the order in which blocks are worked on, so a seed gives the same bits on any number of threads.
 
 use rand::Rng as _;
@@ -87,7 +87,7 @@ pub(crate) enum Stage {
     Subspace = 8,
 }
 
-/// The streams of one run, addressed by (stage, iteration, block).
+/// The streams of a fit, addressed by (restart, start, phase, stage, iteration, block).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streams {
     key: [u8; 32],
@@ -99,6 +99,18 @@ impl Streams {
         key[..8].copy_from_slice(&seed.to_le_bytes());
         key[8..16].copy_from_slice(&restart.to_le_bytes());
         Self { key }
+    }
+
+    /// The streams of another start of the same restart.
+    pub(crate) fn start(mut self, start: usize) -> Self {
+        self.key[16..24].copy_from_slice(&(start as u64).to_le_bytes());
+        self
+    }
+
+    /// The streams of a phase.
+    pub(crate) fn phase(mut self, phase: usize) -> Self {
+        self.key[24..].copy_from_slice(&(phase as u64).to_le_bytes());
+        self
     }
 
     pub(crate) fn at(&self, stage: Stage, iteration: usize, block: usize) -> Rng {

@@ -4,6 +4,7 @@ use crate::block::Block;
 use crate::data::{Rows, Scores};
 use crate::float::Float;
 use crate::kernels::select;
+use crate::mixture::Mixture;
 
 /// Scratch of the searches over all components.
 #[derive(Debug, Default)]
@@ -18,6 +19,21 @@ pub struct Exact<F> {
 /// their own random streams and sums), so it depends on `k` alone.
 pub(crate) fn block_rows(k: usize) -> usize {
     ((1 << 18) / k.max(1)).clamp(32, 512)
+}
+
+/// The best components of every row, as many as supports have members: all, or the `block.width()` best.
+pub(crate) fn exhaustive<R: Rows>(
+    model: &dyn Mixture<R>,
+    rows: &R,
+    block: &mut Block<R::Float>,
+    scratch: &mut Exact<R::Float>,
+) {
+    if block.is_full() {
+        all(model, model.log_joint().beta, rows, block, scratch);
+    } else {
+        best(model, rows, block, scratch);
+    }
+    block.count(rows.len() * model.components());
 }
 
 /// The `block.width()` best components of every row, exactly.
@@ -96,13 +112,13 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
     }
 }
 
-/// Scores the supports a block came with again, and puts them best first. Returns the evaluations.
+/// Scores the supports a block came with again, and puts them best first.
 pub(crate) fn again<R: Rows, S: Scores<R> + ?Sized>(
     scorer: &S,
     beta: f64,
     rows: &R,
     block: &mut Block<R::Float>,
-) -> u64 {
+) {
     let width = block.width();
     if block.is_full() {
         all(scorer, beta, rows, block, &mut Exact::default());
@@ -117,7 +133,7 @@ pub(crate) fn again<R: Rows, S: Scores<R> + ?Sized>(
             select::smallest(&ids, &scores, support, &mut block.scores[places]);
         }
     }
-    (rows.len() * width) as u64
+    block.count(rows.len() * width);
 }
 
 #[cfg(test)]

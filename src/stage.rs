@@ -3,13 +3,19 @@
 use crate::error::Result;
 
 /// A stage of the pipeline: a value with knobs, checked once when the builder builds.
-///
-/// The traits of the stages are public so that code generic over stages can name them. Their inner loops
-/// work on parts of the crate that are not, so new stages are written inside the crate for now.
 pub trait Stage {
     /// Checks the knobs, knowing the number of clusters.
     ///
     /// # Errors
     /// [`Error::Parameter`](crate::Error::Parameter) naming the knob and the rule.
-    fn check(&self, clusters: usize) -> Result<()>;
+    fn check(&self, _clusters: usize) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The name of a stage, as errors give it: that of its type, without its path and parameters.
+pub(crate) fn name<T>() -> &'static str {
+    let path = std::any::type_name::<T>();
+    let path = path.split('<').next().unwrap_or(path);
+    path.rsplit("::").next().unwrap_or(path)
 }

@@ -1,7 +1,7 @@
 //! No coreset: every row as it is.
 
 use super::{Coreset, Subset};
-use crate::data::{Data, Frame};
+use crate::data::{Data, Frame, Rows};
 use crate::error::Result;
 use crate::rng::Rng;
 use crate::stage::Stage;
@@ -16,8 +16,13 @@ impl Stage for Full {
     }
 }
 
-impl<D: Data> Coreset<D> for Full {
-    fn sample(&self, _: &D, _: &Frame<D::Float>, _: &mut Rng) -> Result<Option<Subset>> {
+impl<R: Rows> Coreset<R> for Full {
+    fn sample(
+        &self,
+        _: &dyn Data<Rows = R>,
+        _: &Frame<R::Float>,
+        _: &mut Rng,
+    ) -> Result<Option<Subset>> {
         Ok(None)
     }
 }

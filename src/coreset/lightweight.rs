@@ -2,7 +2,7 @@
 //! KDD 2018), on weighted data.
 
 use super::{Coreset, Subset};
-use crate::data::{Data, Frame};
+use crate::data::{Data, Frame, Rows};
 use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::parallel;
@@ -45,8 +45,13 @@ impl Stage for Lightweight {
     }
 }
 
-impl<D: Data> Coreset<D> for Lightweight {
-    fn sample(&self, data: &D, frame: &Frame<D::Float>, rng: &mut Rng) -> Result<Option<Subset>> {
+impl<R: Rows> Coreset<R> for Lightweight {
+    fn sample(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        rng: &mut Rng,
+    ) -> Result<Option<Subset>> {
         if self.size >= data.len() {
             return Ok(None);
         }
@@ -59,7 +64,7 @@ impl<D: Data> Coreset<D> for Lightweight {
         } else {
             (2.0, 0.0)
         };
-        let density = |d2: D::Float| (base + slope * d2.to_f64()) / (2.0 * total_weight);
+        let density = |d2: R::Float| (base + slope * d2.to_f64()) / (2.0 * total_weight);
 
         // The draws of each block, in ascending order, and where it begins.
         let mut draws = SortedUniforms::new(self.size, rng);
@@ -125,17 +130,17 @@ struct Totals {
 }
 
 /// Squared distances of all rows to the mean of the data (n), and the totals of each block of them.
-fn squared_distances_to_mean<D: Data>(
-    data: &D,
-    frame: &Frame<D::Float>,
-) -> (Vec<D::Float>, Vec<Totals>) {
+fn squared_distances_to_mean<R: Rows>(
+    data: &dyn Data<Rows = R>,
+    frame: &Frame<R::Float>,
+) -> (Vec<R::Float>, Vec<Totals>) {
     // The frame's offset is the mean rounded to the type of the data; the rest is this small difference.
     let mean = &data.summary().mean;
-    let mut centre = vec![D::Float::from_f64(0.0); frame.offset().len()];
+    let mut centre = vec![R::Float::from_f64(0.0); frame.offset().len()];
     for ((centre, mean), offset) in centre.iter_mut().zip(mean).zip(frame.offset()) {
-        *centre = D::Float::from_f64((mean - offset.to_f64()) * frame.inverse_unit());
+        *centre = R::Float::from_f64((mean - offset.to_f64()) * frame.inverse_unit());
     }
-    let mut squared = vec![D::Float::from_f64(0.0); data.len()];
+    let mut squared = vec![R::Float::from_f64(0.0); data.len()];
     let blocks = parallel::map_chunks(&mut squared, PIECE, |_, range, squared| {
         data.distances_from(range.clone(), frame, &centre, squared);
         // Four sums at a time: one alone would wait for itself.

@@ -15,7 +15,7 @@ pub use full::Full;
 pub use lightweight::Lightweight;
 pub use uniform::Uniform;
 
-use crate::data::{Data, Frame};
+use crate::data::{Data, Frame, Rows};
 use crate::error::Result;
 use crate::rng::Rng;
 use crate::stage::Stage;
@@ -23,7 +23,7 @@ use crate::stage::Stage;
 /// Rows of a data set with new weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subset {
-    /// Row numbers from 0, ascending; a row may stand there several times.
+    /// Row numbers from 0, in any order; a row may stand there several times.
     pub rows: Vec<usize>,
     /// Their new weights, as many.
     pub weights: Vec<f64>,
@@ -31,14 +31,45 @@ pub struct Subset {
     pub evaluations: u64,
 }
 
+impl Subset {
+    /// What is wrong with a choice out of `n` rows, if anything is.
+    pub(crate) fn check(&self, n: usize) -> std::result::Result<(), String> {
+        let (rows, weights) = (self.rows.len(), self.weights.len());
+        if rows != weights {
+            return Err(format!("{rows} rows with {weights} weights"));
+        }
+        if let Some(row) = self.rows.iter().find(|row| **row >= n) {
+            return Err(format!("row {row} of {n} does not exist"));
+        }
+        let sound = |w: &f64| w.is_finite() && *w >= 0.0;
+        if let Some(i) = self.weights.iter().position(|w| !sound(w)) {
+            let (row, weight) = (self.rows[i], self.weights[i]);
+            let rule = "weights are finite and not negative";
+            return Err(format!("row {row} has weight {weight}: {rule}"));
+        }
+        let total: f64 = self.weights.iter().sum();
+        if !(1e-290..=1e290).contains(&total) {
+            return Err(format!(
+                "the weights sum to {total}, outside 1e-290 to 1e290"
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// A way to choose a [`Subset`].
 ///
 /// Law: the expected sum of the new weights is the total weight of the data, and so is the expected new
 /// weight of every row its old one; rows of weight 0 are never chosen.
-pub trait Coreset<D: Data>: Stage {
+pub trait Coreset<R: Rows>: Stage + Sync {
     /// Chooses rows, or `None` for all rows as they are.
     ///
     /// # Errors
     /// None of the coresets here fails on checked data; others may.
-    fn sample(&self, data: &D, frame: &Frame<D::Float>, rng: &mut Rng) -> Result<Option<Subset>>;
+    fn sample(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        rng: &mut Rng,
+    ) -> Result<Option<Subset>>;
 }

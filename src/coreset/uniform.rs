@@ -1,7 +1,7 @@
 //! Uniform subsampling, with the weights that keep sums right (E16).
 
 use super::{Coreset, Subset};
-use crate::data::{Data, Frame};
+use crate::data::{Data, Frame, Rows};
 use crate::error::{Result, positive};
 use crate::rng::Rng;
 use crate::stage::Stage;
@@ -29,8 +29,13 @@ impl Stage for Uniform {
     }
 }
 
-impl<D: Data> Coreset<D> for Uniform {
-    fn sample(&self, data: &D, _: &Frame<D::Float>, rng: &mut Rng) -> Result<Option<Subset>> {
+impl<R: Rows> Coreset<R> for Uniform {
+    fn sample(
+        &self,
+        data: &dyn Data<Rows = R>,
+        _: &Frame<R::Float>,
+        rng: &mut Rng,
+    ) -> Result<Option<Subset>> {
         if self.size >= data.len() {
             return Ok(None);
         }

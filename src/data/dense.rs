@@ -99,6 +99,18 @@ impl<'a, T: Element> Dense<'a, T> {
         }
     }
 
+    /// Copies rows that are in the coordinates of their frame already, and report so many entries.
+    pub(crate) fn copy(
+        &self,
+        rows: impl ExactSizeIterator<Item = usize> + Clone,
+        frame: &Frame<T::Float>,
+        entries: usize,
+        into: &mut DenseRows<T::Float>,
+    ) {
+        self.fill(rows, frame, into);
+        into.entries = entries;
+    }
+
     /// The points (n, d).
     #[must_use]
     pub fn points(&self) -> ArrayView2<'_, T> {
@@ -179,7 +191,6 @@ impl<'a, T: Element> Dense<'a, T> {
 }
 
 impl<T: Element> Data for Dense<'_, T> {
-    type Float = T::Float;
     type Rows = DenseRows<T::Float>;
 
     fn len(&self) -> usize {
@@ -217,8 +228,7 @@ impl<T: Element> Data for Dense<'_, T> {
         if frame.basis().is_some() {
             let mut block = DenseRows::default();
             self.load(rows, frame, &mut block);
-            out.fill(T::Float::INFINITY);
-            block.lower(0, centre, out);
+            block.distances_from(centre, out);
             return;
         }
         // Not copied into a block, and not padded.
@@ -226,32 +236,30 @@ impl<T: Element> Data for Dense<'_, T> {
         let scale = T::Float::from_f64(frame.inverse_unit());
         vectorised!({
             for (row, out) in values.chunks_exact(self.dim).zip(out) {
-                // Rows of weight 0 may be far enough to overflow.
-                let squared = squared_distance(row, frame.offset(), scale, centre);
-                let most = T::Float::from_f64(T::Float::LARGEST_SCORE);
-                *out = if squared <= most { squared } else { most };
+                *out = held(squared_distance(row, frame.offset(), scale, centre));
             }
         });
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Self {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = Self::Rows> + '_> {
         let mut values = Vec::with_capacity(rows.len() * self.dim);
         for &n in rows {
             values.extend_from_slice(self.row(n));
         }
-        let summary = Summary {
-            rows: weights.iter().filter(|w| **w > 0.0).count(),
-            total_weight: weights.iter().sum(),
-            ..self.summary.clone()
-        };
-        let (values, weights) = (Cow::Owned(values), Some(Cow::Owned(weights)));
-        Self {
-            values,
+        Box::new(Dense {
+            values: Cow::Owned(values),
             dim: self.dim,
-            weights,
-            summary,
-        }
+            summary: self.summary.reweighted(&weights),
+            weights: Some(Cow::Owned(weights)),
+        })
     }
+}
+
+/// A squared distance held where it stays finite: rows of weight 0 may be far enough to overflow.
+#[inline(always)]
+fn held<F: Float>(squared: F) -> F {
+    let most = F::from_f64(F::LARGEST_SCORE);
+    if squared <= most { squared } else { most }
 }
 
 /// Squared distance of a stored row, not padded, to a centre in the coordinates of a frame.
@@ -301,6 +309,8 @@ fn squared_distance<T: Element>(
 #[derive(Clone, Debug, Default)]
 pub struct DenseRows<F> {
     dim: usize,
+    /// Coordinates that each row stands for: more than it has, for projected rows.
+    entries: usize,
     values: Vec<F>,
     weights: Vec<f64>,
 }
@@ -314,12 +324,14 @@ impl<F: Float> DenseRows<F> {
         }
         self.values.resize(n * stride(dim), F::zero());
         self.weights.clear();
+        self.entries = dim;
     }
 
     /// Padded rows of `dim` coordinates, of weight 1.
     pub(crate) fn of_padded(values: &[F], dim: usize) -> Self {
         Self {
             dim,
+            entries: dim,
             values: values.to_vec(),
             weights: vec![1.0; values.len() / stride(dim)],
         }
@@ -483,6 +495,16 @@ fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f
 impl<F: Float> Rows for DenseRows<F> {
     type Float = F;
 
+    /// In the order of [`Dense`]'s own: the same bits, wherever rows come from.
+    fn distances_from(&self, centre: &[F], out: &mut [F]) {
+        let (stride, zeros) = (stride(self.dim), vec![F::zero(); centre.len()]);
+        vectorised!({
+            for (row, out) in self.values.chunks_exact(stride).zip(out) {
+                *out = held(squared_distance(&row[..self.dim], &zeros, F::one(), centre));
+            }
+        });
+    }
+
     #[inline(always)]
     fn len(&self) -> usize {
         self.weights.len()
@@ -494,7 +516,7 @@ impl<F: Float> Rows for DenseRows<F> {
     }
 
     fn entries(&self) -> usize {
-        self.dim
+        self.entries
     }
 
     fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {

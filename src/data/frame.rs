@@ -74,6 +74,16 @@ impl<F: Float> Frame<F> {
         }
     }
 
+    /// The frame of so many directions in the coordinates of this one: the same unit, about the same origin.
+    pub(crate) fn of_directions(&self, dim: usize) -> Self {
+        Self {
+            offset: vec![F::zero(); stride(dim)],
+            dim,
+            basis: None,
+            ..*self
+        }
+    }
+
     /// Number of coordinates, d.
     #[must_use]
     pub fn dim(&self) -> usize {

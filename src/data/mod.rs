@@ -9,6 +9,7 @@ mod dense;
 mod frame;
 mod moments;
 mod on_demand;
+mod projected;
 mod scales;
 mod sketch;
 mod sketch_builder;
@@ -21,25 +22,30 @@ pub use frame::Frame;
 use on_demand::OnDemand;
 
 pub use moments::{Moments, PerComponent, PerCoordinate, Second};
+pub use projected::Subspace;
 pub use scales::Scales;
 pub use sketch::{Sketch, SketchRows};
 pub use sketch_builder::SketchBuilder;
 pub use summary::Summary;
 
 use crate::block::Block;
+use crate::compiled::Compiled;
 use crate::error::{Error, Result};
 use crate::float::Float;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A weighted set of `n` points in `d` dimensions.
+/// A weighted set of `n` points in `d` dimensions; usable as a trait object.
 ///
-/// Laws: the summary ignores rows of weight 0; `load` of a range equals `gather` of its rows.
-pub trait Data: Sync + Sized {
-    /// The type the crate computes in.
-    type Float: Float;
-    /// A block of rows, ready to compute on.
-    type Rows: Rows<Float = Self::Float>;
+/// The crate reads rows through it and asks nothing else: where they come from (memory, a file, a partition) is known to
+/// the implementation alone. [`DenseRows::fill`] puts rows of numbers into a block, [`Summary::from_blocks`] makes the
+/// summary, and [`select`](Self::select) may return other data than itself, such as [`Dense::owned`] rows.
+///
+/// Laws: the summary ignores rows of weight 0; `load` of a range equals `gather` of its rows; the same rows give the same
+/// fit as [`Dense`] rows in memory, bit for bit.
+pub trait Data: Sync {
+    /// A block of rows, ready to compute on: [`DenseRows`] or [`SketchRows`].
+    type Rows: Rows;
 
     /// Number of rows, n.
     fn len(&self) -> usize;
@@ -54,7 +60,7 @@ pub trait Data: Sync + Sized {
     /// Total weight, weighted mean and variance, ranges: found once, when the data is checked.
     fn summary(&self) -> &Summary;
     /// The coordinates to compute in.
-    fn frame(&self) -> Frame<Self::Float> {
+    fn frame(&self) -> Frame<<Self::Rows as Rows>::Float> {
         Frame::of(self.summary())
     }
     /// Whether the rows can be loaded in the coordinates of `frame`.
@@ -62,7 +68,7 @@ pub trait Data: Sync + Sized {
     /// # Errors
     /// [`Error::DimensionMismatch`] if the data has another number of columns, [`Error::BasisMismatch`] for a
     /// [`Sketch`] in other coordinates.
-    fn check(&self, frame: &Frame<Self::Float>) -> Result<()> {
+    fn check(&self, frame: &Frame<<Self::Rows as Rows>::Float>) -> Result<()> {
         let (expected, found) = (frame.columns(), self.dim());
         if expected != found {
             return Err(Error::DimensionMismatch {
@@ -74,32 +80,46 @@ pub trait Data: Sync + Sized {
         Ok(())
     }
     /// Loads consecutive rows in the coordinates of `frame`.
-    fn load(&self, rows: Range<usize>, frame: &Frame<Self::Float>, into: &mut Self::Rows);
+    fn load(
+        &self,
+        rows: Range<usize>,
+        frame: &Frame<<Self::Rows as Rows>::Float>,
+        into: &mut Self::Rows,
+    );
     /// Loads any rows, in the order given.
-    fn gather(&self, rows: &[usize], frame: &Frame<Self::Float>, into: &mut Self::Rows);
+    fn gather(
+        &self,
+        rows: &[usize],
+        frame: &Frame<<Self::Rows as Rows>::Float>,
+        into: &mut Self::Rows,
+    );
     /// Squared distances of consecutive rows to one centre, computed directly, into `out` (as many): for passes over all
     /// rows that need nothing else of them, and should take no longer than reading them.
     fn distances_from(
         &self,
         rows: Range<usize>,
-        frame: &Frame<Self::Float>,
-        centre: &[Self::Float],
-        out: &mut [Self::Float],
+        frame: &Frame<<Self::Rows as Rows>::Float>,
+        centre: &[<Self::Rows as Rows>::Float],
+        out: &mut [<Self::Rows as Rows>::Float],
     ) {
         let mut block = Self::Rows::default();
         self.load(rows, frame, &mut block);
-        out.fill(Self::Float::INFINITY);
-        block.lower(0, centre, out);
+        block.distances_from(centre, out);
     }
-    /// Some rows with new weights, as data of their own (a coreset). Keeps the summary of the whole data
-    /// but for the total weight, so that both live in the same frame.
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Self;
+    /// Weighted squared distances of all rows from the space that their coordinates span, in the unit of the frame,
+    /// squared: 0, unless the rows are projections.
+    fn residual(&self) -> f64 {
+        0.0
+    }
+    /// Some rows with new weights (a coreset), as data of their own. Its summary is that of the whole data but for the
+    /// number of rows and the total weight ([`Summary::reweighted`]), so that both live in the same frame.
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = Self::Rows> + '_>;
 }
 
 /// A block of rows in the coordinates of a frame: the inner loops of the crate.
-pub trait Rows: Default + Send + Sync {
+pub trait Rows: Default + Send + Sync + 'static {
     /// The type the crate computes in.
-    type Float: Float;
+    type Float: Float + Compiled<Self>;
 
     /// Number of rows in the block.
     fn len(&self) -> usize;
@@ -168,6 +188,11 @@ pub trait Rows: Default + Send + Sync {
     /// Lowers `nearest` to the squared distances of as many rows, from row `first` on, to one more centre,
     /// computed directly.
     fn lower(&self, first: usize, centre: &[Self::Float], nearest: &mut [Self::Float]);
+    /// Squared distances of all rows to one centre, computed directly, into `out` (len): held where they stay finite.
+    fn distances_from(&self, centre: &[Self::Float], out: &mut [Self::Float]) {
+        out.fill(Self::Float::INFINITY);
+        self.lower(0, centre, out);
+    }
     /// Row `i` as a centre: `d` numbers, padded. A coordinate that it does not know is at the offset of the
     /// frame.
     fn to_centre(&self, i: usize) -> Cow<'_, [Self::Float]>;

@@ -200,6 +200,14 @@ impl<S: Second> Moments<S> {
         self.places[c] as usize * stride
     }
 
+    /// Gives component `c` a mass and a first moment (d, or padded) in place of what it has.
+    pub(crate) fn set(&mut self, c: usize, mass: f64, first: impl Iterator<Item = f64>) {
+        self.mass[c] = mass;
+        for (to, first) in self.first_mut(c).iter_mut().zip(first) {
+            *to = first;
+        }
+    }
+
     /// The masses per coordinate, once some rows know only some of their coordinates.
     #[inline(always)]
     fn know_some(&mut self) {
@@ -295,16 +303,16 @@ impl<S: Second> Moments<S> {
 
     /// Number of components without mass.
     #[must_use]
-    pub fn emptied(&self) -> usize {
+    pub fn zero_mass(&self) -> usize {
         self.mass.iter().filter(|mass| **mass <= 0.0).count()
     }
 
     /// Number of coordinates that no point knows, over all components with mass.
     #[must_use]
-    pub fn unseen(&self) -> usize {
+    pub fn unobserved(&self) -> usize {
         let with_mass = (0..self.mass.len()).filter(|&c| self.mass[c] > 0.0);
-        let unseen = |c| (0..self.dim).filter(|&j| self.seen(c, j) <= 0.0).count();
-        with_mass.map(unseen).sum()
+        let unobserved = |c| (0..self.dim).filter(|&j| self.seen(c, j) <= 0.0).count();
+        with_mass.map(unobserved).sum()
     }
 
     /// The moments of all rows from the moments of some (at least one of these), added up in their order. The parts

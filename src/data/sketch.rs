@@ -175,7 +175,6 @@ impl<F: Float> Sketch<F> {
 }
 
 impl<F: Float> Data for Sketch<F> {
-    type Float = F;
     type Rows = SketchRows<F>;
 
     fn len(&self) -> usize {
@@ -228,23 +227,19 @@ impl<F: Float> Data for Sketch<F> {
         self.fill(rows.iter().copied(), frame, into);
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Self {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = Self::Rows> + '_> {
         let places = |&n: &usize| n * self.entries..(n + 1) * self.entries;
         let ids = rows.iter().flat_map(|n| &self.ids[places(n)]);
         let values = rows.iter().flat_map(|n| &self.values[places(n)]);
-        Self {
+        Box::new(Self {
             basis: self.basis.clone(),
             pivot: Arc::clone(&self.pivot),
             entries: self.entries,
             ids: ids.copied().collect(),
             values: values.copied().collect(),
-            summary: Summary {
-                rows: weights.iter().filter(|w| **w > 0.0).count(),
-                total_weight: weights.iter().sum(),
-                ..self.summary.clone()
-            },
+            summary: self.summary.reweighted(&weights),
             weights: Some(weights),
-        }
+        })
     }
 }
 

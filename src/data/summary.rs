@@ -35,6 +35,17 @@ impl Summary {
             .fold(0.0, |most, (low, high)| most.max(low.abs()).max(high.abs()))
     }
 
+    /// The summary of some of the rows, with these weights: means, variances and ranges stay those of the whole data, so
+    /// that both live in the same frame.
+    #[must_use]
+    pub fn reweighted(&self, weights: &[f64]) -> Self {
+        Self {
+            rows: weights.iter().filter(|w| **w > 0.0).count(),
+            total_weight: weights.iter().sum(),
+            ..self.clone()
+        }
+    }
+
     /// Checks and sums up points (n, d) that are not a data set; `what` names them in errors.
     pub(crate) fn of_points<F: Float>(
         points: ndarray::ArrayView2<'_, F>,

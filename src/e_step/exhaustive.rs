@@ -1,12 +1,13 @@
 //! The exhaustive search: every point against every component.
 
-use super::{EStep, Started};
+use super::EStep;
 use crate::block::Block;
-use crate::data::{Data, Rows};
+use crate::compiled::Compiled;
+use crate::data::Rows;
 use crate::error::{Result, positive};
 use crate::mixture::Mixture;
 use crate::rng::Rng;
-use crate::search::{self, Exact};
+use crate::search::Exact;
 use crate::stage::Stage;
 
 /// K(n) = the C' best of all components. Width 1 is Lloyd's k-means, C' is k-means-C' (\[KM\] Alg. 3), all
@@ -48,45 +49,27 @@ impl Stage for Exhaustive {
     }
 }
 
-impl<D: Data, M: Mixture<D>> EStep<D, M> for Exhaustive {
+impl<R: Rows, M: Mixture<R>> EStep<R, M> for Exhaustive {
     type State = ();
-    type Worker = Exact<D::Float>;
+    type Worker = Exact<R::Float>;
 
     fn width(&self, k: usize) -> usize {
         self.c_prime.unwrap_or(k).min(k)
     }
 
-    fn initial_searches(&self, k: usize) -> usize {
-        usize::from(EStep::<D, M>::width(self, k) > 1)
-    }
-
-    fn start(&self, _: &M, _: &mut Rng) -> Started<()> {
-        Started {
-            state: (),
-            evaluations: 0,
-        }
-    }
-
-    fn worker(&self, _: &M) -> Self::Worker {
-        Exact::default()
+    fn is_exact(&self, _: usize) -> bool {
+        true
     }
 
     fn search(
         &self,
         (): &(),
         model: &M,
-        rows: &D::Rows,
+        rows: &R,
+        block: &mut Block<R::Float>,
         _: &mut Rng,
-        block: &mut Block<D::Float>,
         worker: &mut Self::Worker,
-    ) -> u64 {
-        if block.is_full() {
-            search::all(model, model.log_joint().beta, rows, block, worker);
-        } else {
-            search::best(model, rows, block, worker);
-        }
-        (rows.len() * model.components()) as u64
+    ) {
+        R::Float::search_all(model.erased(), rows, block, worker);
     }
-
-    fn finish_pass(&self, (): &mut (), _: Vec<Self::Worker>) {}
 }

@@ -1,12 +1,13 @@
 //! The lazy search of lazy-k-means.
 
-use super::{EStep, Started};
+use super::EStep;
 use crate::block::{Block, UNSET};
-use crate::data::{Data, Rows};
+use crate::compiled::Compiled;
+use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::float::Float;
 use crate::m_step::SharedIsotropicMixture;
-use crate::mixture::Mixture;
+use crate::mixture::{Erased, Mixture};
 use crate::rng::Rng;
 use crate::search::{self, Exact};
 use crate::stage::Stage;
@@ -49,64 +50,50 @@ impl Stage for Lazy {
 }
 
 /// Scores are squared distances for a shared variance alone, so that is the only family it works with.
-impl<D: Data> EStep<D, SharedIsotropicMixture<D::Float>> for Lazy {
+impl<R: Rows> EStep<R, SharedIsotropicMixture<R::Float>> for Lazy {
     type State = ();
-    type Worker = LazyWorker<D::Float>;
+    type Worker = LazyWorker<R::Float>;
 
     fn width(&self, _: usize) -> usize {
         1
     }
 
-    fn initial_searches(&self, _: usize) -> usize {
-        0
-    }
-
-    fn start(&self, _: &SharedIsotropicMixture<D::Float>, _: &mut Rng) -> Started<()> {
-        Started {
-            state: (),
-            evaluations: 0,
-        }
-    }
-
-    fn worker(&self, _: &SharedIsotropicMixture<D::Float>) -> Self::Worker {
-        LazyWorker::default()
+    fn is_exact(&self, _: usize) -> bool {
+        self.epsilon == 0.0
     }
 
     fn search(
         &self,
         (): &(),
-        model: &SharedIsotropicMixture<D::Float>,
-        rows: &D::Rows,
+        model: &SharedIsotropicMixture<R::Float>,
+        rows: &R,
+        block: &mut Block<R::Float>,
         _: &mut Rng,
-        block: &mut Block<D::Float>,
         worker: &mut Self::Worker,
-    ) -> u64 {
-        if block.is_full() {
-            // One component: there is no other to leave it for.
-            let beta = Mixture::<D>::log_joint(model).beta;
-            search::all(model, beta, rows, block, &mut worker.exact);
-            return rows.len() as u64;
-        }
-        worker.old.clone_from(&block.supports);
-        search::best(model, rows, block, &mut worker.exact);
-        let factor = (1.0 + self.epsilon).powi(2);
-        for (i, &old) in worker.old.iter().enumerate().filter(|(_, c)| **c != UNSET) {
-            let nearest = block.scores[i];
-            rows.distances_to(
-                i,
-                Mixture::<D>::centres(model),
-                &[old],
-                &mut worker.distance,
-            );
-            if factor * nearest.to_f64() >= worker.distance[0].to_f64() {
-                block.supports[i] = old;
-                block.scores[i] = worker.distance[0];
-            }
-        }
-        (rows.len() * block.components()) as u64
+    ) {
+        R::Float::search_lazily(self.epsilon, model.erased(), rows, block, worker);
     }
+}
 
-    fn finish_pass(&self, (): &mut (), _: Vec<Self::Worker>) {}
+/// The nearest component of every row, or its last one where that is nearly as near (E11).
+pub(crate) fn search<R: Rows>(
+    epsilon: f64,
+    model: &dyn Mixture<R>,
+    rows: &R,
+    block: &mut Block<R::Float>,
+    worker: &mut LazyWorker<R::Float>,
+) {
+    worker.old.clone_from(&block.supports);
+    search::exhaustive(model, rows, block, &mut worker.exact);
+    let factor = (1.0 + epsilon).powi(2);
+    for (i, &old) in worker.old.iter().enumerate().filter(|(_, c)| **c != UNSET) {
+        let nearest = block.scores[i];
+        rows.distances_to(i, model.centres(), &[old], &mut worker.distance);
+        if factor * nearest.to_f64() >= worker.distance[0].to_f64() {
+            block.supports[i] = old;
+            block.scores[i] = worker.distance[0];
+        }
+    }
 }
 
 /// Scratch of [`Lazy`].

@@ -14,8 +14,9 @@
 //! that would gain too little. [`Neighborhood`] costs at most $n C' G$ and [`SimilaritySampling`] $n (H + R)$,
 //! whatever $k$ is: the first looks at fixed neighbors, the second draws.
 
+mod bounded;
 mod exhaustive;
-mod lazy;
+pub(crate) mod lazy;
 mod neighborhood;
 mod neighbors;
 mod pairs;
@@ -23,30 +24,56 @@ mod search_space;
 mod similarity;
 mod similarity_sampling;
 
+pub use bounded::Bounded;
+pub(crate) use bounded::{Assignment, Change, Member, Nearby, Sums};
 pub use exhaustive::Exhaustive;
 pub use lazy::Lazy;
+pub(crate) use lazy::LazyWorker;
+pub(crate) use neighborhood::NeighborhoodWorker;
 pub use neighborhood::{Neighborhood, Start};
+pub(crate) use neighbors::Neighbors;
+pub(crate) use similarity::Similarity;
 pub use similarity_sampling::SimilaritySampling;
+pub(crate) use similarity_sampling::SimilaritySamplingWorker;
 
 use crate::block::Block;
-use crate::data::Data;
+use crate::data::Rows;
 use crate::mixture::Mixture;
 use crate::rng::Rng;
 use crate::stage::Stage;
 
 /// A search for supports.
 ///
+/// Only [`width`](Self::width) and [`search`](Self::search) must be written: the other methods have defaults.
+///
 /// Laws: with the model fixed, a search never lowers the free energy; what it does for a row depends on
 /// that row, the model, the state and the row's own random stream alone.
-pub trait EStep<D: Data, M: Mixture<D>>: Stage + Sync {
+pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
     /// What survives an iteration, besides the supports.
-    type State: Send + Sync;
+    type State: Default + Send + Sync;
     /// What one worker carries from block to block: scratch, and what [`finish_pass`](Self::finish_pass)
     /// needs. A worker serves a fixed run of blocks, in order.
-    type Worker: Send;
+    type Worker: Default + Send + 'static;
 
     /// Members of a support, C', out of `k` components.
     fn width(&self, k: usize) -> usize;
+
+    /// Searches a block of rows: `block` comes with the supports of the last search (all unset at first)
+    /// and leaves with the new ones and their scores; [`Block::keep_best`] does both for one row.
+    fn search(
+        &self,
+        state: &Self::State,
+        model: &M,
+        rows: &R,
+        block: &mut Block<R::Float>,
+        rng: &mut Rng,
+        worker: &mut Self::Worker,
+    );
+
+    /// Whether the search finds the best components of every row, whatever came before: then labels are exact.
+    fn is_exact(&self, _k: usize) -> bool {
+        false
+    }
 
     /// Rounds of a search and an M-step in which every point is shared evenly by its support, before
     /// anything is known of the variance. They belong to the start, not to EM: no free energy rises or
@@ -60,7 +87,9 @@ pub trait EStep<D: Data, M: Mixture<D>>: Stage + Sync {
     ///
     /// 0 only if responsibilities do not depend on the variance (width 1): then the search that comes with
     /// the first M-step can start it.
-    fn initial_searches(&self, k: usize) -> usize;
+    fn initial_searches(&self, k: usize) -> usize {
+        usize::from(self.width(k) > 1)
+    }
 
     /// Whether rows are best searched in the order of the best component of their last search: those that look at
     /// the same components one after the other. Changes nothing else, as what is done for a row depends on itself.
@@ -69,25 +98,26 @@ pub trait EStep<D: Data, M: Mixture<D>>: Stage + Sync {
     }
 
     /// The state before the first search.
-    fn start(&self, model: &M, rng: &mut Rng) -> Started<Self::State>;
+    fn start(&self, _model: &M, _rng: &mut Rng) -> Started<Self::State> {
+        Started {
+            state: Self::State::default(),
+            evaluations: 0,
+        }
+    }
 
     /// A worker with nothing done yet.
-    fn worker(&self, model: &M) -> Self::Worker;
-
-    /// Searches a block of rows: `block` comes with the supports of the last search (all unset at first)
-    /// and leaves with the new ones and their scores. Returns the distance evaluations.
-    fn search(
-        &self,
-        state: &Self::State,
-        model: &M,
-        rows: &D::Rows,
-        rng: &mut Rng,
-        block: &mut Block<D::Float>,
-        worker: &mut Self::Worker,
-    ) -> u64;
+    fn worker(&self, _model: &M) -> Self::Worker {
+        Self::Worker::default()
+    }
 
     /// Renews the state from what the workers of one pass left, in their order.
-    fn finish_pass(&self, state: &mut Self::State, workers: Vec<Self::Worker>);
+    fn finish_pass(&self, _state: &mut Self::State, _workers: Vec<Self::Worker>) {}
+
+    /// The bounds by which rows are settled without being read (E35): `None` unless the search keeps them. Then the driver
+    /// searches the open rows alone, and keeps the statistics.
+    fn bounds(&self) -> Option<&Bounded> {
+        None
+    }
 }
 
 /// A state before the first search, and the distance evaluations it took.

@@ -5,7 +5,8 @@ use super::pairs::{Gathered, PairSums};
 use super::search_space::SearchSpace;
 use super::{EStep, Started};
 use crate::block::{Block, UNSET};
-use crate::data::{Data, Rows};
+use crate::compiled::Compiled;
+use crate::data::Rows;
 use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::kernels::select;
@@ -107,9 +108,9 @@ impl Neighborhood {
     }
 
     /// G_c before the first search.
-    fn first_neighbors<D: Data, M: Mixture<D>>(
+    pub(crate) fn first_neighbors<R: Rows>(
         &self,
-        model: &M,
+        model: &dyn Mixture<R>,
         rng: &mut Rng,
     ) -> Started<Neighbors> {
         let k = model.components();
@@ -133,7 +134,7 @@ impl Neighborhood {
                 let state = Neighbors::new(k, size, |c, list| {
                     centres.distances_from(c, &all, &mut squared);
                     // A copy of c with a lower index would come before it.
-                    squared[c] = -D::Float::from_f64(1.0);
+                    squared[c] = -R::Float::from_f64(1.0);
                     scores.resize(size, squared[c]);
                     select::smallest(&all, &squared, list, &mut scores);
                 });
@@ -154,12 +155,16 @@ impl Stage for Neighborhood {
     }
 }
 
-impl<D: Data, M: Mixture<D>> EStep<D, M> for Neighborhood {
+impl<R: Rows, M: Mixture<R>> EStep<R, M> for Neighborhood {
     type State = Neighbors;
-    type Worker = NeighborhoodWorker<D::Float>;
+    type Worker = NeighborhoodWorker<R::Float>;
 
     fn width(&self, k: usize) -> usize {
         self.c_prime.min(k)
+    }
+
+    fn is_exact(&self, k: usize) -> bool {
+        self.c_prime >= k
     }
 
     fn warm_up(&self, _: usize) -> usize {
@@ -170,8 +175,12 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for Neighborhood {
         self.initial_searches
     }
 
+    fn by_component(&self, k: usize) -> bool {
+        self.c_prime < k
+    }
+
     fn start(&self, model: &M, rng: &mut Rng) -> Started<Neighbors> {
-        self.first_neighbors(model, rng)
+        R::Float::first_neighbors(self, model.erased(), rng)
     }
 
     fn worker(&self, model: &M) -> Self::Worker {
@@ -182,26 +191,36 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for Neighborhood {
         &self,
         neighbors: &Neighbors,
         model: &M,
-        rows: &D::Rows,
+        rows: &R,
+        block: &mut Block<R::Float>,
         rng: &mut Rng,
-        block: &mut Block<D::Float>,
         worker: &mut Self::Worker,
-    ) -> u64 {
+    ) {
+        R::Float::search_neighborhood(self, neighbors, model.erased(), rows, block, rng, worker);
+    }
+
+    fn finish_pass(&self, neighbors: &mut Neighbors, workers: Vec<Self::Worker>) {
+        let sums: Vec<PairSums> = workers.into_iter().map(|worker| worker.pairs).collect();
+        neighbors.renew(&Gathered::from(sums));
+    }
+}
+
+impl Neighborhood {
+    /// Searches a block of rows (E12, E13).
+    pub(crate) fn search_rows<R: Rows>(
+        &self,
+        neighbors: &Neighbors,
+        model: &dyn Mixture<R>,
+        rows: &R,
+        block: &mut Block<R::Float>,
+        rng: &mut Rng,
+        worker: &mut NeighborhoodWorker<R::Float>,
+    ) {
         let (k, width) = (block.components(), block.width());
-        if block.is_full() {
-            // Every support is everything already; there is nothing to look for.
-            search::all(
-                model,
-                model.log_joint().beta,
-                rows,
-                block,
-                &mut worker.exact,
-            );
-            return (rows.len() * k) as u64;
-        }
-        if self.start == Start::Seeds && block.supports.contains(&UNSET) {
-            search::best(model, rows, block, &mut worker.exact);
-            return (rows.len() * k) as u64;
+        // Supports of everything have nothing to look for; and from seeds the first supports are the best ones.
+        let first = self.start == Start::Seeds && block.supports.contains(&UNSET);
+        if block.is_full() || first {
+            return search::exhaustive(model, rows, block, &mut worker.exact);
         }
         let mut evaluations = 0;
         for i in 0..rows.len() {
@@ -236,18 +255,9 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for Neighborhood {
             } else {
                 worker.pairs.add(from, weight, space.ids(), &worker.scores);
             }
-            evaluations += space.ids().len() as u64;
+            evaluations += space.ids().len();
         }
-        evaluations
-    }
-
-    fn by_component(&self, k: usize) -> bool {
-        self.c_prime < k
-    }
-
-    fn finish_pass(&self, neighbors: &mut Neighbors, workers: Vec<Self::Worker>) {
-        let sums: Vec<PairSums> = workers.into_iter().map(|worker| worker.pairs).collect();
-        neighbors.renew(&Gathered::from(sums));
+        block.count(evaluations);
     }
 }
 
@@ -258,6 +268,12 @@ pub struct NeighborhoodWorker<F> {
     scores: Vec<F>,
     pairs: PairSums,
     exact: Exact<F>,
+}
+
+impl<F: Float> Default for NeighborhoodWorker<F> {
+    fn default() -> Self {
+        Self::new(0)
+    }
 }
 
 impl<F: Float> NeighborhoodWorker<F> {

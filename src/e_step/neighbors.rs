@@ -6,7 +6,7 @@ use crate::parallel;
 
 /// The neighbors G_c of every component: `c` itself first, then the others by increasing mean score; places
 /// that nothing fills are unset. (k, G) numbers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Neighbors {
     size: usize,
     lists: Vec<u32>,

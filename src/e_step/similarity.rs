@@ -11,7 +11,7 @@ use crate::rng::Rng;
 /// those before it, so the difference of two running sums is exact to a few roundings per entry, however small
 /// it is beside the rest of the row. A support usually holds nearly all of its row: what is left beside it must
 /// not drown.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Similarity {
     /// Where the row of each component starts (k + 1).
     starts: Vec<usize>,

@@ -4,7 +4,8 @@ use super::pairs::PairSums;
 use super::similarity::{self, Gaps, Similarity};
 use super::{EStep, Started};
 use crate::block::{Block, UNSET};
-use crate::data::{Data, Rows};
+use crate::compiled::Compiled;
+use crate::data::Rows;
 use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::kernels::select;
@@ -77,12 +78,16 @@ impl Stage for SimilaritySampling {
     }
 }
 
-impl<D: Data, M: Mixture<D>> EStep<D, M> for SimilaritySampling {
+impl<R: Rows, M: Mixture<R>> EStep<R, M> for SimilaritySampling {
     type State = Similarity;
-    type Worker = SimilaritySamplingWorker<D::Float>;
+    type Worker = SimilaritySamplingWorker<R::Float>;
 
     fn width(&self, k: usize) -> usize {
         self.h.min(k)
+    }
+
+    fn is_exact(&self, k: usize) -> bool {
+        self.h >= k
     }
 
     fn initial_searches(&self, _: usize) -> usize {
@@ -104,18 +109,40 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for SimilaritySampling {
         &self,
         similarity: &Similarity,
         model: &M,
-        rows: &D::Rows,
+        rows: &R,
+        block: &mut Block<R::Float>,
         rng: &mut Rng,
-        block: &mut Block<D::Float>,
         worker: &mut Self::Worker,
-    ) -> u64 {
-        let (k, width) = (block.components(), block.width());
-        let beta = model.log_joint().beta;
+    ) {
+        R::Float::search_by_similarity(self, similarity, model.erased(), rows, block, rng, worker);
+    }
+
+    fn finish_pass(&self, similarity: &mut Similarity, workers: Vec<Self::Worker>) {
+        let sums: Vec<PairSums> = workers
+            .into_iter()
+            .map(|worker| worker.pairs.sums)
+            .collect();
+        *similarity = Similarity::of(sums);
+    }
+}
+
+impl SimilaritySampling {
+    /// Searches a block of rows (E25).
+    pub(crate) fn search_rows<R: Rows>(
+        &self,
+        similarity: &Similarity,
+        model: &dyn Mixture<R>,
+        rows: &R,
+        block: &mut Block<R::Float>,
+        rng: &mut Rng,
+        worker: &mut SimilaritySamplingWorker<R::Float>,
+    ) {
         if block.is_full() {
             // Every support is everything already; there is nothing to look for.
-            search::all(model, beta, rows, block, &mut worker.exact);
-            return (rows.len() * k) as u64;
+            return search::exhaustive(model, rows, block, &mut worker.exact);
         }
+        let (k, width) = (block.components(), block.width());
+        let beta = model.log_joint().beta;
         let drawn = self.r.min(k - width);
         let SimilaritySamplingWorker {
             candidates,
@@ -139,15 +166,7 @@ impl<D: Data, M: Mixture<D>> EStep<D, M> for SimilaritySampling {
             select::smallest(candidates, scores, support, best);
             worker.pairs.share(support, best, rows.weight(i), beta);
         }
-        (rows.len() * (width + drawn)) as u64
-    }
-
-    fn finish_pass(&self, similarity: &mut Similarity, workers: Vec<Self::Worker>) {
-        let sums: Vec<PairSums> = workers
-            .into_iter()
-            .map(|worker| worker.pairs.sums)
-            .collect();
-        *similarity = Similarity::of(sums);
+        block.count(rows.len() * (width + drawn));
     }
 }
 
@@ -159,6 +178,12 @@ pub struct SimilaritySamplingWorker<F> {
     scores: Vec<F>,
     pairs: SharedPoints,
     exact: Exact<F>,
+}
+
+impl<F: Float> Default for SimilaritySamplingWorker<F> {
+    fn default() -> Self {
+        Self::new(0)
+    }
 }
 
 impl<F: Float> SimilaritySamplingWorker<F> {
@@ -206,7 +231,7 @@ impl SharedPoints {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Dense;
+    use crate::data::{Data, Dense, DenseRows};
     use crate::m_step::SharedIsotropicMixture;
     use ndarray::{Array1, Array2};
 
@@ -244,7 +269,7 @@ mod tests {
             let e_step = SimilaritySampling::new(h, r);
             let (n, k) = (self.x.nrows(), self.means.nrows());
             let mut rng = Rng::from_seed(4);
-            let start = EStep::<Dense<'_, f64>, Model>::start(&e_step, &model, &mut rng);
+            let start = EStep::<DenseRows<f64>, Model>::start(&e_step, &model, &mut rng);
             let mut similarity = start.state;
             let mut supports = vec![UNSET; n * h];
             for _ in 0..searches {
@@ -255,28 +280,31 @@ mod tests {
                     let mut rows = Default::default();
                     data.load(
                         range.clone(),
-                        Mixture::<Dense<'_, f64>>::frame(&model),
+                        Mixture::<DenseRows<f64>>::frame(&model),
                         &mut rows,
                     );
                     let mut block = Block::new(k, h);
                     let places = range.start * h..range.end * h;
                     block.reset(rows.len(), &supports[places.clone()]);
-                    let mut worker = EStep::<Dense<'_, f64>, Model>::worker(&e_step, &model);
-                    let evaluations = EStep::<Dense<'_, f64>, Model>::search(
+                    let mut worker = EStep::<DenseRows<f64>, Model>::worker(&e_step, &model);
+                    EStep::<DenseRows<f64>, Model>::search(
                         &e_step,
                         &similarity,
                         &model,
                         &rows,
-                        &mut rng,
                         &mut block,
+                        &mut rng,
                         &mut worker,
                     );
-                    assert_eq!(evaluations, (rows.len() * (h + r.min(k - h))) as u64);
+                    assert_eq!(
+                        block.evaluations(),
+                        (rows.len() * (h + r.min(k - h))) as u64
+                    );
                     supports[places].copy_from_slice(&block.supports);
                     left.push(worker);
                 }
                 see(&similarity, &before, &supports);
-                EStep::<Dense<'_, f64>, Model>::finish_pass(&e_step, &mut similarity, left);
+                EStep::<DenseRows<f64>, Model>::finish_pass(&e_step, &mut similarity, left);
             }
             (similarity, supports)
         }

@@ -1,148 +1,205 @@
-//! What is kept per row between searches: its label, and its support where that is not everything; and the order in which
-//! rows are searched.
+//! Passes whose statistics are kept: rows that the bounds settle are not read, and those that change their component are
+//! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
-use crate::block::UNSET;
-use crate::counting;
-use crate::parallel;
-use ndarray::{Array1, Array2};
+use super::joint::Joint;
+use super::moves::split_and_merge;
+use super::supports::Supports;
+use super::{Found, Pass, SetUp};
+use crate::data::{Centres, Data, DenseRows};
+use crate::e_step::{Assignment, Bounded, Nearby, Sums};
+use crate::error::Result;
+use crate::float::Float;
+use crate::posterior::Likelihood;
+use crate::rng::Streams;
 
-/// Places moved together.
-const PLACES: usize = 1 << 13;
-
-/// Labels (n) and truncated supports (n, width); no supports when every support is everything.
-#[derive(Clone, Debug)]
-pub(crate) struct Kept {
-    /// Indices per row: the width, or 0 when supports are full.
-    per_row: usize,
-    supports: Vec<u32>,
-    labels: Vec<u32>,
-    /// The row at each place; empty as long as all are at their own.
-    order: Vec<usize>,
+/// The rows by component with their bounds, the sums, and the lists by which rows are searched.
+pub(crate) struct Kept<'a, F: Float> {
+    data: &'a dyn Data<Rows = DenseRows<F>>,
+    joint: &'a mut dyn Joint<DenseRows<F>>,
+    streams: Streams,
+    near: usize,
+    calibrated: bool,
+    assignment: Assignment<F>,
+    sums: Sums<F>,
+    lists: Option<Nearby<F>>,
+    /// The centres of the last search, once the M-step has moved them.
+    before: Option<Centres<F>>,
+    /// Rounds of moves that are left.
+    moves: usize,
+    /// Whether every row has bounds: moves go by them.
+    searched: bool,
+    /// Whether bounds are void.
+    stale: bool,
+    /// Weight of all rows, and of all their coordinates.
+    weight: f64,
+    entries: f64,
+    steps: usize,
+    evaluations: u64,
 }
 
-/// The part of it that belongs to some consecutive rows.
-pub(super) struct KeptRows<'a> {
-    per_row: usize,
-    pub(super) supports: &'a mut [u32],
-    pub(super) labels: &'a mut [u32],
-    /// The rows at these places; empty as long as all are at their own.
-    pub(super) order: &'a [usize],
-}
+/// Moves end after a round that moved fewer than one in so many components.
+const FEW: usize = 100;
 
-impl Kept {
-    /// Nothing searched yet.
-    pub(super) fn unset(n: usize, width: usize, k: usize) -> Self {
-        let per_row = if width < k { width } else { 0 };
-        Self {
-            per_row,
-            supports: vec![UNSET; n * per_row],
-            labels: vec![0; n],
-            order: Vec::new(),
-        }
-    }
-
-    /// Rows that belong to one component each.
-    pub(crate) fn of_labels(labels: Vec<u32>, k: usize) -> Self {
-        let per_row = usize::from(k > 1);
-        let supports = if per_row == 1 {
-            labels.clone()
-        } else {
-            Vec::new()
-        };
-        Self {
-            per_row,
-            supports,
+impl<'a, F: Float> Kept<'a, F> {
+    /// From the components of the rows where they are known, or from the nearest centres.
+    pub(crate) fn new(set_up: SetUp<'a, DenseRows<F>>) -> Self {
+        let SetUp {
+            data,
+            joint,
+            streams,
+            moves,
             labels,
-            order: Vec::new(),
+            calibrated,
+        } = set_up;
+        let model = joint.model();
+        let (centres, frame) = (model.centres(), model.frame());
+        let near = joint.bounds().map_or(centres.len(), Bounded::size);
+        let searched = labels.is_none();
+        let (assignment, evaluations) = match labels {
+            Some(labels) => (Assignment::of_labels(&labels, centres.len()), 0),
+            None => Assignment::nearest(data, frame, centres, near),
+        };
+        let sums = Sums::of(data, frame, centres, &assignment);
+        let mut row = DenseRows::default();
+        data.load(0..1, frame, &mut row);
+        let weight = data.summary().total_weight;
+        Self {
+            entries: weight * crate::data::Rows::entries(&row) as f64,
+            weight,
+            data,
+            joint,
+            streams,
+            near,
+            calibrated,
+            assignment,
+            sums,
+            lists: None,
+            before: None,
+            moves,
+            searched,
+            stale: false,
+            steps: 0,
+            evaluations,
         }
     }
 
-    /// Orders rows by their labels; those with the same label stay in their order.
-    pub(super) fn order_by_label(&mut self, k: usize) {
-        let mut next = counting::starts(k, self.labels.iter().copied());
-        let mut from = vec![0; self.labels.len()];
-        for (place, &label) in self.labels.iter().enumerate() {
-            let next = &mut next[label as usize];
-            from[*next] = place;
-            *next += 1;
-        }
-        let width = self.per_row;
-        let (labels, supports) = (&self.labels, &self.supports);
-        let (mut new_labels, mut new_supports) = (vec![0; labels.len()], vec![0; supports.len()]);
-        parallel::map_chunks(&mut new_labels, PLACES, |_, range, new| {
-            for (new, &from) in new.iter_mut().zip(&from[range]) {
-                *new = labels[from];
-            }
-        });
-        parallel::map_chunks(&mut new_supports, PLACES * width, |_, range, new| {
-            let from = &from[range.start / width..range.end / width];
-            for (new, &from) in new.chunks_exact_mut(width).zip(from) {
-                new.copy_from_slice(&supports[from * width..(from + 1) * width]);
-            }
-        });
-        if !self.order.is_empty() {
-            let order = &self.order;
-            parallel::map_chunks(&mut from, PLACES, |_, _, from| {
-                for from in from {
-                    *from = order[*from];
+    /// Weighted squared distances of the rows to the centres of their components (E36).
+    fn squared(&self) -> f64 {
+        self.sums.squared(self.joint.model().centres()) + self.data.residual()
+    }
+
+    /// Looks for a nearer centre for every row that its bounds leave open, and moves it in the sums.
+    fn follow(&mut self, before: &Centres<F>) {
+        let model = self.joint.model();
+        let (centres, frame) = (model.centres(), model.frame());
+        let mut lists = match self.lists.take() {
+            Some(lists) => lists,
+            None => {
+                // What rows know of the centres before is void; and moves go by a search of all rows.
+                if self.stale || self.moves > 0 {
+                    self.assignment.forget();
                 }
-            });
-        }
-        (self.labels, self.supports, self.order) = (new_labels, new_supports, from);
-    }
-
-    /// What is kept of all rows.
-    pub(super) fn rows(&mut self) -> KeptRows<'_> {
-        KeptRows {
-            per_row: self.per_row,
-            supports: &mut self.supports,
-            labels: &mut self.labels,
-            order: &self.order,
-        }
-    }
-
-    /// The best component of every row (n).
-    pub(crate) fn into_labels(self) -> Vec<u32> {
-        self.into_arrays().0.into_raw_vec_and_offset().0
-    }
-
-    /// Labels (n), and supports (n, width), best first, unless they are full.
-    pub(crate) fn into_arrays(mut self) -> (Array1<u32>, Option<Array2<u32>>) {
-        if !self.order.is_empty() {
-            let (places, width) = (self.order.iter().enumerate(), self.per_row);
-            let (mut labels, mut supports) = (self.labels.clone(), self.supports.clone());
-            for (place, &row) in places {
-                labels[row] = self.labels[place];
-                supports[row * width..(row + 1) * width]
-                    .copy_from_slice(&self.supports[place * width..(place + 1) * width]);
+                let (lists, evaluations) = Nearby::new(centres, self.near);
+                self.evaluations += evaluations;
+                lists
             }
-            (self.labels, self.supports) = (labels, supports);
-        }
-        let shape = (self.labels.len(), self.per_row);
-        let supports = (self.per_row > 0)
-            .then(|| Array2::from_shape_vec(shape, self.supports).expect("n x width numbers"));
-        (self.labels.into(), supports)
+        };
+        self.evaluations += lists.follow(before, centres);
+        let (changes, evaluations) = self.assignment.search(self.data, frame, centres, &lists);
+        self.evaluations += evaluations;
+        self.assignment.apply(&changes);
+        self.sums
+            .apply(self.data, frame, centres, &self.assignment, &changes);
+        (self.lists, self.searched, self.stale) = (Some(lists), true, false);
     }
 }
 
-impl<'a> KeptRows<'a> {
-    /// Consecutive parts of `rows` rows each, the last one shorter.
-    pub(super) fn into_parts(self, rows: usize) -> Vec<KeptRows<'a>> {
-        let per_row = self.per_row;
-        let (mut rest, mut order) = (self.supports, self.order);
-        let mut parts = Vec::new();
-        for labels in self.labels.chunks_mut(rows) {
-            let (supports, after) = rest.split_at_mut(labels.len() * per_row);
-            rest = after;
-            let (places, after) = order.split_at(labels.len().min(order.len()));
-            order = after;
-            parts.push(KeptRows {
-                per_row,
-                supports,
-                labels,
-                order: places,
-            });
+impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
+    fn start(&mut self, _: bool) -> Result<()> {
+        if !self.calibrated {
+            // The first search starts the variance (E8).
+            let first = Likelihood {
+                weight: self.weight,
+                entries: self.entries,
+                best: self.squared(),
+                spread: 0.0,
+            };
+            self.joint.calibrate(&first);
         }
-        parts
+        Ok(())
     }
+
+    fn search(&mut self) -> Result<Found> {
+        if let Some(before) = self.before.take() {
+            self.follow(&before);
+        }
+        Ok(Found {
+            likelihood: Likelihood {
+                weight: self.weight,
+                entries: self.entries,
+                best: self.squared(),
+                spread: 0.0,
+            },
+            pending: self.moves > 0,
+            zero_mass: self.sums.zero_mass(),
+            unobserved: 0,
+        })
+    }
+
+    fn move_components(&mut self) {
+        if self.moves == 0 || !self.searched {
+            return;
+        }
+        let model = self.joint.model();
+        let (mut centres, frame) = (model.centres().clone(), model.frame());
+        let streams = (self.streams, self.steps);
+        let made = split_and_merge(self.data, frame, &mut centres, &self.assignment, streams);
+        self.evaluations += made.evaluations;
+        if made.changes.is_empty() {
+            self.moves = 0;
+            return;
+        }
+        // A round after one that moved hardly any would gain less than the evaluations it needs are worth.
+        let few = made.moved < centres.len() / FEW;
+        self.moves = if few { 0 } else { self.moves - 1 };
+        self.assignment.apply(&made.changes);
+        self.sums
+            .renew(self.data, frame, &centres, &self.assignment, &made.stale);
+        // The centres near a row's own are others now.
+        (self.lists, self.stale) = (None, true);
+    }
+
+    fn update(&mut self) -> Result<()> {
+        let before = self.joint.model().centres().clone();
+        let (moments, squared) = self.sums.about(&before);
+        let squared = squared + self.data.residual();
+        self.joint.update_from(moments, squared, self.entries)?;
+        self.before = Some(before);
+        self.steps += 1;
+        Ok(())
+    }
+
+    fn joint(&mut self) -> &mut dyn Joint<DenseRows<F>> {
+        self.joint
+    }
+
+    fn evaluations(&self) -> u64 {
+        self.evaluations
+    }
+
+    fn supports(&mut self) -> Supports {
+        Supports::of_labels(self.assignment.labels(), self.assignment.components())
+    }
+}
+
+/// Whether most of the quantization error of some centres lies beside a subspace: then it is not worth its while. `data` is
+/// a sample in the subspace, and `centres` are in it as well.
+pub(crate) fn outside<F: Float>(
+    data: &dyn Data<Rows = DenseRows<F>>,
+    frame: &crate::data::Frame<F>,
+    centres: &Centres<F>,
+    near: usize,
+) -> bool {
+    let (assignment, _) = Assignment::nearest(data, frame, centres, near);
+    data.residual() > assignment.squared(data)
 }

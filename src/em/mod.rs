@@ -1,135 +1,100 @@
 //! The one EM loop: search, share out, sum up, update, until the free energy settles.
 //!
-//! Every algorithm of the crate runs through [`maximise`]. A phase is (rows, search, stop rule), started
-//! from a model; the free energy never falls within a phase.
+//! Every algorithm of the crate runs through [`maximise`], phase by phase. What differs between them is behind two
+//! traits: [`Joint`], an E-step and an M-step with their model, and [`Pass`], whether the statistics are made anew from all
+//! rows ([`fresh`]) or kept and corrected by the rows that changed their component ([`kept`]).
 
+mod fresh;
+mod joint;
 mod kept;
+mod moves;
 mod observe;
-mod pass;
 mod report;
 mod stop;
+mod supports;
 
-pub(crate) use kept::Kept;
-pub(crate) use observe::Observer;
+pub(crate) use fresh::Fresh;
+pub(crate) use joint::{Joined, Joint};
+pub(crate) use kept::{Kept, outside};
+#[cfg(test)]
+pub(crate) use moves::split_and_merge;
+pub(crate) use observe::Event;
 pub use observe::Progress;
+pub(crate) use observe::Watch;
 pub use report::{Evaluations, PhaseReport, Report, Timings};
-pub use stop::Stop;
 pub(crate) use stop::StopRule;
+pub use stop::{Rule, Stop};
+pub(crate) use supports::Supports;
 
-use crate::data::{Data, Scores};
-use crate::e_step::EStep;
-use crate::m_step::MStep;
-use crate::mixture::Mixture;
-use crate::rng::{Stage, Streams};
-use pass::Pass;
-use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use crate::data::{Data, Rows};
+use crate::error::Result;
+use crate::posterior::Likelihood;
+use crate::rng::Streams;
+use std::time::Instant;
 
-/// A model and what the last search under it found.
-#[derive(Debug)]
-pub(crate) struct Maximised<M> {
-    pub(crate) model: M,
-    pub(crate) kept: Kept,
-    pub(crate) phase: PhaseReport,
-    pub(crate) update: Duration,
+/// One pass after the other over the rows of a phase.
+pub(crate) trait Pass<R: Rows> {
+    /// Everything before the first pass: warm-up, first searches, and the variance they start (E8).
+    fn start(&mut self, stopped: bool) -> Result<()>;
+    /// Searches under the current model, and sums up what the M-step needs.
+    fn search(&mut self) -> Result<Found>;
+    /// Split and merge (E37), where they are sure to raise the free energy. Whether any component moved.
+    fn move_components(&mut self);
+    /// The M-step.
+    fn update(&mut self) -> Result<()>;
+    /// The stages and their model.
+    fn joint(&mut self) -> &mut dyn Joint<R>;
+    /// Distance evaluations so far.
+    fn evaluations(&self) -> u64;
+    /// What the last search found.
+    fn supports(&mut self) -> Supports;
 }
 
-/// One phase of variational EM from the model `model`, whose variance is not yet known.
-///
-/// It ends after a search, so labels, supports, model and the last free energy belong together.
-pub(crate) fn maximise<D, E, M>(
-    data: &D,
-    (e_step, m_step): (&E, &M),
-    mut model: M::Model,
-    rule: StopRule,
-    streams: Streams,
-    observer: &mut Observer<'_, M::Model>,
-) -> Maximised<M::Model>
-where
-    D: Data,
-    M: MStep<D>,
-    E: EStep<D, M::Model>,
-{
-    let started = Instant::now();
-    let k = model.components();
-    let mut kept = Kept::unset(data.len(), e_step.width(k), k);
-    let start = e_step.start(&model, &mut streams.at(Stage::Start, 0, 0));
-    let (mut state, mut evaluations) = (start.state, start.evaluations);
-    let mut pass = Pass::new(data, e_step, m_step, streams);
+/// What a search found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) likelihood: Likelihood,
+    /// Whether moves or restricted steps are still to come: the free energy cannot have settled before them.
+    pub(crate) pending: bool,
+    pub(crate) zero_mass: usize,
+    pub(crate) unobserved: usize,
+}
 
-    let warm_up = if observer.stopped() {
-        0
-    } else {
-        e_step.warm_up(k)
-    };
-    for _ in 0..warm_up {
-        let found = pass.search_and_share_evenly(&model, &mut state, &mut kept);
-        evaluations += found.evaluations;
-        m_step.finish(found.statistics, &mut model, true);
-    }
+/// What every pass of a phase needs.
+pub(crate) struct SetUp<'a, R: Rows> {
+    pub(crate) data: &'a dyn Data<Rows = R>,
+    pub(crate) joint: &'a mut dyn Joint<R>,
+    pub(crate) streams: Streams,
+    /// Rounds of moves, at most.
+    pub(crate) moves: usize,
+    /// The components of the rows, if a phase before ran on the same ones.
+    pub(crate) labels: Option<Vec<u32>>,
+    /// Whether the variance is known already.
+    pub(crate) calibrated: bool,
+}
 
-    // The first search knows no variance yet; it starts it (E8).
-    let mut initial_searches = e_step.initial_searches(k).max(m_step.initial_searches());
-    if observer.stopped() {
-        initial_searches = initial_searches.min(1);
-    }
-    for search in 0..initial_searches {
-        let found = pass.search(&model, &mut state, &mut kept);
-        evaluations += found.evaluations;
-        if search == 0 {
-            m_step.calibrate(&mut model, &found.likelihood);
+/// One phase of variational EM. It ends after a search, so labels, supports, model and the last free energy belong together.
+pub(crate) fn maximise<R: Rows>(
+    pass: &mut dyn Pass<R>,
+    rule: &StopRule,
+    watch: &mut Watch<'_>,
+    report: &mut PhaseReport,
+) -> Result<()> {
+    pass.start(watch.stopped())?;
+    loop {
+        let started = Instant::now();
+        let found = pass.search()?;
+        let model = pass.joint().model();
+        let free_energy = found.likelihood.free_energy(model.log_joint()) + model.prior_terms();
+        report.search(&found, free_energy, pass.evaluations(), started);
+        let stopped = watch.iteration(pass.joint(), report, rule.max_iterations);
+        if let Some(stop) = rule.decide(&report.free_energies, &found, stopped) {
+            report.stop = stop;
+            return Ok(());
         }
-    }
-
-    let mut free_energies = Vec::new();
-    let mut update = Duration::ZERO;
-    let restricted = m_step.restricted_steps(e_step.width(k) < k);
-    let (stop, emptied, unseen) = loop {
-        let first = free_energies.is_empty();
-        let found = if first && initial_searches > 0 {
-            pass.sum(&model, &mut kept)
-        } else {
-            pass.search_and_sum(&model, &mut state, &mut kept)
-        };
-        evaluations += found.evaluations;
-        if first && initial_searches == 0 {
-            m_step.calibrate(&mut model, &found.likelihood);
-        }
-        let likelihood = found.likelihood.free_energy(model.log_joint());
-        free_energies.push(likelihood + model.prior_terms());
-
-        let progress = Progress::Iteration {
-            iteration: free_energies.len() - 1,
-            free_energy: free_energies[free_energies.len() - 1],
-            evaluations,
-            elapsed: started.elapsed(),
-            model: &model,
-        };
-        let stopped = observer.see(progress) == ControlFlow::Break(());
-        let steps = free_energies.len() - 1;
-        let settled = &free_energies[steps.min(restricted)..];
-        if let Some(stop) = rule.decide(settled, steps, found.likelihood.weight, stopped) {
-            let gaps = &found.statistics;
-            break (stop, m_step.emptied(gaps), m_step.unseen(gaps));
-        }
-        let updating = Instant::now();
-        m_step.finish(found.statistics, &mut model, steps < restricted);
-        update += updating.elapsed();
-    };
-    let phase = PhaseReport {
-        rows: data.len(),
-        iterations: free_energies.len() - 1,
-        free_energies,
-        stop,
-        evaluations,
-        emptied,
-        unseen,
-        elapsed: started.elapsed(),
-    };
-    Maximised {
-        model,
-        kept,
-        phase,
-        update,
+        let started = Instant::now();
+        pass.move_components();
+        pass.update()?;
+        report.timings.update += started.elapsed();
     }
 }

@@ -1,16 +1,19 @@
 //! The observer: one closure that sees a fit from the coreset to the last iteration, and can stop it.
 
+use super::{Joint, PhaseReport};
+use crate::data::Rows;
+use std::any::Any;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// What an observer is shown. Times count from the start of the stage, evaluations within it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[non_exhaustive]
-pub enum Progress<'a, M> {
-    /// The coreset is drawn (once per fit).
+pub enum Progress<'a, M: ?Sized> {
+    /// A coreset is drawn (once per fit, and once more if there is a larger one).
     #[non_exhaustive]
     Coreset {
-        /// Rows EM will run on.
+        /// Its rows.
         rows: usize,
         /// Sum of their weights.
         weight: f64,
@@ -19,7 +22,7 @@ pub enum Progress<'a, M> {
         /// Time taken.
         elapsed: Duration,
     },
-    /// The seeds of a restart, or of one of its starts ([`Refine::starts`](crate::refine::Refine::starts)), are chosen.
+    /// The seeds of a restart, or of one of its [starts](crate::Phase::starts), are chosen.
     #[non_exhaustive]
     Seeded {
         /// Which restart, from 0.
@@ -35,8 +38,16 @@ pub enum Progress<'a, M> {
     /// are seen as well.
     #[non_exhaustive]
     Iteration {
+        /// Which restart, from 0.
+        restart: usize,
+        /// Which phase of it, from 0.
+        phase: usize,
+        /// Rows of the phase.
+        rows: usize,
         /// M-steps so far.
         iteration: usize,
+        /// Most M-steps of the phase.
+        limit: usize,
         /// Free energy under the current model.
         free_energy: f64,
         /// Distance evaluations of the searches of this phase so far.
@@ -48,41 +59,105 @@ pub enum Progress<'a, M> {
     },
 }
 
+/// Progress with a model of hidden type.
+pub(crate) type Event<'a> = Progress<'a, dyn Any>;
+
+impl<'a> Event<'a> {
+    /// The same with a model of its own type.
+    pub(crate) fn of<M: 'static>(self) -> Progress<'a, M> {
+        match self {
+            Progress::Coreset {
+                rows,
+                weight,
+                evaluations,
+                elapsed,
+            } => Progress::Coreset {
+                rows,
+                weight,
+                evaluations,
+                elapsed,
+            },
+            Progress::Seeded {
+                restart,
+                start,
+                evaluations,
+                elapsed,
+            } => Progress::Seeded {
+                restart,
+                start,
+                evaluations,
+                elapsed,
+            },
+            Progress::Iteration {
+                restart,
+                phase,
+                rows,
+                iteration,
+                limit,
+                free_energy,
+                evaluations,
+                elapsed,
+                model,
+            } => Progress::Iteration {
+                restart,
+                phase,
+                rows,
+                iteration,
+                limit,
+                free_energy,
+                evaluations,
+                elapsed,
+                model: model.downcast_ref().expect("a model of the fit"),
+            },
+        }
+    }
+}
+
 /// The user's closure, erased, and whether it has asked to stop.
-pub(crate) struct Observer<'a, M> {
-    closure: Option<Closure<'a, M>>,
+pub(crate) struct Watch<'a> {
+    closure: Option<Closure<'a>>,
     flow: ControlFlow<()>,
 }
 
-type Closure<'a, M> = &'a mut dyn FnMut(&Progress<'_, M>) -> ControlFlow<()>;
+type Closure<'a> = &'a mut dyn FnMut(Event<'_>) -> ControlFlow<()>;
 
-impl<'a, M> Observer<'a, M> {
-    pub(crate) fn new(closure: Closure<'a, M>) -> Self {
+impl<'a> Watch<'a> {
+    pub(crate) fn new(closure: Option<Closure<'a>>) -> Self {
         Self {
-            closure: Some(closure),
+            closure,
             flow: ControlFlow::Continue(()),
         }
-    }
-
-    /// Nobody looks.
-    pub(crate) fn none() -> Self {
-        Self {
-            closure: None,
-            flow: ControlFlow::Continue(()),
-        }
-    }
-
-    /// Whether somebody looks: what is shown need not be up to date otherwise.
-    pub(crate) fn looks(&self) -> bool {
-        self.closure.is_some() && !self.stopped()
     }
 
     /// Shows progress. Once stopped it stays stopped, and the closure is called no more.
-    pub(crate) fn see(&mut self, progress: Progress<'_, M>) -> ControlFlow<()> {
+    pub(crate) fn see(&mut self, progress: Event<'_>) {
         if let (ControlFlow::Continue(()), Some(closure)) = (self.flow, &mut self.closure) {
-            self.flow = closure(&progress);
+            self.flow = closure(progress);
         }
-        self.flow
+    }
+
+    /// Shows a search. Whether to stop.
+    pub(crate) fn iteration<R: Rows>(
+        &mut self,
+        joint: &mut dyn Joint<R>,
+        report: &PhaseReport,
+        limit: usize,
+    ) -> bool {
+        // Taking a model out of a subspace is worth it only if somebody looks.
+        if self.closure.is_some() && !self.stopped() {
+            self.see(Progress::Iteration {
+                restart: report.restart,
+                phase: report.phase,
+                rows: report.rows,
+                iteration: report.iterations,
+                limit,
+                free_energy: report.free_energies[report.iterations],
+                evaluations: report.evaluations,
+                elapsed: report.elapsed,
+                model: joint.shown(),
+            });
+        }
+        self.stopped()
     }
 
     pub(crate) fn stopped(&self) -> bool {

@@ -1,8 +1,9 @@
 //! What a fit did, and what it cost.
 
-use super::Stop;
+use super::{Found, Stop};
+use crate::fit::PhaseRows;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The report of a fit. Where restarts differ it is about the one that was kept.
 #[derive(Clone, Debug)]
@@ -24,11 +25,11 @@ pub struct Report {
     pub evaluations: Evaluations,
     /// Rows EM ran on: the coreset, or all rows (those of the first phase).
     pub coreset_size: usize,
-    /// Components that answer for no point after the last search.
-    pub emptied: usize,
+    /// Components without mass after the last search.
+    pub zero_mass: usize,
     /// Coordinates that no point of their component knows after the last search, over all other components: only
     /// rows of a sketch leave any.
-    pub unseen: usize,
+    pub unobserved: usize,
     /// Time by stage, all restarts.
     pub timings: Timings,
     /// The restart that was kept, from 0.
@@ -41,8 +42,12 @@ pub struct Report {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PhaseReport {
-    /// Rows it ran on.
+    /// Which rows it ran on.
+    pub ran_on: PhaseRows,
+    /// How many they are.
     pub rows: usize,
+    /// Coordinates it worked in: all, or those of a subspace.
+    pub columns: usize,
     /// M-steps.
     pub iterations: usize,
     /// Free energy after every search, in nats.
@@ -51,13 +56,61 @@ pub struct PhaseReport {
     pub stop: Stop,
     /// Distance evaluations of its searches.
     pub evaluations: u64,
-    /// Components that answer for no point after the last search.
-    pub emptied: usize,
+    /// Components without mass after the last search.
+    pub zero_mass: usize,
     /// Coordinates that no point of their component knows after the last search, over all other components: only
     /// rows of a sketch leave any.
-    pub unseen: usize,
+    pub unobserved: usize,
+    /// Time of its stages.
+    pub timings: Timings,
     /// Time taken.
     pub elapsed: Duration,
+    /// When it began.
+    pub(crate) began: Instant,
+    /// Its number among the phases of the restart.
+    pub(crate) phase: usize,
+    pub(crate) restart: usize,
+}
+
+impl PhaseReport {
+    /// A phase that begins now.
+    pub(crate) fn new(
+        (restart, phase): (usize, usize),
+        (ran_on, rows, columns): (PhaseRows, usize, usize),
+    ) -> Self {
+        Self {
+            ran_on,
+            rows,
+            columns,
+            iterations: 0,
+            free_energies: Vec::new(),
+            stop: Stop::Converged,
+            evaluations: 0,
+            zero_mass: 0,
+            unobserved: 0,
+            timings: Timings::default(),
+            elapsed: Duration::ZERO,
+            began: Instant::now(),
+            phase,
+            restart,
+        }
+    }
+
+    /// Books a search that began at `started`.
+    pub(crate) fn search(
+        &mut self,
+        found: &Found,
+        free_energy: f64,
+        evaluations: u64,
+        started: Instant,
+    ) {
+        self.iterations = self.free_energies.len();
+        self.free_energies.push(free_energy);
+        self.evaluations = evaluations;
+        (self.zero_mass, self.unobserved) = (found.zero_mass, found.unobserved);
+        self.timings.search += started.elapsed();
+        self.elapsed = self.began.elapsed();
+    }
 }
 
 /// Distance evaluations by stage.
@@ -86,8 +139,10 @@ impl Evaluations {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timings {
-    /// Drawing the coreset.
+    /// Drawing coresets.
     pub coreset: Duration,
+    /// Finding a subspace, and projecting rows on it.
+    pub projection: Duration,
     /// Choosing seeds.
     pub seeding: Duration,
     /// Searches, together with the sums for the M-step.
@@ -102,7 +157,17 @@ impl Timings {
     /// All stages together.
     #[must_use]
     pub fn total(&self) -> Duration {
-        self.coreset + self.seeding + self.search + self.update + self.scoring
+        self.coreset + self.projection + self.seeding + self.search + self.update + self.scoring
+    }
+
+    /// Adds those of another phase.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.coreset += other.coreset;
+        self.projection += other.projection;
+        self.seeding += other.seeding;
+        self.search += other.search;
+        self.update += other.update;
+        self.scoring += other.scoring;
     }
 }
 
@@ -116,14 +181,15 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "free energy {last:.6e}, {} components without points",
-            self.emptied
+            "free energy {last:.6e}, {} components without mass",
+            self.zero_mass
         )?;
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         let (e, t) = (&self.evaluations, &self.timings);
         writeln!(f, "{:<10}{:>18}{:>14}", "stage", "evaluations", "time / ms")?;
         for (stage, evaluations, time) in [
             ("coreset", Some(e.coreset), t.coreset),
+            ("projection", None, t.projection),
             ("seeding", Some(e.seeding), t.seeding),
             ("search", Some(e.search), t.search),
             ("update", None, t.update),

@@ -1,10 +1,13 @@
 //! When a phase ends.
 
+use super::Found;
+use crate::posterior::Likelihood;
+
 /// Why a phase or a fit ended. None of these loses the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
-    /// The relative change of the free energy fell to the tolerance (E19; see
+    /// The change of the free energy fell to the tolerance (E19; see
     /// [`tolerance`](crate::Builder::tolerance)).
     Converged,
     /// The iterations allowed were used up.
@@ -23,37 +26,63 @@ impl std::fmt::Display for Stop {
     }
 }
 
+/// What a change of the free energy is compared to (E19).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rule {
+    /// Half a nat per coordinate of every row:
+    ///
+    /// $$|F_t - F_{t-1}| \le \frac{\text{tolerance}}{2} \sum_n w_n D_n$$
+    ///
+    /// It has no unit. For hard supports and one shared variance it is, to first order, a relative change of the
+    /// quantization error.
+    #[default]
+    PerCoordinate,
+    /// The free energy itself, as in the papers:
+    ///
+    /// $$|F_t - F_{t-1}| \le \text{tolerance} \cdot \max(|F_t|, W), \qquad W = \sum_n w_n$$
+    ///
+    /// F changes with the unit of the data; W stands in where it passes through 0.
+    RelativeToFreeEnergy,
+}
+
 /// The stop rule of a phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct StopRule {
-    /// Largest relative change of the free energy that counts as settled.
+    pub(crate) rule: Rule,
+    /// Largest change of the free energy that counts as settled, in units of what the rule compares to.
     pub(crate) tolerance: f64,
     /// Most M-steps.
     pub(crate) max_iterations: usize,
 }
 
 impl StopRule {
-    /// Whether to stop after `steps` M-steps and the searches that found these free energies (E19); of the
-    /// first searches some may be left out, whose change says nothing.
-    ///
-    /// The change is divided by max(|F|, W): F passes through zero for some unit of the data, and W nats
-    /// is one nat per point.
+    /// Whether to stop after the searches that found these free energies, one more than there were M-steps. While moves or
+    /// restricted steps are pending, a small change says nothing.
     pub(crate) fn decide(
         &self,
         free_energies: &[f64],
-        steps: usize,
-        weight: f64,
+        found: &Found,
         stopped: bool,
     ) -> Option<Stop> {
         if stopped {
             return Some(Stop::Observer);
         }
+        let Likelihood {
+            weight, entries, ..
+        } = found.likelihood;
         if let [.., before, last] = free_energies
-            && (last - before).abs() <= self.tolerance * last.abs().max(weight)
+            && !found.pending
         {
-            return Some(Stop::Converged);
+            let unit = match self.rule {
+                Rule::PerCoordinate => entries / 2.0,
+                Rule::RelativeToFreeEnergy => last.abs().max(weight),
+            };
+            if (last - before).abs() <= self.tolerance * unit {
+                return Some(Stop::Converged);
+            }
         }
-        (steps >= self.max_iterations).then_some(Stop::MaxIterations)
+        (free_energies.len() > self.max_iterations).then_some(Stop::MaxIterations)
     }
 }
 
@@ -61,40 +90,79 @@ impl StopRule {
 mod tests {
     use super::*;
 
+    fn decide(rule: StopRule, free_energies: &[f64], pending: bool, stopped: bool) -> Option<Stop> {
+        let found = Found {
+            likelihood: Likelihood {
+                weight: 100.0,
+                entries: 400.0,
+                best: 0.0,
+                spread: 0.0,
+            },
+            pending,
+            zero_mass: 0,
+            unobserved: 0,
+        };
+        rule.decide(free_energies, &found, stopped)
+    }
+
     #[test]
     fn stops_for_the_first_reason_that_holds() {
         let rule = StopRule {
+            rule: Rule::RelativeToFreeEnergy,
             tolerance: 1e-2,
             max_iterations: 3,
         };
-        assert_eq!(rule.decide(&[-500.0], 0, 100.0, false), None);
-        assert_eq!(rule.decide(&[-500.0, -490.0], 1, 100.0, false), None);
+        assert_eq!(decide(rule, &[-500.0], false, false), None);
+        assert_eq!(decide(rule, &[-500.0, -490.0], false, false), None);
         assert_eq!(
-            rule.decide(&[-500.0, -496.0], 1, 100.0, false),
+            decide(rule, &[-500.0, -496.0], false, false),
             Some(Stop::Converged)
         );
+        assert_eq!(decide(rule, &[-500.0, -496.0], true, false), None);
         // Near zero the weight decides: one nat per point is the unit.
-        assert_eq!(rule.decide(&[-1.0, 0.5], 1, 100.0, false), None);
+        assert_eq!(decide(rule, &[-1.0, 0.5], false, false), None);
         assert_eq!(
-            rule.decide(&[-0.1, 0.5], 1, 100.0, false),
+            decide(rule, &[-0.1, 0.5], false, false),
             Some(Stop::Converged)
         );
         let four = [-900.0, -800.0, -700.0, -600.0];
-        assert_eq!(rule.decide(&four[..3], 2, 1.0, false), None);
-        assert_eq!(rule.decide(&four, 3, 1.0, false), Some(Stop::MaxIterations));
-        assert_eq!(rule.decide(&four[..1], 0, 1.0, true), Some(Stop::Observer));
+        assert_eq!(decide(rule, &four[..3], false, false), None);
+        assert_eq!(
+            decide(rule, &four, true, false),
+            Some(Stop::MaxIterations),
+            "moves that are pending do not lengthen a phase"
+        );
+        assert_eq!(decide(rule, &four[..1], false, true), Some(Stop::Observer));
+    }
+
+    /// Half a nat for each of 400 coordinates is the unit, wherever F is.
+    #[test]
+    fn the_default_rule_counts_coordinates() {
+        let rule = StopRule {
+            rule: Rule::default(),
+            tolerance: 1e-2,
+            max_iterations: 9,
+        };
+        for at in [0.0, 1e6, -1e6] {
+            assert_eq!(decide(rule, &[at, at + 2.1], false, false), None);
+            let stop = decide(rule, &[at, at + 1.9], false, false);
+            assert_eq!(stop, Some(Stop::Converged));
+        }
     }
 
     #[test]
     fn tolerance_zero_waits_until_nothing_changes() {
-        let rule = StopRule {
-            tolerance: 0.0,
-            max_iterations: 10,
-        };
-        assert_eq!(rule.decide(&[-5.0, -4.999_999], 1, 1.0, false), None);
-        assert_eq!(
-            rule.decide(&[-5.0, -5.0], 1, 1.0, false),
-            Some(Stop::Converged)
-        );
+        for rule in [Rule::PerCoordinate, Rule::RelativeToFreeEnergy] {
+            let rule = StopRule {
+                rule,
+                tolerance: 0.0,
+                max_iterations: 10,
+            };
+            assert_eq!(decide(rule, &[-5.0, -4.999_999], false, false), None);
+            assert_eq!(
+                decide(rule, &[-5.0, -5.0], false, false),
+                Some(Stop::Converged)
+            );
+        }
     }
 }

@@ -58,15 +58,15 @@ impl Stage for Diagonal {
     }
 }
 
-impl<D: Data> MStep<D> for Diagonal {
-    type Model = DiagonalMixture<D::Float>;
+impl<R: Rows> MStep<R> for Diagonal {
+    type Model = DiagonalMixture<R::Float>;
     type Statistics = Moments<PerCoordinate>;
 
     fn start(
         &self,
-        seeds: Centres<D::Float>,
-        frame: Frame<D::Float>,
-        data: &D,
+        seeds: Centres<R::Float>,
+        frame: Frame<R::Float>,
+        data: &dyn Data<Rows = R>,
     ) -> Result<Self::Model> {
         let data = data.summary();
         let least_variance = variance_floor(&frame, data);
@@ -101,27 +101,15 @@ impl<D: Data> MStep<D> for Diagonal {
 
     fn accumulate(
         &self,
-        rows: &D::Rows,
-        block: &Block<D::Float>,
+        rows: &R,
+        block: &Block<R::Float>,
         model: &Self::Model,
         statistics: &mut Self::Statistics,
     ) {
         rows.accumulate(block, &model.centres, statistics);
     }
 
-    fn merge(&self, parts: &mut Vec<Self::Statistics>) -> Self::Statistics {
-        Moments::merge(parts.iter_mut())
-    }
-
-    fn emptied(&self, statistics: &Self::Statistics) -> usize {
-        statistics.emptied()
-    }
-
-    fn unseen(&self, statistics: &Self::Statistics) -> usize {
-        statistics.unseen()
-    }
-
-    fn finish(&self, moments: Self::Statistics, model: &mut Self::Model, restricted: bool) {
+    fn update(&self, moments: Self::Statistics, model: &mut Self::Model, restricted: bool) {
         let (k, dim, least) = (
             model.centres.len(),
             model.centres.dim(),
@@ -377,12 +365,20 @@ impl<R: Rows> Scores<R> for DiagonalMixture<R::Float> {
     }
 }
 
-impl<D: Data> Mixture<D> for DiagonalMixture<D::Float> {
-    fn centres(&self) -> &Centres<D::Float> {
+impl<R: Rows> Mixture<R> for DiagonalMixture<R::Float> {
+    fn proportions(&self) -> Array1<f64> {
+        Array1::from(self.proportions.values().to_vec())
+    }
+
+    fn variances(&self) -> Array2<f64> {
+        DiagonalMixture::variances(self)
+    }
+
+    fn centres(&self) -> &Centres<R::Float> {
         &self.centres
     }
 
-    fn frame(&self) -> &Frame<D::Float> {
+    fn frame(&self) -> &Frame<R::Float> {
         &self.frame
     }
 

@@ -1,17 +1,18 @@
 //! Dirichlet process mixtures of Gaussians with full precision matrices: variational inference with weights.
 
 use super::normal_wishart::{self, Cholesky, FARTHEST, NormalWishart, Prior, Sticks};
-use super::{MStep, steps_with_one_variance, variance_floor};
+use super::{MStep, Statistics, steps_with_one_variance, variance_floor};
 use crate::block::Block;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows, Scores};
 use crate::error::{Error, Result, positive};
 use crate::float::Float;
 use crate::kernels::quadratic::{self, Columns};
 use crate::kernels::vectorised;
-use crate::mixture::{self, Mixture};
+use crate::mixture::Mixture;
 use crate::parallel::{self, BLOCK};
 use crate::posterior::{Likelihood, LogJoint};
 use crate::rng::Rng;
+use crate::scoring;
 use crate::stage::Stage;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Slice};
@@ -138,7 +139,7 @@ impl DirichletProcess {
     }
 
     /// The prior in the coordinates of `frame`.
-    fn prior<D: Data>(&self, frame: &Frame<D::Float>, data: &D) -> Result<Prior> {
+    fn prior<R: Rows>(&self, frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> Result<Prior> {
         let dim = data.dim();
         let degrees = self.degrees.unwrap_or(dim as f64);
         if degrees <= dim as f64 - 1.0 {
@@ -265,7 +266,7 @@ fn diagonal(value: f64, dim: usize) -> Vec<f64> {
 
 /// Weighted mean (d) and covariance (d, d; its lower half) of the data, in the coordinates of `frame`, whose origin is
 /// the mean but for rounding.
-fn moments<D: Data>(frame: &Frame<D::Float>, data: &D) -> (Vec<f64>, Vec<f64>) {
+fn moments<R: Rows>(frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> (Vec<f64>, Vec<f64>) {
     /// Parts of the data: each has its own sums.
     const PARTS: usize = 32;
     let (n, dim) = (data.len(), data.dim());
@@ -273,7 +274,7 @@ fn moments<D: Data>(frame: &Frame<D::Float>, data: &D) -> (Vec<f64>, Vec<f64>) {
     let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
     let parts = parallel::map_blocks(n, size, |_, range| {
         let (mut first, mut second) = (vec![0.0; dim], vec![0.0; dim * dim]);
-        let (mut rows, mut apart, mut weighted) = (D::Rows::default(), Vec::new(), Vec::new());
+        let (mut rows, mut apart, mut weighted) = (R::default(), Vec::new(), Vec::new());
         for from in range.clone().step_by(BLOCK) {
             data.load(from..(from + BLOCK).min(range.end), frame, &mut rows);
             apart.clear();
@@ -357,11 +358,39 @@ pub struct Scatter {
     second: Vec<f64>,
 }
 
-impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> MStep<D> for DirichletProcess {
+impl Statistics for Scatter {
+    fn merge(parts: &mut Vec<Self>) -> Self {
+        const ELEMENTS: usize = 1 << 13;
+        let mut parts = parts.drain(..);
+        let mut total = parts.next().expect("sums over some rows");
+        let parts: Vec<Scatter> = parts.collect();
+        for part in &parts {
+            add(&mut total.mass, &part.mass);
+            add(&mut total.first, &part.first);
+        }
+        parallel::map_chunks(&mut total.second, ELEMENTS, |_, range, total| {
+            for part in &parts {
+                add(total, &part.second[range.clone()]);
+            }
+        });
+        total
+    }
+
+    fn zero_mass(&self) -> usize {
+        self.mass.iter().filter(|mass| **mass <= 0.0).count()
+    }
+}
+
+impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
     type Model = DirichletProcessMixture<F>;
     type Statistics = Scatter;
 
-    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &D) -> Result<Self::Model> {
+    fn start(
+        &self,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<Rows = DenseRows<F>>,
+    ) -> Result<Self::Model> {
         let prior = self.prior(&frame, data)?;
         let least_variance = variance_floor(&frame, data.summary());
         let variance = data.summary().mean_variance() * frame.inverse_unit().powi(2);
@@ -433,28 +462,7 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> MStep<D> for DirichletPr
         statistics.add(rows, block, model);
     }
 
-    fn merge(&self, parts: &mut Vec<Self::Statistics>) -> Self::Statistics {
-        const ELEMENTS: usize = 1 << 13;
-        let mut parts = parts.drain(..);
-        let mut total = parts.next().expect("sums over some rows");
-        let parts: Vec<Scatter> = parts.collect();
-        for part in &parts {
-            add(&mut total.mass, &part.mass);
-            add(&mut total.first, &part.first);
-        }
-        parallel::map_chunks(&mut total.second, ELEMENTS, |_, range, total| {
-            for part in &parts {
-                add(total, &part.second[range.clone()]);
-            }
-        });
-        total
-    }
-
-    fn emptied(&self, statistics: &Self::Statistics) -> usize {
-        statistics.mass.iter().filter(|mass| **mass <= 0.0).count()
-    }
-
-    fn finish(&self, scatter: Self::Statistics, model: &mut Self::Model, restricted: bool) {
+    fn update(&self, scatter: Self::Statistics, model: &mut Self::Model, restricted: bool) {
         let k = model.components.len();
         if let Scored::Distances { .. } = model.scores {
             // Warming up: nothing is known of variances yet.
@@ -906,7 +914,17 @@ fn held<F: Float>(score: f64) -> f64 {
     score.min(0.5 * F::LIMIT)
 }
 
-impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Mixture<D> for DirichletProcessMixture<F> {
+impl<F: Float> Mixture<DenseRows<F>> for DirichletProcessMixture<F> {
+    fn proportions(&self) -> Array1<f64> {
+        self.proportions().to_owned()
+    }
+
+    fn variances(&self) -> Array2<f64> {
+        let covariances = self.covariances();
+        let (k, d) = (self.components.len(), self.centres.dim());
+        Array2::from_shape_fn((k, d), |(c, j)| covariances[[c, j, j]])
+    }
+
     fn centres(&self) -> &Centres<F> {
         &self.centres
     }
@@ -944,7 +962,7 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Mixture<D> for Dirichlet
     /// telling which of them matter.
     fn judge(&self, rows: &DenseRows<F>, labels: Option<&mut [u32]>) -> Vec<f64> {
         if let Some(labels) = labels {
-            mixture::label(self, rows, labels);
+            scoring::label(self, rows, labels);
         }
         let (n, k) = (rows.len(), self.components.len());
         let mut logs = vec![0.0; n * k];

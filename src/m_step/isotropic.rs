@@ -61,15 +61,15 @@ impl Stage for Isotropic {
     }
 }
 
-impl<D: Data> MStep<D> for Isotropic {
-    type Model = IsotropicMixture<D::Float>;
+impl<R: Rows> MStep<R> for Isotropic {
+    type Model = IsotropicMixture<R::Float>;
     type Statistics = Moments<PerComponent>;
 
     fn start(
         &self,
-        seeds: Centres<D::Float>,
-        frame: Frame<D::Float>,
-        data: &D,
+        seeds: Centres<R::Float>,
+        frame: Frame<R::Float>,
+        data: &dyn Data<Rows = R>,
     ) -> Result<Self::Model> {
         let data = data.summary();
         let least_variance = variance_floor(&frame, data);
@@ -104,27 +104,15 @@ impl<D: Data> MStep<D> for Isotropic {
 
     fn accumulate(
         &self,
-        rows: &D::Rows,
-        block: &Block<D::Float>,
+        rows: &R,
+        block: &Block<R::Float>,
         model: &Self::Model,
         statistics: &mut Self::Statistics,
     ) {
         rows.accumulate(block, &model.centres, statistics);
     }
 
-    fn merge(&self, parts: &mut Vec<Self::Statistics>) -> Self::Statistics {
-        Moments::merge(parts.iter_mut())
-    }
-
-    fn emptied(&self, statistics: &Self::Statistics) -> usize {
-        statistics.emptied()
-    }
-
-    fn unseen(&self, statistics: &Self::Statistics) -> usize {
-        statistics.unseen()
-    }
-
-    fn finish(&self, moments: Self::Statistics, model: &mut Self::Model, restricted: bool) {
+    fn update(&self, moments: Self::Statistics, model: &mut Self::Model, restricted: bool) {
         let (k, least) = (model.centres.len(), model.least_variance);
         let squared = moments.about_new_means(&mut model.centres);
         let entries: Vec<f64> = (0..k).map(|c| moments.entries(c)).collect();
@@ -337,12 +325,23 @@ impl<R: Rows> Scores<R> for IsotropicMixture<R::Float> {
     }
 }
 
-impl<D: Data> Mixture<D> for IsotropicMixture<D::Float> {
-    fn centres(&self) -> &Centres<D::Float> {
+impl<R: Rows> Mixture<R> for IsotropicMixture<R::Float> {
+    fn proportions(&self) -> Array1<f64> {
+        Array1::from(self.proportions.values().to_vec())
+    }
+
+    fn variances(&self) -> Array2<f64> {
+        let variances = IsotropicMixture::variances(self);
+        Array2::from_shape_fn((self.centres.len(), self.centres.dim()), |(c, _)| {
+            variances[c]
+        })
+    }
+
+    fn centres(&self) -> &Centres<R::Float> {
         &self.centres
     }
 
-    fn frame(&self) -> &Frame<D::Float> {
+    fn frame(&self) -> &Frame<R::Float> {
         &self.frame
     }
 

@@ -19,7 +19,7 @@ pub use isotropic::{Isotropic, IsotropicMixture};
 pub use shared_isotropic::{SharedIsotropic, SharedIsotropicMixture};
 
 use crate::block::Block;
-use crate::data::{Centres, Data, Frame, Summary};
+use crate::data::{Centres, Data, Frame, Moments, Rows, Second, Subspace, Summary};
 use crate::error::{Error, Result};
 use crate::float::Float;
 use crate::mixture::Mixture;
@@ -29,13 +29,13 @@ use std::f64::consts::PI;
 
 /// A component family: how its parameters start, and how they follow from responsibilities.
 ///
-/// Laws: given the responsibilities, [`finish`](Self::finish) never lowers the free energy; statistics of
+/// Laws: given the responsibilities, [`update`](Self::update) never lowers the free energy; statistics of
 /// disjoint blocks add up.
-pub trait MStep<D: Data>: Stage + Sync {
+pub trait MStep<R: Rows>: Stage + Sync {
     /// The model with its parameters.
-    type Model: Mixture<D>;
+    type Model: Mixture<R> + Clone;
     /// Mergeable weighted sums.
-    type Statistics: Send;
+    type Statistics: Statistics;
 
     /// The model at the seeds, before anything is known of its variance: scores are squared distances.
     /// `data` is the whole data, also where EM runs on a coreset.
@@ -44,9 +44,9 @@ pub trait MStep<D: Data>: Stage + Sync {
     /// Settings that do not suit the data: [`Error::Parameter`] or [`Error::DimensionMismatch`], by name.
     fn start(
         &self,
-        seeds: Centres<D::Float>,
-        frame: Frame<D::Float>,
-        data: &D,
+        seeds: Centres<R::Float>,
+        frame: Frame<R::Float>,
+        data: &dyn Data<Rows = R>,
     ) -> Result<Self::Model>;
 
     /// Searches needed before the first M-step of EM, whatever the E-step: 1 if starting the variance changes
@@ -76,27 +76,65 @@ pub trait MStep<D: Data>: Stage + Sync {
     /// Adds a block of rows, shared out by its responsibilities (E5).
     fn accumulate(
         &self,
-        rows: &D::Rows,
-        block: &Block<D::Float>,
+        rows: &R,
+        block: &Block<R::Float>,
         model: &Self::Model,
         statistics: &mut Self::Statistics,
     );
 
-    /// The sums over all rows from the sums over some (at least one of these), added up in their order. What is left of
-    /// the parts is over no rows again, and serves the next pass.
-    fn merge(&self, parts: &mut Vec<Self::Statistics>) -> Self::Statistics;
-
-    /// Number of components that answer for no point.
-    fn emptied(&self, statistics: &Self::Statistics) -> usize;
-
-    /// Number of coordinates that no point of their component knows, over all other components.
-    fn unseen(&self, _statistics: &Self::Statistics) -> usize {
-        0
-    }
-
     /// The parameters that maximise the free energy for the responsibilities behind the statistics, within the
     /// simpler family as long as the steps are `restricted`.
-    fn finish(&self, statistics: Self::Statistics, model: &mut Self::Model, restricted: bool);
+    fn update(&self, statistics: Self::Statistics, model: &mut Self::Model, restricted: bool);
+
+    /// What a family with one shared variance can do besides. `None` for all others: then a phase on projected rows, or
+    /// one whose statistics are kept, is an error that says so.
+    fn shared_variance(&self) -> Option<&dyn SharedVariance<R, Self::Model, Self::Statistics>> {
+        None
+    }
+}
+
+/// Weighted sums over rows that add up.
+pub trait Statistics: Send + Sized + 'static {
+    /// The sums over all rows from the sums over some (at least one of these), added up in their order. What is left of
+    /// the parts is over no rows again, and serves the next pass.
+    fn merge(parts: &mut Vec<Self>) -> Self;
+
+    /// Number of components without mass.
+    fn zero_mass(&self) -> usize;
+
+    /// Number of coordinates that no point of their component knows, over all other components: only rows of a sketch
+    /// leave any.
+    fn unobserved(&self) -> usize {
+        0
+    }
+}
+
+impl<S: Second + Sync + 'static> Statistics for Moments<S> {
+    fn merge(parts: &mut Vec<Self>) -> Self {
+        Moments::merge(parts.iter_mut())
+    }
+
+    fn zero_mass(&self) -> usize {
+        self.zero_mass()
+    }
+
+    fn unobserved(&self) -> usize {
+        self.unobserved()
+    }
+}
+
+/// A family whose scores are squared distances, with one variance for all: it can work on projected rows (E39), and its
+/// update needs no more than the sums that are kept (E36).
+pub trait SharedVariance<R: Rows, Model, Statistics> {
+    /// Adds what lies beside a subspace to the squared distances.
+    fn add_residual(&self, statistics: &mut Statistics, residual: f64);
+    /// The model in the coordinates of a subspace.
+    fn project(&self, model: &Model, subspace: &Subspace<R::Float>) -> Model;
+    /// Takes the parameters of a model in a subspace back to all coordinates.
+    fn lift(&self, model: &mut Model, projected: &Model, subspace: &Subspace<R::Float>);
+    /// The statistics of an M-step: mass and first moments about the current means, the sum of all squared distances to
+    /// them, and the weight of all coordinates.
+    fn statistics_of(&self, moments: Moments, squared: f64, entries: f64) -> Statistics;
 }
 
 /// The smallest variance allowed (E20), in the unit of the frame: a clamp, which keeps the free energy

@@ -1,8 +1,11 @@
 //! Isotropic Gaussians with one shared variance and equal mixing proportions: the model behind k-means.
 
-use super::{MStep, check_variances, frame_around, log_joint_in_units_of, variance_floor};
+use super::{
+    MStep, SharedVariance, Statistics, check_variances, frame_around, log_joint_in_units_of,
+    variance_floor,
+};
 use crate::block::Block;
-use crate::data::{Centres, Data, Frame, Moments, Rows, Scores, Summary};
+use crate::data::{Centres, Data, Frame, Moments, Rows, Scores, Subspace, Summary};
 use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::mixture::Mixture;
@@ -50,15 +53,15 @@ impl Stage for SharedIsotropic {
     }
 }
 
-impl<D: Data> MStep<D> for SharedIsotropic {
-    type Model = SharedIsotropicMixture<D::Float>;
-    type Statistics = Statistics;
+impl<R: Rows> MStep<R> for SharedIsotropic {
+    type Model = SharedIsotropicMixture<R::Float>;
+    type Statistics = SharedStatistics;
 
     fn start(
         &self,
-        seeds: Centres<D::Float>,
-        frame: Frame<D::Float>,
-        data: &D,
+        seeds: Centres<R::Float>,
+        frame: Frame<R::Float>,
+        data: &dyn Data<Rows = R>,
     ) -> Result<Self::Model> {
         let data = data.summary();
         let least_variance = variance_floor(&frame, data);
@@ -77,7 +80,7 @@ impl<D: Data> MStep<D> for SharedIsotropic {
 
     fn statistics(&self, model: &Self::Model) -> Self::Statistics {
         let moments = Moments::zeros(model.centres.len(), model.centres.dim());
-        Statistics {
+        SharedStatistics {
             entries: 0.0,
             moments,
             squared: 0.0,
@@ -86,8 +89,8 @@ impl<D: Data> MStep<D> for SharedIsotropic {
 
     fn accumulate(
         &self,
-        rows: &D::Rows,
-        block: &Block<D::Float>,
+        rows: &R,
+        block: &Block<R::Float>,
         model: &Self::Model,
         statistics: &mut Self::Statistics,
     ) {
@@ -97,8 +100,75 @@ impl<D: Data> MStep<D> for SharedIsotropic {
         rows.accumulate(block, &model.centres, &mut statistics.moments);
     }
 
-    fn merge(&self, parts: &mut Vec<Self::Statistics>) -> Self::Statistics {
-        let mut total = Statistics::default();
+    fn update(&self, statistics: Self::Statistics, model: &mut Self::Model, _: bool) {
+        let mut gain = 0.0;
+        let moments = &statistics.moments;
+        moments.move_centres(&mut model.centres, |_, _, fall| gain += fall);
+        // Seeds far outside the data: nearly all of the old sum goes, and what is left is its rounding.
+        let rounding = (model.centres.dim() + 8) as f64 * R::Float::EPSILON * statistics.squared;
+        let squared = (statistics.squared - gain).max(rounding);
+        model.set_variance(squared / statistics.entries);
+        model.means = model.centres.leave(&model.frame);
+    }
+
+    fn shared_variance(&self) -> Option<&dyn SharedVariance<R, Self::Model, Self::Statistics>> {
+        Some(self)
+    }
+}
+
+impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatistics>
+    for SharedIsotropic
+{
+    fn add_residual(&self, statistics: &mut SharedStatistics, residual: f64) {
+        statistics.squared += residual;
+    }
+
+    fn statistics_of(&self, moments: Moments, squared: f64, entries: f64) -> SharedStatistics {
+        SharedStatistics {
+            entries,
+            moments,
+            squared,
+        }
+    }
+
+    fn project(
+        &self,
+        model: &SharedIsotropicMixture<R::Float>,
+        subspace: &Subspace<R::Float>,
+    ) -> SharedIsotropicMixture<R::Float> {
+        let centres = subspace.enter(&model.centres);
+        SharedIsotropicMixture::assemble(
+            centres,
+            subspace.frame(),
+            model.variance,
+            model.least_variance,
+        )
+    }
+
+    fn lift(
+        &self,
+        model: &mut SharedIsotropicMixture<R::Float>,
+        projected: &SharedIsotropicMixture<R::Float>,
+        subspace: &Subspace<R::Float>,
+    ) {
+        model.variance = projected.variance;
+        model.centres = subspace.leave(&projected.centres);
+        model.means = model.centres.leave(&model.frame);
+    }
+}
+
+/// Mass and first moments per component, and the squared distances over all (E5), as in [`SharedIsotropic`].
+#[derive(Clone, Debug, Default)]
+pub struct SharedStatistics {
+    /// The weight of all coordinates that are known: D W for dense rows.
+    entries: f64,
+    moments: Moments,
+    squared: f64,
+}
+
+impl Statistics for SharedStatistics {
+    fn merge(parts: &mut Vec<Self>) -> Self {
+        let mut total = Self::default();
         for part in &mut *parts {
             total.entries += std::mem::take(&mut part.entries);
             total.squared += std::mem::take(&mut part.squared);
@@ -107,33 +177,13 @@ impl<D: Data> MStep<D> for SharedIsotropic {
         total
     }
 
-    fn emptied(&self, statistics: &Self::Statistics) -> usize {
-        statistics.moments.emptied()
+    fn zero_mass(&self) -> usize {
+        self.moments.zero_mass()
     }
 
-    fn unseen(&self, statistics: &Self::Statistics) -> usize {
-        statistics.moments.unseen()
+    fn unobserved(&self) -> usize {
+        self.moments.unobserved()
     }
-
-    fn finish(&self, statistics: Self::Statistics, model: &mut Self::Model, _: bool) {
-        let mut gain = 0.0;
-        let moments = &statistics.moments;
-        moments.move_centres(&mut model.centres, |_, _, fall| gain += fall);
-        // Seeds far outside the data: nearly all of the old sum goes, and what is left is its rounding.
-        let rounding = (model.centres.dim() + 8) as f64 * D::Float::EPSILON * statistics.squared;
-        let squared = (statistics.squared - gain).max(rounding);
-        model.set_variance(squared / statistics.entries);
-        model.means = model.centres.leave(&model.frame);
-    }
-}
-
-/// Mass and first moments per component, and the squared distances over all (E5), as in [`SharedIsotropic`].
-#[derive(Clone, Debug, Default)]
-pub struct Statistics {
-    /// The weight of all coordinates that are known: D W for dense rows.
-    entries: f64,
-    moments: Moments,
-    squared: f64,
 }
 
 /// A mixture of isotropic Gaussians with one shared variance and equal mixing proportions (E1).
@@ -178,12 +228,6 @@ impl<F: Float> SharedIsotropicMixture<F> {
             least_variance,
             means,
         }
-    }
-
-    /// The same model with other centres, in the coordinates of its frame.
-    pub(crate) fn set_centres(&mut self, centres: Centres<F>) {
-        self.means = centres.leave(&self.frame);
-        self.centres = centres;
     }
 
     /// The same model with another variance, in the unit of its frame.
@@ -240,12 +284,16 @@ impl<R: Rows> Scores<R> for SharedIsotropicMixture<R::Float> {
     }
 }
 
-impl<D: Data> Mixture<D> for SharedIsotropicMixture<D::Float> {
-    fn centres(&self) -> &Centres<D::Float> {
+impl<R: Rows> Mixture<R> for SharedIsotropicMixture<R::Float> {
+    fn variances(&self) -> Array2<f64> {
+        Array2::from_elem((self.centres.len(), self.centres.dim()), self.variance())
+    }
+
+    fn centres(&self) -> &Centres<R::Float> {
         &self.centres
     }
 
-    fn frame(&self) -> &Frame<D::Float> {
+    fn frame(&self) -> &Frame<R::Float> {
         &self.frame
     }
 

@@ -68,14 +68,14 @@ const LONGEST: usize = 1 << 20;
 /// Fresh chains tried before all rows are looked at, when a chain found nothing but copies of seeds.
 const RETRIES: usize = 4;
 
-impl<D: Data> Seeder<D> for AfkMc2 {
+impl<R: Rows> Seeder<R> for AfkMc2 {
     fn seed(
         &self,
-        data: &D,
-        frame: &Frame<D::Float>,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<D::Float>> {
+    ) -> Result<Seeds<R::Float>> {
         let mut rows = Vec::with_capacity(k);
         rows.extend(by_weight(data, &rows, 1, rng));
         let mut seeds = Seeds::at_rows(data, frame, &rows, 0);
@@ -131,7 +131,11 @@ struct Proposal<F> {
 }
 
 impl<F: Float> Proposal<F> {
-    fn new<D: Data<Float = F>>(data: &D, frame: &Frame<F>, first: &Centres<F>) -> Self {
+    fn new<R: Rows<Float = F>>(
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<F>,
+        first: &Centres<F>,
+    ) -> Self {
         let squared = distances(data, frame, first);
         let spread: f64 = (0..data.len())
             .map(|n| data.weight(n) * squared[n].to_f64())
@@ -155,35 +159,35 @@ impl<F: Float> Proposal<F> {
 }
 
 /// The candidates of the chains of a batch, with their squared distances to the nearest seed so far.
-struct Chains<D: Data> {
+struct Chains<R: Rows> {
     candidates: Vec<usize>,
     densities: Vec<f64>,
-    rows: D::Rows,
-    nearest: Vec<D::Float>,
+    rows: R,
+    nearest: Vec<R::Float>,
 }
 
-impl<D: Data> Chains<D> {
+impl<R: Rows> Chains<R> {
     fn draw(
-        data: &D,
-        frame: &Frame<D::Float>,
-        proposal: &Proposal<D::Float>,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        proposal: &Proposal<R::Float>,
         n: usize,
         rng: &mut Rng,
     ) -> Self {
         let candidates: Vec<usize> = (0..n).map(|_| proposal.cumulated.draw(rng)).collect();
         let densities = candidates.iter().map(|&n| proposal.density(n)).collect();
-        let mut rows = D::Rows::default();
+        let mut rows = R::default();
         data.gather(&candidates, frame, &mut rows);
         Self {
             candidates,
             densities,
             rows,
-            nearest: vec![D::Float::INFINITY; n],
+            nearest: vec![R::Float::INFINITY; n],
         }
     }
 
     /// Distances to the nearest of all seeds so far.
-    fn measure(&mut self, seeds: &Centres<D::Float>) -> u64 {
+    fn measure(&mut self, seeds: &Centres<R::Float>) -> u64 {
         let rows = &self.rows;
         let ids: Vec<u32> = (0..seeds.len() as u32).collect();
         let size = (4_096 / seeds.len()).clamp(4, BLOCK);
@@ -201,7 +205,7 @@ impl<D: Data> Chains<D> {
     }
 
     /// One more seed, for the candidates from `from` on.
-    fn lower(&mut self, seed: &[D::Float], from: usize) -> u64 {
+    fn lower(&mut self, seed: &[R::Float], from: usize) -> u64 {
         if from >= self.candidates.len() {
             return 0;
         }
@@ -224,10 +228,10 @@ impl<D: Data> Chains<D> {
 }
 
 /// A row by exact D^2 sampling, for chains that found nothing; `None` if every D^2 is 0.
-fn exact<D: Data>(
-    data: &D,
-    frame: &Frame<D::Float>,
-    seeds: &Centres<D::Float>,
+fn exact<R: Rows>(
+    data: &dyn Data<Rows = R>,
+    frame: &Frame<R::Float>,
+    seeds: &Centres<R::Float>,
     rng: &mut Rng,
 ) -> (Option<usize>, u64) {
     let squared = distances(data, frame, seeds);
@@ -238,15 +242,15 @@ fn exact<D: Data>(
 }
 
 /// Squared distance of every row to the nearest seed.
-fn distances<D: Data>(
-    data: &D,
-    frame: &Frame<D::Float>,
-    seeds: &Centres<D::Float>,
-) -> Vec<D::Float> {
+fn distances<R: Rows>(
+    data: &dyn Data<Rows = R>,
+    frame: &Frame<R::Float>,
+    seeds: &Centres<R::Float>,
+) -> Vec<R::Float> {
     let blocks = parallel::map_blocks(data.len(), BLOCK, |_, range| {
-        let mut rows = D::Rows::default();
+        let mut rows = R::default();
         data.load(range, frame, &mut rows);
-        let mut nearest = vec![D::Float::INFINITY; rows.len()];
+        let mut nearest = vec![R::Float::INFINITY; rows.len()];
         if seeds.len() < 8 {
             for c in 0..seeds.len() {
                 rows.lower(0, seeds.row(c), &mut nearest);

@@ -1,7 +1,7 @@
 //! Seeds given by the user.
 
 use super::{Seeder, Seeds};
-use crate::data::{Centres, Data, Frame};
+use crate::data::{Centres, Data, Frame, Rows};
 use crate::error::{Error, Result};
 use crate::float::Float;
 use crate::rng::Rng;
@@ -64,8 +64,14 @@ impl<F: Float> Stage for Given<F> {
     }
 }
 
-impl<F: Float, D: Data<Float = F>> Seeder<D> for Given<F> {
-    fn seed(&self, _: &D, frame: &Frame<F>, _: usize, _: &mut Rng) -> Result<Seeds<F>> {
+impl<F: Float, R: Rows<Float = F>> Seeder<R> for Given<F> {
+    fn seed(
+        &self,
+        _: &dyn Data<Rows = R>,
+        frame: &Frame<F>,
+        _: usize,
+        _: &mut Rng,
+    ) -> Result<Seeds<F>> {
         if self.centres.ncols() != frame.columns() {
             let (expected, found) = (frame.columns(), self.centres.ncols());
             return Err(Error::DimensionMismatch {

@@ -60,14 +60,14 @@ const LEAST: usize = 16;
 /// Proposals that are one piece of work.
 const PIECE: usize = 32;
 
-impl<D: Data> Seeder<D> for HierarchicalKMeansPlusPlus {
+impl<R: Rows> Seeder<R> for HierarchicalKMeansPlusPlus {
     fn seed(
         &self,
-        data: &D,
-        frame: &Frame<D::Float>,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<D::Float>> {
+    ) -> Result<Seeds<R::Float>> {
         let first = Cumulated::new((0..data.len()).map(|n| data.weight(n))).draw(rng);
         let mut cells = Cells::new(data, frame, first);
         while cells.seeds.len() < k {
@@ -89,15 +89,15 @@ impl<D: Data> Seeder<D> for HierarchicalKMeansPlusPlus {
 }
 
 /// Rows by cell, with their distances to the nearest seed of it.
-struct Cells<'a, D: Data> {
-    data: &'a D,
-    frame: &'a Frame<D::Float>,
+struct Cells<'a, R: Rows> {
+    data: &'a dyn Data<Rows = R>,
+    frame: &'a Frame<R::Float>,
     /// Rows that are seeds, and where they are.
     seeds: Vec<usize>,
-    centres: Centres<D::Float>,
+    centres: Centres<R::Float>,
     cells: Vec<Cell>,
     /// Per row, as of its last look.
-    near: Vec<Near<D::Float>>,
+    near: Vec<Near<R::Float>>,
     evaluations: u64,
 }
 
@@ -119,11 +119,11 @@ struct Near<F> {
     nearest: u8,
 }
 
-impl<'a, D: Data> Cells<'a, D> {
+impl<'a, R: Rows> Cells<'a, R> {
     /// One cell with one seed, which no row has looked at.
-    fn new(data: &'a D, frame: &'a Frame<D::Float>, first: usize) -> Self {
+    fn new(data: &'a dyn Data<Rows = R>, frame: &'a Frame<R::Float>, first: usize) -> Self {
         let near = Near {
-            squared: D::Float::INFINITY,
+            squared: R::Float::INFINITY,
             cell: 0,
             seen: 0,
             nearest: 0,
@@ -137,14 +137,14 @@ impl<'a, D: Data> Cells<'a, D> {
             near: vec![near; data.len()],
             evaluations: 0,
         };
-        let mut row = D::Rows::default();
+        let mut row = R::default();
         data.gather(&[first], frame, &mut row);
         cells.add(first, &row.to_centre(0), 0);
         cells
     }
 
     /// A seed in a cell that is not cut yet.
-    fn add(&mut self, row: usize, centre: &[D::Float], cell: u32) {
+    fn add(&mut self, row: usize, centre: &[R::Float], cell: u32) {
         let seed = self.seeds.len() as u32;
         self.seeds.push(row);
         self.centres.push(centre);
@@ -167,12 +167,12 @@ impl<'a, D: Data> Cells<'a, D> {
     /// is not cut. Counts the evaluations.
     fn follow(
         &self,
-        rows: &D::Rows,
+        rows: &R,
         i: usize,
-        mut near: Near<D::Float>,
-        distances: &mut Vec<D::Float>,
+        mut near: Near<R::Float>,
+        distances: &mut Vec<R::Float>,
         evaluations: &mut u64,
-    ) -> Near<D::Float> {
+    ) -> Near<R::Float> {
         loop {
             let cell = &self.cells[near.cell as usize];
             let fresh = &cell.seeds[near.seen as usize..cell.len];
@@ -202,7 +202,7 @@ impl<'a, D: Data> Cells<'a, D> {
         let mut near = std::mem::take(&mut self.near);
         let all = &*self;
         let evaluations = parallel::map_chunks(&mut near, BLOCK, |_, range, near| {
-            let (mut rows, mut distances) = (D::Rows::default(), Vec::new());
+            let (mut rows, mut distances) = (R::default(), Vec::new());
             all.data.load(range, all.frame, &mut rows);
             let mut evaluations = 0;
             for (i, near) in near.iter_mut().enumerate() {
@@ -232,7 +232,7 @@ impl<'a, D: Data> Cells<'a, D> {
                 .collect();
             let all = &*self;
             let pieces = parallel::map_blocks(together, PIECE, |_, range| {
-                let (mut rows, mut distances) = (D::Rows::default(), Vec::new());
+                let (mut rows, mut distances) = (R::default(), Vec::new());
                 let ids: Vec<usize> = proposals[range].iter().map(|(n, _)| *n).collect();
                 all.data.gather(&ids, all.frame, &mut rows);
                 let mut evaluations = 0;

@@ -70,14 +70,14 @@ impl Stage for KMeansPlusPlus {
     }
 }
 
-impl<D: Data> Seeder<D> for KMeansPlusPlus {
+impl<R: Rows> Seeder<R> for KMeansPlusPlus {
     fn seed(
         &self,
-        data: &D,
-        frame: &Frame<D::Float>,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<D::Float>> {
+    ) -> Result<Seeds<R::Float>> {
         let candidates = match self.candidates {
             Candidates::Fixed(candidates) => candidates.min(data.len()),
             Candidates::Logarithmic => 2 + (k as f64).ln() as usize,
@@ -101,17 +101,17 @@ impl<D: Data> Seeder<D> for KMeansPlusPlus {
 }
 
 /// The squared distance of every row to its nearest seed, and w_n times it summed over blocks.
-struct Nearest<'a, D: Data> {
-    data: &'a D,
-    frame: &'a Frame<D::Float>,
-    squared: Vec<D::Float>,
+struct Nearest<'a, R: Rows> {
+    data: &'a dyn Data<Rows = R>,
+    frame: &'a Frame<R::Float>,
+    squared: Vec<R::Float>,
     potentials: Vec<f64>,
     evaluations: u64,
 }
 
-impl<'a, D: Data> Nearest<'a, D> {
-    fn new(data: &'a D, frame: &'a Frame<D::Float>) -> Self {
-        let squared = vec![D::Float::INFINITY; data.len()];
+impl<'a, R: Rows> Nearest<'a, R> {
+    fn new(data: &'a dyn Data<Rows = R>, frame: &'a Frame<R::Float>) -> Self {
+        let squared = vec![R::Float::INFINITY; data.len()];
         Self {
             data,
             frame,
@@ -138,10 +138,10 @@ impl<'a, D: Data> Nearest<'a, D> {
         }
         let Self { data, frame, .. } = *self;
         self.evaluations += (data.len() * candidates.len()) as u64;
-        let mut seeds = D::Rows::default();
+        let mut seeds = R::default();
         data.gather(candidates, frame, &mut seeds);
         let potentials = parallel::map_blocks(data.len(), BLOCK, |_, range| {
-            let mut rows = D::Rows::default();
+            let mut rows = R::default();
             data.load(range.clone(), frame, &mut rows);
             let mut squared = Vec::new();
             (0..candidates.len())
@@ -149,7 +149,7 @@ impl<'a, D: Data> Nearest<'a, D> {
                     squared.clear();
                     squared.extend_from_slice(&self.squared[range.clone()]);
                     rows.lower(0, &seeds.to_centre(candidate), &mut squared);
-                    potential::<D>(&rows, &squared)
+                    potential::<R>(&rows, &squared)
                 })
                 .collect::<Vec<f64>>()
         });
@@ -162,21 +162,21 @@ impl<'a, D: Data> Nearest<'a, D> {
     /// Takes a row as the next seed.
     fn lower(&mut self, row: usize) {
         let Self { data, frame, .. } = *self;
-        let mut seed = D::Rows::default();
+        let mut seed = R::default();
         data.gather(&[row], frame, &mut seed);
         let seed = seed.to_centre(0);
         self.evaluations += data.len() as u64;
         self.potentials = parallel::map_chunks(&mut self.squared, BLOCK, |_, range, squared| {
-            let mut rows = D::Rows::default();
+            let mut rows = R::default();
             data.load(range, frame, &mut rows);
             rows.lower(0, &seed, squared);
-            potential::<D>(&rows, squared)
+            potential::<R>(&rows, squared)
         });
     }
 }
 
 /// Sum of w_n d_n^2 over a block.
-fn potential<D: Data>(rows: &D::Rows, squared: &[D::Float]) -> f64 {
+fn potential<R: Rows>(rows: &R, squared: &[R::Float]) -> f64 {
     squared
         .iter()
         .enumerate()

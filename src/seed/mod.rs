@@ -35,13 +35,13 @@ pub struct Seeds<F> {
 
 impl<F: Float> Seeds<F> {
     /// Seeds at the given rows of the data.
-    pub fn at_rows<D: Data<Float = F>>(
-        data: &D,
+    pub fn at_rows<R: Rows<Float = F>>(
+        data: &dyn Data<Rows = R>,
         frame: &Frame<F>,
         rows: &[usize],
         evaluations: u64,
     ) -> Self {
-        let mut block = D::Rows::default();
+        let mut block = R::default();
         data.gather(rows, frame, &mut block);
         let mut centres = Centres::with_capacity(rows.len(), data.dim());
         for i in 0..rows.len() {
@@ -54,25 +54,47 @@ impl<F: Float> Seeds<F> {
     }
 }
 
+impl<F: Float> Seeds<F> {
+    /// What is wrong with them, if anything is: there must be `k` of `d` coordinates.
+    pub(crate) fn check(&self, k: usize, d: usize) -> std::result::Result<(), String> {
+        let (found, dim) = (self.centres.len(), self.centres.dim());
+        if found != k {
+            return Err(format!("{found} seeds for {k} clusters"));
+        }
+        if dim != d {
+            return Err(format!("seeds of {dim} coordinates for data of {d}"));
+        }
+        let finite = |c: &usize| self.centres.row(*c).iter().all(|x| x.is_finite());
+        match (0..k).find(|c| !finite(c)) {
+            Some(c) => Err(format!("seed {c} is not finite")),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A way to choose seeds.
 ///
 /// Laws: a row of weight 0 is never chosen; weight w is as good as w copies.
-pub trait Seeder<D: Data>: Stage {
+pub trait Seeder<R: Rows>: Stage + Sync {
     /// Chooses `k` seeds; the data has at least `k` rows of positive weight.
     ///
     /// # Errors
     /// [`Error::DimensionMismatch`] for given centres of another dimension.
     fn seed(
         &self,
-        data: &D,
-        frame: &Frame<D::Float>,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<D::Float>>;
+    ) -> Result<Seeds<R::Float>>;
 }
 
 /// Whether `k` seeds can be chosen from `data`.
-pub(crate) fn enough_rows<D: Data>(data: &D, k: usize, rows_of: &'static str) -> Result<()> {
+pub(crate) fn enough_rows<R: Rows>(
+    data: &dyn Data<Rows = R>,
+    k: usize,
+    rows_of: &'static str,
+) -> Result<()> {
     let rows = data.summary().rows;
     if k > rows {
         return Err(Error::TooManyClusters {
@@ -137,7 +159,12 @@ impl Cumulated {
 ///
 /// The smallest of Exp(1) / w are such a draw (Efraimidis and Spirakis, Weighted random sampling with a
 /// reservoir, 2006).
-fn by_weight<D: Data>(data: &D, taken: &[usize], count: usize, rng: &mut Rng) -> Vec<usize> {
+fn by_weight<R: Rows>(
+    data: &dyn Data<Rows = R>,
+    taken: &[usize],
+    count: usize,
+    rng: &mut Rng,
+) -> Vec<usize> {
     let mut free = vec![true; data.len()];
     for &n in taken {
         free[n] = false;

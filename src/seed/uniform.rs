@@ -1,7 +1,7 @@
 //! Seeds drawn in proportion to the weights, without looking at distances.
 
 use super::{Seeder, Seeds, by_weight};
-use crate::data::{Data, Frame};
+use crate::data::{Data, Frame, Rows};
 use crate::error::Result;
 use crate::rng::Rng;
 use crate::stage::Stage;
@@ -24,14 +24,14 @@ impl Stage for Uniform {
     }
 }
 
-impl<D: Data> Seeder<D> for Uniform {
+impl<R: Rows> Seeder<R> for Uniform {
     fn seed(
         &self,
-        data: &D,
-        frame: &Frame<D::Float>,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<D::Float>> {
+    ) -> Result<Seeds<R::Float>> {
         let rows = by_weight(data, &[], k, rng);
         Ok(Seeds::at_rows(data, frame, &rows, 0))
     }

@@ -2,7 +2,7 @@
 
 use super::assignment::{Assignment, Change};
 use crate::counting;
-use crate::data::{Centres, Data, DenseRows, Frame, Rows};
+use crate::data::{Centres, Data, DenseRows, Frame, Moments, Rows};
 use crate::float::Float;
 use crate::kernels::vectorised;
 use crate::parallel;
@@ -14,7 +14,7 @@ use crate::parallel;
 /// A row that changes its component is taken from the sums of one and added to those of the other; the rest of the
 /// data is not read.
 #[derive(Debug)]
-pub(super) struct Sums<F> {
+pub(crate) struct Sums<F> {
     anchors: Centres<F>,
     /// (k, 2 + stride): m, s, f.
     sums: Vec<f64>,
@@ -39,15 +39,12 @@ struct Entry {
 
 impl<F: Float> Sums<F> {
     /// The sums of an assignment, about the centres.
-    pub(super) fn of<D>(
-        data: &D,
+    pub(crate) fn of(
+        data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         assignment: &Assignment<F>,
-    ) -> Self
-    where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    ) -> Self {
         let line = centres.row(0).len() + 2;
         let mut sums = Self {
             anchors: centres.clone(),
@@ -59,16 +56,14 @@ impl<F: Float> Sums<F> {
     }
 
     /// Sums the rows of the `stale` components anew, about their centres now.
-    pub(super) fn renew<D>(
+    pub(crate) fn renew(
         &mut self,
-        data: &D,
+        data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         assignment: &Assignment<F>,
         stale: &[bool],
-    ) where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    ) {
         self.anchors.update_where(stale, centres);
         let entry = |place| Entry {
             row: assignment.member(place).row,
@@ -89,17 +84,14 @@ impl<F: Float> Sums<F> {
 
     /// Sums of the `wanted` components over the entries between their `starts`, by component: one of several parts is
     /// there as often.
-    fn gathered<D>(
+    fn gathered(
         &self,
-        data: &D,
+        data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         starts: &[usize],
         wanted: impl Fn(usize) -> bool + Sync,
         entry: impl Fn(usize) -> Entry + Sync,
-    ) -> Vec<(usize, Vec<f64>)>
-    where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    ) -> Vec<(usize, Vec<f64>)> {
         let parts = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
             let mut gather = Gather::default();
             let wanted = counting::among(starts, places).filter(|(c, _)| wanted(*c));
@@ -137,16 +129,14 @@ impl<F: Float> Sums<F> {
 
     /// Moves rows between components. Components that lost nearly all they had are summed anew from `assignment`, which
     /// has the changes in it already.
-    pub(super) fn apply<D>(
+    pub(crate) fn apply(
         &mut self,
-        data: &D,
+        data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         assignment: &Assignment<F>,
         changes: &[Change],
-    ) where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    ) {
         if changes.is_empty() {
             return;
         }
@@ -171,21 +161,36 @@ impl<F: Float> Sums<F> {
     }
 
     /// Mass of component `c`.
-    pub(super) fn mass(&self, c: usize) -> f64 {
+    pub(crate) fn mass(&self, c: usize) -> f64 {
         self.sums[c * self.line]
     }
 
     /// Number of components without mass.
-    pub(super) fn emptied(&self) -> usize {
+    pub(crate) fn zero_mass(&self) -> usize {
         (0..self.anchors.len())
             .filter(|&c| self.mass(c) <= 0.0)
             .count()
     }
 
+    /// Mass and first moments about the current means, and the squared distances to them: what an M-step needs (E36).
+    ///
+    /// $$f_c - m_c e_c, \qquad e_c = \mu_c - a_c$$
+    pub(crate) fn about(&self, centres: &Centres<F>) -> (Moments, f64) {
+        let mut moments = Moments::zeros(centres.len(), centres.dim());
+        for (c, sums) in self.sums.chunks_exact(self.line).enumerate() {
+            let places = centres.row(c).iter().zip(self.anchors.row(c));
+            let first = places
+                .zip(&sums[2..])
+                .map(|((mu, anchor), first)| first - sums[0] * (mu.to_f64() - anchor.to_f64()));
+            moments.set(c, sums[0], first);
+        }
+        (moments, self.squared(centres))
+    }
+
     /// Weighted squared distances of all rows to the centres of their components (E36), from the sums alone:
     ///
     /// $$\sum_c \left( s_c - 2 f_c^\top e_c + m_c \lVert e_c \rVert^2 \right), \qquad e_c = \mu_c - a_c$$
-    pub(super) fn squared(&self, centres: &Centres<F>) -> f64 {
+    pub(crate) fn squared(&self, centres: &Centres<F>) -> f64 {
         let mut total = 0.0;
         for (c, sums) in self.sums.chunks_exact(self.line).enumerate() {
             let (mut along, mut moved) = (0.0, 0.0);
@@ -205,7 +210,7 @@ impl<F: Float> Sums<F> {
     }
 
     /// Moves every centre to the mean of its rows; one without mass stays.
-    pub(super) fn move_centres(&self, centres: &mut Centres<F>) {
+    pub(crate) fn move_centres(&self, centres: &mut Centres<F>) {
         centres.update(|c, centre| {
             let sums = &self.sums[c * self.line..][..self.line];
             if sums[0] > 0.0 {
@@ -229,16 +234,14 @@ struct Gather<F> {
 
 impl<F: Float> Gather<F> {
     /// Adds rows to the sums of one component.
-    fn add<D>(
+    fn add(
         &mut self,
-        data: &D,
+        data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         anchor: &[F],
         mut entries: impl Iterator<Item = Entry>,
         sums: &mut [f64],
-    ) where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    ) {
         loop {
             self.ids.clear();
             self.shares.clear();

@@ -1,6 +1,6 @@
 //! Which centres are near each other, and how far they moved.
 
-use super::groups::Groups;
+use super::quantizer::Groups;
 use crate::data::{Centres, DenseRows, Rows};
 use crate::float::Float;
 use crate::kernels::select::Candidates;
@@ -8,7 +8,7 @@ use crate::parallel;
 
 /// The centres that the rows of a component look at: its own, and the nearest others.
 #[derive(Debug)]
-pub(super) struct Nearby<F> {
+pub(crate) struct Nearby<F> {
     size: usize,
     /// (k, size): the component itself first.
     lists: Vec<u32>,
@@ -17,13 +17,13 @@ pub(super) struct Nearby<F> {
 
 /// What the last M-step means for the bounds of a component's rows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moved<F> {
+pub(crate) struct Moved<F> {
     /// How far its own centre moved.
-    pub(super) own: F,
+    pub(crate) own: F,
     /// How far any other on its list moved.
-    pub(super) others: F,
+    pub(crate) others: F,
     /// Half the distance from its centre to the nearest on its list: no row nearer than that belongs elsewhere.
-    pub(super) half_gap: F,
+    pub(crate) half_gap: F,
 }
 
 /// Centres whose lists are one piece of work.
@@ -33,7 +33,7 @@ const CENTRES: usize = 32;
 const CANDIDATES: usize = 16;
 
 /// The `size` centres of `to` nearest to each of `from`, nearest first: (from, size). `first` comes first where there is one.
-pub(super) fn lists<F: Float>(
+pub(crate) fn lists<F: Float>(
     from: &Centres<F>,
     to: &Centres<F>,
     size: usize,
@@ -78,7 +78,7 @@ impl<F: Float> Nearby<F> {
     /// Lists of `size` centres, itself counted, by their distances now. Returns the distance evaluations, too.
     ///
     /// Of many centres, those near a centre's pivot are looked at.
-    pub(super) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
+    pub(crate) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
         let k = centres.len();
         let size = size.min(k);
         let groups = Groups::of(centres, CANDIDATES * size);
@@ -115,17 +115,17 @@ impl<F: Float> Nearby<F> {
     }
 
     /// The centres near `c`, itself first.
-    pub(super) fn list(&self, c: u32) -> &[u32] {
+    pub(crate) fn list(&self, c: u32) -> &[u32] {
         &self.lists[c as usize * self.size..][..self.size]
     }
 
     /// What the last move means for component `c`.
-    pub(super) fn moved(&self, c: u32) -> Moved<F> {
+    pub(crate) fn moved(&self, c: u32) -> Moved<F> {
         self.moved[c as usize]
     }
 
     /// Notes that the centres moved from `before` to `now`. Returns the distance evaluations.
-    pub(super) fn follow(&mut self, before: &Centres<F>, now: &Centres<F>) -> u64 {
+    pub(crate) fn follow(&mut self, before: &Centres<F>, now: &Centres<F>) -> u64 {
         let k = now.len();
         // Distances are rounded: bounds give way by more than that.
         let slack = 1.0 + 4.0 * (now.dim() + 8) as f64 * F::EPSILON;

@@ -1,22 +1,22 @@
 //! Centres by where they are: few pivots, and the centres near each.
 
 use super::assignment::Assignment;
-use super::nearby;
+use super::neighbour_lists as nearby;
 use super::sums::Sums;
 use crate::data::{Centres, Dense, Frame};
 use crate::float::Float;
 
 /// Pivots and the centres near them (E40): what a row need not look at is nearer to other pivots.
 #[derive(Debug)]
-pub(super) struct Groups<F> {
-    pub(super) pivots: Centres<F>,
+pub(crate) struct Groups<F> {
+    pub(crate) pivots: Centres<F>,
     /// Centres per pivot.
     size: usize,
     /// (pivots, size): nearest first.
     lists: Vec<u32>,
     /// The pivot nearest to each centre (k).
     pivot_of: Vec<u32>,
-    pub(super) evaluations: u64,
+    pub(crate) evaluations: u64,
 }
 
 /// How many times the centres appear in all lists together: centres between two pivots are in the lists of both.
@@ -28,7 +28,7 @@ const STEPS: usize = 2;
 impl<F: Float> Groups<F> {
     /// About $\sqrt k$ pivots among $k$ centres, with at least `least` centres each; `None` where looking at all centres
     /// would take about as long.
-    pub(super) fn of(centres: &Centres<F>, least: usize) -> Option<Self> {
+    pub(crate) fn of(centres: &Centres<F>, least: usize) -> Option<Self> {
         let (k, dim) = (centres.len(), centres.dim());
         let number = (k as f64).sqrt() as usize;
         let size = least.max(OVERLAP * k / number);
@@ -59,12 +59,12 @@ impl<F: Float> Groups<F> {
     }
 
     /// The centres near pivot `pivot`.
-    pub(super) fn list(&self, pivot: usize) -> &[u32] {
+    pub(crate) fn list(&self, pivot: usize) -> &[u32] {
         &self.lists[pivot * self.size..][..self.size]
     }
 
     /// The centres near the pivot of centre `c`.
-    pub(super) fn around(&self, c: usize) -> &[u32] {
+    pub(crate) fn around(&self, c: usize) -> &[u32] {
         self.list(self.pivot_of[c] as usize)
     }
 }

@@ -1,6 +1,6 @@
 //! Rows in fewer coordinates: those of the principal subspace of the data.
 
-use crate::data::{Centres, Data, Dense, DenseRows, Frame, Rows};
+use super::{Centres, Data, Dense, DenseRows, Frame, Rows, Summary};
 use crate::float::Float;
 use crate::kernels::distance::{self, matrix};
 use crate::kernels::project::{Directions, project};
@@ -10,13 +10,70 @@ use crate::rng::Rng;
 use faer::Mat;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2};
+use std::ops::Range;
 
 /// Coordinates in which the rows of a data set vary most (E39): p orthonormal directions in those of a frame.
-#[derive(Debug)]
-pub(super) struct Subspace<F> {
+#[derive(Clone, Debug)]
+pub struct Subspace<F> {
     /// (p, d): the directions.
     directions: Array2<F>,
+    /// That of all coordinates.
     frame: Frame<F>,
+}
+
+/// Rows in a subspace: data whose rows report all d entries, with what lies beside the subspace as a total residual, so
+/// that free energies are those of the rows as they are. For one shared variance.
+#[derive(Debug)]
+pub(crate) struct Projected<F: Float> {
+    /// (n, p), in the unit of the frame.
+    rows: Dense<'static, F>,
+    frame: Frame<F>,
+    /// The frame whose coordinates are the numbers themselves.
+    plain: Frame<F>,
+    entries: usize,
+    residual: f64,
+}
+
+impl<F: Float> Data for Projected<F> {
+    type Rows = DenseRows<F>;
+
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.rows.dim()
+    }
+
+    fn weight(&self, n: usize) -> f64 {
+        self.rows.weight(n)
+    }
+
+    fn summary(&self) -> &Summary {
+        self.rows.summary()
+    }
+
+    fn frame(&self) -> Frame<F> {
+        self.frame.clone()
+    }
+
+    /// They are in the coordinates of their own frame already.
+    fn load(&self, rows: Range<usize>, _: &Frame<F>, into: &mut DenseRows<F>) {
+        self.rows.copy(rows, &self.plain, self.entries, into);
+    }
+
+    fn gather(&self, rows: &[usize], _: &Frame<F>, into: &mut DenseRows<F>) {
+        self.rows
+            .copy(rows.iter().copied(), &self.plain, self.entries, into);
+    }
+
+    fn residual(&self) -> f64 {
+        self.residual
+    }
+
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = DenseRows<F>> + '_> {
+        self.rows.select(rows, weights)
+    }
 }
 
 /// Rows that are loaded together.
@@ -30,17 +87,14 @@ const LEAST: usize = 1024;
 const STEPS: usize = 2;
 
 impl<F: Float> Subspace<F> {
-    /// Coordinates that are worth their while for rows of `d` columns: about $2 \sqrt d$.
-    pub(super) fn default_dim(d: usize) -> usize {
-        ((2.0 * (d as f64).sqrt()) as usize).next_multiple_of(8)
-    }
-
     /// About the `dim` principal directions of the rows, by subspace iteration from random ones on a sample, which comes
     /// back with them.
-    pub(super) fn principal<D>(data: &D, frame: &Frame<F>, dim: usize, rng: &mut Rng) -> (Self, D)
-    where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    pub(crate) fn principal<'a>(
+        data: &'a dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        dim: usize,
+        rng: &mut Rng,
+    ) -> (Self, Box<dyn Data<Rows = DenseRows<F>> + 'a>) {
         let d = frame.dim();
         let rows: Vec<usize> = (0..data.len()).filter(|&n| data.weight(n) > 0.0).collect();
         let size = LEAST.max(SAMPLE * dim);
@@ -75,20 +129,18 @@ impl<F: Float> Subspace<F> {
             }
             directions = orthonormal(&sum);
         }
-        let frame = Frame::new(&vec![0.0; dim], 1.0);
+        let frame = frame.clone();
         (Self { directions, frame }, sample)
     }
 
     /// The frame of the projected rows.
-    pub(super) fn frame(&self) -> &Frame<F> {
-        &self.frame
+    pub(crate) fn frame(&self) -> Frame<F> {
+        self.frame.of_directions(self.directions.nrows())
     }
 
-    /// The rows of a data set in the subspace, and their weighted squared distances from it.
-    pub(super) fn project<D>(&self, data: &D, frame: &Frame<F>) -> (Dense<'static, F>, f64)
-    where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    /// The rows of a data set in the subspace.
+    pub(crate) fn project(&self, data: &dyn Data<Rows = DenseRows<F>>) -> Projected<F> {
+        let frame = &self.frame;
         let (p, d) = self.directions.dim();
         let directions = self.directions.as_slice().expect("in order");
         let directions = Directions::pack(directions, d);
@@ -108,11 +160,17 @@ impl<F: Float> Subspace<F> {
                 .sum::<f64>()
         });
         let weights = (0..data.len()).map(|n| data.weight(n)).collect();
-        (Dense::of_values(values, p, weights), residuals.iter().sum())
+        Projected {
+            rows: Dense::of_values(values, p, weights),
+            frame: self.frame(),
+            plain: Frame::new(&vec![0.0; p], 1.0),
+            entries: d,
+            residual: residuals.iter().sum(),
+        }
     }
 
     /// Centres of the frame in the subspace.
-    pub(super) fn enter(&self, centres: &Centres<F>) -> Centres<F> {
+    pub(crate) fn enter(&self, centres: &Centres<F>) -> Centres<F> {
         let x = matrix(
             centres.values(),
             centres.len(),
@@ -123,7 +181,7 @@ impl<F: Float> Subspace<F> {
     }
 
     /// Centres of the subspace in the frame.
-    pub(super) fn leave(&self, centres: &Centres<F>) -> Centres<F> {
+    pub(crate) fn leave(&self, centres: &Centres<F>) -> Centres<F> {
         let x = matrix(
             centres.values(),
             centres.len(),
@@ -160,7 +218,8 @@ mod tests {
         let data = Dense::new(x.view()).unwrap();
         let frame = data.frame();
         let (subspace, _) = Subspace::principal(&data, &frame, p, &mut Rng::from_seed(5));
-        let (projected, beside) = subspace.project(&data, &frame);
+        let projected = subspace.project(&data);
+        let (projected, beside) = (&projected.rows, projected.residual);
         let all: f64 = data.summary().mean_variance() * x.ncols() as f64 * x.nrows() as f64;
         let inside: f64 = projected.points().iter().map(|x| x * x).sum();
         let all = all * frame.inverse_unit().powi(2);

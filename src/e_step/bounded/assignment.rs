@@ -1,7 +1,7 @@
 //! Which component each row belongs to, by component, with bounds that settle most rows without a look at them.
 
-use super::groups::Groups;
-use super::nearby::Nearby;
+use super::neighbour_lists::Nearby;
+use super::quantizer::Groups;
 use crate::block::Block;
 use crate::counting;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
@@ -14,15 +14,15 @@ use std::ops::Range;
 
 /// A row of a component.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Member<F> {
-    pub(super) row: u32,
+pub(crate) struct Member<F> {
+    pub(crate) row: u32,
     /// The second nearest component of the last look.
-    pub(super) second: u32,
+    pub(crate) second: u32,
     /// At least the distance to the component's centre.
-    pub(super) upper: F,
+    pub(crate) upper: F,
     /// At most the distance to any other centre the row would look at. Right after a look its size is the distance to
     /// `second`; negative if there are centres to look at that this look did not see.
-    pub(super) lower: F,
+    pub(crate) lower: F,
 }
 
 impl<F: Float> Member<F> {
@@ -39,16 +39,16 @@ impl<F: Float> Member<F> {
 
 /// A member, by its place, that belongs elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Change {
-    pub(super) place: usize,
-    pub(super) row: u32,
-    pub(super) from: u32,
-    pub(super) to: u32,
+pub(crate) struct Change {
+    pub(crate) place: usize,
+    pub(crate) row: u32,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
 }
 
 /// All rows by component: those of component c are the members `starts[c]..starts[c + 1]`.
 #[derive(Debug)]
-pub(super) struct Assignment<F> {
+pub(crate) struct Assignment<F> {
     starts: Vec<usize>,
     members: Vec<Member<F>>,
     /// Memory of the last members: fresh memory costs more than what is done with it.
@@ -73,15 +73,12 @@ const STRETCHES: usize = 8;
 impl<F: Float> Assignment<F> {
     /// Every row with its nearest centre, and the next: over all centres, or those near its pivot (E40) if that is
     /// cheaper for lists of `near`. Returns the distance evaluations, too.
-    pub(super) fn nearest<D>(
-        data: &D,
+    pub(crate) fn nearest(
+        data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         near: usize,
-    ) -> (Self, u64)
-    where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    ) -> (Self, u64) {
         match Groups::of(centres, WIDER * near) {
             None => Self::exhaustive(data, frame, centres),
             Some(groups) => {
@@ -94,10 +91,11 @@ impl<F: Float> Assignment<F> {
     }
 
     /// The same over all centres.
-    pub(super) fn exhaustive<D>(data: &D, frame: &Frame<F>, centres: &Centres<F>) -> (Self, u64)
-    where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    pub(crate) fn exhaustive(
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+    ) -> (Self, u64) {
         let k = centres.len();
         if (2..=FEW).contains(&k) {
             let list: Vec<u32> = (0..k as u32).collect();
@@ -135,10 +133,11 @@ impl<F: Float> Assignment<F> {
     }
 
     /// Every row with its nearest centre, and nothing more known.
-    pub(super) fn labelled<D>(data: &D, frame: &Frame<F>, centres: &Centres<F>) -> Self
-    where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    pub(crate) fn labelled(
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+    ) -> Self {
         let k = centres.len();
         let blocks = parallel::map_blocks(data.len(), search::block_rows(k), |_, range| {
             let mut rows = DenseRows::default();
@@ -152,16 +151,13 @@ impl<F: Float> Assignment<F> {
     }
 
     /// The nearest centre of every row, and the next, among those that `list` gives for its pivot.
-    fn around<'a, D>(
-        data: &D,
+    fn around<'a>(
+        data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         pivots: &Centres<F>,
         list: impl Fn(usize) -> &'a [u32] + Sync,
-    ) -> Self
-    where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    ) -> Self {
         let near = Self::labelled(data, frame, pivots);
         let found = parallel::map_blocks(data.len(), PART, |_, places| {
             let mut kernel = Kernel::default();
@@ -192,7 +188,7 @@ impl<F: Float> Assignment<F> {
     }
 
     /// Weighted squared distances of the rows to their centres, as far as they are known to the bounds.
-    pub(super) fn squared<D: Data>(&self, data: &D) -> f64 {
+    pub(crate) fn squared(&self, data: &dyn Data<Rows = DenseRows<F>>) -> f64 {
         let members = self.members.iter();
         members
             .map(|m| data.weight(m.row as usize) * m.upper.to_f64().powi(2))
@@ -200,7 +196,7 @@ impl<F: Float> Assignment<F> {
     }
 
     /// Rows with a component each, of which nothing more is known.
-    pub(super) fn of_labels(labels: &[u32], k: usize) -> Self {
+    pub(crate) fn of_labels(labels: &[u32], k: usize) -> Self {
         let row = |row: usize| (labels[row], Member::unknown(row as u32));
         Self::by_component(k, labels.len(), |n| std::iter::once(row(n)))
     }
@@ -254,32 +250,32 @@ impl<F: Float> Assignment<F> {
     }
 
     /// Where the members of each component start (k + 1).
-    pub(super) fn starts(&self) -> &[usize] {
+    pub(crate) fn starts(&self) -> &[usize] {
         &self.starts
     }
 
     /// The member at a place.
-    pub(super) fn member(&self, place: usize) -> &Member<F> {
+    pub(crate) fn member(&self, place: usize) -> &Member<F> {
         &self.members[place]
     }
 
     /// Number of components, k.
-    pub(super) fn components(&self) -> usize {
+    pub(crate) fn components(&self) -> usize {
         self.starts.len() - 1
     }
 
     /// The places of component `c`.
-    pub(super) fn places(&self, c: usize) -> Range<usize> {
+    pub(crate) fn places(&self, c: usize) -> Range<usize> {
         self.starts[c]..self.starts[c + 1]
     }
 
     /// The members of component `c`.
-    pub(super) fn members(&self, c: usize) -> &[Member<F>] {
+    pub(crate) fn members(&self, c: usize) -> &[Member<F>] {
         &self.members[self.places(c)]
     }
 
     /// The component of every row (n).
-    pub(super) fn labels(&self) -> Vec<u32> {
+    pub(crate) fn labels(&self) -> Vec<u32> {
         let mut labels = vec![0; self.members.len()];
         for c in 0..self.components() {
             for member in self.members(c) {
@@ -291,16 +287,13 @@ impl<F: Float> Assignment<F> {
 
     /// Looks for a nearer centre among those near the row's own, for every row that the bounds do not settle. Returns
     /// what changes, by place, and the distance evaluations.
-    pub(super) fn search<D>(
+    pub(crate) fn search(
         &mut self,
-        data: &D,
+        data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         nearby: &Nearby<F>,
-    ) -> (Vec<Change>, u64)
-    where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    ) -> (Vec<Change>, u64) {
         let starts = &self.starts;
         let found = parallel::map_chunks(&mut self.members, PART, |_, places, members| {
             let mut look = Look::new(data, frame, centres, nearby);
@@ -317,7 +310,7 @@ impl<F: Float> Assignment<F> {
     }
 
     /// Moves members to where they belong. `changes` are in the order of their places.
-    pub(super) fn apply(&mut self, changes: &[Change]) {
+    pub(crate) fn apply(&mut self, changes: &[Change]) {
         if changes.is_empty() {
             return;
         }
@@ -346,7 +339,7 @@ impl<F: Float> Assignment<F> {
     }
 
     /// Forgets the bounds of all members: the next search looks at every row.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         parallel::map_chunks(&mut self.members, PART, |_, _, members| {
             for member in members {
                 member.lower = F::zero();
@@ -390,21 +383,21 @@ fn root<F: Float>(squared: F) -> F {
 }
 
 /// One worker's look at the members of some components.
-struct Look<'a, D: Data> {
-    data: &'a D,
-    frame: &'a Frame<D::Float>,
-    centres: &'a Centres<D::Float>,
-    nearby: &'a Nearby<D::Float>,
+struct Look<'a, F: Float> {
+    data: &'a dyn Data<Rows = DenseRows<F>>,
+    frame: &'a Frame<F>,
+    centres: &'a Centres<F>,
+    nearby: &'a Nearby<F>,
     changes: Vec<Change>,
     evaluations: u64,
     /// Places among the members of the component that the bounds leave open.
     open: Vec<usize>,
-    kernel: Kernel<D::Float>,
+    kernel: Kernel<F>,
 }
 
-impl<'a, F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Look<'a, D> {
+impl<'a, F: Float> Look<'a, F> {
     fn new(
-        data: &'a D,
+        data: &'a dyn Data<Rows = DenseRows<F>>,
         frame: &'a Frame<F>,
         centres: &'a Centres<F>,
         nearby: &'a Nearby<F>,
@@ -489,10 +482,12 @@ impl<F: Float> Kernel<F> {
     }
 
     /// Takes rows.
-    fn gather<D>(&mut self, data: &D, frame: &Frame<F>, rows: impl Iterator<Item = usize>)
-    where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    fn gather(
+        &mut self,
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        rows: impl Iterator<Item = usize>,
+    ) {
         self.ids.clear();
         self.ids.extend(rows);
         data.gather(&self.ids, frame, &mut self.rows);

@@ -1,21 +1,21 @@
 //! Split and merge: components move from where they hardly matter to where two would do better than one.
 
-use super::assignment::{Assignment, Change, Member};
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
+use crate::e_step::{Assignment, Change, Member};
 use crate::float::Float;
 use crate::kernels::vectorised;
 use crate::parallel;
 use crate::rng::{Rng, Stage, Streams};
 
 /// What a round of moves did.
-pub(super) struct Moves {
+pub(crate) struct Moves {
     /// Components that moved.
-    pub(super) moved: usize,
+    pub(crate) moved: usize,
     /// Rows that belong elsewhere now, in the order of their places.
-    pub(super) changes: Vec<Change>,
+    pub(crate) changes: Vec<Change>,
     /// Components whose rows or centres are others now.
-    pub(super) stale: Vec<bool>,
-    pub(super) evaluations: u64,
+    pub(crate) stale: Vec<bool>,
+    pub(crate) evaluations: u64,
 }
 
 /// How much more a split must gain than the merge is sure to cost: moves for a little gain only shuffle components.
@@ -45,8 +45,8 @@ const GATHER: usize = 256;
 /// As long as no component has a part in two moves, the squared distances fall by $G_g - L_l$ at least, so a move with
 /// $G_g > L_l$ raises the free energy; no move has to be taken back. The bounds of all rows must be tight (the search
 /// before looked at every row).
-pub(super) fn split_and_merge<F, D>(
-    data: &D,
+pub(crate) fn split_and_merge<F>(
+    data: &dyn Data<Rows = DenseRows<F>>,
     frame: &Frame<F>,
     centres: &mut Centres<F>,
     assignment: &Assignment<F>,
@@ -54,7 +54,6 @@ pub(super) fn split_and_merge<F, D>(
 ) -> Moves
 where
     F: Float,
-    D: Data<Float = F, Rows = DenseRows<F>>,
 {
     let k = assignment.components();
     let mut moves = Moves {
@@ -188,7 +187,11 @@ struct Errors {
 }
 
 impl Errors {
-    fn of<F: Float, D: Data>(data: &D, assignment: &Assignment<F>, c: usize) -> Self {
+    fn of<F: Float>(
+        data: &dyn Data<Rows = DenseRows<F>>,
+        assignment: &Assignment<F>,
+        c: usize,
+    ) -> Self {
         let mut errors = Self {
             own: 0.0,
             loss: 0.0,
@@ -216,16 +219,13 @@ struct Split<F> {
 impl<F: Float> Split<F> {
     /// A split by 2-means on some of the rows of a component, the best of a few starts: a drawn row and the centre. `None`
     /// without rows apart from the centre.
-    fn guess<D>(
-        data: &D,
+    fn guess(
+        data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centre: &[F],
         members: &[Member<F>],
         rng: &mut Rng,
-    ) -> Option<Self>
-    where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    ) -> Option<Self> {
         let step = members.len().div_ceil(SAMPLE).max(1);
         let ids: Vec<usize> = members
             .iter()
@@ -279,10 +279,12 @@ impl<F: Float> Split<F> {
     }
 
     /// The same over all rows of a component.
-    fn error<D>(&self, data: &D, frame: &Frame<F>, members: &[Member<F>]) -> f64
-    where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    fn error(
+        &self,
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        members: &[Member<F>],
+    ) -> f64 {
         let parts = parallel::map_blocks(members.len(), GATHER, |_, places| {
             self.error_of(&gathered(data, frame, &members[places]))
         });
@@ -324,10 +326,12 @@ impl<F: Float> Split<F> {
     }
 
     /// Whether each member leaves, in order.
-    fn sides<D>(&self, data: &D, frame: &Frame<F>, members: &[Member<F>]) -> Vec<bool>
-    where
-        D: Data<Float = F, Rows = DenseRows<F>>,
-    {
+    fn sides(
+        &self,
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        members: &[Member<F>],
+    ) -> Vec<bool> {
         let parts = parallel::map_blocks(members.len(), GATHER, |_, places| {
             let (to_stay, to_leave) = self.distances(&gathered(data, frame, &members[places]));
             let sides = to_stay.iter().zip(&to_leave).map(|(a, b)| b < a);
@@ -338,10 +342,11 @@ impl<F: Float> Split<F> {
 }
 
 /// The rows of some members.
-fn gathered<F: Float, D>(data: &D, frame: &Frame<F>, members: &[Member<F>]) -> DenseRows<F>
-where
-    D: Data<Float = F, Rows = DenseRows<F>>,
-{
+fn gathered<F: Float>(
+    data: &dyn Data<Rows = DenseRows<F>>,
+    frame: &Frame<F>,
+    members: &[Member<F>],
+) -> DenseRows<F> {
     let ids: Vec<usize> = members.iter().map(|m| m.row as usize).collect();
     let mut rows = DenseRows::default();
     data.gather(&ids, frame, &mut rows);

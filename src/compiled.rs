@@ -1,0 +1,222 @@
+//! What is compiled inside the crate, once per kind of rows.
+//!
+//! Generic code is compiled where it is used. The loop, the searches and the answers of a model are generic over rows, and
+//! a program that fits a model would compile them all again. So they are called through this trait, whose implementations
+//! for the four kinds of rows are not generic.
+//! It belongs to the number type, so that code generic over numbers can name it.
+// Every function is the one of the same name elsewhere. What they exchange with the loop is not public: nobody outside can
+// name the trait.
+#![allow(missing_docs, private_interfaces)]
+
+use crate::block::Block;
+use crate::data::{Centres, Data, DenseRows, Frame, Rows, SketchRows, Subspace};
+use crate::e_step::{
+    self, LazyWorker, Neighborhood, NeighborhoodWorker, Neighbors, Similarity, SimilaritySampling,
+    SimilaritySamplingWorker, Started,
+};
+use crate::em::{self, Fresh, Kept, Pass, SetUp, Watch};
+use crate::error::Result;
+use crate::fit::{self, Fitted, Run};
+use crate::mixture::{Mixture, Score};
+use crate::rng::Rng;
+use crate::scoring;
+use crate::search::{self, Exact};
+use ndarray::{Array1, Array2};
+
+type Model<'a, R> = &'a dyn Mixture<R>;
+type Source<'a, R> = &'a dyn Data<Rows = R>;
+
+/// What [`Rows`](crate::data::Rows) can do by code that is compiled inside the crate. Sealed.
+pub trait Compiled<R>: Sized {
+    fn fit<'a>(run: Run<'a, R>, watch: &mut Watch<'_>) -> Result<Fitted<'a, R>>
+    where
+        R: Rows<Float = Self>;
+    fn predict(model: Model<'_, R>, data: Source<'_, R>) -> Result<Array1<u32>>
+    where
+        R: Rows<Float = Self>;
+    fn responsibilities(model: Model<'_, R>, data: Source<'_, R>) -> Result<Array2<Self>>
+    where
+        R: Rows<Float = Self>;
+    fn truncated_responsibilities(
+        model: Model<'_, R>,
+        data: Source<'_, R>,
+        c_prime: usize,
+    ) -> Result<(Array2<u32>, Array2<Self>)>
+    where
+        R: Rows<Float = Self>;
+    fn judge(model: Model<'_, R>, rows: &R, labels: Option<&mut [u32]>) -> Vec<f64>
+    where
+        R: Rows<Float = Self>;
+    fn log_densities(model: Model<'_, R>, data: Source<'_, R>) -> Result<Array1<f64>>
+    where
+        R: Rows<Float = Self>;
+    fn log_likelihood(model: Model<'_, R>, data: Source<'_, R>) -> Result<f64>
+    where
+        R: Rows<Float = Self>;
+    fn score(model: Model<'_, R>, data: Source<'_, R>) -> Result<Score>
+    where
+        R: Rows<Float = Self>;
+    fn quantization_error(model: Model<'_, R>, data: Source<'_, R>) -> Result<f64>
+    where
+        R: Rows<Float = Self>;
+    fn search_all(model: Model<'_, R>, rows: &R, block: &mut Block<Self>, worker: &mut Exact<Self>)
+    where
+        R: Rows<Float = Self>;
+    fn search_lazily(
+        epsilon: f64,
+        model: Model<'_, R>,
+        rows: &R,
+        block: &mut Block<Self>,
+        worker: &mut LazyWorker<Self>,
+    ) where
+        R: Rows<Float = Self>;
+    fn first_neighbors(
+        e_step: &Neighborhood,
+        model: Model<'_, R>,
+        rng: &mut Rng,
+    ) -> Started<Neighbors>
+    where
+        R: Rows<Float = Self>;
+    fn search_neighborhood(
+        e_step: &Neighborhood,
+        state: &Neighbors,
+        model: Model<'_, R>,
+        rows: &R,
+        block: &mut Block<Self>,
+        rng: &mut Rng,
+        worker: &mut NeighborhoodWorker<Self>,
+    ) where
+        R: Rows<Float = Self>;
+    fn search_by_similarity(
+        e_step: &SimilaritySampling,
+        state: &Similarity,
+        model: Model<'_, R>,
+        rows: &R,
+        block: &mut Block<Self>,
+        rng: &mut Rng,
+        worker: &mut SimilaritySamplingWorker<Self>,
+    ) where
+        R: Rows<Float = Self>;
+    /// The principal subspace of some rows, and a sample of them in it. Rows of a sketch have none.
+    fn principal(
+        data: Source<'_, R>,
+        frame: &Frame<Self>,
+        dim: usize,
+        rng: &mut Rng,
+    ) -> Option<(Subspace<Self>, Box<dyn Data<Rows = R>>)>
+    where
+        R: Rows<Float = Self>;
+    /// Rows in a subspace.
+    fn project(subspace: &Subspace<Self>, data: Source<'_, R>) -> Option<Box<dyn Data<Rows = R>>>
+    where
+        R: Rows<Float = Self>;
+    /// Whether most of the quantization error of some centres lies beside a subspace, on a sample of rows in it.
+    fn outside(
+        data: Source<'_, R>,
+        frame: &Frame<Self>,
+        centres: &Centres<Self>,
+        near: usize,
+    ) -> bool
+    where
+        R: Rows<Float = Self>;
+    /// Passes that keep bounds and statistics. Rows of a sketch, which know different coordinates, have no bounds: their
+    /// passes are fresh.
+    fn kept_pass<'a>(set_up: SetUp<'a, R>) -> Box<dyn Pass<R> + 'a>
+    where
+        R: Rows<Float = Self>;
+}
+
+macro_rules! compiled {
+    ($float:ty, $rows:ty { $($own:item)* }) => {
+        impl Compiled<$rows> for $float {
+            $($own)*
+            fn fit<'a>(run: Run<'a, $rows>, watch: &mut Watch<'_>) -> Result<Fitted<'a, $rows>> {
+                fit::run(run, watch)
+            }
+            fn predict(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<Array1<u32>> {
+                scoring::predict(model, data)
+            }
+            fn responsibilities(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<Array2<$float>> {
+                scoring::responsibilities(model, data)
+            }
+            fn truncated_responsibilities(model: Model<'_, $rows>, data: Source<'_, $rows>, c_prime: usize) -> Result<(Array2<u32>, Array2<$float>)> {
+                scoring::truncated_responsibilities(model, data, c_prime)
+            }
+            fn judge(model: Model<'_, $rows>, rows: &$rows, labels: Option<&mut [u32]>) -> Vec<f64> {
+                scoring::judge(model, rows, labels)
+            }
+            fn log_densities(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<Array1<f64>> {
+                scoring::log_densities(model, data)
+            }
+            fn log_likelihood(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<f64> {
+                scoring::log_likelihood(model, data)
+            }
+            fn score(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<Score> {
+                scoring::score(model, data)
+            }
+            fn quantization_error(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<f64> {
+                scoring::quantization_error(model, data)
+            }
+            fn search_all(model: Model<'_, $rows>, rows: &$rows, block: &mut Block<$float>, worker: &mut Exact<$float>) {
+                search::exhaustive(model, rows, block, worker)
+            }
+            fn search_lazily(epsilon: f64, model: Model<'_, $rows>, rows: &$rows, block: &mut Block<$float>, worker: &mut LazyWorker<$float>) {
+                e_step::lazy::search(epsilon, model, rows, block, worker)
+            }
+            fn first_neighbors(e_step: &Neighborhood, model: Model<'_, $rows>, rng: &mut Rng) -> Started<Neighbors> {
+                e_step.first_neighbors(model, rng)
+            }
+            fn search_neighborhood(e_step: &Neighborhood, state: &Neighbors, model: Model<'_, $rows>, rows: &$rows, block: &mut Block<$float>, rng: &mut Rng, worker: &mut NeighborhoodWorker<$float>) {
+                e_step.search_rows(state, model, rows, block, rng, worker)
+            }
+            fn search_by_similarity(e_step: &SimilaritySampling, state: &Similarity, model: Model<'_, $rows>, rows: &$rows, block: &mut Block<$float>, rng: &mut Rng, worker: &mut SimilaritySamplingWorker<$float>) {
+                e_step.search_rows(state, model, rows, block, rng, worker)
+            }
+        }
+    };
+}
+
+macro_rules! dense {
+    ($float:ty) => {
+        compiled!($float, DenseRows<$float> {
+            fn principal(data: Source<'_, DenseRows<$float>>, frame: &Frame<$float>, dim: usize, rng: &mut Rng) -> Option<(Subspace<$float>, Box<dyn Data<Rows = DenseRows<$float>>>)> {
+                let (subspace, sample) = Subspace::principal(data, frame, dim, rng);
+                let sample = subspace.project(&*sample);
+                Some((subspace, Box::new(sample)))
+            }
+            fn project(subspace: &Subspace<$float>, data: Source<'_, DenseRows<$float>>) -> Option<Box<dyn Data<Rows = DenseRows<$float>>>> {
+                Some(Box::new(subspace.project(data)))
+            }
+            fn outside(data: Source<'_, DenseRows<$float>>, frame: &Frame<$float>, centres: &Centres<$float>, near: usize) -> bool {
+                em::outside(data, frame, centres, near)
+            }
+            fn kept_pass<'a>(set_up: SetUp<'a, DenseRows<$float>>) -> Box<dyn Pass<DenseRows<$float>> + 'a> {
+                Box::new(Kept::new(set_up))
+            }
+        });
+    };
+}
+
+macro_rules! sketch {
+    ($float:ty) => {
+        compiled!($float, SketchRows<$float> {
+            fn principal(_: Source<'_, SketchRows<$float>>, _: &Frame<$float>, _: usize, _: &mut Rng) -> Option<(Subspace<$float>, Box<dyn Data<Rows = SketchRows<$float>>>)> {
+                None
+            }
+            fn project(_: &Subspace<$float>, _: Source<'_, SketchRows<$float>>) -> Option<Box<dyn Data<Rows = SketchRows<$float>>>> {
+                None
+            }
+            fn outside(_: Source<'_, SketchRows<$float>>, _: &Frame<$float>, _: &Centres<$float>, _: usize) -> bool {
+                true
+            }
+            fn kept_pass<'a>(set_up: SetUp<'a, SketchRows<$float>>) -> Box<dyn Pass<SketchRows<$float>> + 'a> {
+                Box::new(Fresh::new(set_up))
+            }
+        });
+    };
+}
+
+dense!(f32);
+dense!(f64);
+sketch!(f32);
+sketch!(f64);

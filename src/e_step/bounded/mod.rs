@@ -1,0 +1,101 @@
+//! The bounded search: the nearest of near centres, for the rows that bounds do not settle.
+//!
+//! Most rows are settled after a few iterations, and the work goes by those that are not:
+//!
+//! - The first search of a phase goes through a coarse quantizer ([`quantizer`], E40).
+//! - Rows are kept by component, with bounds on their distances ([`assignment`], E35); rows that the bounds settle are not
+//!   read.
+//! - An open row is compared with the centres near its own ([`neighbour_lists`]), packed so that all rows of a component
+//!   share them.
+//! - The sums of the M-step are kept, and only rows that change their component are moved in them ([`sums`], E36).
+
+mod assignment;
+mod neighbour_lists;
+mod quantizer;
+mod sums;
+
+pub(crate) use assignment::{Assignment, Change, Member};
+pub(crate) use neighbour_lists::Nearby;
+pub(crate) use sums::Sums;
+
+use super::EStep;
+use crate::block::Block;
+use crate::compiled::Compiled;
+use crate::data::Rows;
+use crate::error::{Result, positive};
+use crate::m_step::SharedIsotropicMixture;
+use crate::mixture::Erased;
+use crate::rng::Rng;
+use crate::search::Exact;
+use crate::stage::Stage;
+
+/// The nearest of the centres near a row's own, for rows that bounds do not settle: supports of width 1 (E35, E36, E40).
+///
+/// For [`SharedIsotropic`](crate::m_step::SharedIsotropic): bounds are on distances to the means. On a
+/// [`Sketch`](crate::data::Sketch), whose rows know different coordinates, it is
+/// [`Exhaustive::nearest`](super::Exhaustive::nearest). It is the E-step of [`algorithms::fast`](crate::algorithms::fast).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounded {
+    near: usize,
+}
+
+impl Bounded {
+    /// The default below.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { near: 48 }
+    }
+
+    /// Centres a row is compared with: its own and the nearest others. Default 48: three panels of the kernel; fewer leave
+    /// rows of many columns where they are. All centres make it exact.
+    #[must_use]
+    pub fn near(self, near: usize) -> Self {
+        Self { near }
+    }
+
+    /// Centres a row is compared with.
+    pub(crate) fn size(&self) -> usize {
+        self.near
+    }
+}
+
+impl Default for Bounded {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Stage for Bounded {
+    fn check(&self, _clusters: usize) -> Result<()> {
+        positive("near", self.near)
+    }
+}
+
+impl<R: Rows> EStep<R, SharedIsotropicMixture<R::Float>> for Bounded {
+    type State = ();
+    type Worker = Exact<R::Float>;
+
+    fn width(&self, _: usize) -> usize {
+        1
+    }
+
+    fn is_exact(&self, k: usize) -> bool {
+        self.near >= k
+    }
+
+    fn search(
+        &self,
+        (): &(),
+        model: &SharedIsotropicMixture<R::Float>,
+        rows: &R,
+        block: &mut Block<R::Float>,
+        _: &mut Rng,
+        worker: &mut Self::Worker,
+    ) {
+        R::Float::search_all(model.erased(), rows, block, worker);
+    }
+
+    fn bounds(&self) -> Option<&Bounded> {
+        Some(self)
+    }
+}

@@ -1,0 +1,291 @@
+//! Passes whose statistics are fresh: every row is searched, shared out and summed up, in fixed shards of fixed blocks.
+
+use super::joint::{Hidden, Joint};
+use super::supports::Supports;
+use super::{Found, Pass, SetUp};
+use crate::block::Block;
+use crate::data::{Data, Rows};
+use crate::error::{Error, Result};
+use crate::parallel::{self, Spare};
+use crate::posterior::{self, Likelihood, LogJoint};
+use crate::rng::{Stage, Streams};
+use crate::search;
+
+/// What is the same for every pass of a phase, and what it has found so far.
+pub(crate) struct Fresh<'a, R: Rows> {
+    data: &'a dyn Data<Rows = R>,
+    joint: &'a mut dyn Joint<R>,
+    streams: Streams,
+    calibrated: bool,
+    supports: Supports,
+    /// Searches and M-steps so far.
+    searches: usize,
+    steps: usize,
+    evaluations: u64,
+    /// The sums for the next M-step; components without mass, and coordinates that nobody knows.
+    statistics: Option<Hidden>,
+    gaps: (usize, usize),
+    /// Whether the next pass scores the supports there are.
+    again: bool,
+    /// Memory of the passes before: an allocation costs more than what is done with it.
+    blocks: Spare<(R, Block<R::Float>)>,
+    spare: Spare<Hidden>,
+}
+
+/// What a pass does with the blocks of a shard.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Searches, for supports and the state of the search alone.
+    Search,
+    /// Searches and sums up.
+    SearchAndSum,
+    /// Scores the supports of the last search again and sums up.
+    Sum,
+}
+
+/// Sums over the rows of a shard.
+struct Shard {
+    likelihood: Likelihood,
+    evaluations: u64,
+    worker: Hidden,
+    statistics: Option<Hidden>,
+}
+
+/// Most shards of a pass: how far it can spread over threads.
+const MOST_SHARDS: usize = 32;
+
+/// Shards of a pass, however many components there are, as long as there are rows for them.
+const FEWEST_SHARDS: usize = 8;
+
+/// Rows of a shard for every component, beyond that: its sums are zeroed and merged in little of the time its rows take.
+const ROWS_PER_SUM: usize = 16;
+
+impl<'a, R: Rows> Fresh<'a, R> {
+    pub(crate) fn new(set_up: SetUp<'a, R>) -> Self {
+        let SetUp {
+            data,
+            joint,
+            streams,
+            labels,
+            calibrated,
+            ..
+        } = set_up;
+        let k = joint.model().components();
+        let supports = match labels {
+            Some(labels) if joint.width() == 1 && k > 1 => Supports::of_labels(labels, k),
+            _ => Supports::unset(data.len(), joint.width(), k),
+        };
+        Self {
+            supports,
+            data,
+            joint,
+            streams,
+            calibrated,
+            searches: 0,
+            steps: 0,
+            evaluations: 0,
+            statistics: None,
+            gaps: (0, 0),
+            again: false,
+            blocks: Spare::default(),
+            spare: Spare::default(),
+        }
+    }
+
+    /// One pass with the model fixed: its likelihood.
+    fn pass(&mut self, mode: Mode, log_joint: LogJoint) -> Result<Likelihood> {
+        let searches = mode != Mode::Sum;
+        if searches && self.searches > 0 && self.joint.by_component() {
+            let k = self.joint.model().components();
+            self.supports.order_by_label(k);
+        }
+        let mut supports = std::mem::take(&mut self.supports);
+        let shards = self.shards(mode, log_joint, &mut supports);
+        self.supports = supports;
+        let (mut likelihood, mut workers, mut parts) = (Likelihood::default(), vec![], vec![]);
+        for shard in shards {
+            let shard = shard?;
+            likelihood.merge(&shard.likelihood);
+            self.evaluations += shard.evaluations;
+            workers.push(shard.worker);
+            parts.extend(shard.statistics);
+        }
+        likelihood.best += self.data.residual();
+        if searches {
+            self.joint.finish_pass(workers);
+            self.searches += 1;
+        }
+        if !parts.is_empty() {
+            let merged = self.joint.merge(&mut parts, self.data.residual());
+            self.spare.give(parts);
+            self.statistics = Some(merged.statistics);
+            self.gaps = (merged.zero_mass, merged.unobserved);
+        }
+        Ok(likelihood)
+    }
+
+    /// Runs the shards; each finds the supports of its blocks in order, normalises them and sums them up.
+    fn shards(
+        &self,
+        mode: Mode,
+        log_joint: LogJoint,
+        supports: &mut Supports,
+    ) -> Vec<Result<Shard>> {
+        let Self {
+            data,
+            streams,
+            searches,
+            ref blocks,
+            ref spare,
+            ..
+        } = *self;
+        let joint = &*self.joint;
+        let model = joint.model();
+        let (n, k) = (data.len(), model.components());
+        let (shard_rows, block_rows) = (
+            shard_rows(n, k, joint.statistics_size()),
+            search::block_rows(k),
+        );
+        let parts = supports.rows().into_parts(shard_rows);
+        parallel::map_parts(parts, |shard, rows_of_shard| {
+            let first = shard * shard_rows;
+            let mut found = Shard {
+                likelihood: Likelihood::default(),
+                evaluations: 0,
+                worker: joint.worker(),
+                statistics: (mode != Mode::Search)
+                    .then(|| spare.take().unwrap_or_else(|| joint.statistics())),
+            };
+            let fresh = || (R::default(), Block::new(k, joint.width()));
+            let (mut rows, mut block) = blocks.take().unwrap_or_else(fresh);
+            for (b, kept) in rows_of_shard.into_parts(block_rows).into_iter().enumerate() {
+                let from = first + b * block_rows;
+                let mut rng = streams.at(Stage::Search, searches, from / block_rows);
+                block.reset(kept.labels.len(), kept.supports);
+                if kept.order.is_empty() {
+                    let range = from..from + kept.labels.len();
+                    data.load(range.clone(), model.frame(), &mut rows);
+                    block.number(range);
+                } else {
+                    data.gather(kept.order, model.frame(), &mut rows);
+                    block.number(kept.order.iter().copied());
+                }
+                if mode == Mode::Sum {
+                    search::again(model, log_joint.beta, &rows, &mut block);
+                } else {
+                    joint.search(&rows, &mut block, &mut rng, &mut *found.worker);
+                    block.check().map_err(|what| Error::Stage {
+                        stage: joint.search_name(),
+                        what,
+                    })?;
+                }
+                found.evaluations += block.evaluations();
+                let likelihood = posterior::normalise(&rows, &mut block, log_joint);
+                found.likelihood.merge(&likelihood);
+                posterior::labels(&block, kept.labels);
+                kept.supports.copy_from_slice(&block.supports);
+                if let Some(statistics) = &mut found.statistics {
+                    joint.accumulate(&rows, &block, &mut **statistics);
+                }
+            }
+            blocks.give([(rows, block)]);
+            Ok(found)
+        })
+    }
+
+    fn log_joint(&self) -> LogJoint {
+        self.joint.model().log_joint()
+    }
+}
+
+impl<R: Rows> Pass<R> for Fresh<'_, R> {
+    fn start(&mut self, stopped: bool) -> Result<()> {
+        let mut rng = self.streams.at(Stage::Start, 0, 0);
+        self.evaluations += self.joint.start(&mut rng);
+        let warm_up = if stopped { 0 } else { self.joint.warm_up() };
+        for _ in 0..warm_up {
+            // Supports share their points evenly.
+            let flat = LogJoint {
+                beta: 0.0,
+                ..self.log_joint()
+            };
+            self.pass(Mode::SearchAndSum, flat)?;
+            self.step(true);
+        }
+        // The first search knows no variance yet; it starts it (E8).
+        let mut initial = self.joint.initial_searches();
+        if stopped {
+            initial = initial.min(1);
+        }
+        for _ in 0..initial {
+            let found = self.pass(Mode::Search, self.log_joint())?;
+            self.calibrate(&found);
+        }
+        self.again = initial > 0;
+        Ok(())
+    }
+
+    fn search(&mut self) -> Result<Found> {
+        // The searches before the first M-step have found supports already: they are scored under the new variance.
+        let mode = match std::mem::take(&mut self.again) {
+            true => Mode::Sum,
+            false => Mode::SearchAndSum,
+        };
+        let likelihood = self.pass(mode, self.log_joint())?;
+        self.calibrate(&likelihood);
+        Ok(Found {
+            likelihood,
+            pending: self.steps <= self.joint.restricted_steps(),
+            zero_mass: self.gaps.0,
+            unobserved: self.gaps.1,
+        })
+    }
+
+    /// Components move where rows have bounds ([`Kept`](super::Kept)).
+    fn move_components(&mut self) {}
+
+    fn update(&mut self) -> Result<()> {
+        self.step(self.steps < self.joint.restricted_steps());
+        self.steps += 1;
+        Ok(())
+    }
+
+    fn joint(&mut self) -> &mut dyn Joint<R> {
+        self.joint
+    }
+
+    fn evaluations(&self) -> u64 {
+        self.evaluations
+    }
+
+    fn supports(&mut self) -> Supports {
+        std::mem::take(&mut self.supports)
+    }
+}
+
+impl<R: Rows> Fresh<'_, R> {
+    /// Starts the variance, if nothing is known of it yet.
+    fn calibrate(&mut self, found: &Likelihood) {
+        if !self.calibrated {
+            self.joint.calibrate(found);
+            self.calibrated = true;
+        }
+    }
+
+    fn step(&mut self, restricted: bool) {
+        if let Some(statistics) = self.statistics.take() {
+            self.joint.update(statistics, restricted);
+        }
+    }
+}
+
+/// Rows of a shard: a whole number of blocks. Each shard has its own statistics (k x d numbers in `f64`), so
+/// a shard has [`ROWS_PER_SUM`] k rows at least, which keeps them below the order of the data, but there are a few for the threads in any case
+/// (first moments are made for components that the shard meets).
+/// Where statistics are larger, of `numbers` numbers, all together have at most 2^27 of them (1 GiB), or there is one shard.
+fn shard_rows(n: usize, k: usize, numbers: usize) -> usize {
+    let shards = (n / (ROWS_PER_SUM * k)).clamp(FEWEST_SHARDS, MOST_SHARDS);
+    let shards = shards.min((1 << 27) / numbers.max(1)).max(1);
+    let size = search::block_rows(k);
+    n.div_ceil(shards).next_multiple_of(size)
+}

@@ -1,0 +1,277 @@
+//! An E-step and an M-step with their model, as one object: where generics stop.
+//!
+//! The loop calls its stages once per block of rows, so it takes them behind a trait that hides their types. [`Joined`] is
+//! its one implementation: it owns the model and what the stages keep, and does nothing else than hand calls on.
+
+use crate::block::Block;
+use crate::data::{Moments, Rows, Scores, Subspace};
+use crate::e_step::{Bounded, EStep};
+use crate::error::{Error, Result};
+use crate::m_step::{MStep, SharedVariance, Statistics};
+use crate::mixture::Mixture;
+use crate::posterior::Likelihood;
+use crate::rng::Rng;
+use std::any::Any;
+
+/// Scratch of a worker, or statistics, whatever their type.
+pub(crate) type Hidden = Box<dyn Any + Send>;
+
+/// An E-step, an M-step and their model.
+pub(crate) trait Joint<R: Rows>: Sync {
+    /// The model, in the coordinates of the phase.
+    fn model(&self) -> &dyn Mixture<R>;
+    /// The model in all coordinates, as the observer's type.
+    fn shown(&mut self) -> &dyn Any;
+    /// The model in all coordinates, at the end.
+    fn into_model(self: Box<Self>) -> Box<dyn Any>;
+    /// Takes the E-step of phase `phase`, and the coordinates of a subspace, if there is one.
+    fn enter(&mut self, phase: usize, subspace: Option<&Subspace<R::Float>>) -> Result<()>;
+    /// Takes the model back to all coordinates.
+    fn leave(&mut self);
+
+    /// The name of the E-step, for errors.
+    fn search_name(&self) -> &'static str;
+    fn width(&self) -> usize;
+    fn is_exact(&self) -> bool;
+    fn bounds(&self) -> Option<&Bounded>;
+    fn warm_up(&self) -> usize;
+    /// Searches before the first M-step, for either stage.
+    fn initial_searches(&self) -> usize;
+    fn restricted_steps(&self) -> usize;
+    fn by_component(&self) -> bool;
+    fn statistics_size(&self) -> usize;
+
+    /// Starts the state of the E-step. Returns the distance evaluations.
+    fn start(&mut self, rng: &mut Rng) -> u64;
+    fn worker(&self) -> Hidden;
+    fn search(
+        &self,
+        rows: &R,
+        block: &mut Block<R::Float>,
+        rng: &mut Rng,
+        worker: &mut (dyn Any + Send),
+    );
+    fn finish_pass(&mut self, workers: Vec<Hidden>);
+    fn calibrate(&mut self, first: &Likelihood);
+
+    fn statistics(&self) -> Hidden;
+    fn accumulate(&self, rows: &R, block: &Block<R::Float>, statistics: &mut (dyn Any + Send));
+    /// The sums of all parts, which serve again; what lies beside a subspace is added.
+    fn merge(&self, parts: &mut Vec<Hidden>, residual: f64) -> Merged;
+    fn update(&mut self, statistics: Hidden, restricted: bool);
+    /// The M-step from kept statistics: moments about the current means, squared distances, the weight of all coordinates.
+    fn update_from(&mut self, moments: Moments, squared: f64, entries: f64) -> Result<()>;
+}
+
+/// Statistics over all rows.
+pub(crate) struct Merged {
+    pub(crate) statistics: Hidden,
+    pub(crate) zero_mass: usize,
+    pub(crate) unobserved: usize,
+}
+
+/// The stages of a fit, one E-step per phase, and the model.
+pub(crate) struct Joined<'a, R, E, M>
+where
+    R: Rows,
+    M: MStep<R>,
+    E: EStep<R, M::Model>,
+{
+    e_steps: Vec<&'a E>,
+    e_step: &'a E,
+    m_step: &'a M,
+    /// In the coordinates of the phase.
+    model: M::Model,
+    /// In all coordinates, while `model` is in a subspace.
+    whole: Option<(M::Model, Subspace<R::Float>)>,
+    state: E::State,
+}
+
+impl<'a, R, E, M> Joined<'a, R, E, M>
+where
+    R: Rows,
+    M: MStep<R>,
+    E: EStep<R, M::Model>,
+{
+    pub(crate) fn new(e_steps: Vec<&'a E>, m_step: &'a M, model: M::Model) -> Self {
+        Self {
+            e_step: e_steps[0],
+            e_steps,
+            m_step,
+            model,
+            whole: None,
+            state: E::State::default(),
+        }
+    }
+
+    fn components(&self) -> usize {
+        self.model.components()
+    }
+
+    fn shared_variance(&self) -> Result<&'a dyn SharedVariance<R, M::Model, M::Statistics>> {
+        let rule = "needs a family with one shared variance, such as SharedIsotropic";
+        let missing = || Error::parameter("phases", "bounds or a subspace", rule);
+        self.m_step.shared_variance().ok_or_else(missing)
+    }
+
+    /// The whole model with what the one in the subspace has learned.
+    fn lift(&mut self) {
+        if let Some((whole, subspace)) = &mut self.whole
+            && let Some(shared) = self.m_step.shared_variance()
+        {
+            shared.lift(whole, &self.model, subspace);
+        }
+    }
+}
+
+impl<R, E, M> Joint<R> for Joined<'_, R, E, M>
+where
+    R: Rows,
+    M: MStep<R>,
+    E: EStep<R, M::Model>,
+{
+    fn model(&self) -> &dyn Mixture<R> {
+        &self.model
+    }
+
+    fn shown(&mut self) -> &dyn Any {
+        self.lift();
+        self.whole.as_ref().map_or(&self.model, |(whole, _)| whole)
+    }
+
+    fn into_model(mut self: Box<Self>) -> Box<dyn Any> {
+        self.leave();
+        Box::new(self.model)
+    }
+
+    fn enter(&mut self, phase: usize, subspace: Option<&Subspace<R::Float>>) -> Result<()> {
+        self.e_step = self.e_steps[phase];
+        if let Some(subspace) = subspace {
+            let projected = self.shared_variance()?.project(&self.model, subspace);
+            let whole = std::mem::replace(&mut self.model, projected);
+            self.whole = Some((whole, subspace.clone()));
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.lift();
+        if let Some((whole, _)) = self.whole.take() {
+            self.model = whole;
+        }
+    }
+
+    fn search_name(&self) -> &'static str {
+        crate::stage::name::<E>()
+    }
+
+    fn width(&self) -> usize {
+        self.e_step.width(self.components())
+    }
+
+    fn is_exact(&self) -> bool {
+        self.e_step.is_exact(self.components())
+    }
+
+    fn bounds(&self) -> Option<&Bounded> {
+        self.e_step.bounds()
+    }
+
+    fn warm_up(&self) -> usize {
+        self.e_step.warm_up(self.components())
+    }
+
+    fn initial_searches(&self) -> usize {
+        let of_search = self.e_step.initial_searches(self.components());
+        of_search.max(self.m_step.initial_searches())
+    }
+
+    fn restricted_steps(&self) -> usize {
+        self.m_step
+            .restricted_steps(self.width() < self.components())
+    }
+
+    fn by_component(&self) -> bool {
+        self.e_step.by_component(self.components())
+    }
+
+    fn statistics_size(&self) -> usize {
+        self.m_step.statistics_size(&self.model)
+    }
+
+    fn start(&mut self, rng: &mut Rng) -> u64 {
+        let started = self.e_step.start(&self.model, rng);
+        self.state = started.state;
+        started.evaluations
+    }
+
+    fn worker(&self) -> Hidden {
+        Box::new(self.e_step.worker(&self.model))
+    }
+
+    fn search(
+        &self,
+        rows: &R,
+        block: &mut Block<R::Float>,
+        rng: &mut Rng,
+        worker: &mut (dyn Any + Send),
+    ) {
+        let worker = shown(worker);
+        self.e_step
+            .search(&self.state, &self.model, rows, block, rng, worker);
+    }
+
+    fn finish_pass(&mut self, workers: Vec<Hidden>) {
+        let workers = workers.into_iter().map(taken).collect();
+        self.e_step.finish_pass(&mut self.state, workers);
+    }
+
+    fn calibrate(&mut self, first: &Likelihood) {
+        self.m_step.calibrate(&mut self.model, first);
+    }
+
+    fn statistics(&self) -> Hidden {
+        Box::new(self.m_step.statistics(&self.model))
+    }
+
+    fn accumulate(&self, rows: &R, block: &Block<R::Float>, statistics: &mut (dyn Any + Send)) {
+        let statistics = shown(statistics);
+        self.m_step.accumulate(rows, block, &self.model, statistics);
+    }
+
+    fn merge(&self, parts: &mut Vec<Hidden>, residual: f64) -> Merged {
+        let mut found: Vec<M::Statistics> = parts.drain(..).map(taken).collect();
+        let mut all = M::Statistics::merge(&mut found);
+        parts.extend(found.into_iter().map(|part| Box::new(part) as Hidden));
+        if let Some(shared) = self.m_step.shared_variance() {
+            shared.add_residual(&mut all, residual);
+        }
+        Merged {
+            zero_mass: all.zero_mass(),
+            unobserved: all.unobserved(),
+            statistics: Box::new(all),
+        }
+    }
+
+    fn update(&mut self, statistics: Hidden, restricted: bool) {
+        self.m_step
+            .update(taken(statistics), &mut self.model, restricted);
+    }
+
+    fn update_from(&mut self, moments: Moments, squared: f64, entries: f64) -> Result<()> {
+        let shared = self.shared_variance()?;
+        let statistics = shared.statistics_of(moments, squared, entries);
+        self.m_step.update(statistics, &mut self.model, false);
+        Ok(())
+    }
+}
+
+/// What is hidden, to be worked with: every phase makes its own, so the type is the one expected.
+fn shown<T: 'static>(hidden: &mut (dyn Any + Send)) -> &mut T {
+    hidden.downcast_mut().expect("made by the same stages")
+}
+
+/// What is hidden, taken out.
+fn taken<T: 'static>(hidden: Hidden) -> T {
+    *hidden.downcast().expect("made by the same stages")
+}

@@ -1,0 +1,148 @@
+//! What is kept per row between searches: its label, and its support where that is not everything; and the order in which
+//! rows are searched.
+
+use crate::block::UNSET;
+use crate::counting;
+use crate::parallel;
+use ndarray::{Array1, Array2};
+
+/// Places moved together.
+const PLACES: usize = 1 << 13;
+
+/// Labels (n) and truncated supports (n, width); no supports when every support is everything.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Supports {
+    /// Indices per row: the width, or 0 when supports are full.
+    per_row: usize,
+    supports: Vec<u32>,
+    labels: Vec<u32>,
+    /// The row at each place; empty as long as all are at their own.
+    order: Vec<usize>,
+}
+
+/// The part of it that belongs to some consecutive rows.
+pub(super) struct SupportRows<'a> {
+    per_row: usize,
+    pub(super) supports: &'a mut [u32],
+    pub(super) labels: &'a mut [u32],
+    /// The rows at these places; empty as long as all are at their own.
+    pub(super) order: &'a [usize],
+}
+
+impl Supports {
+    /// Nothing searched yet.
+    pub(crate) fn unset(n: usize, width: usize, k: usize) -> Self {
+        let per_row = if width < k { width } else { 0 };
+        Self {
+            per_row,
+            supports: vec![UNSET; n * per_row],
+            labels: vec![0; n],
+            order: Vec::new(),
+        }
+    }
+
+    /// Rows that belong to one component each.
+    pub(crate) fn of_labels(labels: Vec<u32>, k: usize) -> Self {
+        let per_row = usize::from(k > 1);
+        let supports = if per_row == 1 {
+            labels.clone()
+        } else {
+            Vec::new()
+        };
+        Self {
+            per_row,
+            supports,
+            labels,
+            order: Vec::new(),
+        }
+    }
+
+    /// Orders rows by their labels; those with the same label stay in their order.
+    pub(super) fn order_by_label(&mut self, k: usize) {
+        let mut next = counting::starts(k, self.labels.iter().copied());
+        let mut from = vec![0; self.labels.len()];
+        for (place, &label) in self.labels.iter().enumerate() {
+            let next = &mut next[label as usize];
+            from[*next] = place;
+            *next += 1;
+        }
+        let width = self.per_row;
+        let (labels, supports) = (&self.labels, &self.supports);
+        let (mut new_labels, mut new_supports) = (vec![0; labels.len()], vec![0; supports.len()]);
+        parallel::map_chunks(&mut new_labels, PLACES, |_, range, new| {
+            for (new, &from) in new.iter_mut().zip(&from[range]) {
+                *new = labels[from];
+            }
+        });
+        parallel::map_chunks(&mut new_supports, PLACES * width, |_, range, new| {
+            let from = &from[range.start / width..range.end / width];
+            for (new, &from) in new.chunks_exact_mut(width).zip(from) {
+                new.copy_from_slice(&supports[from * width..(from + 1) * width]);
+            }
+        });
+        if !self.order.is_empty() {
+            let order = &self.order;
+            parallel::map_chunks(&mut from, PLACES, |_, _, from| {
+                for from in from {
+                    *from = order[*from];
+                }
+            });
+        }
+        (self.labels, self.supports, self.order) = (new_labels, new_supports, from);
+    }
+
+    /// What is kept of all rows.
+    pub(super) fn rows(&mut self) -> SupportRows<'_> {
+        SupportRows {
+            per_row: self.per_row,
+            supports: &mut self.supports,
+            labels: &mut self.labels,
+            order: &self.order,
+        }
+    }
+
+    /// The best component of every row (n).
+    pub(crate) fn into_labels(self) -> Vec<u32> {
+        self.into_arrays().0.into_raw_vec_and_offset().0
+    }
+
+    /// Labels (n), and supports (n, width), best first, unless they are full.
+    pub(crate) fn into_arrays(mut self) -> (Array1<u32>, Option<Array2<u32>>) {
+        if !self.order.is_empty() {
+            let (places, width) = (self.order.iter().enumerate(), self.per_row);
+            let (mut labels, mut supports) = (self.labels.clone(), self.supports.clone());
+            for (place, &row) in places {
+                labels[row] = self.labels[place];
+                supports[row * width..(row + 1) * width]
+                    .copy_from_slice(&self.supports[place * width..(place + 1) * width]);
+            }
+            (self.labels, self.supports) = (labels, supports);
+        }
+        let shape = (self.labels.len(), self.per_row);
+        let supports = (self.per_row > 0)
+            .then(|| Array2::from_shape_vec(shape, self.supports).expect("n x width numbers"));
+        (self.labels.into(), supports)
+    }
+}
+
+impl<'a> SupportRows<'a> {
+    /// Consecutive parts of `rows` rows each, the last one shorter.
+    pub(super) fn into_parts(self, rows: usize) -> Vec<SupportRows<'a>> {
+        let per_row = self.per_row;
+        let (mut rest, mut order) = (self.supports, self.order);
+        let mut parts = Vec::new();
+        for labels in self.labels.chunks_mut(rows) {
+            let (supports, after) = rest.split_at_mut(labels.len() * per_row);
+            rest = after;
+            let (places, after) = order.split_at(labels.len().min(order.len()));
+            order = after;
+            parts.push(SupportRows {
+                per_row,
+                supports,
+                labels,
+                order: places,
+            });
+        }
+        parts
+    }
+}

@@ -1,0 +1,423 @@
+//! The builder, and what it builds.
+
+use super::phase::{Phase, Shape};
+use super::run::{Names, Run};
+use crate::compiled::Compiled;
+use crate::coreset::{Coreset, Full, Subset};
+use crate::data::{Data, Rows};
+use crate::e_step::{EStep, Exhaustive};
+use crate::em::{Event, Joined, Joint, Progress, Report, Rule, StopRule, Watch};
+use crate::error::{Error, Result, positive};
+use crate::m_step::{MStep, SharedIsotropic};
+use crate::mixture::{Mixture, Score};
+use crate::seed::{KMeansPlusPlus, Seeder};
+use crate::stage::{self, Stage};
+use ndarray::{Array1, Array2};
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A checked configuration, ready to fit any number of data sets.
+///
+/// `C`, `S`, `E` and `M` are the stages: coreset, seeder, E-step, M-step. [`algorithms`](crate::algorithms) has the
+/// combinations with a name.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # use ndarray::Array2;
+/// # let x = Array2::from_shape_fn((600, 2), |(n, j)| (n % 6 * (j + 1)) as f64 + 0.01 * (n / 6) as f64);
+/// let data = Dense::new(x.view())?;
+/// let fit = Clusterer::builder()
+///     .clusters(6)
+///     .coreset(Lightweight::new(200))
+///     .seeder(AfkMc2::new(20))
+///     .e_step(Neighborhood::new(3, 3))
+///     .seed(42)
+///     .build()?
+///     .fit(&data)?;
+/// let labels = fit.model.predict(&data)?;
+/// assert_eq!(labels.len(), 600);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Clusterer<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIsotropic> {
+    coreset: C,
+    seeder: S,
+    phases: Phases<E>,
+    m_step: M,
+    clusters: usize,
+    settings: Settings,
+}
+
+/// What is not a stage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) rule: StopRule,
+    pub(crate) restarts: usize,
+    pub(crate) seed: u64,
+}
+
+/// One phase with an E-step, or a list that depends on the data.
+#[derive(Clone)]
+enum Phases<E> {
+    One(E),
+    List(Arc<dyn Fn(Shape) -> Vec<Phase<E>> + Send + Sync>),
+}
+
+impl<E: Clone> Phases<E> {
+    fn list(&self, shape: Shape) -> Vec<Phase<E>> {
+        match self {
+            Self::One(e_step) => vec![Phase::new(e_step.clone())],
+            Self::List(list) => list(shape),
+        }
+    }
+}
+
+impl<E: fmt::Debug> fmt::Debug for Phases<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(e_step) => e_step.fmt(f),
+            Self::List(_) => f.write_str("a list of phases"),
+        }
+    }
+}
+
+impl Clusterer {
+    /// A builder with the stages of k-means: no coreset, k-means++ seeds, the nearest component,
+    /// [`SharedIsotropic`].
+    pub fn builder() -> Builder {
+        Builder {
+            coreset: Full,
+            seeder: KMeansPlusPlus::new(),
+            phases: Phases::One(Exhaustive::nearest()),
+            m_step: SharedIsotropic::new(),
+            clusters: None,
+            settings: Settings {
+                rule: StopRule {
+                    rule: Rule::default(),
+                    tolerance: 1e-3,
+                    max_iterations: 200,
+                },
+                restarts: 1,
+                seed: 0,
+            },
+        }
+    }
+}
+
+/// Collects one value per stage; setting a stage changes the builder's type.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct Builder<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIsotropic> {
+    coreset: C,
+    seeder: S,
+    phases: Phases<E>,
+    m_step: M,
+    clusters: Option<usize>,
+    settings: Settings,
+}
+
+impl<C, S, E, M> Builder<C, S, E, M> {
+    /// The same settings with other stages.
+    fn with<C2, S2, E2, M2>(
+        (coreset, seeder, phases, m_step): (C2, S2, Phases<E2>, M2),
+        (clusters, settings): (Option<usize>, Settings),
+    ) -> Builder<C2, S2, E2, M2> {
+        Builder {
+            coreset,
+            seeder,
+            phases,
+            m_step,
+            clusters,
+            settings,
+        }
+    }
+
+    /// **Required.** The number of clusters (components), k.
+    pub fn clusters(mut self, clusters: usize) -> Self {
+        self.clusters = Some(clusters);
+        self
+    }
+
+    /// The coreset. Default [`Full`]: all rows.
+    pub fn coreset<C2>(self, coreset: C2) -> Builder<C2, S, E, M> {
+        let stages = (coreset, self.seeder, self.phases, self.m_step);
+        Self::with(stages, (self.clusters, self.settings))
+    }
+
+    /// The seeder. Default [`KMeansPlusPlus`]: the known quantity.
+    pub fn seeder<S2>(self, seeder: S2) -> Builder<C, S2, E, M> {
+        let stages = (self.coreset, seeder, self.phases, self.m_step);
+        Self::with(stages, (self.clusters, self.settings))
+    }
+
+    /// The E-step, of one phase on the rows of the coreset. Default [`Exhaustive::nearest`]: k-means. It takes the place of
+    /// all [phases](Self::phases) there are.
+    pub fn e_step<E2>(self, e_step: E2) -> Builder<C, S, E2, M> {
+        let stages = (self.coreset, self.seeder, Phases::One(e_step), self.m_step);
+        Self::with(stages, (self.clusters, self.settings))
+    }
+
+    /// Several phases, each from the model of the one before; `list` makes them from the shape of the data. At least one.
+    pub fn phases<E2>(
+        self,
+        list: impl Fn(Shape) -> Vec<Phase<E2>> + Send + Sync + 'static,
+    ) -> Builder<C, S, E2, M> {
+        let list = Phases::List(Arc::new(list));
+        let stages = (self.coreset, self.seeder, list, self.m_step);
+        Self::with(stages, (self.clusters, self.settings))
+    }
+
+    /// The M-step, and with it the family of the model. Default [`SharedIsotropic`]: k-means.
+    pub fn m_step<M2>(self, m_step: M2) -> Builder<C, S, E, M2> {
+        let stages = (self.coreset, self.seeder, self.phases, m_step);
+        Self::with(stages, (self.clusters, self.settings))
+    }
+
+    /// Largest change of the free energy that counts as converged, per coordinate, in half nats (E19): for k-means, to first
+    /// order, a relative change of the quantization error. Default 1e-3: an iteration gains a tenth of a percent. 0 waits
+    /// until nothing changes.
+    ///
+    /// $$|F_t - F_{t-1}| \le \frac{\text{tolerance}}{2} \sum_n w_n D_n$$
+    ///
+    /// In every phase, after its last move; times the [factor](Phase::factor) of the phase.
+    pub fn tolerance(mut self, tolerance: f64) -> Self {
+        self.settings.rule.tolerance = tolerance;
+        self
+    }
+
+    /// What the change of the free energy is compared to. Default [`Rule::PerCoordinate`];
+    /// [`Rule::RelativeToFreeEnergy`] is that of the papers, at a tolerance of 1e-4.
+    pub fn stop_rule(mut self, rule: Rule) -> Self {
+        self.settings.rule.rule = rule;
+        self
+    }
+
+    /// Most M-steps, of every phase; 0 leaves the seeds where they are (unless the E-step warms up). Default 200: several
+    /// times what the papers' data needed.
+    pub fn max_iterations(mut self, max_iterations: usize) -> Self {
+        self.settings.rule.max_iterations = max_iterations;
+        self
+    }
+
+    /// Runs from different seeds on the same coreset; the whole fit with the largest free energy is kept.
+    /// Default 1: with many clusters runs differ little, and each costs as much as the first.
+    pub fn restarts(mut self, restarts: usize) -> Self {
+        self.settings.restarts = restarts;
+        self
+    }
+
+    /// The seed of all randomness. Default 0: a fit is reproducible unless asked otherwise.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.settings.seed = seed;
+        self
+    }
+}
+
+impl<C: Stage, S: Stage, E: Stage + Clone, M: Stage> Builder<C, S, E, M> {
+    /// Checks every setting.
+    ///
+    /// # Errors
+    /// The first setting that breaks its rule, by name ([`Error::Parameter`] mostly).
+    pub fn build(self) -> Result<Clusterer<C, S, E, M>> {
+        let clusters = self
+            .clusters
+            .ok_or_else(|| Error::parameter("clusters", "unset", "must be given"))?;
+        positive("clusters", clusters)?;
+        if clusters >= crate::block::UNSET as usize {
+            return Err(Error::parameter(
+                "clusters",
+                clusters,
+                "must be below 2^32 - 1",
+            ));
+        }
+        positive("restarts", self.settings.restarts)?;
+        let tolerance = self.settings.rule.tolerance;
+        if !(tolerance.is_finite() && tolerance >= 0.0) {
+            let rule = "must be finite and not negative";
+            return Err(Error::parameter("tolerance", tolerance, rule));
+        }
+        self.coreset.check(clusters)?;
+        self.seeder.check(clusters)?;
+        self.m_step.check(clusters)?;
+        let clusterer = Clusterer {
+            coreset: self.coreset,
+            seeder: self.seeder,
+            phases: self.phases,
+            m_step: self.m_step,
+            clusters,
+            settings: self.settings,
+        };
+        // The list depends on the data: what it is for large ones is checked here, and again in every fit.
+        clusterer.phases_for(LARGE, LARGE)?;
+        Ok(clusterer)
+    }
+}
+
+/// Rows and columns that leave no phase out.
+const LARGE: usize = 1 << 24;
+
+/// A model, what the last search under it found, and the report.
+///
+/// Labels, supports, model and the last free energy belong together. With a coreset they are about its
+/// rows; [`Mixture::predict`] labels all points.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Fit<M> {
+    /// The fitted model.
+    pub model: M,
+    /// What the fit did, and what it cost.
+    pub report: Report,
+    /// The best component of each row EM ran on (n, or the coreset's size).
+    pub labels: Array1<u32>,
+    /// Whether these labels are exact: the last search compared every row with every component. Where it did not,
+    /// [`relabel`](Fit::relabel) makes them so.
+    pub exact: bool,
+    /// The supports K(n) of these rows, best first: (rows, C'); `None` when all components are in each.
+    pub supports: Option<Array2<u32>>,
+    /// The rows EM ran on and their weights; `None` for all rows as they are.
+    pub coreset: Option<Subset>,
+}
+
+impl<M> Fit<M> {
+    /// Makes the labels exact: those of [`predict`](Mixture::predict) for the rows of the last phase. Supports that are not
+    /// full become these labels.
+    ///
+    /// # Errors
+    /// [`Error::DimensionMismatch`] if `data` is not what was fitted.
+    pub fn relabel<R: Rows>(&mut self, data: &dyn Data<Rows = R>) -> Result<()>
+    where
+        M: Mixture<R>,
+    {
+        if self.exact {
+            return Ok(());
+        }
+        self.labels = match &self.coreset {
+            Some(subset) => {
+                let rows = data.select(&subset.rows, subset.weights.clone());
+                self.model.predict(&*rows)?
+            }
+            None => self.model.predict(data)?,
+        };
+        if let Some(supports) = &mut self.supports {
+            let labels = self.labels.clone().insert_axis(ndarray::Axis(1));
+            *supports = labels;
+        }
+        self.exact = true;
+        Ok(())
+    }
+
+    /// Labels, quantization error and log-likelihood of a data set, all exact; the distance evaluations
+    /// and the time are added to the report as scoring. See [`Score`] for the formulas.
+    ///
+    /// # Errors
+    /// [`Error::DimensionMismatch`] if the data has another number of columns than the model.
+    pub fn score<R: Rows>(&mut self, data: &dyn Data<Rows = R>) -> Result<Score>
+    where
+        M: Mixture<R>,
+    {
+        let started = Instant::now();
+        let score = self.model.score(data)?;
+        // Every row against every component, for its posterior and for its nearest mean.
+        let looks = self.model.looks() + 1;
+        let evaluations = looks * (data.len() * self.model.components()) as u64;
+        self.report.evaluations.scoring += evaluations;
+        self.report.distance_evaluations += evaluations;
+        self.report.timings.scoring += started.elapsed();
+        Ok(score)
+    }
+}
+
+impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
+    /// The phases for data of this shape, checked.
+    fn phases_for(&self, rows: usize, columns: usize) -> Result<Vec<Phase<E>>> {
+        let phases = self.phases.list(Shape::new(rows, columns, self.clusters));
+        positive("phases", phases.len())?;
+        for phase in &phases {
+            phase.check(self.clusters)?;
+        }
+        Ok(phases)
+    }
+}
+
+impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
+    /// Fits the model to the data.
+    ///
+    /// # Errors
+    /// [`Error::TooManyClusters`] if the data, or the coreset drawn from it, has fewer rows of positive
+    /// weight than there are clusters; what the seeder objects to, and the M-step; [`Error::Stage`] for a stage of yours
+    /// that breaks its rules.
+    pub fn fit<R>(&self, data: &dyn Data<Rows = R>) -> Result<Fit<M::Model>>
+    where
+        R: Rows,
+        C: Coreset<R>,
+        S: Seeder<R>,
+        M: MStep<R>,
+        E: EStep<R, M::Model>,
+    {
+        self.run(data, &mut Watch::new(None))
+    }
+
+    /// Fits the model, showing every step to `observer`. When it breaks, the fit ends with the model of
+    /// the next search: a stop before the first one gives a model at the seeds.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit).
+    pub fn fit_observed<R>(
+        &self,
+        data: &dyn Data<Rows = R>,
+        mut observer: impl FnMut(&Progress<'_, M::Model>) -> ControlFlow<()>,
+    ) -> Result<Fit<M::Model>>
+    where
+        R: Rows,
+        C: Coreset<R>,
+        S: Seeder<R>,
+        M: MStep<R>,
+        E: EStep<R, M::Model>,
+    {
+        let mut closure = |event: Event<'_>| observer(&event.of::<M::Model>());
+        self.run(data, &mut Watch::new(Some(&mut closure)))
+    }
+
+    /// Hides the types of the stages, runs, and brings the model's back.
+    fn run<R>(&self, data: &dyn Data<Rows = R>, watch: &mut Watch<'_>) -> Result<Fit<M::Model>>
+    where
+        R: Rows,
+        C: Coreset<R>,
+        S: Seeder<R>,
+        M: MStep<R>,
+        E: EStep<R, M::Model>,
+    {
+        let phases = self.phases_for(data.len(), data.dim())?;
+        let start = |seeds, frame| -> Result<Box<dyn Joint<R> + '_>> {
+            let model = self.m_step.start(seeds, frame, data)?;
+            let e_steps = phases.iter().map(|phase| &phase.e_step).collect();
+            Ok(Box::new(Joined::new(e_steps, &self.m_step, model)))
+        };
+        let run = Run {
+            data,
+            coreset: &self.coreset,
+            seeder: &self.seeder,
+            start: &start,
+            outlines: phases.iter().map(|phase| phase.outline).collect(),
+            clusters: self.clusters,
+            settings: &self.settings,
+            names: Names {
+                coreset: stage::name::<C>(),
+                seeder: stage::name::<S>(),
+            },
+        };
+        let fitted = R::Float::fit(run, watch)?;
+        let model = fitted.joint.into_model().downcast();
+        let (labels, supports) = fitted.supports.into_arrays();
+        Ok(Fit {
+            model: *model.expect("a model of the M-step"),
+            report: fitted.report,
+            exact: fitted.exact,
+            labels,
+            supports,
+            coreset: fitted.subset,
+        })
+    }
+}

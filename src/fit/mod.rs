@@ -1,0 +1,10 @@
+//! The builder, and the pipeline it builds: coreset, seeds, restarts, and the phases of EM.
+
+mod builder;
+mod phase;
+mod rows;
+mod run;
+
+pub use builder::{Builder, Clusterer, Fit};
+pub use phase::{Columns, Phase, PhaseRows, Shape};
+pub(crate) use run::{Fitted, Run, run};

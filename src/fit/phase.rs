@@ -1,0 +1,170 @@
+//! Phases as data: which rows, which columns, which search, how many moves.
+
+use crate::coreset::Lightweight;
+use crate::error::{Error, Result, positive};
+use crate::stage::Stage;
+use std::fmt;
+
+/// One run of the EM loop, from the model of the phase before, or from the seeds.
+///
+/// A list of phases is set by [`Builder::phases`](crate::Builder::phases). The tolerance and the most iterations are the
+/// builder's, for every phase.
+#[derive(Clone, Debug)]
+pub struct Phase<E> {
+    pub(crate) e_step: E,
+    pub(crate) outline: Outline,
+}
+
+/// What a phase is, besides its E-step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outline {
+    pub(crate) rows: PhaseRows,
+    pub(crate) columns: Columns,
+    pub(crate) starts: usize,
+    pub(crate) moves: usize,
+    pub(crate) factor: f64,
+    pub(crate) after_subspace: bool,
+}
+
+/// The rows of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PhaseRows {
+    /// Those of the builder's coreset; where there is none, all.
+    Coreset,
+    /// A larger coreset: left out unless it is larger than the one before, and at most a quarter of all rows. A larger one
+    /// gains less than an iteration on all rows, and takes longer.
+    Larger(Lightweight),
+    /// All.
+    All,
+}
+
+impl fmt::Display for PhaseRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Coreset => "the coreset",
+            Self::Larger(_) => "a larger coreset",
+            Self::All => "all rows",
+        })
+    }
+}
+
+/// The columns of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Columns {
+    /// All.
+    All,
+    /// A principal subspace of so many coordinates (E39): for dense rows and one shared variance. It is dropped if more than
+    /// half of the quantization error of the seeds, on a sample of the rows, lies beside it. On a
+    /// [`Sketch`](crate::data::Sketch) there is none.
+    Principal(usize),
+}
+
+/// What a list of phases may depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shape {
+    /// Rows, n.
+    pub rows: usize,
+    /// Columns, d.
+    pub columns: usize,
+    /// Clusters, k.
+    pub clusters: usize,
+}
+
+impl Shape {
+    pub(crate) fn new(rows: usize, columns: usize, clusters: usize) -> Self {
+        Self {
+            rows,
+            columns,
+            clusters,
+        }
+    }
+}
+
+impl<E> Phase<E> {
+    /// A phase on the rows of the coreset and all columns, without moves.
+    pub fn new(e_step: E) -> Self {
+        Self {
+            e_step,
+            outline: Outline {
+                rows: PhaseRows::Coreset,
+                columns: Columns::All,
+                starts: 1,
+                moves: 0,
+                factor: 1.0,
+                after_subspace: false,
+            },
+        }
+    }
+
+    /// The rows. Default: those of the coreset.
+    #[must_use]
+    pub fn rows(mut self, rows: PhaseRows) -> Self {
+        self.outline.rows = rows;
+        self
+    }
+
+    /// The columns. Default: all.
+    #[must_use]
+    pub fn columns(mut self, columns: Columns) -> Self {
+        self.outline.columns = columns;
+        self
+    }
+
+    /// Seedings to start from, in the first phase, as long as their rows together are at most half of all: each goes through
+    /// the phase, and the one with the largest free energy goes on. Default 1.
+    #[must_use]
+    pub fn starts(mut self, starts: usize) -> Self {
+        self.outline.starts = starts;
+        self
+    }
+
+    /// Rounds of split and merge (E37), at most, where the E-step keeps bounds: they end after a round that moved fewer than
+    /// one component in a hundred. Default 0.
+    #[must_use]
+    pub fn moves(mut self, moves: usize) -> Self {
+        self.outline.moves = moves;
+        self
+    }
+
+    /// Times the builder's tolerance. Default 1.
+    #[must_use]
+    pub fn factor(mut self, factor: f64) -> Self {
+        self.outline.factor = factor;
+        self
+    }
+
+    /// Leaves the phase out unless the one before it ran in a subspace.
+    #[must_use]
+    pub fn after_subspace(mut self) -> Self {
+        self.outline.after_subspace = true;
+        self
+    }
+}
+
+impl<E: Stage> Stage for Phase<E> {
+    fn check(&self, clusters: usize) -> Result<()> {
+        let Outline {
+            rows,
+            columns,
+            starts,
+            factor,
+            ..
+        } = self.outline;
+        self.e_step.check(clusters)?;
+        positive("starts", starts)?;
+        if let Columns::Principal(coordinates) = columns {
+            positive("coordinates", coordinates)?;
+        }
+        if let PhaseRows::Larger(coreset) = rows {
+            coreset.check(clusters)?;
+        }
+        if !(factor.is_finite() && factor >= 0.0) {
+            let rule = "must be finite and not negative";
+            return Err(Error::parameter("factor", factor, rule));
+        }
+        Ok(())
+    }
+}

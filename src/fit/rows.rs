@@ -1,0 +1,190 @@
+//! The rows that the phases of a fit run on: coresets are drawn, and rows projected, once per fit; restarts share them.
+
+use super::phase::{Columns, Outline, PhaseRows};
+use super::run::Run;
+use crate::compiled::Compiled;
+use crate::coreset::{Coreset, Subset};
+use crate::data::{Data, Frame, Rows, Subspace};
+use crate::em::{Evaluations, Progress, Timings, Watch};
+use crate::error::{Error, Result};
+use crate::rng::{Stage, Streams};
+use crate::seed;
+use std::time::Instant;
+
+/// Some rows, and the same in the subspace once a phase has asked for them.
+pub(super) struct RowSet<'a, R: Rows> {
+    pub(super) which: PhaseRows,
+    /// `None`: all rows as they are.
+    selected: Option<(Box<dyn Data<Rows = R> + 'a>, Subset)>,
+    projected: Option<Box<dyn Data<Rows = R>>>,
+}
+
+/// The phases of a fit on this data, each with the place of its rows, and the rows.
+pub(super) struct Plan<'a, R: Rows> {
+    data: &'a dyn Data<Rows = R>,
+    pub(super) frame: Frame<R::Float>,
+    pub(super) sets: Vec<RowSet<'a, R>>,
+    /// Phases by their number in the list, with the place of their rows.
+    pub(super) phases: Vec<(usize, Outline, usize)>,
+    /// The subspace, and a sample of rows in it.
+    subspace: Option<(Subspace<R::Float>, Box<dyn Data<Rows = R>>)>,
+    pub(super) evaluations: Evaluations,
+    pub(super) timings: Timings,
+}
+
+impl<'a, R: Rows> Plan<'a, R> {
+    /// Draws the coreset, and leaves out phases whose rows are not worth it.
+    pub(super) fn new(run: &Run<'a, R>, watch: &mut Watch<'_>) -> Result<Self> {
+        let (data, k) = (run.data, run.clusters);
+        seed::enough_rows(data, k, "data")?;
+        let mut plan = Self {
+            data,
+            frame: data.frame(),
+            sets: Vec::new(),
+            phases: Vec::new(),
+            subspace: None,
+            evaluations: Evaluations::default(),
+            timings: Timings::default(),
+        };
+        let streams = Streams::new(run.settings.seed, 0);
+        let drawn = plan.draw(run.coreset, run.names.coreset, streams, 0, watch)?;
+        let coreset = RowSet::new(PhaseRows::Coreset, data, drawn);
+        seed::enough_rows(coreset.all(data), k, "coreset")?;
+        let without = coreset.selected.is_none();
+        plan.sets.push(coreset);
+        let last = run.outlines.len() - 1;
+        for (number, &outline) in run.outlines.iter().enumerate() {
+            let before = plan.sets.last().map_or(data, |set| set.all(data)).len();
+            let place = match outline.rows {
+                // Without a coreset its phases would be on all rows: those that follow are there for that.
+                PhaseRows::Coreset if without && number < last => continue,
+                PhaseRows::Coreset => 0,
+                PhaseRows::Larger(larger) => {
+                    let size = larger.draws();
+                    if without || size <= before || size > data.len() / 4 || watch.stopped() {
+                        continue;
+                    }
+                    let drawn = plan.draw(&larger, run.names.coreset, streams, 1, watch)?;
+                    plan.sets.push(RowSet::new(outline.rows, data, drawn));
+                    plan.sets.len() - 1
+                }
+                PhaseRows::All => match plan.sets.iter().position(|set| set.selected.is_none()) {
+                    Some(place) => place,
+                    None => {
+                        plan.sets.push(RowSet::new(PhaseRows::All, data, None));
+                        plan.sets.len() - 1
+                    }
+                },
+            };
+            plan.phases.push((number, outline, place));
+        }
+        Ok(plan)
+    }
+
+    /// Draws a coreset, and checks what comes.
+    fn draw(
+        &mut self,
+        coreset: &dyn Coreset<R>,
+        stage: &'static str,
+        streams: Streams,
+        number: usize,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Subset>> {
+        let started = Instant::now();
+        let mut rng = streams.at(Stage::Coreset, number, 0);
+        let subset = coreset.sample(self.data, &self.frame, &mut rng)?;
+        if let Some(subset) = &subset {
+            subset
+                .check(self.data.len())
+                .map_err(|what| Error::Stage { stage, what })?;
+            self.evaluations.coreset += subset.evaluations;
+        }
+        self.timings.coreset += started.elapsed();
+        watch.see(Progress::Coreset {
+            rows: subset.as_ref().map_or(self.data.len(), |s| s.rows.len()),
+            weight: subset
+                .as_ref()
+                .map_or(self.data.summary().total_weight, |s| s.weights.iter().sum()),
+            evaluations: subset.as_ref().map_or(0, |s| s.evaluations),
+            elapsed: started.elapsed(),
+        });
+        Ok(subset)
+    }
+
+    /// The rows at a place.
+    pub(super) fn rows(&self, place: usize) -> &dyn Data<Rows = R> {
+        self.sets[place].all(self.data)
+    }
+
+    /// What was drawn for them: `None` for all rows as they are.
+    pub(super) fn subset(&self, place: usize) -> Option<&Subset> {
+        self.sets[place].selected.as_ref().map(|(_, subset)| subset)
+    }
+
+    /// Finds the subspace that the phases ask for, if there are such and rows have one.
+    pub(super) fn find_subspace(&mut self, seed: u64) {
+        let wanted = self.phases.iter().find_map(|(_, outline, place)| {
+            let Columns::Principal(p) = outline.columns else {
+                return None;
+            };
+            Some((p, *place))
+        });
+        let Some((p, place)) = wanted.filter(|(p, _)| *p < self.frame.dim()) else {
+            return;
+        };
+        if self.subspace.is_none() {
+            let started = Instant::now();
+            let mut rng = Streams::new(seed, 0).at(Stage::Subspace, 0, 0);
+            self.subspace = R::Float::principal(self.rows(place), &self.frame, p, &mut rng);
+            self.timings.projection += started.elapsed();
+        }
+    }
+
+    /// The subspace, and a sample of the rows in it.
+    pub(super) fn subspace(&self) -> Option<(&Subspace<R::Float>, &dyn Data<Rows = R>)> {
+        let (subspace, sample) = self.subspace.as_ref()?;
+        Some((subspace, &**sample))
+    }
+
+    /// Projects the rows at a place on the subspace.
+    pub(super) fn project(&mut self, place: usize) {
+        if let Some((subspace, _)) = &self.subspace
+            && self.sets[place].projected.is_none()
+        {
+            let started = Instant::now();
+            self.sets[place].projected =
+                R::Float::project(subspace, self.sets[place].all(self.data));
+            self.timings.projection += started.elapsed();
+        }
+    }
+
+    /// The rows at a place in the subspace, if they have been projected.
+    pub(super) fn projected(&self, place: usize) -> Option<&dyn Data<Rows = R>> {
+        self.sets[place].projected.as_deref()
+    }
+}
+
+impl<'a, R: Rows> RowSet<'a, R> {
+    fn new(which: PhaseRows, data: &'a dyn Data<Rows = R>, subset: Option<Subset>) -> Self {
+        let selected = subset.map(|subset| {
+            let rows = data.select(&subset.rows, subset.weights.clone());
+            (rows, subset)
+        });
+        Self {
+            which: if selected.is_some() {
+                which
+            } else {
+                PhaseRows::All
+            },
+            selected,
+            projected: None,
+        }
+    }
+
+    fn all<'b>(&'b self, data: &'b dyn Data<Rows = R>) -> &'b dyn Data<Rows = R> {
+        match &self.selected {
+            Some((rows, _)) => &**rows,
+            None => data,
+        }
+    }
+}

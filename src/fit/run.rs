@@ -1,0 +1,264 @@
+//! One fit: coreset, seeds and phases, for every restart.
+
+use super::builder::Settings;
+use super::phase::{Columns, Outline};
+use super::rows::Plan;
+use crate::compiled::Compiled;
+use crate::coreset::{Coreset, Subset};
+use crate::data::{Centres, Data, Frame, Rows};
+use crate::em::{
+    self, Fresh, Joint, Pass, PhaseReport, Progress, Report, SetUp, Stop, StopRule, Supports, Watch,
+};
+use crate::error::{Error, Result};
+use crate::rng::{Stage, Streams};
+use crate::seed::Seeder;
+use std::time::Instant;
+
+/// What a fit needs, without the types of its stages.
+pub(crate) struct Run<'a, R: Rows> {
+    pub(crate) data: &'a dyn Data<Rows = R>,
+    pub(crate) coreset: &'a dyn Coreset<R>,
+    pub(crate) seeder: &'a dyn Seeder<R>,
+    /// The stages with a model at the seeds.
+    pub(crate) start: &'a Start<'a, R>,
+    pub(crate) outlines: Vec<Outline>,
+    pub(crate) clusters: usize,
+    pub(crate) settings: &'a Settings,
+    pub(crate) names: Names,
+}
+
+type Start<'a, R> = dyn Fn(Centres<<R as Rows>::Float>, Frame<<R as Rows>::Float>) -> Result<Box<dyn Joint<R> + 'a>>
+    + 'a;
+
+/// The names of the stages, for errors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names {
+    pub(crate) coreset: &'static str,
+    pub(crate) seeder: &'static str,
+}
+
+/// What a fit found.
+pub(crate) struct Fitted<'a, R: Rows> {
+    pub(crate) joint: Box<dyn Joint<R> + 'a>,
+    pub(crate) report: Report,
+    pub(crate) supports: Supports,
+    pub(crate) subset: Option<Subset>,
+    pub(crate) exact: bool,
+}
+
+/// The stages of a restart on their way through the phases, or of one of its starts.
+struct Candidate<'a, R: Rows> {
+    joint: Box<dyn Joint<R> + 'a>,
+    streams: Streams,
+    phases: Vec<PhaseReport>,
+    /// What the last search found, and the place of its rows.
+    found: Option<(Supports, usize)>,
+}
+
+impl<R: Rows> Candidate<'_, R> {
+    /// Free energies compare on the same rows alone: who came further is the better one.
+    fn better_than(&self, other: &Self) -> bool {
+        let standing = |candidate: &Self| {
+            let last = candidate.phases.last().and_then(|p| p.free_energies.last());
+            (candidate.phases.len(), last.copied())
+        };
+        standing(self) > standing(other)
+    }
+
+    fn free_energy(&self) -> f64 {
+        let last = self.phases.last().and_then(|p| p.free_energies.last());
+        last.copied().unwrap_or(f64::NEG_INFINITY)
+    }
+}
+
+/// All restarts.
+pub(crate) fn run<'a, R: Rows>(run: Run<'a, R>, watch: &mut Watch<'_>) -> Result<Fitted<'a, R>> {
+    let mut plan = Plan::new(&run, watch)?;
+    let mut best: Option<(usize, Candidate<'_, R>)> = None;
+    let mut restarts = Vec::new();
+    for restart in 0..run.settings.restarts {
+        let candidate = one(&run, &mut plan, restart, watch)?;
+        restarts.push(candidate.free_energy());
+        if best
+            .as_ref()
+            .is_none_or(|(_, best)| candidate.better_than(best))
+        {
+            best = Some((restart, candidate));
+        }
+        if watch.stopped() {
+            break;
+        }
+    }
+    let (restart, best) = best.expect("at least one restart");
+    let (supports, place) = best.found.expect("a search");
+    let last = best.phases.last().expect("at least one phase");
+    let report = Report {
+        stop: match watch.stopped() {
+            true => Stop::Observer,
+            false => last.stop,
+        },
+        iterations: best.phases.iter().map(|phase| phase.iterations).sum(),
+        free_energies: last.free_energies.clone(),
+        zero_mass: last.zero_mass,
+        unobserved: last.unobserved,
+        distance_evaluations: plan.evaluations.total(),
+        evaluations: plan.evaluations,
+        coreset_size: plan.rows(0).len(),
+        timings: plan.timings,
+        restart,
+        restarts,
+        phases: best.phases,
+    };
+    Ok(Fitted {
+        exact: best.joint.is_exact(),
+        subset: plan.subset(place).cloned(),
+        joint: best.joint,
+        report,
+        supports,
+    })
+}
+
+/// One restart: its starts through the first phase, and the best of them through the others.
+fn one<'a, R: Rows>(
+    run: &Run<'a, R>,
+    plan: &mut Plan<'a, R>,
+    restart: usize,
+    watch: &mut Watch<'_>,
+) -> Result<Candidate<'a, R>> {
+    let (_, first, place) = plan.phases[0];
+    let room = run.data.len() / 2 / plan.rows(place).len();
+    let mut candidates = Vec::new();
+    for start in 0..first.starts.min(room).max(1) {
+        candidates.push(seeded(run, plan, (restart, start), watch)?);
+        if watch.stopped() {
+            break;
+        }
+    }
+    plan.find_subspace(run.settings.seed);
+    let subspace = worth_it(plan, &*candidates[0].joint);
+    for number in 0..plan.phases.len() {
+        let (_, outline, _) = plan.phases[number];
+        // A run ends after a search, also one that was stopped before it.
+        if watch.stopped() && !candidates[0].phases.is_empty() {
+            break;
+        }
+        if outline.after_subspace && !subspace {
+            continue;
+        }
+        let mut best: Option<Candidate<'_, R>> = None;
+        for mut candidate in candidates {
+            // Once stopped, one search is enough.
+            if best.is_none() || !watch.stopped() {
+                phase(
+                    run,
+                    plan,
+                    (restart, number, subspace),
+                    &mut candidate,
+                    watch,
+                )?;
+            }
+            if best.as_ref().is_none_or(|best| candidate.better_than(best)) {
+                best = Some(candidate);
+            }
+        }
+        candidates = best.into_iter().collect();
+    }
+    Ok(candidates.swap_remove(0))
+}
+
+/// A start at its seeds.
+fn seeded<'a, R: Rows>(
+    run: &Run<'a, R>,
+    plan: &mut Plan<'a, R>,
+    (restart, start): (usize, usize),
+    watch: &mut Watch<'_>,
+) -> Result<Candidate<'a, R>> {
+    let started = Instant::now();
+    let streams = Streams::new(run.settings.seed, restart as u64).start(start);
+    let mut rng = streams.at(Stage::Seeding, 0, 0);
+    let rows = plan.rows(plan.phases[0].2);
+    let seeds = run.seeder.seed(rows, &plan.frame, run.clusters, &mut rng)?;
+    let what = seeds.check(run.clusters, plan.frame.dim());
+    what.map_err(|what| Error::Stage {
+        stage: run.names.seeder,
+        what,
+    })?;
+    plan.evaluations.seeding += seeds.evaluations;
+    plan.timings.seeding += started.elapsed();
+    watch.see(Progress::Seeded {
+        restart,
+        start,
+        evaluations: seeds.evaluations,
+        elapsed: started.elapsed(),
+    });
+    Ok(Candidate {
+        joint: (run.start)(seeds.centres, plan.frame.clone())?,
+        streams,
+        phases: Vec::new(),
+        found: None,
+    })
+}
+
+/// Whether there is a subspace, and most of the quantization error of the seeds is in it.
+fn worth_it<R: Rows>(plan: &Plan<'_, R>, joint: &dyn Joint<R>) -> bool {
+    let Some((subspace, sample)) = plan.subspace() else {
+        return false;
+    };
+    let centres = subspace.enter(joint.model().centres());
+    let near = joint.bounds().map_or(centres.len(), |bounds| bounds.size());
+    !R::Float::outside(sample, &subspace.frame(), &centres, near)
+}
+
+/// One phase of a candidate.
+fn phase<R: Rows>(
+    run: &Run<'_, R>,
+    plan: &mut Plan<'_, R>,
+    (restart, number, subspace): (usize, usize, bool),
+    candidate: &mut Candidate<'_, R>,
+    watch: &mut Watch<'_>,
+) -> Result<()> {
+    let (e_step, outline, place) = plan.phases[number];
+    let inside = subspace && matches!(outline.columns, Columns::Principal(_));
+    if inside {
+        plan.project(place);
+    }
+    let subspace = plan.subspace().filter(|_| inside).map(|(s, _)| s);
+    candidate.joint.enter(e_step, subspace)?;
+    let data = match plan.projected(place) {
+        Some(projected) if inside => projected,
+        _ => plan.rows(place),
+    };
+    let done = candidate.phases.len();
+    // Components of other rows say nothing of these.
+    let same = candidate.found.take().filter(|(_, of)| *of == place);
+    let mut report = PhaseReport::new(
+        (restart, done),
+        (plan.sets[place].which, data.len(), data.dim()),
+    );
+    let rule = StopRule {
+        tolerance: run.settings.rule.tolerance * outline.factor,
+        ..run.settings.rule
+    };
+    let set_up = SetUp {
+        data,
+        joint: &mut *candidate.joint,
+        streams: candidate.streams.phase(done),
+        moves: outline.moves,
+        labels: same.map(|(supports, _)| supports.into_labels()),
+        calibrated: done > 0,
+    };
+    let mut pass: Box<dyn Pass<R>> = match set_up.joint.bounds().is_some() {
+        true => R::Float::kept_pass(set_up),
+        false => Box::new(Fresh::new(set_up)),
+    };
+    em::maximise(&mut *pass, &rule, watch, &mut report)?;
+    let supports = pass.supports();
+    drop(pass);
+    candidate.joint.leave();
+    report.elapsed = report.began.elapsed();
+    plan.evaluations.search += report.evaluations;
+    plan.timings.add(&report.timings);
+    candidate.phases.push(report);
+    candidate.found = Some((supports, place));
+    Ok(())
+}

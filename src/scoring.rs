@@ -1,0 +1,172 @@
+//! What a model answers, over all components and all rows, in blocks: compiled once per kind of rows.
+
+use crate::block::Block;
+use crate::data::{Centres, Data, Rows, Scores};
+use crate::error::{Result, positive};
+use crate::float::Float;
+use crate::mixture::{Mixture, Score};
+use crate::parallel;
+use crate::posterior;
+use crate::search::{self, Exact};
+use ndarray::{Array1, Array2};
+
+type Model<'a, R> = &'a dyn Mixture<R>;
+type Source<'a, R> = &'a dyn Data<Rows = R>;
+
+/// [`Mixture::predict`].
+pub(crate) fn predict<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<Array1<u32>> {
+    let blocks = by_blocks(model, data, |rows| best(model, rows, 1).supports)?;
+    Ok(blocks.concat().into())
+}
+
+/// [`Mixture::responsibilities`].
+pub(crate) fn responsibilities<R: Rows>(
+    model: Model<'_, R>,
+    data: Source<'_, R>,
+) -> Result<Array2<R::Float>> {
+    let blocks = by_blocks(model, data, |rows| {
+        rounded(&all(model, rows).0.responsibilities)
+    })?;
+    Ok(table(blocks, data.len(), model.components()))
+}
+
+/// [`Mixture::truncated_responsibilities`].
+pub(crate) fn truncated_responsibilities<R: Rows>(
+    model: Model<'_, R>,
+    data: Source<'_, R>,
+    c_prime: usize,
+) -> Result<(Array2<u32>, Array2<R::Float>)> {
+    positive("c_prime", c_prime)?;
+    let width = c_prime.min(model.components());
+    let blocks = by_blocks(model, data, |rows| {
+        let mut block = best(model, rows, width);
+        posterior::normalise(rows, &mut block, model.log_joint());
+        (block.supports, rounded(&block.responsibilities))
+    })?;
+    let (supports, responsibilities) = blocks.into_iter().unzip();
+    Ok((
+        table(supports, data.len(), width),
+        table(responsibilities, data.len(), width),
+    ))
+}
+
+/// [`Mixture::judge`].
+pub(crate) fn judge<R: Rows>(
+    model: Model<'_, R>,
+    rows: &R,
+    labels: Option<&mut [u32]>,
+) -> Vec<f64> {
+    let (block, densities) = all(model, rows);
+    if let Some(labels) = labels {
+        posterior::labels(&block, labels);
+    }
+    densities
+}
+
+/// [`Mixture::log_densities`].
+pub(crate) fn log_densities<R: Rows>(
+    model: Model<'_, R>,
+    data: Source<'_, R>,
+) -> Result<Array1<f64>> {
+    let blocks = by_blocks(model, data, |rows| model.judge(rows, None))?;
+    Ok(blocks.concat().into())
+}
+
+/// [`Mixture::log_likelihood`].
+pub(crate) fn log_likelihood<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<f64> {
+    let blocks = by_blocks(model, data, |rows| weighted(rows, &model.judge(rows, None)))?;
+    Ok(blocks.iter().sum())
+}
+
+/// [`Mixture::score`].
+pub(crate) fn score<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<Score> {
+    let blocks = by_blocks(model, data, |rows| {
+        let mut labels = vec![0; rows.len()];
+        let densities = model.judge(rows, Some(&mut labels));
+        let error = error_of(model.centres(), rows);
+        (labels, error, weighted(rows, &densities))
+    })?;
+    let unit = model.frame().unit().powi(2);
+    Ok(Score {
+        quantization_error: blocks.iter().map(|block| block.1).sum::<f64>() * unit,
+        log_likelihood: blocks.iter().map(|block| block.2).sum(),
+        labels: blocks.into_iter().flat_map(|block| block.0).collect(),
+    })
+}
+
+/// [`Mixture::quantization_error`].
+pub(crate) fn quantization_error<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<f64> {
+    let blocks = by_blocks(model, data, |rows| error_of(model.centres(), rows))?;
+    Ok(blocks.iter().sum::<f64>() * model.frame().unit().powi(2))
+}
+
+/// sum_n w_n min_c |z_n - mu_c|^2 of a block, in the unit of the frame. Where rows know only some of their
+/// coordinates, these stand for all (E28).
+fn error_of<R: Rows>(centres: &Centres<R::Float>, rows: &R) -> f64 {
+    let block = best(centres, rows, 1);
+    let known: f64 = (0..rows.len())
+        .map(|i| rows.weight(i) * block.scores(i)[0].to_f64())
+        .sum();
+    known * (centres.dim() as f64 / rows.entries() as f64)
+}
+
+/// `work` on every block of rows, results in order.
+fn by_blocks<R: Rows, T: Send>(
+    model: &dyn Mixture<R>,
+    data: &dyn Data<Rows = R>,
+    work: impl Fn(&R) -> T + Sync,
+) -> Result<Vec<T>> {
+    data.check(model.frame())?;
+    let size = search::block_rows(model.components());
+    Ok(parallel::map_blocks(data.len(), size, |_, range| {
+        let mut rows = R::default();
+        data.load(range, model.frame(), &mut rows);
+        work(&rows)
+    }))
+}
+
+/// The `width` best components of every row.
+fn best<R: Rows, S: Scores<R> + ?Sized>(scorer: &S, rows: &R, width: usize) -> Block<R::Float> {
+    let mut block = Block::new(scorer.components(), width);
+    block.reset(rows.len(), &[]);
+    search::best(scorer, rows, &mut block, &mut Exact::default());
+    block
+}
+
+/// The best component of every row.
+pub(crate) fn label<R: Rows, S: Scores<R> + ?Sized>(scorer: &S, rows: &R, labels: &mut [u32]) {
+    labels.copy_from_slice(&best(scorer, rows, 1).supports);
+}
+
+/// The sum of some numbers, one per row, with the weights of the rows.
+fn weighted<R: Rows>(rows: &R, values: &[f64]) -> f64 {
+    let values = values.iter().enumerate();
+    values.map(|(i, value)| rows.weight(i) * value).sum()
+}
+
+/// All components of every row, with their responsibilities, and the log-densities of the rows.
+fn all<R: Rows>(model: &dyn Mixture<R>, rows: &R) -> (Block<R::Float>, Vec<f64>) {
+    let mut block = Block::new(model.components(), model.components());
+    block.reset(rows.len(), &[]);
+    search::all(
+        model,
+        model.log_joint().beta,
+        rows,
+        &mut block,
+        &mut Exact::default(),
+    );
+    posterior::normalise(rows, &mut block, model.log_joint());
+    let densities = posterior::log_densities(rows, &block, model.log_joint());
+    (block, densities)
+}
+
+/// Rows of `width` numbers, block by block, as one table (n, width).
+fn table<T>(blocks: Vec<Vec<T>>, n: usize, width: usize) -> Array2<T> {
+    let values = blocks.into_iter().flatten().collect();
+    Array2::from_shape_vec((n, width), values).expect("n rows of `width` numbers")
+}
+
+/// Responsibilities in the type of the data.
+fn rounded<F: Float>(responsibilities: &[f64]) -> Vec<F> {
+    responsibilities.iter().map(|&q| F::from_f64(q)).collect()
+}
