@@ -3,7 +3,7 @@
 use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::rng::Rng;
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, Axis};
 
 /// Points with the truth about them.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,13 +73,13 @@ impl Birch {
             Placement::Grid => [c % SIDE, c / SIDE][j] as f64 * SPACING,
             Placement::Random => (rng.uniform() * SIDE as f64 - 0.5) * SPACING,
         });
-        let labels = Array1::from_shape_fn(k * self.per_cluster, |n| n / self.per_cluster);
-        let points = Array2::from_shape_fn((labels.len(), 2), |(n, j)| {
-            F::from_f64(centres[[labels[n], j]] + rng.normal())
-        });
+        let labels: Vec<usize> = (0..k * self.per_cluster)
+            .map(|n| n / self.per_cluster)
+            .collect();
+        let points = rng.normals((labels.len(), 2)) + centres.select(Axis(0), &labels);
         Ok(Labelled {
-            points,
-            labels: labels.mapv(|c| c as u32),
+            points: points.mapv(F::from_f64),
+            labels: labels.iter().map(|&c| c as u32).collect(),
             centres: centres.mapv(F::from_f64),
         })
     }

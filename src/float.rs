@@ -1,7 +1,7 @@
 //! The numbers the crate computes with ([`Float`]) and the numbers data may be stored in ([`Element`]).
 
 use std::fmt::{Debug, Display, LowerExp};
-use std::ops::{AddAssign, MulAssign, Neg, SubAssign};
+use std::ops::Neg;
 
 mod sealed {
     pub trait Sealed {}
@@ -24,12 +24,9 @@ pub trait Float:
     + crate::kernels::project::Along
     + crate::kernels::quadratic::Quadratic
     + crate::kernels::short::Short
-    + ndarray::LinalgScalar
-    + PartialOrd
+    + num_traits::NumAssign
     + Neg<Output = Self>
-    + AddAssign
-    + SubAssign
-    + MulAssign
+    + PartialOrd
     + Debug
     + Display
     + LowerExp

@@ -1,17 +1,17 @@
 //! Scores that compare a clustering with something known: true classes, true centres, or a reference solution.
 //!
 //! [`purity`], [`accuracy`], [`nmi`] and [`adjusted_rand_index`] compare two labellings of the same `n` points. Labels are names only: any
-//! `u32` values, in any order, with gaps. The cost is `O(n log n)` time and `O(n)` memory whatever the values are.
+//! `u32` values, in any order, with gaps. The cost is `O(n log n)` time and `O(n)` memory whatever the values are; [`accuracy`]
+//! costs a matching as well.
 //! [`matched_rmse`] compares two sets of centres whose order means nothing, [`relative_error`] two quantization errors.
 //!
 //! All scores are unitless, except [`matched_rmse`], which has the unit of the data.
 
-use ndarray::{ArrayView1, ArrayView2};
-use ordered_float::OrderedFloat;
-use pathfinding::prelude::{Matrix, kuhn_munkres};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 
 use crate::error::{Error, Result};
 use crate::float::Float;
+use crate::matching::matching;
 
 /// The fraction of points that belong to the most frequent class of their cluster.
 ///
@@ -52,8 +52,8 @@ pub fn purity(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
 /// where $n_{ij}$ counts the points of class $j$ in cluster $i$, $N$ is their number, and $\pi$ matches each cluster to a class of
 /// its own, or to none (E23). In `(0, 1]`, symmetric; at most the [`purity`].
 ///
-/// `labels` are the clusters and `truth` the classes, both `(n,)`. The matching takes time cubic and memory quadratic in the
-/// larger number of distinct labels.
+/// `labels` are the clusters and `truth` the classes, both `(n,)`. With $k$ distinct labels on one side and $m \ge k$ on the
+/// other, the matching takes $O(k^2 m)$ time and allocates $8 k m$ bytes besides the $O(n)$: 800 MB for 10,000 of each.
 ///
 /// # Errors
 ///
@@ -70,12 +70,22 @@ pub fn purity(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
 /// ```
 pub fn accuracy(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
     let table = Contingency::new(labels, truth)?;
-    let size = table.rows.len().max(table.columns.len());
-    let mut counts = Matrix::new(size, size, 0);
+    // The side with fewer labels is matched to the other. Counts are whole numbers, so all sums are exact.
+    let (clusters, classes) = (table.rows.len(), table.columns.len());
+    let mut costs = Array2::zeros((clusters.min(classes), clusters.max(classes)));
+    let place = |cell: &Cell| {
+        if clusters <= classes {
+            [cell.row, cell.column]
+        } else {
+            [cell.column, cell.row]
+        }
+    };
     for cell in &table.cells {
-        counts[(cell.row, cell.column)] = cell.count as i64;
+        costs[place(cell)] = -(cell.count as f64);
     }
-    Ok(kuhn_munkres(&counts).0 as f64 / table.total as f64)
+    let matching = matching(costs.view());
+    let gains = matching.iter().enumerate().map(|(i, &j)| -costs[[i, j]]);
+    Ok(gains.sum::<f64>() / table.total as f64)
 }
 
 /// Normalised mutual information of two labellings, with the arithmetic mean of the entropies as the norm.
@@ -176,8 +186,8 @@ pub fn adjusted_rand_index(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> R
 /// reported for D-GMM (Exarchakis, Oubari and Lenz, CVPR 2022). The mean is over centres, not over coordinates: divide by
 /// `sqrt(d)` for the latter. In the unit of the data, symmetric up to rounding, and 0 if one set is a reordering of the other.
 ///
-/// `a` and `b` are `(k, d)`; arithmetic is in f64. The matching is found by the Hungarian algorithm: `O(k^3)` time in the worst
-/// case and `k^2` f64 of memory, which suits up to several thousand centres.
+/// `a` and `b` are `(k, d)`; arithmetic is in f64. The matching takes `O(k^3)` time in the worst case and allocates a table of
+/// $k^2$ f64, $8 k^2$ bytes (800 MB for 10,000 centres), which suits up to several thousand centres.
 ///
 /// # Errors
 ///
@@ -238,15 +248,12 @@ pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64>
         return Ok(0.0);
     }
 
-    // The solver maximises, so the costs enter with a minus sign. They are finite and at most d, as it requires.
-    let gains = Matrix::from_fn(k, k, |(i, j)| {
-        OrderedFloat(
-            -differences(i, j)
-                .map(|v| (v / spread) * (v / spread))
-                .sum::<f64>(),
-        )
+    // Costs are finite and at most d, so sums of them are finite as well.
+    let costs = Array2::from_shape_fn((k, k), |(i, j)| {
+        let squares = differences(i, j).map(|v| (v / spread) * (v / spread));
+        squares.sum::<f64>()
     });
-    let (_, matching) = kuhn_munkres(&gains);
+    let matching = matching(costs.view());
 
     // Matched centres can be far closer than the spread of all: they get their own unit.
     let matched = || {

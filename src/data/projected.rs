@@ -1,13 +1,13 @@
 //! Rows in fewer coordinates: those of the principal subspace of the data.
 
 use super::{Centres, Data, Dense, DenseRows, Frame, Rows, Summary};
+use crate::factor;
 use crate::float::Float;
 use crate::kernels::distance::{self, matrix};
 use crate::kernels::project::{Directions, project};
 use crate::kernels::stride;
 use crate::parallel;
 use crate::rng::Rng;
-use faer::Mat;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
@@ -110,7 +110,7 @@ impl<F: Float> Subspace<F> {
         // Relative to the largest weight, products stay within the range of the type.
         let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let sample = data.select(&sample, weights);
-        let mut directions = Array2::from_shape_fn((dim, d), |_| F::from_f64(rng.normal()));
+        let mut directions = rng.normals((dim, d)).mapv(F::from_f64);
         for _ in 0..STEPS {
             let blocks = parallel::map_blocks(sample.len(), ROWS, |_, range| {
                 let mut rows = DenseRows::default();
@@ -127,7 +127,7 @@ impl<F: Float> Subspace<F> {
             for block in &blocks {
                 sum.zip_mut_with(block, |sum, x| *sum += x.to_f64());
             }
-            directions = orthonormal(&sum);
+            directions = factor::orthonormal(&sum).mapv(F::from_f64);
         }
         let frame = frame.clone();
         (Self { directions, frame }, sample)
@@ -196,18 +196,6 @@ fn product<F: Float>(a: &ArrayView2<'_, F>, b: &ArrayView2<'_, F>) -> Array2<F> 
     let mut out = Array2::zeros((a.nrows(), b.ncols()));
     general_mat_mul(F::one(), a, b, F::zero(), &mut out);
     out
-}
-
-/// Orthonormal rows that span the same space as those of `rows`; where that is of lower dimension, with others.
-fn orthonormal<F: Float>(rows: &Array2<f64>) -> Array2<F> {
-    let (p, d) = rows.dim();
-    let most = rows
-        .iter()
-        .fold(f64::MIN_POSITIVE, |most, x| most.max(x.abs()));
-    let q = Mat::from_fn(d, p, |j, i| rows[[i, j]] / most)
-        .qr()
-        .compute_thin_Q();
-    Array2::from_shape_fn((p, d), |(i, j)| F::from_f64(q[(j, i)]))
 }
 
 #[cfg(test)]

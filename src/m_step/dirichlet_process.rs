@@ -5,6 +5,7 @@ use super::{MStep, Statistics, steps_with_one_variance, variance_floor};
 use crate::block::Block;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows, Scores};
 use crate::error::{Error, Result, positive};
+use crate::factor;
 use crate::float::Float;
 use crate::kernels::quadratic::{self, Columns};
 use crate::kernels::vectorised;
@@ -251,7 +252,7 @@ impl Stage for DirichletProcess {
 fn inverse_of(matrix: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
     let dim = matrix.nrows();
     let values: Vec<f64> = matrix.iter().copied().collect();
-    let inverse = normal_wishart::inverse(&Cholesky::of(&values, dim)?.factor, dim);
+    let inverse = factor::inverse_of_lower(&Cholesky::of(&values, dim)?.factor, dim);
     let product = normal_wishart::product((&inverse, true), (&inverse, false), dim);
     product.iter().all(|x| x.is_finite()).then_some(product)
 }
@@ -721,7 +722,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     #[must_use]
     pub fn covariances(&self) -> Array3<f64> {
         self.matrices(self.frame.unit(), |factor, dim| {
-            let inverse = normal_wishart::inverse(factor, dim);
+            let inverse = factor::inverse_of_lower(factor, dim);
             normal_wishart::product((&inverse, false), (&inverse, true), dim)
         })
     }
@@ -792,7 +793,7 @@ impl<F: Float> DirichletProcessMixture<F> {
         let dim = self.centres.dim();
         let inverses: Vec<Vec<f64>> = parallel::map(self.components.len(), |t| {
             let factor = normal_wishart::unpacked(&self.components[t].factor, dim);
-            normal_wishart::inverse(&factor, dim)
+            factor::inverse_of_lower(&factor, dim)
         });
         let proportions = super::proportions::Proportions::learned(self.proportions().into_iter());
         let mut rng = Rng::from_seed(seed);

@@ -3,15 +3,12 @@
 //!
 //! Everything here is in the coordinates of a frame; what is written $W^{-1}$ is an inverse scale matrix (d, d).
 
-use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::cholesky::llt::factor::{cholesky_in_place, cholesky_in_place_scratch};
-use faer::linalg::triangular_inverse::invert_lower_triangular;
-use faer::{MatMut, MatRef, Par};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2};
 use special::Gamma;
 use std::f64::consts::{LN_2, PI};
 
+use crate::factor;
 use crate::kernels::quadratic;
 
 /// A quadratic form is held here, so that what is made of it stays finite.
@@ -43,17 +40,12 @@ impl Cholesky {
         if !factor.iter().all(|x| x.is_finite()) {
             return None;
         }
-        let parameters = Default::default();
-        let scratch = cholesky_in_place_scratch::<f64>(dim, Par::Seq, parameters);
-        let mut memory = MemBuffer::new(scratch);
-        let view = MatMut::from_row_major_slice_mut(&mut factor, dim, dim);
-        let stack = MemStack::new(&mut memory);
-        // Sequential whatever the features of faer: sums must not depend on threads.
-        cholesky_in_place(view, Default::default(), Par::Seq, stack, parameters).ok()?;
+        if !factor::cholesky(&mut factor, dim) {
+            return None;
+        }
         let mut least_pivot = f64::INFINITY;
         for i in 0..dim {
             let row = &mut factor[i * dim..(i + 1) * dim];
-            row[i + 1..].fill(0.0);
             least_pivot = least_pivot.min(row[i] * row[i]);
             for x in &mut row[..=i] {
                 *x *= scale[i];
@@ -85,15 +77,6 @@ impl Cholesky {
         let diagonal = (0..dim).map(|j| self.factor[j * (dim + 1)].ln());
         2.0 * diagonal.sum::<f64>()
     }
-}
-
-/// The inverse of a lower triangular matrix (d, d).
-pub(super) fn inverse(factor: &[f64], dim: usize) -> Vec<f64> {
-    let mut out = vec![0.0; dim * dim];
-    let from = MatRef::from_row_major_slice(factor, dim, dim);
-    let into = MatMut::from_row_major_slice_mut(&mut out, dim, dim);
-    invert_lower_triangular(into, from, Par::Seq);
-    out
 }
 
 /// The lower triangle, row after row.
@@ -224,7 +207,7 @@ impl NormalWishart {
         let cholesky = Cholesky::of_rounded(inverse_scale, dim)?;
         let degrees = prior.degrees + mass;
         let root = degrees.sqrt();
-        let mut factor = packed(&inverse(&cholesky.factor, dim), dim);
+        let mut factor = packed(&factor::inverse_of_lower(&cholesky.factor, dim), dim);
         for x in &mut factor {
             *x *= root;
         }

@@ -1,0 +1,281 @@
+//! Factors of matrices that are small beside the data: Cholesky's, the inverse of a triangle, orthonormal directions.
+//!
+//! Matrices are in `f64`, row after row. Everything is sequential, so sums do not depend on threads.
+
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Slice};
+
+/// Rows that are worked on together: what was found before them enters as one matrix product.
+const BLOCK: usize = 32;
+
+/// Puts the lower Cholesky factor of a symmetric matrix (dim, dim) in place of its lower half, and zeros above the
+/// diagonal. `false` unless all pivots are positive; the matrix then holds nothing of use.
+pub(crate) fn cholesky(matrix: &mut [f64], dim: usize) -> bool {
+    for start in (0..dim).step_by(BLOCK) {
+        let width = BLOCK.min(dim - start);
+        if start > 0 {
+            let rows = ArrayViewMut2::from_shape((dim - start, dim), &mut matrix[start * dim..]);
+            let (left, right) = rows
+                .expect("as many numbers as entries")
+                .split_at(Axis(1), start);
+            let mut panel = right.split_at(Axis(1), width).0;
+            let across = left.slice_axis(Axis(0), Slice::from(..width));
+            general_mat_mul(-1.0, &left, &across.t(), 1.0, &mut panel);
+        }
+        for i in start..dim {
+            let (above, rest) = matrix.split_at_mut(i * dim);
+            let row = &mut rest[start..start + width];
+            for j in 0..width.min(i - start) {
+                let pivot = &above[(start + j) * dim + start..][..=j];
+                row[j] = (row[j] - dot(&row[..j], &pivot[..j])) / pivot[j];
+            }
+            if i < start + width {
+                let (row, rest) = row.split_at_mut(i - start);
+                let square = rest[0] - dot(row, row);
+                // NaN is no pivot either.
+                if square.is_nan() || square <= 0.0 {
+                    return false;
+                }
+                rest[0] = square.sqrt();
+            }
+        }
+    }
+    for i in 0..dim {
+        matrix[i * dim + i + 1..(i + 1) * dim].fill(0.0);
+    }
+    true
+}
+
+/// The inverse of a lower triangular matrix (dim, dim) with zeros above the diagonal and none on it.
+pub(crate) fn inverse_of_lower(factor: &[f64], dim: usize) -> Vec<f64> {
+    let mut out = vec![0.0; dim * dim];
+    for start in (0..dim).step_by(BLOCK) {
+        let end = dim.min(start + BLOCK);
+        if start > 0 {
+            let (above, rows) = out.split_at_mut(start * dim);
+            let factor = ArrayView2::from_shape((dim, dim), factor).expect("a square");
+            let above = ArrayView2::from_shape((start, dim), above).expect("whole rows");
+            let rows = &mut rows[..(end - start) * dim];
+            let rows = ArrayViewMut2::from_shape((end - start, dim), rows).expect("whole rows");
+            let factor = factor.slice_axis(Axis(0), Slice::from(start..end));
+            general_mat_mul(
+                -1.0,
+                &factor.split_at(Axis(1), start).0,
+                &above.split_at(Axis(1), start).0,
+                0.0,
+                &mut rows.split_at(Axis(1), start).0,
+            );
+        }
+        for i in start..end {
+            let (above, row) = out.split_at_mut(i * dim);
+            row[i] = 1.0;
+            let coefficients = &factor[i * dim..][..=i];
+            for (k, above) in above.chunks_exact(dim).enumerate().skip(start) {
+                for (x, y) in row[..=k].iter_mut().zip(above) {
+                    *x -= coefficients[k] * y;
+                }
+            }
+            row[..=i].iter_mut().for_each(|x| *x /= coefficients[i]);
+        }
+    }
+    out
+}
+
+/// Orthonormal rows whose first `i` span the first `i` of `rows` (p, d), p <= d, for every `i`; where rows depend on those
+/// before them, there are others in their place.
+///
+/// By Householder's reflections, which are orthogonal whatever the rows are: nothing depends on their rank.
+pub(crate) fn orthonormal(rows: &Array2<f64>) -> Array2<f64> {
+    let (p, d) = rows.dim();
+    assert!(p <= d, "at most as many directions as columns");
+    let mut rows = rows.as_standard_layout().into_owned();
+    // Row i becomes the mirror that turns it into the span of the first i + 1 axes: zeros, then a vector of length
+    // sqrt(2), or of zeros alone, which is no mirror.
+    for i in 0..p {
+        let (mirrors, mut rest) = rows.view_mut().split_at(Axis(0), i);
+        let mut row = rest.row_mut(0);
+        let row = row.as_slice_mut().expect("in order");
+        for (j, mirror) in mirrors.outer_iter().enumerate() {
+            reflect(&mirror.as_slice().expect("in order")[j..], &mut row[j..]);
+        }
+        row[..i].fill(0.0);
+        let row = &mut row[i..];
+        // Squares may over- or underflow where numbers do not.
+        scale(row, row.iter().fold(0.0, |most, x| x.abs().max(most)));
+        let length = dot(row, row).sqrt();
+        row[0] += length.copysign(row[0]);
+        scale(row, dot(row, row).sqrt());
+        row.iter_mut().for_each(|x| *x *= std::f64::consts::SQRT_2);
+    }
+    let mut out = Array2::zeros((p, d));
+    out.diag_mut().fill(1.0);
+    for (i, mut row) in out.outer_iter_mut().enumerate() {
+        let row = row.as_slice_mut().expect("in order");
+        // Later mirrors leave this axis alone.
+        for j in (0..=i).rev() {
+            reflect(
+                &rows.row(j).as_slice().expect("in order")[j..],
+                &mut row[j..],
+            );
+        }
+    }
+    out
+}
+
+/// The mirror image of `x` behind the plane across `mirror`, which is of length sqrt(2).
+fn reflect(mirror: &[f64], x: &mut [f64]) {
+    let along = dot(mirror, x);
+    for (x, m) in x.iter_mut().zip(mirror) {
+        *x -= along * m;
+    }
+}
+
+/// In units of `size`, unless that is 0.
+fn scale(row: &mut [f64], size: f64) {
+    if size > 0.0 {
+        row.iter_mut().for_each(|x| *x /= size);
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    ArrayView1::from(a).dot(&ArrayView1::from(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use approx::{assert_abs_diff_eq, assert_relative_eq};
+
+    /// Below, at and beyond one block, and several.
+    const SIZES: [usize; 9] = [1, 2, 3, 7, 31, 32, 33, 64, 101];
+
+    fn random(shape: (usize, usize), seed: u64) -> Array2<f64> {
+        Rng::from_seed(seed).normals(shape)
+    }
+
+    fn of(values: &[f64], dim: usize) -> Array2<f64> {
+        Array2::from_shape_vec((dim, dim), values.to_vec()).unwrap()
+    }
+
+    /// The textbook's formula, entry by entry.
+    fn naive_cholesky(a: &Array2<f64>) -> Array2<f64> {
+        let n = a.nrows();
+        let mut l = Array2::<f64>::zeros((n, n));
+        for i in 0..n {
+            for j in 0..=i {
+                let sum: f64 = (0..j).map(|k| l[[i, k]] * l[[j, k]]).sum();
+                let left = a[[i, j]] - sum;
+                l[[i, j]] = if i == j {
+                    left.sqrt()
+                } else {
+                    left / l[[j, j]]
+                };
+            }
+        }
+        l
+    }
+
+    #[test]
+    fn cholesky_is_the_textbooks_and_reads_the_lower_half_alone() {
+        for n in SIZES {
+            let x = random((n, n + 3), n as u64);
+            let a = x.dot(&x.t()) + Array2::<f64>::eye(n) * 0.1;
+            let mut values: Vec<f64> = a
+                .indexed_iter()
+                .map(|((i, j), x)| if j > i { f64::NAN } else { *x })
+                .collect();
+            assert!(cholesky(&mut values, n));
+            let factor = of(&values, n);
+            assert_relative_eq!(factor, naive_cholesky(&a), epsilon = 1e-10);
+            assert_relative_eq!(factor.dot(&factor.t()), a, epsilon = 1e-11 * n as f64);
+
+            let inverse = of(&inverse_of_lower(&values, n), n);
+            assert_abs_diff_eq!(inverse.dot(&factor), Array2::eye(n), epsilon = 1e-10);
+            for ((i, j), x) in inverse.indexed_iter() {
+                assert!(j <= i || *x == 0.0);
+            }
+        }
+    }
+
+    #[test]
+    fn no_cholesky_of_what_is_not_positive_definite() {
+        for n in SIZES {
+            for bad in [0, n / 2, n - 1] {
+                for entry in [0.0, -1.0, f64::NAN] {
+                    let mut a = Array2::<f64>::eye(n);
+                    a[[bad, bad]] = entry;
+                    let mut values = a.into_raw_vec_and_offset().0;
+                    assert!(!cholesky(&mut values, n), "{n} {bad} {entry}");
+                }
+            }
+        }
+        // Of rank 1: the second pivot is exactly 0.
+        assert!(!cholesky(&mut [4.0, 2.0, 2.0, 1.0], 2));
+        assert!(cholesky(&mut [], 0));
+    }
+
+    /// Classical Gram-Schmidt, for rows that are independent.
+    fn naive_orthonormal(rows: &Array2<f64>) -> Array2<f64> {
+        let mut out = rows.clone();
+        for i in 0..rows.nrows() {
+            let mut row = rows.row(i).to_owned();
+            for j in 0..i {
+                let along = rows.row(i).dot(&out.row(j));
+                row.scaled_add(-along, &out.row(j));
+            }
+            let length = row.dot(&row).sqrt();
+            out.row_mut(i).assign(&(row / length));
+        }
+        out
+    }
+
+    fn check(rows: &Array2<f64>) -> Array2<f64> {
+        let q = orthonormal(rows);
+        assert_abs_diff_eq!(q.dot(&q.t()), Array2::eye(rows.nrows()), epsilon = 1e-13);
+        // Each row lies in the span of the directions up to its own.
+        let most = rows
+            .iter()
+            .fold(f64::MIN_POSITIVE, |most, x| most.max(x.abs()));
+        let rows = rows / most;
+        for i in 0..rows.nrows() {
+            let q = q.slice_axis(Axis(0), Slice::from(..=i));
+            let back = q.dot(&rows.row(i)).dot(&q);
+            assert_abs_diff_eq!(back, rows.row(i).to_owned(), epsilon = 1e-12);
+        }
+        q
+    }
+
+    #[test]
+    fn directions_are_those_of_gram_and_schmidt_but_for_their_signs() {
+        for (p, d) in [(1, 1), (1, 5), (3, 3), (4, 9), (16, 40)] {
+            let rows = random((p, d), 7);
+            let (found, expected) = (check(&rows), naive_orthonormal(&rows));
+            for (found, expected) in found.outer_iter().zip(expected.outer_iter()) {
+                let sign = found.dot(&expected).signum();
+                assert_abs_diff_eq!(&found * sign, expected.to_owned(), epsilon = 1e-10);
+            }
+        }
+    }
+
+    #[test]
+    fn directions_are_orthonormal_whatever_the_rank_and_the_unit() {
+        for (p, d) in [(1, 1), (3, 3), (4, 9), (16, 40)] {
+            check(&Array2::zeros((p, d)));
+            check(&Array2::ones((p, d)));
+            check(&Array2::from_shape_fn((p, d), |(i, j)| {
+                f64::from(i + d - p == j)
+            }));
+            // Of rank 1 and 2, but for rounding; rows that nearly depend on others; one row of zeros between others.
+            check(&random((p, 1), 1).dot(&random((1, d), 2)));
+            check(&random((p, 2), 3).dot(&random((2, d), 4)));
+            check(&(random((p, 1), 5).dot(&random((1, d), 6)) + 1e-12 * random((p, d), 7)));
+            let mut gap = random((p, d), 8);
+            gap.row_mut(p / 2).fill(0.0);
+            check(&gap);
+            for unit in [1e-300, 1e300] {
+                check(&(random((p, d), 9) * unit));
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The best one-to-one matching of few things to as many or more.
+
+use ndarray::ArrayView2;
+
+/// The column of each row of `costs` (m, n), m <= n, no column twice, so that the sum of their costs is least.
+///
+/// Shortest augmenting paths with prices (Jonker and Volgenant 1987, in the form of Crouse, *On implementing 2D
+/// rectangular assignment algorithms*, IEEE Transactions on Aerospace and Electronic Systems 2016): `O(m^2 n)` time, `O(n)`
+/// memory beside the costs. Costs must be finite, and so must their sums. Nothing is left to chance: equal costs go to
+/// columns that are free, then to the first. Integers below 2^53 and their sums are exact.
+pub(crate) fn matching(costs: ArrayView2<'_, f64>) -> Vec<usize> {
+    const NONE: usize = usize::MAX;
+    let (m, n) = costs.dim();
+    assert!(m <= n, "a column for each row");
+    // Prices: costs less those of row and column are not negative, and 0 where matched.
+    let (mut of_rows, mut of_columns) = (vec![0.0; m], vec![0.0; n]);
+    let (mut column_of, mut row_of) = (vec![NONE; m], vec![NONE; n]);
+    // Per column: the length of the shortest path from the new row, and the row before it.
+    let (mut lengths, mut before) = (vec![0.0; n], vec![NONE; n]);
+    let mut open: Vec<usize> = Vec::with_capacity(n);
+    let mut closed: Vec<usize> = Vec::with_capacity(n);
+    for new in 0..m {
+        lengths.fill(f64::INFINITY);
+        open.clear();
+        open.extend(0..n);
+        closed.clear();
+        let (mut row, mut length) = (new, 0.0);
+        let end = loop {
+            let (costs, price) = (costs.row(row), of_rows[row]);
+            let mut next = 0;
+            for (place, &column) in open.iter().enumerate() {
+                let through: f64 = length + (costs[column] - price - of_columns[column]);
+                if through < lengths[column] {
+                    (lengths[column], before[column]) = (through, row);
+                }
+                // Free columns first among equals, then the lowest number: the list is in no order.
+                let key = |c: usize| (row_of[c] != NONE, c);
+                let (least, of) = (lengths[open[next]], lengths[column]);
+                if of < least || (of == least && key(column) < key(open[next])) {
+                    next = place;
+                }
+            }
+            let column = open.swap_remove(next);
+            length = lengths[column];
+            if row_of[column] == NONE {
+                break column;
+            }
+            closed.push(column);
+            row = row_of[column];
+        };
+        of_rows[new] += length;
+        for &column in &closed {
+            let change = length - lengths[column];
+            of_rows[row_of[column]] += change;
+            of_columns[column] -= change;
+        }
+        // Along the path, each row gives its column to the one before.
+        let mut column = end;
+        loop {
+            let row = before[column];
+            row_of[column] = row;
+            std::mem::swap(&mut column_of[row], &mut column);
+            if row == new {
+                break;
+            }
+        }
+    }
+    column_of
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use approx::assert_relative_eq;
+    use ndarray::Array2;
+
+    fn total(costs: &Array2<f64>, columns: &[usize]) -> f64 {
+        columns
+            .iter()
+            .enumerate()
+            .map(|(i, &j)| costs[[i, j]])
+            .sum()
+    }
+
+    /// The least cost of all ways to give the rows from `row` on one of the columns that are left.
+    fn naive(costs: &Array2<f64>, row: usize, left: &[usize]) -> f64 {
+        if row == costs.nrows() {
+            return 0.0;
+        }
+        let costs_of = (0..left.len()).map(|place| {
+            let mut rest = left.to_vec();
+            let column = rest.swap_remove(place);
+            costs[[row, column]] + naive(costs, row + 1, &rest)
+        });
+        costs_of.fold(f64::INFINITY, f64::min)
+    }
+
+    /// Checks a matching against all others, and returns it.
+    fn check(costs: &Array2<f64>) -> Vec<usize> {
+        let found = matching(costs.view());
+        let mut sorted = found.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), costs.nrows(), "no column twice");
+        let all: Vec<usize> = (0..costs.ncols()).collect();
+        assert_relative_eq!(
+            total(costs, &found),
+            naive(costs, 0, &all),
+            max_relative = 1e-12
+        );
+        found
+    }
+
+    #[test]
+    fn it_is_the_best_of_all_permutations() {
+        let mut rng = Rng::from_seed(1);
+        for (m, n) in [
+            (1, 1),
+            (1, 4),
+            (2, 2),
+            (3, 3),
+            (4, 6),
+            (5, 5),
+            (6, 6),
+            (3, 7),
+        ] {
+            for _ in 0..40 {
+                check(&Array2::from_shape_simple_fn((m, n), || rng.normal()));
+                // Many equal costs, negative ones, and exact sums.
+                let few = Array2::from_shape_simple_fn((m, n), || rng.below(3) as f64 - 1.0);
+                let found = check(&few);
+                assert_eq!(found, matching(few.view()));
+                // Of very different sizes.
+                check(&Array2::from_shape_simple_fn((m, n), || {
+                    10f64.powi(rng.below(30) as i32 - 15)
+                }));
+                check(&Array2::from_shape_simple_fn((m, n), || {
+                    1e300 * rng.uniform()
+                }));
+                check(&Array2::from_shape_simple_fn((m, n), || {
+                    1e-310 * rng.uniform()
+                }));
+            }
+        }
+        assert!(matching(Array2::zeros((0, 3)).view()).is_empty());
+    }
+
+    #[test]
+    fn equal_costs_go_to_the_first_free_columns() {
+        for cost in [0.0, -1.0, 1e300] {
+            let costs = Array2::from_elem((5, 8), cost);
+            assert_eq!(matching(costs.view()), [0, 1, 2, 3, 4]);
+        }
+    }
+
+    /// Costs that are smaller, the further rows and columns are apart: every new row takes the columns of those before it.
+    #[test]
+    fn long_paths_are_followed() {
+        let n = 200;
+        let costs = Array2::from_shape_fn((n, n), |(i, j)| ((i + 1) * (j + 1)) as f64);
+        let reversed: Vec<usize> = (0..n).rev().collect();
+        assert_eq!(matching(costs.view()), reversed);
+    }
+}
