@@ -9,7 +9,6 @@
 mod diagonal;
 mod dirichlet_process;
 mod isotropic;
-mod normal_wishart;
 mod proportions;
 mod shared_isotropic;
 

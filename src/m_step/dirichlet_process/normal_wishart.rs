@@ -1,5 +1,5 @@
-//! Normal-Wishart distributions of a mean and a precision matrix, and the sticks of a Dirichlet process: expectations,
-//! divergences from the prior, predictive densities (Bishop, PRML, 10.2 and appendix B).
+//! Normal-Wishart distributions of a mean and a precision matrix: expectations, divergences from the prior, predictive
+//! densities (Bishop, PRML, 10.2 and appendix B).
 //!
 //! Everything here is in the coordinates of a frame; what is written $W^{-1}$ is an inverse scale matrix (d, d).
 
@@ -8,6 +8,7 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 use special::Gamma;
 use std::f64::consts::{LN_2, PI};
 
+use super::prior::Prior;
 use crate::factor;
 use crate::kernels::quadratic;
 
@@ -117,47 +118,6 @@ pub(super) fn product(
     let (a, b) = (view(a, a_transposed), view(b, b_transposed));
     general_mat_mul(1.0, &a, &b, 0.0, &mut into);
     out
-}
-
-/// The prior of every component: a Normal-Wishart distribution with known parameters.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Prior {
-    /// $\alpha$.
-    pub(super) concentration: f64,
-    /// $\beta_0$.
-    pub(super) mean_precision: f64,
-    /// $\nu_0$.
-    pub(super) degrees: f64,
-    /// $m_0$ (d).
-    pub(super) mean: Vec<f64>,
-    /// $W_0^{-1}$ (d, d).
-    pub(super) inverse_scale: Vec<f64>,
-    /// Its lower Cholesky factor (d, d).
-    factor: Vec<f64>,
-    /// $\ln |W_0|$.
-    log_det: f64,
-}
-
-impl Prior {
-    /// `None` if the inverse scale matrix is not positive definite.
-    pub(super) fn new(
-        concentration: f64,
-        mean_precision: f64,
-        degrees: f64,
-        mean: Vec<f64>,
-        inverse_scale: Vec<f64>,
-    ) -> Option<Self> {
-        let cholesky = Cholesky::of(&inverse_scale, mean.len())?;
-        Some(Self {
-            concentration,
-            mean_precision,
-            degrees,
-            log_det: -cholesky.log_det(mean.len()),
-            factor: cholesky.factor,
-            mean,
-            inverse_scale,
-        })
-    }
 }
 
 /// $q(\mu, \Lambda) = \mathcal N(\mu; m, (\beta \Lambda)^{-1}) \thinspace \mathcal W(\Lambda; W, \nu)$ of one component.
@@ -281,97 +241,24 @@ fn log_norm(degrees: f64, dim: usize, log_det: f64) -> f64 {
     -0.5 * degrees * (log_det + dim as f64 * LN_2) - gammas.sum::<f64>()
 }
 
-fn log_gamma(x: f64) -> f64 {
+pub(super) fn log_gamma(x: f64) -> f64 {
     Gamma::ln_gamma(x).0
 }
 
-/// The sticks of the Dirichlet process: $q(v_t) = \text{Beta}(\gamma_{t1}, \gamma_{t2})$ for $t = 1..T$.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Sticks(pub(super) Vec<(f64, f64)>);
-
-impl Sticks {
-    /// From the masses of the components (E29; Blei and Jordan, Eq. 18 and 19).
-    pub(super) fn new(concentration: f64, masses: &[f64]) -> Self {
-        let mut sticks = vec![(1.0, concentration); masses.len()];
-        let mut after = 0.0;
-        for (stick, &mass) in sticks.iter_mut().zip(masses).rev() {
-            *stick = (1.0 + mass, concentration + after);
-            after += mass;
-        }
-        Self(sticks)
-    }
-
-    /// $\mathbb E[\ln \pi_t]$ (T).
-    pub(super) fn expected_logs(&self) -> Vec<f64> {
-        let mut before = 0.0;
-        let logs = self.0.iter().map(|&(a, b)| {
-            let both = (a + b).digamma();
-            let log = before + a.digamma() - both;
-            before += b.digamma() - both;
-            log
-        });
-        logs.collect()
-    }
-
-    /// Logarithms of the expected proportions, normalised over the T sticks (T).
-    pub(super) fn log_proportions(&self) -> Vec<f64> {
-        let mut before = 0.0;
-        let logs = self.0.iter().map(|&(a, b)| {
-            let both = (a + b).ln();
-            let log = before + a.ln() - both;
-            before += b.ln() - both;
-            log
-        });
-        let mut logs: Vec<f64> = logs.collect();
-        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let total = most + logs.iter().map(|l| (l - most).exp()).sum::<f64>().ln();
-        for log in &mut logs {
-            *log -= total;
-        }
-        logs
-    }
-
-    /// The divergence from the prior, $\sum_t \text{KL}(q(v_t) \parallel \text{Beta}(1, \alpha))$ (E30).
-    pub(super) fn divergence(&self, concentration: f64) -> f64 {
-        let terms = self.0.iter().map(|&(a, b)| {
-            let both = (a + b).digamma();
-            log_gamma(a + b) - log_gamma(a) - log_gamma(b) - concentration.ln()
-                + (a - 1.0) * (a.digamma() - both)
-                + (b - concentration) * (b.digamma() - both)
-        });
-        terms.sum()
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::rng::Rng;
 
     /// Trapezoids on a lattice so wide and fine that the rest is rounding.
-    fn integral(low: f64, high: f64, steps: usize, f: impl Fn(f64) -> f64) -> f64 {
+    pub(in super::super) fn integral(
+        low: f64,
+        high: f64,
+        steps: usize,
+        f: impl Fn(f64) -> f64,
+    ) -> f64 {
         let h = (high - low) / steps as f64;
         (0..=steps).map(|i| f(low + h * i as f64)).sum::<f64>() * h
-    }
-
-    #[test]
-    fn the_divergence_of_a_stick_is_its_integral() {
-        for (concentration, a, b) in [(0.5, 3.5, 0.5), (2.0, 1.0, 7.25), (1.0, 40.0, 1.5)] {
-            // In the logit of v, where both ends fall off exponentially.
-            let expected = integral(-120.0, 120.0, 40_000, |x| {
-                let log_v = -((-x).exp().ln_1p());
-                let log_rest = -(x.exp().ln_1p());
-                let log_beta = log_gamma(a) + log_gamma(b) - log_gamma(a + b);
-                let q = (a - 1.0) * log_v + (b - 1.0) * log_rest - log_beta;
-                let p = (concentration - 1.0) * log_rest + f64::ln(concentration);
-                (q + log_v + log_rest).exp() * (q - p)
-            });
-            let got = Sticks(vec![(a, b)]).divergence(concentration);
-            assert!(
-                (got - expected).abs() < 1e-9 * (1.0 + expected),
-                "{got} {expected}"
-            );
-        }
     }
 
     #[test]
@@ -494,27 +381,5 @@ mod tests {
         assert!(Cholesky::of_rounded(&[f64::NAN], 1).is_none());
         let triangle = packed(&cholesky.factor, 3);
         assert_eq!(unpacked(&triangle, 3), cholesky.factor);
-    }
-
-    #[test]
-    fn sticks_follow_their_sums() {
-        let sticks = Sticks::new(0.5, &[4.0, 0.0, 2.0]);
-        assert_eq!(sticks.0, [(5.0, 2.5), (1.0, 2.5), (3.0, 0.5)]);
-        let proportions: Vec<f64> = sticks.log_proportions().iter().map(|l| l.exp()).collect();
-        assert!((proportions.iter().sum::<f64>() - 1.0).abs() < 1e-14);
-        let naive = [
-            5.0 / 7.5,
-            2.5 / 7.5 / 3.5,
-            2.5 / 7.5 * 2.5 / 3.5 * 3.0 / 3.5,
-        ];
-        let total: f64 = naive.iter().sum();
-        for (got, expected) in proportions.iter().zip(naive) {
-            assert!((got - expected / total).abs() < 1e-14);
-        }
-        let logs = sticks.expected_logs();
-        let expected = 3f64.digamma() - 3.5f64.digamma() + 2.0 * 2.5f64.digamma()
-            - 7.5f64.digamma()
-            - 3.5f64.digamma();
-        assert!((logs[2] - expected).abs() < 1e-14);
     }
 }

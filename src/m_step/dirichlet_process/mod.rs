@@ -1,0 +1,271 @@
+//! Dirichlet process mixtures of Gaussians with full precision matrices: variational inference with weights.
+mod mixture;
+mod normal_wishart;
+mod prior;
+mod statistics;
+mod sticks;
+
+pub use mixture::DirichletProcessMixture;
+use statistics::Scatter;
+
+use super::{MStep, steps_with_one_variance, variance_floor};
+use crate::block::Block;
+use crate::data::{Centres, Data, DenseRows, Frame};
+use crate::error::Result;
+use crate::float::Float;
+use crate::parallel;
+use crate::posterior::Likelihood;
+use mixture::Scored;
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use normal_wishart::{FARTHEST, NormalWishart};
+use sticks::Sticks;
+
+/// A Dirichlet process mixture, truncated at $T$ components (the builder's clusters), with Normal-Wishart components
+/// (E29, E30; \[DP\]; Bishop, PRML, 10.2; Blei and Jordan 2006).
+///
+/// $$v_t \sim \text{Beta}(1, \alpha), \quad \pi_t = v_t \prod_{s \lt t} (1 - v_s), \quad \Lambda_t \sim \mathcal W(W_0, \nu_0), \quad \mu_t \mid \Lambda_t \sim \mathcal N(m_0, (\beta_0 \Lambda_t)^{-1})$$
+///
+/// Where the other families find parameters, this one finds a distribution over them,
+///
+/// $$q(v_t) = \text{Beta}(\gamma_{t1}, \gamma_{t2}), \qquad q(\mu_t, \Lambda_t) = \mathcal N(\mu_t; m_t, (\beta_t \Lambda_t)^{-1}) \thinspace \mathcal W(\Lambda_t; W_t, \nu_t)$$
+///
+/// and the free energy of its report is the complete evidence lower bound (E30): every constant is in it.
+///
+/// **Update** (E29), with the mass $N_t$ and the weighted mean $\bar y_t$ of each component:
+///
+/// $$\gamma_{t1} = 1 + N_t, \quad \gamma_{t2} = \alpha + \sum_{s \gt t} N_s, \quad \beta_t = \beta_0 + N_t, \quad \nu_t = \nu_0 + N_t, \quad m_t = \frac{\beta_0 m_0 + N_t \bar y_t}{\beta_t}$$
+///
+/// $$W_t^{-1} = W_0^{-1} + \sum_n w_n q_{nt} (y_n - m_t)(y_n - m_t)^T + \beta_0 (m_t - m_0)(m_t - m_0)^T$$
+///
+/// **Priors.** By default they follow the data, so that a fit does not depend on its unit or origin: $m_0$ is the weighted
+/// mean of all rows and $W_0^{-1}$ their weighted covariance, $\beta_0 = 1$ and $\nu_0 = D$, also where EM runs on a
+/// coreset. A variance below the floor (E20) is raised to it; where columns determine one another to within 1e-8 of
+/// their variance, each variance grows by that share. [`paper_priors`](Self::paper_priors) are those of \[DP\].
+///
+/// **Start**: the means at the seeds, each with the mass $W / T$ and the same variance in every direction, from the first
+/// search (E8). This is a proper $q$, so the first free energy is a bound too. A truncated search keeps to one variance
+/// for the first two M-steps, as in [`Isotropic`](super::Isotropic).
+///
+/// **Weights count points** here, and matter beyond their ratios: the more there are, the less the prior. One whose total
+/// weight is lost in rounding beside that of the data (some 1e12) no longer keeps a component from collapsing onto few
+/// points.
+///
+/// Works on [`Dense`](crate::data::Dense) data. Time $n T D^2$ per iteration; the sums take $T D^2$ numbers per shard of
+/// the rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DirichletProcess {
+    concentration: f64,
+    mean_precision: f64,
+    degrees: Option<f64>,
+    mean: PriorMean,
+    scale: PriorScale,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum PriorMean {
+    OfData,
+    Zero,
+    Given(Array1<f64>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum PriorScale {
+    OfData,
+    /// This multiple of the identity.
+    Multiple(f64),
+    Given(Array2<f64>),
+}
+
+impl DirichletProcess {
+    /// With the concentration $\alpha \gt 0$: the larger, the more components are expected. About
+    /// $\alpha \ln(1 + W / \alpha)$ of them, for points of total weight $W$.
+    #[must_use]
+    pub fn new(concentration: f64) -> Self {
+        Self {
+            concentration,
+            mean_precision: 1.0,
+            degrees: None,
+            mean: PriorMean::OfData,
+            scale: PriorScale::OfData,
+        }
+    }
+
+    /// $\beta_0 \gt 0$: what the prior mean weighs, in points. Default 1.
+    #[must_use]
+    pub fn mean_precision(self, mean_precision: f64) -> Self {
+        Self {
+            mean_precision,
+            ..self
+        }
+    }
+
+    /// $\nu_0 \gt D - 1$: what the prior precision weighs, in points. Default $D$, the least whole number there is.
+    #[must_use]
+    pub fn degrees_of_freedom(self, degrees_of_freedom: f64) -> Self {
+        Self {
+            degrees: Some(degrees_of_freedom),
+            ..self
+        }
+    }
+
+    /// $m_0$ (d), in the data's own unit. Default: the weighted mean of the data.
+    #[must_use]
+    pub fn mean(self, mean: ArrayView1<'_, f64>) -> Self {
+        Self {
+            mean: PriorMean::Given(mean.to_owned()),
+            ..self
+        }
+    }
+
+    /// $W_0$ (d, d), symmetric and positive definite: precisions, in the data's own unit to the power -2. The prior
+    /// expects the precision $\nu_0 W_0$. Default: the inverse of the weighted covariance of the data.
+    #[must_use]
+    pub fn scale(self, scale: ArrayView2<'_, f64>) -> Self {
+        Self {
+            scale: PriorScale::Given(scale.to_owned()),
+            ..self
+        }
+    }
+
+    /// The priors of \[DP\]: $m_0 = 0$, $W_0 = 10 I$, $\beta_0 = 1$, $\nu_0 = D$. They suit data of variance about 1
+    /// around 0, and depend on unit and origin.
+    #[must_use]
+    pub fn paper_priors(self) -> Self {
+        Self {
+            concentration: self.concentration,
+            mean_precision: 1.0,
+            degrees: None,
+            mean: PriorMean::Zero,
+            scale: PriorScale::Multiple(10.0),
+        }
+    }
+}
+
+impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
+    type Model = DirichletProcessMixture<F>;
+    type Statistics = Scatter;
+
+    fn start(
+        &self,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<Rows = DenseRows<F>>,
+    ) -> Result<Self::Model> {
+        let prior = self.prior(&frame, data)?;
+        let least_variance = variance_floor(&frame, data.summary());
+        let variance = data.summary().mean_variance() * frame.inverse_unit().powi(2);
+        let variance = variance.max(least_variance);
+        let components = (0..seeds.len())
+            .map(|c| {
+                let mean = seeds.row(c)[..seeds.dim()].iter().map(|z| z.to_f64());
+                NormalWishart::isotropic(&prior, 0.0, mean.collect(), variance)
+            })
+            .collect();
+        let scores = Scored::Distances { variance };
+        Ok(DirichletProcessMixture {
+            sticks: Sticks::new(prior.concentration, &vec![0.0; seeds.len()]),
+            means: seeds.leave(&frame),
+            centres: seeds,
+            frame,
+            prior,
+            components,
+            least_variance,
+            scores,
+            prior_terms: 0.0,
+        })
+    }
+
+    fn initial_searches(&self) -> usize {
+        // Starting the variance changes the balance between proportions and distances.
+        1
+    }
+
+    fn restricted_steps(&self, truncated: bool) -> usize {
+        steps_with_one_variance(truncated)
+    }
+
+    fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
+        let k = model.components.len();
+        let variance = (first.best / first.entries)
+            .max(model.least_variance)
+            .min(FARTHEST);
+        let mass = first.weight / k as f64;
+        for component in &mut model.components {
+            let mean = std::mem::take(&mut component.mean);
+            *component = NormalWishart::isotropic(&model.prior, mass, mean, variance);
+        }
+        model.sticks = Sticks::new(model.prior.concentration, &vec![mass; k]);
+        model.renew();
+    }
+
+    fn statistics(&self, model: &Self::Model) -> Self::Statistics {
+        let (k, dim) = (model.components.len(), model.centres.dim());
+        Scatter {
+            dim,
+            mass: vec![0.0; k],
+            first: vec![0.0; k * dim],
+            second: vec![0.0; k * dim * dim],
+        }
+    }
+
+    fn statistics_size(&self, model: &Self::Model) -> usize {
+        model.components.len() * model.centres.dim().pow(2)
+    }
+
+    fn accumulate(
+        &self,
+        rows: &DenseRows<F>,
+        block: &Block<F>,
+        model: &Self::Model,
+        statistics: &mut Self::Statistics,
+    ) {
+        statistics.add(rows, block, model);
+    }
+
+    fn update(&self, scatter: Self::Statistics, model: &mut Self::Model, restricted: bool) {
+        let k = model.components.len();
+        if let Scored::Distances { .. } = model.scores {
+            // Warming up: nothing is known of variances yet.
+            for (t, component) in model.components.iter_mut().enumerate() {
+                scatter.move_mean(t, &mut component.mean);
+            }
+            model.renew_means();
+            return;
+        }
+        let prior = &model.prior;
+        if restricted {
+            let old = &model.components;
+            let updated = parallel::map(k, |t| {
+                let (mean, inverse_scale) = scatter.update(t, &old[t].mean, prior);
+                let diagonal = inverse_scale.iter().step_by(scatter.dim + 1);
+                (mean, diagonal.sum::<f64>())
+            });
+            let degrees = scatter.mass.iter().map(|mass| prior.degrees + mass);
+            let entries = scatter.dim as f64 * degrees.sum::<f64>();
+            let variance = updated.iter().map(|u| u.1).sum::<f64>() / entries;
+            if variance.is_finite() {
+                let updated = updated.into_iter().zip(&scatter.mass);
+                model.components = updated
+                    .map(|((mean, _), &mass)| {
+                        NormalWishart::isotropic(&model.prior, mass, mean, variance)
+                    })
+                    .collect();
+            }
+        } else {
+            let old = &model.components;
+            model.components = parallel::map(k, |t| {
+                let (mean, inverse_scale) = scatter.update(t, &old[t].mean, prior);
+                NormalWishart::new(prior, scatter.mass[t], mean, &inverse_scale).unwrap_or_else(
+                    || {
+                        // Sums out of range: a mean beyond all data, which comes back first.
+                        let mut kept = old[t].clone();
+                        scatter.move_mean(t, &mut kept.mean);
+                        kept
+                    },
+                )
+            });
+        }
+        model.sticks = Sticks::new(model.prior.concentration, &scatter.mass);
+        model.renew();
+    }
+}

@@ -1,0 +1,306 @@
+//! The prior of the components: as the user gives it, or from the data.
+
+use super::normal_wishart::{self, Cholesky};
+use super::statistics::{add, add_products};
+use super::{DirichletProcess, PriorMean, PriorScale};
+use crate::data::{Data, Frame, Rows};
+use crate::error::{Error, Result};
+use crate::factor;
+use crate::float::Float;
+use crate::m_step::variance_floor;
+use crate::parallel::{self, BLOCK};
+use crate::stage::Stage;
+use ndarray::ArrayView2;
+
+/// The prior of every component: a Normal-Wishart distribution with known parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Prior {
+    /// $\alpha$.
+    pub(super) concentration: f64,
+    /// $\beta_0$.
+    pub(super) mean_precision: f64,
+    /// $\nu_0$.
+    pub(super) degrees: f64,
+    /// $m_0$ (d).
+    pub(super) mean: Vec<f64>,
+    /// $W_0^{-1}$ (d, d).
+    pub(super) inverse_scale: Vec<f64>,
+    /// Its lower Cholesky factor (d, d).
+    pub(super) factor: Vec<f64>,
+    /// $\ln |W_0|$.
+    pub(super) log_det: f64,
+}
+
+impl Prior {
+    /// `None` if the inverse scale matrix is not positive definite.
+    pub(super) fn new(
+        concentration: f64,
+        mean_precision: f64,
+        degrees: f64,
+        mean: Vec<f64>,
+        inverse_scale: Vec<f64>,
+    ) -> Option<Self> {
+        let cholesky = Cholesky::of(&inverse_scale, mean.len())?;
+        Some(Self {
+            concentration,
+            mean_precision,
+            degrees,
+            log_det: -cholesky.log_det(mean.len()),
+            factor: cholesky.factor,
+            mean,
+            inverse_scale,
+        })
+    }
+}
+
+impl DirichletProcess {
+    /// The prior in the coordinates of `frame`.
+    pub(super) fn prior<R: Rows>(
+        &self,
+        frame: &Frame<R::Float>,
+        data: &dyn Data<Rows = R>,
+    ) -> Result<Prior> {
+        let dim = data.dim();
+        let degrees = self.degrees.unwrap_or(dim as f64);
+        if degrees <= dim as f64 - 1.0 {
+            let rule = "must be greater than the number of columns less 1";
+            return Err(Error::parameter("degrees_of_freedom", degrees, rule));
+        }
+        let mismatch = |what, found| Error::DimensionMismatch {
+            what,
+            expected: dim,
+            found,
+        };
+        let of_data = match (&self.mean, &self.scale) {
+            (PriorMean::OfData, _) | (_, PriorScale::OfData) => Some(moments(frame, data)),
+            _ => None,
+        };
+        let enter = |mean: &mut dyn Iterator<Item = f64>| -> Vec<f64> {
+            let origin = frame.offset().iter().map(|o| o.to_f64());
+            mean.zip(origin)
+                .map(|(m, o)| (m - o) * frame.inverse_unit())
+                .collect()
+        };
+        let mean = match (&self.mean, &of_data) {
+            (PriorMean::OfData, Some((mean, _))) => mean.clone(),
+            (PriorMean::Given(mean), _) if mean.len() != dim => {
+                return Err(mismatch("mean", mean.len()));
+            }
+            (PriorMean::Given(mean), _) => enter(&mut mean.iter().copied()),
+            _ => enter(&mut std::iter::repeat_n(0.0, dim)),
+        };
+        let inverse_scale = match (&self.scale, of_data) {
+            (PriorScale::OfData, Some((_, covariance))) => {
+                proper(covariance, variance_floor(frame, data.summary()), dim)
+            }
+            (PriorScale::Given(scale), _) if scale.nrows() != dim => {
+                return Err(mismatch("scale", scale.nrows()));
+            }
+            (PriorScale::Given(scale), _) => inverse_of(scale.view()).unwrap_or_default(),
+            (PriorScale::Multiple(multiple), _) => diagonal(1.0 / multiple, dim),
+            _ => Vec::new(),
+        };
+        let scaled = match self.scale {
+            PriorScale::OfData => inverse_scale,
+            _ => {
+                let squared = frame.inverse_unit().powi(2);
+                inverse_scale.into_iter().map(|x| x * squared).collect()
+            }
+        };
+        let (alpha, beta) = (self.concentration, self.mean_precision);
+        let finite = scaled.len() == dim * dim && mean.iter().all(|m| m.is_finite());
+        finite
+            .then(|| Prior::new(alpha, beta, degrees, mean, scaled))
+            .flatten()
+            .ok_or_else(|| {
+                let rule = "the prior cannot be expressed in the unit of the data, which is too far from it";
+                Error::parameter("scale", frame.unit(), rule)
+            })
+    }
+}
+
+impl Stage for DirichletProcess {
+    fn check(&self, _clusters: usize) -> Result<()> {
+        let rule = "must be between 1e-100 and 1e12";
+        for (name, value) in [
+            ("concentration", self.concentration),
+            ("mean_precision", self.mean_precision),
+            ("degrees_of_freedom", self.degrees.unwrap_or(1.0)),
+        ] {
+            // Beyond these, gamma functions and the squares of reciprocals leave the range of `f64`, or its digits.
+            if !(1e-100..=1e12).contains(&value) {
+                return Err(Error::parameter(name, value, rule));
+            }
+        }
+        if let PriorMean::Given(mean) = &self.mean
+            && let Some(column) = mean.iter().position(|m| !m.is_finite())
+        {
+            let (what, row) = ("mean", 0);
+            return Err(Error::NotFinite { what, row, column });
+        }
+        if let PriorScale::Given(scale) = &self.scale {
+            let (expected, found) = scale.dim();
+            let what = "scale";
+            if expected != found {
+                return Err(Error::DimensionMismatch {
+                    what,
+                    expected,
+                    found,
+                });
+            }
+            if let Some(((row, column), _)) = scale.indexed_iter().find(|(_, x)| !x.is_finite()) {
+                return Err(Error::NotFinite { what, row, column });
+            }
+            for ((i, j), &x) in scale.indexed_iter() {
+                let size = (scale[[i, i]] * scale[[j, j]]).abs().sqrt();
+                if (x - scale[[j, i]]).abs() > 1e-9 * size {
+                    let value = format!("{x} in row {i}, column {j}");
+                    return Err(Error::parameter(what, value, "must be symmetric"));
+                }
+            }
+            if inverse_of(scale.view()).is_none() {
+                let value = format!("a {expected} x {expected} matrix");
+                return Err(Error::parameter(what, value, "must be positive definite"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The inverse of a symmetric matrix (d, d); `None` unless it is positive definite.
+fn inverse_of(matrix: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
+    let dim = matrix.nrows();
+    let values: Vec<f64> = matrix.iter().copied().collect();
+    let inverse = factor::inverse_of_lower(&Cholesky::of(&values, dim)?.factor, dim);
+    let product = normal_wishart::product((&inverse, true), (&inverse, false), dim);
+    product.iter().all(|x| x.is_finite()).then_some(product)
+}
+
+fn diagonal(value: f64, dim: usize) -> Vec<f64> {
+    let mut matrix = vec![0.0; dim * dim];
+    for j in 0..dim {
+        matrix[j * (dim + 1)] = value;
+    }
+    matrix
+}
+
+/// Weighted mean (d) and covariance (d, d; its lower half) of the data, in the coordinates of `frame`, whose origin is
+/// the mean but for rounding.
+fn moments<R: Rows>(frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> (Vec<f64>, Vec<f64>) {
+    /// Parts of the data: each has its own sums.
+    const PARTS: usize = 32;
+    let (n, dim) = (data.len(), data.dim());
+    let total = data.summary().total_weight;
+    let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
+    let parts = parallel::map_blocks(n, size, |_, range| {
+        let (mut first, mut second) = (vec![0.0; dim], vec![0.0; dim * dim]);
+        let (mut rows, mut apart, mut weighted) = (R::default(), Vec::new(), Vec::new());
+        for from in range.clone().step_by(BLOCK) {
+            data.load(from..(from + BLOCK).min(range.end), frame, &mut rows);
+            apart.clear();
+            weighted.clear();
+            for i in 0..rows.len() {
+                let (row, weight) = (rows.to_centre(i), rows.weight(i) / total);
+                for (sum, z) in first.iter_mut().zip(&row[..dim]) {
+                    *sum += weight * z.to_f64();
+                }
+                apart.extend(row[..dim].iter().map(|z| z.to_f64()));
+                weighted.extend(row[..dim].iter().map(|z| weight * z.to_f64()));
+            }
+            add_products(&weighted, &apart, dim, &mut second);
+        }
+        (first, second)
+    });
+    let (mut mean, mut covariance) = (vec![0.0; dim], vec![0.0; dim * dim]);
+    for (first, second) in parts {
+        add(&mut mean, &first);
+        add(&mut covariance, &second);
+    }
+    for i in 0..dim {
+        for j in 0..dim {
+            covariance[i * dim + j] -= mean[i] * mean[j];
+        }
+    }
+    (mean, covariance)
+}
+
+/// A covariance made a proper inverse scale matrix: it changes only where it has to.
+fn proper(mut covariance: Vec<f64>, least_variance: f64, dim: usize) -> Vec<f64> {
+    /// Columns that determine one another to within this share of their variance are taken to do so exactly. Sums
+    /// over a million rows still leave half of the digits of what is beyond it.
+    const LEAST: f64 = 1e-8;
+    for j in 0..dim {
+        let variance = &mut covariance[j * (dim + 1)];
+        *variance = variance.max(least_variance);
+    }
+    let independent = Cholesky::of(&covariance, dim).is_some_and(|c| c.least_pivot >= LEAST);
+    if !independent {
+        for j in 0..dim {
+            covariance[j * (dim + 1)] *= 1.0 + LEAST;
+        }
+    }
+    covariance
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::data::Dense;
+    use crate::rng::Rng;
+    use ndarray::{Array1, Array2};
+
+    /// Columns that nearly determine one another: covariances whose forms `f32` alone gets wrong by whole nats.
+    pub(in super::super) fn ill_conditioned<F: Float>(n: usize) -> Array2<F> {
+        let mut rng = Rng::from_seed(5);
+        let mut x = Array2::zeros((n, 6));
+        for (i, mut row) in x.rows_mut().into_iter().enumerate() {
+            let latent = [rng.normal() + 3.0 * (i % 4) as f64, rng.normal()];
+            for (j, x) in row.iter_mut().enumerate() {
+                let turn = j as f64;
+                *x = F::from_f64(
+                    latent[0] * turn.cos() + latent[1] * turn.sin() + 1e-3 * rng.normal(),
+                );
+            }
+        }
+        x
+    }
+
+    #[test]
+    fn a_proper_covariance_stays_and_a_singular_one_becomes_proper() {
+        let good = vec![2.0, 0.5, 0.5, 1.0];
+        assert_eq!(proper(good.clone(), 1e-12, 2), good);
+        for singular in [
+            vec![1.0, 1.0, 1.0, 1.0],
+            vec![0.0, 0.0, 0.0, 1.0],
+            vec![0.0; 4],
+            vec![1.0, 1.0 + 1e-16, 1.0 + 1e-16, 1.0],
+        ] {
+            let made = proper(singular.clone(), 1e-12, 2);
+            let pivot = Cholesky::of(&made, 2).unwrap().least_pivot;
+            assert!(pivot > 1e-9);
+            let moved = made.iter().zip(&singular).map(|(a, b)| (a - b).abs());
+            assert!(moved.fold(0.0, f64::max) < 1.1e-8);
+        }
+    }
+
+    #[test]
+    fn moments_of_the_data_are_those_of_two_passes() {
+        let x = ill_conditioned::<f64>(1_300);
+        let w = Array1::from_shape_fn(1_300, |n| (n % 3) as f64);
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
+        let frame = data.frame();
+        let (mean, covariance) = moments(&frame, &data);
+        let total = w.sum();
+        let naive_mean = |j: usize| x.column(j).dot(&w) / total;
+        for i in 0..6 {
+            let moved = frame.leave_exact(i, mean[i]);
+            assert!((moved - naive_mean(i)).abs() < 1e-12);
+            for j in 0..=i {
+                let terms = (0..1_300)
+                    .map(|n| w[n] * (x[[n, i]] - naive_mean(i)) * (x[[n, j]] - naive_mean(j)));
+                let expected = terms.sum::<f64>() / total / frame.unit().powi(2);
+                assert!((covariance[i * 6 + j] - expected).abs() < 1e-13);
+            }
+        }
+    }
+}
