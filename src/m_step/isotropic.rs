@@ -99,7 +99,7 @@ impl<D: Data> MStep<D> for Isotropic {
     }
 
     fn statistics(&self, model: &Self::Model) -> Self::Statistics {
-        Moments::zeros(model.centres.len(), model.centres.dim())
+        Moments::zeros(model.centres.len(), model.centres.dim()).above(model.least_variance)
     }
 
     fn accumulate(
