@@ -118,7 +118,7 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Send + 'static {
     /// Labels, quantization error and log-likelihood together, in fewer searches than one by one.
     ///
     /// # Errors
-    /// As [`predict`](Self::predict).
+    /// As [`quantization_error`](Self::quantization_error).
     fn score(&self, data: &dyn Data<Rows = R>) -> Result<Score> {
         R::Float::score(self.erased(), data)
     }
@@ -128,7 +128,7 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Send + 'static {
     /// $$\Phi(\mu) = \sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$$
     ///
     /// # Errors
-    /// As [`predict`](Self::predict).
+    /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if the sum leaves the range of `f64`.
     fn quantization_error(&self, data: &dyn Data<Rows = R>) -> Result<f64> {
         R::Float::quantization_error(self.erased(), data)
     }

@@ -1,8 +1,8 @@
 //! What a model answers, over all components and all rows, in blocks: compiled once per kind of rows.
 
 use crate::block::Block;
-use crate::data::{Centres, Data, Rows, Scores};
-use crate::error::{Result, positive};
+use crate::data::{Centres, Data, Frame, Rows, Scores};
+use crate::error::{Error, Result, positive};
 use crate::float::Float;
 use crate::mixture::{Mixture, Score};
 use crate::parallel;
@@ -86,9 +86,8 @@ pub(crate) fn score<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result
         let error = error_of(model.centres(), rows);
         (labels, error, weighted(rows, &densities))
     })?;
-    let unit = model.frame().unit().powi(2);
     Ok(Score {
-        quantization_error: blocks.iter().map(|block| block.1).sum::<f64>() * unit,
+        quantization_error: in_data_unit(model.frame(), blocks.iter().map(|block| block.1))?,
         log_likelihood: blocks.iter().map(|block| block.2).sum(),
         labels: blocks.into_iter().flat_map(|block| block.0).collect(),
     })
@@ -97,7 +96,7 @@ pub(crate) fn score<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result
 /// [`Mixture::quantization_error`].
 pub(crate) fn quantization_error<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<f64> {
     let blocks = by_blocks(model, data, |rows| error_of(model.centres(), rows))?;
-    Ok(blocks.iter().sum::<f64>() * model.frame().unit().powi(2))
+    in_data_unit(model.frame(), blocks.into_iter())
 }
 
 /// sum_n w_n min_c |z_n - mu_c|^2 of a block, in the unit of the frame. Where rows know only some of their
@@ -108,6 +107,16 @@ fn error_of<R: Rows>(centres: &Centres<R::Float>, rows: &R) -> f64 {
         .map(|i| rows.weight(i) * block.scores(i)[0].to_f64())
         .sum();
     known * (centres.dim() as f64 / rows.entries() as f64)
+}
+
+/// The quantization error of all blocks, in the data's own unit, squared.
+fn in_data_unit<F: Float>(frame: &Frame<F>, blocks: impl Iterator<Item = f64>) -> Result<f64> {
+    let error = frame.leave_square(blocks.sum());
+    if error.is_finite() {
+        return Ok(error);
+    }
+    let rule = "must be finite: divide the weights or the data by a constant";
+    Err(Error::parameter("weighted squared distance", error, rule))
 }
 
 /// `work` on every block of rows, results in order.

@@ -351,7 +351,7 @@ impl<F: Float> DenseRows<F> {
 }
 
 impl<F: Float> DenseRows<F> {
-    /// What each row adds to the components of its support (len, width), their masses included: 0 where it would be lost.
+    /// What each row adds to the components of its support (len, width), and to their masses.
     fn shares<S: Second>(&self, block: &Block<F>, moments: &mut Moments<S>) -> Vec<f64> {
         let width = block.width();
         let mut shares = block.responsibilities.clone();
@@ -360,9 +360,7 @@ impl<F: Float> DenseRows<F> {
         for ((shares, support), weight) in of_rows.zip(&self.weights) {
             for (share, &c) in shares.iter_mut().zip(support) {
                 *share *= weight;
-                if !moments.add_share(c as usize, *share) {
-                    *share = 0.0;
-                }
+                moments.add_mass(c as usize, *share);
             }
         }
         shares
@@ -612,18 +610,37 @@ impl<F: Float> Rows for DenseRows<F> {
             }
             _ => (),
         }
-        let all: Vec<u32> = (0..block.components() as u32).collect();
+        let all = block.is_full() && block.width() > 1;
         vectorised!({
+            let stride = stride(self.dim);
+            let mut sizes = Vec::new();
+            if all {
+                sizes.extend(centres.values().chunks_exact(stride).map(
+                    #[inline(always)]
+                    |centre| moments.size(centre),
+                ));
+            }
             for i in 0..self.len() {
-                let support = if block.is_full() {
-                    &all[..]
-                } else {
-                    block.support(i)
-                };
-                for (&c, &q) in support.iter().zip(block.responsibilities(i)) {
+                let (row, shares) = (self.row(i), block.responsibilities(i));
+                if !all {
+                    let support = match block.is_full() {
+                        true => &[0][..],
+                        false => block.support(i),
+                    };
+                    for (&c, &q) in support.iter().zip(shares) {
+                        let share = self.weights[i] * q;
+                        if share > 0.0 {
+                            moments.add(c as usize, share, row, centres);
+                        }
+                    }
+                    continue;
+                }
+                // Most shares among all components are lost.
+                let own = moments.size(row);
+                for (c, (&q, size)) in shares.iter().zip(&sizes).enumerate() {
                     let share = self.weights[i] * q;
                     if share > 0.0 {
-                        moments.add(c as usize, share, self.row(i), centres);
+                        moments.add_felt(c, share, (row, own + size), centres);
                     }
                 }
             }
@@ -678,6 +695,60 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Shares over eighty powers of ten, and the smaller the farther out: sums over all components are the naive ones.
+    fn small_shares_far_away<S: Second>() {
+        let (n, d, k) = (200, 5, 3);
+        let mut rng = Rng::from_seed(12);
+        let power: Vec<f64> = (0..n).map(|_| 20.0 * rng.uniform()).collect();
+        let x = Array2::from_shape_fn((n, d), |(i, _)| rng.normal() * 10f64.powf(power[i]));
+        let data = Dense::new(x.view()).unwrap();
+        let frame = Frame::of(data.summary());
+        let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
+        let (mut rows, mut block) = (DenseRows::default(), Block::new(k, k));
+        data.load(0..n, &frame, &mut rows);
+        block.reset(n, &[]);
+        let shares = (0..n * k).map(|i| 10f64.powf(-2.0 * power[i / k] - 40.0 * rng.uniform()));
+        block.responsibilities = shares.collect();
+        let mut moments = Moments::<S>::zeros(k, d);
+        rows.accumulate(&block, &centres, &mut moments);
+        for c in 0..k {
+            let (mut mass, mut second) = (0.0, 0.0);
+            let mut largest = vec![0.0f64; d];
+            let (mut first, mut per_column) = (vec![0.0; d], vec![0.0; d]);
+            for i in 0..n {
+                let share = block.responsibilities(i)[c];
+                mass += share;
+                for j in 0..d {
+                    let t = rows.row(i)[j] - centres.row(c)[j];
+                    first[j] += share * t;
+                    largest[j] = largest[j].max(share * t.abs());
+                    per_column[j] += share * t * t;
+                    second += share * t * t;
+                }
+            }
+            assert!((moments.mass(c) - mass).abs() <= 1e-13 * mass);
+            for j in 0..d {
+                let off = (moments.first(c)[j] - first[j]).abs();
+                assert!(off <= 1e-13 * largest[j], "{c} {j}: {off} {}", largest[j]);
+            }
+            let seconds = match moments.second().len() {
+                0 => continue,
+                len if len == k => (&moments.second()[c..=c], vec![second]),
+                _ => (&moments.second()[c * stride(d)..][..d], per_column),
+            };
+            for (got, naive) in seconds.0.iter().zip(seconds.1) {
+                assert!((got - naive).abs() <= 1e-13 * naive, "{c}: {got} {naive}");
+            }
+        }
+    }
+
+    #[test]
+    fn shares_are_left_out_only_where_they_are_lost_in_every_sum() {
+        small_shares_far_away::<()>();
+        small_shares_far_away::<super::super::PerComponent>();
+        small_shares_far_away::<super::super::PerCoordinate>();
     }
 
     fn distances_without_a_block<T: Element>(x: &Array2<T>, within: f64) {

@@ -32,6 +32,14 @@ pub struct Moments<S = ()> {
     /// components meet few of them.
     first: Vec<f64>,
     second: S,
+    /// The smallest variance that is told from none: sums of squares below it, times the mass, do not matter.
+    least_variance: f64,
+    /// (k): what the sums over the rows of each component have reached for certain, in the unit of squares, and the mass
+    /// when that was last looked at. Shares that are lost beside it can be left out.
+    reached: Vec<(f64, f64)>,
+    /// (d), padded: the unit of the squares in each coordinate, inverted, where coordinates have sums of their own: 1 at first,
+    /// then their size in the pass before. Those of all parts are the same. Empty otherwise.
+    scales: Vec<f64>,
 }
 
 /// Which second moments a component family needs: none, `()`; [`PerComponent`]; [`PerCoordinate`].
@@ -46,6 +54,11 @@ pub trait Second: Send {
     fn sum_of(c: usize, place: usize) -> usize;
     /// Adds to component `c`, at `place` among the (k, d) padded numbers.
     fn add_entry(&mut self, c: usize, place: usize, value: f64);
+    /// Whether coordinates have sums of their own.
+    const PER_COORDINATE: bool = false;
+    /// The least second moment of component `c`, at least `floor` each, and where there are several, of `dim` coordinates, each
+    /// times its scale.
+    fn least(&self, c: usize, floor: f64, scales: &[f64], dim: usize) -> f64;
     /// All sums.
     fn sums(&self) -> &[f64];
     /// All sums, to be added to.
@@ -62,6 +75,9 @@ impl Second for () {
     }
     #[inline(always)]
     fn add_entry(&mut self, _: usize, _: usize, _: f64) {}
+    fn least(&self, _: usize, _: f64, _: &[f64], _: usize) -> f64 {
+        0.0
+    }
     fn sums(&self) -> &[f64] {
         &[]
     }
@@ -101,6 +117,10 @@ impl Second for PerComponent {
     fn add_entry(&mut self, c: usize, place: usize, value: f64) {
         self.0[Self::sum_of(c, place)] += value;
     }
+    #[inline(always)]
+    fn least(&self, c: usize, floor: f64, _: &[f64], _: usize) -> f64 {
+        self.0[c].max(floor)
+    }
     fn sums(&self) -> &[f64] {
         &self.0
     }
@@ -115,6 +135,7 @@ pub struct PerCoordinate(Vec<f64>);
 
 impl Second for PerCoordinate {
     const WANTED: bool = true;
+    const PER_COORDINATE: bool = true;
     fn zeros(k: usize, stride: usize) -> Self {
         Self(vec![0.0; k * stride])
     }
@@ -133,6 +154,12 @@ impl Second for PerCoordinate {
     #[inline(always)]
     fn add_entry(&mut self, c: usize, place: usize, value: f64) {
         self.0[Self::sum_of(c, place)] += value;
+    }
+    fn least(&self, c: usize, floor: f64, scales: &[f64], dim: usize) -> f64 {
+        let sums = self.0[c * scales.len()..].iter().zip(&scales[..dim]);
+        sums.fold(f64::INFINITY, |least, (s, scale)| {
+            least.min(s.max(floor) * scale)
+        })
     }
     fn sums(&self) -> &[f64] {
         &self.0
@@ -153,6 +180,17 @@ impl<S: Second> Moments<S> {
             places: vec![0; k],
             first: vec![0.0; stride(dim)],
             second: S::zeros(k, stride(dim)),
+            least_variance: 0.0,
+            reached: vec![(0.0, 0.0); k],
+            scales: vec![1.0; if S::PER_COORDINATE { stride(dim) } else { 0 }],
+        }
+    }
+
+    /// The same for variances that are clamped at `least_variance` (E20): smaller ones need not be told apart.
+    pub(crate) fn above(self, least_variance: f64) -> Self {
+        Self {
+            least_variance,
+            ..self
         }
     }
 
@@ -222,12 +260,11 @@ impl<S: Second> Moments<S> {
         self.second.sums()
     }
 
-    /// Adds to the mass of component `c`. Whether its row is to be added as well: not if it is lost beside the mass
-    /// that is there already.
+    /// Adds to the mass of component `c` alone. What rows know that have only some coordinates goes to
+    /// [`add_coordinate`](Self::add_coordinate).
     #[inline(always)]
-    pub(super) fn add_share(&mut self, c: usize, share: f64) -> bool {
+    pub(super) fn add_mass(&mut self, c: usize, share: f64) {
         self.mass[c] += share;
-        share > 0.5 * f64::EPSILON * self.mass[c]
     }
 
     /// The first moment of component `c`, to be added to.
@@ -245,16 +282,86 @@ impl<S: Second> Moments<S> {
         (&self.places, self.first.as_chunks_mut().0)
     }
 
-    /// Adds a padded row of weight times responsibility `share` to component `c`. A share that is lost beside the mass
-    /// that is there already adds to the mass alone.
+    /// Adds a padded row of weight times responsibility `share` to component `c`.
     #[inline(always)]
     pub(super) fn add<F: Float>(&mut self, c: usize, share: f64, row: &[F], centres: &Centres<F>) {
-        let stride = row.len();
-        if !self.add_share(c, share) {
+        self.add_mass(c, share);
+        self.add_row(c, share, row, centres);
+    }
+
+    /// The same for a row and a centre of these [sizes](Self::size) together. The row adds to the mass alone where it would be
+    /// lost beside all sums that are there already. A small share is not enough for that: the row may be far.
+    #[inline(always)]
+    pub(super) fn add_felt<F: Float>(
+        &mut self,
+        c: usize,
+        share: f64,
+        (row, size): (&[F], f64),
+        centres: &Centres<F>,
+    ) {
+        const LOST: f64 = 0.5 * f64::EPSILON;
+        self.add_mass(c, share);
+        let (added, (reached, looked)) = (share * size, self.reached[c]);
+        if share <= LOST * self.mass[c] && added <= LOST * reached {
             return;
         }
+        self.add_row(c, share, row, centres);
+        // Sums of squares only rise, so what they have reached stays true.
+        if !S::WANTED {
+            // Far rows may overflow: then nothing is known.
+            self.reached[c].0 += if added.is_finite() { added } else { 0.0 };
+        } else if self.mass[c] >= 2.0 * looked {
+            let mass = self.mass[c];
+            let floor = self.least_variance * mass;
+            let least = self.second.least(c, floor, &self.scales, self.dim);
+            self.reached[c] = (least, mass);
+        }
+    }
+
+    /// How large a padded row or centre is: the sizes of two are at least their squared distance, in the units of the sums that
+    /// it adds to.
+    #[inline(always)]
+    pub(super) fn size<F: Float>(&self, row: &[F]) -> f64 {
+        let mut sizes = [0.0f64; 4];
+        let (rows, _) = row.as_chunks::<4>();
+        if S::PER_COORDINATE {
+            let (scales, _) = self.scales.as_chunks::<4>();
+            for (x, scale) in rows.iter().zip(scales) {
+                for l in 0..4 {
+                    let size = x[l].to_f64() * x[l].to_f64() * scale[l];
+                    sizes[l] = if size > sizes[l] { size } else { sizes[l] };
+                }
+            }
+            return 2.0 * sizes[0].max(sizes[1]).max(sizes[2]).max(sizes[3]);
+        }
+        for x in rows {
+            for l in 0..4 {
+                sizes[l] += x[l].to_f64() * x[l].to_f64();
+            }
+        }
+        2.0 * ((sizes[0] + sizes[1]) + (sizes[2] + sizes[3]))
+    }
+
+    /// The units of squares in the next pass: the size of the sums of this one.
+    fn next_scales(&self) -> Vec<f64> {
+        let floor = self.least_variance * self.mass.iter().sum::<f64>();
+        let mut totals = vec![0.0; self.scales.len()];
+        for sums in self.second.sums().chunks_exact(totals.len().max(1)) {
+            for (total, sum) in totals.iter_mut().zip(sums) {
+                *total += sum;
+            }
+        }
+        let scale = |total: f64| match total.max(floor) {
+            total if total.is_normal() => 1.0 / total,
+            _ => 1.0,
+        };
+        totals.into_iter().map(scale).collect()
+    }
+
+    #[inline(always)]
+    fn add_row<F: Float>(&mut self, c: usize, share: f64, row: &[F], centres: &Centres<F>) {
         let place = self.place(c);
-        let first = &mut self.first[place..place + stride];
+        let first = &mut self.first[place..place + row.len()];
         for ((first, &x), &mu) in first.iter_mut().zip(row).zip(centres.row(c)) {
             *first += share * (x.to_f64() - mu.to_f64());
         }
@@ -281,13 +388,6 @@ impl<S: Second> Moments<S> {
             self.first[first + j] += share * t;
             self.second.add_entry(c, place, share * (t * t));
         }
-    }
-
-    /// Adds rows of weight times responsibility `share` to the mass of component `c` alone; what they know goes to
-    /// [`add_coordinate`](Self::add_coordinate).
-    #[inline(always)]
-    pub(super) fn add_mass(&mut self, c: usize, share: f64) {
-        self.mass[c] += share;
     }
 
     /// Adds the mass, first and second moment of some rows to coordinate `j` of component `c`.
@@ -347,7 +447,15 @@ impl<S: Second> Moments<S> {
                 }
             }
         });
-        parallel::map_chunks(&mut parts, 1, |_, _, parts| parts[0].clear());
+        if S::PER_COORDINATE {
+            total.least_variance = parts[0].least_variance;
+            total.scales = total.next_scales();
+        }
+        let scales = &total.scales;
+        parallel::map_chunks(&mut parts, 1, |_, _, parts| {
+            parts[0].clear();
+            parts[0].scales.copy_from_slice(scales);
+        });
         total
     }
 
@@ -358,6 +466,7 @@ impl<S: Second> Moments<S> {
         self.places.fill(0);
         self.first.truncate(stride(self.dim));
         self.second.sums_mut().fill(0.0);
+        self.reached.fill((0.0, 0.0));
     }
 
     /// Moves every centre to its mean, and returns the second moments about the new ones (E32, E34).
