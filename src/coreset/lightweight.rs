@@ -129,7 +129,6 @@ fn squared_distances_to_mean<D: Data>(
     data: &D,
     frame: &Frame<D::Float>,
 ) -> (Vec<D::Float>, Vec<Totals>) {
-    // The frame's offset is the mean rounded to the type of the data; the rest is this small difference.
     let mean = &data.summary().mean;
     let mut centre = vec![D::Float::from_f64(0.0); frame.offset().len()];
     for ((centre, mean), offset) in centre.iter_mut().zip(mean).zip(frame.offset()) {

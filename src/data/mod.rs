@@ -113,7 +113,9 @@ pub trait Rows: Default + Send + Sync {
     fn entries(&self) -> usize;
     /// Squared distances of all rows to all centres by expansion (E21): (len, k) into `out`.
     ///
-    /// $$\hat s_c = \lVert z \rVert^2 - 2 z^\top \mu_c + \lVert \mu_c \rVert^2$$
+    /// $$\hat s_c = \lVert z - a \rVert^2 - 2 (z - a)^\top (\mu_c - a) + \lVert \mu_c - a \rVert^2$$
+    ///
+    /// about a point $a$ near most of the centres.
     ///
     /// Fast, and good enough to rank; in the unit of the frame, squared, as are all distances here.
     fn distances(&self, centres: &Centres<Self::Float>, out: &mut Vec<Self::Float>);
@@ -121,7 +123,7 @@ pub trait Rows: Default + Send + Sync {
     ///
     /// $$\gamma \left( \lVert z \rVert + \max_c \lVert \mu_c \rVert \right)^2, \qquad \gamma = (d + 8) \cdot \text{machine epsilon, for dense rows}$$
     ///
-    /// It is about the centres that could be as near as the squared distance `reach` (all of them, for infinity): where
+    /// with both as seen from $a$. It is about the centres that could be as near as the squared distance `reach` (all of them, for infinity): where
     /// those are no farther from the origin than $\lVert z \rVert + \frac 32 \sqrt{\text{reach}}$, that is in place
     /// of the largest norm.
     fn margin(&self, i: usize, centres: &Centres<Self::Float>, reach: Self::Float) -> Self::Float;
@@ -168,8 +170,8 @@ pub trait Rows: Default + Send + Sync {
     /// Lowers `nearest` to the squared distances of as many rows, from row `first` on, to one more centre,
     /// computed directly.
     fn lower(&self, first: usize, centre: &[Self::Float], nearest: &mut [Self::Float]);
-    /// Row `i` as a centre: `d` numbers, padded. A coordinate that it does not know is at the offset of the
-    /// frame.
+    /// Row `i` as a centre: `d` numbers, padded. A coordinate that it does not know is the mean of
+    /// the data there.
     fn to_centre(&self, i: usize) -> Cow<'_, [Self::Float]>;
     /// Adds the rows, shared out by the responsibilities of `block`, to `moments` about `centres` (E5).
     fn accumulate<S: Second>(

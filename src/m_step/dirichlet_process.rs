@@ -7,7 +7,7 @@ use crate::data::{Centres, Data, DenseRows, Frame, Rows, Scores};
 use crate::error::{Error, Result, positive};
 use crate::float::Float;
 use crate::kernels::quadratic::{self, Columns};
-use crate::kernels::vectorised;
+use crate::kernels::{stride, vectorised};
 use crate::mixture::{self, Mixture};
 use crate::parallel::{self, BLOCK};
 use crate::posterior::{Likelihood, LogJoint};
@@ -263,8 +263,8 @@ fn diagonal(value: f64, dim: usize) -> Vec<f64> {
     matrix
 }
 
-/// Weighted mean (d) and covariance (d, d; its lower half) of the data, in the coordinates of `frame`, whose origin is
-/// the mean but for rounding.
+/// Weighted mean (d) and covariance (d, d; its lower half) of the data, in the coordinates of `frame`: from sums about
+/// its mean, which is that of the data but for rounding.
 fn moments<D: Data>(frame: &Frame<D::Float>, data: &D) -> (Vec<f64>, Vec<f64>) {
     /// Parts of the data: each has its own sums.
     const PARTS: usize = 32;
@@ -280,11 +280,13 @@ fn moments<D: Data>(frame: &Frame<D::Float>, data: &D) -> (Vec<f64>, Vec<f64>) {
             weighted.clear();
             for i in 0..rows.len() {
                 let (row, weight) = (rows.to_centre(i), rows.weight(i) / total);
-                for (sum, z) in first.iter_mut().zip(&row[..dim]) {
-                    *sum += weight * z.to_f64();
+                let from = apart.len();
+                let places = row[..dim].iter().zip(&frame.mean()[..dim]);
+                apart.extend(places.map(|(z, mean)| z.to_f64() - mean.to_f64()));
+                for (sum, z) in first.iter_mut().zip(&apart[from..]) {
+                    *sum += weight * z;
                 }
-                apart.extend(row[..dim].iter().map(|z| z.to_f64()));
-                weighted.extend(row[..dim].iter().map(|z| weight * z.to_f64()));
+                weighted.extend(apart[from..].iter().map(|z| weight * z));
             }
             add_products(&weighted, &apart, dim, &mut second);
         }
@@ -299,6 +301,9 @@ fn moments<D: Data>(frame: &Frame<D::Float>, data: &D) -> (Vec<f64>, Vec<f64>) {
         for j in 0..dim {
             covariance[i * dim + j] -= mean[i] * mean[j];
         }
+    }
+    for (mean, of_frame) in mean.iter_mut().zip(&frame.mean()[..dim]) {
+        *mean += of_frame.to_f64();
     }
     (mean, covariance)
 }
@@ -645,8 +650,6 @@ enum Scored {
         reference: f64,
         /// (T): the Frobenius norm of the factor.
         norms: Vec<f64>,
-        /// (T): the length of the mean.
-        lengths: Vec<f64>,
     },
 }
 
@@ -670,12 +673,10 @@ impl<F: Float> DirichletProcessMixture<F> {
         for value in &mut added {
             *value -= reference;
         }
-        let length = |q: &NormalWishart| q.mean.iter().map(|m| m * m).sum::<f64>().sqrt();
         self.scores = Scored::Expected {
             added,
             reference,
             norms: components.iter().map(NormalWishart::norm).collect(),
-            lengths: components.iter().map(length).collect(),
         };
         let prior = &self.prior;
         let divergences = parallel::map(components.len(), |t| components[t].divergence(prior));
@@ -827,13 +828,7 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
         /// An error of a log-joint that cannot be felt, in units of the square root of epsilon.
         const FELT: f64 = 1e-3;
 
-        let Scored::Expected {
-            added,
-            norms,
-            lengths,
-            ..
-        } = &self.scores
-        else {
+        let Scored::Expected { added, norms, .. } = &self.scores else {
             return rows.distances(&self.centres, out);
         };
         let (n, k, dim) = (rows.len(), self.components.len(), self.centres.dim());
@@ -841,11 +836,19 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
         // Bounds on the errors (E29).
         let mut errors = vec![0.0; n * k];
         let gamma = (dim + 8) as f64 * F::EPSILON;
-        let mut columns = Columns::<F>::new(n, dim, |i| rows.row(i));
+        // Means are rounded: as seen from a point near them, less of them is lost (E21).
+        let about = self.centres.expanded().about();
+        let (seen, stride) = (rows.seen(about), stride(dim));
+        let mut columns = Columns::<F>::new(n, dim, |i| &seen[i * stride..][..stride]);
+        let mut mean = vec![0.0; dim];
         for (t, q) in self.components.iter().enumerate() {
-            columns.forms(&q.mean, &q.factor, |i, form, square| {
+            for (j, (mean, m)) in mean.iter_mut().zip(&q.mean).enumerate() {
+                *mean = m - about.map_or(0.0, |about| about[j].to_f64());
+            }
+            let far = mean.iter().map(|m| m * m).sum::<f64>().sqrt();
+            columns.forms(&mean, &q.factor, |i, form, square| {
                 let (form, length) = (form.to_f64(), square.to_f64().sqrt());
-                let off = norms[t] * (gamma * length + F::EPSILON * lengths[t]);
+                let off = norms[t] * (gamma * length + F::EPSILON * far);
                 errors[i * k + t] =
                     off * (2.0 * form.sqrt() + off) + gamma * (form + added[t].abs());
                 out[i * k + t] = F::from_f64(form + added[t]);

@@ -373,7 +373,7 @@ impl<F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Refinement<D, SharedIsot
             let mut run = match &subspace {
                 None => phase.best(&View::whole(rows, &frame), starts, observer),
                 Some(subspace) => {
-                    let (projected, beside) = subspace.project(rows, &frame);
+                    let (projected, beside) = subspace.project(rows);
                     let view = View::inside(&projected, beside, rows.dim(), subspace);
                     phase.best(&view, starts, observer)
                 }
@@ -421,7 +421,7 @@ impl Refine {
         }
         let mut rng = streams.at(rng::Stage::Subspace, 0, 0);
         let (subspace, sample) = Subspace::principal(data, frame, p, &mut rng);
-        let (projected, beside) = subspace.project(&sample, frame);
+        let (projected, beside) = subspace.project(&sample);
         let view = View::inside(&projected, beside, d, &subspace);
         let centres = view.enter(Mixture::<D>::centres(model));
         let (assignment, _) = Assignment::nearest(&projected, view.frame, &centres, self.near);

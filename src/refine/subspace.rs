@@ -16,6 +16,10 @@ use ndarray::{Array2, ArrayView2};
 pub(super) struct Subspace<F> {
     /// (p, d): the directions.
     directions: Array2<F>,
+    /// Of the rows, centred: directions are those from the mean.
+    centred: Frame<F>,
+    /// Where that has its origin, padded.
+    origin: Vec<F>,
     frame: Frame<F>,
 }
 
@@ -56,11 +60,12 @@ impl<F: Float> Subspace<F> {
         // Relative to the largest weight, products stay within the range of the type.
         let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let sample = data.select(&sample, weights);
+        let (centred, origin) = frame.centred(&data.summary().mean);
         let mut directions = Array2::from_shape_fn((dim, d), |_| F::from_f64(rng.normal()));
         for _ in 0..STEPS {
             let blocks = parallel::map_blocks(sample.len(), ROWS, |_, range| {
                 let mut rows = DenseRows::default();
-                sample.load(range, frame, &mut rows);
+                sample.load(range, &centred, &mut rows);
                 let x = matrix(rows.values(), rows.len(), d, stride(d));
                 let mut along = product(&x, &directions.t());
                 for (i, mut along) in along.outer_iter_mut().enumerate() {
@@ -76,7 +81,13 @@ impl<F: Float> Subspace<F> {
             directions = orthonormal(&sum);
         }
         let frame = Frame::new(&vec![0.0; dim], 1.0);
-        (Self { directions, frame }, sample)
+        let subspace = Self {
+            directions,
+            centred,
+            origin,
+            frame,
+        };
+        (subspace, sample)
     }
 
     /// The frame of the projected rows.
@@ -85,7 +96,7 @@ impl<F: Float> Subspace<F> {
     }
 
     /// The rows of a data set in the subspace, and their weighted squared distances from it.
-    pub(super) fn project<D>(&self, data: &D, frame: &Frame<F>) -> (Dense<'static, F>, f64)
+    pub(super) fn project<D>(&self, data: &D) -> (Dense<'static, F>, f64)
     where
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
@@ -95,7 +106,7 @@ impl<F: Float> Subspace<F> {
         let mut values = vec![F::zero(); data.len() * p];
         let residuals = parallel::map_chunks(&mut values, ROWS * p, |_, range, values| {
             let mut rows = DenseRows::default();
-            data.load(range.start / p..range.end / p, frame, &mut rows);
+            data.load(range.start / p..range.end / p, &self.centred, &mut rows);
             project(rows.values(), stride(d), &directions, values);
             let mut norms = Vec::new();
             distance::norms(rows.values(), stride(d), &mut norms);
@@ -113,12 +124,10 @@ impl<F: Float> Subspace<F> {
 
     /// Centres of the frame in the subspace.
     pub(super) fn enter(&self, centres: &Centres<F>) -> Centres<F> {
-        let x = matrix(
-            centres.values(),
-            centres.len(),
-            centres.dim(),
-            stride(centres.dim()),
-        );
+        let (d, stride) = (centres.dim(), stride(centres.dim()));
+        let mut seen = vec![F::zero(); centres.values().len()];
+        distance::minus(centres.values(), &self.origin, &mut seen);
+        let x = matrix(&seen, centres.len(), d, stride);
         Centres::of_coordinates(product(&x, &self.directions.t()).view())
     }
 
@@ -130,7 +139,13 @@ impl<F: Float> Subspace<F> {
             centres.dim(),
             stride(centres.dim()),
         );
-        Centres::of_coordinates(product(&x, &self.directions.view()).view())
+        let mut back = product(&x, &self.directions.view());
+        for mut centre in back.outer_iter_mut() {
+            for (x, &origin) in centre.iter_mut().zip(&self.origin) {
+                *x += origin;
+            }
+        }
+        Centres::of_coordinates(back.view())
     }
 }
 
@@ -160,7 +175,7 @@ mod tests {
         let data = Dense::new(x.view()).unwrap();
         let frame = data.frame();
         let (subspace, _) = Subspace::principal(&data, &frame, p, &mut Rng::from_seed(5));
-        let (projected, beside) = subspace.project(&data, &frame);
+        let (projected, beside) = subspace.project(&data);
         let all: f64 = data.summary().mean_variance() * x.ncols() as f64 * x.nrows() as f64;
         let inside: f64 = projected.points().iter().map(|x| x * x).sum();
         let all = all * frame.inverse_unit().powi(2);
