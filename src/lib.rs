@@ -92,8 +92,9 @@
 //! - **Weighted**: a row of weight $w$ stands for $w$ copies, weight 0 for none. No stage ignores weights, and nothing
 //!   is ever divided by a number of rows where the sum of weights belongs.
 //! - **Precise**: points, means and distances are `f32` or `f64`, as given (`u8` is computed in `f32`); weights,
-//!   responsibilities, sums over points and free energies are `f64`. Distances are taken in centred, scaled
-//!   coordinates (E24; [`Frame`](data::Frame)), so a far-off origin costs no more than it did in storing the data.
+//!   responsibilities, sums over points and free energies are `f64`. Distances are taken in scaled
+//!   coordinates near the data (E24; [`Frame`](data::Frame)), so a far-off origin costs no more than it did in storing the
+//!   data, and outliers cost the other rows no digits.
 //! - **No panics, no NaN**: bad input is an [`Error`] that names the row or the setting, the value and the rule. Not
 //!   converging is no error but a [`Stop`] reason; the model is never lost.
 //!

@@ -134,7 +134,6 @@ fn squared_distances_to_mean<R: Rows>(
     data: &dyn Data<Rows = R>,
     frame: &Frame<R::Float>,
 ) -> (Vec<R::Float>, Vec<Totals>) {
-    // The frame's offset is the mean rounded to the type of the data; the rest is this small difference.
     let mean = &data.summary().mean;
     let mut centre = vec![R::Float::from_f64(0.0); frame.offset().len()];
     for ((centre, mean), offset) in centre.iter_mut().zip(mean).zip(frame.offset()) {

@@ -6,15 +6,112 @@ use crate::kernels::nearest::Panels;
 use crate::kernels::{distance, sparse, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
-/// `k` centres in `d` dimensions, in the coordinates of a [`Frame`], padded, with their norms.
+/// `k` centres in `d` dimensions, in the coordinates of a [`Frame`], padded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Centres<F> {
     dim: usize,
     values: Vec<F>,
+    by_coordinate: OnDemand<Vec<F>>,
+    expanded: OnDemand<Expanded<F>>,
+}
+
+/// Distances are expanded about another point than the origin where that makes the mean squared norm so many times
+/// smaller: it takes a difference per coordinate.
+const NEARER: f64 = 1.5;
+
+/// Centres as seen from a point near most of them, for distances by expansion about it (E21).
+#[derive(Clone, Debug)]
+pub(crate) struct Expanded<F> {
+    dim: usize,
+    /// The point, padded, and the differences, padded; `None` at the origin.
+    seen: Option<(Vec<F>, Vec<F>)>,
     norms: Vec<F>,
     largest_norm: f64,
-    by_coordinate: OnDemand<Vec<F>>,
     panels: OnDemand<Panels<F>>,
+}
+
+impl<F: Float> Expanded<F> {
+    fn of(centres: &Centres<F>) -> Self {
+        let stride = stride(centres.dim);
+        let seen = about(centres).map(|about| {
+            let mut values = vec![F::zero(); centres.values.len()];
+            distance::minus(&centres.values, &about, &mut values);
+            (about, values)
+        });
+        let rows = seen.as_ref().map_or(&centres.values, |(_, values)| values);
+        let norm = |row: &[F]| -> f64 { row.iter().map(|x| x.to_f64() * x.to_f64()).sum() };
+        let norms: Vec<F> = rows
+            .chunks_exact(stride)
+            .map(|row| F::from_f64(norm(row)))
+            .collect();
+        let largest = |most: f64, norm: &F| most.max(norm.to_f64());
+        Self {
+            dim: centres.dim,
+            largest_norm: norms.iter().fold(0.0, largest),
+            norms,
+            seen,
+            panels: OnDemand::default(),
+        }
+    }
+
+    /// The point, padded; `None` for the origin.
+    pub(crate) fn about(&self) -> Option<&[F]> {
+        self.seen.as_ref().map(|(about, _)| &about[..])
+    }
+
+    /// The differences, padded, of the centres that this was made of.
+    pub(crate) fn values<'a>(&'a self, centres: &'a Centres<F>) -> &'a [F] {
+        let seen = self.seen.as_ref();
+        seen.map_or(&centres.values, |(_, values)| values)
+    }
+
+    /// Squared norms (k).
+    pub(crate) fn norms(&self) -> &[F] {
+        &self.norms
+    }
+
+    /// The largest squared norm.
+    pub(crate) fn largest_norm(&self) -> f64 {
+        self.largest_norm
+    }
+
+    /// The centres for a search over all of them. Made when first asked for.
+    pub(crate) fn panels(&self, centres: &Centres<F>) -> &Panels<F> {
+        let stride = stride(self.dim);
+        self.panels
+            .get(|| Panels::pack(self.values(centres), stride, self.dim, &self.norms))
+    }
+}
+
+/// The point near most of the centres: in every coordinate their mean, or the origin where that is no farther from them than
+/// they are from their mean. An outlier moves the mean, but not so far from the origin. `None` if it is the origin, or no
+/// better.
+fn about<F: Float>(centres: &Centres<F>) -> Option<Vec<F>> {
+    let (stride, k) = (stride(centres.dim), centres.len() as f64);
+    let (mut sums, mut squares) = (vec![0.0; stride], vec![0.0; stride]);
+    for centre in centres.values.chunks_exact(stride) {
+        for ((sum, square), x) in sums.iter_mut().zip(&mut squares).zip(centre) {
+            let x = x.to_f64();
+            *sum += x;
+            *square += x * x;
+        }
+    }
+    // What the mean squared norm is made of.
+    let (mut from_origin, mut from_about) = (0.0, 0.0);
+    let about = sums.iter().zip(&squares).map(|(sum, square)| {
+        let (mean, square) = (sum / k, square / k);
+        let variance = square - mean * mean;
+        from_origin += square;
+        if mean * mean > variance {
+            from_about += variance;
+            F::from_f64(mean)
+        } else {
+            from_about += square;
+            F::zero()
+        }
+    });
+    let about: Vec<F> = about.collect();
+    (from_origin > NEARER * from_about).then_some(about)
 }
 
 impl<F: Float> Centres<F> {
@@ -24,10 +121,8 @@ impl<F: Float> Centres<F> {
         Self {
             dim,
             values,
-            norms: Vec::with_capacity(k),
-            largest_norm: 0.0,
             by_coordinate: OnDemand::default(),
-            panels: OnDemand::default(),
+            expanded: OnDemand::default(),
         }
     }
 
@@ -86,21 +181,18 @@ impl<F: Float> Centres<F> {
         debug_assert_eq!(row.len(), stride(self.dim));
         self.forget();
         self.values.extend_from_slice(row);
-        self.norms.push(F::zero());
-        self.renew_norm(self.len() - 1);
-        self.largest_norm = self.largest_norm.max(self.norms[self.len() - 1].to_f64());
     }
 
     /// Number of centres, k.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.norms.len()
+        self.values.len() / stride(self.dim)
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.norms.is_empty()
+        self.values.is_empty()
     }
 
     /// Number of coordinates, d.
@@ -128,20 +220,9 @@ impl<F: Float> Centres<F> {
             .get(|| sparse::by_coordinate([&self.values], self.dim, self.len()))
     }
 
-    /// The centres for a search over all of them. Made when first asked for.
-    pub(crate) fn panels(&self) -> &Panels<F> {
-        self.panels
-            .get(|| Panels::pack(&self.values, stride(self.dim), self.dim, &self.norms))
-    }
-
-    /// Squared norms (k).
-    pub(crate) fn norms(&self) -> &[F] {
-        &self.norms
-    }
-
-    /// The largest squared norm.
-    pub(crate) fn largest_norm(&self) -> f64 {
-        self.largest_norm
+    /// The centres as rows see them that expand distances (E21). Made when first asked for.
+    pub(crate) fn expanded(&self) -> &Expanded<F> {
+        self.expanded.get(|| Expanded::of(self))
     }
 
     /// Lets `update` change every centre (its `d` numbers, without padding).
@@ -151,13 +232,6 @@ impl<F: Float> Centres<F> {
         for (c, row) in self.values.chunks_exact_mut(stride).enumerate() {
             update(c, &mut row[..dim]);
         }
-        for c in 0..self.len() {
-            self.renew_norm(c);
-        }
-        self.largest_norm = self
-            .norms
-            .iter()
-            .fold(0.0, |most, norm| most.max(norm.to_f64()));
     }
 
     /// Puts a padded row in the place of centre `c`.
@@ -165,8 +239,6 @@ impl<F: Float> Centres<F> {
         let stride = stride(self.dim);
         self.forget();
         self.values[c * stride..(c + 1) * stride].copy_from_slice(row);
-        self.renew_norm(c);
-        self.largest_norm = self.largest_norm.max(self.norms[c].to_f64());
     }
 
     /// Takes those centres from `from` that `wanted` names.
@@ -182,12 +254,7 @@ impl<F: Float> Centres<F> {
     /// Forgets what was made of the values.
     fn forget(&mut self) {
         self.by_coordinate = OnDemand::default();
-        self.panels = OnDemand::default();
-    }
-
-    fn renew_norm(&mut self, c: usize) {
-        let norm: f64 = self.row(c).iter().map(|x| x.to_f64() * x.to_f64()).sum();
-        self.norms[c] = F::from_f64(norm);
+        self.expanded = OnDemand::default();
     }
 
     /// Squared distances from centre `c` to the centres `ids`, computed directly.

@@ -1,6 +1,7 @@
 //! Dense rows: a borrowed or owned (n, d) array in row-major order.
 
-use super::{Centres, Data, Frame, Moments, Rows, Scales, Second, Summary};
+use super::frame::{self, Frame};
+use super::{Centres, Data, Moments, Rows, Scales, Second, Summary};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::float::{Element, Float};
@@ -337,6 +338,15 @@ impl<F: Float> DenseRows<F> {
         }
     }
 
+    /// All rows as seen from a point, padded; `None` is the origin.
+    pub(crate) fn seen(&self, about: Option<&[F]>) -> Cow<'_, [F]> {
+        about.map_or(Cow::Borrowed(&self.values), |about| {
+            let mut seen = vec![F::zero(); self.values.len()];
+            distance::minus(&self.values, about, &mut seen);
+            Cow::Owned(seen)
+        })
+    }
+
     /// All rows, padded, one after the other.
     pub(crate) fn values(&self) -> &[F] {
         &self.values
@@ -493,6 +503,16 @@ fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f
 impl<F: Float> Rows for DenseRows<F> {
     type Float = F;
 
+    fn typical(&self) -> Option<f64> {
+        let mut values = Vec::with_capacity(self.len());
+        let columns = (0..self.dim).filter_map(|column| {
+            values.clear();
+            values.extend((0..self.len()).map(|i| self.row(i)[column].to_f64()));
+            frame::typical(&mut values)
+        });
+        columns.reduce(f64::max)
+    }
+
     /// In the order of [`Dense`]'s own: the same bits, wherever rows come from.
     fn distances_from(&self, centre: &[F], out: &mut [F]) {
         let (stride, zeros) = (stride(self.dim), vec![F::zero(); centre.len()]);
@@ -518,34 +538,43 @@ impl<F: Float> Rows for DenseRows<F> {
     }
 
     fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
+        let expanded = centres.expanded();
+        let seen = self.seen(expanded.about());
         let mut norms = Vec::new();
-        distance::norms(&self.values, stride(self.dim), &mut norms);
-        let rows = (&self.values[..], &norms[..]);
-        distance::to_all(rows, (centres.values(), centres.norms()), self.dim, out);
+        distance::norms(&seen, stride(self.dim), &mut norms);
+        let rows = (&seen[..], &norms[..]);
+        let centres = (expanded.values(centres), expanded.norms());
+        distance::to_all(rows, centres, self.dim, out);
     }
 
     fn margin(&self, i: usize, centres: &Centres<F>, reach: F) -> F {
-        let norm = distance::norm(self.row(i)).to_f64();
+        let (row, expanded) = (self.row(i), centres.expanded());
+        let norm = match expanded.about() {
+            None => distance::norm(row),
+            Some(about) => distance::between(row, about),
+        };
         F::from_f64(rounding::<F>(
             self.dim,
-            norm,
-            centres.largest_norm(),
+            norm.to_f64(),
+            expanded.largest_norm(),
             reach.to_f64(),
         ))
     }
 
     fn nearest(&self, centres: &Centres<F>, ids: &mut [u32], squared: &mut [F]) -> bool {
         let stride = stride(self.dim);
-        let (dim, farthest) = (self.dim, centres.largest_norm());
+        let expanded = centres.expanded();
+        let seen = self.seen(expanded.about());
+        let (dim, farthest) = (self.dim, expanded.largest_norm());
         let margin = |norm, score| rounding::<F>(dim, norm, farthest, score);
         // Where rounding leaves several: which, as far as known.
         let mut among = Vec::new();
         if short::fits(stride, centres.len()) {
-            let centres = (centres.values(), centres.norms());
-            short::nearest(&self.values, (stride, dim), centres, margin, ids);
+            let centres = (expanded.values(centres), expanded.norms());
+            short::nearest(&seen, (stride, dim), centres, margin, ids);
         } else {
-            let panels = centres.panels();
-            nearest::nearest(&self.values, stride, panels, margin, ids, &mut among);
+            let panels = expanded.panels(centres);
+            nearest::nearest(&seen, stride, panels, margin, ids, &mut among);
         }
         let (mut listed, mut scores) = (Vec::new(), Vec::new());
         let mut among = among.into_iter().peekable();

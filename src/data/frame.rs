@@ -1,28 +1,34 @@
-//! The coordinates the crate computes in: centred, and scaled by a power of two.
+//! The coordinates the crate computes in: near the data, and scaled by a power of two.
 
 use super::{Basis, Summary};
 use crate::float::{Element, Float};
 use crate::kernels::stride;
+use std::sync::Arc;
 
-/// Coordinates centred on the data and scaled by a power of two (E24).
+/// Coordinates near the data, scaled by a power of two (E24).
 ///
 /// $$z = (y - o) / 2^e$$
 ///
-/// with $o$ the weighted mean of the data, rounded to the number type, and $2^e$ the power of two at or above the
-/// widest column range. Results map back as
+/// with $o$, in each column, the value of its range that is nearest 0 (0 where the range has it), and $2^e$ the power of
+/// two at or above the widest column range. Results map back as
 ///
 /// $$\mu = o + 2^e \mu_z, \qquad \sigma^2 = 4^e \sigma_z^2, \qquad \Phi = 4^e \Phi_z, \qquad F = F_z - W D e \ln 2$$
 ///
 /// Responsibilities and every choice the stages make are the same in both.
 ///
-/// Centring keeps far-off data accurate; the power of two keeps the squares of very large and very small
-/// values inside the range of the type, and costs no rounding.
+/// Far-off data come near the origin, and no coordinate becomes larger than it was: every row keeps the digits that it
+/// had, however far the others are. The mean would not do that, as a single outlier moves it away from all other rows.
+/// The power of two keeps the squares of very large and very small values inside the range of the type, and costs no
+/// rounding. Where rows are so much closer to each other than the widest range is that their squares would be
+/// lost, it is a smaller one.
 ///
 /// The frame of a [`Sketch`](super::Sketch) has a [`Basis`]: there $y$ stands for the preconditioned row (E27). Rows
 /// and centres in the data's own columns enter through the basis and leave through its inverse.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame<F> {
     offset: Vec<F>,
+    /// The mean of the data in the frame, padded.
+    mean: Arc<[F]>,
     dim: usize,
     basis: Option<Basis>,
     exponent: i32,
@@ -31,38 +37,62 @@ pub struct Frame<F> {
 }
 
 impl<F: Float> Frame<F> {
-    /// The frame of a data set: offset at its weighted mean, widest column range scaled into (1/2, 1]. Data that
+    /// The frame of a data set: offset at the values nearest 0, widest column range scaled into (1/2, 1]. Data that
     /// hardly differ have the rounding of their values in place of the range: it is what bounds variances (E20).
     #[must_use]
     pub fn of(summary: &Summary) -> Self {
-        let widest = summary
-            .range
-            .iter()
-            .map(|(low, high)| high - low)
-            .fold(F::EPSILON * summary.max_abs(), f64::max);
-        Self::new(&summary.mean, widest)
+        let widest = widest(summary, F::EPSILON * summary.max_abs());
+        Self::spanning(summary, widest, None)
     }
 
-    /// A frame from an offset (d) and the width of the widest column.
+    /// The same where rows are at distances `typical` from others, if that is known: their squares are not lost, however
+    /// wide the ranges are.
+    pub(super) fn of_typical(summary: &Summary, typical: Option<f64>) -> Self {
+        let widest = widest(summary, F::EPSILON * summary.max_abs());
+        Self::spanning(summary, widest, typical)
+    }
+
+    /// A frame for rows of this summary, and as wide as `widest` at least.
+    pub(crate) fn around(summary: &Summary, least: f64) -> Self {
+        Self::spanning(summary, widest(summary, least), None)
+    }
+
+    fn spanning(summary: &Summary, widest: f64, typical: Option<f64>) -> Self {
+        let offset: Vec<f64> = nearest_zero(&summary.range).collect();
+        let mut frame = Self::with_exponent(&offset, exponent::<F>(widest, typical));
+        let mut mean = vec![F::zero(); frame.offset.len()];
+        frame.enter_exact(&summary.mean, &mut mean);
+        frame.mean = mean.into();
+        frame
+    }
+
+    /// A frame from an offset (d), which is the mean, and the width of the widest column.
     pub(crate) fn new(offset: &[f64], widest: f64) -> Self {
-        let limit = F::MAX_EXPONENT - 1;
-        let exponent = if widest > 0.0 {
-            widest.log2().ceil() as i32
-        } else {
-            0
-        };
-        let exponent = exponent.clamp(-limit, limit);
+        Self::with_exponent(offset, exponent::<F>(widest, None))
+    }
+
+    fn with_exponent(offset: &[f64], exponent: i32) -> Self {
         let mut padded = vec![F::zero(); stride(offset.len())];
         for (padded, &x) in padded.iter_mut().zip(offset) {
             *padded = F::from_f64(x);
         }
         Self {
+            mean: vec![F::zero(); padded.len()].into(),
             offset: padded,
             dim: offset.len(),
             basis: None,
             exponent,
             units: (2f64.powi(exponent), 2f64.powi(-exponent)),
         }
+    }
+
+    /// The frame in the same unit whose origin is the mean `mean` (d), rounded, and that origin in this frame, padded.
+    pub(crate) fn centred(&self, mean: &[f64]) -> (Self, Vec<F>) {
+        let centred = Self::with_exponent(mean, self.exponent);
+        let mut origin = vec![F::zero(); centred.offset.len()];
+        let rounded: Vec<f64> = centred.offset.iter().map(|x| x.to_f64()).collect();
+        self.enter_exact(&rounded, &mut origin);
+        (centred, origin)
     }
 
     /// The same frame for coordinates in `basis`.
@@ -78,6 +108,7 @@ impl<F: Float> Frame<F> {
     pub(crate) fn of_directions(&self, dim: usize) -> Self {
         Self {
             offset: vec![F::zero(); stride(dim)],
+            mean: vec![F::zero(); stride(dim)].into(),
             dim,
             basis: None,
             ..*self
@@ -105,6 +136,11 @@ impl<F: Float> Frame<F> {
     /// The offset, padded with zeros.
     pub(crate) fn offset(&self) -> &[F] {
         &self.offset
+    }
+
+    /// The mean of the data in the frame, padded.
+    pub(crate) fn mean(&self) -> &Arc<[F]> {
+        &self.mean
     }
 
     /// $2^e$: the length of one unit of the frame in the data's unit.
@@ -211,6 +247,49 @@ impl<F: Float> Frame<F> {
     pub(crate) fn leave_exact(&self, column: usize, z: F) -> f64 {
         self.offset[column].to_f64() + z.to_f64() * self.unit()
     }
+}
+
+/// The rows that tell what is [typical], of `n`.
+pub(super) fn sample(n: usize) -> impl Iterator<Item = usize> {
+    const SIZE: usize = 128;
+    let size = n.min(SIZE);
+    (0..size).map(move |i| i * n / size)
+}
+
+/// A distance at which many of some values have others: the shortest range of several of them. `None` where those are
+/// equal.
+pub(super) fn typical(values: &mut [f64]) -> Option<f64> {
+    const SEVERAL: usize = 16;
+    let several = SEVERAL.min(values.len().div_ceil(2)).max(2);
+    values.sort_unstable_by(f64::total_cmp);
+    let ranges = values.windows(several).map(|few| few[several - 1] - few[0]);
+    ranges.filter(|range| *range > 0.0).reduce(f64::min)
+}
+
+/// The widest column range, `least` at least.
+fn widest(summary: &Summary, least: f64) -> f64 {
+    let ranges = summary.range.iter().map(|(low, high)| high - low);
+    ranges.fold(least, f64::max)
+}
+
+/// The value of each range that is nearest 0.
+pub(super) fn nearest_zero(ranges: &[(f64, f64)]) -> impl Iterator<Item = f64> {
+    ranges
+        .iter()
+        .map(|&(low, high)| if low > 0.0 { low } else { high.min(0.0) })
+}
+
+/// The exponent of the power of two at or above the widest range; less where `typical` distances are so much smaller
+/// that their squares would be lost.
+fn exponent<F: Float>(widest: f64, typical: Option<f64>) -> i32 {
+    let limit = F::MAX_EXPONENT - 1;
+    let power = |x: f64| x.log2().ceil() as i32;
+    let exponent = if widest > 0.0 { power(widest) } else { 0 };
+    // A quarter of the exponents is left for distances below the typical one; the widest range stays where coordinates
+    // are not held.
+    let least = exponent - (F::MAX_EXPONENT / 2 - 12);
+    let enough = typical.map_or(exponent, |typical| power(typical) + F::MAX_EXPONENT / 4);
+    exponent.min(enough.max(least)).clamp(-limit, limit)
 }
 
 /// `z` held between `-most` and `most`; NaN stays NaN.

@@ -61,7 +61,14 @@ pub trait Data: Sync {
     fn summary(&self) -> &Summary;
     /// The coordinates to compute in.
     fn frame(&self) -> Frame<<Self::Rows as Rows>::Float> {
-        Frame::of(self.summary())
+        // As they are stored: in a frame at 0, of unit 1.
+        let stored = Frame::new(&vec![0.0; self.dim()], 1.0);
+        let sample: Vec<usize> = frame::sample(self.len())
+            .filter(|&n| self.weight(n) > 0.0)
+            .collect();
+        let mut rows = Self::Rows::default();
+        self.gather(&sample, &stored, &mut rows);
+        Frame::of_typical(self.summary(), rows.typical())
     }
     /// Whether the rows can be loaded in the coordinates of `frame`.
     ///
@@ -133,7 +140,9 @@ pub trait Rows: Default + Send + Sync + 'static {
     fn entries(&self) -> usize;
     /// Squared distances of all rows to all centres by expansion (E21): (len, k) into `out`.
     ///
-    /// $$\hat s_c = \lVert z \rVert^2 - 2 z^\top \mu_c + \lVert \mu_c \rVert^2$$
+    /// $$\hat s_c = \lVert z - a \rVert^2 - 2 (z - a)^\top (\mu_c - a) + \lVert \mu_c - a \rVert^2$$
+    ///
+    /// about a point $a$ near most of the centres.
     ///
     /// Fast, and good enough to rank; in the unit of the frame, squared, as are all distances here.
     fn distances(&self, centres: &Centres<Self::Float>, out: &mut Vec<Self::Float>);
@@ -141,7 +150,7 @@ pub trait Rows: Default + Send + Sync + 'static {
     ///
     /// $$\gamma \left( \lVert z \rVert + \max_c \lVert \mu_c \rVert \right)^2, \qquad \gamma = (d + 8) \cdot \text{machine epsilon, for dense rows}$$
     ///
-    /// It is about the centres that could be as near as the squared distance `reach` (all of them, for infinity): where
+    /// with both as seen from $a$. It is about the centres that could be as near as the squared distance `reach` (all of them, for infinity): where
     /// those are no farther from the origin than $\lVert z \rVert + \frac 32 \sqrt{\text{reach}}$, that is in place
     /// of the largest norm.
     fn margin(&self, i: usize, centres: &Centres<Self::Float>, reach: Self::Float) -> Self::Float;
@@ -193,8 +202,13 @@ pub trait Rows: Default + Send + Sync + 'static {
         out.fill(Self::Float::INFINITY);
         self.lower(0, centre, out);
     }
-    /// Row `i` as a centre: `d` numbers, padded. A coordinate that it does not know is at the offset of the
-    /// frame.
+    /// A distance at which rows have others: that of the column where it is largest. `None` where rows are equal, or know
+    /// only some of their coordinates.
+    fn typical(&self) -> Option<f64> {
+        None
+    }
+    /// Row `i` as a centre: `d` numbers, padded. A coordinate that it does not know is the mean of
+    /// the data there.
     fn to_centre(&self, i: usize) -> Cow<'_, [Self::Float]>;
     /// Adds the rows, shared out by the responsibilities of `block`, to `moments` about `centres` (E5).
     fn accumulate<S: Second>(

@@ -19,6 +19,10 @@ pub struct Subspace<F> {
     directions: Array2<F>,
     /// That of all coordinates.
     frame: Frame<F>,
+    /// The same with its origin at the mean: directions are those from the mean.
+    centred: Frame<F>,
+    /// Where that has its origin, padded.
+    origin: Vec<F>,
 }
 
 /// Rows in a subspace: data whose rows report all d entries, with what lies beside the subspace as a total residual, so
@@ -110,11 +114,12 @@ impl<F: Float> Subspace<F> {
         // Relative to the largest weight, products stay within the range of the type.
         let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let sample = data.select(&sample, weights);
+        let (centred, origin) = frame.centred(&data.summary().mean);
         let mut directions = rng.normals((dim, d)).mapv(F::from_f64);
         for _ in 0..STEPS {
             let blocks = parallel::map_blocks(sample.len(), ROWS, |_, range| {
                 let mut rows = DenseRows::default();
-                sample.load(range, frame, &mut rows);
+                sample.load(range, &centred, &mut rows);
                 let x = matrix(rows.values(), rows.len(), d, stride(d));
                 let mut along = product(&x, &directions.t());
                 for (i, mut along) in along.outer_iter_mut().enumerate() {
@@ -129,8 +134,13 @@ impl<F: Float> Subspace<F> {
             }
             directions = factor::orthonormal(&sum).mapv(F::from_f64);
         }
-        let frame = frame.clone();
-        (Self { directions, frame }, sample)
+        let subspace = Self {
+            directions,
+            frame: frame.clone(),
+            centred,
+            origin,
+        };
+        (subspace, sample)
     }
 
     /// The frame of the projected rows.
@@ -140,14 +150,13 @@ impl<F: Float> Subspace<F> {
 
     /// The rows of a data set in the subspace.
     pub(crate) fn project(&self, data: &dyn Data<Rows = DenseRows<F>>) -> Projected<F> {
-        let frame = &self.frame;
         let (p, d) = self.directions.dim();
         let directions = self.directions.as_slice().expect("in order");
         let directions = Directions::pack(directions, d);
         let mut values = vec![F::zero(); data.len() * p];
         let residuals = parallel::map_chunks(&mut values, ROWS * p, |_, range, values| {
             let mut rows = DenseRows::default();
-            data.load(range.start / p..range.end / p, frame, &mut rows);
+            data.load(range.start / p..range.end / p, &self.centred, &mut rows);
             project(rows.values(), stride(d), &directions, values);
             let mut norms = Vec::new();
             distance::norms(rows.values(), stride(d), &mut norms);
@@ -171,12 +180,10 @@ impl<F: Float> Subspace<F> {
 
     /// Centres of the frame in the subspace.
     pub(crate) fn enter(&self, centres: &Centres<F>) -> Centres<F> {
-        let x = matrix(
-            centres.values(),
-            centres.len(),
-            centres.dim(),
-            stride(centres.dim()),
-        );
+        let (d, stride) = (centres.dim(), stride(centres.dim()));
+        let mut seen = vec![F::zero(); centres.values().len()];
+        distance::minus(centres.values(), &self.origin, &mut seen);
+        let x = matrix(&seen, centres.len(), d, stride);
         Centres::of_coordinates(product(&x, &self.directions.t()).view())
     }
 
@@ -188,7 +195,13 @@ impl<F: Float> Subspace<F> {
             centres.dim(),
             stride(centres.dim()),
         );
-        Centres::of_coordinates(product(&x, &self.directions.view()).view())
+        let mut back = product(&x, &self.directions.view());
+        for mut centre in back.outer_iter_mut() {
+            for (x, &origin) in centre.iter_mut().zip(&self.origin) {
+                *x += origin;
+            }
+        }
+        Centres::of_coordinates(back.view())
     }
 }
 

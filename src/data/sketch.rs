@@ -1,9 +1,9 @@
 //! Sparsified rows: a few coordinates of each, after a preconditioner that makes all coordinates alike.
 
 use super::basis::Basis;
-use super::frame::held;
+use super::frame::{self, Frame, held};
 use super::sketch_builder::SketchBuilder;
-use super::{Centres, Data, Dense, Frame, Moments, Rows, Scales, Second, Summary};
+use super::{Centres, Data, Dense, Moments, Rows, Scales, Second, Summary};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::float::{Element, Float};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// coordinates. Then q of them are kept, chosen at random, and the row can be dropped: memory is O(n q), whatever P is,
 /// and so is the time of an iteration. Some coordinates can be the same for all rows
 /// ([`shared`](SketchBuilder::shared)). Coordinates are kept in `F` (`f32` for data in `u8` or `f32`) relative to those of
-/// the first row that counts, and in the end to their mean: a far-off origin costs nothing, unless that row is as far
+/// the first row that counts, and in the end to the offset of their [`Frame`]: a far-off origin costs nothing, unless that row is as far
 /// from all others.
 ///
 /// Everything that works on [`Dense`](super::Dense) works on a sketch:
@@ -52,7 +52,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Sketch<F> {
     pub(super) basis: Basis,
-    /// What entries are relative to: the mean of all rows (P'), rounded to `F` like the offset of a frame.
+    /// What entries are relative to (P'): the offset of the frame.
     pub(super) pivot: Arc<[f64]>,
     /// Coordinates kept per row, q.
     pub(super) entries: usize,
@@ -144,6 +144,16 @@ impl<F: Float> Sketch<F> {
         Array2::from_shape_vec((self.len(), self.entries), values.collect()).expect("n x q numbers")
     }
 
+    /// A distance at which rows have others, from the entries of a sample of them, whatever coordinates they are.
+    fn typical(&self) -> Option<f64> {
+        let mut values = Vec::new();
+        for n in frame::sample(self.len()).filter(|&n| self.weight(n) > 0.0) {
+            let row = &self.values[n * self.entries..(n + 1) * self.entries];
+            values.extend(row.iter().map(|x| x.to_f64()));
+        }
+        frame::typical(&mut values)
+    }
+
     fn fill(
         &self,
         rows: impl ExactSizeIterator<Item = usize>,
@@ -156,6 +166,7 @@ impl<F: Float> Sketch<F> {
         // In the frame of this data all shifts are 0.
         let own = (0..self.dim()).all(|j| self.pivot[j] == frame.offset()[j].to_f64());
         into.reset(self.dim(), self.entries);
+        into.mean = Arc::clone(frame.mean());
         into.ids.reserve(rows.len() * self.entries);
         into.values.reserve(rows.len() * self.entries);
         for n in rows {
@@ -197,7 +208,7 @@ impl<F: Float> Data for Sketch<F> {
     }
 
     fn frame(&self) -> Frame<F> {
-        Frame::of(&self.summary).with_basis(self.basis.clone())
+        Frame::of_typical(&self.summary, self.typical()).with_basis(self.basis.clone())
     }
 
     fn check(&self, frame: &Frame<F>) -> Result<()> {
@@ -248,6 +259,8 @@ impl<F: Float> Data for Sketch<F> {
 pub struct SketchRows<F> {
     dim: usize,
     entries: usize,
+    /// The mean of the data, in the frame, padded.
+    mean: Arc<[F]>,
     ids: Vec<u32>,
     values: Vec<F>,
     weights: Vec<f64>,
@@ -381,7 +394,7 @@ impl<F: Float> Rows for SketchRows<F> {
     }
 
     fn to_centre(&self, i: usize) -> Cow<'_, [F]> {
-        let mut centre = vec![F::zero(); stride(self.dim)];
+        let mut centre = self.mean.to_vec();
         let (ids, values) = self.all().row(i);
         for (&j, &x) in ids.iter().zip(values) {
             centre[j as usize] = x;
@@ -464,12 +477,12 @@ mod tests {
                 assert_eq!(centre[j as usize], z);
             }
             let unseen = (0..13).filter(|j| !ids.contains(j));
-            assert!(unseen.clone().all(|j| centre[j as usize] == 0.0));
+            for j in unseen.clone() {
+                let mean = frame.leave_exact(j as usize, centre[j as usize]);
+                assert!((mean - sketch.summary().mean[j as usize]).abs() < 1e-12);
+                assert!(mean.abs() > 1e-6, "not the origin");
+            }
             assert_eq!(unseen.count(), 9);
-        }
-        for j in 0..13 {
-            let (offset, mean) = (frame.leave_exact(j, 0.0), sketch.summary().mean[j]);
-            assert!((offset - mean).abs() < 1e-12);
         }
         let mut some = SketchRows::default();
         sketch.gather(&[5, 0, 5], &frame, &mut some);

@@ -1,6 +1,7 @@
 //! Making a sketch in one pass over blocks of rows.
 
 use super::basis::{Basis, Transform, Workspace};
+use super::frame::nearest_zero;
 use super::{Sketch, Summary};
 use crate::error::{Error, Result, positive};
 use crate::float::{Element, Float};
@@ -325,7 +326,7 @@ impl<F: Float> Making<F> {
         self.total.merge(&self.rest);
         let summary = self.total.finish(&self.pivot.coordinates)?;
         // Relative to the offset of the frame, rows are loaded without looking at each coordinate.
-        self.turn_to(rounded::<F>(&summary.mean));
+        self.turn_to(rounded::<F>(nearest_zero(&summary.range)));
         Ok(Sketch {
             basis: self.basis,
             pivot: self.pivot.coordinates.into(),
@@ -339,8 +340,8 @@ impl<F: Float> Making<F> {
 }
 
 /// The nearest numbers of type `F`, as `f64`.
-fn rounded<F: Float>(values: &[f64]) -> Vec<f64> {
-    values.iter().map(|&x| F::from_f64(x).to_f64()).collect()
+fn rounded<F: Float>(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    values.map(|x| F::from_f64(x).to_f64()).collect()
 }
 
 /// The coordinates of a row less those of the pivot, both taken before the transform: it is linear.

@@ -292,6 +292,59 @@ impl<F: Float> WithSimd for Lower<'_, F> {
     }
 }
 
+/// Padded rows less a padded row, into `out`.
+pub(crate) fn minus<F: Float>(rows: &[F], from: &[F], out: &mut [F]) {
+    /// Rows of `N` numbers: a loop over any number takes longer than the few differences of short rows.
+    #[inline(always)]
+    fn short<F: Float, const N: usize>(rows: &[F], from: &[F], out: &mut [F]) {
+        let Some(from) = from.first_chunk::<N>() else {
+            return;
+        };
+        let rows = rows.as_chunks::<N>().0.iter();
+        for (row, out) in rows.zip(out.as_chunks_mut::<N>().0) {
+            for l in 0..N {
+                out[l] = row[l] - from[l];
+            }
+        }
+    }
+    vectorised!({
+        match from.len() {
+            4 => short::<F, 4>(rows, from, out),
+            8 => short::<F, 8>(rows, from, out),
+            stride => {
+                let rows = rows.chunks_exact(stride);
+                for (row, out) in rows.zip(out.chunks_exact_mut(stride)) {
+                    let parts = row.as_chunks::<16>().0.iter().zip(from.as_chunks::<16>().0);
+                    for ((row, from), out) in parts.zip(out.as_chunks_mut::<16>().0) {
+                        for l in 0..16 {
+                            out[l] = row[l] - from[l];
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Squared distance of two padded rows.
+pub(crate) fn between<F: Float>(a: &[F], b: &[F]) -> F {
+    Arch::new().dispatch(Between { a, b })
+}
+
+struct Between<'a, F> {
+    a: &'a [F],
+    b: &'a [F],
+}
+
+impl<F: Float> WithSimd for Between<'_, F> {
+    type Output = F;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> F {
+        F::squared(simd, self.a, self.b)
+    }
+}
+
 /// Squared norm of a padded row.
 pub(crate) fn norm<F: Float>(row: &[F]) -> F {
     Arch::new().dispatch(Norm { row })

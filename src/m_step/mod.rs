@@ -163,8 +163,7 @@ fn variance_of<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
 
 /// The frame of a model from known parameters: wide enough for the means and for the spread around them.
 fn frame_around<F: Float>(means: &Summary, largest_variance: f64) -> Frame<F> {
-    let widest = means.range.iter().map(|(low, high)| high - low);
-    Frame::new(&means.mean, widest.fold(largest_variance.sqrt(), f64::max))
+    Frame::around(means, largest_variance.sqrt())
 }
 
 /// The largest of some variances, if all are positive and finite and of sizes that the type can hold side by side:

@@ -16,6 +16,11 @@ pub struct Given<F> {
     centres: Array2<F>,
 }
 
+/// The squared length of a row, in `f64`.
+fn squared_norm<F: Float>(row: &[F]) -> f64 {
+    row.iter().map(|x| x.to_f64() * x.to_f64()).sum()
+}
+
 impl<F: Float> Given<F> {
     /// Starts from these centres (k, d); k must be the builder's number of clusters.
     #[must_use]
@@ -32,7 +37,7 @@ impl<F: Float> Given<F> {
     fn check_distances(&self, seeds: &Centres<F>, frame: &Frame<F>, weight: f64) -> Result<()> {
         let most = f64::MAX / 64.0;
         for row in 0..seeds.len() {
-            if weight * (seeds.norms()[row].to_f64() + frame.dim() as f64) < most {
+            if weight * (squared_norm(seeds.row(row)) + frame.dim() as f64) < most {
                 continue;
             }
             let row_of = self.centres.row(row);

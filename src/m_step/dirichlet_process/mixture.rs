@@ -8,6 +8,7 @@ use crate::error::{Result, positive};
 use crate::factor;
 use crate::float::Float;
 use crate::kernels::quadratic::{self, Columns};
+use crate::kernels::stride;
 use crate::m_step::proportions;
 use crate::mixture::Mixture;
 use crate::parallel;
@@ -54,8 +55,6 @@ pub(super) enum Scored {
         reference: f64,
         /// (T): the Frobenius norm of the factor.
         norms: Vec<f64>,
-        /// (T): the length of the mean.
-        lengths: Vec<f64>,
     },
 }
 
@@ -79,12 +78,10 @@ impl<F: Float> DirichletProcessMixture<F> {
         for value in &mut added {
             *value -= reference;
         }
-        let length = |q: &NormalWishart| q.mean.iter().map(|m| m * m).sum::<f64>().sqrt();
         self.scores = Scored::Expected {
             added,
             reference,
             norms: components.iter().map(NormalWishart::norm).collect(),
-            lengths: components.iter().map(length).collect(),
         };
         let prior = &self.prior;
         let divergences = parallel::map(components.len(), |t| components[t].divergence(prior));
@@ -236,13 +233,7 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
         /// An error of a log-joint that cannot be felt, in units of the square root of epsilon.
         const FELT: f64 = 1e-3;
 
-        let Scored::Expected {
-            added,
-            norms,
-            lengths,
-            ..
-        } = &self.scores
-        else {
+        let Scored::Expected { added, norms, .. } = &self.scores else {
             return rows.distances(&self.centres, out);
         };
         let (n, k, dim) = (rows.len(), self.components.len(), self.centres.dim());
@@ -250,11 +241,19 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
         // Bounds on the errors (E29).
         let mut errors = vec![0.0; n * k];
         let gamma = (dim + 8) as f64 * F::EPSILON;
-        let mut columns = Columns::<F>::new(n, dim, |i| rows.row(i));
+        // Means are rounded: as seen from a point near them, less of them is lost (E21).
+        let about = self.centres.expanded().about();
+        let (seen, stride) = (rows.seen(about), stride(dim));
+        let mut columns = Columns::<F>::new(n, dim, |i| &seen[i * stride..][..stride]);
+        let mut mean = vec![0.0; dim];
         for (t, q) in self.components.iter().enumerate() {
-            columns.forms(&q.mean, &q.factor, |i, form, square| {
+            for (j, (mean, m)) in mean.iter_mut().zip(&q.mean).enumerate() {
+                *mean = m - about.map_or(0.0, |about| about[j].to_f64());
+            }
+            let far = mean.iter().map(|m| m * m).sum::<f64>().sqrt();
+            columns.forms(&mean, &q.factor, |i, form, square| {
                 let (form, length) = (form.to_f64(), square.to_f64().sqrt());
-                let off = norms[t] * (gamma * length + F::EPSILON * lengths[t]);
+                let off = norms[t] * (gamma * length + F::EPSILON * far);
                 errors[i * k + t] =
                     off * (2.0 * form.sqrt() + off) + gamma * (form + added[t].abs());
                 out[i * k + t] = F::from_f64(form + added[t]);

@@ -184,8 +184,8 @@ fn diagonal(value: f64, dim: usize) -> Vec<f64> {
     matrix
 }
 
-/// Weighted mean (d) and covariance (d, d; its lower half) of the data, in the coordinates of `frame`, whose origin is
-/// the mean but for rounding.
+/// Weighted mean (d) and covariance (d, d; its lower half) of the data, in the coordinates of `frame`, from sums about
+/// its mean, which is that of the data but for rounding.
 fn moments<R: Rows>(frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> (Vec<f64>, Vec<f64>) {
     /// Parts of the data: each has its own sums.
     const PARTS: usize = 32;
@@ -201,11 +201,13 @@ fn moments<R: Rows>(frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> (Vec<
             weighted.clear();
             for i in 0..rows.len() {
                 let (row, weight) = (rows.to_centre(i), rows.weight(i) / total);
-                for (sum, z) in first.iter_mut().zip(&row[..dim]) {
-                    *sum += weight * z.to_f64();
+                let from = apart.len();
+                let places = row[..dim].iter().zip(&frame.mean()[..dim]);
+                apart.extend(places.map(|(z, mean)| z.to_f64() - mean.to_f64()));
+                for (sum, z) in first.iter_mut().zip(&apart[from..]) {
+                    *sum += weight * z;
                 }
-                apart.extend(row[..dim].iter().map(|z| z.to_f64()));
-                weighted.extend(row[..dim].iter().map(|z| weight * z.to_f64()));
+                weighted.extend(apart[from..].iter().map(|z| weight * z));
             }
             add_products(&weighted, &apart, dim, &mut second);
         }
@@ -220,6 +222,9 @@ fn moments<R: Rows>(frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> (Vec<
         for j in 0..dim {
             covariance[i * dim + j] -= mean[i] * mean[j];
         }
+    }
+    for (mean, of_frame) in mean.iter_mut().zip(&frame.mean()[..dim]) {
+        *mean += of_frame.to_f64();
     }
     (mean, covariance)
 }
