@@ -17,7 +17,7 @@ pub struct Centres<F> {
 
 /// Distances are expanded about another point than the origin where that makes the mean squared norm so many times
 /// smaller: it takes a difference per coordinate.
-const NEARER: f64 = 1.5;
+const NEARER: f64 = 4.0;
 
 /// Centres as seen from a point near most of them, for distances by expansion about it (E21).
 #[derive(Clone, Debug)]

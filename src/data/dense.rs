@@ -564,17 +564,17 @@ impl<F: Float> Rows for DenseRows<F> {
     fn nearest(&self, centres: &Centres<F>, ids: &mut [u32], squared: &mut [F]) -> bool {
         let stride = stride(self.dim);
         let expanded = centres.expanded();
-        let seen = self.seen(expanded.about());
+        let rows = (&self.values[..], expanded.about());
         let (dim, farthest) = (self.dim, expanded.largest_norm());
         let margin = |norm, score| rounding::<F>(dim, norm, farthest, score);
         // Where rounding leaves several: which, as far as known.
         let mut among = Vec::new();
         if short::fits(stride, centres.len()) {
             let centres = (expanded.values(centres), expanded.norms());
-            short::nearest(&seen, (stride, dim), centres, margin, ids);
+            short::nearest(rows, (stride, dim), centres, margin, ids);
         } else {
             let panels = expanded.panels(centres);
-            nearest::nearest(&seen, stride, panels, margin, ids, &mut among);
+            nearest::nearest(rows, stride, panels, margin, ids, &mut among);
         }
         let (mut listed, mut scores) = (Vec::new(), Vec::new());
         let mut among = among.into_iter().peekable();

@@ -33,12 +33,13 @@ impl<F: Float> Panels<F> {
 /// Stands for the nearest centre of a row where, as far as rounding tells, several may be.
 pub(crate) const OPEN: u32 = u32::MAX;
 
-/// The nearest of all centres for padded rows, into `ids`: ranked by expansion, and given where all others are farther by
+/// The nearest of all centres for padded rows, both as seen from `about` (padded; `None` where rows are so already), into
+/// `ids`: ranked by expansion, and given where all others are farther by
 /// more than twice `margin(norm, score)`, the rounding bound (E21) of a row of that squared norm at the lowest score it has.
 /// [`OPEN`] elsewhere, and `among` becomes the places of such rows and what may be nearest to them, in the order of the rows;
 /// a row that is not there has some that are not known: two in one lane.
 pub(crate) fn nearest<F: Float>(
-    rows: &[F],
+    (rows, about): (&[F], Option<&[F]>),
     stride: usize,
     panels: &Panels<F>,
     margin: impl Fn(f64, f64) -> f64,
@@ -48,6 +49,7 @@ pub(crate) fn nearest<F: Float>(
     among.clear();
     Arch::new().dispatch(ToPanels {
         rows,
+        about,
         stride,
         panels,
         margin,
@@ -58,6 +60,7 @@ pub(crate) fn nearest<F: Float>(
 
 struct ToPanels<'a, F, M> {
     rows: &'a [F],
+    about: Option<&'a [F]>,
     stride: usize,
     panels: &'a Panels<F>,
     margin: M,
@@ -80,6 +83,7 @@ impl<F: Float, M: Fn(f64, f64) -> f64> WithSimd for ToPanels<'_, F, M> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self {
             rows,
+            about,
             stride,
             panels,
             margin,
@@ -92,7 +96,16 @@ impl<F: Float, M: Fn(f64, f64) -> f64> WithSimd for ToPanels<'_, F, M> {
         let twos = panels.values.chunks_exact(2 * panels.dim * LANES);
         let norms = panels.norms.chunks_exact(2 * LANES);
         let (last, last_norms) = (twos.remainder(), norms.remainder());
+        // A chunk of rows as seen from there.
+        let mut seen = vec![F::zero(); about.map_or(0, |_| rows.len().min(CHUNK * stride))];
         for (rows, ids) in rows.chunks(CHUNK * stride).zip(ids.chunks_mut(CHUNK)) {
+            let rows = about.map_or(rows, |about| {
+                let places = rows.chunks_exact(stride).zip(seen.chunks_exact_mut(stride));
+                for (row, seen) in places {
+                    F::minus(simd, row, about, seen);
+                }
+                &seen[..rows.len()]
+            });
             let lanes = &mut lanes[..rows.len() / stride];
             lanes.fill(Lanes::new());
             let mut number = 0.0;
@@ -415,6 +428,7 @@ pub(super) mod tests {
                 let (ids, among) = of_any.last_mut().unwrap();
                 ToPanels {
                     rows,
+                    about: None,
                     stride: s,
                     panels: &panels,
                     margin,
@@ -422,7 +436,7 @@ pub(super) mod tests {
                     among,
                 }
             });
-            nearest(rows, s, &panels, margin, ids, &mut among);
+            nearest((rows, None), s, &panels, margin, ids, &mut among);
             for other in of_any {
                 assert_eq!((&*ids, &among), (&other.0[..], &other.1));
             }
@@ -465,7 +479,8 @@ pub(super) mod tests {
             let panels = Panels::pack(&mu, 4, 4, &norms);
             let mut found = [0];
             let mut among = Vec::new();
-            nearest(&mu[..4], 4, &panels, |_, _| 1e-12, &mut found, &mut among);
+            let rows = (&mu[..4], None);
+            nearest(rows, 4, &panels, |_, _| 1e-12, &mut found, &mut among);
             assert_eq!(found, [OPEN]);
             // Two in one lane are not told apart.
             match other {

@@ -18,10 +18,10 @@ pub(crate) fn fits(stride: usize, k: usize) -> bool {
     stride <= MOST && k < 1 << 24
 }
 
-/// As [`nearest`](super::nearest::nearest), for padded rows and centres, with their squared norms, that
+/// As [`nearest`](super::nearest::nearest), for padded rows, and centres as seen from `about` with their squared norms, that
 /// [fit](fits): 4 or 8 numbers, of which `dim` are not padding.
 pub(crate) fn nearest<F: Float>(
-    rows: &[F],
+    (rows, about): (&[F], Option<&[F]>),
     (stride, dim): (usize, usize),
     centres: (&[F], &[F]),
     margin: impl Fn(f64, f64) -> f64,
@@ -32,6 +32,7 @@ pub(crate) fn nearest<F: Float>(
     match stride {
         4 => arch.dispatch(ToCentres::<F, _, 4> {
             rows,
+            about,
             dim,
             centres,
             margin,
@@ -39,6 +40,7 @@ pub(crate) fn nearest<F: Float>(
         }),
         MOST => arch.dispatch(ToCentres::<F, _, MOST> {
             rows,
+            about,
             dim,
             centres,
             margin,
@@ -50,6 +52,7 @@ pub(crate) fn nearest<F: Float>(
 
 struct ToCentres<'a, F, M, const D: usize> {
     rows: &'a [F],
+    about: Option<&'a [F]>,
     dim: usize,
     centres: (&'a [F], &'a [F]),
     margin: M,
@@ -70,6 +73,7 @@ impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_
     fn with_simd<S: Simd>(self, simd: S) {
         let Self {
             rows,
+            about,
             dim,
             centres: (centres, norms),
             margin,
@@ -78,6 +82,9 @@ impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_
         let (rows, _) = rows.as_chunks::<D>();
         let (centres, _) = centres.as_chunks::<D>();
         let zero = F::zero();
+        // The difference to zero is the same number.
+        let mut from = [zero; D];
+        from.copy_from_slice(about.unwrap_or(&[zero; D]));
         let minus_two = F::from_f64(-2.0);
         let mut columns = [[zero; ROWS]; D];
         let mut best = Abreast {
@@ -93,14 +100,15 @@ impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_
             });
             for j in 0..D {
                 for r in 0..ROWS {
-                    columns[j][r] = minus_two * rows[r][j];
+                    columns[j][r] = minus_two * (rows[r][j] - from[j]);
                 }
             }
             F::abreast(simd, &columns[..dim], (centres, norms), &mut best);
             let mut reach = [zero; ROWS];
             for r in 0..ROWS {
                 let mut norm = zero;
-                for &x in &rows[r] {
+                for j in 0..D {
+                    let x = rows[r][j] - from[j];
                     norm += x * x;
                 }
                 let score = (best.low[r] + norm).to_f64().max(0.0);
@@ -217,7 +225,7 @@ mod tests {
             (90, 5, 300),
         ];
         sure_ones_are_the_nearest(&shapes, |(rows, shape, centres, ids), margin| {
-            nearest(rows, shape, centres, margin, ids);
+            nearest((rows, None), shape, centres, margin, ids);
         });
     }
 
@@ -239,7 +247,7 @@ mod tests {
             1e-12
         };
         let mut found = [0];
-        nearest(&row, (4, 4), (&mu, &norms), margin, &mut found);
+        nearest((&row, None), (4, 4), (&mu, &norms), margin, &mut found);
         assert_eq!(found, [OPEN]);
     }
 }
