@@ -1,7 +1,7 @@
 //! Sparsified data: against dense data, against naive formulas, and on input that nobody should send.
 
 use coremix::coreset::Coreset;
-use coremix::data::{Data, Transform};
+use coremix::data::{Data, SketchRows, Transform};
 use coremix::e_step::EStep;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
@@ -568,7 +568,7 @@ fn seeds_take_the_global_mean_where_they_know_nothing() {
     let few = x.slice(s![..9, ..]);
     let fit = algorithms::gmm(3).build().unwrap();
     let fit = fit.fit(&Sketch::new(few, 3, 5).unwrap()).unwrap();
-    assert!(fit.report.unseen > 0);
+    assert!(fit.report.unobserved > 0);
 }
 
 #[test]
@@ -638,10 +638,10 @@ fn never_falls<F, C, S, E, M>(
     tolerance: f64,
 ) where
     F: Float,
-    C: Coreset<Sketch<F>> + Stage + Sync,
-    S: Seeder<Sketch<F>> + Stage + Sync,
-    M: MStep<Sketch<F>> + Stage,
-    E: EStep<Sketch<F>, M::Model> + Stage,
+    C: Coreset<SketchRows<F>> + Stage,
+    S: Seeder<SketchRows<F>> + Stage,
+    M: MStep<SketchRows<F>> + Stage,
+    E: EStep<SketchRows<F>, M::Model> + Stage + Clone + Send,
 {
     for seed in 0..3 {
         let fit = |threads: usize| {
@@ -995,7 +995,7 @@ fn coordinates_that_nobody_keeps_are_at_the_mean() {
         .fit(&sketch)
         .unwrap();
     let mean = w.dot(&x) / w.sum();
-    assert_eq!(fit.report.unseen, 9);
+    assert_eq!(fit.report.unobserved, 9);
     for (got, mean) in fit.model.means().row(0).iter().zip(&mean) {
         assert!((got - mean).abs() < 1e-9, "{got} {mean}");
     }

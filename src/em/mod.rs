@@ -16,8 +16,6 @@ mod supports;
 pub(crate) use fresh::Fresh;
 pub(crate) use joint::{Joined, Joint};
 pub(crate) use kept::{Kept, outside};
-#[cfg(test)]
-pub(crate) use moves::split_and_merge;
 pub(crate) use observe::Event;
 pub use observe::Progress;
 pub(crate) use observe::Watch;

@@ -352,3 +352,74 @@ fn gathered<F: Float>(
     data.gather(&ids, frame, &mut rows);
     rows
 }
+
+#[cfg(test)]
+mod tests {
+    use super::split_and_merge;
+    use crate::data::{Centres, Data, Dense, DenseRows};
+    use crate::e_step::{Assignment, Nearby, Sums};
+
+    use crate::rng::{Rng, Streams};
+    use ndarray::{Array1, Array2};
+
+    /// The kept sums are the naive ones after any changes, and every round of moves lowers the error by itself: before
+    /// the means follow, and before any row looks for a nearer one.
+    #[test]
+    fn moves_lower_the_error_by_themselves() {
+        let mut moved = 0;
+        for seed in 0..200 {
+            let mut rng = Rng::from_seed(seed);
+            let (n, d, k) = (200 + rng.below(200), 1 + rng.below(3), 10 + rng.below(40));
+            let blobs = Array2::from_shape_fn((12, d), |_| 5.0 * rng.normal());
+            let x = Array2::from_shape_fn((n, d), |(n, j)| blobs[[n % 12, j]] + rng.normal());
+            let w = Array1::from_shape_fn(n, |n| [1.0, 4.0, 0.25][n % 3]);
+            let data = Dense::weighted(x.view(), w.view()).unwrap();
+            let frame = data.frame();
+            let mut centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
+            let (mut assignment, _) = Assignment::nearest(&data, &frame, &centres, k);
+            let mut sums = Sums::of(&data, &frame, &centres, &assignment);
+            for round in 0..4 {
+                let before = centres.clone();
+                sums.move_centres(&mut centres);
+                assignment.forget();
+                let (mut near, _) = Nearby::new(&centres, 6);
+                let _ = near.follow(&before, &centres);
+                let (changes, _) = assignment.search(&data, &frame, &centres, &near);
+                assignment.apply(&changes);
+                sums.apply(&data, &frame, &centres, &assignment, &changes);
+                let error = sums.squared(&centres);
+                assert!((error - naive(&data, &frame, &centres, &assignment)).abs() < 1e-9 * error);
+
+                let streams = (Streams::new(seed, 0), round);
+                let made = split_and_merge(&data, &frame, &mut centres, &assignment, streams);
+                assignment.apply(&made.changes);
+                sums.renew(&data, &frame, &centres, &assignment, &made.stale);
+                let after = sums.squared(&centres);
+                assert!((after - naive(&data, &frame, &centres, &assignment)).abs() < 1e-9 * error);
+                assert!(
+                    after <= error,
+                    "seed {seed}, round {round}: {error} to {after}"
+                );
+                assert_eq!(made.moved > 0, after < error);
+                moved += made.moved;
+            }
+        }
+        assert!(moved > 1_000, "{moved}");
+    }
+
+    fn naive(
+        data: &Dense<'_, f64>,
+        frame: &crate::data::Frame<f64>,
+        centres: &Centres<f64>,
+        assignment: &Assignment<f64>,
+    ) -> f64 {
+        let mut rows = DenseRows::default();
+        let mut total = 0.0;
+        for (n, &label) in assignment.labels().iter().enumerate() {
+            data.load(n..n + 1, frame, &mut rows);
+            let places = rows.row(0).iter().zip(centres.row(label as usize));
+            total += data.weight(n) * places.map(|(x, mu)| (x - mu).powi(2)).sum::<f64>();
+        }
+        total
+    }
+}

@@ -26,7 +26,7 @@ pub struct Report {
     /// Rows EM ran on: the coreset, or all rows (those of the first phase).
     pub coreset_size: usize,
     /// Components without mass after the last search.
-    pub zero_mass: usize,
+    pub emptied: usize,
     /// Coordinates that no point of their component knows after the last search, over all other components: only
     /// rows of a sketch leave any.
     pub unobserved: usize,
@@ -57,7 +57,7 @@ pub struct PhaseReport {
     /// Distance evaluations of its searches.
     pub evaluations: u64,
     /// Components without mass after the last search.
-    pub zero_mass: usize,
+    pub emptied: usize,
     /// Coordinates that no point of their component knows after the last search, over all other components: only
     /// rows of a sketch leave any.
     pub unobserved: usize,
@@ -86,7 +86,7 @@ impl PhaseReport {
             free_energies: Vec::new(),
             stop: Stop::Converged,
             evaluations: 0,
-            zero_mass: 0,
+            emptied: 0,
             unobserved: 0,
             timings: Timings::default(),
             elapsed: Duration::ZERO,
@@ -107,7 +107,7 @@ impl PhaseReport {
         self.iterations = self.free_energies.len();
         self.free_energies.push(free_energy);
         self.evaluations = evaluations;
-        (self.zero_mass, self.unobserved) = (found.zero_mass, found.unobserved);
+        (self.emptied, self.unobserved) = (found.zero_mass, found.unobserved);
         self.timings.search += started.elapsed();
         self.elapsed = self.began.elapsed();
     }
@@ -182,7 +182,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "free energy {last:.6e}, {} components without mass",
-            self.zero_mass
+            self.emptied
         )?;
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         let (e, t) = (&self.evaluations, &self.timings);

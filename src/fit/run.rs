@@ -99,7 +99,7 @@ pub(crate) fn run<'a, R: Rows>(run: Run<'a, R>, watch: &mut Watch<'_>) -> Result
         },
         iterations: best.phases.iter().map(|phase| phase.iterations).sum(),
         free_energies: last.free_energies.clone(),
-        zero_mass: last.zero_mass,
+        emptied: last.emptied,
         unobserved: last.unobserved,
         distance_evaluations: plan.evaluations.total(),
         evaluations: plan.evaluations,

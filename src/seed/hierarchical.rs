@@ -334,9 +334,9 @@ mod tests {
     }
 
     /// The potential that distinct seeds leave.
-    fn potential<'a>(
-        seeder: &impl Seeder<Dense<'a, f64>>,
-        data: &Dense<'a, f64>,
+    fn potential(
+        seeder: &impl Seeder<crate::data::DenseRows<f64>>,
+        data: &Dense<'_, f64>,
         k: usize,
         seed: u64,
     ) -> f64 {

@@ -2,15 +2,14 @@
 #![allow(dead_code, unreachable_pub)]
 
 use coremix::coreset::{Coreset, Subset};
-use coremix::data::Data;
+use coremix::data::{DenseRows, SketchRows};
 use coremix::e_step::EStep;
 use coremix::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
 };
 use coremix::prelude::*;
-use coremix::refine::Refinement;
 use coremix::seed::Seeder;
-use coremix::{Builder, Float, Rng, Stage, algorithms};
+use coremix::{Builder, Float, Rng, Shape, Stage, algorithms};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use std::f64::consts::PI;
 use std::path::Path;
@@ -28,7 +27,7 @@ pub struct Outcome<F: Float> {
     pub report: Report,
     /// The log-likelihood of the rows EM ran on: those of the coreset, or of the sketch.
     pub bound: f64,
-    pub model: Box<dyn for<'a> Mixture<Dense<'a, F>>>,
+    pub model: Box<dyn Mixture<DenseRows<F>>>,
 }
 
 impl<F: Float> Outcome<F> {
@@ -256,18 +255,18 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         algorithm("k-means from hierarchical seeds", true, |k| {
             algorithms::k_means(k).seeder(HierarchicalKMeansPlusPlus::new())
         }),
-        algorithm("k-means, refined", true, |k| {
-            algorithms::k_means(k).refine(Refine::new().moves(0).tolerance(0.0).max_iterations(3))
+        algorithm("k-means, bounded", true, |k| {
+            algorithms::k_means(k).e_step(Bounded::new())
         }),
         algorithm("fast", false, |k| {
             algorithms::fast(k)
                 .coreset(Lightweight::new(60))
-                .refine(Refine::new().near(3).through(Lightweight::new(90)))
+                .phases(phases(3, Some(90), None, 3))
         }),
         algorithm("fast in a subspace", false, |k| {
             algorithms::fast(k)
                 .coreset(Lightweight::new(60))
-                .refine(Refine::new().near(3).coordinates(1))
+                .phases(phases(3, None, Some(1), 3))
         }),
         on_sketch(
             "k-means on a whole sketch",
@@ -293,19 +292,49 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
     ]
 }
 
-fn algorithm<F, C, S, E, M, R, Model>(
+/// The phases of `fast` for small data: so many near centres, a larger coreset or none, a subspace or none, rounds of moves.
+pub fn phases(
+    near: usize,
+    larger: Option<usize>,
+    coordinates: Option<usize>,
+    moves: usize,
+) -> impl Fn(Shape) -> Vec<Phase<Bounded>> + Clone + Send + Sync + 'static {
+    move |_| {
+        let columns = coordinates.map_or(Columns::All, Columns::Principal);
+        let phase = |rows| {
+            Phase::new(Bounded::new().near(near))
+                .rows(rows)
+                .columns(columns)
+                .moves(moves)
+        };
+        let larger = larger.map(|size| PhaseRows::Larger(Lightweight::new(size)));
+        let last = Bounded::new().near(near.div_ceil(3).max(near.min(16)));
+        let mut list = vec![phase(PhaseRows::Coreset).factor(3.0)];
+        list.extend(larger.map(|rows| phase(rows).factor(3.0)));
+        list.push(phase(PhaseRows::All));
+        list.push(
+            Phase::new(last)
+                .rows(PhaseRows::All)
+                .factor(2.0)
+                .after_subspace(),
+        );
+        list
+    }
+}
+
+fn algorithm<F, C, S, E, M>(
     name: &'static str,
     deterministic: bool,
-    builder: impl Fn(usize) -> Builder<C, S, E, M, R> + Send + Sync + 'static,
+    builder: impl Fn(usize) -> Builder<C, S, E, M> + Send + Sync + 'static,
 ) -> Algorithm<F>
 where
     F: Float,
-    C: for<'a> Coreset<Dense<'a, F>> + Stage,
-    S: for<'a> Seeder<Dense<'a, F>> + Stage,
-    M: for<'a> MStep<Dense<'a, F>, Model = Model> + Stage,
-    E: for<'a> EStep<Dense<'a, F>, Model> + Stage,
-    R: for<'a> Refinement<Dense<'a, F>, Model> + Stage,
-    Model: Family<F> + for<'a> Mixture<Dense<'a, F>> + 'static,
+    DenseRows<F>: coremix::data::Rows<Float = F>,
+    C: Coreset<DenseRows<F>> + Stage,
+    S: Seeder<DenseRows<F>> + Stage,
+    M: MStep<DenseRows<F>> + Stage,
+    E: EStep<DenseRows<F>, M::Model> + Stage + Clone,
+    M::Model: Family<F>,
 {
     let fit = move |data: &Dense<'_, F>, settings: &Settings<F>| {
         fit(builder(settings.clusters), settings, data)
@@ -320,18 +349,18 @@ where
 }
 
 /// The same on a sketch of the data.
-fn on_sketch<F, C, S, E, M, Model>(
+fn on_sketch<F, C, S, E, M>(
     name: &'static str,
     rows: Rows,
     builder: impl Fn(usize) -> Builder<C, S, E, M> + Send + Sync + 'static,
 ) -> Algorithm<F>
 where
     F: Float,
-    C: Coreset<Sketch<F>> + Stage,
-    S: Seeder<Sketch<F>> + Stage,
-    M: MStep<Sketch<F>, Model = Model> + Stage,
-    E: EStep<Sketch<F>, Model> + Stage,
-    Model: Family<F> + Mixture<Sketch<F>> + for<'a> Mixture<Dense<'a, F>> + 'static,
+    C: Coreset<SketchRows<F>> + Stage,
+    S: Seeder<SketchRows<F>> + Stage,
+    M: MStep<SketchRows<F>> + Stage,
+    E: EStep<SketchRows<F>, M::Model> + Stage + Clone,
+    M::Model: Family<F> + Mixture<DenseRows<F>>,
 {
     let run = move |data: &Dense<'_, F>, settings: &Settings<F>| {
         let q = rows.known(data.points().ncols());
@@ -347,20 +376,19 @@ where
     }
 }
 
-fn fit<F, D, C, S, E, M, R, Model>(
-    builder: Builder<C, S, E, M, R>,
+fn fit<F, R, C, S, E, M>(
+    builder: Builder<C, S, E, M>,
     settings: &Settings<F>,
-    data: &D,
+    data: &dyn Data<Rows = R>,
 ) -> Result<Outcome<F>>
 where
     F: Float,
-    D: Data<Float = F>,
-    C: Coreset<D> + Stage,
-    S: Seeder<D> + Stage,
-    M: MStep<D, Model = Model> + Stage,
-    E: EStep<D, Model> + Stage,
-    R: Refinement<D, Model> + Stage,
-    Model: Family<F> + Mixture<D> + for<'a> Mixture<Dense<'a, F>> + 'static,
+    R: coremix::data::Rows<Float = F>,
+    C: Coreset<R> + Stage,
+    S: Seeder<R> + Stage,
+    M: MStep<R> + Stage,
+    E: EStep<R, M::Model> + Stage + Clone,
+    M::Model: Family<F> + Mixture<DenseRows<F>>,
 {
     let builder = builder
         .tolerance(settings.tolerance)
@@ -372,33 +400,32 @@ where
     }
 }
 
-fn outcome<F, D, C, S, E, M, R, Model>(
-    builder: Builder<C, S, E, M, R>,
-    data: &D,
+fn outcome<F, R, C, S, E, M>(
+    builder: Builder<C, S, E, M>,
+    data: &dyn Data<Rows = R>,
 ) -> Result<Outcome<F>>
 where
     F: Float,
-    D: Data<Float = F>,
-    C: Coreset<D> + Stage,
-    S: Seeder<D> + Stage,
-    M: MStep<D, Model = Model> + Stage,
-    E: EStep<D, Model> + Stage,
-    R: Refinement<D, Model> + Stage,
-    Model: Family<F> + Mixture<D> + for<'a> Mixture<Dense<'a, F>> + 'static,
+    R: coremix::data::Rows<Float = F>,
+    C: Coreset<R> + Stage,
+    S: Seeder<R> + Stage,
+    M: MStep<R> + Stage,
+    E: EStep<R, M::Model> + Stage + Clone,
+    M::Model: Family<F> + Mixture<DenseRows<F>>,
 {
     let fit = builder.build()?.fit(data)?;
     let bound = match &fit.coreset {
         Some(c) => {
             let rows = data.select(&c.rows, c.weights.clone());
-            Mixture::<D>::log_likelihood(&fit.model, &rows)?
+            Mixture::<R>::log_likelihood(&fit.model, &*rows)?
         }
-        None => Mixture::<D>::log_likelihood(&fit.model, data)?,
+        None => Mixture::<R>::log_likelihood(&fit.model, data)?,
     };
     Ok(Outcome {
         bound,
-        means: fit.model.means(),
-        variances: fit.model.variances(),
-        proportions: fit.model.proportions(),
+        means: Family::means(&fit.model),
+        variances: Family::variances(&fit.model),
+        proportions: Family::proportions(&fit.model),
         labels: fit.labels,
         supports: fit.supports,
         coreset: fit.coreset,

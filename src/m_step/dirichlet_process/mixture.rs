@@ -388,7 +388,7 @@ mod tests {
     use super::super::prior::tests::ill_conditioned;
     use super::*;
     use crate::algorithms;
-    use crate::data::Dense;
+    use crate::data::{Data, Dense};
     use crate::float::Element;
 
     fn scores<T: Element<Float = T> + Float>() -> f64 {
