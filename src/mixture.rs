@@ -2,7 +2,7 @@
 
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Rows, Scores};
-use crate::error::{Result, positive};
+use crate::error::{Error, Result, positive};
 use crate::float::Float;
 use crate::parallel;
 use crate::posterior::{self, LogJoint};
@@ -127,7 +127,7 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     /// Labels, quantization error and log-likelihood together, in fewer searches than one by one.
     ///
     /// # Errors
-    /// As [`predict`](Self::predict).
+    /// As [`quantization_error`](Self::quantization_error).
     fn score(&self, data: &D) -> Result<Score> {
         let blocks = by_blocks(self, data, |rows| {
             let mut labels = vec![0; rows.len()];
@@ -135,9 +135,8 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
             let error = quantization_error(self.centres(), rows);
             (labels, error, weighted(rows, &densities))
         })?;
-        let unit = self.frame().unit().powi(2);
         Ok(Score {
-            quantization_error: blocks.iter().map(|block| block.1).sum::<f64>() * unit,
+            quantization_error: in_data_unit(self.frame(), blocks.iter().map(|block| block.1))?,
             log_likelihood: blocks.iter().map(|block| block.2).sum(),
             labels: blocks.into_iter().flat_map(|block| block.0).collect(),
         })
@@ -148,10 +147,10 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     /// $$\Phi(\mu) = \sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$$
     ///
     /// # Errors
-    /// As [`predict`](Self::predict).
+    /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if the sum leaves the range of `f64`.
     fn quantization_error(&self, data: &D) -> Result<f64> {
         let blocks = by_blocks(self, data, |rows| quantization_error(self.centres(), rows))?;
-        Ok(blocks.iter().sum::<f64>() * self.frame().unit().powi(2))
+        in_data_unit(self.frame(), blocks.into_iter())
     }
 }
 
@@ -175,6 +174,16 @@ fn quantization_error<R: Rows>(centres: &Centres<R::Float>, rows: &R) -> f64 {
         .map(|i| rows.weight(i) * block.scores(i)[0].to_f64())
         .sum();
     known * (centres.dim() as f64 / rows.entries() as f64)
+}
+
+/// The quantization error of all blocks, in the data's own unit, squared.
+fn in_data_unit<F: Float>(frame: &Frame<F>, blocks: impl Iterator<Item = f64>) -> Result<f64> {
+    let error = frame.leave_square(blocks.sum());
+    if error.is_finite() {
+        return Ok(error);
+    }
+    let rule = "must be finite: divide the weights or the data by a constant";
+    Err(Error::parameter("weighted squared distance", error, rule))
 }
 
 /// `work` on every block of rows, results in order.

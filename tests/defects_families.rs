@@ -1,7 +1,9 @@
 //! Families at the edges of their arithmetic: shares that are small beside a mass but not beside a variance, numbers near
 //! the ends of their type, wide supports, and densities over many components.
 
+use coremix::Float;
 use coremix::algorithms;
+use coremix::data::Data;
 use coremix::m_step::{DiagonalMixture, IsotropicMixture, SharedIsotropicMixture};
 use coremix::prelude::*;
 use ndarray::{Array1, Array2, Axis, array};
@@ -133,4 +135,224 @@ fn the_order_of_rows_does_not_matter() {
         &orders,
         |m: &SharedIsotropicMixture<f64>| vec![m.variance()]
     );
+}
+
+/// What a fit says and what its model says of the data: numbers, F that never falls and stays below the log-likelihood.
+fn sound<F: Float, M: Mixture<D>, D: Data<Float = F>>(
+    fit: &Fit<M>,
+    data: &D,
+    full: bool,
+    case: &str,
+) -> Vec<f64> {
+    let within = if F::EPSILON < 1e-10 { 1e-9 } else { 1e-6 };
+    let f = &fit.report.free_energies;
+    let weight: f64 = (0..data.len()).map(|n| data.weight(n)).sum();
+    assert!(f.iter().all(|f| f.is_finite()), "{case}: {f:?}");
+    for pair in f.windows(2) {
+        let least = pair[0] - within * pair[0].abs().max(weight);
+        assert!(pair[1] >= least, "{case}: {f:?}");
+    }
+    let last = f[f.len() - 1];
+    // Squares and weights that are both large have no finite product, and that is said.
+    let ll = fit.model.log_likelihood(data).unwrap();
+    let near = within * last.abs().max(weight);
+    match fit.model.score(data) {
+        Ok(score) => assert!(score.quantization_error.is_finite() && score.log_likelihood == ll),
+        Err(error) => assert!(
+            weight > 1e20 && error.to_string().contains("divide the weights"),
+            "{case}: {error}"
+        ),
+    }
+    assert!(ll.is_finite(), "{case}: {ll}");
+    assert!(last <= ll + near, "{case}: {last} {ll}");
+    assert!(!full || last >= ll - near, "{case}: {last} {ll}");
+    let shares = fit.model.responsibilities(data).unwrap();
+    for shares in shares.rows() {
+        let sum: f64 = shares.iter().map(|q| q.to_f64()).sum();
+        assert!((sum - 1.0).abs() < 1e-5, "{case}: {shares}");
+    }
+    f.clone()
+}
+
+/// All families and some searches on one data set: the free energies of each.
+fn all_families<F: Float>(x: &Array2<F>, w: &Array1<f64>, case: &str) -> Vec<Vec<f64>> {
+    let data = Dense::weighted(x.view(), w.view()).unwrap();
+    let seeds = x.slice_axis(Axis(0), (0..3).into()).to_owned();
+    let mut all = Vec::new();
+    for width in [1, 2, 3] {
+        macro_rules! family {
+            ($family:expr, $name:expr) => {
+                let case = format!("{case}, {}, width {width}", $name);
+                let builder = algorithms::gmm(3)
+                    .e_step(Exhaustive::truncated(width))
+                    .m_step($family)
+                    .seeder(Given::new(seeds.view()))
+                    .tolerance(0.0)
+                    .max_iterations(6);
+                let fit = builder.clone().build().unwrap().fit(&data).unwrap();
+                all.push(sound(&fit, &data, width == 3, &case));
+                assert!(fit.model.means().iter().all(|x| x.is_finite()), "{case}");
+                let drawn = fit.model.sample(5, 1).unwrap().0;
+                assert!(drawn.iter().all(|x| x.is_finite()), "{case}: {drawn}");
+                // Seeds that are drawn, and a coreset.
+                let fit = builder.seeder(KMeansPlusPlus::new()).build().unwrap();
+                sound(&fit.fit(&data).unwrap(), &data, width == 3, &case);
+                let fit = algorithms::vc_gmm(3, 30, 2, 2)
+                    .m_step($family)
+                    .build()
+                    .unwrap();
+                let fit = fit.fit(&data).unwrap();
+                let f = &fit.report.free_energies;
+                assert!(f.iter().all(|f| f.is_finite()), "{case}: {f:?}");
+                let ll = fit.model.log_likelihood(&data).unwrap();
+                assert!(ll.is_finite(), "{case}");
+            };
+        }
+        family!(SharedIsotropic::new(), "shared");
+        family!(Isotropic::new(), "isotropic");
+        family!(Isotropic::new().equal_proportions(), "isotropic, equal");
+        family!(Diagonal::new(), "diagonal");
+    }
+    all
+}
+
+/// Small whole numbers, twice the powers of two: scaled by one they stay what they are, to the last bit.
+fn whole_numbers(n: usize, d: usize) -> Array2<f64> {
+    Array2::from_shape_fn((n, d), |(i, j)| ((7 * i + 3 * j + i * i % 5) % 11) as f64)
+}
+
+/// From the smallest numbers of a type to the largest it takes, with weights as far apart: everything is finite, and F is that
+/// of the same numbers at 1, in another unit.
+fn in_any_unit<F: Float>(exponents: &[i32]) {
+    let (n, d) = (40, 2);
+    let x = whole_numbers(n, d);
+    for weight in [-330, 0, 330] {
+        let weight = 2f64.powi(weight);
+        let w = Array1::from_shape_fn(n, |i| (1 + i % 4) as f64 * weight);
+        let at_one = all_families(&x.mapv(F::from_f64), &w, &format!("weights {weight:e}"));
+        for &e in exponents {
+            // Two factors: one alone may be below the smallest number.
+            let scaled = x.mapv(|x| F::from_f64(x * 2f64.powi(e / 2) * 2f64.powi(e - e / 2)));
+            let case = format!("2^{e}, weights {weight:e}");
+            let all = all_families(&scaled, &w, &case);
+            let shift = -w.sum() * d as f64 * f64::from(e) * std::f64::consts::LN_2;
+            for (f, at_one) in all.iter().zip(&at_one) {
+                for (f, g) in f.iter().zip(at_one) {
+                    let off = (f - shift - g).abs();
+                    let within = if F::EPSILON < 1e-10 { 1e-9 } else { 1e-5 };
+                    assert!(
+                        off <= within * (shift.abs() + w.sum()),
+                        "{case}: {f} {g} {shift}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn fits_in_any_unit_of_f64() {
+    in_any_unit::<f64>(&[
+        -1_074, -1_050, -997, -600, -533, -530, -511, -300, 300, 480, 494,
+    ]);
+}
+
+#[test]
+fn fits_in_any_unit_of_f32() {
+    in_any_unit::<f32>(&[-149, -140, -127, -124, -64, 64, 110, 121]);
+}
+
+/// As reported: the squares of the values are below the smallest numbers.
+#[test]
+fn values_whose_squares_vanish() {
+    let x = Array2::from_shape_fn((60, 2), |(i, j)| 1e-160 * ((7 * i + 3 * j) % 11) as f64);
+    let data = Dense::new(x.view()).unwrap();
+    let fit = algorithms::gmm(3).m_step(Isotropic::new()).build().unwrap();
+    let fit = fit.fit(&data).unwrap();
+    sound(&fit, &data, true, "1e-160");
+}
+
+/// Rows that are all the same, at 0 and far from it, with learned proportions: whoever has them all has their likelihood.
+#[test]
+fn rows_that_are_all_zero() {
+    fn of<F: Float>() {
+        for value in [0.0, 1e-30, 3.0, 1e30] {
+            let x = Array2::from_elem((40, 2), F::from_f64(value));
+            let w = Array1::from_elem(40, 1.5);
+            all_families(&x, &w, &format!("all {value}"));
+        }
+    }
+    of::<f32>();
+    of::<f64>();
+}
+
+/// Weights over two hundred powers of ten side by side.
+#[test]
+fn weights_far_apart() {
+    fn of<F: Float>(scales: &[f64]) {
+        let x = whole_numbers(40, 2);
+        for &scale in scales {
+            let x = x.mapv(|x| F::from_f64(x * scale));
+            for seed in 0..4 {
+                let mut rng = coremix::Rng::from_seed(seed);
+                let w = Array1::from_shape_fn(40, |_| 10f64.powf(200.0 * rng.uniform() - 100.0));
+                all_families(&x, &w, &format!("{scale:e}, weights of seed {seed}"));
+            }
+        }
+    }
+    of::<f64>(&[1e-300, 1e-160, 1e-20, 1.0, 1e20, 1e140]);
+    of::<f32>(&[1e-38, 1e-20, 1.0, 1e20, 1e36]);
+}
+
+/// Seeds as far out as the type takes: fine for weights that are numbers of rows, an error that names the seed where sums
+/// of their distances would overflow.
+#[test]
+fn seeds_far_out_and_heavy_rows() {
+    let x = whole_numbers(40, 2);
+    let seeds = array![[1e149, -1e149], [0.0, 0.0], [3.0, 3.0]];
+    for weight in [1.0, 1e12, 1e100] {
+        let w = Array1::from_elem(40, weight);
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
+        macro_rules! family {
+            ($family:expr) => {
+                for width in [1, 2, 3] {
+                    let builder = algorithms::gmm(3).e_step(Exhaustive::truncated(width));
+                    let builder = builder.m_step($family).seeder(Given::new(seeds.view()));
+                    let case = format!("weight {weight:e}, width {width}");
+                    match builder.build().unwrap().fit(&data) {
+                        Ok(fit) => {
+                            assert!(weight < 1e10, "{case}");
+                            sound(&fit, &data, width == 3, &case);
+                        }
+                        Err(Error::TooLarge {
+                            row, column, value, ..
+                        }) => {
+                            assert!(weight > 1e10, "{case}");
+                            assert_eq!((row, value.abs(), column < 2), (0, 1e149, true));
+                        }
+                        Err(other) => panic!("{case}: {other}"),
+                    }
+                }
+            };
+        }
+        family!(SharedIsotropic::new());
+        family!(Isotropic::new());
+        family!(Diagonal::new());
+    }
+}
+
+/// A sum that leaves the range of `f64` is an error that says so, and not infinity.
+#[test]
+fn a_quantization_error_beyond_the_type_is_an_error() {
+    let x = whole_numbers(40, 2) * 1e140;
+    let w = Array1::from_elem(40, 1e100);
+    let data = Dense::weighted(x.view(), w.view()).unwrap();
+    let fit = algorithms::k_means(3).build().unwrap().fit(&data).unwrap();
+    assert!(fit.model.log_likelihood(&data).unwrap().is_finite());
+    for error in [
+        fit.model.quantization_error(&data).unwrap_err(),
+        fit.model.score(&data).unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("divide the weights"), "{error}");
+    }
 }

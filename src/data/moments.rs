@@ -157,7 +157,9 @@ impl Second for PerCoordinate {
     }
     fn least(&self, c: usize, floor: f64, scales: &[f64], dim: usize) -> f64 {
         let sums = self.0[c * scales.len()..].iter().zip(&scales[..dim]);
-        sums.fold(f64::INFINITY, |least, (s, scale)| least.min(s.max(floor) * scale))
+        sums.fold(f64::INFINITY, |least, (s, scale)| {
+            least.min(s.max(floor) * scale)
+        })
     }
     fn sums(&self) -> &[f64] {
         &self.0

@@ -3,7 +3,7 @@
 use super::proportions::{Mixing, Proportions, penalised};
 use super::{
     MStep, check_variances, frame_around, log_joint_in_units_of, steps_with_one_variance,
-    variance_floor,
+    variance_floor, variance_of,
 };
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, PerCoordinate, Rows, Scales, Scores, Summary};
@@ -70,7 +70,7 @@ impl<D: Data> MStep<D> for Diagonal {
     ) -> Result<Self::Model> {
         let data = data.summary();
         let least_variance = variance_floor(&frame, data);
-        let variance = data.mean_variance() * frame.inverse_unit().powi(2);
+        let variance = variance_of(&frame, data);
         let variance = variance.max(least_variance);
         let variances = vec![variance; seeds.len() * stride(seeds.dim())];
         let proportions = Proportions::equal(seeds.len());
@@ -206,10 +206,9 @@ impl<F: Float> DiagonalMixture<F> {
         let largest = check_variances::<F>(variances.iter().copied())?;
         let proportions = Proportions::check(proportions, k)?;
         let frame = frame_around(&summary, largest);
-        let scale = frame.inverse_unit().powi(2);
         let mut scaled = vec![1.0; k * stride(dim)];
         for ((c, j), &variance) in variances.indexed_iter() {
-            scaled[c * stride(dim) + j] = (variance * scale).max(f64::MIN_POSITIVE);
+            scaled[c * stride(dim) + j] = frame.enter_square(variance).max(f64::MIN_POSITIVE);
         }
         let rows = scaled.chunks_exact(stride(dim));
         let mean = |row: &[f64]| row[..dim].iter().sum::<f64>() / dim as f64;
@@ -279,9 +278,8 @@ impl<F: Float> DiagonalMixture<F> {
     /// [`covariance`](Self::covariance) and [`column_variances`](Self::column_variances).
     #[must_use]
     pub fn variances(&self) -> Array2<f64> {
-        let unit = self.frame.unit().powi(2);
         let shape = (self.centres.len(), self.centres.dim());
-        Array2::from_shape_fn(shape, |(c, j)| self.variance(c, j) * unit)
+        Array2::from_shape_fn(shape, |(c, j)| self.frame.leave_square(self.variance(c, j)))
     }
 
     /// The covariance of component `c` in the columns of the data (P, P), in the data's own unit, squared, whatever

@@ -3,7 +3,7 @@
 use super::proportions::{Mixing, Proportions, penalised};
 use super::{
     MStep, check_variances, frame_around, log_joint_in_units_of, steps_with_one_variance,
-    variance_floor,
+    variance_floor, variance_of,
 };
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, PerComponent, Rows, Scores, Summary};
@@ -73,7 +73,7 @@ impl<D: Data> MStep<D> for Isotropic {
     ) -> Result<Self::Model> {
         let data = data.summary();
         let least_variance = variance_floor(&frame, data);
-        let variance = data.mean_variance() * frame.inverse_unit().powi(2);
+        let variance = variance_of(&frame, data);
         let variance = variance.max(least_variance);
         let variances = vec![variance; seeds.len()];
         let proportions = Proportions::equal(seeds.len());
@@ -196,8 +196,9 @@ impl<F: Float> IsotropicMixture<F> {
         let largest = check_variances::<F>(variances.iter().copied())?;
         let proportions = Proportions::check(proportions, means.nrows())?;
         let frame = frame_around(&summary, largest);
-        let scale = frame.inverse_unit().powi(2);
-        let scaled = variances.iter().map(|v| (v * scale).max(f64::MIN_POSITIVE));
+        let scaled = variances
+            .iter()
+            .map(|v| frame.enter_square(*v).max(f64::MIN_POSITIVE));
         let centres = Centres::enter(means, &frame);
         let scaled: Vec<f64> = scaled.collect();
         let parts = proportions.values().iter().zip(&scaled);
@@ -272,8 +273,8 @@ impl<F: Float> IsotropicMixture<F> {
     /// The variance of every column of each component (k), in the data's own unit, squared.
     #[must_use]
     pub fn variances(&self) -> Array1<f64> {
-        let unit = self.frame.unit().powi(2);
-        self.variances.iter().map(|v| v * unit).collect()
+        let variances = self.variances.iter();
+        variances.map(|v| self.frame.leave_square(*v)).collect()
     }
 
     /// The mixing proportions (k): they sum to 1. 0 for a component that was discarded.
@@ -291,7 +292,8 @@ impl<F: Float> IsotropicMixture<F> {
         positive("n", n)?;
         let mut rng = Rng::from_seed(seed);
         let labels = Array1::from_shape_fn(n, |_| self.proportions.draw(&mut rng) as u32);
-        let deviations = self.variances().mapv(f64::sqrt);
+        let deviation = |v: &f64| v.sqrt() * self.frame.unit();
+        let deviations: Vec<f64> = self.variances.iter().map(deviation).collect();
         let points = Array2::from_shape_fn((n, self.means.ncols()), |(n, j)| {
             let c = labels[n] as usize;
             F::from_f64(self.means[[c, j]].to_f64() + deviations[c] * rng.normal())

@@ -102,10 +102,26 @@ pub trait MStep<D: Data>: Stage + Sync {
 /// The smallest variance allowed (E20), in the unit of the frame: a clamp, which keeps the free energy
 /// monotone, where an added ridge would not.
 fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
-    let scale = frame.inverse_unit();
-    let by_variance = 1e-12 * data.mean_variance() * scale * scale;
-    let by_rounding = (F::EPSILON * data.max_abs() * scale).powi(2);
-    by_variance.max(by_rounding).max(f64::MIN_POSITIVE)
+    let by_variance = 1e-12 * variance_of(frame, data);
+    let by_rounding = (F::EPSILON * data.max_abs() * frame.inverse_unit()).powi(2);
+    // Scores are in units of a variance: rounded to this type they still tell proportions apart.
+    let smallest = 2f64.powi(-F::MAX_EXPONENT) / F::EPSILON.powi(2);
+    by_variance.max(by_rounding).max(smallest)
+}
+
+/// The mean variance of the columns, in the unit of the frame.
+fn variance_of<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
+    /// Squares of differences below this have lost digits, or all.
+    const LOST: f64 = 1e-145;
+    let columns = data.variance.iter().zip(&data.range);
+    let variances = columns.map(|(&variance, (low, high))| {
+        if high - low > LOST {
+            return frame.enter_square(variance);
+        }
+        // A number of the right size will do: it is where the variance starts, and for its floor. This one is that of even spread.
+        ((high - low) * frame.inverse_unit()).powi(2) / 12.0
+    });
+    variances.sum::<f64>() / data.variance.len() as f64
 }
 
 /// The frame of a model from known parameters: wide enough for the means and for the spread around them.

@@ -1,6 +1,8 @@
 //! Isotropic Gaussians with one shared variance and equal mixing proportions: the model behind k-means.
 
-use super::{MStep, check_variances, frame_around, log_joint_in_units_of, variance_floor};
+use super::{
+    MStep, check_variances, frame_around, log_joint_in_units_of, variance_floor, variance_of,
+};
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, Rows, Scores, Summary};
 use crate::error::{Result, positive};
@@ -26,9 +28,10 @@ use ndarray::{Array1, Array2, ArrayView2};
 /// A component that answers for no point ($m_c = 0$) keeps its mean and is counted in the report. The variance is
 /// clamped from below (E20), which keeps the free energy monotone where an added ridge would not:
 ///
-/// $$\sigma^2 \ge \max \left( 10^{-12} \bar v, (\epsilon \max |x|)^2, \text{smallest positive number} \right)$$
+/// $$\sigma^2 \ge \max \left( 10^{-12} \bar v, (\epsilon \max |x|)^2, v_{\min} \right)$$
 ///
-/// with $\bar v$ the mean variance of the columns and $\epsilon$ the machine epsilon of the number type.
+/// with $\bar v$ the mean variance of the columns and $\epsilon$ the machine epsilon of the number type. The last one is for data that
+/// are all zero: the smallest variance that scores can be in units of, in that type.
 ///
 /// **Start** of the variance, once, from the first search (E8; \[VC\] Eq. 8):
 ///
@@ -62,7 +65,7 @@ impl<D: Data> MStep<D> for SharedIsotropic {
     ) -> Result<Self::Model> {
         let data = data.summary();
         let least_variance = variance_floor(&frame, data);
-        let variance = data.mean_variance() * frame.inverse_unit().powi(2);
+        let variance = variance_of(&frame, data);
         Ok(SharedIsotropicMixture::assemble(
             seeds,
             frame,
@@ -161,7 +164,7 @@ impl<F: Float> SharedIsotropicMixture<F> {
         let summary = Summary::of_points(means, "means")?;
         check_variances::<F>(std::iter::once(variance))?;
         let frame = frame_around(&summary, variance);
-        let scaled = variance * frame.inverse_unit().powi(2);
+        let scaled = frame.enter_square(variance);
         let centres = Centres::enter(means, &frame);
         let model = Self::assemble(centres, frame, scaled, f64::MIN_POSITIVE);
         let means = means.to_owned();
@@ -200,7 +203,7 @@ impl<F: Float> SharedIsotropicMixture<F> {
     /// The variance sigma^2 of every column of every component, in the data's own unit, squared.
     #[must_use]
     pub fn variance(&self) -> f64 {
-        self.variance * self.frame.unit().powi(2)
+        self.frame.leave_square(self.variance)
     }
 
     /// Draws `n` points from the mixture: points (n, d), in the data's own unit, and the components they came
@@ -211,7 +214,7 @@ impl<F: Float> SharedIsotropicMixture<F> {
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         positive("n", n)?;
         let mut rng = Rng::from_seed(seed);
-        let deviation = self.variance().sqrt();
+        let deviation = self.variance.sqrt() * self.frame.unit();
         let labels = Array1::from_shape_fn(n, |_| rng.below(self.centres.len()) as u32);
         let points = Array2::from_shape_fn((n, self.means.ncols()), |(n, j)| {
             let mean = self.means[[labels[n] as usize, j]].to_f64();

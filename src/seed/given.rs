@@ -26,6 +26,33 @@ impl<F: Float> Given<F> {
     }
 }
 
+impl<F: Float> Given<F> {
+    /// Whether weighted sums of squared distances to the seeds stay finite, for rows of this total weight. Only weights far
+    /// beyond numbers of rows make seeds fail that are far outside the data.
+    fn check_distances(&self, seeds: &Centres<F>, frame: &Frame<F>, weight: f64) -> Result<()> {
+        let most = f64::MAX / 64.0;
+        for row in 0..seeds.len() {
+            if weight * (seeds.norms()[row].to_f64() + frame.dim() as f64) < most {
+                continue;
+            }
+            let row_of = self.centres.row(row);
+            let sizes = row_of.iter().map(|x| x.to_f64().abs()).enumerate();
+            let largest = sizes.max_by(|a, b| a.1.total_cmp(&b.1));
+            let column = largest.map_or(0, |(column, _)| column);
+            let offset = frame.offset().get(column).map_or(0.0, |x| x.to_f64());
+            let far = (most / weight / frame.dim() as f64).sqrt() * frame.unit();
+            return Err(Error::TooLarge {
+                what: "given centres, for rows of these weights",
+                row,
+                column,
+                value: row_of[column].to_f64(),
+                limit: far + offset.abs(),
+            });
+        }
+        Ok(())
+    }
+}
+
 impl<F: Float> Stage for Given<F> {
     fn check(&self, clusters: usize) -> Result<()> {
         if self.centres.is_empty() {
@@ -65,7 +92,7 @@ impl<F: Float> Stage for Given<F> {
 }
 
 impl<F: Float, D: Data<Float = F>> Seeder<D> for Given<F> {
-    fn seed(&self, _: &D, frame: &Frame<F>, _: usize, _: &mut Rng) -> Result<Seeds<F>> {
+    fn seed(&self, data: &D, frame: &Frame<F>, _: usize, _: &mut Rng) -> Result<Seeds<F>> {
         if self.centres.ncols() != frame.columns() {
             let (expected, found) = (frame.columns(), self.centres.ncols());
             return Err(Error::DimensionMismatch {
@@ -74,8 +101,10 @@ impl<F: Float, D: Data<Float = F>> Seeder<D> for Given<F> {
                 found,
             });
         }
+        let centres = Centres::enter(self.centres.view(), frame);
+        self.check_distances(&centres, frame, data.summary().total_weight)?;
         Ok(Seeds {
-            centres: Centres::enter(self.centres.view(), frame),
+            centres,
             evaluations: 0,
         })
     }
