@@ -15,6 +15,9 @@ pub(crate) fn smallest<F: Float>(
 ) {
     let width = out_ids.len();
     debug_assert!(ids.len() >= width);
+    if width > FEW {
+        return smallest_of_many(ids, scores, out_ids, out_scores);
+    }
     // The last place, once all are filled: most candidates fail against it alone.
     let mut last = None;
     let mut filled = 0;
@@ -39,6 +42,47 @@ pub(crate) fn smallest<F: Float>(
             last = Some((out_scores[width - 1], out_ids[width - 1]));
         }
     }
+}
+
+/// The same for many places, which a sort fills in less time than insertion.
+fn smallest_of_many<F: Float>(
+    ids: &[u32],
+    scores: &[F],
+    out_ids: &mut [u32],
+    out_scores: &mut [F],
+) {
+    let width = out_ids.len();
+    let pairs = scores.iter().zip(ids);
+    let mut keys: Vec<(i64, u32)> = pairs.map(|(s, &id)| (rank(s.to_f64()), id)).collect();
+    if keys.len() > width {
+        keys.select_nth_unstable(width - 1);
+        keys.truncate(width);
+    }
+    keys.sort_unstable();
+    for ((&(rank, id), out_id), out_score) in keys.iter().zip(out_ids).zip(out_scores) {
+        *out_id = id;
+        *out_score = F::from_f64(score_of(rank));
+    }
+}
+
+/// A whole number in the order of the scores: both zeros are one, and NaN of either sign is behind all others.
+#[inline(always)]
+fn rank(score: f64) -> i64 {
+    // The bits of numbers below 0 rise as these fall.
+    let bits = if score.is_nan() {
+        f64::NAN
+    } else {
+        score + 0.0
+    }
+    .to_bits() as i64;
+    if bits < 0 { bits ^ i64::MAX } else { bits }
+}
+
+/// The score of a [`rank`].
+#[inline(always)]
+fn score_of(rank: i64) -> f64 {
+    let bits = if rank < 0 { rank ^ i64::MAX } else { rank };
+    f64::from_bits(bits as u64)
 }
 
 /// Scratch of [`best`].
@@ -120,13 +164,12 @@ fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
     if width > FEW {
         kept.extend_from_slice(values);
         kept.resize(values.len().max(width), F::INFINITY);
-        // NaN is behind all others, whatever its sign.
-        let rank = |value: &F| match value.to_f64() {
-            value if value.is_nan() => f64::INFINITY,
-            value => value,
+        let order = |value: &F| rank(value.to_f64());
+        return match *kept.select_nth_unstable_by_key(width - 1, order).1 {
+            // There are not so many numbers.
+            last if last.to_f64().is_nan() => F::INFINITY,
+            last => last,
         };
-        let order = |a: &F, b: &F| rank(a).total_cmp(&rank(b));
-        return *kept.select_nth_unstable_by(width - 1, order).1;
     }
     kept.resize(width, F::INFINITY);
     for &value in values {
@@ -269,6 +312,36 @@ mod tests {
             assert_eq!(out_ids, expected);
             let last = last_place(&scores, width, &mut Vec::new());
             assert_eq!(last as u32, pairs[width - 1].0);
+        }
+    }
+
+    /// Many places: with ties of both zeros, negative scores, infinity, and as many candidates as places.
+    #[test]
+    fn smallest_of_many_is_the_head_of_a_sort_by_score_and_index() {
+        let mut rng = Rng::from_seed(6);
+        for n in [FEW + 1, 40, 100, 1_000] {
+            for width in [FEW + 1, n / 2, n - 1, n] {
+                let width = width.clamp(FEW + 1, n);
+                let mut score = |_| match rng.below(40) {
+                    0 => 0.0,
+                    1 => -0.0,
+                    2 => f64::INFINITY,
+                    other => 0.25 * other as f64 - 5.0,
+                };
+                let scores: Vec<f64> = (0..n).map(&mut score).collect();
+                let mut ids: Vec<u32> = (0..n as u32).collect();
+                for i in (1..n).rev() {
+                    ids.swap(i, rng.below(i + 1));
+                }
+                let mut expected: Vec<(f64, u32)> =
+                    scores.iter().copied().zip(ids.iter().copied()).collect();
+                expected.sort_by(|a, b| a.partial_cmp(b).unwrap());
+                let (mut out_ids, mut out_scores) = (vec![0; width], vec![0.0; width]);
+                smallest(&ids, &scores, &mut out_ids, &mut out_scores);
+                for (place, pair) in expected.iter().take(width).enumerate() {
+                    assert_eq!((out_scores[place], out_ids[place]), *pair);
+                }
+            }
         }
     }
 
