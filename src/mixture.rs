@@ -6,7 +6,7 @@ use crate::error::{Error, Result, positive};
 use crate::float::Float;
 use crate::parallel;
 use crate::posterior::{self, LogJoint};
-use crate::search::{self, Exact};
+use crate::search::{self, Exact, Together};
 use ndarray::{Array1, Array2};
 
 /// A mixture model fitted to data of type `D`; usable as a trait object.
@@ -49,7 +49,7 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     /// As [`predict`](Self::predict).
     fn responsibilities(&self, data: &D) -> Result<Array2<D::Float>> {
         let blocks = by_blocks(self, data, |rows| {
-            rounded(&all::<D, Self>(self, rows).0.responsibilities)
+            rounded(&all::<D, Self>(self, rows).responsibilities)
         })?;
         Ok(table(blocks, data.len(), self.components()))
     }
@@ -87,11 +87,22 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
     /// are made of. If labels are asked for, it leaves what [`predict`](Self::predict) says of the rows.
     #[doc(hidden)]
     fn judge(&self, rows: &D::Rows, labels: Option<&mut [u32]>) -> Vec<f64> {
-        let (block, densities) = all(self, rows);
+        let log_joint = self.log_joint();
+        let found = search::together(self, log_joint.beta, rows, &mut Exact::default());
         if let Some(labels) = labels {
-            posterior::labels(&block, labels);
+            for (label, found) in labels.iter_mut().zip(&found) {
+                *label = found.label;
+            }
         }
-        densities
+        let known = log_joint.alpha + rows.entries() as f64 * log_joint.gamma;
+        let density = |found: &Together| known - log_joint.beta * found.best + found.sum.ln();
+        found.iter().map(density).collect()
+    }
+
+    /// Whether the likeliest component of a row is the one with the nearest mean, whatever the row.
+    #[doc(hidden)]
+    fn likeliest_is_nearest(&self) -> bool {
+        false
     }
 
     /// How often [`judge`](Self::judge) looks at every component of a row.
@@ -132,7 +143,11 @@ pub trait Mixture<D: Data>: Scores<D::Rows> + Send {
         let blocks = by_blocks(self, data, |rows| {
             let mut labels = vec![0; rows.len()];
             let densities = self.judge(rows, Some(&mut labels));
-            let error = quantization_error(self.centres(), rows);
+            let error = if self.likeliest_is_nearest() {
+                error_of(self.centres(), rows, &labels)
+            } else {
+                quantization_error(self.centres(), rows)
+            };
             (labels, error, weighted(rows, &densities))
         })?;
         Ok(Score {
@@ -170,9 +185,22 @@ pub struct Score {
 /// coordinates, these stand for all (E28).
 fn quantization_error<R: Rows>(centres: &Centres<R::Float>, rows: &R) -> f64 {
     let block = best(centres, rows, 1);
-    let known: f64 = (0..rows.len())
-        .map(|i| rows.weight(i) * block.scores(i)[0].to_f64())
-        .sum();
+    let squared = (0..rows.len()).map(|i| rows.weight(i) * block.scores(i)[0].to_f64());
+    of_all_coordinates(squared.sum(), centres, rows)
+}
+
+/// The same where the nearest mean of each row is known.
+fn error_of<R: Rows>(centres: &Centres<R::Float>, rows: &R, nearest: &[u32]) -> f64 {
+    let mut squared = Vec::new();
+    let of_row = |(i, id)| {
+        rows.distances_to(i, centres, std::slice::from_ref(id), &mut squared);
+        rows.weight(i) * squared[0].to_f64()
+    };
+    let known = nearest.iter().enumerate().map(of_row).sum();
+    of_all_coordinates(known, centres, rows)
+}
+
+fn of_all_coordinates<R: Rows>(known: f64, centres: &Centres<R::Float>, rows: &R) -> f64 {
     known * (centres.dim() as f64 / rows.entries() as f64)
 }
 
@@ -220,8 +248,8 @@ fn weighted<R: Rows>(rows: &R, values: &[f64]) -> f64 {
     values.map(|(i, value)| rows.weight(i) * value).sum()
 }
 
-/// All components of every row, with their responsibilities, and the log-densities of the rows.
-fn all<D: Data, M: Mixture<D> + ?Sized>(model: &M, rows: &D::Rows) -> (Block<D::Float>, Vec<f64>) {
+/// All components of every row, with their responsibilities.
+fn all<D: Data, M: Mixture<D> + ?Sized>(model: &M, rows: &D::Rows) -> Block<D::Float> {
     let mut block = Block::new(model.components(), model.components());
     block.reset(rows.len(), &[]);
     search::all(
@@ -232,8 +260,7 @@ fn all<D: Data, M: Mixture<D> + ?Sized>(model: &M, rows: &D::Rows) -> (Block<D::
         &mut Exact::default(),
     );
     posterior::normalise(rows, &mut block, model.log_joint());
-    let densities = posterior::log_densities(rows, &block, model.log_joint());
-    (block, densities)
+    block
 }
 
 /// Rows of `width` numbers, block by block, as one table (n, width).

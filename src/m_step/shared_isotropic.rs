@@ -255,4 +255,8 @@ impl<D: Data> Mixture<D> for SharedIsotropicMixture<D::Float> {
     fn log_joint(&self) -> LogJoint {
         log_joint_in_units_of(self.variance, &self.centres, &self.frame)
     }
+
+    fn likeliest_is_nearest(&self) -> bool {
+        true
+    }
 }
