@@ -87,6 +87,12 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Send + 'static {
         R::Float::judge(self.erased(), rows, labels)
     }
 
+    /// Whether the likeliest component of a row is the one with the nearest mean, whatever the row.
+    #[doc(hidden)]
+    fn likeliest_is_nearest(&self) -> bool {
+        false
+    }
+
     /// How often [`judge`](Self::judge) looks at every component of a row.
     #[doc(hidden)]
     fn looks(&self) -> u64 {

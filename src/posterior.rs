@@ -156,24 +156,6 @@ fn best_of<F: Float>(supports: &[u32], scores: &[F]) -> f64 {
     .to_f64()
 }
 
-/// The log-density of every row of a block that was normalised, over its supports.
-pub(crate) fn log_densities<R: Rows>(
-    rows: &R,
-    block: &Block<R::Float>,
-    log_joint: LogJoint,
-) -> Vec<f64> {
-    let known = log_joint.alpha + rows.entries() as f64 * log_joint.gamma;
-    let densities = (0..rows.len()).map(|i| {
-        // The best component's share is its joint density in units of all together.
-        let scores = block.scores(i);
-        let best = lowest(scores);
-        let place = scores.iter().position(|&s| s == best).unwrap_or(0);
-        let share = block.responsibilities(i)[place];
-        known - log_joint.beta * best.to_f64() - share.ln()
-    });
-    densities.collect()
-}
-
 /// Responsibilities (E2) of components with these scores, of which `best` is the lowest, and finite. Returns
 /// the sum of their joint densities in units of the largest one: at least 1.
 #[inline(always)]

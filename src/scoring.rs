@@ -7,7 +7,7 @@ use crate::float::Float;
 use crate::mixture::{Mixture, Score};
 use crate::parallel;
 use crate::posterior;
-use crate::search::{self, Exact};
+use crate::search::{self, Exact, Together};
 use ndarray::{Array1, Array2};
 
 type Model<'a, R> = &'a dyn Mixture<R>;
@@ -25,7 +25,7 @@ pub(crate) fn responsibilities<R: Rows>(
     data: Source<'_, R>,
 ) -> Result<Array2<R::Float>> {
     let blocks = by_blocks(model, data, |rows| {
-        rounded(&all(model, rows).0.responsibilities)
+        rounded(&all(model, rows).responsibilities)
     })?;
     Ok(table(blocks, data.len(), model.components()))
 }
@@ -56,11 +56,16 @@ pub(crate) fn judge<R: Rows>(
     rows: &R,
     labels: Option<&mut [u32]>,
 ) -> Vec<f64> {
-    let (block, densities) = all(model, rows);
+    let log_joint = model.log_joint();
+    let found = search::together(model, log_joint.beta, rows, &mut Exact::default());
     if let Some(labels) = labels {
-        posterior::labels(&block, labels);
+        for (label, found) in labels.iter_mut().zip(&found) {
+            *label = found.label;
+        }
     }
-    densities
+    let known = log_joint.alpha + rows.entries() as f64 * log_joint.gamma;
+    let density = |found: &Together| known - log_joint.beta * found.best + found.sum.ln();
+    found.iter().map(density).collect()
 }
 
 /// [`Mixture::log_densities`].
@@ -83,7 +88,10 @@ pub(crate) fn score<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result
     let blocks = by_blocks(model, data, |rows| {
         let mut labels = vec![0; rows.len()];
         let densities = model.judge(rows, Some(&mut labels));
-        let error = error_of(model.centres(), rows);
+        let error = match model.likeliest_is_nearest() {
+            true => error_of_nearest(model.centres(), rows, &labels),
+            false => error_of(model.centres(), rows),
+        };
         (labels, error, weighted(rows, &densities))
     })?;
     Ok(Score {
@@ -103,9 +111,22 @@ pub(crate) fn quantization_error<R: Rows>(model: Model<'_, R>, data: Source<'_, 
 /// coordinates, these stand for all (E28).
 fn error_of<R: Rows>(centres: &Centres<R::Float>, rows: &R) -> f64 {
     let block = best(centres, rows, 1);
-    let known: f64 = (0..rows.len())
-        .map(|i| rows.weight(i) * block.scores(i)[0].to_f64())
-        .sum();
+    let squared = (0..rows.len()).map(|i| rows.weight(i) * block.scores(i)[0].to_f64());
+    of_all_coordinates(squared.sum(), centres, rows)
+}
+
+/// The same where the nearest mean of each row is known.
+fn error_of_nearest<R: Rows>(centres: &Centres<R::Float>, rows: &R, nearest: &[u32]) -> f64 {
+    let mut squared = Vec::new();
+    let of_row = |(i, id)| {
+        rows.distances_to(i, centres, std::slice::from_ref(id), &mut squared);
+        rows.weight(i) * squared[0].to_f64()
+    };
+    let known = nearest.iter().enumerate().map(of_row).sum();
+    of_all_coordinates(known, centres, rows)
+}
+
+fn of_all_coordinates<R: Rows>(known: f64, centres: &Centres<R::Float>, rows: &R) -> f64 {
     known * (centres.dim() as f64 / rows.entries() as f64)
 }
 
@@ -153,20 +174,20 @@ fn weighted<R: Rows>(rows: &R, values: &[f64]) -> f64 {
     values.map(|(i, value)| rows.weight(i) * value).sum()
 }
 
-/// All components of every row, with their responsibilities, and the log-densities of the rows.
-fn all<R: Rows>(model: &dyn Mixture<R>, rows: &R) -> (Block<R::Float>, Vec<f64>) {
-    let mut block = Block::new(model.components(), model.components());
+/// All components of every row, with their responsibilities.
+fn all<R: Rows>(model: Model<'_, R>, rows: &R) -> Block<R::Float> {
+    let (k, log_joint) = (model.components(), model.log_joint());
+    let mut block = Block::new(k, k);
     block.reset(rows.len(), &[]);
     search::all(
         model,
-        model.log_joint().beta,
+        log_joint.beta,
         rows,
         &mut block,
         &mut Exact::default(),
     );
-    posterior::normalise(rows, &mut block, model.log_joint());
-    let densities = posterior::log_densities(rows, &block, model.log_joint());
-    (block, densities)
+    posterior::normalise(rows, &mut block, log_joint);
+    block
 }
 
 /// Rows of `width` numbers, block by block, as one table (n, width).

@@ -319,8 +319,8 @@ impl<M> Fit<M> {
     {
         let started = Instant::now();
         let score = self.model.score(data)?;
-        // Every row against every component, for its posterior and for its nearest mean.
-        let looks = self.model.looks() + 1;
+        // Every row against every component, for its posterior and, unless that tells it, for its nearest mean.
+        let looks = self.model.looks() + u64::from(!self.model.likeliest_is_nearest());
         let evaluations = looks * (data.len() * self.model.components()) as u64;
         self.report.evaluations.scoring += evaluations;
         self.report.distance_evaluations += evaluations;

@@ -187,7 +187,7 @@ fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
 
 /// The places of all values that are not above `threshold`, NaN among them: an overflowed approximation must stay a
 /// candidate.
-fn not_above<F: Float>(values: &[F], threshold: F, places: &mut Vec<u32>) {
+pub(crate) fn not_above<F: Float>(values: &[F], threshold: F, places: &mut Vec<u32>) {
     places.clear();
     vectorised!({
         for (chunk, values) in values.chunks(CHUNK).enumerate() {
@@ -266,7 +266,7 @@ pub(crate) fn first_two<F: Float>(values: &[F]) -> ((F, usize), (F, usize)) {
 }
 
 /// The smallest value, NaN passed over.
-fn minimum<F: Float>(values: &[F]) -> F {
+pub(crate) fn minimum<F: Float>(values: &[F]) -> F {
     vectorised!({
         let mut lows = [F::INFINITY; 16];
         let (chunks, rest) = values.as_chunks::<16>();

@@ -148,11 +148,11 @@ fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
 
 /// The mean variance of the columns, in the unit of the frame.
 fn variance_of<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
-    /// Squares below this have lost digits, or all.
-    const LOST: f64 = 1e-290;
+    /// Squares of differences below this have lost digits, or all.
+    const LOST: f64 = 1e-145;
     let columns = data.variance.iter().zip(&data.range);
     let variances = columns.map(|(&variance, (low, high))| {
-        if variance > LOST {
+        if high - low > LOST {
             return frame.enter_square(variance);
         }
         // A number of the right size will do: it is where the variance starts, and for its floor. This one is that of even spread.

@@ -301,4 +301,8 @@ impl<R: Rows> Mixture<R> for SharedIsotropicMixture<R::Float> {
     fn log_joint(&self) -> LogJoint {
         log_joint_in_units_of(self.variance, &self.centres, &self.frame)
     }
+
+    fn likeliest_is_nearest(&self) -> bool {
+        true
+    }
 }
