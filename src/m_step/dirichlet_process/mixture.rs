@@ -6,7 +6,7 @@ use super::sticks::Sticks;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows, Scores};
 use crate::error::{Result, positive};
 use crate::float::Float;
-use crate::kernels::quadratic::{self, Columns};
+use crate::kernels::quadratic::Columns;
 use crate::m_step::proportions;
 use crate::mixture::{self, Mixture};
 use crate::parallel;
@@ -299,10 +299,7 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
         let mut apart = vec![0.0; self.centres.dim()];
         out.extend(ids.iter().map(|&t| {
             let q = &self.components[t as usize];
-            for ((u, z), m) in apart.iter_mut().zip(rows.row(i)).zip(&q.mean) {
-                *u = z.to_f64() - m;
-            }
-            let score = quadratic::form(&q.factor, &apart) + added[t as usize];
+            let score = q.form(rows.row(i), &mut apart) + added[t as usize];
             F::from_f64(held::<F>(score))
         }));
     }
@@ -379,6 +376,7 @@ mod tests {
     use crate::algorithms;
     use crate::data::Dense;
     use crate::float::Element;
+    use crate::kernels::quadratic;
 
     fn scores<T: Element<Float = T> + Float>() -> f64 {
         let x = ill_conditioned::<T>(700);
