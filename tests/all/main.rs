@@ -8,7 +8,10 @@ mod common;
 
 mod contract;
 mod dirichlet_process;
+mod dirichlet_defects;
 mod families;
+mod families_defects;
+mod frame;
 mod hostile;
 mod laws;
 mod quickstart;

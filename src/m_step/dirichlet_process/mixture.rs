@@ -7,7 +7,7 @@ use crate::data::{Centres, DenseRows, Frame, Rows, Scores};
 use crate::error::{Result, positive};
 use crate::factor;
 use crate::float::Float;
-use crate::kernels::quadratic::{self, Columns};
+use crate::kernels::quadratic::Columns;
 use crate::kernels::stride;
 use crate::m_step::proportions;
 use crate::mixture::Mixture;
@@ -300,10 +300,7 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
         let mut apart = vec![0.0; self.centres.dim()];
         out.extend(ids.iter().map(|&t| {
             let q = &self.components[t as usize];
-            for ((u, z), m) in apart.iter_mut().zip(rows.row(i)).zip(&q.mean) {
-                *u = z.to_f64() - m;
-            }
-            let score = quadratic::form(&q.factor, &apart) + added[t as usize];
+            let score = q.form(rows.row(i), &mut apart) + added[t as usize];
             F::from_f64(held::<F>(score))
         }));
     }
@@ -390,6 +387,7 @@ mod tests {
     use crate::algorithms;
     use crate::data::{Data, Dense};
     use crate::float::Element;
+    use crate::kernels::quadratic;
 
     fn scores<T: Element<Float = T> + Float>() -> f64 {
         let x = ill_conditioned::<T>(700);

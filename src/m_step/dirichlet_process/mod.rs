@@ -1,4 +1,5 @@
 //! Dirichlet process mixtures of Gaussians with full precision matrices: variational inference with weights.
+mod ill_conditioned;
 mod mixture;
 mod normal_wishart;
 mod prior;
@@ -46,9 +47,12 @@ use sticks::Sticks;
 /// search (E8). This is a proper $q$, so the first free energy is a bound too. A truncated search keeps to one variance
 /// for the first two M-steps, as in [`Isotropic`](super::Isotropic).
 ///
-/// **Weights count points** here, and matter beyond their ratios: the more there are, the less the prior. One whose total
-/// weight is lost in rounding beside that of the data (some 1e12) no longer keeps a component from collapsing onto few
-/// points.
+/// **Weights count points** here, and matter beyond their ratios: the more there are, the less the prior. Along columns
+/// that determine one another, and in components that collapse onto few points, it alone bounds the precision, and it is
+/// kept apart from the data by as many digits as that takes: a nearly singular component sums its rows in coordinates of
+/// its own. The limit is a prior below 1e-21 of the data: an inverse scale matrix with less than $10^{-21} W$ times the
+/// variance of a column left for it has so much added to its diagonal. By default that is from a total weight of 1e13 on
+/// where columns determine one another, and from 1e21 on where they do not.
 ///
 /// Works on [`Dense`](crate::data::Dense) data. Time $n T D^2$ per iteration; the sums take $T D^2$ numbers per shard of
 /// the rows.
@@ -227,7 +231,7 @@ impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
         if let Scored::Distances { .. } = model.scores {
             // Warming up: nothing is known of variances yet.
             for (t, component) in model.components.iter_mut().enumerate() {
-                scatter.move_mean(t, &mut component.mean);
+                component.mean = scatter.moved_mean(t, component);
             }
             model.renew_means();
             return;
@@ -235,11 +239,7 @@ impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
         let prior = &model.prior;
         if restricted {
             let old = &model.components;
-            let updated = parallel::map(k, |t| {
-                let (mean, inverse_scale) = scatter.update(t, &old[t].mean, prior);
-                let diagonal = inverse_scale.iter().step_by(scatter.dim + 1);
-                (mean, diagonal.sum::<f64>())
-            });
+            let updated = parallel::map(k, |t| scatter.trace(t, &old[t], prior));
             let degrees = scatter.mass.iter().map(|mass| prior.degrees + mass);
             let entries = scatter.dim as f64 * degrees.sum::<f64>();
             let variance = updated.iter().map(|u| u.1).sum::<f64>() / entries;
@@ -254,15 +254,13 @@ impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
         } else {
             let old = &model.components;
             model.components = parallel::map(k, |t| {
-                let (mean, inverse_scale) = scatter.update(t, &old[t].mean, prior);
-                NormalWishart::new(prior, scatter.mass[t], mean, &inverse_scale).unwrap_or_else(
-                    || {
-                        // Sums out of range: a mean beyond all data, which comes back first.
-                        let mut kept = old[t].clone();
-                        scatter.move_mean(t, &mut kept.mean);
-                        kept
-                    },
-                )
+                let updated = scatter.update(t, &old[t], prior);
+                updated.unwrap_or_else(|| {
+                    // Sums out of range: a mean beyond all data, which comes back first.
+                    let mut kept = old[t].clone();
+                    kept.mean = scatter.moved_mean(t, &kept);
+                    kept
+                })
             });
         }
         model.sticks = Sticks::new(model.prior.concentration, &scatter.mass);

@@ -10,10 +10,18 @@ use std::f64::consts::{LN_2, PI};
 
 use super::prior::Prior;
 use crate::factor;
+use crate::float::Float;
 use crate::kernels::quadratic;
 
 /// A quadratic form is held here, so that what is made of it stays finite.
 pub(super) const FARTHEST: f64 = 1e300;
+
+/// What rounding leaves of a sum of products, relative to its diagonal: a smaller pivot has no correct digit.
+const ROUNDING: f64 = 1e-12;
+
+/// Below this least pivot a matrix keeps too few digits for the update: an error of the pivots enters the free energy
+/// squared, and the first eight digits of a pivot are enough.
+pub(super) const ILL_CONDITIONED: f64 = 1e-8;
 
 /// The lower Cholesky factor of a symmetric matrix.
 pub(super) struct Cholesky {
@@ -59,16 +67,17 @@ impl Cholesky {
     }
 
     /// The same of a matrix that is positive definite but for rounding: as little as it takes is added to the
-    /// diagonal. `None` if it is not finite.
+    /// diagonal, so that no pivot is mere rounding. `None` if it is not finite.
     pub(super) fn of_rounded(matrix: &[f64], dim: usize) -> Option<Self> {
-        Self::of(matrix, dim).or_else(|| {
-            (0..16).find_map(|step| {
-                let share = f64::EPSILON * 10f64.powi(step);
+        let beyond_rounding = |c: &Self| c.least_pivot >= 0.5 * ROUNDING;
+        Self::of(matrix, dim).filter(beyond_rounding).or_else(|| {
+            (0..13).find_map(|step| {
+                let share = ROUNDING * 10f64.powi(step);
                 let mut raised = matrix.to_vec();
                 for j in 0..dim {
                     raised[j * (dim + 1)] *= 1.0 + share;
                 }
-                Self::of(&raised, dim)
+                Self::of(&raised, dim).filter(beyond_rounding)
             })
         })
     }
@@ -97,6 +106,30 @@ pub(super) fn unpacked(triangle: &[f64], dim: usize) -> Vec<f64> {
         rest = after;
     }
     matrix
+}
+
+/// $M u$ for a lower triangle $M$, row after row.
+pub(super) fn times(triangle: &[f64], u: &[f64]) -> Vec<f64> {
+    let mut rest = triangle;
+    let row = |j| {
+        let (row, after) = rest.split_at(j);
+        rest = after;
+        row.iter().zip(u).map(|(x, u)| x * u).sum()
+    };
+    (1..=u.len()).map(row).collect()
+}
+
+/// The $u$ of $M u = v$ for a lower triangle $M$, row after row.
+pub(super) fn solve(triangle: &[f64], v: &[f64]) -> Vec<f64> {
+    let mut u: Vec<f64> = Vec::with_capacity(v.len());
+    let mut rest = triangle;
+    for (j, v) in v.iter().enumerate() {
+        let (row, after) = rest.split_at(j + 1);
+        rest = after;
+        let known: f64 = row.iter().zip(&u).map(|(x, u)| x * u).sum();
+        u.push((v - known) / row[j]);
+    }
+    u
 }
 
 /// $A B$ (d, d), either transposed on request.
@@ -132,7 +165,10 @@ pub(super) struct NormalWishart {
     /// A triangle $M$, row after row, with $M^T M = \nu W$, the expected precision.
     pub(super) factor: Vec<f64>,
     /// $\ln |W|$.
-    log_det: f64,
+    pub(super) log_det: f64,
+    /// Whether $W^{-1}$ is nearly singular. Its sums are then taken in the coordinates $M y$, in which it is about the
+    /// identity, and forms in twice the digits: otherwise both suffer from catastrophic cancellation.
+    pub(super) ill_conditioned: bool,
 }
 
 impl NormalWishart {
@@ -152,6 +188,7 @@ impl NormalWishart {
             mean,
             factor,
             log_det: -(dim as f64) * (degrees.ln() + variance.ln()),
+            ill_conditioned: false,
         }
     }
 
@@ -177,7 +214,26 @@ impl NormalWishart {
             mean,
             factor,
             log_det: -cholesky.log_det(dim),
+            ill_conditioned: cholesky.least_pivot < ILL_CONDITIONED,
         })
+    }
+
+    /// $M C$ (d, d), for the factor $C$ of the inverse scale matrix of the prior.
+    pub(super) fn spread(&self, prior: &Prior) -> Vec<f64> {
+        let dim = self.mean.len();
+        let factor = unpacked(&self.factor, dim);
+        product((&factor, false), (&prior.factor, false), dim)
+    }
+
+    /// $|M (z - m)|^2$; `apart` is scratch of d numbers.
+    pub(super) fn form<F: Float>(&self, z: &[F], apart: &mut [f64]) -> f64 {
+        if self.ill_conditioned {
+            return quadratic::compensated(&self.factor, z, &self.mean);
+        }
+        for ((u, z), m) in apart.iter_mut().zip(z).zip(&self.mean) {
+            *u = z.to_f64() - m;
+        }
+        quadratic::form(&self.factor, apart)
     }
 
     fn dim(&self) -> f64 {
@@ -196,21 +252,17 @@ impl NormalWishart {
 
     /// The divergence from the prior, $\text{KL}(q(\mu, \Lambda) \parallel p(\mu, \Lambda))$ (E30; Bishop 10.74, 10.77, B.79).
     pub(super) fn divergence(&self, prior: &Prior) -> f64 {
-        let (dim, d) = (self.dim(), self.mean.len());
+        let dim = self.dim();
         let ratio = prior.mean_precision / self.mean_precision;
-        let apart = self.mean.iter().zip(&prior.mean).map(|(m, m0)| m - m0);
-        let apart = quadratic::form(&self.factor, &apart.collect::<Vec<_>>()).min(FARTHEST);
+        let apart = self.form(&prior.mean, &mut vec![0.0; self.mean.len()]);
+        let apart = apart.min(FARTHEST);
         let normal = 0.5 * (dim * (ratio - 1.0 - ratio.ln()) + prior.mean_precision * apart);
 
         // nu tr(W_0^-1 W) = |M C|^2 for the factor C of W_0^-1.
-        let spread = product(
-            (&unpacked(&self.factor, d), false),
-            (&prior.factor, false),
-            d,
-        );
-        let trace: f64 = spread.iter().map(|x| x * x).sum();
+        let trace: f64 = self.spread(prior).iter().map(|x| x * x).sum();
         let (nu, nu0) = (self.degrees, prior.degrees);
-        let log_norm = log_norm(nu, d, self.log_det) - log_norm(nu0, d, prior.log_det);
+        let log_norm = log_norm(nu, self.mean.len(), self.log_det)
+            - log_norm(nu0, self.mean.len(), prior.log_det);
         let wishart = log_norm + 0.5 * ((nu - nu0) * self.expected_log_det() + trace - nu * dim);
         normal + wishart
     }

@@ -3,7 +3,7 @@
 use super::normal_wishart::{self, Cholesky};
 use super::statistics::{add, add_products};
 use super::{DirichletProcess, PriorMean, PriorScale};
-use crate::data::{Data, Frame, Rows};
+use crate::data::{Data, Frame, Rows, Summary};
 use crate::error::{Error, Result};
 use crate::factor;
 use crate::float::Float;
@@ -108,6 +108,7 @@ impl DirichletProcess {
             }
         };
         let (alpha, beta) = (self.concentration, self.mean_precision);
+        let scaled = beside(scaled, frame, data.summary());
         let finite = scaled.len() == dim * dim && mean.iter().all(|m| m.is_finite());
         finite
             .then(|| Prior::new(alpha, beta, degrees, mean, scaled))
@@ -229,6 +230,25 @@ fn moments<R: Rows>(frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> (Vec<
     (mean, covariance)
 }
 
+/// An inverse scale matrix that is not lost beside the data: it changes only where it has to.
+fn beside<F: Float>(mut inverse_scale: Vec<f64>, frame: &Frame<F>, data: &Summary) -> Vec<f64> {
+    /// Below this share of the data, components that collapse have precisions whose forms `f64` cannot tell from
+    /// rounding: the square root of its reciprocal times the machine epsilon is an error of 7e-6 in a coordinate of
+    /// unit variance, which counts squared.
+    const LEAST: f64 = 1e-21;
+    let dim = data.variance.len();
+    let floor = variance_floor(frame, data);
+    let variance = |j: usize| (data.variance[j] * frame.inverse_unit().powi(2)).max(floor);
+    let least = |j: usize| LEAST * data.total_weight * variance(j);
+    let enough = |c: Cholesky| (0..dim).all(|j| c.factor[j * (dim + 1)].powi(2) >= least(j));
+    if inverse_scale.len() == dim * dim && !Cholesky::of(&inverse_scale, dim).is_some_and(enough) {
+        for j in 0..dim {
+            inverse_scale[j * (dim + 1)] += least(j);
+        }
+    }
+    inverse_scale
+}
+
 /// A covariance made a proper inverse scale matrix: it changes only where it has to.
 fn proper(mut covariance: Vec<f64>, least_variance: f64, dim: usize) -> Vec<f64> {
     /// Columns that determine one another to within this share of their variance are taken to do so exactly. Sums
@@ -285,6 +305,26 @@ pub(super) mod tests {
             assert!(pivot > 1e-9);
             let moved = made.iter().zip(&singular).map(|(a, b)| (a - b).abs());
             assert!(moved.fold(0.0, f64::max) < 1.1e-8);
+        }
+    }
+
+    #[test]
+    fn a_prior_that_is_lost_beside_the_data_is_raised() {
+        let x = ill_conditioned::<f64>(60);
+        for (weight, raised) in [(1.0, false), (1e12, false), (1e24, true), (1e200, true)] {
+            let w = Array1::from_elem(60, weight);
+            let data = Dense::weighted(x.view(), w.view()).unwrap();
+            let (frame, summary) = (data.frame(), data.summary());
+            let unit = diagonal(1.0, 6);
+            let got = beside(unit.clone(), &frame, summary);
+            assert_eq!(got != unit, raised);
+            if raised {
+                for j in 0..6 {
+                    let variance = summary.variance[j] / frame.unit().powi(2);
+                    let least = 1.0 + 1e-21 * 60.0 * weight * variance;
+                    assert!((got[7 * j] - least).abs() <= 1e-12 * least);
+                }
+            }
         }
     }
 

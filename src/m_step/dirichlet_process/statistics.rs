@@ -1,6 +1,7 @@
 //! Weighted sums over rows: mass, first and second moments of every component.
 
 use super::mixture::DirichletProcessMixture;
+use super::normal_wishart::{NormalWishart, unpacked};
 use super::prior::Prior;
 use crate::block::Block;
 use crate::data::{DenseRows, Rows};
@@ -50,17 +51,26 @@ pub struct Scatter {
 impl Statistics for Scatter {
     fn merge(parts: &mut Vec<Self>) -> Self {
         const ELEMENTS: usize = 1 << 13;
-        let mut parts = parts.drain(..);
-        let mut total = parts.next().expect("sums over some rows");
-        let parts: Vec<Self> = parts.collect();
-        for part in &parts {
+        let mut total = parts.remove(0);
+        for part in &*parts {
             add(&mut total.mass, &part.mass);
             add(&mut total.first, &part.first);
         }
         parallel::map_chunks(&mut total.second, ELEMENTS, |_, range, total| {
-            for part in &parts {
+            for part in &*parts {
                 add(total, &part.second[range.clone()]);
             }
+        });
+        parallel::map_chunks(parts, 1, |_, _, parts| {
+            let Self {
+                mass,
+                first,
+                second,
+                ..
+            } = &mut parts[0];
+            mass.fill(0.0);
+            first.fill(0.0);
+            second.fill(0.0);
         });
         total
     }
@@ -118,48 +128,100 @@ impl Scatter {
             }
             apart.resize(members.len() * dim, 0.0);
             weighted.resize(members.len() * dim, 0.0);
-            let mean = &model.components[c].mean;
+            let component = &model.components[c];
+            let mean = &component.mean;
             let first = &mut self.first[c * dim..(c + 1) * dim];
             self.mass[c] += members.iter().map(|member| member.1).sum::<f64>();
-            vectorised!({
-                let apart = apart.chunks_exact_mut(dim);
-                let places = apart.zip(weighted.chunks_exact_mut(dim));
-                for (&(i, share), (apart, weighted)) in members.iter().zip(places) {
-                    let row = rows.row(i).iter().zip(mean);
-                    let places = apart.iter_mut().zip(weighted).zip(&mut *first);
-                    for ((z, m), ((apart, weighted), first)) in row.zip(places) {
-                        *apart = z.to_f64() - m;
-                        *weighted = share * *apart;
+            if component.ill_conditioned {
+                // Rare: the coordinates of the component first, then the same sums.
+                for (&(i, _), apart) in members.iter().zip(apart.chunks_exact_mut(dim)) {
+                    for ((u, z), m) in apart.iter_mut().zip(rows.row(i)).zip(mean) {
+                        *u = z.to_f64() - m;
+                    }
+                }
+                apart = map_rows(&apart, &unpacked(&component.factor, dim), dim);
+                let places = apart.chunks_exact(dim).zip(weighted.chunks_exact_mut(dim));
+                for (&(_, share), (apart, weighted)) in members.iter().zip(places) {
+                    for ((u, weighted), first) in apart.iter().zip(weighted).zip(&mut *first) {
+                        *weighted = share * u;
                         *first += *weighted;
                     }
                 }
-            });
+            } else {
+                vectorised!({
+                    let apart = apart.chunks_exact_mut(dim);
+                    let places = apart.zip(weighted.chunks_exact_mut(dim));
+                    for (&(i, share), (apart, weighted)) in members.iter().zip(places) {
+                        let row = rows.row(i).iter().zip(mean);
+                        let places = apart.iter_mut().zip(weighted).zip(&mut *first);
+                        for ((z, m), ((apart, weighted), first)) in row.zip(places) {
+                            *apart = z.to_f64() - m;
+                            *weighted = share * *apart;
+                            *first += *weighted;
+                        }
+                    }
+                });
+            }
             let second = &mut self.second[c * dim * dim..(c + 1) * dim * dim];
             add_products(&weighted, &apart, dim, second);
         }
     }
 
-    /// Moves a mean to that of the points; one without mass stays.
-    pub(super) fn move_mean(&self, t: usize, mean: &mut [f64]) {
-        let first = &self.first[t * self.dim..(t + 1) * self.dim];
+    /// The mean moved to that of the points; one without mass stays.
+    pub(super) fn moved_mean(&self, t: usize, component: &NormalWishart) -> Vec<f64> {
+        let mut mean = component.mean.clone();
         if self.mass[t] > 0.0 {
-            for (m, f) in mean.iter_mut().zip(first) {
+            let first = &self.first[t * self.dim..(t + 1) * self.dim];
+            for (m, f) in mean.iter_mut().zip(component.leave(first.to_vec())) {
                 *m += f / self.mass[t];
             }
         }
+        mean
     }
 
-    /// The new mean $m_t$ and the lower half of $W_t^{-1}$ (E29), from the sums about the old mean.
-    pub(super) fn update(&self, t: usize, old: &[f64], prior: &Prior) -> (Vec<f64>, Vec<f64>) {
+    /// The new component (E29), from the sums about the old one; `None` if it is not finite.
+    pub(super) fn update(
+        &self,
+        t: usize,
+        old: &NormalWishart,
+        prior: &Prior,
+    ) -> Option<NormalWishart> {
+        let (mean, inverse_scale) = self.about_new_mean(t, old, prior);
+        if old.ill_conditioned {
+            old.refined(prior, self.mass[t], mean, &inverse_scale)
+        } else {
+            NormalWishart::new(prior, self.mass[t], mean, &inverse_scale)
+        }
+    }
+
+    /// The new mean $m_t$ and the trace of $W_t^{-1}$ (E29), from the sums about the old component.
+    pub(super) fn trace(&self, t: usize, old: &NormalWishart, prior: &Prior) -> (Vec<f64>, f64) {
+        let (mean, inverse_scale) = self.about_new_mean(t, old, prior);
+        (mean, old.leave_trace(&inverse_scale))
+    }
+
+    /// The new mean $m_t$, and the lower half of $W_t^{-1}$ in the coordinates that the sums of the old component are
+    /// taken in.
+    fn about_new_mean(
+        &self,
+        t: usize,
+        component: &NormalWishart,
+        prior: &Prior,
+    ) -> (Vec<f64>, Vec<f64>) {
         let (dim, mass, beta0) = (self.dim, self.mass[t], prior.mean_precision);
+        let old = &component.mean;
         let first = &self.first[t * dim..(t + 1) * dim];
         let second = &self.second[t * dim * dim..(t + 1) * dim * dim];
+        let sums = component.leave(first.to_vec());
         let mean: Vec<f64> = (0..dim)
-            .map(|j| old[j] + (first[j] + beta0 * (prior.mean[j] - old[j])) / (beta0 + mass))
+            .map(|j| old[j] + (sums[j] + beta0 * (prior.mean[j] - old[j])) / (beta0 + mass))
             .collect();
-        let step: Vec<f64> = mean.iter().zip(old).map(|(new, old)| new - old).collect();
-        let apart: Vec<f64> = mean.iter().zip(&prior.mean).map(|(m, m0)| m - m0).collect();
-        let mut inverse_scale = prior.inverse_scale.clone();
+        // About the mean as it is rounded: both differences are those of numbers that are kept.
+        let from = |other: &[f64]| -> Vec<f64> {
+            component.enter(mean.iter().zip(other).map(|(m, x)| m - x).collect())
+        };
+        let (step, apart) = (from(old), from(&prior.mean));
+        let mut inverse_scale = component.enter_prior(prior);
         for i in 0..dim {
             for j in 0..=i {
                 let about_old = second[i * dim + j];
@@ -174,4 +236,15 @@ impl Scatter {
         }
         (mean, inverse_scale)
     }
+}
+
+/// $A B^T$ for a list of rows $A$ and a matrix $B$ (d, d).
+fn map_rows(rows: &[f64], by: &[f64], dim: usize) -> Vec<f64> {
+    let shape = (rows.len() / dim, dim);
+    let mut out = vec![0.0; rows.len()];
+    let rows = ArrayView2::from_shape(shape, rows).expect("whole rows");
+    let by = ArrayView2::from_shape((dim, dim), by).expect("d x d numbers");
+    let mut into = ArrayViewMut2::from_shape(shape, &mut out).expect("whole rows");
+    general_mat_mul(1.0, &rows, &by.t(), 0.0, &mut into);
+    out
 }

@@ -1,8 +1,6 @@
 //! Outliers and columns of different scales leave the digits of all other rows alone (E24).
 
-mod common;
-
-use common::{Rows, Settings, all};
+use crate::common::{Rows, Settings, all};
 use coremix::prelude::*;
 use coremix::{Float, algorithms};
 use ndarray::{Array1, Array2, ArrayView2};

@@ -144,7 +144,11 @@ fn sound<R: Rows, M: Mixture<R>>(
     full: bool,
     case: &str,
 ) -> Vec<f64> {
-    let within = if R::Float::EPSILON < 1e-10 { 1e-9 } else { 1e-6 };
+    let within = if R::Float::EPSILON < 1e-10 {
+        1e-9
+    } else {
+        1e-6
+    };
     let f = &fit.report.free_energies;
     let weight: f64 = (0..data.len()).map(|n| data.weight(n)).sum();
     assert!(f.iter().all(|f| f.is_finite()), "{case}: {f:?}");
@@ -239,7 +243,11 @@ fn in_any_unit<F: Float>(exponents: &[i32]) {
             for (f, at_one) in all.iter().zip(&at_one) {
                 for (f, g) in f.iter().zip(at_one) {
                     let off = (f - shift - g).abs();
-                    let within = if R::Float::EPSILON < 1e-10 { 1e-9 } else { 1e-5 };
+                    let within = if R::Float::EPSILON < 1e-10 {
+                        1e-9
+                    } else {
+                        1e-5
+                    };
                     assert!(
                         off <= within * (shift.abs() + w.sum()),
                         "{case}: {f} {g} {shift}"
