@@ -21,6 +21,7 @@ mod phase;
 mod subspace;
 mod sums;
 mod view;
+mod worth;
 
 use crate::coreset::{Coreset, Lightweight, Subset};
 use crate::data::{Data, DenseRows, Frame};

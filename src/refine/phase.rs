@@ -1,11 +1,12 @@
 //! One phase of k-means on some rows: search, sum up, move the means, until the error settles.
 
 use super::Run;
-use super::assignment::Assignment;
+use super::assignment::{Assignment, Member};
 use super::moves::split_and_merge;
 use super::nearby::Nearby;
 use super::sums::Sums;
 use super::view::View;
+use super::worth::Worth;
 use crate::data::{Data, DenseRows};
 use crate::em::{Kept, Observer, PhaseReport, Progress, Stop};
 use crate::float::Float;
@@ -72,15 +73,21 @@ impl Phase {
         let mut centres = view.enter(Mixture::<D>::centres(model));
         let (k, weight) = (centres.len(), data.summary().total_weight);
         let entries = weight * view.columns as f64;
+        let worth = Worth {
+            near: self.near,
+            tolerance: self.tolerance,
+        };
 
         let (mut assignment, mut evaluations) = match &known {
             Some(labels) => (Assignment::of_labels(labels, k), 0),
-            None => Assignment::nearest(data, frame, &centres, self.near),
+            None => Assignment::first(data, frame, &centres, &worth, view.beside),
         };
         let mut sums = Sums::of(data, frame, &centres, &assignment);
         let mut nearby: Option<Nearby<F>> = None;
         // Moves need bounds, which rows with labels do not have before their first look.
         let mut looked = known.is_none();
+        // The lists of near centres were others when rows last looked.
+        let mut stale = false;
         if run.phases.is_empty() {
             // The first search starts the variance (E8), and in a subspace the means are those it holds.
             let error = sums.squared(&centres) + view.beside;
@@ -110,14 +117,13 @@ impl Phase {
             if observer.see(progress) == ControlFlow::Break(()) {
                 break Stop::Observer;
             }
-            let settled = matches!(errors[..], [.., a, b] if (a - b).abs() <= self.tolerance * b);
-            if moves == 0 && settled {
+            let settled = |a: f64, b: f64| moves == 0 && (a - b).abs() <= self.tolerance * b;
+            if matches!(errors[..], [.., a, b] if settled(a, b)) {
                 break Stop::Converged;
             }
             if steps >= self.max_iterations {
                 break Stop::MaxIterations;
             }
-            let mut stale = false;
             if moves > 0 && looked {
                 let round = run.phases.len() << 16 | steps;
                 let streams = (self.streams, round);
@@ -151,6 +157,7 @@ impl Phase {
                     if stale || moves > 0 {
                         assignment.forget();
                     }
+                    stale = false;
                     let (near, looks) = Nearby::new(&centres, self.near);
                     evaluations += looks;
                     near
@@ -161,8 +168,31 @@ impl Phase {
             evaluations += looks;
             assignment.apply(&changes);
             sums.apply(data, frame, &centres, &assignment, &changes);
-            nearby = Some(near);
             looked = true;
+
+            // Rows that their lists do not cover, where that is worth it: from time to time, and before the phase ends.
+            let error_now = sums.squared(&centres) + view.beside;
+            let ends = steps + 1 == self.max_iterations
+                || moves == 0 && (error - error_now).abs() <= self.tolerance * error_now;
+            let due = (steps + 1).is_power_of_two() && (steps + 1).trailing_zeros() % 2 == 0;
+            if ends || due {
+                let open = |c: usize, m: &Member<F>| m.upper > near.moved(c as u32).half_reach;
+                let (wider, looks) =
+                    worth.is_worth_it(data, frame, &centres, &assignment, open, error_now);
+                evaluations += looks;
+                if wider {
+                    let (changes, looks) = assignment.widen(data, frame, &centres, &near);
+                    evaluations += looks;
+                    if !changes.is_empty() {
+                        assignment.apply(&changes);
+                        sums.apply(data, frame, &centres, &assignment, &changes);
+                        // Centres are near others now than when the lists were made.
+                        stale = true;
+                        continue;
+                    }
+                }
+            }
+            nearby = Some(near);
         };
         if free_energies.len() > 1 {
             model.set_centres(view.leave(&centres));

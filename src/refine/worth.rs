@@ -1,0 +1,198 @@
+//! Whether a search over all centres is worth what it costs: what it would find, from a few rows.
+
+use super::assignment::{Assignment, Member};
+use crate::block::Block;
+use crate::counting;
+use crate::data::{Centres, Data, DenseRows, Frame, Rows};
+use crate::float::Float;
+use crate::parallel;
+use crate::search::{self, Exact};
+
+/// What a phase pays for a search: an iteration, of `near` looks per row, that gains less than the tolerance is its last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Worth {
+    pub(super) near: usize,
+    pub(super) tolerance: f64,
+}
+
+/// Draws for every row that would be found if a search were just worth it.
+const FOUND: f64 = 4.0;
+
+/// Draws, at least and at most: so few rows are searched without asking.
+const LEAST: usize = 64;
+const MOST: usize = 512;
+
+/// Places that are one piece of work.
+const PART: usize = 1024;
+
+/// Rows that are searched together.
+const TOGETHER: usize = 32;
+
+impl Worth {
+    /// What a search of some of `n` rows over all `k` centres has to gain, relative to the error: the tolerance, for
+    /// each iteration that would cost as much.
+    pub(super) fn price(&self, rows: usize, n: usize, k: usize) -> f64 {
+        let (search, iteration) = (rows as f64 * k as f64, n as f64 * self.near.min(k) as f64);
+        self.tolerance * search / iteration
+    }
+
+    /// Draws that tell whether a gain is above a price.
+    pub(super) fn draws(price: f64) -> usize {
+        ((FOUND / price).ceil() as usize).clamp(LEAST, MOST)
+    }
+
+    /// Whether a search of these rows over all centres is worth it. Returns the distance evaluations, too.
+    pub(super) fn is_worth_it<F, D>(
+        &self,
+        data: &D,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        assignment: &Assignment<F>,
+        open: impl Fn(usize, &Member<F>) -> bool + Sync,
+        error: f64,
+    ) -> (bool, u64)
+    where
+        F: Float,
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        let doubt = Doubt::of(assignment, data, &open);
+        let rows = doubt.rows();
+        let price = self.price(rows, data.len(), centres.len()) * error;
+        if rows == 0 || doubt.error() < price {
+            return (false, 0);
+        }
+        if price <= 0.0 || rows <= MOST {
+            return (true, 0);
+        }
+        let draws = Self::draws(price / error);
+        let gain = doubt.gain(data, frame, centres, draws, &open, None);
+        (gain >= price, (draws * centres.len()) as u64)
+    }
+}
+
+/// Rows that a wider search might move: how many, and their weighted squared distances, by part.
+pub(super) struct Doubt<'a, F> {
+    assignment: &'a Assignment<F>,
+    parts: Vec<(usize, f64)>,
+}
+
+impl<'a, F: Float> Doubt<'a, F> {
+    /// About the open members.
+    pub(super) fn of<D: Data>(
+        assignment: &'a Assignment<F>,
+        data: &D,
+        open: impl Fn(usize, &Member<F>) -> bool + Sync,
+    ) -> Self {
+        let starts = assignment.starts();
+        let parts = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
+            let (mut rows, mut error) = (0, 0.0);
+            for (c, places) in counting::among(starts, places) {
+                for member in places.map(|place| assignment.member(place)) {
+                    if open(c, member) {
+                        rows += 1;
+                        error += share(data, member);
+                    }
+                }
+            }
+            (rows, error)
+        });
+        Self { assignment, parts }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.parts.iter().map(|(rows, _)| rows).sum()
+    }
+
+    pub(super) fn error(&self) -> f64 {
+        self.parts.iter().map(|(_, error)| error).sum()
+    }
+
+    /// About how much of the error a search over all centres would take away: from `draws` of the open members, drawn in
+    /// proportion to their part of it. With `near`: how much more than one over the `near` centres nearest to their own.
+    pub(super) fn gain<D>(
+        &self,
+        data: &D,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        draws: usize,
+        open: impl Fn(usize, &Member<F>) -> bool + Sync,
+        near: Option<usize>,
+    ) -> f64
+    where
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        let step = self.error() / draws as f64;
+        let mut before = 0.0;
+        let from: Vec<f64> = self
+            .parts
+            .iter()
+            .map(|(_, error)| {
+                before += error;
+                before - error
+            })
+            .collect();
+        let starts = self.assignment.starts();
+        // Systematic: those at the middle of every step.
+        let drawn = parallel::map_blocks(starts[starts.len() - 1], PART, |part, places| {
+            let (mut drawn, mut at) = (Vec::new(), from[part]);
+            let mut next = ((at / step - 0.5).ceil().max(0.0) + 0.5) * step;
+            if next >= at + self.parts[part].1 {
+                return drawn;
+            }
+            for (c, places) in counting::among(starts, places) {
+                for member in places.map(|place| self.assignment.member(place)) {
+                    if !open(c, member) {
+                        continue;
+                    }
+                    let share = share(data, member);
+                    at += share;
+                    while next < at && drawn.len() < draws {
+                        drawn.push((c, member.row as usize, share));
+                        next += step;
+                    }
+                }
+            }
+            drawn
+        });
+        let drawn = drawn.concat();
+        let all: Vec<u32> = (0..centres.len() as u32).collect();
+        let gains = parallel::map_blocks(drawn.len(), TOGETHER, |_, range| {
+            let drawn = &drawn[range];
+            let ids: Vec<usize> = drawn.iter().map(|(_, row, _)| *row).collect();
+            let mut rows = DenseRows::default();
+            data.gather(&ids, frame, &mut rows);
+            let mut block = Block::new(centres.len(), 1);
+            block.reset(rows.len(), &[]);
+            search::best(centres, &rows, &mut block, &mut Exact::default());
+            let mut squared = Vec::new();
+            let gains = drawn.iter().enumerate().map(|(i, (c, row, share))| {
+                let list = match near {
+                    None => vec![*c as u32],
+                    Some(near) => {
+                        centres.distances_of(centres.row(*c), &all, &mut squared);
+                        let mut list = all.clone();
+                        let order = |a: &u32, b: &u32| {
+                            let of = |c: &u32| squared[*c as usize].to_f64();
+                            of(a).total_cmp(&of(b)).then(a.cmp(b))
+                        };
+                        if near < list.len() {
+                            list.select_nth_unstable_by(near, order);
+                            list.truncate(near);
+                        }
+                        list
+                    }
+                };
+                rows.distances_to(i, centres, &list, &mut squared);
+                let own = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
+                data.weight(*row) * (own - block.scores[i].to_f64()).max(0.0) / share
+            });
+            gains.sum::<f64>()
+        });
+        step * gains.iter().sum::<f64>()
+    }
+}
+
+/// A row's part of the error, as far as it is known to the bounds.
+fn share<F: Float, D: Data>(data: &D, member: &Member<F>) -> f64 {
+    data.weight(member.row as usize) * member.upper.to_f64().powi(2)
+}
