@@ -89,8 +89,8 @@ impl<F: Float> Assignment<F> {
         }
     }
 
-    /// The same, over all centres also where a look beside the means near the one found would leave more than that is worth
-    /// (E40).
+    /// The same, over all centres also where later looks, at the means near the one found, would leave more than that is
+    /// worth (E40).
     pub(super) fn first<D>(
         data: &D,
         frame: &Frame<F>,
@@ -111,8 +111,19 @@ impl<F: Float> Assignment<F> {
         let (all, mut looks) = Self::by_groups(data, frame, centres, &groups);
         let doubt = Doubt::of(&all, data, |_, _| true);
         let draws = Worth::draws(price);
-        let gain = doubt.gain(data, frame, centres, draws, |_, _| true, Some(worth.near));
-        looks += 2 * (draws * centres.len()) as u64;
+        let list = |c: u32, near: &mut Vec<u32>| {
+            let mut squared = Vec::new();
+            near.clear();
+            near.extend(0..centres.len() as u32);
+            centres.distances_of(centres.row(c as usize), near, &mut squared);
+            let of = |c: &u32| squared[*c as usize].to_f64();
+            let order = |a: &u32, b: &u32| of(a).total_cmp(&of(b)).then(a.cmp(b));
+            near.select_nth_unstable_by(worth.near - 1, order);
+            near.truncate(worth.near);
+        };
+        let gain = doubt.gain(data, frame, centres, draws, |_, _| true, list);
+        // Its own search, and two lists at least.
+        looks += 3 * (draws * centres.len()) as u64;
         if gain < price * (doubt.error() + beside) {
             return (all, looks);
         }

@@ -1,7 +1,7 @@
 //! One phase of k-means on some rows: search, sum up, move the means, until the error settles.
 
 use super::Run;
-use super::assignment::{Assignment, Member};
+use super::assignment::Assignment;
 use super::moves::split_and_merge;
 use super::nearby::Nearby;
 use super::sums::Sums;
@@ -176,17 +176,17 @@ impl Phase {
                 || moves == 0 && (error - error_now).abs() <= self.tolerance * error_now;
             let due = (steps + 1).is_power_of_two() && (steps + 1).trailing_zeros() % 2 == 0;
             if ends || due {
-                let open = |c: usize, m: &Member<F>| m.upper > near.moved(c as u32).half_reach;
                 let (wider, looks) =
-                    worth.is_worth_it(data, frame, &centres, &assignment, open, error_now);
+                    worth.is_worth_it(data, frame, &centres, &assignment, &near, error_now);
                 evaluations += looks;
                 if wider {
                     let (changes, looks) = assignment.widen(data, frame, &centres, &near);
                     evaluations += looks;
-                    if !changes.is_empty() {
-                        assignment.apply(&changes);
-                        sums.apply(data, frame, &centres, &assignment, &changes);
-                        // Centres are near others now than when the lists were made.
+                    assignment.apply(&changes);
+                    sums.apply(data, frame, &centres, &assignment, &changes);
+                    let gain = error_now - sums.squared(&centres) - view.beside;
+                    if !changes.is_empty() && gain >= self.tolerance * error_now {
+                        // Centres are near others now than when the lists were made: new ones are worth a look at all rows.
                         stale = true;
                         continue;
                     }

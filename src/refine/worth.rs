@@ -1,6 +1,7 @@
 //! Whether a search over all centres is worth what it costs: what it would find, from a few rows.
 
 use super::assignment::{Assignment, Member};
+use super::nearby::Nearby;
 use crate::block::Block;
 use crate::counting;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
@@ -48,14 +49,15 @@ impl Worth {
         frame: &Frame<F>,
         centres: &Centres<F>,
         assignment: &Assignment<F>,
-        open: impl Fn(usize, &Member<F>) -> bool + Sync,
+        nearby: &Nearby<F>,
         error: f64,
     ) -> (bool, u64)
     where
         F: Float,
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
-        let doubt = Doubt::of(assignment, data, &open);
+        let open = |c: usize, m: &Member<F>| m.upper > nearby.moved(c as u32).half_reach;
+        let doubt = Doubt::of(assignment, data, open);
         let rows = doubt.rows();
         let price = self.price(rows, data.len(), centres.len()) * error;
         if rows == 0 || doubt.error() < price {
@@ -65,7 +67,11 @@ impl Worth {
             return (true, 0);
         }
         let draws = Self::draws(price / error);
-        let gain = doubt.gain(data, frame, centres, draws, &open, None);
+        let list = |c: u32, near: &mut Vec<u32>| {
+            near.clear();
+            near.extend_from_slice(nearby.list(c));
+        };
+        let gain = doubt.gain(data, frame, centres, draws, open, list);
         (gain >= price, (draws * centres.len()) as u64)
     }
 }
@@ -107,8 +113,8 @@ impl<'a, F: Float> Doubt<'a, F> {
         self.parts.iter().map(|(_, error)| error).sum()
     }
 
-    /// About how much of the error a search over all centres would take away: from `draws` of the open members, drawn in
-    /// proportion to their part of it. With `near`: how much more than one over the `near` centres nearest to their own.
+    /// About how much of the error a search over all centres would take away that searches over the `list` of the centre
+    /// found, repeated, would not: from `draws` of the open members, drawn in proportion to their part of it.
     pub(super) fn gain<D>(
         &self,
         data: &D,
@@ -116,7 +122,7 @@ impl<'a, F: Float> Doubt<'a, F> {
         centres: &Centres<F>,
         draws: usize,
         open: impl Fn(usize, &Member<F>) -> bool + Sync,
-        near: Option<usize>,
+        list: impl Fn(u32, &mut Vec<u32>) + Sync,
     ) -> f64
     where
         D: Data<Float = F, Rows = DenseRows<F>>,
@@ -155,7 +161,6 @@ impl<'a, F: Float> Doubt<'a, F> {
             drawn
         });
         let drawn = drawn.concat();
-        let all: Vec<u32> = (0..centres.len() as u32).collect();
         let gains = parallel::map_blocks(drawn.len(), TOGETHER, |_, range| {
             let drawn = &drawn[range];
             let ids: Vec<usize> = drawn.iter().map(|(_, row, _)| *row).collect();
@@ -164,26 +169,20 @@ impl<'a, F: Float> Doubt<'a, F> {
             let mut block = Block::new(centres.len(), 1);
             block.reset(rows.len(), &[]);
             search::best(centres, &rows, &mut block, &mut Exact::default());
-            let mut squared = Vec::new();
+            let (mut squared, mut near) = (Vec::new(), Vec::new());
             let gains = drawn.iter().enumerate().map(|(i, (c, row, share))| {
-                let list = match near {
-                    None => vec![*c as u32],
-                    Some(near) => {
-                        centres.distances_of(centres.row(*c), &all, &mut squared);
-                        let mut list = all.clone();
-                        let order = |a: &u32, b: &u32| {
-                            let of = |c: &u32| squared[*c as usize].to_f64();
-                            of(a).total_cmp(&of(b)).then(a.cmp(b))
-                        };
-                        if near < list.len() {
-                            list.select_nth_unstable_by(near, order);
-                            list.truncate(near);
-                        }
-                        list
+                // As far as the lists lead, without a step of the means.
+                let (mut at, mut own) = (*c as u32, f64::INFINITY);
+                loop {
+                    list(at, &mut near);
+                    rows.distances_to(i, centres, &near, &mut squared);
+                    let all = near.iter().zip(&squared).map(|(c, s)| (s.to_f64(), *c));
+                    let least = all.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+                    match least {
+                        Some((least, nearest)) if least < own => (own, at) = (least, nearest),
+                        _ => break,
                     }
-                };
-                rows.distances_to(i, centres, &list, &mut squared);
-                let own = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
+                }
                 data.weight(*row) * (own - block.scores[i].to_f64()).max(0.0) / share
             });
             gains.sum::<f64>()
