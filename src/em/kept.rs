@@ -6,7 +6,7 @@ use super::moves::split_and_merge;
 use super::supports::Supports;
 use super::{Found, Pass, SetUp};
 use crate::data::{Centres, Data, DenseRows};
-use crate::e_step::{Assignment, Bounded, Nearby, Sums};
+use crate::e_step::{Assignment, Bounded, Nearby, Sums, Worth};
 use crate::error::Result;
 use crate::float::Float;
 use crate::posterior::Likelihood;
@@ -17,7 +17,11 @@ pub(crate) struct Kept<'a, F: Float> {
     data: &'a dyn Data<Rows = DenseRows<F>>,
     joint: &'a mut dyn Joint<DenseRows<F>>,
     streams: Streams,
-    near: usize,
+    /// What a wider search is worth, and the most M-steps.
+    worth: Worth,
+    max_iterations: usize,
+    /// The squared distances of the last search.
+    error: f64,
     calibrated: bool,
     assignment: Assignment<F>,
     sums: Sums<F>,
@@ -50,14 +54,18 @@ impl<'a, F: Float> Kept<'a, F> {
             moves,
             labels,
             calibrated,
+            rule,
         } = set_up;
         let model = joint.model();
         let (centres, frame) = (model.centres(), model.frame());
-        let near = joint.bounds().map_or(centres.len(), Bounded::size);
+        let worth = Worth {
+            near: joint.bounds().map_or(centres.len(), Bounded::size),
+            tolerance: rule.tolerance,
+        };
         let searched = labels.is_none();
         let (assignment, evaluations) = match labels {
             Some(labels) => (Assignment::of_labels(&labels, centres.len()), 0),
-            None => Assignment::nearest(data, frame, centres, near),
+            None => Assignment::first(data, frame, centres, &worth, data.residual()),
         };
         let sums = Sums::of(data, frame, centres, &assignment);
         let mut row = DenseRows::default();
@@ -69,7 +77,9 @@ impl<'a, F: Float> Kept<'a, F> {
             data,
             joint,
             streams,
-            near,
+            worth,
+            max_iterations: rule.max_iterations,
+            error: f64::INFINITY,
             calibrated,
             assignment,
             sums,
@@ -88,7 +98,7 @@ impl<'a, F: Float> Kept<'a, F> {
         self.sums.squared(self.joint.model().centres()) + self.data.residual()
     }
 
-    /// Looks for a nearer centre for every row that its bounds leave open, and moves it in the sums.
+    /// Searches for a nearer centre for every row that its bounds leave open, and moves it in the sums.
     fn follow(&mut self, before: &Centres<F>) {
         let model = self.joint.model();
         let (centres, frame) = (model.centres(), model.frame());
@@ -99,7 +109,7 @@ impl<'a, F: Float> Kept<'a, F> {
                 if self.stale || self.moves > 0 {
                     self.assignment.forget();
                 }
-                let (lists, evaluations) = Nearby::new(centres, self.near);
+                let (lists, evaluations) = Nearby::new(centres, self.worth.near);
                 self.evaluations += evaluations;
                 lists
             }
@@ -110,7 +120,39 @@ impl<'a, F: Float> Kept<'a, F> {
         self.assignment.apply(&changes);
         self.sums
             .apply(self.data, frame, centres, &self.assignment, &changes);
-        (self.lists, self.searched, self.stale) = (Some(lists), true, false);
+        (self.searched, self.stale) = (true, false);
+        if !self.widen(&lists) {
+            self.lists = Some(lists);
+        }
+    }
+
+    /// Searches rows that their lists do not cover over all centres, where that is worth it: from time to time, and before
+    /// the phase ends. Whether it gained so much that centres are near others now than when the lists were made.
+    fn widen(&mut self, lists: &Nearby<F>) -> bool {
+        let tolerance = self.worth.tolerance;
+        let error = self.squared();
+        let settled = self.moves == 0 && (self.error - error).abs() <= tolerance * error;
+        let due = self.steps.is_power_of_two() && self.steps.trailing_zeros() % 2 == 0;
+        if !(settled || due || self.steps == self.max_iterations) {
+            return false;
+        }
+        let model = self.joint.model();
+        let (centres, frame) = (model.centres(), model.frame());
+        let rows = &self.assignment;
+        let (wider, evaluations) = self
+            .worth
+            .is_worth_it(self.data, frame, centres, rows, lists, error);
+        self.evaluations += evaluations;
+        if !wider {
+            return false;
+        }
+        let (changes, evaluations) = self.assignment.widen(self.data, frame, centres, lists);
+        self.evaluations += evaluations;
+        self.assignment.apply(&changes);
+        self.sums
+            .apply(self.data, frame, centres, &self.assignment, &changes);
+        self.stale = !changes.is_empty() && error - self.squared() >= tolerance * error;
+        self.stale
     }
 }
 
@@ -133,11 +175,12 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
         if let Some(before) = self.before.take() {
             self.follow(&before);
         }
+        self.error = self.squared();
         Ok(Found {
             likelihood: Likelihood {
                 weight: self.weight,
                 entries: self.entries,
-                best: self.squared(),
+                best: self.error,
                 spread: 0.0,
             },
             pending: self.moves > 0,
@@ -171,7 +214,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
 
     fn update(&mut self) -> Result<()> {
         let before = self.joint.model().centres().clone();
-        let (moments, squared) = self.sums.about(&before);
+        let (moments, squared) = self.sums.moments_about(&before);
         let squared = squared + self.data.residual();
         self.joint.update_from(moments, squared, self.entries)?;
         self.before = Some(before);

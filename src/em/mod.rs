@@ -69,6 +69,7 @@ pub(crate) struct SetUp<'a, R: Rows> {
     pub(crate) labels: Option<Vec<u32>>,
     /// Whether the variance is known already.
     pub(crate) calibrated: bool,
+    pub(crate) rule: StopRule,
 }
 
 /// One phase of variational EM. It ends after a search, so labels, supports, model and the last free energy belong together.

@@ -246,6 +246,7 @@ fn phase<R: Rows>(
         moves: outline.moves,
         labels: same.map(|(supports, _)| supports.into_labels()),
         calibrated: done > 0,
+        rule,
     };
     let mut pass: Box<dyn Pass<R>> = match set_up.joint.bounds().is_some() {
         true => R::Float::kept_pass(set_up),

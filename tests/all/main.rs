@@ -7,8 +7,8 @@
 mod common;
 
 mod contract;
-mod dirichlet_process;
 mod dirichlet_defects;
+mod dirichlet_process;
 mod families;
 mod families_defects;
 mod frame;

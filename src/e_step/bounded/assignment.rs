@@ -2,6 +2,7 @@
 
 use super::neighbour_lists::Nearby;
 use super::quantizer::Groups;
+use super::worth::{Doubt, Worth};
 use crate::block::Block;
 use crate::counting;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
@@ -81,13 +82,59 @@ impl<F: Float> Assignment<F> {
     ) -> (Self, u64) {
         match Groups::of(centres, WIDER * near) {
             None => Self::exhaustive(data, frame, centres),
-            Some(groups) => {
-                // It may miss the nearest.
-                let all = Self::around(data, frame, centres, &groups.pivots, |g| groups.list(g));
-                let looks = data.len() * (groups.pivots.len() + groups.list(0).len());
-                (all, groups.evaluations + looks as u64)
-            }
+            Some(groups) => Self::by_groups(data, frame, centres, &groups),
         }
+    }
+
+    /// The same, over all centres also where later looks, at the means near the one found, would leave more than that is
+    /// worth (E40).
+    pub(crate) fn first(
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        worth: &Worth,
+        beside: f64,
+    ) -> (Self, u64) {
+        let Some(groups) = Groups::of(centres, WIDER * worth.near) else {
+            return Self::exhaustive(data, frame, centres);
+        };
+        let price = worth.price(data.len(), data.len(), centres.len());
+        if price <= 0.0 {
+            return Self::exhaustive(data, frame, centres);
+        }
+        let (all, mut looks) = Self::by_groups(data, frame, centres, &groups);
+        let doubt = Doubt::of(&all, data, |_, _| true);
+        let draws = Worth::draws(price);
+        let list = |c: u32, near: &mut Vec<u32>| {
+            let mut squared = Vec::new();
+            near.clear();
+            near.extend(0..centres.len() as u32);
+            centres.distances_of(centres.row(c as usize), near, &mut squared);
+            let of = |c: &u32| squared[*c as usize].to_f64();
+            let order = |a: &u32, b: &u32| of(a).total_cmp(&of(b)).then(a.cmp(b));
+            near.select_nth_unstable_by(worth.near - 1, order);
+            near.truncate(worth.near);
+        };
+        let gain = doubt.gain(data, frame, centres, draws, |_, _| true, list);
+        // Its own search, and two lists at least.
+        looks += 3 * (draws * centres.len()) as u64;
+        if gain < price * (doubt.error() + beside) {
+            return (all, looks);
+        }
+        let (all, more) = Self::exhaustive(data, frame, centres);
+        (all, looks + more)
+    }
+
+    /// The same over the centres near each row's pivot: it may miss the nearest.
+    fn by_groups(
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        groups: &Groups<F>,
+    ) -> (Self, u64) {
+        let all = Self::around(data, frame, centres, &groups.pivots, |g| groups.list(g));
+        let looks = data.len() * (groups.pivots.len() + groups.list(0).len());
+        (all, groups.evaluations + looks as u64)
     }
 
     /// The same over all centres.
@@ -294,13 +341,37 @@ impl<F: Float> Assignment<F> {
         centres: &Centres<F>,
         nearby: &Nearby<F>,
     ) -> (Vec<Change>, u64) {
+        self.each(data, frame, centres, nearby, Look::component)
+    }
+
+    /// Looks for a nearer centre among all, for every row that may be nearer to one that is not on the list of its own
+    /// (E35). Returns what changes, by place, and the distance evaluations.
+    pub(crate) fn widen(
+        &mut self,
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        nearby: &Nearby<F>,
+    ) -> (Vec<Change>, u64) {
+        self.each(data, frame, centres, nearby, Look::uncovered)
+    }
+
+    /// A look at the members of every component.
+    fn each<'a>(
+        &mut self,
+        data: &'a dyn Data<Rows = DenseRows<F>>,
+        frame: &'a Frame<F>,
+        centres: &'a Centres<F>,
+        nearby: &'a Nearby<F>,
+        component: impl Fn(&mut Look<'a, F>, u32, usize, &mut [Member<F>]) + Sync,
+    ) -> (Vec<Change>, u64) {
         let starts = &self.starts;
         let found = parallel::map_chunks(&mut self.members, PART, |_, places, members| {
             let mut look = Look::new(data, frame, centres, nearby);
             let first = places.start;
             for (c, places) in counting::among(starts, places) {
                 let members = &mut members[places.start - first..places.end - first];
-                look.component(c as u32, places.start, members);
+                component(&mut look, c as u32, places.start, members);
             }
             (look.changes, look.evaluations)
         });
@@ -425,10 +496,27 @@ impl<'a, F: Float> Look<'a, F> {
                 self.open.push(i);
             }
         }
+        let list = self.nearby.list(c);
+        self.look(c, first, members, list, false);
+    }
+
+    /// Those out of reach of the list, beside all centres.
+    fn uncovered(&mut self, c: u32, first: usize, members: &mut [Member<F>]) {
+        self.open.clear();
+        let reach = self.nearby.moved(c).half_reach;
+        let places = members.iter().enumerate();
+        let open = places.filter(|(_, member)| member.upper > reach);
+        self.open.extend(open.map(|(i, _)| i));
+        let others = (0..self.centres.len() as u32).filter(|other| *other != c);
+        let all: Vec<u32> = std::iter::once(c).chain(others).collect();
+        self.look(c, first, members, &all, true);
+    }
+
+    /// The open members beside the centres of `list`, their own first.
+    fn look(&mut self, c: u32, first: usize, members: &mut [Member<F>], list: &[u32], all: bool) {
         if self.open.is_empty() {
             return;
         }
-        let list = self.nearby.list(c);
         self.kernel
             .pack(self.centres, list, self.centres.row(c as usize));
         let open = std::mem::take(&mut self.open);
@@ -445,7 +533,9 @@ impl<'a, F: Float> Look<'a, F> {
                 member.lower = root(next.0);
                 if best.1 > 0 {
                     // Its new centre has other centres near it, which it has not seen.
-                    member.lower = -member.lower;
+                    if !all {
+                        member.lower = -member.lower;
+                    }
                     changes.push(Change {
                         place: first + open[place],
                         row: member.row,

@@ -13,10 +13,12 @@ mod assignment;
 mod neighbour_lists;
 mod quantizer;
 mod sums;
+mod worth;
 
 pub(crate) use assignment::{Assignment, Change, Member};
 pub(crate) use neighbour_lists::Nearby;
 pub(crate) use sums::Sums;
+pub(crate) use worth::Worth;
 
 use super::EStep;
 use crate::block::Block;

@@ -13,6 +13,8 @@ pub(crate) struct Nearby<F> {
     /// (k, size): the component itself first.
     lists: Vec<u32>,
     moved: Vec<Moved<F>>,
+    /// At most the distance from each centre to any that is not on its list (k).
+    reach: Vec<f64>,
 }
 
 /// What the last M-step means for the bounds of a component's rows.
@@ -24,6 +26,8 @@ pub(crate) struct Moved<F> {
     pub(crate) others: F,
     /// Half the distance from its centre to the nearest on its list: no row nearer than that belongs elsewhere.
     pub(crate) half_gap: F,
+    /// Half of what its list reaches: no row nearer than that belongs to a centre that is not on the list.
+    pub(crate) half_reach: F,
 }
 
 /// Centres whose lists are one piece of work.
@@ -74,6 +78,11 @@ fn fill<F: Float>(list: &mut [u32], first: Option<u32>, ids: &[u32], squared: &[
     }
 }
 
+/// How much larger than computed a distance may be, and more.
+fn slack(dim: usize, epsilon: f64) -> f64 {
+    1.0 + 4.0 * (dim + 8) as f64 * epsilon
+}
+
 impl<F: Float> Nearby<F> {
     /// Lists of `size` centres, itself counted, by their distances now. Returns the distance evaluations, too.
     ///
@@ -101,16 +110,28 @@ impl<F: Float> Nearby<F> {
             own: F::zero(),
             others: F::zero(),
             half_gap: F::zero(),
+            half_reach: F::zero(),
         };
         let looks = match &groups {
             Some(groups) => groups.evaluations + (k * groups.around(0).len()) as u64,
             None => (k * k) as u64,
         };
-        let nearby = Self {
+        let mut nearby = Self {
             size,
             lists,
             moved: vec![still; k],
+            reach: Vec::new(),
         };
+        nearby.reach = parallel::map(k, |c| {
+            let (mut squared, others) = (Vec::new(), &nearby.list(c as u32)[1..]);
+            centres.distances_of(centres.row(c), others, &mut squared);
+            let farthest = squared.iter().fold(0.0, |d: f64, s| d.max(s.to_f64()));
+            if size < k {
+                farthest.sqrt() / slack(centres.dim(), F::EPSILON)
+            } else {
+                f64::INFINITY
+            }
+        });
         (nearby, looks)
     }
 
@@ -128,7 +149,7 @@ impl<F: Float> Nearby<F> {
     pub(crate) fn follow(&mut self, before: &Centres<F>, now: &Centres<F>) -> u64 {
         let k = now.len();
         // Distances are rounded: bounds give way by more than that.
-        let slack = 1.0 + 4.0 * (now.dim() + 8) as f64 * F::EPSILON;
+        let slack = slack(now.dim(), F::EPSILON);
         let distance = |a: &[F], b: &[F]| -> f64 {
             let squared: f64 = a
                 .iter()
@@ -138,6 +159,10 @@ impl<F: Float> Nearby<F> {
             squared.sqrt()
         };
         let own: Vec<f64> = parallel::map(k, |c| distance(before.row(c), now.row(c)) * slack);
+        let any = own.iter().fold(0.0, |most: f64, own| most.max(*own));
+        for (reach, own) in self.reach.iter_mut().zip(&own) {
+            *reach -= own + any;
+        }
         let mut moved = std::mem::take(&mut self.moved);
         let this = &*self;
         parallel::map_chunks(&mut moved, CENTRES, |_, range, moved| {
@@ -151,6 +176,7 @@ impl<F: Float> Nearby<F> {
                     own: F::from_f64(own[c]),
                     others: F::from_f64(farthest),
                     half_gap: F::from_f64(nearest.sqrt() / (2.0 * slack)),
+                    half_reach: F::from_f64(this.reach[c].max(0.0) / 2.0),
                 };
             }
         });

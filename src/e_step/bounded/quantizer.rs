@@ -25,6 +25,11 @@ const OVERLAP: usize = 4;
 /// Steps of k-means on the centres that place the pivots.
 const STEPS: usize = 2;
 
+/// A pivot with more centres of its own than so many times its share is replaced by several of these, in so many rounds at
+/// most.
+const WIDEST: usize = 2;
+const ROUNDS: usize = 4;
+
 impl<F: Float> Groups<F> {
     /// About $\sqrt k$ pivots among $k$ centres, with at least `least` centres each; `None` where looking at all centres
     /// would take about as long.
@@ -46,9 +51,33 @@ impl<F: Float> Groups<F> {
             let assignment = Assignment::labelled(&rows, &frame, &pivots);
             Sums::of(&rows, &frame, &pivots, &assignment).move_centres(&mut pivots);
         }
-        let assignment = Assignment::labelled(&rows, &frame, &pivots);
+        let mut assignment = Assignment::labelled(&rows, &frame, &pivots);
+        let mut evaluations = ((STEPS + 1) * k * number) as u64;
+        // Means of far centres leave too few pivots where most centres are: a list must reach beyond its own cell.
+        for _ in 0..ROUNDS {
+            let cell = size / OVERLAP;
+            if (0..pivots.len()).all(|g| assignment.members(g).len() <= WIDEST * cell) {
+                break;
+            }
+            let mut more = Centres::with_capacity(2 * number, dim);
+            for g in 0..pivots.len() {
+                let members = assignment.members(g);
+                if members.len() <= WIDEST * cell {
+                    more.push(pivots.row(g));
+                    continue;
+                }
+                let parts = members.len().div_ceil(cell);
+                for part in 0..parts {
+                    let member = members[(2 * part + 1) * members.len() / (2 * parts)];
+                    more.push(centres.row(member.row as usize));
+                }
+            }
+            pivots = more;
+            assignment = Assignment::labelled(&rows, &frame, &pivots);
+            evaluations += (k * pivots.len()) as u64;
+        }
         let lists = nearby::lists(&pivots, centres, size, |_| None);
-        let evaluations = ((STEPS + 2) * k * number) as u64;
+        evaluations += (k * pivots.len()) as u64;
         Some(Self {
             pivots,
             size,

@@ -19,7 +19,12 @@ pub(crate) struct Sums<F> {
     /// (k, 2 + stride): m, s, f.
     sums: Vec<f64>,
     line: usize,
+    /// The largest s of each since its anchor was set (k): what is left of it is rounded by its last digits.
+    largest: Vec<f64>,
 }
+
+/// How many times larger than what is left a sum may have been: ten binary digits.
+const LARGER: f64 = 1024.0;
 
 /// Rows that are one piece of work: of some components, or of a part of one.
 const PART: usize = 1024;
@@ -50,6 +55,7 @@ impl<F: Float> Sums<F> {
             anchors: centres.clone(),
             sums: vec![0.0; centres.len() * line],
             line,
+            largest: vec![0.0; centres.len()],
         };
         sums.renew(data, frame, centres, assignment, &vec![true; centres.len()]);
         sums
@@ -80,6 +86,11 @@ impl<F: Float> Sums<F> {
             sums.fill(0.0);
         }
         let _ = self.add(&found);
+        for (c, largest) in self.largest.iter_mut().enumerate() {
+            if stale[c] {
+                *largest = self.sums[c * line + 1];
+            }
+        }
     }
 
     /// Sums of the `wanted` components over the entries between their `starts`, by component: one of several parts is
@@ -127,8 +138,8 @@ impl<F: Float> Sums<F> {
         fell.concat()
     }
 
-    /// Moves rows between components. Components that lost nearly all they had are summed anew from `assignment`, which
-    /// has the changes in it already.
+    /// Moves rows between components. Components that lost nearly all they had, of their mass or of their squared
+    /// distances, are summed anew from `assignment`, which has the changes in it already.
     pub(crate) fn apply(
         &mut self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -153,8 +164,19 @@ impl<F: Float> Sums<F> {
             }
         }
         let found = self.gathered(data, frame, &starts, |c| !lost(c), |place| entries[place]);
+        // Rows that leave were in it before, rows that come are in it after: the largest of both has them all.
         let fell = self.add(&found);
-        let stale: Vec<bool> = (0..k).map(|c| fell[c] || lost(c)).collect();
+        let about = parallel::map(k, |c| self.about(c, centres.row(c)));
+        for (largest, sums) in self
+            .largest
+            .iter_mut()
+            .zip(self.sums.chunks_exact(self.line))
+        {
+            *largest = largest.max(sums[1]);
+        }
+        let mean = about.iter().sum::<f64>() / k as f64;
+        let collapsed = |c: usize| self.largest[c] > LARGER * about[c].max(mean);
+        let stale: Vec<bool> = (0..k).map(|c| fell[c] || lost(c) || collapsed(c)).collect();
         if stale.contains(&true) {
             self.renew(data, frame, centres, assignment, &stale);
         }
@@ -175,7 +197,7 @@ impl<F: Float> Sums<F> {
     /// Mass and first moments about the current means, and the squared distances to them: what an M-step needs (E36).
     ///
     /// $$f_c - m_c e_c, \qquad e_c = \mu_c - a_c$$
-    pub(crate) fn about(&self, centres: &Centres<F>) -> (Moments, f64) {
+    pub(crate) fn moments_about(&self, centres: &Centres<F>) -> (Moments, f64) {
         let mut moments = Moments::zeros(centres.len(), centres.dim());
         for (c, sums) in self.sums.chunks_exact(self.line).enumerate() {
             let places = centres.row(c).iter().zip(self.anchors.row(c));
@@ -191,22 +213,21 @@ impl<F: Float> Sums<F> {
     ///
     /// $$\sum_c \left( s_c - 2 f_c^\top e_c + m_c \lVert e_c \rVert^2 \right), \qquad e_c = \mu_c - a_c$$
     pub(crate) fn squared(&self, centres: &Centres<F>) -> f64 {
-        let mut total = 0.0;
-        for (c, sums) in self.sums.chunks_exact(self.line).enumerate() {
-            let (mut along, mut moved) = (0.0, 0.0);
-            let places = centres
-                .row(c)
-                .iter()
-                .zip(self.anchors.row(c))
-                .zip(&sums[2..]);
-            for ((mu, anchor), first) in places {
-                let e = mu.to_f64() - anchor.to_f64();
-                along += first * e;
-                moved += e * e;
-            }
-            total += (sums[1] - 2.0 * along + sums[0] * moved).max(0.0);
+        let all = 0..self.anchors.len();
+        all.map(|c| self.about(c, centres.row(c))).sum()
+    }
+
+    /// The same of one component.
+    fn about(&self, c: usize, centre: &[F]) -> f64 {
+        let sums = &self.sums[c * self.line..][..self.line];
+        let (mut along, mut moved) = (0.0, 0.0);
+        let places = centre.iter().zip(self.anchors.row(c)).zip(&sums[2..]);
+        for ((mu, anchor), first) in places {
+            let e = mu.to_f64() - anchor.to_f64();
+            along += first * e;
+            moved += e * e;
         }
-        total
+        (sums[1] - 2.0 * along + sums[0] * moved).max(0.0)
     }
 
     /// Moves every centre to the mean of its rows; one without mass stays.
@@ -313,4 +334,74 @@ fn add_columns<F: Float, const N: usize>(
         *first += total;
     }
     squared.iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Dense;
+    use crate::rng::Rng;
+    use ndarray::Array2;
+
+    /// Far rows come and leave: what is kept has the digits of sums made anew.
+    #[test]
+    fn kept_sums_are_fresh_sums_after_far_rows_left() {
+        for seed in 0..30 {
+            let mut rng = Rng::from_seed(seed);
+            let (n, d, k) = (400, 1 + rng.below(6), 2 + rng.below(20));
+            let far = 10f64.powi(2 + rng.below(6) as i32);
+            let x = Array2::from_shape_fn((n, d), |(i, _)| {
+                rng.normal() + if i % 20 == 0 { far } else { 0.0 }
+            });
+            let data = Dense::new(x.view()).unwrap();
+            let frame = data.frame();
+            // The last component is the far rows' own; they visit others for a while.
+            let own = |i: usize| {
+                if i % 20 == 0 {
+                    k as u32
+                } else {
+                    (i % k) as u32
+                }
+            };
+            let mut labels: Vec<u32> = (0..n).map(own).collect();
+            for i in (0..n).step_by(20) {
+                labels[i] = rng.below(k + 1) as u32;
+            }
+            let mut assignment = Assignment::<f64>::of_labels(&labels, k + 1);
+            let start = x.select(ndarray::Axis(0), &(0..=k).collect::<Vec<_>>());
+            let mut centres = Centres::enter(start.view(), &frame);
+            let mut sums = Sums::of(&data, &frame, &centres, &assignment);
+            for round in 0..6 {
+                let mut changes = Vec::new();
+                for c in 0..=k {
+                    for place in assignment.places(c) {
+                        let row = assignment.member(place).row;
+                        let to = match (row % 20, round) {
+                            (0, 0..4) => rng.below(k + 1) as u32,
+                            (0, _) => k as u32,
+                            _ if rng.below(8) == 0 => rng.below(k) as u32,
+                            _ => c as u32,
+                        };
+                        if to != c as u32 {
+                            changes.push(Change {
+                                place,
+                                row,
+                                from: c as u32,
+                                to,
+                            });
+                        }
+                    }
+                }
+                sums.move_centres(&mut centres);
+                assignment.apply(&changes);
+                sums.apply(&data, &frame, &centres, &assignment, &changes);
+                let kept = sums.squared(&centres);
+                let fresh = Sums::of(&data, &frame, &centres, &assignment).squared(&centres);
+                assert!(
+                    (kept - fresh).abs() <= 1e-12 * fresh,
+                    "{seed} {round}: {kept} {fresh}"
+                );
+            }
+        }
+    }
 }

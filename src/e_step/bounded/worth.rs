@@ -1,0 +1,190 @@
+//! Whether a search over all centres is worth what it costs: what it would find, from a few rows.
+
+use super::assignment::{Assignment, Member};
+use super::neighbour_lists::Nearby;
+use crate::block::Block;
+use crate::counting;
+use crate::data::{Centres, Data, DenseRows, Frame, Rows};
+use crate::float::Float;
+use crate::parallel;
+use crate::search::{self, Exact};
+
+/// What a phase pays for a search: an iteration, of `near` looks per row, that gains less than the tolerance is its last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Worth {
+    pub(crate) near: usize,
+    pub(crate) tolerance: f64,
+}
+
+/// Draws for every row that would be found if a search were just worth it.
+const FOUND: f64 = 4.0;
+
+/// Draws, at least and at most: so few rows are searched without asking.
+const LEAST: usize = 64;
+const MOST: usize = 512;
+
+/// Places that are one piece of work.
+const PART: usize = 1024;
+
+/// Rows that are searched together.
+const TOGETHER: usize = 32;
+
+impl Worth {
+    /// What a search of some of `n` rows over all `k` centres has to gain, relative to the error: the tolerance, for
+    /// each iteration that would cost as much.
+    pub(crate) fn price(&self, rows: usize, n: usize, k: usize) -> f64 {
+        let (search, iteration) = (rows as f64 * k as f64, n as f64 * self.near.min(k) as f64);
+        self.tolerance * search / iteration
+    }
+
+    /// Draws that tell whether a gain is above a price.
+    pub(crate) fn draws(price: f64) -> usize {
+        ((FOUND / price).ceil() as usize).clamp(LEAST, MOST)
+    }
+
+    /// Whether a search of these rows over all centres is worth it. Returns the distance evaluations, too.
+    pub(crate) fn is_worth_it<F: Float>(
+        &self,
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        assignment: &Assignment<F>,
+        nearby: &Nearby<F>,
+        error: f64,
+    ) -> (bool, u64) {
+        let open = |c: usize, m: &Member<F>| m.upper > nearby.moved(c as u32).half_reach;
+        let doubt = Doubt::of(assignment, data, open);
+        let rows = doubt.rows();
+        let price = self.price(rows, data.len(), centres.len()) * error;
+        if rows == 0 || doubt.error() < price {
+            return (false, 0);
+        }
+        if price <= 0.0 || rows <= MOST {
+            return (true, 0);
+        }
+        let draws = Self::draws(price / error);
+        let list = |c: u32, near: &mut Vec<u32>| {
+            near.clear();
+            near.extend_from_slice(nearby.list(c));
+        };
+        let gain = doubt.gain(data, frame, centres, draws, open, list);
+        (gain >= price, (draws * centres.len()) as u64)
+    }
+}
+
+/// Rows that a wider search might move: how many, and their weighted squared distances, by part.
+pub(crate) struct Doubt<'a, F> {
+    assignment: &'a Assignment<F>,
+    parts: Vec<(usize, f64)>,
+}
+
+impl<'a, F: Float> Doubt<'a, F> {
+    /// About the open members.
+    pub(crate) fn of(
+        assignment: &'a Assignment<F>,
+        data: &dyn Data<Rows = DenseRows<F>>,
+        open: impl Fn(usize, &Member<F>) -> bool + Sync,
+    ) -> Self {
+        let starts = assignment.starts();
+        let parts = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
+            let (mut rows, mut error) = (0, 0.0);
+            for (c, places) in counting::among(starts, places) {
+                for member in places.map(|place| assignment.member(place)) {
+                    if open(c, member) {
+                        rows += 1;
+                        error += share(data, member);
+                    }
+                }
+            }
+            (rows, error)
+        });
+        Self { assignment, parts }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.parts.iter().map(|(rows, _)| rows).sum()
+    }
+
+    pub(crate) fn error(&self) -> f64 {
+        self.parts.iter().map(|(_, error)| error).sum()
+    }
+
+    /// About how much of the error a search over all centres would take away that searches over the `list` of the centre
+    /// found, repeated, would not: from `draws` of the open members, drawn in proportion to their part of it.
+    pub(crate) fn gain(
+        &self,
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        draws: usize,
+        open: impl Fn(usize, &Member<F>) -> bool + Sync,
+        list: impl Fn(u32, &mut Vec<u32>) + Sync,
+    ) -> f64 {
+        let step = self.error() / draws as f64;
+        let mut before = 0.0;
+        let from: Vec<f64> = self
+            .parts
+            .iter()
+            .map(|(_, error)| {
+                before += error;
+                before - error
+            })
+            .collect();
+        let starts = self.assignment.starts();
+        // Systematic: those at the middle of every step.
+        let drawn = parallel::map_blocks(starts[starts.len() - 1], PART, |part, places| {
+            let (mut drawn, mut at) = (Vec::new(), from[part]);
+            let mut next = ((at / step - 0.5).ceil().max(0.0) + 0.5) * step;
+            if next >= at + self.parts[part].1 {
+                return drawn;
+            }
+            for (c, places) in counting::among(starts, places) {
+                for member in places.map(|place| self.assignment.member(place)) {
+                    if !open(c, member) {
+                        continue;
+                    }
+                    let share = share(data, member);
+                    at += share;
+                    while next < at && drawn.len() < draws {
+                        drawn.push((c, member.row as usize, share));
+                        next += step;
+                    }
+                }
+            }
+            drawn
+        });
+        let drawn = drawn.concat();
+        let gains = parallel::map_blocks(drawn.len(), TOGETHER, |_, range| {
+            let drawn = &drawn[range];
+            let ids: Vec<usize> = drawn.iter().map(|(_, row, _)| *row).collect();
+            let mut rows = DenseRows::default();
+            data.gather(&ids, frame, &mut rows);
+            let mut block = Block::new(centres.len(), 1);
+            block.reset(rows.len(), &[]);
+            search::best(centres, &rows, &mut block, &mut Exact::default());
+            let (mut squared, mut near) = (Vec::new(), Vec::new());
+            let gains = drawn.iter().enumerate().map(|(i, (c, row, share))| {
+                // As far as the lists lead, without a step of the means.
+                let (mut at, mut own) = (*c as u32, f64::INFINITY);
+                loop {
+                    list(at, &mut near);
+                    rows.distances_to(i, centres, &near, &mut squared);
+                    let all = near.iter().zip(&squared).map(|(c, s)| (s.to_f64(), *c));
+                    let least = all.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+                    match least {
+                        Some((least, nearest)) if least < own => (own, at) = (least, nearest),
+                        _ => break,
+                    }
+                }
+                data.weight(*row) * (own - block.scores[i].to_f64()).max(0.0) / share
+            });
+            gains.sum::<f64>()
+        });
+        step * gains.iter().sum::<f64>()
+    }
+}
+
+/// A row's part of the error, as far as it is known to the bounds.
+fn share<F: Float>(data: &dyn Data<Rows = DenseRows<F>>, member: &Member<F>) -> f64 {
+    data.weight(member.row as usize) * member.upper.to_f64().powi(2)
+}

@@ -1,0 +1,242 @@
+//! The bounded search (E35, E40) beside Lloyd's algorithm from the same seeds, on data of many kinds.
+
+use coremix::algorithms;
+use coremix::prelude::*;
+use ndarray::Array2;
+
+/// Numbers that other programs make as well: SplitMix64.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Between 0 and 1, neither of them.
+    fn uniform(&mut self) -> f64 {
+        ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.uniform() * n as f64) as usize
+    }
+
+    /// Between two sizes, evenly by their logarithms.
+    fn size(&mut self, from: usize, to: usize) -> usize {
+        let (from, to) = (from as f64, to as f64);
+        (from * (to / from).powf(self.uniform())).round() as usize
+    }
+
+    fn normal(&mut self) -> f64 {
+        let (u, v) = (self.uniform(), self.uniform());
+        (-2.0 * u.ln()).sqrt() * (2.0 * std::f64::consts::PI * v).cos()
+    }
+
+    /// Student's t with two degrees of freedom, by its quantile function.
+    fn student(&mut self) -> f64 {
+        let p = self.uniform();
+        (2.0 * p - 1.0) / (2.0 * p * (1.0 - p)).sqrt()
+    }
+}
+
+const KINDS: [&str; 9] = [
+    "normal",
+    "blobs",
+    "power-law sizes",
+    "Student",
+    "lattice",
+    "scaled uniform",
+    "near-collinear",
+    "sorted line",
+    "two far groups",
+];
+
+fn rows(kind: &str, n: usize, d: usize, seed: u64) -> Array2<f64> {
+    let mut numbers = Numbers(seed);
+    let mut fill = |mut f: Box<dyn FnMut(&mut Numbers, usize, usize) -> f64>| {
+        let mut x = Array2::zeros((n, d));
+        for i in 0..n {
+            for j in 0..d {
+                x[[i, j]] = f(&mut numbers, i, j);
+            }
+        }
+        x
+    };
+    match kind {
+        "normal" => fill(Box::new(|r, _, _| r.normal())),
+        "blobs" | "power-law sizes" => {
+            let blobs = (n / 30).max(2);
+            let places = Array2::from_shape_fn((blobs, d), |_| 0.0);
+            let mut of_places = Numbers(seed ^ 1);
+            let places = places.mapv(|_: f64| 10.0 * of_places.uniform());
+            let power = kind != "blobs";
+            let mut of_row = 0;
+            fill(Box::new(move |r, _, j| {
+                if j == 0 {
+                    of_row = match power {
+                        false => r.below(blobs),
+                        true => ((blobs as f64).powf(r.uniform()) - 1.0) as usize,
+                    };
+                }
+                places[[of_row, j]] + 0.3 * r.normal()
+            }))
+        }
+        "Student" => fill(Box::new(|r, _, _| r.student())),
+        "lattice" => {
+            let side = ((n as f64).powf(1.0 / d as f64) * 0.7).max(2.0) as usize;
+            fill(Box::new(move |r, _, _| r.below(side) as f64))
+        }
+        "scaled uniform" => fill(Box::new(|r, _, j| {
+            r.uniform() * 10f64.powf(-(j as f64) / 3.0)
+        })),
+        "near-collinear" => {
+            let mut along = 0.0;
+            fill(Box::new(move |r, _, j| {
+                if j == 0 {
+                    along = 100.0 * r.uniform();
+                }
+                along + 0.1 * r.normal()
+            }))
+        }
+        "sorted line" => fill(Box::new(move |_, i, j| {
+            (i as f64 / n as f64) * (j + 1) as f64
+        })),
+        "two far groups" => fill(Box::new(|r, i, _| (i % 2) as f64 * 1e4 + r.normal())),
+        _ => unreachable!("no other kind"),
+    }
+}
+
+fn lloyd(x: &Array2<f64>, k: usize, seed: u64) -> Option<f64> {
+    let data = Dense::new(x.view()).unwrap();
+    let fit = algorithms::k_means(k)
+        .seeder(HierarchicalKMeansPlusPlus::new())
+        .seed(seed)
+        .tolerance(0.0)
+        .max_iterations(1000)
+        .build()
+        .unwrap()
+        .fit(&data);
+    match fit {
+        Ok(fit) => Some(fit.model.quantization_error(&data).unwrap()),
+        Err(_) => None,
+    }
+}
+
+fn bounded(x: &Array2<f64>, k: usize, seed: u64, refine: Refine) -> f64 {
+    let data = Dense::new(x.view()).unwrap();
+    let fit = algorithms::k_means(k)
+        .seeder(HierarchicalKMeansPlusPlus::new())
+        .seed(seed)
+        .max_iterations(0)
+        .refine(refine)
+        .build()
+        .unwrap()
+        .fit(&data)
+        .unwrap();
+    fit.model.quantization_error(&data).unwrap()
+}
+
+/// The quantization error of the pipeline for large data as it is.
+fn fast(x: &Array2<f64>, k: usize, seed: u64) -> f64 {
+    let data = Dense::new(x.view()).unwrap();
+    let fit = algorithms::fast(k).seed(seed).build().unwrap();
+    let fit = fit.fit(&data).unwrap();
+    fit.model.quantization_error(&data).unwrap()
+}
+
+/// All columns, no moves, until nothing changes.
+fn to_the_end() -> Refine {
+    Refine::new()
+        .moves(0)
+        .coordinates(usize::MAX)
+        .tolerance(0.0)
+        .max_iterations(1000)
+}
+
+/// As good as Lloyd's algorithm from the same seeds, on data of nine kinds.
+#[test]
+fn as_good_as_lloyd_from_the_same_seeds() {
+    let (mut compared, mut numbers) = (0, Numbers(7));
+    for case in 0..207 {
+        let kind = KINDS[case as usize % KINDS.len()];
+        let n = numbers.size(500, 4_000);
+        let (d, k) = (numbers.size(1, 64), numbers.size(2, n / 5));
+        let x = rows(kind, n, d, case);
+        // Too few different rows for so many clusters: an error.
+        let Some(lloyd) = lloyd(&x, k, case) else {
+            continue;
+        };
+        compared += 1;
+        let got = bounded(&x, k, case, to_the_end());
+        assert!(
+            got <= 1.02 * lloyd + 1e-12,
+            "case {case}, {kind}, n {n} d {d} k {k}: {got} {lloyd}"
+        );
+    }
+    assert!(compared >= 200, "{compared}");
+}
+
+/// Heavy tails on a line, where rows were left at far centres: also with the tolerance and iterations there are by default.
+#[test]
+fn rows_at_far_centres_find_nearer_ones() {
+    for seed in 0..3 {
+        let x = student(7_028, 1, seed);
+        let lloyd = lloyd(&x, 1_237, seed).unwrap();
+        for refine in [to_the_end(), Refine::new().moves(0)] {
+            let got = bounded(&x, 1_237, seed, refine);
+            assert!(got <= 1.02 * lloyd, "{got} {lloyd}");
+        }
+    }
+}
+
+fn student(n: usize, d: usize, seed: u64) -> Array2<f64> {
+    rows("Student", n, d, seed)
+}
+
+fn separated(n: usize, d: usize, blobs: usize, seed: u64) -> Array2<f64> {
+    let mut numbers = Numbers(seed);
+    let places = Array2::<f64>::zeros((blobs, d)).mapv(|_| 20.0 * numbers.uniform());
+    let mut x = Array2::zeros((n, d));
+    for i in 0..n {
+        for j in 0..d {
+            x[[i, j]] = places[[i % blobs, j]] + numbers.normal();
+        }
+    }
+    x
+}
+
+/// `fast` beside the mean of scikit-learn over five seeds (fixtures/make_bounded.py).
+#[test]
+fn fast_is_as_good_as_scikit_learn() {
+    let sets = [
+        student(7_028, 1, 1),
+        student(100_000, 1, 2),
+        separated(1_622, 39, 416, 3),
+        rows("normal", 5_000, 8, 4),
+        student(6_000, 5, 5),
+        rows("two far groups", 6_000, 3, 6),
+    ];
+    let references = std::fs::read_to_string("tests/fixtures/bounded_errors.csv").unwrap();
+    let references: Vec<Vec<&str>> = references
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').collect())
+        .collect();
+    assert_eq!(references.len(), sets.len());
+    for (x, reference) in sets.iter().zip(references) {
+        let name = reference[0];
+        let (k, reference): (usize, f64) =
+            (reference[1].parse().unwrap(), reference[2].parse().unwrap());
+        for seed in 0..3 {
+            let got = fast(x, k, seed);
+            assert!(
+                got <= 1.02 * reference,
+                "{name}, seed {seed}: {got} {reference}"
+            );
+        }
+    }
+}
