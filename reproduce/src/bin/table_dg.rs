@@ -1,15 +1,12 @@
 //! The tables of \[DG\] on the data in `../shared/data`: D-GMM against vc-GMM and k-means.
 //!
-//! `cargo run --release --example table_dg [SET ..]` (default: all sets). All algorithms of a run start from the
+//! `cargo run --release -p reproduce --bin table_dg -- [SET ..]` (default: all sets). All algorithms of a run start from the
 //! same seeds, which AFK-MC2 finds on a lightweight coreset, and stop alike. vc-GMM and D-GMM run on that coreset;
 //! k-means runs on all rows, and the line after it is k-means on the coreset. The evaluations that
 //! found the seeds count in everybody's total. Errors are on all rows. Every figure is a mean over the runs with
 //! its standard error in brackets; times are medians, coreset and seeds included. Run it on an otherwise idle
 //! machine.
 
-mod common;
-
-use common::{mean, median};
 use coremix::coreset::Coreset;
 use coremix::e_step::EStep;
 use coremix::m_step::SharedIsotropicMixture;
@@ -17,6 +14,7 @@ use coremix::prelude::*;
 use coremix::{Builder, Element, Evaluations, Float, Stage, algorithms, metrics};
 use ndarray::{Array1, Array2};
 use ndarray_npy::{ReadNpyError, read_npy};
+use reproduce::{mean, median};
 use std::time::Instant;
 
 /// Chain length of AFK-MC2.

@@ -1,4 +1,4 @@
-"""One iteration of exact k-means on generated rows, side by side: `benches/peers/run --iteration`.
+"""One iteration of exact k-means on generated rows, side by side: `reproduce/peers/run --iteration`.
 
 Each library starts at the same rows and is timed over 12 iterations and over 2; the difference is ten iterations."""
 
@@ -40,7 +40,7 @@ def seconds(fit):
 def of_crate(path, k):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "centres.npy")
-        command = ["target/release/examples/peer", "iteration", path, str(k), "0", out]
+        command = ["target/release/peer", "iteration", path, str(k), "0", out]
         return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 

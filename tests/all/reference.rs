@@ -3,9 +3,7 @@
 //!
 //! `tests/fixtures/README.md` says what the files hold and how they were made.
 
-mod common;
-
-use common::read;
+use crate::common::read;
 use coremix::m_step::{DiagonalMixture, IsotropicMixture, MStep, SharedIsotropicMixture};
 use coremix::prelude::*;
 use coremix::{Element, Float, Stage, algorithms};

@@ -1,6 +1,6 @@
 //! The experiments of \[SG\] Section IV: sparsified mixtures against dense ones.
 //!
-//! `cargo run --release --example table_sg [PART ..] [TRIALS] [MEANS.svg]` with the parts `digits`, `large`, `small`
+//! `cargo run --release -p reproduce --bin table_sg -- [PART ..] [TRIALS] [MEANS.svg]` with the parts `digits`, `large`, `small`
 //! (default: all), the number of trials (default 20; 3 for `large`) and where to draw the one-pass means (default:
 //! nowhere). `table_sg none` is a small version of the part that needs no data. Run it on an otherwise idle machine.
 //!
@@ -12,9 +12,6 @@
 //!
 //! Figures are means over trials with their standard error in brackets, times are medians.
 
-mod common;
-
-use common::{mean, median};
 use coremix::coreset::Coreset;
 use coremix::data::{Data, Transform};
 use coremix::e_step::EStep;
@@ -25,6 +22,7 @@ use coremix::{Builder, Rng, algorithms, metrics};
 use ndarray::{Array1, Array2, Axis, s};
 use ndarray_npy::{ReadNpyError, read_npy};
 use plotters::prelude::*;
+use reproduce::{mean, median};
 use std::time::Instant;
 
 const DIGITS: [u32; 3] = [0, 3, 9];

@@ -1,6 +1,6 @@
 //! Time to quality: `fast` on the named sets, its quantization error against the reference and where its time goes.
 //!
-//! `cargo run --release --example table_fast -- DATA_FOLDER [seeds] [sets...]`; with `levers` among the sets, also what it
+//! `cargo run --release -p reproduce --bin table_fast -- DATA_FOLDER [seeds] [sets...]`; with `levers` among the sets, also what it
 //! would be without each of its parts.
 
 use coremix::prelude::*;

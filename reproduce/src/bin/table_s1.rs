@@ -1,17 +1,15 @@
 //! Table S1 of \[KM\]: k-means, k-means-C' and lazy-k-means on the BIRCH 5 x 5 grid.
 //!
-//! `cargo run --release --example table_s1 [RUNS]` (default 100). All algorithms start from the same greedy
+//! `cargo run --release -p reproduce --bin table_s1 -- [RUNS]` (default 100). All algorithms start from the same greedy
 //! k-means++ seeds in each run (but for the last row: plain k-means++), so that they can be compared run by run. Standard errors in brackets; the
 //! paper's figures are printed beside ours.
 
-mod common;
-
-use common::mean;
 use coremix::algorithms;
 use coremix::datasets::Birch;
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
 use ndarray::Array2;
+use reproduce::mean;
 
 const PER_CLUSTER: usize = 100;
 const CLUSTERS: usize = 25;

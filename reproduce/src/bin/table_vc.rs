@@ -1,18 +1,16 @@
 //! The first table of \[VC\] on the data in `../shared/data`: vc-GMM and var-GMM-S against plain k-means,
 //! and against what the authors' C++ reaches at the same settings.
 //!
-//! `cargo run --release --example table_vc [SET ..]` (default: all sets). Every figure is a mean over five
+//! `cargo run --release -p reproduce --bin table_vc -- [SET ..]` (default: all sets). Every figure is a mean over five
 //! seeds with its standard error in brackets; times are medians of checking the data and fitting it. Run it
 //! on an otherwise idle machine.
 
-mod common;
-
-use common::{mean, median};
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
 use coremix::{Element, Evaluations, algorithms};
 use ndarray::Array2;
 use ndarray_npy::{ReadNpyError, ReadableElement, read_npy};
+use reproduce::{mean, median};
 use std::time::Instant;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;

@@ -1,8 +1,6 @@
 //! Refinement against Lloyd's algorithm in ten lines, and the moves where Lloyd's algorithm is stuck.
 
-mod common;
-
-use common::{blobs, seeds, squared_distance};
+use crate::common::{blobs, seeds, squared_distance};
 use coremix::prelude::*;
 use coremix::{Rng, algorithms};
 use ndarray::{Array1, Array2, Axis, array};

@@ -1,13 +1,10 @@
 //! What grows with what: the time of `vc_gmm` and `fast` with the number of clusters; time and memory of every pass over
 //! many rows, against a plain read of them.
 //!
-//! `cargo run --release --example cost -- [clusters K.. | seeding K.. | rows [PART..]]` on generated data; everything unless
+//! `cargo run --release -p reproduce --bin cost -- [clusters K.. | seeding K.. | rows [PART..]]` on generated data; everything unless
 //! told. At 32,000 clusters it takes minutes and 1 GB. Each part over many rows is a process of its own, so that the peak of
 //! its memory is its own.
 
-mod common;
-
-use common::median;
 use coremix::coreset::Coreset;
 use coremix::data::Data;
 use coremix::prelude::*;
@@ -15,6 +12,7 @@ use coremix::seed::{Seeder, Seeds};
 use coremix::{Progress, Report, Rng, algorithms};
 use ndarray::Array2;
 use rayon::prelude::*;
+use reproduce::median;
 use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::process::Command;

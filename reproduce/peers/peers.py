@@ -44,7 +44,7 @@ def crate(algorithm):
     def run(x, path, k, seed):
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "centres.npy")
-            command = ["target/release/examples/peer", algorithm, path, str(k), str(seed), out]
+            command = ["target/release/peer", algorithm, path, str(k), str(seed), out]
             printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             return np.load(out), float(printed)
 

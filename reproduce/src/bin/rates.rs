@@ -1,7 +1,7 @@
 //! How near the stages come to what the machine can do: matrix products, one iteration of k-means, `fast` and its phases, truncated iterations,
 //! each on one thread and on all.
 //!
-//! `cargo run --release --example rates [rows]` on generated data (131,072 rows unless told).
+//! `cargo run --release -p reproduce --bin rates -- [rows]` on generated data (131,072 rows unless told).
 
 use coremix::prelude::*;
 use coremix::{Rng, algorithms};

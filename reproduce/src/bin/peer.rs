@@ -1,7 +1,7 @@
 //! One fit of one algorithm, timed from the checked rows to the model: what `benches/peers/run` compares with other
 //! libraries.
 //!
-//! `cargo run --release --example peer -- ALGORITHM POINTS.npy CLUSTERS SEED CENTRES.npy` prints the seconds and writes
+//! `cargo run --release -p reproduce --bin peer -- ALGORITHM POINTS.npy CLUSTERS SEED CENTRES.npy` prints the seconds and writes
 //! the means; for `iteration` they are the seconds of one iteration of k-means from the first rows. Points are `f32`, `u8` or `f64` (as `f32`: what the others are given).
 
 use coremix::prelude::*;

@@ -1,8 +1,8 @@
 //! The laws of the crate, over all algorithms from one list (docs/architecture.md names each).
 
-mod common;
-
-use common::{Outcome, Rows, Settings, all, blobs, close, distance, seeds, squared_distance};
+use crate::common::{
+    Outcome, Rows, Settings, all, blobs, close, distance, seeds, squared_distance,
+};
 use coremix::prelude::*;
 use coremix::{Float, algorithms};
 use ndarray::{Array1, Array2, ArrayView1, Axis};

@@ -1,9 +1,7 @@
 //! What families with variances and proportions of their own promise beyond the laws: how they start, whom a point
 //! chooses, what is discarded, and models from known parameters.
 
-mod common;
-
-use common::{blobs, seeds};
+use crate::common::{blobs, seeds};
 use coremix::m_step::{DiagonalMixture, IsotropicMixture};
 use coremix::prelude::*;
 use coremix::{Float, algorithms};

@@ -1,8 +1,6 @@
 //! Bad and extreme input: an error that names the cause, or a sound result. Never a panic, never a NaN.
 
-mod common;
-
-use common::{Outcome, Rows, Settings, all, blobs, seeds};
+use crate::common::{Outcome, Rows, Settings, all, blobs, seeds};
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
 use coremix::{Element, Float, algorithms};

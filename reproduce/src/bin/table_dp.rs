@@ -1,6 +1,6 @@
 //! The figures of \[DP\] on the data in `../shared/data`: Dirichlet process mixtures on all rows and on coresets.
 //!
-//! `cargo run --release --example table_dp -- [SET ..] [OPTIONS]`, sets `kdd04bio`, `song`, `mnist` (default: all;
+//! `cargo run --release -p reproduce --bin table_dp -- [SET ..] [OPTIONS]`, sets `kdd04bio`, `song`, `mnist` (default: all;
 //! `none` shows a small generated set instead). Each set is split into 80 % for fitting and 20 % held out. Coresets of
 //! every size are drawn from the first part, in two ways; the table has the predictive log-likelihood per held-out
 //! point and what the fit took, coreset and seeds included. Draw `i` uses split `i` modulo the number of splits and the
@@ -9,10 +9,7 @@
 //!
 //! `--picture FILE.svg` draws the posterior ellipses of a two-dimensional set instead, all rows beside a coreset.
 
-mod common;
-
 use clap::Parser;
-use common::{mean, median};
 use coremix::coreset::Coreset;
 use coremix::m_step::DirichletProcessMixture;
 use coremix::prelude::*;
@@ -21,6 +18,7 @@ use faer::{MatRef, Side};
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use ndarray_npy::{ReadNpyError, ReadableElement, read_npy};
 use plotters::prelude::*;
+use reproduce::{mean, median};
 use std::f64::consts::TAU;
 use std::path::{Path, PathBuf};
 use std::time::Instant;

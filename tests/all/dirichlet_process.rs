@@ -1,8 +1,6 @@
 //! The Dirichlet process mixture: against scikit-learn's and a naive loop (`tests/fixtures`), and by its laws.
 
-mod common;
-
-use common::{blobs, close, read, seeds};
+use crate::common::{blobs, close, read, seeds};
 use coremix::coreset::Coreset;
 use coremix::e_step::EStep;
 use coremix::m_step::DirichletProcessMixture;
@@ -303,7 +301,7 @@ fn the_default_priors_know_no_unit_and_no_origin() {
     let shifted = fit(&dense(&moved, None), family(), moved_start.view(), 15);
     assert!(close(last(&shifted), last(&plain), 1e-9));
     assert!(
-        common::distance(
+        crate::common::distance(
             &shifted.model.means().mapv(|m| m - 4096.0),
             &plain.model.means().to_owned()
         ) < 1e-9

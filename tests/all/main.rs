@@ -1,0 +1,17 @@
+//! All integration tests, as one program: the crate and what it uses are linked once. A file is a module here, and its
+//! name is the first part of the names of its tests: `cargo test --release --test all laws::` runs one file.
+//!
+//! A new file `tests/all/NAME.rs` joins by a line `mod NAME;` below and says `use crate::common::..` for what is shared.
+//! What proptest found once lies where it looks: `tests/proptest-regressions/NAME.txt`.
+
+mod common;
+
+mod contract;
+mod dirichlet_process;
+mod families;
+mod hostile;
+mod laws;
+mod quickstart;
+mod reference;
+mod refine;
+mod sketch;
