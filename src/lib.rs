@@ -104,7 +104,7 @@
 //! - Numbers such as (E3) are those of `docs/equations.md` in the repository: every formula with its derivation,
 //!   and where the papers' printed ones do not hold.
 //! - `docs/architecture.md`: how the crate is cut, and the laws that hold for every algorithm.
-//! - `examples/`: a quick start on your own files, and tables of the papers.
+//! - `examples/`: a quick start on your own files; `reproduce/`: tables of the papers.
 //!
 //! # Papers
 //!
