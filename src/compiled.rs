@@ -9,7 +9,10 @@
 #![allow(missing_docs, private_interfaces)]
 
 use crate::block::Block;
-use crate::data::{Centres, Data, DenseRows, Frame, Rows, SketchRows, Subspace};
+use crate::coreset::{Lightweight, Subset};
+use crate::data::{
+    Arithmetic, Centres, Data, DenseRows, Frame, Rows, Scales, SketchRows, Subspace, Which,
+};
 use crate::e_step::{
     self, LazyWorker, Neighborhood, NeighborhoodWorker, Neighbors, Similarity, SimilaritySampling,
     SimilaritySamplingWorker, Started,
@@ -21,6 +24,7 @@ use crate::mixture::{Mixture, Score};
 use crate::rng::Rng;
 use crate::scoring;
 use crate::search::{self, Exact};
+use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus, Seeds};
 use ndarray::{Array1, Array2};
 
 type Model<'a, R> = &'a dyn Mixture<R>;
@@ -97,6 +101,86 @@ pub trait Compiled<R>: Sized {
         worker: &mut SimilaritySamplingWorker<Self>,
     ) where
         R: Rows<Float = Self>;
+    fn distances(rows: &R, centres: &Centres<Self>, out: &mut Vec<Self>)
+    where
+        R: Rows<Float = Self>;
+    fn margin(rows: &R, i: usize, centres: &Centres<Self>, reach: Self) -> Self
+    where
+        R: Rows<Float = Self>;
+    fn nearest_of_all(
+        rows: &R,
+        centres: &Centres<Self>,
+        ids: &mut [u32],
+        squared: &mut [Self],
+    ) -> bool
+    where
+        R: Rows<Float = Self>;
+    fn distances_to(rows: &R, i: usize, centres: &Centres<Self>, ids: &[u32], out: &mut Vec<Self>)
+    where
+        R: Rows<Float = Self>;
+    fn scaled_distances(
+        rows: &R,
+        centres: &Centres<Self>,
+        scales: &Scales<Self>,
+        out: &mut Vec<Self>,
+    ) where
+        R: Rows<Float = Self>;
+    fn scaled_distances_to(
+        rows: &R,
+        i: usize,
+        centres: &Centres<Self>,
+        scales: &Scales<Self>,
+        ids: &[u32],
+        out: &mut Vec<Self>,
+    ) where
+        R: Rows<Float = Self>;
+    fn lower(rows: &R, first: usize, centre: &[Self], nearest: &mut [Self])
+    where
+        R: Rows<Float = Self>;
+    fn distances_of_rows(rows: &R, centre: &[Self], out: &mut [Self])
+    where
+        R: Rows<Float = Self>;
+    fn typical(rows: &R) -> Option<f64>
+    where
+        R: Rows<Float = Self>;
+    fn accumulate(rows: &R, block: &Block<Self>, centres: &Centres<Self>, moments: Which<'_>)
+    where
+        R: Rows<Float = Self>;
+    fn seed_k_means_plus_plus(
+        seeder: &KMeansPlusPlus,
+        data: Source<'_, R>,
+        frame: &Frame<Self>,
+        k: usize,
+        rng: &mut Rng,
+    ) -> Result<Seeds<Self>>
+    where
+        R: Rows<Float = Self>;
+    fn seed_afk_mc2(
+        seeder: &AfkMc2,
+        data: Source<'_, R>,
+        frame: &Frame<Self>,
+        k: usize,
+        rng: &mut Rng,
+    ) -> Result<Seeds<Self>>
+    where
+        R: Rows<Float = Self>;
+    fn seed_hierarchically(
+        seeder: &HierarchicalKMeansPlusPlus,
+        data: Source<'_, R>,
+        frame: &Frame<Self>,
+        k: usize,
+        rng: &mut Rng,
+    ) -> Result<Seeds<Self>>
+    where
+        R: Rows<Float = Self>;
+    fn sample_lightly(
+        coreset: &Lightweight,
+        data: Source<'_, R>,
+        frame: &Frame<Self>,
+        rng: &mut Rng,
+    ) -> Result<Option<Subset>>
+    where
+        R: Rows<Float = Self>;
     /// The principal subspace of some rows, and a sample of them in it. Rows of a sketch have none.
     fn principal(
         data: Source<'_, R>,
@@ -171,6 +255,52 @@ macro_rules! compiled {
             }
             fn search_by_similarity(e_step: &SimilaritySampling, state: &Similarity, model: Model<'_, $rows>, rows: &$rows, block: &mut Block<$float>, rng: &mut Rng, worker: &mut SimilaritySamplingWorker<$float>) {
                 e_step.search_rows(state, model, rows, block, rng, worker)
+            }
+            fn distances(rows: &$rows, centres: &Centres<$float>, out: &mut Vec<$float>) {
+                Arithmetic::distances(rows, centres, out)
+            }
+            fn margin(rows: &$rows, i: usize, centres: &Centres<$float>, reach: $float) -> $float {
+                Arithmetic::margin(rows, i, centres, reach)
+            }
+            fn nearest_of_all(rows: &$rows, centres: &Centres<$float>, ids: &mut [u32], squared: &mut [$float]) -> bool {
+                Arithmetic::nearest(rows, centres, ids, squared)
+            }
+            fn distances_to(rows: &$rows, i: usize, centres: &Centres<$float>, ids: &[u32], out: &mut Vec<$float>) {
+                Arithmetic::distances_to(rows, i, centres, ids, out)
+            }
+            fn scaled_distances(rows: &$rows, centres: &Centres<$float>, scales: &Scales<$float>, out: &mut Vec<$float>) {
+                Arithmetic::scaled_distances(rows, centres, scales, out)
+            }
+            fn scaled_distances_to(rows: &$rows, i: usize, centres: &Centres<$float>, scales: &Scales<$float>, ids: &[u32], out: &mut Vec<$float>) {
+                Arithmetic::scaled_distances_to(rows, i, centres, scales, ids, out)
+            }
+            fn lower(rows: &$rows, first: usize, centre: &[$float], nearest: &mut [$float]) {
+                Arithmetic::lower(rows, first, centre, nearest)
+            }
+            fn distances_of_rows(rows: &$rows, centre: &[$float], out: &mut [$float]) {
+                Arithmetic::distances_from(rows, centre, out)
+            }
+            fn typical(rows: &$rows) -> Option<f64> {
+                Arithmetic::typical(rows)
+            }
+            fn accumulate(rows: &$rows, block: &Block<$float>, centres: &Centres<$float>, moments: Which<'_>) {
+                match moments {
+                    Which::None(moments) => Arithmetic::accumulate(rows, block, centres, moments),
+                    Which::PerComponent(moments) => Arithmetic::accumulate(rows, block, centres, moments),
+                    Which::PerCoordinate(moments) => Arithmetic::accumulate(rows, block, centres, moments),
+                }
+            }
+            fn seed_k_means_plus_plus(seeder: &KMeansPlusPlus, data: Source<'_, $rows>, frame: &Frame<$float>, k: usize, rng: &mut Rng) -> Result<Seeds<$float>> {
+                seeder.choose(data, frame, k, rng)
+            }
+            fn seed_afk_mc2(seeder: &AfkMc2, data: Source<'_, $rows>, frame: &Frame<$float>, k: usize, rng: &mut Rng) -> Result<Seeds<$float>> {
+                seeder.choose(data, frame, k, rng)
+            }
+            fn seed_hierarchically(seeder: &HierarchicalKMeansPlusPlus, data: Source<'_, $rows>, frame: &Frame<$float>, k: usize, rng: &mut Rng) -> Result<Seeds<$float>> {
+                seeder.choose(data, frame, k, rng)
+            }
+            fn sample_lightly(coreset: &Lightweight, data: Source<'_, $rows>, frame: &Frame<$float>, rng: &mut Rng) -> Result<Option<Subset>> {
+                coreset.draw(data, frame, rng)
             }
         }
     };

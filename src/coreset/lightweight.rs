@@ -2,6 +2,7 @@
 //! KDD 2018), on weighted data.
 
 use super::{Coreset, Subset};
+use crate::compiled::Compiled;
 use crate::data::{Data, Frame, Rows};
 use crate::error::{Result, positive};
 use crate::float::Float;
@@ -47,6 +48,18 @@ impl Stage for Lightweight {
 
 impl<R: Rows> Coreset<R> for Lightweight {
     fn sample(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        rng: &mut Rng,
+    ) -> Result<Option<Subset>> {
+        R::Float::sample_lightly(self, data, frame, rng)
+    }
+}
+
+impl Lightweight {
+    /// Draws the coreset.
+    pub(crate) fn draw<R: Rows>(
         &self,
         data: &dyn Data<Rows = R>,
         frame: &Frame<R::Float>,

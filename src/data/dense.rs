@@ -73,7 +73,7 @@ impl<'a, T: Element> Dense<'a, T> {
             Some(slice) => Cow::Borrowed(slice),
             None => Cow::Owned(points.iter().copied().collect()),
         };
-        let summary = Summary::check(&values, dim, weights.as_deref(), "data")?;
+        let summary = T::check(&values, dim, weights.as_deref(), "data")?;
         Ok(Self {
             values,
             dim,
@@ -149,7 +149,7 @@ impl<'a, T: Element> Dense<'a, T> {
 
     /// Loads rows in the given order.
     #[inline(always)]
-    fn fill(
+    pub(crate) fn fill(
         &self,
         rows: impl ExactSizeIterator<Item = usize> + Clone,
         frame: &Frame<T::Float>,
@@ -191,6 +191,41 @@ impl<'a, T: Element> Dense<'a, T> {
     }
 }
 
+impl<T: Element> Dense<'_, T> {
+    /// Squared distances of consecutive rows to one centre.
+    pub(crate) fn distances(
+        &self,
+        rows: Range<usize>,
+        frame: &Frame<T::Float>,
+        centre: &[T::Float],
+        out: &mut [T::Float],
+    ) {
+        if frame.basis().is_some() {
+            let mut block = DenseRows::default();
+            self.load(rows, frame, &mut block);
+            block.distances_from(centre, out);
+            return;
+        }
+        // Not copied into a block, and not padded.
+        let values = &self.values[rows.start * self.dim..rows.end * self.dim];
+        let scale = T::Float::from_f64(frame.inverse_unit());
+        vectorised!({
+            for (row, out) in values.chunks_exact(self.dim).zip(out) {
+                *out = held(squared_distance(row, frame.offset(), scale, centre));
+            }
+        });
+    }
+}
+
+/// Rows by their numbers.
+#[derive(Clone, Debug)]
+pub enum Chosen<'a> {
+    /// Consecutive ones.
+    Range(Range<usize>),
+    /// Any, in this order.
+    List(&'a [usize]),
+}
+
 impl<T: Element> Data for Dense<'_, T> {
     type Rows = DenseRows<T::Float>;
 
@@ -212,11 +247,11 @@ impl<T: Element> Data for Dense<'_, T> {
     }
 
     fn load(&self, rows: Range<usize>, frame: &Frame<T::Float>, into: &mut Self::Rows) {
-        self.fill(rows, frame, into);
+        T::load(self, Chosen::Range(rows), frame, into);
     }
 
     fn gather(&self, rows: &[usize], frame: &Frame<T::Float>, into: &mut Self::Rows) {
-        self.fill(rows.iter().copied(), frame, into);
+        T::load(self, Chosen::List(rows), frame, into);
     }
 
     fn distances_from(
@@ -226,20 +261,7 @@ impl<T: Element> Data for Dense<'_, T> {
         centre: &[T::Float],
         out: &mut [T::Float],
     ) {
-        if frame.basis().is_some() {
-            let mut block = DenseRows::default();
-            self.load(rows, frame, &mut block);
-            block.distances_from(centre, out);
-            return;
-        }
-        // Not copied into a block, and not padded.
-        let values = &self.values[rows.start * self.dim..rows.end * self.dim];
-        let scale = T::Float::from_f64(frame.inverse_unit());
-        vectorised!({
-            for (row, out) in values.chunks_exact(self.dim).zip(out) {
-                *out = held(squared_distance(row, frame.offset(), scale, centre));
-            }
-        });
+        T::distances_from(self, rows, frame, centre, out);
     }
 
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = Self::Rows> + '_> {
@@ -503,6 +525,28 @@ fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f
 impl<F: Float> Rows for DenseRows<F> {
     type Float = F;
 
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    #[inline(always)]
+    fn weight(&self, i: usize) -> f64 {
+        self.weights[i]
+    }
+
+    fn entries(&self) -> usize {
+        self.entries
+    }
+
+    fn to_centre(&self, i: usize) -> Cow<'_, [F]> {
+        Cow::Borrowed(self.row(i))
+    }
+
+    super::compiled_loops!(F);
+}
+
+impl<F: Float> super::Arithmetic for DenseRows<F> {
     fn typical(&self) -> Option<f64> {
         let mut values = Vec::with_capacity(self.len());
         let columns = (0..self.dim).filter_map(|column| {
@@ -521,20 +565,6 @@ impl<F: Float> Rows for DenseRows<F> {
                 *out = held(squared_distance(&row[..self.dim], &zeros, F::one(), centre));
             }
         });
-    }
-
-    #[inline(always)]
-    fn len(&self) -> usize {
-        self.weights.len()
-    }
-
-    #[inline(always)]
-    fn weight(&self, i: usize) -> f64 {
-        self.weights[i]
-    }
-
-    fn entries(&self) -> usize {
-        self.entries
     }
 
     fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
@@ -618,10 +648,6 @@ impl<F: Float> Rows for DenseRows<F> {
 
     fn lower(&self, first: usize, centre: &[F], nearest: &mut [F]) {
         distance::lower(&self.values[first * centre.len()..], centre, nearest);
-    }
-
-    fn to_centre(&self, i: usize) -> Cow<'_, [F]> {
-        Cow::Borrowed(self.row(i))
     }
 
     fn accumulate<S: Second>(

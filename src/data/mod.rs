@@ -17,10 +17,11 @@ mod summary;
 
 pub use basis::{Basis, Transform};
 pub use centres::Centres;
-pub use dense::{Dense, DenseRows};
+pub use dense::{Chosen, Dense, DenseRows};
 pub use frame::Frame;
 use on_demand::OnDemand;
 
+pub(crate) use moments::Which;
 pub use moments::{Moments, PerComponent, PerCoordinate, Second};
 pub use projected::Subspace;
 pub use scales::Scales;
@@ -159,12 +160,10 @@ pub trait Rows: Default + Send + Sync + 'static {
     /// [`distances`](Self::distances).
     fn nearest(
         &self,
-        _centres: &Centres<Self::Float>,
-        _ids: &mut [u32],
-        _squared: &mut [Self::Float],
-    ) -> bool {
-        false
-    }
+        centres: &Centres<Self::Float>,
+        ids: &mut [u32],
+        squared: &mut [Self::Float],
+    ) -> bool;
     /// Squared distances of row `i` to the centres `ids`, computed directly.
     fn distances_to(
         &self,
@@ -198,15 +197,10 @@ pub trait Rows: Default + Send + Sync + 'static {
     /// computed directly.
     fn lower(&self, first: usize, centre: &[Self::Float], nearest: &mut [Self::Float]);
     /// Squared distances of all rows to one centre, computed directly, into `out` (len): held where they stay finite.
-    fn distances_from(&self, centre: &[Self::Float], out: &mut [Self::Float]) {
-        out.fill(Self::Float::INFINITY);
-        self.lower(0, centre, out);
-    }
+    fn distances_from(&self, centre: &[Self::Float], out: &mut [Self::Float]);
     /// A distance at which rows have others: that of the column where it is largest. `None` where rows are equal, or know
     /// only some of their coordinates.
-    fn typical(&self) -> Option<f64> {
-        None
-    }
+    fn typical(&self) -> Option<f64>;
     /// Row `i` as a centre: `d` numbers, padded. A coordinate that it does not know is the mean of
     /// the data there.
     fn to_centre(&self, i: usize) -> Cow<'_, [Self::Float]>;
@@ -218,6 +212,122 @@ pub trait Rows: Default + Send + Sync + 'static {
         moments: &mut Moments<S>,
     );
 }
+
+/// The inner loops of [`Rows`], under the same names: generic code, which [`Compiled`] compiles inside the crate.
+pub(crate) trait Arithmetic: Rows {
+    fn distances(&self, centres: &Centres<Self::Float>, out: &mut Vec<Self::Float>);
+    fn margin(&self, i: usize, centres: &Centres<Self::Float>, reach: Self::Float) -> Self::Float;
+    fn nearest(
+        &self,
+        centres: &Centres<Self::Float>,
+        ids: &mut [u32],
+        squared: &mut [Self::Float],
+    ) -> bool;
+    fn distances_to(
+        &self,
+        i: usize,
+        centres: &Centres<Self::Float>,
+        ids: &[u32],
+        out: &mut Vec<Self::Float>,
+    );
+    fn scaled_distances(
+        &self,
+        centres: &Centres<Self::Float>,
+        scales: &Scales<Self::Float>,
+        out: &mut Vec<Self::Float>,
+    );
+    fn scaled_distances_to(
+        &self,
+        i: usize,
+        centres: &Centres<Self::Float>,
+        scales: &Scales<Self::Float>,
+        ids: &[u32],
+        out: &mut Vec<Self::Float>,
+    );
+    fn lower(&self, first: usize, centre: &[Self::Float], nearest: &mut [Self::Float]);
+    fn distances_from(&self, centre: &[Self::Float], out: &mut [Self::Float]);
+    fn typical(&self) -> Option<f64>;
+    fn accumulate<S: Second>(
+        &self,
+        block: &Block<Self::Float>,
+        centres: &Centres<Self::Float>,
+        moments: &mut Moments<S>,
+    );
+}
+
+/// Hands the inner loops of rows to what is compiled inside the crate.
+macro_rules! compiled_loops {
+    ($float:ident) => {
+        #[inline]
+        fn distances(&self, centres: &Centres<$float>, out: &mut Vec<$float>) {
+            $float::distances(self, centres, out)
+        }
+        #[inline]
+        fn margin(&self, i: usize, centres: &Centres<$float>, reach: $float) -> $float {
+            $float::margin(self, i, centres, reach)
+        }
+        #[inline]
+        fn nearest(
+            &self,
+            centres: &Centres<$float>,
+            ids: &mut [u32],
+            squared: &mut [$float],
+        ) -> bool {
+            $float::nearest_of_all(self, centres, ids, squared)
+        }
+        #[inline]
+        fn distances_to(
+            &self,
+            i: usize,
+            centres: &Centres<$float>,
+            ids: &[u32],
+            out: &mut Vec<$float>,
+        ) {
+            $float::distances_to(self, i, centres, ids, out)
+        }
+        #[inline]
+        fn scaled_distances(
+            &self,
+            centres: &Centres<$float>,
+            scales: &Scales<$float>,
+            out: &mut Vec<$float>,
+        ) {
+            $float::scaled_distances(self, centres, scales, out)
+        }
+        #[inline]
+        fn scaled_distances_to(
+            &self,
+            i: usize,
+            centres: &Centres<$float>,
+            scales: &Scales<$float>,
+            ids: &[u32],
+            out: &mut Vec<$float>,
+        ) {
+            $float::scaled_distances_to(self, i, centres, scales, ids, out)
+        }
+        #[inline]
+        fn lower(&self, first: usize, centre: &[$float], nearest: &mut [$float]) {
+            $float::lower(self, first, centre, nearest)
+        }
+        #[inline]
+        fn distances_from(&self, centre: &[$float], out: &mut [$float]) {
+            $float::distances_of_rows(self, centre, out)
+        }
+        #[inline]
+        fn typical(&self) -> Option<f64> {
+            $float::typical(self)
+        }
+        fn accumulate<S: Second>(
+            &self,
+            block: &Block<$float>,
+            centres: &Centres<$float>,
+            moments: &mut Moments<S>,
+        ) {
+            $float::accumulate(self, block, centres, S::which(moments));
+        }
+    };
+}
+use compiled_loops;
 
 /// Something that scores rows under its components; the lower, the better the component.
 ///

@@ -43,7 +43,10 @@ pub struct Moments<S = ()> {
 }
 
 /// Which second moments a component family needs: none, `()`; [`PerComponent`]; [`PerCoordinate`].
-pub trait Second: Send {
+pub trait Second: Send + Sized {
+    /// Moments with these, by their kind: what is compiled inside the crate cannot be generic.
+    #[doc(hidden)]
+    fn which(moments: &mut Moments<Self>) -> Which<'_>;
     /// Whether there are any.
     const WANTED: bool;
     /// Nothing seen yet, for `k` components in rows of `stride` numbers.
@@ -65,7 +68,21 @@ pub trait Second: Send {
     fn sums_mut(&mut self) -> &mut [f64];
 }
 
+/// Moments of every kind.
+#[derive(Debug)]
+pub enum Which<'a> {
+    /// Without second moments.
+    None(&'a mut Moments),
+    /// With one per component.
+    PerComponent(&'a mut Moments<PerComponent>),
+    /// With one per component and coordinate.
+    PerCoordinate(&'a mut Moments<PerCoordinate>),
+}
+
 impl Second for () {
+    fn which(moments: &mut Moments<Self>) -> Which<'_> {
+        Which::None(moments)
+    }
     const WANTED: bool = false;
     fn zeros(_: usize, _: usize) -> Self {}
     #[inline(always)]
@@ -91,6 +108,9 @@ impl Second for () {
 pub struct PerComponent(Vec<f64>);
 
 impl Second for PerComponent {
+    fn which(moments: &mut Moments<Self>) -> Which<'_> {
+        Which::PerComponent(moments)
+    }
     const WANTED: bool = true;
     fn zeros(k: usize, _: usize) -> Self {
         Self(vec![0.0; k])
@@ -134,6 +154,9 @@ impl Second for PerComponent {
 pub struct PerCoordinate(Vec<f64>);
 
 impl Second for PerCoordinate {
+    fn which(moments: &mut Moments<Self>) -> Which<'_> {
+        Which::PerCoordinate(moments)
+    }
     const WANTED: bool = true;
     const PER_COORDINATE: bool = true;
     fn zeros(k: usize, stride: usize) -> Self {

@@ -352,6 +352,19 @@ impl<F: Float> Rows for SketchRows<F> {
         self.entries
     }
 
+    fn to_centre(&self, i: usize) -> Cow<'_, [F]> {
+        let mut centre = self.mean.to_vec();
+        let (ids, values) = self.all().row(i);
+        for (&j, &x) in ids.iter().zip(values) {
+            centre[j as usize] = x;
+        }
+        Cow::Owned(centre)
+    }
+
+    super::compiled_loops!(F);
+}
+
+impl<F: Float> super::Arithmetic for SketchRows<F> {
     fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
         sparse::to_all(self.all(), centres.by_coordinate(), centres.len(), out);
     }
@@ -393,15 +406,6 @@ impl<F: Float> Rows for SketchRows<F> {
         sparse::lower(rows, centre, nearest);
     }
 
-    fn to_centre(&self, i: usize) -> Cow<'_, [F]> {
-        let mut centre = self.mean.to_vec();
-        let (ids, values) = self.all().row(i);
-        for (&j, &x) in ids.iter().zip(values) {
-            centre[j as usize] = x;
-        }
-        Cow::Owned(centre)
-    }
-
     fn accumulate<S: Second>(
         &self,
         block: &Block<F>,
@@ -431,6 +435,20 @@ impl<F: Float> Rows for SketchRows<F> {
                 }
             }
         }
+    }
+
+    /// All distances are computed directly: there is no faster way to the nearest.
+    fn nearest(&self, _: &Centres<F>, _: &mut [u32], _: &mut [F]) -> bool {
+        false
+    }
+
+    fn distances_from(&self, centre: &[F], out: &mut [F]) {
+        out.fill(F::INFINITY);
+        Rows::lower(self, 0, centre, out);
+    }
+
+    fn typical(&self) -> Option<f64> {
+        None
     }
 }
 

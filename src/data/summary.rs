@@ -61,7 +61,7 @@ impl Summary {
     /// Checks rows (n, d) and their weights, and sums them up.
     ///
     /// Moments are taken about the first row that counts: no cancellation for data far from 0.
-    pub(super) fn check<T: Element>(
+    pub(crate) fn check<T: Element>(
         values: &[T],
         dim: usize,
         weights: Option<&[f64]>,

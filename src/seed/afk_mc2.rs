@@ -2,6 +2,7 @@
 //! weighted data.
 
 use super::{Cumulated, Seeder, Seeds, by_weight, proportional};
+use crate::compiled::Compiled;
 use crate::data::{Centres, Data, Frame, Rows};
 use crate::error::{Error, Result, positive};
 use crate::float::Float;
@@ -70,6 +71,19 @@ const RETRIES: usize = 4;
 
 impl<R: Rows> Seeder<R> for AfkMc2 {
     fn seed(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        k: usize,
+        rng: &mut Rng,
+    ) -> Result<Seeds<R::Float>> {
+        R::Float::seed_afk_mc2(self, data, frame, k, rng)
+    }
+}
+
+impl AfkMc2 {
+    /// Chooses the seeds.
+    pub(crate) fn choose<R: Rows>(
         &self,
         data: &dyn Data<Rows = R>,
         frame: &Frame<R::Float>,

@@ -2,6 +2,7 @@
 //! alone.
 
 use super::{Cumulated, Seeder, Seeds, by_weight};
+use crate::compiled::Compiled;
 use crate::data::{Centres, Data, Frame, Rows};
 use crate::error::Result;
 use crate::float::Float;
@@ -62,6 +63,19 @@ const PIECE: usize = 32;
 
 impl<R: Rows> Seeder<R> for HierarchicalKMeansPlusPlus {
     fn seed(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        k: usize,
+        rng: &mut Rng,
+    ) -> Result<Seeds<R::Float>> {
+        R::Float::seed_hierarchically(self, data, frame, k, rng)
+    }
+}
+
+impl HierarchicalKMeansPlusPlus {
+    /// Chooses the seeds.
+    pub(crate) fn choose<R: Rows>(
         &self,
         data: &dyn Data<Rows = R>,
         frame: &Frame<R::Float>,

@@ -1,6 +1,7 @@
 //! k-means++ (Arthur, Vassilvitskii 2007), on weighted data, with greedy candidates as an option.
 
 use super::{Seeder, Seeds, by_weight, proportional};
+use crate::compiled::Compiled;
 use crate::data::{Data, Frame, Rows};
 use crate::error::{Result, positive};
 use crate::float::Float;
@@ -72,6 +73,19 @@ impl Stage for KMeansPlusPlus {
 
 impl<R: Rows> Seeder<R> for KMeansPlusPlus {
     fn seed(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        k: usize,
+        rng: &mut Rng,
+    ) -> Result<Seeds<R::Float>> {
+        R::Float::seed_k_means_plus_plus(self, data, frame, k, rng)
+    }
+}
+
+impl KMeansPlusPlus {
+    /// Chooses the seeds.
+    pub(crate) fn choose<R: Rows>(
         &self,
         data: &dyn Data<Rows = R>,
         frame: &Frame<R::Float>,
