@@ -163,7 +163,9 @@ mod stage;
 pub use block::Block;
 pub use em::{Evaluations, PhaseReport, Progress, Report, Rule, Stop, Timings};
 pub use error::{Error, Result};
-pub use fit::{Builder, Clusterer, Columns, Fit, Phase, PhaseRows, Shape};
+pub use fit::{
+    BoxedMixture, BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, Phase, PhaseRows, Shape,
+};
 pub use float::{Element, Float};
 pub use mixture::{Mixture, Score};
 pub use posterior::{Likelihood, LogJoint};
@@ -179,7 +181,9 @@ pub mod prelude {
     pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
     pub use crate::em::{Progress, Report, Rule, Stop};
     pub use crate::error::{Error, Result};
-    pub use crate::fit::{Builder, Clusterer, Columns, Fit, Phase, PhaseRows};
+    pub use crate::algorithms;
+    pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, Phase, PhaseRows};
+    pub use crate::metrics;
     pub use crate::m_step::{Diagonal, DirichletProcess, Isotropic, SharedIsotropic};
     pub use crate::mixture::Mixture;
     pub use crate::seed::{

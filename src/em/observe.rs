@@ -2,6 +2,7 @@
 
 use super::{Joint, PhaseReport};
 use crate::data::Rows;
+use crate::mixture::Mixture;
 use std::any::Any;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -62,9 +63,9 @@ pub enum Progress<'a, M: ?Sized> {
 /// Progress with a model of hidden type.
 pub(crate) type Event<'a> = Progress<'a, dyn Any>;
 
-impl<'a> Event<'a> {
-    /// The same with a model of its own type.
-    pub(crate) fn of<M: 'static>(self) -> Progress<'a, M> {
+impl<'a, M: ?Sized> Progress<'a, M> {
+    /// The same with another view of the model.
+    fn with<N: ?Sized>(self, view: impl FnOnce(&'a M) -> &'a N) -> Progress<'a, N> {
         match self {
             Progress::Coreset {
                 rows,
@@ -107,9 +108,26 @@ impl<'a> Event<'a> {
                 free_energy,
                 evaluations,
                 elapsed,
-                model: model.downcast_ref().expect("a model of the fit"),
+                model: view(model),
             },
         }
+    }
+}
+
+impl<'a> Event<'a> {
+    /// The same with a model of its own type.
+    pub(crate) fn of<M: 'static>(self) -> Progress<'a, M> {
+        self.with(|model| model.downcast_ref().expect("a model of the fit"))
+    }
+}
+
+impl<'a, M: 'static> Progress<'a, M> {
+    /// The same with a model of any type.
+    pub(crate) fn erased<R: Rows>(self) -> Progress<'a, dyn Mixture<R>>
+    where
+        M: Mixture<R>,
+    {
+        self.with(|model| model as &dyn Mixture<R>)
     }
 }
 

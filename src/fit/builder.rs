@@ -281,6 +281,21 @@ pub struct Fit<M> {
 }
 
 impl<M> Fit<M> {
+    /// The same with a model of any family.
+    pub fn boxed<R: Rows>(self) -> Fit<Box<dyn Mixture<R>>>
+    where
+        M: Mixture<R>,
+    {
+        Fit {
+            model: Box::new(self.model),
+            report: self.report,
+            labels: self.labels,
+            exact: self.exact,
+            supports: self.supports,
+            coreset: self.coreset,
+        }
+    }
+
     /// Makes the labels exact: those of [`predict`](Mixture::predict) for the rows of the last phase. Supports that are not
     /// full become these labels.
     ///
@@ -381,7 +396,11 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
     }
 
     /// Hides the types of the stages, runs, and brings the model's back.
-    fn run<R>(&self, data: &dyn Data<Rows = R>, watch: &mut Watch<'_>) -> Result<Fit<M::Model>>
+    pub(super) fn run<R>(
+        &self,
+        data: &dyn Data<Rows = R>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Fit<M::Model>>
     where
         R: Rows,
         C: Coreset<R>,

@@ -1,0 +1,79 @@
+//! Algorithms as trait objects: one bound in place of one per stage.
+
+use super::builder::{Clusterer, Fit};
+use crate::coreset::Coreset;
+use crate::data::{Data, Rows};
+use crate::e_step::EStep;
+use crate::em::{Event, Progress, Watch};
+use crate::error::Result;
+use crate::m_step::MStep;
+use crate::mixture::Mixture;
+use crate::seed::Seeder;
+use crate::stage::Stage;
+use std::ops::ControlFlow;
+
+/// A model of any family.
+pub type BoxedMixture<R> = Box<dyn Mixture<R>>;
+
+/// The observer of a fit whose model is of any family.
+pub type BoxedObserver<'a, R> = &'a mut dyn FnMut(&Progress<'_, dyn Mixture<R>>) -> ControlFlow<()>;
+
+/// Whatever fits a mixture to rows of type `R`; usable as a trait object.
+///
+/// Every [`Clusterer`] is one. [`Algorithm`](crate::Algorithm) makes one from a name.
+///
+/// ```
+/// use coremix::prelude::*;
+/// use coremix::data::DenseRows;
+/// # use ndarray::Array2;
+/// # let x = Array2::from_shape_fn((600, 2), |(n, j)| (n % 6 * (j + 1)) as f64 + 0.01 * (n / 6) as f64);
+/// let data = Dense::new(x.view())?;
+/// let algorithms: Vec<Box<dyn Estimator<DenseRows<f64>>>> = vec![
+///     Box::new(algorithms::k_means(6).build()?),
+///     Box::new(algorithms::gmm(6).m_step(Diagonal::new()).build()?),
+/// ];
+/// for algorithm in &algorithms {
+///     let fit = algorithm.fit(&data)?;
+///     assert_eq!(fit.model.means().dim(), (6, 2));
+/// }
+/// # Ok::<(), Error>(())
+/// ```
+pub trait Estimator<R: Rows>: Send + Sync {
+    /// Fits the model to the data.
+    ///
+    /// # Errors
+    /// As [`Clusterer::fit`].
+    fn fit(&self, data: &dyn Data<Rows = R>) -> Result<Fit<BoxedMixture<R>>>;
+
+    /// Fits the model, showing every step to `observer`.
+    ///
+    /// # Errors
+    /// As [`Clusterer::fit_observed`].
+    fn fit_observed(
+        &self,
+        data: &dyn Data<Rows = R>,
+        observer: BoxedObserver<'_, R>,
+    ) -> Result<Fit<BoxedMixture<R>>>;
+}
+
+impl<R, C, S, E, M> Estimator<R> for Clusterer<C, S, E, M>
+where
+    R: Rows,
+    C: Coreset<R> + Send,
+    S: Seeder<R> + Send,
+    M: MStep<R> + Send,
+    E: EStep<R, M::Model> + Stage + Clone + Send,
+{
+    fn fit(&self, data: &dyn Data<Rows = R>) -> Result<Fit<BoxedMixture<R>>> {
+        Ok(self.run(data, &mut Watch::new(None))?.boxed())
+    }
+
+    fn fit_observed(
+        &self,
+        data: &dyn Data<Rows = R>,
+        observer: BoxedObserver<'_, R>,
+    ) -> Result<Fit<BoxedMixture<R>>> {
+        let mut closure = |event: Event<'_>| observer(&event.of::<M::Model>().erased());
+        Ok(self.run(data, &mut Watch::new(Some(&mut closure)))?.boxed())
+    }
+}
