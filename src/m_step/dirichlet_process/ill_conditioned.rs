@@ -30,7 +30,7 @@ impl NormalWishart {
         }
         let logs = (0..dim).map(|j| factor[j * (dim + 1)].ln());
         let log_det = 2.0 * logs.sum::<f64>() - dim as f64 * degrees.ln();
-        let ill_conditioned = !(least_pivot(&factor, dim) >= ILL_CONDITIONED);
+        let ill_conditioned = least_pivot(&factor, dim) < ILL_CONDITIONED;
         let factor = packed(&factor, dim);
         factor.iter().all(|x| x.is_finite()).then_some(Self {
             mean_precision: prior.mean_precision + mass,
