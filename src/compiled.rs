@@ -8,6 +8,7 @@
 // name the trait.
 #![allow(missing_docs, private_interfaces)]
 
+use crate::algorithm::Algorithm;
 use crate::block::Block;
 use crate::coreset::{Lightweight, Subset};
 use crate::data::{
@@ -19,7 +20,7 @@ use crate::e_step::{
 };
 use crate::em::{self, Fresh, Kept, Pass, SetUp, Watch};
 use crate::error::Result;
-use crate::fit::{self, Fitted, Run};
+use crate::fit::{self, Estimator, Fitted, Run};
 use crate::mixture::{Mixture, Score};
 use crate::rng::Rng;
 use crate::scoring;
@@ -181,6 +182,10 @@ pub trait Compiled<R>: Sized {
     ) -> Result<Option<Subset>>
     where
         R: Rows<Float = Self>;
+    /// A named algorithm for such rows.
+    fn boxed(algorithm: &Algorithm) -> Result<Box<dyn Estimator<R>>>
+    where
+        R: Rows<Float = Self>;
     /// The principal subspace of some rows, and a sample of them in it. Rows of a sketch have none.
     fn principal(
         data: Source<'_, R>,
@@ -309,6 +314,12 @@ macro_rules! compiled {
 macro_rules! dense {
     ($float:ty) => {
         compiled!($float, DenseRows<$float> {
+            fn boxed(algorithm: &Algorithm) -> Result<Box<dyn Estimator<DenseRows<$float>>>> {
+                match algorithm.is_dirichlet_process() {
+                    true => algorithm.dirichlet_process(),
+                    false => algorithm.of_rows(),
+                }
+            }
             fn principal(data: Source<'_, DenseRows<$float>>, frame: &Frame<$float>, dim: usize, rng: &mut Rng) -> Option<(Subspace<$float>, Box<dyn Data<Rows = DenseRows<$float>>>)> {
                 let (subspace, sample) = Subspace::principal(data, frame, dim, rng);
                 let sample = subspace.project(&*sample);
@@ -330,6 +341,9 @@ macro_rules! dense {
 macro_rules! sketch {
     ($float:ty) => {
         compiled!($float, SketchRows<$float> {
+            fn boxed(algorithm: &Algorithm) -> Result<Box<dyn Estimator<SketchRows<$float>>>> {
+                algorithm.of_rows()
+            }
             fn principal(_: Source<'_, SketchRows<$float>>, _: &Frame<$float>, _: usize, _: &mut Rng) -> Option<(Subspace<$float>, Box<dyn Data<Rows = SketchRows<$float>>>)> {
                 None
             }

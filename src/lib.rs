@@ -134,6 +134,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod algorithm;
 pub mod algorithms;
 mod block;
 mod compiled;
@@ -160,11 +161,13 @@ mod search;
 pub mod seed;
 mod stage;
 
+pub use algorithm::{Algorithm, Family};
 pub use block::Block;
 pub use em::{Evaluations, PhaseReport, Progress, Report, Rule, Stop, Timings};
 pub use error::{Error, Result};
 pub use fit::{
-    BoxedMixture, BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, Phase, PhaseRows, Shape,
+    BoxedMixture, BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, Phase, PhaseRows,
+    Shape,
 };
 pub use float::{Element, Float};
 pub use mixture::{Mixture, Score};
@@ -176,15 +179,16 @@ pub use stage::Stage;
 ///
 /// Two stages are called `Uniform`; here they are `UniformCoreset` and `UniformSeeder`.
 pub mod prelude {
+    pub use crate::algorithm::{Algorithm, Family};
+    pub use crate::algorithms;
     pub use crate::coreset::{Full, Lightweight, Uniform as UniformCoreset};
     pub use crate::data::{Data, Dense, Sketch};
     pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
     pub use crate::em::{Progress, Report, Rule, Stop};
     pub use crate::error::{Error, Result};
-    pub use crate::algorithms;
     pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, Phase, PhaseRows};
-    pub use crate::metrics;
     pub use crate::m_step::{Diagonal, DirichletProcess, Isotropic, SharedIsotropic};
+    pub use crate::metrics;
     pub use crate::mixture::Mixture;
     pub use crate::seed::{
         AfkMc2, Given, HierarchicalKMeansPlusPlus, KMeansPlusPlus, Uniform as UniformSeeder,

@@ -73,3 +73,26 @@ pub trait Coreset<R: Rows>: Stage + Sync {
         rng: &mut Rng,
     ) -> Result<Option<Subset>>;
 }
+
+/// `None` is all rows as they are.
+impl<C: Stage> Stage for Option<C> {
+    fn check(&self, clusters: usize) -> Result<()> {
+        self.as_ref()
+            .map_or(Ok(()), |coreset| coreset.check(clusters))
+    }
+}
+
+/// `None` is all rows as they are.
+impl<R: Rows, C: Coreset<R>> Coreset<R> for Option<C> {
+    fn sample(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        rng: &mut Rng,
+    ) -> Result<Option<Subset>> {
+        match self {
+            Some(coreset) => coreset.sample(data, frame, rng),
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Algorithms by name: which one, and its settings, chosen at run time.
+
+use crate::algorithms;
+use crate::compiled::Compiled;
+use crate::coreset::{Coreset, Lightweight};
+use crate::data::Rows;
+use crate::e_step::EStep;
+use crate::em::Rule;
+use crate::error::{Error, Result};
+use crate::fit::{Builder, Estimator};
+use crate::m_step::{Diagonal, DirichletProcess, Isotropic, MStep, SharedIsotropic};
+use crate::seed::Seeder;
+use std::fmt;
+use std::str::FromStr;
+
+/// A named algorithm with its settings, chosen at run time.
+///
+/// The names are those of the functions in [`algorithms`](crate::algorithms), with hyphens: see [`NAMES`](Self::NAMES).
+/// Settings that an algorithm has no use for are left aside; those that are not set have the defaults named here.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # use ndarray::Array2;
+/// # let x = Array2::from_shape_fn((600, 2), |(n, j)| (n % 6 * (j + 1)) as f64 + 0.01 * (n / 6) as f64);
+/// let data = Dense::new(x.view())?;
+/// for name in ["k-means", "vc-gmm", "fast"] {
+///     let algorithm = name.parse::<Algorithm>()?.with_clusters(6).with_coreset(200);
+///     let fit = algorithm.boxed()?.fit(&data)?;
+///     assert_eq!(fit.model.predict(&data)?.len(), 600);
+/// }
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Algorithm {
+    name: Name,
+    clusters: Option<usize>,
+    coreset: Option<usize>,
+    c_prime: usize,
+    neighbors: usize,
+    drawn: usize,
+    epsilon: f64,
+    concentration: f64,
+    family: Option<Family>,
+    tolerance: Option<f64>,
+    rule: Rule,
+    max_iterations: Option<usize>,
+    restarts: usize,
+    seed: u64,
+}
+
+/// What the components of a mixture are like, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Family {
+    /// [`SharedIsotropic`].
+    Shared,
+    /// [`Isotropic`].
+    Isotropic,
+    /// [`Diagonal`].
+    Diagonal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    KMeans,
+    KMeansCPrime,
+    Gmm,
+    LazyKMeans,
+    LwcsKMeans,
+    VarGmmS,
+    VcGmm,
+    DGmm,
+    SparsifiedGmm,
+    DpGmm,
+    Fast,
+}
+
+impl Algorithm {
+    /// All names.
+    pub const NAMES: [&'static str; 11] = [
+        "k-means",
+        "k-means-c-prime",
+        "gmm",
+        "lazy-k-means",
+        "lwcs-k-means",
+        "var-gmm-s",
+        "vc-gmm",
+        "d-gmm",
+        "sparsified-gmm",
+        "dp-gmm",
+        "fast",
+    ];
+
+    /// **Required.** The number of clusters; for `dp-gmm` the truncation.
+    #[must_use]
+    pub fn with_clusters(mut self, clusters: usize) -> Self {
+        self.clusters = Some(clusters);
+        self
+    }
+
+    /// Draws of the lightweight coreset. Default: none, but `lwcs-k-means` and `vc-gmm` draw 16 per cluster and 8,192 at
+    /// least, and `fast` has its own.
+    #[must_use]
+    pub fn with_coreset(mut self, draws: usize) -> Self {
+        self.coreset = Some(draws);
+        self
+    }
+
+    /// Members of a support, C' or H, of the truncated algorithms. Default 3.
+    #[must_use]
+    pub fn with_c_prime(mut self, c_prime: usize) -> Self {
+        self.c_prime = c_prime;
+        self
+    }
+
+    /// Neighbors of a component, G. Default 5.
+    #[must_use]
+    pub fn with_neighbors(mut self, neighbors: usize) -> Self {
+        self.neighbors = neighbors;
+        self
+    }
+
+    /// Components drawn per point and search, R, of `d-gmm`. Default 5.
+    #[must_use]
+    pub fn with_drawn(mut self, drawn: usize) -> Self {
+        self.drawn = drawn;
+        self
+    }
+
+    /// How much nearer a component must be, of `lazy-k-means`. Default 0.1.
+    #[must_use]
+    pub fn with_epsilon(mut self, epsilon: f64) -> Self {
+        self.epsilon = epsilon;
+        self
+    }
+
+    /// Concentration of the Dirichlet process. Default 1.
+    #[must_use]
+    pub fn with_concentration(mut self, concentration: f64) -> Self {
+        self.concentration = concentration;
+        self
+    }
+
+    /// What components are like. Default: one shared variance, but diagonal covariances for `sparsified-gmm`. `lazy-k-means`,
+    /// `fast` and `dp-gmm` have their own.
+    #[must_use]
+    pub fn with_family(mut self, family: Family) -> Self {
+        self.family = Some(family);
+        self
+    }
+
+    /// As [`Builder::tolerance`]. Default: that of the algorithm.
+    #[must_use]
+    pub fn with_tolerance(mut self, tolerance: f64) -> Self {
+        self.tolerance = Some(tolerance);
+        self
+    }
+
+    /// As [`Builder::stop_rule`].
+    #[must_use]
+    pub fn with_stop_rule(mut self, rule: Rule) -> Self {
+        self.rule = rule;
+        self
+    }
+
+    /// As [`Builder::max_iterations`]. Default: that of the algorithm.
+    #[must_use]
+    pub fn with_max_iterations(mut self, max_iterations: usize) -> Self {
+        self.max_iterations = Some(max_iterations);
+        self
+    }
+
+    /// As [`Builder::restarts`]. Default 1.
+    #[must_use]
+    pub fn with_restarts(mut self, restarts: usize) -> Self {
+        self.restarts = restarts;
+        self
+    }
+
+    /// As [`Builder::seed`]. Default 0.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The algorithm, ready to fit data with rows of type `R`.
+    ///
+    /// # Errors
+    /// As [`Builder::build`]; [`Error::Parameter`] for `dp-gmm` on a sketch, and for a family that the algorithm does not
+    /// have.
+    pub fn boxed<R: Rows>(&self) -> Result<Box<dyn Estimator<R>>> {
+        R::Float::boxed(self)
+    }
+
+    /// The Dirichlet process, whose rows are dense.
+    pub(crate) fn dirichlet_process<R>(&self) -> Result<Box<dyn Estimator<R>>>
+    where
+        R: Rows,
+        DirichletProcess: MStep<R>,
+    {
+        self.no_family()?;
+        let builder = algorithms::dp_gmm(self.clusters()?, self.concentration);
+        self.finish(builder.coreset(self.coreset.map(Lightweight::new)))
+    }
+
+    /// Every other one.
+    pub(crate) fn of_rows<R: Rows>(&self) -> Result<Box<dyn Estimator<R>>> {
+        let k = self.clusters()?;
+        let (c_prime, g) = (self.c_prime, self.neighbors);
+        match self.name {
+            Name::KMeans => self.of_families(algorithms::k_means(k)),
+            Name::KMeansCPrime => self.of_families(algorithms::k_means_c_prime(k, c_prime)),
+            Name::Gmm | Name::SparsifiedGmm => self.of_families(algorithms::gmm(k)),
+            Name::LwcsKMeans => self.of_families(algorithms::lwcs_k_means(k, 1)),
+            Name::VarGmmS | Name::VcGmm => self.of_families(algorithms::var_gmm_s(k, c_prime, g)),
+            Name::DGmm => self.of_families(algorithms::d_gmm(k, c_prime, self.drawn)),
+            Name::LazyKMeans => {
+                self.no_family()?;
+                self.finish(algorithms::lazy_k_means(k, self.epsilon).coreset(self.draws()))
+            }
+            Name::Fast => {
+                self.no_family()?;
+                let mut builder = algorithms::fast(k);
+                if let Some(draws) = self.coreset {
+                    builder = builder.coreset(Lightweight::new(draws));
+                }
+                self.finish(builder)
+            }
+            Name::DpGmm => {
+                let rule = "works on dense rows alone";
+                Err(Error::parameter("algorithm", self, rule))
+            }
+        }
+    }
+
+    /// With the components asked for.
+    fn of_families<R, C, S, E>(&self, builder: Builder<C, S, E>) -> Result<Box<dyn Estimator<R>>>
+    where
+        R: Rows,
+        S: Seeder<R> + Send + 'static,
+        E: Clone + Send + 'static,
+        E: EStep<R, <SharedIsotropic as MStep<R>>::Model>,
+        E: EStep<R, <Isotropic as MStep<R>>::Model>,
+        E: EStep<R, <Diagonal as MStep<R>>::Model>,
+    {
+        let builder = builder.coreset(self.draws());
+        let own = match self.name {
+            Name::SparsifiedGmm => Family::Diagonal,
+            _ => Family::Shared,
+        };
+        match self.family.unwrap_or(own) {
+            Family::Shared => self.finish(builder),
+            Family::Isotropic => self.finish(builder.m_step(Isotropic::new())),
+            Family::Diagonal => self.finish(builder.m_step(Diagonal::new())),
+        }
+    }
+
+    /// With the settings that all have.
+    fn finish<R, C, S, E, M>(&self, builder: Builder<C, S, E, M>) -> Result<Box<dyn Estimator<R>>>
+    where
+        R: Rows,
+        C: Coreset<R> + Send + 'static,
+        S: Seeder<R> + Send + 'static,
+        M: MStep<R> + Send + 'static,
+        E: EStep<R, M::Model> + Clone + Send + 'static,
+    {
+        let mut builder = builder
+            .restarts(self.restarts)
+            .seed(self.seed)
+            .stop_rule(self.rule);
+        if let Some(tolerance) = self.tolerance {
+            builder = builder.tolerance(tolerance);
+        }
+        if let Some(max_iterations) = self.max_iterations {
+            builder = builder.max_iterations(max_iterations);
+        }
+        Ok(Box::new(builder.build()?))
+    }
+
+    fn draws(&self) -> Option<Lightweight> {
+        let own = match self.name {
+            Name::LwcsKMeans | Name::VcGmm => {
+                let clusters = self.clusters.unwrap_or(0);
+                Some(clusters.saturating_mul(16).max(8_192))
+            }
+            _ => None,
+        };
+        self.coreset.or(own).map(Lightweight::new)
+    }
+
+    fn clusters(&self) -> Result<usize> {
+        let missing = || Error::parameter("clusters", "unset", "must be given");
+        self.clusters.ok_or_else(missing)
+    }
+
+    fn no_family(&self) -> Result<()> {
+        match self.family {
+            None | Some(Family::Shared) if self.name != Name::DpGmm => Ok(()),
+            None => Ok(()),
+            Some(family) => {
+                let rule = "this algorithm has a family of its own";
+                Err(Error::parameter("family", format!("{family:?}"), rule))
+            }
+        }
+    }
+
+    /// Whether it is the Dirichlet process.
+    pub(crate) fn is_dirichlet_process(&self) -> bool {
+        self.name == Name::DpGmm
+    }
+}
+
+/// The name.
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::NAMES[self.name as usize])
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = Error;
+
+    /// The algorithm of this name, with default settings and no number of clusters.
+    fn from_str(name: &str) -> Result<Self> {
+        const ALL: [Name; 11] = [
+            Name::KMeans,
+            Name::KMeansCPrime,
+            Name::Gmm,
+            Name::LazyKMeans,
+            Name::LwcsKMeans,
+            Name::VarGmmS,
+            Name::VcGmm,
+            Name::DGmm,
+            Name::SparsifiedGmm,
+            Name::DpGmm,
+            Name::Fast,
+        ];
+        let place = Self::NAMES.iter().position(|own| *own == name);
+        let Some(place) = place else {
+            let rule = "must be k-means, k-means-c-prime, gmm, lazy-k-means, lwcs-k-means, var-gmm-s, vc-gmm, d-gmm, \
+                sparsified-gmm, dp-gmm or fast";
+            return Err(Error::parameter("algorithm", name, rule));
+        };
+        Ok(Self {
+            name: ALL[place],
+            clusters: None,
+            coreset: None,
+            c_prime: 3,
+            neighbors: 5,
+            drawn: 5,
+            epsilon: 0.1,
+            concentration: 1.0,
+            family: None,
+            tolerance: None,
+            rule: Rule::default(),
+            max_iterations: None,
+            restarts: 1,
+            seed: 0,
+        })
+    }
+}
