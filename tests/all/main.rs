@@ -6,6 +6,8 @@
 
 mod common;
 
+mod bounded;
+mod bounded_defects;
 mod contract;
 mod dirichlet_defects;
 mod dirichlet_process;
@@ -16,5 +18,4 @@ mod hostile;
 mod laws;
 mod quickstart;
 mod reference;
-mod refine;
 mod sketch;

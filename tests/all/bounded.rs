@@ -1,8 +1,8 @@
-//! Refinement against Lloyd's algorithm in ten lines, and the moves where Lloyd's algorithm is stuck.
+//! The bounded search against Lloyd's algorithm in ten lines, the moves where Lloyd's algorithm is stuck, and the phases.
 
-use crate::common::{blobs, seeds, squared_distance};
+use crate::common::{blobs, phases, seeds, squared_distance, with_starts};
 use coremix::prelude::*;
-use coremix::{Rng, algorithms};
+use coremix::{Rng, Shape, algorithms};
 use ndarray::{Array1, Array2, Axis, array};
 use std::ops::ControlFlow;
 
@@ -62,16 +62,13 @@ fn without_moves_it_is_lloyd() {
         );
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         for iterations in [0, 1, 2, 3, 8] {
-            let refine = Refine::new()
-                .near(k)
-                .coordinates(d)
-                .moves(0)
-                .tolerance(0.0)
-                .max_iterations(iterations);
             let builder = algorithms::k_means(k)
-                .max_iterations(0)
+                .phases(phases(k, None, Some(d), 0))
+                .tolerance(0.0)
+                .max_iterations(iterations)
                 .seeder(Given::new(start.view()));
-            let fit = builder.refine(refine).build().unwrap().fit(&data).unwrap();
+            let fit = builder.build().unwrap().fit(&data).unwrap();
+            assert_eq!(fit.report.phases.len(), 1);
             let expected = lloyd(&x, &w, &start, iterations);
             let off = (&fit.model.means() - &expected)
                 .mapv(f64::abs)
@@ -100,15 +97,12 @@ fn most_rows_are_settled_without_a_look() {
     let data = Dense::new(x.view()).unwrap();
     let start = seeds(&x, 60, 1);
     let fit = |near: usize| {
-        let refine = Refine::new()
-            .near(near)
-            .moves(0)
-            .tolerance(0.0)
-            .max_iterations(12);
         let builder = algorithms::k_means(60)
-            .max_iterations(0)
+            .phases(phases(near, None, None, 0))
+            .tolerance(0.0)
+            .max_iterations(12)
             .seeder(Given::new(start.view()));
-        builder.refine(refine).build().unwrap().fit(&data).unwrap()
+        builder.build().unwrap().fit(&data).unwrap()
     };
     let (all, few) = (fit(60), fit(24));
     let iterations = few.report.iterations as u64;
@@ -131,7 +125,7 @@ fn fit_error(
     fit.model.quantization_error(data).unwrap()
 }
 
-/// Two seeds in one cluster and one between two others: Lloyd's algorithm stays there, a move does not.
+/// Two seeds in one cluster and one between two others: Lloyd's algorithm stays there, a move in the phase after it does not.
 #[test]
 fn moves_leave_local_optima() {
     let mut rng = Rng::from_seed(1);
@@ -152,11 +146,23 @@ fn moves_leave_local_optima() {
         [90.0, 20.0]
     ];
     let fit = |moves: usize| {
-        let builder = algorithms::k_means(5).seeder(Given::new(start.view()));
-        let refine = Refine::new().moves(moves).tolerance(0.0).max_iterations(20);
-        builder.refine(refine).build().unwrap().fit(&data).unwrap()
+        let builder = algorithms::k_means(5)
+            .phases(after_lloyd(48, moves))
+            .tolerance(0.0)
+            .max_iterations(20)
+            .seeder(Given::new(start.view()));
+        builder.build().unwrap().fit(&data).unwrap()
     };
     let (stuck, moved) = (fit(0), fit(3));
+    assert_eq!(
+        (stuck.report.phases.len(), moved.report.phases.len()),
+        (2, 2)
+    );
+    assert_eq!(stuck.report.phases[0].stop, Stop::Converged);
+    assert_eq!(
+        stuck.report.phases[0].free_energies,
+        moved.report.phases[0].free_energies
+    );
     let best: f64 = (0..5)
         .map(|c| {
             let rows: Vec<usize> = (c..1_000).step_by(5).collect();
@@ -171,6 +177,21 @@ fn moves_leave_local_optima() {
     assert!((fit_error(&moved, &data) / best - 1.0).abs() < 1e-9);
     for pair in moved.report.free_energies.windows(2) {
         assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs());
+    }
+}
+
+/// Lloyd's algorithm on all rows, and then a phase of so many near centres and rounds of moves on the same rows.
+fn after_lloyd(
+    near: usize,
+    moves: usize,
+) -> impl Fn(Shape) -> Vec<Phase<Bounded>> + Clone + Send + Sync + 'static {
+    move |shape| {
+        let exact = Bounded::new().near(shape.clusters);
+        let near = Bounded::new().near(near);
+        vec![
+            Phase::new(exact).rows(PhaseRows::All),
+            Phase::new(near).rows(PhaseRows::All).moves(moves),
+        ]
     }
 }
 
@@ -190,15 +211,12 @@ fn in_a_subspace_the_free_energy_is_that_of_the_rows() {
     let x = wide(n, d, 7);
     let w = Array1::from_shape_fn(n, |i| [1.0, 0.25, 3.0][i % 3]);
     let data = Dense::weighted(x.view(), w.view()).unwrap();
-    for coordinates in [None, Some(3), Some(5), Some(47)] {
-        let mut refine = Refine::new().near(12);
-        if let Some(coordinates) = coordinates {
-            refine = refine.coordinates(coordinates);
-        }
+    // 16 coordinates are those that `fast` would take.
+    for coordinates in [16, 3, 5, 47] {
         let clusterer = algorithms::k_means(k)
-            .max_iterations(0)
+            .phases(phases(12, None, Some(coordinates), 3))
+            .max_iterations(12)
             .seeder(UniformSeeder::new())
-            .refine(refine)
             .build()
             .unwrap();
         let all = clusterer.fit(&data).unwrap();
@@ -212,7 +230,7 @@ fn in_a_subspace_the_free_energy_is_that_of_the_rows() {
         for pair in energies.windows(2) {
             assert!(
                 pair[1] >= pair[0] - 1e-9 * pair[0].abs(),
-                "{coordinates:?}: {energies:?}"
+                "{coordinates}: {energies:?}"
             );
         }
         for stop_at in [1, 3, energies.len()] {
@@ -248,10 +266,9 @@ fn an_observer_sees_the_model_of_every_step() -> Result<()> {
     let x = wide(n, d, 3);
     let data = Dense::new(x.view())?;
     for coordinates in [8, d] {
-        let refine = algorithms::refine(30).coordinates(coordinates);
         let clusterer = algorithms::fast(30)
             .coreset(Lightweight::new(1_000))
-            .refine(refine)
+            .phases(phases(48, Some(32_768), Some(coordinates), 3))
             .seed(5)
             .build()?;
         let (mut variances, mut seen) = (Vec::new(), Vec::new());
@@ -287,20 +304,23 @@ fn an_observer_sees_the_model_of_every_step() -> Result<()> {
 fn a_larger_coreset_is_a_quarter_at_most() -> Result<()> {
     let x: Array2<f64> = blobs(10_000, 3, 5, 1);
     let data = Dense::new(x.view())?;
-    for (draws, phases) in [
+    for (draws, expected) in [
         (2_500, vec![500, 2_500, 10_000]),
         (2_501, vec![500, 10_000]),
     ] {
-        let refine = Refine::new().through(Lightweight::new(draws));
         let fit = algorithms::fast(5)
             .coreset(Lightweight::new(500))
-            .refine(refine)
+            .phases(phases(48, Some(draws), None, 3))
             .build()?
             .fit(&data)?;
         let rows: Vec<usize> = fit.report.phases.iter().map(|phase| phase.rows).collect();
-        assert_eq!(rows.len(), phases.len());
+        assert_eq!(rows.len(), expected.len());
         // Rows drawn more than once are there once.
-        assert!(rows.iter().zip(&phases).all(|(rows, draws)| rows <= draws));
+        assert!(
+            rows.iter()
+                .zip(&expected)
+                .all(|(rows, draws)| rows <= draws)
+        );
     }
     Ok(())
 }
@@ -314,9 +334,9 @@ fn a_subspace_that_holds_too_little_is_dropped() {
     let x = wide(2_000, 64, 3);
     let thick = Dense::new(x.view()).unwrap();
     let phases = |data: &Dense<'_, f64>, k: usize| {
-        let refine = Refine::new();
-        let builder = algorithms::k_means(k).max_iterations(0).refine(refine);
-        builder
+        algorithms::k_means(k)
+            .phases(algorithms::fast_phases)
+            .max_iterations(12)
             .build()
             .unwrap()
             .fit(data)
@@ -339,8 +359,12 @@ fn the_best_of_several_starts_goes_on() {
     let x = Array2::from_shape_fn((4_000, 2), |(n, j)| corner(n, j) + 0.1 * rng.normal());
     let data = Dense::new(x.view()).unwrap();
     let fit = |starts: usize, coreset: usize, seed: u64| {
-        let builder = algorithms::fast(2).coreset(Lightweight::new(coreset));
-        let clusterer = builder.refine(Refine::new().starts(starts)).seed(seed);
+        let clusterer = algorithms::fast(2)
+            .coreset(Lightweight::new(coreset))
+            .phases(with_starts(starts, phases(48, None, None, 3)))
+            .tolerance(1e-3)
+            .max_iterations(12)
+            .seed(seed);
         clusterer.build().unwrap().fit(&data).unwrap()
     };
     let mut stuck = 0;
@@ -357,19 +381,19 @@ fn the_best_of_several_starts_goes_on() {
     assert!((2..19).contains(&stuck), "{stuck}");
 }
 
-/// With many centres the first search goes by pivots, and a row may miss its nearest centre; few do, and the looks are
+/// With many centres the first search goes by the coarse quantizer, and a row may miss its nearest centre; few do, and the looks are
 /// far fewer than rows times centres.
 #[test]
-fn pivots_miss_little() {
+fn the_coarse_quantizer_misses_little() {
     let x: Array2<f64> = blobs(20_000, 6, 400, 9);
     let data = Dense::new(x.view()).unwrap();
     let start = seeds(&x, 1_000, 2);
     let fit = |near: usize, iterations: usize| {
-        let refine = Refine::new().near(near).moves(0).tolerance(0.0);
         let builder = algorithms::k_means(1_000)
-            .max_iterations(0)
-            .seeder(Given::new(start.view()))
-            .refine(refine.max_iterations(iterations));
+            .phases(phases(near, None, None, 0))
+            .tolerance(0.0)
+            .max_iterations(iterations)
+            .seeder(Given::new(start.view()));
         builder.build().unwrap().fit(&data).unwrap()
     };
     let (all, few) = (fit(1_000, 0), fit(48, 0));
@@ -383,21 +407,32 @@ fn pivots_miss_little() {
     assert!(ratio < 1.005, "{ratio}");
 }
 
-/// After EM it goes on from what EM has found: F is never lower than at EM's end, also where columns are many.
+/// A second phase on the same rows goes on from the labels of the first: F is never lower than at its end, also where
+/// columns are many, and the first search of the second phase changes nothing.
 #[test]
-fn after_em_the_free_energy_goes_on() {
+fn a_second_phase_goes_on_from_the_labels_of_the_first() {
     let x = wide(2_000, 64, 5);
     let data = Dense::new(x.view()).unwrap();
-    for iterations in [0, 8] {
-        let builder = algorithms::k_means(300).max_iterations(30);
-        let refine = Refine::new().near(8).max_iterations(iterations);
-        let fit = builder.refine(refine).build().unwrap().fit(&data).unwrap();
+    for iterations in [0, 8, 30] {
+        let builder = algorithms::k_means(300)
+            .phases(after_lloyd(8, 3))
+            .max_iterations(iterations);
+        let fit = builder.build().unwrap().fit(&data).unwrap();
         let energies: Vec<f64> = (fit.report.phases.iter())
             .flat_map(|phase| phase.free_energies.clone())
             .collect();
         assert_eq!(fit.report.phases.len(), 2);
         for pair in energies.windows(2) {
             assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{energies:?}");
+        }
+        let [first, second] = &fit.report.phases[..] else {
+            panic!("two phases");
+        };
+        let last = first.free_energies.last().unwrap();
+        assert!((second.free_energies[0] - last).abs() <= 1e-12 * last.abs());
+        // The labels are there already: the first of the second phase's searches costs nothing.
+        if iterations == 0 {
+            assert_eq!((first.evaluations, second.evaluations), (2_000 * 300, 0));
         }
     }
 }
@@ -436,8 +471,8 @@ fn an_observer_may_stop_any_phase() {
     for iterations in [0, 3] {
         let clusterer = algorithms::fast(6)
             .coreset(Lightweight::new(200))
+            .phases(phases(48, Some(800), None, 3))
             .max_iterations(iterations)
-            .refine(Refine::new().through(Lightweight::new(800)))
             .build()
             .unwrap();
         stop_anywhere(&clusterer, &data);
@@ -445,13 +480,7 @@ fn an_observer_may_stop_any_phase() {
 }
 
 fn stop_anywhere(
-    clusterer: &Clusterer<
-        Lightweight,
-        HierarchicalKMeansPlusPlus,
-        Exhaustive,
-        SharedIsotropic,
-        Refine,
-    >,
+    clusterer: &Clusterer<Lightweight, HierarchicalKMeansPlusPlus, Bounded>,
     data: &Dense<'_, f32>,
 ) {
     let mut sizes = Vec::new();
@@ -510,21 +539,13 @@ fn moves_never_lower_the_free_energy() {
         let w = Array1::from_shape_fn(n, |i| [1.0, 0.3, 7.0][i % 3]);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let fit = |moves: usize| {
-            let refine = Refine::new()
-                .near(6)
-                .moves(moves)
-                .tolerance(0.0)
-                .max_iterations(12);
             let builder = algorithms::k_means(k)
+                .phases(phases(6, None, None, moves))
+                .tolerance(0.0)
+                .max_iterations(12)
                 .seeder(UniformSeeder::new())
-                .max_iterations(0);
-            builder
-                .seed(seed)
-                .refine(refine)
-                .build()
-                .unwrap()
-                .fit(&data)
-                .unwrap()
+                .seed(seed);
+            builder.build().unwrap().fit(&data).unwrap()
         };
         let (with, without) = (fit(8), fit(0));
         let energies = &with.report.free_energies;
