@@ -1,10 +1,13 @@
 //! The bounded search against Lloyd's algorithm in ten lines, the moves where Lloyd's algorithm is stuck, and the phases.
 
 use crate::common::{blobs, phases, seeds, squared_distance, with_starts};
+use coremix::data::{DenseRows, Frame, SketchRows};
 use coremix::prelude::*;
-use coremix::{Rng, Shape, algorithms};
+use coremix::seed::{Seeder, Seeds};
+use coremix::{Float, Rng, Shape, Stage, algorithms};
 use ndarray::{Array1, Array2, Axis, array};
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Nearest centres, lowest index first.
 fn nearest(x: &Array2<f64>, centres: &Array2<f64>) -> Vec<u32> {
@@ -558,4 +561,160 @@ fn moves_never_lower_the_free_energy() {
         made += usize::from(fit_error(&with, &data) < 0.98 * fit_error(&without, &data));
     }
     assert!(made > 75, "moves helped in {made} fits of 150");
+}
+
+// ---- Restarts and sketches ------------------------------------------------------------------------------
+
+/// Free energies of different rows do not compare: a restart that is broken off on its coreset does not take the place of one
+/// that is finished, though the F of so few rows is larger.
+#[test]
+fn a_restart_that_is_broken_off_is_no_better_than_one_that_is_finished() -> Result<()> {
+    let x: Array2<f32> = blobs(20_000, 6, 30, 11);
+    let data = Dense::new(x.view())?;
+    let one = algorithms::fast(50).build()?.fit(&data)?;
+    let rows: Vec<usize> = one.report.phases.iter().map(|phase| phase.rows).collect();
+    assert_eq!(rows, [one.report.coreset_size, 20_000]);
+    let clusterer = algorithms::fast(50).restarts(3).build()?;
+    for stop_at in [0, 1, 4] {
+        let (mut stop, mut reached) = (false, f64::NEG_INFINITY);
+        let fit = clusterer.fit_observed(&data, |progress| {
+            if let Progress::Iteration {
+                restart: 1,
+                phase: 0,
+                iteration,
+                free_energy,
+                ..
+            } = *progress
+            {
+                reached = free_energy;
+                stop = iteration == stop_at;
+            }
+            if stop {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?;
+        assert!(stop);
+        assert_eq!(fit.report.stop, Stop::Observer);
+        assert_eq!(fit.report.restarts.len(), 2);
+        assert_eq!(fit.report.restarts[1], reached);
+        assert_eq!(fit.report.restart, 0);
+        assert_eq!(fit.model, one.model);
+        assert_eq!(fit.labels, one.labels);
+        assert!(fit.coreset.is_none());
+        assert_eq!(fit.report.free_energies, one.report.free_energies);
+        assert_eq!(fit.report.phases.len(), 2);
+    }
+    Ok(())
+}
+
+/// The first seeding is bad, those that follow are good.
+#[derive(Debug)]
+struct Improving {
+    bad: Array2<f64>,
+    good: Array2<f64>,
+    seeded: AtomicUsize,
+}
+
+impl Stage for Improving {}
+
+impl Seeder<DenseRows<f64>> for Improving {
+    fn seed(
+        &self,
+        _: &dyn Data<Rows = DenseRows<f64>>,
+        frame: &Frame<f64>,
+        k: usize,
+        _: &mut Rng,
+    ) -> Result<Seeds<f64>> {
+        let first = self.seeded.fetch_add(1, Ordering::Relaxed) == 0;
+        let centres = if first { &self.bad } else { &self.good };
+        let centres = Dense::new(centres.view())?;
+        let rows: Vec<usize> = (0..k).collect();
+        Ok(Seeds::at_rows(&centres, frame, &rows, 0))
+    }
+}
+
+/// A subspace may be worth it for the seeds of one restart and not for those of another. Both come as far, so the larger F
+/// decides, not the number of phases.
+#[test]
+fn restarts_with_and_without_a_subspace_compare() -> Result<()> {
+    let (n, d, k) = (3_000, 40, 6);
+    let mut rng = Rng::from_seed(2);
+    // Six blobs along one column, and as much noise in all others.
+    let x = Array2::from_shape_fn((n, d), |(n, j)| {
+        let place = if j == 0 { 40.0 * (n % k) as f64 } else { 0.0 };
+        place + rng.normal()
+    });
+    let data = Dense::new(x.view())?;
+    // All in two of the blobs, or one in each.
+    let bad = x.select(Axis(0), &[0, 1, 6, 7, 12, 13]);
+    let good = x.select(Axis(0), &[0, 1, 2, 3, 4, 5]);
+    let clusterer = algorithms::k_means(k)
+        .phases(phases(6, None, Some(2), 0))
+        .seeder(Improving {
+            bad,
+            good,
+            seeded: AtomicUsize::new(0),
+        })
+        .restarts(2)
+        .build()?;
+    let fit = clusterer.fit(&data)?;
+    let restarts = &fit.report.restarts;
+    assert!(restarts[1] > restarts[0], "{restarts:?}");
+    assert_eq!(fit.report.restart, 1);
+    // It ran on all columns alone; the other had a phase more.
+    let columns: Vec<usize> = fit.report.phases.iter().map(|p| p.columns).collect();
+    assert_eq!(columns, [d]);
+    Ok(())
+}
+
+/// On a sketch `fast` has the same phases, without subspace and moves, and its search is exhaustive.
+#[test]
+fn fast_fits_sketches() -> Result<()> {
+    fast_on_a_sketch::<f32>(1e-6)?;
+    fast_on_a_sketch::<f64>(1e-9)
+}
+
+fn fast_on_a_sketch<F: Float>(within: f64) -> Result<()>
+where
+    SketchRows<F>: coremix::data::Rows<Float = F>,
+    HierarchicalKMeansPlusPlus: Seeder<SketchRows<F>>,
+{
+    let (n, k) = (12_000, 60);
+    let x: Array2<F> = blobs(n, 40, 50, 7);
+    let w = Array1::from_shape_fn(n, |i| [1.0, 2.0, 0.0, 0.5][i % 4]);
+    let dense = Dense::weighted(x.view(), w.view())?;
+    let sketch = Sketch::of_dense(&dense, 16, 3)?;
+    let fit = algorithms::fast(k).seed(1).build()?.fit(&sketch)?;
+    let report = &fit.report;
+    let rows: Vec<usize> = report.phases.iter().map(|phase| phase.rows).collect();
+    assert_eq!(rows, [report.coreset_size, n]);
+    assert!(report.coreset_size < 8_193);
+    for phase in &report.phases {
+        assert_eq!(phase.columns, sketch.dim());
+        for pair in phase.free_energies.windows(2) {
+            let least = pair[0] - within * pair[0].abs().max(w.sum());
+            assert!(pair[1] >= least, "{:?}", phase.free_energies);
+        }
+    }
+    // The labels are exact, and far better than those of the seeds.
+    assert_eq!(fit.labels, fit.model.predict(&sketch)?);
+    let seeded = algorithms::fast(k).seed(1).max_iterations(0).build()?;
+    let seeded = seeded.fit(&sketch)?.model.quantization_error(&sketch)?;
+    assert!(fit.model.quantization_error(&sketch)? < 0.95 * seeded);
+    // Bit for bit the same phases with a search over all components.
+    let exhaustive = algorithms::fast(k)
+        .seed(1)
+        .phases(|_| {
+            vec![
+                Phase::new(Exhaustive::nearest()).factor(3.0),
+                Phase::new(Exhaustive::nearest()).rows(PhaseRows::All),
+            ]
+        })
+        .build()?
+        .fit(&sketch)?;
+    assert_eq!(fit.model, exhaustive.model);
+    assert_eq!(fit.report.free_energies, exhaustive.report.free_energies);
+    Ok(())
 }

@@ -16,6 +16,7 @@ mod families_defects;
 mod frame;
 mod hostile;
 mod laws;
+mod own_stages;
 mod quickstart;
 mod reference;
 mod sketch;
