@@ -55,6 +55,11 @@ impl<F: Float> Block<F> {
         self.supports.clear();
         self.supports.extend_from_slice(supports);
         self.scores.resize(rows * self.width, F::zero());
+        // A search that leaves it there has forgotten the row.
+        let unscored = F::from_f64(f64::NAN);
+        for best in self.scores.iter_mut().step_by(self.width) {
+            *best = unscored;
+        }
         self.responsibilities.resize(rows * self.width, 0.0);
         self.evaluations = 0;
         self.fault = None;
@@ -78,7 +83,12 @@ impl<F: Float> Block<F> {
             let row = self.supports.chunks_exact(self.width).position(empty)?;
             Some(format!("row {} has no support", self.numbers[row]))
         };
-        match self.fault.take().or_else(missing) {
+        let unscored = || {
+            let mut best = self.scores.iter().step_by(self.width);
+            let row = best.position(|score| score.to_f64().is_nan())?;
+            Some(format!("row {} has no score", self.numbers[row]))
+        };
+        match self.fault.take().or_else(missing).or_else(unscored) {
             Some(what) => Err(what),
             None => Ok(()),
         }

@@ -51,6 +51,8 @@ struct Candidate<'a, R: Rows> {
     joint: Box<dyn Joint<R> + 'a>,
     streams: Streams,
     phases: Vec<PhaseReport>,
+    /// Phases of the plan behind it, also those that it left out.
+    reached: usize,
     /// What the last search found, and the place of its rows.
     found: Option<(Supports, usize)>,
 }
@@ -60,7 +62,7 @@ impl<R: Rows> Candidate<'_, R> {
     fn better_than(&self, other: &Self) -> bool {
         let standing = |candidate: &Self| {
             let last = candidate.phases.last().and_then(|p| p.free_energies.last());
-            (candidate.phases.len(), last.copied())
+            (candidate.reached, last.copied())
         };
         standing(self) > standing(other)
     }
@@ -138,12 +140,13 @@ fn one<'a, R: Rows>(
     let subspace = worth_it(plan, &*candidates[0].joint);
     for number in 0..plan.phases.len() {
         let (_, outline, _) = plan.phases[number];
+        if outline.after_subspace && !subspace {
+            candidates.iter_mut().for_each(|c| c.reached += 1);
+            continue;
+        }
         // A run ends after a search, also one that was stopped before it.
         if watch.stopped() && !candidates[0].phases.is_empty() {
             break;
-        }
-        if outline.after_subspace && !subspace {
-            continue;
         }
         let mut best: Option<Candidate<'_, R>> = None;
         for mut candidate in candidates {
@@ -195,6 +198,7 @@ fn seeded<'a, R: Rows>(
         joint: (run.start)(seeds.centres, plan.frame.clone())?,
         streams,
         phases: Vec::new(),
+        reached: 0,
         found: None,
     })
 }
@@ -224,6 +228,17 @@ fn phase<R: Rows>(
     }
     let subspace = plan.subspace().filter(|_| inside).map(|(s, _)| s);
     candidate.joint.enter(e_step, subspace)?;
+    let width = candidate.joint.width();
+    if !(1..=run.clusters).contains(&width) {
+        let rule = format!(
+            "width {width}: must be at least 1, and at most {}",
+            run.clusters
+        );
+        return Err(Error::Stage {
+            stage: candidate.joint.search_name(),
+            what: rule,
+        });
+    }
     let data = match plan.projected(place) {
         Some(projected) if inside => projected,
         _ => plan.rows(place),
@@ -260,6 +275,7 @@ fn phase<R: Rows>(
     plan.evaluations.search += report.evaluations;
     plan.timings.add(&report.timings);
     candidate.phases.push(report);
+    candidate.reached += 1;
     candidate.found = Some((supports, place));
     Ok(())
 }

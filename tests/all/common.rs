@@ -322,6 +322,19 @@ pub fn phases(
     }
 }
 
+/// The same phases with so many starts of the first of them.
+pub fn with_starts(
+    starts: usize,
+    list: impl Fn(Shape) -> Vec<Phase<Bounded>> + Clone + Send + Sync + 'static,
+) -> impl Fn(Shape) -> Vec<Phase<Bounded>> + Clone + Send + Sync + 'static {
+    move |shape| {
+        let mut list = list(shape);
+        let first = list.remove(0).starts(starts);
+        list.insert(0, first);
+        list
+    }
+}
+
 fn algorithm<F, C, S, E, M>(
     name: &'static str,
     deterministic: bool,

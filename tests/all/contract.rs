@@ -1,17 +1,15 @@
 //! What users are promised: the code they write compiles and runs as written, and the small print holds.
-//!
-//! `fast` joins this file with the code that brings it.
 
+use crate::common::phases;
 use coremix::coreset::Coreset;
-use coremix::data::Data;
+use coremix::data::{Data, DenseRows, SketchRows};
 use coremix::e_step::EStep;
 use coremix::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
 };
 use coremix::prelude::*;
-use coremix::refine::Refinement;
 use coremix::seed::Seeder;
-use coremix::{Builder, Evaluations, Float, PhaseReport, Rng, Score, Stage, Timings};
+use coremix::{Builder, Evaluations, Float, PhaseReport, Rng, Score, Shape, Stage, Timings};
 use coremix::{algorithms, metrics};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, array};
 use std::ops::ControlFlow;
@@ -116,7 +114,7 @@ fn a_fit_from_the_builder() -> Result<()> {
     assert_eq!(seen, 3 + observed.report.iterations);
 
     // The model answers as a trait object as well.
-    let model: &dyn Mixture<Dense<'_, f32>> = &fit.model;
+    let model: &dyn Mixture<DenseRows<f32>> = &fit.model;
     assert_eq!(model.predict(&data)?, labels);
     let shares: Array2<f32> = model.responsibilities(&data)?;
     assert_eq!(shares.dim(), (3_000, 50));
@@ -220,7 +218,8 @@ fn named_algorithms_are_builders() -> Result<()> {
         .seeder(KMeansPlusPlus::default())
         .e_step(Exhaustive::nearest())
         .m_step(SharedIsotropic::new())
-        .tolerance(1e-4)
+        .tolerance(1e-3)
+        .stop_rule(Rule::PerCoordinate)
         .max_iterations(200)
         .restarts(1)
         .seed(3);
@@ -321,7 +320,7 @@ fn families_and_sketches() -> Result<()> {
     let sum = dp.model.log_likelihood(&data)?;
     assert!((predictive.sum() / sum - 1.0).abs() < 1e-9);
 
-    let models: [&dyn for<'a> Mixture<Dense<'a, f32>>; 4] = [
+    let models: [&dyn Mixture<DenseRows<f32>>; 4] = [
         &isotropic.model,
         &diagonal.model,
         &sparsified.model,
@@ -387,6 +386,8 @@ fn all_public_types_are_send_sync_unpin() {
     check::<Builder>();
     check::<Builder<UniformCoreset, UniformSeeder, Lazy>>();
     check::<Builder<Full, Given<f64>>>();
+    check::<Clusterer<Lightweight, HierarchicalKMeansPlusPlus, Bounded>>();
+    check::<Builder<Lightweight, HierarchicalKMeansPlusPlus, Bounded>>();
     check::<(
         Fit<Model>,
         Score,
@@ -399,12 +400,7 @@ fn all_public_types_are_send_sync_unpin() {
     check::<Progress<'_, Model>>();
     check::<(Error, Result<Model>, Rng)>();
     check::<(coremix::Block<f32>, coremix::Likelihood, coremix::LogJoint)>();
-    check::<(
-        D<'_>,
-        Dense<'_, f64>,
-        Dense<'_, u8>,
-        coremix::data::DenseRows<f32>,
-    )>();
+    check::<(D<'_>, Dense<'_, f64>, Dense<'_, u8>, DenseRows<f32>)>();
     check::<(coremix::data::Centres<f32>, coremix::data::Frame<f64>)>();
     check::<(coremix::data::Moments, coremix::data::Summary)>();
     check::<coremix::datasets::Labelled<f32>>();
@@ -417,7 +413,9 @@ fn all_public_types_are_send_sync_unpin() {
         UniformSeeder,
         coremix::seed::Seeds<f32>,
     )>();
-    check::<(Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start)>();
+    check::<(Bounded, Exhaustive, Lazy)>();
+    check::<(Neighborhood, SimilaritySampling, Start)>();
+    check::<(Phase<Bounded>, PhaseRows, Columns, coremix::Shape, Rule)>();
     check::<coremix::e_step::Started<Vec<u8>>>();
     check::<(SharedIsotropic, Model, SharedIsotropicMixture<f64>)>();
     check::<(Isotropic, Diagonal, DirichletProcess)>();
@@ -428,23 +426,24 @@ fn all_public_types_are_send_sync_unpin() {
     )>();
     check::<(
         Sketch<f32>,
-        coremix::data::SketchRows<f32>,
+        SketchRows<f32>,
         coremix::data::SketchBuilder<f32>,
         coremix::data::Basis,
     )>();
     check::<(
-        <Isotropic as MStep<Sketch<f32>>>::Statistics,
-        <Diagonal as MStep<Sketch<f32>>>::Statistics,
-        <DirichletProcess as MStep<D<'_>>>::Statistics,
+        <Isotropic as MStep<SketchRows<f32>>>::Statistics,
+        <Diagonal as MStep<SketchRows<f32>>>::Statistics,
+        <DirichletProcess as MStep<DenseRows<f32>>>::Statistics,
     )>();
     // What stages name only through their traits.
-    check::<<SharedIsotropic as MStep<D<'_>>>::Statistics>();
-    check::<<Exhaustive as EStep<D<'_>, Model>>::Worker>();
-    check::<<Lazy as EStep<D<'_>, Model>>::Worker>();
-    check::<<Neighborhood as EStep<D<'_>, Model>>::Worker>();
-    check::<<Neighborhood as EStep<D<'_>, Model>>::State>();
-    check::<<SimilaritySampling as EStep<D<'_>, Model>>::Worker>();
-    check::<<SimilaritySampling as EStep<D<'_>, Model>>::State>();
+    check::<<SharedIsotropic as MStep<DenseRows<f32>>>::Statistics>();
+    check::<<Bounded as EStep<DenseRows<f32>, Model>>::Worker>();
+    check::<<Exhaustive as EStep<DenseRows<f32>, Model>>::Worker>();
+    check::<<Lazy as EStep<DenseRows<f32>, Model>>::Worker>();
+    check::<<Neighborhood as EStep<DenseRows<f32>, Model>>::Worker>();
+    check::<<Neighborhood as EStep<DenseRows<f32>, Model>>::State>();
+    check::<<SimilaritySampling as EStep<DenseRows<f32>, Model>>::Worker>();
+    check::<<SimilaritySampling as EStep<DenseRows<f32>, Model>>::State>();
 }
 
 // ---- The small print, for every named algorithm ---------------------------------------------------------
@@ -480,12 +479,11 @@ fn bits(fit: &Fit<SharedIsotropicMixture<f32>>) -> impl PartialEq + std::fmt::De
     )
 }
 
-fn seeds_decide<C, S, E, R>(name: &str, builder: Builder<C, S, E, SharedIsotropic, R>)
+fn seeds_decide<C, S, E>(name: &str, builder: Builder<C, S, E>)
 where
-    C: for<'a> Coreset<Dense<'a, f32>> + Clone,
-    S: for<'a> Seeder<Dense<'a, f32>> + Clone,
-    E: for<'a> EStep<Dense<'a, f32>, SharedIsotropicMixture<f32>> + Clone,
-    R: for<'a> Refinement<Dense<'a, f32>, SharedIsotropicMixture<f32>> + Clone,
+    C: Coreset<DenseRows<f32>> + Clone + Stage,
+    S: Seeder<DenseRows<f32>> + Clone + Stage,
+    E: EStep<DenseRows<f32>, SharedIsotropicMixture<f32>> + Clone + Stage,
 {
     let x: Array2<f32> = points(1_500, 4, 15);
     let data = Dense::new(x.view()).unwrap();
@@ -504,16 +502,15 @@ where
 #[test]
 fn the_same_seed_gives_the_same_result() {
     every_algorithm!(seeds_decide, 12);
-    let refine = Refine::new().near(4).through(Lightweight::new(600));
-    let fast = algorithms::fast(12).coreset(Lightweight::new(300));
-    seeds_decide("fast", fast.refine(refine));
+    let fast = algorithms::fast(12).coreset(Lightweight::new(200));
+    seeds_decide("fast", fast.phases(phases(4, Some(375), None, 3)));
 }
 
 fn restarts_keep_the_best<C, S, E>(name: &str, builder: Builder<C, S, E>)
 where
-    C: for<'a> Coreset<Dense<'a, f32>> + Clone,
-    S: for<'a> Seeder<Dense<'a, f32>> + Clone,
-    E: for<'a> EStep<Dense<'a, f32>, SharedIsotropicMixture<f32>> + Clone,
+    C: Coreset<DenseRows<f32>> + Clone + Stage,
+    S: Seeder<DenseRows<f32>> + Clone + Stage,
+    E: EStep<DenseRows<f32>, SharedIsotropicMixture<f32>> + Clone + Stage,
 {
     let x: Array2<f32> = points(1_500, 4, 15);
     let data = Dense::new(x.view()).unwrap();
@@ -550,7 +547,7 @@ where
             assert_eq!(fit.report.evaluations.seeding, seeding, "{name}");
             assert_eq!(
                 fit.report.evaluations.search,
-                searches.iter().sum(),
+                searches.iter().sum::<u64>(),
                 "{name}"
             );
             assert_eq!(
@@ -742,9 +739,9 @@ fn distance_evaluations_follow_the_formulas() -> Result<()> {
 
 fn sums_by_stage<C, S, E>(name: &str, builder: Builder<C, S, E>)
 where
-    C: for<'a> Coreset<Dense<'a, f32>> + Clone + Stage,
-    S: for<'a> Seeder<Dense<'a, f32>> + Clone + Stage,
-    E: for<'a> EStep<Dense<'a, f32>, SharedIsotropicMixture<f32>> + Clone,
+    C: Coreset<DenseRows<f32>> + Clone + Stage,
+    S: Seeder<DenseRows<f32>> + Clone + Stage,
+    E: EStep<DenseRows<f32>, SharedIsotropicMixture<f32>> + Clone + Stage,
 {
     let x: Array2<f32> = points(900, 4, 15);
     let data = Dense::new(x.view()).unwrap();
@@ -773,7 +770,7 @@ fn evaluations_add_up() {
     every_algorithm!(sums_by_stage, 12);
 }
 
-// ---- Refinement -----------------------------------------------------------------------------------------
+// ---- Phases ---------------------------------------------------------------------------------------------
 
 /// `fast` needs the number of clusters alone, is the same builder as any other, and ends on all rows.
 #[test]
@@ -785,16 +782,13 @@ fn fast_is_a_builder_like_any_other() -> Result<()> {
     let report = &fit.report;
     assert_eq!(report.coreset_size, 8_192);
     let rows: Vec<usize> = report.phases.iter().map(|phase| phase.rows).collect();
-    // k-means on the coreset and on all rows: EM has nothing to do, and a larger coreset would not be much smaller.
+    // On the coreset and on all rows: a larger coreset would not be much smaller than these.
     assert_eq!(rows, [8_192, 20_000]);
     assert!(fit.coreset.is_none());
     assert_eq!(fit.labels.len(), 20_000);
     assert_eq!(fit.supports.as_ref().map(|s| s.dim()), Some((20_000, 1)));
-    let phases = report.phases.iter();
-    assert_eq!(
-        report.evaluations.search,
-        phases.map(|phase| phase.evaluations).sum::<u64>()
-    );
+    let searched = report.phases.iter().map(|phase| phase.evaluations);
+    assert_eq!(report.evaluations.search, searched.sum::<u64>());
     assert_eq!(report.evaluations.total(), report.distance_evaluations);
     let last = report.phases.last().unwrap();
     assert_eq!(
@@ -806,32 +800,68 @@ fn fast_is_a_builder_like_any_other() -> Result<()> {
     let fit = algorithms::fast(12)
         .coreset(Full)
         .seeder(KMeansPlusPlus::new())
-        .refine(algorithms::refine(12).moves(0).tolerance(1e-6))
+        .phases(phases(48, Some(32_768), None, 0))
+        .tolerance(1e-6)
         .build()?
         .fit(&data)?;
     let rows: Vec<usize> = fit.report.phases.iter().map(|phase| phase.rows).collect();
     assert_eq!(rows, [20_000]);
 
-    // EM comes first where it is given iterations.
+    // The same settings as in every other algorithm.
     let fit = algorithms::fast(12).max_iterations(3).build()?.fit(&data)?;
+    for phase in &fit.report.phases {
+        assert!(phase.iterations <= 3);
+        assert!(phase.iterations == 3 || phase.stop == Stop::Converged);
+    }
+    let loose = algorithms::fast(12).tolerance(1e9).build()?.fit(&data)?;
+    let steps = |fit: &Fit<_>| fit.report.iterations;
+    let tight = algorithms::fast(12).tolerance(0.0).build()?.fit(&data)?;
+    assert!(steps(&loose) < steps(&tight));
+
+    // Lloyd's algorithm comes first where a phase says so.
+    let lloyd_first = |shape: Shape| {
+        let exact = Bounded::new().near(shape.clusters);
+        let mut list = vec![Phase::new(exact)];
+        list.extend(algorithms::fast_phases(shape));
+        list
+    };
+    let fit = algorithms::fast(12)
+        .phases(lloyd_first)
+        .max_iterations(3)
+        .build()?
+        .fit(&data)?;
     let rows: Vec<usize> = fit.report.phases.iter().map(|phase| phase.rows).collect();
     assert_eq!(rows, [8_192, 8_192, 20_000]);
     Ok(())
 }
 
 #[test]
-fn settings_of_a_refinement_are_checked() {
-    let refused = |refine: Refine| match algorithms::fast(5).refine(refine).build() {
-        Err(Error::Parameter { name, .. }) => name,
-        other => panic!("{other:?}"),
+fn settings_of_phases_are_checked() {
+    let refused = |list: Vec<Phase<Bounded>>| {
+        let builder = algorithms::fast(5).phases(move |_| list.clone());
+        match builder.build() {
+            Err(Error::Parameter { name, .. }) => name,
+            other => panic!("{other:?}"),
+        }
     };
-    assert_eq!(refused(Refine::new().near(0)), "near");
-    assert_eq!(refused(Refine::new().starts(0)), "starts");
-    assert_eq!(refused(Refine::new().coordinates(0)), "coordinates");
-    assert_eq!(refused(Refine::new().tolerance(-1.0)), "tolerance");
-    assert_eq!(refused(Refine::new().tolerance(f64::NAN)), "tolerance");
+    let phase = || Phase::new(Bounded::new());
+    let none = Lightweight::new(0);
+    assert_eq!(refused(vec![Phase::new(Bounded::new().near(0))]), "near");
+    assert_eq!(refused(vec![phase().starts(0)]), "starts");
+    let columns = Columns::Principal(0);
+    assert_eq!(refused(vec![phase().columns(columns)]), "coordinates");
+    assert_eq!(refused(vec![phase().factor(-1.0)]), "factor");
+    assert_eq!(refused(vec![phase().factor(f64::NAN)]), "factor");
     assert_eq!(
-        refused(Refine::new().through(Lightweight::new(0))),
+        refused(vec![phase().rows(PhaseRows::Larger(none))]),
         "coreset"
     );
+    assert_eq!(refused(vec![]), "phases");
+    // Not the first of them alone.
+    assert_eq!(refused(vec![phase(), phase().starts(0)]), "starts");
+    for bad in [-1.0, f64::NAN, f64::INFINITY] {
+        let error = algorithms::fast(5).tolerance(bad).build().unwrap_err();
+        let named = matches!(error, Error::Parameter { name, .. } if name == "tolerance");
+        assert!(named, "{error:?}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::common::{blobs, close, read, seeds};
 use coremix::coreset::Coreset;
+use coremix::data::DenseRows;
 use coremix::e_step::EStep;
 use coremix::m_step::DirichletProcessMixture;
 use coremix::prelude::*;
@@ -148,9 +149,9 @@ fn runs<F: Float>(x: &Array2<F>, k: usize, seed: u64) -> Vec<(&'static str, Fitt
     ) -> (&'static str, Fitted<F>)
     where
         F: Float,
-        C: for<'a> Coreset<Dense<'a, F>> + Stage,
-        S: for<'a> coremix::seed::Seeder<Dense<'a, F>> + Stage,
-        E: for<'a> EStep<Dense<'a, F>, DirichletProcessMixture<F>> + Stage,
+        C: Coreset<DenseRows<F>> + Stage,
+        S: coremix::seed::Seeder<DenseRows<F>> + Stage,
+        E: EStep<DenseRows<F>, DirichletProcessMixture<F>> + Stage + Clone,
     {
         (name, builder.build().unwrap().fit(data).unwrap())
     }

@@ -243,11 +243,7 @@ fn in_any_unit<F: Float>(exponents: &[i32]) {
             for (f, at_one) in all.iter().zip(&at_one) {
                 for (f, g) in f.iter().zip(at_one) {
                     let off = (f - shift - g).abs();
-                    let within = if R::Float::EPSILON < 1e-10 {
-                        1e-9
-                    } else {
-                        1e-5
-                    };
+                    let within = if F::EPSILON < 1e-10 { 1e-9 } else { 1e-5 };
                     assert!(
                         off <= within * (shift.abs() + w.sum()),
                         "{case}: {f} {g} {shift}"

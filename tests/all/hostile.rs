@@ -1,6 +1,7 @@
 //! Bad and extreme input: an error that names the cause, or a sound result. Never a panic, never a NaN.
 
 use crate::common::{Outcome, Rows, Settings, all, blobs, seeds};
+use coremix::data::DenseRows;
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
 use coremix::{Element, Float, algorithms};
@@ -22,8 +23,8 @@ macro_rules! refused {
 /// Answers about `data` are answers: no NaN, no label out of range. Infinities are allowed in sums alone,
 /// where the true value may be beyond any float.
 #[track_caller]
-fn answers<F: Float>(name: &str, model: &dyn for<'a> Mixture<Dense<'a, F>>, data: &Dense<'_, F>) {
-    let k = Mixture::<Dense<'_, F>>::centres(model).len();
+fn answers<F: Float>(name: &str, model: &dyn Mixture<DenseRows<F>>, data: &Dense<'_, F>) {
+    let k = Mixture::<DenseRows<F>>::centres(model).len();
     let labels = model.predict(data).unwrap();
     assert!(labels.iter().all(|&label| (label as usize) < k), "{name}");
     let shares = model.responsibilities(data).unwrap();

@@ -6,6 +6,8 @@
 
 mod common;
 
+mod bounded;
+mod bounded_defects;
 mod contract;
 mod dirichlet_defects;
 mod dirichlet_process;
@@ -14,7 +16,7 @@ mod families_defects;
 mod frame;
 mod hostile;
 mod laws;
+mod own_stages;
 mod quickstart;
 mod reference;
-mod refine;
 mod sketch;

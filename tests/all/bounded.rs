@@ -1,10 +1,13 @@
-//! Refinement against Lloyd's algorithm in ten lines, and the moves where Lloyd's algorithm is stuck.
+//! The bounded search against Lloyd's algorithm in ten lines, the moves where Lloyd's algorithm is stuck, and the phases.
 
-use crate::common::{blobs, seeds, squared_distance};
+use crate::common::{blobs, phases, seeds, squared_distance, with_starts};
+use coremix::data::{DenseRows, Frame, SketchRows};
 use coremix::prelude::*;
-use coremix::{Rng, algorithms};
+use coremix::seed::{Seeder, Seeds};
+use coremix::{Float, Rng, Shape, Stage, algorithms};
 use ndarray::{Array1, Array2, Axis, array};
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Nearest centres, lowest index first.
 fn nearest(x: &Array2<f64>, centres: &Array2<f64>) -> Vec<u32> {
@@ -62,16 +65,13 @@ fn without_moves_it_is_lloyd() {
         );
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         for iterations in [0, 1, 2, 3, 8] {
-            let refine = Refine::new()
-                .near(k)
-                .coordinates(d)
-                .moves(0)
-                .tolerance(0.0)
-                .max_iterations(iterations);
             let builder = algorithms::k_means(k)
-                .max_iterations(0)
+                .phases(phases(k, None, Some(d), 0))
+                .tolerance(0.0)
+                .max_iterations(iterations)
                 .seeder(Given::new(start.view()));
-            let fit = builder.refine(refine).build().unwrap().fit(&data).unwrap();
+            let fit = builder.build().unwrap().fit(&data).unwrap();
+            assert_eq!(fit.report.phases.len(), 1);
             let expected = lloyd(&x, &w, &start, iterations);
             let off = (&fit.model.means() - &expected)
                 .mapv(f64::abs)
@@ -100,15 +100,12 @@ fn most_rows_are_settled_without_a_look() {
     let data = Dense::new(x.view()).unwrap();
     let start = seeds(&x, 60, 1);
     let fit = |near: usize| {
-        let refine = Refine::new()
-            .near(near)
-            .moves(0)
-            .tolerance(0.0)
-            .max_iterations(12);
         let builder = algorithms::k_means(60)
-            .max_iterations(0)
+            .phases(phases(near, None, None, 0))
+            .tolerance(0.0)
+            .max_iterations(12)
             .seeder(Given::new(start.view()));
-        builder.refine(refine).build().unwrap().fit(&data).unwrap()
+        builder.build().unwrap().fit(&data).unwrap()
     };
     let (all, few) = (fit(60), fit(24));
     let iterations = few.report.iterations as u64;
@@ -131,7 +128,7 @@ fn fit_error(
     fit.model.quantization_error(data).unwrap()
 }
 
-/// Two seeds in one cluster and one between two others: Lloyd's algorithm stays there, a move does not.
+/// Two seeds in one cluster and one between two others: Lloyd's algorithm stays there, a move in the phase after it does not.
 #[test]
 fn moves_leave_local_optima() {
     let mut rng = Rng::from_seed(1);
@@ -152,11 +149,23 @@ fn moves_leave_local_optima() {
         [90.0, 20.0]
     ];
     let fit = |moves: usize| {
-        let builder = algorithms::k_means(5).seeder(Given::new(start.view()));
-        let refine = Refine::new().moves(moves).tolerance(0.0).max_iterations(20);
-        builder.refine(refine).build().unwrap().fit(&data).unwrap()
+        let builder = algorithms::k_means(5)
+            .phases(after_lloyd(48, moves))
+            .tolerance(0.0)
+            .max_iterations(20)
+            .seeder(Given::new(start.view()));
+        builder.build().unwrap().fit(&data).unwrap()
     };
     let (stuck, moved) = (fit(0), fit(3));
+    assert_eq!(
+        (stuck.report.phases.len(), moved.report.phases.len()),
+        (2, 2)
+    );
+    assert_eq!(stuck.report.phases[0].stop, Stop::Converged);
+    assert_eq!(
+        stuck.report.phases[0].free_energies,
+        moved.report.phases[0].free_energies
+    );
     let best: f64 = (0..5)
         .map(|c| {
             let rows: Vec<usize> = (c..1_000).step_by(5).collect();
@@ -171,6 +180,21 @@ fn moves_leave_local_optima() {
     assert!((fit_error(&moved, &data) / best - 1.0).abs() < 1e-9);
     for pair in moved.report.free_energies.windows(2) {
         assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs());
+    }
+}
+
+/// Lloyd's algorithm on all rows, and then a phase of so many near centres and rounds of moves on the same rows.
+fn after_lloyd(
+    near: usize,
+    moves: usize,
+) -> impl Fn(Shape) -> Vec<Phase<Bounded>> + Clone + Send + Sync + 'static {
+    move |shape| {
+        let exact = Bounded::new().near(shape.clusters);
+        let near = Bounded::new().near(near);
+        vec![
+            Phase::new(exact).rows(PhaseRows::All),
+            Phase::new(near).rows(PhaseRows::All).moves(moves),
+        ]
     }
 }
 
@@ -190,15 +214,12 @@ fn in_a_subspace_the_free_energy_is_that_of_the_rows() {
     let x = wide(n, d, 7);
     let w = Array1::from_shape_fn(n, |i| [1.0, 0.25, 3.0][i % 3]);
     let data = Dense::weighted(x.view(), w.view()).unwrap();
-    for coordinates in [None, Some(3), Some(5), Some(47)] {
-        let mut refine = Refine::new().near(12);
-        if let Some(coordinates) = coordinates {
-            refine = refine.coordinates(coordinates);
-        }
+    // 16 coordinates are those that `fast` would take.
+    for coordinates in [16, 3, 5, 47] {
         let clusterer = algorithms::k_means(k)
-            .max_iterations(0)
+            .phases(phases(12, None, Some(coordinates), 3))
+            .max_iterations(12)
             .seeder(UniformSeeder::new())
-            .refine(refine)
             .build()
             .unwrap();
         let all = clusterer.fit(&data).unwrap();
@@ -212,7 +233,7 @@ fn in_a_subspace_the_free_energy_is_that_of_the_rows() {
         for pair in energies.windows(2) {
             assert!(
                 pair[1] >= pair[0] - 1e-9 * pair[0].abs(),
-                "{coordinates:?}: {energies:?}"
+                "{coordinates}: {energies:?}"
             );
         }
         for stop_at in [1, 3, energies.len()] {
@@ -248,10 +269,9 @@ fn an_observer_sees_the_model_of_every_step() -> Result<()> {
     let x = wide(n, d, 3);
     let data = Dense::new(x.view())?;
     for coordinates in [8, d] {
-        let refine = algorithms::refine(30).coordinates(coordinates);
         let clusterer = algorithms::fast(30)
             .coreset(Lightweight::new(1_000))
-            .refine(refine)
+            .phases(phases(48, Some(32_768), Some(coordinates), 3))
             .seed(5)
             .build()?;
         let (mut variances, mut seen) = (Vec::new(), Vec::new());
@@ -287,20 +307,23 @@ fn an_observer_sees_the_model_of_every_step() -> Result<()> {
 fn a_larger_coreset_is_a_quarter_at_most() -> Result<()> {
     let x: Array2<f64> = blobs(10_000, 3, 5, 1);
     let data = Dense::new(x.view())?;
-    for (draws, phases) in [
+    for (draws, expected) in [
         (2_500, vec![500, 2_500, 10_000]),
         (2_501, vec![500, 10_000]),
     ] {
-        let refine = Refine::new().through(Lightweight::new(draws));
         let fit = algorithms::fast(5)
             .coreset(Lightweight::new(500))
-            .refine(refine)
+            .phases(phases(48, Some(draws), None, 3))
             .build()?
             .fit(&data)?;
         let rows: Vec<usize> = fit.report.phases.iter().map(|phase| phase.rows).collect();
-        assert_eq!(rows.len(), phases.len());
+        assert_eq!(rows.len(), expected.len());
         // Rows drawn more than once are there once.
-        assert!(rows.iter().zip(&phases).all(|(rows, draws)| rows <= draws));
+        assert!(
+            rows.iter()
+                .zip(&expected)
+                .all(|(rows, draws)| rows <= draws)
+        );
     }
     Ok(())
 }
@@ -314,9 +337,9 @@ fn a_subspace_that_holds_too_little_is_dropped() {
     let x = wide(2_000, 64, 3);
     let thick = Dense::new(x.view()).unwrap();
     let phases = |data: &Dense<'_, f64>, k: usize| {
-        let refine = Refine::new();
-        let builder = algorithms::k_means(k).max_iterations(0).refine(refine);
-        builder
+        algorithms::k_means(k)
+            .phases(algorithms::fast_phases)
+            .max_iterations(12)
             .build()
             .unwrap()
             .fit(data)
@@ -339,8 +362,12 @@ fn the_best_of_several_starts_goes_on() {
     let x = Array2::from_shape_fn((4_000, 2), |(n, j)| corner(n, j) + 0.1 * rng.normal());
     let data = Dense::new(x.view()).unwrap();
     let fit = |starts: usize, coreset: usize, seed: u64| {
-        let builder = algorithms::fast(2).coreset(Lightweight::new(coreset));
-        let clusterer = builder.refine(Refine::new().starts(starts)).seed(seed);
+        let clusterer = algorithms::fast(2)
+            .coreset(Lightweight::new(coreset))
+            .phases(with_starts(starts, phases(48, None, None, 3)))
+            .tolerance(1e-3)
+            .max_iterations(12)
+            .seed(seed);
         clusterer.build().unwrap().fit(&data).unwrap()
     };
     let mut stuck = 0;
@@ -357,19 +384,19 @@ fn the_best_of_several_starts_goes_on() {
     assert!((2..19).contains(&stuck), "{stuck}");
 }
 
-/// With many centres the first search goes by pivots, and a row may miss its nearest centre; few do, and the looks are
+/// With many centres the first search goes by the coarse quantizer, and a row may miss its nearest centre; few do, and the looks are
 /// far fewer than rows times centres.
 #[test]
-fn pivots_miss_little() {
+fn the_coarse_quantizer_misses_little() {
     let x: Array2<f64> = blobs(20_000, 6, 400, 9);
     let data = Dense::new(x.view()).unwrap();
     let start = seeds(&x, 1_000, 2);
     let fit = |near: usize, iterations: usize| {
-        let refine = Refine::new().near(near).moves(0).tolerance(0.0);
         let builder = algorithms::k_means(1_000)
-            .max_iterations(0)
-            .seeder(Given::new(start.view()))
-            .refine(refine.max_iterations(iterations));
+            .phases(phases(near, None, None, 0))
+            .tolerance(0.0)
+            .max_iterations(iterations)
+            .seeder(Given::new(start.view()));
         builder.build().unwrap().fit(&data).unwrap()
     };
     let (all, few) = (fit(1_000, 0), fit(48, 0));
@@ -383,21 +410,32 @@ fn pivots_miss_little() {
     assert!(ratio < 1.005, "{ratio}");
 }
 
-/// After EM it goes on from what EM has found: F is never lower than at EM's end, also where columns are many.
+/// A second phase on the same rows goes on from the labels of the first: F is never lower than at its end, also where
+/// columns are many, and the first search of the second phase changes nothing.
 #[test]
-fn after_em_the_free_energy_goes_on() {
+fn a_second_phase_goes_on_from_the_labels_of_the_first() {
     let x = wide(2_000, 64, 5);
     let data = Dense::new(x.view()).unwrap();
-    for iterations in [0, 8] {
-        let builder = algorithms::k_means(300).max_iterations(30);
-        let refine = Refine::new().near(8).max_iterations(iterations);
-        let fit = builder.refine(refine).build().unwrap().fit(&data).unwrap();
+    for iterations in [0, 8, 30] {
+        let builder = algorithms::k_means(300)
+            .phases(after_lloyd(8, 3))
+            .max_iterations(iterations);
+        let fit = builder.build().unwrap().fit(&data).unwrap();
         let energies: Vec<f64> = (fit.report.phases.iter())
             .flat_map(|phase| phase.free_energies.clone())
             .collect();
         assert_eq!(fit.report.phases.len(), 2);
         for pair in energies.windows(2) {
             assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{energies:?}");
+        }
+        let [first, second] = &fit.report.phases[..] else {
+            panic!("two phases");
+        };
+        let last = first.free_energies.last().unwrap();
+        assert!((second.free_energies[0] - last).abs() <= 1e-12 * last.abs());
+        // The labels are there already: the first of the second phase's searches costs nothing.
+        if iterations == 0 {
+            assert_eq!((first.evaluations, second.evaluations), (2_000 * 300, 0));
         }
     }
 }
@@ -436,8 +474,8 @@ fn an_observer_may_stop_any_phase() {
     for iterations in [0, 3] {
         let clusterer = algorithms::fast(6)
             .coreset(Lightweight::new(200))
+            .phases(phases(48, Some(800), None, 3))
             .max_iterations(iterations)
-            .refine(Refine::new().through(Lightweight::new(800)))
             .build()
             .unwrap();
         stop_anywhere(&clusterer, &data);
@@ -445,13 +483,7 @@ fn an_observer_may_stop_any_phase() {
 }
 
 fn stop_anywhere(
-    clusterer: &Clusterer<
-        Lightweight,
-        HierarchicalKMeansPlusPlus,
-        Exhaustive,
-        SharedIsotropic,
-        Refine,
-    >,
+    clusterer: &Clusterer<Lightweight, HierarchicalKMeansPlusPlus, Bounded>,
     data: &Dense<'_, f32>,
 ) {
     let mut sizes = Vec::new();
@@ -510,21 +542,13 @@ fn moves_never_lower_the_free_energy() {
         let w = Array1::from_shape_fn(n, |i| [1.0, 0.3, 7.0][i % 3]);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let fit = |moves: usize| {
-            let refine = Refine::new()
-                .near(6)
-                .moves(moves)
-                .tolerance(0.0)
-                .max_iterations(12);
             let builder = algorithms::k_means(k)
+                .phases(phases(6, None, None, moves))
+                .tolerance(0.0)
+                .max_iterations(12)
                 .seeder(UniformSeeder::new())
-                .max_iterations(0);
-            builder
-                .seed(seed)
-                .refine(refine)
-                .build()
-                .unwrap()
-                .fit(&data)
-                .unwrap()
+                .seed(seed);
+            builder.build().unwrap().fit(&data).unwrap()
         };
         let (with, without) = (fit(8), fit(0));
         let energies = &with.report.free_energies;
@@ -537,4 +561,160 @@ fn moves_never_lower_the_free_energy() {
         made += usize::from(fit_error(&with, &data) < 0.98 * fit_error(&without, &data));
     }
     assert!(made > 75, "moves helped in {made} fits of 150");
+}
+
+// ---- Restarts and sketches ------------------------------------------------------------------------------
+
+/// Free energies of different rows do not compare: a restart that is broken off on its coreset does not take the place of one
+/// that is finished, though the F of so few rows is larger.
+#[test]
+fn a_restart_that_is_broken_off_is_no_better_than_one_that_is_finished() -> Result<()> {
+    let x: Array2<f32> = blobs(20_000, 6, 30, 11);
+    let data = Dense::new(x.view())?;
+    let one = algorithms::fast(50).build()?.fit(&data)?;
+    let rows: Vec<usize> = one.report.phases.iter().map(|phase| phase.rows).collect();
+    assert_eq!(rows, [one.report.coreset_size, 20_000]);
+    let clusterer = algorithms::fast(50).restarts(3).build()?;
+    for stop_at in [0, 1, 4] {
+        let (mut stop, mut reached) = (false, f64::NEG_INFINITY);
+        let fit = clusterer.fit_observed(&data, |progress| {
+            if let Progress::Iteration {
+                restart: 1,
+                phase: 0,
+                iteration,
+                free_energy,
+                ..
+            } = *progress
+            {
+                reached = free_energy;
+                stop = iteration == stop_at;
+            }
+            if stop {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?;
+        assert!(stop);
+        assert_eq!(fit.report.stop, Stop::Observer);
+        assert_eq!(fit.report.restarts.len(), 2);
+        assert_eq!(fit.report.restarts[1], reached);
+        assert_eq!(fit.report.restart, 0);
+        assert_eq!(fit.model, one.model);
+        assert_eq!(fit.labels, one.labels);
+        assert!(fit.coreset.is_none());
+        assert_eq!(fit.report.free_energies, one.report.free_energies);
+        assert_eq!(fit.report.phases.len(), 2);
+    }
+    Ok(())
+}
+
+/// The first seeding is bad, those that follow are good.
+#[derive(Debug)]
+struct Improving {
+    bad: Array2<f64>,
+    good: Array2<f64>,
+    seeded: AtomicUsize,
+}
+
+impl Stage for Improving {}
+
+impl Seeder<DenseRows<f64>> for Improving {
+    fn seed(
+        &self,
+        _: &dyn Data<Rows = DenseRows<f64>>,
+        frame: &Frame<f64>,
+        k: usize,
+        _: &mut Rng,
+    ) -> Result<Seeds<f64>> {
+        let first = self.seeded.fetch_add(1, Ordering::Relaxed) == 0;
+        let centres = if first { &self.bad } else { &self.good };
+        let centres = Dense::new(centres.view())?;
+        let rows: Vec<usize> = (0..k).collect();
+        Ok(Seeds::at_rows(&centres, frame, &rows, 0))
+    }
+}
+
+/// A subspace may be worth it for the seeds of one restart and not for those of another. Both come as far, so the larger F
+/// decides, not the number of phases.
+#[test]
+fn restarts_with_and_without_a_subspace_compare() -> Result<()> {
+    let (n, d, k) = (3_000, 40, 6);
+    let mut rng = Rng::from_seed(2);
+    // Six blobs along one column, and as much noise in all others.
+    let x = Array2::from_shape_fn((n, d), |(n, j)| {
+        let place = if j == 0 { 40.0 * (n % k) as f64 } else { 0.0 };
+        place + rng.normal()
+    });
+    let data = Dense::new(x.view())?;
+    // All in two of the blobs, or one in each.
+    let bad = x.select(Axis(0), &[0, 1, 6, 7, 12, 13]);
+    let good = x.select(Axis(0), &[0, 1, 2, 3, 4, 5]);
+    let clusterer = algorithms::k_means(k)
+        .phases(phases(6, None, Some(2), 0))
+        .seeder(Improving {
+            bad,
+            good,
+            seeded: AtomicUsize::new(0),
+        })
+        .restarts(2)
+        .build()?;
+    let fit = clusterer.fit(&data)?;
+    let restarts = &fit.report.restarts;
+    assert!(restarts[1] > restarts[0], "{restarts:?}");
+    assert_eq!(fit.report.restart, 1);
+    // It ran on all columns alone; the other had a phase more.
+    let columns: Vec<usize> = fit.report.phases.iter().map(|p| p.columns).collect();
+    assert_eq!(columns, [d]);
+    Ok(())
+}
+
+/// On a sketch `fast` has the same phases, without subspace and moves, and its search is exhaustive.
+#[test]
+fn fast_fits_sketches() -> Result<()> {
+    fast_on_a_sketch::<f32>(1e-6)?;
+    fast_on_a_sketch::<f64>(1e-9)
+}
+
+fn fast_on_a_sketch<F: Float>(within: f64) -> Result<()>
+where
+    SketchRows<F>: coremix::data::Rows<Float = F>,
+    HierarchicalKMeansPlusPlus: Seeder<SketchRows<F>>,
+{
+    let (n, k) = (12_000, 60);
+    let x: Array2<F> = blobs(n, 40, 50, 7);
+    let w = Array1::from_shape_fn(n, |i| [1.0, 2.0, 0.0, 0.5][i % 4]);
+    let dense = Dense::weighted(x.view(), w.view())?;
+    let sketch = Sketch::of_dense(&dense, 16, 3)?;
+    let fit = algorithms::fast(k).seed(1).build()?.fit(&sketch)?;
+    let report = &fit.report;
+    let rows: Vec<usize> = report.phases.iter().map(|phase| phase.rows).collect();
+    assert_eq!(rows, [report.coreset_size, n]);
+    assert!(report.coreset_size < 8_193);
+    for phase in &report.phases {
+        assert_eq!(phase.columns, sketch.dim());
+        for pair in phase.free_energies.windows(2) {
+            let least = pair[0] - within * pair[0].abs().max(w.sum());
+            assert!(pair[1] >= least, "{:?}", phase.free_energies);
+        }
+    }
+    // The labels are exact, and far better than those of the seeds.
+    assert_eq!(fit.labels, fit.model.predict(&sketch)?);
+    let seeded = algorithms::fast(k).seed(1).max_iterations(0).build()?;
+    let seeded = seeded.fit(&sketch)?.model.quantization_error(&sketch)?;
+    assert!(fit.model.quantization_error(&sketch)? < 0.95 * seeded);
+    // Bit for bit the same phases with a search over all components.
+    let exhaustive = algorithms::fast(k)
+        .seed(1)
+        .phases(|_| {
+            vec![
+                Phase::new(Exhaustive::nearest()).factor(3.0),
+                Phase::new(Exhaustive::nearest()).rows(PhaseRows::All),
+            ]
+        })
+        .build()?
+        .fit(&sketch)?;
+    assert_eq!(fit.model, exhaustive.model);
+    assert_eq!(fit.report.free_energies, exhaustive.report.free_energies);
+    Ok(())
 }

@@ -1,0 +1,329 @@
+//! Stages of one's own, written with public items alone: good ones fit, and what bad ones return is an error that names
+//! them.
+
+use crate::common::{blobs, seeds};
+use coremix::algorithms;
+use coremix::coreset::{Coreset, Subset};
+use coremix::data::{DenseRows, Frame, Rows};
+use coremix::e_step::EStep;
+use coremix::prelude::*;
+use coremix::seed::{Seeder, Seeds};
+use coremix::{Block, Rng, Stage};
+use ndarray::Array2;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Asserts that the result is an error about this stage, and says this.
+#[track_caller]
+fn refused<T>(result: Result<T>, name: &str, text: &str) {
+    let error = result.err().expect("an error");
+    let shown = error.to_string();
+    match error {
+        Error::Stage { stage, .. } => assert_eq!(stage, name, "{shown}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(shown.contains(name) && shown.contains(text), "{shown}");
+}
+
+// ---- Coresets -------------------------------------------------------------------------------------------
+
+/// The rows and weights that it is given.
+#[derive(Clone, Debug)]
+struct Chosen {
+    rows: Vec<usize>,
+    weights: Vec<f64>,
+}
+
+impl Stage for Chosen {}
+
+impl<R: Rows> Coreset<R> for Chosen {
+    fn sample(
+        &self,
+        _: &dyn Data<Rows = R>,
+        _: &Frame<R::Float>,
+        _: &mut Rng,
+    ) -> Result<Option<Subset>> {
+        let (rows, weights) = (self.rows.clone(), self.weights.clone());
+        let evaluations = 0;
+        Ok(Some(Subset {
+            rows,
+            weights,
+            evaluations,
+        }))
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_coreset_is_said() {
+    let x: Array2<f64> = blobs(100, 3, 4, 1);
+    let data = Dense::new(x.view()).unwrap();
+    let sketch = Sketch::new(x.view(), 2, 1).unwrap();
+    let bad = |rows: Vec<usize>, weights: Vec<f64>, text: &str| {
+        let coreset = Chosen { rows, weights };
+        let clusterer = algorithms::k_means(3).coreset(coreset.clone()).build();
+        let clusterer = clusterer.unwrap();
+        refused(clusterer.fit(&data), "Chosen", text);
+        refused(clusterer.fit(&sketch), "Chosen", text);
+        let fast = algorithms::fast(3).coreset(coreset).build().unwrap();
+        refused(fast.fit(&data), "Chosen", text);
+    };
+    let rows = || (0..50).collect::<Vec<usize>>();
+    let with = |weight: f64| {
+        let mut weights = vec![2.0; 50];
+        weights[7] = weight;
+        weights
+    };
+    bad(rows(), vec![2.0; 49], "50 rows with 49 weights");
+    bad(rows(), vec![2.0; 51], "50 rows with 51 weights");
+    let mut far = rows();
+    far[7] = 100;
+    bad(far.clone(), vec![2.0; 50], "row 100 of 100");
+    far[7] = usize::MAX;
+    bad(far, vec![2.0; 50], "does not exist");
+    bad(rows(), with(f64::NAN), "row 7 has weight NaN");
+    bad(rows(), with(-1.0), "row 7 has weight -1");
+    bad(rows(), with(f64::INFINITY), "row 7 has weight inf");
+    bad(rows(), vec![0.0; 50], "the weights sum to 0");
+    bad(vec![], vec![], "the weights sum to 0");
+    bad(rows(), vec![1e300; 50], "the weights sum to");
+    // Too few of them for the clusters is an error of its own.
+    let few = Chosen {
+        rows: vec![0, 1],
+        weights: vec![50.0; 2],
+    };
+    let clusterer = algorithms::k_means(3).coreset(few).build().unwrap();
+    let error = clusterer.fit(&data).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::TooManyClusters {
+                clusters: 3,
+                rows: 2,
+                rows_of: "coreset"
+            }
+        ),
+        "{error}"
+    );
+}
+
+/// Every row with its own weight, in another order, is no coreset: the same fit but for the order.
+#[test]
+fn a_coreset_of_ones_own_fits() {
+    let x: Array2<f64> = blobs(300, 3, 4, 1);
+    let data = Dense::new(x.view()).unwrap();
+    let start = seeds(&x, 4, 1);
+    let all = Chosen {
+        rows: (0..300).collect(),
+        weights: vec![1.0; 300],
+    };
+    let builder = || algorithms::gmm(4).seeder(Given::new(start.view()));
+    let fit = builder().coreset(all).build().unwrap().fit(&data).unwrap();
+    let without = builder().build().unwrap().fit(&data).unwrap();
+    assert_eq!(fit.model, without.model);
+    assert_eq!(fit.report.free_energies, without.report.free_energies);
+    assert_eq!(fit.coreset.unwrap().rows.len(), 300);
+}
+
+// ---- Seeders --------------------------------------------------------------------------------------------
+
+/// So many seeds for every three clusters, at the first rows.
+#[derive(Clone, Copy, Debug)]
+struct FirstRows(usize);
+
+impl Stage for FirstRows {}
+
+impl<R: Rows> Seeder<R> for FirstRows {
+    fn seed(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        k: usize,
+        _: &mut Rng,
+    ) -> Result<Seeds<R::Float>> {
+        let rows: Vec<usize> = (0..self.0 * k / 3).collect();
+        Ok(Seeds::at_rows(data, frame, &rows, 0))
+    }
+}
+
+/// Seeds of other data, of fewer columns.
+#[derive(Clone, Debug)]
+struct OfOtherData(Array2<f32>);
+
+impl Stage for OfOtherData {}
+
+impl Seeder<DenseRows<f32>> for OfOtherData {
+    fn seed(
+        &self,
+        _: &dyn Data<Rows = DenseRows<f32>>,
+        _: &Frame<f32>,
+        k: usize,
+        _: &mut Rng,
+    ) -> Result<Seeds<f32>> {
+        let other = Dense::new(self.0.view())?;
+        let rows: Vec<usize> = (0..k).collect();
+        Ok(Seeds::at_rows(&other, &other.frame(), &rows, 0))
+    }
+}
+
+#[test]
+fn what_is_wrong_with_seeds_is_said() {
+    let x: Array2<f32> = blobs(100, 3, 4, 1);
+    let data = Dense::new(x.view()).unwrap();
+    let sketch = Sketch::new(x.view(), 2, 1).unwrap();
+    for (seeds, text) in [
+        (0, "0 seeds for 3 clusters"),
+        (2, "2 seeds for 3 clusters"),
+        (4, "4 seeds for 3 clusters"),
+    ] {
+        let clusterer = algorithms::k_means(3).seeder(FirstRows(seeds));
+        let clusterer = clusterer.build().unwrap();
+        refused(clusterer.fit(&data), "FirstRows", text);
+        refused(clusterer.fit(&sketch), "FirstRows", text);
+        let fast = algorithms::fast(3).seeder(FirstRows(seeds)).build();
+        refused(fast.unwrap().fit(&data), "FirstRows", text);
+    }
+    let narrow = OfOtherData(blobs(100, 2, 4, 1));
+    let clusterer = algorithms::k_means(3).seeder(narrow).build().unwrap();
+    let text = "seeds of 2 coordinates for data of 3";
+    refused(clusterer.fit(&data), "OfOtherData", text);
+    let own = algorithms::k_means(3).seeder(FirstRows(3));
+    let given = algorithms::k_means(3).seeder(Given::new(x.slice(ndarray::s![..3, ..])));
+    let own = own.build().unwrap().fit(&data).unwrap();
+    let given = given.build().unwrap().fit(&data).unwrap();
+    assert_eq!(own.labels, given.labels);
+}
+
+// ---- E-steps --------------------------------------------------------------------------------------------
+
+/// Looks at the components `ids` alone, for supports of `c_prime`.
+#[derive(Clone, Debug)]
+struct SomeOfThem {
+    c_prime: usize,
+    ids: Vec<u32>,
+}
+
+impl Stage for SomeOfThem {}
+
+impl<R: Rows, M: Mixture<R>> EStep<R, M> for SomeOfThem {
+    type State = ();
+    type Worker = Vec<R::Float>;
+
+    fn width(&self, _: usize) -> usize {
+        self.c_prime
+    }
+
+    fn search(
+        &self,
+        (): &(),
+        model: &M,
+        rows: &R,
+        block: &mut Block<R::Float>,
+        _: &mut Rng,
+        scratch: &mut Vec<R::Float>,
+    ) {
+        for i in 0..rows.len() {
+            block.keep_best(i, model, rows, &self.ids, scratch);
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_search_is_said() {
+    let x: Array2<f64> = blobs(100, 3, 4, 1);
+    let data = Dense::new(x.view()).unwrap();
+    let sketch = Sketch::new(x.view(), 2, 1).unwrap();
+    let bad = |c_prime: usize, ids: Vec<u32>, text: &str| {
+        let e_step = SomeOfThem { c_prime, ids };
+        let clusterer = algorithms::k_means(6).e_step(e_step.clone());
+        let clusterer = clusterer.build().unwrap();
+        refused(clusterer.fit(&data), "SomeOfThem", text);
+        refused(clusterer.fit(&sketch), "SomeOfThem", text);
+        let diagonal = algorithms::k_means(6)
+            .e_step(e_step)
+            .m_step(Diagonal::new());
+        refused(diagonal.build().unwrap().fit(&data), "SomeOfThem", text);
+    };
+    bad(1, vec![], "row 0: 0 candidates for a support of 1");
+    bad(3, vec![0, 1], "row 0: 2 candidates for a support of 3");
+    bad(3, vec![2, 2, 2, 2], "row 0: 1 candidates");
+    bad(2, vec![0, 6], "component 6 of 6 does not exist");
+    bad(2, vec![0, 1, u32::MAX], "does not exist");
+    bad(0, vec![0, 1], "width");
+    bad(7, (0..6).collect(), "width");
+}
+
+/// All of them is the exhaustive search.
+#[test]
+fn a_search_of_ones_own_fits() {
+    let x: Array2<f64> = blobs(300, 3, 4, 1);
+    let data = Dense::new(x.view()).unwrap();
+    for c_prime in [1, 2, 6] {
+        let own = algorithms::k_means(6).e_step(SomeOfThem {
+            c_prime,
+            ids: (0..6).collect(),
+        });
+        let exhaustive = algorithms::k_means(6).e_step(Exhaustive::truncated(c_prime));
+        let own = own.build().unwrap().fit(&data).unwrap();
+        let exhaustive = exhaustive.build().unwrap().fit(&data).unwrap();
+        assert_eq!(own.model, exhaustive.model);
+        assert_eq!(own.supports, exhaustive.supports);
+        assert_eq!(own.report.evaluations, exhaustive.report.evaluations);
+    }
+}
+
+/// Serves so many blocks, and then leaves every other row as it is.
+#[derive(Debug)]
+struct Tired {
+    blocks: usize,
+    served: AtomicUsize,
+}
+
+impl Clone for Tired {
+    fn clone(&self) -> Self {
+        Self {
+            blocks: self.blocks,
+            served: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Stage for Tired {}
+
+impl<R: Rows, M: Mixture<R>> EStep<R, M> for Tired {
+    type State = ();
+    type Worker = Vec<R::Float>;
+
+    fn width(&self, _: usize) -> usize {
+        2
+    }
+
+    fn search(
+        &self,
+        (): &(),
+        model: &M,
+        rows: &R,
+        block: &mut Block<R::Float>,
+        _: &mut Rng,
+        scratch: &mut Vec<R::Float>,
+    ) {
+        let tired = self.served.fetch_add(1, Ordering::Relaxed) >= self.blocks;
+        let ids: Vec<u32> = (0..block.components() as u32).collect();
+        for i in (0..rows.len()).filter(|i| !tired || i % 2 == 0) {
+            block.keep_best(i, model, rows, &ids, scratch);
+        }
+    }
+}
+
+/// A row that a search forgets has no support, or no score: both are said, in the first search and later.
+#[test]
+fn rows_that_a_search_forgets() {
+    let x: Array2<f64> = blobs(100, 3, 4, 1);
+    let data = Dense::new(x.view()).unwrap();
+    for blocks in [0, 1, 3] {
+        let tired = Tired {
+            blocks,
+            served: AtomicUsize::new(0),
+        };
+        let clusterer = algorithms::k_means(6).e_step(tired).tolerance(0.0);
+        refused(clusterer.build().unwrap().fit(&data), "Tired", "row ");
+    }
+}
