@@ -5,14 +5,48 @@
 
 use rayon::prelude::*;
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 /// Rows in a block where the number of components does not matter.
 pub(crate) const BLOCK: usize = 512;
 
+/// `f(0), .., f(n - 1)`, in any order: the one place where work spreads over threads. Not generic, so that rayon is compiled
+/// once, and not for every closure of the crate.
+fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
+    (0..n).into_par_iter().for_each(f);
+}
+
+/// A place that one thread fills or empties.
+type Slot<T> = Mutex<Option<T>>;
+
+fn put<T>(slot: &Slot<T>, value: T) {
+    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+}
+
+fn take<T>(slot: &Slot<T>) -> T {
+    let value = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    value.expect("filled once, and taken once")
+}
+
+fn slots<T>(n: usize) -> Vec<Slot<T>> {
+    (0..n).map(|_| Mutex::new(None)).collect()
+}
+
+fn taken<T>(slots: Vec<Slot<T>>) -> Vec<T> {
+    slots.iter().map(take).collect()
+}
+
 /// `f(0), .., f(n - 1)` in order.
 pub(crate) fn map<T: Send>(n: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    (0..n).into_par_iter().map(&f).collect()
+    /// Parts, at most: a place of its own for each of very many numbers would cost more than the work.
+    const PARTS: usize = 256;
+    let size = n.div_ceil(PARTS).max(1);
+    let parts = slots(n.div_ceil(size));
+    each(parts.len(), &|part| {
+        let numbers = part * size..n.min((part + 1) * size);
+        put(&parts[part], numbers.map(&f).collect::<Vec<T>>());
+    });
+    taken(parts).into_iter().flatten().collect()
 }
 
 /// `f(i, part)` for every part, results in order.
@@ -20,11 +54,10 @@ pub(crate) fn map_parts<P: Send, T: Send>(
     parts: Vec<P>,
     f: impl Fn(usize, P) -> T + Sync,
 ) -> Vec<T> {
-    parts
-        .into_par_iter()
-        .enumerate()
-        .map(|(i, part)| f(i, part))
-        .collect()
+    let parts: Vec<Slot<P>> = parts.into_iter().map(|p| Mutex::new(Some(p))).collect();
+    let found = slots(parts.len());
+    each(parts.len(), &|i| put(&found[i], f(i, take(&parts[i]))));
+    taken(found)
 }
 
 /// `f(block, range)` for every block of `size` consecutive items out of `n`, results in order.
@@ -33,9 +66,11 @@ pub(crate) fn map_blocks<T: Send>(
     size: usize,
     f: impl Fn(usize, Range<usize>) -> T + Sync,
 ) -> Vec<T> {
-    map(n.div_ceil(size), |b| {
-        f(b, b * size..((b + 1) * size).min(n))
-    })
+    let found = slots(n.div_ceil(size));
+    each(found.len(), &|b| {
+        put(&found[b], f(b, b * size..((b + 1) * size).min(n)));
+    });
+    taken(found)
 }
 
 /// `f(block, range, chunk)` for every block of `size` items of `out`, results in order.
@@ -44,10 +79,10 @@ pub(crate) fn map_chunks<U: Send, T: Send>(
     size: usize,
     f: impl Fn(usize, Range<usize>, &mut [U]) -> T + Sync,
 ) -> Vec<T> {
-    out.par_chunks_mut(size)
-        .enumerate()
-        .map(|(b, chunk)| f(b, b * size..b * size + chunk.len(), chunk))
-        .collect()
+    let chunks: Vec<&mut [U]> = out.chunks_mut(size).collect();
+    map_parts(chunks, |b, chunk| {
+        f(b, b * size..b * size + chunk.len(), chunk)
+    })
 }
 
 /// Things that are made once and used again, by whoever needs one next: what is in them must not matter.
