@@ -68,15 +68,18 @@ fn stages(criterion: &mut Criterion) {
         group.bench_function(id("hierarchical k-means++"), |b| {
             b.iter(|| seeds.fit(&data));
         });
-        // Refinement alone, on all rows: with and without moves, and with all centres near, which is Lloyd's algorithm.
-        for (name, refine) in [
-            ("refine", Refine::new()),
-            ("refine, no moves", Refine::new().moves(0)),
-            ("refine, all near", Refine::new().moves(0).near(CLUSTERS)),
+        // Bounds on all rows, as long as in a phase of `fast`: with and without moves, and with all centres near, which is
+        // Lloyd's algorithm.
+        for (name, near, moves) in [
+            ("bounded, moves", 48, 3),
+            ("bounded", 48, 0),
+            ("bounded, all near", CLUSTERS, 0),
         ] {
-            let refined = base().seeder(given()).max_iterations(0).refine(refine);
-            let refined = refined.build().expect("valid settings");
-            group.bench_function(id(name), |b| b.iter(|| refined.fit(&data)));
+            let phase = Phase::new(Bounded::new().near(near)).moves(moves);
+            let bounded = base().seeder(given()).phases(move |_| vec![phase.clone()]);
+            let bounded = bounded.tolerance(1e-3).max_iterations(12);
+            let bounded = bounded.build().expect("valid settings");
+            group.bench_function(id(name), |b| b.iter(|| bounded.fit(&data)));
         }
         let fast = algorithms::fast(CLUSTERS).build().expect("valid settings");
         group.bench_function(id("fast"), |b| b.iter(|| fast.fit(&data)));

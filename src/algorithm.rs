@@ -4,12 +4,12 @@ use crate::algorithms;
 use crate::compiled::Compiled;
 use crate::coreset::{Coreset, Lightweight};
 use crate::data::Rows;
-use crate::e_step::EStep;
+use crate::e_step::{EStep, Neighborhood};
 use crate::em::Rule;
 use crate::error::{Error, Result};
 use crate::fit::{Builder, Estimator};
 use crate::m_step::{Diagonal, DirichletProcess, Isotropic, MStep, SharedIsotropic};
-use crate::seed::Seeder;
+use crate::seed::{AfkMc2, KMeansPlusPlus, Seeder};
 use std::fmt;
 use std::str::FromStr;
 
@@ -37,7 +37,10 @@ pub struct Algorithm {
     coreset: Option<usize>,
     c_prime: usize,
     neighbors: usize,
+    random: usize,
     drawn: usize,
+    chain: Option<usize>,
+    greedy: bool,
     epsilon: f64,
     concentration: f64,
     family: Option<Family>,
@@ -117,6 +120,27 @@ impl Algorithm {
     #[must_use]
     pub fn with_neighbors(mut self, neighbors: usize) -> Self {
         self.neighbors = neighbors;
+        self
+    }
+
+    /// Random components added to every search, of `var-gmm-s` and `vc-gmm`. Default 0.
+    #[must_use]
+    pub fn with_random(mut self, random: usize) -> Self {
+        self.random = random;
+        self
+    }
+
+    /// Chain length of the seeder, where it is [`AfkMc2`]. Default: its own.
+    #[must_use]
+    pub fn with_chain(mut self, chain: usize) -> Self {
+        self.chain = Some(chain);
+        self
+    }
+
+    /// Several candidates for each seed, where the seeder is [`KMeansPlusPlus`]. Default: one.
+    #[must_use]
+    pub fn with_greedy(mut self, greedy: bool) -> Self {
+        self.greedy = greedy;
         self
     }
 
@@ -201,6 +225,7 @@ impl Algorithm {
     {
         self.no_family()?;
         let builder = algorithms::dp_gmm(self.clusters()?, self.concentration);
+        let builder = builder.seeder(self.plus_plus());
         self.finish(builder.coreset(self.coreset.map(Lightweight::new)))
     }
 
@@ -208,16 +233,30 @@ impl Algorithm {
     pub(crate) fn of_rows<R: Rows>(&self) -> Result<Box<dyn Estimator<R>>> {
         let k = self.clusters()?;
         let (c_prime, g) = (self.c_prime, self.neighbors);
+        let plus_plus = self.plus_plus();
+        let chain = self.chain.map_or_else(AfkMc2::default, AfkMc2::new);
         match self.name {
-            Name::KMeans => self.of_families(algorithms::k_means(k)),
-            Name::KMeansCPrime => self.of_families(algorithms::k_means_c_prime(k, c_prime)),
-            Name::Gmm | Name::SparsifiedGmm => self.of_families(algorithms::gmm(k)),
-            Name::LwcsKMeans => self.of_families(algorithms::lwcs_k_means(k, 1)),
-            Name::VarGmmS | Name::VcGmm => self.of_families(algorithms::var_gmm_s(k, c_prime, g)),
-            Name::DGmm => self.of_families(algorithms::d_gmm(k, c_prime, self.drawn)),
+            Name::KMeans => self.of_families(algorithms::k_means(k).seeder(plus_plus)),
+            Name::KMeansCPrime => {
+                self.of_families(algorithms::k_means_c_prime(k, c_prime).seeder(plus_plus))
+            }
+            Name::Gmm | Name::SparsifiedGmm => {
+                self.of_families(algorithms::gmm(k).seeder(plus_plus))
+            }
+            Name::LwcsKMeans => self.of_families(algorithms::lwcs_k_means(k, 1).seeder(chain)),
+            Name::VarGmmS | Name::VcGmm => {
+                let e_step = Neighborhood::new(c_prime, g).random(self.random);
+                let builder = algorithms::var_gmm_s(k, c_prime, g).e_step(e_step);
+                self.of_families(builder.seeder(chain))
+            }
+            Name::DGmm => {
+                let builder = algorithms::d_gmm(k, c_prime, self.drawn);
+                self.of_families(builder.seeder(chain))
+            }
             Name::LazyKMeans => {
                 self.no_family()?;
-                self.finish(algorithms::lazy_k_means(k, self.epsilon).coreset(self.draws()))
+                let builder = algorithms::lazy_k_means(k, self.epsilon).seeder(plus_plus);
+                self.finish(builder.coreset(self.draws()))
             }
             Name::Fast => {
                 self.no_family()?;
@@ -276,6 +315,13 @@ impl Algorithm {
             builder = builder.max_iterations(max_iterations);
         }
         Ok(Box::new(builder.build()?))
+    }
+
+    fn plus_plus(&self) -> KMeansPlusPlus {
+        match self.greedy {
+            true => KMeansPlusPlus::greedy(),
+            false => KMeansPlusPlus::new(),
+        }
     }
 
     fn draws(&self) -> Option<Lightweight> {
@@ -348,7 +394,10 @@ impl FromStr for Algorithm {
             coreset: None,
             c_prime: 3,
             neighbors: 5,
+            random: 0,
             drawn: 5,
+            chain: None,
+            greedy: false,
             epsilon: 0.1,
             concentration: 1.0,
             family: None,

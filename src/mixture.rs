@@ -5,12 +5,15 @@ use crate::data::{Centres, Data, Frame, Rows, Scores};
 use crate::error::Result;
 use crate::posterior::LogJoint;
 use ndarray::{Array1, Array2};
+use std::any::Any;
 
 /// A mixture model of rows of type `R`; usable as a trait object.
 ///
 /// The questions a user asks of a model are answered over all components and all rows, exactly, in
 /// blocks (nothing of size n x k is stored unless it is the answer), with their weights.
-pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Send + 'static {
+///
+/// A boxed model is a model, and [`Any`]: what is particular to a family is found by downcasting.
+pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     /// The means, in the coordinates of the [frame](Self::frame).
     fn centres(&self) -> &Centres<R::Float>;
 
@@ -150,6 +153,103 @@ pub struct Score {
     pub quantization_error: f64,
     /// $\sum_n w_n \ln p(y_n \mid \theta)$, in nats.
     pub log_likelihood: f64,
+}
+
+impl<R: Rows, M: Scores<R> + ?Sized> Scores<R> for Box<M> {
+    fn components(&self) -> usize {
+        (**self).components()
+    }
+
+    fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
+        (**self).all(rows, out);
+    }
+
+    fn margin(&self, rows: &R, i: usize, reach: R::Float) -> R::Float {
+        (**self).margin(rows, i, reach)
+    }
+
+    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
+        (**self).some(rows, i, ids, out);
+    }
+
+    fn best(&self, rows: &R, ids: &mut [u32], scores: &mut [R::Float]) -> bool {
+        (**self).best(rows, ids, scores)
+    }
+}
+
+// Every method: a family may have its own.
+impl<R: Rows, M: Mixture<R> + ?Sized> Mixture<R> for Box<M> {
+    fn centres(&self) -> &Centres<R::Float> {
+        (**self).centres()
+    }
+
+    fn frame(&self) -> &Frame<R::Float> {
+        (**self).frame()
+    }
+
+    fn log_joint(&self) -> LogJoint {
+        (**self).log_joint()
+    }
+
+    fn prior_terms(&self) -> f64 {
+        (**self).prior_terms()
+    }
+
+    fn means(&self) -> Array2<R::Float> {
+        (**self).means()
+    }
+
+    fn proportions(&self) -> Array1<f64> {
+        (**self).proportions()
+    }
+
+    fn variances(&self) -> Array2<f64> {
+        (**self).variances()
+    }
+
+    fn predict(&self, data: &dyn Data<Rows = R>) -> Result<Array1<u32>> {
+        (**self).predict(data)
+    }
+
+    fn responsibilities(&self, data: &dyn Data<Rows = R>) -> Result<Array2<R::Float>> {
+        (**self).responsibilities(data)
+    }
+
+    fn truncated_responsibilities(
+        &self,
+        data: &dyn Data<Rows = R>,
+        c_prime: usize,
+    ) -> Result<(Array2<u32>, Array2<R::Float>)> {
+        (**self).truncated_responsibilities(data, c_prime)
+    }
+
+    fn judge(&self, rows: &R, labels: Option<&mut [u32]>) -> Vec<f64> {
+        (**self).judge(rows, labels)
+    }
+
+    fn likeliest_is_nearest(&self) -> bool {
+        (**self).likeliest_is_nearest()
+    }
+
+    fn looks(&self) -> u64 {
+        (**self).looks()
+    }
+
+    fn log_densities(&self, data: &dyn Data<Rows = R>) -> Result<Array1<f64>> {
+        (**self).log_densities(data)
+    }
+
+    fn log_likelihood(&self, data: &dyn Data<Rows = R>) -> Result<f64> {
+        (**self).log_likelihood(data)
+    }
+
+    fn score(&self, data: &dyn Data<Rows = R>) -> Result<Score> {
+        (**self).score(data)
+    }
+
+    fn quantization_error(&self, data: &dyn Data<Rows = R>) -> Result<f64> {
+        (**self).quantization_error(data)
+    }
 }
 
 /// A model as a trait object, whatever its type: what its answers are computed from, inside the crate.

@@ -1,22 +1,16 @@
 //! The named algorithms: the one place that lists them, with the options each of them has.
 
 use crate::Result;
-use crate::family::{self, Family};
+use crate::family::{self, Covariances, Family};
 use crate::iterations::Iterations;
 use clap::{Args, ValueEnum};
-use coremix::coreset::Coreset;
-use coremix::data::Data;
-use coremix::e_step::EStep;
-use coremix::m_step::{DiagonalMixture, IsotropicMixture, MStep, SharedIsotropicMixture};
-use coremix::prelude::*;
-use coremix::refine::Refinement;
-use coremix::seed::Seeder;
-use coremix::{Builder, Element, Float, Score, Stage, algorithms};
+use coremix::data::{DenseRows, Rows};
+use coremix::prelude::{Data, Dense, Estimator, Fit, Mixture, Report, Sketch};
+use coremix::{Element, Float, Score};
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand::seq::index;
 use rand_chacha::ChaCha8Rng;
-use std::io::Write;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Algorithm {
@@ -93,12 +87,13 @@ pub(crate) struct Options {
 /// Settings that all algorithms have.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Common {
-    /// Largest relative change of the free energy that counts as converged
-    #[arg(long, default_value_t = 1e-4)]
-    tolerance: f64,
-    /// Most iterations
-    #[arg(long, default_value_t = 200)]
-    max_iterations: usize,
+    /// Largest change of the free energy that counts as converged, per coordinate, in half nats [default: 1e-3; fast: 1e-4
+    /// below 128 clusters]
+    #[arg(long)]
+    tolerance: Option<f64>,
+    /// Most iterations [default: 200; fast: 50 in each phase below 128 clusters, 12 from there on]
+    #[arg(long)]
+    max_iterations: Option<usize>,
     /// Runs from different seeds, of which the best is kept [default: 20 for up to 10000 rows, else 1]
     #[arg(long)]
     restarts: Option<usize>,
@@ -132,7 +127,7 @@ pub(crate) struct Outcome {
     pub(crate) report: Report,
     /// Over all rows.
     pub(crate) score: Score,
-    pub(crate) model: Box<dyn Family>,
+    pub(crate) model: Box<dyn Covariances>,
     /// Means (k, d).
     pub(crate) means: Array2<f64>,
     /// Rows EM ran on; `None` for all.
@@ -221,16 +216,24 @@ impl Algorithm {
             ("shared", settings.shared.to_string()),
             ("concentration", settings.concentration.to_string()),
         ];
+        // Where neither is given, an algorithm has its own.
         let all = [
-            ("tolerance", common.tolerance.to_string()),
-            ("max-iterations", common.max_iterations.to_string()),
-            ("restarts", settings.restarts.to_string()),
-            ("seed", common.seed.to_string()),
+            ("tolerance", common.tolerance.map(|t| t.to_string())),
+            (
+                "max-iterations",
+                common.max_iterations.map(|most| most.to_string()),
+            ),
+            ("restarts", Some(settings.restarts.to_string())),
+            ("seed", Some(common.seed.to_string())),
         ];
         let mut text = format!("clusters {}", settings.clusters);
-        let own = own.iter().filter(|(name, _)| self.uses().contains(name));
-        for (name, value) in own.chain(&all) {
+        for (name, value) in own.iter().filter(|(name, _)| self.uses().contains(name)) {
             text += &format!(", {name} {value}");
+        }
+        for (name, value) in all {
+            if let Some(value) = value {
+                text += &format!(", {name} {value}");
+            }
         }
         text
     }
@@ -240,60 +243,77 @@ impl Algorithm {
         self,
         s: &Settings,
         data: &Dense<'_, T>,
-        iterations: &mut Iterations<impl Write>,
+        iterations: &mut Iterations<'_>,
     ) -> Result<Outcome> {
-        let k = s.clusters;
-        let plus_plus = if s.greedy {
-            KMeansPlusPlus::greedy()
-        } else {
-            KMeansPlusPlus::new()
-        };
-        let chain = AfkMc2::new(s.chain);
-        let neighborhood = Neighborhood::new(s.c_prime, s.g).random(s.random);
-        let run = Run {
-            settings: s,
-            data,
-            rows: data,
-            iterations,
-        };
         match self {
-            Self::KMeans => run.fit_family(algorithms::k_means(k).seeder(plus_plus)),
-            Self::KMeansCPrime => {
-                run.fit_family(algorithms::k_means_c_prime(k, s.c_prime).seeder(plus_plus))
+            Self::SparsifiedKMeans | Self::SparsifiedGmm => {
+                self.fit_to(s, &sketch(s, data)?, data, iterations)
             }
-            Self::Gmm => run.fit_family(algorithms::gmm(k).seeder(plus_plus)),
-            Self::LazyKMeans => run.fit(algorithms::lazy_k_means(k, s.epsilon).seeder(plus_plus)),
-            Self::LwcsKMeans => {
-                run.fit_family(algorithms::lwcs_k_means(k, s.coreset).seeder(chain))
-            }
-            Self::Fast => {
-                let refine = algorithms::refine(k)
-                    .tolerance(s.common.tolerance)
-                    .max_iterations(s.common.max_iterations);
-                run.finish(algorithms::fast(k).refine(refine))
-            }
-            Self::VarGmmS => {
-                let builder = algorithms::var_gmm_s(k, s.c_prime, s.g);
-                run.fit_family(builder.seeder(chain).e_step(neighborhood))
-            }
-            Self::VcGmm => {
-                let builder = algorithms::vc_gmm(k, s.coreset, s.c_prime, s.g);
-                run.fit_family(builder.seeder(chain).e_step(neighborhood))
-            }
-            Self::DGmm => run.fit_family(algorithms::d_gmm(k, s.h, s.r).seeder(chain)),
-            Self::SparsifiedKMeans => {
-                let builder = algorithms::k_means(k).seeder(plus_plus);
-                run.on(&sketch(s, data)?).fit_family(builder)
-            }
-            Self::SparsifiedGmm => {
-                let builder = algorithms::gmm(k).seeder(plus_plus);
-                run.on(&sketch(s, data)?).fit_family(builder)
-            }
-            Self::DpGmm => {
-                let builder = algorithms::dp_gmm(k, s.concentration).seeder(plus_plus);
-                run.fit(builder.coreset(Lightweight::new(s.coreset)))
-            }
+            _ => self.fit_to(s, data, data, iterations),
         }
+    }
+
+    /// Fits its model to `data`, the rows themselves or a sketch of them.
+    fn fit_to<R: Rows>(
+        self,
+        s: &Settings,
+        data: &dyn Data<Rows = R>,
+        rows: &dyn Data<Rows = DenseRows<R::Float>>,
+        iterations: &mut Iterations<'_>,
+    ) -> Result<Outcome> {
+        let estimator: Box<dyn Estimator<R>> = self.with(s)?.boxed()?;
+        let fit = estimator.fit_observed(data, &mut |progress| iterations.see(progress))?;
+        iterations.finish(&fit.report)?;
+        // A model of sketched rows is one of all their columns as well.
+        let mut fit = fit.map(family::of);
+        let score = fit.score(rows)?;
+        Ok(Outcome {
+            score,
+            means: fit.model.means().mapv(Float::to_f64),
+            shared: shared(&fit, rows)?,
+            coreset: fit.coreset.map(|coreset| coreset.rows),
+            report: fit.report,
+            model: fit.model,
+        })
+    }
+
+    /// The algorithm of the crate.
+    fn with(self, s: &Settings) -> coremix::Result<coremix::Algorithm> {
+        let name = match self {
+            Self::SparsifiedKMeans => Self::KMeans.name(),
+            _ => self.name(),
+        };
+        let c_prime = match self {
+            Self::DGmm => s.h,
+            _ => s.c_prime,
+        };
+        let mut algorithm = name
+            .parse::<coremix::Algorithm>()?
+            .with_clusters(s.clusters)
+            .with_c_prime(c_prime)
+            .with_neighbors(s.g)
+            .with_random(s.random)
+            .with_drawn(s.r)
+            .with_chain(s.chain)
+            .with_greedy(s.greedy)
+            .with_epsilon(s.epsilon)
+            .with_concentration(s.concentration)
+            .with_restarts(s.restarts)
+            .with_seed(s.common.seed);
+        let uses = |option| self.uses().contains(&option);
+        if uses("coreset") {
+            algorithm = algorithm.with_coreset(s.coreset);
+        }
+        if uses("family") {
+            algorithm = algorithm.with_family(s.family.of_crate());
+        }
+        if let Some(tolerance) = s.common.tolerance {
+            algorithm = algorithm.with_tolerance(tolerance);
+        }
+        if let Some(max_iterations) = s.common.max_iterations {
+            algorithm = algorithm.with_max_iterations(max_iterations);
+        }
+        Ok(algorithm)
     }
 }
 
@@ -345,95 +365,6 @@ impl Settings {
     }
 }
 
-/// All of a run but its stages.
-struct Run<'a, T: Element, D, W> {
-    settings: &'a Settings,
-    /// What the model is fitted to: the rows, or a sketch of them.
-    data: &'a D,
-    rows: &'a Dense<'a, T>,
-    iterations: &'a mut Iterations<W>,
-}
-
-impl<'a, T: Element, D, W> Run<'a, T, D, W> {
-    /// The same on something made of the rows.
-    fn on<D2>(self, data: &'a D2) -> Run<'a, T, D2, W> {
-        Run {
-            settings: self.settings,
-            data,
-            rows: self.rows,
-            iterations: self.iterations,
-        }
-    }
-}
-
-impl<T: Element, D: Data<Float = T::Float>, W: Write> Run<'_, T, D, W> {
-    /// Fits with the family asked for.
-    fn fit_family<C, S, E>(self, builder: Builder<C, S, E>) -> Result<Outcome>
-    where
-        C: Coreset<D>,
-        S: Seeder<D>,
-        E: EStep<D, SharedIsotropicMixture<D::Float>>
-            + EStep<D, IsotropicMixture<D::Float>>
-            + EStep<D, DiagonalMixture<D::Float>>
-            + Stage,
-    {
-        match self.settings.family {
-            family::Name::Shared => self.fit(builder),
-            family::Name::Isotropic => self.fit(builder.m_step(Isotropic::new())),
-            family::Name::Diagonal => self.fit(builder.m_step(Diagonal::new())),
-        }
-    }
-
-    fn fit<C, S, E, M>(self, builder: Builder<C, S, E, M>) -> Result<Outcome>
-    where
-        C: Coreset<D>,
-        S: Seeder<D>,
-        E: EStep<D, M::Model> + Stage,
-        M: MStep<D>,
-        M::Model: Family + for<'a> Mixture<Dense<'a, T>> + 'static,
-    {
-        let common = &self.settings.common;
-        let builder = builder
-            .tolerance(common.tolerance)
-            .max_iterations(common.max_iterations);
-        self.finish(builder)
-    }
-
-    /// Fits with the stop rule that the builder has.
-    fn finish<C, S, E, M, R>(self, builder: Builder<C, S, E, M, R>) -> Result<Outcome>
-    where
-        C: Coreset<D>,
-        S: Seeder<D>,
-        E: EStep<D, M::Model> + Stage,
-        M: MStep<D>,
-        R: Refinement<D, M::Model>,
-        M::Model: Family + for<'a> Mixture<Dense<'a, T>> + 'static,
-    {
-        let Self {
-            settings,
-            data,
-            rows,
-            iterations,
-        } = self;
-        let common = &settings.common;
-        let mut fit = builder
-            .restarts(settings.restarts)
-            .seed(common.seed)
-            .build()?
-            .fit_observed(data, |progress| iterations.see(progress))?;
-        iterations.finish(&fit.report)?;
-        let score = fit.score(rows)?;
-        Ok(Outcome {
-            score,
-            means: fit.model.means(),
-            shared: shared(&fit, rows)?,
-            coreset: fit.coreset.map(|coreset| coreset.rows),
-            report: fit.report,
-            model: Box::new(fit.model),
-        })
-    }
-}
-
 /// A few preconditioned coordinates of each row.
 fn sketch<T: Element>(s: &Settings, data: &Dense<'_, T>) -> coremix::Result<Sketch<T::Float>> {
     let points = data.points();
@@ -449,7 +380,10 @@ const SHARED: usize = 120;
 /// Responsibilities below this are left out where the support is all components.
 const VISIBLE: f64 = 0.01;
 
-fn shared<D: Data, M: Mixture<D>>(fit: &Fit<M>, data: &D) -> coremix::Result<Vec<Shared>> {
+fn shared<F: Float>(
+    fit: &Fit<Box<dyn Family<F>>>,
+    data: &dyn Data<Rows = DenseRows<F>>,
+) -> coremix::Result<Vec<Shared>> {
     let (k, ran_on) = (fit.model.components(), fit.labels.len());
     let width = fit.supports.as_ref().map_or(k, |supports| supports.ncols());
     if width == 1 {
@@ -461,7 +395,7 @@ fn shared<D: Data, M: Mixture<D>>(fit: &Fit<M>, data: &D) -> coremix::Result<Vec
         None => picked.clone(),
     };
     let few = data.select(&rows, vec![1.0; rows.len()]);
-    let posteriors = fit.model.responsibilities(&few)?;
+    let posteriors = fit.model.responsibilities(&*few)?;
     let shared = picked.iter().zip(&rows).zip(posteriors.rows());
     let shared = shared.map(|((&i, &row), posterior)| {
         let posterior = |c: usize| posterior[c].to_f64();

@@ -1,11 +1,13 @@
 //! Component families: which there are, and what a picture needs of a model of any of them.
 
 use clap::ValueEnum;
-use coremix::Float;
+use coremix::data::{DenseRows, Rows};
 use coremix::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
 };
-use ndarray::Array2;
+use coremix::prelude::Mixture;
+use coremix::{BoxedMixture, Float};
+use std::any::Any;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Name {
@@ -24,52 +26,61 @@ impl Name {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
+
+    /// The family of the crate.
+    pub(crate) fn of_crate(self) -> coremix::Family {
+        match self {
+            Self::Shared => coremix::Family::Shared,
+            Self::Isotropic => coremix::Family::Isotropic,
+            Self::Diagonal => coremix::Family::Diagonal,
+        }
+    }
 }
 
-/// A fitted model, whatever its family.
-pub(crate) trait Family {
-    /// Means (k, d).
-    fn means(&self) -> Array2<f64>;
+/// What a picture needs of a model, besides its means.
+pub(crate) trait Covariances {
     /// Variance, covariance and variance of two columns of component `c`.
     fn covariance(&self, c: usize, columns: (usize, usize)) -> [f64; 3];
 }
 
-impl<F: Float> Family for SharedIsotropicMixture<F> {
-    fn means(&self) -> Array2<f64> {
-        self.means().mapv(F::to_f64)
-    }
+/// A fitted model of all columns, whatever its family.
+pub(crate) trait Family<F: Float>: Mixture<DenseRows<F>> + Covariances {}
 
+impl<F: Float, M: Mixture<DenseRows<F>> + Covariances> Family<F> for M {}
+
+/// A model with what is particular to its family.
+pub(crate) fn of<R: Rows>(model: BoxedMixture<R>) -> Box<dyn Family<R::Float>> {
+    fn is<F: Float, M: Family<F>>(model: Box<dyn Any>) -> Result<Box<dyn Family<F>>, Box<dyn Any>> {
+        Ok(model.downcast::<M>()?)
+    }
+    let model: Box<dyn Any> = model;
+    is::<_, SharedIsotropicMixture<_>>(model)
+        .or_else(is::<_, IsotropicMixture<_>>)
+        .or_else(is::<_, DiagonalMixture<_>>)
+        .or_else(is::<_, DirichletProcessMixture<_>>)
+        .expect("one of the families of the crate")
+}
+
+impl<F: Float> Covariances for SharedIsotropicMixture<F> {
     fn covariance(&self, _: usize, columns: (usize, usize)) -> [f64; 3] {
         round(self.variance(), columns)
     }
 }
 
-impl<F: Float> Family for IsotropicMixture<F> {
-    fn means(&self) -> Array2<f64> {
-        self.means().mapv(F::to_f64)
-    }
-
+impl<F: Float> Covariances for IsotropicMixture<F> {
     fn covariance(&self, c: usize, columns: (usize, usize)) -> [f64; 3] {
         round(self.variances()[c], columns)
     }
 }
 
-impl<F: Float> Family for DiagonalMixture<F> {
-    fn means(&self) -> Array2<f64> {
-        self.means().mapv(F::to_f64)
-    }
-
+impl<F: Float> Covariances for DiagonalMixture<F> {
     fn covariance(&self, c: usize, (a, b): (usize, usize)) -> [f64; 3] {
         let covariance = self.covariance(c).expect("a component of the model");
         [covariance[[a, a]], covariance[[a, b]], covariance[[b, b]]]
     }
 }
 
-impl<F: Float> Family for DirichletProcessMixture<F> {
-    fn means(&self) -> Array2<f64> {
-        self.means().mapv(F::to_f64)
-    }
-
+impl<F: Float> Covariances for DirichletProcessMixture<F> {
     fn covariance(&self, c: usize, (a, b): (usize, usize)) -> [f64; 3] {
         let covariances = self.covariances();
         [[a, a], [a, b], [b, b]].map(|[a, b]| covariances[[c, a, b]])

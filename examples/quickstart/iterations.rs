@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 /// Writes one line per search: while the fit runs, or for the best of several runs once it is known.
-pub(crate) struct Iterations<W> {
-    out: W,
+pub(crate) struct Iterations<'a> {
+    out: &'a mut dyn Write,
     /// One table per run, if there are several.
     kept: Option<Vec<String>>,
     before: Option<f64>,
@@ -15,9 +15,9 @@ pub(crate) struct Iterations<W> {
     written: io::Result<()>,
 }
 
-impl<W: Write> Iterations<W> {
+impl<'a> Iterations<'a> {
     /// A table for one run, or for several.
-    pub(crate) fn new(out: W, several: bool) -> Self {
+    pub(crate) fn new(out: &'a mut dyn Write, several: bool) -> Self {
         Self {
             out,
             kept: several.then(Vec::new),
@@ -27,30 +27,37 @@ impl<W: Write> Iterations<W> {
     }
 
     /// Shows one step; stops the fit when nobody reads any more.
-    pub(crate) fn see<M>(&mut self, progress: &Progress<'_, M>) -> ControlFlow<()> {
+    pub(crate) fn see<M: ?Sized>(&mut self, progress: &Progress<'_, M>) -> ControlFlow<()> {
         let line = match progress {
-            Progress::Seeded { .. } => {
-                self.before = None;
+            // A restart may have several starts: they are in one table.
+            Progress::Seeded { start: 0, .. } => {
                 if let Some(tables) = &mut self.kept {
                     tables.push(String::new());
                 }
-                let titles = ["iteration", "free energy", "change", "evaluations"];
+                let titles = ["rows", "iteration", "free energy", "change", "evaluations"];
                 row(titles, "elapsed / ms")
             }
             Progress::Iteration {
+                rows,
                 iteration,
                 free_energy,
                 evaluations,
                 elapsed,
                 ..
             } => {
+                // Free energies compare on the same rows alone: in each phase there is a first one.
                 let before = self.before.replace(*free_energy);
+                let before = before.filter(|_| *iteration > 0);
                 let change = before.map(|before| format!("{:+.3}", free_energy - before));
-                let (iteration, evaluations) = (iteration.to_string(), evaluations.to_string());
+                let [rows, iteration] = [rows, iteration].map(usize::to_string);
+                let evaluations = evaluations.to_string();
                 let free_energy = format!("{free_energy:.3}");
                 let change = change.unwrap_or_default();
                 let elapsed = format!("{:.1}", elapsed.as_secs_f64() * 1e3);
-                row([&iteration, &free_energy, &change, &evaluations], &elapsed)
+                row(
+                    [&rows, &iteration, &free_energy, &change, &evaluations],
+                    &elapsed,
+                )
             }
             _ => return ControlFlow::Continue(()),
         };
@@ -85,6 +92,8 @@ impl<W: Write> Iterations<W> {
     }
 }
 
-fn row([iteration, free_energy, change, evaluations]: [&str; 4], elapsed: &str) -> String {
-    format!("{iteration:>11}{free_energy:>20}{change:>18}{evaluations:>16}{elapsed:>14}\n")
+fn row([rows, iteration, free_energy, change, evaluations]: [&str; 5], elapsed: &str) -> String {
+    format!(
+        "{rows:>11}{iteration:>11}{free_energy:>20}{change:>18}{evaluations:>16}{elapsed:>14}\n"
+    )
 }

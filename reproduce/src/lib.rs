@@ -1,4 +1,18 @@
-//! What the programs that print tables share: means over runs, and medians of times.
+//! What the programs that print tables share: the stop rule of the papers, means over runs, and medians of times.
+
+use coremix::{Builder, Rule};
+
+/// The stop rule of the papers: a change of the free energy relative to itself.
+pub fn as_published<C, S, E, M>(
+    builder: Builder<C, S, E, M>,
+    tolerance: f64,
+) -> Builder<C, S, E, M> {
+    let rule = Rule::RelativeToFreeEnergy;
+    builder.stop_rule(rule).tolerance(tolerance)
+}
+
+/// The tolerance of the papers, unless a table says another.
+pub const TOLERANCE: f64 = 1e-4;
 
 /// Mean and its standard error.
 #[must_use]

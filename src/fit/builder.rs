@@ -286,8 +286,13 @@ impl<M> Fit<M> {
     where
         M: Mixture<R>,
     {
+        self.map(|model| Box::new(model) as Box<dyn Mixture<R>>)
+    }
+
+    /// The same with something made of the model in its place, such as a boxed model of a certain family.
+    pub fn map<N>(self, make: impl FnOnce(M) -> N) -> Fit<N> {
         Fit {
-            model: Box::new(self.model),
+            model: make(self.model),
             report: self.report,
             labels: self.labels,
             exact: self.exact,

@@ -99,6 +99,15 @@ impl<E> Phase<E> {
         }
     }
 
+    /// Another E-step.
+    #[must_use]
+    pub fn e_step<E2>(self, e_step: E2) -> Phase<E2> {
+        Phase {
+            e_step,
+            outline: self.outline,
+        }
+    }
+
     /// The rows. Default: those of the coreset.
     #[must_use]
     pub fn rows(mut self, rows: PhaseRows) -> Self {

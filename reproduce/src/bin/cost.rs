@@ -6,7 +6,7 @@
 //! its memory is its own.
 
 use coremix::coreset::Coreset;
-use coremix::data::Data;
+use coremix::data::DenseRows;
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
 use coremix::{Progress, Report, Rng, algorithms};
@@ -161,14 +161,14 @@ fn seeding(numbers: &[usize]) -> Result<()> {
     for &k in numbers {
         let mut rng = Rng::from_seed(1);
         let subset =
-            Coreset::<Dense<f32>>::sample(&Lightweight::new(32 * k), &data, &frame, &mut rng)?;
+            Coreset::<DenseRows<f32>>::sample(&Lightweight::new(32 * k), &data, &frame, &mut rng)?;
         let subset = subset.ok_or("fewer rows than the coreset is to have")?;
         let rows = data.select(&subset.rows, subset.weights);
         print!("{k:>7}");
         let hierarchical =
-            |rng: &mut Rng| HierarchicalKMeansPlusPlus::new().seed(&rows, &frame, k, rng);
+            |rng: &mut Rng| HierarchicalKMeansPlusPlus::new().seed(&*rows, &frame, k, rng);
         columns[0].push(time_seeder(hierarchical)?);
-        let chains = |rng: &mut Rng| AfkMc2::new(2).seed(&rows, &frame, k, rng);
+        let chains = |rng: &mut Rng| AfkMc2::new(2).seed(&*rows, &frame, k, rng);
         columns[1].push(time_seeder(chains)?);
         println!();
     }
@@ -237,7 +237,7 @@ fn part(name: &str) -> Result<()> {
             let coreset = Lightweight::new(65_536);
             time_of(5, || {
                 let mut rng = Rng::from_seed(1);
-                Coreset::<Dense<f32>>::sample(&coreset, &data, &frame, &mut rng).map(drop)
+                Coreset::<DenseRows<f32>>::sample(&coreset, &data, &frame, &mut rng).map(drop)
             })
         }
         _ => {

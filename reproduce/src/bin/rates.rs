@@ -42,13 +42,13 @@ fn main() -> Result<()> {
     println!("\nTruncated iterations, G evaluations of a coordinate per second\n");
     println!(
         "{:>5}{:>6}{:>30}{:>30}",
-        "d", "k", "var-GMM-S, C' = G = 5", "refinement, 48 near means"
+        "d", "k", "var-GMM-S, C' = G = 5", "bounded, 48 near means"
     );
     for (d, k) in SHAPES {
         let n = rows * 64 / d.max(64);
         let x = points(n, d, k);
         print!("{d:>5}{k:>6}");
-        for what in [truncated, refined] {
+        for what in [truncated, bounded] {
             let (one, many) = (time(1, &x, k, what)?, time(all, &x, k, what)?);
             let (a, b, ratio) = (1.0 / one, 1.0 / many, one / many);
             print!("{a:>12.1}{b:>9.1}{ratio:>8.2}x");
@@ -72,10 +72,9 @@ fn truncated(x: &Array2<f32>, k: usize) -> f64 {
 
 /// The same for k-means with bounds and lists of near means, on all columns: first search, searches and sums. What bounds settle
 /// is not evaluated, and does not count.
-fn refined(x: &Array2<f32>, k: usize) -> f64 {
+fn bounded(x: &Array2<f32>, k: usize) -> f64 {
     let data = Dense::new(x.view()).expect("finite data");
-    let refine = Refine::new().moves(0).coordinates(x.ncols());
-    let builder = algorithms::fast(k).coreset(Full).refine(refine);
+    let builder = algorithms::fast(k).coreset(Full).e_step(Bounded::new());
     let builder = builder.seeder(UniformSeeder::new());
     let clusterer = builder.build().expect("valid settings");
     per_evaluation(&clusterer.fit(&data).expect("enough rows").report, x)

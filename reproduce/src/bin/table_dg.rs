@@ -8,13 +8,15 @@
 //! machine.
 
 use coremix::coreset::Coreset;
+use coremix::data::DenseRows;
 use coremix::e_step::EStep;
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
-use coremix::{Builder, Element, Evaluations, Float, Stage, algorithms, metrics};
+use coremix::seed::Seeder;
+use coremix::{Builder, Element, Evaluations, Float, algorithms, metrics};
 use ndarray::{Array1, Array2};
 use ndarray_npy::{ReadNpyError, read_npy};
-use reproduce::{mean, median};
+use reproduce::{as_published, mean, median};
 use std::time::Instant;
 
 /// Chain length of AFK-MC2.
@@ -132,17 +134,14 @@ impl<F: Float> Column<F> {
     fn run<T, C, S, E>(&mut self, x: &Array2<T>, builder: Builder<C, S, E>, seed: u64) -> Result<()>
     where
         T: Element<Float = F>,
-        C: for<'a> Coreset<Dense<'a, T>> + Stage,
-        S: for<'a> coremix::seed::Seeder<Dense<'a, T>> + Stage,
-        E: for<'a> EStep<Dense<'a, T>, SharedIsotropicMixture<F>> + Stage,
+        C: Coreset<DenseRows<F>>,
+        S: Seeder<DenseRows<F>>,
+        E: EStep<DenseRows<F>, SharedIsotropicMixture<F>> + Clone,
     {
         let started = Instant::now();
         let data = Dense::new(x.view())?;
-        let fit = builder
-            .tolerance(TOLERANCE)
-            .seed(seed)
-            .build()?
-            .fit(&data)?;
+        let builder = as_published(builder, TOLERANCE);
+        let fit = builder.seed(seed).build()?.fit(&data)?;
         self.seconds.push(started.elapsed().as_secs_f64());
         self.errors.push(fit.model.quantization_error(&data)?);
         self.evaluations.push(fit.report.evaluations);

@@ -11,14 +11,15 @@
 
 use clap::Parser;
 use coremix::coreset::Coreset;
+use coremix::data::DenseRows;
 use coremix::m_step::DirichletProcessMixture;
 use coremix::prelude::*;
-use coremix::{Builder, Rng, Stage, algorithms};
+use coremix::{Builder, Rng, algorithms};
 use faer::{MatRef, Side};
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use ndarray_npy::{ReadNpyError, ReadableElement, read_npy};
 use plotters::prelude::*;
-use reproduce::{mean, median};
+use reproduce::{as_published, mean, median};
 use std::f64::consts::TAU;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -215,7 +216,7 @@ impl Column {
         seed: u64,
     ) -> Outcome<()>
     where
-        C: for<'a> Coreset<Dense<'a, f32>> + Stage,
+        C: Coreset<DenseRows<f32>>,
     {
         let started = Instant::now();
         let data = Dense::new(fitted.view())?;
@@ -265,10 +266,10 @@ fn family(settings: &Settings) -> DirichletProcess {
 type Pipeline<C> = Builder<C, KMeansPlusPlus, Exhaustive, DirichletProcess>;
 
 fn builder<C>(settings: &Settings, coreset: C, seed: u64) -> Pipeline<C> {
-    algorithms::dp_gmm(settings.truncation, settings.concentration)
+    let builder = algorithms::dp_gmm(settings.truncation, settings.concentration)
         .m_step(family(settings))
-        .coreset(coreset)
-        .tolerance(settings.tolerance)
+        .coreset(coreset);
+    as_published(builder, settings.tolerance)
         .max_iterations(settings.max_iterations)
         .seed(seed)
 }
@@ -279,7 +280,7 @@ fn run<C>(
     data: &Dense<'_, f32>,
 ) -> Result<Fit<DirichletProcessMixture<f32>>>
 where
-    C: for<'a> Coreset<Dense<'a, f32>> + Stage,
+    C: Coreset<DenseRows<f32>>,
 {
     match settings.c_prime {
         Some(c_prime) => builder.e_step(Exhaustive::truncated(c_prime)),

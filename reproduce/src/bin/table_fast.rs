@@ -3,25 +3,44 @@
 //! `cargo run --release -p reproduce --bin table_fast -- DATA_FOLDER [seeds] [sets...]`; with `levers` among the sets, also what it
 //! would be without each of its parts.
 
+use coremix::algorithms::{self, fast_phases};
 use coremix::prelude::*;
-use coremix::{Element, algorithms};
+use coremix::{Element, Shape};
 use ndarray::Array2;
 use ndarray_npy::ReadableElement;
 use std::path::Path;
 use std::time::Instant;
 
-/// A variant of the refinement, by what is different.
-type Variant = (&'static str, fn(Refine, usize) -> Refine);
+/// A variant, by what is different in its phases.
+type Variant = (&'static str, fn(Shape) -> Vec<Phase<Bounded>>);
 
 /// `fast` as it is, and without each of its parts.
 const VARIANTS: [Variant; 6] = [
-    ("fast", |refine, _| refine),
-    ("no moves", |refine, _| refine.moves(0)),
-    ("no larger coreset", |_, _| Refine::new()),
-    ("all columns", |refine, _| refine.coordinates(usize::MAX)),
-    ("16 near centres", |refine, _| refine.near(16)),
-    ("all centres near", |refine, k| refine.near(k)),
+    ("fast", fast_phases),
+    ("no moves", |shape| {
+        let phases = fast_phases(shape).into_iter();
+        phases.map(|phase| phase.moves(0)).collect()
+    }),
+    ("no larger coreset", |shape| {
+        let mut phases = fast_phases(shape);
+        // On the coreset, on the larger one, on all rows.
+        phases.remove(1);
+        phases
+    }),
+    ("all columns", |shape| {
+        let phases = fast_phases(shape).into_iter();
+        phases.map(|phase| phase.columns(Columns::All)).collect()
+    }),
+    ("16 near centres", |shape| near(shape, 16)),
+    ("all centres near", |shape| near(shape, shape.clusters)),
 ];
+
+/// The phases of `fast` with other lists of near centres.
+fn near(shape: Shape, near: usize) -> Vec<Phase<Bounded>> {
+    let phases = fast_phases(shape).into_iter();
+    let bounded = Bounded::new().near(near);
+    phases.map(|phase| phase.e_step(bounded)).collect()
+}
 
 /// Name, clusters, the reference error of converged greedy k-means++, and the seconds of the fastest other route to
 /// about +1 % of it.
@@ -69,7 +88,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 }
 
 fn row<T: Element + ReadableElement>(
-    (variant, refine): Variant,
+    (variant, phases_of): Variant,
     (name, file): (&str, &Path),
     (k, reference, other): (usize, f64, f64),
     seeds: u64,
@@ -81,7 +100,7 @@ fn row<T: Element + ReadableElement>(
         let data = Dense::new(x.view())?;
         let checked = started.elapsed();
         let fit = algorithms::fast(k)
-            .refine(refine(algorithms::refine(k), k))
+            .phases(phases_of)
             .seed(seed)
             .build()?
             .fit(&data)?;

@@ -13,16 +13,16 @@
 //! Figures are means over trials with their standard error in brackets, times are medians.
 
 use coremix::coreset::Coreset;
-use coremix::data::{Data, Transform};
+use coremix::data::{DenseRows, Rows, Transform};
 use coremix::e_step::EStep;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
 use coremix::seed::Seeder;
-use coremix::{Builder, Rng, algorithms, metrics};
+use coremix::{Builder, Float, Rng, algorithms, metrics};
 use ndarray::{Array1, Array2, Axis, s};
 use ndarray_npy::{ReadNpyError, read_npy};
 use plotters::prelude::*;
-use reproduce::{mean, median};
+use reproduce::{TOLERANCE, as_published, mean, median};
 use std::time::Instant;
 
 const DIGITS: [u32; 3] = [0, 3, 9];
@@ -126,27 +126,26 @@ struct Column {
     /// Checking the data, or making the sketch.
     making: Vec<f64>,
     fitting: Vec<f64>,
-    unseen: Vec<f64>,
+    unobserved: Vec<f64>,
 }
 
 impl Column {
     /// One trial on data that is made anew. `score` judges the labels that the model gives to that data; the
     /// quantization error is that of the means on `rows`.
-    fn run<D, R, C, S, E, M>(
+    fn run<D, F, C, S, E, M>(
         &mut self,
         make: impl FnOnce() -> Result<D>,
         builder: Builder<C, S, E, M>,
-        rows: Option<&R>,
+        rows: Option<&dyn Data<Rows = DenseRows<F>>>,
         score: impl FnOnce(&Array1<u32>) -> Result<f64>,
     ) -> Result<()>
     where
-        D: Data,
-        R: Data<Float = D::Float>,
-        C: Coreset<D>,
-        S: Seeder<D>,
-        M: MStep<D>,
-        M::Model: Mixture<R>,
-        E: EStep<D, <M as MStep<D>>::Model>,
+        D: Data<Rows: Rows<Float = F>>,
+        F: Float,
+        C: Coreset<D::Rows>,
+        S: Seeder<D::Rows>,
+        M: MStep<D::Rows, Model: Mixture<DenseRows<F>>>,
+        E: EStep<D::Rows, M::Model> + Clone,
     {
         let started = Instant::now();
         let data = make()?;
@@ -156,11 +155,11 @@ impl Column {
         let fit = clusterer.fit(&data)?;
         self.fitting.push(started.elapsed().as_secs_f64());
         self.iterations.push(fit.report.iterations as f64);
-        self.unseen.push(fit.report.unseen as f64);
-        self.scores
-            .push(score(&Mixture::<D>::predict(&fit.model, &data)?)?);
+        self.unobserved.push(fit.report.unobserved as f64);
+        let labels = Mixture::<D::Rows>::predict(&fit.model, &data)?;
+        self.scores.push(score(&labels)?);
         if let Some(rows) = rows {
-            let error = Mixture::<R>::quantization_error(&fit.model, rows)?;
+            let error = Mixture::<DenseRows<F>>::quantization_error(&fit.model, rows)?;
             self.errors.push(error);
         }
         Ok(())
@@ -194,9 +193,15 @@ fn of_digits(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
             builder.push(x.view())?;
             builder.finish()
         };
-        let diagonal = || algorithms::sparsified_gmm(3).restarts(RESTARTS).seed(seed);
+        let diagonal = || {
+            let builder = as_published(algorithms::sparsified_gmm(3), TOLERANCE);
+            builder.restarts(RESTARTS).seed(seed)
+        };
         let isotropic = || diagonal().m_step(Isotropic::new());
-        let k_means = || algorithms::k_means(3).restarts(RESTARTS).seed(seed);
+        let k_means = || {
+            let builder = as_published(algorithms::k_means(3), TOLERANCE);
+            builder.restarts(RESTARTS).seed(seed)
+        };
         let coreset = || diagonal().coreset(Lightweight::new(4_096));
         // A diagonal covariance is another model in other coordinates: this one has those of the sketch. Its time is
         // that of the fit alone.
@@ -204,33 +209,31 @@ fn of_digits(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
         let rotated = basis.basis().forward(x.mapv(f64::from).view())?;
         let rotated = rotated.mapv(|x| x as f32);
         let preconditioned = || Dense::new(rotated.view());
-        let rows: Option<&Dense<'_, u8>> = None;
         let [p, a, b, c, d, e, f, g, h] = &mut table;
-        let none: Option<&Dense<'_, f32>> = None;
-        p.run(preconditioned, diagonal(), none, accuracy)?;
-        a.run(dense, diagonal(), rows, accuracy)?;
-        b.run(sketch, diagonal(), rows, accuracy)?;
-        c.run(dense, isotropic(), rows, accuracy)?;
-        d.run(sketch, isotropic(), rows, accuracy)?;
-        e.run(dense, k_means(), rows, accuracy)?;
-        f.run(sketch, k_means(), rows, accuracy)?;
-        g.run(sketch, coreset(), rows, accuracy)?;
-        h.run(hadamard, diagonal(), rows, accuracy)?;
+        p.run(preconditioned, diagonal(), None, accuracy)?;
+        a.run(dense, diagonal(), None, accuracy)?;
+        b.run(sketch, diagonal(), None, accuracy)?;
+        c.run(dense, isotropic(), None, accuracy)?;
+        d.run(sketch, isotropic(), None, accuracy)?;
+        e.run(dense, k_means(), None, accuracy)?;
+        f.run(sketch, k_means(), None, accuracy)?;
+        g.run(sketch, coreset(), None, accuracy)?;
+        h.run(hadamard, diagonal(), None, accuracy)?;
     }
     println!(
-        "{:<48}{:>16}{:>9}{:>9}{:>14}{:>10}{:>10}{:>9}",
-        "", "accuracy", "least", "most", "iterations", "making s", "fit s", "unseen"
+        "{:<48}{:>16}{:>9}{:>9}{:>14}{:>10}{:>10}{:>12}",
+        "", "accuracy", "least", "most", "iterations", "making s", "fit s", "unobserved"
     );
     for (name, column) in NAMES.iter().zip(&table) {
         let (accuracy, error) = mean(&column.scores);
         let least = column.scores.iter().copied().fold(f64::INFINITY, f64::min);
         let most = column.scores.iter().copied().fold(0.0, f64::max);
         println!(
-            "{name:<48}{accuracy:>8.4} ({error:.4}){least:>8.3}{most:>9.3}{:>14.1}{:>10.3}{:>10.3}{:>9.0}",
+            "{name:<48}{accuracy:>8.4} ({error:.4}){least:>8.3}{most:>9.3}{:>14.1}{:>10.3}{:>10.3}{:>12.0}",
             mean(&column.iterations).0,
             median(&column.making),
             median(&column.fitting),
-            mean(&column.unseen).0
+            mean(&column.unobserved).0
         );
     }
     for (name, dense, sketch) in [
@@ -278,11 +281,17 @@ fn of_large(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
         let purity = |labels: &Array1<u32>| metrics::purity(labels.view(), truth.view());
         let dense = || Dense::new(x.view());
         let sketch = || Sketch::new(x.view(), Q, seed);
-        let k_means = || algorithms::k_means(k).seeder(AfkMc2::default()).seed(seed);
-        let var = || algorithms::var_gmm_s(k, 5, 5).seed(seed);
-        let vc = || algorithms::vc_gmm(k, LARGE_CORESET, 5, 5).seed(seed);
-        let d = || algorithms::d_gmm(k, 5, 5).seed(seed);
-        let rows = Some(&rows);
+        let k_means = || {
+            let builder = algorithms::k_means(k).seeder(AfkMc2::default());
+            as_published(builder, TOLERANCE).seed(seed)
+        };
+        let var = || as_published(algorithms::var_gmm_s(k, 5, 5), TOLERANCE).seed(seed);
+        let vc = || {
+            let builder = algorithms::vc_gmm(k, LARGE_CORESET, 5, 5);
+            as_published(builder, TOLERANCE).seed(seed)
+        };
+        let d = || as_published(algorithms::d_gmm(k, 5, 5), TOLERANCE).seed(seed);
+        let rows: Option<&dyn Data<Rows = _>> = Some(&rows);
         table[0].run(dense, k_means(), rows, purity)?;
         table[1].run(sketch, k_means(), rows, purity)?;
         table[2].run(dense, var(), rows, purity)?;
@@ -295,15 +304,15 @@ fn of_large(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
         table[9].run(sketch, var().m_step(Diagonal::new()), rows, purity)?;
     }
     println!(
-        "{:<32}{:>18}{:>18}{:>14}{:>10}{:>10}{:>9}",
-        "", "% over k-means", "purity", "iterations", "making s", "fit s", "unseen"
+        "{:<32}{:>18}{:>18}{:>14}{:>10}{:>10}{:>12}",
+        "", "% over k-means", "purity", "iterations", "making s", "fit s", "unobserved"
     );
     let base = mean(&table[0].errors).0;
     for (name, column) in NAMES.iter().zip(&table) {
         let over: Vec<f64> = (column.errors.iter().map(|e| 100.0 * (e / base - 1.0))).collect();
         let (over, purity) = (mean(&over), mean(&column.scores));
         println!(
-            "{name:<32}{:>+11.1} ({:.1}){:>11.3} ({:.3}){:>14.1}{:>10.3}{:>10.3}{:>9.0}",
+            "{name:<32}{:>+11.1} ({:.1}){:>11.3} ({:.3}){:>14.1}{:>10.3}{:>10.3}{:>12.0}",
             over.0,
             over.1,
             purity.0,
@@ -311,7 +320,7 @@ fn of_large(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
             mean(&column.iterations).0,
             median(&column.making),
             median(&column.fitting),
-            mean(&column.unseen).0
+            mean(&column.unobserved).0
         );
     }
     Ok(())
@@ -410,19 +419,18 @@ fn of_small(sizes: Small, trials: u64) -> Result<()> {
         let dense = || Dense::new(x.view());
         let sketch = || Sketch::new(x.view(), q, seed);
         let k_means = || {
-            let k_means = algorithms::k_means(3).tolerance(TOLERANCE);
+            let k_means = as_published(algorithms::k_means(3), TOLERANCE);
             k_means.max_iterations(1_000).restarts(RUNS).seed(seed)
         };
         let gmm = || {
             let gmm = algorithms::sparsified_gmm(3).m_step(Isotropic::new());
-            let gmm = gmm.tolerance(TOLERANCE).max_iterations(1_000);
+            let gmm = as_published(gmm, TOLERANCE).max_iterations(1_000);
             gmm.restarts(RUNS).seed(seed)
         };
-        let rows: Option<&Dense<'_, f64>> = None;
-        table[0].run(dense, k_means(), rows, score)?;
-        table[1].run(sketch, k_means(), rows, score)?;
-        table[2].run(dense, gmm(), rows, score)?;
-        table[3].run(sketch, gmm(), rows, score)?;
+        table[0].run(dense, k_means(), None, score)?;
+        table[1].run(sketch, k_means(), None, score)?;
+        table[2].run(dense, gmm(), None, score)?;
+        table[3].run(sketch, gmm(), None, score)?;
     }
     for (name, column) in NAMES.iter().zip(&table) {
         let (score, error) = mean(&column.scores);

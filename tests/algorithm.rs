@@ -1,0 +1,132 @@
+//! Algorithms by name, and boxed models.
+
+use coremix::data::DenseRows;
+use coremix::m_step::DirichletProcessMixture;
+use coremix::prelude::*;
+use coremix::{BoxedMixture, Rng};
+use ndarray::Array2;
+use std::any::Any;
+
+type Rows = DenseRows<f64>;
+
+/// 400 rows around 8 centres that overlap.
+fn points() -> Array2<f64> {
+    let mut rng = Rng::from_seed(5);
+    let centres = Array2::from_shape_fn((8, 3), |_| 2.0 * rng.normal());
+    Array2::from_shape_fn((400, 3), |(n, j)| centres[[n % 8, j]] + rng.normal())
+}
+
+fn named(name: &str) -> Algorithm {
+    let algorithm: Algorithm = name.parse().unwrap();
+    algorithm.with_clusters(8).with_seed(3)
+}
+
+fn means_of(algorithm: &Algorithm, data: &Dense<'_, f64>) -> Array2<f64> {
+    let estimator = algorithm.boxed::<Rows>().unwrap();
+    estimator.fit(data).unwrap().model.means()
+}
+
+/// Each setting is that of the builder's stage, and not the default.
+#[test]
+fn settings_of_seeders_and_searches_reach_them() {
+    let x = points();
+    let data = Dense::new(x.view()).unwrap();
+
+    let greedy = algorithms::k_means(8).seeder(KMeansPlusPlus::greedy());
+    let greedy = greedy.seed(3).build().unwrap().fit(&data).unwrap();
+    let by_name = means_of(&named("k-means").with_greedy(true), &data);
+    assert_eq!(by_name, greedy.model.means());
+    assert_ne!(by_name, means_of(&named("k-means"), &data));
+
+    let chain = algorithms::var_gmm_s(8, 3, 5).seeder(AfkMc2::new(2));
+    let chain = chain.seed(3).build().unwrap().fit(&data).unwrap();
+    let by_name = means_of(&named("var-gmm-s").with_chain(2), &data);
+    assert_eq!(by_name, chain.model.means());
+    assert_ne!(by_name, means_of(&named("var-gmm-s"), &data));
+
+    let random = algorithms::var_gmm_s(8, 2, 2).e_step(Neighborhood::new(2, 2).random(2));
+    let random = random.seed(3).build().unwrap().fit(&data).unwrap();
+    let few = named("var-gmm-s").with_c_prime(2).with_neighbors(2);
+    let by_name = means_of(&few.clone().with_random(2), &data);
+    assert_eq!(by_name, random.model.means());
+    assert_ne!(by_name, means_of(&few, &data));
+}
+
+/// What a model says of itself and of data, through the trait alone.
+fn answers(model: &impl Mixture<Rows>, data: &Dense<'_, f64>) -> Vec<f64> {
+    let labels = model.predict(data).unwrap();
+    let (members, shares) = model.truncated_responsibilities(data, 2).unwrap();
+    let score = model.score(data).unwrap();
+    let mut numbers = vec![
+        model.components() as f64,
+        model.prior_terms(),
+        model.log_likelihood(data).unwrap(),
+        model.quantization_error(data).unwrap(),
+        score.log_likelihood,
+        score.quantization_error,
+    ];
+    numbers.extend(model.means());
+    numbers.extend(model.proportions());
+    numbers.extend(model.variances());
+    numbers.extend(model.responsibilities(data).unwrap());
+    numbers.extend(model.log_densities(data).unwrap());
+    numbers.extend(shares);
+    numbers.extend(labels.iter().chain(&score.labels).map(|&c| f64::from(c)));
+    numbers.extend(members.iter().map(|&c| f64::from(c)));
+    numbers
+}
+
+#[test]
+fn a_boxed_model_answers_as_the_model() {
+    let x = points();
+    let data = Dense::new(x.view()).unwrap();
+    fn check<M: Mixture<Rows>>(fit: Fit<M>, data: &Dense<'_, f64>) {
+        let mut own = fit;
+        let expected = answers(&own.model, data);
+        let scored = own.score(data).unwrap();
+        let evaluations = own.report.evaluations.scoring;
+        let mut boxed: Fit<BoxedMixture<Rows>> = own.boxed();
+        assert_eq!(answers(&boxed.model, data), expected);
+        assert_eq!(boxed.score(data).unwrap(), scored);
+        // Scoring cost as much again.
+        assert_eq!(boxed.report.evaluations.scoring, 2 * evaluations);
+        let model: &dyn Any = &*boxed.model;
+        assert!(model.downcast_ref::<M>().is_some());
+    }
+    let gmm = || algorithms::gmm(8).seed(3);
+    let fit = gmm().build().unwrap().fit(&data);
+    check(fit.unwrap(), &data);
+    let fit = gmm().m_step(Isotropic::new()).build().unwrap().fit(&data);
+    check(fit.unwrap(), &data);
+    let fit = gmm().m_step(Diagonal::new()).build().unwrap().fit(&data);
+    check(fit.unwrap(), &data);
+    let fit = algorithms::dp_gmm(8, 1.0).build().unwrap().fit(&data);
+    check(fit.unwrap(), &data);
+}
+
+/// The labels of a coreset under a truncated search are made exact by a boxed model as well; what is particular to a
+/// family is found by its type.
+#[test]
+fn a_boxed_fit_is_relabelled_and_mapped() {
+    let x = points();
+    let data = Dense::new(x.view()).unwrap();
+    let vc = named("vc-gmm").with_c_prime(1).with_neighbors(1);
+    let vc = vc.with_coreset(100).boxed::<Rows>().unwrap();
+    let mut fit = vc.fit(&data).unwrap();
+    fit.relabel(&data).unwrap();
+    let all = fit.model.predict(&data).unwrap();
+    let rows = &fit.coreset.as_ref().unwrap().rows;
+    assert_eq!(rows.len(), fit.labels.len());
+    for (&row, &label) in rows.iter().zip(&fit.labels) {
+        assert_eq!(label, all[row]);
+    }
+
+    let fit = named("dp-gmm").boxed::<Rows>().unwrap().fit(&data).unwrap();
+    let iterations = fit.report.iterations;
+    let fit = fit.map(|model| {
+        let model: Box<dyn Any> = model;
+        *model.downcast::<DirichletProcessMixture<f64>>().unwrap()
+    });
+    assert_eq!(fit.model.sticks().nrows(), 8);
+    assert_eq!(fit.report.iterations, iterations);
+}
