@@ -116,7 +116,7 @@
 //!
 //! - [`Clusterer`] and [`Builder`]: the stages one by one, and every default with its reason.
 //! - [`Phase`]: rows, columns, starts, moves. [`Mixture`]: what a model answers. [`Report`]: what a fit did and cost.
-//! - [`e_step::EStep`], [`seed::Seeder`], [`coreset::Coreset`], [`m_step::MStep`], [`data::Data`]: stages of one's own.
+//! - [`e_step::EStep`], [`seed::Seeder`], [`coreset::Coreset`], [`m_step::MStep`]: the traits of the stages.
 //! - [`metrics`]: scores against known classes or centres.
 //! - Numbers such as (E3) are those of `docs/equations.md` in the repository: every formula with its derivation, and the
 //!   errata of the papers.
