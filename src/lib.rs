@@ -1,28 +1,30 @@
 //! Clustering and mixture models at scale: coresets, fast seeding and truncated variational EM behind one builder.
 //!
-//! For whoever has many points, many clusters or both, with weights or without, and wants a model rather than labels
-//! alone: means, a variance, posteriors and a likelihood, the same on every run.
+//! For data with many points, many clusters or both, with or without weights. The result is a model, not labels alone:
+//! means, variances, posteriors and a likelihood. The same seed gives the same model, on any number of threads.
 //!
 //! # The pipeline
 //!
-//! 1. **[Data](data)**: weighted rows, checked once ([`Dense`](data::Dense): `f32`, `f64` or `u8`;
-//!    [`Sketch`](data::Sketch): a few coordinates of each row, made in one pass).
+//! 1. **[Data](data)**: weighted rows, checked once. [`Dense`](data::Dense) holds `f32`, `f64` or `u8`;
+//!    [`Sketch`](data::Sketch) holds a few coordinates of each row, made in one pass.
 //! 2. **[Coreset](coreset)**: fewer rows, with weights that stand for all. Optional.
 //! 3. **[Seeder](seed)**: where the components start.
-//! 4. **EM**, until the free energy settles:
-//!     1. **[E-step](e_step)**: a search for the support $K(n)$ of each point, the few components that share it.
-//!     2. **[M-step](m_step)**: weighted sums over the points, and the parameters that follow in closed form.
-//! 5. **[Refinement](refine)**: k-means on more and more rows, as far as all of them. Optional.
+//! 4. **[E-step](e_step)**: a search for the support $K(n)$ of each point, the few components that share it.
+//! 5. **[M-step](m_step)**: weighted sums over the points, and the parameters that follow in closed form.
 //! 6. **[Model](Mixture)**: predicts and scores any data, exactly, over all components.
+//!
+//! Steps 4 and 5 repeat until the free energy settles. That is a phase. Most algorithms have one [phase](Phase);
+//! [`Builder::phases`] takes several, each from the model of the one before: on the coreset, on a larger one, on all rows.
 //!
 //! Every algorithm maximises the same bound on a mixture's log-likelihood, the free energy
 //!
 //! $$F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta) \le \sum_n w_n \ln p(y_n \mid \theta)$$
 //!
-//! and they differ only in their stages, which combine freely. A model that is a distribution over its parameters, as
-//! that of [`DirichletProcess`](m_step::DirichletProcess), has the evidence lower bound instead, complete with the
-//! divergence from the prior: it bounds the evidence, not the likelihood. The width of $K(n)$ is the dial: 1 is k-means, all
-//! components is EM, and $C'$ in between shares each point among few.
+//! They differ only in their stages, which combine freely. The width of $K(n)$ decides what the algorithm is. Width 1 is
+//! k-means, all components is EM, and $C'$ in between shares each point among few.
+//!
+//! A model can be a distribution over its parameters, as that of [`DirichletProcess`](m_step::DirichletProcess). Then F is
+//! the evidence lower bound, with the divergence from the prior. It bounds the evidence, not the likelihood.
 //!
 //! # Quick start
 //!
@@ -46,8 +48,21 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! [`Clusterer::builder`] takes the stages one by one, and every setting of a named algorithm can be changed the
-//! same way: `algorithms::k_means(25).restarts(5)`.
+//! - [`Clusterer::builder`] takes the stages one by one. Every setting of a named algorithm can be changed in the same way:
+//!   `algorithms::k_means(25).restarts(5)`.
+//! - [`Algorithm`] chooses an algorithm by its name at run time. [`Estimator`] is any algorithm as a trait object.
+//! - [`Fit::exact`] says whether the labels of a fit are exact. [`Fit::relabel`] makes them so.
+//! - An observer sees every step and can stop a fit: [`Clusterer::fit_observed`].
+//!
+//! # When a fit ends
+//!
+//! A phase has converged when the free energy changes by at most half the tolerance per coordinate of every row (E19):
+//!
+//! $$|F_t - F_{t-1}| \le \frac{\text{tolerance}}{2} \sum_n w_n D_n$$
+//!
+//! This has no unit. For k-means it is, to first order, a relative change of the quantization error, so the default of 1e-3
+//! stops when an iteration gains a tenth of a percent. The rule of the papers compares with F itself:
+//! `.stop_rule(Rule::RelativeToFreeEnergy).tolerance(1e-4)`. The limit on iterations is per phase.
 //!
 //! # Algorithms
 //!
@@ -58,54 +73,55 @@
 //! | [`gmm`](algorithms::gmm) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
 //! | [`lazy_k_means`](algorithms::lazy_k_means) | none | k-means++ | [`Lazy`](e_step::Lazy), width 1 |
 //! | [`lwcs_k_means`](algorithms::lwcs_k_means) | [`Lightweight`](coreset::Lightweight) | [AFK-MC²](seed::AfkMc2) | [`Exhaustive`](e_step::Exhaustive), width 1 |
-//! | [`fast`](algorithms::fast) | [`Lightweight`](coreset::Lightweight), then all rows | [hierarchical k-means++](seed::HierarchicalKMeansPlusPlus) | [`Refine`](refine::Refine) |
+//! | [`fast`](algorithms::fast) | [`Lightweight`](coreset::Lightweight), then all rows | [hierarchical k-means++](seed::HierarchicalKMeansPlusPlus) | [`Bounded`](e_step::Bounded), width 1, in [phases](algorithms::fast_phases) |
 //! | [`var_gmm_s`](algorithms::var_gmm_s) | none | [AFK-MC²](seed::AfkMc2) | [`Neighborhood`](e_step::Neighborhood), width $C'$ |
 //! | [`vc_gmm`](algorithms::vc_gmm) | [`Lightweight`](coreset::Lightweight) | [AFK-MC²](seed::AfkMc2) | [`Neighborhood`](e_step::Neighborhood), width $C'$ |
 //! | [`d_gmm`](algorithms::d_gmm) | none | [AFK-MC²](seed::AfkMc2) | [`SimilaritySampling`](e_step::SimilaritySampling), width $H$ |
 //! | [`sparsified_gmm`](algorithms::sparsified_gmm), on a [`Sketch`](data::Sketch) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
 //! | [`dp_gmm`](algorithms::dp_gmm) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
 //!
-//! The M-step is [`SharedIsotropic`](m_step::SharedIsotropic) in all of them but the last two: one variance, equal
-//! mixing proportions. In `sparsified_gmm` it is [`Diagonal`](m_step::Diagonal), in `dp_gmm`
-//! [`DirichletProcess`](m_step::DirichletProcess): full covariances, and as many components as the data need. Every
-//! other one works with [`Isotropic`](m_step::Isotropic) or [`Diagonal`](m_step::Diagonal) as well, except for
-//! `lazy_k_means`. When to use which:
+//! The M-step is [`SharedIsotropic`](m_step::SharedIsotropic) in all of them but the last two: one variance, equal mixing
+//! proportions. In `sparsified_gmm` it is [`Diagonal`](m_step::Diagonal). In `dp_gmm` it is
+//! [`DirichletProcess`](m_step::DirichletProcess): full covariances, and as many components as the data need.
+//! [`Isotropic`](m_step::Isotropic) and [`Diagonal`](m_step::Diagonal) work in all others, except for `lazy_k_means` and
+//! `fast`. When to use which:
 //!
-//! - `fast`: large data and many clusters; the error of converged k-means++ in a fraction of its time.
-//! - `k_means`: the reference, while rows times clusters distances per iteration are affordable.
+//! - `fast`: large data; about the error of converged k-means++, in a fraction of its time.
+//! - `k_means`: the reference, as long as rows times clusters distances per iteration are affordable.
 //! - `k_means_c_prime`: the cost of k-means, for clusters that overlap.
 //! - `gmm`: EM without approximation, for few clusters.
-//! - `lazy_k_means`: assignments that do not flip for small gains.
+//! - `lazy_k_means`: rows keep their component unless another one is clearly nearer.
 //! - `lwcs_k_means`: many rows, moderately many clusters.
 //! - `var_gmm_s`: many clusters; an iteration costs at most $C' G$ distances per row, however many there are.
 //! - `vc_gmm`: many rows and many clusters.
 //! - `d_gmm`: as `var_gmm_s` at fewer distances, $H + R$ per row and iteration; on a coreset, as `vc_gmm`.
-//! - `sparsified_gmm`: many columns; memory and time go by the few coordinates that are kept of each row.
+//! - `sparsified_gmm`: many columns; memory and time depend on the few coordinates that are kept of each row.
 //! - `dp_gmm`: a density rather than a partition, of unknown complexity; best on a coreset where rows are many.
 //!
 //! # What can be relied on
 //!
-//! - **Reproducible**: same data, settings and seed, same build, same CPU: the same bits with any number of threads.
-//!   Work is cut by the shape of the data and added up in order; random streams belong to blocks of rows. Work runs
-//!   on the caller's rayon thread pool.
-//! - **Monotone**: the free energy never falls within a phase but for rounding.
-//! - **Weighted**: a row of weight $w$ stands for $w$ copies, weight 0 for none. No stage ignores weights, and nothing
-//!   is ever divided by a number of rows where the sum of weights belongs.
-//! - **Precise**: points, means and distances are `f32` or `f64`, as given (`u8` is computed in `f32`); weights,
-//!   responsibilities, sums over points and free energies are `f64`. Distances are taken in scaled
-//!   coordinates near the data (E24; [`Frame`](data::Frame)), so a far-off origin costs no more than it did in storing the
-//!   data, and outliers cost the other rows no digits.
-//! - **No panics, no NaN**: bad input is an [`Error`] that names the row or the setting, the value and the rule. Not
-//!   converging is no error but a [`Stop`] reason; the model is never lost.
+//! - **Reproducible**: same data, settings and seed, same build, same CPU give the same bits, with any number of threads.
+//!   Work is cut by the shape of the data and summed in order. Random streams belong to blocks of rows. Work runs on the
+//!   caller's rayon thread pool.
+//! - **Monotone**: the free energy never falls within a phase, except for rounding.
+//! - **Weighted**: a row of weight $w$ stands for $w$ copies, weight 0 for none. Every stage respects weights. Sums are
+//!   normalised by the sum of weights, never by a number of rows.
+//! - **Precise**: points, means and distances are `f32` or `f64`, as given (`u8` is computed in `f32`). Weights,
+//!   responsibilities, sums over points and free energies are `f64`. Distances are taken in scaled coordinates near the data
+//!   (E24; [`Frame`](data::Frame)). A far-off origin costs no digits, and outliers cost the other rows none.
+//! - **No panics, no NaN**: bad input is an [`Error`] that names the row or the setting, the value and the rule. A stage of
+//!   one's own that breaks its rules is [`Error::Stage`]. Not converging is no error but a [`Stop`] reason.
 //!
 //! # Where to read on
 //!
 //! - [`Clusterer`] and [`Builder`]: the stages one by one, and every default with its reason.
-//! - [`Mixture`]: what a model answers. [`Report`]: what a fit did and cost. [`metrics`]: scores against a truth.
-//! - Numbers such as (E3) are those of `docs/equations.md` in the repository: every formula with its derivation,
-//!   and where the papers' printed ones do not hold.
-//! - `docs/architecture.md`: how the crate is cut, and the laws that hold for every algorithm.
-//! - `examples/`: a quick start on your own files; `reproduce/`: tables of the papers.
+//! - [`Phase`]: rows, columns, starts, moves. [`Mixture`]: what a model answers. [`Report`]: what a fit did and cost.
+//! - [`e_step::EStep`], [`seed::Seeder`], [`coreset::Coreset`], [`m_step::MStep`]: the traits of the stages.
+//! - [`metrics`]: scores against known classes or centres.
+//! - Numbers such as (E3) are those of `docs/equations.md` in the repository: every formula with its derivation, and the
+//!   errata of the papers.
+//! - `docs/architecture.md`: the structure of the crate, and the laws that hold for every algorithm.
+//! - `examples/`: a quick start on your own files. `reproduce/`: the tables of the papers.
 //!
 //! # Papers
 //!

@@ -126,7 +126,7 @@ pub(crate) struct Together {
     pub(crate) sum: f64,
 }
 
-/// The best component of every row and the sum over all, for which few are looked at: those whose share is not lost beside
+/// The best component of every row and the sum over all, for which few are recomputed: those whose share is not lost beside
 /// the best one. Of these, scores are computed directly where their rounding (E21) could be felt in the sum.
 pub(crate) fn together<R: Rows, S: Scores<R> + ?Sized>(
     scorer: &S,

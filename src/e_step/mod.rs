@@ -12,7 +12,7 @@
 //!
 //! [`Exhaustive`] finds them at the cost of $nk$ distance evaluations, [`Lazy`] leaves points where they are
 //! that would gain too little. [`Neighborhood`] costs at most $n C' G$ and [`SimilaritySampling`] $n (H + R)$,
-//! whatever $k$ is: the first looks at fixed neighbors, the second draws.
+//! whatever $k$ is: the first evaluates fixed neighbors, the second draws.
 
 mod bounded;
 mod exhaustive;
@@ -91,7 +91,7 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
         usize::from(self.width(k) > 1)
     }
 
-    /// Whether rows are best searched in the order of the best component of their last search: those that look at
+    /// Whether rows are best searched in the order of the best component of their last search: those that evaluate
     /// the same components one after the other. Changes nothing else, as what is done for a row depends on itself.
     fn by_component(&self, _k: usize) -> bool {
         false

@@ -1,4 +1,4 @@
-//! The truncated search of vc-GMM and var-GMM-S: a point looks only at the neighbors of its components.
+//! The truncated search of vc-GMM and var-GMM-S: a point is compared only with the neighbors of its components.
 
 use super::neighbors::{self, Neighbors};
 use super::pairs::{Gathered, PairSums};
@@ -15,7 +15,7 @@ use crate::rng::Rng;
 use crate::search::{self, Exact};
 use crate::stage::Stage;
 
-/// A point looks only at the neighbors of its components, and at some random ones (\[VC\] Alg. 1; E12, E13).
+/// A point is compared only with the neighbors of its components, and with some random ones (\[VC\] Alg. 1; E12, E13).
 ///
 /// $K(n)$ becomes the $C'$ best components of the search space $G(n)$, the union of the neighbors $G_c$ of the
 /// components of the last $K(n)$ and the random components $R(n)$. At most $C' G + |R(n)|$ distance evaluations per
@@ -114,7 +114,7 @@ impl Neighborhood {
         rng: &mut Rng,
     ) -> Started<Neighbors> {
         let k = model.components();
-        // Supports of everything have nothing to look for.
+        // Full supports need no search.
         let size = if self.c_prime >= k { 1 } else { self.g.min(k) };
         match self.start {
             Start::Random => {
@@ -217,7 +217,7 @@ impl Neighborhood {
         worker: &mut NeighborhoodWorker<R::Float>,
     ) {
         let (k, width) = (block.components(), block.width());
-        // Supports of everything have nothing to look for; and from seeds the first supports are the best ones.
+        // Full supports need no search; and from seeds the first supports are the best ones.
         let first = self.start == Start::Seeds && block.supports.contains(&UNSET);
         if block.is_full() || first {
             return search::exhaustive(model, rows, block, &mut worker.exact);

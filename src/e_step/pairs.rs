@@ -176,7 +176,7 @@ impl PairSums {
     }
 
     /// Keeps the pairs of the lowest ranks of each component: only with random supports and many components
-    /// are there so many that this matters, and few of the others would ever be looked at.
+    /// are there so many that this matters, and few of the others would ever be used.
     fn forget(&mut self, starts: &[usize]) {
         let rank = self.rank;
         let mut kept = Vec::with_capacity(self.pairs.len());

@@ -140,7 +140,7 @@ pub(super) fn sums(k: usize) -> PairSums {
 /// What is left of a row between the entries that must not be drawn: scratch of [`Similarity::draw`].
 ///
 /// A draw picks a run of entries by its sum, then an entry by bisection, and splits the run there. No draw is
-/// ever rejected, whatever share of the row is taken, and none looks at a whole row.
+/// ever rejected, whatever share of the row is taken, and none reads a whole row.
 #[derive(Debug, Default)]
 pub(super) struct Gaps {
     taken: Vec<u32>,

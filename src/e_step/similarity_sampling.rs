@@ -138,7 +138,7 @@ impl SimilaritySampling {
         worker: &mut SimilaritySamplingWorker<R::Float>,
     ) {
         if block.is_full() {
-            // Every support is everything already; there is nothing to look for.
+            // Every support is full already; there is nothing to search.
             return search::exhaustive(model, rows, block, &mut worker.exact);
         }
         let (k, width) = (block.components(), block.width());

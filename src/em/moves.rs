@@ -44,7 +44,7 @@ const GATHER: usize = 256;
 ///
 /// As long as no component has a part in two moves, the squared distances fall by $G_g - L_l$ at least, so a move with
 /// $G_g > L_l$ raises the free energy; no move has to be taken back. The bounds of all rows must be tight (the search
-/// before looked at every row).
+/// before read every row).
 pub(crate) fn split_and_merge<F>(
     data: &dyn Data<Rows = DenseRows<F>>,
     frame: &Frame<F>,

@@ -161,7 +161,7 @@ impl<'a> Watch<'a> {
         report: &PhaseReport,
         limit: usize,
     ) -> bool {
-        // Taking a model out of a subspace is worth it only if somebody looks.
+        // Taking a model out of a subspace is worth it only if there is an observer.
         if self.closure.is_some() && !self.stopped() {
             self.see(Progress::Iteration {
                 restart: report.restart,

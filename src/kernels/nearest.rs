@@ -155,7 +155,7 @@ fn lower<F: Float, S: Simd, const P: usize>(
             let left = lanes.len() - first;
             let (rows, lanes) = (&rows[first * stride..], &mut lanes[first..]);
             let sums = &mut sums[first * P * LANES..];
-            // As many rows share one look at a panel as there are registers for their sums.
+            // As many rows share one read of a panel as there are registers for their sums.
             first += match left {
                 12.. if S::REGISTER_COUNT >= 32 => {
                     F::lowest::<S, 12, P>(simd, rows, stride, &panels, sums, lanes)

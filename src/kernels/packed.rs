@@ -4,7 +4,7 @@ use super::{LANES, products};
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
-/// Rows that share one look at a panel.
+/// Rows that share one read of a panel.
 const ROWS: usize = 8;
 
 /// A few centres by coordinate, as seen from a point near them: (panels, d, [`LANES`]) numbers $-2 (\mu - a)$, and

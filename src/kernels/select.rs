@@ -1,5 +1,5 @@
 //! Choosing the components with the lowest scores; ties go to the lower index, so that a choice never
-//! depends on the order in which components were looked at.
+//! depends on the order in which components were evaluated.
 
 use crate::data::{Rows, Scores};
 use crate::float::Float;
@@ -210,7 +210,7 @@ pub(crate) fn not_above<F: Float>(values: &[F], threshold: F, places: &mut Vec<u
     });
 }
 
-/// Values looked at together.
+/// Values compared together.
 const CHUNK: usize = 64;
 
 /// The two smallest values (infinity where there are fewer), NaN passed over.

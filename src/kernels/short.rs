@@ -10,7 +10,7 @@ const MOST: usize = 8;
 /// Rows side by side.
 const ROWS: usize = 64;
 
-/// Vectors of rows that share one look at a centre: with one alone, its comparisons would wait for each other.
+/// Vectors of rows that share one read of a centre: with one alone, its comparisons would wait for each other.
 const VECTORS: usize = 4;
 
 /// Whether rows of `stride` numbers are short, and `k` centres not too many: their numbers are kept in the type of the rows.

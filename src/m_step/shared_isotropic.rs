@@ -26,7 +26,7 @@ use ndarray::{Array1, Array2, ArrayView2};
 ///
 /// $$\mu_c^{\text{new}} = \mu_c + \delta_c, \qquad \delta_c = f_c / m_c, \qquad \sigma^2_{\text{new}} = \frac{1}{D W} \left( s - \sum_c m_c \lVert \delta_c \rVert^2 \right)$$
 ///
-/// A component that answers for no point ($m_c = 0$) keeps its mean and is counted in the report. The variance is
+/// A zero-mass component ($m_c = 0$) keeps its mean and is counted in the report. The variance is
 /// clamped from below (E20), which keeps the free energy monotone where an added ridge would not:
 ///
 /// $$\sigma^2 \ge \max \left( 10^{-12} \bar v, (\epsilon \max |x|)^2, v_{\min} \right)$$

@@ -57,16 +57,16 @@ impl Stage for AfkMc2 {
     }
 }
 
-/// Seeds chosen between two looks at all seeds so far; within a batch candidates are kept up to date.
+/// Seeds chosen between two comparisons with all seeds so far; within a batch candidates are kept up to date.
 const BATCH: usize = 32;
 
 /// Candidates of a batch at most, or of one chain if that is longer: bounds the memory.
 const CANDIDATES: usize = 1 << 13;
 
-/// Far beyond any use: such a chain looks at more rows than k-means++ would.
+/// Far beyond any use: such a chain evaluates more rows than k-means++ would.
 const LONGEST: usize = 1 << 20;
 
-/// Fresh chains tried before all rows are looked at, when a chain found nothing but copies of seeds.
+/// Fresh chains tried before all rows are evaluated, when a chain found nothing but copies of seeds.
 const RETRIES: usize = 4;
 
 impl<R: Rows> Seeder<R> for AfkMc2 {

@@ -15,10 +15,10 @@ use crate::stage::Stage;
 ///
 /// Rows are cut into cells. Each seed is a row drawn in proportion to $w_n \tilde D_n^2$, where $\tilde D_n^2$ is the
 /// squared distance to the nearest seed so far **in the row's cell**. At first all rows are one cell, and a cell with
-/// 32 seeds is cut at once into the Voronoi cells of these: up to 32 seeds it is k-means++ (E17), and later a row looks at
+/// 32 seeds is cut at once into the Voronoi cells of these: up to 32 seeds it is k-means++ (E17), and later a row is compared with
 /// the seeds of its cell alone.
 ///
-/// Rows are looked at in rounds, each for up to 16 times as many seeds as before. Within a round a row $n$ is proposed
+/// Rows are evaluated in rounds, each for up to 16 times as many seeds as before. Within a round a row $n$ is proposed
 /// in proportion to its $w_n \tilde D_n^2$ at the start of the round, and accepted with probability
 ///
 /// $$\frac{\tilde D_n^2 \text{ now}}{\tilde D_n^2 \text{ at the start of the round}}$$
@@ -110,7 +110,7 @@ struct Cells<'a, R: Rows> {
     seeds: Vec<usize>,
     centres: Centres<R::Float>,
     cells: Vec<Cell>,
-    /// Per row, as of its last look.
+    /// Per row, as of its last evaluation.
     near: Vec<Near<R::Float>>,
     evaluations: u64,
 }
@@ -123,7 +123,7 @@ struct Cell {
     parts: usize,
 }
 
-/// Where a row stands: its cell, how many of the seeds there it has looked at, which is the nearest, and its squared
+/// Where a row stands: its cell, how many of the seeds there it has been compared with, which is the nearest, and its squared
 /// distance.
 #[derive(Clone, Copy)]
 struct Near<F> {
@@ -134,7 +134,7 @@ struct Near<F> {
 }
 
 impl<'a, R: Rows> Cells<'a, R> {
-    /// One cell with one seed, which no row has looked at.
+    /// One cell with one seed, which no row has been compared with.
     fn new(data: &'a dyn Data<Rows = R>, frame: &'a Frame<R::Float>, first: usize) -> Self {
         let near = Near {
             squared: R::Float::INFINITY,
@@ -177,7 +177,7 @@ impl<'a, R: Rows> Cells<'a, R> {
         }
     }
 
-    /// Where row `i` of a block stands now: it looks at what seeds there are beyond those it has seen, down to a cell that
+    /// Where row `i` of a block stands now: it is compared with the seeds beyond those it knows, down to a cell that
     /// is not cut. Counts the evaluations.
     fn follow(
         &self,
@@ -209,7 +209,7 @@ impl<'a, R: Rows> Cells<'a, R> {
         }
     }
 
-    /// Every row looks at the seeds that are new to it.
+    /// Every row is compared with the seeds that are new to it.
     ///
     /// Rows are read in their own order: those of a cell lie far apart, and its few seeds stay in the cache.
     fn look(&mut self) {

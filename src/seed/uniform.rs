@@ -1,4 +1,4 @@
-//! Seeds drawn in proportion to the weights, without looking at distances.
+//! Seeds drawn in proportion to the weights, without any distances.
 
 use super::{Seeder, Seeds, by_weight};
 use crate::data::{Data, Frame, Rows};

@@ -1,4 +1,4 @@
-//! One fit of one algorithm, timed from the checked rows to the model: what `benches/peers/run` compares with other
+//! One fit of one algorithm, timed from the checked rows to the model: what `reproduce/peers/run` compares with other
 //! libraries.
 //!
 //! `cargo run --release -p reproduce --bin peer -- ALGORITHM POINTS.npy CLUSTERS SEED CENTRES.npy` prints the seconds and writes

@@ -1,4 +1,4 @@
-//! Which component each row belongs to, by component, with bounds that settle most rows without a look at them.
+//! Which component each row belongs to, by component, with bounds that settle most rows without reading them.
 
 use super::neighbour_lists::Nearby;
 use super::quantizer::Groups;
@@ -17,7 +17,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member<F> {
     pub(crate) row: u32,
-    /// The second nearest component of the last look.
+    /// The second nearest component of the last search.
     pub(crate) second: u32,
     /// At least the distance to the component's centre.
     pub(crate) upper: F,

@@ -1,4 +1,4 @@
-//! Which centres are near each other, and how far they moved.
+//! Neighbour lists: which centres are near each other, and how far they moved.
 
 use super::quantizer::Groups;
 use crate::data::{Centres, DenseRows, Rows};
@@ -6,7 +6,7 @@ use crate::float::Float;
 use crate::kernels::select::Candidates;
 use crate::parallel;
 
-/// The centres that the rows of a component look at: its own, and the nearest others.
+/// The centres that the rows of a component are compared with: its own, and the nearest others.
 #[derive(Debug)]
 pub(crate) struct Nearby<F> {
     size: usize,
@@ -86,7 +86,7 @@ fn slack(dim: usize, epsilon: f64) -> f64 {
 impl<F: Float> Nearby<F> {
     /// Lists of `size` centres, itself counted, by their distances now. Returns the distance evaluations, too.
     ///
-    /// Of many centres, those near a centre's pivot are looked at.
+    /// Of many centres, those in the inverted list of a centre's pivot are evaluated.
     pub(crate) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
         let k = centres.len();
         let size = size.min(k);

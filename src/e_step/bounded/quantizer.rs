@@ -1,4 +1,4 @@
-//! Centres by where they are: few pivots, and the centres near each.
+//! The coarse quantizer: a few points (pivots), and for each the inverted list of the centres near it.
 
 use super::assignment::Assignment;
 use super::neighbour_lists as nearby;
@@ -6,7 +6,7 @@ use super::sums::Sums;
 use crate::data::{Centres, Dense, Frame};
 use crate::float::Float;
 
-/// Pivots and the centres near them (E40): what a row need not look at is nearer to other pivots.
+/// A coarse quantizer and its inverted lists (E40): a row is compared with the list of its nearest pivot alone.
 #[derive(Debug)]
 pub(crate) struct Groups<F> {
     pub(crate) pivots: Centres<F>,

@@ -9,7 +9,7 @@ use crate::float::Float;
 use crate::parallel;
 use crate::search::{self, Exact};
 
-/// What a phase pays for a search: an iteration, of `near` looks per row, that gains less than the tolerance is its last.
+/// What a phase pays for a search: an iteration, of `near` evaluations per row, that gains less than the tolerance is its last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Worth {
     pub(crate) near: usize,

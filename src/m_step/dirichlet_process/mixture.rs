@@ -184,7 +184,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     /// from (n). The same `seed` gives the same points.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if `n` is 0.
+    /// [`Error::Parameter`](crate::Error::Parameter) if `n` is 0.
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         positive("n", n)?;
         let dim = self.centres.dim();
