@@ -180,7 +180,7 @@ impl Phase {
                     worth.is_worth_it(data, frame, &centres, &assignment, &near, error_now);
                 evaluations += looks;
                 if wider {
-                    let (changes, looks) = assignment.widen(data, frame, &centres, &near);
+                    let (changes, looks) = assignment.widen(data, frame, &centres, Some(&near));
                     evaluations += looks;
                     assignment.apply(&changes);
                     sums.apply(data, frame, &centres, &assignment, &changes);

@@ -60,6 +60,31 @@ impl Worth {
         let doubt = Doubt::of(assignment, data, open);
         let rows = doubt.rows();
         let price = self.price(rows, data.len(), centres.len()) * error;
+        let list = |c: u32, near: &mut Vec<u32>| {
+            near.clear();
+            near.extend_from_slice(nearby.list(c));
+        };
+        self.pays(data, frame, centres, &doubt, price, error, open, list)
+    }
+
+    /// Whether a search of the open rows over all centres gains more than a price.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn pays<F, D>(
+        &self,
+        data: &D,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        doubt: &Doubt<'_, F>,
+        price: f64,
+        error: f64,
+        open: impl Fn(usize, &Member<F>) -> bool + Sync,
+        list: impl Fn(u32, &mut Vec<u32>) + Sync,
+    ) -> (bool, u64)
+    where
+        F: Float,
+        D: Data<Float = F, Rows = DenseRows<F>>,
+    {
+        let rows = doubt.rows();
         if rows == 0 || doubt.error() < price {
             return (false, 0);
         }
@@ -67,12 +92,8 @@ impl Worth {
             return (true, 0);
         }
         let draws = Self::draws(price / error);
-        let list = |c: u32, near: &mut Vec<u32>| {
-            near.clear();
-            near.extend_from_slice(nearby.list(c));
-        };
         let gain = doubt.gain(data, frame, centres, draws, open, list);
-        (gain >= price, (draws * centres.len()) as u64)
+        (gain >= price, (3 * draws * centres.len()) as u64)
     }
 }
 
@@ -113,8 +134,8 @@ impl<'a, F: Float> Doubt<'a, F> {
         self.parts.iter().map(|(_, error)| error).sum()
     }
 
-    /// About how much of the error a search over all centres would take away that searches over the `list` of the centre
-    /// found, repeated, would not: from `draws` of the open members, drawn in proportion to their part of it.
+    /// About how much of the error a search over all centres would take away that one over the `list` of their own would
+    /// not: from `draws` of the open members, drawn in proportion to their part of it.
     pub(super) fn gain<D>(
         &self,
         data: &D,
@@ -171,18 +192,10 @@ impl<'a, F: Float> Doubt<'a, F> {
             search::best(centres, &rows, &mut block, &mut Exact::default());
             let (mut squared, mut near) = (Vec::new(), Vec::new());
             let gains = drawn.iter().enumerate().map(|(i, (c, row, share))| {
-                // As far as the lists lead, without a step of the means.
-                let (mut at, mut own) = (*c as u32, f64::INFINITY);
-                loop {
-                    list(at, &mut near);
-                    rows.distances_to(i, centres, &near, &mut squared);
-                    let all = near.iter().zip(&squared).map(|(c, s)| (s.to_f64(), *c));
-                    let least = all.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-                    match least {
-                        Some((least, nearest)) if least < own => (own, at) = (least, nearest),
-                        _ => break,
-                    }
-                }
+                // As the next look would find it, without a step of the means.
+                list(*c as u32, &mut near);
+                rows.distances_to(i, centres, &near, &mut squared);
+                let own = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
                 data.weight(*row) * (own - block.scores[i].to_f64()).max(0.0) / share
             });
             gains.sum::<f64>()
