@@ -122,21 +122,15 @@ impl<F: Float> Assignment<F> {
             near.select_nth_unstable_by(worth.near - 1, order);
             near.truncate(worth.near);
         };
-        let doubt = Doubt::of(&all, data, open);
-        let (rows, error) = (doubt.rows(), all.squared(data) + beside);
-        let price = SETTLED * worth.price(rows, data.len(), centres.len()) * error;
-        let (wider, more) = worth.pays(data, frame, centres, &doubt, price, error, open, list);
-        let looks = looks + more;
-        if !wider {
-            return (all, looks);
+        let error = all.squared(data) + beside;
+        let doubt = Doubt::of(&all, data, error, open);
+        let price = |rows| SETTLED * error * worth.price(rows, data.len(), centres.len());
+        let (from, more) = doubt.pays(data, frame, centres, price, open, list);
+        if let Some(from) = from {
+            let (changes, wider) = all.widen(data, frame, centres, None, from);
+            all.apply(&changes);
+            return (all, looks + wider + more);
         }
-        // Centres are packed for each component on its own: for few rows.
-        if 2 * rows > data.len() {
-            let (all, more) = Self::exhaustive(data, frame, centres);
-            return (all, looks + more);
-        }
-        let (changes, more) = all.widen(data, frame, centres, None);
-        all.apply(&changes);
         (all, looks + more)
     }
 
@@ -376,7 +370,7 @@ impl<F: Float> Assignment<F> {
         self.each(data, frame, centres, Some(nearby), Look::component)
     }
 
-    /// Looks for a nearer centre among all, for every row that may be nearer to one that is not on the list of its own
+    /// Looks for a nearer centre among all, for every row at least `from` away that may be nearer to one that is not on the list of its own
     /// (E35), or on that of its pivot. Returns what changes, by place, and the distance evaluations.
     pub(super) fn widen<D>(
         &mut self,
@@ -384,11 +378,14 @@ impl<F: Float> Assignment<F> {
         frame: &Frame<F>,
         centres: &Centres<F>,
         nearby: Option<&Nearby<F>>,
+        from: F,
     ) -> (Vec<Change>, u64)
     where
         D: Data<Float = F, Rows = DenseRows<F>>,
     {
-        self.each(data, frame, centres, nearby, Look::uncovered)
+        self.each(data, frame, centres, nearby, |look, c, first, members| {
+            look.uncovered(c, first, members, from);
+        })
     }
 
     /// A look at the members of every component.
@@ -540,12 +537,13 @@ impl<'a, F: Float, D: Data<Float = F, Rows = DenseRows<F>>> Look<'a, D> {
         self.look(c, first, members, list, false);
     }
 
-    /// Those out of reach of the list, beside all centres.
-    fn uncovered(&mut self, c: u32, first: usize, members: &mut [Member<F>]) {
+    /// Those out of reach of the list, and so far from their centre at least, beside all centres.
+    fn uncovered(&mut self, c: u32, first: usize, members: &mut [Member<F>], from: F) {
         self.open.clear();
         let reach = self.nearby.map(|near| near.moved(c).half_reach);
         let places = members.iter().enumerate();
         let open = places.filter(|(_, member)| match reach {
+            _ if member.upper < from => false,
             Some(reach) => member.upper > reach,
             None => member.lower < F::zero(),
         });

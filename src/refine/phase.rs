@@ -176,11 +176,12 @@ impl Phase {
                 || moves == 0 && (error - error_now).abs() <= self.tolerance * error_now;
             let due = (steps + 1).is_power_of_two() && (steps + 1).trailing_zeros() % 2 == 0;
             if ends || due {
-                let (wider, looks) =
+                let (from, looks) =
                     worth.is_worth_it(data, frame, &centres, &assignment, &near, error_now);
                 evaluations += looks;
-                if wider {
-                    let (changes, looks) = assignment.widen(data, frame, &centres, Some(&near));
+                if let Some(from) = from {
+                    let (changes, looks) =
+                        assignment.widen(data, frame, &centres, Some(&near), from);
                     evaluations += looks;
                     assignment.apply(&changes);
                     sums.apply(data, frame, &centres, &assignment, &changes);
