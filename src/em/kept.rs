@@ -139,14 +139,16 @@ impl<'a, F: Float> Kept<'a, F> {
         let model = self.joint.model();
         let (centres, frame) = (model.centres(), model.frame());
         let rows = &self.assignment;
-        let (wider, evaluations) = self
+        let (from, evaluations) = self
             .worth
             .is_worth_it(self.data, frame, centres, rows, lists, error);
         self.evaluations += evaluations;
-        if !wider {
+        let Some(from) = from else {
             return false;
-        }
-        let (changes, evaluations) = self.assignment.widen(self.data, frame, centres, lists);
+        };
+        let (changes, evaluations) =
+            self.assignment
+                .widen(self.data, frame, centres, Some(lists), from);
         self.evaluations += evaluations;
         self.assignment.apply(&changes);
         self.sums

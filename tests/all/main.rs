@@ -6,6 +6,7 @@
 
 mod common;
 
+mod algorithm;
 mod bounded;
 mod bounded_defects;
 mod contract;

@@ -1,4 +1,4 @@
-//! Which component each row belongs to, by component, with bounds that settle most rows without reading them.
+//! Which component each row belongs to, by component, with bounds that settle most rows without a look at them.
 
 use super::neighbour_lists::Nearby;
 use super::quantizer::Groups;
@@ -17,7 +17,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member<F> {
     pub(crate) row: u32,
-    /// The second nearest component of the last search.
+    /// The second nearest component of the last look.
     pub(crate) second: u32,
     /// At least the distance to the component's centre.
     pub(crate) upper: F,
@@ -65,6 +65,9 @@ const FEW: usize = 48;
 /// Centres in a first look, per centre in the later ones.
 const WIDER: usize = 2;
 
+/// Rows of which bounds leave one open in a later iteration: these cost less than a look at all rows.
+const SETTLED: f64 = 4.0;
+
 /// Places that are one piece of work: of a few components, or of a part of one.
 const PART: usize = 1024;
 
@@ -86,7 +89,7 @@ impl<F: Float> Assignment<F> {
         }
     }
 
-    /// The same, over all centres also where later looks, at the means near the one found, would leave more than that is
+    /// The same, over all centres also where a look beside the means near the one found would leave more than that is
     /// worth (E40).
     pub(crate) fn first(
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -98,13 +101,11 @@ impl<F: Float> Assignment<F> {
         let Some(groups) = Groups::of(centres, WIDER * worth.near) else {
             return Self::exhaustive(data, frame, centres);
         };
-        let price = worth.price(data.len(), data.len(), centres.len());
-        if price <= 0.0 {
+        if worth.tolerance <= 0.0 {
             return Self::exhaustive(data, frame, centres);
         }
-        let (all, mut looks) = Self::by_groups(data, frame, centres, &groups);
-        let doubt = Doubt::of(&all, data, |_, _| true);
-        let draws = Worth::draws(price);
+        let (mut all, looks) = Self::by_groups(data, frame, centres, &groups);
+        let open = |_, member: &Member<F>| member.lower < F::zero();
         let list = |c: u32, near: &mut Vec<u32>| {
             let mut squared = Vec::new();
             near.clear();
@@ -115,13 +116,15 @@ impl<F: Float> Assignment<F> {
             near.select_nth_unstable_by(worth.near - 1, order);
             near.truncate(worth.near);
         };
-        let gain = doubt.gain(data, frame, centres, draws, |_, _| true, list);
-        // Its own search, and two lists at least.
-        looks += 3 * (draws * centres.len()) as u64;
-        if gain < price * (doubt.error() + beside) {
-            return (all, looks);
+        let error = all.squared(data) + beside;
+        let doubt = Doubt::of(&all, data, error, open);
+        let price = |rows| SETTLED * error * worth.price(rows, data.len(), centres.len());
+        let (from, more) = doubt.pays(data, frame, centres, price, open, list);
+        if let Some(from) = from {
+            let (changes, wider) = all.widen(data, frame, centres, None, from);
+            all.apply(&changes);
+            return (all, looks + wider + more);
         }
-        let (all, more) = Self::exhaustive(data, frame, centres);
         (all, looks + more)
     }
 
@@ -206,18 +209,28 @@ impl<F: Float> Assignment<F> {
         list: impl Fn(usize) -> &'a [u32] + Sync,
     ) -> Self {
         let near = Self::labelled(data, frame, pivots);
+        let slack = 8.0 * (centres.dim() + 8) as f64 * F::EPSILON;
         let found = parallel::map_blocks(data.len(), PART, |_, places| {
             let mut kernel = Kernel::default();
+            let mut farthest = Vec::new();
             let mut found = Vec::with_capacity(places.len());
             for (pivot, places) in counting::among(&near.starts, places) {
                 let list = list(pivot);
-                let seen_all = list.len() == centres.len();
+                // Centres that are not on the list are at least so far from the pivot.
+                let reach = if list.len() == centres.len() {
+                    f64::INFINITY
+                } else {
+                    let last = &list[list.len() - 1..];
+                    centres.distances_of(pivots.row(pivot), last, &mut farthest);
+                    farthest[0].to_f64().sqrt() * (1.0 - slack)
+                };
                 kernel.pack(centres, list, pivots.row(pivot));
                 for members in near.members[places].chunks(LOOK) {
                     let rows = members.iter().map(|member| member.row as usize);
                     kernel.gather(data, frame, rows);
-                    kernel.look(centres, |i, best, next| {
+                    kernel.look(centres, |i, about, best, next| {
                         let others = root(next.0);
+                        let seen_all = others.to_f64() <= reach - root(about).to_f64();
                         let member = Member {
                             row: members[i].row,
                             second: list[next.1],
@@ -341,19 +354,22 @@ impl<F: Float> Assignment<F> {
         centres: &Centres<F>,
         nearby: &Nearby<F>,
     ) -> (Vec<Change>, u64) {
-        self.each(data, frame, centres, nearby, Look::component)
+        self.each(data, frame, centres, Some(nearby), Look::component)
     }
 
-    /// Looks for a nearer centre among all, for every row that may be nearer to one that is not on the list of its own
-    /// (E35). Returns what changes, by place, and the distance evaluations.
+    /// Looks for a nearer centre among all, for every row at least `from` away that may be nearer to one that is not on the list of its own
+    /// (E35), or on that of its pivot. Returns what changes, by place, and the distance evaluations.
     pub(crate) fn widen(
         &mut self,
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centres: &Centres<F>,
-        nearby: &Nearby<F>,
+        nearby: Option<&Nearby<F>>,
+        from: F,
     ) -> (Vec<Change>, u64) {
-        self.each(data, frame, centres, nearby, Look::uncovered)
+        self.each(data, frame, centres, nearby, |look, c, first, members| {
+            look.uncovered(c, first, members, from);
+        })
     }
 
     /// A look at the members of every component.
@@ -362,7 +378,7 @@ impl<F: Float> Assignment<F> {
         data: &'a dyn Data<Rows = DenseRows<F>>,
         frame: &'a Frame<F>,
         centres: &'a Centres<F>,
-        nearby: &'a Nearby<F>,
+        nearby: Option<&'a Nearby<F>>,
         component: impl Fn(&mut Look<'a, F>, u32, usize, &mut [Member<F>]) + Sync,
     ) -> (Vec<Change>, u64) {
         let starts = &self.starts;
@@ -458,7 +474,8 @@ struct Look<'a, F: Float> {
     data: &'a dyn Data<Rows = DenseRows<F>>,
     frame: &'a Frame<F>,
     centres: &'a Centres<F>,
-    nearby: &'a Nearby<F>,
+    /// None before there are lists.
+    nearby: Option<&'a Nearby<F>>,
     changes: Vec<Change>,
     evaluations: u64,
     /// Places among the members of the component that the bounds leave open.
@@ -471,7 +488,7 @@ impl<'a, F: Float> Look<'a, F> {
         data: &'a dyn Data<Rows = DenseRows<F>>,
         frame: &'a Frame<F>,
         centres: &'a Centres<F>,
-        nearby: &'a Nearby<F>,
+        nearby: Option<&'a Nearby<F>>,
     ) -> Self {
         Self {
             data,
@@ -487,7 +504,8 @@ impl<'a, F: Float> Look<'a, F> {
 
     fn component(&mut self, c: u32, first: usize, members: &mut [Member<F>]) {
         self.open.clear();
-        let moved = self.nearby.moved(c);
+        let nearby = self.nearby.expect("lists");
+        let moved = nearby.moved(c);
         for (i, member) in members.iter_mut().enumerate() {
             member.upper += moved.own;
             member.lower -= moved.others;
@@ -496,16 +514,20 @@ impl<'a, F: Float> Look<'a, F> {
                 self.open.push(i);
             }
         }
-        let list = self.nearby.list(c);
+        let list = nearby.list(c);
         self.look(c, first, members, list, false);
     }
 
-    /// Those out of reach of the list, beside all centres.
-    fn uncovered(&mut self, c: u32, first: usize, members: &mut [Member<F>]) {
+    /// Those out of reach of the list, and so far from their centre at least, beside all centres.
+    fn uncovered(&mut self, c: u32, first: usize, members: &mut [Member<F>], from: F) {
         self.open.clear();
-        let reach = self.nearby.moved(c).half_reach;
+        let reach = self.nearby.map(|near| near.moved(c).half_reach);
         let places = members.iter().enumerate();
-        let open = places.filter(|(_, member)| member.upper > reach);
+        let open = places.filter(|(_, member)| match reach {
+            _ if member.upper < from => false,
+            Some(reach) => member.upper > reach,
+            None => member.lower < F::zero(),
+        });
         self.open.extend(open.map(|(i, _)| i));
         let others = (0..self.centres.len() as u32).filter(|other| *other != c);
         let all: Vec<u32> = std::iter::once(c).chain(others).collect();
@@ -525,7 +547,7 @@ impl<'a, F: Float> Look<'a, F> {
             self.kernel.gather(self.data, self.frame, rows);
             self.evaluations += (open.len() * list.len()) as u64;
             let changes = &mut self.changes;
-            self.kernel.look(self.centres, |place, best, next| {
+            self.kernel.look(self.centres, |place, _, best, next| {
                 let member = &mut members[open[place]];
                 // The row's own centre is the first: it stays where others are only as near.
                 member.upper = root(best.0);
@@ -583,8 +605,13 @@ impl<F: Float> Kernel<F> {
         data.gather(&self.ids, frame, &mut self.rows);
     }
 
-    /// Shows `found`, for each row by its place, the squared distances and places in the list of the two nearest.
-    fn look(&mut self, centres: &Centres<F>, mut found: impl FnMut(usize, (F, usize), (F, usize))) {
+    /// Shows `found`, for each row by its place, its squared distance to what it was packed about, and the squared distances
+    /// and places in the list of the two nearest.
+    fn look(
+        &mut self,
+        centres: &Centres<F>,
+        mut found: impl FnMut(usize, F, (F, usize), (F, usize)),
+    ) {
         let Self {
             rows,
             list,
@@ -602,7 +629,7 @@ impl<F: Float> Kernel<F> {
                 rows.distances_to(i, centres, &list[best.1..=best.1], squared);
                 best.0 = squared[0];
             }
-            found(i, best, next);
+            found(i, about, best, next);
             i += 1;
         });
     }

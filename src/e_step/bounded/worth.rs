@@ -9,7 +9,7 @@ use crate::float::Float;
 use crate::parallel;
 use crate::search::{self, Exact};
 
-/// What a phase pays for a search: an iteration, of `near` evaluations per row, that gains less than the tolerance is its last.
+/// What a phase pays for a search: an iteration, of `near` looks per row, that gains less than the tolerance is its last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Worth {
     pub(crate) near: usize,
@@ -22,6 +22,9 @@ const FOUND: f64 = 4.0;
 /// Draws, at least and at most: so few rows are searched without asking.
 const LEAST: usize = 64;
 const MOST: usize = 512;
+
+/// Levels of the squared distances of rows.
+const LEVELS: usize = 10;
 
 /// Places that are one piece of work.
 const PART: usize = 1024;
@@ -42,7 +45,8 @@ impl Worth {
         ((FOUND / price).ceil() as usize).clamp(LEAST, MOST)
     }
 
-    /// Whether a search of these rows over all centres is worth it. Returns the distance evaluations, too.
+    /// The distance from which on a search of the rows over all centres is worth it that their lists do not cover; none
+    /// if there is none. Returns the distance evaluations, too.
     pub(crate) fn is_worth_it<F: Float>(
         &self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -51,67 +55,96 @@ impl Worth {
         assignment: &Assignment<F>,
         nearby: &Nearby<F>,
         error: f64,
-    ) -> (bool, u64) {
+    ) -> (Option<F>, u64) {
         let open = |c: usize, m: &Member<F>| m.upper > nearby.moved(c as u32).half_reach;
-        let doubt = Doubt::of(assignment, data, open);
-        let rows = doubt.rows();
-        let price = self.price(rows, data.len(), centres.len()) * error;
-        if rows == 0 || doubt.error() < price {
-            return (false, 0);
-        }
-        if price <= 0.0 || rows <= MOST {
-            return (true, 0);
-        }
-        let draws = Self::draws(price / error);
+        let doubt = Doubt::of(assignment, data, error, open);
+        let price = |rows| error * self.price(rows, data.len(), centres.len());
         let list = |c: u32, near: &mut Vec<u32>| {
             near.clear();
             near.extend_from_slice(nearby.list(c));
         };
-        let gain = doubt.gain(data, frame, centres, draws, open, list);
-        (gain >= price, (draws * centres.len()) as u64)
+        doubt.pays(data, frame, centres, price, open, list)
     }
 }
 
 /// Rows that a wider search might move: how many, and their weighted squared distances, by part.
 pub(crate) struct Doubt<'a, F> {
     assignment: &'a Assignment<F>,
-    parts: Vec<(usize, f64)>,
+    error: f64,
+    /// The mean squared distance of all rows.
+    mean: f64,
+    parts: Vec<([usize; LEVELS], f64)>,
 }
 
 impl<'a, F: Float> Doubt<'a, F> {
+    /// The distance from which on a search of the open rows over all centres gains most beyond its price, which depends on
+    /// their number; none if none does. Rows far from their centres have most to gain.
+    pub(crate) fn pays(
+        &self,
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        price: impl Fn(usize) -> f64,
+        open: impl Fn(usize, &Member<F>) -> bool + Sync,
+        list: impl Fn(u32, &mut Vec<u32>) + Sync,
+    ) -> (Option<F>, u64) {
+        let rows: usize = self.rows(0);
+        if rows == 0 {
+            return (None, 0);
+        }
+        if price(rows) <= 0.0 || rows <= MOST {
+            return (Some(F::zero()), 0);
+        }
+        let draws = Worth::draws(price(rows) / self.error);
+        let gains = self.gains(data, frame, centres, draws, open, list);
+        let net = |level: usize| gains[level..].iter().sum::<f64>() - price(self.rows(level));
+        let best = (0..LEVELS).max_by(|&a, &b| net(a).total_cmp(&net(b)));
+        let best = best.filter(|&level| net(level) > 0.0);
+        let from = best.map(|level| match level {
+            0 => F::zero(),
+            _ => F::from_f64((self.mean * 2f64.powi(level as i32)).sqrt() * (1.0 - 1e-6)),
+        });
+        (from, (3 * draws * centres.len()) as u64)
+    }
+
     /// About the open members.
     pub(crate) fn of(
         assignment: &'a Assignment<F>,
         data: &dyn Data<Rows = DenseRows<F>>,
+        error: f64,
         open: impl Fn(usize, &Member<F>) -> bool + Sync,
     ) -> Self {
+        let mean = error / data.summary().total_weight;
         let starts = assignment.starts();
         let parts = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
-            let (mut rows, mut error) = (0, 0.0);
+            let (mut rows, mut error) = ([0; LEVELS], 0.0);
             for (c, places) in counting::among(starts, places) {
                 for member in places.map(|place| assignment.member(place)) {
                     if open(c, member) {
-                        rows += 1;
+                        rows[level(member, mean)] += 1;
                         error += share(data, member);
                     }
                 }
             }
             (rows, error)
         });
-        Self { assignment, parts }
+        Self {
+            assignment,
+            error,
+            mean,
+            parts,
+        }
     }
 
-    pub(crate) fn rows(&self) -> usize {
-        self.parts.iter().map(|(rows, _)| rows).sum()
+    /// Open members of this level and above.
+    fn rows(&self, level: usize) -> usize {
+        let rows = |part: &([usize; LEVELS], f64)| part.0[level..].iter().sum::<usize>();
+        self.parts.iter().map(rows).sum()
     }
 
-    pub(crate) fn error(&self) -> f64 {
-        self.parts.iter().map(|(_, error)| error).sum()
-    }
-
-    /// About how much of the error a search over all centres would take away that searches over the `list` of the centre
-    /// found, repeated, would not: from `draws` of the open members, drawn in proportion to their part of it.
-    pub(crate) fn gain(
+    /// About how much of the error a search over all centres would take away that one over the `list` of their own would
+    /// not, by level: from `draws` of the open members, drawn in proportion to their part of it.
+    fn gains(
         &self,
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
@@ -119,8 +152,9 @@ impl<'a, F: Float> Doubt<'a, F> {
         draws: usize,
         open: impl Fn(usize, &Member<F>) -> bool + Sync,
         list: impl Fn(u32, &mut Vec<u32>) + Sync,
-    ) -> f64 {
-        let step = self.error() / draws as f64;
+    ) -> [f64; LEVELS] {
+        let all: f64 = self.parts.iter().map(|(_, error)| error).sum();
+        let step = all / draws as f64;
         let mut before = 0.0;
         let from: Vec<f64> = self
             .parts
@@ -146,7 +180,7 @@ impl<'a, F: Float> Doubt<'a, F> {
                     let share = share(data, member);
                     at += share;
                     while next < at && drawn.len() < draws {
-                        drawn.push((c, member.row as usize, share));
+                        drawn.push((c, member.row as usize, share, level(member, self.mean)));
                         next += step;
                     }
                 }
@@ -156,32 +190,32 @@ impl<'a, F: Float> Doubt<'a, F> {
         let drawn = drawn.concat();
         let gains = parallel::map_blocks(drawn.len(), TOGETHER, |_, range| {
             let drawn = &drawn[range];
-            let ids: Vec<usize> = drawn.iter().map(|(_, row, _)| *row).collect();
+            let ids: Vec<usize> = drawn.iter().map(|(_, row, ..)| *row).collect();
             let mut rows = DenseRows::default();
             data.gather(&ids, frame, &mut rows);
             let mut block = Block::new(centres.len(), 1);
             block.reset(rows.len(), &[]);
             search::best(centres, &rows, &mut block, &mut Exact::default());
             let (mut squared, mut near) = (Vec::new(), Vec::new());
-            let gains = drawn.iter().enumerate().map(|(i, (c, row, share))| {
-                // As far as the lists lead, without a step of the means.
-                let (mut at, mut own) = (*c as u32, f64::INFINITY);
-                loop {
-                    list(at, &mut near);
-                    rows.distances_to(i, centres, &near, &mut squared);
-                    let all = near.iter().zip(&squared).map(|(c, s)| (s.to_f64(), *c));
-                    let least = all.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-                    match least {
-                        Some((least, nearest)) if least < own => (own, at) = (least, nearest),
-                        _ => break,
-                    }
-                }
-                data.weight(*row) * (own - block.scores[i].to_f64()).max(0.0) / share
-            });
-            gains.sum::<f64>()
+            let mut gains = [0.0; LEVELS];
+            for (i, (c, row, share, level)) in drawn.iter().enumerate() {
+                // As the next look would find it, without a step of the means.
+                list(*c as u32, &mut near);
+                rows.distances_to(i, centres, &near, &mut squared);
+                let own = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
+                let gain = data.weight(*row) * (own - block.scores[i].to_f64()).max(0.0);
+                gains[*level] += step * gain / share;
+            }
+            gains
         });
-        step * gains.iter().sum::<f64>()
+        std::array::from_fn(|level| gains.iter().map(|gains| gains[level]).sum())
     }
+}
+
+/// A row's level: 1 from twice the mean squared distance on, 2 from four times, and so on.
+fn level<F: Float>(member: &Member<F>, mean: f64) -> usize {
+    let times = member.upper.to_f64().powi(2) / mean;
+    times.log2().clamp(0.0, (LEVELS - 1) as f64) as usize
 }
 
 /// A row's part of the error, as far as it is known to the bounds.
