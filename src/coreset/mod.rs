@@ -47,7 +47,8 @@ impl Subset {
             let rule = "weights are finite and not negative";
             return Err(format!("row {row} has weight {weight}: {rule}"));
         }
-        let total: f64 = self.weights.iter().sum();
+        // From 0: the sum of no numbers is -0.
+        let total = self.weights.iter().fold(0.0, |sum, w| sum + w);
         if !(1e-290..=1e290).contains(&total) {
             return Err(format!(
                 "the weights sum to {total}, outside 1e-290 to 1e290"

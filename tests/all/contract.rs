@@ -129,7 +129,7 @@ fn a_fit_from_the_builder() -> Result<()> {
     assert_eq!((score.labels, found), (labels, (phi, ll)));
     assert_eq!(
         fit.report.distance_evaluations,
-        distance_evaluations + 2 * 3_000 * 50
+        distance_evaluations + 3_000 * 50
     );
     assert_eq!(
         fit.report.evaluations.total(),

@@ -1,11 +1,11 @@
 //! Bad and extreme input: an error that names the cause, or a sound result. Never a panic, never a NaN.
 
-use crate::common::{Outcome, Rows, Settings, all, blobs, seeds};
+use crate::common::{Outcome, Rows, Settings, all, blobs, seeds, squared_distance};
 use coremix::data::DenseRows;
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
 use coremix::{Element, Float, algorithms};
-use ndarray::{Array1, Array2, ArrayView2, Axis, array, concatenate, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, array, concatenate, s};
 use std::ops::ControlFlow;
 
 // ---- What a sound result and a helpful error are --------------------------------------------------------
@@ -51,12 +51,39 @@ fn answers<F: Float>(name: &str, model: &dyn Mixture<DenseRows<F>>, data: &Dense
     }
     let likelihood = model.log_likelihood(data).unwrap();
     assert!(!likelihood.is_nan(), "{name}: log-likelihood is NaN");
-    let error = model.quantization_error(data).unwrap();
-    assert!(error >= 0.0, "{name}: quantization error {error}");
-    let score = model.score(data).unwrap();
-    let found = (score.quantization_error, score.log_likelihood);
-    assert_eq!(found, (error, likelihood), "{name}");
-    assert_eq!(score.labels.len(), labels.len(), "{name}");
+    // A sum that no float holds is an error that names it.
+    let means = model.means();
+    let nearest = |(n, x): (usize, ArrayView1<'_, F>)| {
+        let squared = |mu| squared_distance(x, mu);
+        let least = means
+            .rows()
+            .into_iter()
+            .map(squared)
+            .fold(f64::INFINITY, f64::min);
+        data.weight(n) * least
+    };
+    let sum: f64 = data
+        .points()
+        .rows()
+        .into_iter()
+        .enumerate()
+        .map(nearest)
+        .sum();
+    if !sum.is_finite() {
+        for result in [
+            model.quantization_error(data).map(|_| ()),
+            model.score(data).map(|_| ()),
+        ] {
+            refused!(result, Error::Parameter { .. }, "weighted squared distance");
+        }
+    } else {
+        let error = model.quantization_error(data).unwrap();
+        assert!(error >= 0.0, "{name}: quantization error {error}");
+        let score = model.score(data).unwrap();
+        let found = (score.quantization_error, score.log_likelihood);
+        assert_eq!(found, (error, likelihood), "{name}");
+        assert_eq!(score.labels.len(), labels.len(), "{name}");
+    }
     refused!(
         model.truncated_responsibilities(data, 0),
         Error::Parameter {

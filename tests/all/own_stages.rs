@@ -264,9 +264,14 @@ fn a_search_of_ones_own_fits() {
         let exhaustive = algorithms::k_means(6).e_step(Exhaustive::truncated(c_prime));
         let own = own.build().unwrap().fit(&data).unwrap();
         let exhaustive = exhaustive.build().unwrap().fit(&data).unwrap();
-        assert_eq!(own.model, exhaustive.model);
         assert_eq!(own.supports, exhaustive.supports);
         assert_eq!(own.report.evaluations, exhaustive.report.evaluations);
+        if c_prime < 6 {
+            assert_eq!(own.model, exhaustive.model);
+        }
+        // Supports of all components: the exhaustive search takes distances from products, this one directly.
+        let off = &own.model.means() - &exhaustive.model.means();
+        assert!(off.iter().all(|off| off.abs() < 1e-12), "{c_prime}: {off}");
     }
 }
 

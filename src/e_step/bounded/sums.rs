@@ -139,7 +139,8 @@ impl<F: Float> Sums<F> {
     }
 
     /// Moves rows between components. Components that lost nearly all they had, of their mass or of their squared
-    /// distances, are summed anew from `assignment`, which has the changes in it already.
+    /// distances, are summed anew from `assignment`, which has the changes in it already. They may lose it to a step of the
+    /// means alone, without a change.
     pub(crate) fn apply(
         &mut self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -148,9 +149,6 @@ impl<F: Float> Sums<F> {
         assignment: &Assignment<F>,
         changes: &[Change],
     ) {
-        if changes.is_empty() {
-            return;
-        }
         let k = assignment.components();
         let ends = changes.iter().flat_map(|change| [change.from, change.to]);
         let starts = counting::starts(k, ends);
