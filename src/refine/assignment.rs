@@ -65,9 +65,6 @@ const FEW: usize = 48;
 /// Centres in a first look, per centre in the later ones.
 const WIDER: usize = 2;
 
-/// Rows of which bounds leave one open in a later iteration: these cost less than a look at all rows.
-const SETTLED: f64 = 4.0;
-
 /// Places that are one piece of work: of a few components, or of a part of one.
 const PART: usize = 1024;
 
@@ -124,7 +121,7 @@ impl<F: Float> Assignment<F> {
         };
         let error = all.squared(data) + beside;
         let doubt = Doubt::of(&all, data, error, open);
-        let price = |rows| SETTLED * error * worth.price(rows, data.len(), centres.len());
+        let price = |rows| error * worth.price(rows, data.len(), centres.len());
         let (from, more) = doubt.pays(data, frame, centres, price, open, list);
         if let Some(from) = from {
             let (changes, wider) = all.widen(data, frame, centres, None, from);

@@ -23,6 +23,9 @@ const FOUND: f64 = 4.0;
 const LEAST: usize = 64;
 const MOST: usize = 512;
 
+/// Rows of which bounds leave one open in an iteration: it costs less than a look at all.
+const SETTLED: f64 = 4.0;
+
 /// Levels of the squared distances of rows.
 const LEVELS: usize = 10;
 
@@ -37,7 +40,7 @@ impl Worth {
     /// each iteration that would cost as much.
     pub(super) fn price(&self, rows: usize, n: usize, k: usize) -> f64 {
         let (search, iteration) = (rows as f64 * k as f64, n as f64 * self.near.min(k) as f64);
-        self.tolerance * search / iteration
+        SETTLED * self.tolerance * search / iteration
     }
 
     /// Draws that tell whether a gain is above a price.
@@ -62,7 +65,9 @@ impl Worth {
     {
         let open = |c: usize, m: &Member<F>| m.upper > nearby.moved(c as u32).half_reach;
         let doubt = Doubt::of(assignment, data, error, open);
-        let price = |rows| error * self.price(rows, data.len(), centres.len());
+        // New lists come after it, and a look at all rows.
+        let after = SETTLED * self.tolerance;
+        let price = |rows| error * (after + self.price(rows, data.len(), centres.len()));
         let list = |c: u32, near: &mut Vec<u32>| {
             near.clear();
             near.extend_from_slice(nearby.list(c));
