@@ -25,7 +25,7 @@ mod similarity;
 mod similarity_sampling;
 
 pub use bounded::Bounded;
-pub(crate) use bounded::{Assignment, Change, Member, Nearby, Sums, Worth};
+pub(crate) use bounded::{Assignment, Change, Member, NeighbourLists, Sums, Worth};
 pub use exhaustive::Exhaustive;
 pub use lazy::Lazy;
 pub(crate) use lazy::LazyWorker;

@@ -242,7 +242,9 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
     }
 
     /// Components move where rows have bounds ([`Kept`](super::Kept)).
-    fn move_components(&mut self) {}
+    fn move_components(&mut self) -> Result<()> {
+        Ok(())
+    }
 
     fn update(&mut self) -> Result<()> {
         self.step(self.steps < self.joint.restricted_steps());

@@ -4,7 +4,7 @@
 //! its one implementation: it owns the model and what the stages keep, and does nothing else than hand calls on.
 
 use crate::block::Block;
-use crate::data::{Moments, Rows, Scores, Subspace};
+use crate::data::{Centres, Moments, Rows, Scores, Subspace};
 use crate::e_step::{Bounded, EStep};
 use crate::error::{Error, Result};
 use crate::m_step::{MStep, SharedVariance, Statistics};
@@ -59,6 +59,8 @@ pub(crate) trait Joint<R: Rows>: Sync {
     /// The sums of all parts, which serve again; what lies beside a subspace is added.
     fn merge(&self, parts: &mut Vec<Hidden>, residual: f64) -> Merged;
     fn update(&mut self, statistics: Hidden, restricted: bool);
+    /// Puts centres in the place of those of the model.
+    fn place(&mut self, centres: Centres<R::Float>) -> Result<()>;
     /// The M-step from kept statistics: moments about the current means, squared distances, the weight of all coordinates.
     fn update_from(&mut self, moments: Moments, squared: f64, entries: f64) -> Result<()>;
 }
@@ -256,6 +258,11 @@ where
     fn update(&mut self, statistics: Hidden, restricted: bool) {
         self.m_step
             .update(taken(statistics), &mut self.model, restricted);
+    }
+
+    fn place(&mut self, centres: Centres<R::Float>) -> Result<()> {
+        self.shared_variance()?.place(&mut self.model, centres);
+        Ok(())
     }
 
     fn update_from(&mut self, moments: Moments, squared: f64, entries: f64) -> Result<()> {

@@ -6,7 +6,7 @@ use super::moves::split_and_merge;
 use super::supports::Supports;
 use super::{Found, Pass, SetUp};
 use crate::data::{Centres, Data, DenseRows};
-use crate::e_step::{Assignment, Bounded, Nearby, Sums, Worth};
+use crate::e_step::{Assignment, Bounded, NeighbourLists, Sums, Worth};
 use crate::error::Result;
 use crate::float::Float;
 use crate::posterior::Likelihood;
@@ -25,7 +25,7 @@ pub(crate) struct Kept<'a, F: Float> {
     calibrated: bool,
     assignment: Assignment<F>,
     sums: Sums<F>,
-    lists: Option<Nearby<F>>,
+    lists: Option<NeighbourLists<F>>,
     /// The centres of the last search, once the M-step has moved them.
     before: Option<Centres<F>>,
     /// Rounds of moves that are left.
@@ -109,7 +109,7 @@ impl<'a, F: Float> Kept<'a, F> {
                 if self.stale || self.moves > 0 {
                     self.assignment.forget();
                 }
-                let (lists, evaluations) = Nearby::new(centres, self.worth.near);
+                let (lists, evaluations) = NeighbourLists::new(centres, self.worth.near);
                 self.evaluations += evaluations;
                 lists
             }
@@ -128,7 +128,7 @@ impl<'a, F: Float> Kept<'a, F> {
 
     /// Searches rows that their lists do not cover over all centres, where that is worth it: from time to time, and before
     /// the phase ends. Whether it gained so much that centres are near others now than when the lists were made.
-    fn widen(&mut self, lists: &Nearby<F>) -> bool {
+    fn widen(&mut self, lists: &NeighbourLists<F>) -> bool {
         let tolerance = self.worth.tolerance;
         let error = self.squared();
         let settled = self.moves == 0 && (self.error - error).abs() <= tolerance * error;
@@ -191,9 +191,9 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
         })
     }
 
-    fn move_components(&mut self) {
+    fn move_components(&mut self) -> Result<()> {
         if self.moves == 0 || !self.searched {
-            return;
+            return Ok(());
         }
         let model = self.joint.model();
         let (mut centres, frame) = (model.centres().clone(), model.frame());
@@ -202,7 +202,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
         self.evaluations += made.evaluations;
         if made.changes.is_empty() {
             self.moves = 0;
-            return;
+            return Ok(());
         }
         // A round after one that moved hardly any would gain less than the evaluations it needs are worth.
         let few = made.moved < centres.len() / FEW;
@@ -212,6 +212,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
             .renew(self.data, frame, &centres, &self.assignment, &made.stale);
         // The centres near a row's own are others now.
         (self.lists, self.stale) = (None, true);
+        self.joint.place(centres)
     }
 
     fn update(&mut self) -> Result<()> {

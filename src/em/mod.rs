@@ -36,8 +36,8 @@ pub(crate) trait Pass<R: Rows> {
     fn start(&mut self, stopped: bool) -> Result<()>;
     /// Searches under the current model, and sums up what the M-step needs.
     fn search(&mut self) -> Result<Found>;
-    /// Split and merge (E37), where they are sure to raise the free energy. Whether any component moved.
-    fn move_components(&mut self);
+    /// Split and merge (E37), where they are sure to raise the free energy.
+    fn move_components(&mut self) -> Result<()>;
     /// The M-step.
     fn update(&mut self) -> Result<()>;
     /// The stages and their model.
@@ -92,7 +92,7 @@ pub(crate) fn maximise<R: Rows>(
             return Ok(());
         }
         let started = Instant::now();
-        pass.move_components();
+        pass.move_components()?;
         pass.update()?;
         report.timings.update += started.elapsed();
     }

@@ -357,7 +357,7 @@ fn gathered<F: Float>(
 mod tests {
     use super::split_and_merge;
     use crate::data::{Centres, Data, Dense, DenseRows};
-    use crate::e_step::{Assignment, Nearby, Sums};
+    use crate::e_step::{Assignment, NeighbourLists, Sums};
 
     use crate::rng::{Rng, Streams};
     use ndarray::{Array1, Array2};
@@ -382,7 +382,7 @@ mod tests {
                 let before = centres.clone();
                 sums.move_centres(&mut centres);
                 assignment.forget();
-                let (mut near, _) = Nearby::new(&centres, 6);
+                let (mut near, _) = NeighbourLists::new(&centres, 6);
                 let _ = near.follow(&before, &centres);
                 let (changes, _) = assignment.search(&data, &frame, &centres, &near);
                 assignment.apply(&changes);

@@ -131,6 +131,8 @@ pub trait SharedVariance<R: Rows, Model, Statistics> {
     fn project(&self, model: &Model, subspace: &Subspace<R::Float>) -> Model;
     /// Takes the parameters of a model in a subspace back to all coordinates.
     fn lift(&self, model: &mut Model, projected: &Model, subspace: &Subspace<R::Float>);
+    /// Puts centres in the place of those of the model: those that moved (E37).
+    fn place(&self, model: &mut Model, centres: Centres<R::Float>);
     /// The statistics of an M-step: mass and first moments about the current means, the sum of all squared distances to
     /// them, and the weight of all coordinates.
     fn statistics_of(&self, moments: Moments, squared: f64, entries: f64) -> Statistics;

@@ -132,6 +132,10 @@ impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatisti
         }
     }
 
+    fn place(&self, model: &mut SharedIsotropicMixture<R::Float>, centres: Centres<R::Float>) {
+        model.centres = centres;
+    }
+
     fn project(
         &self,
         model: &SharedIsotropicMixture<R::Float>,

@@ -1,7 +1,7 @@
 //! Which component each row belongs to, by component, with bounds that settle most rows without a look at them.
 
-use super::neighbour_lists::Nearby;
-use super::quantizer::Groups;
+use super::neighbour_lists::NeighbourLists;
+use super::quantizer::CoarseQuantizer;
 use super::worth::{Doubt, Worth};
 use crate::block::Block;
 use crate::counting;
@@ -65,9 +65,6 @@ const FEW: usize = 48;
 /// Centres in a first look, per centre in the later ones.
 const WIDER: usize = 2;
 
-/// Rows of which bounds leave one open in a later iteration: these cost less than a look at all rows.
-const SETTLED: f64 = 4.0;
-
 /// Places that are one piece of work: of a few components, or of a part of one.
 const PART: usize = 1024;
 
@@ -83,7 +80,7 @@ impl<F: Float> Assignment<F> {
         centres: &Centres<F>,
         near: usize,
     ) -> (Self, u64) {
-        match Groups::of(centres, WIDER * near) {
+        match CoarseQuantizer::of(centres, WIDER * near) {
             None => Self::exhaustive(data, frame, centres),
             Some(groups) => Self::by_groups(data, frame, centres, &groups),
         }
@@ -98,7 +95,7 @@ impl<F: Float> Assignment<F> {
         worth: &Worth,
         beside: f64,
     ) -> (Self, u64) {
-        let Some(groups) = Groups::of(centres, WIDER * worth.near) else {
+        let Some(groups) = CoarseQuantizer::of(centres, WIDER * worth.near) else {
             return Self::exhaustive(data, frame, centres);
         };
         if worth.tolerance <= 0.0 {
@@ -118,7 +115,7 @@ impl<F: Float> Assignment<F> {
         };
         let error = all.squared(data) + beside;
         let doubt = Doubt::of(&all, data, error, open);
-        let price = |rows| SETTLED * error * worth.price(rows, data.len(), centres.len());
+        let price = |rows| error * worth.price(rows, data.len(), centres.len());
         let (from, more) = doubt.pays(data, frame, centres, price, open, list);
         if let Some(from) = from {
             let (changes, wider) = all.widen(data, frame, centres, None, from);
@@ -133,7 +130,7 @@ impl<F: Float> Assignment<F> {
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centres: &Centres<F>,
-        groups: &Groups<F>,
+        groups: &CoarseQuantizer<F>,
     ) -> (Self, u64) {
         let all = Self::around(data, frame, centres, &groups.pivots, |g| groups.list(g));
         let looks = data.len() * (groups.pivots.len() + groups.list(0).len());
@@ -352,7 +349,7 @@ impl<F: Float> Assignment<F> {
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centres: &Centres<F>,
-        nearby: &Nearby<F>,
+        nearby: &NeighbourLists<F>,
     ) -> (Vec<Change>, u64) {
         self.each(data, frame, centres, Some(nearby), Look::component)
     }
@@ -364,7 +361,7 @@ impl<F: Float> Assignment<F> {
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centres: &Centres<F>,
-        nearby: Option<&Nearby<F>>,
+        nearby: Option<&NeighbourLists<F>>,
         from: F,
     ) -> (Vec<Change>, u64) {
         self.each(data, frame, centres, nearby, |look, c, first, members| {
@@ -378,7 +375,7 @@ impl<F: Float> Assignment<F> {
         data: &'a dyn Data<Rows = DenseRows<F>>,
         frame: &'a Frame<F>,
         centres: &'a Centres<F>,
-        nearby: Option<&'a Nearby<F>>,
+        nearby: Option<&'a NeighbourLists<F>>,
         component: impl Fn(&mut Look<'a, F>, u32, usize, &mut [Member<F>]) + Sync,
     ) -> (Vec<Change>, u64) {
         let starts = &self.starts;
@@ -475,7 +472,7 @@ struct Look<'a, F: Float> {
     frame: &'a Frame<F>,
     centres: &'a Centres<F>,
     /// None before there are lists.
-    nearby: Option<&'a Nearby<F>>,
+    nearby: Option<&'a NeighbourLists<F>>,
     changes: Vec<Change>,
     evaluations: u64,
     /// Places among the members of the component that the bounds leave open.
@@ -488,7 +485,7 @@ impl<'a, F: Float> Look<'a, F> {
         data: &'a dyn Data<Rows = DenseRows<F>>,
         frame: &'a Frame<F>,
         centres: &'a Centres<F>,
-        nearby: Option<&'a Nearby<F>>,
+        nearby: Option<&'a NeighbourLists<F>>,
     ) -> Self {
         Self {
             data,

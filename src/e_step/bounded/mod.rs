@@ -16,7 +16,7 @@ mod sums;
 mod worth;
 
 pub(crate) use assignment::{Assignment, Change, Member};
-pub(crate) use neighbour_lists::Nearby;
+pub(crate) use neighbour_lists::NeighbourLists;
 pub(crate) use sums::Sums;
 pub(crate) use worth::Worth;
 

@@ -1,6 +1,6 @@
 //! Neighbour lists: which centres are near each other, and how far they moved.
 
-use super::quantizer::Groups;
+use super::quantizer::CoarseQuantizer;
 use crate::data::{Centres, DenseRows, Rows};
 use crate::float::Float;
 use crate::kernels::select::Candidates;
@@ -8,7 +8,7 @@ use crate::parallel;
 
 /// The centres that the rows of a component are compared with: its own, and the nearest others.
 #[derive(Debug)]
-pub(crate) struct Nearby<F> {
+pub(crate) struct NeighbourLists<F> {
     size: usize,
     /// (k, size): the component itself first.
     lists: Vec<u32>,
@@ -83,14 +83,14 @@ fn slack(dim: usize, epsilon: f64) -> f64 {
     1.0 + 4.0 * (dim + 8) as f64 * epsilon
 }
 
-impl<F: Float> Nearby<F> {
+impl<F: Float> NeighbourLists<F> {
     /// Lists of `size` centres, itself counted, by their distances now. Returns the distance evaluations, too.
     ///
     /// Of many centres, those in the inverted list of a centre's pivot are evaluated.
     pub(crate) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
         let k = centres.len();
         let size = size.min(k);
-        let groups = Groups::of(centres, CANDIDATES * size);
+        let groups = CoarseQuantizer::of(centres, CANDIDATES * size);
         let lists = match &groups {
             None => lists(centres, centres, size, |c| Some(c as u32)),
             Some(groups) => {
@@ -203,7 +203,7 @@ mod tests {
         let row = all.row(8).to_owned();
         all.row_mut(2).assign(&row);
         let centres = Centres::of_coordinates(all.view());
-        let (near, _) = Nearby::new(&centres, 20);
+        let (near, _) = NeighbourLists::new(&centres, 20);
         for c in 0..300 {
             let squared = |o: usize| -> f64 {
                 let pairs = centres.row(c).iter().zip(centres.row(o));

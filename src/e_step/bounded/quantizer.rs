@@ -8,7 +8,7 @@ use crate::float::Float;
 
 /// A coarse quantizer and its inverted lists (E40): a row is compared with the list of its nearest pivot alone.
 #[derive(Debug)]
-pub(crate) struct Groups<F> {
+pub(crate) struct CoarseQuantizer<F> {
     pub(crate) pivots: Centres<F>,
     /// Centres per pivot.
     size: usize,
@@ -30,7 +30,7 @@ const STEPS: usize = 2;
 const WIDEST: usize = 2;
 const ROUNDS: usize = 4;
 
-impl<F: Float> Groups<F> {
+impl<F: Float> CoarseQuantizer<F> {
     /// About $\sqrt k$ pivots among $k$ centres, with at least `least` centres each; `None` where looking at all centres
     /// would take about as long.
     pub(crate) fn of(centres: &Centres<F>, least: usize) -> Option<Self> {

@@ -1,7 +1,7 @@
 //! Whether a search over all centres is worth what it costs: what it would find, from a few rows.
 
 use super::assignment::{Assignment, Member};
-use super::neighbour_lists::Nearby;
+use super::neighbour_lists::NeighbourLists;
 use crate::block::Block;
 use crate::counting;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
@@ -23,6 +23,9 @@ const FOUND: f64 = 4.0;
 const LEAST: usize = 64;
 const MOST: usize = 512;
 
+/// Rows of which bounds leave one open in an iteration: it costs less than a look at all.
+const SETTLED: f64 = 4.0;
+
 /// Levels of the squared distances of rows.
 const LEVELS: usize = 10;
 
@@ -37,7 +40,7 @@ impl Worth {
     /// each iteration that would cost as much.
     pub(crate) fn price(&self, rows: usize, n: usize, k: usize) -> f64 {
         let (search, iteration) = (rows as f64 * k as f64, n as f64 * self.near.min(k) as f64);
-        self.tolerance * search / iteration
+        SETTLED * self.tolerance * search / iteration
     }
 
     /// Draws that tell whether a gain is above a price.
@@ -53,12 +56,14 @@ impl Worth {
         frame: &Frame<F>,
         centres: &Centres<F>,
         assignment: &Assignment<F>,
-        nearby: &Nearby<F>,
+        nearby: &NeighbourLists<F>,
         error: f64,
     ) -> (Option<F>, u64) {
         let open = |c: usize, m: &Member<F>| m.upper > nearby.moved(c as u32).half_reach;
         let doubt = Doubt::of(assignment, data, error, open);
-        let price = |rows| error * self.price(rows, data.len(), centres.len());
+        // New lists come after it, and a look at all rows.
+        let after = SETTLED * self.tolerance;
+        let price = |rows| error * (after + self.price(rows, data.len(), centres.len()));
         let list = |c: u32, near: &mut Vec<u32>| {
             near.clear();
             near.extend_from_slice(nearby.list(c));
