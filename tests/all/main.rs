@@ -20,3 +20,4 @@ mod own_stages;
 mod quickstart;
 mod reference;
 mod sketch;
+mod stages;
