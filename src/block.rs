@@ -136,6 +136,8 @@ impl<F: Float> Block<F> {
                 .get_or_insert_with(|| format!("row {row}: {what}"));
         } else {
             model.some(rows, i, &candidates, scratch);
+            // A family that scores fewer leaves none: an error of its own.
+            scratch.resize(candidates.len(), F::from_f64(f64::NAN));
             self.count(candidates.len());
             let places = i * width..(i + 1) * width;
             if self.is_full() {
@@ -194,7 +196,28 @@ impl<F: Float> Block<F> {
     #[inline(always)]
     #[must_use]
     pub fn support(&self, i: usize) -> &[u32] {
-        &self.supports[i * self.width..(i + 1) * self.width]
+        let places = i * self.width..(i + 1) * self.width;
+        self.supports.get(places).unwrap_or_default()
+    }
+
+    /// The members of the support of row `i` with their responsibilities, whether [full](Self::is_full) or listed.
+    pub fn members(&self, i: usize) -> impl Iterator<Item = (u32, f64)> {
+        let (support, shares) = (self.support(i), self.responsibilities(i));
+        let member = move |(place, &q)| (support.get(place).map_or(place as u32, |c| *c), q);
+        shares.iter().enumerate().map(member)
+    }
+
+    /// The same block with other shares in place of the responsibilities: `share` gives that of a row and a place in its
+    /// support. For sums whose weights are not the responsibilities alone; shares need not sum to 1.
+    #[must_use]
+    pub fn with_shares(&self, mut share: impl FnMut(usize, usize) -> f64) -> Self {
+        let mut block = self.clone();
+        for i in 0..self.len() {
+            for place in 0..self.width {
+                block.responsibilities[i * self.width + place] = share(i, place);
+            }
+        }
+        block
     }
 
     /// The scores of the members of the support of row `i` (C'): the lower, the better.

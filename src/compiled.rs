@@ -182,6 +182,14 @@ pub trait Compiled<R>: Sized {
     ) -> Result<Option<Subset>>
     where
         R: Rows<Float = Self>;
+    /// Makes it so many rows at the origin of a frame.
+    fn blank(rows: &mut R, n: usize, frame: &Frame<Self>)
+    where
+        R: Rows<Float = Self>;
+    /// The first row that is not sound, and what is wrong with it.
+    fn unsound(rows: &R, frame: &Frame<Self>) -> Option<(usize, String)>
+    where
+        R: Rows<Float = Self>;
     /// A named algorithm for such rows.
     fn boxed(algorithm: &Algorithm) -> Result<Box<dyn Estimator<R>>>
     where
@@ -221,6 +229,12 @@ macro_rules! compiled {
             $($own)*
             fn fit<'a>(run: Run<'a, $rows>, watch: &mut Watch<'_>) -> Result<Fitted<'a, $rows>> {
                 fit::run(run, watch)
+            }
+            fn blank(rows: &mut $rows, n: usize, frame: &Frame<$float>) {
+                rows.blank(n, frame)
+            }
+            fn unsound(rows: &$rows, frame: &Frame<$float>) -> Option<(usize, String)> {
+                rows.unsound(frame)
             }
             fn predict(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<Array1<u32>> {
                 scoring::predict(model, data)

@@ -176,6 +176,7 @@ mod scoring;
 mod search;
 pub mod seed;
 mod stage;
+pub mod testing;
 
 pub use algorithm::{Algorithm, Family};
 pub use block::Block;

@@ -85,6 +85,14 @@ pub(crate) fn map_chunks<U: Send, T: Send>(
     })
 }
 
+/// What `work` returns on a pool of so many threads.
+pub(crate) fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
+    match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => pool.install(work),
+        Err(_) => work(),
+    }
+}
+
 /// Things that are made once and used again, by whoever needs one next: what is in them must not matter.
 #[derive(Debug)]
 pub(crate) struct Spare<T>(Mutex<Vec<T>>);

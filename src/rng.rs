@@ -56,6 +56,13 @@ impl Rng {
         -(1.0 - self.uniform()).ln()
     }
 
+    /// Makes the list `count` distinct random numbers below `n`, in any order; all of them, if there are no more.
+    pub fn distinct(&mut self, list: &mut Vec<u32>, count: usize, n: usize) {
+        list.clear();
+        list.resize(count.min(n), 0);
+        self.fill_distinct(list, 0, n);
+    }
+
     /// Fills the places from `filled` on with distinct random numbers below `n` that are not in the list yet.
     /// There must be as many: at least `list.len()` of them.
     pub(crate) fn fill_distinct(&mut self, list: &mut [u32], filled: usize, n: usize) {

@@ -1,7 +1,7 @@
 //! What a model answers, over all components and all rows, in blocks: compiled once per kind of rows.
 
 use crate::block::Block;
-use crate::data::{Centres, Data, Frame, Rows, Scores};
+use crate::data::{Centres, Checked, Data, Frame, Rows, Scores};
 use crate::error::{Error, Result, positive};
 use crate::float::Float;
 use crate::mixture::{Mixture, Score};
@@ -146,13 +146,19 @@ fn by_blocks<R: Rows, T: Send>(
     data: &dyn Data<Rows = R>,
     work: impl Fn(&R) -> T + Sync,
 ) -> Result<Vec<T>> {
+    let checked = Checked::unless_known(data)?;
+    let data = checked.as_ref().map_or(data, |checked| checked);
     data.check(model.frame())?;
     let size = search::block_rows(model.components());
-    Ok(parallel::map_blocks(data.len(), size, |_, range| {
+    let found = parallel::map_blocks(data.len(), size, |_, range| {
         let mut rows = R::default();
         data.load(range, model.frame(), &mut rows);
         work(&rows)
-    }))
+    });
+    match checked {
+        Some(checked) => checked.result().map(|()| found),
+        None => Ok(found),
+    }
 }
 
 /// The `width` best components of every row.

@@ -55,6 +55,9 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
         return;
     }
     scorer.all(rows, &mut scratch.approximate);
+    // A family that scores fewer leaves none: an error of its own.
+    let unscored = R::Float::from_f64(f64::NAN);
+    scratch.approximate.resize(rows.len() * k, unscored);
     for i in 0..rows.len() {
         let approximate = &scratch.approximate[i * k..(i + 1) * k];
         let places = i * width..(i + 1) * width;
@@ -86,6 +89,8 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
 
     let k = scorer.components();
     scorer.all(rows, &mut block.scores);
+    let unscored = R::Float::from_f64(f64::NAN);
+    block.scores.resize(rows.len() * k, unscored);
     for i in 0..rows.len() {
         let scores = &mut block.scores[i * k..(i + 1) * k];
         let margin = scorer.margin(rows, i, R::Float::INFINITY).to_f64();

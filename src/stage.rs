@@ -14,7 +14,7 @@ pub trait Stage {
 }
 
 /// The name of a stage, as errors give it: that of its type, without its path and parameters.
-pub(crate) fn name<T>() -> &'static str {
+pub(crate) fn name<T: ?Sized>() -> &'static str {
     let path = std::any::type_name::<T>();
     let path = path.split('<').next().unwrap_or(path);
     path.rsplit("::").next().unwrap_or(path)

@@ -225,8 +225,8 @@ impl<F: Float> Centres<F> {
         self.expanded.get(|| Expanded::of(self))
     }
 
-    /// Lets `update` change every centre (its `d` numbers, without padding).
-    pub(crate) fn update(&mut self, mut update: impl FnMut(usize, &mut [F])) {
+    /// Lets `update` change every centre (its number, and its `d` coordinates in the frame).
+    pub fn update(&mut self, mut update: impl FnMut(usize, &mut [F])) {
         self.forget();
         let (stride, dim) = (stride(self.dim), self.dim);
         for (c, row) in self.values.chunks_exact_mut(stride).enumerate() {

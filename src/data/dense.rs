@@ -6,7 +6,7 @@ use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::float::{Element, Float};
 use crate::kernels::{distance, nearest, scaled, select, short, stride, vectorised};
-use ndarray::{ArrayView1, ArrayView2};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -30,6 +30,8 @@ pub struct Dense<'a, T: Element> {
     dim: usize,
     weights: Option<Cow<'a, [f64]>>,
     summary: Summary,
+    /// Whether every number was found to be sound.
+    checked: bool,
 }
 
 impl<'a, T: Element> Dense<'a, T> {
@@ -73,12 +75,22 @@ impl<'a, T: Element> Dense<'a, T> {
             Some(slice) => Cow::Borrowed(slice),
             None => Cow::Owned(points.iter().copied().collect()),
         };
+        Self::of_checked(values, dim, weights)
+    }
+
+    /// Values (n, d), one row after the other, once they have been looked at.
+    fn of_checked(
+        values: Cow<'a, [T]>,
+        dim: usize,
+        weights: Option<Cow<'a, [f64]>>,
+    ) -> Result<Self> {
         let summary = T::check(&values, dim, weights.as_deref(), "data")?;
         Ok(Self {
             values,
             dim,
             weights,
             summary,
+            checked: true,
         })
     }
 
@@ -97,6 +109,7 @@ impl<'a, T: Element> Dense<'a, T> {
             dim,
             weights: Some(Cow::Owned(weights)),
             summary,
+            checked: true,
         }
     }
 
@@ -191,6 +204,51 @@ impl<'a, T: Element> Dense<'a, T> {
     }
 }
 
+impl<T: Element> Dense<'static, T> {
+    /// Points (n, d), each of weight 1, that belong to the data.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn owned(points: Array2<T>) -> Result<Self> {
+        let (n, dim) = points.dim();
+        if n == 0 || dim == 0 {
+            return Err(Error::Empty { what: "data" });
+        }
+        Self::of_checked(Cow::Owned(values_of(points)), dim, None)
+    }
+
+    /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole` data
+    /// but for the number of rows and the total weight.
+    ///
+    /// It is made of rows that could not be read as well, NaN in their places: then the fit is an error that says so.
+    #[must_use]
+    pub fn part_of(whole: &Summary, points: Array2<T>, mut weights: Vec<f64>) -> Self {
+        let (n, dim) = points.dim();
+        let values = values_of(points);
+        weights.resize(n, f64::NAN);
+        let checked = n > 0 && dim > 0 && T::check(&values, dim, Some(&weights), "data").is_ok();
+        Self {
+            values: Cow::Owned(values),
+            dim,
+            summary: whole.reweighted(&weights),
+            weights: Some(Cow::Owned(weights)),
+            checked,
+        }
+    }
+}
+
+/// The numbers of an array, row after row.
+fn values_of<T: Copy>(points: Array2<T>) -> Vec<T> {
+    if points.is_standard_layout() {
+        let size = points.len();
+        let (mut values, from) = points.into_raw_vec_and_offset();
+        values.drain(..from.unwrap_or(0));
+        values.truncate(size);
+        return values;
+    }
+    points.iter().copied().collect()
+}
+
 impl<T: Element> Dense<'_, T> {
     /// Squared distances of consecutive rows to one centre.
     pub(crate) fn distances(
@@ -228,6 +286,10 @@ pub enum Chosen<'a> {
 
 impl<T: Element> Data for Dense<'_, T> {
     type Rows = DenseRows<T::Float>;
+
+    fn is_checked(&self) -> bool {
+        self.checked
+    }
 
     fn len(&self) -> usize {
         self.values.len() / self.dim
@@ -274,6 +336,7 @@ impl<T: Element> Data for Dense<'_, T> {
             dim: self.dim,
             summary: self.summary.reweighted(&weights),
             weights: Some(Cow::Owned(weights)),
+            checked: self.checked,
         })
     }
 }
@@ -348,6 +411,56 @@ impl<F: Float> DenseRows<F> {
         self.values.resize(n * stride(dim), F::zero());
         self.weights.clear();
         self.entries = dim;
+    }
+
+    /// Takes rows of these weights in the coordinates of `frame`: `read` fills the numbers of row `i` (as many as the data has
+    /// columns) as they are stored. For the same numbers it is what [`Dense`] loads, bit for bit.
+    pub fn fill(
+        &mut self,
+        frame: &Frame<F>,
+        weights: impl ExactSizeIterator<Item = f64>,
+        mut read: impl FnMut(usize, &mut [F]),
+    ) {
+        let n = weights.len();
+        self.reset(n, frame.dim());
+        self.weights.extend(weights);
+        let mut row = vec![F::zero(); frame.columns()];
+        let mut workspace = frame.basis().map(super::Basis::workspace);
+        for (i, out) in self
+            .values
+            .chunks_exact_mut(stride(frame.dim()))
+            .enumerate()
+        {
+            read(i, &mut row);
+            match &mut workspace {
+                Some(workspace) => {
+                    let row = row.iter().map(|x| x.to_f64());
+                    frame.enter_exact(workspace.forward(row), out);
+                }
+                None => frame.enter(&row, out),
+            }
+        }
+    }
+
+    /// Makes it so many rows at the origin of a frame, of weight 1.
+    pub(crate) fn blank(&mut self, n: usize, frame: &Frame<F>) {
+        self.reset(n, frame.dim());
+        self.values.fill(F::zero());
+        self.weights.resize(n, 1.0);
+    }
+
+    /// The first row that is not sound, and what is wrong with it.
+    pub(crate) fn unsound(&self, frame: &Frame<F>) -> Option<(usize, String)> {
+        if self.dim != frame.dim() {
+            let (found, expected) = (self.dim, frame.dim());
+            return Some((0, format!("{found} coordinates, but {expected} expected")));
+        }
+        // NaN as soon as any value is not finite: a sum that needs no branch.
+        let rows = self.values.chunks_exact(stride(self.dim));
+        let probe = |row: &[F]| row.iter().fold(F::zero(), |sum, &x| sum + x * F::zero());
+        let mut probes = rows.map(probe);
+        let row = probes.position(|probe| probe != F::zero())?;
+        Some((row, "a value is NaN or infinite".into()))
     }
 
     /// Padded rows of `dim` coordinates, of weight 1.

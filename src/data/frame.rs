@@ -155,17 +155,20 @@ impl<F: Float> Frame<F> {
     }
 
     /// A square in the data's own unit, in the unit of the frame: the square of the unit alone may leave the range of `f64`.
-    pub(crate) fn enter_square(&self, squared: f64) -> f64 {
+    #[must_use]
+    pub fn enter_square(&self, squared: f64) -> f64 {
         squared * self.units.1 * self.units.1
     }
 
     /// A square in the unit of the frame, in the data's own unit.
-    pub(crate) fn leave_square(&self, squared: f64) -> f64 {
+    #[must_use]
+    pub fn leave_square(&self, squared: f64) -> f64 {
         squared * self.units.0 * self.units.0
     }
 
     /// What a log-density in the frame changes by in the data's own unit, per coordinate: -ln(unit).
-    pub(crate) fn log_density_shift(&self) -> f64 {
+    #[must_use]
+    pub fn log_density_shift(&self) -> f64 {
         -f64::from(self.exponent) * std::f64::consts::LN_2
     }
 

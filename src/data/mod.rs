@@ -5,6 +5,7 @@
 
 mod basis;
 mod centres;
+mod checked;
 mod dense;
 mod frame;
 mod moments;
@@ -17,6 +18,7 @@ mod summary;
 
 pub use basis::{Basis, Transform};
 pub use centres::Centres;
+pub(crate) use checked::Checked;
 pub use dense::{Chosen, Dense, DenseRows};
 pub use frame::Frame;
 use on_demand::OnDemand;
@@ -40,7 +42,9 @@ use std::ops::Range;
 ///
 /// The crate reads rows through it and asks nothing else: where they come from (memory, a file, a partition) is known to
 /// the implementation alone. [`DenseRows::fill`] puts rows of numbers into a block, [`Summary::from_blocks`] makes the
-/// summary, and [`select`](Self::select) may return other data than itself, such as [`Dense::owned`] rows.
+/// summary, and [`select`](Self::select) may return other data than itself, such as [`Dense::part_of`] makes. What is loaded is looked
+/// at: a block of another number of rows than asked for, or a value that is not finite, is an error of the fit that names the
+/// data. Data that cannot read a row can leave NaN in it.
 ///
 /// Laws: the summary ignores rows of weight 0; `load` of a range equals `gather` of its rows; the same rows give the same
 /// fit as [`Dense`] rows in memory, bit for bit.
@@ -48,6 +52,15 @@ pub trait Data: Sync {
     /// A block of rows, ready to compute on: [`DenseRows`] or [`SketchRows`].
     type Rows: Rows;
 
+    /// The name of the data in errors: that of its type.
+    fn name(&self) -> &'static str {
+        crate::stage::name::<Self>()
+    }
+    /// Whether every row was checked when the data was made, and stays as it is: then blocks are not looked at again when they
+    /// are loaded.
+    fn is_checked(&self) -> bool {
+        false
+    }
     /// Number of rows, n.
     fn len(&self) -> usize;
     /// Whether there are no rows (never, for data that was checked).
@@ -336,11 +349,23 @@ use compiled_loops;
 pub trait Scores<R: Rows>: Sync {
     /// Number of components, k.
     fn components(&self) -> usize;
-    /// Scores of all rows under all components, fast, good to the margin: (len, k) into `out`.
-    fn all(&self, rows: &R, out: &mut Vec<R::Float>);
+    /// Scores of all rows under all components, fast, good to the margin: (len, k) into `out`. By default they are those
+    /// that [`some`](Self::some) computes directly.
+    fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
+        let ids: Vec<u32> = (0..self.components() as u32).collect();
+        let mut scores = Vec::new();
+        out.clear();
+        for i in 0..rows.len() {
+            self.some(rows, i, &ids, &mut scores);
+            out.extend_from_slice(&scores);
+        }
+    }
     /// Bound on the rounding error of the scores of row `i` in [`all`](Self::all),
-    /// for components whose score could be as low as `reach`.
-    fn margin(&self, rows: &R, i: usize, reach: R::Float) -> R::Float;
+    /// for components whose score could be as low as `reach`. The default, 0, is right where those are computed directly:
+    /// whoever gives a faster one gives its margin too.
+    fn margin(&self, _rows: &R, _i: usize, _reach: R::Float) -> R::Float {
+        R::Float::from_f64(0.0)
+    }
     /// Scores of row `i` under the components `ids`, computed directly.
     fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>);
     /// The best component of every row and its score, as [`some`](Self::some) finds it: the lowest index where several are

@@ -493,7 +493,8 @@ impl<S: Second> Moments<S> {
     }
 
     /// Moves every centre to its mean, and returns the second moments about the new ones (E32, E34).
-    pub(crate) fn about_new_means<F: Float>(&self, centres: &mut Centres<F>) -> Vec<f64> {
+    #[must_use]
+    pub fn about_new_means<F: Float>(&self, centres: &mut Centres<F>) -> Vec<f64> {
         let (stride, mut squared) = (stride(self.dim), self.second().to_vec());
         self.move_centres(centres, |c, j, fall| {
             squared[S::sum_of(c, c * stride + j)] -= fall;

@@ -41,6 +41,10 @@ pub(crate) struct Projected<F: Float> {
 impl<F: Float> Data for Projected<F> {
     type Rows = DenseRows<F>;
 
+    fn is_checked(&self) -> bool {
+        true
+    }
+
     fn len(&self) -> usize {
         self.rows.len()
     }

@@ -188,6 +188,10 @@ impl<F: Float> Sketch<F> {
 impl<F: Float> Data for Sketch<F> {
     type Rows = SketchRows<F>;
 
+    fn is_checked(&self) -> bool {
+        true
+    }
+
     fn len(&self) -> usize {
         self.values.len() / self.entries
     }
@@ -272,6 +276,29 @@ impl<F: Float> SketchRows<F> {
         self.ids.clear();
         self.values.clear();
         self.weights.clear();
+    }
+
+    /// Makes it so many rows at the origin of a frame, of weight 1.
+    pub(crate) fn blank(&mut self, n: usize, frame: &Frame<F>) {
+        let entries = self.entries.clamp(1, frame.dim());
+        self.reset(frame.dim(), entries);
+        self.mean = frame.mean().clone();
+        self.ids.extend((0..n).flat_map(|_| 0..entries as u32));
+        self.values.resize(n * entries, F::zero());
+        self.weights.resize(n, 1.0);
+    }
+
+    /// The first row that is not sound, and what is wrong with it.
+    pub(crate) fn unsound(&self, frame: &Frame<F>) -> Option<(usize, String)> {
+        if self.dim != frame.dim() {
+            let (found, expected) = (self.dim, frame.dim());
+            return Some((0, format!("{found} coordinates, but {expected} expected")));
+        }
+        let place = self.values.iter().position(|x| !x.is_finite())?;
+        Some((
+            place / self.entries.max(1),
+            "a value is NaN or infinite".into(),
+        ))
     }
 
     #[inline(always)]

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::float::{Element, Float};
 use crate::kernels::vectorised;
 use crate::parallel::{self, BLOCK};
+use std::ops::Range;
 
 /// Totals of a weighted data set, in `f64` and in the data's own unit. Rows of weight 0 do not count.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +47,55 @@ impl Summary {
         }
     }
 
+    /// Checks and sums up `n` rows of `dim` numbers that are read block by block, from several threads: `read` fills its
+    /// numbers with these rows, one after the other. For the same rows it is the summary of [`Dense`](super::Dense) ones, bit
+    /// for bit. `weight` gives the weight of a row.
+    ///
+    /// # Errors
+    /// As [`Dense::weighted`](super::Dense::weighted), and what `read` returns.
+    pub fn from_blocks<F: Float>(
+        n: usize,
+        dim: usize,
+        weight: impl Fn(usize) -> f64 + Sync,
+        read: impl Fn(Range<usize>, &mut [F]) -> Result<()> + Sync,
+    ) -> Result<Self> {
+        if n == 0 || dim == 0 {
+            return Err(Error::Empty { what: "data" });
+        }
+        let values_of = |rows: Range<usize>| -> Result<Vec<F>> {
+            let mut values = vec![F::zero(); rows.len() * dim];
+            read(rows, &mut values)?;
+            Ok(values)
+        };
+        let unit = unit_of((0..n).map(&weight));
+        let first = (0..n).find(|&n| weight(n) > 0.0).unwrap_or(0);
+        let pivot = values_of(first..first + 1)?;
+        let pivot: Vec<f64> = pivot.iter().map(|x| x.to_f64()).collect();
+        let blocks = parallel::map_blocks(n, BLOCK, |_, rows| {
+            let mut block = Partial::new(dim);
+            let from = rows.start;
+            let values = values_of(rows)?;
+            block.add(&values, &pivot, |i| weight(from + i) / unit);
+            Ok(block)
+        });
+        let mut total = Partial::new(dim);
+        for block in blocks {
+            total.merge(&block?);
+        }
+        total.finish(&pivot, unit, F::LIMIT, || {
+            (0..n).step_by(BLOCK).find_map(|from| {
+                let rows = from..(from + BLOCK).min(n);
+                let weights: Vec<f64> = rows.clone().map(&weight).collect();
+                let values = match values_of(rows) {
+                    Ok(values) => values,
+                    Err(error) => return Some(error),
+                };
+                let error = locate(&values, dim, Some(&weights), "data")?;
+                Some(located_from(from, error))
+            })
+        })
+    }
+
     /// Checks and sums up points (n, d) that are not a data set; `what` names them in errors.
     pub(crate) fn of_points<F: Float>(
         points: ndarray::ArrayView2<'_, F>,
@@ -71,7 +121,7 @@ impl Summary {
         let first = weights
             .and_then(|w| w.iter().position(|w| *w > 0.0))
             .unwrap_or(0);
-        let unit = unit_of(weights);
+        let unit = unit_of(weights.unwrap_or_default().iter().copied());
         let pivot: Vec<f64> = values[first * dim..][..dim]
             .iter()
             .map(|&x| x.widen().to_f64())
@@ -291,9 +341,9 @@ impl Partial {
 
 /// A power of two near the largest weight: weights are summed in this unit, so that neither very small nor
 /// very large ones leave the range of `f64` when they meet the squares of the data.
-fn unit_of(weights: Option<&[f64]>) -> f64 {
-    let weights = weights.unwrap_or_default().iter().filter(|w| w.is_finite());
-    let most = weights.fold(0.0, |most: f64, w| most.max(*w));
+fn unit_of(weights: impl Iterator<Item = f64>) -> f64 {
+    let weights = weights.filter(|w| w.is_finite());
+    let most = weights.fold(0.0, |most: f64, w| most.max(w));
     if most > 0.0 {
         2f64.powi((most.log2().floor() as i32).clamp(-1_020, 1_020))
     } else {
@@ -333,6 +383,17 @@ fn locate<T: Element>(
         }
     }
     None
+}
+
+/// What is wrong, where the rows looked at start at `from`.
+fn located_from(from: usize, mut error: Error) -> Error {
+    match &mut error {
+        Error::Weight { row, .. } | Error::NotFinite { row, .. } | Error::TooLarge { row, .. } => {
+            *row += from;
+        }
+        _ => (),
+    }
+    error
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::{Found, Pass, SetUp};
 use crate::block::Block;
 use crate::data::{Data, Rows};
 use crate::error::{Error, Result};
+use crate::float::Float;
 use crate::parallel::{self, Spare};
 use crate::posterior::{self, Likelihood, LogJoint};
 use crate::rng::{Stage, Streams};
@@ -174,10 +175,9 @@ impl<'a, R: Rows> Fresh<'a, R> {
                     search::again(model, log_joint.beta, &rows, &mut block);
                 } else {
                     joint.search(&rows, &mut block, &mut rng, &mut *found.worker);
-                    block.check().map_err(|what| Error::Stage {
-                        stage: joint.search_name(),
-                        what,
-                    })?;
+                    block
+                        .check()
+                        .map_err(|what| fault(joint, &rows, &block, what))?;
                 }
                 found.evaluations += block.evaluations();
                 let likelihood = posterior::normalise(&rows, &mut block, log_joint);
@@ -279,6 +279,25 @@ impl<R: Rows> Fresh<'_, R> {
             self.joint.update(statistics, restricted);
         }
     }
+}
+
+/// What is wrong with a block: of the family, where it gives a row no score, and of the search otherwise.
+fn fault<R: Rows>(joint: &dyn Joint<R>, rows: &R, block: &Block<R::Float>, what: String) -> Error {
+    let (model, mut scores) = (joint.model(), Vec::new());
+    let ids: Vec<u32> = (0..model.components() as u32).collect();
+    for i in 0..rows.len() {
+        model.some(rows, i, &ids, &mut scores);
+        scores.resize(ids.len(), R::Float::from_f64(f64::NAN));
+        if let Some(c) = scores.iter().position(|score| score.to_f64().is_nan()) {
+            let row = block.row(i);
+            return Error::Stage {
+                stage: joint.family_name(),
+                what: format!("the score of row {row} under component {c} is NaN"),
+            };
+        }
+    }
+    let stage = joint.search_name();
+    Error::Stage { stage, what }
 }
 
 /// Rows of a shard: a whole number of blocks. Each shard has its own statistics (k x d numbers in `f64`), so

@@ -31,6 +31,8 @@ pub(crate) trait Joint<R: Rows>: Sync {
 
     /// The name of the E-step, for errors.
     fn search_name(&self) -> &'static str;
+    /// The name of the M-step.
+    fn family_name(&self) -> &'static str;
     fn width(&self) -> usize;
     fn is_exact(&self) -> bool;
     fn bounds(&self) -> Option<&Bounded>;
@@ -165,6 +167,10 @@ where
 
     fn search_name(&self) -> &'static str {
         crate::stage::name::<E>()
+    }
+
+    fn family_name(&self) -> &'static str {
+        crate::stage::name::<M>()
     }
 
     fn width(&self) -> usize {

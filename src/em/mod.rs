@@ -25,7 +25,7 @@ pub use stop::{Rule, Stop};
 pub(crate) use supports::Supports;
 
 use crate::data::{Data, Rows};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::posterior::Likelihood;
 use crate::rng::Streams;
 use std::time::Instant;
@@ -85,6 +85,11 @@ pub(crate) fn maximise<R: Rows>(
         let found = pass.search()?;
         let model = pass.joint().model();
         let free_energy = found.likelihood.free_energy(model.log_joint()) + model.prior_terms();
+        if !free_energy.is_finite() {
+            let stage = pass.joint().family_name();
+            let what = format!("the free energy is {free_energy}: it must be finite");
+            return Err(Error::Stage { stage, what });
+        }
         report.search(&found, free_energy, pass.evaluations(), started);
         let stopped = watch.iteration(pass.joint(), report, rule.max_iterations);
         if let Some(stop) = rule.decide(&report.free_energies, &found, stopped) {

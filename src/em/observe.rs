@@ -5,6 +5,8 @@ use crate::data::Rows;
 use crate::mixture::Mixture;
 use std::any::Any;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What an observer is shown. Times count from the start of the stage, evaluations within it.
@@ -135,6 +137,8 @@ impl<'a, M: 'static> Progress<'a, M> {
 pub(crate) struct Watch<'a> {
     closure: Option<Closure<'a>>,
     flow: ControlFlow<()>,
+    /// Set where what follows cannot count: the data broke its rules.
+    fault: Option<Arc<AtomicBool>>,
 }
 
 type Closure<'a> = &'a mut dyn FnMut(Event<'_>) -> ControlFlow<()>;
@@ -144,7 +148,13 @@ impl<'a> Watch<'a> {
         Self {
             closure,
             flow: ControlFlow::Continue(()),
+            fault: None,
         }
+    }
+
+    /// Stops as soon as `fault` is set.
+    pub(crate) fn stop_at(&mut self, fault: Arc<AtomicBool>) {
+        self.fault = Some(fault);
     }
 
     /// Shows progress. Once stopped it stays stopped, and the closure is called no more.
@@ -179,6 +189,7 @@ impl<'a> Watch<'a> {
     }
 
     pub(crate) fn stopped(&self) -> bool {
-        self.flow.is_break()
+        let fault = self.fault.as_ref();
+        self.flow.is_break() || fault.is_some_and(|fault| fault.load(Ordering::Relaxed))
     }
 }

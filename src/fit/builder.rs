@@ -4,7 +4,7 @@ use super::phase::{Phase, Shape};
 use super::run::{Names, Run};
 use crate::compiled::Compiled;
 use crate::coreset::{Coreset, Full, Subset};
-use crate::data::{Data, Rows};
+use crate::data::{Centres, Checked, Data, Rows, Scores};
 use crate::e_step::{EStep, Exhaustive};
 use crate::em::{Event, Joined, Joint, Progress, Report, Rule, StopRule, Watch};
 use crate::error::{Error, Result, positive};
@@ -413,9 +413,31 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         M: MStep<R>,
         E: EStep<R, M::Model>,
     {
+        let checked = Checked::unless_known(data)?;
+        let data = checked.as_ref().map_or(data, |checked| checked);
+        if let Some(checked) = &checked {
+            watch.stop_at(checked.fault());
+        }
         let phases = self.phases_for(data.len(), data.dim())?;
-        let start = |seeds, frame| -> Result<Box<dyn Joint<R> + '_>> {
+        let start = |seeds: Centres<R::Float>, frame| -> Result<Box<dyn Joint<R> + '_>> {
+            let (k, d) = (seeds.len(), seeds.dim());
             let model = self.m_step.start(seeds, frame, data)?;
+            let found = [
+                model.components(),
+                model.centres().len(),
+                model.centres().dim(),
+                model.frame().dim(),
+            ];
+            if found != [k, k, d, d] {
+                let [components, centres, dim, in_frame] = found;
+                return Err(Error::Stage {
+                    stage: stage::name::<M>(),
+                    what: format!(
+                        "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}: \
+                         seeds are {k} of {d}"
+                    ),
+                });
+            }
             let e_steps = phases.iter().map(|phase| &phase.e_step).collect();
             Ok(Box::new(Joined::new(e_steps, &self.m_step, model)))
         };
@@ -432,7 +454,11 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
                 seeder: stage::name::<S>(),
             },
         };
-        let fitted = R::Float::fit(run, watch)?;
+        let fitted = R::Float::fit(run, watch);
+        if let Some(checked) = &checked {
+            checked.result()?;
+        }
+        let fitted = fitted?;
         let model = fitted.joint.into_model().downcast();
         let (labels, supports) = fitted.supports.into_arrays();
         Ok(Fit {

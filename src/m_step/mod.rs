@@ -60,8 +60,9 @@ pub trait MStep<R: Rows>: Stage + Sync {
         0
     }
 
-    /// Starts the variance from the sums of the first search (E8; \[VC\] Eq. 8).
-    fn calibrate(&self, model: &mut Self::Model, first: &Likelihood);
+    /// Starts the variance from the sums of the first search (E8; \[VC\] Eq. 8). By default it stays as
+    /// [`start`](Self::start) left it.
+    fn calibrate(&self, _model: &mut Self::Model, _first: &Likelihood) {}
 
     /// Sums over no points yet.
     fn statistics(&self, model: &Self::Model) -> Self::Statistics;
@@ -108,6 +109,41 @@ pub trait Statistics: Send + Sized + 'static {
     }
 }
 
+/// A number per component: the mass, or what is in proportion to it.
+impl Statistics for Vec<f64> {
+    fn merge(parts: &mut Vec<Self>) -> Self {
+        let mut total = vec![0.0; parts.first().map_or(0, Self::len)];
+        for part in parts {
+            for (total, part) in total.iter_mut().zip(part) {
+                *total += std::mem::take(part);
+            }
+        }
+        total
+    }
+
+    fn zero_mass(&self) -> usize {
+        self.iter().filter(|mass| **mass <= 0.0).count()
+    }
+}
+
+/// Two sums side by side; components without mass are those of the first.
+impl<A: Statistics, B: Statistics> Statistics for (A, B) {
+    fn merge(parts: &mut Vec<Self>) -> Self {
+        let (mut first, mut second): (Vec<A>, Vec<B>) = parts.drain(..).unzip();
+        let total = (A::merge(&mut first), B::merge(&mut second));
+        parts.extend(first.into_iter().zip(second));
+        total
+    }
+
+    fn zero_mass(&self) -> usize {
+        self.0.zero_mass()
+    }
+
+    fn unobserved(&self) -> usize {
+        self.0.unobserved().max(self.1.unobserved())
+    }
+}
+
 impl<S: Second + Sync + 'static> Statistics for Moments<S> {
     fn merge(parts: &mut Vec<Self>) -> Self {
         Moments::merge(parts.iter_mut())
@@ -138,9 +174,10 @@ pub trait SharedVariance<R: Rows, Model, Statistics> {
     fn statistics_of(&self, moments: Moments, squared: f64, entries: f64) -> Statistics;
 }
 
-/// The smallest variance allowed (E20), in the unit of the frame: a clamp, which keeps the free energy
+/// The smallest variance allowed (E20) for components of this data, in the unit of the frame, squared: a clamp, which keeps the free energy
 /// monotone, where an added ridge would not.
-fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
+#[must_use]
+pub fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
     let by_variance = 1e-12 * variance_of(frame, data);
     let by_rounding = (F::EPSILON * data.max_abs() * frame.inverse_unit()).powi(2);
     // Scores are in units of a variance: rounded to this type they still tell proportions apart.
@@ -148,8 +185,9 @@ fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
     by_variance.max(by_rounding).max(smallest)
 }
 
-/// The mean variance of the columns, in the unit of the frame.
-fn variance_of<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
+/// The mean variance of the columns, in the unit of the frame, squared.
+#[must_use]
+pub fn variance_of<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
     /// Squares of differences below this have lost digits, or all.
     const LOST: f64 = 1e-145;
     let columns = data.variance.iter().zip(&data.range);

@@ -21,3 +21,4 @@ mod own_stages;
 mod quickstart;
 mod reference;
 mod sketch;
+mod stages;

@@ -1,0 +1,268 @@
+//! Data from outside: what it says and what it loads is looked at before anybody computes with it.
+
+use super::{Data, Frame, Rows, Summary};
+use crate::compiled::Compiled;
+use crate::error::{Error, Result};
+use crate::float::Float;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Data that may break its rules. A block that does is replaced by rows that do no harm, and the fault is kept: whoever
+/// computed with it asks for the [`result`](Self::result) at the end, and what was computed does not count.
+pub(crate) struct Checked<'a, R: Rows> {
+    data: Source<'a, R>,
+    /// The shape that it must have.
+    len: usize,
+    dim: usize,
+    /// Whether it has another one: then it is asked for nothing.
+    misshapen: bool,
+    faults: Arc<Faults>,
+}
+
+enum Source<'a, R: Rows> {
+    Borrowed(&'a dyn Data<Rows = R>),
+    Selected(Box<dyn Data<Rows = R> + 'a>),
+}
+
+struct Faults {
+    stage: &'static str,
+    any: Arc<AtomicBool>,
+    /// That of the lowest row, whatever the order in which blocks are loaded.
+    first: Mutex<Option<(usize, String)>>,
+}
+
+impl Faults {
+    fn note(&self, row: usize, what: String) {
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.as_ref().is_none_or(|(known, _)| row < *known) {
+            *first = Some((row, what));
+        }
+        self.any.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<'a, R: Rows> Checked<'a, R> {
+    /// The data with its blocks looked at; `None` where that is not needed.
+    pub(crate) fn unless_known(data: &'a dyn Data<Rows = R>) -> Result<Option<Self>> {
+        if data.is_checked() {
+            return Ok(None);
+        }
+        let (len, dim) = (data.len(), data.dim());
+        if len == 0 || dim == 0 {
+            return Err(Error::Empty { what: "data" });
+        }
+        let weights = |row: &usize| {
+            let weight = data.weight(*row);
+            !(weight.is_finite() && weight >= 0.0)
+        };
+        if let Some(row) = (0..len).find(weights) {
+            let value = data.weight(row);
+            return Err(Error::Weight { row, value });
+        }
+        let faults = Faults {
+            stage: data.name(),
+            any: Arc::default(),
+            first: Mutex::default(),
+        };
+        let error = |what| {
+            Err(Error::Stage {
+                stage: faults.stage,
+                what,
+            })
+        };
+        let summary = data.summary();
+        let columns = [&summary.mean, &summary.variance].map(Vec::len);
+        if columns != [dim; 2] || summary.range.len() != dim {
+            return error(format!("the summary is not about {dim} coordinates"));
+        }
+        let ranges = summary.range.iter().flat_map(|(low, high)| [low, high]);
+        let mut numbers = summary.mean.iter().chain(&summary.variance).chain(ranges);
+        if !numbers.all(|x| x.is_finite()) {
+            return error("the summary is not finite".into());
+        }
+        let total = summary.total_weight;
+        if !(1e-290..=1e290).contains(&total) {
+            return Err(Error::TotalWeight { total });
+        }
+        let rows = (0..len).filter(|&n| data.weight(n) > 0.0).count();
+        if rows != summary.rows {
+            let found = summary.rows;
+            return error(format!(
+                "the summary has {found} rows of positive weight, the data {rows}"
+            ));
+        }
+        Ok(Some(Self {
+            data: Source::Borrowed(data),
+            len,
+            dim,
+            misshapen: false,
+            faults: Arc::new(faults),
+        }))
+    }
+
+    /// Set as soon as there is a fault.
+    pub(crate) fn fault(&self) -> Arc<AtomicBool> {
+        self.faults.any.clone()
+    }
+
+    /// The fault, if there was one.
+    pub(crate) fn result(&self) -> Result<()> {
+        let first = self.faults.first.lock();
+        let first = first.unwrap_or_else(PoisonError::into_inner);
+        first.as_ref().map_or(Ok(()), |(_, what)| {
+            let (stage, what) = (self.faults.stage, what.clone());
+            Err(Error::Stage { stage, what })
+        })
+    }
+
+    fn data(&self) -> &dyn Data<Rows = R> {
+        match &self.data {
+            Source::Borrowed(data) => *data,
+            Source::Selected(data) => &**data,
+        }
+    }
+
+    /// Loads rows by `load`, and looks at them.
+    fn look(
+        &self,
+        numbers: impl ExactSizeIterator<Item = usize> + Clone,
+        frame: &Frame<R::Float>,
+        into: &mut R,
+        load: impl FnOnce(&mut R),
+    ) {
+        // What is not loaded must not look as if it was.
+        R::Float::blank(into, 0, frame);
+        if !self.misshapen {
+            load(into);
+        }
+        let (expected, found) = (numbers.len(), into.len());
+        let first = numbers.clone().min().unwrap_or(0);
+        let fault = if found != expected {
+            Some((
+                first,
+                format!("{found} rows in a block of {expected}, from row {first} on"),
+            ))
+        } else if let Some((i, what)) = R::Float::unsound(into, frame) {
+            let row = numbers.clone().nth(i).unwrap_or(first);
+            Some((row, format!("row {row}: {what}")))
+        } else {
+            let mut weights = numbers.enumerate().map(|(i, row)| (row, into.weight(i)));
+            let other = weights.find(|(row, weight)| self.weight(*row) != *weight);
+            other.map(|(row, weight)| {
+                let known = self.weight(row);
+                (
+                    row,
+                    format!("row {row} is loaded with weight {weight}, but has {known}"),
+                )
+            })
+        };
+        if let Some((row, what)) = fault {
+            self.faults.note(row, what);
+            R::Float::blank(into, expected, frame);
+        }
+    }
+}
+
+impl<R: Rows> Data for Checked<'_, R> {
+    type Rows = R;
+
+    fn name(&self) -> &'static str {
+        self.faults.stage
+    }
+
+    fn is_checked(&self) -> bool {
+        true
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn weight(&self, n: usize) -> f64 {
+        match self.misshapen {
+            true => 1.0,
+            false => self.data().weight(n),
+        }
+    }
+
+    fn summary(&self) -> &Summary {
+        self.data().summary()
+    }
+
+    fn frame(&self) -> Frame<R::Float> {
+        let frame = self.data().frame();
+        if frame.dim() == self.dim {
+            return frame;
+        }
+        let (found, expected) = (frame.dim(), self.dim);
+        self.faults
+            .note(0, format!("a frame of {found} coordinates for {expected}"));
+        Frame::of(self.summary())
+    }
+
+    fn check(&self, frame: &Frame<R::Float>) -> Result<()> {
+        self.data().check(frame)
+    }
+
+    fn load(&self, rows: Range<usize>, frame: &Frame<R::Float>, into: &mut R) {
+        let load = |into: &mut R| self.data().load(rows.clone(), frame, into);
+        self.look(rows.clone(), frame, into, load);
+    }
+
+    fn gather(&self, rows: &[usize], frame: &Frame<R::Float>, into: &mut R) {
+        let load = |into: &mut R| self.data().gather(rows, frame, into);
+        self.look(rows.iter().copied(), frame, into, load);
+    }
+
+    fn distances_from(
+        &self,
+        rows: Range<usize>,
+        frame: &Frame<R::Float>,
+        centre: &[R::Float],
+        out: &mut [R::Float],
+    ) {
+        // What it leaves alone is a fault as well.
+        out.fill(R::Float::from_f64(f64::NAN));
+        if !self.misshapen {
+            self.data().distances_from(rows.clone(), frame, centre, out);
+        }
+        if let Some(i) = out.iter().position(|squared| !squared.is_finite()) {
+            let row = rows.start + i;
+            self.faults
+                .note(row, format!("row {row}: its distance is not finite"));
+            out.fill(R::Float::from_f64(0.0));
+        }
+    }
+
+    fn residual(&self) -> f64 {
+        self.data().residual()
+    }
+
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = R> + '_> {
+        let selected = self.data().select(rows, weights.clone());
+        let (len, dim) = (selected.len(), selected.dim());
+        let same = |n: usize| selected.weight(n) == weights[n];
+        let misshapen = len != rows.len() || dim != self.dim || !(0..len).all(same);
+        if misshapen {
+            let (expected, of) = (rows.len(), self.dim);
+            let what = format!(
+                "{expected} rows of {of} coordinates selected: it has {len} of {dim}, or other weights"
+            );
+            self.faults.note(0, what);
+        } else if selected.is_checked() {
+            return selected;
+        }
+        Box::new(Checked {
+            data: Source::Selected(selected),
+            len: rows.len(),
+            dim: self.dim,
+            misshapen,
+            faults: self.faults.clone(),
+        })
+    }
+}

@@ -1,0 +1,597 @@
+//! The laws that stages keep, to hold a stage of your own against.
+//!
+//! Each function runs a stage on data of yours, some hundreds of rows of it, and returns [`Error::Stage`] with the law that
+//! is broken. What they find depends on the data and the stage alone: randomness comes from fixed seeds. They look for
+//! mistakes; they prove nothing.
+//!
+//! ```
+//! use coremix::prelude::*;
+//! use coremix::{datasets::Birch, testing};
+//!
+//! let birch = Birch::grid(10).generate::<f64>(1)?;
+//! let data = Dense::new(birch.points.view())?;
+//! testing::coreset(&Lightweight::new(50), &data)?;
+//! testing::seeder(&KMeansPlusPlus::new(), &data, 5)?;
+//! testing::e_step(&Neighborhood::new(2, 3), &data, 5)?;
+//! testing::family(&Diagonal::new(), &data, 5)?;
+//! # Ok::<(), Error>(())
+//! ```
+
+use crate::algorithm::Algorithm;
+use crate::block::Block;
+use crate::coreset::{Coreset, Subset};
+use crate::data::{Centres, Data, Dense, DenseRows, Frame, Rows, Scores};
+use crate::e_step::{EStep, Exhaustive};
+use crate::error::{Error, Result};
+use crate::fit::{Clusterer, Fit};
+use crate::float::{Element, Float};
+use crate::m_step::{MStep, SharedIsotropic, SharedIsotropicMixture, SharedVariance, Statistics};
+use crate::mixture::Mixture;
+use crate::parallel;
+use crate::posterior;
+use crate::rng::Rng;
+use crate::search::{self, Exact};
+use crate::seed::Seeder;
+use crate::stage::{self, Stage};
+use ndarray::Array2;
+
+/// Threads that have to give the same bits.
+const THREADS: [usize; 3] = [1, 2, 3];
+
+/// A law that this stage broke.
+fn broken<S: ?Sized>(what: impl Into<String>) -> Error {
+    let (stage, what) = (stage::name::<S>(), what.into());
+    Error::Stage { stage, what }
+}
+
+/// Rows with other weights: every third one 0, the others larger and smaller.
+fn reweighted<'a, R: Rows>(data: &'a dyn Data<Rows = R>) -> Box<dyn Data<Rows = R> + 'a> {
+    let all: Vec<usize> = (0..data.len()).collect();
+    let weight = |&n: &usize| match n % 3 {
+        2 => 0.0,
+        _ => data.weight(n) * (1 + n % 4) as f64,
+    };
+    data.select(&all, all.iter().map(weight).collect())
+}
+
+/// Coresets: what they choose is sound and the same for the same seed, rows of weight 0 are never chosen, and weighted sums
+/// over the coreset are, on average over seeds, those over all rows: of 1, of every eighth row alone, of every coordinate and
+/// its square. The data is also tried with weights of many sizes.
+///
+/// # Errors
+/// [`Error::Stage`] with the law; what the coreset returns.
+pub fn coreset<R: Rows, C: Coreset<R>>(coreset: &C, data: &dyn Data<Rows = R>) -> Result<()> {
+    coreset_on(coreset, data)?;
+    coreset_on(coreset, &*reweighted(data))
+}
+
+fn coreset_on<R: Rows, C: Coreset<R>>(coreset: &C, data: &dyn Data<Rows = R>) -> Result<()> {
+    /// Coresets that are drawn, and how many standard errors their mean may be off.
+    const SEEDS: u64 = 300;
+    const ERRORS: f64 = 6.0;
+
+    let frame = data.frame();
+    let draw = |seed| -> Result<Option<Subset>> {
+        let subset = coreset.sample(data, &frame, &mut Rng::from_seed(seed))?;
+        if let Some(subset) = &subset {
+            subset.check(data.len()).map_err(broken::<C>)?;
+            if let Some(row) = subset.rows.iter().find(|n| data.weight(**n) <= 0.0) {
+                return Err(broken::<C>(format!("row {row} of weight 0 was chosen")));
+            }
+        }
+        Ok(subset)
+    };
+    let once = draw(0)?;
+    for threads in THREADS {
+        if parallel::with_threads(threads, || draw(0))? != once {
+            return Err(broken::<C>("the same seed chose other rows, or weights"));
+        }
+    }
+    if once.is_none() {
+        return Ok(());
+    }
+    // What is summed: (n, functions).
+    let values = coordinates(data, &frame);
+    let of_row = |n: usize| {
+        let group = (0..8).map(move |g| if n % 8 == g { 1.0 } else { 0.0 });
+        let row = values.row(n);
+        let squares = row.to_vec().into_iter().map(|z| z * z);
+        let all = std::iter::once(1.0).chain(group).chain(row.to_vec());
+        all.chain(squares).collect::<Vec<f64>>()
+    };
+    let sum = |rows: &[usize], weight: &dyn Fn(usize) -> f64| {
+        let mut sums = vec![0.0; 9 + 2 * values.ncols()];
+        for (i, &n) in rows.iter().enumerate() {
+            for (sum, value) in sums.iter_mut().zip(of_row(n)) {
+                *sum += weight(i) * value;
+            }
+        }
+        sums
+    };
+    let all: Vec<usize> = (0..data.len()).collect();
+    let expected = sum(&all, &|n| data.weight(n));
+    let (mut first, mut second) = (vec![0.0; expected.len()], vec![0.0; expected.len()]);
+    for seed in 0..SEEDS {
+        let Some(subset) = draw(seed)? else {
+            return Err(broken::<C>("some seeds choose rows, and others all"));
+        };
+        let sums = sum(&subset.rows, &|i| subset.weights[i]);
+        for (f, (sum, expected)) in sums.iter().zip(&expected).enumerate() {
+            first[f] += (sum - expected) / SEEDS as f64;
+            second[f] += (sum - expected).powi(2) / SEEDS as f64;
+        }
+    }
+    let what = |f| match f {
+        0 => "weights".to_owned(),
+        1..9 => format!("weights of every eighth row from row {} on", f - 1),
+        _ if f < 9 + values.ncols() => format!("weighted coordinates {}", f - 9),
+        _ => format!("weighted squares of coordinate {}", f - 9 - values.ncols()),
+    };
+    let size = expected[0].abs();
+    for (f, (off, square)) in first.iter().zip(&second).enumerate() {
+        let error = ((square - off * off).max(0.0) / SEEDS as f64).sqrt();
+        if off.abs() > ERRORS * error + 1e-9 * size {
+            return Err(broken::<C>(format!(
+                "the sum of the {} is off by {off:e} on average over {SEEDS} seeds (standard error {error:e})",
+                what(f)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// All rows in the frame (n, d).
+fn coordinates<R: Rows>(data: &dyn Data<Rows = R>, frame: &Frame<R::Float>) -> Array2<f64> {
+    let mut rows = R::default();
+    data.load(0..data.len(), frame, &mut rows);
+    let centres: Vec<_> = (0..rows.len()).map(|i| rows.to_centre(i)).collect();
+    Array2::from_shape_fn((rows.len(), frame.dim()), |(i, j)| centres[i][j].to_f64())
+}
+
+/// Seeders: `k` finite seeds, the same for the same seed on any number of threads, and none at a row of weight 0.
+///
+/// # Errors
+/// [`Error::Stage`] with the law; what the seeder returns.
+pub fn seeder<R: Rows, S: Seeder<R>>(
+    seeder: &S,
+    data: &dyn Data<Rows = R>,
+    k: usize,
+) -> Result<()> {
+    const SEEDS: u64 = 20;
+
+    let other = reweighted(data);
+    for data in [data, &*other] {
+        crate::seed::enough_rows(data, k, "data")?;
+        let frame = data.frame();
+        let values = coordinates(data, &frame);
+        let choose = |seed| -> Result<Centres<R::Float>> {
+            let seeds = seeder.seed(data, &frame, k, &mut Rng::from_seed(seed))?;
+            seeds.check(k, frame.dim()).map_err(broken::<S>)?;
+            Ok(seeds.centres)
+        };
+        for seed in 0..SEEDS {
+            let seeds = choose(seed)?;
+            if choose(seed)? != seeds {
+                return Err(broken::<S>("the same seed chose other seeds"));
+            }
+            for c in 0..k {
+                let seed: Vec<f64> = seeds.row(c).iter().map(|z| z.to_f64()).collect();
+                let here = |n: &usize| values.row(*n).iter().eq(&seed[..frame.dim()]);
+                let mut rows = (0..data.len()).filter(here).peekable();
+                let first = rows.peek().copied();
+                if let Some(row) = first
+                    && rows.all(|n| data.weight(n) <= 0.0)
+                {
+                    return Err(broken::<S>(format!("row {row} of weight 0 is seed {c}")));
+                }
+            }
+        }
+        let once = choose(0)?;
+        for threads in THREADS {
+            if parallel::with_threads(threads, || choose(0))? != once {
+                let what = format!("{threads} threads chose other seeds");
+                return Err(broken::<S>(what));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The family of one shared variance, left at its start.
+#[derive(Clone, Copy, Debug)]
+struct Still;
+
+impl Stage for Still {}
+
+type Shared<R> = SharedIsotropicMixture<<R as Rows>::Float>;
+type SumsOf<R> = <SharedIsotropic as MStep<R>>::Statistics;
+
+impl<R: Rows> MStep<R> for Still {
+    type Model = Shared<R>;
+    type Statistics = SumsOf<R>;
+
+    fn start(
+        &self,
+        seeds: Centres<R::Float>,
+        frame: Frame<R::Float>,
+        data: &dyn Data<Rows = R>,
+    ) -> Result<Self::Model> {
+        SharedIsotropic.start(seeds, frame, data)
+    }
+
+    fn calibrate(&self, model: &mut Self::Model, first: &crate::posterior::Likelihood) {
+        MStep::<R>::calibrate(&SharedIsotropic, model, first);
+    }
+
+    fn statistics(&self, model: &Self::Model) -> Self::Statistics {
+        MStep::<R>::statistics(&SharedIsotropic, model)
+    }
+
+    fn accumulate(
+        &self,
+        rows: &R,
+        block: &Block<R::Float>,
+        model: &Self::Model,
+        statistics: &mut Self::Statistics,
+    ) {
+        SharedIsotropic.accumulate(rows, block, model, statistics);
+    }
+
+    fn update(&self, _: Self::Statistics, _: &mut Self::Model, _: bool) {}
+
+    fn shared_variance(&self) -> Option<&dyn SharedVariance<R, Self::Model, Self::Statistics>> {
+        Some(&SharedIsotropic)
+    }
+}
+
+/// How much of itself a sum may be off by.
+fn tolerance<F: Float>() -> f64 {
+    if F::EPSILON < 1e-10 { 1e-9 } else { 1e-6 }
+}
+
+/// A fit of some iterations, whether they settle or not.
+fn fit<R, E, M>(
+    (e_step, m_step): (&E, &M),
+    data: &dyn Data<Rows = R>,
+    (k, iterations, seed): (usize, usize, u64),
+) -> Result<Fit<M::Model>>
+where
+    R: Rows,
+    E: EStep<R, M::Model> + Clone,
+    M: MStep<R> + Clone,
+{
+    let builder = Clusterer::builder().clusters(k).seed(seed).tolerance(0.0);
+    let builder = builder.max_iterations(iterations);
+    let clusterer = builder.e_step(e_step.clone()).m_step(m_step.clone());
+    clusterer.build()?.fit(data)
+}
+
+/// The free energy never falls. `of` is the stage to blame.
+fn rises<S, F: Float, M>(fit: &Fit<M>, of: &str) -> Result<()> {
+    for (t, pair) in fit.report.free_energies.windows(2).enumerate() {
+        let (before, after) = (pair[0], pair[1]);
+        if after < before - tolerance::<F>() * before.abs().max(after.abs()) {
+            return Err(broken::<S>(format!(
+                "{of}: the free energy falls from {before} to {after} in iteration {}",
+                t + 1
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Two fits are the same, bit for bit: free energies, labels and means.
+fn same<S, R: Rows, A: Mixture<R> + ?Sized, B: Mixture<R> + ?Sized>(
+    a: (&Fit<impl Sized>, &A),
+    b: (&Fit<impl Sized>, &B),
+    of: &str,
+) -> Result<()> {
+    let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    let energies = |fit: &[f64]| bits(fit);
+    let what = if energies(&a.0.report.free_energies) != energies(&b.0.report.free_energies) {
+        "free energies"
+    } else if a.0.labels != b.0.labels {
+        "labels"
+    } else if a.0.coreset != b.0.coreset {
+        "coresets"
+    } else if a.1.means() != b.1.means() {
+        "means"
+    } else {
+        return Ok(());
+    };
+    Err(broken::<S>(format!("{of}: other {what}")))
+}
+
+/// Searches: with the model fixed, a search never lowers the free energy; it never falls in a fit either; and any number of
+/// threads gives the same bits. The family is [`SharedIsotropic`].
+///
+/// # Errors
+/// [`Error::Stage`] with the law; what the fit returns.
+pub fn e_step<R, E>(e_step: &E, data: &dyn Data<Rows = R>, k: usize) -> Result<()>
+where
+    R: Rows,
+    E: EStep<R, Shared<R>> + Clone,
+{
+    for seed in 0..3 {
+        let still = fit((e_step, &Still), data, (k, 10, seed))?;
+        rises::<E, R::Float, _>(&still, "with the model fixed")?;
+        let moving = fit((e_step, &SharedIsotropic), data, (k, 10, seed))?;
+        rises::<E, R::Float, _>(&moving, "in a fit")?;
+    }
+    threads::<E, R, E, _>((e_step, &SharedIsotropic), data, k)
+}
+
+/// Any number of threads gives the same bits. `S` is the stage to blame.
+fn threads<S, R, E, M>(stages: (&E, &M), data: &dyn Data<Rows = R>, k: usize) -> Result<()>
+where
+    R: Rows,
+    E: EStep<R, M::Model> + Clone,
+    M: MStep<R> + Clone,
+{
+    let once = fit(stages, data, (k, 5, 0))?;
+    for threads in THREADS {
+        let again = parallel::with_threads(threads, || fit(stages, data, (k, 5, 0)))?;
+        let of = format!("on {threads} threads");
+        same::<S, R, _, _>((&once, &once.model), (&again, &again.model), &of)?;
+    }
+    Ok(())
+}
+
+/// Component families: the free energy never falls, neither with supports of all components nor with those of two or one;
+/// it is at most the log-likelihood, and equal to it for supports of all; any number of threads gives the same bits;
+/// responsibilities sum to 1; [fast scores](Scores::all) are the [direct ones](Scores::some) to within their
+/// [margin](Scores::margin); statistics of disjoint blocks add up.
+///
+/// # Errors
+/// [`Error::Stage`] with the law; what the fit returns.
+pub fn family<R, M>(m_step: &M, data: &dyn Data<Rows = R>, k: usize) -> Result<()>
+where
+    R: Rows,
+    M: MStep<R> + Clone,
+{
+    let within = tolerance::<R::Float>();
+    for width in [1, 2, k] {
+        let e_step = Exhaustive::truncated(width);
+        for seed in 0..3 {
+            let fit = fit((&e_step, m_step), data, (k, 15, seed))?;
+            rises::<M, R::Float, _>(&fit, &format!("supports of {width}"))?;
+            if fit.model.prior_terms() != 0.0 {
+                // The free energy bounds the evidence.
+                continue;
+            }
+            let last = fit.report.free_energies.last().copied();
+            let (energy, likelihood) = (last.unwrap_or(0.0), fit.model.log_likelihood(data)?);
+            let slack = within * energy.abs().max(data.summary().total_weight);
+            if energy > likelihood + slack {
+                return Err(broken::<M>(format!(
+                    "supports of {width}: the free energy {energy} is above the log-likelihood {likelihood}"
+                )));
+            }
+            if width >= k && (energy - likelihood).abs() > slack {
+                return Err(broken::<M>(format!(
+                    "supports of all: the free energy {energy} is not the log-likelihood {likelihood}"
+                )));
+            }
+        }
+    }
+    threads::<M, R, _, M>((&Exhaustive::all(), m_step), data, k)?;
+    let fit = fit((&Exhaustive::all(), m_step), data, (k, 3, 0))?;
+    let responsibilities = fit.model.responsibilities(data)?;
+    for (row, shares) in responsibilities.outer_iter().enumerate() {
+        let sum: f64 = shares.iter().map(|q| q.to_f64()).sum();
+        if !((sum - 1.0).abs() <= 4.0 * k as f64 * R::Float::EPSILON) {
+            let what = format!("the responsibilities of row {row} sum to {sum}");
+            return Err(broken::<M>(what));
+        }
+    }
+    scores_agree::<M, R>(&fit.model, data)?;
+    statistics_add_up(m_step, &fit.model, data)
+}
+
+/// Rows that the direct checks look at.
+const LOOKED_AT: usize = 300;
+
+fn scores_agree<S, R: Rows>(model: &dyn Mixture<R>, data: &dyn Data<Rows = R>) -> Result<()> {
+    /// Components this many nats behind have no share.
+    const REACH: f64 = 60.0;
+
+    let (k, beta) = (model.components(), model.log_joint().beta);
+    let mut rows = R::default();
+    data.load(0..data.len().min(LOOKED_AT), model.frame(), &mut rows);
+    let ids: Vec<u32> = (0..k as u32).collect();
+    let (mut fast, mut direct) = (Vec::new(), Vec::new());
+    model.all(&rows, &mut fast);
+    if fast.len() != rows.len() * k {
+        let what = format!(
+            "{} fast scores of {} rows under {k} components",
+            fast.len(),
+            rows.len()
+        );
+        return Err(broken::<S>(what));
+    }
+    for (i, fast) in fast.chunks_exact(k).enumerate() {
+        model.some(&rows, i, &ids, &mut direct);
+        let direct = direct.iter().map(|score| score.to_f64());
+        let margin = model.margin(&rows, i, R::Float::INFINITY).to_f64();
+        let best = direct.clone().fold(f64::INFINITY, f64::min);
+        for ((c, score), fast) in direct.enumerate().zip(fast) {
+            let near = beta * (score - best) <= REACH;
+            if near && !((fast.to_f64() - score).abs() <= margin) {
+                return Err(broken::<S>(format!(
+                    "row {i}, component {c}: the fast score {fast} is farther from the direct one, {score}, than the margin {margin}"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn statistics_add_up<R, M>(m_step: &M, model: &M::Model, data: &dyn Data<Rows = R>) -> Result<()>
+where
+    R: Rows,
+    M: MStep<R>,
+{
+    let (n, k) = (data.len().min(LOOKED_AT), model.components());
+    let add = |rows: std::ops::Range<usize>, sums: &mut M::Statistics| {
+        let (mut loaded, mut block) = (R::default(), Block::new(k, k));
+        data.load(rows, model.frame(), &mut loaded);
+        block.reset(loaded.len(), &[]);
+        search::all(
+            model,
+            model.log_joint().beta,
+            &loaded,
+            &mut block,
+            &mut Exact::default(),
+        );
+        posterior::normalise(&loaded, &mut block, model.log_joint());
+        m_step.accumulate(&loaded, &block, model, sums);
+    };
+    let updated = |sums| {
+        let mut model = model.clone();
+        m_step.update(sums, &mut model, false);
+        model
+    };
+    let mut whole = m_step.statistics(model);
+    add(0..n, &mut whole);
+    let whole = updated(whole);
+    let mut parts: Vec<M::Statistics> = (0..3).map(|_| m_step.statistics(model)).collect();
+    for round in ["merged", "merged a second time"] {
+        for (part, sums) in parts.iter_mut().enumerate() {
+            add(part * n / 3..(part + 1) * n / 3, sums);
+        }
+        let merged = updated(M::Statistics::merge(&mut parts));
+        if let Some(what) = differ::<R, _>(&whole, &merged) {
+            let what = format!(
+                "statistics of three blocks, {round}, give other {what} than those of all rows"
+            );
+            return Err(broken::<M>(what));
+        }
+    }
+    let empty = M::Statistics::merge(&mut parts).zero_mass();
+    if empty != k {
+        let what = format!(
+            "merged parts are over no rows, but {} components have mass",
+            k - empty
+        );
+        return Err(broken::<M>(what));
+    }
+    Ok(())
+}
+
+/// What two models differ in by more than rounding.
+fn differ<R: Rows, M: Mixture<R>>(a: &M, b: &M) -> Option<&'static str> {
+    let within = tolerance::<R::Float>();
+    let near = |a: f64, b: f64, unit: f64| (a - b).abs() <= within * unit || a == b;
+    let centres = |model: &M| -> Vec<f64> {
+        let centres = model.centres();
+        let rows = (0..centres.len()).flat_map(|c| centres.row(c));
+        rows.map(|z| z.to_f64()).collect()
+    };
+    let all = |a: &[f64], b: &[f64], unit: &dyn Fn(f64) -> f64| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| near(*a, *b, unit(*a)))
+    };
+    let list = |values: &mut dyn Iterator<Item = f64>| values.collect::<Vec<f64>>();
+    let (variances, proportions) = (
+        [a, b].map(|model| list(&mut model.variances().into_iter())),
+        [a, b].map(|model| list(&mut model.proportions().into_iter())),
+    );
+    if !all(&centres(a), &centres(b), &|_| 1.0) {
+        Some("means")
+    } else if !all(&variances[0], &variances[1], &f64::abs) {
+        Some("variances")
+    } else if !all(&proportions[0], &proportions[1], &|_| 1.0) {
+        Some("proportions")
+    } else {
+        None
+    }
+}
+
+/// Data: it loads what the `same` rows in memory load, range or list, selected or not, with the same summary and frame; and
+/// algorithms of every kind give the same fits, bit for bit.
+///
+/// # Errors
+/// [`Error::Stage`] with the law; what the fits return.
+pub fn data<T, D>(own: &D, same_rows: &Dense<'_, T>) -> Result<()>
+where
+    T: Element,
+    D: Data<Rows = DenseRows<T::Float>>,
+{
+    let wrong = |what: &str| {
+        Err(broken::<D>(format!(
+            "{what} is not that of the same rows in memory"
+        )))
+    };
+    if own.summary() != same_rows.summary() {
+        return wrong("the summary");
+    }
+    let (n, frame) = (same_rows.len(), same_rows.frame());
+    if (own.len(), own.dim()) != (n, same_rows.dim()) {
+        return wrong("the shape");
+    }
+    if own.frame() != frame {
+        return wrong("the frame");
+    }
+    let list: Vec<usize> = (0..n.min(LOOKED_AT)).map(|i| (7 * i + 3) % n).collect();
+    let weights: Vec<f64> = list.iter().map(|n| (n % 3) as f64 + 0.5).collect();
+    let (selected, expected) = (
+        own.select(&list, weights.clone()),
+        same_rows.select(&list, weights),
+    );
+    if selected.summary() != expected.summary() {
+        return wrong("the summary of selected rows");
+    }
+    let pairs: [(&dyn Data<Rows = _>, &dyn Data<Rows = _>, _); 2] = [
+        (own, same_rows, "rows"),
+        (&*selected, &*expected, "selected rows"),
+    ];
+    for (own, other, what) in pairs {
+        let (n, mut loaded) = (other.len(), [DenseRows::default(), DenseRows::default()]);
+        if own.len() != n {
+            return wrong(&format!("the number of {what}"));
+        }
+        for from in (0..n).step_by(LOOKED_AT) {
+            let range = from..(from + LOOKED_AT).min(n);
+            own.load(range.clone(), &frame, &mut loaded[0]);
+            other.load(range, &frame, &mut loaded[1]);
+            if let Some(i) = differing(&loaded) {
+                return wrong(&format!("{what}: loaded row {}", from + i));
+            }
+        }
+        let list: Vec<usize> = (0..n.min(LOOKED_AT)).map(|i| (5 * i + 1) % n).collect();
+        own.gather(&list, &frame, &mut loaded[0]);
+        other.gather(&list, &frame, &mut loaded[1]);
+        if let Some(i) = differing(&loaded) {
+            return wrong(&format!("{what}: gathered row {}", list[i]));
+        }
+        if let Some(i) = (0..n).find(|&i| own.weight(i) != other.weight(i)) {
+            return wrong(&format!("{what}: the weight of row {i}"));
+        }
+    }
+    let k = 5.min(same_rows.summary().rows);
+    for name in ["k-means", "gmm", "vc-gmm", "d-gmm", "fast", "dp-gmm"] {
+        let algorithm = name.parse::<Algorithm>()?.with_clusters(k);
+        let algorithm = algorithm.with_c_prime(3.min(k)).with_neighbors(3.min(k));
+        let algorithm = match name {
+            "vc-gmm" | "fast" => algorithm.with_coreset((n / 2).max(k)),
+            _ => algorithm,
+        };
+        let estimator = algorithm
+            .with_max_iterations(10)
+            .boxed::<DenseRows<T::Float>>()?;
+        let (a, b) = (estimator.fit(own)?, estimator.fit(same_rows)?);
+        same::<D, DenseRows<T::Float>, _, _>((&a, &*a.model), (&b, &*b.model), name)?;
+        let of = format!("{name}: what the model predicts");
+        if a.model.predict(own)? != b.model.predict(same_rows)? {
+            return wrong(&of);
+        }
+    }
+    Ok(())
+}
+
+/// The first row in which two blocks differ.
+fn differing<F: Float>([a, b]: &[DenseRows<F>; 2]) -> Option<usize> {
+    if a.len() != b.len() {
+        return Some(a.len().min(b.len()));
+    }
+    (0..a.len()).find(|&i| a.to_centre(i) != b.to_centre(i) || a.weight(i) != b.weight(i))
+}

@@ -1,0 +1,583 @@
+//! Families and data from outside that break their rules: each is an error that names them. And the laws of
+//! `coremix::testing` find stages that break them.
+
+use crate::common::blobs;
+use coremix::algorithms;
+use coremix::coreset::{Coreset, Subset};
+use coremix::data::{Centres, DenseRows, Frame, Rows, Scores, Summary};
+use coremix::e_step::EStep;
+use coremix::m_step::{MStep, SharedIsotropicMixture};
+use coremix::prelude::*;
+use coremix::seed::{Seeder, Seeds};
+use coremix::{Block, Likelihood, LogJoint, Rng, Stage, testing};
+use ndarray::{Array2, s};
+use std::ops::Range;
+
+/// Asserts that the result is an error about this stage, and says this.
+#[track_caller]
+fn refused<T>(result: Result<T>, name: &str, text: &str) {
+    let error = result.err().expect("an error");
+    let shown = error.to_string();
+    match error {
+        Error::Stage { stage, .. } => assert_eq!(stage, name, "{shown}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(shown.contains(text), "{shown}");
+}
+
+fn points() -> Array2<f64> {
+    blobs(600, 3, 4, 1)
+}
+
+// ---- Families -------------------------------------------------------------------------------------------
+
+/// What is wrong with a family.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Wrong {
+    Nothing,
+    NanScores,
+    FewScores,
+    NanDensity,
+    FewerComponents,
+    /// Means that move away from where they should be.
+    Falling,
+    /// Fast scores that are not the direct ones, and no margin.
+    NoMargin,
+    /// Parts that keep their sums when they are merged.
+    Kept,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Family(Wrong);
+
+#[derive(Clone, Debug)]
+struct Model {
+    inner: SharedIsotropicMixture<f64>,
+    wrong: Wrong,
+}
+
+type Inner = DenseRows<f64>;
+
+impl Stage for Family {}
+
+/// The sums of [`SharedIsotropic`], which can only be made and merged.
+struct Sums {
+    inner: <SharedIsotropic as MStep<Inner>>::Statistics,
+    wrong: Wrong,
+    mass: Vec<f64>,
+}
+
+impl coremix::m_step::Statistics for Sums {
+    fn merge(parts: &mut Vec<Self>) -> Self {
+        let wrong = parts[0].wrong;
+        let masses = parts.iter().map(|part| part.mass.clone());
+        let mass = masses.reduce(|a, b| a.iter().zip(&b).map(|(a, b)| a + b).collect());
+        let (mut inner, mut rest): (Vec<_>, Vec<_>) =
+            parts.drain(..).map(|p| (p.inner, p.mass)).unzip();
+        let total = coremix::m_step::Statistics::merge(&mut inner);
+        if wrong != Wrong::Kept {
+            rest.iter_mut().for_each(|mass| mass.fill(0.0));
+        }
+        parts.extend(
+            inner
+                .into_iter()
+                .zip(rest)
+                .map(|(inner, mass)| Self { inner, wrong, mass }),
+        );
+        Self {
+            inner: total,
+            wrong,
+            mass: mass.unwrap(),
+        }
+    }
+
+    fn zero_mass(&self) -> usize {
+        self.mass.iter().filter(|m| **m <= 0.0).count()
+    }
+}
+
+impl Scores<Inner> for Model {
+    fn components(&self) -> usize {
+        let fewer = usize::from(self.wrong == Wrong::FewerComponents);
+        Scores::<Inner>::components(&self.inner) - fewer
+    }
+
+    fn all(&self, rows: &Inner, out: &mut Vec<f64>) {
+        let ids: Vec<u32> = (0..self.components() as u32).collect();
+        let mut scores = Vec::new();
+        out.clear();
+        for i in 0..rows.len() {
+            self.some(rows, i, &ids, &mut scores);
+            out.extend(&scores);
+        }
+        if self.wrong == Wrong::NoMargin {
+            out.iter_mut().for_each(|score| *score *= 1.0 + 1e-6);
+        }
+    }
+
+    fn some(&self, rows: &Inner, i: usize, ids: &[u32], out: &mut Vec<f64>) {
+        self.inner.some(rows, i, ids, out);
+        match self.wrong {
+            Wrong::NanScores if i == 7 => out.fill(f64::NAN),
+            Wrong::FewScores => out.truncate(ids.len() - 1),
+            _ => (),
+        }
+    }
+}
+
+impl Mixture<Inner> for Model {
+    fn centres(&self) -> &Centres<f64> {
+        Mixture::<Inner>::centres(&self.inner)
+    }
+    fn frame(&self) -> &Frame<f64> {
+        Mixture::<Inner>::frame(&self.inner)
+    }
+    fn log_joint(&self) -> LogJoint {
+        let mut log_joint = Mixture::<Inner>::log_joint(&self.inner);
+        if self.wrong == Wrong::NanDensity {
+            log_joint.alpha = f64::NAN;
+        }
+        log_joint
+    }
+    fn variances(&self) -> Array2<f64> {
+        Mixture::<Inner>::variances(&self.inner)
+    }
+}
+
+impl MStep<Inner> for Family {
+    type Model = Model;
+    type Statistics = Sums;
+
+    fn start(
+        &self,
+        seeds: Centres<f64>,
+        frame: Frame<f64>,
+        data: &dyn Data<Rows = Inner>,
+    ) -> Result<Model> {
+        let (inner, wrong) = (SharedIsotropic.start(seeds, frame, data)?, self.0);
+        Ok(Model { inner, wrong })
+    }
+    fn calibrate(&self, model: &mut Model, first: &Likelihood) {
+        MStep::<Inner>::calibrate(&SharedIsotropic, &mut model.inner, first);
+    }
+    fn statistics(&self, model: &Model) -> Sums {
+        let inner = MStep::<Inner>::statistics(&SharedIsotropic, &model.inner);
+        let mass = vec![0.0; model.components()];
+        Sums {
+            inner,
+            wrong: self.0,
+            mass,
+        }
+    }
+    fn accumulate(&self, rows: &Inner, block: &Block<f64>, model: &Model, sums: &mut Sums) {
+        SharedIsotropic.accumulate(rows, block, &model.inner, &mut sums.inner);
+        for i in 0..rows.len() {
+            for (c, q) in block.members(i) {
+                sums.mass[c as usize] += rows.weight(i) * q;
+            }
+        }
+    }
+    fn update(&self, sums: Sums, model: &mut Model, restricted: bool) {
+        let before = model.inner.clone();
+        MStep::<Inner>::update(&SharedIsotropic, sums.inner, &mut model.inner, restricted);
+        if self.0 == Wrong::Falling && before.means() != model.inner.means() {
+            let (old, new) = (before.means(), model.inner.means());
+            let past = &new + &((&new - &old) * 3.0);
+            let moved = SharedIsotropicMixture::from_parameters(past.view(), before.variance());
+            model.inner = moved.unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_family_is_said() {
+    let x = points();
+    let data = Dense::new(x.view()).unwrap();
+    let given = || Given::new(x.slice(s![..5, ..]));
+    for (wrong, text) in [
+        (Wrong::NanScores, "row 7 under component 0 is NaN"),
+        (Wrong::FewScores, "row 0 under component"),
+        (Wrong::NanDensity, "the free energy is NaN"),
+        (Wrong::FewerComponents, "4 components with 5 centres"),
+    ] {
+        for width in [1, 2, 5] {
+            let builder = algorithms::gmm(5).seeder(given()).m_step(Family(wrong));
+            let builder = builder.e_step(Exhaustive::truncated(width));
+            refused(builder.build().unwrap().fit(&data), "Family", text);
+        }
+        let builder = algorithms::var_gmm_s(5, 2, 3).m_step(Family(wrong));
+        refused(builder.build().unwrap().fit(&data), "Family", "");
+    }
+    let own = algorithms::gmm(5)
+        .seeder(given())
+        .m_step(Family(Wrong::Nothing));
+    let own = own.build().unwrap().fit(&data).unwrap();
+    let known = algorithms::gmm(5).seeder(given()).build().unwrap();
+    let known = known.fit(&data).unwrap();
+    assert_eq!(own.labels, known.labels);
+}
+
+#[test]
+fn the_laws_find_families_that_break_them() {
+    let x = points();
+    let data = Dense::new(x.view()).unwrap();
+    testing::family(&Family(Wrong::Nothing), &data, 4).unwrap();
+    for (wrong, text) in [
+        (Wrong::NoMargin, "than the margin"),
+        (Wrong::Falling, ""),
+        (Wrong::Kept, "merged parts are over no rows"),
+        (Wrong::NanDensity, "the free energy is NaN"),
+    ] {
+        refused(testing::family(&Family(wrong), &data, 4), "Family", text);
+    }
+}
+
+#[test]
+fn families_of_the_crate_keep_the_laws() {
+    let x = points();
+    let data = Dense::new(x.view()).unwrap();
+    testing::family(&SharedIsotropic::new(), &data, 4).unwrap();
+    testing::family(&Isotropic::new(), &data, 4).unwrap();
+    testing::family(&Diagonal::new(), &data, 4).unwrap();
+}
+
+// ---- Data -----------------------------------------------------------------------------------------------
+
+/// What is wrong with data, from some row on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Broken {
+    Nothing,
+    Fewer,
+    More,
+    Untouched,
+    Nan,
+    OtherWeights,
+    NarrowSummary,
+    SelectsFewer,
+    SelectsNan,
+    /// Other numbers than the rows in memory.
+    Shifted,
+}
+
+struct Own<'a> {
+    inner: &'a Dense<'a, f64>,
+    broken: Broken,
+    summary: Summary,
+}
+
+impl<'a> Own<'a> {
+    fn new(inner: &'a Dense<'a, f64>, broken: Broken) -> Self {
+        let mut summary = inner.summary().clone();
+        if broken == Broken::NarrowSummary {
+            summary.mean.pop();
+        }
+        Self {
+            inner,
+            broken,
+            summary,
+        }
+    }
+
+    fn fill(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Inner) {
+        // Every other block of rows is as it should be.
+        let fault = rows.contains(&300) && rows.len() > 1;
+        let count = match self.broken {
+            Broken::Fewer if fault => rows.len() - 1,
+            Broken::More if fault => rows.len() + 1,
+            Broken::Untouched if fault => return,
+            _ => rows.len(),
+        };
+        let heavy = fault && self.broken == Broken::OtherWeights;
+        let weight = |i| {
+            if heavy {
+                2.0
+            } else {
+                self.inner.weight(rows[i % rows.len()])
+            }
+        };
+        into.fill(frame, (0..count).map(weight), |i, out| {
+            let row = rows[i % rows.len()];
+            out.copy_from_slice(self.inner.points().row(row).as_slice().unwrap());
+            match self.broken {
+                Broken::Nan if row == 300 => out[1] = f64::NAN,
+                Broken::Shifted if row == 300 => out[1] += 1e-9,
+                _ => (),
+            }
+        });
+    }
+}
+
+impl Data for Own<'_> {
+    type Rows = Inner;
+
+    fn len(&self) -> usize {
+        self.inner.len()
+    }
+    fn dim(&self) -> usize {
+        self.inner.dim()
+    }
+    fn weight(&self, n: usize) -> f64 {
+        self.inner.weight(n)
+    }
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+    fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut Inner) {
+        self.fill(&rows.collect::<Vec<_>>(), frame, into);
+    }
+    fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Inner) {
+        self.fill(rows, frame, into);
+    }
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = Inner> + '_> {
+        let (mut rows, mut weights) = (rows.to_vec(), weights);
+        if self.broken == Broken::SelectsFewer {
+            (rows.pop(), weights.pop());
+        }
+        let mut values = self.inner.points().select(ndarray::Axis(0), &rows);
+        if self.broken == Broken::SelectsNan {
+            values[[3, 1]] = f64::NAN;
+        }
+        Box::new(Dense::part_of(&self.summary, values, weights))
+    }
+}
+
+#[test]
+fn what_is_wrong_with_data_is_said() {
+    let x = points();
+    let dense = Dense::new(x.view()).unwrap();
+    let model = algorithms::gmm(4)
+        .build()
+        .unwrap()
+        .fit(&dense)
+        .unwrap()
+        .model;
+    let names = [
+        "k-means",
+        "gmm",
+        "var-gmm-s",
+        "d-gmm",
+        "fast",
+        "dp-gmm",
+        "vc-gmm",
+    ];
+    for (broken, text) in [
+        (Broken::Fewer, " rows in a block of "),
+        (Broken::More, " rows in a block of "),
+        (Broken::Untouched, "0 rows in a block of "),
+        (Broken::Nan, "row 300: a value is NaN"),
+        (Broken::OtherWeights, "with weight 2, but has 1"),
+        (
+            Broken::NarrowSummary,
+            "the summary is not about 3 coordinates",
+        ),
+    ] {
+        let data = Own::new(&dense, broken);
+        // What is drawn for a coreset is not what is loaded: all other algorithms read all rows.
+        for name in &names[..6] {
+            let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(4);
+            let fit = algorithm.boxed::<Inner>().unwrap().fit(&data);
+            refused(fit, "Own", text);
+        }
+        refused(model.predict(&data), "Own", text);
+        refused(Mixture::<Inner>::score(&model, &data), "Own", text);
+    }
+    for (broken, text) in [
+        (Broken::SelectsFewer, "200 rows of 3 coordinates selected"),
+        (Broken::SelectsNan, "row 3: a value is NaN"),
+    ] {
+        let data = Own::new(&dense, broken);
+        for name in ["vc-gmm", "lwcs-k-means", "fast"] {
+            let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(4);
+            let fit = algorithm
+                .with_coreset(200)
+                .boxed::<Inner>()
+                .unwrap()
+                .fit(&data);
+            refused(fit, "Own", text);
+        }
+    }
+}
+
+#[test]
+fn the_law_of_data_finds_what_breaks_it() {
+    let x = points();
+    let weights = ndarray::Array1::from_shape_fn(600, |n| (n % 3) as f64);
+    for dense in [
+        Dense::new(x.view()).unwrap(),
+        Dense::weighted(x.view(), weights.view()).unwrap(),
+    ] {
+        testing::data(&Own::new(&dense, Broken::Nothing), &dense).unwrap();
+    }
+    let dense = Dense::new(x.view()).unwrap();
+    for broken in [Broken::Shifted, Broken::SelectsFewer, Broken::OtherWeights] {
+        let result = testing::data(&Own::new(&dense, broken), &dense);
+        refused(result, "Own", "is not that of the same rows in memory");
+    }
+}
+
+/// Blocks are cut where those of rows in memory are, the last one too, and weights may be anything.
+#[test]
+fn a_summary_of_blocks_is_that_of_rows_in_memory() {
+    for n in [1, 511, 512, 513, 1_700] {
+        let x: Array2<f64> = blobs(n, 3, 2, 7);
+        let weights = ndarray::Array1::from_shape_fn(n, |i| (i + 2) as f64 % 3.0 * 0.3);
+        let plain = Dense::new(x.view()).unwrap();
+        let weighted = Dense::weighted(x.view(), weights.view()).unwrap();
+        let read = |rows: Range<usize>, out: &mut [f64]| {
+            let all = x.as_slice().unwrap();
+            out.copy_from_slice(&all[3 * rows.start..3 * rows.end]);
+            Ok(())
+        };
+        let of = |weight: &(dyn Fn(usize) -> f64 + Sync)| Summary::from_blocks(n, 3, weight, read);
+        assert_eq!(&of(&|_| 1.0).unwrap(), plain.summary());
+        assert_eq!(&of(&|i| weights[i]).unwrap(), weighted.summary());
+        let bad = |rows: Range<usize>, out: &mut [f64]| {
+            read(rows.clone(), out)?;
+            if rows.contains(&(n - 1)) {
+                out[out.len() - 2] = f64::NAN;
+            }
+            Ok(())
+        };
+        let error = Summary::from_blocks(n, 3, |_| 1.0, bad).unwrap_err();
+        let (what, row, column) = ("data", n - 1, 1);
+        assert_eq!(error, Error::NotFinite { what, row, column });
+        let error = Summary::from_blocks(n, 3, |i| if i + 1 == n { -1.0 } else { 1.0 }, read);
+        let (row, value) = (n - 1, -1.0);
+        assert_eq!(error.unwrap_err(), Error::Weight { row, value });
+    }
+    let failing = |_: Range<usize>, _: &mut [f64]| Err(Error::Empty { what: "file" });
+    let error = Summary::from_blocks(5, 2, |_| 1.0, failing).unwrap_err();
+    assert_eq!(error, Error::Empty { what: "file" });
+}
+
+/// Rows that belong to the data, in any order of memory and in part.
+#[test]
+fn owned_rows_are_those_of_a_view() {
+    let x = points();
+    let dense = Dense::new(x.view()).unwrap();
+    let (mut part, mut steps) = (x.clone(), x.clone());
+    part.slice_collapse(s![100..500, ..]);
+    steps.slice_collapse(s![..;2, ..]);
+    let by_columns = Array2::from_shape_fn((3, 600), |(j, n)| x[[n, j]]).reversed_axes();
+    for (owned, view) in [
+        (Dense::owned(x.clone()).unwrap(), dense.points()),
+        (Dense::owned(by_columns).unwrap(), dense.points()),
+        (Dense::owned(part).unwrap(), x.slice(s![100..500, ..])),
+        (Dense::owned(steps).unwrap(), x.slice(s![..;2, ..])),
+    ] {
+        assert_eq!(owned.points(), view);
+        assert_eq!(owned.summary(), Dense::new(view).unwrap().summary());
+    }
+    let empty = Dense::owned(Array2::<f64>::zeros((0, 2)));
+    assert_eq!(empty.unwrap_err(), Error::Empty { what: "data" });
+}
+
+// ---- Coresets, seeders and searches ---------------------------------------------------------------------
+
+/// Every other row, with its own weight or with twice as much.
+#[derive(Clone, Copy, Debug)]
+struct Half {
+    factor: f64,
+    also_weight_0: bool,
+}
+
+impl Stage for Half {}
+
+impl<R: Rows> Coreset<R> for Half {
+    fn sample(
+        &self,
+        data: &dyn Data<Rows = R>,
+        _: &Frame<R::Float>,
+        rng: &mut Rng,
+    ) -> Result<Option<Subset>> {
+        let chosen =
+            |n: &usize| rng.uniform() < 0.5 && (self.also_weight_0 || data.weight(*n) > 0.0);
+        let rows: Vec<usize> = (0..data.len()).filter(chosen).collect();
+        let weights = rows.iter().map(|n| data.weight(*n) * self.factor).collect();
+        let evaluations = 0;
+        Ok(Some(Subset {
+            rows,
+            weights,
+            evaluations,
+        }))
+    }
+}
+
+/// The first rows, whatever their weights.
+#[derive(Clone, Copy, Debug)]
+struct First;
+
+impl Stage for First {}
+
+impl<R: Rows> Seeder<R> for First {
+    fn seed(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        k: usize,
+        _: &mut Rng,
+    ) -> Result<Seeds<R::Float>> {
+        Ok(Seeds::at_rows(data, frame, &(0..k).collect::<Vec<_>>(), 0))
+    }
+}
+
+/// A component at random, whatever the row had before: not by `keep_best`, which keeps what is better, but on its own.
+#[derive(Clone, Copy, Debug)]
+struct Drifting;
+
+impl Stage for Drifting {}
+
+impl<R: Rows, M: Mixture<R>> EStep<R, M> for Drifting {
+    type State = u64;
+    type Worker = Vec<R::Float>;
+
+    fn width(&self, _: usize) -> usize {
+        1
+    }
+
+    /// Blocks that depend on who counts: the number of passes is no state of a row.
+    fn search(
+        &self,
+        passes: &u64,
+        model: &M,
+        rows: &R,
+        block: &mut Block<R::Float>,
+        _: &mut Rng,
+        scratch: &mut Vec<R::Float>,
+    ) {
+        let k = model.components() as u32;
+        for i in 0..rows.len() {
+            let id = (block.row(i) as u64 + passes) as u32 % k;
+            block.keep_best(i, model, rows, &[id], scratch);
+        }
+    }
+
+    fn finish_pass(&self, passes: &mut u64, _: Vec<Self::Worker>) {
+        *passes += 1;
+    }
+}
+
+#[test]
+fn the_laws_find_other_stages_that_break_them() {
+    let x = points();
+    let data = Dense::new(x.view()).unwrap();
+    let half = |factor, also_weight_0| Half {
+        factor,
+        also_weight_0,
+    };
+    testing::coreset(&half(2.0, false), &data).unwrap();
+    let off = testing::coreset(&half(1.0, false), &data);
+    refused(off, "Half", "the sum of the weights is off");
+    let zero = testing::coreset(&half(2.0, true), &data);
+    refused(zero, "Half", "of weight 0 was chosen");
+    testing::coreset(&Lightweight::new(200), &data).unwrap();
+    testing::coreset(&UniformCoreset::new(200), &data).unwrap();
+    let first = testing::seeder(&First, &data, 5);
+    refused(first, "First", "row 2 of weight 0 is seed 2");
+    testing::seeder(&KMeansPlusPlus::new(), &data, 5).unwrap();
+    testing::seeder(&AfkMc2::default(), &data, 5).unwrap();
+    // A search that keeps what is better never lowers the free energy, however it finds it.
+    testing::e_step(&Drifting, &data, 5).unwrap();
+    testing::e_step(&Neighborhood::new(2, 3), &data, 5).unwrap();
+    testing::e_step(&Bounded::new(), &data, 5).unwrap();
+}
