@@ -178,6 +178,9 @@ pub mod seed;
 mod stage;
 pub mod testing;
 
+/// The arrays that the crate takes and gives.
+pub use ndarray;
+
 pub use algorithm::{Algorithm, Family};
 pub use block::Block;
 pub use em::{Evaluations, PhaseReport, Progress, Report, Rule, Stop, Timings};

@@ -10,6 +10,28 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 use std::borrow::Cow;
 use std::ops::Range;
 
+/// What weights may be stored in: `f32` or `f64`. Sealed.
+pub trait Weight: Float {
+    /// Weights in `f64`, in which all sums are: borrowed where they lie one after the other in that type.
+    #[doc(hidden)]
+    fn in_f64(weights: ArrayView1<'_, Self>) -> Cow<'_, [f64]>;
+}
+
+impl Weight for f32 {
+    fn in_f64(weights: ArrayView1<'_, f32>) -> Cow<'_, [f64]> {
+        Cow::Owned(weights.iter().map(|&w| f64::from(w)).collect())
+    }
+}
+
+impl Weight for f64 {
+    fn in_f64(weights: ArrayView1<'_, f64>) -> Cow<'_, [f64]> {
+        match weights.to_slice() {
+            Some(slice) => Cow::Borrowed(slice),
+            None => Cow::Owned(weights.to_vec()),
+        }
+    }
+}
+
 /// Dense points, checked once.
 ///
 /// `T` is how values are stored: `f32`, `f64`, or `u8` (computed in `f32`). Rows that lie one after the
@@ -35,22 +57,26 @@ pub struct Dense<'a, T: Element> {
 }
 
 impl<'a, T: Element> Dense<'a, T> {
-    /// Points (n, d), each of weight 1.
+    /// Points (n, d), each of weight 1: anything that views as a matrix, such as `&array` or `array.view()`.
     ///
     /// # Errors
     /// [`Error::Empty`] without rows or columns, [`Error::NotFinite`] for NaN or infinite values,
     /// [`Error::TooLarge`] for values beyond a quarter of the largest `f32` (1e150 in `f64`).
-    pub fn new(points: ArrayView2<'a, T>) -> Result<Self> {
-        Self::check(points, None)
+    pub fn new(points: impl Into<ArrayView2<'a, T>>) -> Result<Self> {
+        Self::check(points.into(), None)
     }
 
-    /// Points (n, d) with weights (n): finite, not negative, not all zero. A row of weight `w` counts as
+    /// Points (n, d) with weights (n), of `f32` or `f64`: finite, not negative, not all zero. A row of weight `w` counts as
     /// `w` copies of it, a row of weight 0 as absent.
     ///
     /// # Errors
     /// As [`new`](Self::new); [`Error::LengthMismatch`], [`Error::Weight`] or [`Error::TotalWeight`] for
     /// the weights.
-    pub fn weighted(points: ArrayView2<'a, T>, weights: ArrayView1<'a, f64>) -> Result<Self> {
+    pub fn weighted<W: Weight>(
+        points: impl Into<ArrayView2<'a, T>>,
+        weights: impl Into<ArrayView1<'a, W>>,
+    ) -> Result<Self> {
+        let (points, weights) = (points.into(), weights.into());
         if weights.len() != points.nrows() {
             let (expected, found) = (points.nrows(), weights.len());
             return Err(Error::LengthMismatch {
@@ -59,11 +85,7 @@ impl<'a, T: Element> Dense<'a, T> {
                 found,
             });
         }
-        let weights = match weights.to_slice() {
-            Some(slice) => Cow::Borrowed(slice),
-            None => Cow::Owned(weights.to_vec()),
-        };
-        Self::check(points, Some(weights))
+        Self::check(points, Some(W::in_f64(weights)))
     }
 
     fn check(points: ArrayView2<'a, T>, weights: Option<Cow<'a, [f64]>>) -> Result<Self> {

@@ -19,7 +19,7 @@ mod summary;
 pub use basis::{Basis, Transform};
 pub use centres::Centres;
 pub(crate) use checked::Checked;
-pub use dense::{Chosen, Dense, DenseRows};
+pub use dense::{Chosen, Dense, DenseRows, Weight};
 pub use frame::Frame;
 use on_demand::OnDemand;
 

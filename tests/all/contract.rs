@@ -1,6 +1,6 @@
 //! What users are promised: the code they write compiles and runs as written, and the small print holds.
 
-use crate::common::phases;
+use crate::common::{blobs, phases};
 use coremix::coreset::Coreset;
 use coremix::data::{Data, DenseRows, SketchRows};
 use coremix::e_step::EStep;
@@ -864,4 +864,23 @@ fn settings_of_phases_are_checked() {
         let named = matches!(error, Error::Parameter { name, .. } if name == "tolerance");
         assert!(named, "{error:?}");
     }
+}
+
+/// Rows from whatever views as a matrix, weights of either type: the same fit.
+#[test]
+fn rows_and_weights_of_any_kind() {
+    let x: Array2<f32> = blobs(300, 3, 5, 1);
+    let w = Array1::from_shape_fn(300, |n| 0.5 + (n % 3) as f64);
+    let narrow = w.mapv(|w| w as f32);
+    let means = |data: &Dense<'_, f32>| {
+        let fit = algorithms::k_means(5).seed(2).build().unwrap();
+        fit.fit(data).unwrap().model.means().to_owned()
+    };
+    let of_views = means(&Dense::weighted(x.view(), w.view()).unwrap());
+    assert_eq!(means(&Dense::weighted(&x, &w).unwrap()), of_views);
+    assert_eq!(means(&Dense::weighted(&x, &narrow).unwrap()), of_views);
+    assert_eq!(
+        means(&Dense::new(&x).unwrap()),
+        means(&Dense::owned(x.clone()).unwrap())
+    );
 }

@@ -1094,7 +1094,7 @@ fn memory_order<F: Float>() {
         let w = weights.slice(s![..800;-2]);
         let w_copy = w.to_vec();
         let data = Dense::weighted(*view, w).unwrap();
-        let copied = Dense::weighted(copy.view(), w_copy.as_slice().into()).unwrap();
+        let copied = Dense::weighted(copy.view(), ndarray::aview1(&w_copy)).unwrap();
         for algorithm in all::<F>() {
             let name = format!("{what}, {}", algorithm.name);
             let (a, b) = (

@@ -331,7 +331,7 @@ proptest! {
             prop_assert_eq!(fit.labels.to_vec(), labels);
         }
 
-        let ones = Array1::ones(problem.n);
+        let ones = Array1::<f64>::ones(problem.n);
         let weighted = Dense::weighted(x.view(), ones.view()).unwrap();
         for algorithm in all::<f64>() {
             let settings = Settings::new(k, problem.seed);
