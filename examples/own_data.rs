@@ -67,7 +67,7 @@ impl<F: Float> NpyFile<F> {
     /// Reads rows, as many as `out` has room for.
     fn read(&self, first: usize, out: &mut [F]) -> std::io::Result<()> {
         let size = size_of::<F>();
-        let mut bytes = vec![0; out.len() * size];
+        let mut bytes = vec![0; size_of_val(out)];
         let place = (first * self.shape[1] * size) as u64;
         self.file.read_exact_at(&mut bytes, self.from + place)?;
         for (out, bytes) in out.iter_mut().zip(bytes.chunks_exact(size)) {

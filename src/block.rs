@@ -1,6 +1,6 @@
 //! What a search leaves for a block of rows: supports, scores and, once normalised, responsibilities.
 
-use crate::data::{Rows, Scores};
+use crate::data::{Rows, Scores, some_scores};
 use crate::float::Float;
 use crate::kernels::select;
 
@@ -135,9 +135,7 @@ impl<F: Float> Block<F> {
             self.fault
                 .get_or_insert_with(|| format!("row {row}: {what}"));
         } else {
-            model.some(rows, i, &candidates, scratch);
-            // A family that scores fewer leaves none: an error of its own.
-            scratch.resize(candidates.len(), F::from_f64(f64::NAN));
+            some_scores(model, rows, i, &candidates, scratch);
             self.count(candidates.len());
             let places = i * width..(i + 1) * width;
             if self.is_full() {

@@ -1,7 +1,7 @@
 //! Searching all components for a block of rows: what E-steps and predictions share.
 
 use crate::block::Block;
-use crate::data::{Rows, Scores};
+use crate::data::{Rows, Scores, some_scores};
 use crate::float::Float;
 use crate::kernels::exponential::exponentials;
 use crate::kernels::select;
@@ -114,7 +114,7 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
                 .filter(|&(_, &s)| !(s > reach))
                 .map(|(c, _)| c),
         );
-        scorer.some(rows, i, &scratch.reached, &mut scratch.scores);
+        some_scores(scorer, rows, i, &scratch.reached, &mut scratch.scores);
         for (&c, &score) in scratch.reached.iter().zip(&scratch.scores) {
             scores[c as usize] = score;
         }
@@ -226,7 +226,7 @@ pub(crate) fn again<R: Rows, S: Scores<R> + ?Sized>(
             let support = &mut block.supports[places.clone()];
             ids.clear();
             ids.extend_from_slice(support);
-            scorer.some(rows, i, &ids, &mut scores);
+            some_scores(scorer, rows, i, &ids, &mut scores);
             select::smallest(&ids, &scores, support, &mut block.scores[places]);
         }
     }

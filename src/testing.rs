@@ -379,7 +379,8 @@ where
     let responsibilities = fit.model.responsibilities(data)?;
     for (row, shares) in responsibilities.outer_iter().enumerate() {
         let sum: f64 = shares.iter().map(|q| q.to_f64()).sum();
-        if !((sum - 1.0).abs() <= 4.0 * k as f64 * R::Float::EPSILON) {
+        let off = (sum - 1.0).abs();
+        if off.is_nan() || off > 4.0 * k as f64 * R::Float::EPSILON {
             let what = format!("the responsibilities of row {row} sum to {sum}");
             return Err(broken::<M>(what));
         }
@@ -416,7 +417,8 @@ fn scores_agree<S, R: Rows>(model: &dyn Mixture<R>, data: &dyn Data<Rows = R>) -
         let best = direct.clone().fold(f64::INFINITY, f64::min);
         for ((c, score), fast) in direct.enumerate().zip(fast) {
             let near = beta * (score - best) <= REACH;
-            if near && !((fast.to_f64() - score).abs() <= margin) {
+            let off = (fast.to_f64() - score).abs();
+            if near && (off.is_nan() || off > margin) {
                 return Err(broken::<S>(format!(
                     "row {i}, component {c}: the fast score {fast} is farther from the direct one, {score}, than the margin {margin}"
                 )));

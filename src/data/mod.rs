@@ -374,3 +374,19 @@ pub trait Scores<R: Rows>: Sync {
         false
     }
 }
+
+/// Scores as [`some`](Scores::some) computes them, NaN where a family gives too few: then a row has none, which is an error.
+#[inline(always)]
+pub(crate) fn some_scores<R: Rows, S: Scores<R> + ?Sized>(
+    scorer: &S,
+    rows: &R,
+    i: usize,
+    ids: &[u32],
+    out: &mut Vec<R::Float>,
+) {
+    scorer.some(rows, i, ids, out);
+    if out.len() != ids.len() {
+        out.clear();
+        out.resize(ids.len(), R::Float::from_f64(f64::NAN));
+    }
+}

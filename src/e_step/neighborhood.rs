@@ -240,7 +240,7 @@ impl Neighborhood {
             for _ in 0..self.random.min(k) {
                 space.insert(&[rng.below(k) as u32]);
             }
-            model.some(rows, i, space.ids(), &mut worker.scores);
+            crate::data::some_scores(model, rows, i, space.ids(), &mut worker.scores);
             select::smallest(
                 space.ids(),
                 &worker.scores,

@@ -161,7 +161,7 @@ impl SimilaritySampling {
             let known = candidates.len();
             candidates.resize(width + drawn, UNSET);
             rng.fill_distinct(candidates, known, k);
-            model.some(rows, i, candidates, scores);
+            crate::data::some_scores(model, rows, i, candidates, scores);
             let best = &mut block.scores[places];
             select::smallest(candidates, scores, support, best);
             worker.pairs.share(support, best, rows.weight(i), beta);

@@ -1,7 +1,7 @@
 //! Choosing the components with the lowest scores; ties go to the lower index, so that a choice never
 //! depends on the order in which components were evaluated.
 
-use crate::data::{Rows, Scores};
+use crate::data::{Rows, Scores, some_scores};
 use crate::float::Float;
 
 /// The `out_ids.len()` best of `(ids, scores)`, best first, by (score, index).
@@ -111,7 +111,7 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
         let exact = scratch.ids.iter().map(|&c| approximate[c as usize]);
         scratch.scores.extend(exact);
     } else {
-        scorer.some(rows, i, &scratch.ids, &mut scratch.scores);
+        some_scores(scorer, rows, i, &scratch.ids, &mut scratch.scores);
     }
     smallest(&scratch.ids, &scratch.scores, out_ids, out_scores);
 }
@@ -144,7 +144,7 @@ impl<F: Float> Candidates<F> {
         width: usize,
     ) -> (&[u32], &[F]) {
         let _ = reachable(scorer, rows, i, approximate, width, self);
-        scorer.some(rows, i, &self.ids, &mut self.scores);
+        some_scores(scorer, rows, i, &self.ids, &mut self.scores);
         (&self.ids, &self.scores)
     }
 }

@@ -331,7 +331,8 @@ impl Data for Own<'_> {
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = Inner> + '_> {
         let (mut rows, mut weights) = (rows.to_vec(), weights);
         if self.broken == Broken::SelectsFewer {
-            (rows.pop(), weights.pop());
+            rows.pop();
+            weights.pop();
         }
         let mut values = self.inner.points().select(ndarray::Axis(0), &rows);
         if self.broken == Broken::SelectsNan {
