@@ -132,7 +132,7 @@ impl<'a, F: Float> Kept<'a, F> {
         let tolerance = self.worth.tolerance;
         let error = self.squared();
         let settled = self.moves == 0 && (self.error - error).abs() <= tolerance * error;
-        let due = self.steps.is_power_of_two() && self.steps.trailing_zeros() % 2 == 0;
+        let due = self.steps.is_power_of_two() && self.steps.trailing_zeros().is_multiple_of(2);
         if !(settled || due || self.steps == self.max_iterations) {
             return false;
         }

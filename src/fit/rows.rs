@@ -19,6 +19,9 @@ pub(super) struct RowSet<'a, R: Rows> {
     projected: Option<Box<dyn Data<Rows = R>>>,
 }
 
+/// A subspace, and a sample of rows in it.
+type Principal<R> = (Subspace<<R as Rows>::Float>, Box<dyn Data<Rows = R>>);
+
 /// The phases of a fit on this data, each with the place of its rows, and the rows.
 pub(super) struct Plan<'a, R: Rows> {
     data: &'a dyn Data<Rows = R>,
@@ -27,7 +30,7 @@ pub(super) struct Plan<'a, R: Rows> {
     /// Phases by their number in the list, with the place of their rows.
     pub(super) phases: Vec<(usize, Outline, usize)>,
     /// The subspace, and a sample of rows in it.
-    subspace: Option<(Subspace<R::Float>, Box<dyn Data<Rows = R>>)>,
+    subspace: Option<Principal<R>>,
     pub(super) evaluations: Evaluations,
     pub(super) timings: Timings,
 }

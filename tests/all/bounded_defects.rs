@@ -5,6 +5,9 @@ use coremix::algorithms;
 use coremix::prelude::*;
 use ndarray::Array2;
 
+/// A value for a row and a column.
+type Fill = Box<dyn FnMut(&mut Numbers, usize, usize) -> f64>;
+
 /// Numbers that other programs make as well: SplitMix64.
 struct Numbers(u64);
 
@@ -58,7 +61,7 @@ const KINDS: [&str; 9] = [
 
 fn rows(kind: &str, n: usize, d: usize, seed: u64) -> Array2<f64> {
     let mut numbers = Numbers(seed);
-    let mut fill = |mut f: Box<dyn FnMut(&mut Numbers, usize, usize) -> f64>| {
+    let mut fill = |mut f: Fill| {
         let mut x = Array2::zeros((n, d));
         for i in 0..n {
             for j in 0..d {

@@ -146,7 +146,8 @@ fn log_gamma(x: f64) -> f64 {
 fn the_bound_of_points_on_a_line_is_their_evidence() {
     // At 1e17 the prior, with a share of 1, would be below 1e-21 of the total weight times the variance (154), and raised.
     for scale in [1.0, 1e3, 1e6, 1e9, 1e12, 1e15, 1e16] {
-        let place = |i: usize| 0.7 * (i / 2 + 1) as f64 * if i % 2 == 0 { 1.0 } else { -1.0 };
+        let place =
+            |i: usize| 0.7 * (i / 2 + 1) as f64 * if i.is_multiple_of(2) { 1.0 } else { -1.0 };
         let x = Array2::from_shape_fn((60, 2), |(i, j)| place(i) * if j == 0 { 1.0 } else { 0.1 });
         let w = Array1::from_shape_fn(60, |i| scale * (1 + (i / 2) % 3) as f64);
         let family = DirichletProcess::new(1.0)

@@ -349,13 +349,13 @@ mod tests {
             let (n, d, k) = (400, 1 + rng.below(6), 2 + rng.below(20));
             let far = 10f64.powi(2 + rng.below(6) as i32);
             let x = Array2::from_shape_fn((n, d), |(i, _)| {
-                rng.normal() + if i % 20 == 0 { far } else { 0.0 }
+                rng.normal() + if i.is_multiple_of(20) { far } else { 0.0 }
             });
             let data = Dense::new(x.view()).unwrap();
             let frame = data.frame();
             // The last component is the far rows' own; they visit others for a while.
             let own = |i: usize| {
-                if i % 20 == 0 {
+                if i.is_multiple_of(20) {
                     k as u32
                 } else {
                     (i % k) as u32
