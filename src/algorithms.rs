@@ -9,7 +9,8 @@
 
 use crate::coreset::{Full, Lightweight};
 use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
-use crate::fit::{Builder, Clusterer, Columns, Phase, PhaseRows, Shape};
+use crate::em::PhaseRows;
+use crate::fit::{Builder, Clusterer, Columns, Phase, Shape};
 use crate::m_step::{Diagonal, DirichletProcess};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus};
 

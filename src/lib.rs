@@ -183,11 +183,10 @@ pub use ndarray;
 
 pub use algorithm::{Algorithm, Family};
 pub use block::Block;
-pub use em::{Evaluations, PhaseReport, Progress, Report, Rule, Stop, Timings};
+pub use em::{Evaluations, PhaseReport, PhaseRows, Progress, Report, Rule, Stop, Timings};
 pub use error::{Error, Result};
 pub use fit::{
-    BoxedMixture, BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, Phase, PhaseRows,
-    Shape,
+    BoxedMixture, BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, Phase, Shape,
 };
 pub use float::{Element, Float};
 pub use mixture::{Mixture, Score};
@@ -204,9 +203,9 @@ pub mod prelude {
     pub use crate::coreset::{Full, Lightweight, Uniform as UniformCoreset};
     pub use crate::data::{Data, Dense, Sketch};
     pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
-    pub use crate::em::{Progress, Report, Rule, Stop};
+    pub use crate::em::{PhaseRows, Progress, Report, Rule, Stop};
     pub use crate::error::{Error, Result};
-    pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, Phase, PhaseRows};
+    pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, Phase};
     pub use crate::m_step::{Diagonal, DirichletProcess, Isotropic, SharedIsotropic};
     pub use crate::metrics;
     pub use crate::mixture::Mixture;

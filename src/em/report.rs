@@ -1,7 +1,6 @@
 //! What a fit did, and what it cost.
 
-use super::{Found, Stop};
-use crate::fit::PhaseRows;
+use super::{Found, PhaseRows, Stop};
 use std::fmt;
 use std::time::{Duration, Instant};
 

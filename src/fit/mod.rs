@@ -8,5 +8,5 @@ mod run;
 
 pub use builder::{Builder, Clusterer, Fit};
 pub use estimator::{BoxedMixture, BoxedObserver, Estimator};
-pub use phase::{Columns, Phase, PhaseRows, Shape};
+pub use phase::{Columns, Phase, Shape};
 pub(crate) use run::{Fitted, Run, run};

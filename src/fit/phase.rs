@@ -1,9 +1,8 @@
 //! Phases as data: which rows, which columns, which search, how many moves.
 
-use crate::coreset::Lightweight;
+use crate::em::PhaseRows;
 use crate::error::{Error, Result, positive};
 use crate::stage::Stage;
-use std::fmt;
 
 /// One run of the EM loop, from the model of the phase before, or from the seeds.
 ///
@@ -24,29 +23,6 @@ pub(crate) struct Outline {
     pub(crate) moves: usize,
     pub(crate) factor: f64,
     pub(crate) after_subspace: bool,
-}
-
-/// The rows of a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PhaseRows {
-    /// Those of the builder's coreset; where there is none, all.
-    Coreset,
-    /// A larger coreset: left out unless it is larger than the one before, and at most a quarter of all rows. A larger one
-    /// gains less than an iteration on all rows, and takes longer.
-    Larger(Lightweight),
-    /// All.
-    All,
-}
-
-impl fmt::Display for PhaseRows {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Coreset => "the coreset",
-            Self::Larger(_) => "a larger coreset",
-            Self::All => "all rows",
-        })
-    }
 }
 
 /// The columns of a phase.

@@ -1,11 +1,11 @@
 //! The rows that the phases of a fit run on: coresets are drawn, and rows projected, once per fit; restarts share them.
 
-use super::phase::{Columns, Outline, PhaseRows};
+use super::phase::{Columns, Outline};
 use super::run::Run;
 use crate::compiled::Compiled;
 use crate::coreset::{Coreset, Subset};
 use crate::data::{Data, Frame, Rows, Subspace};
-use crate::em::{Evaluations, Progress, Timings, Watch};
+use crate::em::{Evaluations, PhaseRows, Progress, Timings, Watch};
 use crate::error::{Error, Result};
 use crate::rng::{Stage, Streams};
 use crate::seed;
