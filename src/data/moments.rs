@@ -514,6 +514,10 @@ impl<S: Second> Moments<S> {
         centres: &mut Centres<F>,
         mut moved: impl FnMut(usize, usize, f64),
     ) {
+        // Coordinates whose squares the type cannot hold are 0: arithmetic on such numbers takes many times as long, and soft
+        // supports leave them wherever a column is mostly 0.
+        let least = 2f64.powi(-(F::MAX_EXPONENT + 1) / 2);
+        let held = |mean: f64| if mean.abs() < least { 0.0 } else { mean };
         centres.update(|c, centre| {
             if self.mass(c) <= 0.0 {
                 return;
@@ -522,7 +526,7 @@ impl<S: Second> Moments<S> {
                 let mass = self.seen(c, j);
                 if mass > 0.0 {
                     let old = mu.to_f64();
-                    *mu = F::from_f64(old + first / mass);
+                    *mu = F::from_f64(held(old + first / mass));
                     let step = mu.to_f64() - old;
                     moved(c, j, step * (2.0 * first - mass * step));
                 }
