@@ -98,6 +98,16 @@ impl<'a, F: Float> Kept<'a, F> {
         self.sums.squared(self.joint.model().centres()) + self.data.residual()
     }
 
+    /// Supports of width 1 share nothing out: the squared distances are all there is.
+    fn likelihood(&self, squared: f64) -> Likelihood {
+        Likelihood {
+            weight: self.weight,
+            entries: self.entries,
+            best: squared,
+            spread: 0.0,
+        }
+    }
+
     /// Searches for a nearer centre for every row that its bounds leave open, and moves it in the sums.
     fn follow(&mut self, before: &Centres<F>) {
         let model = self.joint.model();
@@ -162,12 +172,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
     fn start(&mut self, _: bool) -> Result<()> {
         if !self.calibrated {
             // The first search starts the variance (E8).
-            let first = Likelihood {
-                weight: self.weight,
-                entries: self.entries,
-                best: self.squared(),
-                spread: 0.0,
-            };
+            let first = self.likelihood(self.squared());
             self.joint.calibrate(&first);
         }
         Ok(())
@@ -179,12 +184,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
         }
         self.error = self.squared();
         Ok(Found {
-            likelihood: Likelihood {
-                weight: self.weight,
-                entries: self.entries,
-                best: self.error,
-                spread: 0.0,
-            },
+            likelihood: self.likelihood(self.error),
             pending: self.moves > 0,
             zero_mass: self.sums.zero_mass(),
             unobserved: 0,
