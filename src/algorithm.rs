@@ -1,6 +1,7 @@
 //! Algorithms by name: which one, and its settings, chosen at run time.
 
 use crate::algorithms;
+use crate::cancel::Cancel;
 use crate::compiled::Compiled;
 use crate::coreset::{Coreset, Lightweight};
 use crate::data::Rows;
@@ -49,6 +50,7 @@ pub struct Algorithm {
     max_iterations: Option<usize>,
     restarts: usize,
     seed: u64,
+    cancel: Option<Cancel>,
 }
 
 /// What the components of a mixture are like, by name.
@@ -208,6 +210,13 @@ impl Algorithm {
         self
     }
 
+    /// As [`Builder::cancel`].
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: &Cancel) -> Self {
+        self.cancel = Some(cancel.clone());
+        self
+    }
+
     /// The algorithm, ready to fit data with rows of type `R`.
     ///
     /// # Errors
@@ -308,6 +317,9 @@ impl Algorithm {
             .restarts(self.restarts)
             .seed(self.seed)
             .stop_rule(self.rule);
+        if let Some(cancel) = &self.cancel {
+            builder = builder.cancel(cancel);
+        }
         if let Some(tolerance) = self.tolerance {
             builder = builder.tolerance(tolerance);
         }
@@ -406,6 +418,7 @@ impl FromStr for Algorithm {
             max_iterations: None,
             restarts: 1,
             seed: 0,
+            cancel: None,
         })
     }
 }

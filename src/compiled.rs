@@ -33,7 +33,7 @@ type Source<'a, R> = &'a dyn Data<Rows = R>;
 
 /// What [`Rows`](crate::data::Rows) can do by code that is compiled inside the crate. Sealed.
 pub trait Compiled<R>: Sized {
-    fn fit<'a>(run: Run<'a, R>, watch: &mut Watch<'_>) -> Result<Fitted<'a, R>>
+    fn fit(run: Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted>
     where
         R: Rows<Float = Self>;
     fn predict(model: Model<'_, R>, data: Source<'_, R>) -> Result<Array1<u32>>
@@ -227,7 +227,7 @@ macro_rules! compiled {
     ($float:ty, $rows:ty { $($own:item)* }) => {
         impl Compiled<$rows> for $float {
             $($own)*
-            fn fit<'a>(run: Run<'a, $rows>, watch: &mut Watch<'_>) -> Result<Fitted<'a, $rows>> {
+            fn fit(run: Run<'_, $rows>, watch: &mut Watch<'_>) -> Result<Fitted> {
                 fit::run(run, watch)
             }
             fn blank(rows: &mut $rows, n: usize, frame: &Frame<$float>) {

@@ -17,6 +17,9 @@ pub enum Error {
         /// What it did, and the rule.
         what: String,
     },
+    /// A fit was [cancelled](crate::Cancel) before its first search was done.
+    #[error("cancelled before the first search was done: there is no model yet")]
+    Cancelled,
     /// An array has no rows or no columns.
     #[error("{what} is empty: at least one row and one column are needed")]
     Empty {

@@ -153,6 +153,7 @@ struct Readme;
 mod algorithm;
 pub mod algorithms;
 mod block;
+mod cancel;
 mod compiled;
 pub mod coreset;
 mod counting;
@@ -183,6 +184,7 @@ pub use ndarray;
 
 pub use algorithm::{Algorithm, Family};
 pub use block::Block;
+pub use cancel::Cancel;
 pub use em::{Evaluations, PhaseReport, PhaseRows, Progress, Report, Rule, Stop, Timings};
 pub use error::{Error, Result};
 pub use fit::{
@@ -200,6 +202,7 @@ pub use stage::Stage;
 pub mod prelude {
     pub use crate::algorithm::{Algorithm, Family};
     pub use crate::algorithms;
+    pub use crate::cancel::Cancel;
     pub use crate::coreset::{Full, Lightweight, Uniform as UniformCoreset};
     pub use crate::data::{Data, Dense, Sketch};
     pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::posterior::LogJoint;
 use ndarray::{Array1, Array2};
 use std::any::Any;
+use std::fmt;
 
 /// A mixture model of rows of type `R`; usable as a trait object.
 ///
@@ -153,6 +154,16 @@ pub struct Score {
     pub quantization_error: f64,
     /// $\sum_n w_n \ln p(y_n \mid \theta)$, in nats.
     pub log_likelihood: f64,
+}
+
+/// What a model of any family can say of itself: fits of boxed models can be printed, and unwrapped in tests.
+impl<R: Rows> fmt::Debug for dyn Mixture<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mixture")
+            .field("means", &self.means())
+            .field("proportions", &self.proportions())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<R: Rows, M: Scores<R> + ?Sized> Scores<R> for Box<M> {

@@ -3,6 +3,7 @@
 //! Work is cut by the shape of the data, never by the number of threads, and results come back in order:
 //! that is all it takes for the same bits on any pool. The caller's rayon pool is used.
 
+use crate::cancel;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -11,9 +12,15 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) const BLOCK: usize = 512;
 
 /// `f(0), .., f(n - 1)`, in any order: the one place where work spreads over threads. Not generic, so that rayon is compiled
-/// once, and not for every closure of the crate.
+/// once, and not for every closure of the crate. Nothing more begins once the fit is [cancelled](cancel::Cancel).
 fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
-    (0..n).into_par_iter().for_each(f);
+    let flag = cancel::current();
+    (0..n).into_par_iter().for_each(|i| {
+        cancel::under(&flag, || {
+            cancel::check();
+            f(i);
+        });
+    });
 }
 
 /// A place that one thread fills or empties.

@@ -4,6 +4,7 @@ use super::joint::{Hidden, Joint};
 use super::supports::Supports;
 use super::{Found, Pass, SetUp};
 use crate::block::Block;
+use crate::cancel;
 use crate::data::{Data, Rows};
 use crate::error::{Error, Result};
 use crate::float::Float;
@@ -160,6 +161,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
             let fresh = || (R::default(), Block::new(k, joint.width()));
             let (mut rows, mut block) = blocks.take().unwrap_or_else(fresh);
             for (b, kept) in rows_of_shard.into_parts(block_rows).into_iter().enumerate() {
+                cancel::check();
                 let from = first + b * block_rows;
                 let mut rng = streams.at(Stage::Search, searches, from / block_rows);
                 block.reset(kept.labels.len(), kept.supports);
@@ -262,6 +264,10 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
 
     fn supports(&mut self) -> Supports {
         std::mem::take(&mut self.supports)
+    }
+
+    fn copy_of_supports(&self) -> Supports {
+        self.supports.clone()
     }
 }
 

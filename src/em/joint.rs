@@ -22,6 +22,8 @@ pub(crate) trait Joint<R: Rows>: Sync {
     fn model(&self) -> &dyn Mixture<R>;
     /// The model in all coordinates, as the observer's type.
     fn shown(&mut self) -> &dyn Any;
+    /// A copy of it.
+    fn copy(&mut self) -> Box<dyn Any>;
     /// The model in all coordinates, at the end.
     fn into_model(self: Box<Self>) -> Box<dyn Any>;
     /// Takes the E-step of phase `phase`, and the coordinates of a subspace, if there is one.
@@ -141,6 +143,12 @@ where
     fn shown(&mut self) -> &dyn Any {
         self.lift();
         self.whole.as_ref().map_or(&self.model, |(whole, _)| whole)
+    }
+
+    fn copy(&mut self) -> Box<dyn Any> {
+        self.lift();
+        let whole = self.whole.as_ref().map(|(whole, _)| whole);
+        Box::new(whole.unwrap_or(&self.model).clone())
     }
 
     fn into_model(mut self: Box<Self>) -> Box<dyn Any> {

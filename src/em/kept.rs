@@ -234,6 +234,10 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
     }
 
     fn supports(&mut self) -> Supports {
+        self.copy_of_supports()
+    }
+
+    fn copy_of_supports(&self) -> Supports {
         Supports::of_labels(self.assignment.labels(), self.assignment.components())
     }
 }

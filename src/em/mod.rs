@@ -17,9 +17,8 @@ mod supports;
 pub(crate) use fresh::Fresh;
 pub(crate) use joint::{Joined, Joint};
 pub(crate) use kept::{Kept, outside};
-pub(crate) use observe::Event;
 pub use observe::Progress;
-pub(crate) use observe::Watch;
+pub(crate) use observe::{Event, LastSearch, Observer, Watch, standing};
 pub use phase_rows::PhaseRows;
 pub use report::{Evaluations, PhaseReport, Report, Timings};
 pub(crate) use stop::StopRule;
@@ -46,8 +45,9 @@ pub(crate) trait Pass<R: Rows> {
     fn joint(&mut self) -> &mut dyn Joint<R>;
     /// Distance evaluations so far.
     fn evaluations(&self) -> u64;
-    /// What the last search found.
+    /// What the last search found, taken out.
     fn supports(&mut self) -> Supports;
+    fn copy_of_supports(&self) -> Supports;
 }
 
 /// What a search found.
@@ -94,6 +94,7 @@ pub(crate) fn maximise<R: Rows>(
         }
         report.search(&found, free_energy, pass.evaluations(), started);
         let stopped = watch.iteration(pass.joint(), report, rule.max_iterations);
+        watch.keep(pass, report);
         if let Some(stop) = rule.decide(&report.free_energies, &found, stopped) {
             report.stop = stop;
             return Ok(());

@@ -1,6 +1,7 @@
 //! The observer: one closure that sees a fit from the coreset to the last iteration, and can stop it.
 
-use super::{Joint, PhaseReport};
+use super::{Joint, Pass, PhaseReport, Stop, Supports};
+use crate::cancel::Cancel;
 use crate::data::Rows;
 use crate::mixture::Mixture;
 use std::any::Any;
@@ -133,28 +134,99 @@ impl<'a, M: 'static> Progress<'a, M> {
     }
 }
 
-/// The user's closure, erased, and whether it has asked to stop.
+/// The user's closure, erased, and whether anything has asked to stop.
 pub(crate) struct Watch<'a> {
-    closure: Option<Closure<'a>>,
+    closure: Option<Observer<'a>>,
     flow: ControlFlow<()>,
+    cancel: Option<Cancel>,
+    /// What a fit that is cancelled returns, and where it is: the place of the rows, the phases behind it, all of them
+    /// and those that ran.
+    last_search: Option<LastSearch>,
+    at: (usize, usize, Vec<PhaseReport>),
     /// Set where what follows cannot count: the data broke its rules.
     fault: Option<Arc<AtomicBool>>,
 }
 
-type Closure<'a> = &'a mut dyn FnMut(Event<'_>) -> ControlFlow<()>;
+/// What the last complete search of a restart found, while the fit goes on.
+pub(crate) struct LastSearch {
+    /// In all coordinates.
+    pub(crate) model: Box<dyn Any>,
+    pub(crate) supports: Supports,
+    pub(crate) exact: bool,
+    /// The place of its rows in the plan.
+    pub(crate) place: usize,
+    /// Phases of the plan behind it.
+    pub(crate) reached: usize,
+    /// The phases that ran, its own the last.
+    pub(crate) phases: Vec<PhaseReport>,
+}
+
+impl LastSearch {
+    pub(crate) fn standing(&self) -> (usize, f64) {
+        standing(self.reached, &self.phases)
+    }
+}
+
+/// How far a fit has come: free energies compare on the same rows alone, so the one that came further is better.
+pub(crate) fn standing(reached: usize, phases: &[PhaseReport]) -> (usize, f64) {
+    let last = phases.last().and_then(|p| p.free_energies.last());
+    (reached, last.copied().unwrap_or(f64::NEG_INFINITY))
+}
+
+/// The user's closure.
+pub(crate) type Observer<'a> = &'a mut dyn FnMut(Event<'_>) -> ControlFlow<()>;
 
 impl<'a> Watch<'a> {
-    pub(crate) fn new(closure: Option<Closure<'a>>) -> Self {
+    /// Stops where the closure or the flag says so, or as soon as there is a fault.
+    pub(crate) fn new(
+        closure: Option<Observer<'a>>,
+        cancel: Option<Cancel>,
+        fault: Option<Arc<AtomicBool>>,
+    ) -> Self {
         Self {
             closure,
             flow: ControlFlow::Continue(()),
-            fault: None,
+            cancel,
+            last_search: None,
+            at: (0, 0, Vec::new()),
+            fault,
         }
     }
 
-    /// Stops as soon as `fault` is set.
-    pub(crate) fn stop_at(&mut self, fault: Arc<AtomicBool>) {
-        self.fault = Some(fault);
+    /// A phase begins.
+    pub(crate) fn begin(&mut self, place: usize, reached: usize, phases: &[PhaseReport]) {
+        if self.cancel.is_some() {
+            self.at = (place, reached, phases.to_vec());
+        }
+    }
+
+    /// Keeps what a search has found, in case the fit is cancelled before the next one is done.
+    pub(crate) fn keep<R: Rows>(&mut self, pass: &mut dyn Pass<R>, report: &PhaseReport) {
+        if self.cancel.is_some() {
+            let (place, reached, ref phases) = self.at;
+            let own = standing(reached, std::slice::from_ref(report));
+            if self
+                .last_search
+                .as_ref()
+                .is_some_and(|last| last.standing() > own)
+            {
+                // Another start was better.
+                return;
+            }
+            self.last_search = Some(LastSearch {
+                model: pass.joint().copy(),
+                supports: pass.copy_of_supports(),
+                exact: pass.joint().is_exact(),
+                place,
+                reached,
+                phases: phases.iter().chain([report]).cloned().collect(),
+            });
+        }
+    }
+
+    /// The last search, once.
+    pub(crate) fn take_last_search(&mut self) -> Option<LastSearch> {
+        self.last_search.take()
     }
 
     /// Shows progress. Once stopped it stays stopped, and the closure is called no more.
@@ -164,13 +236,13 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Shows a search. Whether to stop.
+    /// Shows a search. Whether to stop, and why.
     pub(crate) fn iteration<R: Rows>(
         &mut self,
         joint: &mut dyn Joint<R>,
         report: &PhaseReport,
         limit: usize,
-    ) -> bool {
+    ) -> Option<Stop> {
         // Taking a model out of a subspace is worth it only if there is an observer.
         if self.closure.is_some() && !self.stopped() {
             self.see(Progress::Iteration {
@@ -185,11 +257,21 @@ impl<'a> Watch<'a> {
                 model: joint.shown(),
             });
         }
-        self.stopped()
+        self.stop()
+    }
+
+    /// Why to stop, if anything asks for it.
+    pub(crate) fn stop(&self) -> Option<Stop> {
+        let fault = self.fault.as_ref();
+        if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
+            return Some(Stop::Cancelled);
+        }
+        let stopped =
+            self.flow.is_break() || fault.is_some_and(|fault| fault.load(Ordering::Relaxed));
+        stopped.then_some(Stop::Observer)
     }
 
     pub(crate) fn stopped(&self) -> bool {
-        let fault = self.fault.as_ref();
-        self.flow.is_break() || fault.is_some_and(|fault| fault.load(Ordering::Relaxed))
+        self.stop().is_some()
     }
 }

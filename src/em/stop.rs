@@ -14,6 +14,8 @@ pub enum Stop {
     MaxIterations,
     /// The observer asked to stop.
     Observer,
+    /// The fit was [cancelled](crate::Cancel), or its time was up.
+    Cancelled,
 }
 
 impl std::fmt::Display for Stop {
@@ -22,6 +24,7 @@ impl std::fmt::Display for Stop {
             Self::Converged => "converged",
             Self::MaxIterations => "iterations used up",
             Self::Observer => "stopped by the observer",
+            Self::Cancelled => "cancelled",
         })
     }
 }
@@ -63,10 +66,10 @@ impl StopRule {
         &self,
         free_energies: &[f64],
         found: &Found,
-        stopped: bool,
+        stopped: Option<Stop>,
     ) -> Option<Stop> {
-        if stopped {
-            return Some(Stop::Observer);
+        if stopped.is_some() {
+            return stopped;
         }
         let Likelihood {
             weight, entries, ..
@@ -90,7 +93,12 @@ impl StopRule {
 mod tests {
     use super::*;
 
-    fn decide(rule: StopRule, free_energies: &[f64], pending: bool, stopped: bool) -> Option<Stop> {
+    fn decide(
+        rule: StopRule,
+        free_energies: &[f64],
+        pending: bool,
+        stopped: Option<Stop>,
+    ) -> Option<Stop> {
         let found = Found {
             likelihood: Likelihood {
                 weight: 100.0,
@@ -112,27 +120,30 @@ mod tests {
             tolerance: 1e-2,
             max_iterations: 3,
         };
-        assert_eq!(decide(rule, &[-500.0], false, false), None);
-        assert_eq!(decide(rule, &[-500.0, -490.0], false, false), None);
+        assert_eq!(decide(rule, &[-500.0], false, None), None);
+        assert_eq!(decide(rule, &[-500.0, -490.0], false, None), None);
         assert_eq!(
-            decide(rule, &[-500.0, -496.0], false, false),
+            decide(rule, &[-500.0, -496.0], false, None),
             Some(Stop::Converged)
         );
-        assert_eq!(decide(rule, &[-500.0, -496.0], true, false), None);
+        assert_eq!(decide(rule, &[-500.0, -496.0], true, None), None);
         // Near zero the weight decides: one nat per point is the unit.
-        assert_eq!(decide(rule, &[-1.0, 0.5], false, false), None);
+        assert_eq!(decide(rule, &[-1.0, 0.5], false, None), None);
         assert_eq!(
-            decide(rule, &[-0.1, 0.5], false, false),
+            decide(rule, &[-0.1, 0.5], false, None),
             Some(Stop::Converged)
         );
         let four = [-900.0, -800.0, -700.0, -600.0];
-        assert_eq!(decide(rule, &four[..3], false, false), None);
+        assert_eq!(decide(rule, &four[..3], false, None), None);
         assert_eq!(
-            decide(rule, &four, true, false),
+            decide(rule, &four, true, None),
             Some(Stop::MaxIterations),
             "moves that are pending do not lengthen a phase"
         );
-        assert_eq!(decide(rule, &four[..1], false, true), Some(Stop::Observer));
+        assert_eq!(
+            decide(rule, &four[..1], false, Some(Stop::Observer)),
+            Some(Stop::Observer)
+        );
     }
 
     /// Half a nat for each of 400 coordinates is the unit, wherever F is.
@@ -144,8 +155,8 @@ mod tests {
             max_iterations: 9,
         };
         for at in [0.0, 1e6, -1e6] {
-            assert_eq!(decide(rule, &[at, at + 2.1], false, false), None);
-            let stop = decide(rule, &[at, at + 1.9], false, false);
+            assert_eq!(decide(rule, &[at, at + 2.1], false, None), None);
+            let stop = decide(rule, &[at, at + 1.9], false, None);
             assert_eq!(stop, Some(Stop::Converged));
         }
     }
@@ -158,9 +169,9 @@ mod tests {
                 tolerance: 0.0,
                 max_iterations: 10,
             };
-            assert_eq!(decide(rule, &[-5.0, -4.999_999], false, false), None);
+            assert_eq!(decide(rule, &[-5.0, -4.999_999], false, None), None);
             assert_eq!(
-                decide(rule, &[-5.0, -5.0], false, false),
+                decide(rule, &[-5.0, -5.0], false, None),
                 Some(Stop::Converged)
             );
         }

@@ -2,11 +2,12 @@
 
 use super::phase::{Phase, Shape};
 use super::run::{Names, Run};
+use crate::cancel::Cancel;
 use crate::compiled::Compiled;
 use crate::coreset::{Coreset, Full, Subset};
 use crate::data::{Centres, Checked, Data, Rows, Scores};
 use crate::e_step::{EStep, Exhaustive};
-use crate::em::{Event, Joined, Joint, Progress, Report, Rule, StopRule, Watch};
+use crate::em::{Event, Joined, Joint, Observer, Progress, Report, Rule, StopRule, Watch};
 use crate::error::{Error, Result, positive};
 use crate::m_step::{MStep, SharedIsotropic};
 use crate::mixture::{Mixture, Score};
@@ -51,8 +52,9 @@ pub struct Clusterer<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIso
 }
 
 /// What is not a stage.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
+    pub(crate) cancel: Option<Cancel>,
     pub(crate) rule: StopRule,
     pub(crate) restarts: usize,
     pub(crate) seed: u64,
@@ -94,6 +96,7 @@ impl Clusterer {
             m_step: SharedIsotropic::new(),
             clusters: None,
             settings: Settings {
+                cancel: None,
                 rule: StopRule {
                     rule: Rule::default(),
                     tolerance: 1e-3,
@@ -205,6 +208,12 @@ impl<C, S, E, M> Builder<C, S, E, M> {
     /// Default 1: with many clusters runs differ little, and each costs as much as the first.
     pub fn restarts(mut self, restarts: usize) -> Self {
         self.settings.restarts = restarts;
+        self
+    }
+
+    /// Ends fits from outside: see [`Cancel`]. Default: none.
+    pub fn cancel(mut self, cancel: &Cancel) -> Self {
+        self.settings.cancel = Some(cancel.clone());
         self
     }
 
@@ -376,7 +385,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         M: MStep<R>,
         E: EStep<R, M::Model>,
     {
-        self.run(data, &mut Watch::new(None))
+        self.run(data, None)
     }
 
     /// Fits the model, showing every step to `observer`. When it breaks, the fit ends with the model of
@@ -397,14 +406,14 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         E: EStep<R, M::Model>,
     {
         let mut closure = |event: Event<'_>| observer(&event.of::<M::Model>());
-        self.run(data, &mut Watch::new(Some(&mut closure)))
+        self.run(data, Some(&mut closure))
     }
 
     /// Hides the types of the stages, runs, and brings the model's back.
     pub(super) fn run<R>(
         &self,
         data: &dyn Data<Rows = R>,
-        watch: &mut Watch<'_>,
+        observer: Option<Observer<'_>>,
     ) -> Result<Fit<M::Model>>
     where
         R: Rows,
@@ -415,9 +424,8 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
     {
         let checked = Checked::unless_known(data)?;
         let data = checked.as_ref().map_or(data, |checked| checked);
-        if let Some(checked) = &checked {
-            watch.stop_at(checked.fault());
-        }
+        let fault = checked.as_ref().map(Checked::fault);
+        let watch = Watch::new(observer, self.settings.cancel.clone(), fault);
         let phases = self.phases_for(data.len(), data.dim())?;
         let start = |seeds: Centres<R::Float>, frame| -> Result<Box<dyn Joint<R> + '_>> {
             let (k, d) = (seeds.len(), seeds.dim());
@@ -454,12 +462,12 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
                 seeder: stage::name::<S>(),
             },
         };
-        let fitted = R::Float::fit(run, watch);
+        let fitted = R::Float::fit(run, &mut { watch });
         if let Some(checked) = &checked {
             checked.result()?;
         }
         let fitted = fitted?;
-        let model = fitted.joint.into_model().downcast();
+        let model = fitted.model.downcast();
         let (labels, supports) = fitted.supports.into_arrays();
         Ok(Fit {
             model: *model.expect("a model of the M-step"),

@@ -4,7 +4,7 @@ use super::builder::{Clusterer, Fit};
 use crate::coreset::Coreset;
 use crate::data::{Data, Rows};
 use crate::e_step::EStep;
-use crate::em::{Event, Progress, Watch};
+use crate::em::{Event, Progress};
 use crate::error::Result;
 use crate::m_step::MStep;
 use crate::mixture::Mixture;
@@ -65,7 +65,7 @@ where
     E: EStep<R, M::Model> + Stage + Clone + Send,
 {
     fn fit(&self, data: &dyn Data<Rows = R>) -> Result<Fit<BoxedMixture<R>>> {
-        Ok(self.run(data, &mut Watch::new(None))?.boxed())
+        Ok(self.run(data, None)?.boxed())
     }
 
     fn fit_observed(
@@ -74,6 +74,6 @@ where
         observer: BoxedObserver<'_, R>,
     ) -> Result<Fit<BoxedMixture<R>>> {
         let mut closure = |event: Event<'_>| observer(&event.of::<M::Model>().erased());
-        Ok(self.run(data, &mut Watch::new(Some(&mut closure)))?.boxed())
+        Ok(self.run(data, Some(&mut closure))?.boxed())
     }
 }

@@ -3,15 +3,18 @@
 use super::builder::Settings;
 use super::phase::{Columns, Outline};
 use super::rows::Plan;
+use crate::cancel;
 use crate::compiled::Compiled;
 use crate::coreset::{Coreset, Subset};
 use crate::data::{Centres, Data, Frame, Rows};
 use crate::em::{
-    self, Fresh, Joint, Pass, PhaseReport, Progress, Report, SetUp, Stop, StopRule, Supports, Watch,
+    self, Fresh, Joint, LastSearch, Pass, PhaseReport, Progress, Report, SetUp, Stop, StopRule,
+    Supports, Watch,
 };
 use crate::error::{Error, Result};
 use crate::rng::{Stage, Streams};
 use crate::seed::Seeder;
+use std::any::Any;
 use std::time::Instant;
 
 /// What a fit needs, without the types of its stages.
@@ -38,8 +41,8 @@ pub(crate) struct Names {
 }
 
 /// What a fit found.
-pub(crate) struct Fitted<'a, R: Rows> {
-    pub(crate) joint: Box<dyn Joint<R> + 'a>,
+pub(crate) struct Fitted {
+    pub(crate) model: Box<dyn Any>,
     pub(crate) report: Report,
     pub(crate) supports: Supports,
     pub(crate) subset: Option<Subset>,
@@ -57,48 +60,41 @@ struct Candidate<'a, R: Rows> {
     found: Option<(Supports, usize)>,
 }
 
-impl<R: Rows> Candidate<'_, R> {
-    /// Free energies compare on the same rows alone: who came further is the better one.
-    fn better_than(&self, other: &Self) -> bool {
-        let standing = |candidate: &Self| {
-            let last = candidate.phases.last().and_then(|p| p.free_energies.last());
-            (candidate.reached, last.copied())
-        };
-        standing(self) > standing(other)
-    }
-
-    fn free_energy(&self) -> f64 {
-        let last = self.phases.last().and_then(|p| p.free_energies.last());
-        last.copied().unwrap_or(f64::NEG_INFINITY)
-    }
+/// All of a fit; it ends at once where it is cancelled.
+pub(crate) fn run<R: Rows>(run: Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
+    let work = || cancel::catch(|| all(&run, watch)).unwrap_or(Err(Error::Cancelled));
+    cancel::under(&run.settings.cancel, work)
 }
 
 /// All restarts.
-pub(crate) fn run<'a, R: Rows>(run: Run<'a, R>, watch: &mut Watch<'_>) -> Result<Fitted<'a, R>> {
-    let mut plan = Plan::new(&run, watch)?;
-    let mut best: Option<(usize, Candidate<'_, R>)> = None;
+fn all<R: Rows>(run: &Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
+    let mut plan = Plan::new(run, watch)?;
+    let mut best: Option<(usize, LastSearch)> = None;
     let mut restarts = Vec::new();
     for restart in 0..run.settings.restarts {
-        let candidate = one(&run, &mut plan, restart, watch)?;
-        restarts.push(candidate.free_energy());
-        if best
-            .as_ref()
-            .is_none_or(|(_, best)| candidate.better_than(best))
-        {
-            best = Some((restart, candidate));
+        let found = match cancel::catch(|| one(run, &mut plan, restart, watch)) {
+            Some(found) => found?,
+            None => match watch.take_last_search() {
+                Some(mut found) => {
+                    found.phases.last_mut().expect("its own").stop = Stop::Cancelled;
+                    found
+                }
+                None => break,
+            },
+        };
+        let own = found.standing();
+        restarts.push(own.1);
+        if best.as_ref().is_none_or(|(_, best)| own > best.standing()) {
+            best = Some((restart, found));
         }
         if watch.stopped() {
             break;
         }
     }
-    let (restart, best) = best.expect("at least one restart");
-    let (supports, place) = best.found.expect("a search");
+    let (restart, best) = best.ok_or(Error::Cancelled)?;
     let last = best.phases.last().expect("at least one phase");
     let report = Report {
-        stop: match watch.stopped() {
-            true => Stop::Observer,
-            false => last.stop,
-        },
+        stop: watch.stop().unwrap_or(last.stop),
         iterations: best.phases.iter().map(|phase| phase.iterations).sum(),
         free_energies: last.free_energies.clone(),
         emptied: last.emptied,
@@ -112,11 +108,11 @@ pub(crate) fn run<'a, R: Rows>(run: Run<'a, R>, watch: &mut Watch<'_>) -> Result
         phases: best.phases,
     };
     Ok(Fitted {
-        exact: best.joint.is_exact(),
-        subset: plan.subset(place).cloned(),
-        joint: best.joint,
+        exact: best.exact,
+        subset: plan.subset(best.place).cloned(),
+        model: best.model,
         report,
-        supports,
+        supports: best.supports,
     })
 }
 
@@ -126,7 +122,9 @@ fn one<'a, R: Rows>(
     plan: &mut Plan<'a, R>,
     restart: usize,
     watch: &mut Watch<'_>,
-) -> Result<Candidate<'a, R>> {
+) -> Result<LastSearch> {
+    // That of another restart says nothing of this one.
+    watch.take_last_search();
     let (_, first, place) = plan.phases[0];
     let room = run.data.len() / 2 / plan.rows(place).len();
     let mut candidates = Vec::new();
@@ -160,13 +158,26 @@ fn one<'a, R: Rows>(
                     watch,
                 )?;
             }
-            if best.as_ref().is_none_or(|best| candidate.better_than(best)) {
+            let own = em::standing(candidate.reached, &candidate.phases);
+            if best
+                .as_ref()
+                .is_none_or(|best| own > em::standing(best.reached, &best.phases))
+            {
                 best = Some(candidate);
             }
         }
         candidates = best.into_iter().collect();
     }
-    Ok(candidates.swap_remove(0))
+    let best = candidates.swap_remove(0);
+    let (supports, place) = best.found.expect("a search");
+    Ok(LastSearch {
+        exact: best.joint.is_exact(),
+        model: best.joint.into_model(),
+        supports,
+        place,
+        reached: best.reached,
+        phases: best.phases,
+    })
 }
 
 /// A start at its seeds.
@@ -267,6 +278,7 @@ fn phase<R: Rows>(
         true => R::Float::kept_pass(set_up),
         false => Box::new(Fresh::new(set_up)),
     };
+    watch.begin(place, candidate.reached, &candidate.phases);
     em::maximise(&mut *pass, &rule, watch, &mut report)?;
     let supports = pass.supports();
     drop(pass);

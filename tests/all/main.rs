@@ -9,6 +9,7 @@ mod common;
 mod algorithm;
 mod bounded;
 mod bounded_defects;
+mod cancel;
 mod contract;
 mod dirichlet_defects;
 mod dirichlet_process;

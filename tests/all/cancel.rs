@@ -1,0 +1,208 @@
+//! Cancelling: a fit ends within a few blocks of rows, with what its last complete search found.
+
+use coremix::data::{DenseRows, Frame, Summary};
+use coremix::prelude::*;
+use coremix::{Algorithm, Cancel};
+use ndarray::{Array2, Axis};
+use std::cell::Cell;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Rows in memory that count how often blocks of them are loaded, and cancel at one of these times.
+struct Counting<'a> {
+    inner: Dense<'a, f64>,
+    loads: Arc<AtomicUsize>,
+    at: usize,
+    cancel: Cancel,
+}
+
+impl<'a> Counting<'a> {
+    fn new(points: &'a Array2<f64>, at: usize) -> Self {
+        Self {
+            inner: Dense::new(points).unwrap(),
+            loads: Arc::default(),
+            at,
+            cancel: Cancel::new(),
+        }
+    }
+
+    fn count(&self) {
+        if self.loads.fetch_add(1, Ordering::Relaxed) == self.at {
+            self.cancel.cancel();
+        }
+    }
+}
+
+impl Data for Counting<'_> {
+    type Rows = DenseRows<f64>;
+
+    fn len(&self) -> usize {
+        self.inner.len()
+    }
+    fn dim(&self) -> usize {
+        self.inner.dim()
+    }
+    fn weight(&self, n: usize) -> f64 {
+        self.inner.weight(n)
+    }
+    fn summary(&self) -> &Summary {
+        self.inner.summary()
+    }
+    fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut DenseRows<f64>) {
+        self.count();
+        self.inner.load(rows, frame, into);
+    }
+    fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut DenseRows<f64>) {
+        self.count();
+        self.inner.gather(rows, frame, into);
+    }
+    fn select(
+        &self,
+        rows: &[usize],
+        weights: Vec<f64>,
+    ) -> Box<dyn Data<Rows = DenseRows<f64>> + '_> {
+        let values = self.inner.points().select(Axis(0), rows);
+        Box::new(Counting {
+            inner: Dense::part_of(self.summary(), values, weights),
+            loads: self.loads.clone(),
+            at: self.at,
+            cancel: self.cancel.clone(),
+        })
+    }
+}
+
+fn points() -> Array2<f64> {
+    Array2::from_shape_fn((6_000, 3), |(n, j)| {
+        let noise = ((n * 7_919 + j * 104_729) % 1_009) as f64 / 1_009.0;
+        (n % 24 * (j + 2) % 7) as f64 + noise
+    })
+}
+
+fn one_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
+    pool.build().unwrap().install(work)
+}
+
+fn algorithm(name: &str) -> Algorithm {
+    let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(24);
+    let algorithm = algorithm.with_coreset(600).with_restarts(2);
+    algorithm.with_max_iterations(8).with_tolerance(0.0)
+}
+
+/// Bit for bit the fit that an observer stops after the same search, and next to nothing is loaded any more.
+#[test]
+fn the_last_complete_search_counts() {
+    let points = points();
+    for name in Algorithm::NAMES {
+        let whole = Counting::new(&points, usize::MAX);
+        let boxed = algorithm(name).boxed().unwrap();
+        one_thread(|| boxed.fit(&whole)).unwrap();
+        let loads = whole.loads.load(Ordering::Relaxed);
+        let (mut with, mut without) = (0, 0);
+        for part in 0..13 {
+            let data = Counting::new(&points, loads * part / 13);
+            let boxed = algorithm(name).with_cancel(&data.cancel).boxed().unwrap();
+            let mut searches = 0;
+            let found = one_thread(|| {
+                boxed.fit_observed(&data, &mut |progress| {
+                    searches += usize::from(matches!(progress, Progress::Iteration { .. }));
+                    ControlFlow::Continue(())
+                })
+            });
+            let after = data.loads.load(Ordering::Relaxed) - data.at - 1;
+            assert!(after <= 2, "{name}: {after} loads after the flag");
+            let Ok(found) = found else {
+                assert_eq!(found.unwrap_err(), Error::Cancelled, "{name}");
+                without += 1;
+                continue;
+            };
+            with += 1;
+            assert_eq!(found.report.stop, Stop::Cancelled, "{name}");
+            let left = Cell::new(searches);
+            let boxed = algorithm(name).boxed().unwrap();
+            let stopped = boxed.fit_observed(&data.inner, &mut |progress| {
+                if matches!(progress, Progress::Iteration { .. }) {
+                    left.set(left.get() - 1);
+                }
+                match left.get() {
+                    0 => ControlFlow::Break(()),
+                    _ => ControlFlow::Continue(()),
+                }
+            });
+            let stopped = stopped.unwrap();
+            assert_eq!(found.report.restart, stopped.report.restart, "{name}");
+            assert_eq!(
+                found.report.free_energies, stopped.report.free_energies,
+                "{name}"
+            );
+            assert_eq!(found.labels, stopped.labels, "{name}");
+            assert_eq!(found.supports, stopped.supports, "{name}");
+            assert_eq!(found.exact, stopped.exact, "{name}");
+            assert_eq!(found.model.means(), stopped.model.means(), "{name}");
+            assert_eq!(found.coreset.is_some(), stopped.coreset.is_some(), "{name}");
+        }
+        assert!(with > 0 && without > 0, "{name}: {with} and {without}");
+    }
+}
+
+/// A flag that is never set changes nothing.
+#[test]
+fn a_flag_alone_changes_nothing() {
+    let points = points();
+    let data = Dense::new(&points).unwrap();
+    for name in Algorithm::NAMES {
+        let without = algorithm(name).boxed().unwrap().fit(&data).unwrap();
+        let with = algorithm(name).with_cancel(&Cancel::new()).boxed().unwrap();
+        let with = with.fit(&data).unwrap();
+        assert_eq!(
+            with.report.free_energies, without.report.free_energies,
+            "{name}"
+        );
+        assert_eq!(with.labels, without.labels, "{name}");
+        assert_eq!(with.report.stop, without.report.stop, "{name}");
+    }
+}
+
+/// From the observer itself: the search it was shown is the last one.
+#[test]
+fn the_observer_may_cancel() {
+    let points = points();
+    let data = Dense::new(&points).unwrap();
+    let cancel = Cancel::new();
+    let fit = algorithms::k_means(24)
+        .tolerance(0.0)
+        .cancel(&cancel)
+        .build();
+    let fit = fit.unwrap().fit_observed(&data, |progress| {
+        if matches!(progress, Progress::Iteration { iteration: 2, .. }) {
+            cancel.cancel();
+        }
+        ControlFlow::Continue(())
+    });
+    let fit = fit.unwrap();
+    assert_eq!(
+        (fit.report.stop, fit.report.iterations),
+        (Stop::Cancelled, 2)
+    );
+    assert_eq!(fit.labels, fit.model.predict(&data).unwrap());
+}
+
+/// A cancelled restart is worth less than a finished one.
+#[test]
+fn finished_restarts_are_kept() {
+    let points = points();
+    let data = Dense::new(&points).unwrap();
+    let cancel = Cancel::new();
+    let k_means = algorithms::k_means(24).restarts(3).cancel(&cancel);
+    let first = algorithms::k_means(24).build().unwrap().fit(&data).unwrap();
+    let fit = k_means.build().unwrap().fit_observed(&data, |progress| {
+        if matches!(progress, Progress::Seeded { restart: 1, .. }) {
+            cancel.cancel();
+        }
+        ControlFlow::Continue(())
+    });
+    let fit = fit.unwrap();
+    assert_eq!((fit.report.restart, fit.report.stop), (0, Stop::Cancelled));
+    assert_eq!(fit.labels, first.labels);
+}
