@@ -1,8 +1,7 @@
-//! Each named algorithm as its stages. All return the builder, so anything can still be changed.
+//! Each named algorithm as its stages. All return the builder, so every setting can still be changed.
 //!
-//! What they share, but for [`sparsified_gmm`] and [`dp_gmm`]: the M-step
-//! [`SharedIsotropic`](crate::m_step::SharedIsotropic). All but [`fast`]: tolerance 1e-3, at most
-//! 200 iterations, one restart, seed 0. Nothing is checked before
+//! The M-step is [`SharedIsotropic`](crate::m_step::SharedIsotropic), except in [`sparsified_gmm`] and [`dp_gmm`]. The tolerance
+//! is 1e-3 with at most 200 iterations, except in [`fast`]. There is one restart, and the seed is 0. Nothing is checked before
 //! [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
 //!
 //! Costs are distance evaluations per iteration, for $n$ rows and $k$ clusters.
@@ -38,7 +37,7 @@ pub fn gmm(clusters: usize) -> Builder {
 
 /// lazy-k-means: a point changes its component only for one nearer by a factor 1 + `epsilon` (\[KM\] Eq. 21).
 ///
-/// See [`Lazy`] (E11); `epsilon` 0 is [`k_means`]. Cost $nk$.
+/// See [`Lazy`] (E11); `epsilon` 0 is [`k_means`], except for ties. Cost $nk$.
 pub fn lazy_k_means(clusters: usize, epsilon: f64) -> Builder<Full, KMeansPlusPlus, Lazy> {
     k_means(clusters).e_step(Lazy::new(epsilon))
 }
@@ -55,7 +54,7 @@ pub fn lwcs_k_means(clusters: usize, coreset: usize) -> Builder<Lightweight, Afk
 
 /// var-GMM-S: truncated EM on all rows, supports of `c_prime` components, `g` neighbors of each.
 ///
-/// \[VC\] Alg. 1; see [`Neighborhood`] (E12 to E14) for the knobs this leaves at their defaults. Cost at most
+/// \[VC\] Alg. 1; see [`Neighborhood`] (E12 to E14) for the settings that keep their defaults. Cost at most
 /// $n C' G$, whatever $k$ is.
 pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> Builder<Full, AfkMc2, Neighborhood> {
     k_means(clusters)
@@ -93,8 +92,8 @@ pub fn d_gmm(clusters: usize, h: usize, r: usize) -> Builder<Full, AfkMc2, Simil
 /// least), then the [phases](fast_phases) of k-means with bounds ([`Bounded`]) and moves that leave local optima. The model
 /// is that of [`k_means`].
 ///
-/// Defaults of its own: below 128 clusters, where iterations cost little beside reading the rows, a tolerance of 1e-4 and at
-/// most 50 iterations per phase; otherwise 1e-3 and 12.
+/// It has its own defaults. Below 128 clusters, where an iteration costs little more than reading the rows, the tolerance is
+/// 1e-4 with at most 50 iterations per phase. Otherwise it is 1e-3 with at most 12.
 pub fn fast(clusters: usize) -> Builder<Lightweight, HierarchicalKMeansPlusPlus, Bounded> {
     let (tolerance, max_iterations) = if clusters < FEW {
         (1e-4, 50)
@@ -109,15 +108,15 @@ pub fn fast(clusters: usize) -> Builder<Lightweight, HierarchicalKMeansPlusPlus,
         .max_iterations(max_iterations)
 }
 
-/// The phases of [`fast`]: on the coreset, on one four times as large, on all rows; of many columns in a principal subspace,
-/// and at the end on all of them.
+/// The phases of [`fast`]: on the coreset, on a coreset four times as large, and on all rows. With many columns these phases
+/// run in a principal subspace, and a last phase runs on all columns.
 ///
-/// - The subspace has about $2 \sqrt d$ coordinates, where that is at most $d / 2$ and less than $k$: comparing rows with
-///   all means on all columns costs less than projecting them otherwise.
-/// - Up to 8 clusters, which moves help little, as many seedings start as have 16 clusters together.
-/// - On coresets the tolerance is three times the builder's: what they would still gain, more rows gain as well. In the last
-///   phase, where an iteration takes several times as long, it is twice as much.
-/// - Rows whose component was found in a subspace are compared with a third of the near centres, and 16 at least.
+/// - The subspace has about $2 \sqrt d$ coordinates. It is used if that is at most $d / 2$ and less than $k$. Otherwise
+///   comparing rows with all means on all columns costs less than projecting them.
+/// - Up to 8 clusters, where moves help little, there are several starts, with about 16 clusters together.
+/// - On coresets the tolerance is three times the builder's: a later phase makes the remaining gain as well. In the last
+///   phase, on all columns, it is twice the builder's, because an iteration there takes several times as long.
+/// - In that last phase neighbour lists are a third as long, but have at least 16 centres.
 #[must_use]
 pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
     let (d, k) = (shape.columns, shape.clusters);
@@ -147,14 +146,14 @@ pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
     ]
 }
 
-/// Clusters of all seedings that [`fast`] starts from together: as many as the kernel compares a row with at a time.
+/// Clusters of all starts of [`fast`] together: as many as the kernel compares a row with at a time.
 const TOGETHER: usize = 16;
 
-/// Fewer clusters than this are worth more iterations.
+/// With fewer clusters than this, more iterations are worth their time.
 const FEW: usize = 128;
 
-/// Near centres that a row is compared with, in whole panels of the kernel: 48, and 16 more whenever there are eight times as
-/// many clusters, from about 1,500 on. With more clusters, the nearest of them is among the nearest of a mean less often.
+/// Length of the neighbour lists, in whole panels of the kernel: 48, and 16 more for every eight times as many clusters, from
+/// about 1,500 on. With more clusters, the nearest centre of a row is less often on the list of its component.
 fn near_for(clusters: usize) -> usize {
     16 * ((clusters as f64).log2() / 3.0).round().max(3.0) as usize
 }
@@ -167,7 +166,7 @@ fn rows_for(clusters: usize) -> usize {
 /// Sparsified GMM (\[SG\] Alg. 1 and 2): EM for Gaussians with diagonal covariances, to be fitted on a
 /// [`Sketch`](crate::data::Sketch).
 ///
-/// Densities are over the q coordinates that a row knows, and every coordinate is updated from the rows that know it
+/// Densities are over the q observed coordinates of a row, and every coordinate is updated from the rows that observe it
 /// (E27, E28). Cost $nk$ distances over q coordinates each, whatever the number of columns is. Spherical components:
 /// `.m_step(Isotropic::new())`; sparsified k-means is [`k_means`] on the same sketch. Works on dense rows too.
 ///

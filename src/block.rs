@@ -1,10 +1,10 @@
-//! What a search leaves for a block of rows: supports, scores and, once normalised, responsibilities.
+//! The result of a search for a block of rows: supports, scores and, once normalised, responsibilities.
 
 use crate::data::{Rows, Scores, some_scores};
 use crate::float::Float;
 use crate::kernels::select;
 
-/// Marks a place in a support or a neighbor list that nothing fills yet.
+/// Marks a place in a support or a neighbor list that is not filled.
 pub(crate) const UNSET: u32 = u32::MAX;
 
 /// The supports K(n) of a block of rows, the scores of their members, and their responsibilities.
@@ -22,8 +22,8 @@ pub struct Block<F> {
     pub(crate) supports: Vec<u32>,
     /// (rows, width): the lower, the better.
     pub(crate) scores: Vec<F>,
-    /// (rows, width): sum to 1 in each row. In `f64` whatever the data: a component that a point hardly
-    /// belongs to lives on shares far below the smallest `f32`.
+    /// (rows, width): sum to 1 in each row. In `f64` for all data: a component may have only responsibilities
+    /// far below the smallest `f32`.
     pub(crate) responsibilities: Vec<f64>,
     /// The numbers of the rows in the data.
     numbers: Vec<usize>,
@@ -55,7 +55,7 @@ impl<F: Float> Block<F> {
         self.supports.clear();
         self.supports.extend_from_slice(supports);
         self.scores.resize(rows * self.width, F::zero());
-        // A search that leaves it there has forgotten the row.
+        // NaN left after a search means that the search left out the row.
         let unscored = F::from_f64(f64::NAN);
         for best in self.scores.iter_mut().step_by(self.width) {
             *best = unscored;
@@ -94,12 +94,12 @@ impl<F: Float> Block<F> {
         }
     }
 
-    /// Gives row `i` of the block the best components among `ids` and the members of its last support; repeated ones count
-    /// once. Counts the evaluations. `scratch` is memory to work with.
+    /// Sets the support of row `i` of the block to the best components among `ids` and the members of its last support. Repeated
+    /// ones count once. Counts the evaluations. `scratch` is reused memory.
     ///
     /// Fewer candidates than a support has members, or a component that does not exist, is an error of the search, which
-    /// the fit returns ([`Error::Stage`](crate::Error::Stage)). Where every support holds every component, all are scored,
-    /// whatever `ids` are.
+    /// the fit returns ([`Error::Stage`](crate::Error::Stage)). If every support holds every component, all are scored, and `ids`
+    /// is ignored.
     pub fn keep_best<R, M>(
         &mut self,
         i: usize,
@@ -205,8 +205,8 @@ impl<F: Float> Block<F> {
         shares.iter().enumerate().map(member)
     }
 
-    /// The same block with other shares in place of the responsibilities: `share` gives that of a row and a place in its
-    /// support. For sums whose weights are not the responsibilities alone; shares need not sum to 1.
+    /// The same block with other shares in place of the responsibilities: `share` gives the share of a row and a place in its
+    /// support. It is for sums with other factors than the responsibilities. Shares need not sum to 1.
     #[must_use]
     pub fn with_shares(&self, mut share: impl FnMut(usize, usize) -> f64) -> Self {
         let mut block = self.clone();
@@ -232,7 +232,7 @@ impl<F: Float> Block<F> {
         &self.responsibilities[i * self.width..(i + 1) * self.width]
     }
 
-    /// The score of row `i` as its responsibilities expect it.
+    /// The expectation of the score of row `i` under its responsibilities.
     #[inline(always)]
     pub(crate) fn expected_score(&self, i: usize) -> f64 {
         if self.width == 1 {

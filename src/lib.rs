@@ -1,30 +1,31 @@
 //! Clustering and mixture models at scale: coresets, fast seeding and truncated variational EM behind one builder.
 //!
-//! For data with many points, many clusters or both, with or without weights. The result is a model, not labels alone:
-//! means, variances, posteriors and a likelihood. The same seed gives the same model, on any number of threads.
+//! The crate is for data with many points, many clusters or both, with or without weights. The result is a model, not only
+//! labels: means, variances, posteriors and a likelihood. The same seed gives the same model, on any number of threads.
 //!
 //! # The pipeline
 //!
 //! 1. **[Data](data)**: weighted rows, checked once. [`Dense`](data::Dense) holds `f32`, `f64` or `u8`;
 //!    [`Sketch`](data::Sketch) holds a few coordinates of each row, made in one pass.
-//! 2. **[Coreset](coreset)**: fewer rows, with weights that stand for all. Optional.
-//! 3. **[Seeder](seed)**: where the components start.
-//! 4. **[E-step](e_step)**: a search for the support $K(n)$ of each point, the few components that share it.
+//! 2. **[Coreset](coreset)**: fewer rows, with weights so that they represent all rows. Optional.
+//! 3. **[Seeder](seed)**: the start means of the components.
+//! 4. **[E-step](e_step)**: a search for the support $K(n)$ of each point, the few components that can have responsibility for it.
 //! 5. **[M-step](m_step)**: weighted sums over the points, and the parameters that follow in closed form.
 //! 6. **[Model](Mixture)**: predicts and scores any data, exactly, over all components.
 //!
-//! Steps 4 and 5 repeat until the free energy settles. That is a phase. Most algorithms have one [phase](Phase);
-//! [`Builder::phases`] takes several, each from the model of the one before: on the coreset, on a larger one, on all rows.
+//! Steps 4 and 5 repeat until the free energy settles. That is a phase. Most algorithms have one [phase](Phase).
+//! [`Builder::phases`] takes several, for example on the coreset, on a larger coreset and on all rows. Each starts from the model
+//! of the phase before.
 //!
 //! Every algorithm maximises the same bound on a mixture's log-likelihood, the free energy
 //!
 //! $$F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta) \le \sum_n w_n \ln p(y_n \mid \theta)$$
 //!
 //! They differ only in their stages, which combine freely. The width of $K(n)$ decides what the algorithm is. Width 1 is
-//! k-means, all components is EM, and $C'$ in between shares each point among few.
+//! k-means, and all components is EM. A width $C'$ between them shares each point among few components.
 //!
-//! A model can be a distribution over its parameters, as that of [`DirichletProcess`](m_step::DirichletProcess). Then F is
-//! the evidence lower bound, with the divergence from the prior. It bounds the evidence, not the likelihood.
+//! The model of [`DirichletProcess`](m_step::DirichletProcess) is a distribution over parameters. Then F is the evidence lower
+//! bound, with the divergence from the prior. It bounds the evidence, not the likelihood.
 //!
 //! # Quick start
 //!
@@ -94,9 +95,9 @@
 //! - `lwcs_k_means`: many rows, moderately many clusters.
 //! - `var_gmm_s`: many clusters; an iteration costs at most $C' G$ distances per row, however many there are.
 //! - `vc_gmm`: many rows and many clusters.
-//! - `d_gmm`: as `var_gmm_s` at fewer distances, $H + R$ per row and iteration; on a coreset, as `vc_gmm`.
+//! - `d_gmm`: like `var_gmm_s` with fewer distances, $H + R$ per row and iteration; on a coreset, like `vc_gmm`.
 //! - `sparsified_gmm`: many columns; memory and time depend on the few coordinates that are kept of each row.
-//! - `dp_gmm`: a density rather than a partition, of unknown complexity; best on a coreset where rows are many.
+//! - `dp_gmm`: a density rather than a partition, with an unknown number of components; on a coreset if all rows take too long.
 //!
 //! # What can be relied on
 //!
@@ -104,24 +105,25 @@
 //!   Work is cut by the shape of the data and summed in order. Random streams belong to blocks of rows. Work runs on the
 //!   caller's rayon thread pool.
 //! - **Monotone**: the free energy never falls within a phase, except for rounding.
-//! - **Weighted**: a row of weight $w$ stands for $w$ copies, weight 0 for none. Every stage respects weights. Sums are
+//! - **Weighted**: a row of weight $w$ counts as $w$ copies, a row of weight 0 as absent. Every stage respects weights. Sums are
 //!   normalised by the sum of weights, never by a number of rows.
 //! - **Precise**: points, means and distances are `f32` or `f64`, as given (`u8` is computed in `f32`). Weights,
 //!   responsibilities, sums over points and free energies are `f64`. Distances are taken in scaled coordinates near the data
-//!   (E24; [`Frame`](data::Frame)). A far-off origin costs no digits, and outliers cost the other rows none.
-//! - **No panics, no NaN**: bad input is an [`Error`] that names the row or the setting, the value and the rule. A stage of
-//!   one's own that breaks its rules is [`Error::Stage`]. Not converging is no error but a [`Stop`] reason.
+//!   (E24; [`Frame`](data::Frame)). Neither a far-off origin nor outliers cost the other rows digits.
+//! - **No panics, no NaN**: bad input is an [`Error`] that names the row or the setting, the value and the rule. If one
+//!   of your own stages breaks its rules, the error is [`Error::Stage`]. Non-convergence is no error but a [`Stop`] reason.
 //!
 //! # Where to read on
 //!
 //! - [`Clusterer`] and [`Builder`]: the stages one by one, and every default with its reason.
-//! - [`Phase`]: rows, columns, starts, moves. [`Mixture`]: what a model answers. [`Report`]: what a fit did and cost.
+//! - [`Phase`]: rows, columns, starts, moves. [`Mixture`]: predictions and scores of a model. [`Report`]: what a fit did and cost.
 //! - [`e_step::EStep`], [`seed::Seeder`], [`coreset::Coreset`], [`m_step::MStep`]: the traits of the stages.
 //! - [`metrics`]: scores against known classes or centres.
 //! - Numbers such as (E3) are those of `docs/equations.md` in the repository: every formula with its derivation, and the
 //!   errata of the papers.
 //! - `docs/architecture.md`: the structure of the crate, and the laws that hold for every algorithm.
-//! - `examples/`: a quick start on your own files. `reproduce/`: the tables of the papers.
+//! - [`testing`]: tests of your own stages against the laws.
+//! - `examples/`: a quick start on your own files, and one stage of each kind. `reproduce/`: the tables of the papers.
 //!
 //! # Papers
 //!

@@ -9,15 +9,15 @@ use crate::kernels::exponential::exponentials;
 ///
 /// $$\ln p(c, y \mid \theta) = \alpha + D \gamma - \beta s_c(y)$$
 ///
-/// with $D$ the number of coordinates that the row of $y$ knows: all, unless it is a row of a sketch. For
+/// with $D$ the number of observed coordinates of the row: all, unless it is a row of a sketch. For
 /// [`SharedIsotropic`](crate::m_step::SharedIsotropic) the score is a squared distance:
 ///
 /// $$s_c(y) = \lVert y - \mu_c \rVert^2, \qquad \alpha = -\ln C, \qquad \gamma = -\frac 12 \ln(2 \pi \sigma^2), \qquad \beta = \frac{1}{2 \sigma^2}$$
 ///
-/// One alpha, gamma and beta for all components: whatever differs between components is part of the score.
+/// All components have the same alpha, gamma and beta. Everything that differs between components is part of the score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogJoint {
-    /// The log-joint of score 0 but for its coordinates, in nats.
+    /// The log-joint of score 0, without the part of the coordinates, in nats.
     pub alpha: f64,
     /// What each coordinate adds to it, in nats, for densities in the data's own unit.
     pub gamma: f64,
@@ -33,13 +33,13 @@ pub struct LogJoint {
 ///
 /// which is (E3) with the largest log-joint of each point taken out, so that nothing overflows.
 ///
-/// Kept apart because all but the last do not depend on alpha, gamma and beta, and the last is 0 for supports of
-/// width 1: there the free energy under a new variance needs no new search.
+/// The terms are stored separately. All except the last do not depend on alpha, gamma and beta, and the last is 0 for supports
+/// of width 1. So with width 1, the free energy under a new variance needs no new search.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Likelihood {
     /// $\sum_n w_n$.
     pub weight: f64,
-    /// $\sum_n w_n D_n$: the weight of all coordinates that are known.
+    /// $\sum_n w_n D_n$: the weight of all observed coordinates.
     pub entries: f64,
     /// $\sum_n w_n s_n$: the best scores, in the unit of the scores.
     pub best: f64,
@@ -106,12 +106,12 @@ pub(crate) fn normalise<R: Rows>(
         likelihood.entries += weight * entries;
         likelihood.best += weight * best;
         if !best.is_finite() {
-            // Out of reach of every component: all are equally unlikely.
+            // The row is infinitely far from every component: all are equally unlikely.
             responsibilities.fill(1.0 / width as f64);
             continue;
         }
         let sum: f64 = responsibilities.iter().sum();
-        // The best one alone is 1: nothing to share out.
+        // If the best one alone has a share, the sum is 1, and nothing changes.
         if sum > 1.0 {
             let scale = 1.0 / sum;
             for q in responsibilities {
@@ -123,7 +123,8 @@ pub(crate) fn normalise<R: Rows>(
     likelihood
 }
 
-/// The weight of a block of rows, and their values times their weights: sums side by side, none of which waits for another.
+/// The total weight of a block of rows, and the weighted sum of their values. There are several partial sums, so that no addition
+/// waits for the one before.
 #[inline(always)]
 pub(crate) fn weighted_total<R: Rows>(rows: &R, value: impl Fn(usize) -> f64) -> (f64, f64) {
     const LANES: usize = 8;
@@ -180,7 +181,7 @@ fn lowest<F: Float>(scores: &[F]) -> F {
         .fold(F::INFINITY, |least, s| if s < least { s } else { least })
 }
 
-/// The best component of every row of a block: the head of a listed support, the lowest score of a full one.
+/// The best component of every row of a block: the first of a listed support, or the one with the lowest score of a full support.
 pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
     if !block.supports.is_empty() {
         let supports = block.supports.chunks_exact(block.width());

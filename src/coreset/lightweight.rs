@@ -20,15 +20,15 @@ use crate::stage::Stage;
 /// and stands in the coreset with weight $w_n / (N' q_n)$, at most $2 W / N'$. The new weights sum to $W$ on
 /// average only. If all rows coincide, $q_n = w_n / W$.
 ///
-/// Draws are independent and with replacement. A row drawn several times stands in the coreset as often:
-/// its copies search apart, and together see more components than one row of their weight would.
+/// Draws are independent and with replacement. A row drawn several times occurs in the coreset as often. A truncated search
+/// searches each copy separately, so that together they evaluate more components than one row of their total weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lightweight {
     size: usize,
 }
 
 impl Lightweight {
-    /// A coreset of `size` draws, $N'$; all rows, as they are, if there are no more. At least 1.
+    /// A coreset of `size` draws, $N'$, at least 1. If the data has at most so many rows, it is all rows as they are.
     #[must_use]
     pub fn new(size: usize) -> Self {
         Self { size }
@@ -71,7 +71,7 @@ impl Lightweight {
         let (squared, blocks) = squared_distances_to_mean(data, frame);
         let total_weight = data.summary().total_weight;
         let spread: f64 = blocks.iter().map(|block| block.spread).sum();
-        // q_n in units of 1 / (2 W); without spread all of it is the uniform half.
+        // q_n / w_n = (base + slope d_n^2) / (2 W); without spread, q_n = w_n / W.
         let (base, slope) = if spread > 0.0 {
             (1.0, total_weight / spread)
         } else {
@@ -118,7 +118,7 @@ impl Lightweight {
                     draws = rest;
                 }
             }
-            // Rounded past the last row: the last one takes it.
+            // Draws that rounding puts behind the last row go to that row.
             chosen.extend(draws.iter().map(|_| last));
             chosen
         });
@@ -132,7 +132,7 @@ impl Lightweight {
     }
 }
 
-/// Rows of a piece of work: enough that what is kept of each piece does not count.
+/// Rows of a piece of work: so many that the totals of all pieces need little memory.
 const PIECE: usize = 4_096;
 
 /// What the draws need to know of a block of rows.
@@ -155,12 +155,12 @@ fn squared_distances_to_mean<R: Rows>(
     let mut squared = vec![R::Float::from_f64(0.0); data.len()];
     let blocks = parallel::map_chunks(&mut squared, PIECE, |_, range, squared| {
         data.distances_from(range.clone(), frame, &centre, squared);
-        // Four sums at a time: one alone would wait for itself.
+        // Four sums side by side: with a single one, each addition would wait for the one before.
         let (mut weights, mut spreads) = ([0.0; 4], [0.0; 4]);
         for (i, (n, d2)) in range.zip(squared).enumerate() {
             let weight = data.weight(n);
             weights[i % 4] += weight;
-            // A row of weight 0 may be as far away as it likes.
+            // A row of weight 0 may be at any distance.
             spreads[i % 4] += if weight > 0.0 {
                 weight * d2.to_f64()
             } else {

@@ -1,7 +1,7 @@
-//! Stage 2, the coreset: fewer rows with weights that stand for all.
+//! Stage 2, the coreset: fewer rows, with weights so that they represent all rows.
 //!
-//! [`Full`] for data that fits the time at hand, [`Lightweight`] for more, [`Uniform`] as the baseline to beat. A
-//! weighted sum over the coreset has the sum over all rows as its expectation:
+//! [`Full`] is all rows, for data that is small enough. [`Lightweight`] is for larger data, and [`Uniform`] is a baseline. The
+//! expectation of a weighted sum over the coreset is the sum over all rows:
 //!
 //! $$\mathbb E \sum_{i=1}^{N'} w'_i g(y_i) = \sum_n w_n g(y_n) \qquad \text{for every function } g$$
 //!
@@ -23,7 +23,7 @@ use crate::stage::Stage;
 /// Rows of a data set with new weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subset {
-    /// Row numbers from 0, in any order; a row may stand there several times.
+    /// Row numbers from 0, in any order; a row may occur several times.
     pub rows: Vec<usize>,
     /// Their new weights, as many.
     pub weights: Vec<f64>,
@@ -60,8 +60,8 @@ impl Subset {
 
 /// A way to choose a [`Subset`].
 ///
-/// Law: the expected sum of the new weights is the total weight of the data, and so is the expected new
-/// weight of every row its old one; rows of weight 0 are never chosen.
+/// Law: the expected new weight of every row is its old weight, so the expected sum of the new weights is the total weight of
+/// the data. Rows of weight 0 are never chosen.
 pub trait Coreset<R: Rows>: Stage + Sync {
     /// Chooses rows, or `None` for all rows as they are.
     ///

@@ -16,7 +16,7 @@ pub struct Uniform {
 }
 
 impl Uniform {
-    /// A coreset of `size` rows, $N'$; all rows, as they are, if there are no more. At least 1.
+    /// A coreset of `size` rows, $N'$, at least 1. If the data has at most so many rows, it is all rows as they are.
     #[must_use]
     pub fn new(size: usize) -> Self {
         Self { size }
@@ -47,7 +47,7 @@ impl<R: Rows> Coreset<R> for Uniform {
             weights: Vec::new(),
             evaluations: 0,
         };
-        // Selection sampling: each row in turn, with the chance that fills the size exactly.
+        // Selection sampling: each row in turn, with a probability for which the coreset gets exactly its size.
         for n in (0..data.len()).filter(|&n| data.weight(n) > 0.0) {
             if rng.below(left) < size - subset.rows.len() {
                 subset.rows.push(n);

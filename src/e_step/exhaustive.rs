@@ -28,7 +28,7 @@ impl Exhaustive {
         Self::truncated(1)
     }
 
-    /// The `c_prime` best components: k-means-C'. At least 1; more than there are means all.
+    /// The `c_prime` best components: k-means-C'. At least 1; a value above the number of components means all.
     #[must_use]
     pub fn truncated(c_prime: usize) -> Self {
         Self {

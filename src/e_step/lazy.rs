@@ -14,14 +14,14 @@ use crate::stage::Stage;
 
 /// A point leaves its component only for one that is nearer by a factor 1 + epsilon on unsquared distances
 /// (E11; \[KM\] Eq. 21, after Har-Peled and Sadri, How fast is the k-means method?, 2005). n k distance
-/// evaluations per search; epsilon = 0 is k-means but for ties.
+/// evaluations per search; epsilon = 0 is k-means, except for ties.
 ///
 /// A point of component $c$ moves, to the nearest component $\tilde c$, if
 ///
 /// $$(1 + \varepsilon) \lVert y_n - \mu_{\tilde c} \rVert \lt \lVert y_n - \mu_c \rVert$$
 ///
-/// Whoever moves gains in log-joint and whoever stays loses nothing, so the free energy never falls. The
-/// assignment costs at most $(1 + \varepsilon)^2$ times the quantization error (E22).
+/// A point that moves gets a larger log-joint, and one that stays keeps its own, so the free energy never falls. The error of
+/// the assignment is at most $(1 + \varepsilon)^2$ times the quantization error (E22).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lazy {
     epsilon: f64,
@@ -49,7 +49,7 @@ impl Stage for Lazy {
     }
 }
 
-/// Scores are squared distances for a shared variance alone, so that is the only family it works with.
+/// Scores are squared distances only for a shared variance, so this is the only family that it works with.
 impl<R: Rows> EStep<R, SharedIsotropicMixture<R::Float>> for Lazy {
     type State = ();
     type Worker = LazyWorker<R::Float>;

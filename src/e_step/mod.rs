@@ -1,18 +1,17 @@
 //! Stage 4, the E-step: a search for the support K(n) of every point.
 //!
-//! A search chooses components and scores them; it does not normalise. Responsibilities and the free energy
-//! are made in one place, the EM loop, so hard k-means is a support of width 1, k-means-C' one of
-//! width C', EM one of all components, and every algorithm has the same objective. In terms of the log-joints
-//! (E1), the loop computes (E2) and (E3):
+//! A search chooses components and scores them; it does not normalise. Only the EM loop computes responsibilities and the free
+//! energy, so every algorithm has the same objective. Hard k-means has supports of width 1, k-means-C' of width C', and EM of
+//! all components. From the log-joints (E1), the loop computes (E2) and (E3):
 //!
 //! $$q_{nc} = \frac{p(c, y_n \mid \theta)}{\sum_{c' \in K(n)} p(c', y_n \mid \theta)} \text{ for } c \in K(n), \qquad F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
 //!
 //! and $q_{nc} = 0$ outside $K(n)$. A search raises $F$ whenever the sum over $K(n)$ grows; it does not have to find
 //! the best members.
 //!
-//! [`Exhaustive`] finds them at the cost of $nk$ distance evaluations, [`Lazy`] leaves points where they are
-//! that would gain too little. [`Neighborhood`] costs at most $n C' G$ and [`SimilaritySampling`] $n (H + R)$,
-//! whatever $k$ is: the first evaluates fixed neighbors, the second draws.
+//! [`Exhaustive`] finds them at the cost of $nk$ distance evaluations. [`Lazy`] does not move points that would gain too little.
+//! [`Neighborhood`] costs at most $n C' G$ and [`SimilaritySampling`] $n (H + R)$, for any $k$: the first evaluates neighbors,
+//! the second draws candidates. [`Bounded`] does not read rows that bounds settle.
 
 mod bounded;
 mod exhaustive;
@@ -49,10 +48,10 @@ use crate::stage::Stage;
 /// Laws: with the model fixed, a search never lowers the free energy; what it does for a row depends on
 /// that row, the model, the state and the row's own random stream alone.
 pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
-    /// What survives an iteration, besides the supports.
+    /// What is kept from one search to the next, besides the supports.
     type State: Default + Send + Sync;
-    /// What one worker carries from block to block: scratch, and what [`finish_pass`](Self::finish_pass)
-    /// needs. A worker serves a fixed run of blocks, in order.
+    /// What one worker keeps from block to block: scratch, and what [`finish_pass`](Self::finish_pass)
+    /// needs. A worker searches a fixed sequence of blocks, in order.
     type Worker: Default + Send + 'static;
 
     /// Members of a support, C', out of `k` components.
@@ -70,14 +69,14 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
         worker: &mut Self::Worker,
     );
 
-    /// Whether the search finds the best components of every row, whatever came before: then labels are exact.
+    /// Whether the search finds the best components of every row, whatever the supports and the state were before. Then labels
+    /// are exact.
     fn is_exact(&self, _k: usize) -> bool {
         false
     }
 
-    /// Rounds of a search and an M-step in which every point is shared evenly by its support, before
-    /// anything is known of the variance. They belong to the start, not to EM: no free energy rises or
-    /// falls in them.
+    /// Rounds of a search and an M-step before the variance is started. In them all members of a support have the same
+    /// responsibility. They belong to the start, not to EM, and have no free energy.
     fn warm_up(&self, _k: usize) -> usize {
         0
     }
@@ -85,14 +84,14 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
     /// Searches with the model fixed before the first M-step of EM; the first of them starts the variance
     /// (E8).
     ///
-    /// 0 only if responsibilities do not depend on the variance (width 1): then the search that comes with
-    /// the first M-step can start it.
+    /// 0 is allowed only if responsibilities do not depend on the variance (width 1). Then the search before the first M-step
+    /// starts it.
     fn initial_searches(&self, k: usize) -> usize {
         usize::from(self.width(k) > 1)
     }
 
-    /// Whether rows are best searched in the order of the best component of their last search: those that evaluate
-    /// the same components one after the other. Changes nothing else, as what is done for a row depends on itself.
+    /// Whether rows are searched fastest in the order of the best component of their last search, so that rows with the same
+    /// candidates follow each other. The results of the search do not depend on the order.
     fn by_component(&self, _k: usize) -> bool {
         false
     }
@@ -105,16 +104,16 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
         }
     }
 
-    /// A worker with nothing done yet.
+    /// A new worker.
     fn worker(&self, _model: &M) -> Self::Worker {
         Self::Worker::default()
     }
 
-    /// Renews the state from what the workers of one pass left, in their order.
+    /// Updates the state from the workers of one pass, in their order.
     fn finish_pass(&self, _state: &mut Self::State, _workers: Vec<Self::Worker>) {}
 
-    /// The bounds by which rows are settled without being read (E35): `None` unless the search keeps them. Then the driver
-    /// searches the open rows alone, and keeps the statistics.
+    /// The bounds that settle rows without reading them (E35), or `None` for a search without bounds. With bounds, the driver
+    /// searches only rows that are not settled, and keeps the statistics.
     fn bounds(&self) -> Option<&Bounded> {
         None
     }

@@ -29,13 +29,13 @@ use crate::stage::Stage;
 /// $$\sum_{c \in K^{\text{new}}(n)} p(c, y_n \mid \theta) \ge \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
 ///
 /// The neighbors $G_c$ ($c$ itself and $G - 1$ others) are those with the smallest weighted mean score over the
-/// points nearest to $c$ (E14), found on the way from distances that were needed anyway. With $c_n$ the best
-/// component of point $n$ in $G(n)$, and scores that are squared distances:
+/// points nearest to $c$ (E14). The estimate costs no evaluations, because the search computes these distances anyway. With
+/// $c_n$ the best component of point $n$ in $G(n)$, and scores that are squared distances:
 ///
 /// $$\bar d^2(c, \tilde c) = \frac{\sum_{n : c_n = c, \tilde c \in G(n)} w_n \lVert y_n - \mu_{\tilde c} \rVert^2}{\sum_{n : c_n = c, \tilde c \in G(n)} w_n}$$
 ///
-/// \[VC\] Eq. 31 averages plain distances without weights; squared ones rank components by their distance from the
-/// weighted mean of the points, and a point of weight 9 counts as nine.
+/// \[VC\] Eq. 31 averages plain distances without weights. Squared distances rank components by their distance from the
+/// weighted mean of the points, and with weights a point of weight 9 counts as nine points.
 ///
 /// When C' is all components, a search is [`Exhaustive::all`](super::Exhaustive::all).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,25 +74,25 @@ impl Neighborhood {
         }
     }
 
-    /// Adds this many random components to every search space ('+1' in \[VC\] is `random(1)`): finds better
-    /// optima when neighbors are misjudged, for one more evaluation per point each. Default 0: the
-    /// cheaper of the two in \[VC\].
+    /// Adds this many random components to every search space ('+1' in \[VC\] is `random(1)`). They help to find better optima
+    /// when neighbor estimates are wrong. Each costs at most one more evaluation per point. Default 0: the cheaper of the two in
+    /// \[VC\].
     #[must_use]
     pub fn random(self, random: usize) -> Self {
         Self { random, ..self }
     }
 
-    /// Rounds of a search and an M-step with evenly shared points before the variance is started and EM
-    /// begins. Default 0, as published. One round lets components move to where points are before any
-    /// point chooses: measured, it lowers the error on data with many columns and raises it where few
-    /// columns hold clusters of very different size (`docs/results.md`).
+    /// Rounds of a search and an M-step before the variance is started and EM begins. In them all members of a support have the
+    /// same responsibility. Default 0, as published. In measurements, one round lowers the error on data with many columns, and
+    /// raises it on data with few columns and clusters of very different size (`docs/results.md`).
     #[must_use]
     pub fn warm_up(self, warm_up: usize) -> Self {
         Self { warm_up, ..self }
     }
 
     /// Searches with the model fixed before the first M-step of EM, at least 1 (the first one starts the
-    /// variance, E8). More of them let supports and neighbors settle on the seeds before these move, which was measured to be worse. Default 1.
+    /// variance, E8). With more of them, supports and neighbors settle on the seeds before these move. In measurements that
+    /// was worse. Default 1.
     #[must_use]
     pub fn initial_searches(self, initial_searches: usize) -> Self {
         Self {
@@ -232,7 +232,7 @@ impl Neighborhood {
             }
             let space = &mut worker.space;
             space.restart();
-            // Members first: mostly they stay the best, and few of the others get past them.
+            // Members first: mostly they stay the best, so that few of the others are inserted before them.
             space.insert(support);
             for &c in &*support {
                 space.insert(&neighbors.of(c)[1..]);
@@ -261,7 +261,7 @@ impl Neighborhood {
     }
 }
 
-/// Scratch of [`Neighborhood`], and the mean scores between components its rows have seen.
+/// Scratch of [`Neighborhood`], and the sums for the neighbor estimates of its rows (E14).
 #[derive(Debug)]
 pub struct NeighborhoodWorker<F> {
     space: SearchSpace,

@@ -1,11 +1,11 @@
-//! Which components are near each other, as seen by the points (E14).
+//! Which components are near each other, estimated from the points (E14).
 
 use super::pairs::{COMPONENTS, Gathered, Pair, PairSums};
 use crate::block::UNSET;
 use crate::parallel;
 
-/// The neighbors G_c of every component: `c` itself first, then the others by increasing mean score; places
-/// that nothing fills are unset. (k, G) numbers.
+/// The neighbors G_c of every component: `c` itself first, then the others by increasing mean score. Places
+/// that are not filled are unset. (k, G) numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Neighbors {
     size: usize,

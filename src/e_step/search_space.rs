@@ -6,7 +6,7 @@ pub(super) struct SearchSpace {
     now: u32,
     stamps: Vec<u32>,
     len: usize,
-    /// One place more than there are components: what is known already is written there as well, and forgotten.
+    /// One place more than there are components: repeated ones are written behind the others, and not counted.
     ids: Vec<u32>,
 }
 
@@ -15,7 +15,7 @@ impl SearchSpace {
     pub(super) fn new(k: usize) -> Self {
         Self {
             now: 1,
-            // The last one is for places that nothing fills.
+            // The last one is for unset places.
             stamps: vec![0; k + 1],
             len: 0,
             ids: vec![0; k + 1],
@@ -28,14 +28,14 @@ impl SearchSpace {
             self.now = 0;
         }
         self.now += 1;
-        // So that unset places are known already.
+        // So that unset places count as repeated.
         if let Some(last) = self.stamps.last_mut() {
             *last = self.now;
         }
         self.len = 0;
     }
 
-    /// Adds components; without branches, as whether one is known already cannot be foreseen.
+    /// Adds components. There are no branches, because a repeated component cannot be predicted.
     #[inline(always)]
     pub(super) fn insert(&mut self, components: &[u32]) {
         let last = self.stamps.len() - 1;

@@ -1,4 +1,4 @@
-//! The truncated search of D-GMM: a point tries components drawn by how often they share points with its own.
+//! The truncated search of D-GMM: the candidates of a point are drawn by how much they share points with its best component.
 
 use super::pairs::PairSums;
 use super::similarity::{self, Gaps, Similarity};
@@ -35,8 +35,8 @@ use crate::stage::Stage;
 /// floating point on most data and depends on its unit; \[DG\] Eq. 9 sums over $K(n)$ where the components outside
 /// belong. Only pairs inside some $K(n)$ are kept, renewed in every search: $n H (H - 1) / 2$ additions, never $k^2$ numbers.
 ///
-/// Where fewer than $R$ components outside $K(n)$ have a positive similarity, as all have before the first search,
-/// the rest is drawn uniformly from all other components, so that exploration never stops.
+/// If fewer than $R$ components outside $K(n)$ have a positive similarity, the rest is drawn uniformly from all other
+/// components, so that exploration never stops. In the first search no component has one.
 ///
 /// When H is all components, a search is [`Exhaustive::all`](super::Exhaustive::all).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +214,7 @@ impl SharedPoints {
     fn share<F: Float>(&mut self, support: &[u32], scores: &[F], weight: f64, beta: f64) {
         let best = scores[0].to_f64();
         if support.len() == 1 || !best.is_finite() {
-            // Shared by nobody, or out of reach of everybody: it says nothing of any pair.
+            // A point of one component, or infinitely far from all: it adds to no pair.
             return;
         }
         let q = &mut self.responsibilities;

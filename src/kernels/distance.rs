@@ -37,7 +37,7 @@ macro_rules! squared {
                 simd.$sum(sums)
             }
 
-            /// Four at a time: `a` is read once, and no sum waits for another.
+            /// Four at a time: `a` is read once, and the four sums do not wait for each other.
             #[inline(always)]
             fn squared_of_four<S: Simd>(simd: S, a: &[Self], b: [&[Self]; 4]) -> [Self; 4] {
                 let (a, a_rest) = S::$vectors(a);
@@ -178,7 +178,7 @@ impl<F: Float> WithSimd for ToSome<'_, F> {
             *out = to_four(simd, x, centres, ids);
         }
         if !rest.is_empty() {
-            // Some of them again: a sum is the same whatever is next to it.
+            // Some of them again: a sum does not depend on its neighbors.
             let n = rest.len();
             let ids = [rest[0], rest[1 % n], rest[2 % n], rest[0]];
             out_rest.copy_from_slice(&to_four(simd, x, centres, &ids)[..n]);
@@ -247,7 +247,7 @@ impl<F: Float> WithSimd for ToOwn<'_, F> {
 }
 
 impl<F: Float> ToOwn<'_, F> {
-    /// Rows of `D` numbers: so few that a loop over them would take longer than they do.
+    /// Rows of `D` numbers: so few that a loop would take longer than the arithmetic.
     #[inline(always)]
     fn of_length<S: Simd, const D: usize>(self, simd: S) {
         let (rows, _) = self.rows.as_chunks::<D>();
@@ -391,7 +391,7 @@ pub(crate) fn to_all<F: Float>(
         for (row, &x2) in out.chunks_exact_mut(k).zip(row_norms) {
             for (value, &mu2) in row.iter_mut().zip(centre_norms) {
                 let distance = *value + (x2 + mu2);
-                // Written so that a NaN stays NaN: it must not pass for a near component.
+                // Written so that a NaN stays NaN: otherwise it would count as a near component.
                 *value = if distance < F::zero() {
                     F::zero()
                 } else {

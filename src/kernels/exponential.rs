@@ -3,7 +3,7 @@
 /// ln 2 in two parts; products of the first with exponents are exact.
 const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
 
-/// Below this the exponential is no normal number, and lost beside any other that is added to it.
+/// Below this the exponential is not a normal number, and is lost in any sum.
 const LEAST: f64 = -708.0;
 
 /// Puts every number's exponential in its place, for numbers of at most 0: to 4 units in the last place, and 0 below e^-708.

@@ -7,16 +7,16 @@ use pulp::{Arch, Simd, WithSimd};
 /// Rows that share one read of a panel.
 const ROWS: usize = 8;
 
-/// A few centres by coordinate, as seen from a point near them: (panels, d, [`LANES`]) numbers $-2 (\mu - a)$, and
-/// (panels, [`LANES`]) squared norms $\lVert \mu - a \rVert^2$. Places that no centre fills are infinitely far.
+/// A few centres by coordinate, relative to a point near them: (panels, d, [`LANES`]) numbers $-2 (\mu - a)$, and
+/// (panels, [`LANES`]) squared norms $\lVert \mu - a \rVert^2$. Places without a centre are infinitely far.
 #[derive(Debug, Default)]
 pub(crate) struct Packed<F> {
     about: Vec<F>,
     values: Vec<F>,
     norms: Vec<F>,
-    /// Some rows, as seen from that point.
+    /// Some rows, relative to that point.
     rows: Vec<F>,
-    /// A centre, as seen from it.
+    /// A centre, relative to it.
     seen: Vec<F>,
 }
 
@@ -62,7 +62,7 @@ impl<F: Float> Packed<F> {
     }
 }
 
-/// A padded row as seen from a point, into `out`; returns its squared norm.
+/// A padded row relative to a point, into `out`; returns its squared norm.
 #[inline(always)]
 fn from_point<F: Float>(row: &[F], about: &[F], out: &mut [F]) -> F {
     let (rows, abouts) = (row.as_chunks::<4>().0, about.as_chunks::<4>().0);
@@ -126,14 +126,14 @@ impl<F: Float, O: FnMut(F, (F, usize), (F, usize))> WithSimd for ToPacked<'_, F,
             next_panel: [F::zero(); LANES],
         };
         for rows in rows.chunks(ROWS * stride) {
-            // Too few rows are followed by those of the last time: whatever comes of these is not kept.
+            // If there are too few rows, old ones fill up the group. Their results are ignored.
             let mut norms = [F::zero(); ROWS];
             let here = packed.rows.chunks_exact_mut(stride);
             for ((row, here), norm) in rows.chunks_exact(stride).zip(here).zip(&mut norms) {
                 *norm = F::minus(simd, row, &packed.about, here);
             }
             let (here, dim) = (&packed.rows[..], packed.values.len() / places);
-            // Two panels at a time, where there are registers for their sums: with one alone, these would wait for each other.
+            // Two panels at a time, if there are registers for their sums: with one, additions would wait for each other.
             let together = if S::REGISTER_COUNT >= 32 { 2 } else { 1 };
             let panels = packed.values.chunks(together * LANES * dim);
             let panels = panels.zip(packed.norms.chunks(together * LANES));

@@ -149,7 +149,7 @@ impl<F: Float> Candidates<F> {
     }
 }
 
-/// So few places are filled one by one.
+/// Up to so many places are filled by insertion.
 const FEW: usize = 16;
 
 /// The `width`-th smallest value (infinity where there are fewer numbers).
@@ -166,7 +166,7 @@ fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
         kept.resize(values.len().max(width), F::INFINITY);
         let order = |value: &F| rank(value.to_f64());
         return match *kept.select_nth_unstable_by_key(width - 1, order).1 {
-            // There are not so many numbers.
+            // There are fewer numbers than that.
             last if last.to_f64().is_nan() => F::INFINITY,
             last => last,
         };
@@ -213,7 +213,7 @@ pub(crate) fn not_above<F: Float>(values: &[F], threshold: F, places: &mut Vec<u
 /// Values compared together.
 const CHUNK: usize = 64;
 
-/// The two smallest values (infinity where there are fewer), NaN passed over.
+/// The two smallest values (infinity if there are fewer), NaN ignored.
 fn two_smallest<F: Float>(values: &[F]) -> (F, F) {
     vectorised!({
         let (mut lows, mut nexts) = ([F::INFINITY; 16], [F::INFINITY; 16]);
@@ -251,8 +251,8 @@ fn two_smallest<F: Float>(values: &[F]) -> (F, F) {
     })
 }
 
-/// The least of some values and the next, with their places: the first of equals, and 0 where there is no next. They
-/// are found soonest near the front.
+/// The least of some values and the second least, with their places: the first of equals, and place 0 if there is no second.
+/// It is fastest if they are near the front.
 #[inline]
 pub(crate) fn first_two<F: Float>(values: &[F]) -> ((F, usize), (F, usize)) {
     let (low, next) = two_smallest(values);
@@ -265,7 +265,7 @@ pub(crate) fn first_two<F: Float>(values: &[F]) -> ((F, usize), (F, usize)) {
     ((low, first), (next, place(next, first)))
 }
 
-/// The smallest value, NaN passed over.
+/// The smallest value, NaN ignored.
 pub(crate) fn minimum<F: Float>(values: &[F]) -> F {
     vectorised!({
         let mut lows = [F::INFINITY; 16];

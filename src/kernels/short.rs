@@ -4,7 +4,7 @@ use super::nearest::OPEN;
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
-/// Most numbers of a row that counts as short.
+/// The most numbers that a short row has.
 const MOST: usize = 8;
 
 /// Rows side by side.
@@ -18,7 +18,7 @@ pub(crate) fn fits(stride: usize, k: usize) -> bool {
     stride <= MOST && k < 1 << 24
 }
 
-/// As [`nearest`](super::nearest::nearest), for padded rows, and centres as seen from `about` with their squared norms, that
+/// As [`nearest`](super::nearest::nearest), for padded rows, and centres relative to `about` with their squared norms, that
 /// [fit](fits): 4 or 8 numbers, of which `dim` are not padding.
 pub(crate) fn nearest<F: Float>(
     (rows, about): (&[F], Option<&[F]>),
@@ -229,7 +229,7 @@ mod tests {
         });
     }
 
-    /// Norms and scores of rows are those the rounding bound is asked about; centres that coincide leave a row open.
+    /// The rounding bound is called with the norms and scores of the rows; centres that coincide leave a row open.
     #[test]
     fn copies_are_never_sure_and_margins_are_of_the_row() {
         let mut mu = vec![9.0f64; 40 * 4];

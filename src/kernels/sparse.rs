@@ -1,4 +1,4 @@
-//! Squared distances of rows that know only some of their coordinates to padded centres, over what they know.
+//! Squared distances of rows with few observed coordinates to padded centres, over the observed coordinates.
 //!
 //! A row is a sorted list of coordinates and as many values. Every function adds up in the same order, even places
 //! and odd places apart, so that the same distance has the same bits wherever it is computed.
@@ -6,13 +6,13 @@
 use super::stride;
 use crate::float::Float;
 
-/// Rows that know `entries` coordinates each.
+/// Rows with `entries` observed coordinates each.
 #[derive(Clone, Copy)]
 pub(crate) struct Entries<'a, F> {
     pub(crate) entries: usize,
-    /// (n, entries): which.
+    /// (n, entries): which coordinates.
     pub(crate) ids: &'a [u32],
-    /// (n, entries): what they are there.
+    /// (n, entries): their values.
     pub(crate) values: &'a [F],
 }
 

@@ -26,8 +26,8 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 /// $$\mu_c^{\text{new}} = \mu_c + \delta_c, \qquad \delta_c = \frac{f_c}{m_c}, \qquad \sigma^2_{cj} = \frac{s_{cj}}{m_c} - \delta_{cj}^2, \qquad \pi_c = \frac{m_c}{\sum_{c'} m_{c'}}$$
 ///
 /// On a [`Sketch`](crate::data::Sketch) the coordinates are the preconditioned ones, and each has its own mass, the
-/// weight of the rows that know it (E28); one that no row of the component knows keeps its mean and variance and is
-/// counted in the report. Variances are clamped from below (E20).
+/// weight of the rows that observe it (E28). A coordinate that no row of the component observes keeps its mean and variance, and
+/// is counted in the report. Variances are clamped from below (E20).
 ///
 /// **Start**, the first M-steps of a truncated search, and components without mass: as in
 /// [`Isotropic`](super::Isotropic).
@@ -74,7 +74,7 @@ impl<R: Rows> MStep<R> for Diagonal {
         let variance = variance.max(least_variance);
         let variances = vec![variance; seeds.len() * stride(seeds.dim())];
         let proportions = Proportions::equal(seeds.len());
-        // In units of itself: so far scores are squared distances, to the last bit.
+        // The unit is this variance itself: so far scores are exactly the squared distances.
         let model = DiagonalMixture::assemble(
             seeds,
             frame,

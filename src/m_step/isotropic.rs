@@ -24,15 +24,15 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 ///
 /// $$\mu_c^{\text{new}} = \mu_c + \delta_c, \qquad \delta_c = \frac{f_c}{m_c}, \qquad \sigma^2_c = \frac{s_c - m_c \lVert \delta_c \rVert^2}{D m_c}, \qquad \pi_c = \frac{m_c}{\sum_{c'} m_{c'}}$$
 ///
-/// On a [`Sketch`](crate::data::Sketch) every coordinate is averaged over the rows that know it, and $D m_c$ becomes the
+/// On a [`Sketch`](crate::data::Sketch) every coordinate is averaged over the rows that observe it, and $D m_c$ becomes the
 /// weight of all entries (E28). The variance is clamped from below (E20).
 ///
 /// **Start**: one variance for all components, from the first search (E8), and equal proportions. A truncated search
-/// keeps to them for the first two M-steps, as published: supports that are still random would give a component the
-/// variance of whatever it was handed.
+/// keeps to them for the first two M-steps, as published: its first supports are random, and so would be the variances of the
+/// components.
 ///
-/// A component whose mass is exactly zero is discarded: its proportion is 0, no point can choose it again, and its mean
-/// stays where it was. The report counts it. With [`equal_proportions`](Self::equal_proportions) it keeps mean and
+/// A zero-mass component is discarded: its proportion is 0, no point can choose it again, and its mean does not change. The
+/// report counts it. With [`equal_proportions`](Self::equal_proportions) it keeps mean and
 /// variance, and points can come back to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Isotropic {
@@ -77,7 +77,7 @@ impl<R: Rows> MStep<R> for Isotropic {
         let variance = variance.max(least_variance);
         let variances = vec![variance; seeds.len()];
         let proportions = Proportions::equal(seeds.len());
-        // In units of itself: so far scores are squared distances, to the last bit.
+        // The unit is this variance itself: so far scores are exactly the squared distances.
         let model = IsotropicMixture::assemble(
             seeds,
             frame,

@@ -1,6 +1,7 @@
 //! Stage 5, the M-step: weighted statistics, and the parameters that follow from them in closed form.
 //!
-//! A component family keeps its density and its update in one file: both derive from one model. With the responsibilities fixed, an update maximises (E4)
+//! A component family has its density and its update in one file: both derive from one model. With the responsibilities fixed,
+//! an update maximises (E4)
 //!
 //! $$F(q, \theta) = \sum_n w_n \sum_c q_{nc} \left( \ln p(c, y_n \mid \theta) - \ln q_{nc} \right)$$
 //!
@@ -36,8 +37,8 @@ pub trait MStep<R: Rows>: Stage + Sync {
     /// Mergeable weighted sums.
     type Statistics: Statistics;
 
-    /// The model at the seeds, before anything is known of its variance: scores are squared distances.
-    /// `data` is the whole data, also where EM runs on a coreset.
+    /// The model at the seeds. Its variance is not known yet, so scores are squared distances. `data` is the whole data, also if
+    /// EM runs on a coreset.
     ///
     /// # Errors
     /// Settings that do not suit the data: [`Error::Parameter`] or [`Error::DimensionMismatch`], by name.
@@ -48,7 +49,7 @@ pub trait MStep<R: Rows>: Stage + Sync {
         data: &dyn Data<Rows = R>,
     ) -> Result<Self::Model>;
 
-    /// Searches needed before the first M-step of EM, whatever the E-step: 1 if starting the variance changes
+    /// Searches needed before the first M-step of EM, for every E-step: 1 if starting the variance changes
     /// more than the unit of the scores.
     fn initial_searches(&self) -> usize {
         0
@@ -64,11 +65,11 @@ pub trait MStep<R: Rows>: Stage + Sync {
     /// [`start`](Self::start) left it.
     fn calibrate(&self, _model: &mut Self::Model, _first: &Likelihood) {}
 
-    /// Sums over no points yet.
+    /// The sums over no points.
     fn statistics(&self, model: &Self::Model) -> Self::Statistics;
 
-    /// Numbers in the statistics, if there are more than a few per component and coordinate: so many rows share
-    /// one set of sums that all sets together stay bounded.
+    /// Numbers in the statistics, if there are more than a few per component and coordinate. It limits the number of shards, each
+    /// of which has its own sums, so that all sums together stay bounded.
     fn statistics_size(&self, _model: &Self::Model) -> usize {
         0
     }
@@ -86,8 +87,8 @@ pub trait MStep<R: Rows>: Stage + Sync {
     /// simpler family as long as the steps are `restricted`.
     fn update(&self, statistics: Self::Statistics, model: &mut Self::Model, restricted: bool);
 
-    /// What a family with one shared variance can do besides. `None` for all others: then a phase on projected rows, or
-    /// one whose statistics are kept, is an error that says so.
+    /// The further methods of a family with one shared variance. `None` for all others: then a phase on projected rows, or
+    /// one with kept statistics, is an error.
     fn shared_variance(&self) -> Option<&dyn SharedVariance<R, Self::Model, Self::Statistics>> {
         None
     }
@@ -95,21 +96,21 @@ pub trait MStep<R: Rows>: Stage + Sync {
 
 /// Weighted sums over rows that add up.
 pub trait Statistics: Send + Sized + 'static {
-    /// The sums over all rows from the sums over some (at least one of these), added up in their order. What is left of
-    /// the parts is over no rows again, and serves the next pass.
+    /// The sums over all rows from the sums over parts of them (at least one part), added up in their order. The parts that are
+    /// left are reset to sums over no rows, and are reused in the next pass.
     fn merge(parts: &mut Vec<Self>) -> Self;
 
     /// Number of components without mass.
     fn zero_mass(&self) -> usize;
 
-    /// Number of coordinates that no point of their component knows, over all other components: only rows of a sketch
-    /// leave any.
+    /// Number of unobserved coordinates, over all components with mass: coordinates that no point of the component observes.
+    /// Only rows of a sketch leave any.
     fn unobserved(&self) -> usize {
         0
     }
 }
 
-/// A number per component: the mass, or what is in proportion to it.
+/// A number per component: the mass, or a number in proportion to it.
 impl Statistics for Vec<f64> {
     fn merge(parts: &mut Vec<Self>) -> Self {
         let mut total = vec![0.0; parts.first().map_or(0, Self::len)];
@@ -126,7 +127,7 @@ impl Statistics for Vec<f64> {
     }
 }
 
-/// Two sums side by side; components without mass are those of the first.
+/// A pair of statistics; zero-mass components are those of the first.
 impl<A: Statistics, B: Statistics> Statistics for (A, B) {
     fn merge(parts: &mut Vec<Self>) -> Self {
         let (mut first, mut second): (Vec<A>, Vec<B>) = parts.drain(..).unzip();
@@ -161,7 +162,7 @@ impl<S: Second + Sync + 'static> Statistics for Moments<S> {
 /// A family whose scores are squared distances, with one variance for all: it can work on projected rows (E39), and its
 /// update needs no more than the sums that are kept (E36).
 pub trait SharedVariance<R: Rows, Model, Statistics> {
-    /// Adds what lies beside a subspace to the squared distances.
+    /// Adds the squared distances from a subspace to those within it.
     fn add_residual(&self, statistics: &mut Statistics, residual: f64);
     /// The model in the coordinates of a subspace.
     fn project(&self, model: &Model, subspace: &Subspace<R::Float>) -> Model;
@@ -174,13 +175,13 @@ pub trait SharedVariance<R: Rows, Model, Statistics> {
     fn statistics_of(&self, moments: Moments, squared: f64, entries: f64) -> Statistics;
 }
 
-/// The smallest variance allowed (E20) for components of this data, in the unit of the frame, squared: a clamp, which keeps the free energy
-/// monotone, where an added ridge would not.
+/// The smallest variance allowed (E20) for components of this data, in the unit of the frame, squared. Variances are clamped at
+/// it. A clamp keeps the free energy monotone; an added ridge would not.
 #[must_use]
 pub fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
     let by_variance = 1e-12 * variance_of(frame, data);
     let by_rounding = (F::EPSILON * data.max_abs() * frame.inverse_unit()).powi(2);
-    // Scores are in units of a variance: rounded to this type they still tell proportions apart.
+    // Scores are in units of a variance: rounded to this type, they still show different proportions.
     let smallest = 2f64.powi(-F::MAX_EXPONENT) / F::EPSILON.powi(2);
     by_variance.max(by_rounding).max(smallest)
 }
@@ -188,26 +189,26 @@ pub fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
 /// The mean variance of the columns, in the unit of the frame, squared.
 #[must_use]
 pub fn variance_of<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
-    /// Squares of differences below this have lost digits, or all.
+    /// Squares of smaller differences have lost some or all of their digits.
     const LOST: f64 = 1e-145;
     let columns = data.variance.iter().zip(&data.range);
     let variances = columns.map(|(&variance, (low, high))| {
         if high - low > LOST {
             return frame.enter_square(variance);
         }
-        // A number of the right size will do: it is where the variance starts, and for its floor. This one is that of even spread.
+        // An estimate is enough for the start and the floor of the variance: the variance of a uniform distribution.
         ((high - low) * frame.inverse_unit()).powi(2) / 12.0
     });
     variances.sum::<f64>() / data.variance.len() as f64
 }
 
-/// The frame of a model from known parameters: wide enough for the means and for the spread around them.
+/// The frame of a model from known parameters: wide enough for the means and for the deviations from them.
 fn frame_around<F: Float>(means: &Summary, largest_variance: f64) -> Frame<F> {
     Frame::around(means, largest_variance.sqrt())
 }
 
-/// The largest of some variances, if all are positive and finite and of sizes that the type can hold side by side:
-/// scores are in units of one of them.
+/// The largest of some variances, if all are positive and finite, and if the type can hold their ratios: scores are in units
+/// of one of them.
 fn check_variances<F: Float>(variances: impl Iterator<Item = f64> + Clone) -> Result<f64> {
     let largest = variances.clone().fold(0.0, f64::max);
     for variance in variances {

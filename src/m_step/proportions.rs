@@ -81,7 +81,7 @@ impl Proportions {
     }
 }
 
-/// How proportions come about.
+/// Whether proportions are learned or equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mixing {
     #[default]
@@ -89,8 +89,8 @@ pub(super) enum Mixing {
     Equal,
 }
 
-/// A score with what the proportion of its component adds to it, held where it stays finite: a point out of reach of
-/// every component still prefers all others to one that was discarded.
+/// A score with the part of its component's proportion, clamped so that it stays finite. A point that is infinitely far from
+/// every component still ranks a discarded component last.
 #[inline(always)]
 pub(super) fn penalised<F: Float>(score: f64, penalty: f64) -> F {
     let held = if penalty == f64::INFINITY {
@@ -98,7 +98,7 @@ pub(super) fn penalised<F: Float>(score: f64, penalty: f64) -> F {
     } else if score + penalty > F::LARGEST_SCORE {
         F::LARGEST_SCORE
     } else {
-        // NaN, from a distance that overflowed on the way, stays NaN.
+        // NaN, from a distance that overflowed, stays NaN.
         score + penalty
     };
     F::from_f64(held)

@@ -31,8 +31,8 @@ use ndarray::{Array1, Array2, ArrayView2};
 ///
 /// $$\sigma^2 \ge \max \left( 10^{-12} \bar v, (\epsilon \max |x|)^2, v_{\min} \right)$$
 ///
-/// with $\bar v$ the mean variance of the columns and $\epsilon$ the machine epsilon of the number type. The last one is for data that
-/// are all zero: the smallest variance that scores can be in units of, in that type.
+/// with $\bar v$ the mean variance of the columns and $\epsilon$ the machine epsilon of the number type. The last term is for data
+/// that are all zero: the smallest variance that can be the unit of scores in that type.
 ///
 /// **Start** of the variance, once, from the first search (E8; \[VC\] Eq. 8):
 ///
@@ -105,7 +105,7 @@ impl<R: Rows> MStep<R> for SharedIsotropic {
         let mut gain = 0.0;
         let moments = &statistics.moments;
         moments.move_centres(&mut model.centres, |_, _, fall| gain += fall);
-        // Seeds far outside the data: nearly all of the old sum goes, and what is left is its rounding.
+        // Seeds far outside the data: nearly all of the old sum cancels, and only rounding is left.
         let rounding = (model.centres.dim() + 8) as f64 * R::Float::EPSILON * statistics.squared;
         let squared = (statistics.squared - gain).max(rounding);
         model.set_variance(squared / statistics.entries);
@@ -165,7 +165,7 @@ impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatisti
 /// Mass and first moments per component, and the squared distances over all (E5), as in [`SharedIsotropic`].
 #[derive(Clone, Debug, Default)]
 pub struct SharedStatistics {
-    /// The weight of all coordinates that are known: D W for dense rows.
+    /// The weight of all observed coordinates: D W for dense rows.
     entries: f64,
     moments: Moments,
     squared: f64,
@@ -211,7 +211,8 @@ impl<F: Float> SharedIsotropicMixture<F> {
     ///
     /// # Errors
     /// [`Error::Empty`](crate::Error::Empty), [`Error::NotFinite`](crate::Error::NotFinite) or
-    /// [`Error::TooLarge`](crate::Error::TooLarge) for the means, [`Error::Parameter`](crate::Error::Parameter) for a variance that is not positive and finite.
+    /// [`Error::TooLarge`](crate::Error::TooLarge) for the means, [`Error::Parameter`](crate::Error::Parameter) for a variance
+    /// that is not positive and finite.
     pub fn from_parameters(means: ArrayView2<'_, F>, variance: f64) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
         check_variances::<F>(std::iter::once(variance))?;

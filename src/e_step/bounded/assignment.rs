@@ -1,4 +1,4 @@
-//! Which component each row belongs to, by component, with bounds that settle most rows without a look at them.
+//! Which component each row belongs to, stored by component, with bounds that settle most rows without reading them.
 
 use super::neighbour_lists::NeighbourLists;
 use super::quantizer::CoarseQuantizer;
@@ -17,17 +17,17 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member<F> {
     pub(crate) row: u32,
-    /// The second nearest component of the last look.
+    /// The second nearest component of the last search.
     pub(crate) second: u32,
     /// At least the distance to the component's centre.
     pub(crate) upper: F,
-    /// At most the distance to any other centre the row would look at. Right after a look its size is the distance to
-    /// `second`; negative if there are centres to look at that this look did not see.
+    /// At most the distance to any other centre on the row's list. Right after a search its absolute value is the distance to
+    /// `second`. It is negative if that search did not evaluate all centres on the list.
     pub(crate) lower: F,
 }
 
 impl<F: Float> Member<F> {
-    /// Before any look: nothing is known, and nothing settled.
+    /// Before any search: there are no bounds, and the row is not settled.
     fn unknown(row: u32) -> Self {
         Self {
             row,
@@ -38,7 +38,7 @@ impl<F: Float> Member<F> {
     }
 }
 
-/// A member, by its place, that belongs elsewhere.
+/// A member, by its place, that moves to another component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) place: usize,
@@ -52,28 +52,28 @@ pub(crate) struct Change {
 pub(crate) struct Assignment<F> {
     starts: Vec<usize>,
     members: Vec<Member<F>>,
-    /// Memory of the last members: fresh memory costs more than what is done with it.
+    /// Memory of the last members, for reuse: an allocation costs more than the work done in it.
     spare: Vec<Member<F>>,
 }
 
-/// Rows looked at together.
-const LOOK: usize = 256;
+/// Rows searched together.
+const TOGETHER: usize = 256;
 
-/// So few centres are all looked at from the nearest of them.
+/// Up to so many centres, all of them are the list, whichever is the nearest.
 const FEW: usize = 48;
 
-/// Centres in a first look, per centre in the later ones.
+/// Length of an inverted list of the first search, per centre on a neighbour list.
 const WIDER: usize = 2;
 
 /// Places that are one piece of work: of a few components, or of a part of one.
 const PART: usize = 1024;
 
-/// Stretches of rows that are sorted by component each on its own, before they are put together.
+/// Stretches of rows that are sorted by component separately, before they are merged.
 const STRETCHES: usize = 8;
 
 impl<F: Float> Assignment<F> {
-    /// Every row with its nearest centre, and the next: over all centres, or those near its pivot (E40) if that is
-    /// cheaper for lists of `near`. Returns the distance evaluations, too.
+    /// Every row with its nearest centre and the second nearest: of all centres, or of the inverted list of its point (E40) if
+    /// that is cheaper for lists of `near`. Returns the number of distance evaluations as well.
     pub(crate) fn nearest(
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
@@ -82,12 +82,12 @@ impl<F: Float> Assignment<F> {
     ) -> (Self, u64) {
         match CoarseQuantizer::of(centres, WIDER * near) {
             None => Self::exhaustive(data, frame, centres),
-            Some(groups) => Self::by_groups(data, frame, centres, &groups),
+            Some(quantizer) => Self::by_quantizer(data, frame, centres, &quantizer),
         }
     }
 
-    /// The same, over all centres also where a look beside the means near the one found would leave more than that is
-    /// worth (E40).
+    /// The same. It also searches over all centres if that is worth its cost: if the next search, over neighbour lists, would
+    /// correct too little (E40). `beside` is the residual of projected rows.
     pub(crate) fn first(
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
@@ -95,13 +95,13 @@ impl<F: Float> Assignment<F> {
         worth: &Worth,
         beside: f64,
     ) -> (Self, u64) {
-        let Some(groups) = CoarseQuantizer::of(centres, WIDER * worth.near) else {
+        let Some(quantizer) = CoarseQuantizer::of(centres, WIDER * worth.near) else {
             return Self::exhaustive(data, frame, centres);
         };
         if worth.tolerance <= 0.0 {
             return Self::exhaustive(data, frame, centres);
         }
-        let (mut all, looks) = Self::by_groups(data, frame, centres, &groups);
+        let (mut all, evaluations) = Self::by_quantizer(data, frame, centres, &quantizer);
         let open = |_, member: &Member<F>| member.lower < F::zero();
         let list = |c: u32, near: &mut Vec<u32>| {
             let mut squared = Vec::new();
@@ -120,21 +120,23 @@ impl<F: Float> Assignment<F> {
         if let Some(from) = from {
             let (changes, wider) = all.widen(data, frame, centres, None, from);
             all.apply(&changes);
-            return (all, looks + wider + more);
+            return (all, evaluations + wider + more);
         }
-        (all, looks + more)
+        (all, evaluations + more)
     }
 
-    /// The same over the centres near each row's pivot: it may miss the nearest.
-    fn by_groups(
+    /// The same over the inverted list of each row's point: it may miss the nearest.
+    fn by_quantizer(
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centres: &Centres<F>,
-        groups: &CoarseQuantizer<F>,
+        quantizer: &CoarseQuantizer<F>,
     ) -> (Self, u64) {
-        let all = Self::around(data, frame, centres, &groups.pivots, |g| groups.list(g));
-        let looks = data.len() * (groups.pivots.len() + groups.list(0).len());
-        (all, groups.evaluations + looks as u64)
+        let all = Self::around(data, frame, centres, &quantizer.points, |g| {
+            quantizer.list(g)
+        });
+        let evaluations = data.len() * (quantizer.points.len() + quantizer.list(0).len());
+        (all, quantizer.evaluations + evaluations as u64)
     }
 
     /// The same over all centres.
@@ -179,7 +181,7 @@ impl<F: Float> Assignment<F> {
         (all, (data.len() * k) as u64)
     }
 
-    /// Every row with its nearest centre, and nothing more known.
+    /// Every row with its nearest centre, without bounds.
     pub(crate) fn labelled(
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
@@ -197,42 +199,42 @@ impl<F: Float> Assignment<F> {
         Self::of_labels(&blocks.concat(), k)
     }
 
-    /// The nearest centre of every row, and the next, among those that `list` gives for its pivot.
+    /// The nearest centre of every row and the second nearest, among those that `list` gives for its point.
     fn around<'a>(
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centres: &Centres<F>,
-        pivots: &Centres<F>,
+        points: &Centres<F>,
         list: impl Fn(usize) -> &'a [u32] + Sync,
     ) -> Self {
-        let near = Self::labelled(data, frame, pivots);
+        let near = Self::labelled(data, frame, points);
         let slack = 8.0 * (centres.dim() + 8) as f64 * F::EPSILON;
         let found = parallel::map_blocks(data.len(), PART, |_, places| {
             let mut kernel = Kernel::default();
             let mut farthest = Vec::new();
             let mut found = Vec::with_capacity(places.len());
-            for (pivot, places) in counting::among(&near.starts, places) {
-                let list = list(pivot);
-                // Centres that are not on the list are at least so far from the pivot.
+            for (point, places) in counting::among(&near.starts, places) {
+                let list = list(point);
+                // Centres that are not on the list are at least this far from the point.
                 let reach = if list.len() == centres.len() {
                     f64::INFINITY
                 } else {
                     let last = &list[list.len() - 1..];
-                    centres.distances_of(pivots.row(pivot), last, &mut farthest);
+                    centres.distances_of(points.row(point), last, &mut farthest);
                     farthest[0].to_f64().sqrt() * (1.0 - slack)
                 };
-                kernel.pack(centres, list, pivots.row(pivot));
-                for members in near.members[places].chunks(LOOK) {
+                kernel.pack(centres, list, points.row(point));
+                for members in near.members[places].chunks(TOGETHER) {
                     let rows = members.iter().map(|member| member.row as usize);
                     kernel.gather(data, frame, rows);
-                    kernel.look(centres, |i, about, best, next| {
+                    kernel.compare(centres, |i, about, best, next| {
                         let others = root(next.0);
-                        let seen_all = others.to_f64() <= reach - root(about).to_f64();
+                        let compared_all = others.to_f64() <= reach - root(about).to_f64();
                         let member = Member {
                             row: members[i].row,
                             second: list[next.1],
                             upper: root(best.0),
-                            lower: if seen_all { others } else { -others },
+                            lower: if compared_all { others } else { -others },
                         };
                         found.push((list[best.1], member));
                     });
@@ -244,7 +246,7 @@ impl<F: Float> Assignment<F> {
         Self::by_component(centres.len(), found.len(), part)
     }
 
-    /// Weighted squared distances of the rows to their centres, as far as they are known to the bounds.
+    /// Weighted squared distances of the rows to their centres, by the upper bounds.
     pub(crate) fn squared(&self, data: &dyn Data<Rows = DenseRows<F>>) -> f64 {
         let members = self.members.iter();
         members
@@ -252,13 +254,13 @@ impl<F: Float> Assignment<F> {
             .sum()
     }
 
-    /// Rows with a component each, of which nothing more is known.
+    /// Rows with a component each, without bounds.
     pub(crate) fn of_labels(labels: &[u32], k: usize) -> Self {
         let row = |row: usize| (labels[row], Member::unknown(row as u32));
         Self::by_component(k, labels.len(), |n| std::iter::once(row(n)))
     }
 
-    /// The rows of `parts` parts, sorted by component: stretches of parts each on its own, and then all together.
+    /// The rows of `parts` parts, sorted by component: first stretches of parts separately, then all together.
     fn by_component<I: Iterator<Item = (u32, Member<F>)>>(
         k: usize,
         parts: usize,
@@ -286,7 +288,7 @@ impl<F: Float> Assignment<F> {
         })
     }
 
-    /// The members of every component c put into its places `starts[c]..starts[c + 1]` of a list, whatever is in it.
+    /// Puts the members of every component c into its places `starts[c]..starts[c + 1]` of a list. Its contents are overwritten.
     fn filled(
         starts: Vec<usize>,
         mut members: Vec<Member<F>>,
@@ -342,8 +344,8 @@ impl<F: Float> Assignment<F> {
         labels
     }
 
-    /// Looks for a nearer centre among those near the row's own, for every row that the bounds do not settle. Returns
-    /// what changes, by place, and the distance evaluations.
+    /// Searches the neighbour list of the row's component for a nearer centre, for every row that the bounds do not settle.
+    /// Returns the changes, by place, and the number of distance evaluations.
     pub(crate) fn search(
         &mut self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -351,11 +353,12 @@ impl<F: Float> Assignment<F> {
         centres: &Centres<F>,
         nearby: &NeighbourLists<F>,
     ) -> (Vec<Change>, u64) {
-        self.each(data, frame, centres, Some(nearby), Look::component)
+        self.each(data, frame, centres, Some(nearby), Worker::component)
     }
 
-    /// Looks for a nearer centre among all, for every row at least `from` away that may be nearer to one that is not on the list of its own
-    /// (E35), or on that of its pivot. Returns what changes, by place, and the distance evaluations.
+    /// Searches all centres for a nearer one, for every row at a distance of at least `from` that may be nearer to a centre
+    /// outside the list of its component (E35), or outside that of its point. Returns the changes, by place, and the number of
+    /// distance evaluations.
     pub(crate) fn widen(
         &mut self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -364,36 +367,36 @@ impl<F: Float> Assignment<F> {
         nearby: Option<&NeighbourLists<F>>,
         from: F,
     ) -> (Vec<Change>, u64) {
-        self.each(data, frame, centres, nearby, |look, c, first, members| {
-            look.uncovered(c, first, members, from);
+        self.each(data, frame, centres, nearby, |worker, c, first, members| {
+            worker.uncovered(c, first, members, from);
         })
     }
 
-    /// A look at the members of every component.
+    /// Calls `component` on the members of every component.
     fn each<'a>(
         &mut self,
         data: &'a dyn Data<Rows = DenseRows<F>>,
         frame: &'a Frame<F>,
         centres: &'a Centres<F>,
         nearby: Option<&'a NeighbourLists<F>>,
-        component: impl Fn(&mut Look<'a, F>, u32, usize, &mut [Member<F>]) + Sync,
+        component: impl Fn(&mut Worker<'a, F>, u32, usize, &mut [Member<F>]) + Sync,
     ) -> (Vec<Change>, u64) {
         let starts = &self.starts;
         let found = parallel::map_chunks(&mut self.members, PART, |_, places, members| {
-            let mut look = Look::new(data, frame, centres, nearby);
+            let mut worker = Worker::new(data, frame, centres, nearby);
             let first = places.start;
             for (c, places) in counting::among(starts, places) {
                 let members = &mut members[places.start - first..places.end - first];
-                component(&mut look, c as u32, places.start, members);
+                component(&mut worker, c as u32, places.start, members);
             }
-            (look.changes, look.evaluations)
+            (worker.changes, worker.evaluations)
         });
         let evaluations = found.iter().map(|(_, evaluations)| evaluations).sum();
         let changes = found.into_iter().flat_map(|(changes, _)| changes);
         (changes.collect(), evaluations)
     }
 
-    /// Moves members to where they belong. `changes` are in the order of their places.
+    /// Moves members to their new components. `changes` are in the order of their places.
     pub(crate) fn apply(&mut self, changes: &[Change]) {
         if changes.is_empty() {
             return;
@@ -422,7 +425,7 @@ impl<F: Float> Assignment<F> {
         self.spare = std::mem::replace(self, filled).members;
     }
 
-    /// Forgets the bounds of all members: the next search looks at every row.
+    /// Resets the bounds of all members: the next search reads every row.
     pub(crate) fn forget(&mut self) {
         parallel::map_chunks(&mut self.members, PART, |_, _, members| {
             for member in members {
@@ -433,7 +436,7 @@ impl<F: Float> Assignment<F> {
     }
 }
 
-/// Places that are still to be filled.
+/// Places that are not filled yet.
 struct Places<'a, F>(&'a mut [Member<F>]);
 
 impl<F: Float> Places<'_, F> {
@@ -447,7 +450,7 @@ impl<F: Float> Places<'_, F> {
 /// Some components, and their members.
 type Part<'a, F> = (Range<usize>, &'a mut [Member<F>]);
 
-/// Consecutive components with at least [`PART`] members together, but for the last.
+/// Parts of consecutive components with at least [`PART`] members each, except the last.
 fn parts<'a, F>(starts: &[usize], mut members: &'a mut [Member<F>]) -> Vec<Part<'a, F>> {
     let (mut parts, mut first) = (Vec::new(), 0);
     for c in 0..starts.len() - 1 {
@@ -466,8 +469,8 @@ fn root<F: Float>(squared: F) -> F {
     F::from_f64(squared.to_f64().sqrt())
 }
 
-/// One worker's look at the members of some components.
-struct Look<'a, F: Float> {
+/// What one worker needs to search the members of some components.
+struct Worker<'a, F: Float> {
     data: &'a dyn Data<Rows = DenseRows<F>>,
     frame: &'a Frame<F>,
     centres: &'a Centres<F>,
@@ -480,7 +483,7 @@ struct Look<'a, F: Float> {
     kernel: Kernel<F>,
 }
 
-impl<'a, F: Float> Look<'a, F> {
+impl<'a, F: Float> Worker<'a, F> {
     fn new(
         data: &'a dyn Data<Rows = DenseRows<F>>,
         frame: &'a Frame<F>,
@@ -506,16 +509,16 @@ impl<'a, F: Float> Look<'a, F> {
         for (i, member) in members.iter_mut().enumerate() {
             member.upper += moved.own;
             member.lower -= moved.others;
-            // Not settled by what the row knows, nor by how far the next centre is from its own.
+            // Settled neither by the row's bounds, nor by the gap between its centre and the next one.
             if !(member.upper <= member.lower || member.upper <= moved.half_gap) {
                 self.open.push(i);
             }
         }
         let list = nearby.list(c);
-        self.look(c, first, members, list, false);
+        self.search(c, first, members, list, false);
     }
 
-    /// Those out of reach of the list, and so far from their centre at least, beside all centres.
+    /// Compares members with all centres: those that their list does not cover, and that are at least `from` away.
     fn uncovered(&mut self, c: u32, first: usize, members: &mut [Member<F>], from: F) {
         self.open.clear();
         let reach = self.nearby.map(|near| near.moved(c).half_reach);
@@ -528,30 +531,30 @@ impl<'a, F: Float> Look<'a, F> {
         self.open.extend(open.map(|(i, _)| i));
         let others = (0..self.centres.len() as u32).filter(|other| *other != c);
         let all: Vec<u32> = std::iter::once(c).chain(others).collect();
-        self.look(c, first, members, &all, true);
+        self.search(c, first, members, &all, true);
     }
 
-    /// The open members beside the centres of `list`, their own first.
-    fn look(&mut self, c: u32, first: usize, members: &mut [Member<F>], list: &[u32], all: bool) {
+    /// Compares the open members with the centres of `list`, whose first is their own.
+    fn search(&mut self, c: u32, first: usize, members: &mut [Member<F>], list: &[u32], all: bool) {
         if self.open.is_empty() {
             return;
         }
         self.kernel
             .pack(self.centres, list, self.centres.row(c as usize));
         let open = std::mem::take(&mut self.open);
-        for open in open.chunks(LOOK) {
+        for open in open.chunks(TOGETHER) {
             let rows = open.iter().map(|&i| members[i].row as usize);
             self.kernel.gather(self.data, self.frame, rows);
             self.evaluations += (open.len() * list.len()) as u64;
             let changes = &mut self.changes;
-            self.kernel.look(self.centres, |place, _, best, next| {
+            self.kernel.compare(self.centres, |place, _, best, next| {
                 let member = &mut members[open[place]];
-                // The row's own centre is the first: it stays where others are only as near.
+                // The row's own centre is the first: the row stays if others are only as near.
                 member.upper = root(best.0);
                 member.second = list[next.1];
                 member.lower = root(next.0);
                 if best.1 > 0 {
-                    // Its new centre has other centres near it, which it has not seen.
+                    // The new component has another list, with centres that were not evaluated.
                     if !all {
                         member.lower = -member.lower;
                     }
@@ -568,7 +571,7 @@ impl<'a, F: Float> Look<'a, F> {
     }
 }
 
-/// Rows beside packed centres: the nearest of these, and the next.
+/// Compares rows with packed centres: finds the nearest and the second nearest.
 #[derive(Default)]
 struct Kernel<F> {
     ids: Vec<usize>,
@@ -578,11 +581,11 @@ struct Kernel<F> {
     squared: Vec<F>,
 }
 
-/// Centres so many times nearer than the point they are expanded about (squared) are computed directly (E21).
+/// A distance is computed directly if its square is so many times less than that to the point of the expansion (E21).
 const NEARER: f64 = 64.0;
 
 impl<F: Float> Kernel<F> {
-    /// Takes the centres of `list`, all of them near the padded row `about`, as the rows will be.
+    /// Packs the centres of `list`. They should be near the padded row `about`, and so should the rows.
     fn pack(&mut self, centres: &Centres<F>, list: &[u32], about: &[F]) {
         self.list.clear();
         self.list.extend_from_slice(list);
@@ -590,7 +593,7 @@ impl<F: Float> Kernel<F> {
             .pack(centres.values(), centres.dim(), list, about);
     }
 
-    /// Takes rows.
+    /// Loads rows.
     fn gather(
         &mut self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -602,9 +605,9 @@ impl<F: Float> Kernel<F> {
         data.gather(&self.ids, frame, &mut self.rows);
     }
 
-    /// Shows `found`, for each row by its place, its squared distance to what it was packed about, and the squared distances
-    /// and places in the list of the two nearest.
-    fn look(
+    /// Calls `found` for each row: its number among the loaded rows, its squared distance to the point of the expansion, and the
+    /// squared distances and places in the list of the two nearest centres.
+    fn compare(
         &mut self,
         centres: &Centres<F>,
         mut found: impl FnMut(usize, F, (F, usize), (F, usize)),
@@ -639,9 +642,9 @@ mod tests {
     use crate::rng::Rng;
     use ndarray::Array2;
 
-    /// Tight pairs of centres far from any pivot: expanded distances alone would confuse them.
+    /// Tight pairs of centres far from any point of the quantizer: expanded distances alone would confuse them.
     #[test]
-    fn what_is_much_nearer_than_the_pivot_is_exact() {
+    fn what_is_much_nearer_than_the_point_is_exact() {
         let mut rng = Rng::from_seed(2);
         let mut place = |_: usize| rng.uniform() as f32;
         let pairs = Array2::from_shape_fn((300, 2), |(i, _)| place(i));
@@ -652,9 +655,9 @@ mod tests {
         let data = Dense::new(x.view()).unwrap();
         let frame = data.frame();
         let centres = Centres::enter(centres.view(), &frame);
-        let pivots = Centres::enter(x.view().split_at(ndarray::Axis(0), 5).0, &frame);
+        let points = Centres::enter(x.view().split_at(ndarray::Axis(0), 5).0, &frame);
         let all: Vec<u32> = (0..600).collect();
-        let found = Assignment::around(&data, &frame, &centres, &pivots, |_| &all);
+        let found = Assignment::around(&data, &frame, &centres, &points, |_| &all);
         let mut rows = DenseRows::default();
         data.load(0..data.len(), &frame, &mut rows);
         let distance = |row: u32, c: usize| -> f64 {
@@ -675,9 +678,9 @@ mod tests {
         }
     }
 
-    /// Few centres and many, beside what rows find one by one.
+    /// Few centres and many, compared with a search row by row.
     #[test]
-    fn a_first_look_finds_the_two_nearest() {
+    fn a_first_search_finds_the_two_nearest() {
         let mut rng = Rng::from_seed(1);
         let x = Array2::from_shape_fn((3_000, 5), |_| rng.normal());
         let data = Dense::new(x.view()).unwrap();

@@ -6,14 +6,14 @@ use crate::float::Float;
 use crate::kernels::select::Candidates;
 use crate::parallel;
 
-/// The centres that the rows of a component are compared with: its own, and the nearest others.
+/// The centres that the rows of a component are compared with: the component's own, and the nearest others.
 #[derive(Debug)]
 pub(crate) struct NeighbourLists<F> {
     size: usize,
     /// (k, size): the component itself first.
     lists: Vec<u32>,
     moved: Vec<Moved<F>>,
-    /// At most the distance from each centre to any that is not on its list (k).
+    /// A lower bound of the distance from each centre to any that is not on its list (k).
     reach: Vec<f64>,
 }
 
@@ -24,19 +24,19 @@ pub(crate) struct Moved<F> {
     pub(crate) own: F,
     /// How far any other on its list moved.
     pub(crate) others: F,
-    /// Half the distance from its centre to the nearest on its list: no row nearer than that belongs elsewhere.
+    /// Half the distance from its centre to the nearest other on its list: no centre on the list is nearer to a row within it.
     pub(crate) half_gap: F,
-    /// Half of what its list reaches: no row nearer than that belongs to a centre that is not on the list.
+    /// Half of its `reach`: no centre outside the list is nearer to a row within it.
     pub(crate) half_reach: F,
 }
 
 /// Centres whose lists are one piece of work.
 const CENTRES: usize = 32;
 
-/// Candidates for a list, per place in it, where not all centres are.
+/// Candidates per place of a list, if the candidates are not all centres.
 const CANDIDATES: usize = 16;
 
-/// The `size` centres of `to` nearest to each of `from`, nearest first: (from, size). `first` comes first where there is one.
+/// The `size` centres of `to` nearest to each of `from`, nearest first: (from, size). If `first` gives a centre, it is put first.
 pub(crate) fn lists<F: Float>(
     from: &Centres<F>,
     to: &Centres<F>,
@@ -61,9 +61,9 @@ pub(crate) fn lists<F: Float>(
     lists
 }
 
-/// Fills a list with the nearest of some centres, after `first` if there is one: a copy of it must not come before it.
+/// Fills a list with the nearest of some centres. `first` comes before them, if there is one, also before copies of it.
 fn fill<F: Float>(list: &mut [u32], first: Option<u32>, ids: &[u32], squared: &[F]) {
-    // Numbers that are not negative are in the order of their bits; for a list, the first half of them is enough.
+    // Numbers that are not negative have the order of their bits; for a list, the first half of the bits is enough.
     let key =
         |(c, squared): (&u32, &F)| (1 + (squared.to_f64().to_bits() >> 32)) << 32 | u64::from(*c);
     let others = ids.iter().zip(squared).filter(|(c, _)| Some(**c) != first);
@@ -78,27 +78,27 @@ fn fill<F: Float>(list: &mut [u32], first: Option<u32>, ids: &[u32], squared: &[
     }
 }
 
-/// How much larger than computed a distance may be, and more.
+/// A factor at least as large as the error of a computed distance.
 fn slack(dim: usize, epsilon: f64) -> f64 {
     1.0 + 4.0 * (dim + 8) as f64 * epsilon
 }
 
 impl<F: Float> NeighbourLists<F> {
-    /// Lists of `size` centres, itself counted, by their distances now. Returns the distance evaluations, too.
+    /// Lists of `size` centres, itself counted, by the current distances. Returns the number of distance evaluations as well.
     ///
-    /// Of many centres, those in the inverted list of a centre's pivot are evaluated.
+    /// If there are many centres, the candidates are those on the inverted list of the centre's cell.
     pub(crate) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
         let k = centres.len();
         let size = size.min(k);
-        let groups = CoarseQuantizer::of(centres, CANDIDATES * size);
-        let lists = match &groups {
+        let quantizer = CoarseQuantizer::of(centres, CANDIDATES * size);
+        let lists = match &quantizer {
             None => lists(centres, centres, size, |c| Some(c as u32)),
-            Some(groups) => {
+            Some(quantizer) => {
                 let mut lists = vec![0; k * size];
                 parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
                     let mut squared = Vec::new();
                     for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
-                        let candidates = groups.around(c);
+                        let candidates = quantizer.around(c);
                         centres.distances_of(centres.row(c), candidates, &mut squared);
                         fill(list, Some(c as u32), candidates, &squared);
                     }
@@ -112,18 +112,18 @@ impl<F: Float> NeighbourLists<F> {
             half_gap: F::zero(),
             half_reach: F::zero(),
         };
-        let looks = match &groups {
-            Some(groups) => groups.evaluations + (k * groups.around(0).len()) as u64,
+        let evaluations = match &quantizer {
+            Some(quantizer) => quantizer.evaluations + (k * quantizer.around(0).len()) as u64,
             None => (k * k) as u64,
         };
-        let mut nearby = Self {
+        let mut found = Self {
             size,
             lists,
             moved: vec![still; k],
             reach: Vec::new(),
         };
-        nearby.reach = parallel::map(k, |c| {
-            let (mut squared, others) = (Vec::new(), &nearby.list(c as u32)[1..]);
+        found.reach = parallel::map(k, |c| {
+            let (mut squared, others) = (Vec::new(), &found.list(c as u32)[1..]);
             centres.distances_of(centres.row(c), others, &mut squared);
             let farthest = squared.iter().fold(0.0, |d: f64, s| d.max(s.to_f64()));
             if size < k {
@@ -132,7 +132,7 @@ impl<F: Float> NeighbourLists<F> {
                 f64::INFINITY
             }
         });
-        (nearby, looks)
+        (found, evaluations)
     }
 
     /// The centres near `c`, itself first.
@@ -145,10 +145,10 @@ impl<F: Float> NeighbourLists<F> {
         self.moved[c as usize]
     }
 
-    /// Notes that the centres moved from `before` to `now`. Returns the distance evaluations.
+    /// Updates the bounds after the centres moved from `before` to `now`. Returns the number of distance evaluations.
     pub(crate) fn follow(&mut self, before: &Centres<F>, now: &Centres<F>) -> u64 {
         let k = now.len();
-        // Distances are rounded: bounds give way by more than that.
+        // Distances are rounded: bounds are moved by more than the rounding.
         let slack = slack(now.dim(), F::EPSILON);
         let distance = |a: &[F], b: &[F]| -> f64 {
             let squared: f64 = a
@@ -191,7 +191,7 @@ mod tests {
     use crate::rng::Rng;
     use ndarray::Array2;
 
-    /// Two groups of centres so far from the origin that expanded distances within them are rounding, one with a copy.
+    /// Two quantizer of centres so far from the origin that expanded distances within them are rounding, one with a copy.
     #[test]
     fn lists_hold_the_nearest_also_far_from_the_origin() {
         let mut rng = Rng::from_seed(4);

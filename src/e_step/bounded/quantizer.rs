@@ -1,4 +1,4 @@
-//! The coarse quantizer: a few points (pivots), and for each the inverted list of the centres near it.
+//! The coarse quantizer: a few points, and for each the inverted list of the centres near it.
 
 use super::assignment::Assignment;
 use super::neighbour_lists as nearby;
@@ -6,33 +6,33 @@ use super::sums::Sums;
 use crate::data::{Centres, Dense, Frame};
 use crate::float::Float;
 
-/// A coarse quantizer and its inverted lists (E40): a row is compared with the list of its nearest pivot alone.
+/// A coarse quantizer and its inverted lists (E40): a row is compared only with the list of its nearest point.
 #[derive(Debug)]
 pub(crate) struct CoarseQuantizer<F> {
-    pub(crate) pivots: Centres<F>,
-    /// Centres per pivot.
+    pub(crate) points: Centres<F>,
+    /// Centres on each list.
     size: usize,
-    /// (pivots, size): nearest first.
+    /// (points, size): nearest first.
     lists: Vec<u32>,
-    /// The pivot nearest to each centre (k).
-    pivot_of: Vec<u32>,
+    /// The cell of each centre: the number of the point nearest to it (k).
+    cell_of: Vec<u32>,
     pub(crate) evaluations: u64,
 }
 
-/// How many times the centres appear in all lists together: centres between two pivots are in the lists of both.
+/// How many lists a centre is on, on average: centres between two points are on the lists of both.
 const OVERLAP: usize = 4;
 
-/// Steps of k-means on the centres that place the pivots.
+/// Steps of k-means on the centres that place the points.
 const STEPS: usize = 2;
 
-/// A pivot with more centres of its own than so many times its share is replaced by several of these, in so many rounds at
-/// most.
+/// A point whose cell has more centres than so many times the regular size is replaced by several of these centres, in at most
+/// so many rounds.
 const WIDEST: usize = 2;
 const ROUNDS: usize = 4;
 
 impl<F: Float> CoarseQuantizer<F> {
-    /// About $\sqrt k$ pivots among $k$ centres, with at least `least` centres each; `None` where looking at all centres
-    /// would take about as long.
+    /// About $\sqrt k$ points among $k$ centres, with at least `least` centres on each list; `None` if a comparison with all
+    /// centres would take about as long.
     pub(crate) fn of(centres: &Centres<F>, least: usize) -> Option<Self> {
         let (k, dim) = (centres.len(), centres.dim());
         let number = (k as f64).sqrt() as usize;
@@ -43,27 +43,27 @@ impl<F: Float> CoarseQuantizer<F> {
         let values = (0..k).flat_map(|c| &centres.row(c)[..dim]).copied();
         let rows = Dense::of_values(values.collect(), dim, vec![1.0; k]);
         let frame = Frame::new(&vec![0.0; dim], 1.0);
-        let mut pivots = Centres::with_capacity(number, dim);
-        for pivot in 0..number {
-            pivots.push(centres.row(pivot * k / number));
+        let mut points = Centres::with_capacity(number, dim);
+        for point in 0..number {
+            points.push(centres.row(point * k / number));
         }
         for _ in 0..STEPS {
-            let assignment = Assignment::labelled(&rows, &frame, &pivots);
-            Sums::of(&rows, &frame, &pivots, &assignment).move_centres(&mut pivots);
+            let assignment = Assignment::labelled(&rows, &frame, &points);
+            Sums::of(&rows, &frame, &points, &assignment).move_centres(&mut points);
         }
-        let mut assignment = Assignment::labelled(&rows, &frame, &pivots);
+        let mut assignment = Assignment::labelled(&rows, &frame, &points);
         let mut evaluations = ((STEPS + 1) * k * number) as u64;
-        // Means of far centres leave too few pivots where most centres are: a list must reach beyond its own cell.
+        // If some centres are far out, too few points are left among most centres: a list must be longer than its cell.
         for _ in 0..ROUNDS {
             let cell = size / OVERLAP;
-            if (0..pivots.len()).all(|g| assignment.members(g).len() <= WIDEST * cell) {
+            if (0..points.len()).all(|g| assignment.members(g).len() <= WIDEST * cell) {
                 break;
             }
             let mut more = Centres::with_capacity(2 * number, dim);
-            for g in 0..pivots.len() {
+            for g in 0..points.len() {
                 let members = assignment.members(g);
                 if members.len() <= WIDEST * cell {
-                    more.push(pivots.row(g));
+                    more.push(points.row(g));
                     continue;
                 }
                 let parts = members.len().div_ceil(cell);
@@ -72,28 +72,28 @@ impl<F: Float> CoarseQuantizer<F> {
                     more.push(centres.row(member.row as usize));
                 }
             }
-            pivots = more;
-            assignment = Assignment::labelled(&rows, &frame, &pivots);
-            evaluations += (k * pivots.len()) as u64;
+            points = more;
+            assignment = Assignment::labelled(&rows, &frame, &points);
+            evaluations += (k * points.len()) as u64;
         }
-        let lists = nearby::lists(&pivots, centres, size, |_| None);
-        evaluations += (k * pivots.len()) as u64;
+        let lists = nearby::lists(&points, centres, size, |_| None);
+        evaluations += (k * points.len()) as u64;
         Some(Self {
-            pivots,
+            points,
             size,
             lists,
-            pivot_of: assignment.labels(),
+            cell_of: assignment.labels(),
             evaluations,
         })
     }
 
-    /// The centres near pivot `pivot`.
-    pub(crate) fn list(&self, pivot: usize) -> &[u32] {
-        &self.lists[pivot * self.size..][..self.size]
+    /// The centres near point `point`.
+    pub(crate) fn list(&self, point: usize) -> &[u32] {
+        &self.lists[point * self.size..][..self.size]
     }
 
-    /// The centres near the pivot of centre `c`.
+    /// The centres near the point of centre `c`.
     pub(crate) fn around(&self, c: usize) -> &[u32] {
-        self.list(self.pivot_of[c] as usize)
+        self.list(self.cell_of[c] as usize)
     }
 }

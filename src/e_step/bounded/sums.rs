@@ -1,4 +1,4 @@
-//! Mass, first and second moments of the components, kept from iteration to iteration: only what changes is added.
+//! Mass, first and second moments of the components, kept from iteration to iteration: only changes are added.
 
 use super::assignment::{Assignment, Change};
 use crate::counting;
@@ -7,7 +7,7 @@ use crate::float::Float;
 use crate::kernels::vectorised;
 use crate::parallel;
 
-/// Sums over the rows of every component about a fixed point of its own, its anchor $a_c$ (E35):
+/// Sums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
 ///
 /// $$m_c = \sum_n w_n, \qquad f_c = \sum_n w_n (z_n - a_c), \qquad s_c = \sum_n w_n \lVert z_n - a_c \rVert^2$$
 ///
@@ -19,11 +19,11 @@ pub(crate) struct Sums<F> {
     /// (k, 2 + stride): m, s, f.
     sums: Vec<f64>,
     line: usize,
-    /// The largest s of each since its anchor was set (k): what is left of it is rounded by its last digits.
+    /// The largest s of each component since its anchor was set (k): it bounds the rounding error of the current one.
     largest: Vec<f64>,
 }
 
-/// How many times larger than what is left a sum may have been: ten binary digits.
+/// A sum is recomputed if it was once more than so many times larger: ten binary digits are lost.
 const LARGER: f64 = 1024.0;
 
 /// Rows that are one piece of work: of some components, or of a part of one.
@@ -61,7 +61,7 @@ impl<F: Float> Sums<F> {
         sums
     }
 
-    /// Sums the rows of the `stale` components anew, about their centres now.
+    /// Recomputes the sums of the `stale` components, about their current centres.
     pub(crate) fn renew(
         &mut self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -93,8 +93,8 @@ impl<F: Float> Sums<F> {
         }
     }
 
-    /// Sums of the `wanted` components over the entries between their `starts`, by component: one of several parts is
-    /// there as often.
+    /// Sums of the `wanted` components over the entries between their `starts`, by component. A component whose entries are cut
+    /// into several parts occurs once per part.
     fn gathered(
         &self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -117,7 +117,7 @@ impl<F: Float> Sums<F> {
         parts.into_iter().flatten().collect()
     }
 
-    /// Adds what was gathered. Returns for every component whether hardly any of its mass is left.
+    /// Adds the gathered sums. Returns for every component whether it lost nearly all of its mass.
     fn add(&mut self, found: &[(usize, Vec<f64>)]) -> Vec<bool> {
         let line = self.line;
         let fell = parallel::map_chunks(&mut self.sums, line * COMPONENTS, |_, range, sums| {
@@ -130,7 +130,7 @@ impl<F: Float> Sums<F> {
                         *sum += more;
                     }
                 }
-                // What is left of a sum of which nearly all was taken away is rounding.
+                // Catastrophic cancellation: only rounding is left of the sum.
                 sums[0] < 1e-6 * before
             });
             fell.collect::<Vec<bool>>()
@@ -138,9 +138,9 @@ impl<F: Float> Sums<F> {
         fell.concat()
     }
 
-    /// Moves rows between components. Components that lost nearly all they had, of their mass or of their squared
-    /// distances, are summed anew from `assignment`, which has the changes in it already. They may lose it to a step of the
-    /// means alone, without a change.
+    /// Moves rows between components. Sums of components that lost nearly all of their mass or of their squared distances are
+    /// recomputed from `assignment`, which already contains the changes. An update of the means can cause such a loss as well,
+    /// without any change.
     pub(crate) fn apply(
         &mut self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -162,7 +162,7 @@ impl<F: Float> Sums<F> {
             }
         }
         let found = self.gathered(data, frame, &starts, |c| !lost(c), |place| entries[place]);
-        // Rows that leave were in it before, rows that come are in it after: the largest of both has them all.
+        // Rows that leave are in the sum before, rows that come are in the sum after: the larger one covers both.
         let fell = self.add(&found);
         let about = parallel::map(k, |c| self.about(c, centres.row(c)));
         for (largest, sums) in self
@@ -242,7 +242,7 @@ impl<F: Float> Sums<F> {
     }
 }
 
-/// Scratch to read rows in any order.
+/// Scratch for reading rows in any order.
 #[derive(Debug, Default)]
 struct Gather<F> {
     ids: Vec<usize>,
@@ -289,7 +289,7 @@ impl<F: Float> Gather<F> {
 #[inline(always)]
 fn add_rows<F: Float>(rows: &[F], shares: &[f64], anchor: &[F], first: &mut [f64]) -> f64 {
     let (stride, mut squared, mut from) = (anchor.len(), 0.0, 0);
-    // Not by a function chosen before: it would be compiled for the oldest processor.
+    // Not through a function pointer: the function would be compiled for the oldest processor.
     while stride - from >= 32 {
         squared += add_columns::<F, 32>((rows, from), shares, anchor, first);
         from += 32;

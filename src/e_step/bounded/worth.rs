@@ -1,4 +1,4 @@
-//! Whether a search over all centres is worth what it costs: what it would find, from a few rows.
+//! Whether a search over all centres is worth its cost: its gain is estimated from a few rows.
 
 use super::assignment::{Assignment, Member};
 use super::neighbour_lists::NeighbourLists;
@@ -9,21 +9,22 @@ use crate::float::Float;
 use crate::parallel;
 use crate::search::{self, Exact};
 
-/// What a phase pays for a search: an iteration, of `near` looks per row, that gains less than the tolerance is its last.
+/// The price of a search. A phase ends when an iteration, with `near` evaluations per row, gains less than the tolerance. So
+/// that gain is the price of an iteration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Worth {
     pub(crate) near: usize,
     pub(crate) tolerance: f64,
 }
 
-/// Draws for every row that would be found if a search were just worth it.
+/// Draws per row that would be found, if a search were just worth its cost.
 const FOUND: f64 = 4.0;
 
-/// Draws, at least and at most: so few rows are searched without asking.
+/// Draws, at least and at most. Up to `MOST` rows are searched without an estimate.
 const LEAST: usize = 64;
 const MOST: usize = 512;
 
-/// Rows of which bounds leave one open in an iteration: it costs less than a look at all.
+/// Bounds leave about one of so many rows open in an iteration, so an iteration costs less than a search of all rows.
 const SETTLED: f64 = 4.0;
 
 /// Levels of the squared distances of rows.
@@ -48,8 +49,8 @@ impl Worth {
         ((FOUND / price).ceil() as usize).clamp(LEAST, MOST)
     }
 
-    /// The distance from which on a search of the rows over all centres is worth it that their lists do not cover; none
-    /// if there is none. Returns the distance evaluations, too.
+    /// For rows that their lists do not cover: the distance to their centre from which on a search over all centres is worth
+    /// its cost; `None` if it never is. Returns the number of distance evaluations as well.
     pub(crate) fn is_worth_it<F: Float>(
         &self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -61,7 +62,7 @@ impl Worth {
     ) -> (Option<F>, u64) {
         let open = |c: usize, m: &Member<F>| m.upper > nearby.moved(c as u32).half_reach;
         let doubt = Doubt::of(assignment, data, error, open);
-        // New lists come after it, and a look at all rows.
+        // New lists follow, and with them a search of all rows.
         let after = SETTLED * self.tolerance;
         let price = |rows| error * (after + self.price(rows, data.len(), centres.len()));
         let list = |c: u32, near: &mut Vec<u32>| {
@@ -72,7 +73,7 @@ impl Worth {
     }
 }
 
-/// Rows that a wider search might move: how many, and their weighted squared distances, by part.
+/// Rows that a search over all centres might move: their number and their weighted squared distances, by part.
 pub(crate) struct Doubt<'a, F> {
     assignment: &'a Assignment<F>,
     error: f64,
@@ -82,8 +83,8 @@ pub(crate) struct Doubt<'a, F> {
 }
 
 impl<'a, F: Float> Doubt<'a, F> {
-    /// The distance from which on a search of the open rows over all centres gains most beyond its price, which depends on
-    /// their number; none if none does. Rows far from their centres have most to gain.
+    /// The distance from which on a search of the open rows over all centres has the largest gain less its price, which depends
+    /// on their number; `None` if no gain is above its price. Rows far from their centres can gain most.
     pub(crate) fn pays(
         &self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -112,7 +113,7 @@ impl<'a, F: Float> Doubt<'a, F> {
         (from, (3 * draws * centres.len()) as u64)
     }
 
-    /// About the open members.
+    /// Counts the open members.
     pub(crate) fn of(
         assignment: &'a Assignment<F>,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -147,8 +148,8 @@ impl<'a, F: Float> Doubt<'a, F> {
         self.parts.iter().map(rows).sum()
     }
 
-    /// About how much of the error a search over all centres would take away that one over the `list` of their own would
-    /// not, by level: from `draws` of the open members, drawn in proportion to their part of it.
+    /// Estimates how much a search over all centres would lower the error, beyond a search over the `list` of each component.
+    /// By level, from `draws` of the open members, drawn in proportion to their part of the error.
     fn gains(
         &self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -170,7 +171,7 @@ impl<'a, F: Float> Doubt<'a, F> {
             })
             .collect();
         let starts = self.assignment.starts();
-        // Systematic: those at the middle of every step.
+        // Systematic sampling: the member at the middle of every step.
         let drawn = parallel::map_blocks(starts[starts.len() - 1], PART, |part, places| {
             let (mut drawn, mut at) = (Vec::new(), from[part]);
             let mut next = ((at / step - 0.5).ceil().max(0.0) + 0.5) * step;
@@ -204,7 +205,7 @@ impl<'a, F: Float> Doubt<'a, F> {
             let (mut squared, mut near) = (Vec::new(), Vec::new());
             let mut gains = [0.0; LEVELS];
             for (i, (c, row, share, level)) in drawn.iter().enumerate() {
-                // As the next look would find it, without a step of the means.
+                // The distance that the next search would find, without an update of the means.
                 list(*c as u32, &mut near);
                 rows.distances_to(i, centres, &near, &mut squared);
                 let own = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
@@ -223,7 +224,7 @@ fn level<F: Float>(member: &Member<F>, mean: f64) -> usize {
     times.log2().clamp(0.0, (LEVELS - 1) as f64) as usize
 }
 
-/// A row's part of the error, as far as it is known to the bounds.
+/// A row's part of the error, by its upper bound.
 fn share<F: Float>(data: &dyn Data<Rows = DenseRows<F>>, member: &Member<F>) -> f64 {
     data.weight(member.row as usize) * member.upper.to_f64().powi(2)
 }

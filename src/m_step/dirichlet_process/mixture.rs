@@ -203,7 +203,7 @@ impl<F: Float> DirichletProcessMixture<F> {
             let q = &self.components[t as usize];
             // A Student t is a normal whose precision is drawn, here about (1 + 1 / beta) times as wide.
             let squared = rng.chi_squared(q.degrees - (dim as f64 - 1.0));
-            // Next to no degrees of freedom: the draw of the precision underflows.
+            // With very few degrees of freedom the draw of the precision underflows.
             let squared = squared.max(f64::MIN_POSITIVE);
             let wider = (1.0 + 1.0 / q.mean_precision) * q.degrees / squared;
             normals.fill_with(|| rng.normal());
@@ -226,7 +226,7 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
         self.components.len()
     }
 
-    /// Components that have no share in a row by some 45 nats get a score that says so, good to its rounding.
+    /// Scores of components more than about 45 nats below the best one are approximate: their responsibility is lost beside 1.
     fn all(&self, rows: &DenseRows<F>, out: &mut Vec<F>) {
         /// exp(-REACH) is lost beside 1 in `f64`.
         const REACH: f64 = 45.0;
@@ -306,7 +306,7 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
     }
 }
 
-/// A score held where it stays finite; one that could not be computed is as far.
+/// A score, clamped so that it stays finite; NaN becomes the largest score.
 fn held<F: Float>(score: f64) -> f64 {
     score.min(0.5 * F::LIMIT)
 }

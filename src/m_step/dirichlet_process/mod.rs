@@ -26,11 +26,11 @@ use sticks::Sticks;
 ///
 /// $$v_t \sim \text{Beta}(1, \alpha), \quad \pi_t = v_t \prod_{s \lt t} (1 - v_s), \quad \Lambda_t \sim \mathcal W(W_0, \nu_0), \quad \mu_t \mid \Lambda_t \sim \mathcal N(m_0, (\beta_0 \Lambda_t)^{-1})$$
 ///
-/// Where the other families find parameters, this one finds a distribution over them,
+/// The other families find parameters. This one finds a distribution over parameters,
 ///
 /// $$q(v_t) = \text{Beta}(\gamma_{t1}, \gamma_{t2}), \qquad q(\mu_t, \Lambda_t) = \mathcal N(\mu_t; m_t, (\beta_t \Lambda_t)^{-1}) \thinspace \mathcal W(\Lambda_t; W_t, \nu_t)$$
 ///
-/// and the free energy of its report is the complete evidence lower bound (E30): every constant is in it.
+/// and the free energy of its report is the complete evidence lower bound (E30), with all constants.
 ///
 /// **Update** (E29), with the mass $N_t$ and the weighted mean $\bar y_t$ of each component:
 ///
@@ -47,12 +47,12 @@ use sticks::Sticks;
 /// search (E8). This is a proper $q$, so the first free energy is a bound too. A truncated search keeps to one variance
 /// for the first two M-steps, as in [`Isotropic`](super::Isotropic).
 ///
-/// **Weights count points** here, and matter beyond their ratios: the more there are, the less the prior. Along columns
-/// that determine one another, and in components that collapse onto few points, it alone bounds the precision, and it is
-/// kept apart from the data by as many digits as that takes: a nearly singular component sums its rows in coordinates of
-/// its own. The limit is a prior below 1e-21 of the data: an inverse scale matrix with less than $10^{-21} W$ times the
-/// variance of a column left for it has so much added to its diagonal. By default that is from a total weight of 1e13 on
-/// where columns determine one another, and from 1e21 on where they do not.
+/// **Weights count points** here, so not only their ratios matter: the larger the total weight, the weaker the prior. If columns
+/// determine one another, or if components collapse onto few points, only the prior bounds the precision. It must then not be
+/// lost in rounding. So a nearly singular component sums its rows in its own coordinates. There is a limit: a prior below 1e-21
+/// of the data. An inverse scale matrix that leaves a column less than $10^{-21} W$ times its variance gets so much added to its
+/// diagonal. With the default priors this happens from a total weight of 1e13 on if columns determine one another, and from
+/// 1e21 on otherwise.
 ///
 /// Works on [`Dense`](crate::data::Dense) data. Time $n T D^2$ per iteration; the sums take $T D^2$ numbers per shard of
 /// the rows.
@@ -94,7 +94,7 @@ impl DirichletProcess {
         }
     }
 
-    /// $\beta_0 \gt 0$: what the prior mean weighs, in points. Default 1.
+    /// $\beta_0 \gt 0$: the weight of the prior mean, in points. Default 1.
     #[must_use]
     pub fn mean_precision(self, mean_precision: f64) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl DirichletProcess {
         }
     }
 
-    /// $\nu_0 \gt D - 1$: what the prior precision weighs, in points. Default $D$, the least whole number there is.
+    /// $\nu_0 \gt D - 1$: the weight of the prior precision, in points. Default $D$, the least whole number allowed.
     #[must_use]
     pub fn degrees_of_freedom(self, degrees_of_freedom: f64) -> Self {
         Self {
@@ -229,7 +229,7 @@ impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
     fn update(&self, scatter: Self::Statistics, model: &mut Self::Model, restricted: bool) {
         let k = model.components.len();
         if let Scored::Distances { .. } = model.scores {
-            // Warming up: nothing is known of variances yet.
+            // Warm-up: the variances are not known yet.
             for (t, component) in model.components.iter_mut().enumerate() {
                 component.mean = scatter.moved_mean(t, component);
             }
@@ -256,7 +256,7 @@ impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
             model.components = parallel::map(k, |t| {
                 let updated = scatter.update(t, &old[t], prior);
                 updated.unwrap_or_else(|| {
-                    // Sums out of range: a mean beyond all data, which comes back first.
+                    // The sums are not finite, because the mean is far outside the data. The mean is updated alone first.
                     let mut kept = old[t].clone();
                     kept.mean = scatter.moved_mean(t, &kept);
                     kept

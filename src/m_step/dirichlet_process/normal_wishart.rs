@@ -13,7 +13,7 @@ use crate::factor;
 use crate::float::Float;
 use crate::kernels::quadratic;
 
-/// A quadratic form is held here, so that what is made of it stays finite.
+/// Quadratic forms are clamped here, so that numbers computed from them stay finite.
 pub(super) const FARTHEST: f64 = 1e300;
 
 /// What rounding leaves of a sum of products, relative to its diagonal: a smaller pivot has no correct digit.
@@ -272,7 +272,7 @@ impl NormalWishart {
     pub(super) fn predictive(&self) -> (f64, f64, f64) {
         let dim = self.dim();
         let share = self.mean_precision / (1.0 + self.mean_precision);
-        // Half the degrees of freedom, in an order in which nothing cancels where they are next to none.
+        // Half the degrees of freedom, in an order in which nothing cancels if they are near 0.
         let half = 0.5 * (self.degrees - (dim - 1.0));
         let b = half + 0.5 * dim;
         let constant =

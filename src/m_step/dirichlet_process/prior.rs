@@ -230,7 +230,7 @@ fn moments<R: Rows>(frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> (Vec<
     (mean, covariance)
 }
 
-/// An inverse scale matrix that is not lost beside the data: it changes only where it has to.
+/// An inverse scale matrix that is not lost in rounding beside the data: if it would be, its diagonal is raised.
 fn beside<F: Float>(mut inverse_scale: Vec<f64>, frame: &Frame<F>, data: &Summary) -> Vec<f64> {
     /// Below this share of the data, components that collapse have precisions whose forms `f64` cannot tell from
     /// rounding: the square root of its reciprocal times the machine epsilon is an error of 7e-6 in a coordinate of

@@ -87,7 +87,7 @@ impl Scatter {
         block: &Block<F>,
         model: &DirichletProcessMixture<F>,
     ) {
-        /// A share of a row below this cannot be felt. Its log-joint is 41 nats below that of the best component,
+        /// A smaller responsibility changes nothing. The log-joint is then 41 nats below that of the best component,
         /// so without it the bound changes by about 1e-16 nats per point, less than its own rounding.
         const LEAST_SHARE: f64 = 1.0 / (1u64 << 60) as f64;
 
@@ -216,7 +216,7 @@ impl Scatter {
         let mean: Vec<f64> = (0..dim)
             .map(|j| old[j] + (sums[j] + beta0 * (prior.mean[j] - old[j])) / (beta0 + mass))
             .collect();
-        // About the mean as it is rounded: both differences are those of numbers that are kept.
+        // Both differences are from the rounded mean, which is the one that is stored.
         let from = |other: &[f64]| -> Vec<f64> {
             component.enter(mean.iter().zip(other).map(|(m, x)| m - x).collect())
         };
@@ -228,7 +228,7 @@ impl Scatter {
                 let mut about_new =
                     about_old - first[i] * step[j] - step[i] * first[j] + mass * step[i] * step[j];
                 if i == j {
-                    // Far seeds: nearly all of the old sum goes, and what is left is its rounding.
+                    // Far seeds: nearly all of the old sum cancels, and only rounding is left.
                     about_new = about_new.max(8.0 * f64::EPSILON * about_old);
                 }
                 inverse_scale[i * dim + j] += about_new + beta0 * apart[i] * apart[j];
