@@ -1,6 +1,7 @@
 //! One fit, timed from checked rows to the model, by the library of either side: `run` builds it against both.
 //!
-//! `ALGORITHM POINTS.npy CLUSTERS SEED` prints seconds, quantization error and peak memory in KiB. The algorithms of the
+//! `ALGORITHM POINTS.npy CLUSTERS SEED` prints seconds, quantization error and peak memory in KiB; with DETAILS set also what
+//! each phase cost. The algorithms of the
 //! papers stop by their rule, on both sides.
 
 use coremix::prelude::*;
@@ -25,6 +26,17 @@ macro_rules! as_published {
 
 type AnyResult<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
+/// What each phase cost.
+fn details(report: &Report) {
+    eprintln!("{:?}", report.timings);
+    for phase in &report.phases {
+        eprintln!(
+            "{} rows, {} iterations, {} evaluations, {:?}",
+            phase.rows, phase.iterations, phase.evaluations, phase.elapsed
+        );
+    }
+}
+
 fn fit<T: Element>(x: &Array2<T>, algorithm: &str, k: usize, seed: u64) -> AnyResult<()> {
     let data = Dense::new(x.view())?;
     let started = Instant::now();
@@ -32,6 +44,9 @@ fn fit<T: Element>(x: &Array2<T>, algorithm: &str, k: usize, seed: u64) -> AnyRe
         ($builder:expr) => {{
             let fit = $builder.seed(seed).build()?.fit(&data)?;
             let seconds = started.elapsed().as_secs_f64();
+            if std::env::var_os("DETAILS").is_some() {
+                details(&fit.report);
+            }
             (seconds, fit.model.quantization_error(&data)?)
         }};
     }

@@ -75,7 +75,7 @@ impl Summary {
             let mut block = Partial::new(dim);
             let from = rows.start;
             let values = values_of(rows)?;
-            block.add(&values, &pivot, |i| weight(from + i) / unit);
+            block.add(&values, &pivot, |i| in_unit(weight(from + i), unit));
             Ok(block)
         });
         let mut total = Partial::new(dim);
@@ -134,7 +134,7 @@ impl Summary {
                 None => block.add(values, &pivot, |_| 1.0),
                 Some(weights) => {
                     let weights = &weights[rows];
-                    block.add(values, &pivot, |i| weights[i] / unit);
+                    block.add(values, &pivot, |i| in_unit(weights[i], unit));
                 }
             }
             block
@@ -146,6 +146,17 @@ impl Summary {
         total.finish(&pivot, unit, T::Float::LIMIT, || {
             locate(values, dim, weights, what)
         })
+    }
+}
+
+/// A weight in this unit; one that counts stays above 0, however small it is beside the others.
+#[inline(always)]
+fn in_unit(weight: f64, unit: f64) -> f64 {
+    let scaled = weight / unit;
+    if scaled == 0.0 && weight > 0.0 {
+        f64::MIN_POSITIVE
+    } else {
+        scaled
     }
 }
 

@@ -269,6 +269,11 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
     fn copy_of_supports(&self) -> Supports {
         self.supports.clone()
     }
+
+    /// What keeps bounds elsewhere searches all components here.
+    fn is_exact(&self) -> bool {
+        self.joint.is_exact() || self.joint.bounds().is_some()
+    }
 }
 
 impl<R: Rows> Fresh<'_, R> {

@@ -4,7 +4,7 @@
 use super::joint::Joint;
 use super::moves::split_and_merge;
 use super::supports::Supports;
-use super::{Found, Pass, SetUp};
+use super::{Found, Pass, SetUp, StopRule};
 use crate::data::{Centres, Data, DenseRows};
 use crate::e_step::{Assignment, Bounded, NeighbourLists, Sums, Worth};
 use crate::error::Result;
@@ -17,11 +17,11 @@ pub(crate) struct Kept<'a, F: Float> {
     data: &'a dyn Data<Rows = DenseRows<F>>,
     joint: &'a mut dyn Joint<DenseRows<F>>,
     streams: Streams,
-    /// What a wider search is worth, and the most M-steps.
+    /// What a wider search is worth, and when the phase ends.
     worth: Worth,
-    max_iterations: usize,
-    /// The squared distances of the last search.
-    error: f64,
+    rule: StopRule,
+    /// That of the last search.
+    free_energy: f64,
     calibrated: bool,
     assignment: Assignment<F>,
     sums: Sums<F>,
@@ -32,7 +32,7 @@ pub(crate) struct Kept<'a, F: Float> {
     moves: usize,
     /// Whether every row has bounds: moves go by them.
     searched: bool,
-    /// Whether bounds are void.
+    /// Whether bounds are stale.
     stale: bool,
     /// Weight of all rows, and of all their coordinates.
     weight: f64,
@@ -78,8 +78,8 @@ impl<'a, F: Float> Kept<'a, F> {
             joint,
             streams,
             worth,
-            max_iterations: rule.max_iterations,
-            error: f64::INFINITY,
+            rule,
+            free_energy: f64::INFINITY,
             calibrated,
             assignment,
             sums,
@@ -115,7 +115,7 @@ impl<'a, F: Float> Kept<'a, F> {
         let mut lists = match self.lists.take() {
             Some(lists) => lists,
             None => {
-                // What rows know of the centres before is void; and moves go by a search of all rows.
+                // Bounds from the old lists are stale; and moves need a search of all rows.
                 if self.stale || self.moves > 0 {
                     self.assignment.forget();
                 }
@@ -141,9 +141,14 @@ impl<'a, F: Float> Kept<'a, F> {
     fn widen(&mut self, lists: &NeighbourLists<F>) -> bool {
         let tolerance = self.worth.tolerance;
         let error = self.squared();
-        let settled = self.moves == 0 && (self.error - error).abs() <= tolerance * error;
+        let likelihood = self.likelihood(error);
+        let free_energy = likelihood.free_energy(self.joint.model().log_joint());
+        let settled = self.moves == 0
+            && self
+                .rule
+                .settles(self.free_energy, free_energy, &likelihood);
         let due = self.steps.is_power_of_two() && self.steps.trailing_zeros().is_multiple_of(2);
-        if !(settled || due || self.steps == self.max_iterations) {
+        if !(settled || due || self.steps == self.rule.max_iterations) {
             return false;
         }
         let model = self.joint.model();
@@ -182,9 +187,10 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
         if let Some(before) = self.before.take() {
             self.follow(&before);
         }
-        self.error = self.squared();
+        let likelihood = self.likelihood(self.squared());
+        self.free_energy = likelihood.free_energy(self.joint.model().log_joint());
         Ok(Found {
-            likelihood: self.likelihood(self.error),
+            likelihood,
             pending: self.moves > 0,
             zero_mass: self.sums.zero_mass(),
             unobserved: 0,
@@ -210,7 +216,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
         self.assignment.apply(&made.changes);
         self.sums
             .renew(self.data, frame, &centres, &self.assignment, &made.stale);
-        // The centres near a row's own are others now.
+        // The neighbour lists are stale.
         (self.lists, self.stale) = (None, true);
         self.joint.place(centres)
     }
@@ -235,6 +241,11 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
 
     fn supports(&mut self) -> Supports {
         self.copy_of_supports()
+    }
+
+    /// Components from the phase before are as exact as its search was, whatever this one's is.
+    fn is_exact(&self) -> bool {
+        self.searched && self.joint.is_exact()
     }
 
     fn copy_of_supports(&self) -> Supports {

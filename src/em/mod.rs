@@ -48,6 +48,8 @@ pub(crate) trait Pass<R: Rows> {
     /// What the last search found, taken out.
     fn supports(&mut self) -> Supports;
     fn copy_of_supports(&self) -> Supports;
+    /// Whether that is the best component of every row, for sure.
+    fn is_exact(&self) -> bool;
 }
 
 /// What a search found.

@@ -216,7 +216,7 @@ impl<'a> Watch<'a> {
             self.last_search = Some(LastSearch {
                 model: pass.joint().copy(),
                 supports: pass.copy_of_supports(),
-                exact: pass.joint().is_exact(),
+                exact: pass.is_exact(),
                 place,
                 reached,
                 phases: phases.iter().chain([report]).cloned().collect(),

@@ -71,21 +71,22 @@ impl StopRule {
         if stopped.is_some() {
             return stopped;
         }
-        let Likelihood {
-            weight, entries, ..
-        } = found.likelihood;
         if let [.., before, last] = free_energies
             && !found.pending
+            && self.settles(*before, *last, &found.likelihood)
         {
-            let unit = match self.rule {
-                Rule::PerCoordinate => entries / 2.0,
-                Rule::RelativeToFreeEnergy => last.abs().max(weight),
-            };
-            if (last - before).abs() <= self.tolerance * unit {
-                return Some(Stop::Converged);
-            }
+            return Some(Stop::Converged);
         }
         (free_energies.len() > self.max_iterations).then_some(Stop::MaxIterations)
+    }
+
+    /// Whether a change of the free energy counts as settled (E19).
+    pub(crate) fn settles(&self, before: f64, last: f64, likelihood: &Likelihood) -> bool {
+        let unit = match self.rule {
+            Rule::PerCoordinate => likelihood.entries / 2.0,
+            Rule::RelativeToFreeEnergy => last.abs().max(likelihood.weight),
+        };
+        (last - before).abs() <= self.tolerance * unit
     }
 }
 

@@ -1,6 +1,6 @@
 //! The builder, and what it builds.
 
-use super::phase::{Phase, Shape};
+use super::phase::{Columns, Phase, Shape};
 use super::run::{Names, Run};
 use crate::cancel::Cancel;
 use crate::compiled::Compiled;
@@ -363,8 +363,15 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
     fn phases_for(&self, rows: usize, columns: usize) -> Result<Vec<Phase<E>>> {
         let phases = self.phases.list(Shape::new(rows, columns, self.clusters));
         positive("phases", phases.len())?;
+        let mut subspace = None;
         for phase in &phases {
             phase.check(self.clusters)?;
+            if let Columns::Principal(coordinates) = phase.outline.columns
+                && *subspace.get_or_insert(coordinates) != coordinates
+            {
+                let rule = "must be the same in all phases";
+                return Err(Error::parameter("coordinates", coordinates, rule));
+            }
         }
         Ok(phases)
     }

@@ -31,7 +31,7 @@ pub(crate) struct Outline {
 pub enum Columns {
     /// All.
     All,
-    /// A principal subspace of so many coordinates (E39): for dense rows and one shared variance. It is dropped if more than
+    /// A principal subspace of so many coordinates (E39), the same in all phases: for dense rows and one shared variance. It is dropped if more than
     /// half of the quantization error of the seeds, on a sample of the rows, lies beside it. On a
     /// [`Sketch`](crate::data::Sketch) there is none.
     Principal(usize),
@@ -121,7 +121,8 @@ impl<E> Phase<E> {
         self
     }
 
-    /// Leaves the phase out unless the one before it ran in a subspace.
+    /// Leaves the phase out where phases in a [subspace](Columns::Principal) ran on all columns, because it was dropped or
+    /// is as large as the data.
     #[must_use]
     pub fn after_subspace(mut self) -> Self {
         self.outline.after_subspace = true;

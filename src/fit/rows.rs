@@ -55,19 +55,23 @@ impl<'a, R: Rows> Plan<'a, R> {
         seed::enough_rows(coreset.all(data), k, "coreset")?;
         let without = coreset.selected.is_none();
         plan.sets.push(coreset);
-        let last = run.outlines.len() - 1;
+        let all_follow = |number: usize| {
+            let later = &run.outlines[number + 1..];
+            later.iter().any(|later| later.rows == PhaseRows::All)
+        };
         for (number, &outline) in run.outlines.iter().enumerate() {
             let before = plan.sets.last().map_or(data, |set| set.all(data)).len();
             let place = match outline.rows {
-                // Without a coreset its phases would be on all rows: those that follow are there for that.
-                PhaseRows::Coreset if without && number < last => continue,
+                // Without a coreset its phases would be on all rows, as those that come later anyway.
+                PhaseRows::Coreset if without && all_follow(number) => continue,
                 PhaseRows::Coreset => 0,
                 PhaseRows::Larger(larger) => {
                     let size = larger.draws();
                     if without || size <= before || size > data.len() / 4 || watch.stopped() {
                         continue;
                     }
-                    let drawn = plan.draw(&larger, run.names.coreset, streams, 1, watch)?;
+                    let number = plan.sets.len();
+                    let drawn = plan.draw(&larger, run.names.coreset, streams, number, watch)?;
                     plan.sets.push(RowSet::new(outline.rows, data, drawn));
                     plan.sets.len() - 1
                 }
@@ -81,7 +85,10 @@ impl<'a, R: Rows> Plan<'a, R> {
             };
             plan.phases.push((number, outline, place));
         }
-        Ok(plan)
+        match plan.phases.is_empty() {
+            true => Err(no_phase()),
+            false => Ok(plan),
+        }
     }
 
     /// Draws a coreset, and checks what comes.
@@ -165,6 +172,12 @@ impl<'a, R: Rows> Plan<'a, R> {
     pub(super) fn projected(&self, place: usize) -> Option<&dyn Data<Rows = R>> {
         self.sets[place].projected.as_deref()
     }
+}
+
+/// No phase of the list has anything to run on.
+pub(super) fn no_phase() -> Error {
+    let rule = "at least one must run on this data, whatever is left out";
+    Error::parameter("phases", 0, rule)
 }
 
 impl<'a, R: Rows> RowSet<'a, R> {

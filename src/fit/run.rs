@@ -2,7 +2,7 @@
 
 use super::builder::Settings;
 use super::phase::{Columns, Outline};
-use super::rows::Plan;
+use super::rows::{Plan, no_phase};
 use crate::cancel;
 use crate::compiled::Compiled;
 use crate::coreset::{Coreset, Subset};
@@ -58,6 +58,8 @@ struct Candidate<'a, R: Rows> {
     reached: usize,
     /// What the last search found, and the place of its rows.
     found: Option<(Supports, usize)>,
+    /// Whether that was the best component of every row.
+    exact: bool,
 }
 
 /// All of a fit; it ends at once where it is cancelled.
@@ -101,7 +103,7 @@ fn all<R: Rows>(run: &Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
         unobserved: last.unobserved,
         distance_evaluations: plan.evaluations.total(),
         evaluations: plan.evaluations,
-        coreset_size: plan.rows(0).len(),
+        coreset_size: plan.rows(plan.phases[0].2).len(),
         timings: plan.timings,
         restart,
         restarts,
@@ -169,9 +171,9 @@ fn one<'a, R: Rows>(
         candidates = best.into_iter().collect();
     }
     let best = candidates.swap_remove(0);
-    let (supports, place) = best.found.expect("a search");
+    let (supports, place) = best.found.ok_or_else(no_phase)?;
     Ok(LastSearch {
-        exact: best.joint.is_exact(),
+        exact: best.exact,
         model: best.joint.into_model(),
         supports,
         place,
@@ -211,6 +213,7 @@ fn seeded<'a, R: Rows>(
         phases: Vec::new(),
         reached: 0,
         found: None,
+        exact: false,
     })
 }
 
@@ -280,7 +283,7 @@ fn phase<R: Rows>(
     };
     watch.begin(place, candidate.reached, &candidate.phases);
     em::maximise(&mut *pass, &rule, watch, &mut report)?;
-    let supports = pass.supports();
+    let (supports, exact) = (pass.supports(), pass.is_exact());
     drop(pass);
     candidate.joint.leave();
     report.elapsed = report.began.elapsed();
@@ -288,6 +291,6 @@ fn phase<R: Rows>(
     plan.timings.add(&report.timings);
     candidate.phases.push(report);
     candidate.reached += 1;
-    candidate.found = Some((supports, place));
+    (candidate.found, candidate.exact) = (Some((supports, place)), exact);
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! weighted data.
 
 use super::{Cumulated, Seeder, Seeds, by_weight, proportional};
+use crate::cancel;
 use crate::compiled::Compiled;
 use crate::data::{Centres, Data, Frame, Rows};
 use crate::error::{Error, Result, positive};
@@ -104,6 +105,7 @@ impl AfkMc2 {
             let mut chains = Chains::draw(data, frame, &proposal, batch * self.chain, rng);
             seeds.evaluations += chains.measure(&seeds.centres);
             for b in 0..batch {
+                cancel::check();
                 let of_this = b * self.chain..(b + 1) * self.chain;
                 let mut choice = chains.walk(of_this, rng);
                 for _ in 0..RETRIES {

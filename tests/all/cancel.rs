@@ -111,7 +111,8 @@ fn the_last_complete_search_counts() {
                 })
             });
             let after = data.loads.load(Ordering::Relaxed) - data.at - 1;
-            assert!(after <= 2, "{name}: {after} loads after the flag");
+            // A piece of work that has begun is finished: 16 blocks of a pass that only reads.
+            assert!(after <= 16, "{name}: {after} loads after the flag");
             let Ok(found) = found else {
                 assert_eq!(found.unwrap_err(), Error::Cancelled, "{name}");
                 without += 1;

@@ -19,6 +19,7 @@ mod frame;
 mod hostile;
 mod laws;
 mod own_stages;
+mod phases;
 mod quickstart;
 mod reference;
 mod sketch;

@@ -157,7 +157,7 @@ impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
     ) -> Result<Self::Model> {
         let prior = self.prior(&frame, data)?;
         let least_variance = variance_floor(&frame, data.summary());
-        let variance = data.summary().mean_variance() * frame.inverse_unit().powi(2);
+        let variance = frame.enter_square(data.summary().mean_variance());
         let variance = variance.max(least_variance);
         let components = (0..seeds.len())
             .map(|c| {

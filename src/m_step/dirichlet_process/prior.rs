@@ -238,7 +238,7 @@ fn beside<F: Float>(mut inverse_scale: Vec<f64>, frame: &Frame<F>, data: &Summar
     const LEAST: f64 = 1e-21;
     let dim = data.variance.len();
     let floor = variance_floor(frame, data);
-    let variance = |j: usize| (data.variance[j] * frame.inverse_unit().powi(2)).max(floor);
+    let variance = |j: usize| frame.enter_square(data.variance[j]).max(floor);
     let least = |j: usize| LEAST * data.total_weight * variance(j);
     let enough = |c: Cholesky| (0..dim).all(|j| c.factor[j * (dim + 1)].powi(2) >= least(j));
     if inverse_scale.len() == dim * dim && !Cholesky::of(&inverse_scale, dim).is_some_and(enough) {

@@ -1,0 +1,153 @@
+//! Lists of phases: which of them run, on what, and what the report says of it.
+
+use coremix::prelude::*;
+use coremix::{Error, Shape};
+use ndarray::{Array1, Array2, arr1};
+
+fn points() -> Array2<f64> {
+    Array2::from_shape_fn((900, 3), |(n, j)| {
+        let noise = ((n * 7_919 + j * 104_729) % 1_009) as f64 / 1_009.0;
+        (n % 30 * (j + 2) % 7) as f64 + noise
+    })
+}
+
+fn bounded(near: usize) -> Phase<Bounded> {
+    Phase::new(Bounded::new().near(near))
+}
+
+fn parameter(error: Error) -> &'static str {
+    match error {
+        Error::Parameter { name, .. } => name,
+        other => panic!("{other}"),
+    }
+}
+
+/// A list of which nothing is left for the data is an error, at the latest when it is known.
+#[test]
+fn at_least_one_phase_runs() {
+    let points = points();
+    let data = Dense::new(&points).unwrap();
+    let builder = || Clusterer::builder().clusters(5);
+    let after = || Phase::new(Exhaustive::nearest()).after_subspace();
+    let only_after = builder().phases(move |_| vec![after()]).build().unwrap();
+    assert_eq!(parameter(only_after.fit(&data).unwrap_err()), "phases");
+    let larger = PhaseRows::Larger(Lightweight::new(100));
+    let only_larger = builder().phases(move |_| vec![bounded(3).rows(larger)]);
+    let only_larger = only_larger.build().unwrap();
+    assert_eq!(parameter(only_larger.fit(&data).unwrap_err()), "phases");
+    let lost =
+        builder().phases(|_| vec![bounded(3), bounded(3).rows(PhaseRows::All).after_subspace()]);
+    let lost = lost.build().unwrap();
+    assert_eq!(parameter(lost.fit(&data).unwrap_err()), "phases");
+}
+
+/// Phases on a coreset that is not there are left out only for one on all rows that comes later.
+#[test]
+fn phases_without_a_coreset() {
+    let points = points();
+    let data = Dense::new(&points).unwrap();
+    let ran = |list: fn(Shape) -> Vec<Phase<Exhaustive>>| {
+        let fit = Clusterer::builder().clusters(5).phases(list);
+        fit.build().unwrap().fit(&data).unwrap().report.phases.len()
+    };
+    assert_eq!(
+        ran(|_| vec![
+            Phase::new(Exhaustive::nearest()),
+            Phase::new(Exhaustive::truncated(3))
+        ]),
+        2
+    );
+    assert_eq!(
+        ran(|_| vec![
+            Phase::new(Exhaustive::nearest()),
+            Phase::new(Exhaustive::truncated(3)).rows(PhaseRows::All)
+        ]),
+        1
+    );
+}
+
+#[test]
+fn one_subspace_for_all_phases() {
+    let two = |_| {
+        vec![
+            bounded(3).columns(Columns::Principal(1)),
+            bounded(3).columns(Columns::Principal(2)),
+        ]
+    };
+    let built = algorithms::fast(5).phases(two).build();
+    assert_eq!(parameter(built.unwrap_err()), "coordinates");
+}
+
+/// Components that come from the phase before are not better for a search that never ran.
+#[test]
+fn exact_is_about_the_search_that_ran() {
+    let points = points();
+    let data = Dense::new(&points).unwrap();
+    let fit = |iterations: usize| {
+        let list = |_| {
+            [3, 30]
+                .map(|near| bounded(near).rows(PhaseRows::All))
+                .to_vec()
+        };
+        let fit = algorithms::k_means(30)
+            .phases(list)
+            .max_iterations(iterations);
+        fit.build().unwrap().fit(&data).unwrap()
+    };
+    assert!(!fit(0).exact);
+    let exact = fit(5);
+    assert!(exact.exact);
+    assert_eq!(exact.labels, exact.model.predict(&data).unwrap());
+    // On a sketch every search is over all components.
+    let sketch = Sketch::new(points.view(), 2, 1).unwrap();
+    let fit = algorithms::k_means(30).e_step(Bounded::new().near(3));
+    let fit = fit.build().unwrap().fit(&sketch).unwrap();
+    assert!(fit.exact);
+    assert_eq!(fit.labels, fit.model.predict(&sketch).unwrap());
+}
+
+#[test]
+fn the_report_counts_the_rows_of_the_first_phase() {
+    let points = points();
+    let data = Dense::new(&points).unwrap();
+    let list = |_| vec![bounded(3).rows(PhaseRows::All)];
+    let fit = algorithms::k_means(5)
+        .coreset(Lightweight::new(100))
+        .phases(list);
+    let fit = fit.build().unwrap().fit(&data).unwrap();
+    assert_eq!(fit.report.coreset_size, 900);
+    assert!(fit.coreset.is_none());
+}
+
+/// Rows of tiny weight count as rows, whatever the others weigh.
+#[test]
+fn weights_of_very_different_size() {
+    let points = Array2::from_shape_fn((40, 2), |(n, j)| (n * (j + 1) % 11) as f64);
+    let mut weights = Array1::from_elem(40, 1e-40);
+    weights[7] = 1e290;
+    let data = Dense::weighted(&points, weights.view()).unwrap();
+    assert_eq!(data.summary().rows, 40);
+    let fit = algorithms::k_means(1)
+        .coreset(UniformCoreset::new(3))
+        .build();
+    let fit = fit.unwrap().fit(&data).unwrap();
+    assert_eq!(fit.labels.len(), 3);
+    let sums = data.summary();
+    assert_eq!(arr1(&sums.mean), points.row(7));
+}
+
+/// A power of two scales a fit of the Dirichlet process exactly, down to where squares are at the edge of the type.
+#[test]
+fn the_dirichlet_process_at_small_scales() {
+    let points = points();
+    let dp = algorithms::dp_gmm(6, 1.0)
+        .max_iterations(5)
+        .build()
+        .unwrap();
+    let at = |scale: f64| {
+        let scaled = &points * scale;
+        let data = Dense::new(&scaled).unwrap();
+        &dp.fit(&data).unwrap().model.means() / scale
+    };
+    assert_eq!(at(1.0), at(2f64.powi(-500)));
+}
