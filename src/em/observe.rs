@@ -196,7 +196,8 @@ impl<'a> Watch<'a> {
     /// A phase begins.
     pub(crate) fn begin(&mut self, place: usize, reached: usize, phases: &[PhaseReport]) {
         if self.cancel.is_some() {
-            self.at = (place, reached, phases.to_vec());
+            // As if the phase ended with its last search.
+            self.at = (place, reached + 1, phases.to_vec());
         }
     }
 

@@ -9,10 +9,10 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Rows in memory that count how often blocks of them are loaded, and cancel at one of these times.
+/// Rows in memory that count how many of them are loaded, and cancel at one of these.
 struct Counting<'a> {
     inner: Dense<'a, f64>,
-    loads: Arc<AtomicUsize>,
+    loaded: Arc<AtomicUsize>,
     at: usize,
     cancel: Cancel,
 }
@@ -21,14 +21,15 @@ impl<'a> Counting<'a> {
     fn new(points: &'a Array2<f64>, at: usize) -> Self {
         Self {
             inner: Dense::new(points).unwrap(),
-            loads: Arc::default(),
+            loaded: Arc::default(),
             at,
             cancel: Cancel::new(),
         }
     }
 
-    fn count(&self) {
-        if self.loads.fetch_add(1, Ordering::Relaxed) == self.at {
+    fn count(&self, rows: usize) {
+        let before = self.loaded.fetch_add(rows, Ordering::Relaxed);
+        if (before..before + rows).contains(&self.at) {
             self.cancel.cancel();
         }
     }
@@ -50,11 +51,11 @@ impl Data for Counting<'_> {
         self.inner.summary()
     }
     fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut DenseRows<f64>) {
-        self.count();
+        self.count(rows.len());
         self.inner.load(rows, frame, into);
     }
     fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut DenseRows<f64>) {
-        self.count();
+        self.count(rows.len());
         self.inner.gather(rows, frame, into);
     }
     fn select(
@@ -65,7 +66,7 @@ impl Data for Counting<'_> {
         let values = self.inner.points().select(Axis(0), rows);
         Box::new(Counting {
             inner: Dense::part_of(self.summary(), values, weights),
-            loads: self.loads.clone(),
+            loaded: self.loaded.clone(),
             at: self.at,
             cancel: self.cancel.clone(),
         })
@@ -98,10 +99,10 @@ fn the_last_complete_search_counts() {
         let whole = Counting::new(&points, usize::MAX);
         let boxed = algorithm(name).boxed().unwrap();
         one_thread(|| boxed.fit(&whole)).unwrap();
-        let loads = whole.loads.load(Ordering::Relaxed);
+        let loaded = whole.loaded.load(Ordering::Relaxed);
         let (mut with, mut without) = (0, 0);
         for part in 0..13 {
-            let data = Counting::new(&points, loads * part / 13);
+            let data = Counting::new(&points, loaded * part / 13);
             let boxed = algorithm(name).with_cancel(&data.cancel).boxed().unwrap();
             let mut searches = 0;
             let found = one_thread(|| {
@@ -110,9 +111,9 @@ fn the_last_complete_search_counts() {
                     ControlFlow::Continue(())
                 })
             });
-            let after = data.loads.load(Ordering::Relaxed) - data.at - 1;
-            // A piece of work that has begun is finished: 16 blocks of a pass that only reads.
-            assert!(after <= 16, "{name}: {after} loads after the flag");
+            let after = data.loaded.load(Ordering::Relaxed) - data.at - 1;
+            // A piece of work that has begun is finished: 4,096 rows of a pass that only reads.
+            assert!(after <= 4_096, "{name}: {after} rows after the flag");
             let Ok(found) = found else {
                 assert_eq!(found.unwrap_err(), Error::Cancelled, "{name}");
                 without += 1;
