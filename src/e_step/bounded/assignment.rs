@@ -1,14 +1,9 @@
 //! Which component each row belongs to, stored by component, with bounds that settle most rows without reading them.
 
-use super::neighbour_lists::NeighbourLists;
-use super::quantizer::CoarseQuantizer;
-use super::worth::{Doubt, Worth};
 use crate::block::Block;
 use crate::counting;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
 use crate::float::Float;
-use crate::kernels::packed::Packed;
-use crate::kernels::select;
 use crate::parallel;
 use crate::search::{self, Exact};
 use std::ops::Range;
@@ -28,7 +23,7 @@ pub(crate) struct Member<F> {
 
 impl<F: Float> Member<F> {
     /// Before any search: there are no bounds, and the row is not settled.
-    fn unknown(row: u32) -> Self {
+    pub(super) fn unknown(row: u32) -> Self {
         Self {
             row,
             second: 0,
@@ -56,131 +51,13 @@ pub(crate) struct Assignment<F> {
     spare: Vec<Member<F>>,
 }
 
-/// Rows searched together.
-const TOGETHER: usize = 256;
-
-/// Up to so many centres, all of them are the list, whichever is the nearest.
-const FEW: usize = 48;
-
-/// Length of an inverted list of the first search, per centre on a neighbour list.
-const WIDER: usize = 2;
-
 /// Places that are one piece of work: of a few components, or of a part of one.
-const PART: usize = 1024;
+pub(super) const PART: usize = 1024;
 
 /// Stretches of rows that are sorted by component separately, before they are merged.
 const STRETCHES: usize = 8;
 
 impl<F: Float> Assignment<F> {
-    /// Every row with its nearest centre and the second nearest: of all centres, or of the inverted list of its point (E40) if
-    /// that is cheaper for lists of `near`. Returns the number of distance evaluations as well.
-    pub(crate) fn nearest(
-        data: &dyn Data<Rows = DenseRows<F>>,
-        frame: &Frame<F>,
-        centres: &Centres<F>,
-        near: usize,
-    ) -> (Self, u64) {
-        match CoarseQuantizer::of(centres, WIDER * near) {
-            None => Self::exhaustive(data, frame, centres),
-            Some(quantizer) => Self::by_quantizer(data, frame, centres, &quantizer),
-        }
-    }
-
-    /// The same. It also searches over all centres if that is worth its cost: if the next search, over neighbour lists, would
-    /// correct too little (E40). `beside` is the residual of projected rows.
-    pub(crate) fn first(
-        data: &dyn Data<Rows = DenseRows<F>>,
-        frame: &Frame<F>,
-        centres: &Centres<F>,
-        worth: &Worth,
-        beside: f64,
-    ) -> (Self, u64) {
-        let Some(quantizer) = CoarseQuantizer::of(centres, WIDER * worth.near) else {
-            return Self::exhaustive(data, frame, centres);
-        };
-        if worth.tolerance <= 0.0 {
-            return Self::exhaustive(data, frame, centres);
-        }
-        let (mut all, evaluations) = Self::by_quantizer(data, frame, centres, &quantizer);
-        let open = |_, member: &Member<F>| member.lower < F::zero();
-        let list = |c: u32, near: &mut Vec<u32>| {
-            let mut squared = Vec::new();
-            near.clear();
-            near.extend(0..centres.len() as u32);
-            centres.distances_of(centres.row(c as usize), near, &mut squared);
-            let of = |c: &u32| squared[*c as usize].to_f64();
-            let order = |a: &u32, b: &u32| of(a).total_cmp(&of(b)).then(a.cmp(b));
-            near.select_nth_unstable_by(worth.near - 1, order);
-            near.truncate(worth.near);
-        };
-        let error = all.squared(data) + beside;
-        let doubt = Doubt::of(&all, data, error, open);
-        let price = |rows| error * worth.price(rows, data.len(), centres.len());
-        let (from, more) = doubt.pays(data, frame, centres, price, open, list);
-        if let Some(from) = from {
-            let (changes, wider) = all.widen(data, frame, centres, None, from);
-            all.apply(&changes);
-            return (all, evaluations + wider + more);
-        }
-        (all, evaluations + more)
-    }
-
-    /// The same over the inverted list of each row's point: it may miss the nearest.
-    fn by_quantizer(
-        data: &dyn Data<Rows = DenseRows<F>>,
-        frame: &Frame<F>,
-        centres: &Centres<F>,
-        quantizer: &CoarseQuantizer<F>,
-    ) -> (Self, u64) {
-        let all = Self::around(data, frame, centres, &quantizer.points, |g| {
-            quantizer.list(g)
-        });
-        let evaluations = data.len() * (quantizer.points.len() + quantizer.list(0).len());
-        (all, quantizer.evaluations + evaluations as u64)
-    }
-
-    /// The same over all centres.
-    pub(crate) fn exhaustive(
-        data: &dyn Data<Rows = DenseRows<F>>,
-        frame: &Frame<F>,
-        centres: &Centres<F>,
-    ) -> (Self, u64) {
-        let k = centres.len();
-        if (2..=FEW).contains(&k) {
-            let list: Vec<u32> = (0..k as u32).collect();
-            let all = Self::around(data, frame, centres, centres, |_| &list);
-            return (all, (2 * data.len() * k) as u64);
-        }
-        let width = k.min(2);
-        let blocks = parallel::map_blocks(data.len(), search::block_rows(k), |_, range| {
-            let mut rows = DenseRows::default();
-            data.load(range.clone(), frame, &mut rows);
-            let mut block = Block::new(k, width);
-            block.reset(rows.len(), &[]);
-            search::best(centres, &rows, &mut block, &mut Exact::default());
-            let found = range
-                .zip(block.supports.chunks_exact(width))
-                .zip(block.scores.chunks_exact(width));
-            found
-                .map(|((row, ids), squared)| {
-                    let member = Member {
-                        row: row as u32,
-                        second: ids[width - 1],
-                        upper: root(squared[0]),
-                        lower: if width > 1 {
-                            root(squared[1])
-                        } else {
-                            F::INFINITY
-                        },
-                    };
-                    (ids[0], member)
-                })
-                .collect::<Vec<_>>()
-        });
-        let all = Self::by_component(k, blocks.len(), |block| blocks[block].iter().copied());
-        (all, (data.len() * k) as u64)
-    }
-
     /// Every row with its nearest centre, without bounds.
     pub(crate) fn labelled(
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -199,59 +76,15 @@ impl<F: Float> Assignment<F> {
         Self::of_labels(&blocks.concat(), k)
     }
 
-    /// The nearest centre of every row and the second nearest, among those that `list` gives for its point.
-    fn around<'a>(
-        data: &dyn Data<Rows = DenseRows<F>>,
-        frame: &Frame<F>,
-        centres: &Centres<F>,
-        points: &Centres<F>,
-        list: impl Fn(usize) -> &'a [u32] + Sync,
-    ) -> Self {
-        let near = Self::labelled(data, frame, points);
-        let slack = 8.0 * (centres.dim() + 8) as f64 * F::EPSILON;
-        let found = parallel::map_blocks(data.len(), PART, |_, places| {
-            let mut kernel = Kernel::default();
-            let mut farthest = Vec::new();
-            let mut found = Vec::with_capacity(places.len());
-            for (point, places) in counting::among(&near.starts, places) {
-                let list = list(point);
-                // Centres that are not on the list are at least this far from the point.
-                let reach = if list.len() == centres.len() {
-                    f64::INFINITY
-                } else {
-                    let last = &list[list.len() - 1..];
-                    centres.distances_of(points.row(point), last, &mut farthest);
-                    farthest[0].to_f64().sqrt() * (1.0 - slack)
-                };
-                kernel.pack(centres, list, points.row(point));
-                for members in near.members[places].chunks(TOGETHER) {
-                    let rows = members.iter().map(|member| member.row as usize);
-                    kernel.gather(data, frame, rows);
-                    kernel.compare(centres, |i, about, best, next| {
-                        let others = root(next.0);
-                        let compared_all = others.to_f64() <= reach - root(about).to_f64();
-                        let member = Member {
-                            row: members[i].row,
-                            second: list[next.1],
-                            upper: root(best.0),
-                            lower: if compared_all { others } else { -others },
-                        };
-                        found.push((list[best.1], member));
-                    });
-                }
-            }
-            found
-        });
-        let part = |part: usize| found[part].iter().copied();
-        Self::by_component(centres.len(), found.len(), part)
-    }
-
     /// Weighted squared distances of the rows to their centres, by the upper bounds.
     pub(crate) fn squared(&self, data: &dyn Data<Rows = DenseRows<F>>) -> f64 {
-        let members = self.members.iter();
-        members
-            .map(|m| data.weight(m.row as usize) * m.upper.to_f64().powi(2))
-            .sum()
+        let parts = parallel::map_blocks(self.members.len(), PART, |_, places| {
+            let members = self.members[places].iter();
+            members
+                .map(|m| data.weight(m.row as usize) * m.upper.to_f64().powi(2))
+                .sum::<f64>()
+        });
+        parts.iter().sum()
     }
 
     /// Rows with a component each, without bounds.
@@ -261,7 +94,7 @@ impl<F: Float> Assignment<F> {
     }
 
     /// The rows of `parts` parts, sorted by component: first stretches of parts separately, then all together.
-    fn by_component<I: Iterator<Item = (u32, Member<F>)>>(
+    pub(super) fn by_component<I: Iterator<Item = (u32, Member<F>)>>(
         k: usize,
         parts: usize,
         part: impl Fn(usize) -> I + Sync,
@@ -328,9 +161,19 @@ impl<F: Float> Assignment<F> {
         self.starts[c]..self.starts[c + 1]
     }
 
+    /// The members at some places.
+    pub(super) fn stretch(&self, places: Range<usize>) -> &[Member<F>] {
+        &self.members[places]
+    }
+
     /// The members of component `c`.
     pub(crate) fn members(&self, c: usize) -> &[Member<F>] {
         &self.members[self.places(c)]
+    }
+
+    /// The members, to be searched, beside where those of each component start.
+    pub(super) fn members_mut(&mut self) -> (&[usize], &mut [Member<F>]) {
+        (&self.starts, &mut self.members)
     }
 
     /// The component of every row (n).
@@ -342,58 +185,6 @@ impl<F: Float> Assignment<F> {
             }
         }
         labels
-    }
-
-    /// Searches the neighbour list of the row's component for a nearer centre, for every row that the bounds do not settle.
-    /// Returns the changes, by place, and the number of distance evaluations.
-    pub(crate) fn search(
-        &mut self,
-        data: &dyn Data<Rows = DenseRows<F>>,
-        frame: &Frame<F>,
-        centres: &Centres<F>,
-        nearby: &NeighbourLists<F>,
-    ) -> (Vec<Change>, u64) {
-        self.each(data, frame, centres, Some(nearby), Worker::component)
-    }
-
-    /// Searches all centres for a nearer one, for every row at a distance of at least `from` that may be nearer to a centre
-    /// outside the list of its component (E35), or outside that of its point. Returns the changes, by place, and the number of
-    /// distance evaluations.
-    pub(crate) fn widen(
-        &mut self,
-        data: &dyn Data<Rows = DenseRows<F>>,
-        frame: &Frame<F>,
-        centres: &Centres<F>,
-        nearby: Option<&NeighbourLists<F>>,
-        from: F,
-    ) -> (Vec<Change>, u64) {
-        self.each(data, frame, centres, nearby, |worker, c, first, members| {
-            worker.uncovered(c, first, members, from);
-        })
-    }
-
-    /// Calls `component` on the members of every component.
-    fn each<'a>(
-        &mut self,
-        data: &'a dyn Data<Rows = DenseRows<F>>,
-        frame: &'a Frame<F>,
-        centres: &'a Centres<F>,
-        nearby: Option<&'a NeighbourLists<F>>,
-        component: impl Fn(&mut Worker<'a, F>, u32, usize, &mut [Member<F>]) + Sync,
-    ) -> (Vec<Change>, u64) {
-        let starts = &self.starts;
-        let found = parallel::map_chunks(&mut self.members, PART, |_, places, members| {
-            let mut worker = Worker::new(data, frame, centres, nearby);
-            let first = places.start;
-            for (c, places) in counting::among(starts, places) {
-                let members = &mut members[places.start - first..places.end - first];
-                component(&mut worker, c as u32, places.start, members);
-            }
-            (worker.changes, worker.evaluations)
-        });
-        let evaluations = found.iter().map(|(_, evaluations)| evaluations).sum();
-        let changes = found.into_iter().flat_map(|(changes, _)| changes);
-        (changes.collect(), evaluations)
     }
 
     /// Moves members to their new components. `changes` are in the order of their places.
@@ -465,251 +256,10 @@ fn parts<'a, F>(starts: &[usize], mut members: &'a mut [Member<F>]) -> Vec<Part<
     parts
 }
 
-fn root<F: Float>(squared: F) -> F {
-    F::from_f64(squared.to_f64().sqrt())
-}
-
-/// What one worker needs to search the members of some components.
-struct Worker<'a, F: Float> {
-    data: &'a dyn Data<Rows = DenseRows<F>>,
-    frame: &'a Frame<F>,
-    centres: &'a Centres<F>,
-    /// None before there are lists.
-    nearby: Option<&'a NeighbourLists<F>>,
-    changes: Vec<Change>,
-    evaluations: u64,
-    /// Places among the members of the component that the bounds leave open.
-    open: Vec<usize>,
-    kernel: Kernel<F>,
-}
-
-impl<'a, F: Float> Worker<'a, F> {
-    fn new(
-        data: &'a dyn Data<Rows = DenseRows<F>>,
-        frame: &'a Frame<F>,
-        centres: &'a Centres<F>,
-        nearby: Option<&'a NeighbourLists<F>>,
-    ) -> Self {
-        Self {
-            data,
-            frame,
-            centres,
-            nearby,
-            changes: Vec::new(),
-            evaluations: 0,
-            open: Vec::new(),
-            kernel: Kernel::default(),
-        }
-    }
-
-    fn component(&mut self, c: u32, first: usize, members: &mut [Member<F>]) {
-        self.open.clear();
-        let nearby = self.nearby.expect("lists");
-        let moved = nearby.moved(c);
-        for (i, member) in members.iter_mut().enumerate() {
-            member.upper += moved.own;
-            member.lower -= moved.others;
-            // Settled neither by the row's bounds, nor by the gap between its centre and the next one.
-            if !(member.upper <= member.lower || member.upper <= moved.half_gap) {
-                self.open.push(i);
-            }
-        }
-        let list = nearby.list(c);
-        self.search(c, first, members, list, false);
-    }
-
-    /// Compares members with all centres: those that their list does not cover, and that are at least `from` away.
-    fn uncovered(&mut self, c: u32, first: usize, members: &mut [Member<F>], from: F) {
-        self.open.clear();
-        let reach = self.nearby.map(|near| near.moved(c).half_reach);
-        let places = members.iter().enumerate();
-        let open = places.filter(|(_, member)| match reach {
-            _ if member.upper < from => false,
-            Some(reach) => member.upper > reach,
-            None => member.lower < F::zero(),
-        });
-        self.open.extend(open.map(|(i, _)| i));
-        let others = (0..self.centres.len() as u32).filter(|other| *other != c);
-        let all: Vec<u32> = std::iter::once(c).chain(others).collect();
-        self.search(c, first, members, &all, true);
-    }
-
-    /// Compares the open members with the centres of `list`, whose first is their own.
-    fn search(&mut self, c: u32, first: usize, members: &mut [Member<F>], list: &[u32], all: bool) {
-        if self.open.is_empty() {
-            return;
-        }
-        self.kernel
-            .pack(self.centres, list, self.centres.row(c as usize));
-        let open = std::mem::take(&mut self.open);
-        for open in open.chunks(TOGETHER) {
-            let rows = open.iter().map(|&i| members[i].row as usize);
-            self.kernel.gather(self.data, self.frame, rows);
-            self.evaluations += (open.len() * list.len()) as u64;
-            let changes = &mut self.changes;
-            self.kernel.compare(self.centres, |place, _, best, next| {
-                let member = &mut members[open[place]];
-                // The row's own centre is the first: the row stays if others are only as near.
-                member.upper = root(best.0);
-                member.second = list[next.1];
-                member.lower = root(next.0);
-                if best.1 > 0 {
-                    // The new component has another list, with centres that were not evaluated.
-                    if !all {
-                        member.lower = -member.lower;
-                    }
-                    changes.push(Change {
-                        place: first + open[place],
-                        row: member.row,
-                        from: c,
-                        to: list[best.1],
-                    });
-                }
-            });
-        }
-        self.open = open;
-    }
-}
-
-/// Compares rows with packed centres: finds the nearest and the second nearest.
-#[derive(Default)]
-struct Kernel<F> {
-    ids: Vec<usize>,
-    rows: DenseRows<F>,
-    list: Vec<u32>,
-    packed: Packed<F>,
-    squared: Vec<F>,
-}
-
-/// A distance is computed directly if its square is so many times less than that to the point of the expansion (E21).
-const NEARER: f64 = 64.0;
-
-impl<F: Float> Kernel<F> {
-    /// Packs the centres of `list`. They should be near the padded row `about`, and so should the rows.
-    fn pack(&mut self, centres: &Centres<F>, list: &[u32], about: &[F]) {
-        self.list.clear();
-        self.list.extend_from_slice(list);
-        self.packed
-            .pack(centres.values(), centres.dim(), list, about);
-    }
-
-    /// Loads rows.
-    fn gather(
-        &mut self,
-        data: &dyn Data<Rows = DenseRows<F>>,
-        frame: &Frame<F>,
-        rows: impl Iterator<Item = usize>,
-    ) {
-        self.ids.clear();
-        self.ids.extend(rows);
-        data.gather(&self.ids, frame, &mut self.rows);
-    }
-
-    /// Calls `found` for each row: its number among the loaded rows, its squared distance to the point of the expansion, and the
-    /// squared distances and places in the list of the two nearest centres.
-    fn compare(
-        &mut self,
-        centres: &Centres<F>,
-        mut found: impl FnMut(usize, F, (F, usize), (F, usize)),
-    ) {
-        let Self {
-            rows,
-            list,
-            packed,
-            squared,
-            ..
-        } = self;
-        let (share, mut i) = (F::from_f64(1.0 / NEARER), 0);
-        packed.first_two(rows.values(), |about, mut best, mut next| {
-            let least = share * about;
-            if next.0 < least {
-                rows.distances_to(i, centres, list, squared);
-                (best, next) = select::first_two(squared);
-            } else if best.0 < least {
-                rows.distances_to(i, centres, &list[best.1..=best.1], squared);
-                best.0 = squared[0];
-            }
-            found(i, about, best, next);
-            i += 1;
-        });
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Dense;
     use crate::rng::Rng;
-    use ndarray::Array2;
-
-    /// Tight pairs of centres far from any point of the quantizer: expanded distances alone would confuse them.
-    #[test]
-    fn what_is_much_nearer_than_the_point_is_exact() {
-        let mut rng = Rng::from_seed(2);
-        let mut place = |_: usize| rng.uniform() as f32;
-        let pairs = Array2::from_shape_fn((300, 2), |(i, _)| place(i));
-        let mut rng = Rng::from_seed(3);
-        let mut near = |i: usize, j: usize| pairs[[i % 300, j]] + 1e-4 * rng.normal() as f32;
-        let centres = Array2::from_shape_fn((600, 2), |(i, j)| near(i, j));
-        let x = Array2::from_shape_fn((6_000, 2), |(i, j)| near(i, j));
-        let data = Dense::new(x.view()).unwrap();
-        let frame = data.frame();
-        let centres = Centres::enter(centres.view(), &frame);
-        let points = Centres::enter(x.view().split_at(ndarray::Axis(0), 5).0, &frame);
-        let all: Vec<u32> = (0..600).collect();
-        let found = Assignment::around(&data, &frame, &centres, &points, |_| &all);
-        let mut rows = DenseRows::default();
-        data.load(0..data.len(), &frame, &mut rows);
-        let distance = |row: u32, c: usize| -> f64 {
-            let pairs = rows.row(row as usize).iter().zip(centres.row(c));
-            let squares = pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2));
-            squares.sum::<f64>().sqrt()
-        };
-        for c in 0..600 {
-            for member in found.members(c) {
-                let own = distance(member.row, c);
-                let least = (0..600).map(|c| distance(member.row, c));
-                let least = least.fold(f64::INFINITY, f64::min);
-                assert!(own <= least * (1.0 + 1e-4), "{own} {least}");
-                assert!((f64::from(member.upper) - own).abs() <= 1e-4 * own);
-                let next = distance(member.row, member.second as usize);
-                assert!((f64::from(member.lower) - next).abs() <= 1e-4 * next);
-            }
-        }
-    }
-
-    /// Few centres and many, compared with a search row by row.
-    #[test]
-    fn a_first_search_finds_the_two_nearest() {
-        let mut rng = Rng::from_seed(1);
-        let x = Array2::from_shape_fn((3_000, 5), |_| rng.normal());
-        let data = Dense::new(x.view()).unwrap();
-        let frame = data.frame();
-        for k in [1, 2, 3, 16, 17, FEW, FEW + 1] {
-            let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-            let (found, _) = Assignment::exhaustive(&data, &frame, &centres);
-            let mut rows = DenseRows::default();
-            data.load(0..data.len(), &frame, &mut rows);
-            let all: Vec<u32> = (0..k as u32).collect();
-            for c in 0..k {
-                for member in found.members(c) {
-                    let mut squared = Vec::new();
-                    rows.distances_to(member.row as usize, &centres, &all, &mut squared);
-                    let mut naive: Vec<(f64, usize)> = squared.into_iter().zip(0..).collect();
-                    naive.sort_by(|a, b| a.0.total_cmp(&b.0));
-                    assert_eq!(naive[0].1, c);
-                    assert!((member.upper - root(naive[0].0)).abs() < 1e-7);
-                    match naive.get(1) {
-                        Some(next) => {
-                            assert_eq!(member.second as usize, next.1);
-                            assert!((member.lower - root(next.0)).abs() < 1e-7);
-                        }
-                        None => assert_eq!(member.lower, f64::INFINITY),
-                    }
-                }
-            }
-        }
-    }
 
     /// Rows move between components as in a list of labels; those that stay come first, in their order.
     #[test]

@@ -2,14 +2,18 @@
 //!
 //! Most rows are settled after a few iterations, and the work goes by those that are not:
 //!
-//! - The first search of a phase goes through a coarse quantizer ([`quantizer`], E40).
+//! - The first search of a phase goes through a coarse quantizer ([`first`], [`quantizer`], E40).
 //! - Rows are kept by component, with bounds on their distances ([`assignment`], E35); rows that the bounds settle are not
 //!   read.
-//! - An open row is compared with the centres near its own ([`neighbour_lists`]), packed so that all rows of a component
+//! - An open row is compared with the centres near its own ([`by_lists`], [`neighbour_lists`]), packed so that all rows of a component
 //!   share them.
 //! - The sums of the M-step are kept, and only rows that change their component are moved in them ([`sums`], E36).
 
 mod assignment;
+mod by_lists;
+mod first;
+mod kernel;
+mod near;
 mod neighbour_lists;
 mod quantizer;
 mod sums;

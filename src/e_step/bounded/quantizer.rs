@@ -1,7 +1,7 @@
 //! The coarse quantizer: a few points, and for each the inverted list of the centres near it.
 
 use super::assignment::Assignment;
-use super::neighbour_lists as nearby;
+use super::near;
 use super::sums::Sums;
 use crate::data::{Centres, Dense, Frame};
 use crate::float::Float;
@@ -76,7 +76,7 @@ impl<F: Float> CoarseQuantizer<F> {
             assignment = Assignment::labelled(&rows, &frame, &points);
             evaluations += (k * points.len()) as u64;
         }
-        let lists = nearby::lists(&points, centres, size, |_| None);
+        let lists = near::lists(&points, centres, size, |_| None);
         evaluations += (k * points.len()) as u64;
         Some(Self {
             points,

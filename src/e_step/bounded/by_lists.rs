@@ -1,0 +1,165 @@
+//! The searches that follow: neighbour lists for open rows, and wider searches for those that the lists do not cover.
+
+use super::assignment::{Assignment, Change, Member, PART};
+use super::kernel::{Kernel, TOGETHER, root};
+use super::neighbour_lists::NeighbourLists;
+use crate::counting;
+use crate::data::{Centres, Data, DenseRows, Frame};
+use crate::float::Float;
+use crate::parallel;
+
+impl<F: Float> Assignment<F> {
+    /// Searches the neighbour list of the row's component for a nearer centre, for every row that the bounds do not settle.
+    /// Returns the changes, by place, and the number of distance evaluations.
+    pub(crate) fn search(
+        &mut self,
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        nearby: &NeighbourLists<F>,
+    ) -> (Vec<Change>, u64) {
+        self.each(data, frame, centres, Some(nearby), Worker::component)
+    }
+
+    /// Searches all centres for a nearer one, for every row at a distance of at least `from` that may be nearer to a centre
+    /// outside the list of its component (E35), or outside that of its point. Returns the changes, by place, and the number of
+    /// distance evaluations.
+    pub(crate) fn widen(
+        &mut self,
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        nearby: Option<&NeighbourLists<F>>,
+        from: F,
+    ) -> (Vec<Change>, u64) {
+        self.each(data, frame, centres, nearby, |worker, c, first, members| {
+            worker.uncovered(c, first, members, from);
+        })
+    }
+
+    /// Calls `component` on the members of every component.
+    fn each<'a>(
+        &mut self,
+        data: &'a dyn Data<Rows = DenseRows<F>>,
+        frame: &'a Frame<F>,
+        centres: &'a Centres<F>,
+        nearby: Option<&'a NeighbourLists<F>>,
+        component: impl Fn(&mut Worker<'a, F>, u32, usize, &mut [Member<F>]) + Sync,
+    ) -> (Vec<Change>, u64) {
+        let (starts, members) = self.members_mut();
+        let found = parallel::map_chunks(members, PART, |_, places, members| {
+            let mut worker = Worker::new(data, frame, centres, nearby);
+            let first = places.start;
+            for (c, places) in counting::among(starts, places) {
+                let members = &mut members[places.start - first..places.end - first];
+                component(&mut worker, c as u32, places.start, members);
+            }
+            (worker.changes, worker.evaluations)
+        });
+        let evaluations = found.iter().map(|(_, evaluations)| evaluations).sum();
+        let changes = found.into_iter().flat_map(|(changes, _)| changes);
+        (changes.collect(), evaluations)
+    }
+}
+
+/// What one worker needs to search the members of some components.
+struct Worker<'a, F: Float> {
+    data: &'a dyn Data<Rows = DenseRows<F>>,
+    frame: &'a Frame<F>,
+    centres: &'a Centres<F>,
+    /// None before there are lists.
+    nearby: Option<&'a NeighbourLists<F>>,
+    changes: Vec<Change>,
+    evaluations: u64,
+    /// Places among the members of the component that the bounds leave open.
+    open: Vec<usize>,
+    kernel: Kernel<F>,
+}
+
+impl<'a, F: Float> Worker<'a, F> {
+    fn new(
+        data: &'a dyn Data<Rows = DenseRows<F>>,
+        frame: &'a Frame<F>,
+        centres: &'a Centres<F>,
+        nearby: Option<&'a NeighbourLists<F>>,
+    ) -> Self {
+        Self {
+            data,
+            frame,
+            centres,
+            nearby,
+            changes: Vec::new(),
+            evaluations: 0,
+            open: Vec::new(),
+            kernel: Kernel::default(),
+        }
+    }
+
+    fn component(&mut self, c: u32, first: usize, members: &mut [Member<F>]) {
+        self.open.clear();
+        let nearby = self.nearby.expect("lists");
+        let moved = nearby.moved(c);
+        for (i, member) in members.iter_mut().enumerate() {
+            member.upper += moved.own;
+            member.lower -= moved.others;
+            // Settled neither by the row's bounds, nor by the gap between its centre and the next one.
+            if !(member.upper <= member.lower || member.upper <= moved.half_gap) {
+                self.open.push(i);
+            }
+        }
+        let list = nearby.list(c);
+        self.search(c, first, members, list, false);
+    }
+
+    /// Compares members with all centres: those that their list does not cover, and that are at least `from` away.
+    fn uncovered(&mut self, c: u32, first: usize, members: &mut [Member<F>], from: F) {
+        self.open.clear();
+        let reach = self.nearby.map(|near| near.moved(c).half_reach);
+        let places = members.iter().enumerate();
+        let open = places.filter(|(_, member)| match reach {
+            _ if member.upper < from => false,
+            Some(reach) => member.upper > reach,
+            None => member.lower < F::zero(),
+        });
+        self.open.extend(open.map(|(i, _)| i));
+        let others = (0..self.centres.len() as u32).filter(|other| *other != c);
+        let all: Vec<u32> = std::iter::once(c).chain(others).collect();
+        self.search(c, first, members, &all, true);
+    }
+
+    /// Compares the open members with the centres of `list`, whose first is their own.
+    fn search(&mut self, c: u32, first: usize, members: &mut [Member<F>], list: &[u32], all: bool) {
+        if self.open.is_empty() {
+            return;
+        }
+        self.kernel
+            .pack(self.centres, list, self.centres.row(c as usize));
+        let open = std::mem::take(&mut self.open);
+        for open in open.chunks(TOGETHER) {
+            let rows = open.iter().map(|&i| members[i].row as usize);
+            self.kernel.gather(self.data, self.frame, rows);
+            self.evaluations += (open.len() * list.len()) as u64;
+            let changes = &mut self.changes;
+            self.kernel.compare(self.centres, |place, _, best, next| {
+                let member = &mut members[open[place]];
+                // The row's own centre is the first: the row stays if others are only as near.
+                member.upper = root(best.0);
+                member.second = list[next.1];
+                member.lower = root(next.0);
+                if best.1 > 0 {
+                    // The new component has another list, with centres that were not evaluated.
+                    if !all {
+                        member.lower = -member.lower;
+                    }
+                    changes.push(Change {
+                        place: first + open[place],
+                        row: member.row,
+                        from: c,
+                        to: list[best.1],
+                    });
+                }
+            });
+        }
+        self.open = open;
+    }
+}
