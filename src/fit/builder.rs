@@ -1,7 +1,7 @@
 //! The builder, and what it builds.
 
 use super::phase::{Columns, Phase, Shape};
-use super::run::{Names, Run};
+use super::task::{Names, Run, Settings};
 use crate::cancel::Cancel;
 use crate::compiled::Compiled;
 use crate::coreset::{Coreset, Full, Subset};
@@ -49,15 +49,6 @@ pub struct Clusterer<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIso
     m_step: M,
     clusters: usize,
     settings: Settings,
-}
-
-/// What is not a stage.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    pub(crate) cancel: Option<Cancel>,
-    pub(crate) rule: StopRule,
-    pub(crate) restarts: usize,
-    pub(crate) seed: u64,
 }
 
 /// One phase with an E-step, or a list that depends on the data.

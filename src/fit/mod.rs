@@ -5,8 +5,10 @@ mod estimator;
 mod phase;
 mod rows;
 mod run;
+mod task;
 
 pub use builder::{Builder, Clusterer, Fit};
 pub use estimator::{BoxedMixture, BoxedObserver, Estimator};
 pub use phase::{Columns, Phase, Shape};
-pub(crate) use run::{Fitted, Run, run};
+pub(crate) use run::{Fitted, run};
+pub(crate) use task::Run;

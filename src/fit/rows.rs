@@ -1,7 +1,7 @@
 //! The rows that the phases of a fit run on: coresets are drawn, and rows projected, once per fit; restarts share them.
 
 use super::phase::{Columns, Outline};
-use super::run::Run;
+use super::task::Run;
 use crate::compiled::Compiled;
 use crate::coreset::{Coreset, Subset};
 use crate::data::{Data, Frame, Rows, Subspace};

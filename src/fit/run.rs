@@ -1,44 +1,20 @@
 //! One fit: coreset, seeds and phases, for every restart.
 
-use super::builder::Settings;
-use super::phase::{Columns, Outline};
+use super::phase::Columns;
 use super::rows::{Plan, no_phase};
+use super::task::Run;
 use crate::cancel;
 use crate::compiled::Compiled;
-use crate::coreset::{Coreset, Subset};
-use crate::data::{Centres, Data, Frame, Rows};
+use crate::coreset::Subset;
+use crate::data::Rows;
 use crate::em::{
     self, Fresh, Joint, LastSearch, Pass, PhaseReport, Progress, Report, SetUp, Stop, StopRule,
     Supports, Watch,
 };
 use crate::error::{Error, Result};
 use crate::rng::{Stage, Streams};
-use crate::seed::Seeder;
 use std::any::Any;
 use std::time::Instant;
-
-/// What a fit needs, without the types of its stages.
-pub(crate) struct Run<'a, R: Rows> {
-    pub(crate) data: &'a dyn Data<Rows = R>,
-    pub(crate) coreset: &'a dyn Coreset<R>,
-    pub(crate) seeder: &'a dyn Seeder<R>,
-    /// The stages with a model at the seeds.
-    pub(crate) start: &'a Start<'a, R>,
-    pub(crate) outlines: Vec<Outline>,
-    pub(crate) clusters: usize,
-    pub(crate) settings: &'a Settings,
-    pub(crate) names: Names,
-}
-
-type Start<'a, R> = dyn Fn(Centres<<R as Rows>::Float>, Frame<<R as Rows>::Float>) -> Result<Box<dyn Joint<R> + 'a>>
-    + 'a;
-
-/// The names of the stages, for errors.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Names {
-    pub(crate) coreset: &'static str,
-    pub(crate) seeder: &'static str,
-}
 
 /// What a fit found.
 pub(crate) struct Fitted {
