@@ -6,6 +6,29 @@
 //! [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
 //!
 //! Costs are distance evaluations per iteration, for $n$ rows and $k$ clusters.
+//!
+//! The type of each builder has a short name, for struct fields and signatures: that of the function, in camel case, with
+//! `Builder` after it. It holds as long as no stage is replaced by one of another type.
+//!
+//! ```
+//! use coremix::algorithms::{self, VcGmmBuilder};
+//! use coremix::prelude::*;
+//!
+//! struct Experiment {
+//!     name: &'static str,
+//!     builder: VcGmmBuilder,
+//! }
+//!
+//! fn long_chains(builder: VcGmmBuilder) -> VcGmmBuilder {
+//!     builder.seeder(AfkMc2::new(200)).restarts(3)
+//! }
+//!
+//! let experiment = Experiment {
+//!     name: "long chains",
+//!     builder: long_chains(algorithms::vc_gmm(25, 1_000, 3, 5)),
+//! };
+//! assert!(experiment.builder.build().is_ok(), "{}", experiment.name);
+//! ```
 
 use crate::coreset::{Full, Lightweight};
 use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
@@ -14,32 +37,65 @@ use crate::fit::{Builder, Clusterer, Columns, Phase, Shape};
 use crate::m_step::{Diagonal, DirichletProcess};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus};
 
+/// What [`k_means`] returns.
+pub type KMeansBuilder = Builder;
+
+/// What [`k_means_c_prime`] returns.
+pub type KMeansCPrimeBuilder = Builder;
+
+/// What [`gmm`] returns.
+pub type GmmBuilder = Builder;
+
+/// What [`lazy_k_means`] returns.
+pub type LazyKMeansBuilder = Builder<Full, KMeansPlusPlus, Lazy>;
+
+/// What [`lwcs_k_means`] returns.
+pub type LwcsKMeansBuilder = Builder<Lightweight, AfkMc2>;
+
+/// What [`var_gmm_s`] returns.
+pub type VarGmmSBuilder = Builder<Full, AfkMc2, Neighborhood>;
+
+/// What [`vc_gmm`] returns.
+pub type VcGmmBuilder = Builder<Lightweight, AfkMc2, Neighborhood>;
+
+/// What [`d_gmm`] returns.
+pub type DGmmBuilder = Builder<Full, AfkMc2, SimilaritySampling>;
+
+/// What [`fast`] returns.
+pub type FastBuilder = Builder<Lightweight, HierarchicalKMeansPlusPlus, Bounded>;
+
+/// What [`sparsified_gmm`] returns.
+pub type SparsifiedGmmBuilder = Builder<Full, KMeansPlusPlus, Exhaustive, Diagonal>;
+
+/// What [`dp_gmm`] returns.
+pub type DpGmmBuilder = Builder<Full, KMeansPlusPlus, Exhaustive, DirichletProcess>;
+
 /// k-means (Lloyd) from k-means++ seeds.
 ///
 /// Supports of width 1: what raises $F$ lowers the weighted squared distance of the points to their means
 /// (E9; \[KM\] Prop. 3). Cost $nk$.
-pub fn k_means(clusters: usize) -> Builder {
+pub fn k_means(clusters: usize) -> KMeansBuilder {
     Clusterer::builder().clusters(clusters)
 }
 
 /// k-means-C' (\[KM\] Alg. 3): each point is shared by its `c_prime` nearest components.
 ///
 /// Between k-means (`c_prime` 1) and [`gmm`] (`c_prime` $k$); a larger `c_prime` means $k$. Cost $nk$.
-pub fn k_means_c_prime(clusters: usize, c_prime: usize) -> Builder {
+pub fn k_means_c_prime(clusters: usize, c_prime: usize) -> KMeansCPrimeBuilder {
     k_means(clusters).e_step(Exhaustive::truncated(c_prime))
 }
 
 /// EM for the Gaussian mixture with one shared isotropic variance and equal mixing proportions.
 ///
 /// Supports of all components, so $F$ is the log-likelihood (E3). Cost $nk$ and as many exponentials.
-pub fn gmm(clusters: usize) -> Builder {
+pub fn gmm(clusters: usize) -> GmmBuilder {
     k_means(clusters).e_step(Exhaustive::all())
 }
 
 /// lazy-k-means: a point changes its component only for one nearer by a factor 1 + `epsilon` (\[KM\] Eq. 21).
 ///
 /// See [`Lazy`] (E11); `epsilon` 0 is [`k_means`]. Cost $nk$.
-pub fn lazy_k_means(clusters: usize, epsilon: f64) -> Builder<Full, KMeansPlusPlus, Lazy> {
+pub fn lazy_k_means(clusters: usize, epsilon: f64) -> LazyKMeansBuilder {
     k_means(clusters).e_step(Lazy::new(epsilon))
 }
 
@@ -47,7 +103,7 @@ pub fn lazy_k_means(clusters: usize, epsilon: f64) -> Builder<Full, KMeansPlusPl
 ///
 /// One pass over all rows draws the coreset ([`Lightweight`], E15); after it, $n$ is the coreset's size. Chains
 /// have the default length of [`AfkMc2`]. Cost $nk$.
-pub fn lwcs_k_means(clusters: usize, coreset: usize) -> Builder<Lightweight, AfkMc2> {
+pub fn lwcs_k_means(clusters: usize, coreset: usize) -> LwcsKMeansBuilder {
     k_means(clusters)
         .coreset(Lightweight::new(coreset))
         .seeder(AfkMc2::default())
@@ -57,7 +113,7 @@ pub fn lwcs_k_means(clusters: usize, coreset: usize) -> Builder<Lightweight, Afk
 ///
 /// \[VC\] Alg. 1; see [`Neighborhood`] (E12 to E14) for the knobs this leaves at their defaults. Cost at most
 /// $n C' G$, whatever $k$ is.
-pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> Builder<Full, AfkMc2, Neighborhood> {
+pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> VarGmmSBuilder {
     k_means(clusters)
         .seeder(AfkMc2::default())
         .e_step(Neighborhood::new(c_prime, g))
@@ -67,12 +123,7 @@ pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> Builder<Full, Afk
 ///
 /// [`var_gmm_s`] on the rows of [`Lightweight`] (E15): cost at most $C' G$ times the size of the coreset, whatever
 /// $n$ and $k$ are.
-pub fn vc_gmm(
-    clusters: usize,
-    coreset: usize,
-    c_prime: usize,
-    g: usize,
-) -> Builder<Lightweight, AfkMc2, Neighborhood> {
+pub fn vc_gmm(clusters: usize, coreset: usize, c_prime: usize, g: usize) -> VcGmmBuilder {
     var_gmm_s(clusters, c_prime, g).coreset(Lightweight::new(coreset))
 }
 
@@ -80,7 +131,7 @@ pub fn vc_gmm(
 ///
 /// See [`SimilaritySampling`] (E25, E26). On a coreset: `.coreset(Lightweight::new(size))`. Cost at most
 /// $n (H + R)$, whatever $k$ is.
-pub fn d_gmm(clusters: usize, h: usize, r: usize) -> Builder<Full, AfkMc2, SimilaritySampling> {
+pub fn d_gmm(clusters: usize, h: usize, r: usize) -> DGmmBuilder {
     k_means(clusters)
         .seeder(AfkMc2::default())
         .e_step(SimilaritySampling::new(h, r))
@@ -95,7 +146,7 @@ pub fn d_gmm(clusters: usize, h: usize, r: usize) -> Builder<Full, AfkMc2, Simil
 ///
 /// Defaults of its own: below 128 clusters, where iterations cost little beside reading the rows, a tolerance of 1e-4 and at
 /// most 50 iterations per phase; otherwise 1e-3 and 12.
-pub fn fast(clusters: usize) -> Builder<Lightweight, HierarchicalKMeansPlusPlus, Bounded> {
+pub fn fast(clusters: usize) -> FastBuilder {
     let (tolerance, max_iterations) = if clusters < FEW {
         (1e-4, 50)
     } else {
@@ -182,7 +233,7 @@ fn rows_for(clusters: usize) -> usize {
 /// assert_eq!(fit.model.column_variances().dim(), (25, 2));
 /// # Ok::<(), Error>(())
 /// ```
-pub fn sparsified_gmm(clusters: usize) -> Builder<Full, KMeansPlusPlus, Exhaustive, Diagonal> {
+pub fn sparsified_gmm(clusters: usize) -> SparsifiedGmmBuilder {
     gmm(clusters).m_step(Diagonal::new())
 }
 
@@ -192,10 +243,7 @@ pub fn sparsified_gmm(clusters: usize) -> Builder<Full, KMeansPlusPlus, Exhausti
 /// See [`DirichletProcess`] (E29, E30) for the concentration and the priors. On a coreset, as \[DP\] do:
 /// `.coreset(Lightweight::new(size))`; with [`Exhaustive::truncated`] only the likeliest components share a point. Cost
 /// $n T$, where an evaluation takes $D^2$ operations instead of $D$.
-pub fn dp_gmm(
-    truncation: usize,
-    concentration: f64,
-) -> Builder<Full, KMeansPlusPlus, Exhaustive, DirichletProcess> {
+pub fn dp_gmm(truncation: usize, concentration: f64) -> DpGmmBuilder {
     k_means(truncation)
         .e_step(Exhaustive::all())
         .m_step(DirichletProcess::new(concentration))
