@@ -18,6 +18,7 @@ mod frame;
 mod hostile;
 mod laws;
 mod own_stages;
+mod public_api;
 mod quickstart;
 mod reference;
 mod sketch;
