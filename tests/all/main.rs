@@ -15,6 +15,7 @@ mod dirichlet_process;
 mod families;
 mod families_defects;
 mod frame;
+mod golden;
 mod hostile;
 mod laws;
 mod own_stages;
