@@ -73,7 +73,7 @@ pub type DpGmmBuilder = Builder<Full, KMeansPlusPlus, Exhaustive, DirichletProce
 /// k-means (Lloyd) from k-means++ seeds.
 ///
 /// Supports of width 1: what raises $F$ lowers the weighted squared distance of the points to their means
-/// (E9; \[KM\] Prop. 3). Cost $nk$.
+/// ([E9](crate::equations#e9); \[KM\] Prop. 3). Cost $nk$.
 pub fn k_means(clusters: usize) -> KMeansBuilder {
     Clusterer::builder().clusters(clusters)
 }
@@ -87,14 +87,14 @@ pub fn k_means_c_prime(clusters: usize, c_prime: usize) -> KMeansCPrimeBuilder {
 
 /// EM for the Gaussian mixture with one shared isotropic variance and equal mixing proportions.
 ///
-/// Supports of all components, so $F$ is the log-likelihood (E3). Cost $nk$ and as many exponentials.
+/// Supports of all components, so $F$ is the log-likelihood ([E3](crate::equations#e3)). Cost $nk$ and as many exponentials.
 pub fn gmm(clusters: usize) -> GmmBuilder {
     k_means(clusters).e_step(Exhaustive::all())
 }
 
 /// lazy-k-means: a point changes its component only for one nearer by a factor 1 + `epsilon` (\[KM\] Eq. 21).
 ///
-/// See [`Lazy`] (E11); `epsilon` 0 is [`k_means`]. Cost $nk$.
+/// See [`Lazy`] ([E11](crate::equations#e11)); `epsilon` 0 is [`k_means`]. Cost $nk$.
 pub fn lazy_k_means(clusters: usize, epsilon: f64) -> LazyKMeansBuilder {
     k_means(clusters).e_step(Lazy::new(epsilon))
 }
@@ -111,8 +111,8 @@ pub fn lwcs_k_means(clusters: usize, coreset: usize) -> LwcsKMeansBuilder {
 
 /// var-GMM-S: truncated EM on all rows, supports of `c_prime` components, `g` neighbors of each.
 ///
-/// \[VC\] Alg. 1; see [`Neighborhood`] (E12 to E14) for the knobs this leaves at their defaults. Cost at most
-/// $n C' G$, whatever $k$ is.
+/// \[VC\] Alg. 1; see [`Neighborhood`] ([E12](crate::equations#e12) to [E14](crate::equations#e14)) for the knobs this
+/// leaves at their defaults. Cost at most $n C' G$, whatever $k$ is.
 pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> VarGmmSBuilder {
     k_means(clusters)
         .seeder(AfkMc2::default())
@@ -121,16 +121,16 @@ pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> VarGmmSBuilder {
 
 /// vc-GMM (\[VC\] Alg. 2): truncated EM on a lightweight coreset of `coreset` draws.
 ///
-/// [`var_gmm_s`] on the rows of [`Lightweight`] (E15): cost at most $C' G$ times the size of the coreset, whatever
-/// $n$ and $k$ are.
+/// [`var_gmm_s`] on the rows of [`Lightweight`] ([E15](crate::equations#e15)): cost at most $C' G$ times the size of the
+/// coreset, whatever $n$ and $k$ are.
 pub fn vc_gmm(clusters: usize, coreset: usize, c_prime: usize, g: usize) -> VcGmmBuilder {
     var_gmm_s(clusters, c_prime, g).coreset(Lightweight::new(coreset))
 }
 
 /// D-GMM (\[DG\] Alg. 1): truncated EM on all rows, supports of `h` components, `r` others drawn by similarity.
 ///
-/// See [`SimilaritySampling`] (E25, E26). On a coreset: `.coreset(Lightweight::new(size))`. Cost at most
-/// $n (H + R)$, whatever $k$ is.
+/// See [`SimilaritySampling`] ([E25](crate::equations#e25), [E26](crate::equations#e26)). On a coreset:
+/// `.coreset(Lightweight::new(size))`. Cost at most $n (H + R)$, whatever $k$ is.
 pub fn d_gmm(clusters: usize, h: usize, r: usize) -> DGmmBuilder {
     k_means(clusters)
         .seeder(AfkMc2::default())
@@ -219,8 +219,9 @@ fn rows_for(clusters: usize) -> usize {
 /// [`Sketch`](crate::data::Sketch).
 ///
 /// Densities are over the q coordinates that a row knows, and every coordinate is updated from the rows that know it
-/// (E27, E28). Cost $nk$ distances over q coordinates each, whatever the number of columns is. Spherical components:
-/// `.m_step(Isotropic::new())`; sparsified k-means is [`k_means`] on the same sketch. Works on dense rows too.
+/// ([E27](crate::equations#e27), [E28](crate::equations#e28)). Cost $nk$ distances over q coordinates each, whatever the
+/// number of columns is. Spherical components: `.m_step(Isotropic::new())`; sparsified k-means is [`k_means`] on the same
+/// sketch. Works on dense rows too.
 ///
 /// ```
 /// use coremix::prelude::*;
@@ -240,9 +241,9 @@ pub fn sparsified_gmm(clusters: usize) -> SparsifiedGmmBuilder {
 /// The Dirichlet process mixture of Gaussians with full precision matrices (\[DP\] Alg. 1 without its coreset), truncated
 /// at `truncation` components, by variational inference.
 ///
-/// See [`DirichletProcess`] (E29, E30) for the concentration and the priors. On a coreset, as \[DP\] do:
-/// `.coreset(Lightweight::new(size))`; with [`Exhaustive::truncated`] only the likeliest components share a point. Cost
-/// $n T$, where an evaluation takes $D^2$ operations instead of $D$.
+/// See [`DirichletProcess`] ([E29](crate::equations#e29), [E30](crate::equations#e30)) for the concentration and the
+/// priors. On a coreset, as \[DP\] do: `.coreset(Lightweight::new(size))`; with [`Exhaustive::truncated`] only the
+/// likeliest components share a point. Cost $n T$, where an evaluation takes $D^2$ operations instead of $D$.
 pub fn dp_gmm(truncation: usize, concentration: f64) -> DpGmmBuilder {
     k_means(truncation)
         .e_step(Exhaustive::all())

@@ -17,14 +17,14 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     /// The means, in the coordinates of the [frame](Self::frame).
     fn centres(&self) -> &Centres<R::Float>;
 
-    /// The coordinates of the model (E24).
+    /// The coordinates of the model ([E24](crate::equations#e24)).
     fn frame(&self) -> &Frame<R::Float>;
 
-    /// From scores to log-joints (E1).
+    /// From scores to log-joints ([E1](crate::equations#e1)).
     fn log_joint(&self) -> LogJoint;
 
     /// What the free energy has besides the points, in nats: 0, unless the model has distributions of its own. Then
-    /// it is minus their divergence from the prior (E30).
+    /// it is minus their divergence from the prior ([E30](crate::equations#e30)).
     fn prior_terms(&self) -> f64 {
         0.0
     }
@@ -57,7 +57,7 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     ///
     /// $$p(c \mid y_n, \theta) = \frac{p(c, y_n \mid \theta)}{\sum_{c' = 1}^{k} p(c', y_n \mid \theta)}$$
     ///
-    /// which is (E2) with all components in the support.
+    /// which is ([E2](crate::equations#e2)) with all components in the support.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
@@ -70,7 +70,7 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     ///
     /// $$q_{nc} = \frac{p(c, y_n \mid \theta)}{\sum_{c' \in K(n)} p(c', y_n \mid \theta)}, \qquad c \in K(n)$$
     ///
-    /// with $K(n)$ the components returned for row $n$ (E2).
+    /// with $K(n)$ the components returned for row $n$ ([E2](crate::equations#e2)).
     ///
     /// # Errors
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if `c_prime` is 0.
@@ -116,7 +116,8 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     ///
     /// $$\sum_n w_n \ln p(y_n \mid \theta) = \sum_n w_n \ln \sum_{c=1}^{k} p(c, y_n \mid \theta)$$
     ///
-    /// The free energy (E3) of any supports is at most this, if the model has parameters and no distribution over them.
+    /// The free energy ([E3](crate::equations#e3)) of any supports is at most this, if the model has parameters and no
+    /// distribution over them.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
@@ -132,7 +133,7 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
         R::Float::score(self.erased(), data)
     }
 
-    /// The weighted squared distance to the nearest mean, in the data's own unit, squared (E22).
+    /// The weighted squared distance to the nearest mean, in the data's own unit, squared ([E22](crate::equations#e22)).
     ///
     /// $$\Phi(\mu) = \sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$$
     ///
@@ -149,7 +150,7 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
 pub struct Score {
     /// The likeliest component of each row (n).
     pub labels: Array1<u32>,
-    /// $\sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$ (E22), in the data's own unit, squared.
+    /// $\sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$ ([E22](crate::equations#e22)), in the data's own unit, squared.
     pub quantization_error: f64,
     /// $\sum_n w_n \ln p(y_n \mid \theta)$, in nats.
     pub log_likelihood: f64,

@@ -11,7 +11,7 @@ use crate::rng::Rng;
 use crate::stage::Stage;
 
 /// Rows drawn half in proportion to their weight and half to their weighted squared distance from the mean
-/// (E15; Bachem, Lucic, Krause, KDD 2018). One distance evaluation per row.
+/// ([E15](crate::equations#e15); Bachem, Lucic, Krause, KDD 2018). One distance evaluation per row.
 ///
 /// With $W = \sum_n w_n$, row $n$ has in each of the $N'$ draws the probability
 ///

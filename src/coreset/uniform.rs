@@ -6,7 +6,8 @@ use crate::error::{Result, positive};
 use crate::rng::Rng;
 use crate::stage::Stage;
 
-/// Rows drawn uniformly without replacement among those of positive weight (E16). No distance evaluations.
+/// Rows drawn uniformly without replacement among those of positive weight ([E16](crate::equations#e16)). No distance
+/// evaluations.
 ///
 /// With $n_+$ rows of positive weight, each is drawn with probability $N' / n_+$ and stands in the coreset with
 /// weight $w_n n_+ / N'$.

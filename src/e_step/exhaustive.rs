@@ -14,7 +14,8 @@ use crate::stage::Stage;
 /// components is EM. n k distance evaluations per search.
 ///
 /// The best are those with the largest log-joints, so no other support of this width has a larger free energy
-/// (E13). Distances are expanded to rank, and computed directly wherever rounding could matter (E21).
+/// ([E13](crate::equations#e13)). Distances are expanded to rank, and computed directly wherever rounding could matter
+/// ([E21](crate::equations#e21)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhaustive {
     /// `None`: all components.

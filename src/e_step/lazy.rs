@@ -13,15 +13,15 @@ use crate::search::{self, Exact};
 use crate::stage::Stage;
 
 /// A point leaves its component only for one that is nearer by a factor 1 + epsilon on unsquared distances
-/// (E11; \[KM\] Eq. 21, after Har-Peled and Sadri, How fast is the k-means method?, 2005). n k distance
-/// evaluations per search; epsilon = 0 is k-means but for ties.
+/// ([E11](crate::equations#e11); \[KM\] Eq. 21, after Har-Peled and Sadri, How fast is the k-means method?, 2005). n k
+/// distance evaluations per search; epsilon = 0 is k-means but for ties.
 ///
 /// A point of component $c$ moves, to the nearest component $\tilde c$, if
 ///
 /// $$(1 + \varepsilon) \lVert y_n - \mu_{\tilde c} \rVert \lt \lVert y_n - \mu_c \rVert$$
 ///
 /// Whoever moves gains in log-joint and whoever stays loses nothing, so the free energy never falls. The
-/// assignment costs at most $(1 + \varepsilon)^2$ times the quantization error (E22).
+/// assignment costs at most $(1 + \varepsilon)^2$ times the quantization error ([E22](crate::equations#e22)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lazy {
     epsilon: f64,

@@ -3,7 +3,7 @@
 //! A search chooses components and scores them; it does not normalise. Responsibilities and the free energy
 //! are made in one place, the EM loop, so hard k-means is a support of width 1, k-means-C' one of
 //! width C', EM one of all components, and every algorithm has the same objective. In terms of the log-joints
-//! (E1), the loop computes (E2) and (E3):
+//! ([E1](crate::equations#e1)), the loop computes ([E2](crate::equations#e2)) and ([E3](crate::equations#e3)):
 //!
 //! $$q_{nc} = \frac{p(c, y_n \mid \theta)}{\sum_{c' \in K(n)} p(c', y_n \mid \theta)} \text{ for } c \in K(n), \qquad F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
 //!
@@ -83,7 +83,7 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
     }
 
     /// Searches with the model fixed before the first M-step of EM; the first of them starts the variance
-    /// (E8).
+    /// ([E8](crate::equations#e8)).
     ///
     /// 0 only if responsibilities do not depend on the variance (width 1): then the search that comes with
     /// the first M-step can start it.
@@ -113,8 +113,8 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
     /// Renews the state from what the workers of one pass left, in their order.
     fn finish_pass(&self, _state: &mut Self::State, _workers: Vec<Self::Worker>) {}
 
-    /// The bounds by which rows are settled without being read (E35): `None` unless the search keeps them. Then the driver
-    /// searches the open rows alone, and keeps the statistics.
+    /// The bounds by which rows are settled without being read ([E35](crate::equations#e35)): `None` unless the search
+    /// keeps them. Then the driver searches the open rows alone, and keeps the statistics.
     fn bounds(&self) -> Option<&Bounded> {
         None
     }

@@ -15,7 +15,8 @@ use crate::rng::Rng;
 use crate::search::{self, Exact};
 use crate::stage::Stage;
 
-/// A point is compared only with the neighbors of its components, and with some random ones (\[VC\] Alg. 1; E12, E13).
+/// A point is compared only with the neighbors of its components, and with some random ones (\[VC\] Alg. 1;
+/// [E12](crate::equations#e12), [E13](crate::equations#e13)).
 ///
 /// $K(n)$ becomes the $C'$ best components of the search space $G(n)$, the union of the neighbors $G_c$ of the
 /// components of the last $K(n)$ and the random components $R(n)$. At most $C' G + |R(n)|$ distance evaluations per
@@ -29,8 +30,8 @@ use crate::stage::Stage;
 /// $$\sum_{c \in K^{\text{new}}(n)} p(c, y_n \mid \theta) \ge \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
 ///
 /// The neighbors $G_c$ ($c$ itself and $G - 1$ others) are those with the smallest weighted mean score over the
-/// points nearest to $c$ (E14), found on the way from distances that were needed anyway. With $c_n$ the best
-/// component of point $n$ in $G(n)$, and scores that are squared distances:
+/// points nearest to $c$ ([E14](crate::equations#e14)), found on the way from distances that were needed anyway. With $c_n$
+/// the best component of point $n$ in $G(n)$, and scores that are squared distances:
 ///
 /// $$\bar d^2(c, \tilde c) = \frac{\sum_{n : c_n = c, \tilde c \in G(n)} w_n \lVert y_n - \mu_{\tilde c} \rVert^2}{\sum_{n : c_n = c, \tilde c \in G(n)} w_n}$$
 ///

@@ -15,8 +15,8 @@ use crate::rng::Rng;
 use crate::search::{self, Exact};
 use crate::stage::Stage;
 
-/// A point tries a few components drawn in proportion to their similarity to its nearest one (\[DG\] Alg. 1; E25,
-/// E26).
+/// A point tries a few components drawn in proportion to their similarity to its nearest one (\[DG\] Alg. 1;
+/// [E25](crate::equations#e25), [E26](crate::equations#e26)).
 ///
 /// $K(n)$ becomes the $H$ best of its last members and of $R$ components drawn without replacement from those
 /// outside: at most $H + R$ distance evaluations per point and search, whatever the number of components. With
@@ -25,15 +25,16 @@ use crate::stage::Stage;
 /// $$p(j \mid n) = \frac{s_{c_n j}}{\sum_{l \notin K(n)} s_{c_n l}}, \qquad j \notin K(n)$$
 ///
 /// and every further one in the same way from those that are left. The old support is among the candidates, so
-/// the free energy does not fall (E13), whatever is drawn.
+/// the free energy does not fall ([E13](crate::equations#e13)), whatever is drawn.
 ///
-/// Components are similar if they share points, by the responsibilities of the last search (E2):
+/// Components are similar if they share points, by the responsibilities of the last search ([E2](crate::equations#e2)):
 ///
 /// $$s_{ij} = \sum_{n : \, i, j \in K(n)} w_n q_{ni} q_{nj}$$
 ///
 /// \[DG\] Eq. 12 and 16 have $e^{-(d_i + d_j)}$ of raw squared distances in place of $q_{ni} q_{nj}$, which is 0 in
 /// floating point on most data and depends on its unit; \[DG\] Eq. 9 sums over $K(n)$ where the components outside
-/// belong. Only pairs inside some $K(n)$ are kept, renewed in every search: $n H (H - 1) / 2$ additions, never $k^2$ numbers.
+/// belong. Only pairs inside some $K(n)$ are kept, renewed in every search: $n H (H - 1) / 2$ additions, never $k^2$
+/// numbers.
 ///
 /// Where fewer than $R$ components outside $K(n)$ have a positive similarity, as all have before the first search,
 /// the rest is drawn uniformly from all other components, so that exploration never stops.

@@ -11,12 +11,12 @@ use crate::rng::Rng;
 use crate::stage::Stage;
 
 /// k-means++ for many clusters: of the order of $n \log k$ distance evaluations where cells are of similar size, instead of
-/// $n k$ (E38).
+/// $n k$ ([E38](crate::equations#e38)).
 ///
 /// Rows are cut into cells. Each seed is a row drawn in proportion to $w_n \tilde D_n^2$, where $\tilde D_n^2$ is the
 /// squared distance to the nearest seed so far **in the row's cell**. At first all rows are one cell, and a cell with
-/// 32 seeds is cut at once into the Voronoi cells of these: up to 32 seeds it is k-means++ (E17), and later a row is compared with
-/// the seeds of its cell alone.
+/// 32 seeds is cut at once into the Voronoi cells of these: up to 32 seeds it is k-means++ ([E17](crate::equations#e17)),
+/// and later a row is compared with the seeds of its cell alone.
 ///
 /// Rows are evaluated in rounds, each for up to 16 times as many seeds as before. Within a round a row $n$ is proposed
 /// in proportion to its $w_n \tilde D_n^2$ at the start of the round, and accepted with probability

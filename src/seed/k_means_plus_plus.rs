@@ -9,8 +9,8 @@ use crate::parallel::{self, BLOCK};
 use crate::rng::Rng;
 use crate::stage::Stage;
 
-/// Each seed is a row drawn in proportion to its weighted squared distance to the nearest seed so far (E17;
-/// Arthur, Vassilvitskii, SODA 2007): n distance evaluations per seed and candidate.
+/// Each seed is a row drawn in proportion to its weighted squared distance to the nearest seed so far
+/// ([E17](crate::equations#e17); Arthur, Vassilvitskii, SODA 2007): n distance evaluations per seed and candidate.
 ///
 /// $$P(n) = \frac{w_n D_n^2}{\sum_j w_j D_j^2}, \qquad D_n^2 = \min_{c \in \text{seeds}} \lVert y_n - \mu_c \rVert^2$$
 ///
