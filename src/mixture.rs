@@ -13,6 +13,21 @@ use std::any::Any;
 /// blocks (nothing of size n x k is stored unless it is the answer), with their weights.
 ///
 /// A boxed model is a model, and [`Any`]: what is particular to a family is found by downcasting.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let model = algorithms::gmm(25).build()?.fit(&data)?.model;
+/// let labels = model.predict(&data)?; // the likeliest component of each row
+/// let shares = model.responsibilities(&data)?; // of all components, (n, k)
+/// let (likeliest, _) = model.truncated_responsibilities(&data, 2)?;
+/// assert!(labels.len() == 1_000 && shares.dim() == (1_000, 25));
+/// assert_eq!(likeliest.column(0), labels);
+/// let score = model.score(&data)?;
+/// assert_eq!(score.labels, labels);
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     /// The means, in the coordinates of the [frame](Self::frame).
     fn centres(&self) -> &Centres<R::Float>;

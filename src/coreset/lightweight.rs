@@ -22,6 +22,18 @@ use crate::stage::Stage;
 ///
 /// Draws are independent and with replacement. A row drawn several times stands in the coreset as often:
 /// its copies search apart, and together see more components than one row of their weight would.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let coreset = Lightweight::new(300);
+/// let fit = algorithms::k_means(25).coreset(coreset).build()?.fit(&data)?;
+/// let subset = fit.coreset.as_ref().expect("fewer rows");
+/// assert!(subset.rows.len() == 300 && subset.weights.iter().all(|w| *w <= 2.0 * 1_000.0 / 300.0));
+/// assert_eq!(fit.model.predict(&data)?.len(), 1_000); // all rows
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lightweight {
     size: usize,

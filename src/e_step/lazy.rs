@@ -22,6 +22,15 @@ use crate::stage::Stage;
 ///
 /// Whoever moves gains in log-joint and whoever stays loses nothing, so the free energy never falls. The
 /// assignment costs at most $(1 + \varepsilon)^2$ times the quantization error ([E22](crate::equations#e22)).
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let fit = algorithms::k_means(25).e_step(Lazy::new(0.1)).build()?.fit(&data)?;
+/// assert!(!fit.exact); // a point may have a slightly nearer component
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lazy {
     epsilon: f64,

@@ -48,6 +48,51 @@ use crate::stage::Stage;
 ///
 /// Laws: with the model fixed, a search never lowers the free energy; what it does for a row depends on
 /// that row, the model, the state and the row's own random stream alone.
+///
+/// `examples/own_e_step.rs` is another one.
+///
+/// ```
+/// use coremix::data::Rows;
+/// use coremix::e_step::EStep;
+/// use coremix::prelude::*;
+/// use coremix::{Block, Rng, Stage};
+///
+/// /// The component that a row has, or the better of two others at random.
+/// #[derive(Clone)]
+/// struct Two;
+///
+/// impl Stage for Two {}
+///
+/// impl<R: Rows, M: Mixture<R>> EStep<R, M> for Two {
+///     type State = ();
+///     type Worker = (Vec<u32>, Vec<R::Float>);
+///
+///     fn width(&self, _: usize) -> usize {
+///         1
+///     }
+///
+///     fn search(
+///         &self,
+///         (): &(),
+///         model: &M,
+///         rows: &R,
+///         block: &mut Block<R::Float>,
+///         rng: &mut Rng,
+///         (ids, scores): &mut Self::Worker,
+///     ) {
+///         for i in 0..rows.len() {
+///             rng.distinct(ids, 2, model.components());
+///             block.keep_best(i, model, rows, ids, scores);
+///         }
+///     }
+/// }
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// # let data = Dense::new(birch.points.view())?;
+/// coremix::testing::e_step(&Two, &data, 25)?; // the laws hold
+/// let fit = algorithms::k_means(25).e_step(Two).build()?.fit(&data)?;
+/// assert!(!fit.exact);
+/// # Ok::<(), Error>(())
+/// ```
 pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
     /// What survives an iteration, besides the supports.
     type State: Default + Send + Sync;

@@ -39,6 +39,18 @@ use crate::stage::Stage;
 /// weighted mean of the points, and a point of weight 9 counts as nine.
 ///
 /// When C' is all components, a search is [`Exhaustive::all`](super::Exhaustive::all).
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let search = Neighborhood::new(3, 5).random(1);
+/// let fit = algorithms::k_means(25).e_step(search).build()?.fit(&data)?;
+/// let searches = fit.report.free_energies.len() as u64;
+/// // The first supports are scored once more, under the variance that they start.
+/// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 * 5 + 1) + 3));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighborhood {
     c_prime: usize,

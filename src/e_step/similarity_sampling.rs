@@ -40,6 +40,18 @@ use crate::stage::Stage;
 /// the rest is drawn uniformly from all other components, so that exploration never stops.
 ///
 /// When H is all components, a search is [`Exhaustive::all`](super::Exhaustive::all).
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let search = SimilaritySampling::new(3, 5);
+/// let fit = algorithms::k_means(25).e_step(search).build()?.fit(&data)?;
+/// let searches = fit.report.free_energies.len() as u64;
+/// // The first supports are scored once more, under the variance that they start.
+/// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 + 5) + 3));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimilaritySampling {
     h: usize,

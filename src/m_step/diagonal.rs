@@ -32,6 +32,16 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 ///
 /// **Start**, the first M-steps of a truncated search, and components without mass: as in
 /// [`Isotropic`](super::Isotropic).
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let fit = algorithms::gmm(25).m_step(Diagonal::new()).build()?.fit(&data)?;
+/// assert_eq!(fit.model.column_variances().dim(), (25, 2));
+/// assert_eq!(fit.model.covariance(0)?.dim(), (2, 2));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Diagonal {
     mixing: Mixing,

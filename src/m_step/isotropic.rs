@@ -35,6 +35,16 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 /// A component whose mass is exactly zero is discarded: its proportion is 0, no point can choose it again, and its mean
 /// stays where it was. The report counts it. With [`equal_proportions`](Self::equal_proportions) it keeps mean and
 /// variance, and points can come back to it.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let fit = algorithms::gmm(25).m_step(Isotropic::new()).build()?.fit(&data)?;
+/// let (variances, proportions) = (fit.model.variances(), fit.model.proportions());
+/// assert!(variances.len() == 25 && (proportions.sum() - 1.0).abs() < 1e-9);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Isotropic {
     mixing: Mixing,

@@ -32,6 +32,16 @@ use std::f64::consts::PI;
 ///
 /// Laws: given the responsibilities, [`update`](Self::update) never lowers the free energy; statistics of
 /// disjoint blocks add up.
+///
+/// `examples/own_family.rs` writes one; [`testing::family`](crate::testing::family) holds it against the laws.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?;
+/// coremix::testing::family(&Isotropic::new(), &data, 4)?; // the laws hold
+/// # Ok::<(), Error>(())
+/// ```
 pub trait MStep<R: Rows>: Stage + Sync {
     /// The model with its parameters.
     type Model: Mixture<R> + Clone;

@@ -38,6 +38,16 @@ use ndarray::{Array1, Array2, ArrayView2};
 /// **Start** of the variance, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8):
 ///
 /// $$\sigma^2 = \frac{1}{D W} \sum_n w_n \min_{c \in K(n)} \lVert y_n - \mu_c \rVert^2$$
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let fit = algorithms::gmm(25).build()?.fit(&data)?; // the default
+/// let (means, variance) = (fit.model.means(), fit.model.variance());
+/// assert!(means.dim() == (25, 2) && variance > 0.0);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedIsotropic;
 

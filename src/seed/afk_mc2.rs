@@ -23,6 +23,15 @@ use crate::stage::Stage;
 /// same weight, which cancels. $m$ counts the first draw of a chain; the last state is the seed. A chain that ends
 /// on a copy of a seed is drawn again up to 4 times, then that seed is drawn from all rows as in
 /// ([E17](crate::equations#e17)), which takes as many evaluations more.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let fit = algorithms::k_means(25).seeder(AfkMc2::new(10)).build()?.fit(&data)?;
+/// assert!(fit.report.evaluations.seeding < 25 * 1_000);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AfkMc2 {
     chain: usize,

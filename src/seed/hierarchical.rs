@@ -28,6 +28,16 @@ use crate::stage::Stage;
 /// instead). A round ends early when few proposals are accepted.
 ///
 /// The first seed is drawn in proportion to the weights, and so are seeds when every row coincides with one.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let seeder = HierarchicalKMeansPlusPlus::new();
+/// let fit = algorithms::k_means(100).seeder(seeder).build()?.fit(&data)?;
+/// assert!(fit.report.evaluations.seeding < 100 * 1_000);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HierarchicalKMeansPlusPlus;
 

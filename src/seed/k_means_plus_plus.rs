@@ -18,6 +18,17 @@ use crate::stage::Stage;
 ///
 /// With several candidates per seed the one that leaves the smallest potential $\sum_n w_n D_n^2$ is kept (greedy
 /// k-means++): better starts, for n more evaluations per candidate.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let plain = algorithms::k_means(25).build()?.fit(&data)?; // the default
+/// let greedy = algorithms::k_means(25).seeder(KMeansPlusPlus::greedy()).build()?.fit(&data)?;
+/// // 2 + ln 25 candidates for each seed
+/// assert!(greedy.report.evaluations.seeding > 4 * plain.report.evaluations.seeding);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KMeansPlusPlus {
     candidates: Candidates,

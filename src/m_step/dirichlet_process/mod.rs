@@ -57,6 +57,16 @@ use sticks::Sticks;
 ///
 /// Works on [`Dense`](crate::data::Dense) data. Time $n T D^2$ per iteration; the sums take $T D^2$ numbers per shard of
 /// the rows.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let process = DirichletProcess::new(1.0).mean_precision(0.1);
+/// let fit = algorithms::gmm(30).m_step(process).build()?.fit(&data)?; // at most 30 components
+/// assert!(fit.model.occupied(1.0) <= 30 && fit.model.covariances().dim() == (30, 2, 2));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirichletProcess {
     concentration: f64,
