@@ -230,6 +230,7 @@ mod tests {
     use super::*;
     use crate::data::Dense;
     use crate::rng::Rng;
+    use approx::assert_abs_diff_eq;
     use ndarray::{Array1, Array2};
 
     #[test]
@@ -276,7 +277,7 @@ mod tests {
             assert!((mean_weight[n] - w[n]).abs() <= error, "row {n}");
         }
         let mean_sum = sums.iter().sum::<f64>() / rounds as f64;
-        assert!((mean_sum - total).abs() < 0.01 * total);
+        assert_abs_diff_eq!(mean_sum, total, epsilon = 0.01 * total);
     }
 
     #[test]

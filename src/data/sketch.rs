@@ -485,6 +485,7 @@ mod tests {
     use crate::data::{PerComponent, PerCoordinate};
     use crate::posterior::{self, LogJoint};
     use crate::rng::Rng;
+    use approx::assert_abs_diff_eq;
     use ndarray::Array1;
 
     fn points(n: usize, d: usize, rng: &mut Rng) -> Array2<f64> {
@@ -518,13 +519,13 @@ mod tests {
             let centre = rows.to_centre(i);
             for (e, (&j, &z)) in ids.iter().zip(zs).enumerate() {
                 let y = frame.leave_exact(j as usize, z);
-                assert!((y - values[[i, e]]).abs() < 1e-12);
+                assert_abs_diff_eq!(y, values[[i, e]], epsilon = 1e-12);
                 assert_eq!(centre[j as usize], z);
             }
             let unseen = (0..13).filter(|j| !ids.contains(j));
             for j in unseen.clone() {
                 let mean = frame.leave_exact(j as usize, centre[j as usize]);
-                assert!((mean - sketch.summary().mean[j as usize]).abs() < 1e-12);
+                assert_abs_diff_eq!(mean, sketch.summary().mean[j as usize], epsilon = 1e-12);
                 assert!(mean.abs() > 1e-6, "not the origin");
             }
             assert_eq!(unseen.count(), 9);

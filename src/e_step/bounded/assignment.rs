@@ -637,6 +637,7 @@ mod tests {
     use super::*;
     use crate::data::Dense;
     use crate::rng::Rng;
+    use approx::assert_abs_diff_eq;
     use ndarray::Array2;
 
     /// Tight pairs of centres far from any pivot: expanded distances alone would confuse them.
@@ -668,9 +669,9 @@ mod tests {
                 let least = (0..600).map(|c| distance(member.row, c));
                 let least = least.fold(f64::INFINITY, f64::min);
                 assert!(own <= least * (1.0 + 1e-4), "{own} {least}");
-                assert!((f64::from(member.upper) - own).abs() <= 1e-4 * own);
+                assert_abs_diff_eq!(f64::from(member.upper), own, epsilon = 1e-4 * own);
                 let next = distance(member.row, member.second as usize);
-                assert!((f64::from(member.lower) - next).abs() <= 1e-4 * next);
+                assert_abs_diff_eq!(f64::from(member.lower), next, epsilon = 1e-4 * next);
             }
         }
     }
@@ -695,11 +696,11 @@ mod tests {
                     let mut naive: Vec<(f64, usize)> = squared.into_iter().zip(0..).collect();
                     naive.sort_by(|a, b| a.0.total_cmp(&b.0));
                     assert_eq!(naive[0].1, c);
-                    assert!((member.upper - root(naive[0].0)).abs() < 1e-7);
+                    assert_abs_diff_eq!(member.upper, root(naive[0].0), epsilon = 1e-7);
                     match naive.get(1) {
                         Some(next) => {
                             assert_eq!(member.second as usize, next.1);
-                            assert!((member.lower - root(next.0)).abs() < 1e-7);
+                            assert_abs_diff_eq!(member.lower, root(next.0), epsilon = 1e-7);
                         }
                         None => assert_eq!(member.lower, f64::INFINITY),
                     }
