@@ -5,6 +5,29 @@
 //! [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
 //!
 //! Costs are distance evaluations per iteration, for $n$ rows and $k$ clusters.
+//!
+//! The type of each builder has a short name, for struct fields and signatures: that of the function, in camel case, with
+//! `Builder` after it. It holds as long as no stage is replaced by one of another type.
+//!
+//! ```
+//! use coremix::algorithms::{self, VcGmmBuilder};
+//! use coremix::prelude::*;
+//!
+//! struct Experiment {
+//!     name: &'static str,
+//!     builder: VcGmmBuilder,
+//! }
+//!
+//! fn long_chains(builder: VcGmmBuilder) -> VcGmmBuilder {
+//!     builder.seeder(AfkMc2::new(200)).restarts(3)
+//! }
+//!
+//! let experiment = Experiment {
+//!     name: "long chains",
+//!     builder: long_chains(algorithms::vc_gmm(25, 1_000, 3, 5)),
+//! };
+//! assert!(experiment.builder.build().is_ok(), "{}", experiment.name);
+//! ```
 
 use crate::coreset::{Full, Lightweight};
 use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
@@ -13,32 +36,65 @@ use crate::fit::{Builder, Clusterer, Columns, Phase, Shape};
 use crate::m_step::{Diagonal, DirichletProcess};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus};
 
+/// What [`k_means`] returns.
+pub type KMeansBuilder = Builder;
+
+/// What [`k_means_c_prime`] returns.
+pub type KMeansCPrimeBuilder = Builder;
+
+/// What [`gmm`] returns.
+pub type GmmBuilder = Builder;
+
+/// What [`lazy_k_means`] returns.
+pub type LazyKMeansBuilder = Builder<Full, KMeansPlusPlus, Lazy>;
+
+/// What [`lwcs_k_means`] returns.
+pub type LwcsKMeansBuilder = Builder<Lightweight, AfkMc2>;
+
+/// What [`var_gmm_s`] returns.
+pub type VarGmmSBuilder = Builder<Full, AfkMc2, Neighborhood>;
+
+/// What [`vc_gmm`] returns.
+pub type VcGmmBuilder = Builder<Lightweight, AfkMc2, Neighborhood>;
+
+/// What [`d_gmm`] returns.
+pub type DGmmBuilder = Builder<Full, AfkMc2, SimilaritySampling>;
+
+/// What [`fast`] returns.
+pub type FastBuilder = Builder<Lightweight, HierarchicalKMeansPlusPlus, Bounded>;
+
+/// What [`sparsified_gmm`] returns.
+pub type SparsifiedGmmBuilder = Builder<Full, KMeansPlusPlus, Exhaustive, Diagonal>;
+
+/// What [`dp_gmm`] returns.
+pub type DpGmmBuilder = Builder<Full, KMeansPlusPlus, Exhaustive, DirichletProcess>;
+
 /// k-means (Lloyd) from k-means++ seeds.
 ///
 /// Supports of width 1: what raises $F$ lowers the weighted squared distance of the points to their means
-/// (E9; \[KM\] Prop. 3). Cost $nk$.
-pub fn k_means(clusters: usize) -> Builder {
+/// ([E9](crate::equations#e9); \[KM\] Prop. 3). Cost $nk$.
+pub fn k_means(clusters: usize) -> KMeansBuilder {
     Clusterer::builder().clusters(clusters)
 }
 
 /// k-means-C' (\[KM\] Alg. 3): each point is shared by its `c_prime` nearest components.
 ///
 /// Between k-means (`c_prime` 1) and [`gmm`] (`c_prime` $k$); a larger `c_prime` means $k$. Cost $nk$.
-pub fn k_means_c_prime(clusters: usize, c_prime: usize) -> Builder {
+pub fn k_means_c_prime(clusters: usize, c_prime: usize) -> KMeansCPrimeBuilder {
     k_means(clusters).e_step(Exhaustive::truncated(c_prime))
 }
 
 /// EM for the Gaussian mixture with one shared isotropic variance and equal mixing proportions.
 ///
-/// Supports of all components, so $F$ is the log-likelihood (E3). Cost $nk$ and as many exponentials.
-pub fn gmm(clusters: usize) -> Builder {
+/// Supports of all components, so $F$ is the log-likelihood ([E3](crate::equations#e3)). Cost $nk$ and as many exponentials.
+pub fn gmm(clusters: usize) -> GmmBuilder {
     k_means(clusters).e_step(Exhaustive::all())
 }
 
 /// lazy-k-means: a point changes its component only for one nearer by a factor 1 + `epsilon` (\[KM\] Eq. 21).
 ///
-/// See [`Lazy`] (E11); `epsilon` 0 is [`k_means`], except for ties. Cost $nk$.
-pub fn lazy_k_means(clusters: usize, epsilon: f64) -> Builder<Full, KMeansPlusPlus, Lazy> {
+/// See [`Lazy`] ([E11](crate::equations#e11)); `epsilon` 0 is [`k_means`], except for ties. Cost $nk$.
+pub fn lazy_k_means(clusters: usize, epsilon: f64) -> LazyKMeansBuilder {
     k_means(clusters).e_step(Lazy::new(epsilon))
 }
 
@@ -46,7 +102,7 @@ pub fn lazy_k_means(clusters: usize, epsilon: f64) -> Builder<Full, KMeansPlusPl
 ///
 /// One pass over all rows draws the coreset ([`Lightweight`], E15); after it, $n$ is the coreset's size. Chains
 /// have the default length of [`AfkMc2`]. Cost $nk$.
-pub fn lwcs_k_means(clusters: usize, coreset: usize) -> Builder<Lightweight, AfkMc2> {
+pub fn lwcs_k_means(clusters: usize, coreset: usize) -> LwcsKMeansBuilder {
     k_means(clusters)
         .coreset(Lightweight::new(coreset))
         .seeder(AfkMc2::default())
@@ -54,9 +110,9 @@ pub fn lwcs_k_means(clusters: usize, coreset: usize) -> Builder<Lightweight, Afk
 
 /// var-GMM-S: truncated EM on all rows, supports of `c_prime` components, `g` neighbors of each.
 ///
-/// \[VC\] Alg. 1; see [`Neighborhood`] (E12 to E14) for the settings that keep their defaults. Cost at most
+/// \[VC\] Alg. 1; see [`Neighborhood`] ([E12](crate::equations#e12) to [E14](crate::equations#e14)) for the settings that keep their defaults. Cost at most
 /// $n C' G$, whatever $k$ is.
-pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> Builder<Full, AfkMc2, Neighborhood> {
+pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> VarGmmSBuilder {
     k_means(clusters)
         .seeder(AfkMc2::default())
         .e_step(Neighborhood::new(c_prime, g))
@@ -64,22 +120,17 @@ pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> Builder<Full, Afk
 
 /// vc-GMM (\[VC\] Alg. 2): truncated EM on a lightweight coreset of `coreset` draws.
 ///
-/// [`var_gmm_s`] on the rows of [`Lightweight`] (E15): cost at most $C' G$ times the size of the coreset, whatever
-/// $n$ and $k$ are.
-pub fn vc_gmm(
-    clusters: usize,
-    coreset: usize,
-    c_prime: usize,
-    g: usize,
-) -> Builder<Lightweight, AfkMc2, Neighborhood> {
+/// [`var_gmm_s`] on the rows of [`Lightweight`] ([E15](crate::equations#e15)): cost at most $C' G$ times the size of the
+/// coreset, whatever $n$ and $k$ are.
+pub fn vc_gmm(clusters: usize, coreset: usize, c_prime: usize, g: usize) -> VcGmmBuilder {
     var_gmm_s(clusters, c_prime, g).coreset(Lightweight::new(coreset))
 }
 
 /// D-GMM (\[DG\] Alg. 1): truncated EM on all rows, supports of `h` components, `r` others drawn by similarity.
 ///
-/// See [`SimilaritySampling`] (E25, E26). On a coreset: `.coreset(Lightweight::new(size))`. Cost at most
-/// $n (H + R)$, whatever $k$ is.
-pub fn d_gmm(clusters: usize, h: usize, r: usize) -> Builder<Full, AfkMc2, SimilaritySampling> {
+/// See [`SimilaritySampling`] ([E25](crate::equations#e25), [E26](crate::equations#e26)). On a coreset:
+/// `.coreset(Lightweight::new(size))`. Cost at most $n (H + R)$, whatever $k$ is.
+pub fn d_gmm(clusters: usize, h: usize, r: usize) -> DGmmBuilder {
     k_means(clusters)
         .seeder(AfkMc2::default())
         .e_step(SimilaritySampling::new(h, r))
@@ -94,7 +145,7 @@ pub fn d_gmm(clusters: usize, h: usize, r: usize) -> Builder<Full, AfkMc2, Simil
 ///
 /// It has its own defaults. Below 128 clusters, where an iteration costs little more than reading the rows, the tolerance is
 /// 1e-4 with at most 50 iterations per phase. Otherwise it is 1e-3 with at most 12.
-pub fn fast(clusters: usize) -> Builder<Lightweight, HierarchicalKMeansPlusPlus, Bounded> {
+pub fn fast(clusters: usize) -> FastBuilder {
     let (tolerance, max_iterations) = if clusters < FEW {
         (1e-4, 50)
     } else {
@@ -167,7 +218,7 @@ fn rows_for(clusters: usize) -> usize {
 /// [`Sketch`](crate::data::Sketch).
 ///
 /// Densities are over the q observed coordinates of a row, and every coordinate is updated from the rows that observe it
-/// (E27, E28). Cost $nk$ distances over q coordinates each, whatever the number of columns is. Spherical components:
+/// ([E27](crate::equations#e27), [E28](crate::equations#e28)). Cost $nk$ distances over q coordinates each, whatever the number of columns is. Spherical components:
 /// `.m_step(Isotropic::new())`; sparsified k-means is [`k_means`] on the same sketch. Works on dense rows too.
 ///
 /// ```
@@ -181,20 +232,17 @@ fn rows_for(clusters: usize) -> usize {
 /// assert_eq!(fit.model.column_variances().dim(), (25, 2));
 /// # Ok::<(), Error>(())
 /// ```
-pub fn sparsified_gmm(clusters: usize) -> Builder<Full, KMeansPlusPlus, Exhaustive, Diagonal> {
+pub fn sparsified_gmm(clusters: usize) -> SparsifiedGmmBuilder {
     gmm(clusters).m_step(Diagonal::new())
 }
 
 /// The Dirichlet process mixture of Gaussians with full precision matrices (\[DP\] Alg. 1 without its coreset), truncated
 /// at `truncation` components, by variational inference.
 ///
-/// See [`DirichletProcess`] (E29, E30) for the concentration and the priors. On a coreset, as \[DP\] do:
-/// `.coreset(Lightweight::new(size))`; with [`Exhaustive::truncated`] only the likeliest components share a point. Cost
-/// $n T$, where an evaluation takes $D^2$ operations instead of $D$.
-pub fn dp_gmm(
-    truncation: usize,
-    concentration: f64,
-) -> Builder<Full, KMeansPlusPlus, Exhaustive, DirichletProcess> {
+/// See [`DirichletProcess`] ([E29](crate::equations#e29), [E30](crate::equations#e30)) for the concentration and the
+/// priors. On a coreset, as \[DP\] do: `.coreset(Lightweight::new(size))`; with [`Exhaustive::truncated`] only the
+/// likeliest components share a point. Cost $n T$, where an evaluation takes $D^2$ operations instead of $D$.
+pub fn dp_gmm(truncation: usize, concentration: f64) -> DpGmmBuilder {
     k_means(truncation)
         .e_step(Exhaustive::all())
         .m_step(DirichletProcess::new(concentration))

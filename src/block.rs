@@ -10,7 +10,7 @@ pub(crate) const UNSET: u32 = u32::MAX;
 /// The supports K(n) of a block of rows, the scores of their members, and their responsibilities.
 ///
 /// An E-step fills supports and scores, an M-step reads all three. Scores have the unit of the
-/// [frame](crate::data::Frame), responsibilities none: $q_{nc} = 0$ outside $K(n)$ (E2).
+/// [frame](crate::data::Frame), responsibilities none: $q_{nc} = 0$ outside $K(n)$ ([E2](crate::equations#e2)).
 ///
 /// A support narrower than the number of components is a list of indices per row, best first. A support of
 /// all components is not listed: place `c` is component `c`.
@@ -225,7 +225,7 @@ impl<F: Float> Block<F> {
         &self.scores[i * self.width..(i + 1) * self.width]
     }
 
-    /// The responsibilities of the members of the support of row `i` (C'); they sum to 1 (E2).
+    /// The responsibilities of the members of the support of row `i` (C'); they sum to 1 ([E2](crate::equations#e2)).
     #[inline(always)]
     #[must_use]
     pub fn responsibilities(&self, i: usize) -> &[f64] {

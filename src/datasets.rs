@@ -88,6 +88,7 @@ impl Birch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use approx::assert_abs_diff_eq;
 
     #[test]
     fn clusters_have_their_centre_and_unit_variance() {
@@ -110,7 +111,7 @@ mod tests {
                 }
                 assert_eq!(n, 4_000.0);
                 assert!(sum.iter().all(|s| (s / n).abs() < 0.08));
-                assert!((squares / (2.0 * n) - 1.0).abs() < 0.06);
+                assert_abs_diff_eq!(squares / (2.0 * n), 1.0, epsilon = 0.06);
             }
         }
         let grid = Birch::grid(1).generate::<f64>(0).unwrap().centres;

@@ -57,7 +57,8 @@
 //!
 //! # When a fit ends
 //!
-//! A phase has converged when the free energy changes by at most half the tolerance per coordinate of every row (E19):
+//! A phase has converged when the free energy changes by at most half the tolerance per coordinate of every row
+//! ([E19](equations#e19)):
 //!
 //! $$|F_t - F_{t-1}| \le \frac{\text{tolerance}}{2} \sum_n w_n D_n$$
 //!
@@ -119,8 +120,8 @@
 //! - [`Phase`]: rows, columns, starts, moves. [`Mixture`]: predictions and scores of a model. [`Report`]: what a fit did and cost.
 //! - [`e_step::EStep`], [`seed::Seeder`], [`coreset::Coreset`], [`m_step::MStep`]: the traits of the stages.
 //! - [`metrics`]: scores against known classes or centres.
-//! - Numbers such as (E3) are those of `docs/equations.md` in the repository: every formula with its derivation, and the
-//!   errata of the papers.
+//! - [`equations`]: what numbers such as ([E3](equations#e3)) stand for. Every formula with its derivation, and the errata
+//!   of the papers.
 //! - `docs/architecture.md`: the structure of the crate, and the laws that hold for every algorithm.
 //! - [`testing`]: tests of your own stages against the laws.
 //! - `examples/`: a quick start on your own files, and one stage of each kind. `reproduce/`: the tables of the papers.
@@ -162,6 +163,12 @@ mod counting;
 pub mod data;
 pub mod datasets;
 pub mod e_step;
+/// Every formula of the crate by its number, with its derivation, and the errata of the papers.
+///
+/// Here is no code. Links such as [E7](crate::equations#e7) lead here; so do numbers in the comments of the code.
+///
+#[doc = include_str!("../docs/equations.md")]
+pub mod equations {}
 mod em;
 mod error;
 mod factor;

@@ -449,6 +449,7 @@ fn finite_values<F: Float>(array: ArrayView2<F>, what: &'static str) -> Result<V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use approx::assert_abs_diff_eq;
     use ndarray::{Array1, Array2, Axis, array};
 
     /// A small generator, so that the oracles need no dependency: Knuth's 64-bit congruential constants.
@@ -756,7 +757,11 @@ mod tests {
         // The pair counts written out as polynomials of m = 2^29; with products rounded to f64 a third of the digits would go.
         let m = cell as f64;
         let expected = (4.0 * m - m * m - 1.0) / (4.0 * m * m * m - 2.0 * m * m);
-        assert!((adjusted_rand(both, only, only, neither) / expected - 1.0).abs() < 1e-14);
+        assert_abs_diff_eq!(
+            adjusted_rand(both, only, only, neither) / expected,
+            1.0,
+            epsilon = 1e-14
+        );
         // Products of counts of 2^64 pairs or more leave u128: an approximate answer, and no panic.
         let beyond = adjusted_rand(u128::MAX / 8, 1 << 100, 1 << 90, u128::MAX / 8);
         assert!((0.0..=1.0).contains(&beyond));

@@ -14,18 +14,33 @@ use std::fmt;
 /// blocks (nothing of size n x k is stored unless it is the answer), with their weights.
 ///
 /// A boxed model is a model, and [`Any`]: what is particular to a family is found by downcasting.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let model = algorithms::gmm(25).build()?.fit(&data)?.model;
+/// let labels = model.predict(&data)?; // the likeliest component of each row
+/// let shares = model.responsibilities(&data)?; // of all components, (n, k)
+/// let (likeliest, _) = model.truncated_responsibilities(&data, 2)?;
+/// assert!(labels.len() == 1_000 && shares.dim() == (1_000, 25));
+/// assert_eq!(likeliest.column(0), labels);
+/// let score = model.score(&data)?;
+/// assert_eq!(score.labels, labels);
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     /// The means, in the coordinates of the [frame](Self::frame).
     fn centres(&self) -> &Centres<R::Float>;
 
-    /// The coordinates of the model (E24).
+    /// The coordinates of the model ([E24](crate::equations#e24)).
     fn frame(&self) -> &Frame<R::Float>;
 
-    /// From scores to log-joints (E1).
+    /// From scores to log-joints ([E1](crate::equations#e1)).
     fn log_joint(&self) -> LogJoint;
 
     /// What the free energy has besides the points, in nats: 0, unless the model has distributions of its own. Then
-    /// it is minus their divergence from the prior (E30).
+    /// it is minus their divergence from the prior ([E30](crate::equations#e30)).
     fn prior_terms(&self) -> f64 {
         0.0
     }
@@ -58,7 +73,7 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     ///
     /// $$p(c \mid y_n, \theta) = \frac{p(c, y_n \mid \theta)}{\sum_{c' = 1}^{k} p(c', y_n \mid \theta)}$$
     ///
-    /// which is (E2) with all components in the support.
+    /// which is ([E2](crate::equations#e2)) with all components in the support.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
@@ -71,7 +86,7 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     ///
     /// $$q_{nc} = \frac{p(c, y_n \mid \theta)}{\sum_{c' \in K(n)} p(c', y_n \mid \theta)}, \qquad c \in K(n)$$
     ///
-    /// with $K(n)$ the components returned for row $n$ (E2).
+    /// with $K(n)$ the components returned for row $n$ ([E2](crate::equations#e2)).
     ///
     /// # Errors
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if `c_prime` is 0.
@@ -117,7 +132,8 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     ///
     /// $$\sum_n w_n \ln p(y_n \mid \theta) = \sum_n w_n \ln \sum_{c=1}^{k} p(c, y_n \mid \theta)$$
     ///
-    /// The free energy (E3) of any supports is at most this, if the model has parameters and no distribution over them.
+    /// The free energy ([E3](crate::equations#e3)) of any supports is at most this, if the model has parameters and no
+    /// distribution over them.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
@@ -133,7 +149,7 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
         R::Float::score(self.erased(), data)
     }
 
-    /// The weighted squared distance to the nearest mean, in the data's own unit, squared (E22).
+    /// The weighted squared distance to the nearest mean, in the data's own unit, squared ([E22](crate::equations#e22)).
     ///
     /// $$\Phi(\mu) = \sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$$
     ///
@@ -150,7 +166,7 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
 pub struct Score {
     /// The likeliest component of each row (n).
     pub labels: Array1<u32>,
-    /// $\sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$ (E22), in the data's own unit, squared.
+    /// $\sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$ ([E22](crate::equations#e22)), in the data's own unit, squared.
     pub quantization_error: f64,
     /// $\sum_n w_n \ln p(y_n \mid \theta)$, in nats.
     pub log_likelihood: f64,

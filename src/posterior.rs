@@ -5,7 +5,7 @@ use crate::data::Rows;
 use crate::float::Float;
 use crate::kernels::exponential::exponentials;
 
-/// How scores turn into log-joints (E1).
+/// How scores turn into log-joints ([E1](crate::equations#e1)).
 ///
 /// $$\ln p(c, y \mid \theta) = \alpha + D \gamma - \beta s_c(y)$$
 ///
@@ -31,7 +31,7 @@ pub struct LogJoint {
 ///
 /// $$F = \alpha \sum_n w_n + \gamma \sum_n w_n D_n - \beta \sum_n w_n s_n + \sum_n w_n \ln \sum_{c \in K(n)} e^{-\beta (s_c(y_n) - s_n)}$$
 ///
-/// which is (E3) with the largest log-joint of each point taken out, so that nothing overflows.
+/// which is ([E3](crate::equations#e3)) with the largest log-joint of each point taken out, so that nothing overflows.
 ///
 /// The terms are stored separately. All except the last do not depend on alpha, gamma and beta, and the last is 0 for supports
 /// of width 1. So with width 1, the free energy under a new variance needs no new search.
@@ -48,12 +48,12 @@ pub struct Likelihood {
 }
 
 impl Likelihood {
-    /// The free energy, in nats (E3).
+    /// The free energy, in nats ([E3](crate::equations#e3)).
     ///
     /// $$F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
     ///
-    /// It is the largest value of $F(q, \theta)$ (E4) over all responsibilities $q$ supported on $K(n)$, and at most
-    /// the log-likelihood, with equality when all components are in every support.
+    /// It is the largest value of $F(q, \theta)$ ([E4](crate::equations#e4)) over all responsibilities $q$ supported on
+    /// $K(n)$, and at most the log-likelihood, with equality when all components are in every support.
     #[must_use]
     pub fn free_energy(&self, log_joint: LogJoint) -> f64 {
         let known = self.weight * log_joint.alpha + self.entries * log_joint.gamma;

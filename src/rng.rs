@@ -168,6 +168,36 @@ mod tests {
         assert_eq!([numbers[0], numbers[1], numbers[40]], expected);
     }
 
+    /// What every stage begins with. A change here changes the results of all fits.
+    #[test]
+    fn every_stage_has_the_stream_it_always_had() {
+        let streams = Streams::new(7, 1).start(2).phase(3);
+        let stages = [
+            Stage::Coreset,
+            Stage::Seeding,
+            Stage::Start,
+            Stage::Search,
+            Stage::Sampling,
+            Stage::Sketch,
+            Stage::Moves,
+            Stage::Subspace,
+        ];
+        let expected = [
+            9489549007679695329,
+            11056596196975596910,
+            14543747296649615707,
+            6704302937297360232,
+            15298175130629413223,
+            6681763325602045220,
+            14767292518929192629,
+            13187139711904625266,
+        ];
+        assert_eq!(
+            stages.map(|stage| streams.at(stage, 4, 5).0.next_u64()),
+            expected
+        );
+    }
+
     #[test]
     fn arrays_of_normals_are_filled_in_order() {
         let (mut rng, mut again) = (Rng::from_seed(7), Rng::from_seed(7));

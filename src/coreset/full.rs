@@ -7,6 +7,15 @@ use crate::rng::Rng;
 use crate::stage::Stage;
 
 /// All rows with their own weights. Costs nothing.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let fit = algorithms::vc_gmm(25, 300, 3, 5).coreset(Full).build()?.fit(&data)?;
+/// assert!(fit.coreset.is_none() && fit.labels.len() == 1_000);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Full;
 

@@ -11,7 +11,7 @@ use crate::rng::Rng;
 use crate::stage::Stage;
 
 /// Rows drawn half in proportion to their weight and half to their weighted squared distance from the mean
-/// (E15; Bachem, Lucic, Krause, KDD 2018). One distance evaluation per row.
+/// ([E15](crate::equations#e15); Bachem, Lucic, Krause, KDD 2018). One distance evaluation per row.
 ///
 /// With $W = \sum_n w_n$, row $n$ has in each of the $N'$ draws the probability
 ///
@@ -22,6 +22,18 @@ use crate::stage::Stage;
 ///
 /// Draws are independent and with replacement. A row drawn several times occurs in the coreset as often. A truncated search
 /// searches each copy separately, so that together they evaluate more components than one row of their total weight.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let coreset = Lightweight::new(300);
+/// let fit = algorithms::k_means(25).coreset(coreset).build()?.fit(&data)?;
+/// let subset = fit.coreset.as_ref().expect("fewer rows");
+/// assert!(subset.rows.len() == 300 && subset.weights.iter().all(|w| *w <= 2.0 * 1_000.0 / 300.0));
+/// assert_eq!(fit.model.predict(&data)?.len(), 1_000); // all rows
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lightweight {
     size: usize,
@@ -218,6 +230,7 @@ mod tests {
     use super::*;
     use crate::data::Dense;
     use crate::rng::Rng;
+    use approx::assert_abs_diff_eq;
     use ndarray::{Array1, Array2};
 
     #[test]
@@ -264,7 +277,7 @@ mod tests {
             assert!((mean_weight[n] - w[n]).abs() <= error, "row {n}");
         }
         let mean_sum = sums.iter().sum::<f64>() / rounds as f64;
-        assert!((mean_sum - total).abs() < 0.01 * total);
+        assert_abs_diff_eq!(mean_sum, total, epsilon = 0.01 * total);
     }
 
     #[test]

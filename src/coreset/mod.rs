@@ -62,6 +62,40 @@ impl Subset {
 ///
 /// Law: the expected new weight of every row is its old weight, so the expected sum of the new weights is the total weight of
 /// the data. Rows of weight 0 are never chosen.
+///
+/// `examples/own_coreset.rs` is another one.
+///
+/// ```
+/// use coremix::coreset::{Coreset, Subset};
+/// use coremix::data::{Frame, Rows};
+/// use coremix::prelude::*;
+/// use coremix::{Rng, Stage};
+///
+/// /// Every row with a chance of one half, for twice its weight.
+/// struct Half;
+///
+/// impl Stage for Half {}
+///
+/// impl<R: Rows> Coreset<R> for Half {
+///     fn sample(
+///         &self,
+///         data: &dyn Data<Rows = R>,
+///         _: &Frame<R::Float>,
+///         rng: &mut Rng,
+///     ) -> Result<Option<Subset>> {
+///         let chosen = (0..data.len()).filter(|n| data.weight(*n) > 0.0 && rng.uniform() < 0.5);
+///         let rows: Vec<usize> = chosen.collect();
+///         let weights = rows.iter().map(|n| 2.0 * data.weight(*n)).collect();
+///         Ok(Some(Subset { rows, weights, evaluations: 0 }))
+///     }
+/// }
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// # let data = Dense::new(birch.points.view())?;
+/// coremix::testing::coreset(&Half, &data)?; // the laws hold
+/// let fit = algorithms::k_means(25).coreset(Half).build()?.fit(&data)?;
+/// assert!(fit.report.coreset_size < 1_000);
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Coreset<R: Rows>: Stage + Sync {
     /// Chooses rows, or `None` for all rows as they are.
     ///

@@ -6,10 +6,22 @@ use crate::error::{Result, positive};
 use crate::rng::Rng;
 use crate::stage::Stage;
 
-/// Rows drawn uniformly without replacement among those of positive weight (E16). No distance evaluations.
+/// Rows drawn uniformly without replacement among those of positive weight ([E16](crate::equations#e16)). No distance
+/// evaluations.
 ///
 /// With $n_+$ rows of positive weight, each is drawn with probability $N' / n_+$ and stands in the coreset with
 /// weight $w_n n_+ / N'$.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let coreset = UniformCoreset::new(250);
+/// let fit = algorithms::k_means(25).coreset(coreset).build()?.fit(&data)?;
+/// let subset = fit.coreset.as_ref().expect("fewer rows");
+/// assert!(subset.weights.iter().all(|w| *w == 4.0));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uniform {
     size: usize,

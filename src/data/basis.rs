@@ -21,7 +21,7 @@ pub enum Transform {
     Hadamard,
 }
 
-/// An orthonormal preconditioner (E27; \[SG\] Section II): random signs, then a fixed [`Transform`].
+/// An orthonormal preconditioner ([E27](crate::equations#e27); \[SG\] Section II): random signs, then a fixed [`Transform`].
 ///
 /// $$y \mapsto H D y, \qquad D = \operatorname{diag}(\pm 1), \qquad H^\top H = I$$
 ///

@@ -842,6 +842,7 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
 mod tests {
     use super::*;
     use crate::rng::Rng;
+    use approx::assert_abs_diff_eq;
     use ndarray::{Array1, Array2};
 
     /// Short rows, rows of one vector, and rows of some; supports of one component and of several.
@@ -875,7 +876,7 @@ mod tests {
                 }
             }
             for c in 0..k {
-                assert!((moments.mass(c) - mass[c]).abs() <= 1e-12 * (1.0 + mass[c]));
+                assert_abs_diff_eq!(moments.mass(c), mass[c], epsilon = 1e-12 * (1.0 + mass[c]));
                 for j in 0..d {
                     let (got, naive) = (moments.first(c)[j], first[[c, j]]);
                     assert!(
@@ -918,7 +919,7 @@ mod tests {
                     second += share * t * t;
                 }
             }
-            assert!((moments.mass(c) - mass).abs() <= 1e-13 * mass);
+            assert_abs_diff_eq!(moments.mass(c), mass, epsilon = 1e-13 * mass);
             for j in 0..d {
                 let off = (moments.first(c)[j] - first[j]).abs();
                 assert!(off <= 1e-13 * largest[j], "{c} {j}: {off} {}", largest[j]);
@@ -961,7 +962,11 @@ mod tests {
             for j in (1..x.ncols()).filter(|_| i > 0) {
                 let z = (x[[i, j]].widen().to_f64() - frame.offset()[j].to_f64())
                     * frame.inverse_unit();
-                assert!((rows.row(i)[j].to_f64() - z).abs() <= within * (1.0 + z.abs()));
+                assert_abs_diff_eq!(
+                    rows.row(i)[j].to_f64(),
+                    z,
+                    epsilon = within * (1.0 + z.abs())
+                );
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::float::{Element, Float};
 use crate::kernels::stride;
 use std::sync::Arc;
 
-/// Coordinates near the data, scaled by a power of two (E24).
+/// Coordinates near the data, scaled by a power of two ([E24](crate::equations#e24)).
 ///
 /// $$z = (y - o) / 2^e$$
 ///
@@ -22,8 +22,9 @@ use std::sync::Arc;
 /// rounding. Where rows are so much closer to each other than the widest range is that their squares would be
 /// lost, it is a smaller one.
 ///
-/// The frame of a [`Sketch`](super::Sketch) has a [`Basis`]: there $y$ stands for the preconditioned row (E27). Rows
-/// and centres in the data's own columns enter through the basis and leave through its inverse.
+/// The frame of a [`Sketch`](super::Sketch) has a [`Basis`]: there $y$ stands for the preconditioned row
+/// ([E27](crate::equations#e27)). Rows and centres in the data's own columns enter through the basis and leave through its
+/// inverse.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame<F> {
     offset: Vec<F>,
@@ -38,7 +39,8 @@ pub struct Frame<F> {
 
 impl<F: Float> Frame<F> {
     /// The frame of a data set: offset at the values nearest 0, widest column range scaled into (1/2, 1]. Data that
-    /// hardly differ have the rounding of their values in place of the range: it is what bounds variances (E20).
+    /// hardly differ have the rounding of their values in place of the range: it is what bounds variances
+    /// ([E20](crate::equations#e20)).
     #[must_use]
     pub fn of(summary: &Summary) -> Self {
         let widest = widest(summary, F::EPSILON * summary.max_abs());

@@ -48,6 +48,22 @@ use std::ops::Range;
 ///
 /// Laws: the summary ignores rows of weight 0; `load` of a range equals `gather` of its rows; the same rows give the same
 /// fit as [`Dense`] rows in memory, bit for bit.
+///
+/// `examples/own_data.rs` writes one whose rows lie in a file.
+///
+/// ```
+/// use coremix::data::DenseRows;
+/// use coremix::prelude::*;
+/// # use ndarray::array;
+/// let (x, w) = (array![[0.0], [1.0], [7.0]], array![1.0, 3.0, 0.0]);
+/// let dense = Dense::weighted(x.view(), w.view())?;
+/// let data: &dyn Data<Rows = DenseRows<f64>> = &dense;
+/// assert_eq!((data.len(), data.dim(), data.weight(1)), (3, 1, 3.0));
+/// assert_eq!(data.summary().mean, [0.75]);
+/// let part = data.select(&[1, 0], vec![2.0, 1.0]); // rows with new weights
+/// assert_eq!(part.weight(0), 2.0);
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Data: Sync {
     /// A block of rows, ready to compute on: [`DenseRows`] or [`SketchRows`].
     type Rows: Rows;

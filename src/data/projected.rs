@@ -218,6 +218,7 @@ fn product<F: Float>(a: &ArrayView2<'_, F>, b: &ArrayView2<'_, F>) -> Array2<F> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use approx::assert_abs_diff_eq;
 
     fn of_rows(x: &Array2<f64>, p: usize) -> (Subspace<f64>, f64, f64) {
         let data = Dense::new(x.view()).unwrap();
@@ -228,7 +229,7 @@ mod tests {
         let all: f64 = data.summary().mean_variance() * x.ncols() as f64 * x.nrows() as f64;
         let inside: f64 = projected.points().iter().map(|x| x * x).sum();
         let all = all * frame.inverse_unit().powi(2);
-        assert!((inside + beside - all).abs() < 1e-9 * all.max(1e-300));
+        assert_abs_diff_eq!(inside + beside, all, epsilon = 1e-9 * all.max(1e-300));
         let of = subspace.directions.dot(&subspace.directions.t());
         let off = (&of - &Array2::<f64>::eye(p)).mapv(f64::abs);
         assert!(off.iter().all(|x| *x < 1e-12), "orthonormal");
@@ -248,7 +249,7 @@ mod tests {
         let back = subspace.leave(&subspace.enter(&centres));
         for c in 0..300 {
             for (a, b) in centres.row(c).iter().zip(back.row(c)) {
-                assert!((a - b).abs() < 0.05);
+                assert_abs_diff_eq!(a, b, epsilon = 0.05);
             }
         }
         assert!(of_rows(&x, 1).1 < 0.9 * all);

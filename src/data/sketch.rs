@@ -14,20 +14,20 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Points of which only a few coordinates are kept: q of P' preconditioned ones, another choice for every row (E27;
-/// \[SG\]).
+/// Points of which only a few coordinates are kept: q of P' preconditioned ones, another choice for every row
+/// ([E27](crate::equations#e27); \[SG\]).
 ///
 /// A row $y$ goes through an orthonormal [`Basis`], $y \mapsto H D y$, which spreads what it knows evenly over all
 /// coordinates. Then q of them are kept, chosen at random, and the row can be dropped: memory is O(n q), whatever P is,
 /// and so is the time of an iteration. Some coordinates can be the same for all rows
 /// ([`shared`](SketchBuilder::shared)). Coordinates are kept in `F` (`f32` for data in `u8` or `f32`) relative to those of
-/// the first row that counts, and in the end to the offset of their [`Frame`]: a far-off origin costs nothing, unless that row is as far
-/// from all others.
+/// the first row that counts, and in the end to the offset of their [`Frame`]: a far-off origin costs nothing, unless that
+/// row is as far from all others.
 ///
 /// Everything that works on [`Dense`](super::Dense) works on a sketch:
 ///
 /// - Distances and densities are over the q coordinates that a row knows, and never rescaled; a quantization error is, by
-///   P'/q, which makes it an estimate of that of the rows (E28).
+///   P'/q, which makes it an estimate of that of the rows ([E28](crate::equations#e28)).
 /// - A component has all P' coordinates, each from the rows that know it. Where a seed or a component has seen no row
 ///   that knows a coordinate, it keeps the mean of all rows there (where no row at all knows it, that of the first row).
 /// - Means come back in the data's own columns and unit. A model fitted on a sketch predicts and scores `Dense` rows
@@ -485,6 +485,7 @@ mod tests {
     use crate::data::{PerComponent, PerCoordinate};
     use crate::posterior::{self, LogJoint};
     use crate::rng::Rng;
+    use approx::assert_abs_diff_eq;
     use ndarray::Array1;
 
     fn points(n: usize, d: usize, rng: &mut Rng) -> Array2<f64> {
@@ -518,13 +519,13 @@ mod tests {
             let centre = rows.to_centre(i);
             for (e, (&j, &z)) in ids.iter().zip(zs).enumerate() {
                 let y = frame.leave_exact(j as usize, z);
-                assert!((y - values[[i, e]]).abs() < 1e-12);
+                assert_abs_diff_eq!(y, values[[i, e]], epsilon = 1e-12);
                 assert_eq!(centre[j as usize], z);
             }
             let unseen = (0..13).filter(|j| !ids.contains(j));
             for j in unseen.clone() {
                 let mean = frame.leave_exact(j as usize, centre[j as usize]);
-                assert!((mean - sketch.summary().mean[j as usize]).abs() < 1e-12);
+                assert_abs_diff_eq!(mean, sketch.summary().mean[j as usize], epsilon = 1e-12);
                 assert!(mean.abs() > 1e-6, "not the origin");
             }
             assert_eq!(unseen.count(), 9);

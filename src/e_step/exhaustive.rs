@@ -14,7 +14,19 @@ use crate::stage::Stage;
 /// components is EM. n k distance evaluations per search.
 ///
 /// The best are those with the largest log-joints, so no other support of this width has a larger free energy
-/// (E13). Distances are expanded to rank, and computed directly wherever rounding could matter (E21).
+/// ([E13](crate::equations#e13)). Distances are expanded to rank, and computed directly wherever rounding could matter
+/// ([E21](crate::equations#e21)).
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let three = Exhaustive::truncated(3);
+/// let fit = algorithms::k_means(25).e_step(three).build()?.fit(&data)?;
+/// let supports = fit.supports.expect("fewer than all components");
+/// assert!(fit.exact && supports.dim() == (1_000, 3));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhaustive {
     /// `None`: all components.

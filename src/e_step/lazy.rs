@@ -13,7 +13,7 @@ use crate::search::{self, Exact};
 use crate::stage::Stage;
 
 /// A point leaves its component only for one that is nearer by a factor 1 + epsilon on unsquared distances
-/// (E11; \[KM\] Eq. 21, after Har-Peled and Sadri, How fast is the k-means method?, 2005). n k distance
+/// ([E11](crate::equations#e11); \[KM\] Eq. 21, after Har-Peled and Sadri, How fast is the k-means method?, 2005). n k distance
 /// evaluations per search; epsilon = 0 is k-means, except for ties.
 ///
 /// A point of component $c$ moves, to the nearest component $\tilde c$, if
@@ -21,7 +21,16 @@ use crate::stage::Stage;
 /// $$(1 + \varepsilon) \lVert y_n - \mu_{\tilde c} \rVert \lt \lVert y_n - \mu_c \rVert$$
 ///
 /// A point that moves gets a larger log-joint, and one that stays keeps its own, so the free energy never falls. The error of
-/// the assignment is at most $(1 + \varepsilon)^2$ times the quantization error (E22).
+/// the assignment is at most $(1 + \varepsilon)^2$ times the quantization error ([E22](crate::equations#e22)).
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let fit = algorithms::k_means(25).e_step(Lazy::new(0.1)).build()?.fit(&data)?;
+/// assert!(!fit.exact); // a point may have a slightly nearer component
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lazy {
     epsilon: f64,

@@ -2,7 +2,7 @@
 //!
 //! A search chooses components and scores them; it does not normalise. Only the EM loop computes responsibilities and the free
 //! energy, so every algorithm has the same objective. Hard k-means has supports of width 1, k-means-C' of width C', and EM of
-//! all components. From the log-joints (E1), the loop computes (E2) and (E3):
+//! all components. From the log-joints ([E1](crate::equations#e1)), the loop computes ([E2](crate::equations#e2)) and ([E3](crate::equations#e3)):
 //!
 //! $$q_{nc} = \frac{p(c, y_n \mid \theta)}{\sum_{c' \in K(n)} p(c', y_n \mid \theta)} \text{ for } c \in K(n), \qquad F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
 //!
@@ -47,6 +47,51 @@ use crate::stage::Stage;
 ///
 /// Laws: with the model fixed, a search never lowers the free energy; what it does for a row depends on
 /// that row, the model, the state and the row's own random stream alone.
+///
+/// `examples/own_e_step.rs` is another one.
+///
+/// ```
+/// use coremix::data::Rows;
+/// use coremix::e_step::EStep;
+/// use coremix::prelude::*;
+/// use coremix::{Block, Rng, Stage};
+///
+/// /// The component that a row has, or the better of two others at random.
+/// #[derive(Clone)]
+/// struct Two;
+///
+/// impl Stage for Two {}
+///
+/// impl<R: Rows, M: Mixture<R>> EStep<R, M> for Two {
+///     type State = ();
+///     type Worker = (Vec<u32>, Vec<R::Float>);
+///
+///     fn width(&self, _: usize) -> usize {
+///         1
+///     }
+///
+///     fn search(
+///         &self,
+///         (): &(),
+///         model: &M,
+///         rows: &R,
+///         block: &mut Block<R::Float>,
+///         rng: &mut Rng,
+///         (ids, scores): &mut Self::Worker,
+///     ) {
+///         for i in 0..rows.len() {
+///             rng.distinct(ids, 2, model.components());
+///             block.keep_best(i, model, rows, ids, scores);
+///         }
+///     }
+/// }
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// # let data = Dense::new(birch.points.view())?;
+/// coremix::testing::e_step(&Two, &data, 25)?; // the laws hold
+/// let fit = algorithms::k_means(25).e_step(Two).build()?.fit(&data)?;
+/// assert!(!fit.exact);
+/// # Ok::<(), Error>(())
+/// ```
 pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
     /// What is kept from one search to the next, besides the supports.
     type State: Default + Send + Sync;
@@ -82,7 +127,7 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
     }
 
     /// Searches with the model fixed before the first M-step of EM; the first of them starts the variance
-    /// (E8).
+    /// ([E8](crate::equations#e8)).
     ///
     /// 0 is allowed only if responsibilities do not depend on the variance (width 1). Then the search before the first M-step
     /// starts it.
@@ -112,7 +157,7 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
     /// Updates the state from the workers of one pass, in their order.
     fn finish_pass(&self, _state: &mut Self::State, _workers: Vec<Self::Worker>) {}
 
-    /// The bounds that settle rows without reading them (E35), or `None` for a search without bounds. With bounds, the driver
+    /// The bounds that settle rows without reading them ([E35](crate::equations#e35)), or `None` for a search without bounds. With bounds, the driver
     /// searches only rows that are not settled, and keeps the statistics.
     fn bounds(&self) -> Option<&Bounded> {
         None

@@ -15,7 +15,8 @@ use crate::rng::Rng;
 use crate::search::{self, Exact};
 use crate::stage::Stage;
 
-/// A point is compared only with the neighbors of its components, and with some random ones (\[VC\] Alg. 1; E12, E13).
+/// A point is compared only with the neighbors of its components, and with some random ones (\[VC\] Alg. 1;
+/// [E12](crate::equations#e12), [E13](crate::equations#e13)).
 ///
 /// $K(n)$ becomes the $C'$ best components of the search space $G(n)$, the union of the neighbors $G_c$ of the
 /// components of the last $K(n)$ and the random components $R(n)$. At most $C' G + |R(n)|$ distance evaluations per
@@ -29,7 +30,7 @@ use crate::stage::Stage;
 /// $$\sum_{c \in K^{\text{new}}(n)} p(c, y_n \mid \theta) \ge \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
 ///
 /// The neighbors $G_c$ ($c$ itself and $G - 1$ others) are those with the smallest weighted mean score over the
-/// points nearest to $c$ (E14). The estimate costs no evaluations, because the search computes these distances anyway. With
+/// points nearest to $c$ ([E14](crate::equations#e14)). The estimate costs no evaluations, because the search computes these distances anyway. With
 /// $c_n$ the best component of point $n$ in $G(n)$, and scores that are squared distances:
 ///
 /// $$\bar d^2(c, \tilde c) = \frac{\sum_{n : c_n = c, \tilde c \in G(n)} w_n \lVert y_n - \mu_{\tilde c} \rVert^2}{\sum_{n : c_n = c, \tilde c \in G(n)} w_n}$$
@@ -38,6 +39,18 @@ use crate::stage::Stage;
 /// weighted mean of the points, and with weights a point of weight 9 counts as nine points.
 ///
 /// When C' is all components, a search is [`Exhaustive::all`](super::Exhaustive::all).
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let search = Neighborhood::new(3, 5).random(1);
+/// let fit = algorithms::k_means(25).e_step(search).build()?.fit(&data)?;
+/// let searches = fit.report.free_energies.len() as u64;
+/// // The first supports are scored once more, under the variance that they start.
+/// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 * 5 + 1) + 3));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighborhood {
     c_prime: usize,

@@ -15,8 +15,8 @@ use crate::rng::Rng;
 use crate::search::{self, Exact};
 use crate::stage::Stage;
 
-/// A point tries a few components drawn in proportion to their similarity to its nearest one (\[DG\] Alg. 1; E25,
-/// E26).
+/// A point tries a few components drawn in proportion to their similarity to its nearest one (\[DG\] Alg. 1;
+/// [E25](crate::equations#e25), [E26](crate::equations#e26)).
 ///
 /// $K(n)$ becomes the $H$ best of its last members and of $R$ components drawn without replacement from those
 /// outside: at most $H + R$ distance evaluations per point and search, whatever the number of components. With
@@ -25,20 +25,33 @@ use crate::stage::Stage;
 /// $$p(j \mid n) = \frac{s_{c_n j}}{\sum_{l \notin K(n)} s_{c_n l}}, \qquad j \notin K(n)$$
 ///
 /// and every further one in the same way from those that are left. The old support is among the candidates, so
-/// the free energy does not fall (E13), whatever is drawn.
+/// the free energy does not fall ([E13](crate::equations#e13)), whatever is drawn.
 ///
-/// Components are similar if they share points, by the responsibilities of the last search (E2):
+/// Components are similar if they share points, by the responsibilities of the last search ([E2](crate::equations#e2)):
 ///
 /// $$s_{ij} = \sum_{n : \, i, j \in K(n)} w_n q_{ni} q_{nj}$$
 ///
 /// \[DG\] Eq. 12 and 16 have $e^{-(d_i + d_j)}$ of raw squared distances in place of $q_{ni} q_{nj}$, which is 0 in
 /// floating point on most data and depends on its unit; \[DG\] Eq. 9 sums over $K(n)$ where the components outside
-/// belong. Only pairs inside some $K(n)$ are kept, renewed in every search: $n H (H - 1) / 2$ additions, never $k^2$ numbers.
+/// belong. Only pairs inside some $K(n)$ are kept, renewed in every search: $n H (H - 1) / 2$ additions, never $k^2$
+/// numbers.
 ///
 /// If fewer than $R$ components outside $K(n)$ have a positive similarity, the rest is drawn uniformly from all other
 /// components, so that exploration never stops. In the first search no component has one.
 ///
 /// When H is all components, a search is [`Exhaustive::all`](super::Exhaustive::all).
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let search = SimilaritySampling::new(3, 5);
+/// let fit = algorithms::k_means(25).e_step(search).build()?.fit(&data)?;
+/// let searches = fit.report.free_energies.len() as u64;
+/// // The first supports are scored once more, under the variance that they start.
+/// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 + 5) + 3));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimilaritySampling {
     h: usize,

@@ -358,6 +358,7 @@ mod tests {
     use super::split_and_merge;
     use crate::data::{Centres, Data, Dense, DenseRows};
     use crate::e_step::{Assignment, NeighbourLists, Sums};
+    use approx::assert_abs_diff_eq;
 
     use crate::rng::{Rng, Streams};
     use ndarray::{Array1, Array2};
@@ -388,14 +389,22 @@ mod tests {
                 assignment.apply(&changes);
                 sums.apply(&data, &frame, &centres, &assignment, &changes);
                 let error = sums.squared(&centres);
-                assert!((error - naive(&data, &frame, &centres, &assignment)).abs() < 1e-9 * error);
+                assert_abs_diff_eq!(
+                    error,
+                    naive(&data, &frame, &centres, &assignment),
+                    epsilon = 1e-9 * error
+                );
 
                 let streams = (Streams::new(seed, 0), round);
                 let made = split_and_merge(&data, &frame, &mut centres, &assignment, streams);
                 assignment.apply(&made.changes);
                 sums.renew(&data, &frame, &centres, &assignment, &made.stale);
                 let after = sums.squared(&centres);
-                assert!((after - naive(&data, &frame, &centres, &assignment)).abs() < 1e-9 * error);
+                assert_abs_diff_eq!(
+                    after,
+                    naive(&data, &frame, &centres, &assignment),
+                    epsilon = 1e-9 * error
+                );
                 assert!(
                     after <= error,
                     "seed {seed}, round {round}: {error} to {after}"

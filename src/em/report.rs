@@ -12,8 +12,8 @@ pub struct Report {
     pub stop: Stop,
     /// M-steps, over all phases.
     pub iterations: usize,
-    /// Free energy (E3) after every search of the last phase, in nats, on the rows that phase ran on: one more
-    /// than its M-steps. It never falls but for rounding.
+    /// Free energy ([E3](crate::equations#e3)) after every search of the last phase, in nats, on the rows that phase ran
+    /// on: one more than its M-steps. It never falls but for rounding.
     pub free_energies: Vec<f64>,
     /// One entry per phase that led to the model; what others cost is in [`evaluations`](Self::evaluations) alone.
     pub phases: Vec<PhaseReport>,

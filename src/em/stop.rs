@@ -29,7 +29,7 @@ impl std::fmt::Display for Stop {
     }
 }
 
-/// What a change of the free energy is compared to (E19).
+/// What a change of the free energy is compared to ([E19](crate::equations#e19)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {

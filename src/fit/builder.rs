@@ -169,9 +169,9 @@ impl<C, S, E, M> Builder<C, S, E, M> {
         Self::with(stages, (self.clusters, self.settings))
     }
 
-    /// Largest change of the free energy that counts as converged, per coordinate, in half nats (E19): for k-means, to first
-    /// order, a relative change of the quantization error. Default 1e-3: an iteration gains a tenth of a percent. 0 waits
-    /// until nothing changes.
+    /// Largest change of the free energy that counts as converged, per coordinate, in half nats
+    /// ([E19](crate::equations#e19)): for k-means, to first order, a relative change of the quantization error. Default
+    /// 1e-3: an iteration gains a tenth of a percent. 0 waits until nothing changes.
     ///
     /// $$|F_t - F_{t-1}| \le \frac{\text{tolerance}}{2} \sum_n w_n D_n$$
     ///

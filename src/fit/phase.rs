@@ -31,7 +31,7 @@ pub(crate) struct Outline {
 pub enum Columns {
     /// All.
     All,
-    /// A principal subspace of so many coordinates (E39), the same in all phases: for dense rows and one shared variance. It is dropped if more than
+    /// A principal subspace of so many coordinates ([E39](crate::equations#e39)), the same in all phases: for dense rows and one shared variance. It is dropped if more than
     /// half of the quantization error of the seeds, on a sample of the rows, lies beside it. On a
     /// [`Sketch`](crate::data::Sketch) there is none.
     Principal(usize),
@@ -106,8 +106,8 @@ impl<E> Phase<E> {
         self
     }
 
-    /// Rounds of split and merge (E37), at most, where the E-step keeps bounds: they end after a round that moved fewer than
-    /// one component in a hundred. Default 0.
+    /// Rounds of split and merge ([E37](crate::equations#e37)), at most, where the E-step keeps bounds: they end after a
+    /// round that moved fewer than one component in a hundred. Default 0.
     #[must_use]
     pub fn moves(mut self, moves: usize) -> Self {
         self.outline.moves = moves;

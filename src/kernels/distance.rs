@@ -411,6 +411,7 @@ pub(crate) fn matrix<F>(values: &[F], n: usize, dim: usize, stride: usize) -> Ar
 mod tests {
     use super::*;
     use crate::rng::Rng;
+    use approx::assert_abs_diff_eq;
 
     fn padded(n: usize, d: usize, rng: &mut Rng) -> Vec<f64> {
         let s = stride(d);
@@ -438,17 +439,25 @@ mod tests {
                 let mut some = Vec::new();
                 to_some(row, &mu, &ids, &mut some);
                 for (&id, &got) in ids.iter().zip(&some) {
-                    assert!((got - naive(i, id as usize)).abs() < 1e-12 * (1.0 + got));
+                    assert_abs_diff_eq!(got, naive(i, id as usize), epsilon = 1e-12 * (1.0 + got));
                 }
                 for c in 0..k {
-                    assert!((all[i * k + c] - naive(i, c)).abs() < 1e-12 * (1.0 + naive(i, c)));
+                    assert_abs_diff_eq!(
+                        all[i * k + c],
+                        naive(i, c),
+                        epsilon = 1e-12 * (1.0 + naive(i, c))
+                    );
                 }
             }
             let mut nearest = vec![f64::INFINITY; n];
             lower(&x, &mu[..s], &mut nearest);
             lower(&x, &mu[s..2 * s], &mut nearest);
             for (i, &got) in nearest.iter().enumerate() {
-                assert!((got - naive(i, 0).min(naive(i, 1))).abs() < 1e-12 * (1.0 + got));
+                assert_abs_diff_eq!(
+                    got,
+                    naive(i, 0).min(naive(i, 1)),
+                    epsilon = 1e-12 * (1.0 + got)
+                );
             }
         }
     }

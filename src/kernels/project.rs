@@ -157,6 +157,7 @@ mod tests {
     use super::*;
     use crate::kernels::stride;
     use crate::rng::Rng;
+    use approx::assert_abs_diff_eq;
 
     #[test]
     fn coordinates_are_the_naive_products() {
@@ -192,7 +193,7 @@ mod tests {
             for (row, out) in rows.chunks(s).zip(out.chunks(p)) {
                 for (direction, &got) in directions.chunks(d).zip(out) {
                     let naive: f64 = row.iter().zip(direction).map(|(a, b)| a * b).sum();
-                    assert!((got - naive).abs() < 1e-12 * (1.0 + naive.abs()));
+                    assert_abs_diff_eq!(got, naive, epsilon = 1e-12 * (1.0 + naive.abs()));
                 }
             }
         }

@@ -273,6 +273,7 @@ fn sum(a: f64, b: f64) -> (f64, f64) {
 mod tests {
     use super::*;
     use crate::rng::Rng;
+    use approx::assert_abs_diff_eq;
 
     #[test]
     fn compensated_forms_keep_what_cancels() {
@@ -294,7 +295,7 @@ mod tests {
             let (factor, z, mean) = (normals(d * (d + 1) / 2), normals(d), normals(d));
             let apart: Vec<f64> = z.iter().zip(&mean).map(|(z, m)| z - m).collect();
             let (got, expected) = (compensated(&factor, &z, &mean), form(&factor, &apart));
-            assert!((got - expected).abs() <= 1e-13 * expected);
+            assert_abs_diff_eq!(got, expected, epsilon = 1e-13 * expected);
         }
     }
 
@@ -324,16 +325,20 @@ mod tests {
                 Columns::<f64>::new(n, d, |i| &rows[i]).forms(&mean, &factor, |i, form, square| {
                     let (expected, squares) = naive(i);
                     assert_eq!(i, seen);
-                    assert!((form - expected).abs() < 1e-11 * expected);
-                    assert!((square - squares).abs() < 1e-13 * squares);
+                    assert_abs_diff_eq!(form, expected, epsilon = 1e-11 * expected);
+                    assert_abs_diff_eq!(square, squares, epsilon = 1e-13 * squares);
                     let one = super::form(&factor, &apart(i));
-                    assert!((one - expected).abs() < 1e-11 * expected);
+                    assert_abs_diff_eq!(one, expected, epsilon = 1e-11 * expected);
                     seen += 1;
                 });
                 assert_eq!(seen, n);
                 Columns::<f32>::new(n, d, |i| &rows[i]).forms(&mean, &factor, |i, form, _| {
                     let expected = naive(i).0;
-                    assert!((f64::from(form) - expected).abs() < 1e-3 * (1.0 + expected));
+                    assert_abs_diff_eq!(
+                        f64::from(form),
+                        expected,
+                        epsilon = 1e-3 * (1.0 + expected)
+                    );
                 });
             }
         }

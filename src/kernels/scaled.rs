@@ -90,6 +90,7 @@ mod tests {
     use super::*;
     use crate::kernels::stride;
     use crate::rng::Rng;
+    use approx::assert_abs_diff_eq;
 
     #[test]
     fn all_and_some_are_the_naive_sums() {
@@ -118,7 +119,11 @@ mod tests {
                 }
                 for c in 0..k {
                     let got = all[i * k + c];
-                    assert!((got - naive(i, c)).abs() < 1e-12 * (1.0 + got.abs() + d as f64));
+                    assert_abs_diff_eq!(
+                        got,
+                        naive(i, c),
+                        epsilon = 1e-12 * (1.0 + got.abs() + d as f64)
+                    );
                 }
             }
         }

@@ -231,6 +231,7 @@ pub(crate) fn at<T, const L: usize>(values: &[T], start: usize) -> &[T; L] {
 mod tests {
     use super::*;
     use crate::rng::Rng;
+    use approx::assert_abs_diff_eq;
 
     #[test]
     fn all_some_and_lower_are_the_naive_sums_bit_for_bit_alike() {
@@ -281,12 +282,20 @@ mod tests {
                 to_some(rows.row(i), (&mu, d), &ids, &mut some);
                 for (&c, &got) in ids.iter().zip(&some) {
                     assert_eq!(got, all[i * k + c as usize]);
-                    assert!((got - naive(i, c as usize, false)).abs() < 1e-12 * (1.0 + got));
+                    assert_abs_diff_eq!(
+                        got,
+                        naive(i, c as usize, false),
+                        epsilon = 1e-12 * (1.0 + got)
+                    );
                 }
                 scaled_to_some(rows.row(i), (&mu, d), (&factors, &terms), &ids, &mut some);
                 for (&c, &got) in ids.iter().zip(&some) {
                     assert_eq!(got, all_scaled[i * k + c as usize]);
-                    assert!((got - naive(i, c as usize, true)).abs() < 1e-12 * (1.0 + d as f64));
+                    assert_abs_diff_eq!(
+                        got,
+                        naive(i, c as usize, true),
+                        epsilon = 1e-12 * (1.0 + d as f64)
+                    );
                 }
             }
         }

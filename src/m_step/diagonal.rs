@@ -17,20 +17,31 @@ use crate::stage::Stage;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
-/// A variance per component and coordinate, and a mixing proportion per component (E33; \[SG\] Eq. 14 to 19).
+/// A variance per component and coordinate, and a mixing proportion per component ([E33](crate::equations#e33); \[SG\] Eq.
+/// 14 to 19).
 ///
 /// $$p(c, y \mid \theta) = \pi_c \prod_{j=1}^{D} \mathcal N(y_j; \mu_{cj}, \sigma_{cj}^2)$$
 ///
-/// **Update** (E34), with $s_{cj}$ the second moment of each coordinate about the current mean:
+/// **Update** ([E34](crate::equations#e34)), with $s_{cj}$ the second moment of each coordinate about the current mean:
 ///
 /// $$\mu_c^{\text{new}} = \mu_c + \delta_c, \qquad \delta_c = \frac{f_c}{m_c}, \qquad \sigma^2_{cj} = \frac{s_{cj}}{m_c} - \delta_{cj}^2, \qquad \pi_c = \frac{m_c}{\sum_{c'} m_{c'}}$$
 ///
 /// On a [`Sketch`](crate::data::Sketch) the coordinates are the preconditioned ones, and each has its own mass, the
-/// weight of the rows that observe it (E28). A coordinate that no row of the component observes keeps its mean and variance, and
-/// is counted in the report. Variances are clamped from below (E20).
+/// weight of the rows that observe it ([E28](crate::equations#e28)). A coordinate that no row of the component observes keeps its mean and variance, and
+/// is counted in the report. Variances are clamped from below ([E20](crate::equations#e20)).
 ///
 /// **Start**, the first M-steps of a truncated search, and components without mass: as in
 /// [`Isotropic`](super::Isotropic).
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let fit = algorithms::gmm(25).m_step(Diagonal::new()).build()?.fit(&data)?;
+/// assert_eq!(fit.model.column_variances().dim(), (25, 2));
+/// assert_eq!(fit.model.covariance(0)?.dim(), (2, 2));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Diagonal {
     mixing: Mixing,
@@ -139,7 +150,7 @@ impl<R: Rows> MStep<R> for Diagonal {
     }
 }
 
-/// A mixture of Gaussians with diagonal covariances and a mixing proportion each (E33).
+/// A mixture of Gaussians with diagonal covariances and a mixing proportion each ([E33](crate::equations#e33)).
 ///
 /// $$p(y \mid \theta) = \sum_{c=1}^{C} \pi_c \prod_{j=1}^{D} \mathcal N(y_j; \mu_{cj}, \sigma_{cj}^2)$$
 ///

@@ -15,25 +15,36 @@ use crate::rng::Rng;
 use crate::stage::Stage;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
-/// A variance and a mixing proportion per component (E31; \[VC\] in the published version, \[SG\] for sketches).
+/// A variance and a mixing proportion per component ([E31](crate::equations#e31); \[VC\] in the published version, \[SG\]
+/// for sketches).
 ///
 /// $$p(c, y \mid \theta) = \pi_c \mathcal N(y; \mu_c, \sigma_c^2 I_D)$$
 ///
-/// **Update** (E32), with the statistics of [`SharedIsotropic`](super::SharedIsotropic) and $s_c$ the second moment
-/// of each component about its current mean:
+/// **Update** ([E32](crate::equations#e32)), with the statistics of [`SharedIsotropic`](super::SharedIsotropic) and $s_c$
+/// the second moment of each component about its current mean:
 ///
 /// $$\mu_c^{\text{new}} = \mu_c + \delta_c, \qquad \delta_c = \frac{f_c}{m_c}, \qquad \sigma^2_c = \frac{s_c - m_c \lVert \delta_c \rVert^2}{D m_c}, \qquad \pi_c = \frac{m_c}{\sum_{c'} m_{c'}}$$
 ///
 /// On a [`Sketch`](crate::data::Sketch) every coordinate is averaged over the rows that observe it, and $D m_c$ becomes the
-/// weight of all entries (E28). The variance is clamped from below (E20).
+/// weight of all entries ([E28](crate::equations#e28)). The variance is clamped from below ([E20](crate::equations#e20)).
 ///
-/// **Start**: one variance for all components, from the first search (E8), and equal proportions. A truncated search
+/// **Start**: one variance for all components, from the first search ([E8](crate::equations#e8)), and equal proportions. A truncated search
 /// keeps to them for the first two M-steps, as published: its first supports are random, and so would be the variances of the
 /// components.
 ///
 /// A zero-mass component is discarded: its proportion is 0, no point can choose it again, and its mean does not change. The
 /// report counts it. With [`equal_proportions`](Self::equal_proportions) it keeps mean and
 /// variance, and points can come back to it.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let fit = algorithms::gmm(25).m_step(Isotropic::new()).build()?.fit(&data)?;
+/// let (variances, proportions) = (fit.model.variances(), fit.model.proportions());
+/// assert!(variances.len() == 25 && (proportions.sum() - 1.0).abs() < 1e-9);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Isotropic {
     mixing: Mixing,
@@ -133,7 +144,7 @@ impl<R: Rows> MStep<R> for Isotropic {
     }
 }
 
-/// A mixture of isotropic Gaussians with a variance and a mixing proportion each (E31).
+/// A mixture of isotropic Gaussians with a variance and a mixing proportion each ([E31](crate::equations#e31)).
 ///
 /// $$p(y \mid \theta) = \sum_{c=1}^{C} \pi_c \mathcal N(y; \mu_c, \sigma_c^2 I_D)$$
 ///

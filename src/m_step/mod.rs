@@ -1,11 +1,12 @@
 //! Stage 5, the M-step: weighted statistics, and the parameters that follow from them in closed form.
 //!
 //! A component family has its density and its update in one file: both derive from one model. With the responsibilities fixed,
-//! an update maximises (E4)
+//! an update maximises ([E4](crate::equations#e4))
 //!
 //! $$F(q, \theta) = \sum_n w_n \sum_c q_{nc} \left( \ln p(c, y_n \mid \theta) - \ln q_{nc} \right)$$
 //!
-//! over the parameters $\theta$; for the responsibilities of a search (E2) this is its free energy (E3).
+//! over the parameters $\theta$; for the responsibilities of a search ([E2](crate::equations#e2)) this is its free energy
+//! ([E3](crate::equations#e3)).
 
 mod diagonal;
 mod dirichlet_process;
@@ -31,6 +32,16 @@ use std::f64::consts::PI;
 ///
 /// Laws: given the responsibilities, [`update`](Self::update) never lowers the free energy; statistics of
 /// disjoint blocks add up.
+///
+/// `examples/own_family.rs` writes one; [`testing::family`](crate::testing::family) holds it against the laws.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?;
+/// coremix::testing::family(&Isotropic::new(), &data, 4)?; // the laws hold
+/// # Ok::<(), Error>(())
+/// ```
 pub trait MStep<R: Rows>: Stage + Sync {
     /// The model with its parameters.
     type Model: Mixture<R> + Clone;
@@ -61,8 +72,8 @@ pub trait MStep<R: Rows>: Stage + Sync {
         0
     }
 
-    /// Starts the variance from the sums of the first search (E8; \[VC\] Eq. 8). By default it stays as
-    /// [`start`](Self::start) left it.
+    /// Starts the variance from the sums of the first search ([E8](crate::equations#e8); \[VC\] Eq. 8). By default it stays
+    /// as [`start`](Self::start) left it.
     fn calibrate(&self, _model: &mut Self::Model, _first: &Likelihood) {}
 
     /// The sums over no points.
@@ -74,7 +85,7 @@ pub trait MStep<R: Rows>: Stage + Sync {
         0
     }
 
-    /// Adds a block of rows, shared out by its responsibilities (E5).
+    /// Adds a block of rows, shared out by its responsibilities ([E5](crate::equations#e5)).
     fn accumulate(
         &self,
         rows: &R,
@@ -159,8 +170,8 @@ impl<S: Second + Sync + 'static> Statistics for Moments<S> {
     }
 }
 
-/// A family whose scores are squared distances, with one variance for all: it can work on projected rows (E39), and its
-/// update needs no more than the sums that are kept (E36).
+/// A family whose scores are squared distances, with one variance for all: it can work on projected rows
+/// ([E39](crate::equations#e39)), and its update needs no more than the sums that are kept ([E36](crate::equations#e36)).
 pub trait SharedVariance<R: Rows, Model, Statistics> {
     /// Adds the squared distances from a subspace to those within it.
     fn add_residual(&self, statistics: &mut Statistics, residual: f64);
@@ -168,14 +179,14 @@ pub trait SharedVariance<R: Rows, Model, Statistics> {
     fn project(&self, model: &Model, subspace: &Subspace<R::Float>) -> Model;
     /// Takes the parameters of a model in a subspace back to all coordinates.
     fn lift(&self, model: &mut Model, projected: &Model, subspace: &Subspace<R::Float>);
-    /// Puts centres in the place of those of the model: those that moved (E37).
+    /// Puts centres in the place of those of the model: those that moved ([E37](crate::equations#e37)).
     fn place(&self, model: &mut Model, centres: Centres<R::Float>);
     /// The statistics of an M-step: mass and first moments about the current means, the sum of all squared distances to
     /// them, and the weight of all coordinates.
     fn statistics_of(&self, moments: Moments, squared: f64, entries: f64) -> Statistics;
 }
 
-/// The smallest variance allowed (E20) for components of this data, in the unit of the frame, squared. Variances are clamped at
+/// The smallest variance allowed ([E20](crate::equations#e20)) for components of this data, in the unit of the frame, squared. Variances are clamped at
 /// it. A clamp keeps the free energy monotone; an added ridge would not.
 #[must_use]
 pub fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {

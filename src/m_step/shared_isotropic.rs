@@ -14,29 +14,40 @@ use crate::rng::Rng;
 use crate::stage::Stage;
 use ndarray::{Array1, Array2, ArrayView2};
 
-/// One variance for all components and columns, equal mixing proportions (E1; \[KM\] Eq. 1, \[VC\] Eq. 1).
+/// One variance for all components and columns, equal mixing proportions ([E1](crate::equations#e1); \[KM\] Eq. 1, \[VC\]
+/// Eq. 1).
 ///
 /// $$p(c, y \mid \theta) = \frac 1C \mathcal N(y; \mu_c, \sigma^2 I_D)$$
 ///
-/// **Statistics** about the current means (E5). Those of disjoint sets of rows add up:
+/// **Statistics** about the current means ([E5](crate::equations#e5)). Those of disjoint sets of rows add up:
 ///
 /// $$m_c = \sum_n w_n q_{nc}, \qquad f_c = \sum_n w_n q_{nc} (y_n - \mu_c), \qquad s = \sum_n w_n \sum_c q_{nc} \lVert y_n - \mu_c \rVert^2$$
 ///
-/// **Update** (E6, E7; \[VC\] Eq. 6), with $W$ the total weight:
+/// **Update** ([E6](crate::equations#e6), [E7](crate::equations#e7); \[VC\] Eq. 6), with $W$ the total weight:
 ///
 /// $$\mu_c^{\text{new}} = \mu_c + \delta_c, \qquad \delta_c = f_c / m_c, \qquad \sigma^2_{\text{new}} = \frac{1}{D W} \left( s - \sum_c m_c \lVert \delta_c \rVert^2 \right)$$
 ///
 /// A zero-mass component ($m_c = 0$) keeps its mean and is counted in the report. The variance is
-/// clamped from below (E20), which keeps the free energy monotone where an added ridge would not:
+/// clamped from below ([E20](crate::equations#e20)), which keeps the free energy monotone where an added ridge would not:
 ///
 /// $$\sigma^2 \ge \max \left( 10^{-12} \bar v, (\epsilon \max |x|)^2, v_{\min} \right)$$
 ///
 /// with $\bar v$ the mean variance of the columns and $\epsilon$ the machine epsilon of the number type. The last term is for data
 /// that are all zero: the smallest variance that can be the unit of scores in that type.
 ///
-/// **Start** of the variance, once, from the first search (E8; \[VC\] Eq. 8):
+/// **Start** of the variance, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8):
 ///
 /// $$\sigma^2 = \frac{1}{D W} \sum_n w_n \min_{c \in K(n)} \lVert y_n - \mu_c \rVert^2$$
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let fit = algorithms::gmm(25).build()?.fit(&data)?; // the default
+/// let (means, variance) = (fit.model.means(), fit.model.variance());
+/// assert!(means.dim() == (25, 2) && variance > 0.0);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedIsotropic;
 
@@ -162,7 +173,8 @@ impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatisti
     }
 }
 
-/// Mass and first moments per component, and the squared distances over all (E5), as in [`SharedIsotropic`].
+/// Mass and first moments per component, and the squared distances over all ([E5](crate::equations#e5)), as in
+/// [`SharedIsotropic`].
 #[derive(Clone, Debug, Default)]
 pub struct SharedStatistics {
     /// The weight of all observed coordinates: D W for dense rows.
@@ -191,7 +203,7 @@ impl Statistics for SharedStatistics {
     }
 }
 
-/// A mixture of isotropic Gaussians with one shared variance and equal mixing proportions (E1).
+/// A mixture of isotropic Gaussians with one shared variance and equal mixing proportions ([E1](crate::equations#e1)).
 ///
 /// $$p(y \mid \theta) = \frac 1C \sum_{c=1}^{C} \mathcal N(y; \mu_c, \sigma^2 I_D)$$
 ///

@@ -12,8 +12,8 @@ use crate::parallel::{self, BLOCK};
 use crate::rng::Rng;
 use crate::stage::Stage;
 
-/// Approximates k-means++ by a Markov chain of length m per seed (E18; Bachem, Lucic, Hassani, Krause,
-/// NIPS 2016): n + m k (k - 1) / 2 distance evaluations instead of n k.
+/// Approximates k-means++ by a Markov chain of length m per seed ([E18](crate::equations#e18); Bachem, Lucic, Hassani,
+/// Krause, NIPS 2016): n + m k (k - 1) / 2 distance evaluations instead of n k.
 ///
 /// Proposals are drawn half in proportion to the weights and half to the weighted squared distances $d_n^2$ from
 /// the first seed. From row $x$ the chain moves to a proposed row $y$ with probability
@@ -22,8 +22,17 @@ use crate::stage::Stage;
 ///
 /// where $D_n^2$ is the squared distance to the nearest seed so far: proposal and target ($w_n D_n^2$) carry the
 /// same weight, which cancels. $m$ counts the first draw of a chain; the last state is the seed. A chain that ends
-/// on a copy of a seed is drawn again up to 4 times, then that seed is drawn from all rows as in (E17), which
-/// takes as many evaluations more.
+/// on a copy of a seed is drawn again up to 4 times, then that seed is drawn from all rows as in
+/// ([E17](crate::equations#e17)), which takes as many evaluations more.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let fit = algorithms::k_means(25).seeder(AfkMc2::new(10)).build()?.fit(&data)?;
+/// assert!(fit.report.evaluations.seeding < 25 * 1_000);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AfkMc2 {
     chain: usize,

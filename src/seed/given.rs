@@ -11,6 +11,16 @@ use ndarray::{Array2, ArrayView2};
 /// Start centres (k, d), in the data's own unit. No distance evaluations, no randomness.
 ///
 /// They are checked by [`build`](crate::Builder::build) (k rows, finite, not too large) and by the fit (d columns).
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let seeder = Given::new(birch.centres.view()); // the true centres
+/// let fit = algorithms::k_means(25).seeder(seeder).build()?.fit(&data)?;
+/// assert!(metrics::matched_rmse(fit.model.means(), birch.centres.view())? < 1.0);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Given<F> {
     centres: Array2<F>,

@@ -11,12 +11,12 @@ use crate::rng::Rng;
 use crate::stage::Stage;
 
 /// k-means++ for many clusters: of the order of $n \log k$ distance evaluations where cells are of similar size, instead of
-/// $n k$ (E38).
+/// $n k$ ([E38](crate::equations#e38)).
 ///
 /// Rows are cut into cells. Each seed is a row drawn in proportion to $w_n \tilde D_n^2$, where $\tilde D_n^2$ is the
 /// squared distance to the nearest seed so far **in the row's cell**. At first all rows are one cell, and a cell with
-/// 32 seeds is cut at once into the Voronoi cells of these: up to 32 seeds it is k-means++ (E17), and later a row is compared with
-/// the seeds of its cell alone.
+/// 32 seeds is cut at once into the Voronoi cells of these: up to 32 seeds it is k-means++ ([E17](crate::equations#e17)),
+/// and later a row is compared with the seeds of its cell alone.
 ///
 /// Rows are evaluated in rounds, each for up to 16 times as many seeds as before. Within a round a row $n$ is proposed
 /// in proportion to its $w_n \tilde D_n^2$ at the start of the round, and accepted with probability
@@ -28,6 +28,16 @@ use crate::stage::Stage;
 /// instead). A round ends early when few proposals are accepted.
 ///
 /// The first seed is drawn in proportion to the weights, and so are seeds when every row coincides with one.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let seeder = HierarchicalKMeansPlusPlus::new();
+/// let fit = algorithms::k_means(100).seeder(seeder).build()?.fit(&data)?;
+/// assert!(fit.report.evaluations.seeding < 100 * 1_000);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HierarchicalKMeansPlusPlus;
 

@@ -9,8 +9,8 @@ use crate::parallel::{self, BLOCK};
 use crate::rng::Rng;
 use crate::stage::Stage;
 
-/// Each seed is a row drawn in proportion to its weighted squared distance to the nearest seed so far (E17;
-/// Arthur, Vassilvitskii, SODA 2007): n distance evaluations per seed and candidate.
+/// Each seed is a row drawn in proportion to its weighted squared distance to the nearest seed so far
+/// ([E17](crate::equations#e17); Arthur, Vassilvitskii, SODA 2007): n distance evaluations per seed and candidate.
 ///
 /// $$P(n) = \frac{w_n D_n^2}{\sum_j w_j D_j^2}, \qquad D_n^2 = \min_{c \in \text{seeds}} \lVert y_n - \mu_c \rVert^2$$
 ///
@@ -18,6 +18,17 @@ use crate::stage::Stage;
 ///
 /// With several candidates per seed the one that leaves the smallest potential $\sum_n w_n D_n^2$ is kept (greedy
 /// k-means++): better starts, for n more evaluations per candidate.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let plain = algorithms::k_means(25).build()?.fit(&data)?; // the default
+/// let greedy = algorithms::k_means(25).seeder(KMeansPlusPlus::greedy()).build()?.fit(&data)?;
+/// // 2 + ln 25 candidates for each seed
+/// assert!(greedy.report.evaluations.seeding > 4 * plain.report.evaluations.seeding);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KMeansPlusPlus {
     candidates: Candidates,

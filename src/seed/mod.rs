@@ -75,6 +75,40 @@ impl<F: Float> Seeds<F> {
 /// A way to choose seeds.
 ///
 /// Laws: a row of weight 0 is never chosen; weight w is as good as w copies.
+///
+/// `examples/own_seeder.rs` is another one.
+///
+/// ```
+/// use coremix::data::{Frame, Rows};
+/// use coremix::prelude::*;
+/// use coremix::seed::{Seeder, Seeds};
+/// use coremix::{Rng, Stage};
+///
+/// /// The first rows that count.
+/// struct First;
+///
+/// impl Stage for First {}
+///
+/// impl<R: Rows> Seeder<R> for First {
+///     fn seed(
+///         &self,
+///         data: &dyn Data<Rows = R>,
+///         frame: &Frame<R::Float>,
+///         k: usize,
+///         _: &mut Rng,
+///     ) -> Result<Seeds<R::Float>> {
+///         let there = (0..data.len()).filter(|n| data.weight(*n) > 0.0);
+///         let rows: Vec<usize> = there.take(k).collect();
+///         Ok(Seeds::at_rows(data, frame, &rows, 0))
+///     }
+/// }
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// # let data = Dense::new(birch.points.view())?;
+/// coremix::testing::seeder(&First, &data, 25)?; // the laws hold
+/// let fit = algorithms::k_means(25).seeder(First).build()?.fit(&data)?;
+/// assert_eq!(fit.report.evaluations.seeding, 0);
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Seeder<R: Rows>: Stage + Sync {
     /// Chooses `k` seeds; the data has at least `k` rows of positive weight.
     ///

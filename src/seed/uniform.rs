@@ -7,6 +7,15 @@ use crate::rng::Rng;
 use crate::stage::Stage;
 
 /// `k` distinct rows, drawn one after the other in proportion to their weight. No distance evaluations.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let fit = algorithms::k_means(25).seeder(UniformSeeder::new()).build()?.fit(&data)?;
+/// assert_eq!(fit.report.evaluations.seeding, 0);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uniform;
 

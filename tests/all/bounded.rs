@@ -1,6 +1,7 @@
 //! The bounded search against Lloyd's algorithm in ten lines, the moves where Lloyd's algorithm is stuck, and the phases.
 
 use crate::common::{blobs, phases, seeds, squared_distance, with_starts};
+use approx::assert_abs_diff_eq;
 use coremix::data::{DenseRows, Frame, SketchRows};
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
@@ -118,7 +119,7 @@ fn most_rows_are_settled_without_a_look() {
         "{looks} in {iterations} iterations"
     );
     let phi = |fit: &Fit<_>| fit_error(fit, &data);
-    assert!((phi(&few) / phi(&all) - 1.0).abs() < 0.02);
+    assert_abs_diff_eq!(phi(&few) / phi(&all), 1.0, epsilon = 0.02);
 }
 
 fn fit_error(
@@ -177,7 +178,7 @@ fn moves_leave_local_optima() {
         })
         .sum();
     assert!(fit_error(&stuck, &data) > 50.0 * best);
-    assert!((fit_error(&moved, &data) / best - 1.0).abs() < 1e-9);
+    assert_abs_diff_eq!(fit_error(&moved, &data) / best, 1.0, epsilon = 1e-9);
     for pair in moved.report.free_energies.windows(2) {
         assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs());
     }
@@ -433,7 +434,7 @@ fn a_second_phase_goes_on_from_the_labels_of_the_first() {
             panic!("two phases");
         };
         let last = first.free_energies.last().unwrap();
-        assert!((second.free_energies[0] - last).abs() <= 1e-12 * last.abs());
+        assert_abs_diff_eq!(second.free_energies[0], last, epsilon = 1e-12 * last.abs());
         // The labels are there already: the first of the second phase's searches costs nothing.
         if iterations == 0 {
             assert_eq!((first.evaluations, second.evaluations), (2_000 * 300, 0));

@@ -1,6 +1,7 @@
 //! What users are promised: the code they write compiles and runs as written, and the small print holds.
 
 use crate::common::{blobs, phases};
+use approx::assert_abs_diff_eq;
 use coremix::coreset::Coreset;
 use coremix::data::{Data, DenseRows, SketchRows};
 use coremix::e_step::EStep;
@@ -54,7 +55,7 @@ fn a_fit_from_the_builder() -> Result<()> {
     assert_eq!(labels.len(), 3_000);
     assert!(phi > 0.0 && ll.is_finite());
     let heavier: f64 = fit.model.quantization_error(&weighted)?;
-    assert!((heavier / phi - 1.5).abs() < 1e-12);
+    assert_abs_diff_eq!(heavier / phi, 1.5, epsilon = 1e-12);
 
     let r: &Report = &fit.report;
     let stop: Stop = r.stop;
@@ -299,7 +300,7 @@ fn families_and_sketches() -> Result<()> {
     assert!(of_rows.is_finite() && of_entries.is_finite());
     let columns: Array2<f64> = sparsified.model.column_variances();
     let covariance: Array2<f64> = sparsified.model.covariance(2)?;
-    assert!((columns[[2, 5]] / covariance[[5, 5]] - 1.0).abs() < 1e-9);
+    assert_abs_diff_eq!(columns[[2, 5]] / covariance[[5, 5]], 1.0, epsilon = 1e-9);
     let other = Sketch::new(x.view(), q, seed + 1)?;
     let error = sparsified.model.predict(&other).unwrap_err();
     assert!(matches!(error, Error::BasisMismatch { .. }), "{error}");
@@ -313,12 +314,12 @@ fn families_and_sketches() -> Result<()> {
     let (means, precisions) = (dp.model.means(), dp.model.precisions());
     assert_eq!((means.dim(), precisions.dim()), ((12, 8), (12, 8, 8)));
     let proportions: Array1<f64> = dp.model.proportions();
-    assert!((proportions.sum() - 1.0).abs() < 1e-12);
+    assert_abs_diff_eq!(proportions.sum(), 1.0, epsilon = 1e-12);
     let found = dp.model.effective_components();
     assert!((1.0..=12.0).contains(&found), "{found}");
     let predictive: Array1<f64> = dp.model.log_densities(&data)?;
     let sum = dp.model.log_likelihood(&data)?;
-    assert!((predictive.sum() / sum - 1.0).abs() < 1e-9);
+    assert_abs_diff_eq!(predictive.sum() / sum, 1.0, epsilon = 1e-9);
 
     let models: [&dyn Mixture<DenseRows<f32>>; 4] = [
         &isotropic.model,
@@ -352,7 +353,7 @@ fn metrics_take_views_and_return_results() -> Result<()> {
     assert_eq!(rmse?, 0.0);
     let (q, q_ref): (f64, f64) = (1.1, 1.0);
     let error: Result<f64> = metrics::relative_error(q, q_ref);
-    assert!((error? - 0.1).abs() < 1e-12);
+    assert_abs_diff_eq!(error?, 0.1, epsilon = 1e-12);
     Ok(())
 }
 

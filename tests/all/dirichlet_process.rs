@@ -1,6 +1,7 @@
 //! The Dirichlet process mixture: against scikit-learn's and a naive loop (`tests/fixtures`), and by its laws.
 
 use crate::common::{blobs, close, read, seeds};
+use approx::assert_abs_diff_eq;
 use coremix::coreset::Coreset;
 use coremix::data::DenseRows;
 use coremix::e_step::EStep;
@@ -479,7 +480,7 @@ fn answers_agree_with_each_other() {
         let total: f64 = logs.iter().map(|l| (l - most).exp()).sum();
         for (t, log) in logs.iter().enumerate() {
             let expected = (log - most).exp() / total;
-            assert!((responsibilities[[n, t]] - expected).abs() < 1e-10);
+            assert_abs_diff_eq!(responsibilities[[n, t]], expected, epsilon = 1e-10);
         }
     }
 }
@@ -532,7 +533,7 @@ fn draws_are_from_the_predictive_density() {
     for t in 0..3 {
         let drawn: Vec<usize> = (0..40_000).filter(|&n| labels[n] == t as u32).collect();
         let share = drawn.len() as f64 / 40_000.0;
-        assert!((share - shares[t]).abs() < 0.01);
+        assert_abs_diff_eq!(share, shares[t], epsilon = 0.01);
         if share > 0.2 {
             let mine = points.select(Axis(0), &drawn);
             let mean = mine.mean_axis(Axis(0)).unwrap();

@@ -2,6 +2,7 @@
 //! chooses, what is discarded, and models from known parameters.
 
 use crate::common::{blobs, seeds};
+use approx::assert_abs_diff_eq;
 use coremix::m_step::{DiagonalMixture, IsotropicMixture};
 use coremix::prelude::*;
 use coremix::{Float, algorithms};
@@ -111,7 +112,7 @@ fn points_choose_the_likeliest_component() {
     let data = Dense::new(x.view()).unwrap();
     assert_eq!(model.predict(&data).unwrap(), array![1, 1]);
     let q = model.responsibilities(&data).unwrap();
-    assert!((q[[0, 1]] - 0.9_f64).abs() < 1e-12);
+    assert_abs_diff_eq!(q[[0, 1]], 0.9_f64, epsilon = 1e-12);
 }
 
 /// A component without mass is discarded and counted; with equal proportions it stays a candidate.
@@ -134,7 +135,7 @@ fn components_without_mass_are_discarded() {
                 assert_eq!(fit.report.emptied, 1);
                 assert_eq!(model.proportions()[2] == 0.0, $discarded);
                 assert_eq!(model.means().row(2), far);
-                assert!((model.proportions().sum() - 1.0).abs() < 1e-12);
+                assert_abs_diff_eq!(model.proportions().sum(), 1.0, epsilon = 1e-12);
                 assert!(model.predict(&data).unwrap().iter().all(|c| *c != 2));
                 // A point at its very mean: not even there, once it is discarded.
                 let there = start.select(Axis(0), &[2]);
@@ -161,7 +162,7 @@ fn constant_columns_are_held_by_the_floor() {
     let fit = fit.build().unwrap().fit(&data).unwrap();
     let mean_variance = x.var_axis(Axis(0), 0.0).mean().unwrap();
     for variances in fit.model.variances().rows() {
-        assert!((variances[1] / (1e-12 * mean_variance) - 1.0).abs() < 1e-9);
+        assert_abs_diff_eq!(variances[1] / (1e-12 * mean_variance), 1.0, epsilon = 1e-9);
         assert!(variances[0] > 0.1 && variances[2] > 0.1);
     }
 }

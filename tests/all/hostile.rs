@@ -1,6 +1,7 @@
 //! Bad and extreme input: an error that names the cause, or a sound result. Never a panic, never a NaN.
 
 use crate::common::{Outcome, Rows, Settings, all, blobs, seeds, squared_distance};
+use approx::assert_abs_diff_eq;
 use coremix::data::DenseRows;
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
@@ -1367,7 +1368,7 @@ fn parameters<F: Float>() {
     }
     let model = from(&means, 0.5).unwrap();
     same_means("as given", model.means(), means.view());
-    assert!((model.variance() - 0.5).abs() < 1e-15);
+    assert_abs_diff_eq!(model.variance(), 0.5, epsilon = 1e-15);
     refused!(
         model.sample(0, 1),
         Error::Parameter { name: "n", .. },

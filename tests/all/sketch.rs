@@ -1,5 +1,6 @@
 //! Sparsified data: against dense data, against naive formulas, and on input that nobody should send.
 
+use approx::assert_abs_diff_eq;
 use coremix::coreset::Coreset;
 use coremix::data::{Data, SketchRows, Transform};
 use coremix::e_step::EStep;
@@ -366,7 +367,7 @@ fn the_density_is_not_rescaled_and_the_quantization_error_is() {
     let dense = model
         .quantization_error(&Dense::new(x.view()).unwrap())
         .unwrap();
-    assert!((2.0 * squared / dense - 1.0).abs() < 0.1);
+    assert_abs_diff_eq!(2.0 * squared / dense, 1.0, epsilon = 0.1);
 }
 
 #[test]
@@ -626,7 +627,7 @@ fn rows_without_weight_are_absent() {
     let wide = Sketch::weighted(front.mapv(f64::from).view(), w.view(), 4, 1).unwrap();
     let values = sketch.values().into_iter().zip(wide.values());
     for (a, b) in values.skip(40 * 4) {
-        assert!((a - b).abs() < 1e-3);
+        assert_abs_diff_eq!(a, b, epsilon = 1e-3);
     }
 }
 

@@ -35,11 +35,22 @@ use crate::rng::Rng;
 use crate::search::Exact;
 use crate::stage::Stage;
 
-/// The nearest of the centres near a row's own, for rows that bounds do not settle: supports of width 1 (E35, E36, E40).
+/// The nearest of the centres near a row's own, for rows that bounds do not settle: supports of width 1
+/// ([E35](crate::equations#e35), [E36](crate::equations#e36), [E40](crate::equations#e40)).
 ///
 /// For [`SharedIsotropic`](crate::m_step::SharedIsotropic): bounds are on distances to the means. On a
 /// [`Sketch`](crate::data::Sketch), whose rows know different coordinates, it is
 /// [`Exhaustive::nearest`](super::Exhaustive::nearest). It is the E-step of [`algorithms::fast`](crate::algorithms::fast).
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let fit = algorithms::k_means(25).e_step(Bounded::new()).build()?.fit(&data)?;
+/// let searches = fit.report.free_energies.len() as u64;
+/// assert!(fit.report.evaluations.search < searches * 1_000 * 25); // settled rows cost nothing
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounded {
     near: usize,

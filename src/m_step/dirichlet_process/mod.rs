@@ -22,7 +22,7 @@ use normal_wishart::{FARTHEST, NormalWishart};
 use sticks::Sticks;
 
 /// A Dirichlet process mixture, truncated at $T$ components (the builder's clusters), with Normal-Wishart components
-/// (E29, E30; \[DP\]; Bishop, PRML, 10.2; Blei and Jordan 2006).
+/// ([E29](crate::equations#e29), [E30](crate::equations#e30); \[DP\]; Bishop, PRML, 10.2; Blei and Jordan 2006).
 ///
 /// $$v_t \sim \text{Beta}(1, \alpha), \quad \pi_t = v_t \prod_{s \lt t} (1 - v_s), \quad \Lambda_t \sim \mathcal W(W_0, \nu_0), \quad \mu_t \mid \Lambda_t \sim \mathcal N(m_0, (\beta_0 \Lambda_t)^{-1})$$
 ///
@@ -40,12 +40,13 @@ use sticks::Sticks;
 ///
 /// **Priors.** By default they follow the data, so that a fit does not depend on its unit or origin: $m_0$ is the weighted
 /// mean of all rows and $W_0^{-1}$ their weighted covariance, $\beta_0 = 1$ and $\nu_0 = D$, also where EM runs on a
-/// coreset. A variance below the floor (E20) is raised to it; where columns determine one another to within 1e-8 of
-/// their variance, each variance grows by that share. [`paper_priors`](Self::paper_priors) are those of \[DP\].
+/// coreset. A variance below the floor ([E20](crate::equations#e20)) is raised to it; where columns determine one another
+/// to within 1e-8 of their variance, each variance grows by that share. [`paper_priors`](Self::paper_priors) are those of
+/// \[DP\].
 ///
 /// **Start**: the means at the seeds, each with the mass $W / T$ and the same variance in every direction, from the first
-/// search (E8). This is a proper $q$, so the first free energy is a bound too. A truncated search keeps to one variance
-/// for the first two M-steps, as in [`Isotropic`](super::Isotropic).
+/// search ([E8](crate::equations#e8)). This is a proper $q$, so the first free energy is a bound too. A truncated search
+/// keeps to one variance for the first two M-steps, as in [`Isotropic`](super::Isotropic).
 ///
 /// **Weights count points** here, so not only their ratios matter: the larger the total weight, the weaker the prior. If columns
 /// determine one another, or if components collapse onto few points, only the prior bounds the precision. It must then not be
@@ -56,6 +57,16 @@ use sticks::Sticks;
 ///
 /// Works on [`Dense`](crate::data::Dense) data. Time $n T D^2$ per iteration; the sums take $T D^2$ numbers per shard of
 /// the rows.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let process = DirichletProcess::new(1.0).mean_precision(0.1);
+/// let fit = algorithms::gmm(30).m_step(process).build()?.fit(&data)?; // at most 30 components
+/// assert!(fit.model.occupied(1.0) <= 30 && fit.model.covariances().dim() == (30, 2, 2));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirichletProcess {
     concentration: f64,

@@ -301,6 +301,7 @@ pub(super) fn log_gamma(x: f64) -> f64 {
 pub(super) mod tests {
     use super::*;
     use crate::rng::Rng;
+    use approx::assert_abs_diff_eq;
 
     /// Trapezoids on a lattice so wide and fine that the rest is rounding.
     pub(in super::super) fn integral(
@@ -345,7 +346,7 @@ pub(super) mod tests {
             let (shape, rate, l) = (0.5 * of_q.2, 0.5 * inverse_scale, log.exp());
             (shape * rate.ln() - log_gamma(shape) + shape * log - rate * l).exp() * log
         });
-        assert!((q.expected_log_det() - expected).abs() < 1e-9);
+        assert_abs_diff_eq!(q.expected_log_det(), expected, epsilon = 1e-9);
     }
 
     #[test]
@@ -370,7 +371,7 @@ pub(super) mod tests {
                     0.5 * (precision / (2.0 * PI)).ln() - 0.5 * precision * (y - 0.3f64).powi(2);
                 (shape * f64::ln(rate) - log_gamma(shape) + shape * log - rate * l + normal).exp()
             });
-            assert!((density(y) - expected).abs() < 1e-9 * expected);
+            assert_abs_diff_eq!(density(y), expected, epsilon = 1e-9 * expected);
         }
     }
 
@@ -408,9 +409,9 @@ pub(super) mod tests {
                 })
                 .collect();
             let direct = NormalWishart::new(&prior, 2.0, spherical.mean.clone(), &direct).unwrap();
-            assert!((direct.log_det - spherical.log_det).abs() < 1e-12);
+            assert_abs_diff_eq!(direct.log_det, spherical.log_det, epsilon = 1e-12);
             for (a, b) in direct.factor.iter().zip(&spherical.factor) {
-                assert!((a - b).abs() < 1e-12);
+                assert_abs_diff_eq!(a, b, epsilon = 1e-12);
             }
         }
     }
@@ -425,9 +426,9 @@ pub(super) mod tests {
         let cholesky = Cholesky::of(&matrix, 3).unwrap();
         let back = product((&cholesky.factor, false), (&cholesky.factor, true), 3);
         for (a, b) in back.iter().zip(&matrix) {
-            assert!((a - b).abs() < 1e-14 * b);
+            assert_abs_diff_eq!(a, b, epsilon = 1e-14 * b);
         }
-        assert!((cholesky.least_pivot - 0.75).abs() < 1e-12);
+        assert_abs_diff_eq!(cholesky.least_pivot, 0.75, epsilon = 1e-12);
         assert!(Cholesky::of(&[1.0, 1.0, 1.0, 1.0 - 1e-9], 2).is_none());
         assert!(Cholesky::of_rounded(&[1.0, 1.0, 1.0, 1.0 - 1e-9], 2).is_some());
         assert!(Cholesky::of_rounded(&[f64::NAN], 1).is_none());

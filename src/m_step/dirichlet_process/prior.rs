@@ -272,6 +272,7 @@ pub(super) mod tests {
     use super::*;
     use crate::data::Dense;
     use crate::rng::Rng;
+    use approx::assert_abs_diff_eq;
     use ndarray::{Array1, Array2};
 
     /// Columns that nearly determine one another: covariances whose forms `f32` alone gets wrong by whole nats.
@@ -322,7 +323,7 @@ pub(super) mod tests {
                 for j in 0..6 {
                     let variance = summary.variance[j] / frame.unit().powi(2);
                     let least = 1.0 + 1e-21 * 60.0 * weight * variance;
-                    assert!((got[7 * j] - least).abs() <= 1e-12 * least);
+                    assert_abs_diff_eq!(got[7 * j], least, epsilon = 1e-12 * least);
                 }
             }
         }
@@ -339,12 +340,12 @@ pub(super) mod tests {
         let naive_mean = |j: usize| x.column(j).dot(&w) / total;
         for i in 0..6 {
             let moved = frame.leave_exact(i, mean[i]);
-            assert!((moved - naive_mean(i)).abs() < 1e-12);
+            assert_abs_diff_eq!(moved, naive_mean(i), epsilon = 1e-12);
             for j in 0..=i {
                 let terms = (0..1_300)
                     .map(|n| w[n] * (x[[n, i]] - naive_mean(i)) * (x[[n, j]] - naive_mean(j)));
                 let expected = terms.sum::<f64>() / total / frame.unit().powi(2);
-                assert!((covariance[i * 6 + j] - expected).abs() < 1e-13);
+                assert_abs_diff_eq!(covariance[i * 6 + j], expected, epsilon = 1e-13);
             }
         }
     }

@@ -65,6 +65,7 @@ impl Sticks {
 mod tests {
     use super::super::normal_wishart::tests::integral;
     use super::*;
+    use approx::assert_abs_diff_eq;
 
     #[test]
     fn the_divergence_of_a_stick_is_its_integral() {
@@ -91,7 +92,7 @@ mod tests {
         let sticks = Sticks::new(0.5, &[4.0, 0.0, 2.0]);
         assert_eq!(sticks.0, [(5.0, 2.5), (1.0, 2.5), (3.0, 0.5)]);
         let proportions: Vec<f64> = sticks.log_proportions().iter().map(|l| l.exp()).collect();
-        assert!((proportions.iter().sum::<f64>() - 1.0).abs() < 1e-14);
+        assert_abs_diff_eq!(proportions.iter().sum::<f64>(), 1.0, epsilon = 1e-14);
         let naive = [
             5.0 / 7.5,
             2.5 / 7.5 / 3.5,
@@ -99,12 +100,12 @@ mod tests {
         ];
         let total: f64 = naive.iter().sum();
         for (got, expected) in proportions.iter().zip(naive) {
-            assert!((got - expected / total).abs() < 1e-14);
+            assert_abs_diff_eq!(*got, expected / total, epsilon = 1e-14);
         }
         let logs = sticks.expected_logs();
         let expected = 3f64.digamma() - 3.5f64.digamma() + 2.0 * 2.5f64.digamma()
             - 7.5f64.digamma()
             - 3.5f64.digamma();
-        assert!((logs[2] - expected).abs() < 1e-14);
+        assert_abs_diff_eq!(logs[2], expected, epsilon = 1e-14);
     }
 }
