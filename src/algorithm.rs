@@ -17,7 +17,7 @@ use std::str::FromStr;
 /// A named algorithm with its settings, chosen at run time.
 ///
 /// The names are those of the functions in [`algorithms`](crate::algorithms), with hyphens: see [`NAMES`](Self::NAMES).
-/// Settings that an algorithm has no use for are left aside; those that are not set have the defaults named here.
+/// Settings that an algorithm does not have are ignored; those that are not set have the defaults named here.
 ///
 /// ```
 /// use coremix::prelude::*;

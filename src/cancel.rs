@@ -1,7 +1,7 @@
-//! Cancelling: a flag, or a time limit, that every stage of a fit looks at.
+//! Cancelling: a flag, or a time limit, that every stage of a fit checks.
 //!
 //! A fit is cancelled in the middle of a stage by unwinding to where the fit began, as an error that no stage has to hand
-//! on. The flag of the fit is kept per thread: [`under`] sets it around work, [`check`] looks at it, and [`catch`] is where
+//! on. The flag of the fit is kept per thread: [`under`] sets it around work, [`check`] tests it, and [`catch`] is where
 //! the unwinding ends. It never leaves the crate. In programs that abort on panics there is no unwinding: there a fit ends
 //! after the next search.
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Ends fits from outside: from another thread, from a signal handler, or when a time is up.
 ///
-/// A clone is the same flag. Every stage looks at it between blocks of rows, so a fit ends within a small part of a second.
+/// A clone is the same flag. Every stage checks it between blocks of rows, so a fit ends within a small part of a second.
 /// It returns what its last complete search found, with [`Stop::Cancelled`](crate::Stop::Cancelled) in the report, or
 /// [`Error::Cancelled`](crate::Error::Cancelled) where there was none yet.
 ///

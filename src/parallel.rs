@@ -100,7 +100,7 @@ pub(crate) fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + S
     }
 }
 
-/// Things that are made once and used again, by whoever needs one next: what is in them must not matter.
+/// Things that are made once and reused: what they contain must not matter.
 #[derive(Debug)]
 pub(crate) struct Spare<T>(Mutex<Vec<T>>);
 

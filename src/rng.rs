@@ -1,4 +1,4 @@
-//! All randomness of the crate: ChaCha8 streams addressed by what they are for, never by who runs them.
+//! All randomness of the crate: ChaCha8 streams addressed by what they are for, never by thread.
 //!
 //! A stream belongs to (seed, restart, start, phase, stage, iteration, block of rows). Nothing depends on threads or on
 //! the order in which blocks are worked on, so a seed gives the same bits on any number of threads.

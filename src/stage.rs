@@ -2,12 +2,12 @@
 
 use crate::error::Result;
 
-/// A stage of the pipeline: a value with knobs, checked once when the builder builds.
+/// A stage of the pipeline: a value with settings, checked once when the builder builds.
 pub trait Stage {
-    /// Checks the knobs, knowing the number of clusters.
+    /// Checks the settings, knowing the number of clusters.
     ///
     /// # Errors
-    /// [`Error::Parameter`](crate::Error::Parameter) naming the knob and the rule.
+    /// [`Error::Parameter`](crate::Error::Parameter) naming the setting and the rule.
     fn check(&self, _clusters: usize) -> Result<()> {
         Ok(())
     }

@@ -24,12 +24,12 @@ pub(crate) struct Fresh<'a, R: Rows> {
     searches: usize,
     steps: usize,
     evaluations: u64,
-    /// The sums for the next M-step; components without mass, and coordinates that nobody knows.
+    /// The sums for the next M-step; components without mass, and unobserved coordinates.
     statistics: Option<Hidden>,
     gaps: (usize, usize),
     /// Whether the next pass scores the supports there are.
     again: bool,
-    /// Memory of the passes before: an allocation costs more than what is done with it.
+    /// Memory of the passes before: an allocation costs more than the work done in it.
     blocks: Spare<(R, Block<R::Float>)>,
     spare: Spare<Hidden>,
 }
@@ -206,7 +206,7 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
         self.evaluations += self.joint.start(&mut rng);
         let warm_up = if stopped { 0 } else { self.joint.warm_up() };
         for _ in 0..warm_up {
-            // Supports share their points evenly.
+            // All members of a support have the same responsibility.
             let flat = LogJoint {
                 beta: 0.0,
                 ..self.log_joint()

@@ -1,7 +1,7 @@
-//! An E-step and an M-step with their model, as one object: where generics stop.
+//! An E-step and an M-step with their model, as one object, so that the loop is not generic over them.
 //!
 //! The loop calls its stages once per block of rows, so it takes them behind a trait that hides their types. [`Joined`] is
-//! its one implementation: it owns the model and what the stages keep, and does nothing else than hand calls on.
+//! its one implementation: it owns the model and what the stages keep, and only hands calls on.
 
 use crate::block::Block;
 use crate::data::{Centres, Moments, Rows, Scores, Subspace};
@@ -60,7 +60,7 @@ pub(crate) trait Joint<R: Rows>: Sync {
 
     fn statistics(&self) -> Hidden;
     fn accumulate(&self, rows: &R, block: &Block<R::Float>, statistics: &mut (dyn Any + Send));
-    /// The sums of all parts, which serve again; what lies beside a subspace is added.
+    /// The sums of all parts, whose memory is reused; the residual of a subspace is added.
     fn merge(&self, parts: &mut Vec<Hidden>, residual: f64) -> Merged;
     fn update(&mut self, statistics: Hidden, restricted: bool);
     /// Puts centres in the place of those of the model.

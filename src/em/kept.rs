@@ -253,7 +253,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
     }
 }
 
-/// Whether most of the quantization error of some centres lies beside a subspace: then it is not worth its while. `data` is
+/// Whether most of the quantization error of some centres lies outside a subspace: then the subspace is not used. `data` is
 /// a sample in the subspace, and `centres` are in it as well.
 pub(crate) fn outside<F: Float>(
     data: &dyn Data<Rows = DenseRows<F>>,

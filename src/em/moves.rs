@@ -1,4 +1,4 @@
-//! Split and merge: components move from where they hardly matter to where two would do better than one.
+//! Split and merge: a component moves from where merging costs little to where a split gains much.
 
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
 use crate::e_step::{Assignment, Change, Member};
@@ -87,14 +87,14 @@ where
         .sum::<u64>();
 
     // Those that could pay for the merge they would be paired with, exactly.
-    let mut hopeful: Vec<(f64, usize)> = (0..k)
+    let mut candidates: Vec<(f64, usize)> = (0..k)
         .filter_map(|c| guesses[c].as_ref().map(|split| (split.gain, c)))
         .collect();
-    hopeful.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let pays = |pair: &(&(f64, usize), &usize)| DOUBT * pair.0.0 > MARGIN * errors[*pair.1].loss;
-    let hopes = hopeful.iter().zip(&by_loss).take_while(pays).count();
-    let mut by_gain = parallel::map(hopes, |place| {
-        let (guess, c) = hopeful[place];
+    let promising = candidates.iter().zip(&by_loss).take_while(pays).count();
+    let mut by_gain = parallel::map(promising, |place| {
+        let (guess, c) = candidates[place];
         let (split, members) = (guesses[c].as_ref().expect("a guess"), assignment.members(c));
         let gain = match members.len() {
             ..=SAMPLE => guess,
@@ -102,17 +102,17 @@ where
         };
         (gain, c)
     });
-    let looked = hopeful[..hopes]
+    let evaluated = candidates[..promising]
         .iter()
         .map(|(_, c)| assignment.members(*c).len());
-    moves.evaluations += looked
+    moves.evaluations += evaluated
         .filter(|n| *n > SAMPLE)
         .map(|n| 2 * n as u64)
         .sum::<u64>();
     by_gain.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut by_loss = by_loss.into_iter().peekable();
 
-    // Split or dissolved; and heirs, whose rows will be more.
+    // Split or dissolved; and receivers, which get the rows of a merged one.
     let (mut changed, mut locked) = (vec![false; k], vec![false; k]);
     let mut pairs = Vec::new();
     for (gain, split) in by_gain {
@@ -120,10 +120,12 @@ where
             continue;
         }
         let free = |&l: &usize| {
-            let heirs = || assignment.members(l).iter().map(|m| m.second as usize);
-            !locked[l] && l != split && heirs().all(|heir| !changed[heir] && heir != split)
+            let receivers = || assignment.members(l).iter().map(|m| m.second as usize);
+            !locked[l]
+                && l != split
+                && receivers().all(|receiver| !changed[receiver] && receiver != split)
         };
-        // A component passed over for this split may be an heir of it; it is not worth coming back to.
+        // A component passed over for this split may be a receiver of it; it is not tried again.
         while by_loss.peek().is_some_and(|l| !free(l)) {
             by_loss.next();
         }
@@ -138,8 +140,8 @@ where
             (changed[c], locked[c], moves.stale[c]) = (true, true, true);
         }
         for member in assignment.members(merged) {
-            let heir = member.second as usize;
-            (locked[heir], moves.stale[heir]) = (true, true);
+            let receiver = member.second as usize;
+            (locked[receiver], moves.stale[receiver]) = (true, true);
         }
         pairs.push((split, merged));
     }

@@ -143,7 +143,7 @@ pub(crate) struct Watch<'a> {
     /// and those that ran.
     last_search: Option<LastSearch>,
     at: (usize, usize, Vec<PhaseReport>),
-    /// Set where what follows cannot count: the data broke its rules.
+    /// Set when the data broke its rules: the result is discarded.
     fault: Option<Arc<AtomicBool>>,
 }
 

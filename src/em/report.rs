@@ -13,7 +13,7 @@ pub struct Report {
     /// M-steps, over all phases.
     pub iterations: usize,
     /// Free energy ([E3](crate::equations#e3)) after every search of the last phase, in nats, on the rows that phase ran
-    /// on: one more than its M-steps. It never falls but for rounding.
+    /// on: one more than its M-steps. It never falls, except for rounding.
     pub free_energies: Vec<f64>,
     /// One entry per phase that led to the model; what others cost is in [`evaluations`](Self::evaluations) alone.
     pub phases: Vec<PhaseReport>,
@@ -22,12 +22,12 @@ pub struct Report {
     pub distance_evaluations: u64,
     /// The same by stage.
     pub evaluations: Evaluations,
-    /// Rows EM ran on: the coreset, or all rows (those of the first phase).
+    /// Rows of the first phase: those of the coreset, or all.
     pub coreset_size: usize,
     /// Components without mass after the last search.
     pub emptied: usize,
-    /// Coordinates that no point of their component knows after the last search, over all other components: only
-    /// rows of a sketch leave any.
+    /// Unobserved coordinates of components with mass after the last search, over all of these: only rows of a sketch
+    /// leave any.
     pub unobserved: usize,
     /// Time by stage, all restarts.
     pub timings: Timings,
@@ -57,8 +57,8 @@ pub struct PhaseReport {
     pub evaluations: u64,
     /// Components without mass after the last search.
     pub emptied: usize,
-    /// Coordinates that no point of their component knows after the last search, over all other components: only
-    /// rows of a sketch leave any.
+    /// Unobserved coordinates of components with mass after the last search, over all of these: only rows of a sketch
+    /// leave any.
     pub unobserved: usize,
     /// Time of its stages.
     pub timings: Timings,
@@ -95,7 +95,7 @@ impl PhaseReport {
         }
     }
 
-    /// Books a search that began at `started`.
+    /// Records a search that began at `started`.
     pub(crate) fn search(
         &mut self,
         found: &Found,

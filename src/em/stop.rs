@@ -45,7 +45,7 @@ pub enum Rule {
     ///
     /// $$|F_t - F_{t-1}| \le \text{tolerance} \cdot \max(|F_t|, W), \qquad W = \sum_n w_n$$
     ///
-    /// F changes with the unit of the data; W stands in where it passes through 0.
+    /// F changes with the unit of the data; W is used where F is near 0.
     RelativeToFreeEnergy,
 }
 

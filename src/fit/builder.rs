@@ -140,7 +140,7 @@ impl<C, S, E, M> Builder<C, S, E, M> {
         Self::with(stages, (self.clusters, self.settings))
     }
 
-    /// The seeder. Default [`KMeansPlusPlus`]: the known quantity.
+    /// The seeder. Default [`KMeansPlusPlus`]: the usual choice.
     pub fn seeder<S2>(self, seeder: S2) -> Builder<C, S2, E, M> {
         let stages = (self.coreset, seeder, self.phases, self.m_step);
         Self::with(stages, (self.clusters, self.settings))
@@ -195,7 +195,7 @@ impl<C, S, E, M> Builder<C, S, E, M> {
         self
     }
 
-    /// Runs from different seeds on the same coreset; the whole fit with the largest free energy is kept.
+    /// Runs from different seeds on the same coreset; the whole fit that passed most phases, and then has the largest free energy, is kept.
     /// Default 1: with many clusters runs differ little, and each costs as much as the first.
     pub fn restarts(mut self, restarts: usize) -> Self {
         self.settings.restarts = restarts;
@@ -269,7 +269,7 @@ pub struct Fit<M> {
     pub model: M,
     /// What the fit did, and what it cost.
     pub report: Report,
-    /// The best component of each row EM ran on (n, or the coreset's size).
+    /// The best component of each row of the last phase (n, or the size of its coreset).
     pub labels: Array1<u32>,
     /// Whether these labels are exact: the last search compared every row with every component. Where it did not,
     /// [`relabel`](Fit::relabel) makes them so.

@@ -95,7 +95,7 @@ impl HierarchicalKMeansPlusPlus {
         let first = Cumulated::new((0..data.len()).map(|n| data.weight(n))).draw(rng);
         let mut cells = Cells::new(data, frame, first);
         while cells.seeds.len() < k {
-            cells.look();
+            cells.compare_all();
             let wanted = cells.seeds.len().saturating_mul(GROWTH).min(k);
             if !cells.draw(wanted, rng) {
                 // Every row coincides with a seed, and always will: any others are as good.
@@ -139,7 +139,7 @@ struct Cell {
 struct Near<F> {
     squared: F,
     cell: u32,
-    seen: u8,
+    compared: u8,
     nearest: u8,
 }
 
@@ -149,7 +149,7 @@ impl<'a, R: Rows> Cells<'a, R> {
         let near = Near {
             squared: R::Float::INFINITY,
             cell: 0,
-            seen: 0,
+            compared: 0,
             nearest: 0,
         };
         let mut cells = Self {
@@ -199,30 +199,30 @@ impl<'a, R: Rows> Cells<'a, R> {
     ) -> Near<R::Float> {
         loop {
             let cell = &self.cells[near.cell as usize];
-            let fresh = &cell.seeds[near.seen as usize..cell.len];
+            let fresh = &cell.seeds[near.compared as usize..cell.len];
             if !fresh.is_empty() {
                 rows.distances_to(i, &self.centres, fresh, distances);
                 *evaluations += fresh.len() as u64;
-                for (place, &squared) in (near.seen..).zip(&*distances) {
+                for (place, &squared) in (near.compared..).zip(&*distances) {
                     if squared < near.squared {
                         (near.squared, near.nearest) = (squared, place);
                     }
                 }
-                near.seen = cell.len as u8;
+                near.compared = cell.len as u8;
             }
             if cell.len < CUT {
                 return near;
             }
             near.cell = (cell.parts + usize::from(near.nearest)) as u32;
             // The part begins with the seed that is the nearest.
-            (near.nearest, near.seen) = (0, 1);
+            (near.nearest, near.compared) = (0, 1);
         }
     }
 
     /// Every row is compared with the seeds that are new to it.
     ///
     /// Rows are read in their own order: those of a cell lie far apart, and its few seeds stay in the cache.
-    fn look(&mut self) {
+    fn compare_all(&mut self) {
         let mut near = std::mem::take(&mut self.near);
         let all = &*self;
         let evaluations = parallel::map_chunks(&mut near, BLOCK, |_, range, near| {
@@ -238,7 +238,7 @@ impl<'a, R: Rows> Cells<'a, R> {
         self.evaluations += evaluations.iter().sum::<u64>();
     }
 
-    /// Draws seeds until there are `wanted`, or the round is better ended. `false` if there is nothing to draw.
+    /// Draws seeds until there are `wanted`, or the round should end. `false` if there is nothing to draw.
     fn draw(&mut self, wanted: usize, rng: &mut Rng) -> bool {
         let squared = |n: usize| self.near[n].squared.to_f64();
         let old = Cumulated::new((0..self.data.len()).map(|n| self.data.weight(n) * squared(n)));
@@ -248,7 +248,7 @@ impl<'a, R: Rows> Cells<'a, R> {
         let mut distances = Vec::new();
         let mut left = PROPOSALS * (wanted - self.seeds.len());
         while left > 0 {
-            // They look at the seeds there are now together, and at those that come from among them one after the other.
+            // They compare_all at the seeds there are now together, and at those that come from among them one after the other.
             let together = (self.seeds.len() / TOGETHER).max(LEAST).min(left);
             left -= together;
             let proposals: Vec<(usize, f64)> = (0..together)
@@ -325,7 +325,7 @@ mod tests {
                 .sum();
             (if seeds.is_empty() { w[n] } else { part(n) }) / all
         };
-        let mut seen = 0;
+        let mut compared = 0;
         for (a, b, c) in (0..125).map(|i| (i / 25, i / 5 % 5, i % 5)) {
             let p = share(a, &[]) * share(b, &[a]) * share(c, &[a, b]);
             let found = counts.get(&(a, b, c)).copied().unwrap_or(0);
@@ -335,9 +335,9 @@ mod tests {
                 (found_share - p).abs() <= error,
                 "{a} {b} {c}: {found_share} for {p}"
             );
-            seen += found;
+            compared += found;
         }
-        assert_eq!(seen, rounds);
+        assert_eq!(compared, rounds);
     }
 
     /// With many cells seeds are distinct rows, never copies, and leave a potential like that of k-means++.
