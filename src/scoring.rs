@@ -80,7 +80,7 @@ pub(crate) fn log_densities<R: Rows>(
 /// [`Mixture::log_likelihood`].
 pub(crate) fn log_likelihood<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<f64> {
     let blocks = by_blocks(model, data, |rows| weighted(rows, &model.judge(rows, None)))?;
-    Ok(blocks.iter().sum())
+    Ok(total(blocks.into_iter()))
 }
 
 /// [`Mixture::score`].
@@ -96,7 +96,7 @@ pub(crate) fn score<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result
     })?;
     Ok(Score {
         quantization_error: in_data_unit(model.frame(), blocks.iter().map(|block| block.1))?,
-        log_likelihood: blocks.iter().map(|block| block.2).sum(),
+        log_likelihood: total(blocks.iter().map(|block| block.2)),
         labels: blocks.into_iter().flat_map(|block| block.0).collect(),
     })
 }
@@ -132,7 +132,7 @@ fn of_all_coordinates<R: Rows>(known: f64, centres: &Centres<R::Float>, rows: &R
 
 /// The quantization error of all blocks, in the data's own unit, squared.
 fn in_data_unit<F: Float>(frame: &Frame<F>, blocks: impl Iterator<Item = f64>) -> Result<f64> {
-    let error = frame.leave_square(blocks.sum());
+    let error = frame.leave_square(total(blocks));
     if error.is_finite() {
         return Ok(error);
     }
@@ -140,7 +140,12 @@ fn in_data_unit<F: Float>(frame: &Frame<F>, blocks: impl Iterator<Item = f64>) -
     Err(Error::parameter("weighted squared distance", error, rule))
 }
 
-/// `work` on every block of rows, results in order.
+/// The sum of what is found in all blocks. Not [`Iterator::sum`] alone: of no blocks that is -0.
+fn total(blocks: impl Iterator<Item = f64>) -> f64 {
+    0.0 + blocks.sum::<f64>()
+}
+
+/// `work` on every block of rows, results in order: none, where there are no rows.
 fn by_blocks<R: Rows, T: Send>(
     model: &dyn Mixture<R>,
     data: &dyn Data<Rows = R>,
@@ -149,6 +154,10 @@ fn by_blocks<R: Rows, T: Send>(
     let checked = Checked::unless_known(data)?;
     let data = checked.as_ref().map_or(data, |checked| checked);
     data.check(model.frame())?;
+    if data.is_empty() {
+        data.check(model.frame())?;
+        return Ok(Vec::new());
+    }
     let size = search::block_rows(model.components());
     let found = parallel::map_blocks(data.len(), size, |_, range| {
         let mut rows = R::default();

@@ -66,6 +66,38 @@ impl<'a, T: Element> Dense<'a, T> {
         Self::check(points.into(), None)
     }
 
+    /// Points (n, d) to ask a model about, each of weight 1, such as a batch that came to a service: as [`new`](Self::new), but
+    /// there may be no rows. The answers about none are empty, and sums over them are 0. A fit needs rows, and refuses such data
+    /// with [`Error::Empty`].
+    ///
+    /// ```
+    /// use coremix::{algorithms, datasets::Birch, prelude::*};
+    /// use ndarray::Array2;
+    ///
+    /// let birch = Birch::grid(20).generate::<f32>(1)?;
+    /// let fit = algorithms::k_means(25).build()?.fit(&Dense::new(&birch.points)?)?;
+    /// let nothing = Array2::<f32>::zeros((0, 2));
+    /// assert_eq!(fit.model.predict(&Dense::batch(&nothing)?)?.len(), 0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Empty`] without columns; otherwise as [`new`](Self::new).
+    pub fn batch(points: impl Into<ArrayView2<'a, T>>) -> Result<Self> {
+        let points = points.into();
+        let (n, dim) = points.dim();
+        if n > 0 || dim == 0 {
+            return Self::check(points, None);
+        }
+        Ok(Self {
+            values: Cow::Borrowed(&[]),
+            dim,
+            weights: None,
+            summary: Summary::of_none(dim),
+            checked: true,
+        })
+    }
+
     /// Points (n, d) with weights (n), of `f32` or `f64`: finite, not negative, not all zero. A row of weight `w` counts as
     /// `w` copies of it, a row of weight 0 as absent.
     ///

@@ -63,7 +63,7 @@ pub trait Data: Sync {
     }
     /// Number of rows, n.
     fn len(&self) -> usize;
-    /// Whether there are no rows (never, for data that was checked).
+    /// Whether there are no rows: then a model has empty answers, and a fit is an error.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
