@@ -7,7 +7,8 @@ use crate::float::Float;
 use crate::mixture::{Mixture, Score};
 use crate::parallel;
 use crate::posterior;
-use crate::search::{self, Exact, Together};
+use crate::search::{self, Exact};
+use crate::together::{self, Together};
 use ndarray::{Array1, Array2};
 
 type Model<'a, R> = &'a dyn Mixture<R>;
@@ -57,7 +58,9 @@ pub(crate) fn judge<R: Rows>(
     labels: Option<&mut [u32]>,
 ) -> Vec<f64> {
     let log_joint = model.log_joint();
-    let found = search::together(model, log_joint.beta, rows, &mut Exact::default());
+    // Where scores are squared distances, they need not be whole ones.
+    let centres = model.likeliest_is_nearest().then(|| model.centres());
+    let found = together::of_rows(model, centres, log_joint.beta, rows);
     if let Some(labels) = labels {
         for (label, found) in labels.iter_mut().zip(&found) {
             *label = found.label;
@@ -151,13 +154,13 @@ fn by_blocks<R: Rows, T: Send>(
     data: &dyn Data<Rows = R>,
     work: impl Fn(&R) -> T + Sync,
 ) -> Result<Vec<T>> {
-    let checked = Checked::unless_known(data)?;
-    let data = checked.as_ref().map_or(data, |checked| checked);
-    data.check(model.frame())?;
     if data.is_empty() {
         data.check(model.frame())?;
         return Ok(Vec::new());
     }
+    let checked = Checked::unless_known(data)?;
+    let data = checked.as_ref().map_or(data, |checked| checked);
+    data.check(model.frame())?;
     let size = search::block_rows(model.components());
     let found = parallel::map_blocks(data.len(), size, |_, range| {
         let mut rows = R::default();

@@ -4,8 +4,9 @@ use super::frame::{self, Frame};
 use super::{Centres, Moments, Rows, Scales, Second};
 use crate::block::Block;
 use crate::float::{Element, Float};
-use crate::kernels::{distance, nearest, scaled, select, short, stride, vectorised};
+use crate::kernels::{distance, expanded, nearest, scaled, select, short, stride, vectorised};
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// A squared distance held where it stays finite: rows of weight 0 may be far enough to overflow.
 #[inline(always)]
@@ -282,6 +283,55 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
             }
         }
         distance::to_own(&self.values, centres.values(), stride, ids, squared);
+        true
+    }
+
+    fn nearly_nearest(
+        &self,
+        rows: Range<usize>,
+        centres: &Centres<F>,
+        gap: f64,
+        pairs: &mut Vec<(usize, u32)>,
+    ) -> bool {
+        let (stride, expanded) = (stride(self.dim), centres.expanded());
+        let (dim, farthest) = (self.dim, expanded.largest_norm());
+        // Beyond twice this is beyond the gap, rounded or not.
+        let margin = |norm, score| rounding::<F>(dim, norm, farthest, score + gap) + 0.5 * gap;
+        let (first, mut ids) = (rows.start, vec![0; rows.len()]);
+        let values = &self.values[first * stride..rows.end * stride];
+        let panels = expanded.panels(centres);
+        let mut among = Vec::new();
+        let seen = (values, expanded.about());
+        nearest::nearest(seen, stride, panels, margin, &mut ids, &mut among);
+        pairs.clear();
+        let mut among = among.into_iter().peekable();
+        for (place, id) in ids.into_iter().enumerate() {
+            if id != nearest::OPEN {
+                pairs.push((first + place, id));
+            }
+            while let Some((_, id)) = among.next_if(|(row, _)| *row == place) {
+                pairs.push((first + place, id));
+            }
+        }
+        true
+    }
+
+    fn expanded(
+        &self,
+        rows: Range<usize>,
+        centres: &Centres<F>,
+        out: &mut Vec<F>,
+        norms: &mut Vec<f64>,
+    ) -> bool {
+        let (stride, expanded) = (stride(self.dim), centres.expanded());
+        let panels = expanded.panels(centres);
+        let values = &self.values[rows.start * stride..rows.end * stride];
+        let values = seen_from(values, expanded.about());
+        norms.clear();
+        let squared = |row: &[F]| row.iter().map(|x| x.to_f64() * x.to_f64()).sum::<f64>();
+        norms.extend(values.chunks_exact(stride).map(squared));
+        out.resize(norms.len() * expanded::places(panels), F::zero());
+        expanded::scores(&values, stride, panels, out);
         true
     }
 

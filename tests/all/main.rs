@@ -20,5 +20,6 @@ mod laws;
 mod own_stages;
 mod quickstart;
 mod reference;
+mod scoring;
 mod sketch;
 mod stages;
