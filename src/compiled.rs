@@ -27,6 +27,7 @@ use crate::scoring;
 use crate::search::{self, Exact};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus, Seeds};
 use ndarray::{Array1, Array2};
+use std::ops::Range;
 
 type Model<'a, R> = &'a dyn Mixture<R>;
 type Source<'a, R> = &'a dyn Data<Rows = R>;
@@ -113,6 +114,24 @@ pub trait Compiled<R>: Sized {
         centres: &Centres<Self>,
         ids: &mut [u32],
         squared: &mut [Self],
+    ) -> bool
+    where
+        R: Rows<Float = Self>;
+    fn nearly_nearest(
+        rows: &R,
+        range: Range<usize>,
+        centres: &Centres<Self>,
+        gap: f64,
+        pairs: &mut Vec<(usize, u32)>,
+    ) -> bool
+    where
+        R: Rows<Float = Self>;
+    fn expanded(
+        rows: &R,
+        range: Range<usize>,
+        centres: &Centres<Self>,
+        out: &mut Vec<Self>,
+        norms: &mut Vec<f64>,
     ) -> bool
     where
         R: Rows<Float = Self>;
@@ -283,6 +302,12 @@ macro_rules! compiled {
             }
             fn nearest_of_all(rows: &$rows, centres: &Centres<$float>, ids: &mut [u32], squared: &mut [$float]) -> bool {
                 Arithmetic::nearest(rows, centres, ids, squared)
+            }
+            fn nearly_nearest(rows: &$rows, range: Range<usize>, centres: &Centres<$float>, gap: f64, pairs: &mut Vec<(usize, u32)>) -> bool {
+                Arithmetic::nearly_nearest(rows, range, centres, gap, pairs)
+            }
+            fn expanded(rows: &$rows, range: Range<usize>, centres: &Centres<$float>, out: &mut Vec<$float>, norms: &mut Vec<f64>) -> bool {
+                Arithmetic::expanded(rows, range, centres, out, norms)
             }
             fn distances_to(rows: &$rows, i: usize, centres: &Centres<$float>, ids: &[u32], out: &mut Vec<$float>) {
                 Arithmetic::distances_to(rows, i, centres, ids, out)

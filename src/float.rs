@@ -22,6 +22,8 @@ pub trait Float:
     + crate::compiled::Compiled<crate::data::DenseRows<Self>>
     + crate::compiled::Compiled<crate::data::SketchRows<Self>>
     + crate::kernels::distance::Squared
+    + crate::kernels::expanded::Expand
+    + crate::kernels::exponential::Exponential
     + crate::kernels::nearest::Lowest
     + crate::kernels::packed::Panel
     + crate::kernels::project::Along

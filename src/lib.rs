@@ -187,6 +187,7 @@ mod search;
 pub mod seed;
 mod stage;
 pub mod testing;
+mod together;
 
 /// The arrays that the crate takes and gives.
 pub use ndarray;

@@ -106,7 +106,8 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
         R::Float::judge(self.erased(), rows, labels)
     }
 
-    /// Whether the likeliest component of a row is the one with the nearest mean, whatever the row.
+    /// Whether scores are squared distances to the means, so that the likeliest component of a row is the one with the nearest
+    /// mean, whatever the row.
     #[doc(hidden)]
     fn likeliest_is_nearest(&self) -> bool {
         false

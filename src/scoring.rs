@@ -7,7 +7,8 @@ use crate::float::Float;
 use crate::mixture::{Mixture, Score};
 use crate::parallel;
 use crate::posterior;
-use crate::search::{self, Exact, Together};
+use crate::search::{self, Exact};
+use crate::together::{self, Together};
 use ndarray::{Array1, Array2};
 
 type Model<'a, R> = &'a dyn Mixture<R>;
@@ -57,7 +58,9 @@ pub(crate) fn judge<R: Rows>(
     labels: Option<&mut [u32]>,
 ) -> Vec<f64> {
     let log_joint = model.log_joint();
-    let found = search::together(model, log_joint.beta, rows, &mut Exact::default());
+    // Where scores are squared distances, they need not be whole ones.
+    let centres = model.likeliest_is_nearest().then(|| model.centres());
+    let found = together::of_rows(model, centres, log_joint.beta, rows);
     if let Some(labels) = labels {
         for (label, found) in labels.iter_mut().zip(&found) {
             *label = found.label;
@@ -80,7 +83,7 @@ pub(crate) fn log_densities<R: Rows>(
 /// [`Mixture::log_likelihood`].
 pub(crate) fn log_likelihood<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<f64> {
     let blocks = by_blocks(model, data, |rows| weighted(rows, &model.judge(rows, None)))?;
-    Ok(blocks.iter().sum())
+    Ok(total(blocks.into_iter()))
 }
 
 /// [`Mixture::score`].
@@ -96,7 +99,7 @@ pub(crate) fn score<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result
     })?;
     Ok(Score {
         quantization_error: in_data_unit(model.frame(), blocks.iter().map(|block| block.1))?,
-        log_likelihood: blocks.iter().map(|block| block.2).sum(),
+        log_likelihood: total(blocks.iter().map(|block| block.2)),
         labels: blocks.into_iter().flat_map(|block| block.0).collect(),
     })
 }
@@ -132,7 +135,7 @@ fn of_all_coordinates<R: Rows>(known: f64, centres: &Centres<R::Float>, rows: &R
 
 /// The quantization error of all blocks, in the data's own unit, squared.
 fn in_data_unit<F: Float>(frame: &Frame<F>, blocks: impl Iterator<Item = f64>) -> Result<f64> {
-    let error = frame.leave_square(blocks.sum());
+    let error = frame.leave_square(total(blocks));
     if error.is_finite() {
         return Ok(error);
     }
@@ -140,12 +143,21 @@ fn in_data_unit<F: Float>(frame: &Frame<F>, blocks: impl Iterator<Item = f64>) -
     Err(Error::parameter("weighted squared distance", error, rule))
 }
 
-/// `work` on every block of rows, results in order.
+/// The sum of what is found in all blocks. Not [`Iterator::sum`] alone: of no blocks that is -0.
+fn total(blocks: impl Iterator<Item = f64>) -> f64 {
+    0.0 + blocks.sum::<f64>()
+}
+
+/// `work` on every block of rows, results in order: none, where there are no rows.
 fn by_blocks<R: Rows, T: Send>(
     model: &dyn Mixture<R>,
     data: &dyn Data<Rows = R>,
     work: impl Fn(&R) -> T + Sync,
 ) -> Result<Vec<T>> {
+    if data.is_empty() {
+        data.check(model.frame())?;
+        return Ok(Vec::new());
+    }
     let checked = Checked::unless_known(data)?;
     let data = checked.as_ref().map_or(data, |checked| checked);
     data.check(model.frame())?;

@@ -3,7 +3,6 @@
 use crate::block::Block;
 use crate::data::{Rows, Scores, some_scores};
 use crate::float::Float;
-use crate::kernels::exponential::exponentials;
 use crate::kernels::select;
 use crate::mixture::Mixture;
 
@@ -14,8 +13,6 @@ pub struct Exact<F> {
     candidates: select::Candidates<F>,
     reached: Vec<u32>,
     scores: Vec<F>,
-    direct: Vec<u32>,
-    exponents: Vec<f64>,
 }
 
 /// exp(-REACH) is lost beside 1 in `f64`, whatever the number of components.
@@ -121,94 +118,6 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
     }
 }
 
-/// What all components together say of a row.
-pub(crate) struct Together {
-    /// The best of them; of equals, the first.
-    pub(crate) label: u32,
-    /// Its score.
-    pub(crate) best: f64,
-    /// $\sum_c e^{-\beta (s_c - s)}$ with $s$ the best score: at least 1.
-    pub(crate) sum: f64,
-}
-
-/// The best component of every row and the sum over all, for which few are recomputed: those whose share is not lost beside
-/// the best one. Of these, scores are computed directly where their rounding (E21) could be felt in the sum.
-pub(crate) fn together<R: Rows, S: Scores<R> + ?Sized>(
-    scorer: &S,
-    beta: f64,
-    rows: &R,
-    scratch: &mut Exact<R::Float>,
-) -> Vec<Together> {
-    let k = scorer.components();
-    let Exact {
-        approximate,
-        reached,
-        scores,
-        direct,
-        exponents,
-        ..
-    } = scratch;
-    scorer.all(rows, approximate);
-    let of_row = |i: usize| {
-        let approximate = &approximate[i * k..(i + 1) * k];
-        let least = select::minimum(approximate).to_f64();
-        let reach = R::Float::from_f64(least + REACH / beta);
-        let margin = scorer.margin(rows, i, reach).to_f64();
-        let reach = R::Float::from_f64(least + 2.0 * margin + REACH / beta);
-        select::not_above(approximate, reach, reached);
-        exponents.clear();
-        let (mut label, mut best) = (0, f64::INFINITY);
-        let mut take = |id: u32, score: f64| {
-            if score < best {
-                (label, best) = (id, score);
-            }
-            exponents.push(score);
-        };
-        if margin == 0.0 {
-            // They are exact already.
-            for &id in &*reached {
-                take(id, approximate[id as usize].to_f64());
-            }
-        } else {
-            let felt = felt_within::<R::Float>(reached.len(), beta * margin) / beta;
-            // Always those that may be the best one.
-            let near = R::Float::from_f64(least + 2.0 * margin + felt);
-            direct.clear();
-            for &id in &*reached {
-                let score = approximate[id as usize];
-                if score > near {
-                    take(id, score.to_f64());
-                } else {
-                    direct.push(id);
-                }
-            }
-            scorer.some(rows, i, direct, scores);
-            for (&id, score) in direct.iter().zip(&*scores) {
-                take(id, score.to_f64());
-            }
-        }
-        if best == f64::INFINITY {
-            // Out of reach of every component.
-            let sum = 1.0;
-            return Together { label, best, sum };
-        }
-        for score in exponents.iter_mut() {
-            *score = -beta * (*score - best);
-        }
-        exponentials(exponents);
-        let sum = exponents.iter().sum();
-        Together { label, best, sum }
-    };
-    (0..rows.len()).map(of_row).collect()
-}
-
-/// How far behind the best one, in nats, rounding is still felt in the sum over `count` components whose log-joints are known
-/// to within `error`: beyond it, all of them together change the sum by less than a few times the precision of the type.
-fn felt_within<F: Float>(count: usize, error: f64) -> f64 {
-    let all = count as f64 * error.exp_m1();
-    (all / (8.0 * F::EPSILON)).ln().clamp(0.0, REACH)
-}
-
 /// Scores the supports a block came with again, and puts them best first.
 pub(crate) fn again<R: Rows, S: Scores<R> + ?Sized>(
     scorer: &S,
@@ -282,40 +191,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    /// Sums in which few components have a share, some, and all; rounding of expanded distances that is felt and that is not.
-    fn sums_are_those_of_direct_scores<F: Float>(within: f64) {
-        let (n, d, k) = (100, 5, 60);
-        let mut rng = Rng::from_seed(9);
-        let x = Array2::from_shape_fn((n, d), |(n, _)| {
-            F::from_f64((if n % 2 == 0 { 1.0 } else { -1.0 }) + 1e-3 * rng.normal())
-        });
-        let data = Dense::new(x.view()).unwrap();
-        let frame = Frame::of(data.summary());
-        let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-        let mut rows = Default::default();
-        data.load(0..n, &frame, &mut rows);
-        let (ids, mut scores): (Vec<u32>, _) = ((0..k as u32).collect(), Vec::new());
-        for beta in [1e-3, 1.0, 1e3, 1e6, 1e9, 1e12] {
-            let found = together(&centres, beta, &rows, &mut Exact::default());
-            for (i, found) in found.iter().enumerate() {
-                rows.distances_to(i, &centres, &ids, &mut scores);
-                let scores: Vec<f64> = scores.iter().map(|s| s.to_f64()).collect();
-                let least = scores.iter().fold(f64::INFINITY, |least, s| least.min(*s));
-                let label = scores.iter().position(|s| *s == least).unwrap();
-                let sum: f64 = scores.iter().map(|s| (-beta * (s - least)).exp()).sum();
-                assert_eq!((found.label as usize, found.best), (label, least));
-                let off = (found.sum - sum).abs();
-                assert!(off <= within * sum, "{beta:e}: {} {sum}", found.sum);
-            }
-        }
-    }
-
-    #[test]
-    fn sums_over_all_components_are_exact() {
-        sums_are_those_of_direct_scores::<f32>(2e-6);
-        sums_are_those_of_direct_scores::<f64>(1e-14);
     }
 
     /// Rows of more columns, with copies among the centres in one lane of a panel, in two, and in none: labels are those of the

@@ -43,14 +43,15 @@ impl Faults {
 }
 
 impl<'a, R: Rows> Checked<'a, R> {
-    /// The data with its blocks looked at; `None` where that is not needed.
+    /// The data with its blocks looked at; `None` where that is not needed. Without rows it is an error: whoever has an answer
+    /// about none does not come here.
     pub(crate) fn unless_known(data: &'a dyn Data<Rows = R>) -> Result<Option<Self>> {
-        if data.is_checked() {
-            return Ok(None);
-        }
         let (len, dim) = (data.len(), data.dim());
         if len == 0 || dim == 0 {
             return Err(Error::Empty { what: "data" });
+        }
+        if data.is_checked() {
+            return Ok(None);
         }
         let weights = |row: &usize| {
             let weight = data.weight(*row);

@@ -7,28 +7,36 @@ mod basis;
 mod centres;
 mod checked;
 mod dense;
+mod dense_rows;
+mod dense_sums;
 mod frame;
 mod moments;
 mod on_demand;
 mod projected;
 mod scales;
+mod second;
 mod sketch;
 mod sketch_builder;
+mod sketch_rows;
+mod sketch_sums;
 mod summary;
 
 pub use basis::{Basis, Transform};
 pub use centres::Centres;
 pub(crate) use checked::Checked;
-pub use dense::{Chosen, Dense, DenseRows, Weight};
+pub use dense::{Chosen, Dense, Weight};
+pub use dense_rows::DenseRows;
 pub use frame::Frame;
 use on_demand::OnDemand;
 
-pub(crate) use moments::Which;
-pub use moments::{Moments, PerComponent, PerCoordinate, Second};
+pub use moments::Moments;
 pub use projected::Subspace;
 pub use scales::Scales;
-pub use sketch::{Sketch, SketchRows};
+pub(crate) use second::Which;
+pub use second::{PerComponent, PerCoordinate, Second};
+pub use sketch::Sketch;
 pub use sketch_builder::SketchBuilder;
+pub use sketch_rows::SketchRows;
 pub use summary::Summary;
 
 use crate::block::Block;
@@ -79,7 +87,7 @@ pub trait Data: Sync {
     }
     /// Number of rows, n.
     fn len(&self) -> usize;
-    /// Whether there are no rows (never, for data that was checked).
+    /// Whether there are no rows: then a model has empty answers, and a fit is an error.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -193,6 +201,32 @@ pub trait Rows: Default + Send + Sync + 'static {
         ids: &mut [u32],
         squared: &mut [Self::Float],
     ) -> bool;
+    /// The centres that are no more than `gap` farther than the nearest one, in squared distance, or may be so as far as
+    /// rounding tells (E21): pairs of a row of the block and a centre, in the order of the rows, for the rows where there are
+    /// few and all are known. `false`, and nothing done, where that is no faster than [`expanded`](Self::expanded).
+    #[doc(hidden)]
+    fn nearly_nearest(
+        &self,
+        _rows: Range<usize>,
+        _centres: &Centres<Self::Float>,
+        _gap: f64,
+        _pairs: &mut Vec<(usize, u32)>,
+    ) -> bool {
+        false
+    }
+    /// Expanded squared distances of some rows to all centres (E21), each less the squared norm of its row: into `out`, some
+    /// numbers for every row, of which the first k are distances and others infinite; and the norms. `false`, and nothing done,
+    /// where that is no faster than [`distances`](Self::distances).
+    #[doc(hidden)]
+    fn expanded(
+        &self,
+        _rows: Range<usize>,
+        _centres: &Centres<Self::Float>,
+        _out: &mut Vec<Self::Float>,
+        _norms: &mut Vec<f64>,
+    ) -> bool {
+        false
+    }
     /// Squared distances of row `i` to the centres `ids`, computed directly.
     fn distances_to(
         &self,
@@ -245,6 +279,24 @@ pub trait Rows: Default + Send + Sync + 'static {
 /// The inner loops of [`Rows`], under the same names: generic code, which [`Compiled`] compiles inside the crate.
 pub(crate) trait Arithmetic: Rows {
     fn distances(&self, centres: &Centres<Self::Float>, out: &mut Vec<Self::Float>);
+    fn nearly_nearest(
+        &self,
+        _rows: Range<usize>,
+        _centres: &Centres<Self::Float>,
+        _gap: f64,
+        _pairs: &mut Vec<(usize, u32)>,
+    ) -> bool {
+        false
+    }
+    fn expanded(
+        &self,
+        _rows: Range<usize>,
+        _centres: &Centres<Self::Float>,
+        _out: &mut Vec<Self::Float>,
+        _norms: &mut Vec<f64>,
+    ) -> bool {
+        false
+    }
     fn margin(&self, i: usize, centres: &Centres<Self::Float>, reach: Self::Float) -> Self::Float;
     fn nearest(
         &self,
@@ -303,6 +355,26 @@ macro_rules! compiled_loops {
             squared: &mut [$float],
         ) -> bool {
             $float::nearest_of_all(self, centres, ids, squared)
+        }
+        #[inline]
+        fn nearly_nearest(
+            &self,
+            rows: Range<usize>,
+            centres: &Centres<$float>,
+            gap: f64,
+            pairs: &mut Vec<(usize, u32)>,
+        ) -> bool {
+            $float::nearly_nearest(self, rows, centres, gap, pairs)
+        }
+        #[inline]
+        fn expanded(
+            &self,
+            rows: Range<usize>,
+            centres: &Centres<$float>,
+            out: &mut Vec<$float>,
+            norms: &mut Vec<f64>,
+        ) -> bool {
+            $float::expanded(self, rows, centres, out, norms)
         }
         #[inline]
         fn distances_to(

@@ -96,6 +96,17 @@ impl Summary {
         })
     }
 
+    /// The summary of no rows of so many columns: all zeros.
+    pub(crate) fn of_none(dim: usize) -> Self {
+        Self {
+            rows: 0,
+            total_weight: 0.0,
+            mean: vec![0.0; dim],
+            variance: vec![0.0; dim],
+            range: vec![(0.0, 0.0); dim],
+        }
+    }
+
     /// Checks and sums up points (n, d) that are not a data set; `what` names them in errors.
     pub(crate) fn of_points<F: Float>(
         points: ndarray::ArrayView2<'_, F>,

@@ -1,5 +1,8 @@
 //! Exponentials of many numbers at once, with the vectors of the processor.
 
+use super::LANES;
+use crate::float::Float;
+
 /// ln 2 in two parts; products of the first with exponents are exact.
 const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
 
@@ -50,9 +53,130 @@ const INVERSE_FACTORIALS: [f64; 14] = {
     all
 };
 
+/// Exponentials whose few last digits do not matter, of numbers of at most 0.
+///
+/// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
+pub trait Exponential: Sized {
+    /// To a few units in the last place of an `f32`, or a hundred in that of an `f64`. What would be no normal number is the
+    /// least one that is, or near it.
+    #[doc(hidden)]
+    fn quick(self) -> Self;
+}
+
+macro_rules! exponential {
+    ($t:ty, $least:expr, $whole:expr, $bias:expr, $mantissa:expr, $parts:expr, $factors:expr) => {
+        impl Exponential for $t {
+            #[inline(always)]
+            fn quick(self) -> Self {
+                // As above.
+                const PARTS: [$t; 2] = $parts;
+                const FACTORS: &[f64] = INVERSE_FACTORIALS.split_at(14 - $factors).1;
+                let held = if self > $least { self } else { $least };
+                let shifted = held * std::f64::consts::LOG2_E as $t + $whole;
+                let n = shifted - $whole;
+                let r = (held - n * PARTS[0]) - n * PARTS[1];
+                let mut sum = FACTORS[0] as $t;
+                for factor in &FACTORS[1..] {
+                    sum = sum * r + *factor as $t;
+                }
+                let power = <$t>::from_bits(shifted.to_bits().wrapping_add($bias) << $mantissa);
+                sum * power
+            }
+        }
+    };
+}
+exponential!(
+    f32,
+    -87.0,
+    12_582_912.0,
+    127,
+    23,
+    [0.693_359_4, -2.121_944_4e-4],
+    8
+);
+exponential!(f64, LEAST, 6_755_399_441_055_744.0, 1023, 52, LN_2, 12);
+
+/// Numbers that are looked at together: most of them have none that counts.
+const TOGETHER: usize = 4 * LANES;
+
+/// $\sum_i e^{-\beta (s_i - s)}$ over all numbers that are not above `reach`, and some others, for numbers of at least `s`.
+/// The exponentials are those of the number type, the sum is not.
+pub(crate) fn sum_within<F: Float>(values: &[F], s: F, beta: f64, reach: F) -> f64 {
+    // Beyond it, every difference is lost.
+    let factor = F::from_f64(-beta.min(F::LARGEST_SCORE));
+    let mut total = [0.0; LANES];
+    vectorised!({
+        for values in values.chunks(TOGETHER) {
+            let mut found = false;
+            for &value in values {
+                found |= value <= reach;
+            }
+            if !found {
+                continue;
+            }
+            let mut sums = [F::zero(); LANES];
+            let (lines, rest) = values.as_chunks::<LANES>();
+            for line in lines {
+                for l in 0..LANES {
+                    sums[l] += ((line[l] - s) * factor).quick();
+                }
+            }
+            for (sum, &value) in sums.iter_mut().zip(rest) {
+                *sum += ((value - s) * factor).quick();
+            }
+            for l in 0..LANES {
+                total[l] += sums[l].to_f64();
+            }
+        }
+    });
+    total.iter().sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quick_ones_are_those_of_the_library() {
+        for i in 0..200_000 {
+            let x = -4.3e-4 * f64::from(i);
+            let (got, of) = (x.quick(), x.exp());
+            assert!((got - of).abs() <= 2e-14 * of, "{x}: {got}");
+            let x = x as f32;
+            let (got, of) = (f64::from(x.quick()), f64::from(x).exp());
+            assert!((got - of).abs() <= 4e-7 * of, "{x}: {got} {of}");
+        }
+        assert_eq!((0f32.quick(), 0f64.quick()), (1.0, 1.0));
+        for x in [-88.0, -1e30, f32::NEG_INFINITY] {
+            assert!(x.quick() < 2e-38 && x.quick() >= 0.0);
+            assert!(f64::from(9.0 * x).quick() < 1e-307);
+        }
+    }
+
+    /// Lengths with and without a rest, numbers that are infinite, and none.
+    #[test]
+    fn sums_are_the_naive_ones() {
+        for n in [0, 1, 15, 16, 64, 100, 257] {
+            let value = |i: usize| match i % 7 {
+                3 => f64::INFINITY,
+                of => 0.01 * (i * of) as f64 - 3.0,
+            };
+            let values: Vec<f64> = (0..n).map(value).collect();
+            for beta in [1e-3, 2.0, 1e3, f64::INFINITY] {
+                let least = values.iter().fold(f64::INFINITY, |a, b| a.min(*b));
+                let naive = values.iter().map(|v| match *v - least {
+                    0.0 => 1.0,
+                    t => (-beta * t).exp(),
+                });
+                let naive: f64 = naive.sum();
+                let got = sum_within(&values, least, beta, f64::INFINITY);
+                assert!((got - naive).abs() <= 1e-13 * naive, "{n} {beta}: {got}");
+                let values: Vec<f32> = values.iter().map(|v| *v as f32).collect();
+                let got = sum_within(&values, least as f32, beta, 1e30);
+                assert!((got - naive).abs() <= 1e-5 * naive, "{n} {beta}: {got}");
+            }
+        }
+    }
 
     #[test]
     fn exponentials_are_those_of_the_library() {

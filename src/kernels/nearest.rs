@@ -15,9 +15,9 @@ const COLUMNS: usize = 128;
 /// no centre fills are infinitely far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Panels<F> {
-    dim: usize,
-    values: Vec<F>,
-    norms: Vec<F>,
+    pub(super) dim: usize,
+    pub(super) values: Vec<F>,
+    pub(super) norms: Vec<F>,
 }
 
 impl<F: Float> Panels<F> {

@@ -206,6 +206,90 @@ fn empty_data() {
     empty::<u8>();
 }
 
+/// No rows, and as many columns as the model has: empty answers, and sums of 0.
+#[track_caller]
+fn answers_about_nothing<F: Float>(name: &str, model: &dyn Mixture<DenseRows<F>>, d: usize) {
+    let x = Array2::<F>::zeros((0, d));
+    let data = Dense::batch(&x).unwrap();
+    let k = Mixture::<DenseRows<F>>::centres(model).len();
+    assert!(data.is_empty() && data.points().dim() == (0, d), "{name}");
+    assert_eq!(model.predict(&data).unwrap().len(), 0, "{name}");
+    let shares = model.responsibilities(&data).unwrap();
+    assert_eq!(shares.dim(), (0, k), "{name}");
+    let (ids, shares) = model.truncated_responsibilities(&data, 2).unwrap();
+    assert_eq!((ids.dim(), shares.dim()), ((0, 2), (0, 2)), "{name}");
+    assert_eq!(model.log_densities(&data).unwrap().len(), 0, "{name}");
+    let score = model.score(&data).unwrap();
+    assert_eq!(score.labels.len(), 0, "{name}");
+    let sums = [
+        model.log_likelihood(&data).unwrap(),
+        model.quantization_error(&data).unwrap(),
+        score.log_likelihood,
+        score.quantization_error,
+    ];
+    // Not -0 either.
+    assert_eq!(sums.map(f64::to_bits), [0; 4], "{name}: {sums:?}");
+    let wider = Array2::<F>::zeros((0, d + 1));
+    refused!(
+        model.predict(&Dense::batch(&wider).unwrap()),
+        Error::DimensionMismatch { expected, found, .. } if (*expected, *found) == (d, d + 1),
+        "data"
+    );
+}
+
+fn empty_batches_of<F: Float>() {
+    let x = blobs::<F>(120, 3, 4, 5);
+    let data = Dense::new(x.view()).unwrap();
+    for algorithm in all::<F>() {
+        let fit = (algorithm.fit)(&data, &Settings::new(4, 3)).unwrap();
+        answers_about_nothing(algorithm.name, &*fit.model, 3);
+    }
+    let fit = algorithms::dp_gmm(4, 1.0).build().unwrap().fit(&data);
+    let fit = fit.unwrap().boxed();
+    answers_about_nothing("dp-gmm", &*fit.model, 3);
+    answers_about_nothing("dp-gmm, boxed", &fit.model, 3);
+    // Rows are as they are in other data.
+    let batch = Dense::batch(&x).unwrap();
+    assert_eq!(fit.model.predict(&batch), fit.model.predict(&data));
+    refused!(
+        Dense::batch(&Array2::<F>::zeros((3, 0))),
+        Error::Empty { what: "data" },
+        "data"
+    );
+}
+
+#[test]
+fn empty_batches_have_empty_answers() {
+    empty_batches_of::<f32>();
+    empty_batches_of::<f64>();
+    let bytes = Array2::<u8>::zeros((0, 3));
+    let fit = algorithms::k_means(2).build().unwrap();
+    let fit = fit.fit(&Dense::new(&blobs::<f32>(20, 3, 2, 5)).unwrap());
+    let labels = fit.unwrap().model.predict(&Dense::batch(&bytes).unwrap());
+    assert_eq!(labels.unwrap().len(), 0);
+}
+
+/// A batch without rows is nothing to fit.
+#[test]
+fn empty_batches_are_not_fitted() {
+    let x = Array2::<f64>::zeros((0, 3));
+    let data = Dense::batch(&x).unwrap();
+    for algorithm in all::<f64>().iter().filter(|a| a.rows == Rows::Dense) {
+        let fit = (algorithm.fit)(&data, &Settings::new(4, 3));
+        refused!(fit, Error::Empty { what: "data" }, "at least one row");
+    }
+    refused!(
+        algorithms::dp_gmm(4, 1.0).build().unwrap().fit(&data),
+        Error::Empty { what: "data" },
+        "at least one row"
+    );
+    refused!(
+        Sketch::of_dense(&data, 2, 1),
+        Error::Empty { what: "data" },
+        "at least one row"
+    );
+}
+
 fn not_finite<F: Float>() {
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         for (row, column) in [(0, 0), (1, 2), (700, 1), (1_299, 2)] {

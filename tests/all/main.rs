@@ -24,5 +24,6 @@ mod phases;
 mod public_api;
 mod quickstart;
 mod reference;
+mod scoring;
 mod sketch;
 mod stages;

@@ -126,7 +126,7 @@ mod tests {
             assert!(!old.ill_conditioned);
             assert_eq!(
                 old.leave_trace(&of_new),
-                (0..d).map(|j| of_new[j * (d + 1)]).sum()
+                (0..d).map(|j| of_new[j * (d + 1)]).sum::<f64>()
             );
             old.ill_conditioned = true;
             let factor = unpacked(&old.factor, d);

@@ -17,14 +17,18 @@
 //! # Ok::<(), Error>(())
 //! ```
 
-use crate::algorithm::Algorithm;
+mod coreset;
+mod data;
+
+pub use coreset::coreset;
+pub use data::data;
+
 use crate::block::Block;
-use crate::coreset::{Coreset, Subset};
-use crate::data::{Centres, Data, Dense, DenseRows, Frame, Rows, Scores};
+use crate::data::{Centres, Data, Frame, Rows, Scores};
 use crate::e_step::{EStep, Exhaustive};
 use crate::error::{Error, Result};
 use crate::fit::{Clusterer, Fit};
-use crate::float::{Element, Float};
+use crate::float::Float;
 use crate::m_step::{MStep, SharedIsotropic, SharedIsotropicMixture, SharedVariance, Statistics};
 use crate::mixture::Mixture;
 use crate::parallel;
@@ -52,92 +56,6 @@ fn reweighted<'a, R: Rows>(data: &'a dyn Data<Rows = R>) -> Box<dyn Data<Rows = 
         _ => data.weight(n) * (1 + n % 4) as f64,
     };
     data.select(&all, all.iter().map(weight).collect())
-}
-
-/// Coresets: what they choose is sound and the same for the same seed, rows of weight 0 are never chosen, and weighted sums
-/// over the coreset are, on average over seeds, those over all rows: of 1, of every eighth row alone, of every coordinate and
-/// its square. The data is also tried with weights of many sizes.
-///
-/// # Errors
-/// [`Error::Stage`] with the law; what the coreset returns.
-pub fn coreset<R: Rows, C: Coreset<R>>(coreset: &C, data: &dyn Data<Rows = R>) -> Result<()> {
-    coreset_on(coreset, data)?;
-    coreset_on(coreset, &*reweighted(data))
-}
-
-fn coreset_on<R: Rows, C: Coreset<R>>(coreset: &C, data: &dyn Data<Rows = R>) -> Result<()> {
-    /// Coresets that are drawn, and how many standard errors their mean may be off.
-    const SEEDS: u64 = 300;
-    const ERRORS: f64 = 6.0;
-
-    let frame = data.frame();
-    let draw = |seed| -> Result<Option<Subset>> {
-        let subset = coreset.sample(data, &frame, &mut Rng::from_seed(seed))?;
-        if let Some(subset) = &subset {
-            subset.check(data.len()).map_err(broken::<C>)?;
-            if let Some(row) = subset.rows.iter().find(|n| data.weight(**n) <= 0.0) {
-                return Err(broken::<C>(format!("row {row} of weight 0 was chosen")));
-            }
-        }
-        Ok(subset)
-    };
-    let once = draw(0)?;
-    for threads in THREADS {
-        if parallel::with_threads(threads, || draw(0))? != once {
-            return Err(broken::<C>("the same seed chose other rows, or weights"));
-        }
-    }
-    if once.is_none() {
-        return Ok(());
-    }
-    // What is summed: (n, functions).
-    let values = coordinates(data, &frame);
-    let of_row = |n: usize| {
-        let group = (0..8).map(move |g| if n % 8 == g { 1.0 } else { 0.0 });
-        let row = values.row(n);
-        let squares = row.to_vec().into_iter().map(|z| z * z);
-        let all = std::iter::once(1.0).chain(group).chain(row.to_vec());
-        all.chain(squares).collect::<Vec<f64>>()
-    };
-    let sum = |rows: &[usize], weight: &dyn Fn(usize) -> f64| {
-        let mut sums = vec![0.0; 9 + 2 * values.ncols()];
-        for (i, &n) in rows.iter().enumerate() {
-            for (sum, value) in sums.iter_mut().zip(of_row(n)) {
-                *sum += weight(i) * value;
-            }
-        }
-        sums
-    };
-    let all: Vec<usize> = (0..data.len()).collect();
-    let expected = sum(&all, &|n| data.weight(n));
-    let (mut first, mut second) = (vec![0.0; expected.len()], vec![0.0; expected.len()]);
-    for seed in 0..SEEDS {
-        let Some(subset) = draw(seed)? else {
-            return Err(broken::<C>("some seeds choose rows, and others all"));
-        };
-        let sums = sum(&subset.rows, &|i| subset.weights[i]);
-        for (f, (sum, expected)) in sums.iter().zip(&expected).enumerate() {
-            first[f] += (sum - expected) / SEEDS as f64;
-            second[f] += (sum - expected).powi(2) / SEEDS as f64;
-        }
-    }
-    let what = |f| match f {
-        0 => "weights".to_owned(),
-        1..9 => format!("weights of every eighth row from row {} on", f - 1),
-        _ if f < 9 + values.ncols() => format!("weighted coordinates {}", f - 9),
-        _ => format!("weighted squares of coordinate {}", f - 9 - values.ncols()),
-    };
-    let size = expected[0].abs();
-    for (f, (off, square)) in first.iter().zip(&second).enumerate() {
-        let error = ((square - off * off).max(0.0) / SEEDS as f64).sqrt();
-        if off.abs() > ERRORS * error + 1e-9 * size {
-            return Err(broken::<C>(format!(
-                "the sum of the {} is off by {off:e} on average over {SEEDS} seeds (standard error {error:e})",
-                what(f)
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// All rows in the frame (n, d).
@@ -506,94 +424,4 @@ fn differ<R: Rows, M: Mixture<R>>(a: &M, b: &M) -> Option<&'static str> {
     } else {
         None
     }
-}
-
-/// Data: it loads what the `same` rows in memory load, range or list, selected or not, with the same summary and frame; and
-/// algorithms of every kind give the same fits, bit for bit.
-///
-/// # Errors
-/// [`Error::Stage`] with the law; what the fits return.
-pub fn data<T, D>(own: &D, same_rows: &Dense<'_, T>) -> Result<()>
-where
-    T: Element,
-    D: Data<Rows = DenseRows<T::Float>>,
-{
-    let wrong = |what: &str| {
-        Err(broken::<D>(format!(
-            "{what} is not that of the same rows in memory"
-        )))
-    };
-    if own.summary() != same_rows.summary() {
-        return wrong("the summary");
-    }
-    let (n, frame) = (same_rows.len(), same_rows.frame());
-    if (own.len(), own.dim()) != (n, same_rows.dim()) {
-        return wrong("the shape");
-    }
-    if own.frame() != frame {
-        return wrong("the frame");
-    }
-    let list: Vec<usize> = (0..n.min(LOOKED_AT)).map(|i| (7 * i + 3) % n).collect();
-    let weights: Vec<f64> = list.iter().map(|n| (n % 3) as f64 + 0.5).collect();
-    let (selected, expected) = (
-        own.select(&list, weights.clone()),
-        same_rows.select(&list, weights),
-    );
-    if selected.summary() != expected.summary() {
-        return wrong("the summary of selected rows");
-    }
-    let pairs: [(&dyn Data<Rows = _>, &dyn Data<Rows = _>, _); 2] = [
-        (own, same_rows, "rows"),
-        (&*selected, &*expected, "selected rows"),
-    ];
-    for (own, other, what) in pairs {
-        let (n, mut loaded) = (other.len(), [DenseRows::default(), DenseRows::default()]);
-        if own.len() != n {
-            return wrong(&format!("the number of {what}"));
-        }
-        for from in (0..n).step_by(LOOKED_AT) {
-            let range = from..(from + LOOKED_AT).min(n);
-            own.load(range.clone(), &frame, &mut loaded[0]);
-            other.load(range, &frame, &mut loaded[1]);
-            if let Some(i) = differing(&loaded) {
-                return wrong(&format!("{what}: loaded row {}", from + i));
-            }
-        }
-        let list: Vec<usize> = (0..n.min(LOOKED_AT)).map(|i| (5 * i + 1) % n).collect();
-        own.gather(&list, &frame, &mut loaded[0]);
-        other.gather(&list, &frame, &mut loaded[1]);
-        if let Some(i) = differing(&loaded) {
-            return wrong(&format!("{what}: gathered row {}", list[i]));
-        }
-        if let Some(i) = (0..n).find(|&i| own.weight(i) != other.weight(i)) {
-            return wrong(&format!("{what}: the weight of row {i}"));
-        }
-    }
-    let k = 5.min(same_rows.summary().rows);
-    for name in ["k-means", "gmm", "vc-gmm", "d-gmm", "fast", "dp-gmm"] {
-        let algorithm = name.parse::<Algorithm>()?.with_clusters(k);
-        let algorithm = algorithm.with_c_prime(3.min(k)).with_neighbors(3.min(k));
-        let algorithm = match name {
-            "vc-gmm" | "fast" => algorithm.with_coreset((n / 2).max(k)),
-            _ => algorithm,
-        };
-        let estimator = algorithm
-            .with_max_iterations(10)
-            .boxed::<DenseRows<T::Float>>()?;
-        let (a, b) = (estimator.fit(own)?, estimator.fit(same_rows)?);
-        same::<D, DenseRows<T::Float>, _, _>((&a, &*a.model), (&b, &*b.model), name)?;
-        let of = format!("{name}: what the model predicts");
-        if a.model.predict(own)? != b.model.predict(same_rows)? {
-            return wrong(&of);
-        }
-    }
-    Ok(())
-}
-
-/// The first row in which two blocks differ.
-fn differing<F: Float>([a, b]: &[DenseRows<F>; 2]) -> Option<usize> {
-    if a.len() != b.len() {
-        return Some(a.len().min(b.len()));
-    }
-    (0..a.len()).find(|&i| a.to_centre(i) != b.to_centre(i) || a.weight(i) != b.weight(i))
 }

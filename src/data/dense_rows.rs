@@ -1,0 +1,370 @@
+//! A block of dense rows, and the arithmetic on it.
+
+use super::frame::{self, Frame};
+use super::{Centres, Moments, Rows, Scales, Second};
+use crate::block::Block;
+use crate::float::{Element, Float};
+use crate::kernels::{distance, expanded, nearest, scaled, select, short, stride, vectorised};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A squared distance held where it stays finite: rows of weight 0 may be far enough to overflow.
+#[inline(always)]
+pub(super) fn held<F: Float>(squared: F) -> F {
+    let most = F::from_f64(F::LARGEST_SCORE);
+    if squared <= most { squared } else { most }
+}
+
+/// Squared distance of a stored row, not padded, to a centre in the coordinates of a frame.
+#[inline(always)]
+pub(super) fn squared_distance<T: Element>(
+    row: &[T],
+    offset: &[T::Float],
+    scale: T::Float,
+    centre: &[T::Float],
+) -> T::Float {
+    const LANES: usize = 16;
+    let (rows, rest) = row.as_chunks::<LANES>();
+    let (offsets, centres) = (offset.as_chunks::<LANES>().0, centre.as_chunks::<LANES>().0);
+    let mut sums = [T::Float::from_f64(0.0); LANES];
+    for ((x, offset), centre) in rows.iter().zip(offsets).zip(centres) {
+        for l in 0..LANES {
+            let t = (x[l].widen() - offset[l]) * scale - centre[l];
+            sums[l] += t * t;
+        }
+    }
+    let first = LANES * rows.len();
+    let (eight, rest) = rest.as_chunks::<8>();
+    let (offset, centre) = (&offset[first..], &centre[first..]);
+    let (offsets, centres) = (offset.as_chunks::<8>().0, centre.as_chunks::<8>().0);
+    for ((x, offset), centre) in eight.iter().zip(offsets).zip(centres) {
+        for l in 0..8 {
+            let t = (x[l].widen() - offset[l]) * scale - centre[l];
+            sums[l] += t * t;
+        }
+    }
+    let first = 8 * eight.len();
+    for (l, x) in rest.iter().enumerate() {
+        let t = (x.widen() - offset[first + l]) * scale - centre[first + l];
+        sums[l] += t * t;
+    }
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        for l in 0..width {
+            sums[l] += sums[l + width];
+        }
+    }
+    sums[0]
+}
+
+/// A block of dense rows in the coordinates of a frame, padded, with weights.
+#[derive(Clone, Debug, Default)]
+pub struct DenseRows<F> {
+    pub(super) dim: usize,
+    /// Coordinates that each row stands for: more than it has, for projected rows.
+    pub(super) entries: usize,
+    pub(super) values: Vec<F>,
+    pub(super) weights: Vec<f64>,
+}
+
+impl<F: Float> DenseRows<F> {
+    pub(super) fn reset(&mut self, n: usize, dim: usize) {
+        if self.dim != dim {
+            // Padding is never written by `fill`, so it must start as zeros.
+            self.values.clear();
+            self.dim = dim;
+        }
+        self.values.resize(n * stride(dim), F::zero());
+        self.weights.clear();
+        self.entries = dim;
+    }
+
+    /// Takes rows of these weights in the coordinates of `frame`: `read` fills the numbers of row `i` (as many as the data has
+    /// columns) as they are stored. For the same numbers it is what [`Dense`](super::Dense) loads, bit for bit.
+    pub fn fill(
+        &mut self,
+        frame: &Frame<F>,
+        weights: impl ExactSizeIterator<Item = f64>,
+        mut read: impl FnMut(usize, &mut [F]),
+    ) {
+        let n = weights.len();
+        self.reset(n, frame.dim());
+        self.weights.extend(weights);
+        let mut row = vec![F::zero(); frame.columns()];
+        let mut workspace = frame.basis().map(super::Basis::workspace);
+        for (i, out) in self
+            .values
+            .chunks_exact_mut(stride(frame.dim()))
+            .enumerate()
+        {
+            read(i, &mut row);
+            match &mut workspace {
+                Some(workspace) => {
+                    let row = row.iter().map(|x| x.to_f64());
+                    frame.enter_exact(workspace.forward(row), out);
+                }
+                None => frame.enter(&row, out),
+            }
+        }
+    }
+
+    /// Makes it so many rows at the origin of a frame, of weight 1.
+    pub(crate) fn blank(&mut self, n: usize, frame: &Frame<F>) {
+        self.reset(n, frame.dim());
+        self.values.fill(F::zero());
+        self.weights.resize(n, 1.0);
+    }
+
+    /// The first row that is not sound, and what is wrong with it.
+    pub(crate) fn unsound(&self, frame: &Frame<F>) -> Option<(usize, String)> {
+        if self.dim != frame.dim() {
+            let (found, expected) = (self.dim, frame.dim());
+            return Some((0, format!("{found} coordinates, but {expected} expected")));
+        }
+        // NaN as soon as any value is not finite: a sum that needs no branch.
+        let rows = self.values.chunks_exact(stride(self.dim));
+        let probe = |row: &[F]| row.iter().fold(F::zero(), |sum, &x| sum + x * F::zero());
+        let mut probes = rows.map(probe);
+        let row = probes.position(|probe| probe != F::zero())?;
+        Some((row, "a value is NaN or infinite".into()))
+    }
+
+    /// Padded rows of `dim` coordinates, of weight 1.
+    pub(crate) fn of_padded(values: &[F], dim: usize) -> Self {
+        Self {
+            dim,
+            entries: dim,
+            values: values.to_vec(),
+            weights: vec![1.0; values.len() / stride(dim)],
+        }
+    }
+
+    /// All rows as seen from a point, padded; `None` is the origin.
+    pub(crate) fn seen(&self, about: Option<&[F]>) -> Cow<'_, [F]> {
+        seen_from(&self.values, about)
+    }
+
+    /// All rows, padded, one after the other.
+    pub(crate) fn values(&self) -> &[F] {
+        &self.values
+    }
+
+    /// Row `i`: `d` numbers, padded.
+    #[inline(always)]
+    pub(crate) fn row(&self, i: usize) -> &[F] {
+        let stride = stride(self.dim);
+        &self.values[i * stride..(i + 1) * stride]
+    }
+}
+
+/// Padded rows as seen from a point, padded; `None` is the origin.
+fn seen_from<'a, F: Float>(rows: &'a [F], about: Option<&[F]>) -> Cow<'a, [F]> {
+    about.map_or(Cow::Borrowed(rows), |about| {
+        let mut seen = vec![F::zero(); rows.len()];
+        distance::minus(rows, about, &mut seen);
+        Cow::Owned(seen)
+    })
+}
+
+/// Bound on the rounding error of a distance by expansion (E21) for a row of this squared norm, to centres that could be as
+/// near as the squared distance `reach`. Without roots: $(a + b)^2 \le 2 a^2 + 2 b^2$.
+#[inline(always)]
+fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f64 {
+    let gamma = (dim + 8) as f64 * F::EPSILON;
+    let all = gamma * (2.0 * norm + 2.0 * largest_norm);
+    // A centre much farther out than the row is too far away to be one of the nearest, rounded or not (E21).
+    let within = gamma * (8.0 * norm + 4.5 * reach);
+    if 2.0 * within <= 1.25 * reach {
+        within.min(all)
+    } else {
+        all
+    }
+}
+
+impl<F: Float> Rows for DenseRows<F> {
+    type Float = F;
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    #[inline(always)]
+    fn weight(&self, i: usize) -> f64 {
+        self.weights[i]
+    }
+
+    fn entries(&self) -> usize {
+        self.entries
+    }
+
+    fn to_centre(&self, i: usize) -> Cow<'_, [F]> {
+        Cow::Borrowed(self.row(i))
+    }
+
+    super::compiled_loops!(F);
+}
+
+impl<F: Float> super::Arithmetic for DenseRows<F> {
+    fn typical(&self) -> Option<f64> {
+        let mut values = Vec::with_capacity(self.len());
+        let columns = (0..self.dim).filter_map(|column| {
+            values.clear();
+            values.extend((0..self.len()).map(|i| self.row(i)[column].to_f64()));
+            frame::typical(&mut values)
+        });
+        columns.reduce(f64::max)
+    }
+
+    /// In the order of [`Dense`](super::Dense)'s own: the same bits, wherever rows come from.
+    fn distances_from(&self, centre: &[F], out: &mut [F]) {
+        let (stride, zeros) = (stride(self.dim), vec![F::zero(); centre.len()]);
+        vectorised!({
+            for (row, out) in self.values.chunks_exact(stride).zip(out) {
+                *out = held(squared_distance(&row[..self.dim], &zeros, F::one(), centre));
+            }
+        });
+    }
+
+    fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
+        let expanded = centres.expanded();
+        let seen = self.seen(expanded.about());
+        let mut norms = Vec::new();
+        distance::norms(&seen, stride(self.dim), &mut norms);
+        let rows = (&seen[..], &norms[..]);
+        let centres = (expanded.values(centres), expanded.norms());
+        distance::to_all(rows, centres, self.dim, out);
+    }
+
+    fn margin(&self, i: usize, centres: &Centres<F>, reach: F) -> F {
+        let (row, expanded) = (self.row(i), centres.expanded());
+        let norm = match expanded.about() {
+            None => distance::norm(row),
+            Some(about) => distance::between(row, about),
+        };
+        F::from_f64(rounding::<F>(
+            self.dim,
+            norm.to_f64(),
+            expanded.largest_norm(),
+            reach.to_f64(),
+        ))
+    }
+
+    fn nearest(&self, centres: &Centres<F>, ids: &mut [u32], squared: &mut [F]) -> bool {
+        let stride = stride(self.dim);
+        let expanded = centres.expanded();
+        let rows = (&self.values[..], expanded.about());
+        let (dim, farthest) = (self.dim, expanded.largest_norm());
+        let margin = |norm, score| rounding::<F>(dim, norm, farthest, score);
+        // Where rounding leaves several: which, as far as known.
+        let mut among = Vec::new();
+        if short::fits(stride, centres.len()) {
+            let centres = (expanded.values(centres), expanded.norms());
+            short::nearest(rows, (stride, dim), centres, margin, ids);
+        } else {
+            let panels = expanded.panels(centres);
+            nearest::nearest(rows, stride, panels, margin, ids, &mut among);
+        }
+        let (mut listed, mut scores) = (Vec::new(), Vec::new());
+        let mut among = among.into_iter().peekable();
+        for (i, id) in ids.iter_mut().enumerate() {
+            if *id == nearest::OPEN {
+                listed.clear();
+                while let Some((_, id)) = among.next_if(|(row, _)| *row == i) {
+                    listed.push(id);
+                }
+                if listed.is_empty() {
+                    listed.extend(0..centres.len() as u32);
+                }
+                distance::to_some(self.row(i), centres.values(), &listed, &mut scores);
+                let id = std::slice::from_mut(id);
+                select::smallest(&listed, &scores, id, &mut squared[i..=i]);
+            }
+        }
+        distance::to_own(&self.values, centres.values(), stride, ids, squared);
+        true
+    }
+
+    fn nearly_nearest(
+        &self,
+        rows: Range<usize>,
+        centres: &Centres<F>,
+        gap: f64,
+        pairs: &mut Vec<(usize, u32)>,
+    ) -> bool {
+        let (stride, expanded) = (stride(self.dim), centres.expanded());
+        let (dim, farthest) = (self.dim, expanded.largest_norm());
+        // Beyond twice this is beyond the gap, rounded or not.
+        let margin = |norm, score| rounding::<F>(dim, norm, farthest, score + gap) + 0.5 * gap;
+        let (first, mut ids) = (rows.start, vec![0; rows.len()]);
+        let values = &self.values[first * stride..rows.end * stride];
+        let panels = expanded.panels(centres);
+        let mut among = Vec::new();
+        let seen = (values, expanded.about());
+        nearest::nearest(seen, stride, panels, margin, &mut ids, &mut among);
+        pairs.clear();
+        let mut among = among.into_iter().peekable();
+        for (place, id) in ids.into_iter().enumerate() {
+            if id != nearest::OPEN {
+                pairs.push((first + place, id));
+            }
+            while let Some((_, id)) = among.next_if(|(row, _)| *row == place) {
+                pairs.push((first + place, id));
+            }
+        }
+        true
+    }
+
+    fn expanded(
+        &self,
+        rows: Range<usize>,
+        centres: &Centres<F>,
+        out: &mut Vec<F>,
+        norms: &mut Vec<f64>,
+    ) -> bool {
+        let (stride, expanded) = (stride(self.dim), centres.expanded());
+        let panels = expanded.panels(centres);
+        let values = &self.values[rows.start * stride..rows.end * stride];
+        let values = seen_from(values, expanded.about());
+        norms.clear();
+        let squared = |row: &[F]| row.iter().map(|x| x.to_f64() * x.to_f64()).sum::<f64>();
+        norms.extend(values.chunks_exact(stride).map(squared));
+        out.resize(norms.len() * expanded::places(panels), F::zero());
+        expanded::scores(&values, stride, panels, out);
+        true
+    }
+
+    #[inline(always)]
+    fn distances_to(&self, i: usize, centres: &Centres<F>, ids: &[u32], out: &mut Vec<F>) {
+        distance::to_some(self.row(i), centres.values(), ids, out);
+    }
+
+    fn scaled_distances(&self, centres: &Centres<F>, scales: &Scales<F>, out: &mut Vec<F>) {
+        scaled::to_all(&self.values, centres.values(), scales.of_rows(), out);
+    }
+
+    fn scaled_distances_to(
+        &self,
+        i: usize,
+        centres: &Centres<F>,
+        scales: &Scales<F>,
+        ids: &[u32],
+        out: &mut Vec<F>,
+    ) {
+        scaled::to_some(self.row(i), centres.values(), scales.of_rows(), ids, out);
+    }
+
+    fn lower(&self, first: usize, centre: &[F], nearest: &mut [F]) {
+        distance::lower(&self.values[first * centre.len()..], centre, nearest);
+    }
+
+    fn accumulate<S: Second>(
+        &self,
+        block: &Block<F>,
+        centres: &Centres<F>,
+        moments: &mut Moments<S>,
+    ) {
+        self.add_up(block, centres, moments);
+    }
+}

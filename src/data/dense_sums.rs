@@ -1,0 +1,289 @@
+//! Weighted sums of dense rows, component by component (E5).
+
+use super::{Centres, DenseRows, Moments, Rows, Second};
+use crate::block::Block;
+use crate::float::Float;
+use crate::kernels::{stride, vectorised};
+
+impl<F: Float> DenseRows<F> {
+    /// [`Rows::accumulate`](super::Rows::accumulate).
+    pub(super) fn add_up<S: Second>(
+        &self,
+        block: &Block<F>,
+        centres: &Centres<F>,
+        moments: &mut Moments<S>,
+    ) {
+        let listed = !S::WANTED && !block.is_full();
+        match stride(self.dim) {
+            4 if listed => return self.accumulate_short::<S, 4>(block, centres, moments),
+            8 if listed => return self.accumulate_short::<S, 8>(block, centres, moments),
+            _ if listed && block.components() <= 16 * self.len() => {
+                return self.accumulate_by_component(block, centres, moments);
+            }
+            _ => (),
+        }
+        let all = block.is_full() && block.width() > 1;
+        vectorised!({
+            let stride = stride(self.dim);
+            let mut sizes = Vec::new();
+            if all {
+                sizes.extend(centres.values().chunks_exact(stride).map(
+                    #[inline(always)]
+                    |centre| moments.size(centre),
+                ));
+            }
+            for i in 0..self.len() {
+                let (row, shares) = (self.row(i), block.responsibilities(i));
+                if !all {
+                    let support = match block.is_full() {
+                        true => &[0][..],
+                        false => block.support(i),
+                    };
+                    for (&c, &q) in support.iter().zip(shares) {
+                        let share = self.weights[i] * q;
+                        if share > 0.0 {
+                            moments.add(c as usize, share, row, centres);
+                        }
+                    }
+                    continue;
+                }
+                // Most shares among all components are lost.
+                let own = moments.size(row);
+                for (c, (&q, size)) in shares.iter().zip(&sizes).enumerate() {
+                    let share = self.weights[i] * q;
+                    if share > 0.0 {
+                        moments.add_felt(c, share, (row, own + size), centres);
+                    }
+                }
+            }
+        });
+    }
+
+    /// What each row adds to the components of its support (len, width), and to their masses.
+    fn shares<S: Second>(&self, block: &Block<F>, moments: &mut Moments<S>) -> Vec<f64> {
+        let width = block.width();
+        let mut shares = block.responsibilities.clone();
+        let supports = block.supports.chunks_exact(width);
+        let of_rows = shares.chunks_exact_mut(width).zip(supports);
+        for ((shares, support), weight) in of_rows.zip(&self.weights) {
+            for (share, &c) in shares.iter_mut().zip(support) {
+                *share *= weight;
+                moments.add_mass(c as usize, *share);
+            }
+        }
+        shares
+    }
+
+    /// First moments row by row, of rows of `D` numbers with their padding: so few that nothing is gained by an order.
+    fn accumulate_short<S: Second, const D: usize>(
+        &self,
+        block: &Block<F>,
+        centres: &Centres<F>,
+        moments: &mut Moments<S>,
+    ) {
+        let width = block.width();
+        let shares = self.shares(block, moments);
+        let (places, first) = moments.first_of::<D>(&block.supports);
+        let (rows, _) = self.values.as_chunks::<D>();
+        let (centres, _) = centres.values().as_chunks::<D>();
+        vectorised!({
+            let found = block.supports.chunks_exact(width);
+            let found = found.zip(shares.chunks_exact(width));
+            for (row, (support, shares)) in rows.iter().zip(found) {
+                for (&c, &share) in support.iter().zip(shares) {
+                    let (centre, place) = (&centres[c as usize], places[c as usize]);
+                    let mut total = first[place as usize];
+                    for j in 0..D {
+                        total[j] += share * (row[j].to_f64() - centre[j].to_f64());
+                    }
+                    first[place as usize] = total;
+                }
+            }
+        });
+    }
+
+    /// First moments component by component: its sums stay in registers while all of its rows add to them.
+    fn accumulate_by_component<S: Second>(
+        &self,
+        block: &Block<F>,
+        centres: &Centres<F>,
+        moments: &mut Moments<S>,
+    ) {
+        let width = block.width();
+        let shares = self.shares(block, moments);
+        let mut starts = vec![0u32; block.components() + 1];
+        for (&c, share) in block.supports.iter().zip(&shares) {
+            starts[c as usize + 1] += u32::from(*share > 0.0);
+        }
+        for c in 0..block.components() {
+            starts[c + 1] += starts[c];
+        }
+        let mut next = starts.clone();
+        let mut entries = vec![(0u32, 0.0); next[block.components()] as usize];
+        for (i, shares) in shares.chunks_exact(width).enumerate() {
+            for (&c, &share) in block.support(i).iter().zip(shares) {
+                if share > 0.0 {
+                    let next = &mut next[c as usize];
+                    entries[*next as usize] = (i as u32, share);
+                    *next += 1;
+                }
+            }
+        }
+        vectorised!({
+            for (c, ends) in starts.windows(2).enumerate() {
+                let entries = &entries[ends[0] as usize..ends[1] as usize];
+                if !entries.is_empty() {
+                    let sums = moments.first_mut(c);
+                    add_rows(&self.values, entries, centres.row(c), sums);
+                }
+            }
+        });
+    }
+}
+
+/// Adds the differences of some rows and a centre, times their shares.
+#[inline(always)]
+fn add_rows<F: Float>(rows: &[F], entries: &[(u32, f64)], centre: &[F], sums: &mut [f64]) {
+    let stride = centre.len();
+    let mut from = 0;
+    while stride - from >= 64 {
+        add_columns::<F, 64>((rows, from), entries, centre, sums);
+        from += 64;
+    }
+    while stride - from >= 16 {
+        add_columns::<F, 16>((rows, from), entries, centre, sums);
+        from += 16;
+    }
+}
+
+/// The same for `N` columns.
+#[inline(always)]
+fn add_columns<F: Float, const N: usize>(
+    (rows, from): (&[F], usize),
+    entries: &[(u32, f64)],
+    centre: &[F],
+    sums: &mut [f64],
+) {
+    let stride = centre.len();
+    let Some(centre) = centre[from..].first_chunk::<N>() else {
+        return;
+    };
+    let Some(sums) = sums[from..].first_chunk_mut::<N>() else {
+        return;
+    };
+    let (mut total, centre) = (*sums, centre.map(F::to_f64));
+    for &(i, share) in entries {
+        let Some(row) = rows[i as usize * stride + from..].first_chunk::<N>() else {
+            return;
+        };
+        for j in 0..N {
+            total[j] += share * (row[j].to_f64() - centre[j]);
+        }
+    }
+    *sums = total;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Data, Dense, Frame};
+    use crate::rng::Rng;
+    use ndarray::{Array1, Array2};
+
+    /// Short rows, rows of one vector, and rows of some; supports of one component and of several.
+    #[test]
+    fn moments_are_the_naive_ones() {
+        let (n, k) = (70, 9);
+        for (d, width) in [(1, 1), (2, 1), (3, 2), (7, 1), (8, 3), (9, 1), (80, 2)] {
+            let mut rng = Rng::from_seed(d as u64);
+            let x = Array2::from_shape_fn((n, d), |_| rng.normal());
+            let weights = Array1::from_shape_fn(n, |i| (i % 4) as f64);
+            let data = Dense::weighted(x.view(), weights.view()).unwrap();
+            let frame = Frame::of(data.summary());
+            let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
+            let (mut rows, mut block) = (DenseRows::default(), Block::new(k, width));
+            data.load(0..n, &frame, &mut rows);
+            let supports: Vec<u32> = (0..n * width).map(|i| (i * i % (k - 1)) as u32).collect();
+            block.reset(n, &supports);
+            let places = 0..n * width;
+            block.responsibilities = places.map(|i| (1 + i % 3) as f64 / 6.0).collect();
+            let mut moments = Moments::<()>::zeros(k, d);
+            rows.accumulate(&block, &centres, &mut moments);
+
+            let (mut mass, mut first) = (vec![0.0; k], Array2::<f64>::zeros((k, d)));
+            for (place, &c) in supports.iter().enumerate() {
+                let (i, c) = (place / width, c as usize);
+                let share = weights[i] * block.responsibilities[place];
+                mass[c] += share;
+                for j in 0..d {
+                    let z = (x[[i, j]] - frame.offset()[j]) * frame.inverse_unit();
+                    first[[c, j]] += share * (z - centres.row(c)[j]);
+                }
+            }
+            for c in 0..k {
+                assert!((moments.mass(c) - mass[c]).abs() <= 1e-12 * (1.0 + mass[c]));
+                for j in 0..d {
+                    let (got, naive) = (moments.first(c)[j], first[[c, j]]);
+                    assert!(
+                        (got - naive).abs() <= 1e-12 * (1.0 + naive.abs()),
+                        "{d} {c} {j}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Shares over eighty powers of ten, and the smaller the farther out: sums over all components are the naive ones.
+    fn small_shares_far_away<S: Second>() {
+        let (n, d, k) = (200, 5, 3);
+        let mut rng = Rng::from_seed(12);
+        let power: Vec<f64> = (0..n).map(|_| 20.0 * rng.uniform()).collect();
+        let x = Array2::from_shape_fn((n, d), |(i, _)| rng.normal() * 10f64.powf(power[i]));
+        let data = Dense::new(x.view()).unwrap();
+        let frame = Frame::of(data.summary());
+        let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
+        let (mut rows, mut block) = (DenseRows::default(), Block::new(k, k));
+        data.load(0..n, &frame, &mut rows);
+        block.reset(n, &[]);
+        let shares = (0..n * k).map(|i| 10f64.powf(-2.0 * power[i / k] - 40.0 * rng.uniform()));
+        block.responsibilities = shares.collect();
+        let mut moments = Moments::<S>::zeros(k, d);
+        rows.accumulate(&block, &centres, &mut moments);
+        for c in 0..k {
+            let (mut mass, mut second) = (0.0, 0.0);
+            let mut largest = vec![0.0f64; d];
+            let (mut first, mut per_column) = (vec![0.0; d], vec![0.0; d]);
+            for i in 0..n {
+                let share = block.responsibilities(i)[c];
+                mass += share;
+                for j in 0..d {
+                    let t = rows.row(i)[j] - centres.row(c)[j];
+                    first[j] += share * t;
+                    largest[j] = largest[j].max(share * t.abs());
+                    per_column[j] += share * t * t;
+                    second += share * t * t;
+                }
+            }
+            assert!((moments.mass(c) - mass).abs() <= 1e-13 * mass);
+            for j in 0..d {
+                let off = (moments.first(c)[j] - first[j]).abs();
+                assert!(off <= 1e-13 * largest[j], "{c} {j}: {off} {}", largest[j]);
+            }
+            let seconds = match moments.second().len() {
+                0 => continue,
+                len if len == k => (&moments.second()[c..=c], vec![second]),
+                _ => (&moments.second()[c * stride(d)..][..d], per_column),
+            };
+            for (got, naive) in seconds.0.iter().zip(seconds.1) {
+                assert!((got - naive).abs() <= 1e-13 * naive, "{c}: {got} {naive}");
+            }
+        }
+    }
+
+    #[test]
+    fn shares_are_left_out_only_where_they_are_lost_in_every_sum() {
+        small_shares_far_away::<()>();
+        small_shares_far_away::<crate::data::PerComponent>();
+        small_shares_far_away::<crate::data::PerCoordinate>();
+    }
+}

@@ -1,0 +1,70 @@
+//! Quantization errors beside that of a reference.
+
+use crate::error::{Error, Result};
+
+/// The relative difference `(q - q_ref) / q_ref` of a quantization error from a reference one.
+///
+/// $$\eta = \frac{\Phi - \Phi_{\text{ref}}}{\Phi_{\text{ref}}}$$
+///
+/// with $\Phi$ the quantization error (E22). Negative where `q` is the better one. Eq. 9 of Hirschberger, Forster and Luecke
+/// (vc-GMM, TPAMI 2022), where the reference is the error of k-means on all points.
+///
+/// # Errors
+///
+/// [`Error::Parameter`] if `q` is not finite or is negative, if `q_ref` is not finite or not positive, or if the quotient exceeds
+/// the largest f64.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(coremix::metrics::relative_error(105.0, 100.0)?, 0.05);
+/// # Ok::<(), coremix::Error>(())
+/// ```
+pub fn relative_error(q: f64, q_ref: f64) -> Result<f64> {
+    if !(q.is_finite() && q >= 0.0) {
+        return Err(Error::parameter("q", q, "must be finite and not negative"));
+    }
+    if !(q_ref.is_finite() && q_ref > 0.0) {
+        return Err(Error::parameter(
+            "q_ref",
+            q_ref,
+            "must be finite and positive",
+        ));
+    }
+    let error = (q - q_ref) / q_ref;
+    if !error.is_finite() {
+        return Err(Error::parameter(
+            "q_ref",
+            q_ref,
+            "must be large enough for (q - q_ref) / q_ref to fit into an f64",
+        ));
+    }
+    Ok(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_error_is_signed_and_refuses_meaningless_references() {
+        assert_eq!(relative_error(3.0, 2.0).unwrap(), 0.5);
+        assert_eq!(relative_error(1.0, 2.0).unwrap(), -0.5);
+        assert_eq!(relative_error(0.0, 2.0).unwrap(), -1.0);
+        for (q, q_ref) in [
+            (f64::NAN, 1.0),
+            (f64::INFINITY, 1.0),
+            (-1.0, 1.0),
+            (1.0, 0.0),
+            (1.0, -1.0),
+            (1.0, f64::NAN),
+            (1.0, f64::INFINITY),
+            (1e300, 1e-300),
+        ] {
+            assert!(matches!(
+                relative_error(q, q_ref),
+                Err(Error::Parameter { .. })
+            ));
+        }
+    }
+}

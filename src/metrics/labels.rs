@@ -1,0 +1,409 @@
+//! Scores of two labellings that need their contingency table alone.
+
+use super::contingency::Contingency;
+use crate::error::Result;
+use ndarray::ArrayView1;
+
+/// The fraction of points that belong to the most frequent class of their cluster.
+///
+/// $$\text{purity} = \frac 1N \sum_i \max_j n_{ij}$$
+///
+/// where $n_{ij}$ counts the points of class $j$ in cluster $i$ and $N$ is their number (E23; Manning, Raghavan and Schuetze,
+/// *Introduction to Information Retrieval*, 2008, Eq. 16.1). In `(0, 1]`; not symmetric, and not corrected for the number of
+/// clusters: one cluster per point scores 1.
+///
+/// `labels` are the clusters and `truth` the classes, both `(n,)`.
+///
+/// # Errors
+///
+/// [`Error::Empty`] if there are no labels, [`Error::LengthMismatch`] if the two lengths differ.
+///
+/// # Examples
+///
+/// ```
+/// # use ndarray::array;
+/// let labels = array![0, 0, 0, 1, 1];
+/// let truth = array![7, 7, 9, 9, 9];
+/// assert_eq!(coremix::metrics::purity(labels.view(), truth.view())?, 0.8);
+/// # Ok::<(), coremix::Error>(())
+/// ```
+pub fn purity(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
+    let table = Contingency::new(labels, truth)?;
+    let mut largest = vec![0_u64; table.rows.len()];
+    for cell in &table.cells {
+        largest[cell.row] = largest[cell.row].max(cell.count);
+    }
+    Ok(largest.iter().sum::<u64>() as f64 / table.total as f64)
+}
+
+/// Normalised mutual information of two labellings, with the arithmetic mean of the entropies as the norm.
+///
+/// $$\text{NMI} = \frac{2 I}{H_a + H_b}, \qquad I = \sum_{ij} \frac{n_{ij}}{N} \ln \frac{N n_{ij}}{a_i b_j}, \qquad H_a = -\sum_i \frac{a_i}{N} \ln \frac{a_i}{N}$$
+///
+/// where $n_{ij}$ counts the points with label $i$ in the first and $j$ in the second labelling, $a_i$ and $b_j$ are its row and
+/// column sums, and $H_b$ is that of the $b_j$ (E23; Vinh, Epps and Bailey, JMLR 2010, Table 2, `NMI_sum`; the default of
+/// scikit-learn's `normalized_mutual_info_score`). In `[0, 1]`, symmetric up to rounding, not corrected for chance. Exactly 1 if
+/// the two partitions are the same, which includes one single class on both sides (0/0); exactly 0 if only one side is a single
+/// class.
+///
+/// `labels` and `truth` are `(n,)`.
+///
+/// # Errors
+///
+/// [`Error::Empty`] if there are no labels, [`Error::LengthMismatch`] if the two lengths differ.
+///
+/// # Examples
+///
+/// ```
+/// # use ndarray::array;
+/// let labels = array![4, 4, 0, 0];
+/// let truth = array![1, 1, 2, 2];
+/// assert_eq!(coremix::metrics::nmi(labels.view(), truth.view())?, 1.0);
+/// # Ok::<(), coremix::Error>(())
+/// ```
+pub fn nmi(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
+    let table = Contingency::new(labels, truth)?;
+    if table.is_bijection() {
+        return Ok(1.0);
+    }
+    let n = u128::from(table.total);
+    let mut information = 0.0;
+    for cell in &table.cells {
+        let count = u128::from(cell.count);
+        let expected = u128::from(table.rows[cell.row]) * u128::from(table.columns[cell.column]);
+        information += cell.count as f64 / n as f64 * ln_ratio(count * n, expected);
+    }
+    let entropies = entropy(&table.rows, n) + entropy(&table.columns, n);
+    // Not a bijection, so at least one side has two classes and the sum of entropies is positive.
+    Ok((2.0 * information / entropies).clamp(0.0, 1.0))
+}
+
+/// The Rand index of two labellings, corrected for chance: 1 for equal partitions, 0 on average for random ones.
+///
+/// Over the $N (N - 1) / 2$ pairs of points, with $a$ pairs together in both labellings, $b$ only in the first, $c$ only in the
+/// second and $e$ apart in both:
+///
+/// $$\text{ARI} = \frac{2 (a e - b c)}{(a + b)(b + e) + (a + c)(c + e)}$$
+///
+/// which is (E23) in pairs (Hubert and Arabie, *Comparing partitions*, Journal of Classification 1985, in the form that
+/// scikit-learn's `adjusted_rand_score` uses). In `[-0.5, 1]`, symmetric. Exactly 1 if the partitions are the same, a single
+/// point included.
+///
+/// The pair counts are exact integers, and so is the numerator for every `n` below `2^32`; only the quotient is rounded.
+///
+/// `labels` and `truth` are `(n,)`.
+///
+/// # Errors
+///
+/// [`Error::Empty`] if there are no labels, [`Error::LengthMismatch`] if the two lengths differ.
+///
+/// # Examples
+///
+/// ```
+/// # use ndarray::array;
+/// let labels = array![0, 0, 1, 2];
+/// let truth = array![0, 0, 1, 1];
+/// let ari = coremix::metrics::adjusted_rand_index(labels.view(), truth.view())?;
+/// assert!((ari - 4.0 / 7.0).abs() < 1e-15);
+/// # Ok::<(), coremix::Error>(())
+/// ```
+pub fn adjusted_rand_index(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
+    let table = Contingency::new(labels, truth)?;
+    let both = table
+        .cells
+        .iter()
+        .map(|cell| pairs(cell.count))
+        .sum::<u128>();
+    let in_rows = table.rows.iter().map(|&count| pairs(count)).sum::<u128>();
+    let in_columns = table
+        .columns
+        .iter()
+        .map(|&count| pairs(count))
+        .sum::<u128>();
+    let only_rows = in_rows - both;
+    let only_columns = in_columns - both;
+    let neither = pairs(table.total) - in_rows - only_columns;
+    Ok(adjusted_rand(both, only_rows, only_columns, neither))
+}
+
+/// `sum_i n_i/n ln(n/n_i)`, in nats.
+fn entropy(counts: &[u64], n: u128) -> f64 {
+    counts
+        .iter()
+        .map(|&count| count as f64 / n as f64 * ln_ratio(n, u128::from(count)))
+        .sum()
+}
+
+/// `ln(numerator / denominator)` for positive integers, accurate where the two are close.
+fn ln_ratio(numerator: u128, denominator: u128) -> f64 {
+    let ratio = numerator as f64 / denominator as f64;
+    if (0.5..2.0).contains(&ratio) {
+        // The difference is exact in integers; the logarithm of a rounded ratio near 1 would lose its leading digits.
+        let difference = numerator.abs_diff(denominator) as f64 / denominator as f64;
+        if numerator >= denominator {
+            difference.ln_1p()
+        } else {
+            (-difference).ln_1p()
+        }
+    } else {
+        ratio.ln()
+    }
+}
+
+/// The number of unordered pairs among `count` points.
+fn pairs(count: u64) -> u128 {
+    let count = u128::from(count);
+    count * count.saturating_sub(1) / 2
+}
+
+fn adjusted_rand(both: u128, only_rows: u128, only_columns: u128, neither: u128) -> f64 {
+    if only_rows == 0 && only_columns == 0 {
+        return 1.0;
+    }
+    let [a, b, c, e] = [both, only_rows, only_columns, neither].map(|count| count as f64);
+    // Near chance the two products agree in most digits, so they are subtracted as integers.
+    let numerator = match (
+        both.checked_mul(neither),
+        only_rows.checked_mul(only_columns),
+    ) {
+        (Some(agree), Some(differ)) if agree >= differ => (agree - differ) as f64,
+        (Some(agree), Some(differ)) => -((differ - agree) as f64),
+        _ => a * e - b * c,
+    };
+    2.0 * numerator / ((a + b) * (b + e) + (a + c) * (c + e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::metrics::contingency::Cell;
+    use crate::metrics::tests::{Lcg, close, fixture};
+    use ndarray::{Array1, array};
+
+    fn naive_purity(labels: &Array1<u32>, truth: &Array1<u32>) -> f64 {
+        let n = labels.len();
+        let mut sum = 0;
+        for j in 0..n {
+            // Each cluster is visited once, at its first point.
+            if (0..j).any(|i| labels[i] == labels[j]) {
+                continue;
+            }
+            let of_class = |class| {
+                (0..n)
+                    .filter(|&i| labels[i] == labels[j] && truth[i] == class)
+                    .count()
+            };
+            sum += truth.iter().map(|&class| of_class(class)).max().unwrap();
+        }
+        sum as f64 / n as f64
+    }
+
+    fn naive_nmi(labels: &Array1<u32>, truth: &Array1<u32>) -> f64 {
+        let n = labels.len();
+        let p =
+            |keep: &dyn Fn(usize) -> bool| (0..n).filter(|&i| keep(i)).count() as f64 / n as f64;
+        // Means over points are expectations over the table.
+        let (mut information, mut entropies) = (0.0, 0.0);
+        for j in 0..n {
+            let p_label = p(&|i| labels[i] == labels[j]);
+            let p_truth = p(&|i| truth[i] == truth[j]);
+            let p_both = p(&|i| labels[i] == labels[j] && truth[i] == truth[j]);
+            information += (p_both / (p_label * p_truth)).ln() / n as f64;
+            entropies -= (p_label.ln() + p_truth.ln()) / n as f64;
+        }
+        if entropies == 0.0 {
+            1.0
+        } else {
+            information / (0.5 * entropies)
+        }
+    }
+
+    fn naive_ari(labels: &Array1<u32>, truth: &Array1<u32>) -> f64 {
+        let (mut total, mut index, mut first, mut second) = (0.0, 0.0, 0.0, 0.0);
+        for i in 0..labels.len() {
+            for j in 0..i {
+                let (x, y) = (labels[i] == labels[j], truth[i] == truth[j]);
+                total += 1.0;
+                index += f64::from(u8::from(x && y));
+                first += f64::from(u8::from(x));
+                second += f64::from(u8::from(y));
+            }
+        }
+        let expected = first * second / total;
+        let maximum = 0.5 * (first + second);
+        if total == 0.0 || maximum == expected {
+            1.0
+        } else {
+            (index - expected) / (maximum - expected)
+        }
+    }
+
+    #[test]
+    fn label_scores_agree_with_naive_oracles() {
+        let mut rng = Lcg(1);
+        for n in [1, 2, 3, 10, 60] {
+            for k in [1, 2, 3, 7, 1000] {
+                for k_truth in [1, 2, 5] {
+                    let labels = rng.labels(n, k);
+                    let mut truth = rng.labels(n, k_truth);
+                    // Half of the cases have something in common.
+                    if k_truth == 5 {
+                        truth.zip_mut_with(&labels, |t, &l| *t = if *t % 3 == 0 { *t } else { l });
+                    }
+                    close(
+                        purity(labels.view(), truth.view()).unwrap(),
+                        naive_purity(&labels, &truth),
+                    );
+                    close(
+                        nmi(labels.view(), truth.view()).unwrap(),
+                        naive_nmi(&labels, &truth),
+                    );
+                    close(
+                        adjusted_rand_index(labels.view(), truth.view()).unwrap(),
+                        naive_ari(&labels, &truth),
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn label_scores_agree_with_scikit_learn() {
+        // normalized_mutual_info_score, adjusted_rand_score and contingency_matrix of scikit-learn 1.9.1.
+        let labels = array![0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3];
+        let truth = array![0, 0, 1, 1, 1, 2, 2, 2, 2, 0, 0, 3];
+        close(
+            purity(labels.view(), truth.view()).unwrap(),
+            0.6666666666666666,
+        );
+        close(
+            nmi(labels.view(), truth.view()).unwrap(),
+            0.5028909422035811,
+        );
+        close(
+            adjusted_rand_index(labels.view(), truth.view()).unwrap(),
+            0.18518518518518517,
+        );
+        // Worse than chance.
+        let (x, y) = (array![0, 0, 1, 1], array![0, 1, 0, 1]);
+        close(adjusted_rand_index(x.view(), y.view()).unwrap(), -0.5);
+        assert_eq!(nmi(x.view(), y.view()).unwrap(), 0.0);
+    }
+
+    #[test]
+    fn scores_agree_with_the_fixtures() {
+        let columns = fixture(include_str!("../../tests/fixtures/metrics_labels.csv"));
+        let scores = fixture(include_str!("../../tests/fixtures/metrics_scores.csv"));
+        let column =
+            |j: usize| -> Array1<u32> { columns.iter().map(|row| row[j] as u32).collect() };
+        assert_eq!(scores.len(), 8);
+        for (pair, expected) in scores.iter().enumerate() {
+            let (labels, truth) = (column(2 * pair), column(2 * pair + 1));
+            close(purity(labels.view(), truth.view()).unwrap(), expected[0]);
+            close(nmi(labels.view(), truth.view()).unwrap(), expected[1]);
+            close(
+                adjusted_rand_index(labels.view(), truth.view()).unwrap(),
+                expected[2],
+            );
+        }
+    }
+
+    #[test]
+    fn equal_partitions_score_exactly_one() {
+        let mut rng = Lcg(2);
+        for k in [1, 2, 9, 400] {
+            let labels = rng.labels(300, k);
+            let renamed = labels.mapv(|l| u32::MAX - l);
+            assert_eq!(purity(labels.view(), renamed.view()).unwrap(), 1.0);
+            assert_eq!(nmi(labels.view(), renamed.view()).unwrap(), 1.0);
+            assert_eq!(
+                adjusted_rand_index(labels.view(), renamed.view()).unwrap(),
+                1.0
+            );
+        }
+        // A single class on one side carries no information about the other.
+        let (one, two) = (array![5, 5, 5], array![5, 5, u32::MAX]);
+        assert_eq!(nmi(one.view(), two.view()).unwrap(), 0.0);
+        assert_eq!(adjusted_rand_index(one.view(), two.view()).unwrap(), 0.0);
+    }
+
+    #[test]
+    fn label_scores_accept_any_memory_order_and_refuse_unequal_lengths() {
+        let labels = array![[0, 9], [0, 9], [1, 9], [1, 9]];
+        let truth = array![3, 3, 8, 8];
+        assert_eq!(nmi(labels.column(0), truth.view()).unwrap(), 1.0);
+        for score in [purity, nmi, adjusted_rand_index] {
+            let (short, empty) = (array![1_u32], Array1::<u32>::zeros(0));
+            assert!(matches!(
+                score(truth.view(), short.view()),
+                Err(Error::LengthMismatch {
+                    expected: 4,
+                    found: 1,
+                    ..
+                })
+            ));
+            assert!(matches!(
+                score(empty.view(), short.view()),
+                Err(Error::LengthMismatch { .. })
+            ));
+            assert!(matches!(
+                score(empty.view(), empty.view()),
+                Err(Error::Empty { .. })
+            ));
+        }
+    }
+
+    #[test]
+    fn pair_counts_of_huge_tables_neither_overflow_nor_cancel() {
+        // A 2 x 2 table of 2^31 points, one point away from independence: 2^29 in each cell, then one moved.
+        let cell = 1_u64 << 29;
+        let table = Contingency {
+            cells: vec![
+                Cell {
+                    row: 0,
+                    column: 0,
+                    count: cell + 1,
+                },
+                Cell {
+                    row: 0,
+                    column: 1,
+                    count: cell - 1,
+                },
+                Cell {
+                    row: 1,
+                    column: 0,
+                    count: cell - 1,
+                },
+                Cell {
+                    row: 1,
+                    column: 1,
+                    count: cell + 1,
+                },
+            ],
+            rows: vec![2 * cell; 2],
+            columns: vec![2 * cell; 2],
+            total: 4 * cell,
+        };
+        let both = table.cells.iter().map(|c| pairs(c.count)).sum::<u128>();
+        let only = 2 * pairs(2 * cell) - both;
+        let neither = pairs(4 * cell) - both - 2 * only;
+        // The pair counts written out as polynomials of m = 2^29; with products rounded to f64 a third of the digits would go.
+        let m = cell as f64;
+        let expected = (4.0 * m - m * m - 1.0) / (4.0 * m * m * m - 2.0 * m * m);
+        assert!((adjusted_rand(both, only, only, neither) / expected - 1.0).abs() < 1e-14);
+        // Products of counts of 2^64 pairs or more leave u128: an approximate answer, and no panic.
+        let beyond = adjusted_rand(u128::MAX / 8, 1 << 100, 1 << 90, u128::MAX / 8);
+        assert!((0.0..=1.0).contains(&beyond));
+    }
+
+    #[test]
+    fn logarithms_of_ratios_keep_their_digits_near_one() {
+        let n = 1_u128 << 62;
+        close(ln_ratio(n + 1, n) * n as f64, 1.0);
+        close(ln_ratio(n - 1, n) * n as f64, -1.0);
+        close(ln_ratio(3, 1), 3.0_f64.ln());
+        close(ln_ratio(1, 7), -7.0_f64.ln());
+        assert_eq!(ln_ratio(n, n), 0.0);
+    }
+}

@@ -1,0 +1,253 @@
+//! What all components together say of rows: the best one, and the sum over all that a log-density is made of.
+
+use crate::data::{Centres, Rows, Scores, some_scores};
+use crate::float::Float;
+use crate::kernels::exponential::{exponentials, sum_within};
+use crate::kernels::select;
+
+/// What all components together say of a row.
+pub(crate) struct Together {
+    /// The best of them; of equals, the first.
+    pub(crate) label: u32,
+    /// Its score.
+    pub(crate) best: f64,
+    /// $\sum_c e^{-\beta (s_c - s)}$ with $s$ the best score: at least 1, but for rounding.
+    pub(crate) sum: f64,
+}
+
+/// Rows whose nearest components are looked for together.
+const LOOKED_AT: usize = 96;
+
+/// Rows whose scores are looked at while they are in a cache.
+const ROWS: usize = 24;
+
+/// So few components within reach of a row are all computed directly.
+const FEW: usize = 8;
+
+/// The best component of every row and the sum over all. Scores are as they were found fast, but for those that may be the
+/// best one, and those whose rounding (E21) could be felt in the sum: these are computed directly. `centres` are those that
+/// scores are squared distances to.
+pub(crate) fn of_rows<R: Rows, S: Scores<R> + ?Sized>(
+    scorer: &S,
+    centres: Option<&Centres<R::Float>>,
+    beta: f64,
+    rows: &R,
+) -> Vec<Together> {
+    let mut found = Vec::with_capacity(rows.len());
+    let (mut scores, mut norms) = (Vec::new(), Vec::new());
+    let mut search = Search::new(scorer, beta, rows);
+    if let Some(centres) = centres {
+        // Times a score: a rounding bound that is not much beside that of the score computed directly.
+        let few = EXPANDED * (centres.dim() + 8) as f64 * R::Float::EPSILON;
+        let (mut pairs, gap) = (Vec::new(), search.gap / beta);
+        // Until most rows turn out to have many components near: then looking for few is lost time.
+        let mut look = true;
+        for first in (0..rows.len()).step_by(LOOKED_AT) {
+            let part = first..rows.len().min(first + LOOKED_AT);
+            look = look && rows.nearly_nearest(part.clone(), centres, gap, &mut pairs);
+            if !look {
+                pairs.clear();
+            }
+            let (mut known, mut open) = (pairs.iter().peekable(), 0);
+            for first in part.clone().step_by(ROWS) {
+                let (part, mut expanded) = (first..part.end.min(first + ROWS), false);
+                for i in part.clone() {
+                    search.ids.clear();
+                    while let Some((_, id)) = known.next_if(|(row, _)| *row == i) {
+                        search.ids.push(*id);
+                    }
+                    if !search.ids.is_empty() {
+                        found.push(search.listed(i));
+                        continue;
+                    }
+                    open += 1;
+                    if !expanded {
+                        expanded = rows.expanded(part.clone(), centres, &mut scores, &mut norms);
+                    }
+                    if expanded {
+                        let (place, places) = (i - first, scores.len() / part.len());
+                        let scores = &mut scores[place * places..][..places];
+                        found.push(search.row(i, scores, norms[place], few));
+                    }
+                }
+            }
+            look = look && 2 * open <= part.len();
+        }
+    }
+    if found.len() < rows.len() {
+        found.clear();
+        scorer.all(rows, &mut scores);
+        // A family that scores fewer leaves none: an error of its own.
+        let unscored = R::Float::from_f64(f64::NAN);
+        scores.resize(rows.len() * scorer.components(), unscored);
+        let of_rows = scores.chunks_exact_mut(scorer.components()).enumerate();
+        found.extend(of_rows.map(|(i, scores)| search.row(i, scores, 0.0, 0.0)));
+    }
+    found
+}
+
+/// The rounding bound of an expanded score may be so many times the one of a distance without cancellation.
+const EXPANDED: f64 = 16.0;
+
+/// How far off a sum over components may be for the rounding of their scores, relative to it.
+fn tolerance<F: Float>() -> f64 {
+    (8.0 * F::EPSILON).max(1e-12)
+}
+
+/// The search, with its scratch.
+struct Search<'a, R: Rows, S: ?Sized> {
+    scorer: &'a S,
+    beta: f64,
+    /// All that are farther behind the best one, in nats, change the sum by less than its rounding.
+    gap: f64,
+    rows: &'a R,
+    ids: Vec<u32>,
+    scores: Vec<R::Float>,
+    exponents: Vec<f64>,
+}
+
+impl<'a, R: Rows, S: Scores<R> + ?Sized> Search<'a, R, S> {
+    fn new(scorer: &'a S, beta: f64, rows: &'a R) -> Self {
+        Self {
+            scorer,
+            beta,
+            gap: (4.0 * scorer.components() as f64 / R::Float::EPSILON).ln(),
+            rows,
+            ids: Vec::new(),
+            scores: Vec::new(),
+            exponents: Vec::new(),
+        }
+    }
+
+    /// A row whose scores are these, and `less` more. A rounding bound of `few` times the best one is good enough.
+    fn row(&mut self, i: usize, scores: &mut [R::Float], less: f64, few: f64) -> Together {
+        let (k, beta, gap) = (self.scorer.components(), self.beta, self.gap);
+        let lowest = select::minimum(scores);
+        let least = lowest.to_f64();
+        let reach = R::Float::from_f64((least + less).max(0.0) + gap / beta);
+        let margin = self.scorer.margin(self.rows, i, reach).to_f64();
+        let reach = R::Float::from_f64(least + 2.0 * margin + gap / beta);
+        if margin == 0.0 && least.is_finite() {
+            // They are exact already.
+            let label = scores.iter().position(|s| *s == lowest).unwrap_or(0) as u32;
+            let (best, sum) = (least + less, sum_within(scores, lowest, beta, reach));
+            return Together { label, best, sum };
+        }
+        if select::few_not_above(scores, reach, FEW, &mut self.ids) {
+            return self.listed(i);
+        }
+        let enough = tolerance::<R::Float>().max(beta * few * (least + less));
+        let felt = felt_within(k as f64, beta * margin, enough).min(gap);
+        // Always those that may be the best one, and what has no score.
+        let near = R::Float::from_f64(least + 2.0 * margin + felt / beta);
+        select::not_above(scores, near, &mut self.ids);
+
+        let mut found = self.listed(i);
+        if felt < gap && found.best < f64::INFINITY {
+            for &id in &self.ids {
+                scores[id as usize] = R::Float::INFINITY;
+            }
+            let others = sum_within(scores, lowest, beta, reach);
+            // They are behind the lowest of the fast scores, and that is not quite the best one.
+            found.sum += others * (-beta * (least + less - found.best)).exp();
+        }
+        found
+    }
+
+    /// The best one and the sum over the components that are listed, in any order, by direct scores.
+    fn listed(&mut self, i: usize) -> Together {
+        // Places that no component fills are infinitely far.
+        let k = self.scorer.components() as u32;
+        self.ids.retain(|&id| id < k);
+        some_scores(self.scorer, self.rows, i, &self.ids, &mut self.scores);
+        let (mut label, mut best) = (0, f64::INFINITY);
+        for (&id, score) in self.ids.iter().zip(&self.scores) {
+            let score = score.to_f64();
+            if score < best || (score == best && id < label) {
+                (label, best) = (id, score);
+            }
+        }
+        // Out of reach of every component, or near one alone.
+        let mut sum = 1.0;
+        if self.ids.len() > 1 && best < f64::INFINITY {
+            let exponents = self.scores.iter();
+            let exponents = exponents.map(|score| -self.beta * (score.to_f64() - best));
+            self.exponents.clear();
+            self.exponents.extend(exponents);
+            exponentials(&mut self.exponents);
+            sum = self.exponents.iter().sum();
+        }
+        Together { label, best, sum }
+    }
+}
+
+/// How far behind the best one, in nats, rounding is still felt in the sum over `count` components whose log-joints are known
+/// to within `error`: beyond it, all of them together change the sum by less than `enough` of it.
+fn felt_within(count: f64, error: f64, enough: f64) -> f64 {
+    let each = error.exp_m1();
+    if each <= enough {
+        return 0.0;
+    }
+    (count * each / enough).ln().max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Data, Dense, Frame};
+    use crate::rng::Rng;
+    use ndarray::Array2;
+
+    /// Sums in which few components have a share, some, and all; rounding of fast scores that is felt and that is not: beside
+    /// direct scores.
+    fn sums_are_those_of_direct_scores<F: Float>(x: Array2<f64>, k: usize, within: f64) {
+        let x = x.mapv(F::from_f64);
+        let n = x.nrows();
+        let data = Dense::new(x.view()).unwrap();
+        let frame = Frame::of(data.summary());
+        let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
+        let mut rows = Default::default();
+        data.load(0..n, &frame, &mut rows);
+        let (ids, mut scores): (Vec<u32>, _) = ((0..k as u32).collect(), Vec::new());
+        for beta in [1e-3, 1.0, 1e2, 1e3, 1e4, 1e6, 1e9, 1e12] {
+            let relative = of_rows(&centres, Some(&centres), beta, &rows);
+            let whole = of_rows(&centres, None, beta, &rows);
+            for (i, (a, b)) in relative.iter().zip(&whole).enumerate() {
+                rows.distances_to(i, &centres, &ids, &mut scores);
+                let scores: Vec<f64> = scores.iter().map(|s| s.to_f64()).collect();
+                let least = scores.iter().fold(f64::INFINITY, |least, s| least.min(*s));
+                let label = scores.iter().position(|s| *s == least).unwrap();
+                let sum: f64 = scores.iter().map(|s| (-beta * (s - least)).exp()).sum();
+                for found in [a, b] {
+                    assert_eq!((found.label as usize, found.best), (label, least));
+                    let off = (found.sum - sum).abs() / sum;
+                    // The direct scores are rounded as well.
+                    let rounded = 4.0 * F::EPSILON * beta * least;
+                    assert!(off <= within + rounded, "{beta:e}: {off:e} {least}");
+                }
+            }
+        }
+    }
+
+    /// Two far groups, one cloud, a cloud far from 0, and copies.
+    fn data(case: usize) -> (Array2<f64>, usize) {
+        let mut rng = Rng::from_seed(9);
+        let (n, d, k) = [(100, 5, 60), (150, 20, 90), (150, 9, 90), (130, 3, 70)][case];
+        let x = Array2::from_shape_fn((n, d), |(n, _)| match case {
+            0 => (if n % 2 == 0 { 1.0 } else { -1.0 }) + 1e-3 * rng.normal(),
+            1 => rng.normal(),
+            2 => 1e6 + rng.normal(),
+            _ => ((n % 10) as f64).sin(),
+        });
+        (x, k)
+    }
+
+    #[test]
+    fn sums_over_all_components_are_exact() {
+        for case in 0..4 {
+            let (x, k) = data(case);
+            sums_are_those_of_direct_scores::<f32>(x.clone(), k, 2e-6);
+            sums_are_those_of_direct_scores::<f64>(x, k, 1e-13);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What models say of data beside naive sums over all components, in `f64`, of the same numbers.
+
+use coremix::data::DenseRows;
+use coremix::m_step::{DiagonalMixture, IsotropicMixture, SharedIsotropicMixture};
+use coremix::prelude::*;
+use coremix::{Float, Rng};
+use ndarray::{Array1, Array2, Axis};
+use std::f64::consts::PI;
+
+/// Points, means and a standard deviation: components that are far apart, that have a few neighbors, and that overlap; with
+/// copies among the means, far from 0, and beside one mean that is far out.
+fn cases(n: usize, k: usize, d: usize) -> Vec<(String, Array2<f64>, Array2<f64>, f64)> {
+    let mut rng = Rng::from_seed(7);
+    let mut cases = Vec::new();
+    for (name, offset) in [
+        ("", 0.0),
+        (", copies", 0.0),
+        (", far off", 3e5),
+        (", an outlier", 0.0),
+    ] {
+        for (kind, spread) in [
+            ("tight", 0.02),
+            ("near", 0.3),
+            ("overlapping", 1.5),
+            ("wide", 30.0),
+        ] {
+            // What is far off is stored in steps of 1/32 in `f32`.
+            let spread = if offset > 0.0 { 20.0 * spread } else { spread };
+            let mut means = Array2::from_shape_fn((k, d), |_| {
+                offset + rng.normal() * if offset > 0.0 { 20.0 } else { 1.0 }
+            });
+            if name == ", copies" {
+                for c in (1..k).step_by(2) {
+                    let row = means.row(c / 2).to_owned();
+                    means.row_mut(c).assign(&row);
+                }
+            }
+            if name == ", an outlier" {
+                means.row_mut(k / 2).fill(4e3);
+            }
+            let x =
+                Array2::from_shape_fn((n, d), |(i, j)| means[[i % k, j]] + spread * rng.normal());
+            cases.push((format!("{kind}{name}"), x, means, spread));
+        }
+    }
+    cases
+}
+
+/// ln p(x) of every row, and the least scaled squared distance to a component that is there, naively. Variances are (k, d).
+fn naive<F: Float>(
+    x: &Array2<F>,
+    means: &Array2<F>,
+    variances: &Array2<f64>,
+    proportions: &Array1<f64>,
+) -> Vec<(f64, f64)> {
+    let of_row = |row: ndarray::ArrayView1<'_, F>| {
+        let mut nearest = f64::INFINITY;
+        let mut logs = Vec::new();
+        for (c, mean) in means.rows().into_iter().enumerate() {
+            let (mut log, mut quadratic) = (proportions[c].ln(), 0.0);
+            for ((x, mu), v) in row.iter().zip(mean).zip(variances.row(c)) {
+                let t = x.to_f64() - mu.to_f64();
+                quadratic += 0.5 * t * t / v;
+                log -= 0.5 * (2.0 * PI * v).ln();
+            }
+            if proportions[c] > 0.0 {
+                nearest = f64::min(nearest, quadratic);
+            }
+            logs.push(log - quadratic);
+        }
+        let most = logs.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
+        let sum: f64 = logs.iter().map(|log| (log - most).exp()).sum();
+        (most + sum.ln(), nearest)
+    };
+    x.rows().into_iter().map(of_row).collect()
+}
+
+/// Log-densities are the naive ones, and the other answers agree with them and with each other.
+fn check<F: Float>(
+    name: &str,
+    model: &dyn Mixture<DenseRows<F>>,
+    x: &Array2<F>,
+    expected: &[(f64, f64)],
+    within: f64,
+) {
+    let data = Dense::new(x.view()).unwrap();
+    let densities = model.log_densities(&data).unwrap();
+    for (i, (found, &(expected, quadratic))) in densities.iter().zip(expected).enumerate() {
+        let off = (found - expected).abs();
+        assert!(
+            off <= within * (1.0 + quadratic),
+            "{name}, row {i}: {found} {expected}, off {off:e}"
+        );
+    }
+    let sum: f64 = expected.iter().map(|row| row.0).sum();
+    let size: f64 = expected.iter().map(|row| 1.0 + row.0.abs() + row.1).sum();
+    let likelihood = model.log_likelihood(&data).unwrap();
+    assert!(
+        (likelihood - sum).abs() <= within * size,
+        "{name}: {likelihood} {sum}"
+    );
+    let score = model.score(&data).unwrap();
+    assert_eq!(score.labels, model.predict(&data).unwrap(), "{name}");
+    assert_eq!(score.log_likelihood, likelihood, "{name}");
+    assert_eq!(
+        score.quantization_error,
+        model.quantization_error(&data).unwrap(),
+        "{name}"
+    );
+}
+
+fn shared<F: Float>(within: f64) {
+    // Few components and many, a whole number of panels and not, short rows and long ones.
+    for (n, k, d) in [
+        (150, 3, 2),
+        (300, 150, 3),
+        (250, 64, 9),
+        (400, 300, 16),
+        (120, 90, 140),
+    ] {
+        for (name, x, means, spread) in cases(n, k, d) {
+            let (x, means) = (x.mapv(F::from_f64), means.mapv(F::from_f64));
+            let variance = spread * spread;
+            let model = SharedIsotropicMixture::from_parameters(means.view(), variance).unwrap();
+            let variances = Array2::from_elem((k, d), variance);
+            let expected = naive(
+                &x,
+                &means,
+                &variances,
+                &Array1::from_elem(k, 1.0 / k as f64),
+            );
+            check(
+                &format!("{name}, k {k}, d {d}"),
+                &model,
+                &x,
+                &expected,
+                within,
+            );
+        }
+    }
+}
+
+#[test]
+fn log_densities_of_one_variance_are_naive_sums() {
+    shared::<f32>(4e-6);
+    shared::<f64>(2e-12);
+}
+
+/// Also where a proportion is 0.
+fn own<F: Float>(within: f64) {
+    let (n, k, d) = (200, 90, 12);
+    for (name, x, means, spread) in cases(n, k, d) {
+        let (x, means) = (x.mapv(F::from_f64), means.mapv(F::from_f64));
+        let mut proportions = Array1::from_shape_fn(k, |c| [0.0, 1.0, 3.0][c % 3]);
+        proportions /= proportions.sum();
+        let factor = |c: usize, j: usize| 0.5 + ((c + 3 * j) % 5) as f64 / 4.0;
+        let per_column = Array2::from_shape_fn((k, d), |(c, j)| spread * spread * factor(c, j));
+        let per_component = per_column.index_axis(Axis(1), 0).to_owned();
+        let model = IsotropicMixture::from_parameters(
+            means.view(),
+            per_component.view(),
+            proportions.view(),
+        );
+        let same = Array2::from_shape_fn((k, d), |(c, _)| per_component[c]);
+        let expected = naive(&x, &means, &same, &proportions);
+        check(
+            &format!("{name}, isotropic"),
+            &model.unwrap(),
+            &x,
+            &expected,
+            within,
+        );
+        let model =
+            DiagonalMixture::from_parameters(means.view(), per_column.view(), proportions.view());
+        let expected = naive(&x, &means, &per_column, &proportions);
+        check(
+            &format!("{name}, diagonal"),
+            &model.unwrap(),
+            &x,
+            &expected,
+            within,
+        );
+    }
+}
+
+#[test]
+fn log_densities_of_own_variances_are_naive_sums() {
+    own::<f32>(2e-5);
+    own::<f64>(1e-11);
+}
