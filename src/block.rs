@@ -1,8 +1,6 @@
 //! The result of a search for a block of rows: supports, scores and, once normalised, responsibilities.
 
-use crate::data::{Rows, Scores, some_scores};
 use crate::float::Float;
-use crate::kernels::select;
 
 /// Marks a place in a support or a neighbor list that is not filled.
 pub(crate) const UNSET: u32 = u32::MAX;
@@ -29,8 +27,9 @@ pub struct Block<F> {
     numbers: Vec<usize>,
     evaluations: u64,
     /// What is wrong with a support that a search chose.
-    fault: Option<String>,
-    candidates: Vec<u32>,
+    pub(crate) fault: Option<String>,
+    /// Scratch of a search.
+    pub(crate) candidates: Vec<u32>,
 }
 
 impl<F: Float> Block<F> {
@@ -92,60 +91,6 @@ impl<F: Float> Block<F> {
             Some(what) => Err(what),
             None => Ok(()),
         }
-    }
-
-    /// Sets the support of row `i` of the block to the best components among `ids` and the members of its last support. Repeated
-    /// ones count once. Counts the evaluations. `scratch` is reused memory.
-    ///
-    /// Fewer candidates than a support has members, or a component that does not exist, is an error of the search, which
-    /// the fit returns ([`Error::Stage`](crate::Error::Stage)). If every support holds every component, all are scored, and `ids`
-    /// is ignored.
-    pub fn keep_best<R, M>(
-        &mut self,
-        i: usize,
-        model: &M,
-        rows: &R,
-        ids: &[u32],
-        scratch: &mut Vec<F>,
-    ) where
-        R: Rows<Float = F>,
-        M: Scores<R> + ?Sized,
-    {
-        let (k, width) = (self.components, self.width);
-        let mut candidates = std::mem::take(&mut self.candidates);
-        candidates.clear();
-        if self.is_full() {
-            candidates.extend(0..k as u32);
-        } else {
-            candidates.extend(self.support(i).iter().filter(|c| **c != UNSET));
-            candidates.extend(ids);
-            candidates.sort_unstable();
-            candidates.dedup();
-        }
-        let fault = match candidates.last() {
-            Some(&c) if c as usize >= k => Some(format!("component {c} of {k} does not exist")),
-            _ if candidates.len() < width => Some(format!(
-                "{} candidates for a support of {width}",
-                candidates.len()
-            )),
-            _ => None,
-        };
-        if let Some(what) = fault {
-            let row = self.row(i);
-            self.fault
-                .get_or_insert_with(|| format!("row {row}: {what}"));
-        } else {
-            some_scores(model, rows, i, &candidates, scratch);
-            self.count(candidates.len());
-            let places = i * width..(i + 1) * width;
-            if self.is_full() {
-                self.scores[places].copy_from_slice(scratch);
-            } else {
-                let support = &mut self.supports[places.clone()];
-                select::smallest(&candidates, scratch, support, &mut self.scores[places]);
-            }
-        }
-        self.candidates = candidates;
     }
 
     /// The number of row `i` of the block in the data.

@@ -157,6 +157,7 @@ mod algorithm;
 pub mod algorithms;
 mod block;
 mod cancel;
+mod candidates;
 mod compiled;
 pub mod coreset;
 mod counting;

@@ -1,6 +1,7 @@
 //! Searching all components for a block of rows: what E-steps and predictions share.
 
 use crate::block::Block;
+use crate::candidates;
 use crate::data::{Rows, Scores, some_scores};
 use crate::float::Float;
 use crate::kernels::select;
@@ -10,7 +11,7 @@ use crate::mixture::Mixture;
 #[derive(Debug, Default)]
 pub struct Exact<F> {
     approximate: Vec<F>,
-    candidates: select::Candidates<F>,
+    candidates: candidates::Candidates<F>,
     reached: Vec<u32>,
     scores: Vec<F>,
 }
@@ -60,7 +61,7 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
         let places = i * width..(i + 1) * width;
         let ids = &mut block.supports[places.clone()];
         let scores = &mut block.scores[places];
-        select::best(
+        candidates::best(
             scorer,
             rows,
             i,

@@ -1,7 +1,6 @@
 //! Choosing the components with the lowest scores; ties go to the lower index, so that a choice never
 //! depends on the order in which components were evaluated.
 
-use crate::data::{Rows, Scores, some_scores};
 use crate::float::Float;
 
 /// The `out_ids.len()` best of `(ids, scores)`, best first, by (score, index).
@@ -85,75 +84,11 @@ fn score_of(rank: i64) -> f64 {
     f64::from_bits(bits as u64)
 }
 
-/// Scratch of [`best`].
-#[derive(Debug, Default)]
-pub(crate) struct Candidates<F> {
-    kept: Vec<F>,
-    ids: Vec<u32>,
-    scores: Vec<F>,
-}
-
-/// The best components of row `i` among all, exactly: ranked by the approximate scores `approximate`
-/// (k), then every component within their rounding bound (E21) of the last place is scored directly.
-pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
-    scorer: &S,
-    rows: &R,
-    i: usize,
-    approximate: &[R::Float],
-    scratch: &mut Candidates<R::Float>,
-    out_ids: &mut [u32],
-    out_scores: &mut [R::Float],
-) {
-    let margin = reachable(scorer, rows, i, approximate, out_ids.len(), scratch);
-    if margin.to_f64() == 0.0 {
-        // They are exact already.
-        scratch.scores.clear();
-        let exact = scratch.ids.iter().map(|&c| approximate[c as usize]);
-        scratch.scores.extend(exact);
-    } else {
-        some_scores(scorer, rows, i, &scratch.ids, &mut scratch.scores);
-    }
-    smallest(&scratch.ids, &scratch.scores, out_ids, out_scores);
-}
-
-/// Finds the components that may be among the `width` best of row `i`: those within the rounding bound (E21) of the last place,
-/// by approximate scores (k). Returns the bound.
-fn reachable<R: Rows, S: Scores<R> + ?Sized>(
-    scorer: &S,
-    rows: &R,
-    i: usize,
-    approximate: &[R::Float],
-    width: usize,
-    scratch: &mut Candidates<R::Float>,
-) -> R::Float {
-    let last = last_place(approximate, width, &mut scratch.kept);
-    let margin = scorer.margin(rows, i, last);
-    not_above(approximate, last + margin + margin, &mut scratch.ids);
-    margin
-}
-
-impl<F: Float> Candidates<F> {
-    /// The components that may be among the `width` best of row `i`, as approximate scores (k) and their rounding tell, with
-    /// their scores.
-    pub(crate) fn of<R: Rows<Float = F>, S: Scores<R> + ?Sized>(
-        &mut self,
-        scorer: &S,
-        rows: &R,
-        i: usize,
-        approximate: &[F],
-        width: usize,
-    ) -> (&[u32], &[F]) {
-        let _ = reachable(scorer, rows, i, approximate, width, self);
-        some_scores(scorer, rows, i, &self.ids, &mut self.scores);
-        (&self.ids, &self.scores)
-    }
-}
-
 /// Up to so many places are filled by insertion.
 const FEW: usize = 16;
 
 /// The `width`-th smallest value (infinity where there are fewer numbers).
-fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
+pub(crate) fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
     if width == 1 {
         return minimum(values);
     }

@@ -3,11 +3,11 @@
 
 use super::{Cumulated, Seeder, Seeds, by_weight, proportional};
 use crate::cancel;
+use crate::candidates;
 use crate::compiled::Compiled;
 use crate::data::{Centres, Data, Frame, Rows};
 use crate::error::{Error, Result, positive};
 use crate::float::Float;
-use crate::kernels::select;
 use crate::parallel::{self, BLOCK};
 use crate::rng::Rng;
 use crate::stage::Stage;
@@ -282,12 +282,12 @@ fn distances<R: Rows>(
             }
             return nearest;
         }
-        let (mut all, mut scratch) = (Vec::new(), select::Candidates::default());
+        let (mut all, mut scratch) = (Vec::new(), candidates::Candidates::default());
         rows.distances(seeds, &mut all);
         for (i, nearest) in nearest.iter_mut().enumerate() {
             let row = &all[i * seeds.len()..(i + 1) * seeds.len()];
             let nearest = std::slice::from_mut(nearest);
-            select::best(seeds, &rows, i, row, &mut scratch, &mut [0], nearest);
+            candidates::best(seeds, &rows, i, row, &mut scratch, &mut [0], nearest);
         }
         nearest
     });

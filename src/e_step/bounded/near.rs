@@ -1,8 +1,8 @@
 //! The nearest of some centres to others, as lists.
 
+use crate::candidates::Candidates;
 use crate::data::{Centres, DenseRows, Rows};
 use crate::float::Float;
-use crate::kernels::select::Candidates;
 use crate::parallel;
 
 /// Centres whose lists are one piece of work.

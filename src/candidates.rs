@@ -1,0 +1,126 @@
+//! The best components of a row among candidates: scored directly, whatever found them.
+
+use crate::block::{Block, UNSET};
+use crate::data::{Rows, Scores, some_scores};
+use crate::float::Float;
+use crate::kernels::select;
+
+impl<F: Float> Block<F> {
+    /// Sets the support of row `i` of the block to the best components among `ids` and the members of its last support. Repeated
+    /// ones count once. Counts the evaluations. `scratch` is reused memory.
+    ///
+    /// Fewer candidates than a support has members, or a component that does not exist, is an error of the search, which
+    /// the fit returns ([`Error::Stage`](crate::Error::Stage)). If every support holds every component, all are scored, and `ids`
+    /// is ignored.
+    pub fn keep_best<R, M>(
+        &mut self,
+        i: usize,
+        model: &M,
+        rows: &R,
+        ids: &[u32],
+        scratch: &mut Vec<F>,
+    ) where
+        R: Rows<Float = F>,
+        M: Scores<R> + ?Sized,
+    {
+        let (k, width) = (self.components(), self.width());
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.clear();
+        if self.is_full() {
+            candidates.extend(0..k as u32);
+        } else {
+            candidates.extend(self.support(i).iter().filter(|c| **c != UNSET));
+            candidates.extend(ids);
+            candidates.sort_unstable();
+            candidates.dedup();
+        }
+        let fault = match candidates.last() {
+            Some(&c) if c as usize >= k => Some(format!("component {c} of {k} does not exist")),
+            _ if candidates.len() < width => Some(format!(
+                "{} candidates for a support of {width}",
+                candidates.len()
+            )),
+            _ => None,
+        };
+        if let Some(what) = fault {
+            let row = self.row(i);
+            self.fault
+                .get_or_insert_with(|| format!("row {row}: {what}"));
+        } else {
+            some_scores(model, rows, i, &candidates, scratch);
+            self.count(candidates.len());
+            let places = i * width..(i + 1) * width;
+            if self.is_full() {
+                self.scores[places].copy_from_slice(scratch);
+            } else {
+                let support = &mut self.supports[places.clone()];
+                select::smallest(&candidates, scratch, support, &mut self.scores[places]);
+            }
+        }
+        self.candidates = candidates;
+    }
+}
+
+/// Scratch of [`best`].
+#[derive(Debug, Default)]
+pub(crate) struct Candidates<F> {
+    kept: Vec<F>,
+    ids: Vec<u32>,
+    scores: Vec<F>,
+}
+
+/// The best components of row `i` among all, exactly: ranked by the approximate scores `approximate`
+/// (k), then every component within their rounding bound (E21) of the last place is scored directly.
+pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
+    scorer: &S,
+    rows: &R,
+    i: usize,
+    approximate: &[R::Float],
+    scratch: &mut Candidates<R::Float>,
+    out_ids: &mut [u32],
+    out_scores: &mut [R::Float],
+) {
+    let margin = reachable(scorer, rows, i, approximate, out_ids.len(), scratch);
+    if margin.to_f64() == 0.0 {
+        // They are exact already.
+        scratch.scores.clear();
+        let exact = scratch.ids.iter().map(|&c| approximate[c as usize]);
+        scratch.scores.extend(exact);
+    } else {
+        some_scores(scorer, rows, i, &scratch.ids, &mut scratch.scores);
+    }
+    select::smallest(&scratch.ids, &scratch.scores, out_ids, out_scores);
+}
+
+/// Finds the components that may be among the `width` best of row `i`: those within the rounding bound (E21) of the last place,
+/// by approximate scores (k). Returns the bound.
+fn reachable<R: Rows, S: Scores<R> + ?Sized>(
+    scorer: &S,
+    rows: &R,
+    i: usize,
+    approximate: &[R::Float],
+    width: usize,
+    scratch: &mut Candidates<R::Float>,
+) -> R::Float {
+    let last = select::last_place(approximate, width, &mut scratch.kept);
+    let margin = scorer.margin(rows, i, last);
+    select::not_above(approximate, last + margin + margin, &mut scratch.ids);
+    margin
+}
+
+impl<F: Float> Candidates<F> {
+    /// The components that may be among the `width` best of row `i`, as approximate scores (k) and their rounding tell, with
+    /// their scores.
+    pub(crate) fn of<R: Rows<Float = F>, S: Scores<R> + ?Sized>(
+        &mut self,
+        scorer: &S,
+        rows: &R,
+        i: usize,
+        approximate: &[F],
+        width: usize,
+    ) -> (&[u32], &[F]) {
+        let _ = reachable(scorer, rows, i, approximate, width, self);
+        some_scores(scorer, rows, i, &self.ids, &mut self.scores);
+        (&self.ids, &self.scores)
+    }
+}
