@@ -17,6 +17,7 @@ mod scales;
 mod second;
 mod sketch;
 mod sketch_builder;
+mod sketch_new;
 mod sketch_rows;
 mod sketch_sums;
 mod summary;

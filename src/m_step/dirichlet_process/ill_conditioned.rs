@@ -3,9 +3,8 @@
 //! A sum of products of rows holds sixteen digits of its largest eigenvalue, and what the update needs of the smallest may
 //! lie beyond them. In the coordinates $M y$ of the component itself all eigenvalues are about the same.
 
-use super::normal_wishart::{
-    Cholesky, ILL_CONDITIONED, NormalWishart, packed, product, solve, times, unpacked,
-};
+use super::matrices::{Cholesky, packed, product, solve, times, unpacked};
+use super::normal_wishart::{ILL_CONDITIONED, NormalWishart};
 use super::prior::Prior;
 use crate::factor::inverse_of_lower as inverse;
 

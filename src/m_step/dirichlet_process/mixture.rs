@@ -1,6 +1,7 @@
 //! The model: a distribution over the parameters of the mixture, and what rows score under it.
 
-use super::normal_wishart::{self, FARTHEST, NormalWishart};
+use super::matrices;
+use super::normal_wishart::{FARTHEST, NormalWishart};
 use super::prior::Prior;
 use super::sticks::Sticks;
 use crate::data::{Centres, DenseRows, Frame, Rows, Scores};
@@ -111,7 +112,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     pub fn precisions(&self) -> Array3<f64> {
         let unit = self.frame.inverse_unit();
         self.matrices(unit, |factor, dim| {
-            normal_wishart::product((factor, true), (factor, false), dim)
+            matrices::product((factor, true), (factor, false), dim)
         })
     }
 
@@ -120,7 +121,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     pub fn covariances(&self) -> Array3<f64> {
         self.matrices(self.frame.unit(), |factor, dim| {
             let inverse = factor::inverse_of_lower(factor, dim);
-            normal_wishart::product((&inverse, false), (&inverse, true), dim)
+            matrices::product((&inverse, false), (&inverse, true), dim)
         })
     }
 
@@ -128,10 +129,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     fn matrices(&self, unit: f64, of: impl Fn(&[f64], usize) -> Vec<f64> + Sync) -> Array3<f64> {
         let (k, dim) = self.means.dim();
         let matrices = parallel::map(k, |t| {
-            of(
-                &normal_wishart::unpacked(&self.components[t].factor, dim),
-                dim,
-            )
+            of(&matrices::unpacked(&self.components[t].factor, dim), dim)
         });
         let values = matrices.into_iter().flatten().map(|x| x * unit * unit);
         Array3::from_shape_vec((k, dim, dim), values.collect()).expect("T x d x d numbers")
@@ -189,7 +187,7 @@ impl<F: Float> DirichletProcessMixture<F> {
         positive("n", n)?;
         let dim = self.centres.dim();
         let inverses: Vec<Vec<f64>> = parallel::map(self.components.len(), |t| {
-            let factor = normal_wishart::unpacked(&self.components[t].factor, dim);
+            let factor = matrices::unpacked(&self.components[t].factor, dim);
             factor::inverse_of_lower(&factor, dim)
         });
         let proportions = proportions::Proportions::learned(self.proportions().into_iter());

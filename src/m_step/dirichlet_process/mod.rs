@@ -1,5 +1,6 @@
 //! Dirichlet process mixtures of Gaussians with full precision matrices: variational inference with weights.
 mod ill_conditioned;
+mod matrices;
 mod mixture;
 mod normal_wishart;
 mod prior;

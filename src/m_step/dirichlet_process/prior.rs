@@ -1,7 +1,6 @@
 //! The prior of the components: as the user gives it, or from the data.
 
-use super::normal_wishart::{self, Cholesky};
-use super::statistics::{add, add_products};
+use super::matrices::{self, Cholesky, add, add_products};
 use super::{DirichletProcess, PriorMean, PriorScale};
 use crate::data::{Data, Frame, Rows, Summary};
 use crate::error::{Error, Result};
@@ -173,7 +172,7 @@ fn inverse_of(matrix: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
     let dim = matrix.nrows();
     let values: Vec<f64> = matrix.iter().copied().collect();
     let inverse = factor::inverse_of_lower(&Cholesky::of(&values, dim)?.factor, dim);
-    let product = normal_wishart::product((&inverse, true), (&inverse, false), dim);
+    let product = matrices::product((&inverse, true), (&inverse, false), dim);
     product.iter().all(|x| x.is_finite()).then_some(product)
 }
 
