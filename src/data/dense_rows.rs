@@ -182,6 +182,12 @@ fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f
     }
 }
 
+/// What a search for the nearest centres asks of a row: beyond twice this is beyond the gap, rounded or not. One closure for all
+/// gaps, so that the search is compiled once.
+fn margin<F: Float>(dim: usize, largest_norm: f64, gap: f64) -> impl Fn(f64, f64) -> f64 {
+    move |norm, score| rounding::<F>(dim, norm, largest_norm, score + gap) + 0.5 * gap
+}
+
 impl<F: Float> Rows for DenseRows<F> {
     type Float = F;
 
@@ -255,8 +261,8 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         let stride = stride(self.dim);
         let expanded = centres.expanded();
         let rows = (&self.values[..], expanded.about());
-        let (dim, farthest) = (self.dim, expanded.largest_norm());
-        let margin = |norm, score| rounding::<F>(dim, norm, farthest, score);
+        let dim = self.dim;
+        let margin = margin::<F>(dim, expanded.largest_norm(), 0.0);
         // Where rounding leaves several: which, as far as known.
         let mut among = Vec::new();
         if short::fits(stride, centres.len()) {
@@ -294,9 +300,7 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         pairs: &mut Vec<(usize, u32)>,
     ) -> bool {
         let (stride, expanded) = (stride(self.dim), centres.expanded());
-        let (dim, farthest) = (self.dim, expanded.largest_norm());
-        // Beyond twice this is beyond the gap, rounded or not.
-        let margin = |norm, score| rounding::<F>(dim, norm, farthest, score + gap) + 0.5 * gap;
+        let margin = margin::<F>(self.dim, expanded.largest_norm(), gap);
         let (first, mut ids) = (rows.start, vec![0; rows.len()]);
         let values = &self.values[first * stride..rows.end * stride];
         let panels = expanded.panels(centres);

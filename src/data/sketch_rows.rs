@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A block of rows of a [`Sketch`] in the coordinates of a frame, with weights.
+/// A block of rows of a [`Sketch`](super::Sketch) in the coordinates of a frame, with weights.
 #[derive(Clone, Debug, Default)]
 pub struct SketchRows<F> {
     pub(super) dim: usize,

@@ -16,7 +16,7 @@ use ndarray::ArrayView1;
 ///
 /// # Errors
 ///
-/// [`Error::Empty`] if there are no labels, [`Error::LengthMismatch`] if the two lengths differ.
+/// [`Error::Empty`](crate::Error::Empty) if there are no labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch) if the two lengths differ.
 ///
 /// # Examples
 ///
@@ -50,7 +50,7 @@ pub fn purity(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
 ///
 /// # Errors
 ///
-/// [`Error::Empty`] if there are no labels, [`Error::LengthMismatch`] if the two lengths differ.
+/// [`Error::Empty`](crate::Error::Empty) if there are no labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch) if the two lengths differ.
 ///
 /// # Examples
 ///
@@ -95,7 +95,7 @@ pub fn nmi(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
 ///
 /// # Errors
 ///
-/// [`Error::Empty`] if there are no labels, [`Error::LengthMismatch`] if the two lengths differ.
+/// [`Error::Empty`](crate::Error::Empty) if there are no labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch) if the two lengths differ.
 ///
 /// # Examples
 ///

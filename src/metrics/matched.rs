@@ -11,7 +11,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 /// $$\text{accuracy} = \frac 1N \max_\pi \sum_i n_{i \pi(i)}$$
 ///
 /// where $n_{ij}$ counts the points of class $j$ in cluster $i$, $N$ is their number, and $\pi$ matches each cluster to a class of
-/// its own, or to none (E23). In `(0, 1]`, symmetric; at most the [`purity`].
+/// its own, or to none (E23). In `(0, 1]`, symmetric; at most the [`purity`](super::purity).
 ///
 /// `labels` are the clusters and `truth` the classes, both `(n,)`. With $k$ distinct labels on one side and $m \ge k$ on the
 /// other, the matching takes $O(k^2 m)$ time and allocates $8 k m$ bytes besides the $O(n)$: 800 MB for 10,000 of each.

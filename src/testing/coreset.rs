@@ -12,7 +12,7 @@ use crate::rng::Rng;
 /// its square. The data is also tried with weights of many sizes.
 ///
 /// # Errors
-/// [`Error::Stage`] with the law; what the coreset returns.
+/// [`Error::Stage`](crate::Error::Stage) with the law; what the coreset returns.
 pub fn coreset<R: Rows, C: Coreset<R>>(coreset: &C, data: &dyn Data<Rows = R>) -> Result<()> {
     coreset_on(coreset, data)?;
     coreset_on(coreset, &*reweighted(data))

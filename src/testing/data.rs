@@ -10,7 +10,7 @@ use crate::float::{Element, Float};
 /// algorithms of every kind give the same fits, bit for bit.
 ///
 /// # Errors
-/// [`Error::Stage`] with the law; what the fits return.
+/// [`Error::Stage`](crate::Error::Stage) with the law; what the fits return.
 pub fn data<T, D>(own: &D, same_rows: &Dense<'_, T>) -> Result<()>
 where
     T: Element,
