@@ -147,7 +147,10 @@ impl<'a, F: Float> Kept<'a, F> {
             && self
                 .rule
                 .settles(self.free_energy, free_energy, &likelihood);
-        let due = self.steps.is_power_of_two() && self.steps.trailing_zeros().is_multiple_of(2);
+        // After 4 steps, 16, and so on: the first search asked already.
+        let due = self.steps > 1
+            && self.steps.is_power_of_two()
+            && self.steps.trailing_zeros().is_multiple_of(2);
         if !(settled || due || self.steps == self.rule.max_iterations) {
             return false;
         }

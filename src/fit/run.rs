@@ -253,10 +253,13 @@ fn phase<R: Rows>(
         calibrated: done > 0,
         rule,
     };
+    let started = Instant::now();
     let mut pass: Box<dyn Pass<R>> = match set_up.joint.bounds().is_some() {
         true => R::Float::kept_pass(set_up),
         false => Box::new(Fresh::new(set_up)),
     };
+    // Kept statistics begin with a search.
+    report.timings.search += started.elapsed();
     watch.begin(place, candidate.reached, &candidate.phases);
     em::maximise(&mut *pass, &rule, watch, &mut report)?;
     let (supports, exact) = (pass.supports(), pass.is_exact());

@@ -1,4 +1,4 @@
-//! The searches that follow: neighbour lists for open rows, and wider searches for those that the lists do not cover.
+//! The searches that follow: the neighbour list of the own component, for rows that the bounds leave open.
 
 use super::assignment::{Assignment, Change, Member, PART};
 use super::kernel::{Kernel, TOGETHER, root};
@@ -18,41 +18,13 @@ impl<F: Float> Assignment<F> {
         centres: &Centres<F>,
         nearby: &NeighbourLists<F>,
     ) -> (Vec<Change>, u64) {
-        self.each(data, frame, centres, Some(nearby), Worker::component)
-    }
-
-    /// Searches all centres for a nearer one, for every row at a distance of at least `from` that may be nearer to a centre
-    /// outside the list of its component (E35), or outside that of its point. Returns the changes, by place, and the number of
-    /// distance evaluations.
-    pub(crate) fn widen(
-        &mut self,
-        data: &dyn Data<Rows = DenseRows<F>>,
-        frame: &Frame<F>,
-        centres: &Centres<F>,
-        nearby: Option<&NeighbourLists<F>>,
-        from: F,
-    ) -> (Vec<Change>, u64) {
-        self.each(data, frame, centres, nearby, |worker, c, first, members| {
-            worker.uncovered(c, first, members, from);
-        })
-    }
-
-    /// Calls `component` on the members of every component.
-    fn each<'a>(
-        &mut self,
-        data: &'a dyn Data<Rows = DenseRows<F>>,
-        frame: &'a Frame<F>,
-        centres: &'a Centres<F>,
-        nearby: Option<&'a NeighbourLists<F>>,
-        component: impl Fn(&mut Worker<'a, F>, u32, usize, &mut [Member<F>]) + Sync,
-    ) -> (Vec<Change>, u64) {
         let (starts, members) = self.members_mut();
         let found = parallel::map_chunks(members, PART, |_, places, members| {
             let mut worker = Worker::new(data, frame, centres, nearby);
             let first = places.start;
             for (c, places) in counting::among(starts, places) {
                 let members = &mut members[places.start - first..places.end - first];
-                component(&mut worker, c as u32, places.start, members);
+                worker.component(c as u32, places.start, members);
             }
             (worker.changes, worker.evaluations)
         });
@@ -67,8 +39,7 @@ struct Worker<'a, F: Float> {
     data: &'a dyn Data<Rows = DenseRows<F>>,
     frame: &'a Frame<F>,
     centres: &'a Centres<F>,
-    /// None before there are lists.
-    nearby: Option<&'a NeighbourLists<F>>,
+    nearby: &'a NeighbourLists<F>,
     changes: Vec<Change>,
     evaluations: u64,
     /// Places among the members of the component that the bounds leave open.
@@ -81,7 +52,7 @@ impl<'a, F: Float> Worker<'a, F> {
         data: &'a dyn Data<Rows = DenseRows<F>>,
         frame: &'a Frame<F>,
         centres: &'a Centres<F>,
-        nearby: Option<&'a NeighbourLists<F>>,
+        nearby: &'a NeighbourLists<F>,
     ) -> Self {
         Self {
             data,
@@ -97,8 +68,7 @@ impl<'a, F: Float> Worker<'a, F> {
 
     fn component(&mut self, c: u32, first: usize, members: &mut [Member<F>]) {
         self.open.clear();
-        let nearby = self.nearby.expect("lists");
-        let moved = nearby.moved(c);
+        let moved = self.nearby.moved(c);
         for (i, member) in members.iter_mut().enumerate() {
             member.upper += moved.own;
             member.lower -= moved.others;
@@ -107,28 +77,11 @@ impl<'a, F: Float> Worker<'a, F> {
                 self.open.push(i);
             }
         }
-        let list = nearby.list(c);
-        self.search(c, first, members, list, false);
-    }
-
-    /// Compares members with all centres: those that their list does not cover, and that are at least `from` away.
-    fn uncovered(&mut self, c: u32, first: usize, members: &mut [Member<F>], from: F) {
-        self.open.clear();
-        let reach = self.nearby.map(|near| near.moved(c).half_reach);
-        let places = members.iter().enumerate();
-        let open = places.filter(|(_, member)| match reach {
-            _ if member.upper < from => false,
-            Some(reach) => member.upper > reach,
-            None => member.lower < F::zero(),
-        });
-        self.open.extend(open.map(|(i, _)| i));
-        let others = (0..self.centres.len() as u32).filter(|other| *other != c);
-        let all: Vec<u32> = std::iter::once(c).chain(others).collect();
-        self.search(c, first, members, &all, true);
+        self.search(c, first, members, self.nearby.list(c));
     }
 
     /// Compares the open members with the centres of `list`, whose first is their own.
-    fn search(&mut self, c: u32, first: usize, members: &mut [Member<F>], list: &[u32], all: bool) {
+    fn search(&mut self, c: u32, first: usize, members: &mut [Member<F>], list: &[u32]) {
         if self.open.is_empty() {
             return;
         }
@@ -148,9 +101,7 @@ impl<'a, F: Float> Worker<'a, F> {
                 member.lower = root(next.0);
                 if best.1 > 0 {
                     // The new component has another list, with centres that were not evaluated.
-                    if !all {
-                        member.lower = -member.lower;
-                    }
+                    member.lower = -member.lower;
                     changes.push(Change {
                         place: first + open[place],
                         row: member.row,

@@ -3,13 +3,13 @@
 use super::assignment::{Assignment, Member, PART};
 use super::kernel::{Kernel, TOGETHER, root};
 use super::quantizer::CoarseQuantizer;
+use super::wider::two_nearest;
 use super::worth::{Doubt, Worth};
-use crate::block::Block;
 use crate::counting;
-use crate::data::{Centres, Data, DenseRows, Frame, Rows};
+use crate::data::{Centres, Data, DenseRows, Frame};
 use crate::float::Float;
 use crate::parallel;
-use crate::search::{self, Exact};
+use crate::search;
 
 /// Up to so many centres, all of them are the list, whichever is the nearest.
 const FEW: usize = 48;
@@ -97,31 +97,21 @@ impl<F: Float> Assignment<F> {
             let all = Self::around(data, frame, centres, centres, |_| &list);
             return (all, (2 * data.len() * k) as u64);
         }
-        let width = k.min(2);
         let blocks = parallel::map_blocks(data.len(), search::block_rows(k), |_, range| {
             let mut rows = DenseRows::default();
             data.load(range.clone(), frame, &mut rows);
-            let mut block = Block::new(k, width);
-            block.reset(rows.len(), &[]);
-            search::best(centres, &rows, &mut block, &mut Exact::default());
-            let found = range
-                .zip(block.supports.chunks_exact(width))
-                .zip(block.scores.chunks_exact(width));
-            found
-                .map(|((row, ids), squared)| {
+            let found = range.zip(two_nearest(centres, &rows));
+            let member =
+                |(row, ([nearest, second], [upper, lower])): (usize, ([u32; 2], [F; 2]))| {
                     let member = Member {
                         row: row as u32,
-                        second: ids[width - 1],
-                        upper: root(squared[0]),
-                        lower: if width > 1 {
-                            root(squared[1])
-                        } else {
-                            F::INFINITY
-                        },
+                        second,
+                        upper,
+                        lower,
                     };
-                    (ids[0], member)
-                })
-                .collect::<Vec<_>>()
+                    (nearest, member)
+                };
+            found.map(member).collect::<Vec<_>>()
         });
         let all = Self::by_component(k, blocks.len(), |block| blocks[block].iter().copied());
         (all, (data.len() * k) as u64)

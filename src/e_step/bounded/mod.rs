@@ -17,6 +17,7 @@ mod near;
 mod neighbour_lists;
 mod quantizer;
 mod sums;
+mod wider;
 mod worth;
 
 pub(crate) use assignment::{Assignment, Change, Member};
