@@ -147,8 +147,8 @@ impl<'a, F: Float> Kept<'a, F> {
             && self
                 .rule
                 .settles(self.free_energy, free_energy, &likelihood);
-        // After 4 steps, 16, and so on: the first search asked already.
-        let due = self.steps > 1
+        // After 16 steps, 64, and so on: shorter phases ask in the first search and in the last.
+        let due = self.steps > 4
             && self.steps.is_power_of_two()
             && self.steps.trailing_zeros().is_multiple_of(2);
         if !(settled || due || self.steps == self.rule.max_iterations) {

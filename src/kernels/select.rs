@@ -97,8 +97,8 @@ pub(crate) fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>
     }
     kept.clear();
     if width > FEW {
-        kept.extend_from_slice(values);
-        kept.resize(values.len().max(width), F::INFINITY);
+        kept_below(values, width, kept);
+        kept.resize(kept.len().max(width), F::INFINITY);
         let order = |value: &F| rank(value.to_f64());
         return match *kept.select_nth_unstable_by_key(width - 1, order).1 {
             // There are fewer numbers than that.
@@ -118,6 +118,40 @@ pub(crate) fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>
         }
     }
     kept[width - 1]
+}
+
+/// Puts the `width` smallest values into `kept`, and few others where there are many.
+///
+/// Values are in groups. The `width`-th smallest of the groups' minima is a bound: `width` values at least are not above it.
+fn kept_below<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) {
+    let groups = (width + width / 2).next_multiple_of(16);
+    if values.len() < 4 * groups {
+        return kept.extend_from_slice(values);
+    }
+    kept.resize(groups, F::INFINITY);
+    vectorised!({
+        for values in values.chunks(groups) {
+            for (low, &value) in kept.iter_mut().zip(values) {
+                if value < *low {
+                    *low = value;
+                }
+            }
+        }
+    });
+    let order = |value: &F| rank(value.to_f64());
+    let bound = *kept.select_nth_unstable_by_key(width - 1, order).1;
+    kept.clear();
+    vectorised!({
+        for values in values.chunks(CHUNK) {
+            let mut found = false;
+            for &value in values {
+                found |= value <= bound;
+            }
+            if found {
+                kept.extend(values.iter().filter(|value| **value <= bound));
+            }
+        }
+    });
 }
 
 /// The places of all values that are not above `threshold`, NaN among them: an overflowed approximation must stay a
@@ -354,7 +388,7 @@ mod tests {
     fn the_last_place_is_that_of_a_sort() {
         let mut rng = Rng::from_seed(3);
         let mut kept = Vec::new();
-        for n in [1, 5, 16, 17, 18, 60, 300] {
+        for n in [1, 5, 16, 17, 18, 60, 300, 3_000] {
             for width in [1, 2, 3, FEW, FEW + 1, 48] {
                 let mut values: Vec<f64> = (0..n).map(|_| rng.below(40) as f64).collect();
                 let mut sorted = values.clone();

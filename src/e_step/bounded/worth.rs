@@ -22,7 +22,7 @@ const FOUND: f64 = 4.0;
 
 /// Draws, at least and at most. Up to `MOST` rows are searched without an estimate.
 const LEAST: usize = 64;
-const MOST: usize = 512;
+const MOST: usize = 256;
 
 /// Bounds leave about one of so many rows open in an iteration, so an iteration costs less than a search of all rows.
 const SETTLED: f64 = 4.0;
