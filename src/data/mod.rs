@@ -28,7 +28,7 @@ pub(crate) use checked::Checked;
 pub use dense::{Chosen, Dense, Weight};
 pub use dense_rows::DenseRows;
 pub use frame::Frame;
-use on_demand::OnDemand;
+pub(crate) use on_demand::OnDemand;
 
 pub use moments::Moments;
 pub use projected::Subspace;

@@ -4,11 +4,11 @@ use std::sync::OnceLock;
 
 /// Says nothing of its own: two are always equal, whether made yet or not.
 #[derive(Clone, Debug)]
-pub(super) struct OnDemand<T>(OnceLock<T>);
+pub(crate) struct OnDemand<T>(OnceLock<T>);
 
 impl<T> OnDemand<T> {
     /// The value; `make` must not use the thread pool, whose other threads may be waiting here.
-    pub(super) fn get(&self, make: impl FnOnce() -> T) -> &T {
+    pub(crate) fn get(&self, make: impl FnOnce() -> T) -> &T {
         self.0.get_or_init(make)
     }
 }

@@ -148,7 +148,15 @@ fn kept_below<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) {
                 found |= value <= bound;
             }
             if found {
-                kept.extend(values.iter().filter(|value| **value <= bound));
+                // Without a branch for each, which nothing could foretell.
+                let first = kept.len();
+                kept.extend_from_slice(values);
+                let mut end = first;
+                for &value in values {
+                    kept[end] = value;
+                    end += usize::from(value <= bound);
+                }
+                kept.truncate(end);
             }
         }
     });
@@ -168,12 +176,16 @@ pub(crate) fn not_above<F: Float>(values: &[F], threshold: F, places: &mut Vec<u
                 found |= kept;
             }
             if found {
+                // Without a branch for each, which nothing could foretell.
+                let mut end = places.len();
+                places.resize(end + values.len(), 0);
                 for (i, &value) in values.iter().enumerate() {
+                    places[end] = (chunk * CHUNK + i) as u32;
                     #[allow(clippy::neg_cmp_op_on_partial_ord)]
-                    if !(value > threshold) {
-                        places.push((chunk * CHUNK + i) as u32);
-                    }
+                    let kept = !(value > threshold);
+                    end += usize::from(kept);
                 }
+                places.truncate(end);
             }
         }
     });

@@ -5,7 +5,7 @@ use super::{
     variance_floor, variance_of,
 };
 use crate::block::Block;
-use crate::data::{Centres, Data, Frame, Moments, Rows, Scores, Subspace, Summary};
+use crate::data::{Centres, Data, Frame, Moments, OnDemand, Rows, Scores, Subspace, Summary};
 use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::mixture::Mixture;
@@ -120,7 +120,7 @@ impl<R: Rows> MStep<R> for SharedIsotropic {
         let rounding = (model.centres.dim() + 8) as f64 * R::Float::EPSILON * statistics.squared;
         let squared = (statistics.squared - gain).max(rounding);
         model.set_variance(squared / statistics.entries);
-        model.means = model.centres.leave(&model.frame);
+        model.means = OnDemand::default();
     }
 
     fn shared_variance(&self) -> Option<&dyn SharedVariance<R, Self::Model, Self::Statistics>> {
@@ -169,7 +169,7 @@ impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatisti
     ) {
         model.variance = projected.variance;
         model.centres = subspace.leave(&projected.centres);
-        model.means = model.centres.leave(&model.frame);
+        model.means = OnDemand::default();
     }
 }
 
@@ -215,7 +215,8 @@ pub struct SharedIsotropicMixture<F> {
     /// In the unit of the frame, squared.
     variance: f64,
     least_variance: f64,
-    means: Array2<F>,
+    /// Those given, or the centres out of the frame: few updates of a fit are asked for them.
+    means: OnDemand<Array2<F>>,
 }
 
 impl<F: Float> SharedIsotropicMixture<F> {
@@ -232,19 +233,18 @@ impl<F: Float> SharedIsotropicMixture<F> {
         let scaled = frame.enter_square(variance);
         let centres = Centres::enter(means, &frame);
         let model = Self::assemble(centres, frame, scaled, f64::MIN_POSITIVE);
-        let means = means.to_owned();
-        Ok(Self { means, ..model })
+        model.means.get(|| means.to_owned());
+        Ok(model)
     }
 
     fn assemble(centres: Centres<F>, frame: Frame<F>, variance: f64, least_variance: f64) -> Self {
-        let means = centres.leave(&frame);
         let variance = variance.max(least_variance);
         Self {
             centres,
             frame,
             variance,
             least_variance,
-            means,
+            means: OnDemand::default(),
         }
     }
 
@@ -256,7 +256,8 @@ impl<F: Float> SharedIsotropicMixture<F> {
     /// The means (k, d), in the data's own unit.
     #[must_use]
     pub fn means(&self) -> ArrayView2<'_, F> {
-        self.means.view()
+        let leave = || self.centres.leave(&self.frame);
+        self.means.get(leave).view()
     }
 
     /// The variance sigma^2 of every column of every component, in the data's own unit, squared.
@@ -275,8 +276,9 @@ impl<F: Float> SharedIsotropicMixture<F> {
         let mut rng = Rng::from_seed(seed);
         let deviation = self.variance.sqrt() * self.frame.unit();
         let labels = Array1::from_shape_fn(n, |_| rng.below(self.centres.len()) as u32);
-        let points = Array2::from_shape_fn((n, self.means.ncols()), |(n, j)| {
-            let mean = self.means[[labels[n] as usize, j]].to_f64();
+        let means = self.means();
+        let points = Array2::from_shape_fn((n, means.ncols()), |(n, j)| {
+            let mean = means[[labels[n] as usize, j]].to_f64();
             F::from_f64(mean + deviation * rng.normal())
         });
         Ok((points, labels))
