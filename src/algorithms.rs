@@ -1,8 +1,8 @@
 //! Each named algorithm as its stages. All return the builder, so every setting can still be changed.
 //!
-//! The M-step is [`SharedIsotropic`](crate::m_step::SharedIsotropic), except in [`sparsified_gmm`] and [`dp_gmm`]. The tolerance
-//! is 1e-3 with at most 200 iterations, except in [`fast`]. There is one restart, and the seed is 0. Nothing is checked before
-//! [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
+//! The M-step is [`SharedIsotropic`](crate::m_step::SharedIsotropic), except in [`sparsified_gmm`] and [`dp_gmm`]. The
+//! tolerance is 1e-3 with at most 200 iterations, except in [`fast`]. There is one restart, and the seed is 0. Nothing is
+//! checked before [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
 //!
 //! Costs are distance evaluations per iteration, for $n$ rows and $k$ clusters.
 //!
@@ -110,8 +110,8 @@ pub fn lwcs_k_means(clusters: usize, coreset: usize) -> LwcsKMeansBuilder {
 
 /// var-GMM-S: truncated EM on all rows, supports of `c_prime` components, `g` neighbors of each.
 ///
-/// \[VC\] Alg. 1; see [`Neighborhood`] ([E12](crate::equations#e12) to [E14](crate::equations#e14)) for the settings that keep their defaults. Cost at most
-/// $n C' G$, whatever $k$ is.
+/// \[VC\] Alg. 1; see [`Neighborhood`] ([E12](crate::equations#e12) to [E14](crate::equations#e14)) for the settings that
+/// keep their defaults. Cost at most $n C' G$, whatever $k$ is.
 pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> VarGmmSBuilder {
     k_means(clusters)
         .seeder(AfkMc2::default())
@@ -218,8 +218,9 @@ fn rows_for(clusters: usize) -> usize {
 /// [`Sketch`](crate::data::Sketch).
 ///
 /// Densities are over the q observed coordinates of a row, and every coordinate is updated from the rows that observe it
-/// ([E27](crate::equations#e27), [E28](crate::equations#e28)). Cost $nk$ distances over q coordinates each, whatever the number of columns is. Spherical components:
-/// `.m_step(Isotropic::new())`; sparsified k-means is [`k_means`] on the same sketch. Works on dense rows too.
+/// ([E27](crate::equations#e27), [E28](crate::equations#e28)). Cost $nk$ distances over q coordinates each, whatever the
+/// number of columns is. Spherical components: `.m_step(Isotropic::new())`; sparsified k-means is [`k_means`] on the same
+/// sketch. Works on dense rows too.
 ///
 /// ```
 /// use coremix::prelude::*;

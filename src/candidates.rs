@@ -6,12 +6,12 @@ use crate::float::Float;
 use crate::kernels::select;
 
 impl<F: Float> Block<F> {
-    /// Sets the support of row `i` of the block to the best components among `ids` and the members of its last support. Repeated
-    /// ones count once. Counts the evaluations. `scratch` is reused memory.
+    /// Sets the support of row `i` of the block to the best components among `ids` and the members of its last support.
+    /// Repeated ones count once. Counts the evaluations. `scratch` is reused memory.
     ///
     /// Fewer candidates than a support has members, or a component that does not exist, is an error of the search, which
-    /// the fit returns ([`Error::Stage`](crate::Error::Stage)). If every support holds every component, all are scored, and `ids`
-    /// is ignored.
+    /// the fit returns ([`Error::Stage`](crate::Error::Stage)). If every support holds every component, all are scored,
+    /// and `ids` is ignored.
     pub fn keep_best<R, M>(
         &mut self,
         i: usize,
@@ -92,8 +92,8 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
     select::smallest(&scratch.ids, &scratch.scores, out_ids, out_scores);
 }
 
-/// Finds the components that may be among the `width` best of row `i`: those within the rounding bound (E21) of the last place,
-/// by approximate scores (k). Returns the bound.
+/// Finds the components that may be among the `width` best of row `i`: those within the rounding bound (E21) of the last
+/// place, by approximate scores (k). Returns the bound.
 fn reachable<R: Rows, S: Scores<R> + ?Sized>(
     scorer: &S,
     rows: &R,

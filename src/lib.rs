@@ -14,8 +14,8 @@
 //! 6. **[Model](Mixture)**: predicts and scores any data, exactly, over all components.
 //!
 //! Steps 4 and 5 repeat until the free energy settles. That is a phase. Most algorithms have one [phase](Phase).
-//! [`Builder::phases`] takes several, for example on the coreset, on a larger coreset and on all rows. Each starts from the model
-//! of the phase before.
+//! [`Builder::phases`] takes several, for example on the coreset, on a larger coreset and on all rows. Each starts from
+//! the model of the phase before.
 //!
 //! Every algorithm maximises the same bound on a mixture's log-likelihood, the free energy
 //!
@@ -24,8 +24,8 @@
 //! They differ only in their stages, which combine freely. The width of $K(n)$ decides what the algorithm is. Width 1 is
 //! k-means, and all components is EM. A width $C'$ between them shares each point among few components.
 //!
-//! The model of [`DirichletProcess`](m_step::DirichletProcess) is a distribution over parameters. Then F is the evidence lower
-//! bound, with the divergence from the prior. It bounds the evidence, not the likelihood.
+//! The model of [`DirichletProcess`](m_step::DirichletProcess) is a distribution over parameters. Then F is the evidence
+//! lower bound, with the divergence from the prior. It bounds the evidence, not the likelihood.
 //!
 //! # Quick start
 //!

@@ -63,8 +63,8 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     /// The component with the largest posterior for every row (n); ties go to the lower index.
     ///
     /// # Errors
-    /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) if the data has another number of columns than the model;
-    /// [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a sketch in other coordinates.
+    /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) if the data has another number of columns than the
+    /// model; [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a sketch in other coordinates.
     fn predict(&self, data: &dyn Data<Rows = R>) -> Result<Array1<u32>> {
         R::Float::predict(self.erased(), data)
     }
@@ -106,16 +106,16 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
         R::Float::judge(self.erased(), rows, labels)
     }
 
-    /// Whether scores are squared distances to the means, so that the likeliest component of a row is the one with the nearest
-    /// mean, whatever the row.
+    /// Whether scores are squared distances to the means, so that the likeliest component of a row is the one with the
+    /// nearest mean, whatever the row.
     #[doc(hidden)]
     fn likeliest_is_nearest(&self) -> bool {
         false
     }
 
-    /// How often [`judge`](Self::judge) looks at every component of a row.
+    /// How often [`judge`](Self::judge) evaluates every component of a row.
     #[doc(hidden)]
-    fn looks(&self) -> u64 {
+    fn evaluations_per_component(&self) -> u64 {
         1
     }
 
@@ -259,8 +259,8 @@ impl<R: Rows, M: Mixture<R> + ?Sized> Mixture<R> for Box<M> {
         (**self).likeliest_is_nearest()
     }
 
-    fn looks(&self) -> u64 {
-        (**self).looks()
+    fn evaluations_per_component(&self) -> u64 {
+        (**self).evaluations_per_component()
     }
 
     fn log_densities(&self, data: &dyn Data<Rows = R>) -> Result<Array1<f64>> {

@@ -33,8 +33,8 @@ pub struct LogJoint {
 ///
 /// which is ([E3](crate::equations#e3)) with the largest log-joint of each point taken out, so that nothing overflows.
 ///
-/// The terms are stored separately. All except the last do not depend on alpha, gamma and beta, and the last is 0 for supports
-/// of width 1. So with width 1, the free energy under a new variance needs no new search.
+/// The terms are stored separately. All except the last do not depend on alpha, gamma and beta, and the last is 0 for
+/// supports of width 1. So with width 1, the free energy under a new variance needs no new search.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Likelihood {
     /// $\sum_n w_n$.
@@ -123,8 +123,8 @@ pub(crate) fn normalise<R: Rows>(
     likelihood
 }
 
-/// The total weight of a block of rows, and the weighted sum of their values. There are several partial sums, so that no addition
-/// waits for the one before.
+/// The total weight of a block of rows, and the weighted sum of their values. There are several partial sums, so that no
+/// addition waits for the one before.
 #[inline(always)]
 pub(crate) fn weighted_total<R: Rows>(rows: &R, value: impl Fn(usize) -> f64) -> (f64, f64) {
     const LANES: usize = 8;
@@ -181,7 +181,8 @@ fn lowest<F: Float>(scores: &[F]) -> F {
         .fold(F::INFINITY, |least, s| if s < least { s } else { least })
 }
 
-/// The best component of every row of a block: the first of a listed support, or the one with the lowest score of a full support.
+/// The best component of every row of a block: the first of a listed support, or the one with the lowest score of a full
+/// support.
 pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
     if !block.supports.is_empty() {
         let supports = block.supports.chunks_exact(block.width());

@@ -1,4 +1,4 @@
-//! What a model answers, over all components and all rows, in blocks: compiled once per kind of rows.
+//! Predictions and scores of a model, over all components and all rows, in blocks: compiled once per kind of rows.
 
 use crate::block::Block;
 use crate::data::{Centres, Checked, Data, Frame, Rows, Scores};

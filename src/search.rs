@@ -74,7 +74,7 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
 }
 
 /// The scores of every row under all components. Where a component is near enough to have a share in the
-/// posterior, and the rounding bound (E21) could be felt in it, its score is computed directly.
+/// posterior, and the rounding bound (E21) would change it, its score is computed directly.
 pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
     scorer: &S,
     beta: f64,
@@ -82,7 +82,7 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
     block: &mut Block<R::Float>,
     scratch: &mut Exact<R::Float>,
 ) {
-    /// An error of a log-joint that cannot be felt, in units of the square root of epsilon.
+    /// An error of a log-joint that is negligible, in units of the square root of epsilon.
     const FELT: f64 = 1e-3;
 
     let k = scorer.components();
@@ -194,8 +194,8 @@ mod tests {
         }
     }
 
-    /// Rows of more columns, with copies among the centres in one lane of a panel, in two, and in none: labels are those of the
-    /// direct distances, and of equals the first.
+    /// Rows of more columns, with copies among the centres in one lane of a panel, in two, and in none: labels are those
+    /// of the direct distances, and of equals the first.
     #[test]
     fn the_nearest_of_all_is_exact_in_panels() {
         for d in [9, 17, 40] {

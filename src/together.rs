@@ -15,17 +15,17 @@ pub(crate) struct Together {
     pub(crate) sum: f64,
 }
 
-/// Rows whose nearest components are looked for together.
-const LOOKED_AT: usize = 96;
+/// Rows whose nearest components are searched together.
+const TOGETHER: usize = 96;
 
-/// Rows whose scores are looked at while they are in a cache.
+/// Rows whose scores are read while they are in a cache.
 const ROWS: usize = 24;
 
 /// So few components within reach of a row are all computed directly.
 const FEW: usize = 8;
 
 /// The best component of every row and the sum over all. Scores are as they were found fast, but for those that may be the
-/// best one, and those whose rounding (E21) could be felt in the sum: these are computed directly. `centres` are those that
+/// best one, and those whose rounding (E21) would change the sum: these are computed directly. `centres` are those that
 /// scores are squared distances to.
 pub(crate) fn of_rows<R: Rows, S: Scores<R> + ?Sized>(
     scorer: &S,
@@ -40,10 +40,10 @@ pub(crate) fn of_rows<R: Rows, S: Scores<R> + ?Sized>(
         // Times a score: a rounding bound that is not much beside that of the score computed directly.
         let few = EXPANDED * (centres.dim() + 8) as f64 * R::Float::EPSILON;
         let (mut pairs, gap) = (Vec::new(), search.gap / beta);
-        // Until most rows turn out to have many components near: then looking for few is lost time.
+        // Until most rows turn out to have many components near: then a search for few is wasted.
         let mut look = true;
-        for first in (0..rows.len()).step_by(LOOKED_AT) {
-            let part = first..rows.len().min(first + LOOKED_AT);
+        for first in (0..rows.len()).step_by(TOGETHER) {
+            let part = first..rows.len().min(first + TOGETHER);
             look = look && rows.nearly_nearest(part.clone(), centres, gap, &mut pairs);
             if !look {
                 pairs.clear();

@@ -1,4 +1,4 @@
-//! The coordinates of sparsified rows: an orthonormal preconditioner, which spreads what a row knows evenly.
+//! The coordinates of sparsified rows: an orthonormal preconditioner, which spreads the information of a row evenly.
 
 use crate::error::{Error, Result};
 use crate::kernels::vectorised;

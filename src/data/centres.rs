@@ -24,7 +24,7 @@ const NEARER: f64 = 4.0;
 pub(crate) struct Expanded<F> {
     dim: usize,
     /// The point, padded, and the differences, padded; `None` at the origin.
-    seen: Option<(Vec<F>, Vec<F>)>,
+    relative: Option<(Vec<F>, Vec<F>)>,
     norms: Vec<F>,
     largest_norm: f64,
     panels: OnDemand<Panels<F>>,
@@ -33,12 +33,12 @@ pub(crate) struct Expanded<F> {
 impl<F: Float> Expanded<F> {
     fn of(centres: &Centres<F>) -> Self {
         let stride = stride(centres.dim);
-        let seen = about(centres).map(|about| {
+        let relative = about(centres).map(|about| {
             let mut values = vec![F::zero(); centres.values.len()];
             distance::minus(&centres.values, &about, &mut values);
             (about, values)
         });
-        let rows = seen.as_ref().map_or(&centres.values, |(_, values)| values);
+        let rows = relative.as_ref().map_or(&centres.values, |(_, values)| values);
         let norm = |row: &[F]| -> f64 { row.iter().map(|x| x.to_f64() * x.to_f64()).sum() };
         let norms: Vec<F> = rows
             .chunks_exact(stride)
@@ -49,20 +49,20 @@ impl<F: Float> Expanded<F> {
             dim: centres.dim,
             largest_norm: norms.iter().fold(0.0, largest),
             norms,
-            seen,
+            relative,
             panels: OnDemand::default(),
         }
     }
 
     /// The point, padded; `None` for the origin.
     pub(crate) fn about(&self) -> Option<&[F]> {
-        self.seen.as_ref().map(|(about, _)| &about[..])
+        self.relative.as_ref().map(|(about, _)| &about[..])
     }
 
     /// The differences, padded, of the centres that this was made of.
     pub(crate) fn values<'a>(&'a self, centres: &'a Centres<F>) -> &'a [F] {
-        let seen = self.seen.as_ref();
-        seen.map_or(&centres.values, |(_, values)| values)
+        let relative = self.relative.as_ref();
+        relative.map_or(&centres.values, |(_, values)| values)
     }
 
     /// Squared norms (k).

@@ -1,4 +1,4 @@
-//! Data from outside: what it says and what it loads is looked at before anybody computes with it.
+//! Data from outside: what it says and what it loads is checked before anyone computes with it.
 
 use super::{Data, Frame, Rows, Summary};
 use crate::compiled::Compiled;
@@ -43,8 +43,8 @@ impl Faults {
 }
 
 impl<'a, R: Rows> Checked<'a, R> {
-    /// The data with its blocks looked at; `None` where that is not needed. Without rows it is an error: whoever has an answer
-    /// about none does not come here.
+    /// The data with its blocks checked; `None` where that is not needed. Without rows it is an error: whoever has an
+    /// answer about none does not come here.
     pub(crate) fn unless_known(data: &'a dyn Data<Rows = R>) -> Result<Option<Self>> {
         let (len, dim) = (data.len(), data.dim());
         if len == 0 || dim == 0 {
@@ -124,15 +124,15 @@ impl<'a, R: Rows> Checked<'a, R> {
         }
     }
 
-    /// Loads rows by `load`, and looks at them.
-    fn look(
+    /// Loads rows by `load`, and checks them.
+    fn load_checked(
         &self,
         numbers: impl ExactSizeIterator<Item = usize> + Clone,
         frame: &Frame<R::Float>,
         into: &mut R,
         load: impl FnOnce(&mut R),
     ) {
-        // What is not loaded must not look as if it was.
+        // Rows of an earlier load must not remain.
         R::Float::blank(into, 0, frame);
         if !self.misshapen {
             load(into);
@@ -212,12 +212,12 @@ impl<R: Rows> Data for Checked<'_, R> {
 
     fn load(&self, rows: Range<usize>, frame: &Frame<R::Float>, into: &mut R) {
         let load = |into: &mut R| self.data().load(rows.clone(), frame, into);
-        self.look(rows.clone(), frame, into, load);
+        self.load_checked(rows.clone(), frame, into, load);
     }
 
     fn gather(&self, rows: &[usize], frame: &Frame<R::Float>, into: &mut R) {
         let load = |into: &mut R| self.data().gather(rows, frame, into);
-        self.look(rows.iter().copied(), frame, into, load);
+        self.load_checked(rows.iter().copied(), frame, into, load);
     }
 
     fn distances_from(

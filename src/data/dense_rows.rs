@@ -80,8 +80,8 @@ impl<F: Float> DenseRows<F> {
         self.entries = dim;
     }
 
-    /// Takes rows of these weights in the coordinates of `frame`: `read` fills the numbers of row `i` (as many as the data has
-    /// columns) as they are stored. For the same numbers it is what [`Dense`](super::Dense) loads, bit for bit.
+    /// Takes rows of these weights in the coordinates of `frame`: `read` fills the numbers of row `i` (as many as the
+    /// data has columns) as they are stored. For the same numbers it is what [`Dense`](super::Dense) loads, bit for bit.
     pub fn fill(
         &mut self,
         frame: &Frame<F>,
@@ -141,8 +141,8 @@ impl<F: Float> DenseRows<F> {
     }
 
     /// All rows as seen from a point, padded; `None` is the origin.
-    pub(crate) fn seen(&self, about: Option<&[F]>) -> Cow<'_, [F]> {
-        seen_from(&self.values, about)
+    pub(crate) fn relative(&self, about: Option<&[F]>) -> Cow<'_, [F]> {
+        relative_to(&self.values, about)
     }
 
     /// All rows, padded, one after the other.
@@ -159,11 +159,11 @@ impl<F: Float> DenseRows<F> {
 }
 
 /// Padded rows as seen from a point, padded; `None` is the origin.
-fn seen_from<'a, F: Float>(rows: &'a [F], about: Option<&[F]>) -> Cow<'a, [F]> {
+fn relative_to<'a, F: Float>(rows: &'a [F], about: Option<&[F]>) -> Cow<'a, [F]> {
     about.map_or(Cow::Borrowed(rows), |about| {
-        let mut seen = vec![F::zero(); rows.len()];
-        distance::minus(rows, about, &mut seen);
-        Cow::Owned(seen)
+        let mut relative = vec![F::zero(); rows.len()];
+        distance::minus(rows, about, &mut relative);
+        Cow::Owned(relative)
     })
 }
 
@@ -182,8 +182,8 @@ fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f
     }
 }
 
-/// What a search for the nearest centres asks of a row: beyond twice this is beyond the gap, rounded or not. One closure for all
-/// gaps, so that the search is compiled once.
+/// What a search for the nearest centres asks of a row: beyond twice this is beyond the gap, rounded or not. One closure
+/// for all gaps, so that the search is compiled once.
 fn margin<F: Float>(dim: usize, largest_norm: f64, gap: f64) -> impl Fn(f64, f64) -> f64 {
     move |norm, score| rounding::<F>(dim, norm, largest_norm, score + gap) + 0.5 * gap
 }
@@ -235,10 +235,10 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
 
     fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
         let expanded = centres.expanded();
-        let seen = self.seen(expanded.about());
+        let relative = self.relative(expanded.about());
         let mut norms = Vec::new();
-        distance::norms(&seen, stride(self.dim), &mut norms);
-        let rows = (&seen[..], &norms[..]);
+        distance::norms(&relative, stride(self.dim), &mut norms);
+        let rows = (&relative[..], &norms[..]);
         let centres = (expanded.values(centres), expanded.norms());
         distance::to_all(rows, centres, self.dim, out);
     }
@@ -305,8 +305,8 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         let values = &self.values[first * stride..rows.end * stride];
         let panels = expanded.panels(centres);
         let mut among = Vec::new();
-        let seen = (values, expanded.about());
-        nearest::nearest(seen, stride, panels, margin, &mut ids, &mut among);
+        let relative = (values, expanded.about());
+        nearest::nearest(relative, stride, panels, margin, &mut ids, &mut among);
         pairs.clear();
         let mut among = among.into_iter().peekable();
         for (place, id) in ids.into_iter().enumerate() {
@@ -330,7 +330,7 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         let (stride, expanded) = (stride(self.dim), centres.expanded());
         let panels = expanded.panels(centres);
         let values = &self.values[rows.start * stride..rows.end * stride];
-        let values = seen_from(values, expanded.about());
+        let values = relative_to(values, expanded.about());
         norms.clear();
         let squared = |row: &[F]| row.iter().map(|x| x.to_f64() * x.to_f64()).sum::<f64>();
         norms.extend(values.chunks_exact(stride).map(squared));

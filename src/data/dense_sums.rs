@@ -52,7 +52,7 @@ impl<F: Float> DenseRows<F> {
                 for (c, (&q, size)) in shares.iter().zip(&sizes).enumerate() {
                     let share = self.weights[i] * q;
                     if share > 0.0 {
-                        moments.add_felt(c, share, (row, own + size), centres);
+                        moments.add_unless_lost(c, share, (row, own + size), centres);
                     }
                 }
             }

@@ -177,7 +177,7 @@ impl<F: Float> Frame<F> {
     /// One row into the frame; `out` is padded, its padding left alone. The row has the coordinates of the frame: where
     /// there is a basis, it has been through it.
     ///
-    /// Coordinates beyond 2^54 times the range of the data (2^502 in `f64`) are held there: their squares
+    /// Coordinates beyond 2^54 times the range of the data (2^502 in `f64`) are clamped there: their squares
     /// would overflow. Only rows and centres that are no part of the data can be as far out.
     #[inline(always)]
     pub(crate) fn enter<T: Element<Float = F>>(&self, row: &[T], out: &mut [F]) {

@@ -51,9 +51,9 @@ use std::ops::Range;
 ///
 /// The crate reads rows through it and asks nothing else: where they come from (memory, a file, a partition) is known to
 /// the implementation alone. [`DenseRows::fill`] puts rows of numbers into a block, [`Summary::from_blocks`] makes the
-/// summary, and [`select`](Self::select) may return other data than itself, such as [`Dense::part_of`] makes. What is loaded is looked
-/// at: a block of another number of rows than asked for, or a value that is not finite, is an error of the fit that names the
-/// data. Data that cannot read a row can leave NaN in it.
+/// summary, and [`select`](Self::select) may return other data than itself, such as [`Dense::part_of`] makes. What is
+/// loaded is checked: a block of another number of rows than asked for, or a value that is not finite, is an error of
+/// the fit that names the data. Data that cannot read a row can leave NaN in it.
 ///
 /// Laws: the summary ignores rows of weight 0; `load` of a range equals `gather` of its rows; the same rows give the same
 /// fit as [`Dense`] rows in memory, bit for bit.
@@ -81,8 +81,8 @@ pub trait Data: Sync {
     fn name(&self) -> &'static str {
         crate::stage::name::<Self>()
     }
-    /// Whether every row was checked when the data was made, and stays as it is: then blocks are not looked at again when they
-    /// are loaded.
+    /// Whether every row was checked when the data was made, and stays as it is: then blocks are not checked again when
+    /// they are loaded.
     fn is_checked(&self) -> bool {
         false
     }
@@ -189,9 +189,9 @@ pub trait Rows: Default + Send + Sync + 'static {
     ///
     /// $$\gamma \left( \lVert z \rVert + \max_c \lVert \mu_c \rVert \right)^2, \qquad \gamma = (d + 8) \cdot \text{machine epsilon, for dense rows}$$
     ///
-    /// with both as seen from $a$. It is about the centres that could be as near as the squared distance `reach` (all of them, for infinity): where
-    /// those are no farther from the origin than $\lVert z \rVert + \frac 32 \sqrt{\text{reach}}$, that is in place
-    /// of the largest norm.
+    /// with both as seen from $a$. It is about the centres that could be as near as the squared distance `reach` (all of
+    /// them, for infinity): where those are no farther from the origin than $\lVert z \rVert + \frac 32
+    /// \sqrt{\text{reach}}$, that is in place of the largest norm.
     fn margin(&self, i: usize, centres: &Centres<Self::Float>, reach: Self::Float) -> Self::Float;
     /// The nearest of all centres for every row, and its squared distance, computed directly: the lowest index where
     /// several are as near. `false`, and nothing done, where that is no faster than to go through
@@ -215,9 +215,9 @@ pub trait Rows: Default + Send + Sync + 'static {
     ) -> bool {
         false
     }
-    /// Expanded squared distances of some rows to all centres (E21), each less the squared norm of its row: into `out`, some
-    /// numbers for every row, of which the first k are distances and others infinite; and the norms. `false`, and nothing done,
-    /// where that is no faster than [`distances`](Self::distances).
+    /// Expanded squared distances of some rows to all centres (E21), each less the squared norm of its row: into `out`,
+    /// some numbers for every row, of which the first k are distances and others infinite; and the norms. `false`, and
+    /// nothing done, where that is no faster than [`distances`](Self::distances).
     #[doc(hidden)]
     fn expanded(
         &self,

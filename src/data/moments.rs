@@ -25,7 +25,7 @@ pub struct Moments<S = ()> {
     mass: Vec<f64>,
     /// (k, d), padded: the mass per coordinate. Empty as long as every row knows every coordinate: then each
     /// coordinate has the mass of its component.
-    seen: Vec<f64>,
+    observed: Vec<f64>,
     /// (k): which of the rows of `first` each component has; 0 for none yet.
     places: Vec<u32>,
     /// (1 + components met, d), padded: a row of zeros, and the first moments. Rows that come in the order of their
@@ -37,19 +37,19 @@ pub struct Moments<S = ()> {
     /// (k): what the sums over the rows of each component have reached for certain, in the unit of squares, and the mass
     /// when that was last looked at. Shares that are lost beside it can be left out.
     reached: Vec<(f64, f64)>,
-    /// (d), padded: the unit of the squares in each coordinate, inverted, where coordinates have sums of their own: 1 at first,
-    /// then their size in the pass before. Those of all parts are the same. Empty otherwise.
+    /// (d), padded: the unit of the squares in each coordinate, inverted, where coordinates have sums of their own: 1 at
+    /// first, then their size in the pass before. Those of all parts are the same. Empty otherwise.
     scales: Vec<f64>,
 }
 
 impl<S: Second> Moments<S> {
-    /// Nothing seen yet, for `k` components in `d` dimensions.
+    /// No rows added yet, for `k` components in `d` dimensions.
     #[must_use]
     pub fn zeros(k: usize, dim: usize) -> Self {
         Self {
             dim,
             mass: vec![0.0; k],
-            seen: Vec::new(),
+            observed: Vec::new(),
             places: vec![0; k],
             first: vec![0.0; stride(dim)],
             second: S::zeros(k, stride(dim)),
@@ -67,29 +67,29 @@ impl<S: Second> Moments<S> {
         }
     }
 
-    /// Mass $m_c$ of component `c`: the weight of the points it answers for.
+    /// Mass $m_c$ of component `c`: the weight of the points of the component.
     #[must_use]
     pub fn mass(&self, c: usize) -> f64 {
         self.mass[c]
     }
 
-    /// Mass of coordinate `j` of component `c`: the weight of the points it answers for that know `j`.
+    /// Mass of coordinate `j` of component `c`: the weight of the points of the component that know `j`.
     #[must_use]
-    pub fn seen(&self, c: usize, j: usize) -> f64 {
-        if self.seen.is_empty() {
+    pub fn observed(&self, c: usize, j: usize) -> f64 {
+        if self.observed.is_empty() {
             self.mass[c]
         } else {
-            self.seen[c * stride(self.dim) + j]
+            self.observed[c * stride(self.dim) + j]
         }
     }
 
     /// Mass of all coordinates of component `c` together: $d \thinspace m_c$ where every row knows all.
     #[must_use]
     pub fn entries(&self, c: usize) -> f64 {
-        if self.seen.is_empty() {
+        if self.observed.is_empty() {
             self.dim as f64 * self.mass[c]
         } else {
-            (0..self.dim).map(|j| self.seen(c, j)).sum()
+            (0..self.dim).map(|j| self.observed(c, j)).sum()
         }
     }
 
@@ -121,9 +121,9 @@ impl<S: Second> Moments<S> {
 
     /// The masses per coordinate, once some rows know only some of their coordinates.
     #[inline(always)]
-    fn know_some(&mut self) {
-        if self.seen.is_empty() {
-            self.seen = vec![0.0; self.mass.len() * stride(self.dim)];
+    fn track_observed(&mut self) {
+        if self.observed.is_empty() {
+            self.observed = vec![0.0; self.mass.len() * stride(self.dim)];
         }
     }
 
@@ -162,10 +162,10 @@ impl<S: Second> Moments<S> {
         self.add_row(c, share, row, centres);
     }
 
-    /// The same for a row and a centre of these [sizes](Self::size) together. The row adds to the mass alone where it would be
-    /// lost beside all sums that are there already. A small share is not enough for that: the row may be far.
+    /// The same for a row and a centre of these [sizes](Self::size) together. The row adds to the mass alone where it
+    /// would be lost beside all sums that are there already. A small share is not enough for that: the row may be far.
     #[inline(always)]
-    pub(super) fn add_felt<F: Float>(
+    pub(super) fn add_unless_lost<F: Float>(
         &mut self,
         c: usize,
         share: f64,
@@ -191,8 +191,8 @@ impl<S: Second> Moments<S> {
         }
     }
 
-    /// How large a padded row or centre is: the sizes of two are at least their squared distance, in the units of the sums that
-    /// it adds to.
+    /// How large a padded row or centre is: the sizes of two are at least their squared distance, in the units of the
+    /// sums that it adds to.
     #[inline(always)]
     pub(super) fn size<F: Float>(&self, row: &[F]) -> f64 {
         let mut sizes = [0.0f64; 4];
@@ -250,14 +250,14 @@ impl<S: Second> Moments<S> {
         (ids, row): (&[u32], &[F]),
         centres: &Centres<F>,
     ) {
-        self.know_some();
+        self.track_observed();
         self.mass[c] += share;
         let (centre, start) = (centres.row(c), c * stride(self.dim));
         let first = self.place(c);
         for (&j, &x) in ids.iter().zip(row) {
             let (j, place) = (j as usize, start + j as usize);
             let t = x.to_f64() - centre[j].to_f64();
-            self.seen[place] += share;
+            self.observed[place] += share;
             self.first[first + j] += share * t;
             self.second.add_entry(c, place, share * (t * t));
         }
@@ -265,10 +265,10 @@ impl<S: Second> Moments<S> {
 
     /// Adds the mass, first and second moment of some rows to coordinate `j` of component `c`.
     #[inline(always)]
-    pub(super) fn add_coordinate(&mut self, c: usize, j: usize, [seen, first, second]: [f64; 3]) {
-        self.know_some();
+    pub(super) fn add_coordinate(&mut self, c: usize, j: usize, [observed, first, second]: [f64; 3]) {
+        self.track_observed();
         let place = c * stride(self.dim) + j;
-        self.seen[place] += seen;
+        self.observed[place] += observed;
         let of_first = self.place(c) + j;
         self.first[of_first] += first;
         self.second.add_entry(c, place, second);
@@ -284,7 +284,7 @@ impl<S: Second> Moments<S> {
     #[must_use]
     pub fn unobserved(&self) -> usize {
         let with_mass = (0..self.mass.len()).filter(|&c| self.mass[c] > 0.0);
-        let unobserved = |c| (0..self.dim).filter(|&j| self.seen(c, j) <= 0.0).count();
+        let unobserved = |c| (0..self.dim).filter(|&j| self.observed(c, j) <= 0.0).count();
         with_mass.map(unobserved).sum()
     }
 
@@ -302,11 +302,11 @@ impl<S: Second> Moments<S> {
         let first = parts.first().expect("moments of some rows");
         let (k, stride) = (first.mass.len(), stride(first.dim));
         let mut total = Self::zeros(k, first.dim);
-        if parts.iter().any(|part| !part.seen.is_empty()) {
-            total.know_some();
+        if parts.iter().any(|part| !part.observed.is_empty()) {
+            total.track_observed();
         }
         add_all(&mut total.mass, &parts, |part| &part.mass);
-        add_all(&mut total.seen, &parts, |part| &part.seen);
+        add_all(&mut total.observed, &parts, |part| &part.observed);
         add_all(total.second.sums_mut(), &parts, |part| part.second.sums());
         total.places = (1..=k as u32).collect();
         total.first = vec![0.0; (1 + k) * stride];
@@ -332,10 +332,10 @@ impl<S: Second> Moments<S> {
         total
     }
 
-    /// Nothing seen, in the memory there is.
+    /// No rows added, in the memory there is.
     fn clear(&mut self) {
         self.mass.fill(0.0);
-        self.seen.clear();
+        self.observed.clear();
         self.places.fill(0);
         self.first.truncate(stride(self.dim));
         self.second.sums_mut().fill(0.0);
@@ -373,7 +373,7 @@ impl<S: Second> Moments<S> {
                 return;
             }
             for (j, (mu, &first)) in centre.iter_mut().zip(self.first(c)).enumerate() {
-                let mass = self.seen(c, j);
+                let mass = self.observed(c, j);
                 if mass > 0.0 {
                     let old = mu.to_f64();
                     *mu = F::from_f64(held(old + first / mass));

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// Says nothing of its own: two are always equal, whether made yet or not.
+/// Two are always equal, whether made yet or not.
 #[derive(Clone, Debug)]
 pub(crate) struct OnDemand<T>(OnceLock<T>);
 

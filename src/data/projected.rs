@@ -25,7 +25,7 @@ pub struct Subspace<F> {
     origin: Vec<F>,
 }
 
-/// Rows in a subspace: data whose rows report all d entries, with what lies beside the subspace as a total residual, so
+/// Rows in a subspace: data whose rows report all d entries, with the part outside the subspace as a total residual, so
 /// that free energies are those of the rows as they are. For one shared variance.
 #[derive(Debug)]
 pub(crate) struct Projected<F: Float> {
@@ -185,9 +185,9 @@ impl<F: Float> Subspace<F> {
     /// Centres of the frame in the subspace.
     pub(crate) fn enter(&self, centres: &Centres<F>) -> Centres<F> {
         let (d, stride) = (centres.dim(), stride(centres.dim()));
-        let mut seen = vec![F::zero(); centres.values().len()];
-        distance::minus(centres.values(), &self.origin, &mut seen);
-        let x = matrix(&seen, centres.len(), d, stride);
+        let mut relative = vec![F::zero(); centres.values().len()];
+        distance::minus(centres.values(), &self.origin, &mut relative);
+        let x = matrix(&relative, centres.len(), d, stride);
         Centres::of_coordinates(product(&x, &self.directions.t()).view())
     }
 

@@ -10,7 +10,7 @@ pub trait Second: Send + Sized {
     fn which(moments: &mut Moments<Self>) -> Which<'_>;
     /// Whether there are any.
     const WANTED: bool;
-    /// Nothing seen yet, for `k` components in rows of `stride` numbers.
+    /// No rows added yet, for `k` components in rows of `stride` numbers.
     fn zeros(k: usize, stride: usize) -> Self;
     /// Adds the squared differences of a padded row and a centre, times `share`, to component `c`.
     fn add_row<F: Float>(&mut self, c: usize, share: f64, row: &[F], centre: &[F]);
@@ -20,8 +20,8 @@ pub trait Second: Send + Sized {
     fn add_entry(&mut self, c: usize, place: usize, value: f64);
     /// Whether coordinates have sums of their own.
     const PER_COORDINATE: bool = false;
-    /// The least second moment of component `c`, at least `floor` each, and where there are several, of `dim` coordinates, each
-    /// times its scale.
+    /// The least second moment of component `c`, at least `floor` each, and where there are several, of `dim`
+    /// coordinates, each times its scale.
     fn least(&self, c: usize, floor: f64, scales: &[f64], dim: usize) -> f64;
     /// All sums.
     fn sums(&self) -> &[f64];

@@ -15,9 +15,9 @@ use std::sync::Arc;
 /// A row $y$ goes through an orthonormal [`Basis`], $y \mapsto H D y$, which spreads what it knows evenly over all
 /// coordinates. Then q of them are kept, chosen at random, and the row can be dropped: memory is O(n q), whatever P is,
 /// and so is the time of an iteration. Some coordinates can be the same for all rows
-/// ([`shared`](super::SketchBuilder::shared)). Coordinates are kept in `F` (`f32` for data in `u8` or `f32`) relative to those of
-/// the first row that counts, and in the end to the offset of their [`Frame`]: a far-off origin costs nothing, unless that
-/// row is as far from all others.
+/// ([`shared`](super::SketchBuilder::shared)). Coordinates are kept in `F` (`f32` for data in `u8` or `f32`) relative to
+/// those of the first row that counts, and in the end to the offset of their [`Frame`]: a far-off origin costs nothing,
+/// unless that row is as far from all others.
 ///
 /// Everything that works on [`Dense`](super::Dense) works on a sketch:
 ///
@@ -53,7 +53,7 @@ pub struct Sketch<F> {
     pub(super) entries: usize,
     /// (n, q): which, ascending.
     pub(super) ids: Vec<u32>,
-    /// (n, q): the coordinates less those of the pivot.
+    /// (n, q): the coordinates less the offset.
     pub(super) values: Vec<F>,
     pub(super) weights: Option<Vec<f64>>,
     pub(super) summary: Summary,
@@ -311,7 +311,7 @@ mod tests {
             near(moments.mass(c), mass);
             near(moments.entries(c), sums.iter().map(|s| s[0]).sum());
             for (j, sums) in sums.iter().enumerate() {
-                near(moments.seen(c, j), sums[0]);
+                near(moments.observed(c, j), sums[0]);
                 near(moments.first(c)[j], sums[1]);
                 near(second(&moments, c, j).unwrap_or(sums[2]), sums[2]);
             }

@@ -89,17 +89,17 @@ impl<F: Float> SketchRows<F> {
                         let j = j as usize;
                         let mu = *sparse::at::<F, L>(table, j * stride + first);
                         // A copy and back: the compiler sees that nothing overlaps, and takes whole vectors.
-                        let [mut seen, mut firsts, mut seconds] = sums[j];
+                        let [mut observed, mut firsts, mut seconds] = sums[j];
                         for l in 0..L {
                             let t = x.to_f64() - mu[l].to_f64();
                             let part = shares[l] * t;
-                            seen[l] += shares[l];
+                            observed[l] += shares[l];
                             firsts[l] += part;
                             if S::WANTED {
                                 seconds[l] += part * t;
                             }
                         }
-                        sums[j] = [seen, firsts, seconds];
+                        sums[j] = [observed, firsts, seconds];
                     }
                 }
             });

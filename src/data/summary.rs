@@ -304,7 +304,8 @@ impl Partial {
         }
     }
 
-    /// `unit` is what weights were divided by, `limit` the largest value allowed; `locate` finds the row and column at fault; it is only asked when something is wrong.
+    /// `unit` is what weights were divided by, `limit` the largest value allowed; `locate` finds the row and column at
+    /// fault; it is only asked when something is wrong.
     fn finish(
         self,
         pivot: &[f64],

@@ -13,8 +13,8 @@ use crate::search::{self, Exact};
 use crate::stage::Stage;
 
 /// A point leaves its component only for one that is nearer by a factor 1 + epsilon on unsquared distances
-/// ([E11](crate::equations#e11); \[KM\] Eq. 21, after Har-Peled and Sadri, How fast is the k-means method?, 2005). n k distance
-/// evaluations per search; epsilon = 0 is k-means, except for ties.
+/// ([E11](crate::equations#e11); \[KM\] Eq. 21, after Har-Peled and Sadri, How fast is the k-means method?, 2005). n k
+/// distance evaluations per search; epsilon = 0 is k-means, except for ties.
 ///
 /// A point of component $c$ moves, to the nearest component $\tilde c$, if
 ///

@@ -1,17 +1,18 @@
 //! Stage 4, the E-step: a search for the support K(n) of every point.
 //!
-//! A search chooses components and scores them; it does not normalise. Only the EM loop computes responsibilities and the free
-//! energy, so every algorithm has the same objective. Hard k-means has supports of width 1, k-means-C' of width C', and EM of
-//! all components. From the log-joints ([E1](crate::equations#e1)), the loop computes ([E2](crate::equations#e2)) and ([E3](crate::equations#e3)):
+//! A search chooses components and scores them; it does not normalise. Only the EM loop computes responsibilities and the
+//! free energy, so every algorithm has the same objective. Hard k-means has supports of width 1, k-means-C' of width C',
+//! and EM of all components. From the log-joints ([E1](crate::equations#e1)), the loop computes
+//! ([E2](crate::equations#e2)) and ([E3](crate::equations#e3)):
 //!
 //! $$q_{nc} = \frac{p(c, y_n \mid \theta)}{\sum_{c' \in K(n)} p(c', y_n \mid \theta)} \text{ for } c \in K(n), \qquad F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
 //!
 //! and $q_{nc} = 0$ outside $K(n)$. A search raises $F$ whenever the sum over $K(n)$ grows; it does not have to find
 //! the best members.
 //!
-//! [`Exhaustive`] finds them at the cost of $nk$ distance evaluations. [`Lazy`] does not move points that would gain too little.
-//! [`Neighborhood`] costs at most $n C' G$ and [`SimilaritySampling`] $n (H + R)$, for any $k$: the first evaluates neighbors,
-//! the second draws candidates. [`Bounded`] does not read rows that bounds settle.
+//! [`Exhaustive`] finds them at the cost of $nk$ distance evaluations. [`Lazy`] does not move points that would gain too
+//! little. [`Neighborhood`] costs at most $n C' G$ and [`SimilaritySampling`] $n (H + R)$, for any $k$: the first
+//! evaluates neighbors, the second draws candidates. [`Bounded`] does not read rows that bounds settle.
 
 mod bounded;
 mod exhaustive;
@@ -114,8 +115,8 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
         worker: &mut Self::Worker,
     );
 
-    /// Whether the search finds the best components of every row, whatever the supports and the state were before. Then labels
-    /// are exact.
+    /// Whether the search finds the best components of every row, whatever the supports and the state were before. Then
+    /// labels are exact.
     fn is_exact(&self, _k: usize) -> bool {
         false
     }
@@ -157,8 +158,8 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
     /// Updates the state from the workers of one pass, in their order.
     fn finish_pass(&self, _state: &mut Self::State, _workers: Vec<Self::Worker>) {}
 
-    /// The bounds that settle rows without reading them ([E35](crate::equations#e35)), or `None` for a search without bounds. With bounds, the driver
-    /// searches only rows that are not settled, and keeps the statistics.
+    /// The bounds that settle rows without reading them ([E35](crate::equations#e35)), or `None` for a search without
+    /// bounds. With bounds, the driver searches only rows that are not settled, and keeps the statistics.
     fn bounds(&self) -> Option<&Bounded> {
         None
     }

@@ -29,9 +29,9 @@ use crate::stage::Stage;
 ///
 /// $$\sum_{c \in K^{\text{new}}(n)} p(c, y_n \mid \theta) \ge \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
 ///
-/// The neighbors $G_c$ ($c$ itself and $G - 1$ others) are those with the smallest weighted mean score over the
-/// points nearest to $c$ ([E14](crate::equations#e14)). The estimate costs no evaluations, because the search computes these distances anyway. With
-/// $c_n$ the best component of point $n$ in $G(n)$, and scores that are squared distances:
+/// The neighbors $G_c$ ($c$ itself and $G - 1$ others) are those with the smallest weighted mean score over the points
+/// nearest to $c$ ([E14](crate::equations#e14)). The estimate costs no evaluations, because the search computes these
+/// distances anyway. With $c_n$ the best component of point $n$ in $G(n)$, and scores that are squared distances:
 ///
 /// $$\bar d^2(c, \tilde c) = \frac{\sum_{n : c_n = c, \tilde c \in G(n)} w_n \lVert y_n - \mu_{\tilde c} \rVert^2}{\sum_{n : c_n = c, \tilde c \in G(n)} w_n}$$
 ///
@@ -87,17 +87,17 @@ impl Neighborhood {
         }
     }
 
-    /// Adds this many random components to every search space ('+1' in \[VC\] is `random(1)`). They help to find better optima
-    /// when neighbor estimates are wrong. Each costs at most one more evaluation per point. Default 0: the cheaper of the two in
-    /// \[VC\].
+    /// Adds this many random components to every search space ('+1' in \[VC\] is `random(1)`). They help to find better
+    /// optima when neighbor estimates are wrong. Each costs at most one more evaluation per point. Default 0: the cheaper
+    /// of the two in \[VC\].
     #[must_use]
     pub fn random(self, random: usize) -> Self {
         Self { random, ..self }
     }
 
-    /// Rounds of a search and an M-step before the variance is started and EM begins. In them all members of a support have the
-    /// same responsibility. Default 0, as published. In measurements, one round lowers the error on data with many columns, and
-    /// raises it on data with few columns and clusters of very different size (`docs/results.md`).
+    /// Rounds of a search and an M-step before the variance is started and EM begins. In them all members of a support
+    /// have the same responsibility. Default 0, as published. In measurements, one round lowers the error on data with
+    /// many columns, and raises it on data with few columns and clusters of very different size (`docs/results.md`).
     #[must_use]
     pub fn warm_up(self, warm_up: usize) -> Self {
         Self { warm_up, ..self }

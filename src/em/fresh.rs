@@ -313,10 +313,10 @@ fn fault<R: Rows>(joint: &dyn Joint<R>, rows: &R, block: &Block<R::Float>, what:
 
 /// Rows of a shard: a whole number of blocks.
 ///
-/// Each shard has its own statistics, k x d numbers in `f64`. So a shard has [`ROWS_PER_SUM`] k rows at least, which keeps all
-/// statistics below the order of the data. There are a few shards for the threads in any case: first moments are made only for
-/// components that a shard meets. Where statistics are larger, of `numbers` numbers, all together have at most 2^27 of them
-/// (1 GiB), or there is one shard.
+/// Each shard has its own statistics, k x d numbers in `f64`. So a shard has [`ROWS_PER_SUM`] k rows at least, which
+/// keeps all statistics below the order of the data. There are a few shards for the threads in any case: first moments
+/// are made only for components that a shard meets. Where statistics are larger, of `numbers` numbers, all together have
+/// at most 2^27 of them (1 GiB), or there is one shard.
 fn shard_rows(n: usize, k: usize, numbers: usize) -> usize {
     let shards = (n / (ROWS_PER_SUM * k)).clamp(FEWEST_SHARDS, MOST_SHARDS);
     let shards = shards.min((1 << 27) / numbers.max(1)).max(1);

@@ -1,8 +1,8 @@
 //! The one EM loop: search, normalise, sum, update, until the free energy settles.
 //!
 //! Every algorithm of the crate runs through [`maximise`], phase by phase. What differs between them is behind two
-//! traits: [`Joint`], an E-step and an M-step with their model, and [`Pass`], whether the statistics are computed again from all
-//! rows ([`fresh`]) or kept and corrected by the rows that changed their component ([`kept`]).
+//! traits: [`Joint`], an E-step and an M-step with their model, and [`Pass`], whether the statistics are computed again
+//! from all rows ([`fresh`]) or kept and corrected by the rows that changed their component ([`kept`]).
 
 mod fresh;
 mod joint;

@@ -195,8 +195,8 @@ impl<C, S, E, M> Builder<C, S, E, M> {
         self
     }
 
-    /// Runs from different seeds on the same coreset; the whole fit that passed most phases, and then has the largest free energy, is kept.
-    /// Default 1: with many clusters runs differ little, and each costs as much as the first.
+    /// Runs from different seeds on the same coreset; the whole fit that passed most phases, and then has the largest
+    /// free energy, is kept. Default 1: with many clusters runs differ little, and each costs as much as the first.
     pub fn restarts(mut self, restarts: usize) -> Self {
         self.settings.restarts = restarts;
         self
@@ -340,8 +340,8 @@ impl<M> Fit<M> {
         let started = Instant::now();
         let score = self.model.score(data)?;
         // Every row against every component, for its posterior and, unless that tells it, for its nearest mean.
-        let looks = self.model.looks() + u64::from(!self.model.likeliest_is_nearest());
-        let evaluations = looks * (data.len() * self.model.components()) as u64;
+        let each = self.model.evaluations_per_component() + u64::from(!self.model.likeliest_is_nearest());
+        let evaluations = each * (data.len() * self.model.components()) as u64;
         self.report.evaluations.scoring += evaluations;
         self.report.distance_evaluations += evaluations;
         self.report.timings.scoring += started.elapsed();

@@ -31,9 +31,9 @@ pub(crate) struct Outline {
 pub enum Columns {
     /// All.
     All,
-    /// A principal subspace of so many coordinates ([E39](crate::equations#e39)), the same in all phases: for dense rows and one shared variance. It is dropped if more than
-    /// half of the quantization error of the seeds, on a sample of the rows, lies outside it. On a
-    /// [`Sketch`](crate::data::Sketch) there is none.
+    /// A principal subspace of so many coordinates ([E39](crate::equations#e39)), the same in all phases: for dense rows
+    /// and one shared variance. It is dropped if more than half of the quantization error of the seeds, on a sample of
+    /// the rows, lies outside it. On a [`Sketch`](crate::data::Sketch) there is none.
     Principal(usize),
 }
 

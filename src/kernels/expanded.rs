@@ -87,7 +87,8 @@ fn all_rows<F: Float, S: Simd, const P: usize>(
 ///
 /// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
 pub trait Expand: Sized {
-    /// `N` rows against `P` panels and their norms, into rows of so many places, from this one on. Returns the number of rows.
+    /// `N` rows against `P` panels and their norms, into rows of so many places, from this one on. Returns the number of
+    /// rows.
     #[doc(hidden)]
     fn scores<S: Simd, const N: usize, const P: usize>(
         simd: S,

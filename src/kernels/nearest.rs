@@ -97,14 +97,14 @@ impl<F: Float, M: Fn(f64, f64) -> f64> WithSimd for ToPanels<'_, F, M> {
         let norms = panels.norms.chunks_exact(2 * LANES);
         let (last, last_norms) = (twos.remainder(), norms.remainder());
         // A chunk of rows as seen from there.
-        let mut seen = vec![F::zero(); about.map_or(0, |_| rows.len().min(CHUNK * stride))];
+        let mut relative = vec![F::zero(); about.map_or(0, |_| rows.len().min(CHUNK * stride))];
         for (rows, ids) in rows.chunks(CHUNK * stride).zip(ids.chunks_mut(CHUNK)) {
             let rows = about.map_or(rows, |about| {
-                let places = rows.chunks_exact(stride).zip(seen.chunks_exact_mut(stride));
-                for (row, seen) in places {
-                    F::minus(simd, row, about, seen);
+                let places = rows.chunks_exact(stride).zip(relative.chunks_exact_mut(stride));
+                for (row, relative) in places {
+                    F::minus(simd, row, about, relative);
                 }
-                &seen[..rows.len()]
+                &relative[..rows.len()]
             });
             let lanes = &mut lanes[..rows.len() / stride];
             lanes.fill(Lanes::new());

@@ -17,7 +17,7 @@ pub(crate) struct Packed<F> {
     /// Some rows, relative to that point.
     rows: Vec<F>,
     /// A centre, relative to it.
-    seen: Vec<F>,
+    relative: Vec<F>,
 }
 
 impl<F: Float> Packed<F> {
@@ -31,17 +31,17 @@ impl<F: Float> Packed<F> {
         self.norms.clear();
         self.norms.resize(lanes, F::INFINITY);
         let minus_two = F::from_f64(-2.0);
-        self.seen.resize(stride, F::zero());
-        let seen = &mut self.seen;
+        self.relative.resize(stride, F::zero());
+        let relative = &mut self.relative;
         let panels = self.values.chunks_exact_mut(LANES * dim);
         let norms = self.norms.chunks_exact_mut(LANES);
         vectorised!({
             for ((panel, norms), ids) in panels.zip(norms).zip(ids.chunks(LANES)) {
                 for (lane, &id) in ids.iter().enumerate() {
                     let centre = &centres[id as usize * stride..][..stride];
-                    norms[lane] = from_point(centre, about, seen);
+                    norms[lane] = from_point(centre, about, relative);
                     let lines = panel.chunks_exact_mut(LANES);
-                    for (line, &x) in lines.zip(&*seen) {
+                    for (line, &x) in lines.zip(&*relative) {
                         line[lane] = minus_two * x;
                     }
                 }
@@ -49,9 +49,9 @@ impl<F: Float> Packed<F> {
         });
     }
 
-    /// Shows `found`, for each of some padded rows, its squared distance to the point, and the nearest and the next nearest of
-    /// the packed centres: squared distances, and places in the list. The nearest is the
-    /// first of equals, the next any of them; infinity and place 0 where there is no next.
+    /// Shows `found`, for each of some padded rows, its squared distance to the point, and the nearest and the next
+    /// nearest of the packed centres: squared distances, and places in the list. The nearest is the first of equals, the
+    /// next any of them; infinity and place 0 where there is no next.
     pub(crate) fn first_two(&mut self, rows: &[F], found: impl FnMut(F, (F, usize), (F, usize))) {
         self.rows.resize(ROWS * self.about.len(), F::zero());
         Arch::new().dispatch(ToPacked {

@@ -22,8 +22,8 @@ pub(super) fn panels<F: Float>(rows: &[F], stride: usize, dim: usize, factor: F)
 
 macro_rules! products {
     ($name:ident, $t:ty, $vector:ident, $vectors:ident, $splat:ident, $mul_add:ident) => {
-        /// Adds to `sums`, lane by lane, the products of `N` rows and the vectors at place `v` in the lines of `P` panels: all of
-        /// the same columns. Sums stay in registers, if the caller has no more of them than there are.
+        /// Adds to `sums`, lane by lane, the products of `N` rows and the vectors at place `v` in the lines of `P`
+        /// panels: all of the same columns. Sums stay in registers, if the caller has no more of them than there are.
         #[inline(always)]
         pub(super) fn $name<S: Simd, const N: usize, const P: usize>(
             simd: S,

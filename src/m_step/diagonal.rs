@@ -27,8 +27,9 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 /// $$\mu_c^{\text{new}} = \mu_c + \delta_c, \qquad \delta_c = \frac{f_c}{m_c}, \qquad \sigma^2_{cj} = \frac{s_{cj}}{m_c} - \delta_{cj}^2, \qquad \pi_c = \frac{m_c}{\sum_{c'} m_{c'}}$$
 ///
 /// On a [`Sketch`](crate::data::Sketch) the coordinates are the preconditioned ones, and each has its own mass, the
-/// weight of the rows that observe it ([E28](crate::equations#e28)). A coordinate that no row of the component observes keeps its mean and variance, and
-/// is counted in the report. Variances are clamped from below ([E20](crate::equations#e20)).
+/// weight of the rows that observe it ([E28](crate::equations#e28)). A coordinate that no row of the component observes
+/// keeps its mean and variance, and is counted in the report. Variances are clamped from below
+/// ([E20](crate::equations#e20)).
 ///
 /// **Start**, the first M-steps of a truncated search, and components without mass: as in
 /// [`Isotropic`](super::Isotropic).
@@ -135,7 +136,7 @@ impl<R: Rows> MStep<R> for Diagonal {
         } else {
             for c in 0..k {
                 for j in 0..dim {
-                    let (place, mass) = (c * stride + j, moments.seen(c, j));
+                    let (place, mass) = (c * stride + j, moments.observed(c, j));
                     if mass > 0.0 {
                         model.variances[place] = (squared[place] / mass).max(least);
                     }

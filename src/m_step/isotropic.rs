@@ -28,9 +28,9 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 /// On a [`Sketch`](crate::data::Sketch) every coordinate is averaged over the rows that observe it, and $D m_c$ becomes the
 /// weight of all entries ([E28](crate::equations#e28)). The variance is clamped from below ([E20](crate::equations#e20)).
 ///
-/// **Start**: one variance for all components, from the first search ([E8](crate::equations#e8)), and equal proportions. A truncated search
-/// keeps to them for the first two M-steps, as published: its first supports are random, and so would be the variances of the
-/// components.
+/// **Start**: one variance for all components, from the first search ([E8](crate::equations#e8)), and equal proportions.
+/// A truncated search keeps to them for the first two M-steps, as published: its first supports are random, and so would
+/// be the variances of the components.
 ///
 /// A zero-mass component is discarded: its proportion is 0, no point can choose it again, and its mean does not change. The
 /// report counts it. With [`equal_proportions`](Self::equal_proportions) it keeps mean and

@@ -1,7 +1,7 @@
 //! Stage 5, the M-step: weighted statistics, and the parameters that follow from them in closed form.
 //!
-//! A component family has its density and its update in one file: both derive from one model. With the responsibilities fixed,
-//! an update maximises ([E4](crate::equations#e4))
+//! A component family has its density and its update in one file: both derive from one model. With the responsibilities
+//! fixed, an update maximises ([E4](crate::equations#e4))
 //!
 //! $$F(q, \theta) = \sum_n w_n \sum_c q_{nc} \left( \ln p(c, y_n \mid \theta) - \ln q_{nc} \right)$$
 //!
@@ -48,8 +48,8 @@ pub trait MStep<R: Rows>: Stage + Sync {
     /// Mergeable weighted sums.
     type Statistics: Statistics;
 
-    /// The model at the seeds. Its variance is not known yet, so scores are squared distances. `data` is the whole data, also if
-    /// EM runs on a coreset.
+    /// The model at the seeds. Its variance is not known yet, so scores are squared distances. `data` is the whole data,
+    /// also if EM runs on a coreset.
     ///
     /// # Errors
     /// Settings that do not suit the data: [`Error::Parameter`] or [`Error::DimensionMismatch`], by name.
@@ -79,8 +79,8 @@ pub trait MStep<R: Rows>: Stage + Sync {
     /// The sums over no points.
     fn statistics(&self, model: &Self::Model) -> Self::Statistics;
 
-    /// Numbers in the statistics, if there are more than a few per component and coordinate. It limits the number of shards, each
-    /// of which has its own sums, so that all sums together stay bounded.
+    /// Numbers in the statistics, if there are more than a few per component and coordinate. It limits the number of
+    /// shards, each of which has its own sums, so that all sums together stay bounded.
     fn statistics_size(&self, _model: &Self::Model) -> usize {
         0
     }
@@ -107,8 +107,8 @@ pub trait MStep<R: Rows>: Stage + Sync {
 
 /// Weighted sums over rows that add up.
 pub trait Statistics: Send + Sized + 'static {
-    /// The sums over all rows from the sums over parts of them (at least one part), added up in their order. The parts that are
-    /// left are reset to sums over no rows, and are reused in the next pass.
+    /// The sums over all rows from the sums over parts of them (at least one part), added up in their order. The parts
+    /// that are left are reset to sums over no rows, and are reused in the next pass.
     fn merge(parts: &mut Vec<Self>) -> Self;
 
     /// Number of components without mass.
@@ -186,8 +186,8 @@ pub trait SharedVariance<R: Rows, Model, Statistics> {
     fn statistics_of(&self, moments: Moments, squared: f64, entries: f64) -> Statistics;
 }
 
-/// The smallest variance allowed ([E20](crate::equations#e20)) for components of this data, in the unit of the frame, squared. Variances are clamped at
-/// it. A clamp keeps the free energy monotone; an added ridge would not.
+/// The smallest variance allowed ([E20](crate::equations#e20)) for components of this data, in the unit of the frame,
+/// squared. Variances are clamped at it. A clamp keeps the free energy monotone; an added ridge would not.
 #[must_use]
 pub fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
     let by_variance = 1e-12 * variance_of(frame, data);

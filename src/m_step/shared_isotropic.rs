@@ -32,8 +32,8 @@ use ndarray::{Array1, Array2, ArrayView2};
 ///
 /// $$\sigma^2 \ge \max \left( 10^{-12} \bar v, (\epsilon \max |x|)^2, v_{\min} \right)$$
 ///
-/// with $\bar v$ the mean variance of the columns and $\epsilon$ the machine epsilon of the number type. The last term is for data
-/// that are all zero: the smallest variance that can be the unit of scores in that type.
+/// with $\bar v$ the mean variance of the columns and $\epsilon$ the machine epsilon of the number type. The last term is
+/// for data that are all zero: the smallest variance that can be the unit of scores in that type.
 ///
 /// **Start** of the variance, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8):
 ///
@@ -224,8 +224,8 @@ impl<F: Float> SharedIsotropicMixture<F> {
     ///
     /// # Errors
     /// [`Error::Empty`](crate::Error::Empty), [`Error::NotFinite`](crate::Error::NotFinite) or
-    /// [`Error::TooLarge`](crate::Error::TooLarge) for the means, [`Error::Parameter`](crate::Error::Parameter) for a variance
-    /// that is not positive and finite.
+    /// [`Error::TooLarge`](crate::Error::TooLarge) for the means, [`Error::Parameter`](crate::Error::Parameter) for a
+    /// variance that is not positive and finite.
     pub fn from_parameters(means: ArrayView2<'_, F>, variance: f64) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
         check_variances::<F>(std::iter::once(variance))?;

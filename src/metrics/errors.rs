@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 ///
-/// [`Error::Parameter`] if `q` is not finite or is negative, if `q_ref` is not finite or not positive, or if the quotient exceeds
-/// the largest f64.
+/// [`Error::Parameter`] if `q` is not finite or is negative, if `q_ref` is not finite or not positive, or if the quotient
+/// exceeds the largest f64.
 ///
 /// # Examples
 ///

@@ -16,7 +16,8 @@ use ndarray::ArrayView1;
 ///
 /// # Errors
 ///
-/// [`Error::Empty`](crate::Error::Empty) if there are no labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch) if the two lengths differ.
+/// [`Error::Empty`](crate::Error::Empty) if there are no labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch)
+/// if the two lengths differ.
 ///
 /// # Examples
 ///
@@ -40,17 +41,18 @@ pub fn purity(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
 ///
 /// $$\text{NMI} = \frac{2 I}{H_a + H_b}, \qquad I = \sum_{ij} \frac{n_{ij}}{N} \ln \frac{N n_{ij}}{a_i b_j}, \qquad H_a = -\sum_i \frac{a_i}{N} \ln \frac{a_i}{N}$$
 ///
-/// where $n_{ij}$ counts the points with label $i$ in the first and $j$ in the second labelling, $a_i$ and $b_j$ are its row and
-/// column sums, and $H_b$ is that of the $b_j$ (E23; Vinh, Epps and Bailey, JMLR 2010, Table 2, `NMI_sum`; the default of
-/// scikit-learn's `normalized_mutual_info_score`). In `[0, 1]`, symmetric up to rounding, not corrected for chance. Exactly 1 if
-/// the two partitions are the same, which includes one single class on both sides (0/0); exactly 0 if only one side is a single
-/// class.
+/// where $n_{ij}$ counts the points with label $i$ in the first and $j$ in the second labelling, $a_i$ and $b_j$ are its
+/// row and column sums, and $H_b$ is that of the $b_j$ (E23; Vinh, Epps and Bailey, JMLR 2010, Table 2, `NMI_sum`; the
+/// default of scikit-learn's `normalized_mutual_info_score`). In `[0, 1]`, symmetric up to rounding, not corrected for
+/// chance. Exactly 1 if the two partitions are the same, which includes one single class on both sides (0/0); exactly 0
+/// if only one side is a single class.
 ///
 /// `labels` and `truth` are `(n,)`.
 ///
 /// # Errors
 ///
-/// [`Error::Empty`](crate::Error::Empty) if there are no labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch) if the two lengths differ.
+/// [`Error::Empty`](crate::Error::Empty) if there are no labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch)
+/// if the two lengths differ.
 ///
 /// # Examples
 ///
@@ -80,8 +82,8 @@ pub fn nmi(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
 
 /// The Rand index of two labellings, corrected for chance: 1 for equal partitions, 0 on average for random ones.
 ///
-/// Over the $N (N - 1) / 2$ pairs of points, with $a$ pairs together in both labellings, $b$ only in the first, $c$ only in the
-/// second and $e$ apart in both:
+/// Over the $N (N - 1) / 2$ pairs of points, with $a$ pairs together in both labellings, $b$ only in the first, $c$ only
+/// in the second and $e$ apart in both:
 ///
 /// $$\text{ARI} = \frac{2 (a e - b c)}{(a + b)(b + e) + (a + c)(c + e)}$$
 ///
@@ -95,7 +97,8 @@ pub fn nmi(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
 ///
 /// # Errors
 ///
-/// [`Error::Empty`](crate::Error::Empty) if there are no labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch) if the two lengths differ.
+/// [`Error::Empty`](crate::Error::Empty) if there are no labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch)
+/// if the two lengths differ.
 ///
 /// # Examples
 ///
@@ -388,7 +391,8 @@ mod tests {
         let both = table.cells.iter().map(|c| pairs(c.count)).sum::<u128>();
         let only = 2 * pairs(2 * cell) - both;
         let neither = pairs(4 * cell) - both - 2 * only;
-        // The pair counts written out as polynomials of m = 2^29; with products rounded to f64 a third of the digits would go.
+        // The pair counts written out as polynomials of m = 2^29; with products rounded to f64 a third of the digits
+        // would go.
         let m = cell as f64;
         let expected = (4.0 * m - m * m - 1.0) / (4.0 * m * m * m - 2.0 * m * m);
         assert!((adjusted_rand(both, only, only, neither) / expected - 1.0).abs() < 1e-14);

@@ -10,8 +10,8 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 ///
 /// $$\text{accuracy} = \frac 1N \max_\pi \sum_i n_{i \pi(i)}$$
 ///
-/// where $n_{ij}$ counts the points of class $j$ in cluster $i$, $N$ is their number, and $\pi$ matches each cluster to a class of
-/// its own, or to none (E23). In `(0, 1]`, symmetric; at most the [`purity`](super::purity).
+/// where $n_{ij}$ counts the points of class $j$ in cluster $i$, $N$ is their number, and $\pi$ matches each cluster to a
+/// class of its own, or to none (E23). In `(0, 1]`, symmetric; at most the [`purity`](super::purity).
 ///
 /// `labels` are the clusters and `truth` the classes, both `(n,)`. With $k$ distinct labels on one side and $m \ge k$ on the
 /// other, the matching takes $O(k^2 m)$ time and allocates $8 k m$ bytes besides the $O(n)$: 800 MB for 10,000 of each.
@@ -55,15 +55,17 @@ pub fn accuracy(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> 
 ///
 /// with the minimum over all permutations $\pi$ of the $k$ centres (E23): the error of recovered against true centres as
 /// reported for D-GMM (Exarchakis, Oubari and Lenz, CVPR 2022). The mean is over centres, not over coordinates: divide by
-/// `sqrt(d)` for the latter. In the unit of the data, symmetric up to rounding, and 0 if one set is a reordering of the other.
+/// `sqrt(d)` for the latter. In the unit of the data, symmetric up to rounding, and 0 if one set is a reordering of the
+/// other.
 ///
-/// `a` and `b` are `(k, d)`; arithmetic is in f64. The matching takes `O(k^3)` time in the worst case and allocates a table of
-/// $k^2$ f64, $8 k^2$ bytes (800 MB for 10,000 centres), which suits up to several thousand centres.
+/// `a` and `b` are `(k, d)`; arithmetic is in f64. The matching takes `O(k^3)` time in the worst case and allocates a
+/// table of $k^2$ f64, $8 k^2$ bytes (800 MB for 10,000 centres), which suits up to several thousand centres.
 ///
 /// # Errors
 ///
-/// [`Error::Empty`] if `k` or `d` is 0, [`Error::LengthMismatch`] if `k` differs, [`Error::DimensionMismatch`] if `d` differs,
-/// [`Error::NotFinite`] for a NaN or infinite coordinate, [`Error::Parameter`] if the result exceeds the largest f64.
+/// [`Error::Empty`] if `k` or `d` is 0, [`Error::LengthMismatch`] if `k` differs, [`Error::DimensionMismatch`] if `d`
+/// differs, [`Error::NotFinite`] for a NaN or infinite coordinate, [`Error::Parameter`] if the result exceeds the largest
+/// f64.
 ///
 /// # Examples
 ///

@@ -248,7 +248,8 @@ impl<'a, R: Rows> Cells<'a, R> {
         let mut distances = Vec::new();
         let mut left = PROPOSALS * (wanted - self.seeds.len());
         while left > 0 {
-            // They compare_all at the seeds there are now together, and at those that come from among them one after the other.
+            // They compare_all at the seeds there are now together, and at those that come from among them one after the
+            // other.
             let together = (self.seeds.len() / TOGETHER).max(LEAST).min(left);
             left -= together;
             let proposals: Vec<(usize, f64)> = (0..together)

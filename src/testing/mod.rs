@@ -1,6 +1,6 @@
 //! The laws that stages keep, to hold a stage of your own against.
 //!
-//! Each function runs a stage on data of yours, some hundreds of rows of it, and returns [`Error::Stage`] with the law that
+//! Each function runs a stage on your data, some hundreds of rows of it, and returns [`Error::Stage`] with the law that
 //! is broken. What they find depends on the data and the stage alone: randomness comes from fixed seeds. They look for
 //! mistakes; they prove nothing.
 //!

@@ -121,7 +121,8 @@ impl<F: Float> Assignment<F> {
         })
     }
 
-    /// Puts the members of every component c into its places `starts[c]..starts[c + 1]` of a list. Its contents are overwritten.
+    /// Puts the members of every component c into its places `starts[c]..starts[c + 1]` of a list. Its contents are
+    /// overwritten.
     fn filled(
         starts: Vec<usize>,
         mut members: Vec<Member<F>>,

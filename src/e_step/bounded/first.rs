@@ -18,8 +18,8 @@ const FEW: usize = 48;
 const WIDER: usize = 2;
 
 impl<F: Float> Assignment<F> {
-    /// Every row with its nearest centre and the second nearest: of all centres, or of the inverted list of its point (E40) if
-    /// that is cheaper for lists of `near`. Returns the number of distance evaluations as well.
+    /// Every row with its nearest centre and the second nearest: of all centres, or of the inverted list of its point
+    /// (E40) if that is cheaper for lists of `near`. Returns the number of distance evaluations as well.
     pub(crate) fn nearest(
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
@@ -168,7 +168,7 @@ impl<F: Float> Assignment<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Dense;
+    use crate::data::{Dense, Rows};
     use crate::rng::Rng;
     use ndarray::Array2;
 

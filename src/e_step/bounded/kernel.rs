@@ -42,8 +42,8 @@ impl<F: Float> Kernel<F> {
         data.gather(&self.ids, frame, &mut self.rows);
     }
 
-    /// Calls `found` for each row: its number among the loaded rows, its squared distance to the point of the expansion, and the
-    /// squared distances and places in the list of the two nearest centres.
+    /// Calls `found` for each row: its number among the loaded rows, its squared distance to the point of the expansion,
+    /// and the squared distances and places in the list of the two nearest centres.
     pub(super) fn compare(
         &mut self,
         centres: &Centres<F>,

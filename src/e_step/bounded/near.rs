@@ -8,7 +8,8 @@ use crate::parallel;
 /// Centres whose lists are one piece of work.
 pub(super) const CENTRES: usize = 32;
 
-/// The `size` centres of `to` nearest to each of `from`, nearest first: (from, size). If `first` gives a centre, it is put first.
+/// The `size` centres of `to` nearest to each of `from`, nearest first: (from, size). If `first` gives a centre, it is
+/// put first.
 pub(super) fn lists<F: Float>(
     from: &Centres<F>,
     to: &Centres<F>,

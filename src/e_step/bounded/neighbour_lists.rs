@@ -24,7 +24,8 @@ pub(crate) struct Moved<F> {
     pub(crate) own: F,
     /// How far any other on its list moved.
     pub(crate) others: F,
-    /// Half the distance from its centre to the nearest other on its list: no centre on the list is nearer to a row within it.
+    /// Half the distance from its centre to the nearest other on its list: no centre on the list is nearer to a row
+    /// within it.
     pub(crate) half_gap: F,
     /// Half of its `reach`: no centre outside the list is nearer to a row within it.
     pub(crate) half_reach: F,

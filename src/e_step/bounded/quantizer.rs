@@ -25,8 +25,8 @@ const OVERLAP: usize = 4;
 /// Steps of k-means on the centres that place the points.
 const STEPS: usize = 2;
 
-/// A point whose cell has more centres than so many times the regular size is replaced by several of these centres, in at most
-/// so many rounds.
+/// A point whose cell has more centres than so many times the regular size is replaced by several of these centres, in at
+/// most so many rounds.
 const WIDEST: usize = 2;
 const ROUNDS: usize = 4;
 

@@ -93,8 +93,8 @@ impl<F: Float> Sums<F> {
         }
     }
 
-    /// Sums of the `wanted` components over the entries between their `starts`, by component. A component whose entries are cut
-    /// into several parts occurs once per part.
+    /// Sums of the `wanted` components over the entries between their `starts`, by component. A component whose entries
+    /// are cut into several parts occurs once per part.
     fn gathered(
         &self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -138,9 +138,9 @@ impl<F: Float> Sums<F> {
         fell.concat()
     }
 
-    /// Moves rows between components. Sums of components that lost nearly all of their mass or of their squared distances are
-    /// recomputed from `assignment`, which already contains the changes. An update of the means can cause such a loss as well,
-    /// without any change.
+    /// Moves rows between components. Sums of components that lost nearly all of their mass or of their squared distances
+    /// are recomputed from `assignment`, which already contains the changes. An update of the means can cause such a loss
+    /// as well, without any change.
     pub(crate) fn apply(
         &mut self,
         data: &dyn Data<Rows = DenseRows<F>>,

@@ -18,9 +18,9 @@ struct Uncovered {
 }
 
 impl<F: Float> Assignment<F> {
-    /// Searches all centres for a nearer one, for every row at a distance of at least `from` that may be nearer to a centre
-    /// outside the list of its component (E35), or outside that of its point. Returns the changes, by place, and the number of
-    /// distance evaluations.
+    /// Searches all centres for a nearer one, for every row at a distance of at least `from` that may be nearer to a
+    /// centre outside the list of its component (E35), or outside that of its point. Returns the changes, by place, and
+    /// the number of distance evaluations.
     ///
     /// Such rows are few and in all components. So they are searched together, and not component by component.
     pub(crate) fn widen(
@@ -85,8 +85,8 @@ impl<F: Float> Assignment<F> {
     }
 }
 
-/// The nearest centre of every row and the second nearest, with their distances. A single centre is the second nearest as well,
-/// at any distance.
+/// The nearest centre of every row and the second nearest, with their distances. A single centre is the second nearest as
+/// well, at any distance.
 pub(super) fn two_nearest<F: Float>(
     centres: &Centres<F>,
     rows: &DenseRows<F>,

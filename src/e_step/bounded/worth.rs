@@ -83,8 +83,8 @@ pub(crate) struct Doubt<'a, F> {
 }
 
 impl<'a, F: Float> Doubt<'a, F> {
-    /// The distance from which on a search of the open rows over all centres has the largest gain less its price, which depends
-    /// on their number; `None` if no gain is above its price. Rows far from their centres can gain most.
+    /// The distance from which on a search of the open rows over all centres has the largest gain less its price, which
+    /// depends on their number; `None` if no gain is above its price. Rows far from their centres can gain most.
     pub(crate) fn pays(
         &self,
         data: &dyn Data<Rows = DenseRows<F>>,

@@ -224,7 +224,8 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
         self.components.len()
     }
 
-    /// Scores of components more than about 45 nats below the best one are approximate: their responsibility is lost beside 1.
+    /// Scores of components more than about 45 nats below the best one are approximate: their responsibility is lost
+    /// beside 1.
     fn all(&self, rows: &DenseRows<F>, out: &mut Vec<F>) {
         /// exp(-REACH) is lost beside 1 in `f64`.
         const REACH: f64 = 45.0;
@@ -241,8 +242,8 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
         let gamma = (dim + 8) as f64 * F::EPSILON;
         // Means are rounded: as seen from a point near them, less of them is lost (E21).
         let about = self.centres.expanded().about();
-        let (seen, stride) = (rows.seen(about), stride(dim));
-        let mut columns = Columns::<F>::new(n, dim, |i| &seen[i * stride..][..stride]);
+        let (relative, stride) = (rows.relative(about), stride(dim));
+        let mut columns = Columns::<F>::new(n, dim, |i| &relative[i * stride..][..stride]);
         let mut mean = vec![0.0; dim];
         for (t, q) in self.components.iter().enumerate() {
             for (j, (mean, m)) in mean.iter_mut().zip(&q.mean).enumerate() {
@@ -349,7 +350,7 @@ impl<F: Float> Mixture<DenseRows<F>> for DirichletProcessMixture<F> {
     }
 
     /// Labels come from expected log-joints, densities from the predictive distribution.
-    fn looks(&self) -> u64 {
+    fn evaluations_per_component(&self) -> u64 {
         2
     }
 

@@ -49,12 +49,12 @@ use sticks::Sticks;
 /// search ([E8](crate::equations#e8)). This is a proper $q$, so the first free energy is a bound too. A truncated search
 /// keeps to one variance for the first two M-steps, as in [`Isotropic`](super::Isotropic).
 ///
-/// **Weights count points** here, so not only their ratios matter: the larger the total weight, the weaker the prior. If columns
-/// determine one another, or if components collapse onto few points, only the prior bounds the precision. It must then not be
-/// lost in rounding. So a nearly singular component sums its rows in its own coordinates. There is a limit: a prior below 1e-21
-/// of the data. An inverse scale matrix that leaves a column less than $10^{-21} W$ times its variance gets so much added to its
-/// diagonal. With the default priors this happens from a total weight of 1e13 on if columns determine one another, and from
-/// 1e21 on otherwise.
+/// **Weights count points** here, so not only their ratios matter: the larger the total weight, the weaker the prior. If
+/// columns determine one another, or if components collapse onto few points, only the prior bounds the precision. It must
+/// then not be lost in rounding. So a nearly singular component sums its rows in its own coordinates. There is a limit: a
+/// prior below 1e-21 of the data. An inverse scale matrix that leaves a column less than $10^{-21} W$ times its variance
+/// gets so much added to its diagonal. With the default priors this happens from a total weight of 1e13 on if columns
+/// determine one another, and from 1e21 on otherwise.
 ///
 /// Works on [`Dense`](crate::data::Dense) data. Time $n T D^2$ per iteration; the sums take $T D^2$ numbers per shard of
 /// the rows.

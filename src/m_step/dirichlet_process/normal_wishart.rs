@@ -116,7 +116,8 @@ impl NormalWishart {
         self.factor.iter().map(|x| x * x).sum::<f64>().sqrt()
     }
 
-    /// The divergence from the prior, $\text{KL}(q(\mu, \Lambda) \parallel p(\mu, \Lambda))$ (E30; Bishop 10.74, 10.77, B.79).
+    /// The divergence from the prior, $\text{KL}(q(\mu, \Lambda) \parallel p(\mu, \Lambda))$ (E30; Bishop 10.74, 10.77,
+    /// B.79).
     pub(super) fn divergence(&self, prior: &Prior) -> f64 {
         let dim = self.dim();
         let ratio = prior.mean_precision / self.mean_precision;
