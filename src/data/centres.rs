@@ -38,7 +38,9 @@ impl<F: Float> Expanded<F> {
             distance::minus(&centres.values, &about, &mut values);
             (about, values)
         });
-        let rows = relative.as_ref().map_or(&centres.values, |(_, values)| values);
+        let rows = relative
+            .as_ref()
+            .map_or(&centres.values, |(_, values)| values);
         let norm = |row: &[F]| -> f64 { row.iter().map(|x| x.to_f64() * x.to_f64()).sum() };
         let norms: Vec<F> = rows
             .chunks_exact(stride)

@@ -184,7 +184,7 @@ fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f
 
 /// What a search for the nearest centres asks of a row: beyond twice this is beyond the gap, rounded or not. One closure
 /// for all gaps, so that the search is compiled once.
-fn margin<F: Float>(dim: usize, largest_norm: f64, gap: f64) -> impl Fn(f64, f64) -> f64 {
+fn margin<F: Float>(dim: usize, largest_norm: f64, gap: f64) -> impl Fn(f64, f64) -> f64 + Copy {
     move |norm, score| rounding::<F>(dim, norm, largest_norm, score + gap) + 0.5 * gap
 }
 
@@ -266,8 +266,27 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         // Where rounding leaves several: which, as far as known.
         let mut among = Vec::new();
         if short::fits(stride, centres.len()) {
-            let centres = (expanded.values(centres), expanded.norms());
-            short::nearest(rows, (stride, dim), centres, margin, ids);
+            let values = (expanded.values(centres), expanded.norms());
+            short::nearest(rows, (stride, dim), values, margin, ids);
+            // It leaves rows open. Which centres are within their rounding, a search by panels tells.
+            let open: Vec<usize> = (0..ids.len())
+                .filter(|&i| ids[i] == nearest::OPEN)
+                .collect();
+            if !open.is_empty() {
+                let rows = open
+                    .iter()
+                    .flat_map(|i| &self.values[i * stride..][..stride]);
+                let rows: Vec<F> = rows.copied().collect();
+                let (rows, mut found) = ((&rows[..], expanded.about()), vec![0; open.len()]);
+                let panels = expanded.panels(centres);
+                nearest::nearest(rows, stride, panels, margin, &mut found, &mut among);
+                for (&i, id) in open.iter().zip(found) {
+                    ids[i] = id;
+                }
+                for (row, _) in &mut among {
+                    *row = open[*row];
+                }
+            }
         } else {
             let panels = expanded.panels(centres);
             nearest::nearest(rows, stride, panels, margin, ids, &mut among);

@@ -265,7 +265,12 @@ impl<S: Second> Moments<S> {
 
     /// Adds the mass, first and second moment of some rows to coordinate `j` of component `c`.
     #[inline(always)]
-    pub(super) fn add_coordinate(&mut self, c: usize, j: usize, [observed, first, second]: [f64; 3]) {
+    pub(super) fn add_coordinate(
+        &mut self,
+        c: usize,
+        j: usize,
+        [observed, first, second]: [f64; 3],
+    ) {
         self.track_observed();
         let place = c * stride(self.dim) + j;
         self.observed[place] += observed;
@@ -284,7 +289,11 @@ impl<S: Second> Moments<S> {
     #[must_use]
     pub fn unobserved(&self) -> usize {
         let with_mass = (0..self.mass.len()).filter(|&c| self.mass[c] > 0.0);
-        let unobserved = |c| (0..self.dim).filter(|&j| self.observed(c, j) <= 0.0).count();
+        let unobserved = |c| {
+            (0..self.dim)
+                .filter(|&j| self.observed(c, j) <= 0.0)
+                .count()
+        };
         with_mass.map(unobserved).sum()
     }
 

@@ -340,7 +340,8 @@ impl<M> Fit<M> {
         let started = Instant::now();
         let score = self.model.score(data)?;
         // Every row against every component, for its posterior and, unless that tells it, for its nearest mean.
-        let each = self.model.evaluations_per_component() + u64::from(!self.model.likeliest_is_nearest());
+        let each =
+            self.model.evaluations_per_component() + u64::from(!self.model.likeliest_is_nearest());
         let evaluations = each * (data.len() * self.model.components()) as u64;
         self.report.evaluations.scoring += evaluations;
         self.report.distance_evaluations += evaluations;

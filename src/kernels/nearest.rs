@@ -100,7 +100,9 @@ impl<F: Float, M: Fn(f64, f64) -> f64> WithSimd for ToPanels<'_, F, M> {
         let mut relative = vec![F::zero(); about.map_or(0, |_| rows.len().min(CHUNK * stride))];
         for (rows, ids) in rows.chunks(CHUNK * stride).zip(ids.chunks_mut(CHUNK)) {
             let rows = about.map_or(rows, |about| {
-                let places = rows.chunks_exact(stride).zip(relative.chunks_exact_mut(stride));
+                let places = rows
+                    .chunks_exact(stride)
+                    .zip(relative.chunks_exact_mut(stride));
                 for (row, relative) in places {
                     F::minus(simd, row, about, relative);
                 }
