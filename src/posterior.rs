@@ -123,6 +123,19 @@ pub(crate) fn normalise<R: Rows>(
     likelihood
 }
 
+/// Responsibilities below this are 0 in the sums of the M-step. That changes F by less than its rounding. The rule depends
+/// on the row alone, so the order of rows does not matter.
+const LOST: f64 = 1.0 / (1u64 << 60) as f64;
+
+/// Sets responsibilities to 0 that no sum needs ([E41](crate::equations#e41)).
+pub(crate) fn drop_lost<F: Float>(block: &mut Block<F>) {
+    if block.width() > 1 {
+        for q in &mut block.responsibilities {
+            *q = if *q < LOST { 0.0 } else { *q };
+        }
+    }
+}
+
 /// The total weight of a block of rows, and the weighted sum of their values. There are several partial sums, so that no
 /// addition waits for the one before.
 #[inline(always)]
@@ -195,5 +208,26 @@ pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
         let scores = block.scores(i);
         let least = lowest(scores);
         *label = scores.iter().position(|&s| s == least).unwrap_or(0) as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those that are left out change no sum of the row; a search of width 1 shares nothing out.
+    #[test]
+    fn what_no_sum_needs_is_dropped() {
+        let mut block = Block::<f64>::new(4, 4);
+        block.reset(2, &[]);
+        block.responsibilities = vec![0.25, 0.75, 0.5 * LOST, 0.0, 1.0, 1e-300, LOST, 2.0 * LOST];
+        drop_lost(&mut block);
+        let expected = [0.25, 0.75, 0.0, 0.0, 1.0, 0.0, LOST, 2.0 * LOST];
+        assert_eq!(block.responsibilities, expected);
+        let mut hard = Block::<f64>::new(4, 1);
+        hard.reset(1, &[2]);
+        hard.responsibilities = vec![1.0];
+        drop_lost(&mut hard);
+        assert_eq!(hard.responsibilities, [1.0]);
     }
 }

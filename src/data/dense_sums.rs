@@ -22,37 +22,17 @@ impl<F: Float> DenseRows<F> {
             }
             _ => (),
         }
-        let all = block.is_full() && block.width() > 1;
         vectorised!({
-            let stride = stride(self.dim);
-            let mut sizes = Vec::new();
-            if all {
-                sizes.extend(centres.values().chunks_exact(stride).map(
-                    #[inline(always)]
-                    |centre| moments.size(centre),
-                ));
-            }
             for i in 0..self.len() {
                 let (row, shares) = (self.row(i), block.responsibilities(i));
-                if !all {
-                    let support = match block.is_full() {
-                        true => &[0][..],
-                        false => block.support(i),
-                    };
-                    for (&c, &q) in support.iter().zip(shares) {
-                        let share = self.weights[i] * q;
-                        if share > 0.0 {
-                            moments.add(c as usize, share, row, centres);
-                        }
-                    }
-                    continue;
-                }
-                // Most shares among all components are lost.
-                let own = moments.size(row);
-                for (c, (&q, size)) in shares.iter().zip(&sizes).enumerate() {
+                for (place, &q) in shares.iter().enumerate() {
                     let share = self.weights[i] * q;
                     if share > 0.0 {
-                        moments.add_unless_lost(c, share, (row, own + size), centres);
+                        let c = match block.is_full() {
+                            true => place,
+                            false => block.support(i)[place] as usize,
+                        };
+                        moments.add(c, share, row, centres);
                     }
                 }
             }

@@ -32,14 +32,6 @@ pub struct Moments<S = ()> {
     /// components meet few of them.
     first: Vec<f64>,
     second: S,
-    /// The smallest variance that is told from none: sums of squares below it, times the mass, do not matter.
-    least_variance: f64,
-    /// (k): what the sums over the rows of each component have reached for certain, in the unit of squares, and the mass
-    /// when that was last looked at. Shares that are lost beside it can be left out.
-    reached: Vec<(f64, f64)>,
-    /// (d), padded: the unit of the squares in each coordinate, inverted, where coordinates have sums of their own: 1 at
-    /// first, then their size in the pass before. Those of all parts are the same. Empty otherwise.
-    scales: Vec<f64>,
 }
 
 impl<S: Second> Moments<S> {
@@ -53,17 +45,6 @@ impl<S: Second> Moments<S> {
             places: vec![0; k],
             first: vec![0.0; stride(dim)],
             second: S::zeros(k, stride(dim)),
-            least_variance: 0.0,
-            reached: vec![(0.0, 0.0); k],
-            scales: vec![1.0; if S::PER_COORDINATE { stride(dim) } else { 0 }],
-        }
-    }
-
-    /// The same for variances that are clamped at `least_variance` (E20): smaller ones need not be told apart.
-    pub(crate) fn above(self, least_variance: f64) -> Self {
-        Self {
-            least_variance,
-            ..self
         }
     }
 
@@ -160,75 +141,6 @@ impl<S: Second> Moments<S> {
     pub(super) fn add<F: Float>(&mut self, c: usize, share: f64, row: &[F], centres: &Centres<F>) {
         self.add_mass(c, share);
         self.add_row(c, share, row, centres);
-    }
-
-    /// The same for a row and a centre of these [sizes](Self::size) together. The row adds to the mass alone where it
-    /// would be lost beside all sums that are there already. A small share is not enough for that: the row may be far.
-    #[inline(always)]
-    pub(super) fn add_unless_lost<F: Float>(
-        &mut self,
-        c: usize,
-        share: f64,
-        (row, size): (&[F], f64),
-        centres: &Centres<F>,
-    ) {
-        const LOST: f64 = 0.5 * f64::EPSILON;
-        self.add_mass(c, share);
-        let (added, (reached, looked)) = (share * size, self.reached[c]);
-        if share <= LOST * self.mass[c] && added <= LOST * reached {
-            return;
-        }
-        self.add_row(c, share, row, centres);
-        // Sums of squares only rise, so what they have reached stays true.
-        if !S::WANTED {
-            // Far rows may overflow: then nothing is known.
-            self.reached[c].0 += if added.is_finite() { added } else { 0.0 };
-        } else if self.mass[c] >= 2.0 * looked {
-            let mass = self.mass[c];
-            let floor = self.least_variance * mass;
-            let least = self.second.least(c, floor, &self.scales, self.dim);
-            self.reached[c] = (least, mass);
-        }
-    }
-
-    /// How large a padded row or centre is: the sizes of two are at least their squared distance, in the units of the
-    /// sums that it adds to.
-    #[inline(always)]
-    pub(super) fn size<F: Float>(&self, row: &[F]) -> f64 {
-        let mut sizes = [0.0f64; 4];
-        let (rows, _) = row.as_chunks::<4>();
-        if S::PER_COORDINATE {
-            let (scales, _) = self.scales.as_chunks::<4>();
-            for (x, scale) in rows.iter().zip(scales) {
-                for l in 0..4 {
-                    let size = x[l].to_f64() * x[l].to_f64() * scale[l];
-                    sizes[l] = if size > sizes[l] { size } else { sizes[l] };
-                }
-            }
-            return 2.0 * sizes[0].max(sizes[1]).max(sizes[2]).max(sizes[3]);
-        }
-        for x in rows {
-            for l in 0..4 {
-                sizes[l] += x[l].to_f64() * x[l].to_f64();
-            }
-        }
-        2.0 * ((sizes[0] + sizes[1]) + (sizes[2] + sizes[3]))
-    }
-
-    /// The units of squares in the next pass: the size of the sums of this one.
-    fn next_scales(&self) -> Vec<f64> {
-        let floor = self.least_variance * self.mass.iter().sum::<f64>();
-        let mut totals = vec![0.0; self.scales.len()];
-        for sums in self.second.sums().chunks_exact(totals.len().max(1)) {
-            for (total, sum) in totals.iter_mut().zip(sums) {
-                *total += sum;
-            }
-        }
-        let scale = |total: f64| match total.max(floor) {
-            total if total.is_normal() => 1.0 / total,
-            _ => 1.0,
-        };
-        totals.into_iter().map(scale).collect()
     }
 
     #[inline(always)]
@@ -329,15 +241,7 @@ impl<S: Second> Moments<S> {
                 }
             }
         });
-        if S::PER_COORDINATE {
-            total.least_variance = parts[0].least_variance;
-            total.scales = total.next_scales();
-        }
-        let scales = &total.scales;
-        parallel::map_chunks(&mut parts, 1, |_, _, parts| {
-            parts[0].clear();
-            parts[0].scales.copy_from_slice(scales);
-        });
+        parallel::map_chunks(&mut parts, 1, |_, _, parts| parts[0].clear());
         total
     }
 
@@ -348,7 +252,6 @@ impl<S: Second> Moments<S> {
         self.places.fill(0);
         self.first.truncate(stride(self.dim));
         self.second.sums_mut().fill(0.0);
-        self.reached.fill((0.0, 0.0));
     }
 
     /// Moves every centre to its mean, and returns the second moments about the new ones (E32, E34).

@@ -18,11 +18,6 @@ pub trait Second: Send + Sized {
     fn sum_of(c: usize, place: usize) -> usize;
     /// Adds to component `c`, at `place` among the (k, d) padded numbers.
     fn add_entry(&mut self, c: usize, place: usize, value: f64);
-    /// Whether coordinates have sums of their own.
-    const PER_COORDINATE: bool = false;
-    /// The least second moment of component `c`, at least `floor` each, and where there are several, of `dim`
-    /// coordinates, each times its scale.
-    fn least(&self, c: usize, floor: f64, scales: &[f64], dim: usize) -> f64;
     /// All sums.
     fn sums(&self) -> &[f64];
     /// All sums, to be added to.
@@ -53,9 +48,6 @@ impl Second for () {
     }
     #[inline(always)]
     fn add_entry(&mut self, _: usize, _: usize, _: f64) {}
-    fn least(&self, _: usize, _: f64, _: &[f64], _: usize) -> f64 {
-        0.0
-    }
     fn sums(&self) -> &[f64] {
         &[]
     }
@@ -98,10 +90,6 @@ impl Second for PerComponent {
     fn add_entry(&mut self, c: usize, place: usize, value: f64) {
         self.0[Self::sum_of(c, place)] += value;
     }
-    #[inline(always)]
-    fn least(&self, c: usize, floor: f64, _: &[f64], _: usize) -> f64 {
-        self.0[c].max(floor)
-    }
     fn sums(&self) -> &[f64] {
         &self.0
     }
@@ -119,7 +107,6 @@ impl Second for PerCoordinate {
         Which::PerCoordinate(moments)
     }
     const WANTED: bool = true;
-    const PER_COORDINATE: bool = true;
     fn zeros(k: usize, stride: usize) -> Self {
         Self(vec![0.0; k * stride])
     }
@@ -138,12 +125,6 @@ impl Second for PerCoordinate {
     #[inline(always)]
     fn add_entry(&mut self, c: usize, place: usize, value: f64) {
         self.0[Self::sum_of(c, place)] += value;
-    }
-    fn least(&self, c: usize, floor: f64, scales: &[f64], dim: usize) -> f64 {
-        let sums = self.0[c * scales.len()..].iter().zip(&scales[..dim]);
-        sums.fold(f64::INFINITY, |least, (s, scale)| {
-            least.min(s.max(floor) * scale)
-        })
     }
     fn sums(&self) -> &[f64] {
         &self.0

@@ -187,6 +187,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
                 posterior::labels(&block, kept.labels);
                 kept.supports.copy_from_slice(&block.supports);
                 if let Some(statistics) = &mut found.statistics {
+                    posterior::drop_lost(&mut block);
                     joint.accumulate(&rows, &block, &mut **statistics);
                 }
             }

@@ -108,7 +108,7 @@ impl<R: Rows> MStep<R> for Diagonal {
     }
 
     fn statistics(&self, model: &Self::Model) -> Self::Statistics {
-        Moments::zeros(model.centres.len(), model.centres.dim()).above(model.least_variance)
+        Moments::zeros(model.centres.len(), model.centres.dim())
     }
 
     fn accumulate(

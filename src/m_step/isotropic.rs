@@ -110,7 +110,7 @@ impl<R: Rows> MStep<R> for Isotropic {
     }
 
     fn statistics(&self, model: &Self::Model) -> Self::Statistics {
-        Moments::zeros(model.centres.len(), model.centres.dim()).above(model.least_variance)
+        Moments::zeros(model.centres.len(), model.centres.dim())
     }
 
     fn accumulate(
