@@ -4,7 +4,6 @@
 //! clusters unless told, the shape of kdd04bio. Prints the longest delay, and at which times fits were cancelled, in seconds.
 
 use coremix::Estimator;
-use coremix::data::DenseRows;
 use coremix::prelude::*;
 use ndarray::Array2;
 use std::ops::ControlFlow;
@@ -13,16 +12,19 @@ use std::time::{Duration, Instant};
 /// When fits are cancelled, in seconds.
 const TIMES: [f64; 10] = [0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0];
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Result<Vec<usize>, _> = std::env::args().skip(1).map(|a| a.parse()).collect();
-    let (n, d, k) = match arguments?[..] {
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<usize> = std::env::args()
+        .skip(1)
+        .map(|a| a.parse())
+        .collect::<std::result::Result<_, _>>()?;
+    let (n, d, k) = match arguments[..] {
         [] => (145_751, 74, 2_000),
         [n, d, k] => (n, d, k),
         _ => return Err("ROWS COLUMNS CLUSTERS".into()),
     };
     let rows = Array2::from_shape_fn((n, d), |(n, j)| 10.0 * noise(n % k, j) + noise(k + n, j));
     let data = Dense::new(&rows)?;
-    let sketch = Sketch::new(&rows, d.div_ceil(4), 1)?;
+    let sketch = Sketch::new(rows.view(), d.div_ceil(4), 1)?;
     for name in Algorithm::NAMES {
         match name {
             "sparsified-gmm" => measure(name, &sketch, k)?,
@@ -41,11 +43,7 @@ fn noise(n: usize, j: usize) -> f32 {
     (mixed >> 40) as f32 / (1 << 24) as f32
 }
 
-fn measure<R: coremix::data::Rows>(
-    name: &str,
-    data: &dyn Data<Rows = R>,
-    k: usize,
-) -> Result<(), Error> {
+fn measure<R: coremix::data::Rows>(name: &str, data: &dyn Data<Rows = R>, k: usize) -> Result<()> {
     let mut line = Vec::new();
     let mut longest = 0.0f64;
     for time in TIMES {

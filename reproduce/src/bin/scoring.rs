@@ -9,6 +9,7 @@ use coremix::prelude::*;
 use coremix::{Float, Rng};
 use ndarray::Array2;
 use rayon::ThreadPoolBuilder;
+use reproduce::median;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -54,26 +55,20 @@ fn compare<F: Float>(
     let data = Dense::new(x.view())?;
     let model = SharedIsotropicMixture::from_parameters(means.view(), spread * spread)?;
     let model: &dyn Mixture<DenseRows<F>> = &model;
-    let mut times = [[0.0; RUNS]; 3];
+    let mut times = [const { Vec::new() }; 3];
     // In alternation, so that whatever else the machine does is in all three.
-    for run in 0..RUNS {
-        let mut time = |what: usize, work: &dyn Fn() -> Answer<()>| -> Answer<()> {
-            let started = Instant::now();
-            work()?;
-            times[what][run] = 1e3 * started.elapsed().as_secs_f64();
-            Ok(())
-        };
-        time(0, &|| Ok(drop(black_box(model.predict(&data)?))))?;
-        time(1, &|| {
-            black_box(model.log_likelihood(&data)?);
-            Ok(())
-        })?;
-        time(2, &|| Ok(drop(black_box(model.score(&data)?))))?;
+    for _ in 0..RUNS {
+        let started = Instant::now();
+        black_box(model.predict(&data)?);
+        times[0].push(1e3 * started.elapsed().as_secs_f64());
+        let started = Instant::now();
+        black_box(model.log_likelihood(&data)?);
+        times[1].push(1e3 * started.elapsed().as_secs_f64());
+        let started = Instant::now();
+        black_box(model.score(&data)?);
+        times[2].push(1e3 * started.elapsed().as_secs_f64());
     }
-    let [predict, likelihood, score] = times.map(|mut times| {
-        times.sort_unstable_by(f64::total_cmp);
-        times[RUNS / 2]
-    });
+    let [predict, likelihood, score] = times.map(|times| median(&times));
     print!("{kind:>5}{k:>6}{d:>5}{name:>13}{predict:>10.1}");
     let ratios = [likelihood, score].map(|time| format!("{time:>14.1}{:>7.2}x", time / predict));
     println!("{}", ratios.concat());
