@@ -17,7 +17,8 @@ use std::str::FromStr;
 /// A named algorithm with its settings, chosen at run time.
 ///
 /// The names are those of the functions in [`algorithms`](crate::algorithms), with hyphens: see [`NAMES`](Self::NAMES).
-/// Settings that an algorithm does not have are ignored; those that are not set have the defaults named here.
+/// Settings that an algorithm does not have are ignored; those that are not set have the defaults named here. Stages of your
+/// own need the functions in [`algorithms`](crate::algorithms), or a [`Builder`].
 ///
 /// ```
 /// use coremix::prelude::*;
@@ -357,7 +358,7 @@ impl Algorithm {
             None | Some(Family::Shared) if self.name != Name::DpGmm => Ok(()),
             None => Ok(()),
             Some(family) => {
-                let rule = "this algorithm has a family of its own";
+                let rule = "this algorithm has a family of its own: leave it unset";
                 Err(Error::parameter("family", format!("{family:?}"), rule))
             }
         }

@@ -80,12 +80,18 @@ impl<F: Float> Block<F> {
         let empty = |support: &[u32]| support.contains(&UNSET);
         let missing = || {
             let row = self.supports.chunks_exact(self.width).position(empty)?;
-            Some(format!("row {} has no support", self.numbers[row]))
+            Some(format!(
+                "row {} has no support: a search calls `keep_best` for every row",
+                self.numbers[row]
+            ))
         };
         let unscored = || {
             let mut best = self.scores.iter().step_by(self.width);
             let row = best.position(|score| score.to_f64().is_nan())?;
-            Some(format!("row {} has no score", self.numbers[row]))
+            Some(format!(
+                "row {} has no score: a search calls `keep_best` for every row",
+                self.numbers[row]
+            ))
         };
         match self.fault.take().or_else(missing).or_else(unscored) {
             Some(what) => Err(what),
@@ -135,7 +141,8 @@ impl<F: Float> Block<F> {
         self.width == self.components
     }
 
-    /// The support of row `i`, best first (empty when [full](Self::is_full)).
+    /// The support of row `i`, best first (empty when [full](Self::is_full)). In the first search of a phase it is that of
+    /// the phase before, if supports have one member; otherwise its members are `u32::MAX`.
     #[inline(always)]
     #[must_use]
     pub fn support(&self, i: usize) -> &[u32] {

@@ -10,7 +10,8 @@ impl<F: Float> Block<F> {
     /// Repeated ones count once. Counts the evaluations. `scratch` is reused memory.
     ///
     /// Fewer candidates than a support has members, or a component that does not exist, is an error of the search, which
-    /// the fit returns ([`Error::Stage`](crate::Error::Stage)). If every support holds every component, all are scored,
+    /// the fit returns ([`Error::Stage`](crate::Error::Stage)). The first search has no last supports, so there `ids` needs
+    /// as many different components as a support has members. If every support holds every component, all are scored,
     /// and `ids` is ignored.
     pub fn keep_best<R, M>(
         &mut self,
@@ -35,9 +36,13 @@ impl<F: Float> Block<F> {
             candidates.dedup();
         }
         let fault = match candidates.last() {
-            Some(&c) if c as usize >= k => Some(format!("component {c} of {k} does not exist")),
+            Some(&c) if c as usize >= k => Some(format!(
+                "component {c} of {k} does not exist: they are numbered from 0 to {}",
+                k - 1
+            )),
             _ if candidates.len() < width => Some(format!(
-                "{} candidates for a support of {width}",
+                "{} candidates for a support of {width}: at least {width} different ones are needed; \
+                 the last support counts, but the first search has none",
                 candidates.len()
             )),
             _ => None,

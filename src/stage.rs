@@ -3,6 +3,30 @@
 use crate::error::Result;
 
 /// A stage of the pipeline: a value with settings, checked once when the builder builds.
+///
+/// ```
+/// use coremix::prelude::*;
+/// use coremix::Stage;
+///
+/// struct Own {
+///     looks: usize,
+/// }
+///
+/// impl Stage for Own {
+///     fn check(&self, clusters: usize) -> Result<()> {
+///         if self.looks == 0 || self.looks > clusters {
+///             return Err(Error::Parameter {
+///                 name: "looks",
+///                 value: self.looks.to_string(),
+///                 rule: "must be at least 1, and at most the number of clusters",
+///             });
+///         }
+///         Ok(())
+///     }
+/// }
+/// let error = Own { looks: 7 }.check(5).unwrap_err();
+/// assert!(error.to_string().starts_with("looks = 7: must be at least 1"));
+/// ```
 pub trait Stage {
     /// Checks the settings, knowing the number of clusters.
     ///

@@ -56,7 +56,8 @@ pub struct Dense<'a, T: Element> {
 }
 
 impl<'a, T: Element> Dense<'a, T> {
-    /// Points (n, d), each of weight 1: anything that views as a matrix, such as `&array` or `array.view()`.
+    /// Points (n, d), each of weight 1: anything that views as a matrix, such as `&array` or `array.view()`. Points that may
+    /// have no rows go into a [`batch`](Self::batch).
     ///
     /// # Errors
     /// [`Error::Empty`] without rows or columns, [`Error::NotFinite`] for NaN or infinite values,

@@ -73,6 +73,9 @@ use std::ops::Range;
 /// assert_eq!(part.weight(0), 2.0);
 /// # Ok::<(), Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    note = "an array becomes data with `Dense::new(&array)?`, or with weights with `Dense::weighted(&array, &weights)?`"
+)]
 pub trait Data: Sync {
     /// A block of rows, ready to compute on: [`DenseRows`] or [`SketchRows`].
     type Rows: Rows;
@@ -267,6 +270,7 @@ pub trait Rows: Default + Send + Sync + 'static {
     fn typical(&self) -> Option<f64>;
     /// Row `i` as a centre: `d` numbers, padded. A coordinate that it does not know is the mean of
     /// the data there.
+    #[doc(alias = "row")]
     fn to_centre(&self, i: usize) -> Cow<'_, [Self::Float]>;
     /// Adds the rows, shared out by the responsibilities of `block`, to `moments` about `centres` (E5).
     fn accumulate<S: Second>(

@@ -44,10 +44,22 @@ use crate::stage::Stage;
 
 /// A search for supports.
 ///
-/// Only [`width`](Self::width) and [`search`](Self::search) must be written: the other methods have defaults.
+/// Only the two types, [`width`](Self::width) and [`search`](Self::search) must be written: the other methods have
+/// defaults. The builder needs [`Stage`] and `Clone` as well.
 ///
 /// Laws: with the model fixed, a search never lowers the free energy; what it does for a row depends on
-/// that row, the model, the state and the row's own random stream alone.
+/// that row, its last support, the model, the state and random numbers alone. It must not depend on other rows. Every
+/// block of rows has a random stream of its own, another one in every search.
+///
+/// What a search can read, besides the last supports in the block:
+///
+/// - `model.centres().row(c)`: the mean of component `c`; `model.components()`: how many there are;
+/// - `rows.to_centre(i)`: the coordinates of row `i` of the block, in the same [frame](crate::data::Frame) as the means;
+/// - `rows.distances_to(i, model.centres(), &ids, &mut squared)`: squared distances to some means. They are not counted:
+///   [`Block::keep_best`] counts those that it takes.
+///
+/// The first search of a phase has no last supports, or has those of the phase before. So it must give `keep_best` at
+/// least `width` different components for every row.
 ///
 /// `examples/own_e_step.rs` is another one.
 ///
@@ -97,14 +109,15 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
     /// What is kept from one search to the next, besides the supports.
     type State: Default + Send + Sync;
     /// What one worker keeps from block to block: scratch, and what [`finish_pass`](Self::finish_pass)
-    /// needs. A worker searches a fixed sequence of blocks, in order.
+    /// needs. A worker searches a fixed sequence of blocks, in order. `()` if nothing is kept.
     type Worker: Default + Send + 'static;
 
-    /// Members of a support, C', out of `k` components.
+    /// Members of a support, C', out of `k` components: 1 to `k`.
     fn width(&self, k: usize) -> usize;
 
-    /// Searches a block of rows: `block` comes with the supports of the last search (all unset at first)
-    /// and leaves with the new ones and their scores; [`Block::keep_best`] does both for one row.
+    /// Searches a block of rows: `block` comes with the supports of the last search ([unset](Block::support) at first)
+    /// and leaves with the new ones and their scores. Call [`Block::keep_best`] for every row `i` of `rows`: it sets both.
+    /// Row `i` of `rows` is row `i` of `block`.
     fn search(
         &self,
         state: &Self::State,
@@ -150,12 +163,13 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
         }
     }
 
-    /// A new worker.
+    /// A new worker, for some blocks of one pass over the rows. The model stays as it is during a pass, so what depends on
+    /// it alone can be made here, such as a sorted list of means.
     fn worker(&self, _model: &M) -> Self::Worker {
         Self::Worker::default()
     }
 
-    /// Updates the state from the workers of one pass, in their order.
+    /// Updates the state from the workers of one pass, in their order, after every search of all rows.
     fn finish_pass(&self, _state: &mut Self::State, _workers: Vec<Self::Worker>) {}
 
     /// The bounds that settle rows without reading them ([E35](crate::equations#e35)), or `None` for a search without

@@ -50,7 +50,7 @@ pub enum Progress<'a, M: ?Sized> {
         rows: usize,
         /// M-steps so far.
         iteration: usize,
-        /// Most M-steps of the phase.
+        /// Most M-steps of the phase. It often converges before.
         limit: usize,
         /// Free energy under the current model.
         free_energy: f64,

@@ -100,7 +100,8 @@ impl Clusterer {
     }
 }
 
-/// Collects one value per stage; setting a stage changes the builder's type.
+/// Collects one value per stage; setting a stage changes the builder's type. [`build`](Self::build) makes the
+/// [`Clusterer`] that fits.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct Builder<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIsotropic> {
@@ -387,8 +388,25 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         self.run(data, None)
     }
 
-    /// Fits the model, showing every step to `observer`. When it breaks, the fit ends with the model of
-    /// the next search: a stop before the first one gives a model at the seeds.
+    /// Fits the model, showing every step to `observer`. When that returns `ControlFlow::Break`, the fit ends with the
+    /// model of the next search: a stop before the first one gives a model at the seeds.
+    ///
+    /// ```
+    /// use coremix::prelude::*;
+    /// use std::ops::ControlFlow;
+    /// # use ndarray::Array2;
+    /// # let x = Array2::from_shape_fn((600, 2), |(n, j)| (n % 6 * (j + 1)) as f64 + 0.01 * (n / 6) as f64);
+    /// # let data = Dense::new(x.view())?;
+    ///
+    /// let fit = algorithms::k_means(6).build()?.fit_observed(&data, |progress| {
+    ///     if let Progress::Iteration { phase, iteration, limit, free_energy, .. } = progress {
+    ///         println!("phase {phase}: {iteration} of at most {limit} iterations, F = {free_energy:.4e}");
+    ///     }
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(fit.report.stop, Stop::Converged);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`fit`](Self::fit).

@@ -45,7 +45,8 @@ pub trait Estimator<R: Rows>: Send + Sync {
     /// As [`Clusterer::fit`].
     fn fit(&self, data: &dyn Data<Rows = R>) -> Result<Fit<BoxedMixture<R>>>;
 
-    /// Fits the model, showing every step to `observer`.
+    /// Fits the model, showing every step to `observer`: a closure behind `&mut`, as in
+    /// `fit_observed(&data, &mut |progress| ..)`.
     ///
     /// # Errors
     /// As [`Clusterer::fit_observed`].

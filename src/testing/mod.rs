@@ -1,8 +1,8 @@
 //! The laws that stages keep, to hold a stage of your own against.
 //!
-//! Each function runs a stage on your data, some hundreds of rows of it, and returns [`Error::Stage`] with the law that
-//! is broken. What they find depends on the data and the stage alone: randomness comes from fixed seeds. They look for
-//! mistakes; they prove nothing.
+//! Each function runs a stage many times on all rows of your data, so give it some hundreds. It returns [`Error::Stage`]
+//! with the law that is broken. What they find depends on the data and the stage alone: randomness comes from fixed
+//! seeds. They look for mistakes; they prove nothing.
 //!
 //! ```
 //! use coremix::prelude::*;
@@ -217,11 +217,14 @@ fn same<S, R: Rows, A: Mixture<R> + ?Sized, B: Mixture<R> + ?Sized>(
     } else {
         return Ok(());
     };
-    Err(broken::<S>(format!("{of}: other {what}")))
+    Err(broken::<S>(format!(
+        "{of}: other {what}, but the same fit must give the same bits"
+    )))
 }
 
 /// Searches: with the model fixed, a search never lowers the free energy; it never falls in a fit either; and any number of
-/// threads gives the same bits. The family is [`SharedIsotropic`].
+/// threads gives the same bits. The family is [`SharedIsotropic`]. That a row depends on nothing that the worker keeps
+/// of other rows is not tested.
 ///
 /// # Errors
 /// [`Error::Stage`] with the law; what the fit returns.
