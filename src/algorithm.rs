@@ -399,7 +399,7 @@ impl FromStr for Algorithm {
         let Some(place) = place else {
             let rule = "must be k-means, k-means-c-prime, gmm, lazy-k-means, lwcs-k-means, var-gmm-s, vc-gmm, d-gmm, \
                 sparsified-gmm, dp-gmm or fast";
-            return Err(Error::parameter("algorithm", name, rule));
+            return Err(Error::parameter("algorithm", format!("{name:?}"), rule));
         };
         Ok(Self {
             name: ALL[place],

@@ -170,13 +170,26 @@ impl Timings {
     }
 }
 
+impl Report {
+    /// The rows of all phases, in words: only of the first and the last where there are several numbers.
+    fn rows(&self) -> String {
+        let rows = |phase: Option<&PhaseReport>| phase.map_or(self.coreset_size, |p| p.rows);
+        match (rows(self.phases.first()), rows(self.phases.last())) {
+            (first, last) if first == last => first.to_string(),
+            (first, last) => format!("{first}, in the end {last}"),
+        }
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let last = self.free_energies.last().copied().unwrap_or(f64::NAN);
         writeln!(
             f,
             "{} after {} iterations on {} rows",
-            self.stop, self.iterations, self.coreset_size
+            self.stop,
+            self.iterations,
+            self.rows()
         )?;
         writeln!(
             f,

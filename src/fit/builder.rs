@@ -306,13 +306,23 @@ impl<M> Fit<M> {
     /// full become these labels.
     ///
     /// # Errors
-    /// [`Error::DimensionMismatch`] if `data` is not what was fitted.
+    /// [`Error::DimensionMismatch`] or [`Error::LengthMismatch`] if `data` is not what was fitted.
     pub fn relabel<R: Rows>(&mut self, data: &dyn Data<Rows = R>) -> Result<()>
     where
         M: Mixture<R>,
     {
         if self.exact {
             return Ok(());
+        }
+        let last = self.coreset.as_ref().and_then(|s| s.rows.iter().max());
+        let fitted = last.map_or(self.labels.len(), |last| last + 1);
+        let found = data.len();
+        if found < fitted || self.coreset.is_none() && found != fitted {
+            return Err(Error::LengthMismatch {
+                what: "data to label again",
+                expected: fitted,
+                found,
+            });
         }
         self.labels = match &self.coreset {
             Some(subset) => {

@@ -151,3 +151,32 @@ fn the_dirichlet_process_at_small_scales() {
     };
     assert_eq!(at(1.0), at(2f64.powi(-500)));
 }
+
+/// Labels can be made exact for the fitted data alone.
+#[test]
+fn other_data_are_not_labelled_again() {
+    let points = points();
+    let data = Dense::new(&points).unwrap();
+    let half = points.slice(ndarray::s![..450, ..]);
+    let fewer = Dense::new(half).unwrap();
+    let larger = ndarray::concatenate![ndarray::Axis(0), points, points];
+    let more = Dense::new(&larger).unwrap();
+    let lazy = || algorithms::lazy_k_means(30, 0.1);
+    let fit = lazy().build().unwrap().fit(&data).unwrap();
+    for other in [&fewer, &more] {
+        let result = fit.clone().relabel(other);
+        assert!(matches!(result, Err(Error::LengthMismatch { .. })));
+    }
+    let coreset = lazy().coreset(Lightweight::new(200)).build().unwrap();
+    let mut fit = coreset.fit(&data).unwrap();
+    let result = fit.clone().relabel(&fewer);
+    assert!(matches!(result, Err(Error::LengthMismatch { .. })));
+    fit.relabel(&data).unwrap();
+    let rows = &fit.coreset.as_ref().unwrap().rows;
+    let all = fit.model.predict(&data).unwrap();
+    assert!(
+        rows.iter()
+            .zip(&fit.labels)
+            .all(|(n, label)| all[*n] == *label)
+    );
+}
