@@ -505,16 +505,11 @@ fn values_that_no_model_has_are_errors_that_name_the_section() {
     for bad in [i64::MIN, -126, 126, i64::MAX] {
         fault_of(load(&exponent(bad)));
     }
+    // Another seed has other signs, but for one in eight.
+    let others = (10..60).map(|seed: u64| with(&files[2], "basis", 0, seed.to_le_bytes()));
+    assert!(others.filter(|bytes| load(bytes).is_err()).count() > 30);
     // Seed, transform, columns, signs.
-    for (at, bad) in [
-        (0, 3),
-        (1, 2),
-        (1, 0),
-        (2, 0),
-        (2, 5),
-        (2, u64::MAX),
-        (3, 0),
-    ] {
+    for (at, bad) in [(1, 2), (1, 0), (2, 0), (2, 5), (2, u64::MAX), (3, 0)] {
         let bytes = with(&files[2], "basis", at, u64::to_le_bytes(bad));
         let fault = fault_of(load(&bytes));
         assert!(
