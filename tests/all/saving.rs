@@ -1,12 +1,12 @@
 //! Models that outlive the process: what is loaded is what was saved, bit for bit, and what is damaged is an error.
 
-use coremix::data::{DenseRows, SketchRows, Transform};
+use coremix::data::{Centres, DenseRows, Frame, Scores, SketchRows, Transform};
 use coremix::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
 };
 use coremix::prelude::*;
 use coremix::seed::Seeder;
-use coremix::{BoxedMixture, FileFault, Float, ModelInfo, Rng, load_model, read_model};
+use coremix::{BoxedMixture, FileFault, Float, LogJoint, ModelInfo, Rng, load_model, read_model};
 use ndarray::{Array1, Array2, Dimension, array};
 use std::any::Any;
 use std::fmt::Debug;
@@ -689,6 +689,47 @@ fn threads_that_save_to_one_path_leave_one_whole_file() {
     let last = SharedIsotropicMixture::load(&path).unwrap();
     assert!((0..4).any(|c| last == model(c)));
     assert_eq!(names_in(&folder), ["model"]);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// A family from outside, which says nothing of files.
+struct Own(SharedIsotropicMixture<f64>);
+
+impl Scores<DenseRows<f64>> for Own {
+    fn components(&self) -> usize {
+        Scores::<DenseRows<f64>>::components(&self.0)
+    }
+    fn some(&self, rows: &DenseRows<f64>, i: usize, ids: &[u32], out: &mut Vec<f64>) {
+        self.0.some(rows, i, ids, out);
+    }
+}
+
+impl Mixture<DenseRows<f64>> for Own {
+    fn centres(&self) -> &Centres<f64> {
+        Mixture::<DenseRows<f64>>::centres(&self.0)
+    }
+    fn frame(&self) -> &Frame<f64> {
+        Mixture::<DenseRows<f64>>::frame(&self.0)
+    }
+    fn log_joint(&self) -> LogJoint {
+        Mixture::<DenseRows<f64>>::log_joint(&self.0)
+    }
+    fn variances(&self) -> Array2<f64> {
+        Mixture::<DenseRows<f64>>::variances(&self.0)
+    }
+}
+
+#[test]
+fn a_family_from_outside_says_that_it_cannot_be_saved() {
+    let model = SharedIsotropicMixture::from_parameters(array![[0.5]].view(), 1.0).unwrap();
+    let boxed: BoxedMixture<DenseRows<f64>> = Box::new(Own(model));
+    let folder = folder("own");
+    let path = folder.join("model");
+    let error = boxed.save(&path).unwrap_err();
+    let expected = format!("{}: models of this family cannot be saved", path.display());
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(fault_of(boxed.to_bytes(&[])), FileFault::NoFormat);
+    assert!(names_in(&folder).is_empty());
     fs::remove_dir_all(folder).unwrap();
 }
 
