@@ -1,5 +1,7 @@
 //! The one error type of the crate: what was wrong, where, and the rule it broke.
 
+use crate::saving::FileFault;
+
 /// `Result` with the crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -114,6 +116,14 @@ pub enum Error {
         value: String,
         /// The rule it breaks.
         rule: &'static str,
+    },
+    /// A saved model that cannot be written or read.
+    #[error("{path}: {fault}")]
+    File {
+        /// The path of the file; `saved model` for bytes that come from no file.
+        path: String,
+        /// What is wrong with it.
+        fault: FileFault,
     },
 }
 

@@ -183,6 +183,8 @@ mod mixture;
 mod parallel;
 mod posterior;
 mod rng;
+mod saved_models;
+mod saving;
 mod scoring;
 mod search;
 pub mod seed;
@@ -205,6 +207,8 @@ pub use float::{Element, Float};
 pub use mixture::{Mixture, Score};
 pub use posterior::{Likelihood, LogJoint};
 pub use rng::Rng;
+pub use saved_models::{load_model, read_model};
+pub use saving::{FileFault, ModelInfo, Save};
 pub use stage::Stage;
 
 /// Everything a user of the crate names: the builder, data, every stage, the model's trait.
@@ -223,6 +227,7 @@ pub mod prelude {
     pub use crate::m_step::{Diagonal, DirichletProcess, Isotropic, SharedIsotropic};
     pub use crate::metrics;
     pub use crate::mixture::Mixture;
+    pub use crate::saving::Save;
     pub use crate::seed::{
         AfkMc2, Given, HierarchicalKMeansPlusPlus, KMeansPlusPlus, Uniform as UniformSeeder,
     };

@@ -4,6 +4,7 @@ use crate::compiled::Compiled;
 use crate::data::{Centres, Data, Frame, Rows, Scores};
 use crate::error::Result;
 use crate::posterior::LogJoint;
+use crate::saving::FileFault;
 use ndarray::{Array1, Array2};
 use std::any::Any;
 use std::fmt;
@@ -54,6 +55,15 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     fn proportions(&self) -> Array1<f64> {
         let k = self.components();
         Array1::from_elem(k, 1.0 / k as f64)
+    }
+
+    /// The model as the bytes of a file, with notes as in [`Save::to_bytes`](crate::Save::to_bytes): how boxed models
+    /// are [saved](crate::Save).
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::Error::File): by default models of a family cannot be saved.
+    fn saved(&self, _notes: &[(&str, &str)]) -> Result<Vec<u8>> {
+        Err(FileFault::NoFormat.of_bytes())
     }
 
     /// The variance of every coordinate of each component (k, d), in the data's own unit, squared. The coordinates are the
@@ -229,6 +239,10 @@ impl<R: Rows, M: Mixture<R> + ?Sized> Mixture<R> for Box<M> {
 
     fn proportions(&self) -> Array1<f64> {
         (**self).proportions()
+    }
+
+    fn saved(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
+        (**self).saved(notes)
     }
 
     fn variances(&self) -> Array2<f64> {

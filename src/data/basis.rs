@@ -48,7 +48,7 @@ enum Plan {
 
 impl Basis {
     /// The basis of this seed for rows of `columns` numbers; at least 1, at most 2^31.
-    pub(super) fn new(seed: u64, transform: Transform, columns: usize) -> Self {
+    pub(crate) fn new(seed: u64, transform: Transform, columns: usize) -> Self {
         let coordinates = transform.coordinates(columns);
         let mut rng = Streams::new(seed, 0).at(Stage::Sketch, 0, 0);
         let signs = (0..columns).map(|_| [1.0, -1.0][rng.below(2)]).collect();
@@ -88,6 +88,11 @@ impl Basis {
     #[must_use]
     pub fn coordinates(&self) -> usize {
         self.0.coordinates
+    }
+
+    /// The signs (P): 1 or -1.
+    pub(crate) fn signs(&self) -> &[f64] {
+        &self.0.signs
     }
 
     /// Points (n, P) in the coordinates of the basis: (n, P').
@@ -135,7 +140,7 @@ impl Basis {
 
 impl Transform {
     /// Number of coordinates of rows of `columns` numbers.
-    pub(super) fn coordinates(self, columns: usize) -> usize {
+    pub(crate) fn coordinates(self, columns: usize) -> usize {
         match self {
             Self::Cosine => columns,
             Self::Hadamard => columns.next_power_of_two(),

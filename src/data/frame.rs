@@ -88,6 +88,16 @@ impl<F: Float> Frame<F> {
         }
     }
 
+    /// A frame from what it is made of: offset and mean (d), and the exponent of its unit.
+    pub(crate) fn from_parts(offset: &[F], mean: &[F], exponent: i32) -> Self {
+        let exact: Vec<f64> = offset.iter().map(|x| x.to_f64()).collect();
+        let mut frame = Self::with_exponent(&exact, exponent);
+        let mut padded = vec![F::zero(); stride(mean.len())];
+        padded[..mean.len()].copy_from_slice(mean);
+        frame.mean = padded.into();
+        frame
+    }
+
     /// The frame in the same unit whose origin is the mean `mean` (d), rounded, and that origin in this frame, padded.
     pub(crate) fn centred(&self, mean: &[f64]) -> (Self, Vec<F>) {
         let centred = Self::with_exponent(mean, self.exponent);
@@ -149,6 +159,11 @@ impl<F: Float> Frame<F> {
     #[must_use]
     pub fn unit(&self) -> f64 {
         self.units.0
+    }
+
+    /// The exponent of the unit.
+    pub(crate) fn exponent(&self) -> i32 {
+        self.exponent
     }
 
     /// 2^-exponent.
@@ -241,6 +256,11 @@ impl<F: Float> Frame<F> {
     #[inline(always)]
     pub(super) fn most() -> F {
         F::from_f64(2f64.powi(F::MAX_EXPONENT / 2 - 8))
+    }
+
+    /// No coordinate of a centre is larger: centres of held rows are about where those are.
+    pub(crate) fn farthest_centre() -> f64 {
+        64.0 * Self::most().to_f64()
     }
 
     /// One coordinate back to the data's own unit.

@@ -2,8 +2,8 @@
 
 use super::proportions::{Mixing, Proportions, penalised};
 use super::{
-    MStep, check_variances, frame_around, log_joint_in_units_of, steps_with_one_variance,
-    variance_floor, variance_of,
+    MStep, check_saved, check_variances, frame_around, log_joint_in_units_of,
+    steps_with_one_variance, variance_floor, variance_of,
 };
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, PerCoordinate, Rows, Scales, Scores, Summary};
@@ -13,6 +13,7 @@ use crate::kernels::stride;
 use crate::mixture::Mixture;
 use crate::posterior::{Likelihood, LogJoint};
 use crate::rng::Rng;
+use crate::saving::{Common, FileFault, Reader, Save, Writer};
 use crate::stage::Stage;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
@@ -258,6 +259,10 @@ impl<F: Float> DiagonalMixture<F> {
     /// The scores of the current parameters, in units of the variance `unit`.
     fn renew_scores(&mut self, unit: f64) {
         let (k, dim) = (self.centres.len(), self.centres.dim());
+        // The padding, so that models with the same variances are equal.
+        for row in self.variances.chunks_exact_mut(stride(dim)) {
+            row[dim..].fill(1.0);
+        }
         self.scales = Scales::new(k, dim, |c, j| {
             let variance = self.variance(c, j);
             (unit / variance, unit * (variance / unit).ln())
@@ -384,6 +389,10 @@ impl<R: Rows> Mixture<R> for DiagonalMixture<R::Float> {
         DiagonalMixture::variances(self)
     }
 
+    fn saved(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
+        self.to_bytes(notes)
+    }
+
     fn centres(&self) -> &Centres<R::Float> {
         &self.centres
     }
@@ -394,5 +403,45 @@ impl<R: Rows> Mixture<R> for DiagonalMixture<R::Float> {
 
     fn log_joint(&self) -> LogJoint {
         log_joint_in_units_of(self.unit, &self.centres, &self.frame)
+    }
+}
+
+const FAMILY: &str = "Diagonal";
+
+impl<F: Float> Save for DiagonalMixture<F> {
+    fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
+        let (k, dim) = (self.centres.len(), self.centres.dim());
+        let common = (&self.centres, &self.frame);
+        let mut file = Writer::new(FAMILY, common, self.means(), notes)?;
+        let variances = (0..k).flat_map(|c| (0..dim).map(move |j| self.variance(c, j)));
+        file.section("variances", k * dim, variances);
+        file.numbers("least variance", &[self.least_variance]);
+        file.numbers("unit of scores", &[self.unit]);
+        self.proportions.write(&mut file);
+        Ok(file.finish())
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let read = || {
+            let mut file = Reader::new(bytes)?;
+            let common: Common<F> = file.common(FAMILY)?;
+            let (k, dim) = (common.centres.len(), common.centres.dim());
+            let unpadded = file.positive("variances", &[k, dim])?;
+            let least = file.one_positive("least variance")?;
+            let unit = file.one_positive("unit of scores")?;
+            check_saved::<F>(unpadded.iter().copied(), least, unit)?;
+            let proportions = Proportions::read(&mut file, k)?;
+            file.end()?;
+            let mut variances = vec![1.0; k * stride(dim)];
+            let rows = variances.chunks_exact_mut(stride(dim));
+            for (row, unpadded) in rows.zip(unpadded.chunks_exact(dim)) {
+                row[..dim].copy_from_slice(unpadded);
+            }
+            let (centres, frame) = (common.centres, common.frame);
+            let model = Self::assemble(centres, frame, (variances, unit), proportions, least);
+            let means = common.means;
+            Ok(Self { means, ..model })
+        };
+        read().map_err(FileFault::of_bytes)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::proportions::{Mixing, Proportions, penalised};
 use super::{
-    MStep, check_variances, frame_around, log_joint_in_units_of, steps_with_one_variance,
-    variance_floor, variance_of,
+    MStep, check_saved, check_variances, frame_around, log_joint_in_units_of,
+    steps_with_one_variance, variance_floor, variance_of,
 };
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, PerComponent, Rows, Scores, Summary};
@@ -12,6 +12,7 @@ use crate::float::Float;
 use crate::mixture::Mixture;
 use crate::posterior::{Likelihood, LogJoint};
 use crate::rng::Rng;
+use crate::saving::{Common, FileFault, Reader, Save, Writer};
 use crate::stage::Stage;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
@@ -350,6 +351,10 @@ impl<R: Rows> Mixture<R> for IsotropicMixture<R::Float> {
         })
     }
 
+    fn saved(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
+        self.to_bytes(notes)
+    }
+
     fn centres(&self) -> &Centres<R::Float> {
         &self.centres
     }
@@ -360,5 +365,38 @@ impl<R: Rows> Mixture<R> for IsotropicMixture<R::Float> {
 
     fn log_joint(&self) -> LogJoint {
         log_joint_in_units_of(self.scores.unit, &self.centres, &self.frame)
+    }
+}
+
+const FAMILY: &str = "Isotropic";
+
+impl<F: Float> Save for IsotropicMixture<F> {
+    fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
+        let common = (&self.centres, &self.frame);
+        let mut file = Writer::new(FAMILY, common, self.means(), notes)?;
+        file.numbers("variances", &self.variances);
+        file.numbers("least variance", &[self.least_variance]);
+        file.numbers("unit of scores", &[self.scores.unit]);
+        self.proportions.write(&mut file);
+        Ok(file.finish())
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let read = || {
+            let mut file = Reader::new(bytes)?;
+            let common: Common<F> = file.common(FAMILY)?;
+            let k = common.centres.len();
+            let variances = file.positive("variances", &[k])?;
+            let least = file.one_positive("least variance")?;
+            let unit = file.one_positive("unit of scores")?;
+            check_saved::<F>(variances.iter().copied(), least, unit)?;
+            let proportions = Proportions::read(&mut file, k)?;
+            file.end()?;
+            let (centres, frame) = (common.centres, common.frame);
+            let model = Self::assemble(centres, frame, (variances, unit), proportions, least);
+            let means = common.means;
+            Ok(Self { means, ..model })
+        };
+        read().map_err(FileFault::of_bytes)
     }
 }

@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::float::Float;
 use crate::mixture::Mixture;
 use crate::posterior::{Likelihood, LogJoint};
+use crate::saving::FileFault;
 use crate::stage::Stage;
 use std::f64::consts::PI;
 
@@ -233,6 +234,24 @@ fn check_variances<F: Float>(variances: impl Iterator<Item = f64> + Clone) -> Re
         }
     }
     Ok(largest)
+}
+
+/// Whether saved variances are none below their least value, and whether the type can hold their ratios to the unit of
+/// scores.
+fn check_saved<F: Float>(
+    mut variances: impl Iterator<Item = f64>,
+    least: f64,
+    unit: f64,
+) -> std::result::Result<(), FileFault> {
+    let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
+    let rule = |v: f64| v >= least && held(unit / v) && held(unit * (v / unit).ln());
+    match variances.all(rule) {
+        true => Ok(()),
+        false => {
+            let rule = "must not be below their least value, nor far from the unit of scores";
+            Err(FileFault::content("variances", rule))
+        }
+    }
 }
 
 /// From scores to log-joints for Gaussians whose scores are in units of a variance (E1, E31, E33).

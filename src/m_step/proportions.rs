@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::float::Float;
 use crate::rng::Rng;
+use crate::saving::{FileFault, Reader, Writer};
 use ndarray::ArrayView1;
 
 /// Mixing proportions (k): not negative, with sum 1.
@@ -52,6 +53,32 @@ impl Proportions {
             return Err(Error::parameter("sum of proportions", sum, "must be 1"));
         }
         Ok(Self::learned(proportions.iter().copied()))
+    }
+
+    /// Into a file.
+    pub(super) fn write(&self, file: &mut Writer) {
+        file.numbers("proportions", &self.values);
+        file.numbers("advantages", &self.advantages);
+    }
+
+    /// From a file, for `k` components.
+    pub(super) fn read(file: &mut Reader<'_>, k: usize) -> std::result::Result<Self, FileFault> {
+        const NAMES: [&str; 2] = ["proportions", "advantages"];
+        let values = file.finite::<f64>(NAMES[0], &[k])?;
+        let advantages = file.finite::<f64>(NAMES[1], &[k])?;
+        if values.iter().any(|p| *p < 0.0) {
+            return Err(FileFault::content(NAMES[0], "must not be negative"));
+        }
+        if (values.iter().sum::<f64>() - 1.0).abs() > 1e-6 {
+            return Err(FileFault::content(NAMES[0], "must sum to 1"));
+        }
+        let pairs = advantages.iter().zip(&values);
+        let off = pairs.map(|(a, p)| (a - p * k as f64).abs() / a.abs().max(f64::MIN_POSITIVE));
+        if off.fold(0.0, f64::max) > 1e-12 {
+            let rule = "must be k times the proportions";
+            return Err(FileFault::content(NAMES[1], rule));
+        }
+        Ok(Self { values, advantages })
     }
 
     pub(super) fn values(&self) -> &[f64] {

@@ -11,6 +11,7 @@ use crate::float::Float;
 use crate::mixture::Mixture;
 use crate::posterior::{Likelihood, LogJoint, weighted_total};
 use crate::rng::Rng;
+use crate::saving::{Common, FileFault, Reader, Save, Writer};
 use crate::stage::Stage;
 use ndarray::{Array1, Array2, ArrayView2};
 
@@ -309,6 +310,10 @@ impl<R: Rows> Mixture<R> for SharedIsotropicMixture<R::Float> {
         Array2::from_elem((self.centres.len(), self.centres.dim()), self.variance())
     }
 
+    fn saved(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
+        self.to_bytes(notes)
+    }
+
     fn centres(&self) -> &Centres<R::Float> {
         &self.centres
     }
@@ -323,5 +328,34 @@ impl<R: Rows> Mixture<R> for SharedIsotropicMixture<R::Float> {
 
     fn likeliest_is_nearest(&self) -> bool {
         true
+    }
+}
+
+const FAMILY: &str = "SharedIsotropic";
+
+impl<F: Float> Save for SharedIsotropicMixture<F> {
+    fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
+        let common = (&self.centres, &self.frame);
+        let mut file = Writer::new(FAMILY, common, self.means(), notes)?;
+        file.numbers("variance", &[self.variance, self.least_variance]);
+        Ok(file.finish())
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let read = || {
+            let mut file = Reader::new(bytes)?;
+            let common: Common<F> = file.common(FAMILY)?;
+            let variances = file.positive("variance", &[2])?;
+            file.end()?;
+            if variances[0] < variances[1] {
+                let rule = "must not be below its least value";
+                return Err(FileFault::content("variance", rule));
+            }
+            let (centres, frame) = (common.centres, common.frame);
+            let model = Self::assemble(centres, frame, variances[0], variances[1]);
+            model.means.get(|| common.means);
+            Ok(model)
+        };
+        read().map_err(FileFault::of_bytes)
     }
 }

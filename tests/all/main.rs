@@ -24,6 +24,7 @@ mod phases;
 mod public_api;
 mod quickstart;
 mod reference;
+mod saving;
 mod scoring;
 mod sketch;
 mod stages;

@@ -15,6 +15,7 @@ use crate::mixture::Mixture;
 use crate::parallel;
 use crate::posterior::LogJoint;
 use crate::rng::Rng;
+use crate::saving::Save;
 use crate::scoring;
 use ndarray::{Array1, Array2, Array3, ArrayView2};
 use std::f64::consts::PI;
@@ -319,6 +320,10 @@ impl<F: Float> Mixture<DenseRows<F>> for DirichletProcessMixture<F> {
         let covariances = self.covariances();
         let (k, d) = (self.components.len(), self.centres.dim());
         Array2::from_shape_fn((k, d), |(c, j)| covariances[[c, j, j]])
+    }
+
+    fn saved(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
+        self.to_bytes(notes)
     }
 
     fn centres(&self) -> &Centres<F> {

@@ -4,6 +4,7 @@ mod matrices;
 mod mixture;
 mod normal_wishart;
 mod prior;
+mod saving;
 mod statistics;
 mod sticks;
 

@@ -1,0 +1,56 @@
+//! Files that are there as a whole or not at all.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Error, ErrorKind, Result, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Writes a file beside `path`, and renames it when all of it is on the disk.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    if path.is_dir() {
+        return Err(Error::new(ErrorKind::IsADirectory, "it is a folder"));
+    }
+    let (mut file, beside) = create_beside(path)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    drop(file);
+    let written = written.and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        // Nothing more can be done if that fails too.
+        fs::remove_file(&beside).ok();
+    }
+    written?;
+    sync_folder(path);
+    Ok(())
+}
+
+/// A new file in the same folder, with a name that nobody else has: not another process, not another thread.
+fn create_beside(path: &Path) -> Result<(File, PathBuf)> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let no_name = || Error::new(ErrorKind::InvalidInput, "the path names no file");
+    let name = path.file_name().ok_or_else(no_name)?;
+    loop {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let mut beside = OsString::from(".");
+        beside.push(name);
+        beside.push(format!(".{}.{count}.tmp", std::process::id()));
+        let beside = path.with_file_name(beside);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&beside);
+        match file {
+            // Left by a process of this number that was killed.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            file => return Ok((file?, beside)),
+        }
+    }
+}
+
+/// The new name outlives a crash of the machine as well, where folders can be synced.
+fn sync_folder(path: &Path) {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
+        folder.sync_all().ok();
+    }
+}
