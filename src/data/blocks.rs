@@ -92,8 +92,8 @@ forward!(&S, Box<S>);
 
 /// Data whose rows are read from a [`Source`] block by block, when they are asked for, and checked once before.
 ///
-/// In memory are the weights, if there are any, and for every thread a block of rows: some hundred rows, as they are
-/// stored and as they are computed with. A fit adds what it keeps per row, such as labels, and the rows of its coreset.
+/// In memory are the weights, if there are any, and for every thread a block of rows, as they are stored and as they are
+/// computed with: 512 rows mostly, 4096 at most. A fit adds what it keeps per row, such as labels, and the rows of its coreset.
 /// A phase in a principal subspace keeps the few columns of that subspace, for all rows.
 ///
 /// Fits are those of the same rows in memory ([`Dense`]), bit for bit. Rows in any order, such as those of a coreset, are
@@ -222,27 +222,41 @@ impl<S: Source> Blocks<S> {
         Ok(data)
     }
 
-    /// Reads consecutive rows; `false` where that failed, and why is noted.
-    fn read(&self, first: usize, out: &mut [S::Element]) -> bool {
+    /// Reads consecutive rows. The places of those that could not be read, or are not sound, and why is noted.
+    fn read(&self, first: usize, out: &mut [S::Element]) -> Vec<Range<usize>> {
         let rows = first..first + out.len() / self.dim;
         let read = self.source.read(first, out);
         let what = read.as_ref().err().map(|error| unread(&rows, error));
         self.faults.note(&rows, what);
-        read.is_ok()
+        if read.is_err() {
+            return vec![0..rows.len()];
+        }
+        let places = out.chunks_exact(self.dim).enumerate();
+        let faulty = places.filter(|(_, row)| !sound(row));
+        let faulty = faulty.map(|(place, _)| {
+            let what =
+                "a value is NaN, infinite or too large, but was not when the data was checked";
+            let row = first + place;
+            self.faults.note(&(row..row + 1), Some(what.into()));
+            place..place + 1
+        });
+        faulty.collect()
     }
 
-    /// Reads rows that are in order, each run of neighbours at once. The places of those that could not be read.
+    /// Reads rows that are in order, each run of neighbours at once, and returns what [`read`](Self::read) does.
     fn read_sorted(&self, rows: &[usize], out: &mut [S::Element]) -> Vec<Range<usize>> {
-        let (mut at, mut failed) = (0, Vec::new());
+        let (mut at, mut faulty) = (0, Vec::new());
         for run in rows.chunk_by(|a, b| a + 1 == *b) {
             let places = at..at + run.len();
             at = places.end;
             let out = &mut out[places.start * self.dim..places.end * self.dim];
-            if !self.read(run[0], out) {
-                failed.push(places);
-            }
+            let found = self.read(run[0], out);
+            let found = found
+                .iter()
+                .map(|f| places.start + f.start..places.start + f.end);
+            faulty.extend(found);
         }
-        failed
+        faulty
     }
 
     /// What `work` makes of a place for so many rows.
@@ -265,9 +279,11 @@ fn in_order(rows: &[usize]) -> (Vec<usize>, Vec<usize>) {
     (sorted, places)
 }
 
-/// Whether all numbers of a row are finite.
+/// Whether all numbers of a row are as [`Dense`] takes them.
 fn sound<T: Element>(row: &[T]) -> bool {
-    row.iter().all(|x| x.widen().is_finite())
+    let within = |x: &T| x.widen().to_f64().abs() <= T::Float::LIMIT;
+    // No branch for each number.
+    row.iter().fold(true, |sound, x| sound & within(x))
 }
 
 impl<S: Source> Data for Blocks<S> {
@@ -308,13 +324,11 @@ impl<S: Source> Data for Blocks<S> {
         into: &mut Self::Rows,
     ) {
         self.with_buffer(rows.len(), |values| {
-            let read = self.read(rows.start, values);
+            let faulty = self.read(rows.start, values);
             let weights = self.weights.as_ref().map(|all| &all[rows.clone()]);
             let block = Dense::of_block(values, self.dim, weights);
             S::Element::load(&block, Chosen::Range(0..rows.len()), frame, into);
-            if !read {
-                into.spoil(0..rows.len());
-            }
+            into.spoil(faulty.into_iter().flatten());
         });
     }
 
@@ -326,15 +340,15 @@ impl<S: Source> Data for Blocks<S> {
     ) {
         let (sorted, places) = in_order(rows);
         self.with_buffer(sorted.len(), |values| {
-            let failed = self.read_sorted(&sorted, values);
+            let faulty = self.read_sorted(&sorted, values);
             let weights = self.weights.as_ref();
             let weights: Option<Vec<f64>> =
                 weights.map(|all| sorted.iter().map(|&n| all[n]).collect());
             let block = Dense::of_block(values, self.dim, weights.as_deref());
             S::Element::load(&block, Chosen::List(&places), frame, into);
-            if !failed.is_empty() {
-                let unread = |i: &usize| failed.iter().any(|f| f.contains(&places[*i]));
-                into.spoil((0..places.len()).filter(unread));
+            if !faulty.is_empty() {
+                let faulty = |i: &usize| faulty.iter().any(|f| f.contains(&places[*i]));
+                into.spoil((0..places.len()).filter(faulty));
             }
         });
     }
@@ -348,18 +362,11 @@ impl<S: Source> Data for Blocks<S> {
     ) {
         let nan = <S::Element as Element>::Float::from_f64(f64::NAN);
         self.with_buffer(rows.len(), |values| {
-            if !self.read(rows.start, values) {
-                out.fill(nan);
-                return;
-            }
+            let faulty = self.read(rows.start, values);
             let block = Dense::of_block(values, self.dim, None);
             S::Element::distances_from(&block, 0..rows.len(), frame, centre, out);
             // Distances are held where they stay finite, those of NaN as well.
-            for (row, out) in values.chunks_exact(self.dim).zip(out) {
-                if !sound(row) {
-                    *out = nan;
-                }
-            }
+            faulty.into_iter().for_each(|faulty| out[faulty].fill(nan));
         });
     }
 
@@ -370,18 +377,13 @@ impl<S: Source> Data for Blocks<S> {
             let from = block * BLOCK;
             let (sorted, places) = in_order(&rows[from..from + out.len() / dim]);
             self.with_buffer(sorted.len(), |values| {
-                let unread = self.read_sorted(&sorted, values);
+                let faulty = self.read_sorted(&sorted, values);
                 let mut failed = Vec::new();
                 for (i, (&place, out)) in places.iter().zip(out.chunks_exact_mut(dim)).enumerate() {
-                    let row = &values[place * dim..][..dim];
-                    if unread.iter().any(|places| places.contains(&place)) {
+                    if faulty.iter().any(|faulty| faulty.contains(&place)) {
                         failed.push(from + i);
-                    } else if !sound(row) {
-                        let (n, what) = (sorted[place], "a value is NaN or infinite");
-                        let what = format!("{what}, but was not when the data was checked");
-                        self.faults.note(&(n..n + 1), Some(what));
                     }
-                    out.copy_from_slice(row);
+                    out.copy_from_slice(&values[place * dim..][..dim]);
                 }
                 failed
             })

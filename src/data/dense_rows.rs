@@ -116,7 +116,7 @@ impl<F: Float> DenseRows<F> {
         self.weights.resize(n, 1.0);
     }
 
-    /// Puts NaN in the place of rows that could not be read.
+    /// Puts NaN in the places of rows that could not be read.
     pub(super) fn spoil(&mut self, rows: impl Iterator<Item = usize>) {
         let stride = stride(self.dim);
         for i in rows {
