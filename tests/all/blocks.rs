@@ -355,8 +355,9 @@ fn rows_that_are_lost_later_are_errors() {
 #[test]
 fn rows_that_become_nan_are_errors() {
     let x: Array2<f32> = blobs(701, 3, 6, 11);
-    losing(&x, Some(f32::NAN), "");
-    losing(&x.mapv(f64::from), Some(f64::INFINITY), "");
+    losing(&x, Some(f32::NAN), "a value is NaN");
+    losing(&x, Some(f32::MAX), "too large");
+    losing(&x.mapv(f64::from), Some(f64::INFINITY), "infinite");
 }
 
 // ---- Files ----------------------------------------------------------------------------------------------
@@ -629,16 +630,16 @@ fn damaged(good: &[u8], rng: &mut Rng) -> Vec<u8> {
     let below = |rng: &mut Rng, n: usize| ((rng.uniform() * n as f64) as usize).min(n - 1);
     // Most of what can go wrong is in the header.
     let place = |rng: &mut Rng, file: &[u8]| match below(rng, 4) {
-        0 => below(rng, file.len()),
+        0 | 1 => below(rng, file.len()),
         _ => below(rng, file.len().min(80)),
     };
-    for _ in 0..=below(rng, 4) {
+    for _ in 0..=below(rng, 8).saturating_sub(4) {
         if file.is_empty() {
             break;
         }
         let at = place(rng, &file);
-        match below(rng, 7) {
-            0 => file[at] = below(rng, 256) as u8,
+        match below(rng, 9) {
+            0 | 7 | 8 => file[at] = below(rng, 256) as u8,
             1 => file[at] ^= 1 << below(rng, 8),
             2 => file.truncate(at),
             3 => drop(file.remove(at)),
