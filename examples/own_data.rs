@@ -1,4 +1,7 @@
 //! Data of one's own: the rows of an `.npy` file, read when they are asked for. They are never in memory at once.
+//!
+//! This shows how to write data. For rows that are only read from somewhere, a `data::Source` is enough: `data::Blocks` makes
+//! data of it, and `data::NpyFile` is one.
 
 use coremix::data::{DenseRows, Frame, Summary};
 use coremix::datasets::Birch;

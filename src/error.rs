@@ -19,6 +19,14 @@ pub enum Error {
         /// What it did, and the rule.
         what: String,
     },
+    /// A file that cannot be opened, or does not hold what it must.
+    #[error("{path}: {what}")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong with it, and the rule.
+        what: String,
+    },
     /// A fit was [cancelled](crate::Cancel) before its first search was done.
     #[error("cancelled before the first search was done: there is no model yet")]
     Cancelled,

@@ -89,7 +89,9 @@ float!(f32, f32::MAX as f64 / 4.0, 1e37, 125);
 float!(f64, 1e150, 1e305, 1020);
 
 /// What a data set may be stored in: `f32`, `f64`, or `u8` computed in `f32`. Sealed.
-pub trait Element: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
+pub trait Element:
+    sealed::Sealed + crate::data::Decode + Copy + Debug + Send + Sync + 'static
+{
     /// The type the crate computes in.
     type Float: Float;
     /// The stored value in the computing type, exactly.

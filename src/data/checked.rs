@@ -146,6 +146,7 @@ impl<'a, R: Rows> Checked<'a, R> {
             ))
         } else if let Some((i, what)) = R::Float::unsound(into, frame) {
             let row = numbers.clone().nth(i).unwrap_or(first);
+            let what = self.data().fault(row).unwrap_or(what);
             Some((row, format!("row {row}: {what}")))
         } else {
             let mut weights = numbers.enumerate().map(|(i, row)| (row, into.weight(i)));
@@ -234,8 +235,9 @@ impl<R: Rows> Data for Checked<'_, R> {
         }
         if let Some(i) = out.iter().position(|squared| !squared.is_finite()) {
             let row = rows.start + i;
-            self.faults
-                .note(row, format!("row {row}: its distance is not finite"));
+            let what = self.data().fault(row);
+            let what = what.unwrap_or_else(|| "its distance is not finite".into());
+            self.faults.note(row, format!("row {row}: {what}"));
             out.fill(R::Float::from_f64(0.0));
         }
     }
@@ -257,6 +259,12 @@ impl<R: Rows> Data for Checked<'_, R> {
             self.faults.note(0, what);
         } else if selected.is_checked() {
             return selected;
+        } else {
+            // Here, where the numbers of the rows are known.
+            let mut faults = rows.iter().map(|&row| (row, self.data().fault(row)));
+            if let Some((row, Some(what))) = faults.find(|(_, what)| what.is_some()) {
+                self.faults.note(row, format!("row {row}: {what}"));
+            }
         }
         Box::new(Checked {
             data: Source::Selected(selected),

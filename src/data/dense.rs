@@ -148,6 +148,17 @@ impl<'a, T: Element> Dense<'a, T> {
         })
     }
 
+    /// A block of other data, (n, d) values and (n) weights, to load rows from: nothing else may be asked of it.
+    pub(crate) fn of_block(values: &'a [T], dim: usize, weights: Option<&'a [f64]>) -> Self {
+        Self {
+            values: Cow::Borrowed(values),
+            dim,
+            weights: weights.map(Cow::Borrowed),
+            summary: Summary::of_none(0),
+            checked: false,
+        }
+    }
+
     /// Rows that are made of checked ones, (n, d) values and (n) weights, in the coordinates of a frame already: about 0, and
     /// of the order of 1.
     pub(crate) fn of_values(values: Vec<T>, dim: usize, weights: Vec<f64>) -> Self {

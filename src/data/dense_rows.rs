@@ -116,6 +116,14 @@ impl<F: Float> DenseRows<F> {
         self.weights.resize(n, 1.0);
     }
 
+    /// Puts NaN in the places of rows that could not be read.
+    pub(super) fn spoil(&mut self, rows: impl Iterator<Item = usize>) {
+        let stride = stride(self.dim);
+        for i in rows {
+            self.values[i * stride..][..self.dim].fill(F::from_f64(f64::NAN));
+        }
+    }
+
     /// The first row that is not sound, and what is wrong with it.
     pub(crate) fn unsound(&self, frame: &Frame<F>) -> Option<(usize, String)> {
         if self.dim != frame.dim() {

@@ -4,13 +4,16 @@
 //! arithmetic on those blocks ([`Rows`]). Where rows come from and how they are stored is known here alone.
 
 mod basis;
+mod blocks;
 mod centres;
 mod checked;
 mod dense;
 mod dense_rows;
 mod dense_sums;
+mod file;
 mod frame;
 mod moments;
+mod npy;
 mod on_demand;
 mod projected;
 mod scales;
@@ -20,14 +23,18 @@ mod sketch_builder;
 mod sketch_new;
 mod sketch_rows;
 mod sketch_sums;
+mod stored;
 mod summary;
+mod vectors;
 
 pub use basis::{Basis, Transform};
+pub use blocks::{Blocks, Source};
 pub use centres::Centres;
 pub(crate) use checked::Checked;
 pub use dense::{Chosen, Dense, Weight};
 pub use dense_rows::DenseRows;
 pub use frame::Frame;
+pub use npy::NpyFile;
 pub(crate) use on_demand::OnDemand;
 
 pub use moments::Moments;
@@ -38,7 +45,9 @@ pub use second::{PerComponent, PerCoordinate, Second};
 pub use sketch::Sketch;
 pub use sketch_builder::SketchBuilder;
 pub use sketch_rows::SketchRows;
+pub(crate) use stored::Decode;
 pub use summary::Summary;
+pub use vectors::{VectorFile, VectorFormat};
 
 use crate::block::Block;
 use crate::compiled::Compiled;
@@ -53,12 +62,12 @@ use std::ops::Range;
 /// the implementation alone. [`DenseRows::fill`] puts rows of numbers into a block, [`Summary::from_blocks`] makes the
 /// summary, and [`select`](Self::select) may return other data than itself, such as [`Dense::part_of`] makes. What is
 /// loaded is checked: a block of another number of rows than asked for, or a value that is not finite, is an error of
-/// the fit that names the data. Data that cannot read a row can leave NaN in it.
+/// the fit that names the data. Data that cannot read a row can leave NaN in it, and say why ([`fault`](Self::fault)).
 ///
 /// Laws: the summary ignores rows of weight 0; `load` of a range equals `gather` of its rows; the same rows give the same
 /// fit as [`Dense`] rows in memory, bit for bit.
 ///
-/// `examples/own_data.rs` writes one whose rows lie in a file.
+/// [`Blocks`] makes data of rows that are read when they are asked for. `examples/own_data.rs` writes data of its own.
 ///
 /// ```
 /// use coremix::data::DenseRows;
@@ -103,14 +112,7 @@ pub trait Data: Sync {
     fn summary(&self) -> &Summary;
     /// The coordinates to compute in.
     fn frame(&self) -> Frame<<Self::Rows as Rows>::Float> {
-        // As they are stored: in a frame at 0, of unit 1.
-        let stored = Frame::new(&vec![0.0; self.dim()], 1.0);
-        let sample: Vec<usize> = frame::sample(self.len())
-            .filter(|&n| self.weight(n) > 0.0)
-            .collect();
-        let mut rows = Self::Rows::default();
-        self.gather(&sample, &stored, &mut rows);
-        Frame::of_typical(self.summary(), rows.typical())
+        frame_of_sample(self)
     }
     /// Whether the rows can be loaded in the coordinates of `frame`.
     ///
@@ -127,6 +129,10 @@ pub trait Data: Sync {
             });
         }
         Ok(())
+    }
+    /// Why this row could not be read when it was last asked for, where that is known: it is part of the error of the fit.
+    fn fault(&self, _row: usize) -> Option<String> {
+        None
     }
     /// Loads consecutive rows in the coordinates of `frame`.
     fn load(
@@ -163,6 +169,18 @@ pub trait Data: Sync {
     /// Some rows with new weights (a coreset), as data of their own. Its summary is that of the whole data but for the
     /// number of rows and the total weight ([`Summary::reweighted`]), so that both live in the same frame.
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = Self::Rows> + '_>;
+}
+
+/// The coordinates to compute in, by the summary and a sample of the rows.
+fn frame_of_sample<D: Data + ?Sized>(data: &D) -> Frame<<D::Rows as Rows>::Float> {
+    // As they are stored: in a frame at 0, of unit 1.
+    let stored = Frame::new(&vec![0.0; data.dim()], 1.0);
+    let sample: Vec<usize> = frame::sample(data.len())
+        .filter(|&n| data.weight(n) > 0.0)
+        .collect();
+    let mut rows = D::Rows::default();
+    data.gather(&sample, &stored, &mut rows);
+    Frame::of_typical(data.summary(), rows.typical())
 }
 
 /// A block of rows in the coordinates of a frame: the inner loops of the crate.

@@ -53,36 +53,40 @@ impl Summary {
     ///
     /// # Errors
     /// As [`Dense::weighted`](super::Dense::weighted), and what `read` returns.
-    pub fn from_blocks<F: Float>(
+    pub fn from_blocks<T: Element>(
         n: usize,
         dim: usize,
         weight: impl Fn(usize) -> f64 + Sync,
-        read: impl Fn(Range<usize>, &mut [F]) -> Result<()> + Sync,
+        read: impl Fn(Range<usize>, &mut [T]) -> Result<()> + Sync,
     ) -> Result<Self> {
         if n == 0 || dim == 0 {
             return Err(Error::Empty { what: "data" });
         }
-        let values_of = |rows: Range<usize>| -> Result<Vec<F>> {
-            let mut values = vec![F::zero(); rows.len() * dim];
+        let values_of = |rows: Range<usize>| -> Result<Vec<T>> {
+            let mut values = vec![T::ZERO; rows.len() * dim];
             read(rows, &mut values)?;
             Ok(values)
         };
         let unit = unit_of((0..n).map(&weight));
         let first = (0..n).find(|&n| weight(n) > 0.0).unwrap_or(0);
         let pivot = values_of(first..first + 1)?;
-        let pivot: Vec<f64> = pivot.iter().map(|x| x.to_f64()).collect();
-        let blocks = parallel::map_blocks(n, BLOCK, |_, rows| {
-            let mut block = Partial::new(dim);
-            let from = rows.start;
-            let values = values_of(rows)?;
-            block.add(&values, &pivot, |i| in_unit(weight(from + i), unit));
-            Ok(block)
-        });
+        let pivot: Vec<f64> = pivot.iter().map(|x| x.widen().to_f64()).collect();
         let mut total = Partial::new(dim);
-        for block in blocks {
-            total.merge(&block?);
+        // Some blocks at a time: what is kept of all would grow with the data.
+        for part in (0..n).step_by(PART) {
+            let rows = PART.min(n - part);
+            let blocks = parallel::map_blocks(rows, BLOCK, |_, rows| {
+                let mut block = Partial::new(dim);
+                let from = part + rows.start;
+                let values = values_of(from..part + rows.end)?;
+                block.add(&values, &pivot, |i| in_unit(weight(from + i), unit));
+                Ok(block)
+            });
+            for block in blocks {
+                total.merge(&block?);
+            }
         }
-        total.finish(&pivot, unit, F::LIMIT, || {
+        total.finish(&pivot, unit, T::Float::LIMIT, || {
             (0..n).step_by(BLOCK).find_map(|from| {
                 let rows = from..(from + BLOCK).min(n);
                 let weights: Vec<f64> = rows.clone().map(&weight).collect();
@@ -170,6 +174,9 @@ fn in_unit(weight: f64, unit: f64) -> f64 {
         scaled
     }
 }
+
+/// Rows of data that is read block by block, of which the sums of each block are in memory at once.
+const PART: usize = 128 * BLOCK;
 
 /// Columns summed together.
 const LANES: usize = 16;

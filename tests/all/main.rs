@@ -7,6 +7,7 @@
 mod common;
 
 mod algorithm;
+mod blocks;
 mod bounded;
 mod bounded_defects;
 mod cancel;

@@ -1,0 +1,120 @@
+//! Rows of the vector files of benchmarks of nearest-neighbour search.
+
+use super::Source;
+use super::file::{Layout, Placed, Table, table};
+use super::stored::Kind;
+use crate::error::{Error, Result};
+use crate::float::Element;
+use std::path::Path;
+
+/// A format of vector files. Numbers are little-endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VectorFormat {
+    /// Rows of f32, each after the number of its columns in 4 bytes.
+    Fvecs,
+    /// Rows of u8, each after the number of its columns in 4 bytes.
+    Bvecs,
+    /// The numbers of rows and columns in 4 bytes each, then rows of f32.
+    Fbin,
+    /// The numbers of rows and columns in 4 bytes each, then rows of u8.
+    U8bin,
+}
+
+impl VectorFormat {
+    /// The format of a file by how its name ends: `.fvecs`, `.bvecs`, `.fbin` or `.u8bin`.
+    ///
+    /// # Errors
+    /// [`Error::File`] for another ending.
+    pub fn of(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let ending = path.extension().unwrap_or_default();
+        Ok(match ending.to_str() {
+            Some("fvecs") => Self::Fvecs,
+            Some("bvecs") => Self::Bvecs,
+            Some("fbin") => Self::Fbin,
+            Some("u8bin") => Self::U8bin,
+            _ => {
+                return Err(Error::File {
+                    path: path.display().to_string(),
+                    what: "its name must end in .fvecs, .bvecs, .fbin or .u8bin".into(),
+                });
+            }
+        })
+    }
+}
+
+/// The rows of a vector file, read when they are asked for: a [`Source`].
+///
+/// `T` is the type of the numbers in the file, or one that holds all of them exactly: `u8` reads u8; `f32` and `f64` read u8
+/// and f32.
+///
+/// ```no_run
+/// use coremix::data::{Blocks, VectorFile};
+/// use coremix::prelude::*;
+///
+/// let data = Blocks::new(VectorFile::<u8>::open("base.bvecs")?)?;
+/// let fit = algorithms::fast(1_000).build()?.fit(&data)?;
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct VectorFile<T> {
+    table: Table<T>,
+}
+
+impl<T: Element> VectorFile<T> {
+    /// Opens a file, in the format that its name ends with. No row is read yet.
+    ///
+    /// # Errors
+    /// As [`VectorFormat::of`] and [`open_as`](Self::open_as).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let format = VectorFormat::of(path.as_ref())?;
+        Self::open_as(path, format)
+    }
+
+    /// Opens a file in this format. The length of an `fvecs` or `bvecs` file is checked here, the number of columns of each
+    /// row when the row is read.
+    ///
+    /// # Errors
+    /// [`Error::File`] for a file that cannot be read, or whose length is another one than its first numbers say.
+    pub fn open_as(path: impl AsRef<Path>, format: VectorFormat) -> Result<Self> {
+        let file = Placed::open(path.as_ref())?;
+        let (kind, counted) = match format {
+            VectorFormat::Fvecs => (Kind::F32, true),
+            VectorFormat::Bvecs => (Kind::U8, true),
+            VectorFormat::Fbin => (Kind::F32, false),
+            VectorFormat::U8bin => (Kind::U8, false),
+        };
+        let start = if counted { 4 } else { 8 };
+        if file.len() < start {
+            let found = file.len();
+            return Err(file.fault(format!(
+                "it must start with {start} bytes that say its shape, but has {found}"
+            )));
+        }
+        let mut bytes = [0; 8];
+        file.read(0, &mut bytes[..start as usize])
+            .map_err(|error| file.fault(error))?;
+        let [a, b, c, d, e, f, g, h] = bytes;
+        let (first, second) = ([a, b, c, d], [e, f, g, h]);
+        let of = |bytes: [u8; 4]| u32::from_le_bytes(bytes) as usize;
+        if !counted {
+            let shape = [of(first), of(second)];
+            let table = Table::new(file, start, shape, kind, Layout::Rows)?;
+            return Ok(Self { table });
+        }
+        let dim = i32::from_le_bytes(first);
+        if dim <= 0 {
+            return Err(file.fault(format!("row 0 has {dim} numbers; it must have at least 1")));
+        }
+        let dim = dim as usize;
+        // A length that is no multiple of this is an error of the table.
+        let stride = 4 + dim as u64 * kind.size() as u64;
+        let Ok(len) = usize::try_from(file.len().div_ceil(stride)) else {
+            return Err(file.fault("too many rows for this machine"));
+        };
+        let table = Table::new(file, 0, [len, dim], kind, Layout::Counted)?;
+        Ok(Self { table })
+    }
+}
+
+table!(VectorFile);
