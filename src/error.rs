@@ -127,7 +127,7 @@ pub enum Error {
     },
     /// A saved model that cannot be written or read.
     #[error("{path}: {fault}")]
-    File {
+    Model {
         /// The path of the file; `saved model` for bytes that come from no file.
         path: String,
         /// What is wrong with it.

@@ -61,7 +61,7 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     /// are [saved](crate::Save).
     ///
     /// # Errors
-    /// [`Error::File`](crate::Error::File): by default models of a family cannot be saved.
+    /// [`Error::Model`](crate::Error::Model): by default models of a family cannot be saved.
     fn saved(&self, _notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         Err(FileFault::NoFormat.of_bytes())
     }

@@ -1,23 +1,22 @@
 //! The builder, and what it builds.
 
 use super::phase::{Columns, Phase, Shape};
+use super::result::Fit;
 use super::task::{Names, Run, Settings};
 use crate::cancel::Cancel;
 use crate::compiled::Compiled;
-use crate::coreset::{Coreset, Full, Subset};
+use crate::coreset::{Coreset, Full};
 use crate::data::{Centres, Checked, Data, Rows, Scores};
 use crate::e_step::{EStep, Exhaustive};
-use crate::em::{Event, Joined, Joint, Observer, Progress, Report, Rule, StopRule, Watch};
+use crate::em::{Event, Joined, Joint, Observer, Progress, Rule, StopRule, Watch};
 use crate::error::{Error, Result, positive};
 use crate::m_step::{MStep, SharedIsotropic};
-use crate::mixture::{Mixture, Score};
+use crate::mixture::Mixture;
 use crate::seed::{KMeansPlusPlus, Seeder};
 use crate::stage::{self, Stage};
-use ndarray::{Array1, Array2};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// A checked configuration, ready to fit any number of data sets.
 ///
@@ -258,108 +257,6 @@ impl<C: Stage, S: Stage, E: Stage + Clone, M: Stage> Builder<C, S, E, M> {
 
 /// Rows and columns that leave no phase out.
 const LARGE: usize = 1 << 24;
-
-/// A model, what the last search under it found, and the report.
-///
-/// Labels, supports, model and the last free energy belong together. With a coreset they are about its
-/// rows; [`Mixture::predict`] labels all points.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Fit<M> {
-    /// The fitted model.
-    pub model: M,
-    /// What the fit did, and what it cost.
-    pub report: Report,
-    /// The best component of each row of the last phase (n, or the size of its coreset).
-    pub labels: Array1<u32>,
-    /// Whether these labels are exact: the last search compared every row with every component. Where it did not,
-    /// [`relabel`](Fit::relabel) makes them so.
-    pub exact: bool,
-    /// The supports K(n) of these rows, best first: (rows, C'); `None` when all components are in each.
-    pub supports: Option<Array2<u32>>,
-    /// The rows EM ran on and their weights; `None` for all rows as they are.
-    pub coreset: Option<Subset>,
-}
-
-impl<M> Fit<M> {
-    /// The same with a model of any family.
-    pub fn boxed<R: Rows>(self) -> Fit<Box<dyn Mixture<R>>>
-    where
-        M: Mixture<R>,
-    {
-        self.map(|model| Box::new(model) as Box<dyn Mixture<R>>)
-    }
-
-    /// The same with something made of the model in its place, such as a boxed model of a certain family.
-    pub fn map<N>(self, make: impl FnOnce(M) -> N) -> Fit<N> {
-        Fit {
-            model: make(self.model),
-            report: self.report,
-            labels: self.labels,
-            exact: self.exact,
-            supports: self.supports,
-            coreset: self.coreset,
-        }
-    }
-
-    /// Makes the labels exact: those of [`predict`](Mixture::predict) for the rows of the last phase. Supports that are not
-    /// full become these labels.
-    ///
-    /// # Errors
-    /// [`Error::DimensionMismatch`] or [`Error::LengthMismatch`] if `data` is not what was fitted.
-    pub fn relabel<R: Rows>(&mut self, data: &dyn Data<Rows = R>) -> Result<()>
-    where
-        M: Mixture<R>,
-    {
-        if self.exact {
-            return Ok(());
-        }
-        let last = self.coreset.as_ref().and_then(|s| s.rows.iter().max());
-        let fitted = last.map_or(self.labels.len(), |last| last + 1);
-        let found = data.len();
-        if found < fitted || self.coreset.is_none() && found != fitted {
-            return Err(Error::LengthMismatch {
-                what: "data to label again",
-                expected: fitted,
-                found,
-            });
-        }
-        self.labels = match &self.coreset {
-            Some(subset) => {
-                let rows = data.select(&subset.rows, subset.weights.clone());
-                self.model.predict(&*rows)?
-            }
-            None => self.model.predict(data)?,
-        };
-        if let Some(supports) = &mut self.supports {
-            let labels = self.labels.clone().insert_axis(ndarray::Axis(1));
-            *supports = labels;
-        }
-        self.exact = true;
-        Ok(())
-    }
-
-    /// Labels, quantization error and log-likelihood of a data set, all exact; the distance evaluations
-    /// and the time are added to the report as scoring. See [`Score`] for the formulas.
-    ///
-    /// # Errors
-    /// [`Error::DimensionMismatch`] if the data has another number of columns than the model.
-    pub fn score<R: Rows>(&mut self, data: &dyn Data<Rows = R>) -> Result<Score>
-    where
-        M: Mixture<R>,
-    {
-        let started = Instant::now();
-        let score = self.model.score(data)?;
-        // Every row against every component, for its posterior and, unless that tells it, for its nearest mean.
-        let each =
-            self.model.evaluations_per_component() + u64::from(!self.model.likeliest_is_nearest());
-        let evaluations = each * (data.len() * self.model.components()) as u64;
-        self.report.evaluations.scoring += evaluations;
-        self.report.distance_evaluations += evaluations;
-        self.report.timings.scoring += started.elapsed();
-        Ok(score)
-    }
-}
 
 impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
     /// The phases for data of this shape, checked.

@@ -1,6 +1,7 @@
 //! Algorithms as trait objects: one bound in place of one per stage.
 
-use super::builder::{Clusterer, Fit};
+use super::builder::Clusterer;
+use super::result::Fit;
 use crate::coreset::Coreset;
 use crate::data::{Data, Rows};
 use crate::e_step::EStep;

@@ -3,12 +3,14 @@
 mod builder;
 mod estimator;
 mod phase;
+mod result;
 mod rows;
 mod run;
 mod task;
 
-pub use builder::{Builder, Clusterer, Fit};
+pub use builder::{Builder, Clusterer};
 pub use estimator::{BoxedMixture, BoxedObserver, Estimator};
 pub use phase::{Columns, Phase, Shape};
+pub use result::Fit;
 pub(crate) use run::{Fitted, run};
 pub(crate) use task::Run;

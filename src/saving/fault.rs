@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// What is wrong with the file of a model, or why there is none: the cause of [`Error::File`].
+/// What is wrong with the file of a model, or why there is none: the cause of [`Error::Model`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileFault {
@@ -66,13 +66,13 @@ impl FileFault {
     /// The error of the file at `path`.
     pub(crate) fn at(self, path: &Path) -> Error {
         let path = path.display().to_string();
-        Error::File { path, fault: self }
+        Error::Model { path, fault: self }
     }
 
     /// The error of bytes that come from no file.
     pub(crate) fn of_bytes(self) -> Error {
         let path = "saved model".to_string();
-        Error::File { path, fault: self }
+        Error::Model { path, fault: self }
     }
 }
 

@@ -83,7 +83,7 @@ impl ModelInfo {
     /// The header of a file. The rest is not read, and the checksum not compared.
     ///
     /// # Errors
-    /// [`Error::File`] if the file cannot be read or is no model.
+    /// [`Error::Model`] if the file cannot be read or is no model.
     pub fn of_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let read = || Self::of_start(std::fs::File::open(path)?);
@@ -93,7 +93,7 @@ impl ModelInfo {
     /// The header of bytes that a model was [written to](crate::Save::write_to). No more than the header is read.
     ///
     /// # Errors
-    /// [`Error::File`] if they cannot be read or are no model.
+    /// [`Error::Model`] if they cannot be read or are no model.
     pub fn read_from(from: impl Read) -> Result<Self> {
         Self::of_start(from).map_err(FileFault::of_bytes)
     }

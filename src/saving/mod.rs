@@ -54,13 +54,13 @@ pub trait Save: Sized {
     ///
     /// # Errors
     /// [`Error::Parameter`] for a note whose name has other signs than letters, digits, `_`, `-` and `.`, or whose
-    /// value is not one line. [`Error::File`] for a boxed model of a family of your own.
+    /// value is not one line. [`Error::Model`] for a boxed model of a family of your own.
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>>;
 
     /// A model from the bytes of a file.
     ///
     /// # Errors
-    /// [`Error::File`], with the cause: not a whole and undamaged file of a model, another family, another number
+    /// [`Error::Model`], with the cause: not a whole and undamaged file of a model, another family, another number
     /// type, or values that no model has.
     fn from_bytes(bytes: &[u8]) -> Result<Self>;
 
@@ -68,7 +68,7 @@ pub trait Save: Sized {
     /// its place, so a full disk or a crash leaves an older file as it was.
     ///
     /// # Errors
-    /// [`Error::File`] if the file cannot be written.
+    /// [`Error::Model`] if the file cannot be written.
     fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.save_with_notes(path, &[])
     }
@@ -86,7 +86,7 @@ pub trait Save: Sized {
     /// Loads a model from a file.
     ///
     /// # Errors
-    /// As [`from_bytes`](Self::from_bytes); [`Error::File`] if the file cannot be read.
+    /// As [`from_bytes`](Self::from_bytes); [`Error::Model`] if the file cannot be read.
     fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let load = || {
@@ -104,7 +104,7 @@ pub trait Save: Sized {
     /// Writes the model, with notes as in [`to_bytes`](Self::to_bytes).
     ///
     /// # Errors
-    /// [`Error::File`] if it cannot be written; as [`to_bytes`](Self::to_bytes).
+    /// [`Error::Model`] if it cannot be written; as [`to_bytes`](Self::to_bytes).
     fn write_to(&self, mut to: impl Write, notes: &[(&str, &str)]) -> Result<()> {
         let bytes = self.to_bytes(notes)?;
         let written = to.write_all(&bytes).and_then(|()| to.flush());
@@ -114,7 +114,7 @@ pub trait Save: Sized {
     /// Reads a model, and nothing beyond its end.
     ///
     /// # Errors
-    /// As [`from_bytes`](Self::from_bytes); [`Error::File`] if it cannot be read.
+    /// As [`from_bytes`](Self::from_bytes); [`Error::Model`] if it cannot be read.
     fn read_from(from: impl Read) -> Result<Self> {
         Self::from_bytes(&read_one(from).map_err(FileFault::of_bytes)?)
     }
@@ -133,7 +133,7 @@ fn read_one(mut from: impl Read) -> std::result::Result<Vec<u8>, FileFault> {
 /// The error with the path of the file.
 fn at(error: Error, path: &Path) -> Error {
     match error {
-        Error::File { fault, .. } => fault.at(path),
+        Error::Model { fault, .. } => fault.at(path),
         other => other,
     }
 }

@@ -295,7 +295,7 @@ fn load(bytes: &[u8]) -> Result<BoxedMixture<DenseRows<f32>>> {
 
 fn fault_of<T>(result: Result<T>) -> FileFault {
     match result.map(|_| ()) {
-        Err(Error::File { fault, .. }) => fault,
+        Err(Error::Model { fault, .. }) => fault,
         other => panic!("not an error of a file: {other:?}"),
     }
 }

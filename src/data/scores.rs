@@ -1,0 +1,53 @@
+//! How good components are for rows: what a search ranks by.
+
+use super::Rows;
+use crate::float::Float;
+
+/// Something that scores rows under its components; the lower, the better the component.
+///
+/// Law: [`all`](Self::all) agrees with [`some`](Self::some) to within [`margin`](Self::margin), to the last bit where
+/// that is 0, for every component that can have a share in the posterior.
+pub trait Scores<R: Rows>: Sync {
+    /// Number of components, k.
+    fn components(&self) -> usize;
+    /// Scores of all rows under all components, fast, good to the margin: (len, k) into `out`. By default they are those
+    /// that [`some`](Self::some) computes directly.
+    fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
+        let ids: Vec<u32> = (0..self.components() as u32).collect();
+        let mut scores = Vec::new();
+        out.clear();
+        for i in 0..rows.len() {
+            self.some(rows, i, &ids, &mut scores);
+            out.extend_from_slice(&scores);
+        }
+    }
+    /// Bound on the rounding error of the scores of row `i` in [`all`](Self::all),
+    /// for components whose score could be as low as `reach`. The default, 0, is right where those are computed directly:
+    /// whoever gives a faster one gives its margin too.
+    fn margin(&self, _rows: &R, _i: usize, _reach: R::Float) -> R::Float {
+        R::Float::from_f64(0.0)
+    }
+    /// Scores of row `i` under the components `ids`, computed directly.
+    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>);
+    /// The best component of every row and its score, as [`some`](Self::some) finds it: the lowest index where several are
+    /// as good. `false`, and nothing done, where that is no faster than to go through [`all`](Self::all).
+    fn best(&self, _rows: &R, _ids: &mut [u32], _scores: &mut [R::Float]) -> bool {
+        false
+    }
+}
+
+/// Scores as [`some`](Scores::some) computes them, NaN where a family gives too few: then a row has none, which is an error.
+#[inline(always)]
+pub(crate) fn some_scores<R: Rows, S: Scores<R> + ?Sized>(
+    scorer: &S,
+    rows: &R,
+    i: usize,
+    ids: &[u32],
+    out: &mut Vec<R::Float>,
+) {
+    scorer.some(rows, i, ids, out);
+    if out.len() != ids.len() {
+        out.clear();
+        out.resize(ids.len(), R::Float::from_f64(f64::NAN));
+    }
+}
