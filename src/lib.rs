@@ -119,6 +119,7 @@
 //! - [`Clusterer`] and [`Builder`]: the stages one by one, and every default with its reason.
 //! - [`Phase`]: rows, columns, starts, moves. [`Mixture`]: predictions and scores of a model. [`Report`]: what a fit did and cost.
 //! - [`e_step::EStep`], [`seed::Seeder`], [`coreset::Coreset`], [`m_step::MStep`]: the traits of the stages.
+//! - [`Save`], [`load_model`], [`ModelInfo`]: models as files, and back, bit for bit.
 //! - [`metrics`]: scores against known classes or centres.
 //! - [`equations`]: what numbers such as ([E3](equations#e3)) stand for. Every formula with its derivation, and the errata
 //!   of the papers.
