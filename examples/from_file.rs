@@ -14,7 +14,8 @@ use std::process::ExitCode;
 fn run<T: Element>(file: NpyFile<T>, clusters: usize, name: &str) -> Result<()> {
     let data = Blocks::new(file)?; // reads all rows once
     let (n, d) = (data.len(), data.dim());
-    println!("{n} rows of {d} numbers, {} bytes each", size_of::<T>());
+    let kind = std::any::type_name::<T>();
+    println!("{n} rows of {d} numbers, read as {kind}");
     let algorithm = name.parse::<Algorithm>()?.with_clusters(clusters);
     let fit = algorithm.boxed::<DenseRows<T::Float>>()?.fit(&data)?;
     let error = fit.model.quantization_error(&data)?;
