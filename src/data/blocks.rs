@@ -229,7 +229,7 @@ impl<S: Source> Blocks<S> {
         let what = read.as_ref().err().map(|error| unread(&rows, error));
         self.faults.note(&rows, what);
         if read.is_err() {
-            return vec![0..rows.len()];
+            return std::iter::once(0..rows.len()).collect();
         }
         let places = out.chunks_exact(self.dim).enumerate();
         let faulty = places.filter(|(_, row)| !sound(row));
