@@ -174,6 +174,7 @@ pub mod equations {}
 mod em;
 mod error;
 mod factor;
+mod file_fault;
 mod fit;
 mod float;
 mod kernels;
@@ -201,6 +202,7 @@ pub use block::Block;
 pub use cancel::Cancel;
 pub use em::{Evaluations, PhaseReport, PhaseRows, Progress, Report, Rule, Stop, Timings};
 pub use error::{Error, Result};
+pub use file_fault::FileFault;
 pub use fit::{
     BoxedMixture, BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, Phase, Shape,
 };
@@ -209,7 +211,7 @@ pub use mixture::{Mixture, Score};
 pub use posterior::{Likelihood, LogJoint};
 pub use rng::Rng;
 pub use saved_models::{load_model, read_model};
-pub use saving::{FileFault, ModelInfo, Save};
+pub use saving::{ModelInfo, Save};
 pub use stage::Stage;
 
 /// Everything a user of the crate names: the builder, data, every stage, the model's trait.

@@ -15,12 +15,14 @@ pub(crate) const BLOCK: usize = 512;
 /// once, and not for every closure of the crate. Nothing more begins once the fit is [cancelled](cancel::Cancel).
 fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
     let flag = cancel::current();
-    (0..n).into_par_iter().for_each(|i| {
+    let part = |i| {
         cancel::under(&flag, || {
             cancel::check();
             f(i);
         });
-    });
+    };
+    // A thread that waits for the others may work for someone else meanwhile: not under this flag.
+    cancel::under(&None, || (0..n).into_par_iter().for_each(part));
 }
 
 /// A place that one thread fills or empties.

@@ -130,7 +130,11 @@ impl<'a, R: Rows, S: Scores<R> + ?Sized> Search<'a, R, S> {
         if margin == 0.0 && least.is_finite() {
             // They are exact already.
             let label = scores.iter().position(|s| *s == lowest).unwrap_or(0) as u32;
-            let (best, sum) = (least + less, sum_within(scores, lowest, beta, reach));
+            let (best, mut sum) = (least + less, sum_within(scores, lowest, beta, reach));
+            if scores.iter().any(|score| score.to_f64().is_nan()) {
+                // A family that breaks its rules must not go unnoticed.
+                sum = f64::NAN;
+            }
             return Together { label, best, sum };
         }
         if select::few_not_above(scores, reach, FEW, &mut self.ids) {

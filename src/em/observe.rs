@@ -1,7 +1,7 @@
 //! The observer: one closure that sees a fit from the coreset to the last iteration, and can stop it.
 
 use super::{Joint, Pass, PhaseReport, Stop, Supports};
-use crate::cancel::Cancel;
+use crate::cancel::{self, Cancel};
 use crate::data::Rows;
 use crate::mixture::Mixture;
 use std::any::Any;
@@ -14,7 +14,7 @@ use std::time::Duration;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Progress<'a, M: ?Sized> {
-    /// A coreset is drawn (once per fit, and once more if there is a larger one).
+    /// A coreset is drawn (once per fit, and once for each larger one).
     #[non_exhaustive]
     Coreset {
         /// Its rows.
@@ -206,11 +206,11 @@ impl<'a> Watch<'a> {
         if self.cancel.is_some() {
             let (place, reached, ref phases) = self.at;
             let own = standing(reached, std::slice::from_ref(report));
-            if self
-                .last_search
-                .as_ref()
-                .is_some_and(|last| last.standing() > own)
-            {
+            let better = |last: &LastSearch| {
+                let same = last.phases.last().is_some_and(|p| p.began == report.began);
+                !same && last.standing() > own
+            };
+            if self.last_search.as_ref().is_some_and(better) {
                 // Another start was better.
                 return;
             }
@@ -233,7 +233,8 @@ impl<'a> Watch<'a> {
     /// Shows progress. Once stopped it stays stopped, and the closure is called no more.
     pub(crate) fn see(&mut self, progress: Event<'_>) {
         if let (ControlFlow::Continue(()), Some(closure)) = (self.flow, &mut self.closure) {
-            self.flow = closure(progress);
+            // What the user does there is not part of the fit.
+            self.flow = cancel::under(&None, || closure(progress));
         }
     }
 

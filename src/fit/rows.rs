@@ -5,7 +5,7 @@ use super::task::Run;
 use crate::compiled::Compiled;
 use crate::coreset::{Coreset, Subset};
 use crate::data::{Data, Frame, Rows, Subspace};
-use crate::em::{Evaluations, PhaseRows, Progress, Timings, Watch};
+use crate::em::{Evaluations, PhaseReport, PhaseRows, Progress, Timings, Watch};
 use crate::error::{Error, Result};
 use crate::rng::{Stage, Streams};
 use crate::seed;
@@ -33,6 +33,8 @@ pub(super) struct Plan<'a, R: Rows> {
     subspace: Option<Principal<R>>,
     pub(super) evaluations: Evaluations,
     pub(super) timings: Timings,
+    /// When the phases began whose cost is part of these.
+    booked: Vec<Instant>,
 }
 
 impl<'a, R: Rows> Plan<'a, R> {
@@ -48,6 +50,7 @@ impl<'a, R: Rows> Plan<'a, R> {
             subspace: None,
             evaluations: Evaluations::default(),
             timings: Timings::default(),
+            booked: Vec::new(),
         };
         let streams = Streams::new(run.settings.seed, 0);
         let drawn = plan.draw(run.coreset, run.names.coreset, streams, 0, watch)?;
@@ -57,7 +60,9 @@ impl<'a, R: Rows> Plan<'a, R> {
         plan.sets.push(coreset);
         let all_follow = |number: usize| {
             let later = &run.outlines[number + 1..];
-            later.iter().any(|later| later.rows == PhaseRows::All)
+            later
+                .iter()
+                .any(|later| later.rows == PhaseRows::All && !later.after_subspace)
         };
         for (number, &outline) in run.outlines.iter().enumerate() {
             let before = plan.sets.last().map_or(data, |set| set.all(data)).len();
@@ -119,6 +124,15 @@ impl<'a, R: Rows> Plan<'a, R> {
             elapsed: started.elapsed(),
         });
         Ok(subset)
+    }
+
+    /// Adds what a phase cost, once.
+    pub(super) fn book(&mut self, phase: &PhaseReport) {
+        if !self.booked.contains(&phase.began) {
+            self.booked.push(phase.began);
+            self.evaluations.search += phase.evaluations;
+            self.timings.add(&phase.timings);
+        }
     }
 
     /// The rows at a place.

@@ -48,16 +48,22 @@ pub(crate) fn run<R: Rows>(run: Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fit
 fn all<R: Rows>(run: &Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
     let mut plan = Plan::new(run, watch)?;
     let mut best: Option<(usize, LastSearch)> = None;
-    let mut restarts = Vec::new();
+    let (mut restarts, mut cut) = (Vec::new(), false);
     for restart in 0..run.settings.restarts {
         let found = match cancel::catch(|| one(run, &mut plan, restart, watch)) {
             Some(found) => found?,
             None => match watch.take_last_search() {
                 Some(mut found) => {
-                    found.phases.last_mut().expect("its own").stop = Stop::Cancelled;
+                    let last = found.phases.last_mut().expect("its own");
+                    last.stop = Stop::Cancelled;
+                    plan.book(last);
+                    cut = true;
                     found
                 }
-                None => break,
+                None => {
+                    cut = true;
+                    break;
+                }
             },
         };
         let own = found.standing();
@@ -71,8 +77,14 @@ fn all<R: Rows>(run: &Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
     }
     let (restart, best) = best.ok_or(Error::Cancelled)?;
     let last = best.phases.last().expect("at least one phase");
+    let all = restarts.len() == run.settings.restarts && best.reached == plan.phases.len();
+    let whole = all && !cut;
     let report = Report {
-        stop: watch.stop().unwrap_or(last.stop),
+        stop: match watch.stop() {
+            // The time may be up after all was done.
+            Some(Stop::Cancelled) if whole => last.stop,
+            stop => stop.unwrap_or(last.stop),
+        },
         iterations: best.phases.iter().map(|phase| phase.iterations).sum(),
         free_energies: last.free_energies.clone(),
         emptied: last.emptied,
@@ -266,8 +278,7 @@ fn phase<R: Rows>(
     drop(pass);
     candidate.joint.leave();
     report.elapsed = report.began.elapsed();
-    plan.evaluations.search += report.evaluations;
-    plan.timings.add(&report.timings);
+    plan.book(&report);
     candidate.phases.push(report);
     candidate.reached += 1;
     (candidate.found, candidate.exact) = (Some((supports, place)), exact);

@@ -146,6 +146,7 @@ impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatisti
 
     fn place(&self, model: &mut SharedIsotropicMixture<R::Float>, centres: Centres<R::Float>) {
         model.centres = centres;
+        model.means = OnDemand::default();
     }
 
     fn project(

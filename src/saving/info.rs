@@ -1,8 +1,8 @@
 //! The header of a file: what it says of its model, and how it is read alone.
 
-use super::fault::FileFault;
 use super::{MAGIC, VERSION};
 use crate::error::{Error, Result};
+use crate::file_fault::FileFault;
 use std::fmt::Write as _;
 use std::io::Read;
 use std::path::Path;

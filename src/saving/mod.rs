@@ -8,7 +8,7 @@ pub(crate) mod numbers;
 mod read;
 mod write;
 
-pub use fault::FileFault;
+pub(crate) use crate::file_fault::FileFault;
 pub use info::ModelInfo;
 pub(crate) use read::{Common, Reader};
 pub(crate) use write::Writer;

@@ -1,11 +1,11 @@
 //! Bytes as a model again: everything is checked before it is used, and lengths before memory is taken.
 
 use super::checksum::crc64;
-use super::fault::FileFault;
 use super::info::{ModelInfo, PREFIX, Prefix};
 use super::numbers::{Number, size_of_kind};
 use super::signs_of;
 use crate::data::{Basis, Centres, Frame, Transform};
+use crate::file_fault::FileFault;
 use crate::float::Float;
 use ndarray::{Array2, ArrayView2};
 

@@ -208,3 +208,54 @@ fn finished_restarts_are_kept() {
     assert_eq!((fit.report.restart, fit.report.stop), (0, Stop::Cancelled));
     assert_eq!(fit.labels, first.labels);
 }
+
+/// What a cancelled fit has done is counted, and no more than once.
+#[test]
+fn what_was_done_is_counted() {
+    let points = points();
+    let data = Dense::new(&points).unwrap();
+    for name in ["k-means", "fast", "vc-gmm"] {
+        let cancel = Cancel::new();
+        let algorithm = algorithm(name).with_restarts(1).with_cancel(&cancel);
+        let fit = algorithm
+            .boxed()
+            .unwrap()
+            .fit_observed(&data, &mut |progress| {
+                if matches!(progress, Progress::Iteration { iteration: 3, .. }) {
+                    cancel.cancel();
+                }
+                ControlFlow::Continue(())
+            });
+        let report = fit.unwrap().report;
+        let of_phases: u64 = report.phases.iter().map(|phase| phase.evaluations).sum();
+        assert!(of_phases > 0, "{name}");
+        assert!(report.evaluations.search >= of_phases, "{name}");
+    }
+}
+
+/// A thread that waits inside a fit may work for others: the flag of the fit is none of theirs.
+#[test]
+fn other_work_goes_on() {
+    use rayon::prelude::*;
+    let points = points();
+    let data = Dense::new(&points).unwrap();
+    let model = algorithms::k_means(24)
+        .build()
+        .unwrap()
+        .fit(&data)
+        .unwrap()
+        .model;
+    let labels = model.predict(&data).unwrap();
+    (0..48).into_par_iter().for_each(|i| {
+        let cancel = Cancel::after(std::time::Duration::from_micros(200 * (i % 16)));
+        let fit = algorithms::k_means(60)
+            .seed(i)
+            .tolerance(0.0)
+            .cancel(&cancel);
+        match fit.build().unwrap().fit(&data) {
+            Ok(_) | Err(Error::Cancelled) => (),
+            Err(other) => panic!("{other}"),
+        }
+        assert_eq!(model.predict(&data).unwrap(), labels);
+    });
+}

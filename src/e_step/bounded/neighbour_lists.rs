@@ -78,7 +78,8 @@ impl<F: Float> NeighbourLists<F> {
             centres.distances_of(centres.row(c), others, &mut squared);
             let farthest = squared.iter().fold(0.0, |d: f64, s| d.max(s.to_f64()));
             if size < k {
-                farthest.sqrt() / slack(centres.dim(), F::EPSILON)
+                // Lists are sorted by half of the bits of squared distances.
+                farthest.sqrt() * (1.0 - 2f64.powi(-20)) / slack(centres.dim(), F::EPSILON)
             } else {
                 f64::INFINITY
             }
