@@ -37,6 +37,7 @@ pub struct Algorithm {
     name: Name,
     clusters: Option<usize>,
     coreset: Option<usize>,
+    memory: Option<usize>,
     c_prime: usize,
     neighbors: usize,
     random: usize,
@@ -109,6 +110,13 @@ impl Algorithm {
     #[must_use]
     pub fn with_coreset(mut self, draws: usize) -> Self {
         self.coreset = Some(draws);
+        self
+    }
+
+    /// Bytes that `fast` may keep of rows, as in [`fast_within`](crate::algorithms::fast_within). Default: no limit.
+    #[must_use]
+    pub fn with_memory(mut self, bytes: usize) -> Self {
+        self.memory = Some(bytes);
         self
     }
 
@@ -270,7 +278,10 @@ impl Algorithm {
             }
             Name::Fast => {
                 self.no_family()?;
-                let mut builder = algorithms::fast(k);
+                let mut builder = match self.memory {
+                    Some(bytes) => algorithms::fast_within(k, bytes),
+                    None => algorithms::fast(k),
+                };
                 if let Some(draws) = self.coreset {
                     builder = builder.coreset(Lightweight::new(draws));
                 }
@@ -405,6 +416,7 @@ impl FromStr for Algorithm {
             name: ALL[place],
             clusters: None,
             coreset: None,
+            memory: None,
             c_prime: 3,
             neighbors: 5,
             random: 0,

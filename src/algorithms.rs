@@ -197,6 +197,60 @@ pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
     ]
 }
 
+/// [`fast`] for rows that are not in memory: it keeps at most about `bytes` bytes of rows and of what belongs to them.
+///
+/// Where all rows fit in that, this is [`fast`]. Otherwise the phases with bounds and moves run on the largest coreset that
+/// fits, of 32 rows per cluster (8,192 at least) in any case. Then k-means on all rows reads them again in every iteration.
+/// It keeps nothing of them but their labels, 4 bytes per row beside `bytes`, and compares each row with all means. See
+/// [`fast_phases_within`].
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(4_000).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 100,000 points
+/// let fit = algorithms::fast_within(25, 1_000_000).build()?.fit(&data)?;
+/// let rows: Vec<usize> = fit.report.phases.iter().map(|phase| phase.rows).collect();
+/// assert_eq!(rows, [8_192, 17_857, 100_000]);
+/// # Ok::<(), Error>(())
+/// ```
+pub fn fast_within(clusters: usize, bytes: usize) -> FastBuilder {
+    fast(clusters).phases(move |shape| fast_phases_within(shape, bytes))
+}
+
+/// The phases of [`fast_within`]: those of [`fast`] if all rows fit in so many bytes. Otherwise those on coresets, another
+/// on the largest coreset that fits, and a last one that [streams](Bounded::streaming) all rows.
+///
+/// A row counts with its numbers, of 4 bytes each, its coordinates in the subspace, and its components with their bounds.
+/// Rows of `f64` take up to twice as much.
+#[must_use]
+pub fn fast_phases_within(shape: Shape, bytes: usize) -> Vec<Phase<Bounded>> {
+    let phases = fast_phases(shape);
+    let inside = match phases[0].outline.columns {
+        Columns::Principal(coordinates) => 4 * coordinates,
+        Columns::All => 0,
+    };
+    if shape.rows.saturating_mul(KEPT + inside) <= bytes {
+        return phases;
+    }
+    let first = rows_for(shape.clusters);
+    let largest = (bytes / (KEPT + inside + 4 * shape.columns)).min(shape.rows / 4);
+    let streaming = Bounded::new().near(near_for(shape.clusters)).streaming();
+    let on = |rows| phases[0].clone().starts(1).rows(rows);
+    let larger = |draws| on(PhaseRows::Larger(Lightweight::new(draws)));
+    let mut within = vec![phases[0].clone()];
+    if first.saturating_mul(4) < largest {
+        within.push(larger(first.saturating_mul(4)));
+    }
+    if first < largest {
+        within.push(larger(largest).factor(1.0));
+    }
+    within.push(Phase::new(streaming).rows(PhaseRows::All).factor(3.0));
+    within
+}
+
+/// Bytes that a phase with bounds keeps of a row: its number, two components and two distances, twice, and its weight.
+const KEPT: usize = 48;
+
 /// Clusters of all starts of [`fast`] together: as many as the kernel compares a row with at a time.
 const TOGETHER: usize = 16;
 

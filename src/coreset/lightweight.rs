@@ -35,6 +35,7 @@ use crate::stage::Stage;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Lightweight {
     size: usize,
 }
@@ -77,6 +78,27 @@ impl Lightweight {
         frame: &Frame<R::Float>,
         rng: &mut Rng,
     ) -> Result<Option<Subset>> {
+        self.with(data, frame, |size| SortedUniforms::new(size, rng))
+    }
+
+    /// Draws it by one uniform number from each of N' parts of the interval from 0 to 1: with the same probabilities, but the
+    /// numbers of draws of a row differ less.
+    pub(crate) fn draw_in_strata<R: Rows>(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        rng: &mut Rng,
+    ) -> Result<Option<Subset>> {
+        self.with(data, frame, |size| SortedUniforms::in_strata(size, rng))
+    }
+
+    /// Draws it by these numbers.
+    fn with<'a, R: Rows>(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        draws: impl FnOnce(usize) -> SortedUniforms<'a>,
+    ) -> Result<Option<Subset>> {
         if self.size >= data.len() {
             return Ok(None);
         }
@@ -92,7 +114,7 @@ impl Lightweight {
         let density = |d2: R::Float| (base + slope * d2.to_f64()) / (2.0 * total_weight);
 
         // The draws of each block, in ascending order, and where it begins.
-        let mut draws = SortedUniforms::new(self.size, rng);
+        let mut draws = draws(self.size);
         let mut end = 0.0;
         let mut parts: Vec<(f64, Vec<f64>)> = Vec::with_capacity(blocks.len());
         for block in &blocks {
@@ -192,14 +214,27 @@ struct SortedUniforms<'a> {
     rng: &'a mut Rng,
     left: usize,
     next: f64,
+    /// Parts of the interval, each with one of the numbers, if there are such.
+    strata: Option<usize>,
 }
 
 impl<'a> SortedUniforms<'a> {
+    /// Independent ones.
     fn new(size: usize, rng: &'a mut Rng) -> Self {
+        Self::begin(size, None, rng)
+    }
+
+    /// One in each part of the interval.
+    fn in_strata(size: usize, rng: &'a mut Rng) -> Self {
+        Self::begin(size, Some(size), rng)
+    }
+
+    fn begin(size: usize, strata: Option<usize>, rng: &'a mut Rng) -> Self {
         let mut draws = Self {
             rng,
             left: size,
             next: 0.0,
+            strata,
         };
         draws.advance();
         draws
@@ -208,6 +243,10 @@ impl<'a> SortedUniforms<'a> {
     /// The smallest of `left` uniforms on [next, 1) is next + (1 - next)(1 - U^(1/left)).
     fn advance(&mut self) {
         let u = 1.0 - self.rng.uniform();
+        if let Some(strata) = self.strata {
+            self.next = ((strata - self.left) as f64 + (1.0 - u)) / strata as f64;
+            return;
+        }
         self.next += (1.0 - self.next) * (1.0 - u.powf(1.0 / self.left as f64));
     }
 

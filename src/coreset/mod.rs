@@ -1,7 +1,7 @@
 //! Stage 2, the coreset: fewer rows, with weights so that they represent all rows.
 //!
 //! [`Full`] is all rows, for data that is small enough. [`Lightweight`] is for larger data, and [`Uniform`] is a
-//! baseline. The expectation of a weighted sum over the coreset is the sum over all rows:
+//! baseline. [`OnePass`] is for rows that come once, before any fit. The expectation of a weighted sum over the coreset is the sum over all rows:
 //!
 //! $$\mathbb E \sum_{i=1}^{N'} w'_i g(y_i) = \sum_n w_n g(y_n) \qquad \text{for every function } g$$
 //!
@@ -9,10 +9,12 @@
 
 mod full;
 mod lightweight;
+mod one_pass;
 mod uniform;
 
 pub use full::Full;
 pub use lightweight::Lightweight;
+pub use one_pass::OnePass;
 pub use uniform::Uniform;
 
 use crate::data::{Data, Frame, Rows};

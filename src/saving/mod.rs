@@ -6,6 +6,8 @@ mod fault;
 mod info;
 pub(crate) mod numbers;
 mod read;
+#[cfg(feature = "serde")]
+mod with_serde;
 mod write;
 
 pub(crate) use crate::file_fault::FileFault;

@@ -29,3 +29,5 @@ mod saving;
 mod scoring;
 mod sketch;
 mod stages;
+#[cfg(feature = "serde")]
+mod with_serde;

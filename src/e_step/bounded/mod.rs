@@ -55,20 +55,36 @@ use crate::stage::Stage;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounded {
     near: usize,
+    streaming: bool,
 }
 
 impl Bounded {
     /// The default below.
     #[must_use]
     pub fn new() -> Self {
-        Self { near: 48 }
+        Self {
+            near: 48,
+            streaming: false,
+        }
     }
 
     /// Centres a row is compared with: its own and the nearest others. Default 48: three panels of the kernel; fewer leave
     /// rows of many columns where they are. All centres make it exact.
     #[must_use]
     pub fn near(self, near: usize) -> Self {
-        Self { near }
+        Self { near, ..self }
+    }
+
+    /// Keeps no bounds: every iteration compares each row with all centres, as
+    /// [`Exhaustive::nearest`](super::Exhaustive::nearest) does. It reads all rows again, and keeps 4 bytes of each in place
+    /// of about 40. It is exact, and components do not move. For rows that are not in memory: see
+    /// [`algorithms::fast_within`](crate::algorithms::fast_within).
+    #[must_use]
+    pub fn streaming(self) -> Self {
+        Self {
+            streaming: true,
+            ..self
+        }
     }
 
     /// Centres a row is compared with.
@@ -98,7 +114,7 @@ impl<R: Rows> EStep<R, SharedIsotropicMixture<R::Float>> for Bounded {
     }
 
     fn is_exact(&self, k: usize) -> bool {
-        self.near >= k
+        self.streaming || self.near >= k
     }
 
     fn search(
@@ -114,6 +130,6 @@ impl<R: Rows> EStep<R, SharedIsotropicMixture<R::Float>> for Bounded {
     }
 
     fn bounds(&self) -> Option<&Bounded> {
-        Some(self)
+        (!self.streaming).then_some(self)
     }
 }

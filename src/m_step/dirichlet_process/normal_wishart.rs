@@ -66,16 +66,25 @@ impl NormalWishart {
         mean: Vec<f64>,
         inverse_scale: &[f64],
     ) -> Option<Self> {
+        let strength = (prior.mean_precision + mass, prior.degrees + mass);
+        Self::of(strength, mean, inverse_scale)
+    }
+
+    /// The same with $\beta$ and $\nu$.
+    pub(super) fn of(
+        (mean_precision, degrees): (f64, f64),
+        mean: Vec<f64>,
+        inverse_scale: &[f64],
+    ) -> Option<Self> {
         let dim = mean.len();
         let cholesky = Cholesky::of_rounded(inverse_scale, dim)?;
-        let degrees = prior.degrees + mass;
         let root = degrees.sqrt();
         let mut factor = packed(&factor::inverse_of_lower(&cholesky.factor, dim), dim);
         for x in &mut factor {
             *x *= root;
         }
         factor.iter().all(|x| x.is_finite()).then(|| Self {
-            mean_precision: prior.mean_precision + mass,
+            mean_precision,
             degrees,
             mean,
             factor,

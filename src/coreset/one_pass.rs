@@ -1,0 +1,359 @@
+//! Lightweight coresets of rows that come once: merge and reduce.
+
+use super::Lightweight;
+use crate::data::{Data, Dense};
+use crate::error::{Error, Result, positive};
+use crate::float::Element;
+use crate::rng::{Stage, Streams};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+
+/// A lightweight coreset of rows that come once, block after block, and are not kept.
+///
+/// [`Lightweight`] reads the rows twice: for their mean, and for their distances to it. Where they come from a stream, this
+/// draws from what is there, and draws again from what was drawn ("merge and reduce", Har-Peled and Mazumdar, STOC 2004;
+/// Bentley and Saxe 1980). It keeps lists of at most twice the size, of which no two stand for about as many rows. Each list
+/// is a coreset of part of the stream; where a second one of its kind is complete, a coreset of both takes their place
+/// ([E42](crate::equations#e42)).
+///
+/// The law of all coresets holds: the expected weight of every row is its old weight. Draws are one to each part of an equal
+/// share of all probability, so they vary less than independent ones. What comes out depends on the seed and on the
+/// order of the rows, but not on how they are split into blocks.
+///
+/// ```
+/// use coremix::coreset::OnePass;
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(400).generate::<f32>(1)?;
+/// # let points = birch.points; // 10,000 points in 25 clusters
+/// let mut coreset = OnePass::<f32>::new(2, 1_000, 42)?;
+/// for block in points.axis_chunks_iter(ndarray::Axis(0), 300) {
+///     coreset.push(block)?; // from a socket, say
+/// }
+/// let (rows, weights) = coreset.finish()?;
+/// assert!(rows.nrows() <= 1_000 && (weights.sum() / 10_000.0 - 1.0).abs() < 0.1);
+///
+/// let data = Dense::weighted(&rows, &weights)?;
+/// let fit = algorithms::k_means(25).build()?.fit(&data)?;
+/// # assert_eq!(fit.model.means().dim(), (25, 2));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct OnePass<T> {
+    size: usize,
+    seed: u64,
+    /// Rows as they came, at most as many as a list.
+    fresh: List<T>,
+    /// List i stands for 2^i times as many rows as the first one.
+    lists: Vec<Option<List<T>>>,
+    /// Rows that came, and reductions so far.
+    rows: usize,
+    reductions: usize,
+}
+
+/// Rows with weights.
+#[derive(Clone, Debug)]
+struct List<T> {
+    dim: usize,
+    values: Vec<T>,
+    weights: Vec<f64>,
+}
+
+/// Rows of a list, in those of the coreset: only the last reduction is to that size.
+const LONGER: usize = 2;
+
+impl<T: Element> OnePass<T> {
+    /// A coreset of `size` draws, at least 1, of rows of `columns` numbers.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for 0 columns or draws.
+    pub fn new(columns: usize, size: usize, seed: u64) -> Result<Self> {
+        positive("columns", columns)?;
+        positive("size", size)?;
+        Ok(Self {
+            size,
+            seed,
+            fresh: List::new(columns),
+            lists: Vec::new(),
+            rows: 0,
+            reductions: 0,
+        })
+    }
+
+    /// Takes a block of rows (n, d), each of weight 1. There may be none.
+    ///
+    /// # Errors
+    /// [`Error::DimensionMismatch`]; [`Error::NotFinite`] and [`Error::TooLarge`] with the number of the row in the
+    /// stream. Then none of the block is taken.
+    pub fn push(&mut self, rows: ArrayView2<'_, T>) -> Result<()> {
+        self.take(rows, None)
+    }
+
+    /// The same with weights (n). Rows of weight 0 are left out.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push); [`Error::LengthMismatch`] and [`Error::Weight`] for the weights.
+    pub fn push_weighted(
+        &mut self,
+        rows: ArrayView2<'_, T>,
+        weights: ArrayView1<'_, f64>,
+    ) -> Result<()> {
+        self.take(rows, Some(weights))
+    }
+
+    /// The coreset: rows (N', d) and weights (N'). Where no more rows came than it has draws, these are the rows.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] if no row of positive weight came; [`Error::TotalWeight`] for weights whose sum cannot be computed
+    /// with.
+    pub fn finish(mut self) -> Result<(Array2<T>, Array1<f64>)> {
+        let lists = std::mem::take(&mut self.lists);
+        let mut all = self.fresh.emptied();
+        for list in lists.into_iter().flatten() {
+            all.append(list);
+        }
+        all.append(self.fresh.emptied());
+        if all.weights.is_empty() {
+            return Err(Error::Empty { what: "stream" });
+        }
+        let all = self.reduced(all, self.size)?;
+        let shape = (all.weights.len(), all.dim);
+        let rows = Array2::from_shape_vec(shape, all.values).expect("n x d numbers");
+        Ok((rows, Array1::from_vec(all.weights)))
+    }
+
+    /// Rows that came so far.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn take(
+        &mut self,
+        rows: ArrayView2<'_, T>,
+        weights: Option<ArrayView1<'_, f64>>,
+    ) -> Result<()> {
+        let (n, dim) = rows.dim();
+        if dim != self.fresh.dim {
+            return Err(Error::DimensionMismatch {
+                what: "rows",
+                expected: self.fresh.dim,
+                found: dim,
+            });
+        }
+        Dense::batch(rows).map_err(|error| self.numbered(error))?;
+        if let Some(weights) = &weights {
+            if weights.len() != n {
+                return Err(Error::LengthMismatch {
+                    what: "weights",
+                    expected: n,
+                    found: weights.len(),
+                });
+            }
+            let sound = |w: &f64| w.is_finite() && *w >= 0.0;
+            if let Some(place) = weights.iter().position(|w| !sound(w)) {
+                let (row, value) = (self.rows + place, weights[place]);
+                return Err(Error::Weight { row, value });
+            }
+        }
+        for (i, row) in rows.outer_iter().enumerate() {
+            let weight = weights.as_ref().map_or(1.0, |weights| weights[i]);
+            if weight > 0.0 {
+                self.fresh.values.extend(row);
+                self.fresh.weights.push(weight);
+                if self.fresh.weights.len() == LONGER * self.size {
+                    let full = self.fresh.emptied();
+                    self.put(full)?;
+                }
+            }
+        }
+        self.rows += n;
+        Ok(())
+    }
+
+    /// The error, with the number of its row in the stream.
+    fn numbered(&self, mut error: Error) -> Error {
+        if let Error::NotFinite { row, .. } | Error::TooLarge { row, .. } = &mut error {
+            *row += self.rows;
+        }
+        error
+    }
+
+    /// Puts a list in its place, after one of each shorter part of the stream: as 1 is added to a binary number.
+    fn put(&mut self, mut list: List<T>) -> Result<()> {
+        for place in 0.. {
+            if place == self.lists.len() {
+                self.lists.push(None);
+            }
+            match self.lists[place].take() {
+                None => {
+                    self.lists[place] = Some(list);
+                    break;
+                }
+                Some(mut older) => {
+                    older.append(list);
+                    list = self.reduced(older, LONGER * self.size)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A lightweight coreset of a list.
+    fn reduced(&mut self, list: List<T>, size: usize) -> Result<List<T>> {
+        let shape = (list.weights.len(), list.dim);
+        let rows = ArrayView2::from_shape(shape, &list.values).expect("n x d numbers");
+        let data = Dense::weighted(rows, ArrayView1::from(&list.weights))?;
+        let streams = Streams::new(self.seed, 0);
+        let mut rng = streams.at(Stage::Coreset, self.reductions, 1);
+        self.reductions += 1;
+        let drawn = Lightweight::new(size).draw_in_strata(&data, &data.frame(), &mut rng)?;
+        let Some(subset) = drawn else {
+            return Ok(list);
+        };
+        // Copies of a row are one row with their weight.
+        let mut reduced = List::new(list.dim);
+        let mut last = None;
+        for (row, weight) in subset.rows.into_iter().zip(subset.weights) {
+            match reduced.weights.last_mut() {
+                Some(sum) if last == Some(row) => *sum += weight,
+                _ => {
+                    let values = &list.values[row * list.dim..][..list.dim];
+                    reduced.values.extend_from_slice(values);
+                    reduced.weights.push(weight);
+                }
+            }
+            last = Some(row);
+        }
+        Ok(reduced)
+    }
+}
+
+impl<T: Element> List<T> {
+    fn new(dim: usize) -> Self {
+        Self {
+            dim,
+            values: Vec::new(),
+            weights: Vec::new(),
+        }
+    }
+
+    /// Its rows, taken out.
+    fn emptied(&mut self) -> Self {
+        std::mem::replace(self, Self::new(self.dim))
+    }
+
+    fn append(&mut self, other: Self) {
+        self.values.extend(other.values);
+        self.weights.extend(other.weights);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use approx::assert_abs_diff_eq;
+    use ndarray::{Axis, Slice};
+
+    fn points(n: usize, seed: u64) -> (Array2<f64>, Array1<f64>) {
+        let mut rng = Rng::from_seed(seed);
+        let heavy = |rng: &mut Rng| rng.normal() * rng.normal().exp();
+        let x = Array2::from_shape_fn((n, 3), |_| 5.0 + heavy(&mut rng));
+        let w = Array1::from_shape_fn(n, |i| (i % 3) as f64 * 0.7);
+        (x, w)
+    }
+
+    fn coreset(
+        (x, w): (&Array2<f64>, &Array1<f64>),
+        (size, seed, block): (usize, u64, usize),
+    ) -> (Array2<f64>, Array1<f64>) {
+        let mut coreset = OnePass::new(3, size, seed).unwrap();
+        for from in (0..x.nrows()).step_by(block) {
+            let part = Slice::from(from..(from + block).min(x.nrows()));
+            let (x, w) = (x.slice_axis(Axis(0), part), w.slice_axis(Axis(0), part));
+            coreset.push_weighted(x, w).unwrap();
+        }
+        assert_eq!(coreset.rows(), x.nrows());
+        coreset.finish().unwrap()
+    }
+
+    #[test]
+    fn expected_weights_are_the_old_ones() {
+        let (n, rounds) = (150, 6_000);
+        let (x, w) = points(n, 3);
+        let mut mean = vec![0.0; n];
+        let mut second = vec![0.0; n];
+        for seed in 0..rounds {
+            let (rows, weights) = coreset((&x, &w), (16, seed, 37));
+            assert!(rows.nrows() <= 16);
+            for (row, weight) in rows.outer_iter().zip(&weights) {
+                let n = x.outer_iter().position(|own| own == row).unwrap();
+                mean[n] += weight / rounds as f64;
+                second[n] += weight * weight / rounds as f64;
+            }
+        }
+        for n in 0..n {
+            let variance = second[n] - mean[n] * mean[n];
+            let error = 5.0 * (variance / rounds as f64).sqrt();
+            assert!(
+                (mean[n] - w[n]).abs() <= error,
+                "row {n}: {} for {}",
+                mean[n],
+                w[n]
+            );
+        }
+        assert_abs_diff_eq!(mean.iter().sum::<f64>(), w.sum(), epsilon = 0.01 * w.sum());
+    }
+
+    #[test]
+    fn blocks_do_not_matter_and_seeds_do() {
+        let (x, w) = points(5_000, 4);
+        let one = coreset((&x, &w), (100, 7, 5_000));
+        for block in [1, 13, 200, 4_999] {
+            assert_eq!(coreset((&x, &w), (100, 7, block)), one);
+        }
+        assert_ne!(coreset((&x, &w), (100, 8, 5_000)), one);
+    }
+
+    #[test]
+    fn few_rows_stay_as_they_are() {
+        let (x, w) = points(30, 5);
+        let w = w + 1.0;
+        let (rows, weights) = coreset((&x, &w), (30, 0, 7));
+        assert_eq!((rows, weights), (x, w));
+    }
+
+    #[test]
+    fn rows_that_cannot_be_used_are_named() {
+        let mut coreset = OnePass::<f32>::new(2, 4, 0).unwrap();
+        assert_eq!(
+            coreset.clone().finish().unwrap_err(),
+            Error::Empty { what: "stream" }
+        );
+        coreset.push(Array2::zeros((5, 2)).view()).unwrap();
+        coreset.push(Array2::zeros((0, 2)).view()).unwrap();
+        let mut bad = Array2::zeros((3, 2));
+        bad[[1, 1]] = f32::NAN;
+        let found = coreset.push(bad.view()).unwrap_err();
+        assert!(matches!(
+            found,
+            Error::NotFinite {
+                row: 6,
+                column: 1,
+                ..
+            }
+        ));
+        assert!(coreset.push(Array2::zeros((3, 1)).view()).is_err());
+        let zeros = Array2::zeros((2, 2));
+        let weights = Array1::from_vec(vec![1.0, -1.0]);
+        let found = coreset.push_weighted(zeros.view(), weights.view());
+        assert_eq!(
+            found.unwrap_err(),
+            Error::Weight {
+                row: 6,
+                value: -1.0
+            }
+        );
+        assert_eq!(coreset.rows(), 5);
+        assert!(OnePass::<f32>::new(0, 4, 0).is_err() && OnePass::<f32>::new(2, 0, 0).is_err());
+    }
+}

@@ -1,0 +1,45 @@
+//! Models and reports through the formats of serde: text and binary.
+
+use coremix::data::DenseRows;
+use coremix::m_step::SharedIsotropicMixture;
+use coremix::prelude::*;
+use coremix::{BoxedMixture, datasets::Birch};
+
+#[test]
+fn models_of_all_families_come_back_bit_for_bit() {
+    let points = Birch::grid(20).generate::<f32>(1).unwrap().points;
+    let data = Dense::new(&points).unwrap();
+    for name in ["k-means", "fast", "gmm", "sparsified-gmm", "dp-gmm"] {
+        let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(6);
+        let model = algorithm.boxed().unwrap().fit(&data).unwrap().model;
+        let bytes = model.to_bytes(&[]).unwrap();
+        let text = serde_json::to_string(&model).unwrap();
+        let back: BoxedMixture<DenseRows<f32>> = serde_json::from_str(&text).unwrap();
+        assert_eq!(back.to_bytes(&[]).unwrap(), bytes, "{name}");
+        let mut binary = Vec::new();
+        ciborium::into_writer(&model, &mut binary).unwrap();
+        assert!(binary.len() < bytes.len() + 200);
+        let back: BoxedMixture<DenseRows<f32>> = ciborium::from_reader(&binary[..]).unwrap();
+        assert_eq!(back.to_bytes(&[]).unwrap(), bytes, "{name}");
+
+        let shared = serde_json::from_str::<SharedIsotropicMixture<f32>>(&text);
+        assert_eq!(shared.is_ok(), matches!(name, "k-means" | "fast" | "gmm"));
+        let changed = text.replacen("AAAA", "AAAB", 1);
+        assert!(serde_json::from_str::<BoxedMixture<DenseRows<f32>>>(&changed).is_err());
+    }
+}
+
+#[test]
+fn reports_come_back() {
+    let points = Birch::grid(40).generate::<f64>(1).unwrap().points;
+    let data = Dense::new(&points).unwrap();
+    let coreset = Lightweight::new(300);
+    let clusterer = algorithms::fast(25).coreset(coreset).restarts(2).build();
+    let report = clusterer.unwrap().fit(&data).unwrap().report;
+    let text = serde_json::to_string(&report).unwrap();
+    let back: Report = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_json::to_string(&back).unwrap(), text);
+    assert_eq!(back.free_energies, report.free_energies);
+    assert_eq!(back.phases.len(), report.phases.len());
+    assert_eq!(back.to_string(), report.to_string());
+}
