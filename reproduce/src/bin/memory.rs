@@ -76,8 +76,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     println!("{:<18}{:>14}{:>14}", "", "bytes per row", "besides / MiB");
     let limited = format!("fast-{LIMIT}");
     for name in Algorithm::NAMES.into_iter().chain([&*limited]) {
-        let peaks = [n, 2 * n].map(|n| peak(name, [n, d, k]));
-        let [once, twice] = [peaks[0].as_ref()?, peaks[1].as_ref()?].map(|kib| kib * 1024.0);
+        let (once, twice) = (peak(name, [n, d, k])?, peak(name, [2 * n, d, k])?);
         let per_row = (twice - once) / n as f64;
         let besides = (once - per_row * n as f64) / f64::from(1 << 20);
         println!("{name:<18}{per_row:>14.1}{besides:>14.1}");
@@ -89,13 +88,14 @@ fn numbers(texts: &[String]) -> std::result::Result<Vec<usize>, std::num::ParseI
     texts.iter().map(|text| text.parse()).collect()
 }
 
-/// The peak of a fit in a process of its own, in KiB.
+/// The peak of a fit in a process of its own, in bytes.
 fn peak(name: &str, shape: [usize; 3]) -> io::Result<f64> {
     let shape = shape.map(|number| number.to_string());
     let mut program = Command::new(std::env::current_exe()?);
     let output = program.args(["fit", name]).args(shape).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    text.trim().parse().map_err(|_| {
+    let kib = text.trim().parse::<f64>();
+    kib.map(|kib| kib * 1024.0).map_err(|_| {
         let error = String::from_utf8_lossy(&output.stderr);
         io::Error::other(format!("{name}: {error}"))
     })
