@@ -2,14 +2,16 @@
 
 use crate::algorithms;
 use crate::cancel::Cancel;
+use crate::checkpoint::Checkpoint;
 use crate::compiled::Compiled;
 use crate::coreset::{Coreset, Lightweight};
 use crate::data::Rows;
 use crate::e_step::{EStep, Neighborhood};
 use crate::em::Rule;
 use crate::error::{Error, Result};
-use crate::fit::{Builder, Estimator};
+use crate::fit::{Builder, Estimator, WarmStart};
 use crate::m_step::{Diagonal, DirichletProcess, Isotropic, MStep, SharedIsotropic};
+use crate::saving::Save;
 use crate::seed::{AfkMc2, KMeansPlusPlus, Seeder};
 use std::fmt;
 use std::str::FromStr;
@@ -53,6 +55,8 @@ pub struct Algorithm {
     restarts: usize,
     seed: u64,
     cancel: Option<Cancel>,
+    checkpoint: Option<Checkpoint>,
+    warm: Option<WarmStart>,
 }
 
 /// What the components of a mixture are like, by name.
@@ -226,6 +230,20 @@ impl Algorithm {
         self
     }
 
+    /// As [`Builder::checkpoint`].
+    #[must_use]
+    pub fn with_checkpoint(mut self, checkpoint: &Checkpoint) -> Self {
+        self.checkpoint = Some(checkpoint.clone());
+        self
+    }
+
+    /// As [`Builder::start_from`]: from a model of the algorithm's family.
+    #[must_use]
+    pub fn with_start_from(mut self, model: &impl Save) -> Self {
+        self.warm = Some(WarmStart::new(model));
+        self
+    }
+
     /// The algorithm, ready to fit data with rows of type `R`.
     ///
     /// # Errors
@@ -332,6 +350,12 @@ impl Algorithm {
         if let Some(cancel) = &self.cancel {
             builder = builder.cancel(cancel);
         }
+        if let Some(checkpoint) = &self.checkpoint {
+            builder = builder.checkpoint(checkpoint);
+        }
+        if let Some(warm) = &self.warm {
+            builder = builder.warm_start(warm);
+        }
         if let Some(tolerance) = self.tolerance {
             builder = builder.tolerance(tolerance);
         }
@@ -432,6 +456,8 @@ impl FromStr for Algorithm {
             restarts: 1,
             seed: 0,
             cancel: None,
+            checkpoint: None,
+            warm: None,
         })
     }
 }

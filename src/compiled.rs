@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::fit::{self, Estimator, Fitted, Run};
 use crate::mixture::{Mixture, Score};
 use crate::rng::Rng;
+use crate::saving::{FileFault, Sections};
 use crate::scoring;
 use crate::search::{self, Exact};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus, Seeds};
@@ -31,6 +32,7 @@ use std::ops::Range;
 
 type Model<'a, R> = &'a dyn Mixture<R>;
 type Source<'a, R> = &'a dyn Data<Rows = R>;
+type PassOf<'a, R> = std::result::Result<Box<dyn Pass<R> + 'a>, FileFault>;
 
 /// What [`Rows`](crate::data::Rows) can do by code that is compiled inside the crate. Sealed.
 pub trait Compiled<R>: Sized {
@@ -236,8 +238,8 @@ pub trait Compiled<R>: Sized {
     where
         R: Rows<Float = Self>;
     /// Passes that keep bounds and statistics. Rows of a sketch, which know different coordinates, have no bounds: their
-    /// passes are fresh.
-    fn kept_pass<'a>(set_up: SetUp<'a, R>) -> Box<dyn Pass<R> + 'a>
+    /// passes are fresh. One that goes on from a checkpoint reads its sections.
+    fn kept_pass<'a>(set_up: SetUp<'a, R>, resumed: Option<&mut Sections<'_>>) -> PassOf<'a, R>
     where
         R: Rows<Float = Self>;
 }
@@ -370,8 +372,11 @@ macro_rules! dense {
             fn outside(data: Source<'_, DenseRows<$float>>, frame: &Frame<$float>, centres: &Centres<$float>, near: usize) -> bool {
                 em::outside(data, frame, centres, near)
             }
-            fn kept_pass<'a>(set_up: SetUp<'a, DenseRows<$float>>) -> Box<dyn Pass<DenseRows<$float>> + 'a> {
-                Box::new(Kept::new(set_up))
+            fn kept_pass<'a>(set_up: SetUp<'a, DenseRows<$float>>, resumed: Option<&mut Sections<'_>>) -> PassOf<'a, DenseRows<$float>> {
+                Ok(match resumed {
+                    Some(file) => Box::new(Kept::resumed(set_up, file)?),
+                    None => Box::new(Kept::new(set_up)),
+                })
             }
         });
     };
@@ -392,8 +397,11 @@ macro_rules! sketch {
             fn outside(_: Source<'_, SketchRows<$float>>, _: &Frame<$float>, _: &Centres<$float>, _: usize) -> bool {
                 true
             }
-            fn kept_pass<'a>(set_up: SetUp<'a, SketchRows<$float>>) -> Box<dyn Pass<SketchRows<$float>> + 'a> {
-                Box::new(Fresh::new(set_up))
+            fn kept_pass<'a>(set_up: SetUp<'a, SketchRows<$float>>, resumed: Option<&mut Sections<'_>>) -> PassOf<'a, SketchRows<$float>> {
+                Ok(match resumed {
+                    Some(file) => Box::new(Fresh::resumed(set_up, file)?),
+                    None => Box::new(Fresh::new(set_up)),
+                })
             }
         });
     };

@@ -133,6 +133,14 @@ pub enum Error {
         /// What is wrong with it.
         fault: FileFault,
     },
+    /// A [checkpoint](crate::Checkpoint) that cannot be written, or that the fit cannot go on from.
+    #[error("checkpoint {path}: {fault}")]
+    Checkpoint {
+        /// The path of the file.
+        path: String,
+        /// What is wrong with it.
+        fault: FileFault,
+    },
 }
 
 impl Error {

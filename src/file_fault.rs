@@ -1,9 +1,10 @@
-//! What can be wrong with a file of a model.
+//! What can be wrong with a file of a model, or with a checkpoint.
 
 use std::fmt;
 use std::io;
 
-/// What is wrong with the file of a model, or why there is none: the cause of [`Error::Model`](crate::Error::Model).
+/// What is wrong with the file of a model or a checkpoint, or why there is none: the cause of
+/// [`Error::Model`](crate::Error::Model) and [`Error::Checkpoint`](crate::Error::Checkpoint).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileFault {
@@ -14,7 +15,7 @@ pub enum FileFault {
         /// Its message.
         message: String,
     },
-    /// No model of this crate: other bytes at the start.
+    /// No such file of this crate: other bytes at the start.
     Foreign,
     /// The file ends too early.
     Truncated,
@@ -43,7 +44,7 @@ pub enum FileFault {
         /// The type of the file.
         found: String,
     },
-    /// Whole and undamaged, but no valid model.
+    /// Whole and undamaged, but with numbers that no such file has.
     Content {
         /// The section.
         section: String,
@@ -52,6 +53,15 @@ pub enum FileFault {
     },
     /// Models of this family cannot be saved.
     NoFormat,
+    /// A checkpoint of another fit: other data, another setting or another version of the crate.
+    OtherFit {
+        /// What differs.
+        what: String,
+        /// That of this fit.
+        expected: String,
+        /// That of the checkpoint.
+        found: String,
+    },
 }
 
 impl From<io::Error> for FileFault {
@@ -67,10 +77,10 @@ impl fmt::Display for FileFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System { message, .. } => f.write_str(message),
-            Self::Foreign => f.write_str("not a model of coremix"),
-            Self::Truncated => f.write_str("truncated: it ends before the model does"),
+            Self::Foreign => f.write_str("no such file of coremix: other bytes at its start"),
+            Self::Truncated => f.write_str("truncated: it ends too early"),
             Self::Checksum => f.write_str("damaged: the checksum differs"),
-            Self::Longer => f.write_str("there is more in it after the end of the model"),
+            Self::Longer => f.write_str("there is more in it after its end"),
             Self::Version { found, known } => write!(
                 f,
                 "format {found}, but only formats 1 to {known} are known to this version of the crate"
@@ -83,6 +93,14 @@ impl fmt::Display for FileFault {
             }
             Self::Content { section, rule } => write!(f, "section \"{section}\" {rule}"),
             Self::NoFormat => f.write_str("models of this family cannot be saved"),
+            Self::OtherFit {
+                what,
+                expected,
+                found,
+            } => write!(
+                f,
+                "of another fit: {what} is {found}, but that of this fit is {expected}"
+            ),
         }
     }
 }

@@ -119,7 +119,8 @@
 //! - [`Clusterer`] and [`Builder`]: the stages one by one, and every default with its reason.
 //! - [`Phase`]: rows, columns, starts, moves. [`Mixture`]: predictions and scores of a model. [`Report`]: what a fit did and cost.
 //! - [`e_step::EStep`], [`seed::Seeder`], [`coreset::Coreset`], [`m_step::MStep`]: the traits of the stages.
-//! - [`Save`], [`load_model`], [`ModelInfo`]: models as files, and back, bit for bit.
+//! - [`Save`], [`load_model`], [`ModelInfo`]: models as files, and back, bit for bit. [`Checkpoint`]: fits that go on after an
+//!   interruption. [`Builder::start_from`]: fits that start from a model.
 //! - [`metrics`]: scores against known classes or centres.
 //! - [`equations`]: what numbers such as ([E3](equations#e3)) stand for. Every formula with its derivation, and the errata
 //!   of the papers.
@@ -159,6 +160,7 @@ pub mod algorithms;
 mod block;
 mod cancel;
 mod candidates;
+mod checkpoint;
 mod compiled;
 pub mod coreset;
 mod counting;
@@ -200,6 +202,7 @@ pub use ndarray;
 pub use algorithm::{Algorithm, Family};
 pub use block::Block;
 pub use cancel::Cancel;
+pub use checkpoint::Checkpoint;
 pub use em::{Evaluations, PhaseReport, PhaseRows, Progress, Report, Rule, Stop, Timings};
 pub use error::{Error, Result};
 pub use file_fault::FileFault;
@@ -221,6 +224,7 @@ pub mod prelude {
     pub use crate::algorithm::{Algorithm, Family};
     pub use crate::algorithms;
     pub use crate::cancel::Cancel;
+    pub use crate::checkpoint::Checkpoint;
     pub use crate::coreset::{Full, Lightweight, Uniform as UniformCoreset};
     pub use crate::data::{Data, Dense, Sketch};
     pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};

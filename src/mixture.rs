@@ -66,6 +66,18 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
         Err(FileFault::NoFormat.of_bytes())
     }
 
+    /// A model from the bytes that [`saved`](Self::saved) made, bit for bit: how a fit goes on from a
+    /// [checkpoint](crate::Checkpoint).
+    ///
+    /// # Errors
+    /// [`Error::Model`](crate::Error::Model): bytes of something else, and by default all.
+    fn loaded(_bytes: &[u8]) -> Result<Self>
+    where
+        Self: Sized,
+    {
+        Err(FileFault::NoFormat.of_bytes())
+    }
+
     /// The variance of every coordinate of each component (k, d), in the data's own unit, squared. The coordinates are the
     /// columns of the data, or those of the basis of a [`Sketch`](crate::data::Sketch).
     fn variances(&self) -> Array2<f64>;

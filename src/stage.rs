@@ -35,6 +35,12 @@ pub trait Stage {
     fn check(&self, _clusters: usize) -> Result<()> {
         Ok(())
     }
+
+    /// The stage and its settings in words, such as those of `Debug`: a [checkpoint](crate::Checkpoint) of a fit with
+    /// other ones is refused. Default: the name of the type alone.
+    fn settings(&self) -> String {
+        name::<Self>().to_string()
+    }
 }
 
 /// The name of a stage, as errors give it: that of its type, without its path and parameters.

@@ -57,6 +57,10 @@ impl Stage for Lightweight {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("coreset", self.size)
     }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 impl<R: Rows> Coreset<R> for Lightweight {

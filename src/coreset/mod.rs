@@ -117,6 +117,11 @@ impl<C: Stage> Stage for Option<C> {
         self.as_ref()
             .map_or(Ok(()), |coreset| coreset.check(clusters))
     }
+
+    fn settings(&self) -> String {
+        let coreset = self.as_ref().map(C::settings);
+        coreset.unwrap_or_else(|| Full.settings())
+    }
 }
 
 /// `None` is all rows as they are.

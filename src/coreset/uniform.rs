@@ -39,6 +39,10 @@ impl Stage for Uniform {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("coreset", self.size)
     }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 impl<R: Rows> Coreset<R> for Uniform {

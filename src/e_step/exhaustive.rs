@@ -59,6 +59,10 @@ impl Stage for Exhaustive {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("c_prime", self.c_prime.unwrap_or(1))
     }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 impl<R: Rows, M: Mixture<R>> EStep<R, M> for Exhaustive {

@@ -56,6 +56,10 @@ impl Stage for Lazy {
             ))
         }
     }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 /// Scores are squared distances only for a shared variance, so this is the only family that it works with.

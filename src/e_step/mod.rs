@@ -169,6 +169,18 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
         Self::Worker::default()
     }
 
+    /// The state as bytes, for a [checkpoint](crate::Checkpoint) in the middle of a phase. Default: no bytes for a state
+    /// without data, such as `()`. Any other is `None`, and then checkpoints are written between phases alone.
+    fn save_state(&self, _state: &Self::State) -> Option<Vec<u8>> {
+        (size_of::<Self::State>() == 0).then(Vec::new)
+    }
+
+    /// The state from these bytes, for `k` components; `None` if they are not those of such a state.
+    fn load_state(&self, bytes: &[u8], _k: usize) -> Option<Self::State> {
+        let nothing = bytes.is_empty() && size_of::<Self::State>() == 0;
+        nothing.then(Self::State::default)
+    }
+
     /// Updates the state from the workers of one pass, in their order, after every search of all rows.
     fn finish_pass(&self, _state: &mut Self::State, _workers: Vec<Self::Worker>) {}
 

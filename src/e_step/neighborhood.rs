@@ -166,6 +166,10 @@ impl Stage for Neighborhood {
         positive("g", self.g)?;
         positive("initial_searches", self.initial_searches)
     }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 impl<R: Rows, M: Mixture<R>> EStep<R, M> for Neighborhood {
@@ -210,6 +214,14 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for Neighborhood {
         worker: &mut Self::Worker,
     ) {
         R::Float::search_neighborhood(self, neighbors, model.erased(), rows, block, rng, worker);
+    }
+
+    fn save_state(&self, state: &Neighbors) -> Option<Vec<u8>> {
+        Some(state.to_bytes())
+    }
+
+    fn load_state(&self, bytes: &[u8], k: usize) -> Option<Neighbors> {
+        Neighbors::from_bytes(bytes, k)
     }
 
     fn finish_pass(&self, neighbors: &mut Neighbors, workers: Vec<Self::Worker>) {

@@ -3,6 +3,7 @@
 use super::pairs::{COMPONENTS, Gathered, Pair, PairSums};
 use crate::block::UNSET;
 use crate::parallel;
+use crate::saving::Number;
 
 /// The neighbors G_c of every component: `c` itself first, then the others by increasing mean score. Places
 /// that are not filled are unset. (k, G) numbers.
@@ -20,6 +21,26 @@ impl Neighbors {
             fill(c, list);
         }
         Self { size, lists }
+    }
+
+    /// For a checkpoint: the lists, one after the other.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(4 * self.lists.len());
+        self.lists.iter().for_each(|c| c.put(&mut bytes));
+        bytes
+    }
+
+    /// From such bytes, if they are lists of `k` components.
+    pub(super) fn from_bytes(bytes: &[u8], k: usize) -> Option<Self> {
+        let (size, rest) = (bytes.len() / (4 * k), bytes.len() % (4 * k));
+        let lists: Vec<u32> = bytes.chunks_exact(4).map(u32::of).collect();
+        let known = |c: &u32| (*c as usize) < k || *c == UNSET;
+        let own_first = |(c, list): (usize, &[u32])| list[0] as usize == c;
+        let sound = size > 0
+            && rest == 0
+            && lists.iter().all(known)
+            && lists.chunks_exact(size).enumerate().all(own_first);
+        sound.then_some(Self { size, lists })
     }
 
     /// The neighbors of `c`, itself first.

@@ -3,6 +3,7 @@
 use super::pairs::{COMPONENTS, Gathered, PairSums};
 use crate::parallel;
 use crate::rng::Rng;
+use crate::saving::Number;
 
 /// The similarities of every component to the others (E26), kept where they are positive: one number for each
 /// pair that some support holds, never k^2.
@@ -72,6 +73,58 @@ impl Similarity {
             all.places.extend(rows.places);
         }
         all
+    }
+
+    /// For a checkpoint: the ends of the rows, then the entries as they are.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let ends = &self.starts[1.min(self.starts.len())..];
+        ends.iter().for_each(|end| (*end as u64).put(&mut bytes));
+        self.sums.iter().for_each(|sum| sum.put(&mut bytes));
+        for ids in [&self.ids, &self.sorted, &self.places] {
+            ids.iter().for_each(|id| id.put(&mut bytes));
+        }
+        bytes
+    }
+
+    /// From such bytes, if they are rows of `k` components.
+    pub(super) fn from_bytes(bytes: &[u8], k: usize) -> Option<Self> {
+        /// Bytes of an entry: its sum, and three numbers.
+        const ENTRY: usize = 8 + 3 * 4;
+
+        let (ends, rest) = bytes.split_at_checked(8 * k)?;
+        let ends = ends.chunks_exact(8).map(|end| u64::of(end) as usize);
+        let starts: Vec<usize> = std::iter::once(0).chain(ends).collect();
+        let n = rest.len() / ENTRY;
+        if rest.len() % ENTRY != 0 || !starts.is_sorted() || starts[k] != n {
+            return None;
+        }
+        let (sums, ids) = rest.split_at(8 * n);
+        let sums: Vec<f64> = sums.chunks_exact(8).map(f64::of).collect();
+        let ids: Vec<u32> = ids.chunks_exact(4).map(u32::of).collect();
+        let (sorted, places) = (ids[n..2 * n].to_vec(), ids[2 * n..].to_vec());
+        let ids = ids[..n].to_vec();
+        let row_is_sound = |c: usize| {
+            let row = starts[c]..starts[c + 1];
+            let entries = sorted[row.clone()].iter().zip(&places[row.clone()]);
+            let in_place =
+                |(id, place): (&u32, &u32)| ids[row.clone()].get(*place as usize) == Some(id);
+            let known = |id: &u32| (*id as usize) < k && *id as usize != c;
+            sums[row.clone()].is_sorted()
+                && sums[row.clone()]
+                    .iter()
+                    .all(|sum| *sum > 0.0 && sum.is_finite())
+                && sorted[row.clone()].windows(2).all(|pair| pair[0] < pair[1])
+                && entries.clone().all(in_place)
+                && ids[row.clone()].iter().all(known)
+        };
+        (0..k).all(row_is_sound).then_some(Self {
+            starts,
+            ids,
+            sums,
+            sorted,
+            places,
+        })
     }
 
     /// Draws components one after the other from the row of `from`, none twice and none that is in `chosen`,

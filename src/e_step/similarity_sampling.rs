@@ -89,6 +89,10 @@ impl Stage for SimilaritySampling {
         positive("r", self.r)?;
         positive("initial_searches", self.initial_searches)
     }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 impl<R: Rows, M: Mixture<R>> EStep<R, M> for SimilaritySampling {
@@ -128,6 +132,14 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for SimilaritySampling {
         worker: &mut Self::Worker,
     ) {
         R::Float::search_by_similarity(self, similarity, model.erased(), rows, block, rng, worker);
+    }
+
+    fn save_state(&self, state: &Similarity) -> Option<Vec<u8>> {
+        Some(state.to_bytes())
+    }
+
+    fn load_state(&self, bytes: &[u8], k: usize) -> Option<Similarity> {
+        Similarity::from_bytes(bytes, k)
     }
 
     fn finish_pass(&self, similarity: &mut Similarity, workers: Vec<Self::Worker>) {

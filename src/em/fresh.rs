@@ -11,6 +11,7 @@ use crate::float::Float;
 use crate::parallel::{self, Spare};
 use crate::posterior::{self, Likelihood, LogJoint};
 use crate::rng::{Stage, Streams};
+use crate::saving::{FileFault, Sections, Stream};
 use crate::search;
 
 /// What is the same for every pass of a phase, and what it has found so far.
@@ -20,6 +21,8 @@ pub(crate) struct Fresh<'a, R: Rows> {
     streams: Streams,
     calibrated: bool,
     supports: Supports,
+    /// Whether all is done that comes before the first pass.
+    started: bool,
     /// Searches and M-steps so far.
     searches: usize,
     steps: usize,
@@ -83,6 +86,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
             joint,
             streams,
             calibrated,
+            started: false,
             searches: 0,
             steps: 0,
             evaluations: 0,
@@ -92,6 +96,26 @@ impl<'a, R: Rows> Fresh<'a, R> {
             blocks: Spare::default(),
             spare: Spare::default(),
         }
+    }
+
+    /// In the middle of a phase, from a checkpoint.
+    pub(crate) fn resumed(
+        set_up: SetUp<'a, R>,
+        file: &mut Sections<'_>,
+    ) -> std::result::Result<Self, FileFault> {
+        let mut pass = Self::new(set_up);
+        let (n, k) = (pass.data.len(), pass.joint.model().components());
+        let supports = Supports::read("", file, n, k)?;
+        if supports.per_row() != pass.supports.per_row() {
+            let rule = "must be as wide as the search says";
+            return Err(FileFault::content("supports", rule));
+        }
+        let counts = file.counts::<5>("pass")?;
+        let flag = |i: usize| counts[i] == 1;
+        (pass.supports, pass.started) = (supports, true);
+        (pass.searches, pass.steps) = (counts[0] as usize, counts[1] as usize);
+        (pass.evaluations, pass.calibrated, pass.again) = (counts[2], flag(3), flag(4));
+        Ok(pass)
     }
 
     /// One pass with the model fixed: its likelihood.
@@ -203,6 +227,9 @@ impl<'a, R: Rows> Fresh<'a, R> {
 
 impl<R: Rows> Pass<R> for Fresh<'_, R> {
     fn start(&mut self, stopped: bool) -> Result<()> {
+        if std::mem::replace(&mut self.started, true) {
+            return Ok(());
+        }
         let mut rng = self.streams.at(Stage::Start, 0, 0);
         self.evaluations += self.joint.start(&mut rng);
         let warm_up = if stopped { 0 } else { self.joint.warm_up() };
@@ -274,6 +301,19 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
     /// What keeps bounds elsewhere searches all components here.
     fn is_exact(&self) -> bool {
         self.joint.is_exact() || self.joint.bounds().is_some()
+    }
+
+    /// Between an M-step and a search there are no sums.
+    fn save(&self, out: &mut Stream<'_>) {
+        self.supports.write("", out);
+        let counts = [
+            self.searches as u64,
+            self.steps as u64,
+            self.evaluations,
+            u64::from(self.calibrated),
+            u64::from(self.again),
+        ];
+        out.numbers("pass", &counts);
     }
 }
 

@@ -3,6 +3,7 @@
 //! The loop calls its stages once per block of rows, so it takes them behind a trait that hides their types. [`Joined`] is
 //! its one implementation: it owns the model and what the stages keep, and only hands calls on.
 
+use super::SavedStages;
 use crate::block::Block;
 use crate::data::{Centres, Moments, Rows, Scores, Subspace};
 use crate::e_step::{Bounded, EStep};
@@ -11,6 +12,7 @@ use crate::m_step::{MStep, SharedVariance, Statistics};
 use crate::mixture::Mixture;
 use crate::posterior::Likelihood;
 use crate::rng::Rng;
+use crate::saving::FileFault;
 use std::any::Any;
 
 /// Scratch of a worker, or statistics, whatever their type.
@@ -24,12 +26,19 @@ pub(crate) trait Joint<R: Rows>: Sync {
     fn shown(&mut self) -> &dyn Any;
     /// A copy of it.
     fn copy(&mut self) -> Box<dyn Any>;
+    /// The model in the coordinates of the phase, whatever its type.
+    fn model_as_any(&self) -> &dyn Any;
     /// The model in all coordinates, at the end.
     fn into_model(self: Box<Self>) -> Box<dyn Any>;
     /// Takes the E-step of phase `phase`, and the coordinates of a subspace, if there is one.
     fn enter(&mut self, phase: usize, subspace: Option<&Subspace<R::Float>>) -> Result<()>;
     /// Takes the model back to all coordinates.
     fn leave(&mut self);
+
+    /// What is needed to go on in the middle of a phase; `None` if the E-step cannot save its state.
+    fn save(&self) -> std::result::Result<Option<SavedStages>, FileFault>;
+    /// Goes on from it, in the phase that was entered.
+    fn resume(&mut self, saved: &SavedStages) -> std::result::Result<(), FileFault>;
 
     /// The name of the E-step, for errors.
     fn search_name(&self) -> &'static str;
@@ -151,6 +160,10 @@ where
         Box::new(whole.unwrap_or(&self.model).clone())
     }
 
+    fn model_as_any(&self) -> &dyn Any {
+        &self.model
+    }
+
     fn into_model(mut self: Box<Self>) -> Box<dyn Any> {
         self.leave();
         Box::new(self.model)
@@ -171,6 +184,34 @@ where
         if let Some((whole, _)) = self.whole.take() {
             self.model = whole;
         }
+    }
+
+    fn save(&self) -> std::result::Result<Option<SavedStages>, FileFault> {
+        let Some(state) = self.e_step.save_state(&self.state) else {
+            return Ok(None);
+        };
+        let whole = self.whole.as_ref();
+        let whole = whole.map(|(whole, _)| saved_model::<R, _>(whole));
+        Ok(Some(SavedStages {
+            model: saved_model::<R, _>(&self.model)?,
+            whole: whole.transpose()?,
+            state,
+        }))
+    }
+
+    fn resume(&mut self, saved: &SavedStages) -> std::result::Result<(), FileFault> {
+        let model = loaded_model::<R, M::Model>(&saved.model)?;
+        let (own, k) = (self.model.centres(), self.components());
+        let same_shape = model.centres().len() == k && model.centres().dim() == own.dim();
+        if !same_shape || model.frame() != self.model.frame() {
+            let rule = "must be in the coordinates of the phase";
+            return Err(FileFault::content("model", rule));
+        }
+        let state = self.e_step.load_state(&saved.state, k);
+        let rule = "must be a state of the E-step";
+        self.state = state.ok_or_else(|| FileFault::content("state", rule))?;
+        self.model = model;
+        Ok(())
     }
 
     fn search_name(&self) -> &'static str {
@@ -284,6 +325,28 @@ where
         let statistics = shared.statistics_of(moments, squared, entries);
         self.m_step.update(statistics, &mut self.model, false);
         Ok(())
+    }
+}
+
+/// A model as bytes, for a checkpoint.
+pub(crate) fn saved_model<R: Rows, M: Mixture<R>>(
+    model: &M,
+) -> std::result::Result<Vec<u8>, FileFault> {
+    model.saved(&[]).map_err(fault_of)
+}
+
+/// A model from its bytes in a checkpoint.
+pub(crate) fn loaded_model<R: Rows, M: Mixture<R>>(
+    bytes: &[u8],
+) -> std::result::Result<M, FileFault> {
+    M::loaded(bytes).map_err(fault_of)
+}
+
+/// What is wrong with a model, whichever file it is in.
+fn fault_of(error: Error) -> FileFault {
+    match error {
+        Error::Model { fault, .. } => fault,
+        _ => FileFault::content("model", "must be a model"),
     }
 }
 

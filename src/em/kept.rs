@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::float::Float;
 use crate::posterior::Likelihood;
 use crate::rng::Streams;
+use crate::saving::{FileFault, Sections, Stream};
 
 /// The rows by component with their bounds, the sums, and the lists by which rows are searched.
 pub(crate) struct Kept<'a, F: Float> {
@@ -46,30 +47,66 @@ const FEW: usize = 100;
 
 impl<'a, F: Float> Kept<'a, F> {
     /// From the components of the rows where they are known, or from the nearest centres.
-    pub(crate) fn new(set_up: SetUp<'a, DenseRows<F>>) -> Self {
-        let SetUp {
-            data,
-            joint,
-            streams,
-            moves,
-            labels,
-            calibrated,
-            rule,
-        } = set_up;
-        let model = joint.model();
+    pub(crate) fn new(mut set_up: SetUp<'a, DenseRows<F>>) -> Self {
+        let (worth, data) = (worth(&set_up), set_up.data);
+        let model = set_up.joint.model();
         let (centres, frame) = (model.centres(), model.frame());
-        let worth = Worth {
-            near: joint.bounds().map_or(centres.len(), Bounded::size),
-            tolerance: rule.tolerance,
-        };
+        let labels = set_up.labels.take();
         let searched = labels.is_none();
         let (assignment, evaluations) = match labels {
             Some(labels) => (Assignment::of_labels(&labels, centres.len()), 0),
             None => Assignment::first(data, frame, centres, &worth, data.residual()),
         };
         let sums = Sums::of(data, frame, centres, &assignment);
+        Self {
+            searched,
+            evaluations,
+            ..Self::with(set_up, assignment, sums)
+        }
+    }
+
+    /// In the middle of a phase, from a checkpoint.
+    pub(crate) fn resumed(
+        set_up: SetUp<'a, DenseRows<F>>,
+        file: &mut Sections<'_>,
+    ) -> std::result::Result<Self, FileFault> {
+        let centres = set_up.joint.model().centres();
+        let (n, k, dim) = (set_up.data.len(), centres.len(), centres.dim());
+        let assignment = Assignment::read(file, n, k)?;
+        let sums = Sums::read(file, k, dim)?;
+        let lists = NeighbourLists::read(file, k)?;
+        let before = file.has("centres before");
+        let before = before.then(|| Centres::read("centres before", file, k, dim));
+        let counts = file.counts::<5>("pass")?;
+        let free_energy = file.one::<f64>("pass free energy")?;
+        Ok(Self {
+            lists,
+            before: before.transpose()?,
+            free_energy,
+            calibrated: true,
+            moves: counts[0] as usize,
+            searched: counts[1] == 1,
+            stale: counts[2] == 1,
+            steps: counts[3] as usize,
+            evaluations: counts[4],
+            ..Self::with(set_up, assignment, sums)
+        })
+    }
+
+    /// Rows by component and their sums, before the first search.
+    fn with(set_up: SetUp<'a, DenseRows<F>>, assignment: Assignment<F>, sums: Sums<F>) -> Self {
+        let worth = worth(&set_up);
+        let SetUp {
+            data,
+            joint,
+            streams,
+            moves,
+            calibrated,
+            rule,
+            ..
+        } = set_up;
         let mut row = DenseRows::default();
-        data.load(0..1, frame, &mut row);
+        data.load(0..1, joint.model().frame(), &mut row);
         let weight = data.summary().total_weight;
         Self {
             entries: weight * crate::data::Rows::entries(&row) as f64,
@@ -86,10 +123,10 @@ impl<'a, F: Float> Kept<'a, F> {
             lists: None,
             before: None,
             moves,
-            searched,
+            searched: false,
             stale: false,
             steps: 0,
-            evaluations,
+            evaluations: 0,
         }
     }
 
@@ -251,8 +288,39 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
         self.searched && self.joint.is_exact()
     }
 
+    fn save(&self, out: &mut Stream<'_>) {
+        self.assignment.write(out);
+        self.sums.write(out);
+        if let Some(lists) = &self.lists {
+            lists.write(out);
+        }
+        if let Some(before) = &self.before {
+            before.write("centres before", out);
+        }
+        let counts = [
+            // No fit has so many rounds; files have smaller counts.
+            (self.moves as u64).min((1 << 48) - 1),
+            u64::from(self.searched),
+            u64::from(self.stale),
+            self.steps as u64,
+            self.evaluations,
+        ];
+        out.numbers("pass", &counts);
+        out.numbers("pass free energy", &[self.free_energy]);
+    }
+
     fn copy_of_supports(&self) -> Supports {
         Supports::of_labels(self.assignment.labels(), self.assignment.components())
+    }
+}
+
+/// What a wider search is worth in a phase.
+fn worth<F: Float>(set_up: &SetUp<'_, DenseRows<F>>) -> Worth {
+    let joint = &set_up.joint;
+    let all = joint.model().components();
+    Worth {
+        near: joint.bounds().map_or(all, Bounded::size),
+        tolerance: set_up.rule.tolerance,
     }
 }
 

@@ -11,16 +11,20 @@ mod moves;
 mod observe;
 mod phase_rows;
 mod report;
+mod saved;
+mod saver;
 mod stop;
 mod supports;
 
 pub(crate) use fresh::Fresh;
-pub(crate) use joint::{Joined, Joint};
+pub(crate) use joint::{Joined, Joint, loaded_model, saved_model};
 pub(crate) use kept::{Kept, outside};
 pub use observe::Progress;
 pub(crate) use observe::{Event, LastSearch, Observer, Watch, standing};
 pub use phase_rows::PhaseRows;
 pub use report::{Evaluations, PhaseReport, Report, Timings};
+pub(crate) use saved::SavedStages;
+pub(crate) use saver::Saver;
 pub(crate) use stop::StopRule;
 pub use stop::{Rule, Stop};
 pub(crate) use supports::Supports;
@@ -29,11 +33,13 @@ use crate::data::{Data, Rows};
 use crate::error::{Error, Result};
 use crate::posterior::Likelihood;
 use crate::rng::Streams;
+use crate::saving::Stream;
 use std::time::Instant;
 
 /// One pass after the other over the rows of a phase.
 pub(crate) trait Pass<R: Rows> {
-    /// Everything before the first pass: warm-up, first searches, and the variance they start (E8).
+    /// Everything before the first pass: warm-up, first searches, and the variance they start (E8). Nothing, if the pass goes
+    /// on from a checkpoint.
     fn start(&mut self, stopped: bool) -> Result<()>;
     /// Searches under the current model, and sums up what the M-step needs.
     fn search(&mut self) -> Result<Found>;
@@ -50,6 +56,8 @@ pub(crate) trait Pass<R: Rows> {
     fn copy_of_supports(&self) -> Supports;
     /// Whether that is the best component of every row, for sure.
     fn is_exact(&self) -> bool;
+    /// What the pass needs to go on with the next search, besides its stages and their model.
+    fn save(&self, out: &mut Stream<'_>);
 }
 
 /// What a search found.
@@ -85,6 +93,7 @@ pub(crate) fn maximise<R: Rows>(
 ) -> Result<()> {
     pass.start(watch.stopped())?;
     loop {
+        watch.save(pass, report)?;
         let started = Instant::now();
         let found = pass.search()?;
         let model = pass.joint().model();

@@ -1,8 +1,9 @@
 //! The observer: one closure that sees a fit from the coreset to the last iteration, and can stop it.
 
-use super::{Joint, Pass, PhaseReport, Stop, Supports};
+use super::{Joint, Pass, PhaseReport, Saver, Stop, Supports};
 use crate::cancel::{self, Cancel};
 use crate::data::Rows;
+use crate::error::Result;
 use crate::mixture::Mixture;
 use std::any::Any;
 use std::ops::ControlFlow;
@@ -145,6 +146,8 @@ pub(crate) struct Watch<'a> {
     at: (usize, usize, Vec<PhaseReport>),
     /// Set when the data broke its rules: the result is discarded.
     fault: Option<Arc<AtomicBool>>,
+    /// Writes checkpoints, if there are to be any.
+    saver: Option<Saver>,
 }
 
 /// What the last complete search of a restart found, while the fit goes on.
@@ -190,7 +193,57 @@ impl<'a> Watch<'a> {
             last_search: None,
             at: (0, 0, Vec::new()),
             fault,
+            saver: None,
         }
+    }
+
+    /// The same with checkpoints.
+    pub(crate) fn with_checkpoints(self, saver: Option<Saver>) -> Self {
+        Self { saver, ..self }
+    }
+
+    /// What writes checkpoints; nothing does once the fit is stopped: it would go on from where it was stopped as if it
+    /// had ended there.
+    pub(crate) fn saver(&mut self) -> Option<&mut Saver> {
+        match self.stopped() {
+            true => None,
+            false => self.saver.as_mut(),
+        }
+    }
+
+    /// What the fit is, if there are checkpoints.
+    pub(crate) fn header(&self) -> Option<&str> {
+        self.saver.as_ref().map(Saver::header)
+    }
+
+    /// Why the last checkpoint could not be written, if it could not.
+    pub(crate) fn checkpoint_fault(&self) -> Option<String> {
+        self.saver.as_ref().and_then(Saver::fault)
+    }
+
+    /// Writes a checkpoint before the next search, if it is due. An E-step whose state cannot be saved leaves it to the end
+    /// of the phase.
+    pub(crate) fn save<R: Rows>(
+        &mut self,
+        pass: &mut dyn Pass<R>,
+        report: &PhaseReport,
+    ) -> Result<()> {
+        let Some(saver) = self.saver() else {
+            return Ok(());
+        };
+        if !saver.is_due() {
+            return Ok(());
+        }
+        let stages = pass.joint().save().map_err(|fault| saver.error(fault))?;
+        let Some(stages) = stages else {
+            return Ok(());
+        };
+        let pass = &*pass;
+        saver.write_phase(&|out| {
+            report.write("phase ", out);
+            stages.write(out);
+            pass.save(out);
+        })
     }
 
     /// A phase begins.

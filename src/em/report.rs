@@ -36,6 +36,8 @@ pub struct Report {
     pub restart: usize,
     /// The last free energy of every restart.
     pub restarts: Vec<f64>,
+    /// Why the last [checkpoint](crate::Checkpoint) could not be written, if it could not. Its file is then an earlier one.
+    pub checkpoint_fault: Option<String>,
 }
 
 /// The report of a phase.

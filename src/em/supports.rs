@@ -57,6 +57,26 @@ impl Supports {
         }
     }
 
+    /// Labels, supports and order.
+    pub(super) fn parts(&self) -> (&[u32], &[u32], &[usize]) {
+        (&self.labels, &self.supports, &self.order)
+    }
+
+    /// From these.
+    pub(super) fn from_parts(labels: Vec<u32>, supports: Vec<u32>, order: Vec<usize>) -> Self {
+        Self {
+            per_row: supports.len() / labels.len().max(1),
+            supports,
+            labels,
+            order,
+        }
+    }
+
+    /// Members kept of each row: 0 if supports are full.
+    pub(super) fn per_row(&self) -> usize {
+        self.per_row
+    }
+
     /// Orders rows by their labels; those with the same label stay in their order.
     pub(super) fn order_by_label(&mut self, k: usize) {
         let mut next = counting::starts(k, self.labels.iter().copied());

@@ -1,21 +1,19 @@
 //! The builder, and what it builds.
 
 use super::phase::{Columns, Phase, Shape};
-use super::result::Fit;
-use super::task::{Names, Run, Settings};
+use super::task::Settings;
+use super::warm::WarmStart;
 use crate::cancel::Cancel;
-use crate::compiled::Compiled;
-use crate::coreset::{Coreset, Full};
-use crate::data::{Centres, Checked, Data, Rows, Scores};
-use crate::e_step::{EStep, Exhaustive};
-use crate::em::{Event, Joined, Joint, Observer, Progress, Rule, StopRule, Watch};
+use crate::checkpoint::Checkpoint;
+use crate::coreset::Full;
+use crate::e_step::Exhaustive;
+use crate::em::{Rule, StopRule};
 use crate::error::{Error, Result, positive};
-use crate::m_step::{MStep, SharedIsotropic};
-use crate::mixture::Mixture;
-use crate::seed::{KMeansPlusPlus, Seeder};
-use crate::stage::{self, Stage};
+use crate::m_step::SharedIsotropic;
+use crate::saving::Save;
+use crate::seed::KMeansPlusPlus;
+use crate::stage::Stage;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A checked configuration, ready to fit any number of data sets.
@@ -42,12 +40,12 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Clusterer<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIsotropic> {
-    coreset: C,
-    seeder: S,
+    pub(super) coreset: C,
+    pub(super) seeder: S,
     phases: Phases<E>,
-    m_step: M,
-    clusters: usize,
-    settings: Settings,
+    pub(super) m_step: M,
+    pub(super) clusters: usize,
+    pub(super) settings: Settings,
 }
 
 /// One phase with an E-step, or a list that depends on the data.
@@ -87,6 +85,8 @@ impl Clusterer {
             clusters: None,
             settings: Settings {
                 cancel: None,
+                checkpoint: None,
+                warm: None,
                 rule: StopRule {
                     rule: Rule::default(),
                     tolerance: 1e-3,
@@ -208,6 +208,44 @@ impl<C, S, E, M> Builder<C, S, E, M> {
         self
     }
 
+    /// Writes [checkpoints](Checkpoint) while a fit runs, and goes on from one. Default: none.
+    pub fn checkpoint(mut self, checkpoint: &Checkpoint) -> Self {
+        self.settings.checkpoint = Some(checkpoint.clone());
+        self
+    }
+
+    /// Starts from a model, in place of seeds: a fitted or a loaded one, on the same rows or on others. Its means are
+    /// carried over, and so are its variances and proportions, where the family has them. The model must be of the
+    /// family and the number type of the fit, with as many components. There is one start per restart, and no seeding.
+    ///
+    /// A truncated search that starts with random supports still has them first, and keeps to one variance for its first
+    /// M-steps. [`Start::Seeds`](crate::e_step::Start::Seeds) starts [`Neighborhood`](crate::e_step::Neighborhood) from
+    /// the model. On a sketch, [`Diagonal`](crate::m_step::Diagonal) carries variances over from a model of the same basis
+    /// only, and means otherwise.
+    ///
+    /// A model that cannot be used is an error: of [`build`](Self::build) if its family cannot be saved, and of the fit if it is
+    /// of another family, number type, number of components or of columns.
+    ///
+    /// ```
+    /// use coremix::prelude::*;
+    /// # use ndarray::s;
+    /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+    /// # let (old, new) = (birch.points.slice(s![..600, ..]), birch.points.slice(s![600.., ..]));
+    /// let model = algorithms::gmm(25).build()?.fit(&Dense::new(old)?)?.model;
+    /// let fit = algorithms::gmm(25).start_from(&model).build()?.fit(&Dense::new(new)?)?;
+    /// assert_eq!(fit.report.evaluations.seeding, 0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn start_from(self, model: &impl Save) -> Self {
+        self.warm_start(&WarmStart::new(model))
+    }
+
+    /// The same from a model that was copied.
+    pub(crate) fn warm_start(mut self, warm: &WarmStart) -> Self {
+        self.settings.warm = Some(warm.clone());
+        self
+    }
+
     /// The seed of all randomness. Default 0: a fit is reproducible unless asked otherwise.
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = seed;
@@ -238,6 +276,12 @@ impl<C: Stage, S: Stage, E: Stage + Clone, M: Stage> Builder<C, S, E, M> {
             let rule = "must be finite and not negative";
             return Err(Error::parameter("tolerance", tolerance, rule));
         }
+        if let Some(checkpoint) = &self.settings.checkpoint {
+            checkpoint.check()?;
+        }
+        if let Some(warm) = &self.settings.warm {
+            warm.check()?;
+        }
         self.coreset.check(clusters)?;
         self.seeder.check(clusters)?;
         self.m_step.check(clusters)?;
@@ -260,7 +304,7 @@ const LARGE: usize = 1 << 24;
 
 impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
     /// The phases for data of this shape, checked.
-    fn phases_for(&self, rows: usize, columns: usize) -> Result<Vec<Phase<E>>> {
+    pub(super) fn phases_for(&self, rows: usize, columns: usize) -> Result<Vec<Phase<E>>> {
         let phases = self.phases.list(Shape::new(rows, columns, self.clusters));
         positive("phases", phases.len())?;
         let mut subspace = None;
@@ -274,132 +318,5 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
             }
         }
         Ok(phases)
-    }
-}
-
-impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
-    /// Fits the model to the data.
-    ///
-    /// # Errors
-    /// [`Error::TooManyClusters`] if the data, or the coreset drawn from it, has fewer rows of positive
-    /// weight than there are clusters; what the seeder objects to, and the M-step; [`Error::Stage`] for a stage of yours
-    /// that breaks its rules.
-    pub fn fit<R>(&self, data: &dyn Data<Rows = R>) -> Result<Fit<M::Model>>
-    where
-        R: Rows,
-        C: Coreset<R>,
-        S: Seeder<R>,
-        M: MStep<R>,
-        E: EStep<R, M::Model>,
-    {
-        self.run(data, None)
-    }
-
-    /// Fits the model, showing every step to `observer`. When that returns `ControlFlow::Break`, the fit ends with the
-    /// model of the next search: a stop before the first one gives a model at the seeds.
-    ///
-    /// ```
-    /// use coremix::prelude::*;
-    /// use std::ops::ControlFlow;
-    /// # use ndarray::Array2;
-    /// # let x = Array2::from_shape_fn((600, 2), |(n, j)| (n % 6 * (j + 1)) as f64 + 0.01 * (n / 6) as f64);
-    /// # let data = Dense::new(x.view())?;
-    ///
-    /// let fit = algorithms::k_means(6).build()?.fit_observed(&data, |progress| {
-    ///     if let Progress::Iteration { phase, iteration, limit, free_energy, .. } = progress {
-    ///         println!("phase {phase}: {iteration} of at most {limit} iterations, F = {free_energy:.4e}");
-    ///     }
-    ///     ControlFlow::Continue(())
-    /// })?;
-    /// assert_eq!(fit.report.stop, Stop::Converged);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`fit`](Self::fit).
-    pub fn fit_observed<R>(
-        &self,
-        data: &dyn Data<Rows = R>,
-        mut observer: impl FnMut(&Progress<'_, M::Model>) -> ControlFlow<()>,
-    ) -> Result<Fit<M::Model>>
-    where
-        R: Rows,
-        C: Coreset<R>,
-        S: Seeder<R>,
-        M: MStep<R>,
-        E: EStep<R, M::Model>,
-    {
-        let mut closure = |event: Event<'_>| observer(&event.of::<M::Model>());
-        self.run(data, Some(&mut closure))
-    }
-
-    /// Hides the types of the stages, runs, and brings the model's back.
-    pub(super) fn run<R>(
-        &self,
-        data: &dyn Data<Rows = R>,
-        observer: Option<Observer<'_>>,
-    ) -> Result<Fit<M::Model>>
-    where
-        R: Rows,
-        C: Coreset<R>,
-        S: Seeder<R>,
-        M: MStep<R>,
-        E: EStep<R, M::Model>,
-    {
-        let checked = Checked::unless_known(data)?;
-        let data = checked.as_ref().map_or(data, |checked| checked);
-        let fault = checked.as_ref().map(Checked::fault);
-        let watch = Watch::new(observer, self.settings.cancel.clone(), fault);
-        let phases = self.phases_for(data.len(), data.dim())?;
-        let start = |seeds: Centres<R::Float>, frame| -> Result<Box<dyn Joint<R> + '_>> {
-            let (k, d) = (seeds.len(), seeds.dim());
-            let model = self.m_step.start(seeds, frame, data)?;
-            let found = [
-                model.components(),
-                model.centres().len(),
-                model.centres().dim(),
-                model.frame().dim(),
-            ];
-            if found != [k, k, d, d] {
-                let [components, centres, dim, in_frame] = found;
-                return Err(Error::Stage {
-                    stage: stage::name::<M>(),
-                    what: format!(
-                        "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}: \
-                         seeds are {k} of {d}"
-                    ),
-                });
-            }
-            let e_steps = phases.iter().map(|phase| &phase.e_step).collect();
-            Ok(Box::new(Joined::new(e_steps, &self.m_step, model)))
-        };
-        let run = Run {
-            data,
-            coreset: &self.coreset,
-            seeder: &self.seeder,
-            start: &start,
-            outlines: phases.iter().map(|phase| phase.outline).collect(),
-            clusters: self.clusters,
-            settings: &self.settings,
-            names: Names {
-                coreset: stage::name::<C>(),
-                seeder: stage::name::<S>(),
-            },
-        };
-        let fitted = R::Float::fit(run, &mut { watch });
-        if let Some(checked) = &checked {
-            checked.result()?;
-        }
-        let fitted = fitted?;
-        let model = fitted.model.downcast();
-        let (labels, supports) = fitted.supports.into_arrays();
-        Ok(Fit {
-            model: *model.expect("a model of the M-step"),
-            report: fitted.report,
-            exact: fitted.exact,
-            labels,
-            supports,
-            coreset: fitted.subset,
-        })
     }
 }

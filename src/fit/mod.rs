@@ -1,12 +1,16 @@
 //! The builder, and the pipeline it builds: coreset, seeds, restarts, and the phases of EM.
 
 mod builder;
+mod clusterer;
+mod course;
 mod estimator;
+mod fingerprint;
 mod phase;
 mod result;
 mod rows;
 mod run;
 mod task;
+mod warm;
 
 pub use builder::{Builder, Clusterer};
 pub use estimator::{BoxedMixture, BoxedObserver, Estimator};
@@ -14,3 +18,4 @@ pub use phase::{Columns, Phase, Shape};
 pub use result::Fit;
 pub(crate) use run::{Fitted, run};
 pub(crate) use task::Run;
+pub(crate) use warm::WarmStart;

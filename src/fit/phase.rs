@@ -153,4 +153,8 @@ impl<E: Stage> Stage for Phase<E> {
         }
         Ok(())
     }
+
+    fn settings(&self) -> String {
+        format!("{}, {:?}", self.e_step.settings(), self.outline)
+    }
 }

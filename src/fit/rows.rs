@@ -8,6 +8,7 @@ use crate::data::{Data, Frame, Rows, Subspace};
 use crate::em::{Evaluations, PhaseReport, PhaseRows, Progress, Timings, Watch};
 use crate::error::{Error, Result};
 use crate::rng::{Stage, Streams};
+use crate::saving::{FileFault, Sections, Stream};
 use crate::seed;
 use std::time::Instant;
 
@@ -38,8 +39,12 @@ pub(super) struct Plan<'a, R: Rows> {
 }
 
 impl<'a, R: Rows> Plan<'a, R> {
-    /// Draws the coreset, and leaves out phases whose rows are not worth it.
-    pub(super) fn new(run: &Run<'a, R>, watch: &mut Watch<'_>) -> Result<Self> {
+    /// Draws the coreset, or reads it from a checkpoint, and leaves out phases whose rows are not worth it.
+    pub(super) fn new(
+        run: &Run<'a, R>,
+        mut file: Option<&mut Sections<'_>>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self> {
         let (data, k) = (run.data, run.clusters);
         seed::enough_rows(data, k, "data")?;
         let mut plan = Self {
@@ -53,7 +58,7 @@ impl<'a, R: Rows> Plan<'a, R> {
             booked: Vec::new(),
         };
         let streams = Streams::new(run.settings.seed, 0);
-        let drawn = plan.draw(run.coreset, run.names.coreset, streams, 0, watch)?;
+        let drawn = plan.draw(run, run.coreset, (streams, 0), file.as_deref_mut(), watch)?;
         let coreset = RowSet::new(PhaseRows::Coreset, data, drawn);
         seed::enough_rows(coreset.all(data), k, "coreset")?;
         let without = coreset.selected.is_none();
@@ -76,7 +81,8 @@ impl<'a, R: Rows> Plan<'a, R> {
                         continue;
                     }
                     let number = plan.sets.len();
-                    let drawn = plan.draw(&larger, run.names.coreset, streams, number, watch)?;
+                    let file = file.as_deref_mut();
+                    let drawn = plan.draw(run, &larger, (streams, number), file, watch)?;
                     plan.sets.push(RowSet::new(outline.rows, data, drawn));
                     plan.sets.len() - 1
                 }
@@ -96,19 +102,25 @@ impl<'a, R: Rows> Plan<'a, R> {
         }
     }
 
-    /// Draws a coreset, and checks what comes.
+    /// Draws a coreset, or reads it from a checkpoint, and checks what comes.
     fn draw(
         &mut self,
+        run: &Run<'a, R>,
         coreset: &dyn Coreset<R>,
-        stage: &'static str,
-        streams: Streams,
-        number: usize,
+        (streams, number): (Streams, usize),
+        file: Option<&mut Sections<'_>>,
         watch: &mut Watch<'_>,
     ) -> Result<Option<Subset>> {
         let started = Instant::now();
-        let mut rng = streams.at(Stage::Coreset, number, 0);
-        let subset = coreset.sample(self.data, &self.frame, &mut rng)?;
+        let subset = match file {
+            Some(file) => read_subset(number, file).map_err(|fault| run.fault(fault))?,
+            None => {
+                let mut rng = streams.at(Stage::Coreset, number, 0);
+                coreset.sample(self.data, &self.frame, &mut rng)?
+            }
+        };
         if let Some(subset) = &subset {
+            let stage = run.names.coreset;
             subset
                 .check(self.data.len())
                 .map_err(|what| Error::Stage { stage, what })?;
@@ -124,6 +136,40 @@ impl<'a, R: Rows> Plan<'a, R> {
             elapsed: started.elapsed(),
         });
         Ok(subset)
+    }
+
+    /// What the fit has cost so far, and its coresets, into a checkpoint.
+    pub(super) fn write(&self, out: &mut Stream<'_>) {
+        let Evaluations {
+            coreset,
+            seeding,
+            search,
+            scoring,
+        } = self.evaluations;
+        out.numbers("cost", &[coreset, seeding, search, scoring]);
+        out.numbers("times", &self.timings.seconds());
+        for (number, set) in self.sets.iter().enumerate() {
+            if let Some((_, subset)) = &set.selected {
+                let rows = subset.rows.iter().map(|row| *row as u64);
+                out.section(&format!("coreset {number} rows"), subset.rows.len(), rows);
+                out.numbers(&format!("coreset {number} weights"), &subset.weights);
+                let evaluations = [subset.evaluations];
+                out.numbers(&format!("coreset {number} evaluations"), &evaluations);
+            }
+        }
+    }
+
+    /// What the fit had cost.
+    pub(super) fn read(&mut self, file: &mut Sections<'_>) -> std::result::Result<(), FileFault> {
+        let cost = file.counts::<4>("cost")?;
+        self.evaluations = Evaluations {
+            coreset: cost[0],
+            seeding: cost[1],
+            search: cost[2],
+            scoring: cost[3],
+        };
+        self.timings = Timings::of_seconds(&file.numbers("times", &[6])?);
+        Ok(())
     }
 
     /// Adds what a phase cost, once.
@@ -186,6 +232,23 @@ impl<'a, R: Rows> Plan<'a, R> {
     pub(super) fn projected(&self, place: usize) -> Option<&dyn Data<Rows = R>> {
         self.sets[place].projected.as_deref()
     }
+}
+
+/// A coreset from a checkpoint; `None` for all rows as they are.
+fn read_subset(
+    number: usize,
+    file: &mut Sections<'_>,
+) -> std::result::Result<Option<Subset>, FileFault> {
+    let rows = format!("coreset {number} rows");
+    if !file.has(&rows) {
+        return Ok(None);
+    }
+    let rows = file.all::<u64>(&rows)?.into_iter();
+    Ok(Some(Subset {
+        rows: rows.map(|row| row as usize).collect(),
+        weights: file.all(&format!("coreset {number} weights"))?,
+        evaluations: file.counts::<1>(&format!("coreset {number} evaluations"))?[0],
+    }))
 }
 
 /// No phase of the list has anything to run on.

@@ -1,5 +1,6 @@
 //! One fit: coreset, seeds and phases, for every restart.
 
+use super::course::{Candidate, Course};
 use super::phase::Columns;
 use super::rows::{Plan, no_phase};
 use super::task::Run;
@@ -13,6 +14,7 @@ use crate::em::{
 };
 use crate::error::{Error, Result};
 use crate::rng::{Stage, Streams};
+use crate::saving::{FileFault, Sections};
 use std::any::Any;
 use std::time::Instant;
 
@@ -25,19 +27,6 @@ pub(crate) struct Fitted {
     pub(crate) exact: bool,
 }
 
-/// The stages of a restart on their way through the phases, or of one of its starts.
-struct Candidate<'a, R: Rows> {
-    joint: Box<dyn Joint<R> + 'a>,
-    streams: Streams,
-    phases: Vec<PhaseReport>,
-    /// Phases of the plan behind it, also those that it left out.
-    reached: usize,
-    /// What the last search found, and the place of its rows.
-    found: Option<(Supports, usize)>,
-    /// Whether that was the best component of every row.
-    exact: bool,
-}
-
 /// All of a fit; it ends at once where it is cancelled.
 pub(crate) fn run<R: Rows>(run: Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
     let work = || cancel::catch(|| all(&run, watch)).unwrap_or(Err(Error::Cancelled));
@@ -46,11 +35,16 @@ pub(crate) fn run<R: Rows>(run: Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fit
 
 /// All restarts.
 fn all<R: Rows>(run: &Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
-    let mut plan = Plan::new(run, watch)?;
-    let mut best: Option<(usize, LastSearch)> = None;
-    let (mut restarts, mut cut) = (Vec::new(), false);
-    for restart in 0..run.settings.restarts {
-        let found = match cancel::catch(|| one(run, &mut plan, restart, watch)) {
+    let mut file = run.resumed(watch)?;
+    let mut plan = Plan::new(run, file.as_mut(), watch)?;
+    let mut course = match file {
+        Some(file) => Course::read(run, &mut plan, file).map_err(|fault| run.fault(fault))?,
+        None => Course::default(),
+    };
+    let mut cut = false;
+    while course.restarts.len() < run.settings.restarts {
+        let restart = course.restarts.len();
+        let found = match cancel::catch(|| one(run, &mut plan, &mut course, watch)) {
             Some(found) => found?,
             None => match watch.take_last_search() {
                 Some(mut found) => {
@@ -67,14 +61,16 @@ fn all<R: Rows>(run: &Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
             },
         };
         let own = found.standing();
-        restarts.push(own.1);
-        if best.as_ref().is_none_or(|(_, best)| own > best.standing()) {
-            best = Some((restart, found));
+        course.restarts.push(own.1);
+        let best = course.best.as_ref();
+        if best.is_none_or(|(_, best)| own > best.standing()) {
+            course.best = Some((restart, found));
         }
         if watch.stopped() {
             break;
         }
     }
+    let Course { best, restarts, .. } = course;
     let (restart, best) = best.ok_or(Error::Cancelled)?;
     let last = best.phases.last().expect("at least one phase");
     let all = restarts.len() == run.settings.restarts && best.reached == plan.phases.len();
@@ -95,6 +91,7 @@ fn all<R: Rows>(run: &Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
         timings: plan.timings,
         restart,
         restarts,
+        checkpoint_fault: watch.checkpoint_fault(),
         phases: best.phases,
     };
     Ok(Fitted {
@@ -110,55 +107,45 @@ fn all<R: Rows>(run: &Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
 fn one<'a, R: Rows>(
     run: &Run<'a, R>,
     plan: &mut Plan<'a, R>,
-    restart: usize,
+    course: &mut Course<'a, R>,
     watch: &mut Watch<'_>,
 ) -> Result<LastSearch> {
     // That of another restart says nothing of this one.
     watch.take_last_search();
-    let (_, first, place) = plan.phases[0];
-    let room = run.data.len() / 2 / plan.rows(place).len();
-    let mut candidates = Vec::new();
-    for start in 0..first.starts.min(room).max(1) {
-        candidates.push(seeded(run, plan, (restart, start), watch)?);
-        if watch.stopped() {
-            break;
-        }
+    if course.is_new() {
+        starts(run, plan, course, watch)?;
+        course.save(run, plan, watch)?;
+    } else {
+        plan.find_subspace(run.settings.seed);
     }
-    plan.find_subspace(run.settings.seed);
-    let subspace = worth_it(plan, &*candidates[0].joint);
-    for number in 0..plan.phases.len() {
-        let (_, outline, _) = plan.phases[number];
-        if outline.after_subspace && !subspace {
-            candidates.iter_mut().for_each(|c| c.reached += 1);
+    while course.number < plan.phases.len() {
+        let (_, outline, _) = plan.phases[course.number];
+        if outline.after_subspace && !course.subspace {
+            course.waiting.iter_mut().for_each(|c| c.reached += 1);
+            course.number += 1;
             continue;
         }
         // A run ends after a search, also one that was stopped before it.
-        if watch.stopped() && !candidates[0].phases.is_empty() {
+        let done = |candidate: &Candidate<'_, R>| !candidate.phases.is_empty();
+        if watch.stopped() && course.waiting.iter().chain(&course.leading).any(done) {
             break;
         }
-        let mut best: Option<Candidate<'_, R>> = None;
-        for mut candidate in candidates {
+        while let Some(mut candidate) = course.waiting.pop_front() {
             // Once stopped, one search is enough.
-            if best.is_none() || !watch.stopped() {
-                phase(
-                    run,
-                    plan,
-                    (restart, number, subspace),
-                    &mut candidate,
-                    watch,
-                )?;
+            if course.leading.is_none() || !watch.stopped() {
+                phase(run, plan, course, &mut candidate, watch)?;
             }
-            let own = em::standing(candidate.reached, &candidate.phases);
-            if best
-                .as_ref()
-                .is_none_or(|best| own > em::standing(best.reached, &best.phases))
-            {
-                best = Some(candidate);
+            let standing = |c: &Candidate<'_, R>| em::standing(c.reached, &c.phases);
+            let leading = course.leading.as_ref();
+            if leading.is_none_or(|leading| standing(&candidate) > standing(leading)) {
+                course.leading = Some(candidate);
             }
+            course.save(run, plan, watch)?;
         }
-        candidates = best.into_iter().collect();
+        course.waiting.extend(course.leading.take());
+        course.number += 1;
     }
-    let best = candidates.swap_remove(0);
+    let best = course.end().ok_or_else(no_phase)?;
     let (supports, place) = best.found.ok_or_else(no_phase)?;
     Ok(LastSearch {
         exact: best.exact,
@@ -170,6 +157,30 @@ fn one<'a, R: Rows>(
     })
 }
 
+/// The starts of a restart, at their seeds.
+fn starts<'a, R: Rows>(
+    run: &Run<'a, R>,
+    plan: &mut Plan<'a, R>,
+    course: &mut Course<'a, R>,
+    watch: &mut Watch<'_>,
+) -> Result<()> {
+    let (_, first, place) = plan.phases[0];
+    let room = run.data.len() / 2 / plan.rows(place).len();
+    // From a model all starts would be the same.
+    let room = if run.warm.is_some() { 1 } else { room };
+    for start in 0..first.starts.min(room).max(1) {
+        let restart = course.restarts.len();
+        let candidate = seeded(run, plan, (restart, start), watch)?;
+        course.waiting.push_back(candidate);
+        if watch.stopped() {
+            break;
+        }
+    }
+    plan.find_subspace(run.settings.seed);
+    course.subspace = worth_it(plan, &*course.waiting[0].joint);
+    Ok(())
+}
+
 /// A start at its seeds.
 fn seeded<'a, R: Rows>(
     run: &Run<'a, R>,
@@ -179,24 +190,36 @@ fn seeded<'a, R: Rows>(
 ) -> Result<Candidate<'a, R>> {
     let started = Instant::now();
     let streams = Streams::new(run.settings.seed, restart as u64).start(start);
-    let mut rng = streams.at(Stage::Seeding, 0, 0);
-    let rows = plan.rows(plan.phases[0].2);
-    let seeds = run.seeder.seed(rows, &plan.frame, run.clusters, &mut rng)?;
-    let what = seeds.check(run.clusters, plan.frame.dim());
-    what.map_err(|what| Error::Stage {
-        stage: run.names.seeder,
-        what,
-    })?;
-    plan.evaluations.seeding += seeds.evaluations;
+    let (joint, known, evaluations) = match run.warm {
+        Some(warm) => {
+            let (joint, known) = warm(plan.frame.clone())?;
+            (joint, known, 0)
+        }
+        None => {
+            let mut rng = streams.at(Stage::Seeding, 0, 0);
+            let rows = plan.rows(plan.phases[0].2);
+            let seeds = run.seeder.seed(rows, &plan.frame, run.clusters, &mut rng)?;
+            let what = seeds.check(run.clusters, plan.frame.dim());
+            what.map_err(|what| Error::Stage {
+                stage: run.names.seeder,
+                what,
+            })?;
+            let joint = (run.start)(seeds.centres, plan.frame.clone())?;
+            (joint, false, seeds.evaluations)
+        }
+    };
+    plan.evaluations.seeding += evaluations;
     plan.timings.seeding += started.elapsed();
     watch.see(Progress::Seeded {
         restart,
         start,
-        evaluations: seeds.evaluations,
+        evaluations,
         elapsed: started.elapsed(),
     });
     Ok(Candidate {
-        joint: (run.start)(seeds.centres, plan.frame.clone())?,
+        joint,
+        calibrated: known,
+        start,
         streams,
         phases: Vec::new(),
         reached: 0,
@@ -219,12 +242,12 @@ fn worth_it<R: Rows>(plan: &Plan<'_, R>, joint: &dyn Joint<R>) -> bool {
 fn phase<R: Rows>(
     run: &Run<'_, R>,
     plan: &mut Plan<'_, R>,
-    (restart, number, subspace): (usize, usize, bool),
+    course: &mut Course<'_, R>,
     candidate: &mut Candidate<'_, R>,
     watch: &mut Watch<'_>,
 ) -> Result<()> {
-    let (e_step, outline, place) = plan.phases[number];
-    let inside = subspace && matches!(outline.columns, Columns::Principal(_));
+    let (e_step, outline, place) = plan.phases[course.number];
+    let inside = course.subspace && matches!(outline.columns, Columns::Principal(_));
     if inside {
         plan.project(place);
     }
@@ -248,28 +271,38 @@ fn phase<R: Rows>(
     let done = candidate.phases.len();
     // Components of other rows say nothing of these.
     let same = candidate.found.take().filter(|(_, of)| *of == place);
-    let mut report = PhaseReport::new(
-        (restart, done),
-        (plan.sets[place].which, data.len(), data.dim()),
-    );
+    let (mut report, mut file) = match course.middle.take() {
+        Some(middle) => {
+            let resumed = candidate.joint.resume(&middle.stages);
+            resumed.map_err(|fault| run.fault(fault))?;
+            (middle.report, Some(middle.pass))
+        }
+        None => {
+            let ran_on = (plan.sets[place].which, data.len(), data.dim());
+            let report = PhaseReport::new((course.restarts.len(), done), ran_on);
+            (report, None)
+        }
+    };
     let rule = StopRule {
         tolerance: run.settings.rule.tolerance * outline.factor,
         ..run.settings.rule
     };
+    course.begin(run, plan, candidate, watch)?;
     let set_up = SetUp {
         data,
         joint: &mut *candidate.joint,
         streams: candidate.streams.phase(done),
         moves: outline.moves,
         labels: same.map(|(supports, _)| supports.into_labels()),
-        calibrated: done > 0,
+        calibrated: done > 0 || candidate.calibrated,
         rule,
     };
     let started = Instant::now();
-    let mut pass: Box<dyn Pass<R>> = match set_up.joint.bounds().is_some() {
-        true => R::Float::kept_pass(set_up),
-        false => Box::new(Fresh::new(set_up)),
-    };
+    let pass = pass_of(set_up, file.as_mut());
+    let mut pass = pass.map_err(|fault| run.fault(fault))?;
+    if let Some(file) = file {
+        file.end().map_err(|fault| run.fault(fault))?;
+    }
     // Kept statistics begin with a search.
     report.timings.search += started.elapsed();
     watch.begin(place, candidate.reached, &candidate.phases);
@@ -283,4 +316,18 @@ fn phase<R: Rows>(
     candidate.reached += 1;
     (candidate.found, candidate.exact) = (Some((supports, place)), exact);
     Ok(())
+}
+
+/// The pass of a phase, at its beginning or from a checkpoint.
+fn pass_of<'a, R: Rows>(
+    set_up: SetUp<'a, R>,
+    file: Option<&mut Sections<'_>>,
+) -> std::result::Result<Box<dyn Pass<R> + 'a>, FileFault> {
+    if set_up.joint.bounds().is_some() {
+        return R::Float::kept_pass(set_up, file);
+    }
+    Ok(match file {
+        Some(file) => Box::new(Fresh::resumed(set_up, file)?),
+        None => Box::new(Fresh::new(set_up)),
+    })
 }

@@ -1,12 +1,17 @@
 //! What a fit needs, without the types of its stages.
 
+use super::fingerprint::compare;
 use super::phase::Outline;
+use super::warm::WarmStart;
 use crate::cancel::Cancel;
+use crate::checkpoint::Checkpoint;
 use crate::coreset::Coreset;
 use crate::data::{Centres, Data, Frame, Rows};
-use crate::em::{Joint, StopRule};
-use crate::error::Result;
+use crate::em::{Joint, StopRule, Watch};
+use crate::error::{Error, Result};
+use crate::saving::{CHECKPOINT, FileFault, Sections};
 use crate::seed::Seeder;
+use std::any::Any;
 
 /// What a fit needs, without the types of its stages.
 pub(crate) struct Run<'a, R: Rows> {
@@ -15,6 +20,12 @@ pub(crate) struct Run<'a, R: Rows> {
     pub(crate) seeder: &'a dyn Seeder<R>,
     /// The stages with a model at the seeds.
     pub(crate) start: &'a Start<'a, R>,
+    /// The same with the model to start from, if there is one.
+    pub(crate) warm: Option<&'a Warm<'a, R>>,
+    /// The same with a model from a checkpoint.
+    pub(crate) load: &'a Load<'a, R>,
+    /// A model as bytes, for a checkpoint.
+    pub(crate) save: &'a Save<'a>,
     pub(crate) outlines: Vec<Outline>,
     pub(crate) clusters: usize,
     pub(crate) settings: &'a Settings,
@@ -23,6 +34,39 @@ pub(crate) struct Run<'a, R: Rows> {
 
 type Start<'a, R> = dyn Fn(Centres<<R as Rows>::Float>, Frame<<R as Rows>::Float>) -> Result<Box<dyn Joint<R> + 'a>>
     + 'a;
+
+/// Whether variances are known as well.
+type Warm<'a, R> = dyn Fn(Frame<<R as Rows>::Float>) -> Result<(Box<dyn Joint<R> + 'a>, bool)> + 'a;
+
+type Load<'a, R> = dyn Fn(&[u8]) -> std::result::Result<Box<dyn Joint<R> + 'a>, FileFault> + 'a;
+
+type Save<'a> = dyn Fn(&dyn Any) -> std::result::Result<Vec<u8>, FileFault> + 'a;
+
+impl<R: Rows> Run<'_, R> {
+    /// The error of the checkpoint that the fit goes on from.
+    pub(super) fn fault(&self, fault: FileFault) -> Error {
+        match &self.settings.checkpoint {
+            Some(checkpoint) => checkpoint.fault(fault),
+            None => fault.of_bytes(),
+        }
+    }
+
+    /// The checkpoint to go on from, if there is one.
+    pub(super) fn resumed(&self, watch: &Watch<'_>) -> Result<Option<Sections<'static>>> {
+        let (Some(checkpoint), Some(header)) = (&self.settings.checkpoint, watch.header()) else {
+            return Ok(None);
+        };
+        let Some(bytes) = checkpoint.read()? else {
+            return Ok(None);
+        };
+        let read = || {
+            let (_, found, sections) = Sections::of_file(&CHECKPOINT, bytes.into())?;
+            compare(header, &found)?;
+            Ok(sections)
+        };
+        read().map(Some).map_err(|fault| checkpoint.fault(fault))
+    }
+}
 
 /// The names of the stages, for errors.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +79,8 @@ pub(crate) struct Names {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) cancel: Option<Cancel>,
+    pub(crate) checkpoint: Option<Checkpoint>,
+    pub(crate) warm: Option<WarmStart>,
     pub(crate) rule: StopRule,
     pub(crate) restarts: usize,
     pub(crate) seed: u64,

@@ -2,7 +2,7 @@
 
 use super::proportions::{Mixing, Proportions, penalised};
 use super::{
-    MStep, check_saved, check_variances, frame_around, log_joint_in_units_of,
+    MStep, check_saved, check_variances, frame_around, log_joint_in_units_of, rescaling,
     steps_with_one_variance, variance_floor, variance_of,
 };
 use crate::block::Block;
@@ -69,6 +69,10 @@ impl Stage for Diagonal {
     fn check(&self, _clusters: usize) -> Result<()> {
         Ok(())
     }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 impl<R: Rows> MStep<R> for Diagonal {
@@ -96,6 +100,32 @@ impl<R: Rows> MStep<R> for Diagonal {
             least_variance,
         );
         Ok(model)
+    }
+
+    fn start_from(
+        &self,
+        from: &Self::Model,
+        seeds: Centres<R::Float>,
+        frame: Frame<R::Float>,
+        data: &dyn Data<Rows = R>,
+    ) -> Result<Option<Self::Model>> {
+        if from.frame.basis() != frame.basis() {
+            // Its variances are along other axes.
+            return Ok(None);
+        }
+        let mut model = self.start(seeds, frame, data)?;
+        let factor = rescaling(&from.frame, &model.frame);
+        let rescaled = from.variances.iter().map(|v| v * factor);
+        model.variances = rescaled.map(|v| v.max(model.least_variance)).collect();
+        if self.mixing == Mixing::Learned {
+            model.proportions = from.proportions.clone();
+        }
+        let dim = model.centres.dim();
+        let rows = model.variances.chunks_exact(stride(dim));
+        let mean = |row: &[f64]| row[..dim].iter().sum::<f64>() / dim as f64;
+        let parts = model.proportions.values().iter().zip(rows);
+        model.renew_scores(parts.map(|(p, row)| p * mean(row)).sum());
+        Ok(Some(model))
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {
@@ -391,6 +421,10 @@ impl<R: Rows> Mixture<R> for DiagonalMixture<R::Float> {
 
     fn saved(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         self.to_bytes(notes)
+    }
+
+    fn loaded(bytes: &[u8]) -> Result<Self> {
+        Self::from_bytes(bytes)
     }
 
     fn centres(&self) -> &Centres<R::Float> {

@@ -2,7 +2,7 @@
 
 use super::proportions::{Mixing, Proportions, penalised};
 use super::{
-    MStep, check_saved, check_variances, frame_around, log_joint_in_units_of,
+    MStep, check_saved, check_variances, frame_around, log_joint_in_units_of, rescaling,
     steps_with_one_variance, variance_floor, variance_of,
 };
 use crate::block::Block;
@@ -71,6 +71,10 @@ impl Stage for Isotropic {
     fn check(&self, _clusters: usize) -> Result<()> {
         Ok(())
     }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 impl<R: Rows> MStep<R> for Isotropic {
@@ -98,6 +102,25 @@ impl<R: Rows> MStep<R> for Isotropic {
             least_variance,
         );
         Ok(model)
+    }
+
+    fn start_from(
+        &self,
+        from: &Self::Model,
+        seeds: Centres<R::Float>,
+        frame: Frame<R::Float>,
+        data: &dyn Data<Rows = R>,
+    ) -> Result<Option<Self::Model>> {
+        let mut model = self.start(seeds, frame, data)?;
+        let factor = rescaling(&from.frame, &model.frame);
+        let rescaled = from.variances.iter().map(|v| v * factor);
+        model.variances = rescaled.map(|v| v.max(model.least_variance)).collect();
+        if self.mixing == Mixing::Learned {
+            model.proportions = from.proportions.clone();
+        }
+        let parts = model.proportions.values().iter().zip(&model.variances);
+        model.renew_scores(parts.map(|(p, v)| p * v).sum());
+        Ok(Some(model))
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {
@@ -353,6 +376,10 @@ impl<R: Rows> Mixture<R> for IsotropicMixture<R::Float> {
 
     fn saved(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         self.to_bytes(notes)
+    }
+
+    fn loaded(bytes: &[u8]) -> Result<Self> {
+        Self::from_bytes(bytes)
     }
 
     fn centres(&self) -> &Centres<R::Float> {

@@ -61,6 +61,22 @@ pub trait MStep<R: Rows>: Stage + Sync {
         data: &dyn Data<Rows = R>,
     ) -> Result<Self::Model>;
 
+    /// The model that goes on from `model` on other rows, with its means at the seeds, for
+    /// [`Builder::start_from`](crate::Builder::start_from): variances and proportions are carried over. By default there is
+    /// none (`None`), and the fit begins with [`start`](Self::start) at the same seeds.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    fn start_from(
+        &self,
+        _model: &Self::Model,
+        _seeds: Centres<R::Float>,
+        _frame: Frame<R::Float>,
+        _data: &dyn Data<Rows = R>,
+    ) -> Result<Option<Self::Model>> {
+        Ok(None)
+    }
+
     /// Searches needed before the first M-step of EM, for every E-step: 1 if starting the variance changes
     /// more than the unit of the scores.
     fn initial_searches(&self) -> usize {
@@ -212,6 +228,11 @@ pub fn variance_of<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
         ((high - low) * frame.inverse_unit()).powi(2) / 12.0
     });
     variances.sum::<f64>() / data.variance.len() as f64
+}
+
+/// The factor that takes a variance from one frame to another: a power of four.
+fn rescaling<F: Float>(from: &Frame<F>, to: &Frame<F>) -> f64 {
+    (from.unit() * to.inverse_unit()).powi(2)
 }
 
 /// The frame of a model from known parameters: wide enough for the means and for the deviations from them.

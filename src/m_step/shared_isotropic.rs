@@ -2,7 +2,7 @@
 
 use super::{
     MStep, SharedVariance, Statistics, check_variances, frame_around, log_joint_in_units_of,
-    variance_floor, variance_of,
+    rescaling, variance_floor, variance_of,
 };
 use crate::block::Block;
 use crate::data::{Centres, Data, Frame, Moments, OnDemand, Rows, Scores, Subspace, Summary};
@@ -85,6 +85,18 @@ impl<R: Rows> MStep<R> for SharedIsotropic {
             variance,
             least_variance,
         ))
+    }
+
+    fn start_from(
+        &self,
+        from: &Self::Model,
+        seeds: Centres<R::Float>,
+        frame: Frame<R::Float>,
+        data: &dyn Data<Rows = R>,
+    ) -> Result<Option<Self::Model>> {
+        let mut model = self.start(seeds, frame, data)?;
+        model.set_variance(from.variance * rescaling(&from.frame, &model.frame));
+        Ok(Some(model))
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
@@ -313,6 +325,10 @@ impl<R: Rows> Mixture<R> for SharedIsotropicMixture<R::Float> {
 
     fn saved(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         self.to_bytes(notes)
+    }
+
+    fn loaded(bytes: &[u8]) -> Result<Self> {
+        Self::from_bytes(bytes)
     }
 
     fn centres(&self) -> &Centres<R::Float> {

@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Writes a file beside `path`, and renames it when all of it is on the disk.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    if path.is_dir() {
-        return Err(Error::new(ErrorKind::IsADirectory, "it is a folder"));
-    }
+    write_with(path, |file| file.write_all(bytes))
+}
+
+/// The same for a file that `fill` writes.
+pub(super) fn write_with(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     let (mut file, beside) = create_beside(path)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let written = fill(&mut file).and_then(|()| file.sync_all());
     drop(file);
     let written = written.and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
@@ -24,9 +26,36 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Whether a file can be written there. Removes what processes that were killed have left beside it.
+pub(crate) fn prepare(path: &Path) -> Result<()> {
+    let (file, beside) = create_beside(path)?;
+    drop(file);
+    fs::remove_file(&beside)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let left = |file: &str| {
+        let middle = file.strip_prefix(&format!(".{name}."));
+        let middle = middle.and_then(|rest| rest.strip_suffix(".tmp"));
+        middle.is_some_and(|m| m.contains('.') && m.chars().all(|c| c == '.' || c.is_ascii_digit()))
+    };
+    // Nothing depends on it: what cannot be read or removed stays.
+    for entry in fs::read_dir(folder_of(path))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        if left(&entry.file_name().to_string_lossy()) {
+            fs::remove_file(entry.path()).ok();
+        }
+    }
+    Ok(())
+}
+
 /// A new file in the same folder, with a name that nobody else has: not another process, not another thread.
 fn create_beside(path: &Path) -> Result<(File, PathBuf)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
+    if path.is_dir() {
+        return Err(Error::new(ErrorKind::IsADirectory, "it is a folder"));
+    }
     let no_name = || Error::new(ErrorKind::InvalidInput, "the path names no file");
     let name = path.file_name().ok_or_else(no_name)?;
     loop {
@@ -49,8 +78,12 @@ fn create_beside(path: &Path) -> Result<(File, PathBuf)> {
 
 /// The new name outlives a crash of the machine as well, where folders can be synced.
 fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
+    if let Ok(folder) = File::open(folder_of(path)) {
         folder.sync_all().ok();
     }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    folder.unwrap_or(Path::new("."))
 }

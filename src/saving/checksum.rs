@@ -1,4 +1,4 @@
-//! CRC-64/XZ: the checksum of a saved model.
+//! CRC-64/XZ: the checksum of a file.
 //!
 //! It differs for every change of up to 64 neighbouring bits, so for that of any single byte.
 
@@ -27,10 +27,32 @@ const fn table() -> [u64; 256] {
     table
 }
 
-/// The checksum of some bytes.
-pub(crate) fn crc64(bytes: &[u8]) -> u64 {
-    let step = |sum: u64, byte: &u8| TABLE[usize::from(sum as u8 ^ byte)] ^ (sum >> 8);
-    !bytes.iter().fold(!0, step)
+/// The checksum of bytes that come one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crc64(u64);
+
+impl Default for Crc64 {
+    fn default() -> Self {
+        Self(!0)
+    }
+}
+
+impl Crc64 {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        let step = |sum: u64, byte: &u8| TABLE[usize::from(sum as u8 ^ byte)] ^ (sum >> 8);
+        self.0 = bytes.iter().fold(self.0, step);
+    }
+
+    pub(crate) fn value(self) -> u64 {
+        !self.0
+    }
+
+    /// The checksum of some bytes.
+    pub(crate) fn of(bytes: &[u8]) -> u64 {
+        let mut sum = Self::default();
+        sum.add(bytes);
+        sum.value()
+    }
 }
 
 #[cfg(test)]
@@ -40,8 +62,12 @@ mod tests {
     #[test]
     fn known_checksums() {
         // The check value of the catalogue of CRCs, and no bytes.
-        assert_eq!(crc64(b"123456789"), 0x995D_C9BB_DF19_39FA);
-        assert_eq!(crc64(b""), 0);
+        assert_eq!(Crc64::of(b"123456789"), 0x995D_C9BB_DF19_39FA);
+        assert_eq!(Crc64::of(b""), 0);
+        let mut parts = Crc64::default();
+        parts.add(b"1234");
+        parts.add(b"56789");
+        assert_eq!(parts.value(), Crc64::of(b"123456789"));
     }
 
     #[test]
@@ -57,6 +83,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(crc64(&bytes), !sum);
+        assert_eq!(Crc64::of(&bytes), !sum);
     }
 }

@@ -1,6 +1,7 @@
 //! The header of a file: what it says of its model, and how it is read alone.
 
-use super::{MAGIC, VERSION};
+use super::MODEL;
+use super::sections::Kind;
 use crate::error::{Error, Result};
 use crate::file_fault::FileFault;
 use std::fmt::Write as _;
@@ -8,7 +9,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// Bytes before the header: magic bytes, version, length of the file, length of the header.
-pub(super) const PREFIX: usize = MAGIC.len() + 4 + 8 + 8;
+pub(super) const PREFIX: usize = 12 + 4 + 8 + 8;
 
 /// What a file says of its model: its header.
 ///
@@ -57,16 +58,17 @@ pub(super) struct Prefix {
 
 impl Prefix {
     /// From the first bytes of a file, or all if there are fewer.
-    pub(super) fn of(bytes: &[u8]) -> std::result::Result<Self, FileFault> {
-        let start = &bytes[..bytes.len().min(MAGIC.len())];
-        if start.is_empty() || !MAGIC.starts_with(start) {
+    pub(super) fn of(kind: &Kind, bytes: &[u8]) -> std::result::Result<Self, FileFault> {
+        let magic = &kind.magic;
+        let start = &bytes[..bytes.len().min(magic.len())];
+        if start.is_empty() || !magic.starts_with(start) {
             return Err(FileFault::Foreign);
         }
-        let rest = bytes.get(MAGIC.len()..).unwrap_or_default();
+        let rest = bytes.get(magic.len()..).unwrap_or_default();
         let (version, rest) = rest.split_first_chunk().ok_or(FileFault::Truncated)?;
         let version = u32::from_le_bytes(*version);
-        if !(1..=VERSION).contains(&version) {
-            let (found, known) = (version, VERSION);
+        if !(1..=kind.version).contains(&version) {
+            let (found, known) = (version, kind.version);
             return Err(FileFault::Version { found, known });
         }
         let (length, rest) = rest.split_first_chunk().ok_or(FileFault::Truncated)?;
@@ -108,14 +110,16 @@ impl ModelInfo {
     fn of_start(mut from: impl Read) -> std::result::Result<Self, FileFault> {
         let mut bytes = Vec::new();
         from.by_ref().take(PREFIX as u64).read_to_end(&mut bytes)?;
-        let prefix = Prefix::of(&bytes)?;
+        let prefix = Prefix::of(&MODEL, &bytes)?;
         let mut header = Vec::new();
         // What is read grows as it comes, whatever length the file claims.
         from.take(prefix.header).read_to_end(&mut header)?;
         if (header.len() as u64) < prefix.header {
             return Err(FileFault::Truncated);
         }
-        Self::parse(prefix.version, &header)
+        let header = std::str::from_utf8(&header);
+        let header = header.map_err(|_| FileFault::content("header", "must be UTF-8"))?;
+        Self::parse(prefix.version, header)
     }
 
     /// The text of the header.
@@ -137,11 +141,10 @@ impl ModelInfo {
     }
 
     /// From the text of the header.
-    pub(super) fn parse(format: u32, header: &[u8]) -> std::result::Result<Self, FileFault> {
+    pub(super) fn parse(format: u32, header: &str) -> std::result::Result<Self, FileFault> {
         let fault = |rule| FileFault::content("header", rule);
-        let text = std::str::from_utf8(header).map_err(|_| fault("must be UTF-8"))?;
         let (mut fields, mut notes) = (Vec::new(), Vec::new());
-        for line in text.split_terminator('\n') {
+        for line in header.split_terminator('\n') {
             let pair = line.split_once(" = ");
             let (key, value) = pair.ok_or(fault("must have a key and a value in each line"))?;
             match key.strip_prefix("note ") {

@@ -1,4 +1,5 @@
 //! Models as files: everything a model is made of, bit for bit, in a format that describes itself (`docs/model-file.md`).
+//! Checkpoints of fits have the same format, with other first bytes and sections (`docs/checkpoint-file.md`).
 
 mod atomic;
 mod checksum;
@@ -6,13 +7,18 @@ mod fault;
 mod info;
 pub(crate) mod numbers;
 mod read;
+mod sections;
 #[cfg(feature = "serde")]
 mod with_serde;
 mod write;
 
 pub(crate) use crate::file_fault::FileFault;
+pub(crate) use atomic::prepare;
+pub(crate) use checksum::Crc64;
 pub use info::ModelInfo;
+pub(crate) use numbers::Number;
 pub(crate) use read::{Common, Reader};
+pub(crate) use sections::{Kind, Sections, Stream, write};
 pub(crate) use write::Writer;
 
 use crate::data::Basis;
@@ -21,11 +27,17 @@ use info::{PREFIX, Prefix};
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// The first bytes of every file. A transfer as text, or of 7 bits, changes them.
-const MAGIC: [u8; 12] = *b"\x89coremix\r\n\x1a\n";
+/// The files of models.
+const MODEL: Kind = Kind {
+    magic: *b"\x89coremix\r\n\x1a\n",
+    version: 1,
+};
 
-/// The format that is written. Those from 1 on are read.
-const VERSION: u32 = 1;
+/// Checkpoints of fits (`docs/checkpoint-file.md`).
+pub(crate) const CHECKPOINT: Kind = Kind {
+    magic: *b"\x89coremck\r\n\x1a\n",
+    version: 1,
+};
 
 /// A model that can be saved, and loaded again.
 ///
@@ -91,16 +103,8 @@ pub trait Save: Sized {
     /// As [`from_bytes`](Self::from_bytes); [`Error::Model`] if the file cannot be read.
     fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let load = || {
-            let mut file = std::fs::File::open(path).map_err(|e| FileFault::from(e).of_bytes())?;
-            let bytes = read_one(&mut file).map_err(FileFault::of_bytes)?;
-            let more = file.take(1).read_to_end(&mut Vec::new());
-            match more.map_err(|e| FileFault::from(e).of_bytes())? {
-                0 => Self::from_bytes(&bytes),
-                _ => Err(FileFault::Longer.of_bytes()),
-            }
-        };
-        load().map_err(|error| at(error, path))
+        let bytes = read_file(&MODEL, path).map_err(|fault| fault.at(path))?;
+        Self::from_bytes(&bytes).map_err(|error| at(error, path))
     }
 
     /// Writes the model, with notes as in [`to_bytes`](Self::to_bytes).
@@ -118,15 +122,25 @@ pub trait Save: Sized {
     /// # Errors
     /// As [`from_bytes`](Self::from_bytes); [`Error::Model`] if it cannot be read.
     fn read_from(from: impl Read) -> Result<Self> {
-        Self::from_bytes(&read_one(from).map_err(FileFault::of_bytes)?)
+        Self::from_bytes(&read_one(&MODEL, from).map_err(FileFault::of_bytes)?)
     }
 }
 
-/// The bytes of one model; its start says how many they are. Memory grows as they come.
-fn read_one(mut from: impl Read) -> std::result::Result<Vec<u8>, FileFault> {
+/// The bytes of a whole file of this kind. One of another kind is not read to its end.
+pub(crate) fn read_file(kind: &Kind, path: &Path) -> std::result::Result<Vec<u8>, FileFault> {
+    let mut file = std::fs::File::open(path)?;
+    let bytes = read_one(kind, &mut file)?;
+    match file.take(1).read_to_end(&mut Vec::new())? {
+        0 => Ok(bytes),
+        _ => Err(FileFault::Longer),
+    }
+}
+
+/// The bytes of one file; its start says how many they are. Memory grows as they come.
+fn read_one(kind: &Kind, mut from: impl Read) -> std::result::Result<Vec<u8>, FileFault> {
     let mut bytes = Vec::new();
     from.by_ref().take(PREFIX as u64).read_to_end(&mut bytes)?;
-    let prefix = Prefix::of(&bytes)?;
+    let prefix = Prefix::of(kind, &bytes)?;
     let rest = prefix.length.saturating_sub(bytes.len() as u64);
     from.take(rest).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -143,5 +157,5 @@ fn at(error: Error, path: &Path) -> Error {
 /// What tells whether a basis has the signs that it had: they follow from the seed, by a random generator.
 fn signs_of(basis: &Basis) -> u64 {
     let signs: Vec<u8> = basis.signs().iter().map(|s| u8::from(*s > 0.0)).collect();
-    checksum::crc64(&signs)
+    Crc64::of(&signs)
 }

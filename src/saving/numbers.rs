@@ -38,10 +38,18 @@ number!(f32, 0);
 number!(f64, 1);
 number!(u64, 2);
 number!(i64, 3);
+number!(u32, 4);
+number!(u8, 5);
 
 /// Bytes of a number of this kind; `None` if there is no such kind.
 pub(super) fn size_of_kind(kind: u8) -> Option<usize> {
-    [f32::SIZE, f64::SIZE, u64::SIZE, i64::SIZE]
-        .get(usize::from(kind))
-        .copied()
+    let sizes = [
+        f32::SIZE,
+        f64::SIZE,
+        u64::SIZE,
+        i64::SIZE,
+        u32::SIZE,
+        u8::SIZE,
+    ];
+    sizes.get(usize::from(kind)).copied()
 }

@@ -1,29 +1,35 @@
 //! Bytes as a model again: everything is checked before it is used, and lengths before memory is taken.
 
-use super::checksum::crc64;
-use super::info::{ModelInfo, PREFIX, Prefix};
-use super::numbers::{Number, size_of_kind};
-use super::signs_of;
+use super::info::ModelInfo;
+use super::sections::Sections;
+use super::{MODEL, signs_of};
 use crate::data::{Basis, Centres, Frame, Transform};
 use crate::file_fault::FileFault;
 use crate::float::Float;
 use ndarray::{Array2, ArrayView2};
+use std::ops::{Deref, DerefMut};
 
 type Result<T> = std::result::Result<T, FileFault>;
 
-/// A section that was not asked for yet.
-#[derive(Debug)]
-struct Section<'a> {
-    name: &'a str,
-    kind: u8,
-    bytes: &'a [u8],
-}
-
-/// The sections of a file whose checksum is right.
+/// The header and the sections of a file whose checksum is right.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     info: ModelInfo,
-    sections: Vec<Section<'a>>,
+    sections: Sections<'a>,
+}
+
+impl<'a> Deref for Reader<'a> {
+    type Target = Sections<'a>;
+
+    fn deref(&self) -> &Sections<'a> {
+        &self.sections
+    }
+}
+
+impl<'a> DerefMut for Reader<'a> {
+    fn deref_mut(&mut self) -> &mut Sections<'a> {
+        &mut self.sections
+    }
 }
 
 /// What all families have.
@@ -38,31 +44,8 @@ pub(crate) struct Common<F> {
 impl<'a> Reader<'a> {
     /// From a whole file.
     pub(crate) fn new(bytes: &'a [u8]) -> Result<Self> {
-        let prefix = Prefix::of(bytes)?;
-        let found = bytes.len() as u64;
-        if found < prefix.length {
-            return Err(FileFault::Truncated);
-        }
-        if found > prefix.length {
-            return Err(FileFault::Longer);
-        }
-        let Some((bytes, sum)) = bytes.split_last_chunk::<8>() else {
-            return Err(FileFault::Truncated);
-        };
-        if crc64(bytes) != u64::from_le_bytes(*sum) {
-            return Err(FileFault::Checksum);
-        }
-        let mut rest = bytes.get(PREFIX..).ok_or(FileFault::Truncated)?;
-        let header = take(&mut rest, prefix.header)?;
-        let info = ModelInfo::parse(prefix.version, header)?;
-        let mut sections: Vec<Section<'a>> = Vec::new();
-        while !rest.is_empty() {
-            let section = section(&mut rest)?;
-            if sections.iter().any(|other| other.name == section.name) {
-                return Err(FileFault::content(section.name, "is there twice"));
-            }
-            sections.push(section);
-        }
+        let (format, header, sections) = Sections::of_file(&MODEL, bytes.into())?;
+        let info = ModelInfo::parse(format, &header)?;
         Ok(Self { info, sections })
     }
 
@@ -148,87 +131,4 @@ impl<'a> Reader<'a> {
         }
         Ok(basis)
     }
-
-    /// Whether there is such a section.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.sections.iter().any(|section| section.name == name)
-    }
-
-    /// The only number of a section.
-    pub(crate) fn one<N: Number + Default>(&mut self, name: &str) -> Result<N> {
-        let numbers = self.numbers(name, &[1])?;
-        Ok(numbers.first().copied().unwrap_or_default())
-    }
-
-    /// The numbers of a section, as many as the product of `shape`.
-    pub(crate) fn numbers<N: Number>(&mut self, name: &str, shape: &[usize]) -> Result<Vec<N>> {
-        let fault = |rule| FileFault::content(name, rule);
-        let at = self.sections.iter().position(|s| s.name == name);
-        let section = self.sections.swap_remove(at.ok_or(fault("is missing"))?);
-        if section.kind != N::KIND {
-            return Err(fault("has numbers of another kind"));
-        }
-        let product = |count: Option<usize>, n: &usize| count?.checked_mul(*n);
-        let expected = shape.iter().fold(Some(1), product);
-        if expected != Some(section.bytes.len() / N::SIZE) {
-            return Err(fault(
-                "has another number of numbers than the header asks for",
-            ));
-        }
-        Ok(section.bytes.chunks_exact(N::SIZE).map(N::of).collect())
-    }
-
-    /// The same for numbers that are all finite.
-    pub(crate) fn finite<N: Float>(&mut self, name: &str, shape: &[usize]) -> Result<Vec<N>> {
-        let numbers = self.numbers::<N>(name, shape)?;
-        match numbers.iter().all(|x| x.is_finite()) {
-            true => Ok(numbers),
-            false => Err(FileFault::content(name, "must be finite")),
-        }
-    }
-
-    /// The same for numbers that are all finite and positive, and not so small that their reciprocals overflow.
-    pub(crate) fn positive(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f64>> {
-        let numbers = self.finite::<f64>(name, shape)?;
-        match numbers.iter().all(|x| *x >= f64::MIN_POSITIVE) {
-            true => Ok(numbers),
-            false => Err(FileFault::content(name, "must be positive")),
-        }
-    }
-
-    /// The only number of a section, finite and positive.
-    pub(crate) fn one_positive(&mut self, name: &str) -> Result<f64> {
-        let numbers = self.positive(name, &[1])?;
-        Ok(numbers.first().copied().unwrap_or(1.0))
-    }
-
-    /// Nothing may be left.
-    pub(crate) fn end(self) -> Result<()> {
-        match self.sections.first() {
-            Some(section) => Err(FileFault::content(section.name, "is not known")),
-            None => Ok(()),
-        }
-    }
-}
-
-/// The next `length` bytes.
-fn take<'a>(rest: &mut &'a [u8], length: u64) -> Result<&'a [u8]> {
-    let length = usize::try_from(length).map_err(|_| FileFault::Truncated)?;
-    let parts = rest.split_at_checked(length);
-    let (taken, after) = parts.ok_or(FileFault::Truncated)?;
-    *rest = after;
-    Ok(taken)
-}
-
-fn section<'a>(rest: &mut &'a [u8]) -> Result<Section<'a>> {
-    let length = u64::of(take(rest, 8)?);
-    let name = std::str::from_utf8(take(rest, length)?);
-    let name = name.map_err(|_| FileFault::content("?", "has a name that is not UTF-8"))?;
-    let kind = u8::from_le_bytes([take(rest, 1)?[0]]);
-    let size = size_of_kind(kind);
-    let size = size.ok_or_else(|| FileFault::content(name, "has numbers of an unknown kind"))?;
-    let count = u64::of(take(rest, 8)?);
-    let length = count.checked_mul(size as u64).ok_or(FileFault::Truncated)?;
-    let bytes = take(rest, length)?;
-    Ok(Section { name, kind, bytes })
 }

@@ -1,9 +1,10 @@
 //! A model as bytes: sections of numbers, and what is around them.
 
-use super::checksum::crc64;
+use super::checksum::Crc64;
 use super::info::{ModelInfo, check_notes};
 use super::numbers::Number;
-use super::{MAGIC, VERSION, signs_of};
+use super::sections::head;
+use super::{MODEL, signs_of};
 use crate::data::{Centres, Frame, Transform};
 use crate::error::Result;
 use crate::float::Float;
@@ -25,7 +26,7 @@ impl Writer {
         notes: &[(&str, &str)],
     ) -> Result<Self> {
         let info = ModelInfo {
-            format: VERSION,
+            format: MODEL.version,
             crate_version: env!("CARGO_PKG_VERSION").to_string(),
             family: family.to_string(),
             number: F::NAME.to_string(),
@@ -35,11 +36,8 @@ impl Writer {
             notes: check_notes(notes)?,
         };
         let header = info.text();
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&VERSION_BYTES);
-        // The length of the file, known at its end.
-        0u64.put(&mut bytes);
-        (header.len() as u64).put(&mut bytes);
+        // The length of the file is known at its end.
+        let mut bytes = MODEL.prefix(0, &header);
         bytes.extend_from_slice(header.as_bytes());
         let mut writer = Self { bytes };
         writer.frame(frame);
@@ -81,10 +79,7 @@ impl Writer {
         count: usize,
         numbers: impl Iterator<Item = N>,
     ) {
-        (name.len() as u64).put(&mut self.bytes);
-        self.bytes.extend_from_slice(name.as_bytes());
-        self.bytes.push(N::KIND);
-        (count as u64).put(&mut self.bytes);
+        head::<N>(name, count, &mut self.bytes);
         self.bytes.reserve(count * N::SIZE);
         for number in numbers.take(count) {
             number.put(&mut self.bytes);
@@ -94,11 +89,9 @@ impl Writer {
     /// The file.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         let length = (self.bytes.len() + 8) as u64;
-        let place = MAGIC.len() + VERSION_BYTES.len();
+        let place = MODEL.magic.len() + size_of_val(&MODEL.version);
         self.bytes[place..place + 8].copy_from_slice(&length.to_le_bytes());
-        crc64(&self.bytes).put(&mut self.bytes);
+        Crc64::of(&self.bytes).put(&mut self.bytes);
         self.bytes
     }
 }
-
-const VERSION_BYTES: [u8; 4] = VERSION.to_le_bytes();

@@ -65,6 +65,10 @@ impl Stage for AfkMc2 {
         }
         Ok(())
     }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 /// Seeds chosen between two comparisons with all seeds so far; within a batch candidates are kept up to date.

@@ -5,6 +5,7 @@ use crate::data::{Centres, Data, Frame, Rows};
 use crate::error::{Error, Result};
 use crate::float::Float;
 use crate::rng::Rng;
+use crate::saving::Crc64;
 use crate::stage::Stage;
 use ndarray::{Array2, ArrayView2};
 
@@ -103,6 +104,12 @@ impl<F: Float> Stage for Given<F> {
             }
         }
         Ok(())
+    }
+
+    fn settings(&self) -> String {
+        let mut bytes = Vec::new();
+        self.centres.iter().for_each(|x| x.put(&mut bytes));
+        format!("Given {:?} {:016x}", self.centres.dim(), Crc64::of(&bytes))
     }
 }
 

@@ -80,6 +80,10 @@ impl Stage for KMeansPlusPlus {
             Candidates::Logarithmic => Ok(()),
         }
     }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 impl<R: Rows> Seeder<R> for KMeansPlusPlus {

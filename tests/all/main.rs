@@ -11,6 +11,7 @@ mod blocks;
 mod bounded;
 mod bounded_defects;
 mod cancel;
+mod checkpoints;
 mod contract;
 mod dirichlet_defects;
 mod dirichlet_process;

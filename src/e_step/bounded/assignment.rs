@@ -142,6 +142,20 @@ impl<F: Float> Assignment<F> {
         }
     }
 
+    /// From where the members of each component start, and all members.
+    pub(super) fn from_parts(starts: Vec<usize>, members: Vec<Member<F>>) -> Self {
+        Self {
+            starts,
+            members,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Number of rows, n.
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
     /// Where the members of each component start (k + 1).
     pub(crate) fn starts(&self) -> &[usize] {
         &self.starts

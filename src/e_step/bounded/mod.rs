@@ -16,6 +16,7 @@ mod kernel;
 mod near;
 mod neighbour_lists;
 mod quantizer;
+mod saved;
 mod sums;
 mod wider;
 mod worth;
@@ -102,6 +103,10 @@ impl Default for Bounded {
 impl Stage for Bounded {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("near", self.near)
+    }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
     }
 }
 

@@ -31,6 +31,18 @@ pub(crate) struct Moved<F> {
     pub(crate) half_reach: F,
 }
 
+impl<F: Float> Moved<F> {
+    /// No centre has moved yet.
+    fn still() -> Self {
+        Self {
+            own: F::zero(),
+            others: F::zero(),
+            half_gap: F::zero(),
+            half_reach: F::zero(),
+        }
+    }
+}
+
 /// Candidates per place of a list, if the candidates are not all centres.
 const CANDIDATES: usize = 16;
 
@@ -57,12 +69,6 @@ impl<F: Float> NeighbourLists<F> {
                 lists
             }
         };
-        let still = Moved {
-            own: F::zero(),
-            others: F::zero(),
-            half_gap: F::zero(),
-            half_reach: F::zero(),
-        };
         let evaluations = match &quantizer {
             Some(quantizer) => quantizer.evaluations + (k * quantizer.around(0).len()) as u64,
             None => (k * k) as u64,
@@ -70,7 +76,7 @@ impl<F: Float> NeighbourLists<F> {
         let mut found = Self {
             size,
             lists,
-            moved: vec![still; k],
+            moved: vec![Moved::still(); k],
             reach: Vec::new(),
         };
         found.reach = parallel::map(k, |c| {
@@ -85,6 +91,22 @@ impl<F: Float> NeighbourLists<F> {
             }
         });
         (found, evaluations)
+    }
+
+    /// The lists, and how far they reach.
+    pub(super) fn parts(&self) -> (&[u32], &[f64]) {
+        (&self.lists, &self.reach)
+    }
+
+    /// From these. The centres have yet to move.
+    pub(super) fn from_parts(lists: Vec<u32>, reach: Vec<f64>) -> Self {
+        let k = reach.len();
+        Self {
+            size: lists.len() / k,
+            lists,
+            moved: vec![Moved::still(); k],
+            reach,
+        }
     }
 
     /// The centres near `c`, itself first.

@@ -61,6 +61,21 @@ impl<F: Float> Sums<F> {
         sums
     }
 
+    /// Anchors, sums, and the largest sum of each component.
+    pub(super) fn parts(&self) -> (&Centres<F>, &[f64], &[f64]) {
+        (&self.anchors, &self.sums, &self.largest)
+    }
+
+    /// From these.
+    pub(super) fn from_parts(anchors: Centres<F>, sums: Vec<f64>, largest: Vec<f64>) -> Self {
+        Self {
+            line: anchors.row(0).len() + 2,
+            anchors,
+            sums,
+            largest,
+        }
+    }
+
     /// Recomputes the sums of the `stale` components, about their current centres.
     pub(crate) fn renew(
         &mut self,

@@ -326,6 +326,10 @@ impl<F: Float> Mixture<DenseRows<F>> for DirichletProcessMixture<F> {
         self.to_bytes(notes)
     }
 
+    fn loaded(bytes: &[u8]) -> Result<Self> {
+        Self::from_bytes(bytes)
+    }
+
     fn centres(&self) -> &Centres<F> {
         &self.centres
     }

@@ -193,6 +193,38 @@ impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
         })
     }
 
+    fn start_from(
+        &self,
+        from: &Self::Model,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<Rows = DenseRows<F>>,
+    ) -> Result<Option<Self::Model>> {
+        if let Scored::Distances { .. } = from.scores {
+            return Ok(None);
+        }
+        let mut model = self.start(seeds, frame, data)?;
+        let ratio = model.frame.unit() * from.frame.inverse_unit();
+        let same = from.frame == model.frame;
+        let carried = from.components.iter().enumerate().map(|(t, q)| {
+            let dim = q.mean.len();
+            let mean = match same {
+                true => q.mean.clone(),
+                false => model.components[t].mean.clone(),
+            };
+            NormalWishart {
+                mean,
+                factor: q.factor.iter().map(|x| x * ratio).collect(),
+                log_det: q.log_det + 2.0 * dim as f64 * ratio.ln(),
+                ..q.clone()
+            }
+        });
+        model.components = carried.collect();
+        model.sticks = from.sticks.clone();
+        model.renew();
+        Ok(Some(model))
+    }
+
     fn initial_searches(&self) -> usize {
         // Starting the variance changes the balance between proportions and distances.
         1

@@ -8,6 +8,7 @@ use crate::factor;
 use crate::float::Float;
 use crate::m_step::variance_floor;
 use crate::parallel::{self, BLOCK};
+use crate::saving::Crc64;
 use crate::stage::Stage;
 use ndarray::ArrayView2;
 
@@ -164,6 +165,27 @@ impl Stage for DirichletProcess {
             }
         }
         Ok(())
+    }
+
+    fn settings(&self) -> String {
+        // Large arrays are not printed whole.
+        let all = |values: &mut dyn Iterator<Item = &f64>| {
+            let bytes: Vec<u8> = values.flat_map(|x| x.to_le_bytes()).collect();
+            Crc64::of(&bytes)
+        };
+        let mean = match &self.mean {
+            PriorMean::Given(mean) => format!("given {:016x}", all(&mut mean.iter())),
+            other => format!("{other:?}"),
+        };
+        let scale = match &self.scale {
+            PriorScale::Given(scale) => format!("given {:016x}", all(&mut scale.iter())),
+            other => format!("{other:?}"),
+        };
+        let (alpha, beta, nu) = (self.concentration, self.mean_precision, self.degrees);
+        format!(
+            "DirichletProcess concentration {alpha:?}, mean precision {beta:?}, degrees {nu:?}, mean {mean}, \
+             scale {scale}"
+        )
     }
 }
 

@@ -1,0 +1,142 @@
+//! Checkpoints: where a fit writes down how far it is, how often, and whether it goes on from there.
+
+use crate::error::{Error, Result, positive};
+use crate::saving::{CHECKPOINT, FileFault, read_file};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A file from which a fit can go on that was interrupted: by a crash, by `kill -9`, by a [`Cancel`](crate::Cancel) or by its
+/// observer.
+///
+/// A fit with a checkpoint writes everything that it needs to go on. It does so when the coreset and the seeds are there, at
+/// the end of every phase, and in between as often as it is told. The file is there as a whole or not at all. It is
+/// written beside `path` and then takes its place. So a kill at any moment leaves the last checkpoint as it was.
+///
+/// A fit that goes on gives the same bits as one that was never stopped, and as one without checkpoints: model, labels, free
+/// energies, evaluations. Only the times of the report differ. The number of threads may be another one. The settings and the
+/// data must be the same, and so must the version of the crate, else there is an error. As always, the same bits need the
+/// same build and the same CPU. The observer sees only the steps that are left.
+///
+/// The file of a fit that has ended stays. Going on from it gives its result at once. Fits that run at the same time need a
+/// file each.
+///
+/// **Errors.** If the first checkpoint of a fit cannot be written, the fit ends with [`Error::Checkpoint`]. If a later one
+/// cannot be written, the fit goes on and the file stays as it was. It is tried again when the next one is due. The last
+/// failure is in [`Report::checkpoint_fault`](crate::Report::checkpoint_fault).
+///
+/// The format is described in `docs/checkpoint-file.md`.
+///
+/// ```
+/// use coremix::Checkpoint;
+/// use coremix::prelude::*;
+/// use std::ops::ControlFlow;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// # let path = std::env::temp_dir().join(format!("coremix-checkpoint-{}", std::process::id()));
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let whole = algorithms::gmm(25).build()?.fit(&data)?;
+///
+/// // A fit that is stopped after its third search.
+/// let checkpoint = Checkpoint::to(&path).every_iterations(1);
+/// let fit = algorithms::gmm(25).checkpoint(&checkpoint).build()?;
+/// fit.fit_observed(&data, |progress| match progress {
+///     Progress::Iteration { iteration: 2, .. } => ControlFlow::Break(()),
+///     _ => ControlFlow::Continue(()),
+/// })?;
+///
+/// // The same settings, and the rest of the fit.
+/// let fit = algorithms::gmm(25).checkpoint(&checkpoint.resume()).build()?;
+/// let resumed = fit.fit(&data)?;
+/// assert_eq!(resumed.model, whole.model);
+/// assert_eq!(resumed.report.free_energies, whole.report.free_energies);
+/// # std::fs::remove_file(path).ok();
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Checkpoint {
+    path: PathBuf,
+    pub(crate) every: Duration,
+    pub(crate) iterations: Option<usize>,
+    resume: Resume,
+}
+
+/// What a fit does with a file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resume {
+    /// Starts from the beginning, and replaces it.
+    No,
+    /// Goes on from it; it must be there.
+    Yes,
+    /// Goes on from it where there is one.
+    IfThere,
+}
+
+impl Checkpoint {
+    /// Checkpoints in the file `path`, once a minute and at the end of every phase. A fit starts from the beginning, and
+    /// replaces a file that is there.
+    pub fn to(path: impl AsRef<Path>) -> Self {
+        Self {
+            path: path.as_ref().to_path_buf(),
+            every: Duration::from_secs(60),
+            iterations: None,
+            resume: Resume::No,
+        }
+    }
+
+    /// Another time between two checkpoints of a phase. Default one minute. A checkpoint is written after an iteration, so a
+    /// long one makes it late. `Duration::MAX` is never.
+    pub fn every(self, every: Duration) -> Self {
+        Self { every, ..self }
+    }
+
+    /// A checkpoint also after so many iterations, at least 1, counted over all phases.
+    pub fn every_iterations(self, iterations: usize) -> Self {
+        let iterations = Some(iterations);
+        Self { iterations, ..self }
+    }
+
+    /// Goes on from the file, which must be there.
+    pub fn resume(self) -> Self {
+        let resume = Resume::Yes;
+        Self { resume, ..self }
+    }
+
+    /// Goes on from the file where there is one, and starts from the beginning where there is none.
+    pub fn resume_if_there(self) -> Self {
+        let resume = Resume::IfThere;
+        Self { resume, ..self }
+    }
+
+    /// The path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Checks the settings.
+    pub(crate) fn check(&self) -> Result<()> {
+        positive("every_iterations", self.iterations.unwrap_or(1))
+    }
+
+    /// The bytes to go on from, if the fit is to go on.
+    pub(crate) fn read(&self) -> Result<Option<Vec<u8>>> {
+        if self.resume == Resume::No {
+            return Ok(None);
+        }
+        match read_file(&CHECKPOINT, &self.path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(FileFault::System {
+                kind: ErrorKind::NotFound,
+                ..
+            }) if self.resume == Resume::IfThere => Ok(None),
+            Err(fault) => Err(self.fault(fault)),
+        }
+    }
+
+    /// The error of the file.
+    pub(crate) fn fault(&self, fault: FileFault) -> Error {
+        let path = self.path.display().to_string();
+        Error::Checkpoint { path, fault }
+    }
+}

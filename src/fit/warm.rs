@@ -1,0 +1,70 @@
+//! Starting from a model, in place of seeds.
+
+use crate::data::{Centres, Data, Frame, Rows};
+use crate::em::loaded_model;
+use crate::error::{Error, Result};
+use crate::m_step::MStep;
+use crate::mixture::Mixture;
+use crate::rng::Rng;
+use crate::saving::{Crc64, Save};
+use crate::seed::{Given, Seeder};
+use crate::stage::Stage;
+use std::sync::Arc;
+
+/// A model to start from, as the bytes of a file: whatever its family, it is checked when it is used.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct WarmStart(Result<Arc<[u8]>>);
+
+impl WarmStart {
+    pub(crate) fn new(model: &impl Save) -> Self {
+        Self(model.to_bytes(&[]).map(Arc::from))
+    }
+
+    /// Whether the model could be copied.
+    pub(super) fn check(&self) -> Result<()> {
+        self.0.as_ref().map(|_| ()).map_err(Error::clone)
+    }
+
+    /// What tells it from another.
+    pub(super) fn fingerprint(&self) -> String {
+        let sum = self.0.as_ref().map_or(0, |bytes| Crc64::of(bytes));
+        format!("{sum:016x}")
+    }
+
+    /// The model of a fit that begins, and whether it has variances.
+    pub(super) fn model<R: Rows, M: MStep<R>>(
+        &self,
+        m_step: &M,
+        k: usize,
+        frame: Frame<R::Float>,
+        data: &dyn Data<Rows = R>,
+    ) -> Result<(M::Model, bool)> {
+        let bytes = self.0.as_ref().map_err(Error::clone)?;
+        let model = loaded_model::<R, M::Model>(bytes).map_err(|fault| Error::Model {
+            path: "model to start from".to_string(),
+            fault,
+        })?;
+        let seeds = seeds_at(&model, k, &frame, data)?;
+        match m_step.start_from(&model, seeds.clone(), frame.clone(), data)? {
+            Some(model) => Ok((model, true)),
+            None => Ok((m_step.start(seeds, frame, data)?, false)),
+        }
+    }
+}
+
+/// The means of a model as seeds: exactly its centres where it is in the same coordinates.
+fn seeds_at<R: Rows, M: Mixture<R>>(
+    model: &M,
+    k: usize,
+    frame: &Frame<R::Float>,
+    data: &dyn Data<Rows = R>,
+) -> Result<Centres<R::Float>> {
+    let given = Given::new(model.means().view());
+    given.check(k)?;
+    // Checks the columns, and that no mean is too far from the rows.
+    let seeds = given.seed(data, frame, k, &mut Rng::from_seed(0))?;
+    Ok(match model.frame() == frame {
+        true => model.centres().clone(),
+        false => seeds.centres,
+    })
+}

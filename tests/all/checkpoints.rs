@@ -1,0 +1,851 @@
+//! Checkpoints: a fit that goes on gives the bits of one that was never stopped.
+
+use crate::common::{blobs, phases, with_starts};
+use coremix::data::{DenseRows, Rows, SketchRows};
+use coremix::prelude::*;
+use coremix::{BoxedMixture, Estimator, FileFault, Rng, algorithms};
+use ndarray::{Array1, Array2, Axis, s};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A file in a folder of its own, which is removed in the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let folder = format!("coremix-checkpoints-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("fit.ckp")
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        Checkpoint::to(self.file()).every(Duration::MAX)
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        std::fs::read(self.file()).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// All of a fit that does not depend on time.
+#[derive(Debug, PartialEq)]
+struct Bits {
+    model: Vec<u8>,
+    labels: Array1<u32>,
+    supports: Option<Array2<u32>>,
+    coreset: Option<coremix::coreset::Subset>,
+    report: String,
+    free_energies: Vec<u64>,
+}
+
+fn bits<R: Rows>(fit: &Fit<BoxedMixture<R>>) -> Bits {
+    let all = fit.report.phases.iter().flat_map(|p| &p.free_energies);
+    let all = all
+        .chain(&fit.report.free_energies)
+        .chain(&fit.report.restarts);
+    let Report {
+        stop,
+        iterations,
+        ref phases,
+        distance_evaluations,
+        evaluations,
+        coreset_size,
+        emptied,
+        unobserved,
+        restart,
+        ref checkpoint_fault,
+        ..
+    } = fit.report;
+    let phases: Vec<_> = phases
+        .iter()
+        .map(|p| {
+            let shape = (p.ran_on, p.rows, p.columns, p.iterations);
+            (shape, p.stop, p.evaluations, p.emptied, p.unobserved)
+        })
+        .collect();
+    let numbers = (
+        stop,
+        iterations,
+        distance_evaluations,
+        evaluations,
+        coreset_size,
+    );
+    let others = (emptied, unobserved, restart, fit.exact, checkpoint_fault);
+    Bits {
+        model: fit.model.saved(&[]).unwrap(),
+        labels: fit.labels.clone(),
+        supports: fit.supports.clone(),
+        coreset: fit.coreset.clone(),
+        report: format!("{numbers:?} {others:?} {phases:?}"),
+        free_energies: all.map(|f| f.to_bits()).collect(),
+    }
+}
+
+type Boxed<R> = Box<dyn Estimator<R>>;
+
+/// A fit that is stopped after so many searches.
+fn stopped<R: Rows>(fit: &Boxed<R>, data: &dyn Data<Rows = R>, after: usize) -> Result<bool> {
+    let mut searches = 0;
+    let found = fit.fit_observed(data, &mut |progress| {
+        searches += usize::from(matches!(progress, Progress::Iteration { .. }));
+        match searches >= after {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    })?;
+    Ok(found.report.stop == Stop::Observer)
+}
+
+/// Stopped after any search, with checkpoints of several intervals, and resumed: the same bits, and the same as with
+/// checkpoints alone. Stopped again and again as well.
+fn resumes<R: Rows>(
+    name: &str,
+    data: &dyn Data<Rows = R>,
+    fit: impl Fn(Option<Checkpoint>) -> Boxed<R>,
+) {
+    let place = Place::new(name);
+    let whole = bits(&fit(None).fit(data).unwrap());
+    let mut searches = 0;
+    let counted = fit(Some(place.checkpoint().every_iterations(1)));
+    let found = counted.fit_observed(data, &mut |progress| {
+        searches += usize::from(matches!(progress, Progress::Iteration { .. }));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(bits(&found.unwrap()), whole, "{name}: with checkpoints");
+    let again = fit(Some(place.checkpoint().resume())).fit(data).unwrap();
+    assert_eq!(bits(&again), whole, "{name}: from its end");
+    assert!(searches > 3, "{name}: {searches}");
+    let step = searches.div_ceil(8);
+    for (i, after) in (1..=searches).step_by(step).enumerate() {
+        let every = [Some(1), Some(3), None][i % 3];
+        let checkpoint = match every {
+            Some(every) => place.checkpoint().every_iterations(every),
+            None => place.checkpoint(),
+        };
+        stopped(&fit(Some(checkpoint.clone())), data, after).unwrap();
+        let resumed = fit(Some(checkpoint.resume())).fit(data).unwrap();
+        assert_eq!(bits(&resumed), whole, "{name}: after {after}, {every:?}");
+    }
+}
+
+/// The same where a fit is stopped again and again.
+fn resumes_often<R: Rows>(
+    name: &str,
+    data: &dyn Data<Rows = R>,
+    fit: impl Fn(Option<Checkpoint>) -> Boxed<R>,
+) {
+    let place = Place::new(&format!("{name} often"));
+    let whole = bits(&fit(None).fit(data).unwrap());
+    let checkpoint = place.checkpoint().every_iterations(1).resume_if_there();
+    let mut stops = 0;
+    // Three searches at a time: the last of them is made again.
+    while stopped(&fit(Some(checkpoint.clone())), data, 3).unwrap() {
+        stops += 1;
+        assert!(stops < 200, "{name}: it gets nowhere");
+    }
+    assert!(stops > 1, "{name}: {stops} stops");
+    let resumed = fit(Some(checkpoint)).fit(data).unwrap();
+    assert_eq!(bits(&resumed), whole, "{name}: after {stops} stops");
+}
+
+fn named(name: &str) -> Algorithm {
+    let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(10);
+    let algorithm = algorithm.with_coreset(120).with_restarts(2).with_seed(5);
+    algorithm.with_max_iterations(6).with_tolerance(1e-9)
+}
+
+fn boxed<R: Rows>(algorithm: &Algorithm, checkpoint: Option<Checkpoint>) -> Boxed<R> {
+    match checkpoint {
+        Some(checkpoint) => algorithm.clone().with_checkpoint(&checkpoint).boxed(),
+        None => algorithm.boxed(),
+    }
+    .unwrap()
+}
+
+#[test]
+fn every_named_algorithm_goes_on_to_the_same_bits() {
+    let (x, y) = (blobs::<f32>(700, 3, 9, 1), blobs::<f64>(500, 5, 8, 2));
+    let weights = Array1::from_shape_fn(700, |n| [1.0, 0.25, 2.0, 0.0][n % 4]);
+    let dense = Dense::weighted(x.view(), weights.view()).unwrap();
+    let sketch = Sketch::new(y.view(), 3, 7).unwrap();
+    for name in Algorithm::NAMES {
+        let algorithm = named(name);
+        resumes::<DenseRows<f32>>(name, &dense, |checkpoint| boxed(&algorithm, checkpoint));
+        resumes_often::<DenseRows<f32>>(name, &dense, |checkpoint| boxed(&algorithm, checkpoint));
+        if name != "dp-gmm" {
+            let of = format!("{name} on a sketch");
+            resumes::<SketchRows<f64>>(&of, &sketch, |checkpoint| boxed(&algorithm, checkpoint));
+        }
+    }
+}
+
+#[test]
+fn every_family_goes_on_to_the_same_bits() {
+    let x = blobs::<f64>(500, 4, 8, 3);
+    let data = Dense::new(x.view()).unwrap();
+    for name in ["gmm", "vc-gmm", "d-gmm"] {
+        for family in [coremix::Family::Isotropic, coremix::Family::Diagonal] {
+            let algorithm = named(name).with_family(family);
+            let of = format!("{name} {family:?}");
+            resumes::<DenseRows<f64>>(&of, &data, |checkpoint| boxed(&algorithm, checkpoint));
+        }
+    }
+}
+
+fn own<C, S, E, M>(
+    builder: Builder<C, S, E, M>,
+    checkpoint: Option<Checkpoint>,
+) -> Boxed<DenseRows<f64>>
+where
+    C: coremix::coreset::Coreset<DenseRows<f64>> + Send + 'static,
+    S: coremix::seed::Seeder<DenseRows<f64>> + Send + 'static,
+    M: coremix::m_step::MStep<DenseRows<f64>> + Send + 'static,
+    E: coremix::e_step::EStep<DenseRows<f64>, M::Model> + Clone + Send + 'static,
+{
+    let builder = match checkpoint {
+        Some(checkpoint) => builder.checkpoint(&checkpoint),
+        None => builder,
+    };
+    Box::new(builder.build().unwrap())
+}
+
+/// Phases on all kinds of rows, with starts, moves and restarts, and in a subspace.
+#[test]
+fn phases_go_on_to_the_same_bits() {
+    let x = blobs::<f64>(900, 6, 14, 4);
+    let data = Dense::new(x.view()).unwrap();
+    let builder = || {
+        let builder = algorithms::fast(24).coreset(Lightweight::new(100));
+        builder
+            .restarts(2)
+            .max_iterations(5)
+            .tolerance(1e-9)
+            .seed(3)
+    };
+    let larger = phases(6, Some(180), None, 3);
+    let list = with_starts(3, larger);
+    resumes("starts and moves", &data, |checkpoint| {
+        own(builder().phases(list.clone()), checkpoint)
+    });
+    resumes_often("starts and moves", &data, |checkpoint| {
+        own(builder().phases(list.clone()), checkpoint)
+    });
+    let subspace = phases(6, Some(180), Some(3), 2);
+    resumes("in a subspace", &data, |checkpoint| {
+        own(builder().phases(subspace.clone()), checkpoint)
+    });
+    // Lists of near centres that are made by the coarse quantizer, and wider searches.
+    let large = blobs::<f64>(4_000, 3, 150, 5);
+    let large = Dense::new(large.view()).unwrap();
+    resumes("many centres", &large, |checkpoint| {
+        let list = phases(4, None, None, 2);
+        let builder = algorithms::fast(300).coreset(Lightweight::new(900));
+        own(
+            builder.max_iterations(5).tolerance(1e-3).phases(list),
+            checkpoint,
+        )
+    });
+}
+
+/// Searches that start in other ways.
+#[test]
+fn truncated_searches_go_on_to_the_same_bits() {
+    let x = blobs::<f64>(500, 3, 12, 6);
+    let data = Dense::new(x.view()).unwrap();
+    let truncated = || Neighborhood::new(3, 4);
+    for (name, e_step) in [
+        ("from seeds", truncated().start(Start::Seeds)),
+        ("warm", truncated().warm_up(2)),
+        (
+            "several searches",
+            truncated().random(1).initial_searches(3),
+        ),
+    ] {
+        resumes(name, &data, |checkpoint| {
+            let builder = algorithms::var_gmm_s(15, 3, 4).e_step(e_step);
+            own(builder.max_iterations(7).tolerance(1e-9), checkpoint)
+        });
+    }
+}
+
+#[test]
+fn threads_may_be_others() {
+    let x = blobs::<f32>(3_000, 4, 20, 7);
+    let data = Dense::new(x.view()).unwrap();
+    let place = Place::new("threads");
+    let on = |threads: usize, work: &(dyn Fn() -> Bits + Sync)| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        pool.build().unwrap().install(work)
+    };
+    for name in ["vc-gmm", "fast", "gmm"] {
+        let algorithm = named(name);
+        let checkpoint = place.checkpoint().every_iterations(1);
+        let whole = on(1, &|| {
+            bits(
+                &boxed::<DenseRows<f32>>(&algorithm, None)
+                    .fit(&data)
+                    .unwrap(),
+            )
+        });
+        stopped(
+            &boxed::<DenseRows<f32>>(&algorithm, Some(checkpoint.clone())),
+            &data,
+            3,
+        )
+        .unwrap();
+        for threads in [1, 2, 3, 7] {
+            let copy = place.0.join("copy.ckp");
+            std::fs::copy(place.file(), &copy).unwrap();
+            let checkpoint = Checkpoint::to(&copy).resume();
+            let resumed = on(threads, &|| {
+                let fit = boxed::<DenseRows<f32>>(&algorithm, Some(checkpoint.clone()));
+                bits(&fit.fit(&data).unwrap())
+            });
+            assert_eq!(resumed, whole, "{name} on {threads} threads");
+        }
+    }
+}
+
+fn fault<T>(result: Result<T>) -> FileFault {
+    match result.map(|_| ()).unwrap_err() {
+        Error::Checkpoint { fault, .. } => fault,
+        other => panic!("{other}"),
+    }
+}
+
+fn what<T>(result: Result<T>) -> String {
+    match fault(result) {
+        FileFault::OtherFit { what, .. } => what,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn checkpoints_of_other_fits_are_refused() {
+    let x = blobs::<f64>(400, 3, 8, 8);
+    let data = Dense::new(x.view()).unwrap();
+    let place = Place::new("others");
+    let checkpoint = place.checkpoint().every_iterations(1);
+    let base = named("vc-gmm");
+    stopped(
+        &boxed::<DenseRows<f64>>(&base, Some(checkpoint.clone())),
+        &data,
+        4,
+    )
+    .unwrap();
+    let resume = checkpoint.resume();
+    let file = place.bytes();
+    let of = |algorithm: &Algorithm, data: &dyn Data<Rows = DenseRows<f64>>| {
+        boxed(algorithm, Some(resume.clone())).fit(data)
+    };
+    for (expected, other) in [
+        ("clusters", base.clone().with_clusters(11)),
+        ("coreset", base.clone().with_coreset(121)),
+        ("seeder", base.clone().with_chain(7)),
+        ("phase 0", base.clone().with_c_prime(2)),
+        ("phase 0", base.clone().with_neighbors(4)),
+        ("phase 0", base.clone().with_random(1)),
+        (
+            "family",
+            base.clone().with_family(coremix::Family::Diagonal),
+        ),
+        ("tolerance", base.clone().with_tolerance(1e-8)),
+        (
+            "stop rule",
+            base.clone().with_stop_rule(Rule::RelativeToFreeEnergy),
+        ),
+        ("max iterations", base.clone().with_max_iterations(7)),
+        ("restarts", base.clone().with_restarts(3)),
+        ("seed", base.clone().with_seed(6)),
+        ("coreset", named("var-gmm-s").with_coreset(130)),
+        ("seeder", named("gmm")),
+        ("seeder", named("fast")),
+    ] {
+        assert_eq!(what(of(&other, &data)), expected, "{other:?}");
+    }
+    // Other rows, other weights, the same rows in another order, another type, a sketch.
+    let mut y = x.clone();
+    y[[200, 1]] += 1e-9;
+    assert_eq!(what(of(&base, &Dense::new(y.view()).unwrap())), "summary");
+    let fewer = x.slice(s![..399, ..]);
+    assert_eq!(what(of(&base, &Dense::new(fewer).unwrap())), "rows");
+    let narrower = x.slice(s![.., ..2]);
+    assert_eq!(what(of(&base, &Dense::new(narrower).unwrap())), "columns");
+    let w = Array1::from_elem(400, 1.0 + 1e-12);
+    let weighted = Dense::weighted(x.view(), w.view()).unwrap();
+    assert_eq!(what(of(&base, &weighted)), "total weight");
+    let order: Vec<usize> = (0..400).map(|n| n ^ 1).collect();
+    let others = x.select(Axis(0), &order);
+    let others = what(of(&base, &Dense::new(others.view()).unwrap()));
+    assert!(others == "summary" || others == "some rows", "{others}");
+    let single = x.mapv(|x| x as f32);
+    let single = Dense::new(single.view()).unwrap();
+    let found = boxed::<DenseRows<f32>>(&base, Some(resume.clone())).fit(&single);
+    assert_eq!(what(found), "number type");
+    let sketch = Sketch::new(x.view(), 3, 1).unwrap();
+    let found = boxed::<SketchRows<f64>>(&base, Some(resume.clone())).fit(&sketch);
+    assert_eq!(what(found), "rows of type");
+    // A refused file stays as it was, and the message says what differs.
+    assert_eq!(place.bytes(), file);
+    let message = of(&base.clone().with_seed(6), &data)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        message.contains("seed is 5, but that of this fit is 6"),
+        "{message}"
+    );
+    of(&base, &data).unwrap();
+}
+
+/// Given seeds and priors are settings too, however large they are.
+#[test]
+fn arrays_are_settings() {
+    let x = blobs::<f64>(300, 3, 6, 9);
+    let data = Dense::new(x.view()).unwrap();
+    let place = Place::new("arrays");
+    let resume = place.checkpoint().resume();
+    let seeds = x.slice(s![..5, ..]).to_owned();
+    let mut others = seeds.clone();
+    others[[2, 1]] += 1e-12;
+    let given = |seeds: &Array2<f64>| algorithms::gmm(5).seeder(Given::new(seeds.view()));
+    own(given(&seeds), Some(place.checkpoint()))
+        .fit(&data)
+        .unwrap();
+    own(given(&seeds), Some(resume.clone())).fit(&data).unwrap();
+    assert_eq!(
+        what(own(given(&others), Some(resume.clone())).fit(&data)),
+        "seeder"
+    );
+    let mean = Array1::from_elem(3, 0.5);
+    let prior = |mean: &Array1<f64>| {
+        let process = DirichletProcess::new(1.0).mean(mean.view());
+        algorithms::gmm(5).m_step(process)
+    };
+    own(prior(&mean), Some(place.checkpoint()))
+        .fit(&data)
+        .unwrap();
+    own(prior(&mean), Some(resume.clone())).fit(&data).unwrap();
+    assert_eq!(
+        what(own(prior(&(mean + 1e-9)), Some(resume)).fit(&data)),
+        "family"
+    );
+}
+
+/// CRC-64/XZ bit by bit.
+fn checksum(bytes: &[u8]) -> u64 {
+    !bytes.iter().fold(!0u64, |sum, byte| {
+        (0..8).fold(sum ^ u64::from(*byte), |sum, _| {
+            (sum >> 1) ^ (0xC96C_5795_D787_0F42 & (sum & 1).wrapping_neg())
+        })
+    })
+}
+
+/// Small checkpoints in the middle of a phase: with fresh and with kept statistics.
+fn small(place: &Place, name: &str, x: &Array2<f64>) -> Algorithm {
+    let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(4);
+    let algorithm = algorithm.with_max_iterations(4).with_tolerance(0.0);
+    let algorithm = algorithm.with_restarts(2).with_coreset(30);
+    let data = Dense::new(x.view()).unwrap();
+    let checkpoint = place.checkpoint().every_iterations(1);
+    stopped(
+        &boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint)),
+        &data,
+        8,
+    )
+    .unwrap();
+    algorithm
+}
+
+#[test]
+fn damaged_checkpoints_are_errors() {
+    let x = blobs::<f64>(40, 2, 4, 10);
+    let data = Dense::new(x.view()).unwrap();
+    for name in ["var-gmm-s", "fast"] {
+        let place = Place::new(&format!("damaged {name}"));
+        let algorithm = small(&place, name, &x);
+        let bytes = place.bytes();
+        let resume = |bytes: &[u8]| {
+            std::fs::write(place.file(), bytes).unwrap();
+            let checkpoint = place.checkpoint().resume();
+            boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint)).fit(&data)
+        };
+        resume(&bytes).unwrap();
+        let mut damaged = bytes.clone();
+        for i in 0..bytes.len() {
+            let flip = [1, 0x80, 0xff, 1 << (i % 8)][i % 4];
+            damaged[i] ^= flip;
+            let fault = fault(resume(&damaged));
+            damaged[i] ^= flip;
+            match i {
+                0..12 => assert_eq!(fault, FileFault::Foreign),
+                12..16 => assert!(matches!(fault, FileFault::Version { .. })),
+                16..24 => assert!(matches!(fault, FileFault::Truncated | FileFault::Longer)),
+                _ => assert_eq!(fault, FileFault::Checksum),
+            }
+        }
+        for length in (1..bytes.len()).step_by(7) {
+            assert_eq!(fault(resume(&bytes[..length])), FileFault::Truncated);
+        }
+        assert_eq!(fault(resume(&[])), FileFault::Foreign);
+        let longer = [&bytes[..], &[0]].concat();
+        assert_eq!(fault(resume(&longer)), FileFault::Longer);
+        // The file of a model is no checkpoint.
+        let model = algorithms::k_means(4)
+            .build()
+            .unwrap()
+            .fit(&data)
+            .unwrap()
+            .model;
+        assert_eq!(
+            fault(resume(&model.to_bytes(&[]).unwrap())),
+            FileFault::Foreign
+        );
+    }
+}
+
+/// Checkpoints with a right checksum and wrong contents: an error or a fit, and never a panic.
+#[test]
+fn forged_checkpoints_do_not_panic() {
+    const WORDS: [u64; 11] = [
+        0,
+        1,
+        3,
+        u64::MAX,
+        1 << 63,
+        1 << 32,
+        1 << 61,
+        0x7ff0_0000_0000_0000, // infinity
+        0x7fef_ffff_ffff_ffff, // the largest number
+        0x7ff8_0000_0000_0000, // NaN
+        0xbff0_0000_0000_0000, // -1
+    ];
+    let x = blobs::<f64>(40, 2, 4, 11);
+    let data = Dense::new(x.view()).unwrap();
+    let (mut rng, mut refused, mut fitted) = (Rng::from_seed(12), 0, 0);
+    for name in ["var-gmm-s", "d-gmm", "fast", "dp-gmm"] {
+        let place = Place::new(&format!("forged {name}"));
+        let algorithm = small(&place, name, &x);
+        let bytes = place.bytes();
+        // Behind the header, which is compared whole.
+        let header = u64::from_le_bytes(bytes[24..32].try_into().unwrap()) as usize;
+        let first = 32 + header;
+        for _ in 0..1_500 {
+            let mut forged = bytes.clone();
+            for _ in 0..=rng.below(2) {
+                let at = first + rng.below(forged.len() - 16 - first);
+                match rng.below(4) {
+                    0 => forged[at] ^= 1 << rng.below(8),
+                    1 => forged[at..at + 4].copy_from_slice(&(rng.below(9) as u32).to_le_bytes()),
+                    2 => {
+                        let word = WORDS[rng.below(WORDS.len())];
+                        forged[at..at + 8].copy_from_slice(&word.to_le_bytes());
+                    }
+                    _ => {
+                        let end = (at + rng.below(24)).min(forged.len() - 8);
+                        forged.drain(at..end);
+                        let length = forged.len() as u64;
+                        forged[16..24].copy_from_slice(&length.to_le_bytes());
+                    }
+                }
+            }
+            let end = forged.len() - 8;
+            let sum = checksum(&forged[..end]);
+            forged[end..].copy_from_slice(&sum.to_le_bytes());
+            std::fs::write(place.file(), &forged).unwrap();
+            let checkpoint = place.checkpoint().resume();
+            match boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint)).fit(&data) {
+                Ok(fit) => {
+                    assert!(fit.labels.iter().all(|label| *label < 4));
+                    fitted += 1;
+                }
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(
+        refused > 500 && fitted > 50,
+        "{refused} refused, {fitted} fitted"
+    );
+}
+
+#[test]
+fn files_that_cannot_be_written_or_read() {
+    let x = blobs::<f64>(300, 2, 6, 13);
+    let data = Dense::new(x.view()).unwrap();
+    let place = Place::new("files");
+    let fit = |checkpoint: Checkpoint| {
+        let algorithm = named("k-means").with_restarts(3);
+        boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint))
+    };
+    let kind = |fault| match fault {
+        FileFault::System { kind, .. } => kind,
+        other => panic!("{other}"),
+    };
+    let nowhere = place.0.join("nowhere").join("fit.ckp");
+    let found = fault(fit(Checkpoint::to(&nowhere)).fit(&data));
+    assert_eq!(kind(found), std::io::ErrorKind::NotFound);
+    let found = fault(fit(Checkpoint::to(&place.0)).fit(&data));
+    assert_eq!(kind(found), std::io::ErrorKind::IsADirectory);
+    let found = fault(fit(place.checkpoint().resume()).fit(&data));
+    assert_eq!(kind(found), std::io::ErrorKind::NotFound);
+    let error = algorithms::k_means(3)
+        .checkpoint(&place.checkpoint().every_iterations(0))
+        .build()
+        .unwrap_err();
+    assert!(
+        error.to_string().starts_with("every_iterations = 0"),
+        "{error}"
+    );
+    fit(place.checkpoint().resume_if_there())
+        .fit(&data)
+        .unwrap();
+
+    // What killed processes left is removed; other files stay.
+    for name in [".fit.ckp.123.4.tmp", ".fit.ckp.old.tmp", "fit.ckp.1.2.tmp"] {
+        std::fs::write(place.0.join(name), "").unwrap();
+    }
+    fit(place.checkpoint()).fit(&data).unwrap();
+    let mut left: Vec<_> = std::fs::read_dir(&place.0)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, [".fit.ckp.old.tmp", "fit.ckp", "fit.ckp.1.2.tmp"]);
+
+    // The folder goes away while the fit runs.
+    let whole = bits(
+        &boxed::<DenseRows<f64>>(&named("k-means").with_restarts(3), None)
+            .fit(&data)
+            .unwrap(),
+    );
+    let folder = place.0.join("folder");
+    std::fs::create_dir(&folder).unwrap();
+    let later = fit(Checkpoint::to(folder.join("fit.ckp")).every_iterations(1));
+    let found = later.fit_observed(&data, &mut |_| {
+        std::fs::remove_dir_all(&folder).ok();
+        ControlFlow::Continue(())
+    });
+    // The observer sees the coreset and the seeds before the first checkpoint: there the folder is gone already.
+    assert_eq!(kind(fault(found)), std::io::ErrorKind::NotFound);
+    std::fs::create_dir(&folder).unwrap();
+    let mut found = later
+        .fit_observed(&data, &mut |progress| {
+            if matches!(progress, Progress::Iteration { .. }) {
+                std::fs::remove_dir_all(&folder).ok();
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert!(found.report.checkpoint_fault.take().is_some());
+    assert_eq!(bits(&found), whole);
+}
+
+/// A fit that is cancelled is resumed as one that is stopped.
+#[test]
+fn cancelled_fits_go_on() {
+    let x = blobs::<f64>(600, 3, 9, 14);
+    let data = Dense::new(x.view()).unwrap();
+    let place = Place::new("cancelled");
+    for name in ["vc-gmm", "fast", "k-means"] {
+        let algorithm = named(name);
+        let whole = bits(
+            &boxed::<DenseRows<f64>>(&algorithm, None)
+                .fit(&data)
+                .unwrap(),
+        );
+        for after in [1, 2, 4, 5] {
+            let cancel = coremix::Cancel::new();
+            let checkpoint = place.checkpoint().every_iterations(1);
+            let fit =
+                boxed::<DenseRows<f64>>(&algorithm.clone().with_cancel(&cancel), Some(checkpoint));
+            let mut searches = 0;
+            let found = fit.fit_observed(&data, &mut |progress| {
+                searches += usize::from(matches!(progress, Progress::Iteration { .. }));
+                if searches == after {
+                    cancel.cancel();
+                }
+                ControlFlow::Continue(())
+            });
+            assert_eq!(found.unwrap().report.stop, Stop::Cancelled);
+            let checkpoint = place.checkpoint().resume();
+            let resumed = boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint)).fit(&data);
+            assert_eq!(bits(&resumed.unwrap()), whole, "{name}: after {after}");
+        }
+    }
+}
+
+/// Stages from outside: an E-step with a state that it does not save, and a family without a format.
+mod outside {
+    use super::*;
+    use coremix::e_step::{EStep, Started};
+    use coremix::{Block, Stage};
+
+    /// k-means for rows of even searches, and what it found before for odd ones.
+    #[derive(Clone)]
+    pub(super) struct EveryOther {
+        pub(super) saves: bool,
+    }
+
+    impl Stage for EveryOther {}
+
+    impl<R: Rows, M: Mixture<R>> EStep<R, M> for EveryOther {
+        type State = u64;
+        type Worker = Vec<R::Float>;
+
+        fn width(&self, _: usize) -> usize {
+            1
+        }
+
+        fn start(&self, _: &M, _: &mut Rng) -> Started<u64> {
+            Started {
+                state: 0,
+                evaluations: 0,
+            }
+        }
+
+        fn search(
+            &self,
+            searches: &u64,
+            model: &M,
+            rows: &R,
+            block: &mut Block<R::Float>,
+            _: &mut Rng,
+            scores: &mut Vec<R::Float>,
+        ) {
+            for i in 0..rows.len() {
+                let ids = match searches % 2 {
+                    1 => block.support(i).to_vec(),
+                    _ => (0..model.components() as u32).collect(),
+                };
+                block.keep_best(i, model, rows, &ids, scores);
+            }
+        }
+
+        fn finish_pass(&self, searches: &mut u64, _: Vec<Self::Worker>) {
+            *searches += 1;
+        }
+
+        fn save_state(&self, searches: &u64) -> Option<Vec<u8>> {
+            self.saves.then(|| searches.to_le_bytes().to_vec())
+        }
+
+        fn load_state(&self, bytes: &[u8], _: usize) -> Option<u64> {
+            Some(u64::from_le_bytes(bytes.try_into().ok()?))
+        }
+    }
+}
+
+#[test]
+fn own_stages_go_on_from_what_they_save() {
+    let x = blobs::<f64>(400, 3, 8, 15);
+    let data = Dense::new(x.view()).unwrap();
+    for saves in [true, false] {
+        resumes(&format!("own, {saves}"), &data, |checkpoint| {
+            let builder = algorithms::k_means(12).e_step(outside::EveryOther { saves });
+            own(
+                builder.restarts(3).max_iterations(6).tolerance(0.0),
+                checkpoint,
+            )
+        });
+    }
+}
+
+/// The file is for those who look into it: its header can be read.
+#[test]
+fn the_header_is_text() {
+    let x = blobs::<f64>(40, 2, 4, 16);
+    let place = Place::new("header");
+    small(&place, "vc-gmm", &x);
+    let bytes = place.bytes();
+    let length = u64::from_le_bytes(bytes[24..32].try_into().unwrap()) as usize;
+    let header = std::str::from_utf8(&bytes[32..32 + length]).unwrap();
+    for line in [
+        "clusters = 4",
+        "coreset = Lightweight { size: 30 }",
+        "rows = 40",
+        "columns = 2",
+        "seed = 0",
+    ] {
+        assert!(header.lines().any(|own| own == line), "{line} in\n{header}");
+    }
+    assert_eq!(
+        checksum(&bytes[..bytes.len() - 8]).to_le_bytes(),
+        bytes[bytes.len() - 8..]
+    );
+}
+
+/// The fit of a process that is killed, for the test below.
+fn killed(path: &Path, name: &str) -> Bits {
+    let x = blobs::<f64>(3_000, 5, 25, 17);
+    let data = Dense::new(x.view()).unwrap();
+    let algorithm = named(name)
+        .with_clusters(40)
+        .with_coreset(900)
+        .with_max_iterations(12);
+    let checkpoint = Checkpoint::to(path).every(Duration::ZERO).resume_if_there();
+    bits(
+        &boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint))
+            .fit(&data)
+            .unwrap(),
+    )
+}
+
+const FILE: &str = "COREMIX_TEST_CHECKPOINT";
+const NAME: &str = "COREMIX_TEST_ALGORITHM";
+
+#[test]
+#[ignore = "the process that the next test kills"]
+fn child() {
+    if let (Ok(path), Ok(name)) = (std::env::var(FILE), std::env::var(NAME)) {
+        let found = killed(Path::new(&path), &name);
+        let done = Path::new(&path).with_extension("done");
+        std::fs::write(done, format!("{found:?}")).unwrap();
+    }
+}
+
+/// Processes that are killed at random moments and started again. `reproduce/src/bin/kill.rs` does it more often.
+#[test]
+fn killed_processes_go_on() {
+    let mut rng = Rng::from_seed(18);
+    for name in ["fast", "vc-gmm", "dp-gmm"] {
+        let (place, calm) = (
+            Place::new(&format!("killed {name}")),
+            Place::new(&format!("calm {name}")),
+        );
+        let begun = std::time::Instant::now();
+        let whole = killed(&calm.file(), name);
+        let time = begun.elapsed().as_secs_f64();
+        let mut kills = 0;
+        loop {
+            let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "checkpoints::child", "--ignored"])
+                .env(FILE, place.file())
+                .env(NAME, name)
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap();
+            if kills < 6 {
+                std::thread::sleep(Duration::from_secs_f64(time * rng.uniform()));
+                child.kill().unwrap();
+                kills += 1;
+            }
+            if child.wait().unwrap().success() {
+                break;
+            }
+        }
+        let done = std::fs::read_to_string(place.file().with_extension("done")).unwrap();
+        assert_eq!(done, format!("{whole:?}"), "{name}: after {kills} kills");
+    }
+}
