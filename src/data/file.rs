@@ -7,13 +7,67 @@ use crate::parallel::Spare;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes that are read at once, where several rows are asked for.
 const PIECE: usize = 1 << 18;
 
-/// A file that is read at any place by several threads, and its name.
+/// Bytes that can be read at any place, by several threads: a file, a part of memory, an object in a store.
+///
+/// They must stay as they are. [`NpyFile::over`](super::NpyFile::over) and [`VectorFile::over`](super::VectorFile::over) read
+/// rows from them. A `Vec<u8>` is such bytes.
+pub trait ReadAt: Send + Sync {
+    /// What they are called in errors.
+    fn name(&self) -> String;
+    /// Number of bytes.
+    fn len(&self) -> u64;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Fills `out` with the bytes from this place on.
+    ///
+    /// # Errors
+    /// What kept them from being read, also where there are not as many.
+    fn read_at(&self, from: u64, out: &mut [u8]) -> io::Result<()>;
+}
+
+impl ReadAt for Vec<u8> {
+    fn name(&self) -> String {
+        "bytes in memory".into()
+    }
+
+    fn len(&self) -> u64 {
+        self.as_slice().len() as u64
+    }
+
+    fn read_at(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
+        let found = usize::try_from(from)
+            .ok()
+            .and_then(|from| self.get(from..)?.get(..out.len()));
+        let found = found.ok_or(io::ErrorKind::UnexpectedEof)?;
+        out.copy_from_slice(found);
+        Ok(())
+    }
+}
+
+impl<B: ReadAt + ?Sized> ReadAt for Arc<B> {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+
+    fn read_at(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
+        (**self).read_at(from, out)
+    }
+}
+
+/// The bytes of a file on the disk. It must keep the length that it has when it is opened.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub struct OnDisk {
     path: String,
     #[cfg(unix)]
     file: File,
@@ -22,8 +76,13 @@ pub(super) struct Placed {
     len: u64,
 }
 
-impl Placed {
-    pub(super) fn open(path: &Path) -> Result<Self> {
+impl OnDisk {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// [`Error::File`] for one that cannot be read, and for a folder or a device.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         let name = path.display().to_string();
         let fault = |error: io::Error| Error::File {
             path: name.clone(),
@@ -44,22 +103,18 @@ impl Placed {
             file: std::sync::Mutex::new(file),
         })
     }
+}
 
-    /// Number of bytes when it was opened.
-    pub(super) fn len(&self) -> u64 {
+impl ReadAt for OnDisk {
+    fn name(&self) -> String {
+        self.path.clone()
+    }
+
+    fn len(&self) -> u64 {
         self.len
     }
 
-    /// An error that names the file.
-    pub(super) fn fault(&self, what: impl ToString) -> Error {
-        Error::File {
-            path: self.path.clone(),
-            what: what.to_string(),
-        }
-    }
-
-    /// Fills `out` with the bytes from this place on.
-    pub(super) fn read(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
+    fn read_at(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
         #[cfg(unix)]
         let read = std::os::unix::fs::FileExt::read_exact_at(&self.file, out, from);
         #[cfg(not(unix))]
@@ -72,12 +127,47 @@ impl Placed {
     }
 }
 
-/// The same where files have no reads at a place.
-#[cfg(any(not(unix), test))]
-fn read_by_seek(file: &mut File, from: u64, out: &mut [u8]) -> io::Result<()> {
-    use io::{Read, Seek};
-    file.seek(io::SeekFrom::Start(from))?;
-    file.read_exact(out)
+/// Bytes of any kind, and their name.
+pub(super) struct Placed {
+    path: String,
+    bytes: Box<dyn ReadAt>,
+}
+
+impl std::fmt::Debug for Placed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Placed").field("path", &self.path).finish()
+    }
+}
+
+impl Placed {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        OnDisk::open(path).map(Self::over)
+    }
+
+    pub(super) fn over(bytes: impl ReadAt + 'static) -> Self {
+        Self {
+            path: bytes.name(),
+            bytes: Box::new(bytes),
+        }
+    }
+
+    /// Number of bytes.
+    pub(super) fn len(&self) -> u64 {
+        self.bytes.len()
+    }
+
+    /// An error that names the file.
+    pub(super) fn fault(&self, what: impl ToString) -> Error {
+        Error::File {
+            path: self.path.clone(),
+            what: what.to_string(),
+        }
+    }
+
+    /// Fills `out` with the bytes from this place on.
+    pub(super) fn read(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
+        self.bytes.read_at(from, out)
+    }
 }
 
 /// How numbers lie in a file.
@@ -262,7 +352,8 @@ mod tests {
     #[test]
     fn a_read_after_a_seek_is_a_read_at_a_place() {
         let path = std::env::temp_dir().join(format!("coremix-placed-{}", std::process::id()));
-        std::fs::write(&path, (0..=255).collect::<Vec<u8>>()).unwrap();
+        let bytes: Vec<u8> = (0..=255).collect();
+        std::fs::write(&path, &bytes).unwrap();
         let (placed, mut file) = (Placed::open(&path).unwrap(), File::open(&path).unwrap());
         std::fs::remove_file(&path).unwrap();
         for (from, len) in [(0, 256), (17, 5), (255, 1), (256, 0), (255, 2), (300, 1)] {
@@ -270,6 +361,10 @@ mod tests {
             let read = placed.read(from, &mut a);
             let by_seek = read_by_seek(&mut file, from, &mut b);
             assert_eq!(read.is_ok(), by_seek.is_ok(), "{from} {len}");
+            assert!(read.is_err() || a == b, "{from} {len}");
+            // Bytes in memory are the same.
+            let in_memory = bytes.read_at(from, &mut b);
+            assert_eq!(read.is_ok(), in_memory.is_ok(), "{from} {len}");
             assert!(read.is_err() || a == b, "{from} {len}");
         }
     }

@@ -1,7 +1,7 @@
 //! Rows of an `.npy` file.
 
 use super::Source;
-use super::file::{Layout, Placed, Table, table};
+use super::file::{Layout, Placed, ReadAt, Table, table};
 use super::stored::Kind;
 use crate::error::Result;
 use crate::float::Element;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// The rows of a matrix in an `.npy` file of `NumPy`, read when they are asked for: a [`Source`].
 ///
 /// Format versions 1 to 3. `T` is the type of the numbers in the file, or one that holds all of them exactly: `u8` reads
-/// `u1`; `f32` reads `f4`, `u1`, `i1`, `u2` and `i2`; `f64` reads these, `u4`, `i4` and `f8`. All are little-endian.
+/// `u1`; `f32` reads `f4`, `f2`, `u1`, `i1`, `u2` and `i2`; `f64` reads these, `u4`, `i4` and `f8`. All are little-endian.
 ///
 /// Where the matrix lies column after column (Fortran order), a block of rows takes a read per column, and rows in any
 /// order take one per row and column: for many columns, write the file row after row.
@@ -38,7 +38,31 @@ impl<T: Element> NpyFile<T> {
     /// [`Error::File`](crate::Error::File) for a file that cannot be read, whose header is not that of a matrix of such
     /// numbers, or whose length is another one than the header says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let file = Placed::open(path.as_ref())?;
+        Self::of(Placed::open(path.as_ref())?)
+    }
+
+    /// The same for bytes that come from elsewhere.
+    ///
+    /// ```
+    /// use coremix::data::{NpyFile, Source};
+    ///
+    /// let mut bytes = b"\x93NUMPY\x01\x00\x37\x00".to_vec();
+    /// bytes.extend(b"{'descr':'|u1','fortran_order':False,'shape':(3, 2), }\n");
+    /// bytes.extend([1, 2, 3, 4, 5, 6]);
+    /// let rows = NpyFile::<u8>::over(bytes)?;
+    /// let mut out = [0; 4];
+    /// rows.read(1, &mut out).expect("rows 1 and 2");
+    /// assert_eq!(out, [3, 4, 5, 6]);
+    /// # Ok::<(), coremix::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn over(bytes: impl ReadAt + 'static) -> Result<Self> {
+        Self::of(Placed::over(bytes))
+    }
+
+    fn of(file: Placed) -> Result<Self> {
         let (from, header) = match header(&file) {
             Ok(found) => found,
             Err(what) => return Err(file.fault(what)),
@@ -143,11 +167,12 @@ fn kind_of(name: &str) -> std::result::Result<Kind, String> {
         "<i2" => Kind::I16,
         "<u4" => Kind::U32,
         "<i4" => Kind::I32,
+        "<f2" => Kind::F16,
         "<f4" => Kind::F32,
         "<f8" => Kind::F64,
         _ => {
             return Err(format!(
-                "holds numbers of type {name:?}; u1, i1, and u2, i2, u4, i4, f4 and f8 in little-endian order are read"
+                "holds numbers of type {name:?}; u1, i1, and u2, i2, u4, i4, f2, f4 and f8 in little-endian order are read"
             ));
         }
     })
@@ -250,6 +275,7 @@ mod tests {
             ),
             ("{'descr': '>f4'}", "\">f4\""),
             ("{'descr': '<c8'}", "\"<c8\""),
+            ("{'descr': '>f2'}", "\">f2\""),
             ("{'descr': [('a', '<f4')]}", "[('a', '<f4')]"),
             ("{'descr': '<f4", "name in quotes"),
             ("{'descr': '<f4', 'descr': '<f4'}", "two entries"),

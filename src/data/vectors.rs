@@ -1,7 +1,7 @@
 //! Rows of the vector files of benchmarks of nearest-neighbour search.
 
 use super::Source;
-use super::file::{Layout, Placed, Table, table};
+use super::file::{Layout, Placed, ReadAt, Table, table};
 use super::stored::Kind;
 use crate::error::{Error, Result};
 use crate::float::Element;
@@ -77,7 +77,18 @@ impl<T: Element> VectorFile<T> {
     /// # Errors
     /// [`Error::File`] for a file that cannot be read, or whose length is another one than its first numbers say.
     pub fn open_as(path: impl AsRef<Path>, format: VectorFormat) -> Result<Self> {
-        let file = Placed::open(path.as_ref())?;
+        Self::of(Placed::open(path.as_ref())?, format)
+    }
+
+    /// The same for bytes that come from elsewhere.
+    ///
+    /// # Errors
+    /// As [`open_as`](Self::open_as).
+    pub fn over(bytes: impl ReadAt + 'static, format: VectorFormat) -> Result<Self> {
+        Self::of(Placed::over(bytes), format)
+    }
+
+    fn of(file: Placed, format: VectorFormat) -> Result<Self> {
         let (kind, counted) = match format {
             VectorFormat::Fvecs => (Kind::F32, true),
             VectorFormat::Bvecs => (Kind::U8, true),

@@ -495,6 +495,11 @@ fn npy_files_of_all_types() {
     types!(f32, "<f4" => f32, "|u1" => u8, "|i1" => i8, "<u2" => u16, "<i2" => i16);
     types!(f64, "<f8" => f64, "<f4" => f32, "|u1" => u8, "|i1" => i8, "<u2" => u16, "<i2" => i16);
     types!(f64, "<u4" => u32, "<i4" => i32);
+    let bits = [0u16, 0x3c00, 0xc100, 1, 0x7bff, 0x8400];
+    let half: Vec<u8> = bits.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let stored = [0.0, 1.0, -2.5, 2f64.powi(-24), 65_504.0, -2f64.powi(-14)];
+    check::<f32>(&folder, "<f2", &stored, half.clone());
+    check::<f64>(&folder, "<f2", &stored, half);
     let refused = |file: Vec<u8>, part: &str| {
         let path = folder.write("x.npy", &file);
         let error = NpyFile::<f32>::open(&path).map(|_| ()).unwrap_err();
@@ -689,7 +694,7 @@ fn damaged_npy_files() {
         // The numbers are the end of the file; their type and order are in its text.
         let (n, d) = (source.len(), source.dim());
         let text = String::from_utf8_lossy(&file);
-        let found = ["<f4", "<f8", "u1", "i1", "<u2", "<i2", "<u4", "<i4"].into_iter();
+        let found = ["<f2", "<f4", "<f8", "u1", "i1", "<u2", "<i2", "<u4", "<i4"].into_iter();
         let size = found
             .clone()
             .find(|name| text.contains(name))
@@ -705,6 +710,17 @@ fn damaged_npy_files() {
             };
             let bytes = &tail[place * size..][..size];
             let expected = match found.clone().find(|name| text.contains(name)).unwrap() {
+                "<f2" => {
+                    let bits = i32::from(u16::from_le_bytes(bytes.try_into().unwrap()));
+                    let (sign, exponent) = (1.0 - f64::from(bits >> 15) * 2.0, bits >> 10 & 31);
+                    let fraction = f64::from(bits & 1023) / 1024.0;
+                    match exponent {
+                        0 => sign * fraction * 2f64.powi(-14),
+                        31 if fraction == 0.0 => sign * f64::INFINITY,
+                        31 => *x,
+                        _ => sign * (1.0 + fraction) * 2f64.powi(exponent - 15),
+                    }
+                }
                 "<f4" => f64::from(f32::from_le_bytes(bytes.try_into().unwrap())),
                 "<f8" => f64::from_le_bytes(bytes.try_into().unwrap()),
                 "u1" => f64::from(bytes[0]),

@@ -25,6 +25,7 @@ mod own_stages;
 mod phases;
 mod public_api;
 mod quickstart;
+mod read_ahead;
 mod reference;
 mod saving;
 mod scoring;

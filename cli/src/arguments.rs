@@ -1,0 +1,207 @@
+//! What can be written after `coremix`.
+
+use crate::bytes::Bytes;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Clusters the rows of files, larger than memory if need be, and labels them.
+#[derive(Debug, Parser)]
+#[command(name = "coremix", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  coremix fit points.parquet -k 1000 --model points.coremix
+  coremix assign points.coremix more.parquet --labels labels.parquet --key id
+  coremix score points.coremix more.parquet
+  coremix info points.coremix
+
+'coremix help fit' says more. Exit codes: 0 done, 1 failed, 2 wrong arguments, 130 interrupted.")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Threads to compute with; results are the same on any number [default: one per processor]
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+    /// No progress bar, and no report
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Fit a model to the rows of files, and save it
+    #[command(after_help = FIT_HELP)]
+    Fit(Fit),
+    /// Write the cluster of every row
+    Assign(Assign),
+    /// Print how well a model fits rows
+    Score(Score),
+    /// Print what a model, or a file of rows, is
+    Info(Info),
+}
+
+const FIT_HELP: &str = "\
+Which algorithm?
+  fast             k-means for large data: start here. Needs only -k; with --memory it streams
+  k-means, gmm     exact k-means, EM with one shared variance: all rows against all clusters
+  vc-gmm           truncated EM on a coreset: for many clusters, in little memory
+  var-gmm-s, d-gmm truncated EM on all rows
+  lwcs-k-means     k-means on a coreset
+  dp-gmm           finds how many clusters there are, at most -k; full covariances
+  k-means-c-prime, lazy-k-means, sparsified-gmm: see the documentation of the crate
+
+A fit that is interrupted goes on where it was, if the same command is run again: its state is saved every minute beside
+the model, in MODEL.checkpoint, and removed at the end. The result is the same as without the interruption.";
+
+/// Which rows, and which columns of them.
+#[derive(Args, Debug)]
+pub(crate) struct Input {
+    /// Files of rows (one, a folder, or several of the same kind): .parquet .arrow .csv .npy .fvecs .bvecs .fbin .u8bin
+    #[arg(required = true, value_name = "ROWS")]
+    pub(crate) rows: Vec<PathBuf>,
+    /// The format, where the name of the file does not say it: its usual ending, such as parquet
+    #[arg(long, value_name = "NAME")]
+    pub(crate) format: Option<String>,
+    /// Columns with the numbers, by name, or one column of lists [default: all numeric columns, but --key and --weights]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,..")]
+    pub(crate) columns: Vec<String>,
+    /// The column with the weights of the rows
+    #[arg(long, value_name = "NAME")]
+    pub(crate) weights: Option<String>,
+    /// Columns that name the rows: they are written beside the labels
+    #[arg(long, value_delimiter = ',', value_name = "NAME,..")]
+    pub(crate) key: Vec<String>,
+    /// Numbers to compute with, where columns would need f64 to be exact
+    #[arg(long, value_enum, value_name = "TYPE")]
+    pub(crate) float: Option<Number>,
+    /// What separates the fields of CSV files [default: a comma, or a tab for .tsv]
+    #[arg(long, value_name = "SIGN")]
+    pub(crate) delimiter: Option<char>,
+    /// CSV files do not begin with the names of the columns: these are column_1, column_2 and so on
+    #[arg(long)]
+    pub(crate) no_header: bool,
+    /// The folder for temporary files, of formats that cannot be read at any place, such as .csv.gz
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) spool: Option<PathBuf>,
+}
+
+/// A number type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Number {
+    /// 4 bytes; values are rounded
+    F32,
+    /// 8 bytes
+    F64,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Fit {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// The algorithm, by its name
+    #[arg(long, short, default_value = "fast", value_name = "NAME")]
+    pub(crate) algorithm: String,
+    /// Clusters; at most, for dp-gmm
+    #[arg(long, short = 'k', value_name = "K")]
+    pub(crate) clusters: usize,
+    /// Where to save the model
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) model: PathBuf,
+    /// Where to write the cluster of every row, as with 'assign': .npy, or .parquet with the --key column
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) labels: Option<PathBuf>,
+    /// Where to write what the fit did and cost, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Memory that a fit may take: fast keeps fewer rows and streams all; others refuse if they need more
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<Bytes>,
+    /// Seed of all random numbers: the same seed gives the same model
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) seed: u64,
+    /// Draws of the coreset [default: that of the algorithm]
+    #[arg(long, value_name = "N")]
+    pub(crate) coreset: Option<usize>,
+    /// Change of the free energy that ends a phase, per coordinate, in half nats [default: that of the algorithm]
+    #[arg(long, value_name = "X")]
+    pub(crate) tolerance: Option<f64>,
+    /// Iterations of a phase, at most [default: that of the algorithm]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_iterations: Option<usize>,
+    /// Fits from different seeds, of which the best is kept
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) restarts: usize,
+    /// Variances of the components: shared, isotropic or diagonal [default: that of the algorithm]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) family: Option<Family>,
+    /// Components that share a row, C', for the truncated algorithms
+    #[arg(long, value_name = "N")]
+    pub(crate) c_prime: Option<usize>,
+    /// Neighbors of a component, G, for the truncated algorithms
+    #[arg(long, value_name = "N")]
+    pub(crate) neighbors: Option<usize>,
+    /// Concentration of dp-gmm
+    #[arg(long, value_name = "X")]
+    pub(crate) concentration: Option<f64>,
+    /// Seconds between checkpoints; 0 writes none
+    #[arg(long, default_value_t = 60.0, value_name = "SECONDS")]
+    pub(crate) checkpoint_every: f64,
+}
+
+/// Variances of the components.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Family {
+    /// One for all
+    Shared,
+    /// One each
+    Isotropic,
+    /// One for each and each column
+    Diagonal,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Assign {
+    /// The model
+    pub(crate) model: PathBuf,
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Where to write the labels: .npy, or .parquet with the --key column
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) labels: PathBuf,
+    /// Write the log density of every row as well (.parquet only)
+    #[arg(long)]
+    pub(crate) densities: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Score {
+    /// The model
+    pub(crate) model: PathBuf,
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Info {
+    /// A model, or a file of rows
+    pub(crate) file: PathBuf,
+    /// Write the parameters of the model for NumPy: means, variances, proportions, and what else its family has
+    #[arg(long, value_name = "FILE.npz")]
+    pub(crate) parameters: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+    use clap::CommandFactory;
+
+    #[test]
+    fn arguments_are_sound() {
+        Arguments::command().debug_assert();
+    }
+}

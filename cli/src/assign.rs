@@ -1,0 +1,36 @@
+//! `coremix assign`
+
+use crate::arguments::Assign;
+use crate::failure::{Failure, Result};
+use crate::labels::{self, Labels};
+use crate::rows::{self, with_rows};
+use coremix::data::{DenseRows, ReadAhead, Source};
+use coremix::{BoxedMixture, Cancel, Element, ModelInfo, Save};
+use coremix_files::{Keys, Rows};
+
+pub(crate) fn run(assign: &Assign, cancel: &Cancel, quiet: bool) -> Result<()> {
+    labels::check(&assign.labels, !assign.input.key.is_empty(), assign.densities)?;
+    let info = ModelInfo::of_file(&assign.model)?;
+    let opened = rows::for_model(&assign.input, &info)?;
+    let keys = opened.keys;
+    with_rows!(opened.rows, |rows| of_rows(assign, (rows, keys), (cancel, quiet)))
+}
+
+fn of_rows<T: Element>(
+    assign: &Assign,
+    (rows, keys): (Rows<T>, Option<Keys>),
+    (cancel, quiet): (&Cancel, bool),
+) -> Result<()> {
+    let model: BoxedMixture<DenseRows<T::Float>> = Save::load(&assign.model)?;
+    let (own, found) = (model.means().ncols(), rows.dim());
+    if own != found {
+        let what = format!("the model has {own} columns, the rows have {found}");
+        return Err(Failure::arguments(what));
+    }
+    let labels = Labels {
+        path: &assign.labels,
+        keys,
+        densities: assign.densities,
+    };
+    labels::write(&*model, &ReadAhead::new(rows), labels, (cancel, quiet))
+}

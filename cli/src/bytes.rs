@@ -1,0 +1,63 @@
+//! Amounts of memory as people write them: `4GiB`, `500MB`, `1073741824`.
+
+use std::str::FromStr;
+
+/// An amount of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) u64);
+
+const UNITS: [(&str, u64); 9] = [
+    ("", 1),
+    ("b", 1),
+    ("kb", 1_000),
+    ("mb", 1_000_000),
+    ("gb", 1_000_000_000),
+    ("tb", 1_000_000_000_000),
+    ("kib", 1 << 10),
+    ("mib", 1 << 20),
+    ("gib", 1 << 30),
+];
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.'));
+        let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+        let unit = unit.trim().to_ascii_lowercase();
+        // A letter alone is a power of two, as in many other programs.
+        let unit = match &*unit {
+            "k" | "m" | "g" => format!("{unit}ib"),
+            _ => unit,
+        };
+        let unit = UNITS.iter().find(|(name, _)| *name == unit);
+        let bytes = number.parse::<f64>().ok().zip(unit).map(|(x, (_, u))| x * *u as f64);
+        match bytes {
+            Some(bytes) if (1.0..=1e18).contains(&bytes) => Ok(Self(bytes as u64)),
+            _ => Err("an amount of memory is a number with a unit, such as 4GiB or 500MB".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Bytes;
+
+    #[test]
+    fn amounts_as_people_write_them() {
+        for (text, bytes) in [
+            ("1", 1),
+            ("4GiB", 4 << 30),
+            ("4g", 4 << 30),
+            ("1.5 MiB", 3 << 19),
+            ("500MB", 500_000_000),
+            ("2 kb", 2_000),
+        ] {
+            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+        }
+        for text in ["", "GiB", "-1", "4 apples", "1e99", "0", "nan", "1.2.3"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+}

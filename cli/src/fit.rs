@@ -1,0 +1,164 @@
+//! `coremix fit`
+
+use crate::arguments::{Family, Fit};
+use crate::failure::{Failure, Result};
+use crate::labels::{self, Labels};
+use crate::memory::{self, Shape};
+use crate::progress::Bar;
+use crate::rows::{self, COLUMNS, with_rows};
+use coremix::data::{DenseRows, Source};
+use coremix::prelude::*;
+use coremix::{Checkpoint, Element, Estimator};
+use coremix_files::{Keys, Rows};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(crate) fn run(fit: &Fit, cancel: &Cancel, quiet: bool) -> Result<()> {
+    if let Some(path) = &fit.labels {
+        labels::check(path, !fit.input.key.is_empty(), false)?;
+    }
+    // An unknown name is told before the files are read.
+    fit.algorithm.parse::<Algorithm>()?;
+    let opened = rows::for_fit(&fit.input)?;
+    let (weights, keys) = (opened.weights, opened.keys);
+    with_rows!(opened.rows, |rows| of_rows(fit, (rows, weights, keys), (cancel, quiet)))
+}
+
+fn of_rows<T: Element>(
+    fit: &Fit,
+    (rows, weights, keys): (Rows<T>, Option<Vec<f64>>, Option<Keys>),
+    (cancel, quiet): (&Cancel, bool),
+) -> Result<()> {
+    let shape = Shape {
+        rows: rows.len(),
+        columns: rows.dim(),
+        clusters: fit.clusters,
+    };
+    let checkpoint = (fit.checkpoint_every > 0.0).then(|| checkpoint_of(fit));
+    let algorithm = algorithm(fit, shape)?.with_cancel(cancel);
+    let algorithm = match &checkpoint {
+        Some(checkpoint) => algorithm.with_checkpoint(checkpoint),
+        None => algorithm,
+    };
+    let estimator: Box<dyn Estimator<DenseRows<T::Float>>> = algorithm.boxed()?;
+    let bar = Bar::of_fit(quiet);
+    bar.say(format!("checking {} rows of {} columns", shape.rows, shape.columns));
+    let data = rows::data(rows, weights)?;
+    let found = estimator.fit_observed(&data, &mut |progress| {
+        bar.see(progress);
+        ControlFlow::Continue(())
+    });
+    drop(bar);
+    let again = match &checkpoint {
+        Some(_) => ": the same command goes on where it was",
+        None => "",
+    };
+    let found = match found {
+        Ok(found) if found.report.stop != Stop::Cancelled => found,
+        Ok(_) | Err(Error::Cancelled) => return Err(Failure::Interrupted(again.into())),
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(fault) = &found.report.checkpoint_fault {
+        eprintln!("coremix: warning: a checkpoint could not be written: {fault}");
+    }
+
+    let notes = notes(fit, shape)?;
+    let notes: Vec<(&str, &str)> = notes.iter().map(|(name, text)| (*name, &**text)).collect();
+    found.model.save_with_notes(&fit.model, &notes)?;
+    if let Some(path) = &fit.report {
+        let text = serde_json::to_string_pretty(&found.report);
+        let text = text.map_err(|error| Failure::file(path, error))?;
+        std::fs::write(path, text).map_err(|error| Failure::file(path, error))?;
+    }
+    if let Some(path) = &fit.labels {
+        let labels = Labels {
+            path,
+            keys,
+            densities: false,
+        };
+        labels::write(&*found.model, data.source(), labels, (cancel, quiet))?;
+    }
+    if let Some(checkpoint) = &checkpoint {
+        std::fs::remove_file(checkpoint.path()).ok();
+    }
+    if !quiet {
+        println!("{}", found.report);
+        println!("saved {}", fit.model.display());
+    }
+    Ok(())
+}
+
+/// The algorithm with its settings.
+fn algorithm(fit: &Fit, shape: Shape) -> Result<Algorithm> {
+    let mut algorithm = fit.algorithm.parse::<Algorithm>()?;
+    algorithm = algorithm.with_clusters(fit.clusters);
+    algorithm = algorithm.with_seed(fit.seed).with_restarts(fit.restarts);
+    if let Some(draws) = fit.coreset {
+        algorithm = algorithm.with_coreset(draws);
+    }
+    if let Some(tolerance) = fit.tolerance {
+        algorithm = algorithm.with_tolerance(tolerance);
+    }
+    if let Some(iterations) = fit.max_iterations {
+        algorithm = algorithm.with_max_iterations(iterations);
+    }
+    if let Some(c_prime) = fit.c_prime {
+        algorithm = algorithm.with_c_prime(c_prime);
+    }
+    if let Some(neighbors) = fit.neighbors {
+        algorithm = algorithm.with_neighbors(neighbors);
+    }
+    if let Some(concentration) = fit.concentration {
+        algorithm = algorithm.with_concentration(concentration);
+    }
+    if let Some(family) = fit.family {
+        algorithm = algorithm.with_family(match family {
+            Family::Shared => coremix::Family::Shared,
+            Family::Isotropic => coremix::Family::Isotropic,
+            Family::Diagonal => coremix::Family::Diagonal,
+        });
+    }
+    match fit.memory {
+        Some(memory) if fit.algorithm == "fast" => {
+            algorithm = algorithm.with_memory(memory::for_rows(memory, shape)?);
+        }
+        // A coreset keeps its own rows, and labels of no others.
+        Some(memory) if fit.coreset.is_none() => memory::check(memory, &fit.algorithm, shape)?,
+        _ => {}
+    }
+    Ok(algorithm)
+}
+
+/// Beside the model.
+fn checkpoint_of(fit: &Fit) -> Checkpoint {
+    let mut name = fit.model.clone().into_os_string();
+    name.push(".checkpoint");
+    let every = Duration::try_from_secs_f64(fit.checkpoint_every).unwrap_or(Duration::MAX);
+    Checkpoint::to(PathBuf::from(name)).every(every).resume_if_there()
+}
+
+/// What the file of the model says of the fit.
+fn notes(fit: &Fit, shape: Shape) -> Result<Vec<(&'static str, String)>> {
+    let mut notes = vec![
+        ("algorithm", fit.algorithm.clone()),
+        ("clusters", fit.clusters.to_string()),
+        ("seed", fit.seed.to_string()),
+        ("restarts", fit.restarts.to_string()),
+        ("rows", shape.rows.to_string()),
+    ];
+    let mut add = |name, value: Option<String>| notes.extend(value.map(|value| (name, value)));
+    add("coreset", fit.coreset.map(|x| x.to_string()));
+    add("tolerance", fit.tolerance.map(|x| x.to_string()));
+    add("max-iterations", fit.max_iterations.map(|x| x.to_string()));
+    add("c-prime", fit.c_prime.map(|x| x.to_string()));
+    add("neighbors", fit.neighbors.map(|x| x.to_string()));
+    add("concentration", fit.concentration.map(|x| x.to_string()));
+    add("memory", fit.memory.map(|x| x.0.to_string()));
+    if !fit.input.columns.is_empty() {
+        let names = serde_json::to_string(&fit.input.columns);
+        let names = names.map_err(|error| Failure::arguments(error.to_string()))?;
+        notes.push((COLUMNS, names));
+    }
+    Ok(notes)
+}

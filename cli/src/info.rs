@@ -1,0 +1,76 @@
+//! `coremix info`
+
+use crate::arguments::Info;
+use crate::failure::Result;
+use crate::parameters;
+use coremix::{Error, FileFault, ModelInfo};
+use coremix_files::{Options, open};
+
+pub(crate) fn run(info: &Info) -> Result<()> {
+    match ModelInfo::of_file(&info.file) {
+        Ok(found) => of_model(info, &found),
+        // Not a model: rows, perhaps.
+        Err(Error::Model {
+            fault: FileFault::Foreign,
+            ..
+        }) if info.parameters.is_none() => of_rows(info),
+        Err(_) if info.file.is_dir() => of_rows(info),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn of_model(info: &Info, found: &ModelInfo) -> Result<()> {
+    if let Some(path) = &info.parameters {
+        parameters::write(&info.file, path)?;
+    }
+    if info.json {
+        let notes: serde_json::Map<_, _> = found
+            .notes
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone().into()))
+            .collect();
+        let text = serde_json::json!({
+            "family": found.family,
+            "number_type": found.number,
+            "components": found.components,
+            "columns": found.columns,
+            "crate_version": found.crate_version,
+            "format": found.format,
+            "notes": notes,
+        });
+        println!("{text}");
+        return Ok(());
+    }
+    println!("model       {}, in {}", found.family, found.number);
+    println!("components  {}", found.components);
+    println!("columns     {}", found.columns);
+    println!("written by  coremix {}, format {}", found.crate_version, found.format);
+    for (name, value) in &found.notes {
+        println!("{name:<11} {value}");
+    }
+    Ok(())
+}
+
+fn of_rows(info: &Info) -> Result<()> {
+    let opened = open(&info.file, &Options::new())?;
+    let (rows, columns, element) = (opened.rows.len(), opened.rows.dim(), opened.rows.element());
+    let files = opened.files.len();
+    if info.json {
+        let element = element.to_string();
+        let text = serde_json::json!({
+            "rows": rows, "columns": columns, "number_type": element, "files": files,
+        });
+        println!("{text}");
+        return Ok(());
+    }
+    println!("rows     {rows}, in {files} file{}", if files == 1 { "" } else { "s" });
+    println!("columns  {columns} of numbers, read as {element}");
+    let bytes = match element {
+        coremix_files::ElementType::U8 => 1,
+        coremix_files::ElementType::F32 => 4,
+        _ => 8,
+    };
+    let mib = (rows as f64 * columns as f64 * f64::from(bytes)) / f64::from(1 << 20);
+    println!("memory   {mib:.1} MiB, if all were read at once");
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! Ctrl-C.
+
+use crate::failure::{Failure, Result};
+use coremix::Cancel;
+
+/// A flag that Ctrl-C sets, or a signal that asks the program to end. A second one ends it at once.
+pub(crate) fn flag() -> Result<Cancel> {
+    let cancel = Cancel::new();
+    let of_handler = cancel.clone();
+    let set = ctrlc::set_handler(move || {
+        if of_handler.is_cancelled() {
+            std::process::exit(130);
+        }
+        of_handler.cancel();
+    });
+    set.map_err(|error| Failure::arguments(error.to_string()))?;
+    Ok(cancel)
+}
+
+/// An error if it is set.
+pub(crate) fn check(cancel: &Cancel) -> Result<()> {
+    match cancel.is_cancelled() {
+        true => Err(Failure::Interrupted(String::new())),
+        false => Ok(()),
+    }
+}

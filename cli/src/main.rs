@@ -1,0 +1,48 @@
+//! The command `coremix`: clusters the rows of files, and labels them.
+
+mod arguments;
+mod assign;
+mod bytes;
+mod failure;
+mod fit;
+mod info;
+mod interrupt;
+mod labels;
+mod memory;
+mod parameters;
+mod progress;
+mod rows;
+mod score;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use failure::{Failure, Result};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // One line, whatever a file's name is.
+            let text = failure.to_string().replace(['\n', '\r'], " ");
+            eprintln!("coremix: {text}");
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(threads) = arguments.threads {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let built = pool.build_global();
+        built.map_err(|error| Failure::arguments(format!("--threads: {error}")))?;
+    }
+    let quiet = arguments.quiet;
+    match &arguments.command {
+        Command::Fit(fit) => fit::run(fit, &interrupt::flag()?, quiet),
+        Command::Assign(assign) => assign::run(assign, &interrupt::flag()?, quiet),
+        Command::Score(score) => score::run(score, quiet),
+        Command::Info(info) => info::run(info),
+    }
+}

@@ -1,0 +1,79 @@
+//! A bar for a fit, and one for rows that are read.
+
+use coremix::data::Rows;
+use coremix::{Mixture, Progress};
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar on the terminal; nothing where there is none, or nobody wants it.
+pub(crate) struct Bar(ProgressBar);
+
+impl Bar {
+    /// Of the iterations of a fit.
+    pub(crate) fn of_fit(quiet: bool) -> Self {
+        Self::new(quiet, "{elapsed:>6} [{bar:24}] {msg}")
+    }
+
+    /// Of rows.
+    pub(crate) fn of_rows(quiet: bool, rows: usize) -> Self {
+        let bar = Self::new(quiet, "{elapsed:>6} [{bar:24}] {human_pos} of {human_len} rows, {eta} left");
+        bar.0.set_length(rows as u64);
+        bar
+    }
+
+    fn new(quiet: bool, template: &str) -> Self {
+        let bar = match quiet {
+            true => ProgressBar::hidden(),
+            // indicatif draws nothing where the standard error is no terminal.
+            false => ProgressBar::new(1),
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(std::time::Duration::from_millis(250));
+        Self(bar)
+    }
+
+    /// Says what happens.
+    pub(crate) fn say(&self, what: impl Into<String>) {
+        self.0.set_message(what.into());
+    }
+
+    /// Rows that are done.
+    pub(crate) fn at(&self, rows: usize) {
+        self.0.set_position(rows as u64);
+    }
+
+    /// Shows the progress of a fit.
+    pub(crate) fn see<R: Rows>(&self, progress: &Progress<'_, dyn Mixture<R>>) {
+        match progress {
+            Progress::Coreset { rows, .. } => self.say(format!("a coreset of {rows} rows")),
+            Progress::Seeded { restart, .. } => self.say(format!("restart {restart}: seeds")),
+            Progress::Iteration {
+                restart,
+                phase,
+                rows,
+                iteration,
+                limit,
+                free_energy,
+                ..
+            } => {
+                self.0.set_length(*limit as u64);
+                self.at(*iteration);
+                let restart = match restart {
+                    0 => String::new(),
+                    restart => format!("restart {restart}, "),
+                };
+                self.say(format!(
+                    "{restart}phase {phase} on {rows} rows: iteration {iteration} of at most {limit}, free energy {free_energy:.6e}"
+                ));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

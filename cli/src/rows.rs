@@ -1,0 +1,102 @@
+//! Rows of files, opened as the arguments say.
+
+use crate::arguments::{Input, Number};
+use crate::failure::{Failure, Result};
+use coremix::ModelInfo;
+use coremix::data::{Blocks, ReadAhead};
+use coremix_files::{AnySource, ElementType, Format, Opened, Options, Rows, open, open_all};
+use coremix::Element;
+
+/// Runs `$body` with the rows of a source, whatever their type is.
+macro_rules! with_rows {
+    ($source:expr, |$rows:ident| $body:expr) => {
+        match $source {
+            coremix_files::AnySource::U8($rows) => $body,
+            coremix_files::AnySource::F32($rows) => $body,
+            coremix_files::AnySource::F64($rows) => $body,
+            _ => Err($crate::failure::Failure::arguments("numbers of an unknown type")),
+        }
+    };
+}
+pub(crate) use with_rows;
+
+/// Rows of a file as data.
+pub(crate) type FileData<T> = Blocks<ReadAhead<Rows<T>>>;
+
+/// Checks all rows, and makes data of them.
+pub(crate) fn data<T: Element>(rows: Rows<T>, weights: Option<Vec<f64>>) -> Result<FileData<T>> {
+    let source = ReadAhead::new(rows);
+    Ok(match weights {
+        Some(weights) => Blocks::weighted(source, weights)?,
+        None => Blocks::new(source)?,
+    })
+}
+
+/// Opens the files for a fit.
+pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
+    opened(input, options(input, &input.columns)?)
+}
+
+/// Opens the files for a model: the columns are those it was fitted on, unless others are named.
+pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
+    let fitted = info.note(COLUMNS).and_then(|text| serde_json::from_str::<Vec<String>>(text).ok());
+    let columns = match fitted {
+        Some(fitted) if input.columns.is_empty() => fitted,
+        _ => input.columns.clone(),
+    };
+    let mut options = options(input, &columns)?;
+    if info.number == "f64" && input.float.is_none() {
+        options = options.element(ElementType::F64);
+    }
+    let opened = opened(input, options)?;
+    let is_f64 = matches!(opened.rows, AnySource::F64(_));
+    if is_f64 != (info.number == "f64") {
+        let hint = match is_f64 {
+            true => "its rows hold numbers that need f64; --float f32 rounds them",
+            false => "leave --float out",
+        };
+        let number = &info.number;
+        return Err(Failure::arguments(format!("the model is in {number}: {hint}")));
+    }
+    Ok(opened)
+}
+
+/// The note of a model that names its columns.
+pub(crate) const COLUMNS: &str = "columns";
+
+fn options(input: &Input, columns: &[String]) -> Result<Options> {
+    let mut options = Options::new().header(!input.no_header);
+    if !columns.is_empty() {
+        options = options.columns(columns);
+    }
+    if let Some(weights) = &input.weights {
+        options = options.weight(weights);
+    }
+    for key in &input.key {
+        options = options.key(key);
+    }
+    if let Some(name) = &input.format {
+        let format = Format::named(name);
+        let unknown = || Failure::arguments(format!("--format {name}: not a format that is read"));
+        options = options.format(format.ok_or_else(unknown)?);
+    }
+    if let Some(delimiter) = input.delimiter {
+        let wide = |_| Failure::arguments("--delimiter: one sign of ASCII");
+        options = options.delimiter(u8::try_from(delimiter).map_err(wide)?);
+    }
+    if let Some(folder) = &input.spool {
+        options = options.spool(folder);
+    }
+    Ok(match input.float {
+        Some(Number::F32) => options.element(ElementType::F32).rounded(),
+        Some(Number::F64) => options.element(ElementType::F64),
+        None => options,
+    })
+}
+
+fn opened(input: &Input, options: Options) -> Result<Opened> {
+    Ok(match &input.rows[..] {
+        [one] => open(one, &options)?,
+        several => open_all(several, &options)?,
+    })
+}

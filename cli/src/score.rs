@@ -1,0 +1,45 @@
+//! `coremix score`
+
+use crate::arguments::Score;
+use crate::failure::Result;
+use crate::progress::Bar;
+use crate::rows::{self, with_rows};
+use coremix::data::{Data, DenseRows};
+use coremix::{BoxedMixture, Element, ModelInfo, Save};
+use coremix_files::Rows;
+
+pub(crate) fn run(score: &Score, quiet: bool) -> Result<()> {
+    let info = ModelInfo::of_file(&score.model)?;
+    let opened = rows::for_model(&score.input, &info)?;
+    let weights = opened.weights;
+    with_rows!(opened.rows, |rows| of_rows(score, (rows, weights), quiet))
+}
+
+fn of_rows<T: Element>(
+    score: &Score,
+    (rows, weights): (Rows<T>, Option<Vec<f64>>),
+    quiet: bool,
+) -> Result<()> {
+    let model: BoxedMixture<DenseRows<T::Float>> = Save::load(&score.model)?;
+    let bar = Bar::of_fit(quiet);
+    bar.say("reading");
+    let data = rows::data(rows, weights)?;
+    let found = model.score(&data)?;
+    drop(bar);
+    let (rows, weight) = (data.len(), data.summary().total_weight);
+    let (error, likelihood) = (found.quantization_error, found.log_likelihood);
+    if score.json {
+        let numbers = serde_json::json!({
+            "rows": rows,
+            "weight": weight,
+            "quantization_error": error,
+            "log_likelihood": likelihood,
+        });
+        println!("{numbers}");
+        return Ok(());
+    }
+    println!("rows                {rows}, of weight {weight}");
+    println!("quantization error  {error:.9e}, per weight {:.9e}", error / weight);
+    println!("log-likelihood      {likelihood:.9e} nats, per weight {:.6}", likelihood / weight);
+    Ok(())
+}

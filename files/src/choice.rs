@@ -1,0 +1,193 @@
+//! Which columns of a table are read, and as what.
+
+use crate::numbers::{ElementType, Kind};
+use crate::options::Options;
+use arrow_schema::{DataType, Schema};
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Holds {
+    Numbers(Kind),
+    /// Lists of numbers.
+    Lists(Kind),
+    Other,
+}
+
+impl Holds {
+    fn of(kind: &DataType) -> Self {
+        if let Some(kind) = Kind::of(kind) {
+            return Self::Numbers(kind);
+        }
+        let (DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _)) =
+            kind
+        else {
+            return Self::Other;
+        };
+        Kind::of(item.data_type()).map_or(Self::Other, Self::Lists)
+    }
+}
+
+/// The columns of a table: names and types.
+pub(crate) type Columns = Vec<(String, Holds)>;
+
+pub(crate) fn columns_of(schema: &Schema) -> Columns {
+    let fields = schema.fields().iter();
+    fields
+        .map(|field| (field.name().clone(), Holds::of(field.data_type())))
+        .collect()
+}
+
+/// The columns of the rows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Features {
+    /// A column for each coordinate.
+    Each(Vec<(usize, Kind)>),
+    /// One column of lists.
+    Lists(usize, Kind),
+}
+
+impl Features {
+    /// The smallest element type that holds all numbers exactly.
+    pub(crate) fn element(&self) -> ElementType {
+        match self {
+            Self::Each(columns) => {
+                let types = columns.iter().map(|(_, kind)| kind.element());
+                types.max().unwrap_or(ElementType::U8)
+            }
+            Self::Lists(_, kind) => kind.element(),
+        }
+    }
+
+    /// The kinds of all columns, with their places in the table.
+    pub(crate) fn kinds(&self) -> Vec<(usize, Kind)> {
+        match self {
+            Self::Each(columns) => columns.clone(),
+            Self::Lists(column, kind) => vec![(*column, *kind)],
+        }
+    }
+}
+
+/// The column of this name.
+fn find(columns: &Columns, name: &str) -> Result<usize, String> {
+    let mut found = columns
+        .iter()
+        .enumerate()
+        .filter(|(_, (other, _))| other == name);
+    match (found.next(), found.next()) {
+        (Some((place, _)), None) => Ok(place),
+        (Some(_), Some(_)) => Err(format!("has several columns {name:?}")),
+        _ => {
+            let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+            let shown = names.iter().take(20).copied().collect::<Vec<_>>().join(", ");
+            let more = if names.len() > 20 { ", ..." } else { "" };
+            Err(format!("has no column {name:?}; it has {shown}{more}"))
+        }
+    }
+}
+
+/// The columns that options name.
+pub(crate) fn features(columns: &Columns, options: &Options) -> Result<Features, String> {
+    let Some(names) = &options.columns else {
+        return default_features(columns, options);
+    };
+    if let [name] = names.as_slice() {
+        let place = find(columns, name)?;
+        if let Holds::Lists(kind) = columns[place].1 {
+            return Ok(Features::Lists(place, kind));
+        }
+    }
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        let place = find(columns, name)?;
+        match columns[place].1 {
+            Holds::Numbers(kind) => found.push((place, kind)),
+            Holds::Lists(_) => {
+                return Err(format!(
+                    "column {name:?} holds lists: it must be the only column that is read"
+                ));
+            }
+            Holds::Other => return Err(format!("column {name:?} does not hold numbers")),
+        }
+    }
+    match found.is_empty() {
+        true => Err("no columns were asked for".into()),
+        false => Ok(Features::Each(found)),
+    }
+}
+
+/// All numbers but weights and keys; or the only lists.
+fn default_features(columns: &Columns, options: &Options) -> Result<Features, String> {
+    let named = options.weight.iter().chain(&options.keys);
+    let named: Vec<usize> = named
+        .map(|name| find(columns, name))
+        .collect::<Result<_, _>>()?;
+    let (mut each, mut lists) = (Vec::new(), Vec::new());
+    for (place, (_, holds)) in columns.iter().enumerate() {
+        match holds {
+            _ if named.contains(&place) => {}
+            Holds::Numbers(kind) => each.push((place, *kind)),
+            Holds::Lists(kind) => lists.push((place, *kind)),
+            Holds::Other => {}
+        }
+    }
+    match (each.is_empty(), lists.as_slice()) {
+        (false, []) => Ok(Features::Each(each)),
+        (true, [(place, kind)]) => Ok(Features::Lists(*place, *kind)),
+        (true, []) => Err("has no column of numbers".into()),
+        _ => Err("has columns of lists beside others: say which columns to read".into()),
+    }
+}
+
+/// The places of the key columns.
+pub(crate) fn keys(columns: &Columns, options: &Options) -> Result<Vec<usize>, String> {
+    let keys = options.keys.iter();
+    keys.map(|name| find(columns, name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(list: &[(&str, Holds)]) -> Columns {
+        let list = list.iter();
+        list.map(|(name, holds)| ((*name).into(), *holds)).collect()
+    }
+
+    #[test]
+    fn columns_by_name_or_all() {
+        use Holds::{Lists, Numbers, Other};
+        let wide = table(&[
+            ("id", Numbers(Kind::I64)),
+            ("name", Other),
+            ("x", Numbers(Kind::F32)),
+            ("w", Numbers(Kind::F64)),
+            ("y", Numbers(Kind::U8)),
+        ]);
+        let all = features(&wide, &Options::new().key("id").weight("w")).unwrap();
+        assert_eq!(all, Features::Each(vec![(2, Kind::F32), (4, Kind::U8)]));
+        assert_eq!(all.element(), ElementType::F32);
+        let some = features(&wide, &Options::new().columns(["y", "id"])).unwrap();
+        assert_eq!(some, Features::Each(vec![(4, Kind::U8), (0, Kind::I64)]));
+        for (options, part) in [
+            (Options::new().columns(["z"]), "no column \"z\"; it has id, name, x, w, y"),
+            (Options::new().columns(["x", "name"]), "\"name\" does not hold numbers"),
+            (Options::new().weight("z"), "no column \"z\""),
+            (Options::new().columns::<&str>([]), "no columns"),
+        ] {
+            assert!(features(&wide, &options).unwrap_err().contains(part), "{part}");
+        }
+        let mut lists = table(&[("name", Other), ("v", Lists(Kind::F16))]);
+        assert_eq!(features(&lists, &Options::new()).unwrap(), Features::Lists(1, Kind::F16));
+        lists.push(("id".into(), Numbers(Kind::I32)));
+        let error = features(&lists, &Options::new()).unwrap_err();
+        assert!(error.contains("say which columns"), "{error}");
+        let found = features(&lists, &Options::new().key("id")).unwrap();
+        assert_eq!(found, Features::Lists(1, Kind::F16));
+        let found = features(&lists, &Options::new().columns(["v"])).unwrap();
+        assert_eq!(found, Features::Lists(1, Kind::F16));
+        assert!(features(&lists, &Options::new().columns(["v", "id"])).is_err());
+        lists.push(("id".into(), Numbers(Kind::I32)));
+        let error = features(&lists, &Options::new().columns(["id"])).unwrap_err();
+        assert!(error.contains("several columns"), "{error}");
+    }
+}

@@ -1,0 +1,428 @@
+//! Rows of a CSV file.
+
+use crate::choice::{Columns, Features, Holds, features, keys as key_places};
+use crate::fault::{at, fault, invalid, rows_asked_for, unread};
+use crate::keys::Keys;
+use crate::numbers::{ElementType, Kind, Number};
+use crate::options::Options;
+use crate::pool::{Cursor, Pool};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
+use coremix::data::{OnDisk, ReadAt, Source};
+use coremix::Result;
+use csv::{ByteRecord, Reader, ReaderBuilder};
+use std::fmt;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The rows of a CSV file, read when they are asked for: a [`Source`].
+///
+/// Opening it goes through the file once, and keeps the place of every 1024th row. A column whose first hundred fields are
+/// numbers is a column of numbers. Fields are read as the nearest `f32` or `f64`; `u8` reads integers from 0 to 255.
+/// A field that is empty or no number, NaN, an infinity, or a line with more or fewer fields is an error that names the
+/// column and the row. Rows count from 0, without the header.
+///
+/// A few readers wait at the rows that were read last, so that each block of rows is parsed once in a pass.
+///
+/// ```
+/// use coremix::data::Source;
+/// use coremix_files::{CsvFile, Options};
+///
+/// let text = b"name,x,y\na,1.5,2\nb,3,4e-3\n".to_vec();
+/// let rows = CsvFile::<f64>::over(text, &Options::new())?;
+/// assert_eq!((rows.len(), rows.dim()), (2, 2));
+/// let mut out = [0.0; 4];
+/// rows.read(0, &mut out).expect("two rows");
+/// assert_eq!(out, [1.5, 2.0, 3.0, 0.004]);
+/// # Ok::<(), coremix::Error>(())
+/// ```
+pub struct CsvFile<T> {
+    bytes: Arc<dyn ReadAt>,
+    path: String,
+    names: Vec<String>,
+    /// The fields that are read.
+    fields: Vec<usize>,
+    delimiter: u8,
+    /// The place of every [`STEP`]th row.
+    places: Vec<u64>,
+    len: usize,
+    pool: Pool<Lines>,
+    of: std::marker::PhantomData<T>,
+}
+
+impl<T> fmt::Debug for CsvFile<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CsvFile")
+            .field("path", &self.path)
+            .field("len", &self.len)
+            .field("names", &self.names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Rows from one known place to the next.
+const STEP: usize = 1_024;
+/// Rows that say what columns hold.
+const SAMPLE: usize = 100;
+
+/// Bytes from a place on.
+struct From {
+    bytes: Arc<dyn ReadAt>,
+    at: u64,
+}
+
+impl Read for From {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let left = self.bytes.len().saturating_sub(self.at);
+        let some = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.bytes.read_at(self.at, &mut out[..some])?;
+        self.at += some as u64;
+        Ok(some)
+    }
+}
+
+/// A reader at a row.
+struct Lines {
+    reader: Reader<From>,
+    record: ByteRecord,
+    row: usize,
+}
+
+impl Cursor for Lines {
+    fn row(&self) -> usize {
+        self.row
+    }
+}
+
+fn reader<R: Read>(from: R, delimiter: u8, header: bool) -> Reader<R> {
+    ReaderBuilder::new()
+        .delimiter(delimiter)
+        .has_headers(header)
+        .buffer_capacity(1 << 16)
+        .from_reader(from)
+}
+
+/// A field as it is, without blanks around it.
+fn text(field: &[u8]) -> Option<&str> {
+    std::str::from_utf8(field).ok().map(str::trim)
+}
+
+/// The names of the columns, and what they hold.
+pub(crate) fn columns<R: Read>(reader: &mut Reader<R>, header: bool) -> io::Result<Columns> {
+    let mut names: Vec<String> = Vec::new();
+    if header {
+        let found = reader.byte_headers().map_err(invalid)?;
+        names = found
+            .iter()
+            .map(|name| String::from_utf8_lossy(name).trim().to_owned())
+            .collect();
+        if let Some(first) = names.first_mut() {
+            *first = first.trim_start_matches('\u{feff}').into();
+        }
+    }
+    let (mut numbers, mut record, mut rows) = (vec![true; names.len()], ByteRecord::new(), 0);
+    while rows < SAMPLE && reader.read_byte_record(&mut record).map_err(invalid)? {
+        if names.is_empty() {
+            names = (1..=record.len()).map(|i| format!("column_{i}")).collect();
+            numbers = vec![true; names.len()];
+        }
+        for (is_number, field) in numbers.iter_mut().zip(&record) {
+            let parsed = text(field).and_then(|text| text.parse::<f64>().ok());
+            *is_number &= parsed.is_some();
+        }
+        rows += 1;
+    }
+    let holds = numbers.iter().map(|is_number| match is_number {
+        true => Holds::Numbers(Kind::F64),
+        false => Holds::Other,
+    });
+    Ok(names.into_iter().zip(holds).collect())
+}
+
+/// The fields that are read, and their names.
+fn chosen(columns: &Columns, options: &Options) -> io::Result<(Vec<usize>, Vec<String>)> {
+    let features = features(columns, options).map_err(invalid)?;
+    let Features::Each(each) = features else {
+        return Err(invalid("has no lists"));
+    };
+    let fields: Vec<usize> = each.into_iter().map(|(place, _)| place).collect();
+    let names = fields.iter().map(|place| columns[*place].0.clone());
+    let names = names.collect();
+    Ok((fields, names))
+}
+
+/// Reads the fields of a row.
+fn parse<T: Number>(
+    record: &ByteRecord,
+    fields: &[usize],
+    names: &[String],
+    row: usize,
+    out: &mut [T],
+) -> io::Result<()> {
+    for ((place, name), out) in fields.iter().zip(names).zip(out) {
+        let field = text(record.get(*place).unwrap_or_default());
+        let Some(text) = field else {
+            return Err(at(name, row, "not text"));
+        };
+        let Some(number) = T::parse(text) else {
+            let shown: String = text.chars().take(40).collect();
+            let what = match shown.is_empty() {
+                true => "an empty field".into(),
+                false => format!("{shown:?} is no {}", T::TYPE),
+            };
+            return Err(at(name, row, what));
+        };
+        if !coremix::Float::is_finite(number.widen()) {
+            return Err(at(name, row, "a value is NaN or infinite"));
+        }
+        *out = number;
+    }
+    Ok(())
+}
+
+/// What is wrong with a line, and in which row.
+fn broken(row: usize, error: &csv::Error) -> io::Error {
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => invalid(format!(
+            "row {row} has {len} fields, where others have {expected_len}"
+        )),
+        _ => invalid(format!("row {row}: {error}")),
+    }
+}
+
+/// The element type of numbers that are written out.
+pub(crate) fn element(options: &Options) -> ElementType {
+    options.element.unwrap_or(ElementType::F64)
+}
+
+impl<T: Number> CsvFile<T> {
+    /// Opens a file, and goes through it once.
+    ///
+    /// # Errors
+    /// [`Error::File`](coremix::Error::File) for a file that cannot be read, whose lines have different numbers of fields, or that does not have
+    /// such columns of numbers.
+    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        Self::over(OnDisk::open(path)?, options)
+    }
+
+    /// The same for bytes that come from elsewhere.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn over(bytes: impl ReadAt + 'static, options: &Options) -> Result<Self> {
+        let path = bytes.name();
+        let bytes: Arc<dyn ReadAt> = Arc::new(bytes);
+        Self::new(bytes, options).map_err(|error| fault(&path, error))
+    }
+
+    fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
+        let path = bytes.name();
+        let delimiter = delimiter(&path, options);
+        let from = |at| From {
+            bytes: Arc::clone(&bytes),
+            at,
+        };
+        let columns = columns(&mut reader(from(0), delimiter, options.header), options.header)?;
+        let (fields, names) = chosen(&columns, options)?;
+        let mut lines = reader(from(0), delimiter, options.header);
+        let (mut places, mut len, mut record) = (Vec::new(), 0, ByteRecord::new());
+        if options.header {
+            lines.byte_headers().map_err(invalid)?;
+        }
+        loop {
+            let place = lines.position().byte();
+            let found = lines.read_byte_record(&mut record);
+            if !found.map_err(|error| broken(len, &error))? {
+                break;
+            }
+            if len % STEP == 0 {
+                places.push(place);
+            }
+            len += 1;
+        }
+        Ok(Self {
+            bytes,
+            path,
+            names,
+            fields,
+            delimiter,
+            places,
+            len,
+            pool: Pool::new(),
+            of: std::marker::PhantomData,
+        })
+    }
+
+    fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let known = first / STEP;
+        let cursor = self.pool.take(known * STEP, first, STEP);
+        let mut lines = cursor.unwrap_or_else(|| {
+            let from = From {
+                bytes: Arc::clone(&self.bytes),
+                at: self.places[known],
+            };
+            Lines {
+                reader: reader(from, self.delimiter, false),
+                record: ByteRecord::new(),
+                row: known * STEP,
+            }
+        });
+        lines.go_to(first)?;
+        for out in out.chunks_exact_mut(self.fields.len()) {
+            lines.next()?;
+            parse(&lines.record, &self.fields, &self.names, lines.row, out)?;
+            lines.row += 1;
+        }
+        if lines.row < self.len {
+            self.pool.give(lines);
+        }
+        Ok(())
+    }
+}
+
+impl Lines {
+    fn next(&mut self) -> io::Result<()> {
+        let found = self.reader.read_byte_record(&mut self.record);
+        match found.map_err(|error| broken(self.row, &error))? {
+            true => Ok(()),
+            false => Err(invalid(format!("ends before row {}", self.row))),
+        }
+    }
+
+    fn go_to(&mut self, row: usize) -> io::Result<()> {
+        while self.row < row {
+            self.next()?;
+            self.row += 1;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Number> Source for CsvFile<T> {
+    type Element = T;
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn dim(&self) -> usize {
+        self.fields.len()
+    }
+
+    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let rows = rows_asked_for(first, out.len(), [self.len, self.fields.len()]);
+        let read = rows.and_then(|rows| match rows {
+            0 => Ok(()),
+            _ => self.read_rows(first, out),
+        });
+        read.map_err(|error| unread(&self.path, &error))
+    }
+}
+
+fn delimiter(path: &str, options: &Options) -> u8 {
+    let name = path.to_ascii_lowercase();
+    let tab = name.ends_with(".tsv") || name.ends_with(".tsv.gz");
+    options.delimiter.unwrap_or(if tab { b'\t' } else { b',' })
+}
+
+/// A file that may be compressed, from its first byte on.
+fn plain(path: &Path, compressed: bool) -> io::Result<Box<dyn Read + Send>> {
+    let file = BufReader::with_capacity(1 << 16, std::fs::File::open(path)?);
+    Ok(match compressed {
+        true => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
+        false => Box::new(file),
+    })
+}
+
+/// The rows of a compressed file, one after the other.
+pub(crate) struct Rows<T> {
+    reader: Reader<Box<dyn Read + Send>>,
+    record: ByteRecord,
+    fields: Vec<usize>,
+    names: Vec<String>,
+    row: usize,
+    of: std::marker::PhantomData<T>,
+}
+
+impl<T: Number> Rows<T> {
+    pub(crate) fn open(path: &Path, options: &Options) -> io::Result<Self> {
+        let delimiter = delimiter(&path.display().to_string(), options);
+        let open = || Ok::<_, io::Error>(reader(plain(path, true)?, delimiter, options.header));
+        let columns = columns(&mut open()?, options.header)?;
+        let (fields, names) = chosen(&columns, options)?;
+        Ok(Self {
+            reader: open()?,
+            record: ByteRecord::new(),
+            fields,
+            names,
+            row: 0,
+            of: std::marker::PhantomData,
+        })
+    }
+
+    pub(crate) fn dim(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Reads the next row; `false` after the last one.
+    pub(crate) fn next(&mut self, out: &mut [T]) -> io::Result<bool> {
+        let found = self.reader.read_byte_record(&mut self.record);
+        if !found.map_err(|error| broken(self.row, &error))? {
+            return Ok(false);
+        }
+        parse(&self.record, &self.fields, &self.names, self.row, out)?;
+        self.row += 1;
+        Ok(true)
+    }
+}
+
+/// The key columns that options name, as text.
+pub(crate) fn keys(path: &Path, options: &Options, compressed: bool) -> Result<Keys> {
+    let name = path.display().to_string();
+    let made = key_batches(path, options, compressed);
+    let (schema, batches) = made.map_err(|error| fault(&name, error))?;
+    Ok(Keys::new(name, &schema, batches))
+}
+
+type Batches = Box<dyn Iterator<Item = io::Result<RecordBatch>> + Send>;
+
+fn key_batches(path: &Path, options: &Options, compressed: bool) -> io::Result<(Schema, Batches)> {
+    let delimiter = delimiter(&path.display().to_string(), options);
+    let open = || Ok::<_, io::Error>(reader(plain(path, compressed)?, delimiter, options.header));
+    let columns = columns(&mut open()?, options.header)?;
+    let places = key_places(&columns, options).map_err(invalid)?;
+    let fields = places
+        .iter()
+        .map(|place| Field::new(&columns[*place].0, DataType::Utf8, true));
+    let schema = Schema::new(fields.collect::<Vec<_>>());
+    let (mut lines, of, mut row) = (open()?, Arc::new(schema.clone()), 0);
+    let batches = std::iter::from_fn(move || {
+        let mut texts = vec![Vec::new(); places.len()];
+        let mut record = ByteRecord::new();
+        while texts.first().is_some_and(|texts| texts.len() < STEP) {
+            match lines.read_byte_record(&mut record) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => return Some(Err(broken(row, &error))),
+            }
+            for (texts, place) in texts.iter_mut().zip(&places) {
+                let field = record.get(*place).unwrap_or_default();
+                texts.push(String::from_utf8_lossy(field).into_owned());
+            }
+            row += 1;
+        }
+        if texts.first().is_none_or(Vec::is_empty) {
+            return None;
+        }
+        let arrays = texts.into_iter().map(|texts| {
+            let array: ArrayRef = Arc::new(StringArray::from(texts));
+            array
+        });
+        let batch = RecordBatch::try_new(Arc::clone(&of), arrays.collect());
+        Some(batch.map_err(invalid))
+    });
+    Ok((schema, Box::new(batches)))
+}

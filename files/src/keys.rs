@@ -1,0 +1,92 @@
+//! The columns that name the rows, block by block.
+
+use crate::fault::fault;
+use arrow_array::RecordBatch;
+use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use coremix::Result;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+/// The key columns of a file, in the order of its rows: they are read once, from the first row on.
+pub struct Keys {
+    path: String,
+    schema: SchemaRef,
+    batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
+    /// What was read and not taken.
+    rest: Option<RecordBatch>,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys")
+            .field("path", &self.path)
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Keys {
+    /// Batches of these columns.
+    pub(crate) fn new(
+        path: String,
+        schema: &Schema,
+        batches: impl Iterator<Item = io::Result<RecordBatch>> + Send + 'static,
+    ) -> Self {
+        // A column may have nulls in some files only, and each writer adds words of its own.
+        let fields = schema.fields().iter();
+        let fields: Vec<Field> = fields
+            .map(|field| Field::new(field.name(), field.data_type().clone(), true))
+            .collect();
+        let schema = Arc::new(Schema::new(fields));
+        let (of, name) = (Arc::clone(&schema), path.clone());
+        let batches = batches.map(move |batch| {
+            let batch = batch.map_err(|error| fault(&name, error))?;
+            let batch = RecordBatch::try_new(Arc::clone(&of), batch.columns().to_vec());
+            batch.map_err(|error| fault(&name, error))
+        });
+        Self {
+            path,
+            schema,
+            batches: Box::new(batches),
+            rest: None,
+        }
+    }
+
+    /// The names and types of the columns. All may have nulls.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The keys of the next `rows` rows.
+    ///
+    /// # Errors
+    /// [`Error::File`](coremix::Error::File) where the file is damaged, or has fewer rows.
+    pub fn next(&mut self, rows: usize) -> Result<RecordBatch> {
+        let (mut parts, mut found) = (Vec::new(), 0);
+        while found < rows {
+            let next = self.rest.take().map(Ok).or_else(|| self.batches.next());
+            let batch = next.ok_or_else(|| fault(&self.path, "has fewer keys than rows"))??;
+            let taken = batch.num_rows().min(rows - found);
+            if taken < batch.num_rows() {
+                self.rest = Some(batch.slice(taken, batch.num_rows() - taken));
+            }
+            found += taken;
+            parts.push(batch.slice(0, taken));
+        }
+        let whole = concat_batches(&self.schema, &parts);
+        whole.map_err(|error| fault(&self.path, error))
+    }
+
+    /// Those of one file, and then those of another.
+    pub(crate) fn chain(mut self, other: Self) -> Result<Self> {
+        if self.schema != other.schema {
+            let what = format!("its key columns have other types than those of {}", self.path);
+            return Err(fault(&other.path, what));
+        }
+        self.batches = Box::new(self.batches.chain(other.batches));
+        Ok(self)
+    }
+}

@@ -1,0 +1,333 @@
+//! One entry for files of all formats.
+
+use crate::csv::{self, CsvFile};
+use crate::fault::fault;
+use crate::ipc::{self, ArrowFile};
+use crate::keys::Keys;
+use crate::numbers::{ElementType, Number};
+use crate::options::{Format, Options};
+use crate::parquet::{self, ParquetFile};
+use crate::parts::Parts;
+use crate::spool::Spool;
+use crate::write::NpyNumber;
+use coremix::Result;
+use coremix::data::{NpyFile, OnDisk, Source, VectorFile, VectorFormat};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A source of rows of one element type.
+pub type Rows<T> = Box<dyn Source<Element = T> + Send + Sync>;
+
+/// The rows of files, in the element type that they have.
+#[non_exhaustive]
+pub enum AnySource {
+    /// Rows of `u8`.
+    U8(Rows<u8>),
+    /// Rows of `f32`.
+    F32(Rows<f32>),
+    /// Rows of `f64`.
+    F64(Rows<f64>),
+}
+
+impl fmt::Debug for AnySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnySource")
+            .field("element", &self.element())
+            .field("len", &self.len())
+            .field("dim", &self.dim())
+            .finish()
+    }
+}
+
+impl AnySource {
+    /// The element type.
+    #[must_use]
+    pub fn element(&self) -> ElementType {
+        match self {
+            Self::U8(_) => ElementType::U8,
+            Self::F32(_) => ElementType::F32,
+            Self::F64(_) => ElementType::F64,
+        }
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::U8(rows) => rows.len(),
+            Self::F32(rows) => rows.len(),
+            Self::F64(rows) => rows.len(),
+        }
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        match self {
+            Self::U8(rows) => rows.dim(),
+            Self::F32(rows) => rows.dim(),
+            Self::F64(rows) => rows.dim(),
+        }
+    }
+}
+
+/// What is read of files: rows, and what belongs to them.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Opened {
+    /// The rows.
+    pub rows: AnySource,
+    /// A weight for each row, if a column was named.
+    pub weights: Option<Vec<f64>>,
+    /// The key columns, if some were named.
+    pub keys: Option<Keys>,
+    /// The files, in the order of their rows.
+    pub files: Vec<PathBuf>,
+}
+
+/// Opens files of any format: one file, a folder of files, or a pattern such as `part-*.parquet`. Several files are read in
+/// the order of their names. In a folder, files of known formats are read, but not hidden ones nor those in its folders.
+///
+/// ```no_run
+/// use coremix::data::Blocks;
+/// use coremix::prelude::*;
+/// use coremix_files::{AnySource, Options, open};
+///
+/// let opened = open("points", &Options::new().key("id"))?;
+/// if let AnySource::F32(rows) = opened.rows {
+///     let data = Blocks::new(rows)?;
+///     let fit = algorithms::fast(1_000).build()?.fit(&data)?;
+/// }
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::File`](coremix::Error::File) for a file that cannot be read, is damaged, or does not have such columns; and where
+/// files differ in their columns.
+pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Opened> {
+    let files = files_of(path.as_ref(), options)?;
+    open_all(&files, options)
+}
+
+/// Opens several files of any format: their rows come in the order given.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
+    let mut formats = Vec::with_capacity(files.len());
+    for file in files {
+        formats.push(format_of(file, options)?);
+    }
+    let files: Vec<(&Path, Format)> = files.iter().map(PathBuf::as_path).zip(formats).collect();
+    let element = match options.element {
+        Some(element) => element,
+        None => {
+            let mut widest = ElementType::U8;
+            for (file, format) in &files {
+                widest = widest.max(element_of(file, *format, options)?);
+            }
+            widest
+        }
+    };
+    let rows = match element {
+        ElementType::U8 => AnySource::U8(rows(&files, options)?),
+        ElementType::F32 => AnySource::F32(rows(&files, options)?),
+        ElementType::F64 => AnySource::F64(rows(&files, options)?),
+    };
+    Ok(Opened {
+        rows,
+        weights: weights(&files, options)?,
+        keys: keys(&files, options)?,
+        files: files.iter().map(|(file, _)| file.to_path_buf()).collect(),
+    })
+}
+
+/// The files that a path names.
+fn files_of(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
+    let name = path.display().to_string();
+    if !path.is_dir() {
+        let is_pattern = !path.exists() && name.contains(['*', '?', '[']);
+        if !is_pattern {
+            return Ok(vec![path.to_owned()]);
+        }
+        let found = glob::glob(&name).map_err(|error| fault(&name, error))?;
+        let found = found.collect::<std::result::Result<Vec<_>, _>>();
+        let mut found = found.map_err(|error| fault(&name, error))?;
+        found.retain(|file| file.is_file());
+        found.sort();
+        return match found.is_empty() {
+            true => Err(fault(&name, "no file has such a name")),
+            false => Ok(found),
+        };
+    }
+    let entries = std::fs::read_dir(path).map_err(|error| fault(&name, error))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let file = entry.map_err(|error| fault(&name, error))?.path();
+        let hidden = file.file_name().is_none_or(|name| {
+            let name = name.to_string_lossy();
+            name.starts_with(['.', '_'])
+        });
+        let known = options.format.is_some() || Format::of(&file).is_some();
+        if !hidden && known && file.is_file() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    match files.is_empty() {
+        true => Err(fault(&name, "a folder without files of a known format")),
+        false => Ok(files),
+    }
+}
+
+fn format_of(file: &Path, options: &Options) -> Result<Format> {
+    let format = options.format.or_else(|| Format::of(file));
+    format.ok_or_else(|| {
+        let what = "its name does not say its format; npy, parquet, arrow, feather, ipc, csv, csv.gz, tsv, fvecs, bvecs, \
+                    fbin and u8bin are read";
+        fault(&file.display().to_string(), what)
+    })
+}
+
+/// The smallest element type that holds all numbers of a file exactly.
+fn element_of(file: &Path, format: Format, options: &Options) -> Result<ElementType> {
+    Ok(match format {
+        Format::Npy if NpyFile::<u8>::open(file).is_ok() => ElementType::U8,
+        Format::Npy if NpyFile::<f32>::open(file).is_ok() => ElementType::F32,
+        Format::Npy => ElementType::F64,
+        Format::Vectors(VectorFormat::Bvecs | VectorFormat::U8bin) => ElementType::U8,
+        Format::Vectors(_) => ElementType::F32,
+        Format::Parquet => parquet::element(&OnDisk::open(file)?, options)?,
+        Format::Arrow => ipc::element(&OnDisk::open(file)?, options)?,
+        Format::Csv | Format::CsvGz => csv::element(options),
+    })
+}
+
+fn rows<T: Number + NpyNumber>(files: &[(&Path, Format)], options: &Options) -> Result<Rows<T>> {
+    if let [(file, format)] = files {
+        return rows_of(file, *format, options);
+    }
+    let mut parts: Vec<Rows<T>> = Vec::with_capacity(files.len());
+    for (file, format) in files {
+        parts.push(rows_of(file, *format, options)?);
+    }
+    Ok(Box::new(Parts::new(parts)?))
+}
+
+fn rows_of<T: Number + NpyNumber>(
+    file: &Path,
+    format: Format,
+    options: &Options,
+) -> Result<Rows<T>> {
+    let named = options.columns.is_some() || options.weight.is_some() || !options.keys.is_empty();
+    if named && !format.is_table() {
+        let what = "its columns have no names: all of them are read, and there are no weights or keys";
+        return Err(fault(&file.display().to_string(), what));
+    }
+    Ok(match format {
+        Format::Npy => match NpyFile::<T>::open(file) {
+            Err(_) if options.rounded && T::TYPE == ElementType::F32 => {
+                Box::new(Rounded::new(NpyFile::<f64>::open(file)?))
+            }
+            opened => Box::new(opened?),
+        },
+        Format::Vectors(vectors) => Box::new(VectorFile::<T>::open_as(file, vectors)?),
+        Format::Parquet => Box::new(ParquetFile::<T>::open(file, options)?),
+        Format::Arrow => Box::new(ArrowFile::<T>::open(file, options)?),
+        Format::Csv => Box::new(CsvFile::<T>::open(file, options)?),
+        Format::CsvGz => Box::new(Spool::<T>::of_csv(file, options)?),
+    })
+}
+
+/// Rows that are read as `f64` and rounded.
+struct Rounded<S, T> {
+    rows: S,
+    of: std::marker::PhantomData<T>,
+}
+
+impl<S, T> Rounded<S, T> {
+    fn new(rows: S) -> Self {
+        Self {
+            rows,
+            of: std::marker::PhantomData,
+        }
+    }
+}
+
+impl<S: Source<Element = f64>, T: Number> Source for Rounded<S, T> {
+    type Element = T;
+
+    fn name(&self) -> &'static str {
+        self.rows.name()
+    }
+
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.rows.dim()
+    }
+
+    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let mut exact = vec![0.0; out.len()];
+        self.rows.read(first, &mut exact)?;
+        for (out, x) in out.iter_mut().zip(exact) {
+            *out = T::nearest(x);
+        }
+        Ok(())
+    }
+}
+
+/// The column of the weights, of all files.
+fn weights(files: &[(&Path, Format)], options: &Options) -> Result<Option<Vec<f64>>> {
+    /// Rows that are read at once.
+    const PIECE: usize = 1 << 16;
+    let Some(column) = &options.weight else {
+        return Ok(None);
+    };
+    let mut only = options.clone().columns([column]).element(ElementType::F64);
+    (only.weight, only.keys) = (None, Vec::new());
+    let rows: Rows<f64> = rows(files, &only)?;
+    if rows.dim() != 1 && !rows.is_empty() {
+        let what = format!("column {column:?} holds lists, not weights");
+        return Err(fault(&files[0].0.display().to_string(), what));
+    }
+    let mut weights = Vec::new();
+    while weights.len() < rows.len() {
+        let first = weights.len();
+        weights.resize(rows.len().min(first + PIECE), 0.0);
+        let read = rows.read(first, &mut weights[first..]);
+        read.map_err(|error| fault(&format!("weights {column:?}"), error))?;
+    }
+    Ok(Some(weights))
+}
+
+/// The key columns of all files.
+fn keys(files: &[(&Path, Format)], options: &Options) -> Result<Option<Keys>> {
+    if options.keys.is_empty() {
+        return Ok(None);
+    }
+    let mut all: Option<Keys> = None;
+    for (file, format) in files {
+        let keys = match format {
+            Format::Parquet => parquet::keys(file, options)?,
+            Format::Arrow => ipc::keys(file, options)?,
+            Format::Csv => csv::keys(file, options, false)?,
+            Format::CsvGz => csv::keys(file, options, true)?,
+            Format::Npy | Format::Vectors(_) => continue,
+        };
+        all = Some(match all {
+            None => keys,
+            Some(before) => before.chain(keys)?,
+        });
+    }
+    Ok(all)
+}

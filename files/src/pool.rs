@@ -1,0 +1,89 @@
+//! Decoders that wait at a row, so that whoever reads on from there finds them.
+
+use std::sync::{Mutex, PoisonError};
+
+/// Something that reads rows forward.
+pub(crate) trait Cursor {
+    /// The row that it reads next.
+    fn row(&self) -> usize;
+}
+
+/// A few cursors that nobody uses now. Each is used by one thread at a time.
+#[derive(Debug)]
+pub(crate) struct Pool<C> {
+    /// The one that was used last is the last.
+    waiting: Mutex<Vec<C>>,
+    most: usize,
+}
+
+impl<C: Cursor> Pool<C> {
+    /// One for each thread that may read, and some more.
+    pub(crate) fn new() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            waiting: Mutex::new(Vec::new()),
+            most: threads + 2,
+        }
+    }
+
+    /// The cursor nearest before this row, but not before `from`. One that is far from it, more than `far` rows, is left to
+    /// whoever reads there, while there is room for another.
+    pub(crate) fn take(&self, from: usize, row: usize, far: usize) -> Option<C> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let near = |cursor: &C| (from..=row).contains(&cursor.row());
+        let nearest = (0..waiting.len()).filter(|i| near(&waiting[*i]));
+        let nearest = nearest.max_by_key(|i| waiting[*i].row())?;
+        let is_far = row - waiting[nearest].row() > far;
+        match is_far && waiting.len() < self.most {
+            true => None,
+            false => Some(waiting.remove(nearest)),
+        }
+    }
+
+    /// Leaves a cursor where it is.
+    pub(crate) fn give(&self, cursor: C) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() >= self.most {
+            waiting.remove(0);
+        }
+        waiting.push(cursor);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct At(usize);
+
+    impl Cursor for At {
+        fn row(&self) -> usize {
+            self.0
+        }
+    }
+
+    #[test]
+    fn the_nearest_cursor_before_a_row() {
+        let pool = Pool {
+            waiting: Mutex::new(Vec::new()),
+            most: 3,
+        };
+        let take = |from, row| pool.take(from, row, 100).map(|At(row)| row);
+        assert_eq!(take(0, 10), None);
+        pool.give(At(5));
+        pool.give(At(50));
+        assert_eq!(take(0, 4), None);
+        assert_eq!(take(0, 60), Some(50));
+        assert_eq!(take(6, 60), None);
+        // Far away, and there is room for another one.
+        assert_eq!(take(0, 106), None);
+        pool.give(At(7));
+        pool.give(At(8));
+        assert_eq!(take(0, 1_000), Some(8));
+        pool.give(At(9));
+        // The one that waits longest makes room.
+        pool.give(At(10));
+        assert_eq!(take(0, 6), None);
+        assert_eq!([take(0, 10), take(0, 10), take(0, 10)], [Some(10), Some(9), Some(7)]);
+    }
+}

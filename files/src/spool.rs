@@ -1,0 +1,134 @@
+//! Rows that can be read only one after the other: they are written to a temporary file, and read from there.
+
+use crate::batch::Conversion;
+use crate::csv;
+use crate::fault::{fault, guarded, unread};
+use crate::numbers::Number;
+use crate::options::Options;
+use crate::write::{NpyNumber, NpyWriter};
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use coremix::data::{NpyFile, Source};
+use coremix::{Error, Result};
+use std::io;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// The rows of a stream that cannot be read twice, such as a query or a pipe: a [`Source`].
+///
+/// Making it writes all rows to a temporary file, as they are in memory; reads go there. The file lies in the folder of
+/// [`Options::spool`], or in that for temporary files, and is removed when the source is dropped. A disk that is full is an
+/// error.
+///
+/// [`Batches`](crate::Batches) reads what can be begun again, without a file.
+///
+/// ```
+/// use arrow_array::{ArrayRef, Float32Array, RecordBatch};
+/// use coremix::data::Source;
+/// use coremix_files::{Options, Spool};
+/// use std::sync::Arc;
+///
+/// let x: ArrayRef = Arc::new(Float32Array::from(vec![1.0, 2.0, 3.0]));
+/// let batch = RecordBatch::try_from_iter([("x", x)]).expect("one column");
+/// let rows = Spool::<f32>::of_batches([Ok(batch.clone()), Ok(batch)], &Options::new())?;
+/// assert_eq!((rows.len(), rows.dim()), (6, 1));
+/// # Ok::<(), coremix::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Spool<T> {
+    rows: NpyFile<T>,
+    /// Removed with its file when this is dropped.
+    _folder: TempDir,
+}
+
+impl<T: Number + NpyNumber> Spool<T> {
+    /// The rows of batches that all have one schema.
+    ///
+    /// # Errors
+    /// [`Error::File`] where there is no batch, a batch is an error, does not have such columns, or cannot be written; a null,
+    /// a NaN or a list of another length is named by its column and row.
+    pub fn of_batches(
+        batches: impl IntoIterator<Item = std::result::Result<RecordBatch, ArrowError>>,
+        options: &Options,
+    ) -> Result<Self> {
+        let name = "record batches";
+        let named = |error: io::Error| fault(name, error);
+        let (mut conversion, mut values, mut first) = (None, Vec::new(), 0);
+        // Lists say how long they are where there is a row.
+        Self::write(options, |file| {
+            let mut begun: Option<NpyWriter<T>> = None;
+            for batch in batches {
+                let batch = batch.map_err(|error| fault(name, error))?;
+                if conversion.is_none() {
+                    let made = Conversion::new::<T>(&batch.schema(), options);
+                    conversion = Some(made.map_err(named)?);
+                }
+                let Some(conversion) = &mut conversion else {
+                    continue;
+                };
+                let rows = guarded(|| conversion.rows(&batch, first, &mut values));
+                rows.map_err(named)?;
+                first += batch.num_rows();
+                if begun.is_none()
+                    && let Some(dim) = conversion.dim
+                {
+                    begun = Some(NpyWriter::rows(file, dim)?);
+                }
+                if let Some(writer) = &mut begun {
+                    writer.write(&values)?;
+                }
+            }
+            begun.ok_or_else(|| fault(name, "there is no row, and no column that is no list"))
+        })
+    }
+
+    /// The rows of a compressed CSV file.
+    pub(crate) fn of_csv(path: &Path, options: &Options) -> Result<Self> {
+        let name = path.display().to_string();
+        let named = |error: io::Error| Error::File {
+            path: name.clone(),
+            what: error.to_string(),
+        };
+        let mut rows = csv::Rows::<T>::open(path, options).map_err(named)?;
+        Self::write(options, |file| {
+            let mut writer = NpyWriter::rows(file, rows.dim())?;
+            let mut row = vec![T::default(); rows.dim()];
+            while rows.next(&mut row).map_err(named)? {
+                writer.write(&row)?;
+            }
+            Ok(writer)
+        })
+    }
+
+    fn write(
+        options: &Options,
+        write: impl FnOnce(&Path) -> Result<NpyWriter<T>>,
+    ) -> Result<Self> {
+        let folder = options.spool.clone().unwrap_or_else(std::env::temp_dir);
+        let made = tempfile::Builder::new().prefix("coremix-").tempdir_in(&folder);
+        let made = made.map_err(|error| fault(&folder.display().to_string(), error))?;
+        let file = made.path().join("rows.npy");
+        write(&file)?.finish()?;
+        Ok(Self {
+            rows: NpyFile::open(&file)?,
+            _folder: made,
+        })
+    }
+}
+
+impl<T: Number> Source for Spool<T> {
+    type Element = T;
+
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.rows.dim()
+    }
+
+    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let read = self.rows.read(first, out);
+        read.map_err(|error| unread("spooled rows", &error))
+    }
+}

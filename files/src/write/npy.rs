@@ -1,0 +1,173 @@
+//! `.npy` files, written block by block.
+
+use super::output::Output;
+use coremix::Result;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Numbers that are written to `.npy` files. Sealed.
+pub trait NpyNumber: Copy + sealed::Sealed {
+    #[doc(hidden)]
+    const NAME: &'static str;
+    #[doc(hidden)]
+    fn put(self, bytes: &mut Vec<u8>);
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! number {
+    ($($t:ty: $name:literal),+) => {$(
+        impl sealed::Sealed for $t {}
+        impl NpyNumber for $t {
+            const NAME: &'static str = $name;
+            fn put(self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
+            }
+        }
+    )+};
+}
+number!(u8: "|u1", u32: "<u4", i64: "<i8", u64: "<u8", f32: "<f4", f64: "<f8");
+
+/// Writes an `.npy` file of `NumPy`, block by block: labels, or rows. The number of rows need not be known before.
+///
+/// The file gets its name in [`finish`](Self::finish), when all of it is on the disk. Until then, and after an error, what was
+/// there before stays as it was.
+///
+/// ```
+/// use coremix::data::{NpyFile, Source};
+/// use coremix_files::NpyWriter;
+///
+/// let path = std::env::temp_dir().join(format!("coremix-rows-{}.npy", std::process::id()));
+/// let mut rows = NpyWriter::<f32>::rows(&path, 2)?;
+/// rows.write(&[1.0, 2.0])?;
+/// rows.write(&[3.0, 4.0, 5.0, 6.0])?;
+/// rows.finish()?;
+/// let rows = NpyFile::<f32>::open(&path)?;
+/// assert_eq!((rows.len(), rows.dim()), (3, 2));
+/// # std::fs::remove_file(path).expect("it is there");
+/// # Ok::<(), coremix::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct NpyWriter<T> {
+    output: Output,
+    /// Columns; `None` for an array of one axis.
+    dim: Option<usize>,
+    numbers: u64,
+    bytes: Vec<u8>,
+    of: std::marker::PhantomData<T>,
+}
+
+/// Bytes of the header: room for every number of rows.
+const HEADER: usize = 128;
+
+fn header(name: &str, rows: u64, dim: Option<usize>) -> Vec<u8> {
+    let shape = match dim {
+        None => format!("({rows},)"),
+        Some(dim) => format!("({rows}, {dim})"),
+    };
+    let text = format!("{{'descr': '{name}', 'fortran_order': False, 'shape': {shape}, }}");
+    let mut header = b"\x93NUMPY\x01\x00".to_vec();
+    header.extend(((HEADER - 10) as u16).to_le_bytes());
+    header.extend(text.as_bytes());
+    header.resize(HEADER - 1, b' ');
+    header.push(b'\n');
+    header
+}
+
+impl<T: NpyNumber> NpyWriter<T> {
+    /// Begins a file of one number for each row, such as labels.
+    ///
+    /// # Errors
+    /// [`Error::File`](coremix::Error::File) where nothing can be written to its folder.
+    pub fn numbers(path: impl AsRef<Path>) -> Result<Self> {
+        Self::new(Output::create(path.as_ref())?, None)
+    }
+
+    /// Begins a file of rows of `dim` numbers.
+    ///
+    /// # Errors
+    /// As [`numbers`](Self::numbers).
+    pub fn rows(path: impl AsRef<Path>, dim: usize) -> Result<Self> {
+        Self::new(Output::create(path.as_ref())?, Some(dim))
+    }
+
+    fn new(output: Output, dim: Option<usize>) -> Result<Self> {
+        let mut writer = Self {
+            output,
+            dim,
+            numbers: 0,
+            bytes: Vec::new(),
+            of: std::marker::PhantomData,
+        };
+        let written = writer.output.write_all(&header(T::NAME, 0, dim));
+        writer.output.named(written)?;
+        Ok(writer)
+    }
+
+    /// Writes the numbers that follow: those of whole rows, one after the other.
+    ///
+    /// # Errors
+    /// [`Error::File`](coremix::Error::File) for a part of a row, and where it cannot be written: a disk is full.
+    pub fn write(&mut self, numbers: &[T]) -> Result<()> {
+        /// Numbers that become bytes at once.
+        const PIECE: usize = 1 << 13;
+        if self.dim.is_some_and(|dim| numbers.len() % dim.max(1) != 0) {
+            let what = format!("{} numbers are not whole rows", numbers.len());
+            let error = io::Error::new(io::ErrorKind::InvalidInput, what);
+            return self.output.named(Err(error));
+        }
+        for piece in numbers.chunks(PIECE) {
+            self.bytes.clear();
+            piece.iter().for_each(|x| x.put(&mut self.bytes));
+            let written = self.output.write_all(&self.bytes);
+            self.output.named(written)?;
+        }
+        self.numbers += numbers.len() as u64;
+        Ok(())
+    }
+
+    /// Ends the file, and gives it its name.
+    ///
+    /// # Errors
+    /// [`Error::File`](coremix::Error::File) where that is not possible; what was there before stays.
+    pub fn finish(mut self) -> Result<()> {
+        let rows = self.numbers / self.dim.unwrap_or(1).max(1) as u64;
+        let header = header(T::NAME, rows, self.dim);
+        let replaced = self.output.replace_start(&header);
+        self.output.named(replaced)?;
+        self.output.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_leaves_the_old_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("labels.npy");
+        std::fs::write(&path, b"before").unwrap();
+        let files = || std::fs::read_dir(folder.path()).unwrap().count();
+        for room in [0, HEADER, HEADER + 100, HEADER + 100_000] {
+            let output = Output::create(&path).unwrap().on_a_full_disk(room);
+            let written = NpyWriter::<u32>::new(output, None).and_then(|mut writer| {
+                (0..10).try_for_each(|_| writer.write(&[7; 9_999]))?;
+                writer.finish()
+            });
+            let error = written.unwrap_err().to_string();
+            assert!(error.contains("labels.npy: "), "{error}");
+            assert_eq!(std::fs::read(&path).unwrap(), b"before");
+            assert_eq!(files(), 1);
+        }
+        let mut writer = NpyWriter::<u32>::numbers(&path).unwrap();
+        assert_eq!(files(), 2);
+        writer.write(&[7; 10]).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"before");
+        writer.finish().unwrap();
+        assert_eq!(files(), 1);
+        assert_eq!(std::fs::read(&path).unwrap().len(), HEADER + 40);
+    }
+}

@@ -1,0 +1,110 @@
+//! Files that are there as a whole or not at all.
+
+use coremix::Result;
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+use crate::fault::fault;
+
+/// A file that gets its name when it is whole. Until then it has another name in the same folder, and it is removed when
+/// it is dropped.
+#[derive(Debug)]
+pub(super) struct Output {
+    file: BufWriter<NamedTempFile>,
+    path: PathBuf,
+    /// Bytes that still fit on a disk that is full after them.
+    #[cfg(test)]
+    room: usize,
+}
+
+impl Output {
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        let file = create_beside(path).map_err(|error| fault(&path.display().to_string(), error))?;
+        Ok(Self {
+            file: BufWriter::with_capacity(1 << 16, file),
+            path: path.to_owned(),
+            #[cfg(test)]
+            room: usize::MAX,
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn on_a_full_disk(mut self, room: usize) -> Self {
+        self.room = room;
+        self
+    }
+
+    pub(super) fn path(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// An error that names the file.
+    pub(super) fn named<T>(&self, result: io::Result<T>) -> Result<T> {
+        result.map_err(|error| fault(&self.path(), error))
+    }
+
+    /// Writes other bytes at the start.
+    pub(super) fn replace_start(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.flush()?;
+        let file = self.file.get_mut().as_file_mut();
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(bytes)?;
+        file.seek(SeekFrom::End(0)).map(|_| ())
+    }
+
+    /// Gives the file its name, when all of it is on the disk.
+    pub(super) fn finish(mut self) -> Result<()> {
+        let path = self.path();
+        let finished = self.file.flush().and_then(|()| {
+            self.file.get_ref().as_file().sync_all()?;
+            let (file, _) = self.file.into_parts();
+            file.persist(&self.path)?;
+            sync_folder(&self.path);
+            Ok(())
+        });
+        finished.map_err(|error| fault(&path, error))
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        #[cfg(test)]
+        {
+            self.room = self
+                .room
+                .checked_sub(bytes.len())
+                .ok_or(io::ErrorKind::StorageFull)?;
+        }
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn create_beside(path: &Path) -> io::Result<NamedTempFile> {
+    if path.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
+    }
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let mut file = tempfile::Builder::new();
+    file.prefix(".").suffix(".tmp");
+    #[cfg(unix)]
+    let file = {
+        // What others may do with it is what they may do with new files.
+        let all = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        file.permissions(all)
+    };
+    file.tempfile_in(folder.unwrap_or(Path::new(".")))
+}
+
+/// The new name outlives a crash of the machine as well, where folders can be synced.
+fn sync_folder(path: &Path) {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
+        folder.sync_all().ok();
+    }
+}

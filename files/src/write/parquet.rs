@@ -1,0 +1,156 @@
+//! Results as Parquet, with the keys of the rows.
+
+use super::output::Output;
+use crate::fault::fault;
+use crate::keys::Keys;
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use coremix::Result;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Writes a Parquet file of results, block by block: the keys of the rows, their labels, and columns of `f64`, such as scores.
+///
+/// The columns are the key columns, `label` (u32), and those that are named. The file gets its name in
+/// [`finish`](Self::finish), when all of it is on the disk. Until then, and after an error, what was there before stays as it
+/// was. In memory is one row group of 65,536 rows.
+///
+/// ```
+/// use coremix_files::ParquetWriter;
+///
+/// let path = std::env::temp_dir().join(format!("coremix-labels-{}.parquet", std::process::id()));
+/// let mut labels = ParquetWriter::create(&path, None, &["score"])?;
+/// labels.write(&[0, 1, 0], &[&[0.5, 0.25, 0.125]])?;
+/// labels.finish()?;
+/// # std::fs::remove_file(path).expect("it is there");
+/// # Ok::<(), coremix::Error>(())
+/// ```
+pub struct ParquetWriter {
+    writer: ArrowWriter<Output>,
+    path: String,
+    schema: SchemaRef,
+    keys: Option<Keys>,
+    /// Columns of `f64`.
+    more: usize,
+}
+
+impl fmt::Debug for ParquetWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParquetWriter")
+            .field("path", &self.path)
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Rows of a row group.
+const GROUP: usize = 1 << 16;
+
+impl ParquetWriter {
+    /// Begins a file. `keys` are those of the file that the rows come from; `columns` names what is written beside labels.
+    ///
+    /// # Errors
+    /// [`Error::File`](coremix::Error::File) where nothing can be written to its folder, or two columns have one name.
+    pub fn create(path: impl AsRef<Path>, keys: Option<Keys>, columns: &[&str]) -> Result<Self> {
+        Self::new(Output::create(path.as_ref())?, keys, columns)
+    }
+
+    fn new(output: Output, keys: Option<Keys>, columns: &[&str]) -> Result<Self> {
+        let path = output.path();
+        let mut fields: Vec<Field> = Vec::new();
+        if let Some(keys) = &keys {
+            fields.extend(keys.schema().fields().iter().map(|field| (**field).clone()));
+        }
+        fields.push(Field::new("label", DataType::UInt32, false));
+        fields.extend(columns.iter().map(|name| Field::new(*name, DataType::Float64, false)));
+        for (place, field) in fields.iter().enumerate() {
+            if fields[..place].iter().any(|other| other.name() == field.name()) {
+                let what = format!("would have two columns {:?}", field.name());
+                return Err(fault(&path, what));
+            }
+        }
+        let schema = Arc::new(Schema::new(fields));
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_max_row_group_row_count(Some(GROUP))
+            .build();
+        let writer = ArrowWriter::try_new(output, Arc::clone(&schema), Some(properties));
+        Ok(Self {
+            writer: writer.map_err(|error| fault(&path, error))?,
+            path,
+            schema,
+            keys,
+            more: columns.len(),
+        })
+    }
+
+    /// Writes the labels of the rows that follow, and what was named: as many numbers for each column.
+    ///
+    /// # Errors
+    /// [`Error::File`](coremix::Error::File) where there are not as many, where the file of the keys ends or is damaged, and
+    /// where it cannot be written: a disk is full.
+    pub fn write(&mut self, labels: &[u32], columns: &[&[f64]]) -> Result<()> {
+        let rows = labels.len();
+        if columns.len() != self.more || columns.iter().any(|column| column.len() != rows) {
+            let what = format!("{rows} labels need as many numbers in {} columns", self.more);
+            return Err(fault(&self.path, what));
+        }
+        let mut arrays: Vec<ArrayRef> = Vec::new();
+        if let Some(keys) = &mut self.keys {
+            arrays.extend(keys.next(rows)?.columns().iter().cloned());
+        }
+        arrays.push(Arc::new(UInt32Array::from(labels.to_vec())));
+        for column in columns {
+            arrays.push(Arc::new(Float64Array::from(column.to_vec())));
+        }
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays);
+        let batch = batch.map_err(|error| fault(&self.path, error))?;
+        let written = self.writer.write(&batch);
+        written.map_err(|error| fault(&self.path, error))
+    }
+
+    /// Ends the file, and gives it its name.
+    ///
+    /// # Errors
+    /// [`Error::File`](coremix::Error::File) where that is not possible; what was there before stays.
+    pub fn finish(self) -> Result<()> {
+        let output = self.writer.into_inner();
+        output.map_err(|error| fault(&self.path, error))?.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_leaves_the_old_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("labels.parquet");
+        std::fs::write(&path, b"before").unwrap();
+        // Hard to compress.
+        let labels: Vec<u32> = (0..40_000u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
+        for room in [0, 100, 10_000, 200_000] {
+            let output = Output::create(&path).unwrap().on_a_full_disk(room);
+            let written = ParquetWriter::new(output, None, &[]).and_then(|mut writer| {
+                (0..3).try_for_each(|_| writer.write(&labels, &[]))?;
+                writer.finish()
+            });
+            let error = written.unwrap_err().to_string();
+            assert!(error.contains("labels.parquet: "), "{error}");
+            assert_eq!(std::fs::read(&path).unwrap(), b"before");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+        assert!(ParquetWriter::create(&path, None, &["x", "x"]).is_err());
+        let mut writer = ParquetWriter::create(&path, None, &["x"]).unwrap();
+        assert!(writer.write(&[1, 2], &[&[1.0]]).is_err());
+        assert!(writer.write(&[1, 2], &[]).is_err());
+        writer.write(&[1, 2], &[&[1.0, 2.0]]).unwrap();
+        writer.finish().unwrap();
+        assert_ne!(std::fs::read(&path).unwrap(), b"before");
+    }
+}
