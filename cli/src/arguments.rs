@@ -6,7 +6,12 @@ use std::path::PathBuf;
 
 /// Clusters the rows of files, larger than memory if need be, and labels them.
 #[derive(Debug, Parser)]
-#[command(name = "coremix", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "coremix",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 #[command(after_help = "\
 Examples:
   coremix fit points.parquet -k 1000 --model points.coremix

@@ -9,11 +9,19 @@ use coremix::{BoxedMixture, Cancel, Element, ModelInfo, Save};
 use coremix_files::{Keys, Rows};
 
 pub(crate) fn run(assign: &Assign, cancel: &Cancel, quiet: bool) -> Result<()> {
-    labels::check(&assign.labels, !assign.input.key.is_empty(), assign.densities)?;
+    labels::check(
+        &assign.labels,
+        !assign.input.key.is_empty(),
+        assign.densities,
+    )?;
     let info = ModelInfo::of_file(&assign.model)?;
     let opened = rows::for_model(&assign.input, &info)?;
     let keys = opened.keys;
-    with_rows!(opened.rows, |rows| of_rows(assign, (rows, keys), (cancel, quiet)))
+    with_rows!(opened.rows, |rows| of_rows(
+        assign,
+        (rows, keys),
+        (cancel, quiet)
+    ))
 }
 
 fn of_rows<T: Element>(

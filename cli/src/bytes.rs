@@ -32,7 +32,11 @@ impl FromStr for Bytes {
             _ => unit,
         };
         let unit = UNITS.iter().find(|(name, _)| *name == unit);
-        let bytes = number.parse::<f64>().ok().zip(unit).map(|(x, (_, u))| x * *u as f64);
+        let bytes = number
+            .parse::<f64>()
+            .ok()
+            .zip(unit)
+            .map(|(x, (_, u))| x * *u as f64);
         match bytes {
             Some(bytes) if (1.0..=1e18).contains(&bytes) => Ok(Self(bytes as u64)),
             _ => Err("an amount of memory is a number with a unit, such as 4GiB or 500MB".into()),

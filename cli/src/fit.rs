@@ -22,7 +22,11 @@ pub(crate) fn run(fit: &Fit, cancel: &Cancel, quiet: bool) -> Result<()> {
     fit.algorithm.parse::<Algorithm>()?;
     let opened = rows::for_fit(&fit.input)?;
     let (weights, keys) = (opened.weights, opened.keys);
-    with_rows!(opened.rows, |rows| of_rows(fit, (rows, weights, keys), (cancel, quiet)))
+    with_rows!(opened.rows, |rows| of_rows(
+        fit,
+        (rows, weights, keys),
+        (cancel, quiet)
+    ))
 }
 
 fn of_rows<T: Element>(
@@ -43,7 +47,10 @@ fn of_rows<T: Element>(
     };
     let estimator: Box<dyn Estimator<DenseRows<T::Float>>> = algorithm.boxed()?;
     let bar = Bar::of_fit(quiet);
-    bar.say(format!("checking {} rows of {} columns", shape.rows, shape.columns));
+    bar.say(format!(
+        "checking {} rows of {} columns",
+        shape.rows, shape.columns
+    ));
     let data = rows::data(rows, weights)?;
     let found = estimator.fit_observed(&data, &mut |progress| {
         bar.see(progress);
@@ -135,7 +142,9 @@ fn checkpoint_of(fit: &Fit) -> Checkpoint {
     let mut name = fit.model.clone().into_os_string();
     name.push(".checkpoint");
     let every = Duration::try_from_secs_f64(fit.checkpoint_every).unwrap_or(Duration::MAX);
-    Checkpoint::to(PathBuf::from(name)).every(every).resume_if_there()
+    Checkpoint::to(PathBuf::from(name))
+        .every(every)
+        .resume_if_there()
 }
 
 /// What the file of the model says of the fit.

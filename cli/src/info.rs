@@ -44,7 +44,10 @@ fn of_model(info: &Info, found: &ModelInfo) -> Result<()> {
     println!("model       {}, in {}", found.family, found.number);
     println!("components  {}", found.components);
     println!("columns     {}", found.columns);
-    println!("written by  coremix {}, format {}", found.crate_version, found.format);
+    println!(
+        "written by  coremix {}, format {}",
+        found.crate_version, found.format
+    );
     for (name, value) in &found.notes {
         println!("{name:<11} {value}");
     }
@@ -63,7 +66,10 @@ fn of_rows(info: &Info) -> Result<()> {
         println!("{text}");
         return Ok(());
     }
-    println!("rows     {rows}, in {files} file{}", if files == 1 { "" } else { "s" });
+    println!(
+        "rows     {rows}, in {files} file{}",
+        if files == 1 { "" } else { "s" }
+    );
     println!("columns  {columns} of numbers, read as {element}");
     let bytes = match element {
         coremix_files::ElementType::U8 => 1,

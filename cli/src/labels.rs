@@ -13,7 +13,7 @@ use std::path::Path;
 /// Where labels go.
 enum Writer {
     Npy(NpyWriter<u32>),
-    Parquet(ParquetWriter),
+    Parquet(Box<ParquetWriter>),
 }
 
 /// What is written.
@@ -28,7 +28,8 @@ pub(crate) struct Labels<'a> {
 pub(crate) fn check(path: &Path, keys: bool, densities: bool) -> Result<()> {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("npy") if keys || densities => {
-            let what = "an .npy file holds labels alone; a .parquet file has room for keys and densities";
+            let what =
+                "an .npy file holds labels alone; a .parquet file has room for keys and densities";
             Err(Failure::arguments(format!("{}: {what}", path.display())))
         }
         Some("npy" | "parquet") => Ok(()),
@@ -57,7 +58,7 @@ pub(crate) fn write<T: Element>(
     let columns: &[&str] = if densities { &["log_density"] } else { &[] };
     let mut writer = match path.extension().is_some_and(|ending| ending == "npy") {
         true => Writer::Npy(NpyWriter::numbers(path)?),
-        false => Writer::Parquet(ParquetWriter::create(path, keys, columns)?),
+        false => Writer::Parquet(Box::new(ParquetWriter::create(path, keys, columns)?)),
     };
     let (n, dim) = (rows.len(), rows.dim());
     let at_once = (PIECE / (dim * size_of::<T>()).max(1)).max(1);
@@ -91,7 +92,8 @@ pub(crate) fn write<T: Element>(
 
 /// The error, with the number of its row in the file.
 fn numbered(mut error: coremix::Error, first: usize) -> coremix::Error {
-    if let coremix::Error::NotFinite { row, .. } | coremix::Error::TooLarge { row, .. } = &mut error {
+    if let coremix::Error::NotFinite { row, .. } | coremix::Error::TooLarge { row, .. } = &mut error
+    {
         *row += first;
     }
     error

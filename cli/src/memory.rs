@@ -58,7 +58,9 @@ fn too_little(algorithm: &str, needed: f64) -> Failure {
         "fast" => "fewer clusters, or a sample of the rows, need less",
         _ => "fast and vc-gmm need less",
     };
-    Failure::arguments(format!("--memory: {algorithm} needs about {mib} MiB here; {hint}"))
+    Failure::arguments(format!(
+        "--memory: {algorithm} needs about {mib} MiB here; {hint}"
+    ))
 }
 
 #[cfg(test)]

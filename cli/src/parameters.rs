@@ -24,7 +24,9 @@ pub(crate) fn write(model: &Path, to: &Path) -> Result<()> {
     };
     let finished = written.and_then(|()| {
         let finish = npz.finish().map_err(|error| Failure::file(to, error));
-        finish?.into_inner().map_err(|error| Failure::file(to, error.error().to_string()))?;
+        finish?
+            .into_inner()
+            .map_err(|error| Failure::file(to, error.error().to_string()))?;
         std::fs::rename(&partial, to).map_err(|error| Failure::file(to, error))
     });
     if finished.is_err() {
@@ -36,7 +38,11 @@ pub(crate) fn write(model: &Path, to: &Path) -> Result<()> {
 /// Where arrays go.
 type To<'a> = (&'a mut NpzWriter<BufWriter<File>>, &'a Path);
 
-fn of_type<F: Float + WritableElement>(model: &Path, info: &ModelInfo, (npz, to): To<'_>) -> Result<()> {
+fn of_type<F: Float + WritableElement>(
+    model: &Path,
+    info: &ModelInfo,
+    (npz, to): To<'_>,
+) -> Result<()> {
     if info.family == "DirichletProcess" {
         let model = DirichletProcessMixture::<F>::load(model)?;
         put((npz, to), "covariances", model.covariances())?;
@@ -55,5 +61,6 @@ fn put<T: WritableElement, D: Dimension>(
     name: &str,
     array: Array<T, D>,
 ) -> Result<()> {
-    npz.add_array(name, &array).map_err(|error| Failure::file(to, error))
+    npz.add_array(name, &array)
+        .map_err(|error| Failure::file(to, error))
 }

@@ -15,7 +15,10 @@ impl Bar {
 
     /// Of rows.
     pub(crate) fn of_rows(quiet: bool, rows: usize) -> Self {
-        let bar = Self::new(quiet, "{elapsed:>6} [{bar:24}] {human_pos} of {human_len} rows, {eta} left");
+        let bar = Self::new(
+            quiet,
+            "{elapsed:>6} [{bar:24}] {human_pos} of {human_len} rows, {eta} left",
+        );
         bar.0.set_length(rows as u64);
         bar
     }

@@ -2,10 +2,10 @@
 
 use crate::arguments::{Input, Number};
 use crate::failure::{Failure, Result};
+use coremix::Element;
 use coremix::ModelInfo;
 use coremix::data::{Blocks, ReadAhead};
 use coremix_files::{AnySource, ElementType, Format, Opened, Options, Rows, open, open_all};
-use coremix::Element;
 
 /// Runs `$body` with the rows of a source, whatever their type is.
 macro_rules! with_rows {
@@ -14,7 +14,9 @@ macro_rules! with_rows {
             coremix_files::AnySource::U8($rows) => $body,
             coremix_files::AnySource::F32($rows) => $body,
             coremix_files::AnySource::F64($rows) => $body,
-            _ => Err($crate::failure::Failure::arguments("numbers of an unknown type")),
+            _ => Err($crate::failure::Failure::arguments(
+                "numbers of an unknown type",
+            )),
         }
     };
 }
@@ -39,7 +41,9 @@ pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
 
 /// Opens the files for a model: the columns are those it was fitted on, unless others are named.
 pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
-    let fitted = info.note(COLUMNS).and_then(|text| serde_json::from_str::<Vec<String>>(text).ok());
+    let fitted = info
+        .note(COLUMNS)
+        .and_then(|text| serde_json::from_str::<Vec<String>>(text).ok());
     let columns = match fitted {
         Some(fitted) if input.columns.is_empty() => fitted,
         _ => input.columns.clone(),
@@ -56,7 +60,9 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
             false => "leave --float out",
         };
         let number = &info.number;
-        return Err(Failure::arguments(format!("the model is in {number}: {hint}")));
+        return Err(Failure::arguments(format!(
+            "the model is in {number}: {hint}"
+        )));
     }
     Ok(opened)
 }

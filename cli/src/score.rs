@@ -39,7 +39,13 @@ fn of_rows<T: Element>(
         return Ok(());
     }
     println!("rows                {rows}, of weight {weight}");
-    println!("quantization error  {error:.9e}, per weight {:.9e}", error / weight);
-    println!("log-likelihood      {likelihood:.9e} nats, per weight {:.6}", likelihood / weight);
+    println!(
+        "quantization error  {error:.9e}, per weight {:.9e}",
+        error / weight
+    );
+    println!(
+        "log-likelihood      {likelihood:.9e} nats, per weight {:.6}",
+        likelihood / weight
+    );
     Ok(())
 }

@@ -1,0 +1,223 @@
+//! The command, run as a user runs it.
+
+use coremix::data::DenseRows;
+use coremix::prelude::*;
+use coremix::{BoxedMixture, ModelInfo};
+use coremix_files::{AnySource, Options, open};
+use ndarray::Array2;
+use ndarray_npy::{NpzReader, read_npy, write_npy};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder that is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("coremix-cli-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_coremix"));
+        command.current_dir(&self.0).args(arguments).output().unwrap()
+    }
+
+    /// Runs it, and returns what it prints.
+    fn done(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs it, and returns its exit code and the one line that it says.
+    fn fails(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.run(arguments);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), errors)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// Rows in six clusters.
+fn rows(n: usize) -> Array2<f32> {
+    let mut rng = coremix::Rng::from_seed(3);
+    Array2::from_shape_fn((n, 3), |(i, j)| {
+        ((i % 6) * (j + 1)) as f32 + 0.05 * rng.normal() as f32
+    })
+}
+
+fn csv(folder: &Folder, rows: &Array2<f32>) {
+    let mut text = String::from("id,x,y,z,count\n");
+    for (i, row) in rows.outer_iter().enumerate() {
+        text += &format!("row-{i},{},{},{},{}\n", row[0], row[1], row[2], 1 + i % 3);
+    }
+    fs::write(folder.at("rows.csv"), text).unwrap();
+}
+
+fn labels(path: &Path) -> Vec<f64> {
+    let opened = open(path, &Options::new().columns(["label"]).key("id")).unwrap();
+    let AnySource::F64(rows) = opened.rows else {
+        panic!("labels of u32 are read as f64");
+    };
+    let mut labels = vec![0.0; rows.len()];
+    rows.read(0, &mut labels).unwrap();
+    labels
+}
+
+#[test]
+fn a_model_is_fitted_saved_and_used() {
+    let folder = Folder::new("whole");
+    let x = rows(1_200);
+    csv(&folder, &x);
+    let input = ["rows.csv", "--key", "id", "--weights", "count", "--float", "f32"];
+    let mut fit = vec!["fit", "-k", "6", "-a", "k-means", "--model", "m.coremix", "--seed", "5"];
+    fit.extend(["--labels", "labels.parquet", "--report", "report.json"]);
+    fit.extend(input);
+    let said = folder.done(&fit);
+    assert!(said.contains("saved m.coremix"), "{said}");
+    assert!(!folder.at("m.coremix.checkpoint").exists());
+
+    // The same fit by the crate.
+    let weights = ndarray::Array1::from_shape_fn(1_200, |i| (1 + i % 3) as f64);
+    let data = Dense::weighted(&x, &weights).unwrap();
+    let own = algorithms::k_means(6).seed(5).build().unwrap().fit(&data).unwrap();
+    let saved: BoxedMixture<DenseRows<f32>> = Save::load(folder.at("m.coremix")).unwrap();
+    assert_eq!(saved.means(), own.model.means());
+    let expected: Vec<f64> = own.labels.iter().map(|l| f64::from(*l)).collect();
+    assert_eq!(labels(&folder.at("labels.parquet")), expected);
+    let report = fs::read_to_string(folder.at("report.json")).unwrap();
+    let report: Report = serde_json::from_str(&report).unwrap();
+    assert_eq!(report.free_energies, own.report.free_energies);
+    let info = ModelInfo::of_file(folder.at("m.coremix")).unwrap();
+    assert_eq!((info.note("algorithm"), info.note("seed")), (Some("k-means"), Some("5")));
+
+    // Labels with densities, and as .npy from an .npy file.
+    let mut assign = vec!["assign", "m.coremix", "--labels", "more.parquet", "--densities"];
+    assign.extend(input);
+    folder.done(&assign);
+    assert_eq!(labels(&folder.at("more.parquet")), expected);
+    write_npy(folder.at("rows.npy"), &x).unwrap();
+    folder.done(&["assign", "m.coremix", "rows.npy", "--labels", "labels.npy"]);
+    let found: ndarray::Array1<u32> = read_npy(folder.at("labels.npy")).unwrap();
+    assert_eq!(found, own.labels);
+
+    // Scores, of weighted rows.
+    let mut score = vec!["score", "m.coremix", "--json"];
+    score.extend(input);
+    let said: serde_json::Value = serde_json::from_str(&folder.done(&score)).unwrap();
+    let error = own.model.quantization_error(&data).unwrap();
+    assert_eq!(said["quantization_error"].as_f64(), Some(error));
+    assert_eq!(said["rows"], 1_200);
+
+    // What they are.
+    let said = folder.done(&["info", "m.coremix", "--parameters", "m.npz"]);
+    assert!(said.contains("SharedIsotropic") && said.contains("k-means"), "{said}");
+    let mut npz = NpzReader::new(fs::File::open(folder.at("m.npz")).unwrap()).unwrap();
+    let means: Array2<f32> = npz.by_name("means").unwrap();
+    assert_eq!(means, own.model.means());
+    assert!(folder.done(&["info", "rows.csv"]).contains("1200"));
+}
+
+#[test]
+fn columns_of_the_fit_are_those_of_the_model() {
+    let folder = Folder::new("columns");
+    csv(&folder, &rows(600));
+    folder.done(&["fit", "rows.csv", "--columns", "z,x", "-k", "6", "-m", "m", "-q"]);
+    folder.done(&["assign", "m", "rows.csv", "--labels", "all.parquet", "--key", "id"]);
+    assert_eq!(labels(&folder.at("all.parquet")).len(), 600);
+    let said = folder.done(&["score", "m", "rows.csv"]);
+    assert!(said.contains("log-likelihood"), "{said}");
+}
+
+#[test]
+fn every_algorithm_runs() {
+    let folder = Folder::new("all");
+    write_npy(folder.at("rows.npy"), &rows(900)).unwrap();
+    for name in Algorithm::NAMES {
+        folder.done(&["fit", "rows.npy", "-a", name, "-k", "5", "-m", name, "-q"]);
+        folder.done(&["score", name, "rows.npy", "-q"]);
+    }
+    // The Dirichlet process has more parameters.
+    folder.done(&["info", "dp-gmm", "--parameters", "dp.npz"]);
+    let mut npz = NpzReader::new(fs::File::open(folder.at("dp.npz")).unwrap()).unwrap();
+    assert_eq!(npz.len(), 7);
+    let sticks: Array2<f64> = npz.by_name("sticks").unwrap();
+    assert_eq!(sticks.dim(), (5, 2));
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_line() {
+    let folder = Folder::new("errors");
+    csv(&folder, &rows(60));
+    fs::write(folder.at("bad.csv"), "x,y\n1,2\n3,oops\n").unwrap();
+    fs::write(folder.at("nan.csv"), "x,y\n1,2\n3,nan\n").unwrap();
+    fs::write(folder.at("broken.coremix"), b"\x89coremix\r\n\x1a\n\x01").unwrap();
+    let fit = |more: &[&str]| {
+        let mut arguments = vec!["fit", "-k", "3", "-m", "m"];
+        arguments.extend(more);
+        folder.fails(&arguments)
+    };
+    let cases = [
+        (fit(&["none.csv"]), 1, "none.csv"),
+        (fit(&["rows.csv", "-a", "quick"]), 1, "must be k-means"),
+        (fit(&["rows.csv", "--columns", "x,q"]), 1, "\"q\""),
+        (fit(&["bad.csv"]), 1, "oops"),
+        (fit(&["nan.csv"]), 1, "nan.csv"),
+        (fit(&["rows.csv", "--columns", "x", "-k", "99"]), 1, "99 clusters"),
+        (fit(&["rows.csv", "--labels", "labels.txt"]), 2, "labels.txt"),
+        (fit(&["rows.csv", "--memory", "1MiB"]), 2, "--memory"),
+        (fit(&["rows.csv", "--memory", "lots"]), 2, "4GiB"),
+        (fit(&["rows.csv", "--format", "docx"]), 2, "docx"),
+        (folder.fails(&["score", "rows.csv", "rows.csv"]), 1, "not a model"),
+        (folder.fails(&["info", "broken.coremix"]), 1, "truncated"),
+        (folder.fails(&["score", "none", "rows.csv"]), 1, "none"),
+    ];
+    for ((code, said), expected, part) in cases {
+        assert!(said.contains(part), "{said}");
+        assert_eq!(code, expected, "{said}");
+        // What clap says of wrong arguments has hints below.
+        assert!(code == 2 || said.lines().count() == 1, "{said}");
+    }
+    assert!(!folder.at("m").exists());
+}
+
+/// Killed at several moments, and run again.
+#[cfg(unix)]
+#[test]
+fn a_killed_fit_goes_on() {
+    let folder = Folder::new("killed");
+    write_npy(folder.at("rows.npy"), &rows(40_000)).unwrap();
+    let fit = |model| {
+        let mut arguments = vec!["fit", "rows.npy", "-a", "gmm", "-k", "60", "--tolerance", "0"];
+        arguments.extend(["--max-iterations", "40", "--checkpoint-every", "0.001", "-q"]);
+        arguments.extend(["--model", model]);
+        arguments
+    };
+    folder.done(&fit("whole"));
+    let mut kills = 0;
+    for wait in [50, 100, 200, 400, 800] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_coremix"));
+        let mut child = command.current_dir(&folder.0).args(fit("killed")).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        kills += usize::from(child.try_wait().unwrap().is_none());
+        child.kill().ok();
+        child.wait().unwrap();
+    }
+    assert!(kills > 0);
+    folder.done(&fit("killed"));
+    let bytes = |name| fs::read(folder.at(name)).unwrap();
+    assert!(bytes("whole") == bytes("killed"));
+}
