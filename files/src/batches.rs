@@ -7,16 +7,17 @@ use crate::options::Options;
 use crate::pool::{Cursor, Pool};
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
-use coremix::data::Source;
 use coremix::Result;
+use coremix::data::Source;
 use std::fmt;
 use std::io;
 
 /// Rows of record batches that a function makes, as often as it is called and always the same: a [`Source`].
 ///
-/// Making it goes through all batches once, to count rows. A read goes on with the sequence of batches that is nearest before
-/// its first row; a few are kept open. Where there is none, the function is called, and the batches before are passed over:
-/// this is for batches that cost little. Where they cost more than writing and reading them, use [`Spool`](crate::Spool).
+/// Making it goes through all batches once, to count rows. A read goes on with the sequence of batches that is nearest
+/// before its first row; a few are kept open. Where there is none, the function is called, and the batches before are passed
+/// over: this is for batches that cost little. Where they cost more than writing and reading them, use
+/// [`Spool`](crate::Spool).
 ///
 /// ```
 /// use arrow_array::{ArrayRef, Float32Array, RecordBatch};

@@ -78,7 +78,12 @@ fn find(columns: &Columns, name: &str) -> Result<usize, String> {
         (Some(_), Some(_)) => Err(format!("has several columns {name:?}")),
         _ => {
             let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
-            let shown = names.iter().take(20).copied().collect::<Vec<_>>().join(", ");
+            let shown = names
+                .iter()
+                .take(20)
+                .copied()
+                .collect::<Vec<_>>()
+                .join(", ");
             let more = if names.len() > 20 { ", ..." } else { "" };
             Err(format!("has no column {name:?}; it has {shown}{more}"))
         }
@@ -169,15 +174,27 @@ mod tests {
         let some = features(&wide, &Options::new().columns(["y", "id"])).unwrap();
         assert_eq!(some, Features::Each(vec![(4, Kind::U8), (0, Kind::I64)]));
         for (options, part) in [
-            (Options::new().columns(["z"]), "no column \"z\"; it has id, name, x, w, y"),
-            (Options::new().columns(["x", "name"]), "\"name\" does not hold numbers"),
+            (
+                Options::new().columns(["z"]),
+                "no column \"z\"; it has id, name, x, w, y",
+            ),
+            (
+                Options::new().columns(["x", "name"]),
+                "\"name\" does not hold numbers",
+            ),
             (Options::new().weight("z"), "no column \"z\""),
             (Options::new().columns::<&str>([]), "no columns"),
         ] {
-            assert!(features(&wide, &options).unwrap_err().contains(part), "{part}");
+            assert!(
+                features(&wide, &options).unwrap_err().contains(part),
+                "{part}"
+            );
         }
         let mut lists = table(&[("name", Other), ("v", Lists(Kind::F16))]);
-        assert_eq!(features(&lists, &Options::new()).unwrap(), Features::Lists(1, Kind::F16));
+        assert_eq!(
+            features(&lists, &Options::new()).unwrap(),
+            Features::Lists(1, Kind::F16)
+        );
         lists.push(("id".into(), Numbers(Kind::I32)));
         let error = features(&lists, &Options::new()).unwrap_err();
         assert!(error.contains("say which columns"), "{error}");

@@ -8,8 +8,8 @@ use crate::options::Options;
 use crate::pool::{Cursor, Pool};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
-use coremix::data::{OnDisk, ReadAt, Source};
 use coremix::Result;
+use coremix::data::{OnDisk, ReadAt, Source};
 use csv::{ByteRecord, Reader, ReaderBuilder};
 use std::fmt;
 use std::io::{self, BufReader, Read};
@@ -202,8 +202,8 @@ impl<T: Number> CsvFile<T> {
     /// Opens a file, and goes through it once.
     ///
     /// # Errors
-    /// [`Error::File`](coremix::Error::File) for a file that cannot be read, whose lines have different numbers of fields, or that does not have
-    /// such columns of numbers.
+    /// [`Error::File`](coremix::Error::File) for a file that cannot be read, whose lines have different numbers of fields,
+    /// or that does not have such columns of numbers.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
         Self::over(OnDisk::open(path)?, options)
     }
@@ -225,7 +225,10 @@ impl<T: Number> CsvFile<T> {
             bytes: Arc::clone(&bytes),
             at,
         };
-        let columns = columns(&mut reader(from(0), delimiter, options.header), options.header)?;
+        let columns = columns(
+            &mut reader(from(0), delimiter, options.header),
+            options.header,
+        )?;
         let (fields, names) = chosen(&columns, options)?;
         let mut lines = reader(from(0), delimiter, options.header);
         let (mut places, mut len, mut record) = (Vec::new(), 0, ByteRecord::new());

@@ -83,7 +83,10 @@ impl Keys {
     /// Those of one file, and then those of another.
     pub(crate) fn chain(mut self, other: Self) -> Result<Self> {
         if self.schema != other.schema {
-            let what = format!("its key columns have other types than those of {}", self.path);
+            let what = format!(
+                "its key columns have other types than those of {}",
+                self.path
+            );
             return Err(fault(&other.path, what));
         }
         self.batches = Box::new(self.batches.chain(other.batches));

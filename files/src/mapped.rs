@@ -11,8 +11,8 @@ use std::path::Path;
 /// A file that is mapped into memory, as bytes: [`NpyFile::over`](coremix::data::NpyFile::over),
 /// [`ParquetFile::over`](crate::ParquetFile::over) and their like read rows from it.
 ///
-/// It spares the calls that read parts of a file. What is mapped counts as memory of the process, and the system takes it back
-/// when it needs it.
+/// It spares the calls that read parts of a file. What is mapped counts as memory of the process, and the system takes it
+/// back when it needs it.
 ///
 /// ```no_run
 /// use coremix::data::{Blocks, NpyFile};

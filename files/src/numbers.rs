@@ -114,7 +114,9 @@ impl fmt::Display for Kind {
 }
 
 /// A number as it is stored.
-pub(crate) trait Stored: Copy + AsPrimitive<u8> + AsPrimitive<f32> + AsPrimitive<f64> {
+pub(crate) trait Stored:
+    Copy + AsPrimitive<u8> + AsPrimitive<f32> + AsPrimitive<f64>
+{
     /// Whether it is finite, and an integer of at most 2^53.
     fn sound(self) -> bool;
 }

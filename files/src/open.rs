@@ -109,8 +109,8 @@ pub struct Opened {
 /// ```
 ///
 /// # Errors
-/// [`Error::File`](coremix::Error::File) for a file that cannot be read, is damaged, or does not have such columns; and where
-/// files differ in their columns.
+/// [`Error::File`](coremix::Error::File) for a file that cannot be read, is damaged, or does not have such columns; and
+/// where files differ in their columns.
 pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Opened> {
     let files = files_of(path.as_ref(), options)?;
     open_all(&files, options)
@@ -228,7 +228,8 @@ fn rows_of<T: Number + NpyNumber>(
 ) -> Result<Rows<T>> {
     let named = options.columns.is_some() || options.weight.is_some() || !options.keys.is_empty();
     if named && !format.is_table() {
-        let what = "its columns have no names: all of them are read, and there are no weights or keys";
+        let what =
+            "its columns have no names: all of them are read, and there are no weights or keys";
         return Err(fault(&file.display().to_string(), what));
     }
     Ok(match format {

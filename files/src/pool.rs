@@ -84,6 +84,9 @@ mod tests {
         // The one that waits longest makes room.
         pool.give(At(10));
         assert_eq!(take(0, 6), None);
-        assert_eq!([take(0, 10), take(0, 10), take(0, 10)], [Some(10), Some(9), Some(7)]);
+        assert_eq!(
+            [take(0, 10), take(0, 10), take(0, 10)],
+            [Some(10), Some(9), Some(7)]
+        );
     }
 }

@@ -45,8 +45,8 @@ impl<T: Number + NpyNumber> Spool<T> {
     /// The rows of batches that all have one schema.
     ///
     /// # Errors
-    /// [`Error::File`] where there is no batch, a batch is an error, does not have such columns, or cannot be written; a null,
-    /// a NaN or a list of another length is named by its column and row.
+    /// [`Error::File`] where there is no batch, a batch is an error, does not have such columns, or cannot be written; a
+    /// null, a NaN or a list of another length is named by its column and row.
     pub fn of_batches(
         batches: impl IntoIterator<Item = std::result::Result<RecordBatch, ArrowError>>,
         options: &Options,
@@ -100,12 +100,11 @@ impl<T: Number + NpyNumber> Spool<T> {
         })
     }
 
-    fn write(
-        options: &Options,
-        write: impl FnOnce(&Path) -> Result<NpyWriter<T>>,
-    ) -> Result<Self> {
+    fn write(options: &Options, write: impl FnOnce(&Path) -> Result<NpyWriter<T>>) -> Result<Self> {
         let folder = options.spool.clone().unwrap_or_else(std::env::temp_dir);
-        let made = tempfile::Builder::new().prefix("coremix-").tempdir_in(&folder);
+        let made = tempfile::Builder::new()
+            .prefix("coremix-")
+            .tempdir_in(&folder);
         let made = made.map_err(|error| fault(&folder.display().to_string(), error))?;
         let file = made.path().join("rows.npy");
         write(&file)?.finish()?;

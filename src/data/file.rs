@@ -14,8 +14,8 @@ const PIECE: usize = 1 << 18;
 
 /// Bytes that can be read at any place, by several threads: a file, a part of memory, an object in a store.
 ///
-/// They must stay as they are. [`NpyFile::over`](super::NpyFile::over) and [`VectorFile::over`](super::VectorFile::over) read
-/// rows from them. A `Vec<u8>` is such bytes.
+/// They must stay as they are. [`NpyFile::over`](super::NpyFile::over) and [`VectorFile::over`](super::VectorFile::over)
+/// read rows from them. A `Vec<u8>` is such bytes.
 pub trait ReadAt: Send + Sync {
     /// What they are called in errors.
     fn name(&self) -> String;
@@ -125,6 +125,14 @@ impl ReadAt for OnDisk {
         };
         read
     }
+}
+
+/// The same where files have no reads at a place.
+#[cfg(any(not(unix), test))]
+fn read_by_seek(file: &mut File, from: u64, out: &mut [u8]) -> io::Result<()> {
+    use io::{Read, Seek};
+    file.seek(io::SeekFrom::Start(from))?;
+    file.read_exact(out)
 }
 
 /// Bytes of any kind, and their name.

@@ -191,7 +191,9 @@ impl<S: Source> Shared<S> {
     fn read(&self, first: usize, out: &mut [S::Element], thread: bool) -> io::Result<()> {
         let dim = self.source.dim();
         let rows = out.len().checked_div(dim).unwrap_or(0);
-        let end = first.checked_add(rows).filter(|end| *end <= self.source.len());
+        let end = first
+            .checked_add(rows)
+            .filter(|end| *end <= self.source.len());
         let whole = rows.checked_mul(dim) == Some(out.len());
         let (true, true, Some(end)) = (thread && rows > 0, whole, end) else {
             return self.source.read(first, out);
@@ -324,7 +326,11 @@ impl<T> State<T> {
             end += rows;
             wanted = true;
             let content = Content::Wanted;
-            sequence.pieces.push(Piece { first, rows, content });
+            sequence.pieces.push(Piece {
+                first,
+                rows,
+                content,
+            });
         }
         let done: Vec<_> = done;
         done.into_iter().for_each(|piece| self.keep(piece));

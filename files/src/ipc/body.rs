@@ -102,7 +102,9 @@ fn decompress(
     }
     let length = usize::try_from(length).unwrap_or(usize::MAX);
     if length < needed || length > needed.saturating_mul(2).saturating_add(PADDING) {
-        return Err(damaged(format!("of {length} bytes, where {needed} are needed")));
+        return Err(damaged(format!(
+            "of {length} bytes, where {needed} are needed"
+        )));
     }
     let mut out = Vec::with_capacity(needed);
     let found = match codec {
@@ -114,7 +116,11 @@ fn decompress(
             let decoder = zstd::stream::read::Decoder::with_buffer(stored)?;
             decoder.take(needed as u64).read_to_end(&mut out)
         }
-        other => return Err(damaged(format!("compressed by {other:?}, which is not read"))),
+        other => {
+            return Err(damaged(format!(
+                "compressed by {other:?}, which is not read"
+            )));
+        }
     };
     match found.map_err(|error| damaged(format!("cannot be decompressed: {error}")))? == needed {
         true => Ok(out),
@@ -161,7 +167,11 @@ impl Column<'_> {
 
     /// The first that is not there of some rows or numbers.
     fn null(&self, which: Which, from: usize, count: usize) -> io::Result<Option<usize>> {
-        if self.part().range(which).is_none_or(|range| range.is_empty()) {
+        if self
+            .part()
+            .range(which)
+            .is_none_or(|range| range.is_empty())
+        {
             return Ok(None);
         }
         let bits = self.some(which, from / 8, (from + count).div_ceil(8) - from / 8)?;
@@ -192,7 +202,9 @@ impl Column<'_> {
             4 => {
                 let (offsets, _) = bytes.as_chunks();
                 let offsets = offsets.iter();
-                offsets.map(|offset| i64::from(i32::from_le_bytes(*offset))).collect()
+                offsets
+                    .map(|offset| i64::from(i32::from_le_bytes(*offset)))
+                    .collect()
             }
             _ => {
                 let (offsets, _) = bytes.as_chunks();

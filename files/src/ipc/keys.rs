@@ -31,15 +31,12 @@ pub(crate) fn keys(path: &Path, options: &Options) -> Result<Keys> {
     Ok(Keys::new(name, &schema, batches))
 }
 
-fn open(
-    bytes: &Arc<dyn ReadAt>,
-    options: &Options,
-) -> io::Result<(arrow_schema::Schema, Batches)> {
+fn open(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<(arrow_schema::Schema, Batches)> {
     let messages = Messages::read(bytes)?;
     let places = choice::keys(&columns_of(&messages.schema), options).map_err(invalid)?;
     let schema = messages.schema.project(&places).map_err(invalid)?;
-    let mut decoder = FileDecoder::new(Arc::new(messages.schema), messages.version)
-        .with_projection(places);
+    let mut decoder =
+        FileDecoder::new(Arc::new(messages.schema), messages.version).with_projection(places);
     for place in &messages.dictionaries {
         let buffer = checked(place, bytes)?;
         let read = decoder.read_dictionary(&place.block(), &buffer);

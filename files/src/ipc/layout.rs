@@ -67,12 +67,16 @@ impl Batch {
         first: usize,
     ) -> io::Result<Self> {
         let rows = usize::try_from(batch.length()).map_err(damaged)?;
-        let nodes = batch.nodes().ok_or_else(|| damaged("a batch has no columns"))?;
+        let nodes = batch
+            .nodes()
+            .ok_or_else(|| damaged("a batch has no columns"))?;
         let nodes = nodes.iter().map(|node| {
             let length = usize::try_from(node.length()).unwrap_or(usize::MAX);
             (length, node.null_count() != 0)
         });
-        let buffers = batch.buffers().ok_or_else(|| damaged("a batch has no buffers"))?;
+        let buffers = batch
+            .buffers()
+            .ok_or_else(|| damaged("a batch has no buffers"))?;
         let buffers = buffers.iter().map(|buffer| {
             let from = u64::try_from(buffer.offset()).ok()?;
             let start = body.start.checked_add(from)?;
@@ -121,7 +125,9 @@ impl Batch {
                 None => stored,
                 Some(_) => SMALL.max(stored.saturating_mul(GROWTH)),
             };
-            let needed = count.checked_mul(size).and_then(|all| u64::try_from(all).ok());
+            let needed = count
+                .checked_mul(size)
+                .and_then(|all| u64::try_from(all).ok());
             match needed.is_some_and(|needed| needed <= most) {
                 true => Ok(()),
                 false => Err(damaged(format!("{count} numbers in {stored} bytes"))),
@@ -129,7 +135,9 @@ impl Batch {
         };
         let bits = |count: usize, range: &Option<Range<u64>>| {
             let range = range.iter();
-            range.map(|range| fits(count.div_ceil(8), 1, range)).collect()
+            range
+                .map(|range| fits(count.div_ceil(8), 1, range))
+                .collect()
         };
         fits(part.count, part.kind.size(), &part.values)?;
         let nulls: io::Result<()> = bits(part.count, &part.nulls);
@@ -154,7 +162,9 @@ impl Batch {
 
 impl Walk<'_> {
     fn node(&mut self) -> io::Result<(usize, bool)> {
-        self.nodes.next().ok_or_else(|| damaged("a batch has fewer columns than the file"))
+        self.nodes
+            .next()
+            .ok_or_else(|| damaged("a batch has fewer columns than the file"))
     }
 
     fn buffer(&mut self) -> io::Result<Range<u64>> {
@@ -175,7 +185,9 @@ impl Walk<'_> {
     fn part(&mut self, field: &Field, rows: usize) -> io::Result<Part> {
         let (length, has_nulls) = self.node()?;
         if length != rows {
-            return Err(damaged(format!("a column of {length} rows in a batch of {rows}")));
+            return Err(damaged(format!(
+                "a column of {length} rows in a batch of {rows}"
+            )));
         }
         let nulls = Some(self.buffer()?).filter(|_| has_nulls);
         if let Some(kind) = Kind::of(field.data_type()) {
@@ -217,7 +229,10 @@ impl Walk<'_> {
                 self.pass_buffers(3)
             }
             DataType::Utf8View | DataType::BinaryView => {
-                let views = self.views.next().and_then(|count| usize::try_from(count).ok());
+                let views = self
+                    .views
+                    .next()
+                    .and_then(|count| usize::try_from(count).ok());
                 let views = views.ok_or_else(|| damaged("a column of views without a count"))?;
                 self.pass_buffers(views.saturating_add(2))
             }
@@ -235,13 +250,17 @@ impl Walk<'_> {
             }
             DataType::Struct(fields) => {
                 self.pass_buffers(1)?;
-                fields.iter().try_for_each(|field| self.pass(field.data_type()))
+                fields
+                    .iter()
+                    .try_for_each(|field| self.pass(field.data_type()))
             }
             DataType::Union(fields, mode) => {
                 let own = if *mode == UnionMode::Dense { 2 } else { 1 };
                 let before = usize::from(self.version < MetadataVersion::V5);
                 self.pass_buffers(own + before)?;
-                fields.iter().try_for_each(|(_, field)| self.pass(field.data_type()))
+                fields
+                    .iter()
+                    .try_for_each(|(_, field)| self.pass(field.data_type()))
             }
             DataType::RunEndEncoded(ends, values) => {
                 self.pass(ends.data_type())?;

@@ -59,7 +59,9 @@ impl Messages {
         let [a, b, c, d, ..] = end;
         let size = u64::from(u32::from_le_bytes([a, b, c, d]));
         if size > len - 18 {
-            return Err(damaged(format!("a footer of {size} bytes in a file of {len}")));
+            return Err(damaged(format!(
+                "a footer of {size} bytes in a file of {len}"
+            )));
         }
         let mut footer = vec![0; size as usize];
         bytes.read_at(len - 10 - size, &mut footer)?;
@@ -74,7 +76,9 @@ impl Messages {
             let schema = footer.schema().ok_or_else(|| damaged("it has no schema"))?;
             let places = |blocks: Option<flatbuffers::Vector<'_, Block>>| {
                 let blocks = blocks.iter().flatten();
-                blocks.map(|block| Place::of(block, len)).collect::<io::Result<Vec<_>>>()
+                blocks
+                    .map(|block| Place::of(block, len))
+                    .collect::<io::Result<Vec<_>>>()
             };
             Ok(Self {
                 schema: schema_of(schema)?,
@@ -136,7 +140,9 @@ impl Messages {
 
 fn schema_of(schema: arrow_ipc::Schema<'_>) -> io::Result<Schema> {
     if schema.endianness() != Endianness::Little {
-        return Err(invalid("its numbers are in big-endian order, which is not read"));
+        return Err(invalid(
+            "its numbers are in big-endian order, which is not read",
+        ));
     }
     if schema.fields().is_none() {
         return Err(damaged("its schema has no columns"));
@@ -163,7 +169,9 @@ fn head_of(bytes: &dyn ReadAt, head: &Range<u64>) -> io::Result<Vec<u8>> {
     start[..known].copy_from_slice(&text[..known]);
     let (before, size) = prefix(start);
     let before = before as usize;
-    let end = usize::try_from(size).ok().and_then(|size| before.checked_add(size));
+    let end = usize::try_from(size)
+        .ok()
+        .and_then(|size| before.checked_add(size));
     let end = end.filter(|end| *end <= text.len() && before <= *end);
     let end = end.ok_or_else(|| damaged("a message is longer than its place"))?;
     text.truncate(end);
@@ -232,7 +240,9 @@ impl Place {
         for buffer in batch.buffers().iter().flatten() {
             let (from, length) = (buffer.offset(), buffer.length());
             let body = (self.body.end - self.body.start) as i64;
-            let end = from.checked_add(length).filter(|_| from >= 0 && length >= 0);
+            let end = from
+                .checked_add(length)
+                .filter(|_| from >= 0 && length >= 0);
             if end.is_none_or(|end| end > body) {
                 return Err(damaged("a buffer that is not in the file"));
             }

@@ -13,8 +13,8 @@ use crate::numbers::{ElementType, Number, readable};
 use crate::options::Options;
 use arrow_schema::Field;
 use body::{Column, Decoded};
-use coremix::data::{OnDisk, ReadAt, Source};
 use coremix::Result;
+use coremix::data::{OnDisk, ReadAt, Source};
 use layout::Batch;
 use messages::Messages;
 use std::fmt;
@@ -179,7 +179,9 @@ impl<T: Number> ArrowFile<T> {
         let (mut row, end, dim) = (first, first + rows, self.dim);
         let stride = if self.lists { 1 } else { dim };
         while row < end {
-            let batch = self.batches.partition_point(|batch| batch.first + batch.rows <= row);
+            let batch = self
+                .batches
+                .partition_point(|batch| batch.first + batch.rows <= row);
             let found = &self.batches[batch];
             let to = end.min(found.first + found.rows);
             let out = &mut out[(row - first) * dim..(to - first) * dim];

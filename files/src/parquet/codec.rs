@@ -69,7 +69,9 @@ fn exactly(found: usize, wanted: usize) -> Result<()> {
 /// No more than is wanted, and one byte to see that there is more.
 fn to_end(decoder: impl Read, wanted: usize, out: &mut Vec<u8>) -> Result<()> {
     let mut decoder = decoder.take(wanted as u64 + 1);
-    let found = decoder.read_to_end(out).map_err(|error| error.to_string())?;
+    let found = decoder
+        .read_to_end(out)
+        .map_err(|error| error.to_string())?;
     exactly(found, wanted)
 }
 
@@ -93,8 +95,10 @@ fn old_lz4(input: &[u8], plain: usize, size: usize, out: &mut Vec<u8>) -> Result
 fn hadoop(mut input: &[u8], mut out: &mut [u8]) -> Option<()> {
     while !input.is_empty() {
         let (sizes, rest) = input.split_at_checked(8)?;
-        let [to, from] = [&sizes[..4], &sizes[4..]]
-            .map(|part| part.iter().fold(0, |size, byte| size << 8 | usize::from(*byte)));
+        let [to, from] = [&sizes[..4], &sizes[4..]].map(|part| {
+            part.iter()
+                .fold(0, |size, byte| size << 8 | usize::from(*byte))
+        });
         let (block, rest) = rest.split_at_checked(from)?;
         let (place, left) = out.split_at_mut_checked(to)?;
         lz4(block, place).ok()?;
@@ -147,7 +151,10 @@ mod tests {
             let found = decompress(codec, stored.clone(), 0, 5_000);
             assert_eq!(found.as_ref(), Ok(&bytes), "{codec}");
             for size in [4_999, 5_001] {
-                assert!(decompress(codec, stored.clone(), 0, size).is_err(), "{codec}");
+                assert!(
+                    decompress(codec, stored.clone(), 0, size).is_err(),
+                    "{codec}"
+                );
             }
             // Levels before it that are not compressed.
             if codec != Compression::UNCOMPRESSED {

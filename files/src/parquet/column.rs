@@ -194,18 +194,27 @@ impl Levels {
     /// Whether each row is a list of so many values.
     fn is_regular(&self, each: usize, expected: usize) -> bool {
         let begins = |row: &[i16]| {
-            let after = row.iter().skip(1).fold(true, |all, level| all & (*level == 1));
+            let after = row
+                .iter()
+                .skip(1)
+                .fold(true, |all, level| all & (*level == 1));
             row.first() == Some(&0) && after
         };
         let (there, each) = (self.there, each.max(1));
         self.repetition.len() == expected
-            && self.definition.iter().fold(true, |all, level| all & (*level == there))
+            && self
+                .definition
+                .iter()
+                .fold(true, |all, level| all & (*level == there))
             && self.repetition.chunks(each).all(begins)
     }
 
     /// The first row that is not as it must be.
     fn fault(&self, values: usize) -> Wrong {
-        let null = self.definition.iter().position(|level| *level != self.there);
+        let null = self
+            .definition
+            .iter()
+            .position(|level| *level != self.there);
         let Some(each) = self.list else {
             return match null {
                 Some(row) => (row, "a null".into()),

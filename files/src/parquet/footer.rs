@@ -65,8 +65,8 @@ impl Footer {
     /// Where the numbers of a column of the table lie: the column of numbers that it is made of.
     pub(super) fn leaf(&self, column: usize) -> io::Result<usize> {
         let schema = self.metadata.file_metadata().schema_descr();
-        let mut leaves = (0..schema.num_columns())
-            .filter(|leaf| schema.get_column_root_idx(*leaf) == column);
+        let mut leaves =
+            (0..schema.num_columns()).filter(|leaf| schema.get_column_root_idx(*leaf) == column);
         match (leaves.next(), leaves.next()) {
             (Some(leaf), None) => Ok(leaf),
             _ => Err(invalid("a column that is not one column of numbers")),
@@ -77,7 +77,9 @@ impl Footer {
     pub(super) fn chunk(&self, group: usize, leaf: usize) -> io::Result<Chunk> {
         let damaged = |what: String| invalid(format!("damaged: row group {group}: {what}"));
         let columns = self.metadata.row_group(group).columns();
-        let chunk = columns.get(leaf).ok_or_else(|| damaged("no column".into()))?;
+        let chunk = columns
+            .get(leaf)
+            .ok_or_else(|| damaged("no column".into()))?;
         if chunk.file_path().is_some_and(|path| !path.is_empty()) {
             return Err(damaged("a column that lies in another file".into()));
         }
@@ -248,7 +250,10 @@ impl Plan {
                     let what = format!("column {name:?} has {values} values in few bytes");
                     return Err(invalid(format!("damaged: {what}")));
                 }
-                if rows.checked_mul(each).is_none_or(|all| self.lists && all > 2 * most) {
+                if rows
+                    .checked_mul(each)
+                    .is_none_or(|all| self.lists && all > 2 * most)
+                {
                     let what = format!("column {name:?} has lists of {each} numbers");
                     return Err(invalid(format!("damaged: {what}")));
                 }

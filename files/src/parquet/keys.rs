@@ -57,7 +57,10 @@ impl ChunkReader for Chunks {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        if start.checked_add(length as u64).is_none_or(|end| end > self.0.len()) {
+        if start
+            .checked_add(length as u64)
+            .is_none_or(|end| end > self.0.len())
+        {
             let what = "a part that is not in the file".into();
             return Err(parquet::errors::ParquetError::EOF(what));
         }
@@ -89,8 +92,8 @@ fn open(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<ParquetRecordB
     let leaves = (0..schema.num_columns())
         .filter(|leaf| places.contains(&schema.get_column_root_idx(*leaf)));
     // The decoder trusts what pages say of themselves.
-    for (group, leaf) in
-        (0..footer.metadata.num_row_groups()).flat_map(|group| leaves.clone().map(move |leaf| (group, leaf)))
+    for (group, leaf) in (0..footer.metadata.num_row_groups())
+        .flat_map(|group| leaves.clone().map(move |leaf| (group, leaf)))
     {
         let pages = footer.chunk(group, leaf)?.pages(bytes);
         pages.check_all().map_err(invalid)?;

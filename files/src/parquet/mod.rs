@@ -15,8 +15,8 @@ use crate::numbers::{ElementType, Number, readable};
 use crate::options::Options;
 use crate::pool::{Cursor, Pool};
 use column::Values;
-use coremix::data::{OnDisk, ReadAt, Source};
 use coremix::Result;
+use coremix::data::{OnDisk, ReadAt, Source};
 use footer::{Footer, Plan};
 use std::fmt;
 use std::io;
@@ -151,13 +151,7 @@ impl<T: Number> ParquetFile<T> {
     }
 
     /// Goes on to a row of the group, and reads from there.
-    fn read_on(
-        &self,
-        cursor: &mut Open,
-        row: usize,
-        rows: usize,
-        out: &mut [T],
-    ) -> io::Result<()> {
+    fn read_on(&self, cursor: &mut Open, row: usize, rows: usize, out: &mut [T]) -> io::Result<()> {
         let stride = if self.plan.lists { 1 } else { self.plan.dim };
         let columns = cursor.columns.iter_mut().zip(&self.plan.columns);
         for (place, (values, column)) in columns.enumerate() {

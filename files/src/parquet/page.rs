@@ -161,7 +161,10 @@ impl Pages {
         self.check(&header)?;
         let stored = self.read(self.left.start, header.compressed)?;
         self.left.start += header.compressed as u64;
-        if header.checksum.is_some_and(|sum| sum != crc32fast::hash(&stored)) {
+        if header
+            .checksum
+            .is_some_and(|sum| sum != crc32fast::hash(&stored))
+        {
             return Err(wrong("the checksum of a page differs"));
         }
         // The levels of pages of version 2 are not compressed.
@@ -180,12 +183,7 @@ impl Pages {
             }
             _ => 0,
         };
-        let page = codec::decompress(
-            self.storage.compression,
-            stored,
-            plain,
-            header.uncompressed,
-        );
+        let page = codec::decompress(self.storage.compression, stored, plain, header.uncompressed);
         let buf = Bytes::from(page.map_err(wrong)?);
         Ok(Some(match header.is {
             Is::Dictionary { values, encoding } => Page::DictionaryPage {

@@ -32,8 +32,8 @@ number!(u8: "|u1", u32: "<u4", i64: "<i8", u64: "<u8", f32: "<f4", f64: "<f8");
 
 /// Writes an `.npy` file of `NumPy`, block by block: labels, or rows. The number of rows need not be known before.
 ///
-/// The file gets its name in [`finish`](Self::finish), when all of it is on the disk. Until then, and after an error, what was
-/// there before stays as it was.
+/// The file gets its name in [`finish`](Self::finish), when all of it is on the disk. Until then, and after an error, what
+/// was there before stays as it was.
 ///
 /// ```
 /// use coremix::data::{NpyFile, Source};

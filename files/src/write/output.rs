@@ -21,7 +21,8 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn create(path: &Path) -> Result<Self> {
-        let file = create_beside(path).map_err(|error| fault(&path.display().to_string(), error))?;
+        let file =
+            create_beside(path).map_err(|error| fault(&path.display().to_string(), error))?;
         Ok(Self {
             file: BufWriter::with_capacity(1 << 16, file),
             path: path.to_owned(),
@@ -87,7 +88,10 @@ impl Write for Output {
 
 fn create_beside(path: &Path) -> io::Result<NamedTempFile> {
     if path.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
+        return Err(io::Error::new(
+            io::ErrorKind::IsADirectory,
+            "it is a folder",
+        ));
     }
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     let mut file = tempfile::Builder::new();

@@ -13,11 +13,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Writes a Parquet file of results, block by block: the keys of the rows, their labels, and columns of `f64`, such as scores.
+/// Writes a Parquet file of results, block by block: the keys of the rows, their labels, and columns of `f64`, such as
+/// scores.
 ///
 /// The columns are the key columns, `label` (u32), and those that are named. The file gets its name in
-/// [`finish`](Self::finish), when all of it is on the disk. Until then, and after an error, what was there before stays as it
-/// was. In memory is one row group of 65,536 rows.
+/// [`finish`](Self::finish), when all of it is on the disk. Until then, and after an error, what was there before stays as
+/// it was. In memory is one row group of 65,536 rows.
 ///
 /// ```
 /// use coremix_files::ParquetWriter;
@@ -66,9 +67,16 @@ impl ParquetWriter {
             fields.extend(keys.schema().fields().iter().map(|field| (**field).clone()));
         }
         fields.push(Field::new("label", DataType::UInt32, false));
-        fields.extend(columns.iter().map(|name| Field::new(*name, DataType::Float64, false)));
+        fields.extend(
+            columns
+                .iter()
+                .map(|name| Field::new(*name, DataType::Float64, false)),
+        );
         for (place, field) in fields.iter().enumerate() {
-            if fields[..place].iter().any(|other| other.name() == field.name()) {
+            if fields[..place]
+                .iter()
+                .any(|other| other.name() == field.name())
+            {
                 let what = format!("would have two columns {:?}", field.name());
                 return Err(fault(&path, what));
             }
@@ -96,7 +104,10 @@ impl ParquetWriter {
     pub fn write(&mut self, labels: &[u32], columns: &[&[f64]]) -> Result<()> {
         let rows = labels.len();
         if columns.len() != self.more || columns.iter().any(|column| column.len() != rows) {
-            let what = format!("{rows} labels need as many numbers in {} columns", self.more);
+            let what = format!(
+                "{rows} labels need as many numbers in {} columns",
+                self.more
+            );
             return Err(fault(&self.path, what));
         }
         let mut arrays: Vec<ArrayRef> = Vec::new();
@@ -133,7 +144,9 @@ mod tests {
         let path = folder.path().join("labels.parquet");
         std::fs::write(&path, b"before").unwrap();
         // Hard to compress.
-        let labels: Vec<u32> = (0..40_000u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
+        let labels: Vec<u32> = (0..40_000u32)
+            .map(|i| i.wrapping_mul(2_654_435_761))
+            .collect();
         for room in [0, 100, 10_000, 200_000] {
             let output = Output::create(&path).unwrap().on_a_full_disk(room);
             let written = ParquetWriter::new(output, None, &[]).and_then(|mut writer| {

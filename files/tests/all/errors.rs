@@ -1,0 +1,219 @@
+//! What is wrong with good files: the error names the file, the column and the row.
+
+use crate::common::seeded;
+use crate::samples::{Arrow, Lists, Parquet, lists, table};
+use arrow_array::types::Float32Type;
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, Float32Array, Float64Array, Int64Array, LargeListArray,
+    ListArray, RecordBatch,
+};
+use coremix::data::{Blocks, Source};
+use coremix_files::{ArrowFile, Batches, CsvFile, Options, ParquetFile, Spool};
+use std::sync::Arc;
+
+const N: usize = 400;
+
+/// The error of the row 321, of every format that can hold the table; rows before it can be read.
+fn wrong(array: ArrayRef, part: &str) {
+    wrong_at(array, 321, part);
+}
+
+fn wrong_at(array: ArrayRef, row: usize, part: &str) {
+    let table = table(vec![("x", array)], true);
+    let options = Options::new();
+    for seed in 0..8 {
+        let mut rng = seeded(seed);
+        let file = ParquetFile::<f64>::over(Parquet::any(&mut rng).write(&table), &options);
+        check(file.unwrap(), row, part);
+        let file = ArrowFile::<f64>::over(Arrow::any(&mut rng).write(&table), &options);
+        check(file.unwrap(), row, part);
+    }
+    let batches = table.clone();
+    let open = move || {
+        let batches = batches.clone();
+        Ok((0..N / 100).map(move |i| Ok(batches.slice(i * 100, 100))))
+    };
+    check(Batches::<f64>::new(open, &options).unwrap(), row, part);
+    let parts = (0..N / 50).map(|i| Ok(table.slice(i * 50, 50)));
+    let error = Spool::<f64>::of_batches(parts, &options)
+        .unwrap_err()
+        .to_string();
+    names(&error, row, part);
+}
+
+fn names(error: &str, row: usize, part: &str) {
+    let place = format!("column \"x\", row {row}: ");
+    assert!(error.contains(&place) && error.contains(part), "{error}");
+}
+
+fn check(source: impl Source<Element = f64>, row: usize, part: &str) {
+    let d = source.dim();
+    let mut out = vec![0.0; N * d];
+    let error = source
+        .read(row - 20, &mut out[..60 * d])
+        .unwrap_err()
+        .to_string();
+    names(&error, row, part);
+    assert!(
+        error.contains("memory: ") || error.contains("batches: "),
+        "{error}"
+    );
+    let last = source.read(row, &mut out[..d]).unwrap_err().to_string();
+    names(&last, row, part);
+    let error = Blocks::new(source).map(|_| ()).unwrap_err().to_string();
+    names(&error, row, part);
+}
+
+#[test]
+fn nulls() {
+    let values = (0..N).map(|i| (i != 321 && i != 350).then_some(i as f32));
+    wrong(Arc::new(Float32Array::from_iter(values)), "a null");
+    let list = |i: usize| Some(vec![Some(1.0), (i != 321).then_some(2.0), Some(3.0)]);
+    let array = ListArray::from_iter_primitive::<Float32Type, _, _>((0..N).map(list));
+    wrong(Arc::new(array), "a null");
+    let list = |i: usize| (i != 321).then(|| vec![Some(1.0), Some(2.0)]);
+    let array = LargeListArray::from_iter_primitive::<Float32Type, _, _>((0..N).map(list));
+    wrong(Arc::new(array), "a null");
+    let array = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>((0..N).map(list), 2);
+    wrong(Arc::new(array), "a null");
+}
+
+#[test]
+fn lists_of_other_lengths() {
+    for length in [0, 1, 2, 4, 300] {
+        let list = |i: usize| {
+            let len = if i == 321 { length } else { 3 };
+            Some(vec![Some(1.0); len])
+        };
+        let array = ListArray::from_iter_primitive::<Float32Type, _, _>((0..N).map(list));
+        let part = if length == 0 {
+            "list"
+        } else {
+            "where others have"
+        };
+        // In Parquet, the length of lists is that of most of them.
+        let table = table(vec![("x", Arc::new(array) as ArrayRef)], true);
+        for seed in 0..8 {
+            let mut rng = seeded(seed);
+            let options = Options::new();
+            let file = ArrowFile::<f64>::over(Arrow::any(&mut rng).write(&table), &options);
+            check(file.unwrap(), 321, part);
+            let file = ParquetFile::<f64>::over(Parquet::any(&mut rng).write(&table), &options);
+            let file = file.unwrap();
+            let mut out = vec![0.0; file.dim() * N];
+            let rows = file.len();
+            let error = (0..rows).find_map(|row| file.read(row, &mut out[..file.dim()]).err());
+            let error = error.expect("one of the lists differs").to_string();
+            assert!(error.contains("column \"x\", row "), "{error}");
+        }
+    }
+}
+
+#[test]
+fn numbers_that_are_none() {
+    for (value, at) in [
+        (f64::NAN, 321),
+        (f64::INFINITY, 321),
+        (f64::NEG_INFINITY, 321),
+    ] {
+        let values: Vec<f64> = (0..N).map(|i| if i == at { value } else { 1.0 }).collect();
+        wrong(
+            Arc::new(Float64Array::from(values.clone())),
+            "a value is NaN, infinite",
+        );
+        let text: String = values.iter().map(|x| format!("{x}\n")).collect();
+        let file = CsvFile::<f64>::over(format!("x\n{text}").into_bytes(), &Options::new());
+        check(file.unwrap(), 321, "NaN or infinite");
+    }
+    for value in [(1i64 << 53) + 1, i64::MIN] {
+        let values = (0..N).map(|i| if i == 321 { value } else { 1 << 53 });
+        wrong(
+            Arc::new(Int64Array::from_iter_values(values)),
+            "beyond 2^53",
+        );
+    }
+    let values: Vec<f32> = (0..3 * N)
+        .map(|i| if i == 3 * 321 + 1 { f32::NAN } else { 1.0 })
+        .collect();
+    for is in [Lists::Small, Lists::Large, Lists::Fixed] {
+        wrong(
+            lists(Arc::new(Float32Array::from(values.clone())), 3, is),
+            "a value is NaN",
+        );
+    }
+}
+
+#[test]
+fn text_that_is_no_number() {
+    for (field, part) in [
+        ("", "an empty field"),
+        ("1,5", "is no f64"),
+        ("x", "\"x\" is no f64"),
+        ("1e999", "infinite"),
+    ] {
+        let row = |i: usize| match i == 321 {
+            true => format!("a,\"{field}\"\n"),
+            false => format!("b,{i}\n"),
+        };
+        let text: String = (0..N).map(row).collect();
+        let file = CsvFile::<f64>::over(format!("name,x\n{text}").into_bytes(), &Options::new());
+        check(file.unwrap(), 321, part);
+    }
+    let row = |i: usize| {
+        if i == 321 {
+            "1\n".to_owned()
+        } else {
+            format!("{i},2\n")
+        }
+    };
+    let text: String = (0..N).map(row).collect();
+    let error = CsvFile::<f64>::over(format!("x,y\n{text}").into_bytes(), &Options::new());
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("row 321 has 1 fields, where others have 2"),
+        "{error}"
+    );
+    let file = CsvFile::<u8>::over(b"x\n255\n256\n".to_vec(), &Options::new()).unwrap();
+    let error = file.read(0, &mut [0; 2]).unwrap_err().to_string();
+    assert!(error.contains("\"256\" is no u8"), "{error}");
+}
+
+#[test]
+fn columns_that_are_not_there() {
+    let x: ArrayRef = Arc::new(Float32Array::from(vec![1.0; N]));
+    let table: RecordBatch = table(vec![("x", x.slice(0, N))], false);
+    let (a, b) = (
+        Parquet::any(&mut seeded(1)).write(&table),
+        Arrow::any(&mut seeded(1)).write(&table),
+    );
+    for (options, part) in [
+        (
+            Options::new().columns(["y"]),
+            "no column \"y\"; it has text, x, texts",
+        ),
+        (
+            Options::new().columns(["text"]),
+            "column \"text\" does not hold numbers",
+        ),
+        (
+            Options::new().columns(["texts"]),
+            "column \"texts\" does not hold numbers",
+        ),
+        (Options::new().weight("w"), "no column \"w\""),
+    ] {
+        let errors = [
+            ParquetFile::<f64>::over(a.clone(), &options)
+                .map(|_| ())
+                .unwrap_err(),
+            ArrowFile::<f64>::over(b.clone(), &options)
+                .map(|_| ())
+                .unwrap_err(),
+            Spool::<f64>::of_batches([Ok(table.clone())], &options)
+                .map(|_| ())
+                .unwrap_err(),
+        ];
+        for error in errors {
+            assert!(error.to_string().contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Files that are damaged, or made to do harm: an error or rows, and never a panic.
+
+use crate::common::seeded;
+use crate::damage::{ALL, Became, Kind, damaged, good, open};
+use crate::samples::{Arrow, Lists, Parquet, lists, numbers, table};
+use arrow_schema::DataType;
+use coremix::data::Source;
+use coremix_files::{ArrowFile, Options, ParquetFile};
+use parquet::basic::Compression;
+
+/// Good files are read as the type that holds everything.
+#[test]
+fn good_files_are_read() {
+    for kind in ALL {
+        for seed in 0..30 {
+            let file = good(kind, &mut seeded(seed));
+            assert_eq!(open::<f64>(kind, file), Became::Read, "{kind:?} {seed}");
+        }
+    }
+}
+
+/// Thousands of accidents for each format.
+#[test]
+fn damaged_files() {
+    for kind in ALL {
+        let (mut rng, mut counts) = (seeded(7), [0; 4]);
+        let times = if kind == Kind::Parquet { 6_000 } else { 3_000 };
+        for round in 0..times {
+            let file = damaged(&good(kind, &mut rng), &mut rng);
+            let became = match round % 3 {
+                0 => open::<f32>(kind, file),
+                _ => open::<f64>(kind, file),
+            };
+            counts[became as usize] += 1;
+        }
+        assert!(counts[0] > times / 10, "{kind:?}: {counts:?}");
+        assert!(counts[3] > times / 100, "{kind:?}: {counts:?}");
+    }
+}
+
+/// Every place at which a file can end.
+#[test]
+fn truncated_files() {
+    for kind in [Kind::Parquet, Kind::Arrow] {
+        for seed in 0..4 {
+            let file = good(kind, &mut seeded(seed));
+            for len in 0..file.len() {
+                let became = open::<f64>(kind, file[..len].to_vec());
+                let whole = kind == Kind::Arrow && became == Became::Read;
+                // A stream may end after any of its messages.
+                assert!(became != Became::Read || whole, "{kind:?} {seed} {len}");
+            }
+        }
+    }
+}
+
+fn parquet(compression: Compression) -> Vec<u8> {
+    let (values, _) = numbers(&DataType::Float64, 2_000, &mut seeded(1));
+    let how = Parquet {
+        compression,
+        second_version: false,
+        dictionary: false,
+        group: 100_000,
+        page: 100_000,
+        encoding: None,
+    };
+    how.write(&table(vec![("v", lists(values, 4, Lists::Small))], false))
+}
+
+/// Replaces the only place of some bytes, searched from the end.
+fn replace(file: &mut Vec<u8>, from: &[u8], to: &[u8]) {
+    let place = file.windows(from.len()).rposition(|part| part == from);
+    let place = place.unwrap_or_else(|| panic!("{from:x?} is not there"));
+    file.splice(place..place + from.len(), to.iter().copied());
+}
+
+/// A number as Thrift writes it: zigzag, seven bits in a byte.
+fn zigzag(value: i64) -> Vec<u8> {
+    let mut left = (value << 1 ^ value >> 63) as u64;
+    let mut bytes = Vec::new();
+    while left >= 0x80 {
+        bytes.push(left as u8 | 0x80);
+        left >>= 7;
+    }
+    bytes.push(left as u8);
+    bytes
+}
+
+/// Replaces the footer by another one.
+fn with_footer(file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let size = u32::from_le_bytes(file[file.len() - 8..file.len() - 4].try_into().unwrap());
+    let start = file.len() - 8 - size as usize;
+    let mut footer = file[start..file.len() - 8].to_vec();
+    change(&mut footer);
+    let mut changed = file[..start].to_vec();
+    changed.extend(&footer);
+    changed.extend((footer.len() as u32).to_le_bytes());
+    changed.extend(b"PAR1");
+    changed
+}
+
+fn refused(file: Vec<u8>, part: &str) {
+    let opened = ParquetFile::<f64>::over(file, &Options::new());
+    let error = match opened {
+        Err(error) => error.to_string(),
+        Ok(file) => {
+            let mut out = vec![0.0; file.dim()];
+            file.read(0, &mut out).unwrap_err().to_string()
+        }
+    };
+    assert!(error.contains(part), "{error}");
+}
+
+/// Parquet that declares more than there can be. Each is an error before anything of that size is made.
+#[test]
+fn parquet_bombs() {
+    let file = parquet(Compression::SNAPPY);
+    // 500 rows of 4 numbers.
+    assert!(ParquetFile::<f64>::over(file.clone(), &Options::new()).is_ok());
+    let many = |from: i64, to: i64| {
+        let (from, to) = (zigzag(from), zigzag(to));
+        with_footer(&file, |footer| {
+            while let Some(place) = footer.windows(from.len()).position(|part| part == from) {
+                footer.splice(place..place + from.len(), to.iter().copied());
+            }
+        })
+    };
+    refused(many(500, i64::MAX / 4), "damaged");
+    refused(many(500, 1 << 40), "damaged");
+    refused(many(500, -500), "damaged");
+    refused(many(2_000, 1 << 50), "damaged");
+    refused(many(2_000, 1 << 34), "damaged");
+    // A list of structures that is longer than the footer.
+    let list = with_footer(&file, |footer| {
+        // Field 4 of the file, row groups: one structure.
+        replace(
+            footer,
+            &[0x19, 0x1c],
+            &[0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07],
+        );
+    });
+    refused(list, "damaged footer: a list is longer than what follows");
+    refused(
+        with_footer(&file, |footer| footer.clear()),
+        "damaged footer",
+    );
+    // A footer that is longer than the file.
+    let mut long = file.clone();
+    let place = long.len() - 8;
+    long[place..place + 4].copy_from_slice(&[0xff; 4]);
+    refused(long, "a footer of 4294967295 bytes");
+    refused(b"PAR1PAR1".to_vec(), "not a Parquet file");
+
+    // A page that says that it becomes two gigabytes: its header is the first of the file.
+    for compression in crate::samples::compressions() {
+        let mut file = parquet(compression);
+        // Fields 1 to 3 of the header: the kind of the page, and its two sizes.
+        let at = 4 + 2 + 1;
+        let end = at + file[at..].iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
+        let size = zigzag(i64::from(i32::MAX));
+        file.splice(at..end, size);
+        let opened = ParquetFile::<f64>::over(file, &Options::new());
+        if let Ok(file) = opened {
+            let error = file
+                .read(0, &mut vec![0.0; file.dim()])
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("damaged"), "{compression}: {error}");
+        }
+    }
+}
+
+/// Compressed buffers of Arrow that say that they become very long.
+#[test]
+fn arrow_bombs() {
+    let (values, _) = numbers(&DataType::Float64, 600, &mut seeded(1));
+    for codec in [
+        arrow_ipc::CompressionType::LZ4_FRAME,
+        arrow_ipc::CompressionType::ZSTD,
+    ] {
+        for stream in [false, true] {
+            let how = Arrow {
+                compression: Some(codec),
+                stream,
+                batch: 1_000,
+            };
+            let file = how.write(&table(vec![("x", values.clone())], false));
+            let open = |file| ArrowFile::<f64>::over(file, &Options::new());
+            let mut out = vec![0.0; 600];
+            open(file.clone()).unwrap().read(0, &mut out).unwrap();
+            // The length before the numbers: 4,800 bytes.
+            for says in [i64::MAX, 1 << 40, 1 << 20, 4_000, 0, -2, i64::MIN] {
+                let mut bomb = file.clone();
+                replace(&mut bomb, &4_800i64.to_le_bytes(), &says.to_le_bytes());
+                let error = open(bomb).unwrap().read(0, &mut out).unwrap_err();
+                assert!(error.to_string().contains("damaged"), "{error}");
+            }
+            // More rows than there can be.
+            for rows in [i64::MAX, 1 << 40, 601, -1] {
+                let mut bomb = file.clone();
+                while let Some(place) = bomb
+                    .windows(8)
+                    .position(|part| part == 600i64.to_le_bytes())
+                {
+                    bomb[place..place + 8].copy_from_slice(&rows.to_le_bytes());
+                }
+                let read = open(bomb).and_then(|file| {
+                    let read = file.read(0, &mut out);
+                    read.map_err(|error| coremix::Error::File {
+                        path: String::new(),
+                        what: error.to_string(),
+                    })
+                });
+                assert!(read.is_err(), "{rows}");
+            }
+        }
+    }
+    for bytes in [
+        &b"ARROW1"[..],
+        b"FEA1....FEA1",
+        b"",
+        &[0xff; 100],
+        &[0; 100],
+    ] {
+        assert!(ArrowFile::<f64>::over(bytes.to_vec(), &Options::new()).is_err());
+    }
+}

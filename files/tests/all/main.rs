@@ -1,0 +1,11 @@
+//! All integration tests, as one program. A file is a module here.
+
+mod common;
+mod damage;
+mod datasets;
+mod errors;
+mod fits;
+mod formats;
+mod hostile;
+mod samples;
+mod streams;
