@@ -30,3 +30,4 @@ mod saving;
 mod scoring;
 mod sketch;
 mod stages;
+mod warm_start;
