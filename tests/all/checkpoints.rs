@@ -109,7 +109,7 @@ fn stopped<R: Rows>(fit: &Boxed<R>, data: &dyn Data<Rows = R>, after: usize) -> 
 }
 
 /// Stopped after any search, with checkpoints of several intervals, and resumed: the same bits, and the same as with
-/// checkpoints alone. Stopped again and again as well.
+/// checkpoints alone.
 fn resumes<R: Rows>(
     name: &str,
     data: &dyn Data<Rows = R>,
@@ -658,6 +658,7 @@ fn cancelled_fits_go_on() {
     let x = blobs::<f64>(600, 3, 9, 14);
     let data = Dense::new(x.view()).unwrap();
     let place = Place::new("cancelled");
+    let mut cancelled = 0;
     for name in ["vc-gmm", "fast", "k-means"] {
         let algorithm = named(name);
         let whole = bits(
@@ -678,12 +679,14 @@ fn cancelled_fits_go_on() {
                 }
                 ControlFlow::Continue(())
             });
-            assert_eq!(found.unwrap().report.stop, Stop::Cancelled);
+            // The last search of a fit may be the one.
+            cancelled += usize::from(found.unwrap().report.stop == Stop::Cancelled);
             let checkpoint = place.checkpoint().resume();
             let resumed = boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint)).fit(&data);
             assert_eq!(bits(&resumed.unwrap()), whole, "{name}: after {after}");
         }
     }
+    assert!(cancelled >= 8, "{cancelled}");
 }
 
 /// Stages from outside: an E-step with a state that it does not save, and a family without a format.
@@ -841,8 +844,11 @@ fn killed_processes_go_on() {
                 child.kill().unwrap();
                 kills += 1;
             }
-            if child.wait().unwrap().success() {
-                break;
+            match child.wait().unwrap().code() {
+                Some(0) => break,
+                // Killed.
+                None => {}
+                Some(code) => panic!("{name}: the process ended with {code}"),
             }
         }
         let done = std::fs::read_to_string(place.file().with_extension("done")).unwrap();

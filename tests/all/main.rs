@@ -31,5 +31,6 @@ mod saving;
 mod scoring;
 mod sketch;
 mod stages;
+mod warm_start;
 #[cfg(feature = "serde")]
 mod with_serde;

@@ -1,0 +1,267 @@
+//! Fits that start from a model, on the same rows and on others.
+
+use crate::common::blobs;
+use coremix::data::{DenseRows, SketchRows};
+use coremix::m_step::MStep;
+use coremix::prelude::*;
+use coremix::{Builder, FileFault, Float, Stage, algorithms};
+use ndarray::{Array1, Array2};
+
+fn close(a: f64, b: f64, tolerance: f64) -> bool {
+    (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(1.0)
+}
+
+/// EM with supports of all components: its free energy is the log-likelihood of the model.
+fn em<M>(k: usize, family: M) -> Builder<Full, KMeansPlusPlus, Exhaustive, M> {
+    algorithms::gmm(k).m_step(family).tolerance(1e-5)
+}
+
+/// The free energies of a fit on other rows begin with the log-likelihood of the model that it starts from. The other rows
+/// are in another unit, so they live in another frame.
+fn begins_with_the_model<M>(family: M)
+where
+    M: MStep<DenseRows<f64>> + Stage + Clone,
+    M::Model: Save,
+{
+    let old = blobs::<f64>(700, 3, 7, 1);
+    let weights = Array1::from_shape_fn(500, |n| [1.0, 0.5, 3.0][n % 3]);
+    let data = Dense::new(old.view()).unwrap();
+    let model = em(9, family.clone())
+        .build()
+        .unwrap()
+        .fit(&data)
+        .unwrap()
+        .model;
+    for shift in [0.0, 1.0, 40.0] {
+        let new = blobs::<f64>(500, 3, 7, 1).mapv(|x| x + shift);
+        let new = Dense::weighted(new.view(), weights.view()).unwrap();
+        let warm = em(9, family.clone()).start_from(&model).build().unwrap();
+        let fit = warm.fit(&new).unwrap();
+        let likelihood = model.log_likelihood(&new).unwrap();
+        let first = fit.report.free_energies[0];
+        assert!(close(first, likelihood, 1e-9), "{first} {likelihood}");
+        assert_eq!(fit.report.evaluations.seeding, 0);
+    }
+    // A fit that goes on with the same rows: from where the last one was.
+    let fit = em(9, family)
+        .start_from(&model)
+        .build()
+        .unwrap()
+        .fit(&data)
+        .unwrap();
+    let likelihood = model.log_likelihood(&data).unwrap();
+    assert!(close(fit.report.free_energies[0], likelihood, 1e-12));
+    assert!(fit.report.iterations <= 3, "{}", fit.report.iterations);
+}
+
+#[test]
+fn a_fit_begins_with_the_parameters_of_its_model() {
+    begins_with_the_model(SharedIsotropic::new());
+    begins_with_the_model(Isotropic::new());
+    begins_with_the_model(Diagonal::new());
+    begins_with_the_model(Isotropic::new().equal_proportions());
+}
+
+/// The same rows and no step: the model itself.
+#[test]
+fn no_step_leaves_the_model_as_it_is() {
+    let x = blobs::<f32>(600, 4, 6, 2);
+    let data = Dense::new(x.view()).unwrap();
+    let sketch = Sketch::new(x.view(), 3, 3).unwrap();
+    let model = algorithms::k_means(8)
+        .build()
+        .unwrap()
+        .fit(&data)
+        .unwrap()
+        .model;
+    for e_step in [Exhaustive::nearest(), Exhaustive::all()] {
+        let builder = algorithms::k_means(8).e_step(e_step).max_iterations(0);
+        let still = builder
+            .start_from(&model)
+            .build()
+            .unwrap()
+            .fit(&data)
+            .unwrap();
+        assert_eq!(still.model, model);
+    }
+    let model = em(8, Diagonal::new())
+        .build()
+        .unwrap()
+        .fit(&sketch)
+        .unwrap()
+        .model;
+    let builder = em(8, Diagonal::new()).max_iterations(0).start_from(&model);
+    let still = builder.build().unwrap().fit(&sketch).unwrap().model;
+    assert_eq!(still.means(), model.means());
+    assert_eq!(still.variances(), model.variances());
+    assert_eq!(still.proportions(), model.proportions());
+    // Dense rows have other axes: means alone.
+    let builder = em(8, Diagonal::new()).max_iterations(0).start_from(&model);
+    let dense = builder.build().unwrap().fit(&data).unwrap().model;
+    let off = (&dense.means() - &model.means()).mapv(f32::abs);
+    assert!(off.iter().all(|off| *off < 1e-5), "{off}");
+    assert_ne!(dense.proportions(), model.proportions());
+}
+
+#[test]
+fn a_dirichlet_process_carries_its_distributions_over() {
+    let x = blobs::<f64>(500, 3, 5, 4);
+    let data = Dense::new(x.view()).unwrap();
+    let process = || algorithms::dp_gmm(9, 1.0).tolerance(1e-9);
+    let model = process().build().unwrap().fit(&data).unwrap().model;
+    for shift in [0.0, 100.0] {
+        let moved = x.mapv(|x| x + shift);
+        let moved = Dense::new(moved.view()).unwrap();
+        let builder = process().max_iterations(0).start_from(&model);
+        let fit = builder.build().unwrap().fit(&moved).unwrap();
+        assert_eq!(fit.model.sticks(), model.sticks());
+        assert_eq!(fit.model.degrees_of_freedom(), model.degrees_of_freedom());
+        let pairs = fit.model.covariances();
+        for (a, b) in pairs.iter().zip(&model.covariances()) {
+            assert!((a - b).abs() <= 1e-9 * b.abs().max(1e-3), "{a} {b}");
+        }
+        for (a, b) in fit.model.means().iter().zip(model.means()) {
+            assert!(close(*a, *b, 1e-9), "{a} {b}");
+        }
+    }
+    let again = process()
+        .start_from(&model)
+        .build()
+        .unwrap()
+        .fit(&data)
+        .unwrap();
+    assert!(again.report.iterations <= 5, "{}", again.report.iterations);
+}
+
+/// Every named algorithm starts from the model of a fit before, also when that comes from a file.
+#[test]
+fn algorithms_by_name() {
+    let x = blobs::<f32>(900, 3, 12, 5);
+    let data = Dense::new(x.view()).unwrap();
+    for name in Algorithm::NAMES {
+        let algorithm = name
+            .parse::<Algorithm>()
+            .unwrap()
+            .with_clusters(12)
+            .with_coreset(200);
+        let first = algorithm
+            .boxed::<DenseRows<f32>>()
+            .unwrap()
+            .fit(&data)
+            .unwrap();
+        let bytes = first.model.to_bytes(&[]).unwrap();
+        let loaded = coremix::read_model::<f32>(&bytes[..]).unwrap();
+        let warm = algorithm.clone().with_start_from(&loaded);
+        let fit = warm.boxed::<DenseRows<f32>>().unwrap().fit(&data).unwrap();
+        assert_eq!(fit.report.evaluations.seeding, 0, "{name}");
+        let error = |fit: &Fit<coremix::BoxedMixture<DenseRows<f32>>>| {
+            fit.model.quantization_error(&data).unwrap()
+        };
+        assert!(error(&fit) <= 1.1 * error(&first), "{name}");
+    }
+}
+
+fn of_model<T>(result: Result<T>) -> FileFault {
+    match result.map(|_| ()).unwrap_err() {
+        Error::Model { fault, .. } => fault,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn models_that_do_not_fit_are_errors() {
+    let (x, y) = (blobs::<f64>(300, 3, 5, 6), blobs::<f64>(300, 4, 5, 6));
+    let data = Dense::new(x.view()).unwrap();
+    fn fitted<F: Float>(x: &Array2<F>) -> coremix::BoxedMixture<DenseRows<F>>
+    where
+        DenseRows<F>: coremix::data::Rows<Float = F>,
+        F: coremix::Element<Float = F>,
+    {
+        let data = Dense::new(x.view()).unwrap();
+        let algorithm = "k-means".parse::<Algorithm>().unwrap().with_clusters(5);
+        algorithm.boxed().unwrap().fit(&data).unwrap().model
+    }
+    let model = fitted(&x);
+    let family = algorithms::gmm(5)
+        .m_step(Diagonal::new())
+        .start_from(&model);
+    let found = of_model(family.build().unwrap().fit(&data));
+    assert!(matches!(found, FileFault::Family { .. }), "{found}");
+    let number = algorithms::gmm(5).start_from(&fitted(&x.mapv(|x| x as f32)));
+    let found = of_model(number.build().unwrap().fit(&data));
+    assert!(matches!(found, FileFault::Number { .. }), "{found}");
+    let others = algorithms::gmm(6).start_from(&model).build().unwrap();
+    let error = others.fit(&data).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::LengthMismatch {
+                expected: 6,
+                found: 5,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let columns = algorithms::gmm(5).start_from(&fitted(&y)).build().unwrap();
+    let error = columns.fit(&data).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::DimensionMismatch {
+                expected: 3,
+                found: 4,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    // A model of a sketch, on the sketch of other columns.
+    let sketch = Sketch::new(y.view(), 2, 1).unwrap();
+    let warm = algorithms::gmm(5).start_from(&model).build().unwrap();
+    assert!(warm.fit::<SketchRows<f64>>(&sketch).is_err());
+}
+
+/// A warm start is one of the settings of a checkpoint, and goes on as any fit.
+#[test]
+fn with_checkpoints() {
+    let x = blobs::<f64>(500, 3, 8, 7);
+    let data = Dense::new(x.view()).unwrap();
+    let models = [1, 2].map(|seed| {
+        let builder = algorithms::gmm(8).seed(seed).max_iterations(2);
+        builder.build().unwrap().fit(&data).unwrap().model
+    });
+    let path = std::env::temp_dir().join(format!("coremix-warm-{}", std::process::id()));
+    let fit = |model, checkpoint: Option<Checkpoint>| {
+        let builder = algorithms::gmm(8).start_from(model).max_iterations(9);
+        match checkpoint {
+            Some(checkpoint) => builder.checkpoint(&checkpoint).build(),
+            None => builder.build(),
+        }
+        .unwrap()
+    };
+    let whole = fit(&models[0], None).fit(&data).unwrap();
+    for every in [1, 100] {
+        let checkpoint = Checkpoint::to(&path).every_iterations(every);
+        let stopped =
+            fit(&models[0], Some(checkpoint.clone())).fit_observed(
+                &data,
+                |progress| match progress {
+                    Progress::Iteration { iteration: 1, .. } => std::ops::ControlFlow::Break(()),
+                    _ => std::ops::ControlFlow::Continue(()),
+                },
+            );
+        assert_eq!(stopped.unwrap().report.stop, Stop::Observer);
+        let resumed = fit(&models[0], Some(checkpoint.clone().resume()))
+            .fit(&data)
+            .unwrap();
+        assert_eq!(resumed.model, whole.model);
+        assert_eq!(resumed.report.free_energies, whole.report.free_energies);
+        let other = fit(&models[1], Some(checkpoint.resume()))
+            .fit(&data)
+            .unwrap_err();
+        let message = other.to_string();
+        assert!(message.contains("of another fit: start is"), "{message}");
+    }
+    std::fs::remove_file(path).ok();
+}
