@@ -62,7 +62,10 @@ pub(crate) async fn draw(
         if found >= size.div_ceil(2) || rate >= all {
             return coreset_of(&drawn, summary.mean.len(), table.precision());
         }
-        rate = (rate * size as f64 / found.max(1) as f64).min(all);
+        // Three deviations more than were found: by chance they may be too few, and the next coreset too large.
+        let (size, found) = (size as f64, found as f64);
+        let factor = size / (found + 3.0 * found.sqrt() + 3.0);
+        rate = (rate * factor.max(1.5)).min(all);
     }
 }
 

@@ -46,16 +46,17 @@ impl Functions {
     /// Those that are called as in another version: for tests of what happens where versions differ.
     pub(crate) fn of_version(version: &str) -> Self {
         let scalar = |kind, what: &str| {
-            let name = match kind {
-                Kind::Version => format!("{PREFIX}{what}"),
-                _ => name(what, version),
+            // What a function says of a row depends on the batch: an engine must not move or repeat it.
+            let volatile = Volatility::Volatile;
+            let (name, signature) = match kind {
+                Kind::Version => (format!("{PREFIX}{what}"), Signature::nullary(volatile)),
+                _ => (name(what, version), Signature::variadic_any(volatile)),
             };
             Arc::new(ScalarUDF::from(OfRows {
                 name,
                 kind,
                 version: version.to_string(),
-                // What it says of a row depends on the batch: an engine must not move or repeat it.
-                signature: Signature::variadic_any(Volatility::Volatile),
+                signature,
             }))
         };
         Self {

@@ -197,11 +197,8 @@ async fn a_cluster_gives_the_same_bits() {
     let job = job("fast").key("id");
     let fitted = job.fit(&open(&wide, 1, 8192).await).await.unwrap();
     let (here, there) = (folder.path().join("here"), folder.path().join("there"));
-    let assign = job.assign(
-        &cluster.table(&wide).await,
-        &fitted.model,
-        there.to_str().unwrap(),
-    );
+    let table = cluster.table(&wide).await;
+    let assign = job.assign(&table, &fitted.model, there.to_str().unwrap());
     in_time(assign).await.unwrap();
     job.assign(
         &open(&wide, 1, 8192).await,

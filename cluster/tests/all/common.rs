@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// How the columns of a table are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Layout {
+pub(crate) enum Layout {
     Wide,
     WideDouble,
     List,
@@ -25,7 +25,7 @@ pub enum Layout {
 }
 
 /// Points around the 25 places of a grid, `per` each, and two more columns.
-pub fn points(per: usize) -> Array2<f32> {
+pub(crate) fn points(per: usize) -> Array2<f32> {
     let birch = Birch::grid(per).generate::<f32>(3).unwrap().points;
     let mut points = Array2::zeros((birch.nrows(), 4));
     points.slice_mut(s![.., ..2]).assign(&birch);
@@ -37,7 +37,7 @@ pub fn points(per: usize) -> Array2<f32> {
 }
 
 /// The columns of a table of these points: an identifier and the points.
-pub fn batch(points: &Array2<f32>, first: usize, layout: Layout) -> RecordBatch {
+pub(crate) fn batch(points: &Array2<f32>, first: usize, layout: Layout) -> RecordBatch {
     let (n, d) = points.dim();
     let ids = (first..first + n).map(|id| id as i64);
     let mut columns: Vec<(String, ArrayRef)> =
@@ -74,7 +74,7 @@ pub fn batch(points: &Array2<f32>, first: usize, layout: Layout) -> RecordBatch 
 }
 
 /// Writes the points as so many Parquet files in a new folder.
-pub async fn write(folder: &Path, points: &Array2<f32>, files: usize, layout: Layout) {
+pub(crate) async fn write(folder: &Path, points: &Array2<f32>, files: usize, layout: Layout) {
     let context = SessionContext::new();
     let rows = points.nrows().div_ceil(files);
     for (file, part) in points.axis_chunks_iter(Axis(0), rows).enumerate() {
@@ -88,7 +88,7 @@ pub async fn write(folder: &Path, points: &Array2<f32>, files: usize, layout: La
 }
 
 /// The table of a folder, cut into partitions and batches of some size.
-pub async fn open(folder: &Path, partitions: usize, batch_size: usize) -> DataFrame {
+pub(crate) async fn open(folder: &Path, partitions: usize, batch_size: usize) -> DataFrame {
     let config = SessionConfig::new()
         .with_target_partitions(partitions)
         .with_batch_size(batch_size)
@@ -96,7 +96,7 @@ pub async fn open(folder: &Path, partitions: usize, batch_size: usize) -> DataFr
     read(&SessionContext::new_with_config(config), folder).await
 }
 
-pub async fn read(context: &SessionContext, folder: &Path) -> DataFrame {
+pub(crate) async fn read(context: &SessionContext, folder: &Path) -> DataFrame {
     let path = format!("{}/", folder.display());
     context
         .read_parquet(path, ParquetReadOptions::default())
@@ -105,12 +105,12 @@ pub async fn read(context: &SessionContext, folder: &Path) -> DataFrame {
 }
 
 /// A table in memory.
-pub fn in_memory(batch: RecordBatch) -> DataFrame {
+pub(crate) fn in_memory(batch: RecordBatch) -> DataFrame {
     SessionContext::new().read_batch(batch).unwrap()
 }
 
 /// A job with 25 clusters on the wide columns.
-pub fn job(algorithm: &str) -> Job {
+pub(crate) fn job(algorithm: &str) -> Job {
     let algorithm = algorithm.parse::<Algorithm>().unwrap().with_clusters(25);
     Job::new(algorithm, ["f0", "f1", "f2", "f3"])
         .coreset(600)
@@ -118,13 +118,13 @@ pub fn job(algorithm: &str) -> Job {
 }
 
 /// The same on a column of lists.
-pub fn job_of_lists(algorithm: &str) -> Job {
+pub(crate) fn job_of_lists(algorithm: &str) -> Job {
     let algorithm = algorithm.parse::<Algorithm>().unwrap().with_clusters(25);
     Job::new(algorithm, ["v"]).coreset(600).seed(7)
 }
 
 /// All bits of a fit that do not depend on how the table is called.
-pub fn bits(fitted: &Fitted) -> (Vec<u8>, Vec<u64>, usize) {
+pub(crate) fn bits(fitted: &Fitted) -> (Vec<u8>, Vec<u64>, usize) {
     let energies = fitted.free_energies.iter().map(|f| f.to_bits()).collect();
     (
         fitted.model.to_bytes(&[]).unwrap(),
@@ -134,7 +134,7 @@ pub fn bits(fitted: &Fitted) -> (Vec<u8>, Vec<u64>, usize) {
 }
 
 /// The labels below a folder, by identifier.
-pub async fn labels(folder: &Path) -> Vec<u32> {
+pub(crate) async fn labels(folder: &Path) -> Vec<u32> {
     let batches = read(&SessionContext::new(), folder)
         .await
         .collect()
