@@ -18,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// 256 MiB: a model of 500,000 x 128 in f32.
+/// 256 MiB: the sums of 120,000 components of 128 columns.
 const MESSAGE_LIMIT: u32 = 256 << 20;
 
 /// How a client connects.

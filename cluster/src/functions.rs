@@ -170,7 +170,7 @@ fn array(array: impl Array + 'static) -> ColumnarValue {
 fn task_of(message: &[u8]) -> Option<Arc<Task>> {
     type Known = VecDeque<(Vec<u8>, Arc<Task>)>;
     static LAST: Mutex<Known> = Mutex::new(VecDeque::new());
-    const KEPT: usize = 4;
+    const KEPT: usize = 2;
 
     let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, task)) = last().iter().find(|known| known.0 == message) {

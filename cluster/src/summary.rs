@@ -65,7 +65,7 @@ pub(crate) async fn range(table: &Table) -> Result<Range> {
         return Err(Error::Empty);
     }
     if range.rows > MOST_TERMS {
-        return Err(Error::Changed(format!("more than {MOST_TERMS} rows")));
+        return Err(Error::Rows(format!("more than {MOST_TERMS} rows")));
     }
     let limit = match table.precision() {
         Precision::Single => <f32 as Float>::LIMIT,

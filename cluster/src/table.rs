@@ -96,15 +96,15 @@ impl Table {
         Ok(std::iter::once(task).chain(columns).collect())
     }
 
-    /// Whether a message fits: beyond the limit the engine only says that a connection broke.
+    /// Whether a message fits: beyond the limit the engine only says that a connection broke, and no array of the engine
+    /// holds more than 2 GiB.
     pub(crate) fn check_size(&self, bytes: usize) -> Result<()> {
         let (state, _) = self.frame.clone().into_parts();
-        match crate::message_limit(&state) {
-            // Room for the rest of the plan.
-            Some(limit) if bytes.saturating_add(1 << 16) > limit => {
-                Err(Error::MessageSize { bytes, limit })
-            }
-            _ => Ok(()),
+        let limit = crate::message_limit(&state).unwrap_or(i32::MAX as usize);
+        // Room for the rest of the plan.
+        match bytes.saturating_add(1 << 16) > limit {
+            true => Err(Error::MessageSize { bytes, limit }),
+            false => Ok(()),
         }
     }
 
@@ -147,7 +147,7 @@ impl Table {
         }
     }
 
-    /// Writes the key and the label of every row as Parquet files below `path`; the number of rows.
+    /// Writes the key and the label of every row as Parquet files below `path`.
     pub(crate) async fn write_labels(&self, model: &Model, path: &str) -> Result<()> {
         let Some(key) = &self.key else {
             return Err(Error::setting(

@@ -6,6 +6,7 @@ use datafusion::dataframe::DataFrame;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -136,24 +137,28 @@ async fn in_time<T>(work: impl Future<Output = T>) -> T {
         .expect("ends in time")
 }
 
-/// Fits, and kills a process a moment after the iteration of that number was shown: within the pass that follows.
+/// Fits, and kills a process a moment after iteration 1 was shown: within the pass that follows.
 async fn fit_and_kill(
     job: &Job,
     table: &DataFrame,
     process: &Arc<Process>,
 ) -> Result<Fitted, Error> {
+    let shown = Arc::new(AtomicUsize::new(0));
     let mut killer = None;
     let mut observer = |progress: coremix_cluster::Progress| {
+        shown.store(progress.iteration, Ordering::SeqCst);
         if progress.iteration == 1 {
-            let process = process.clone();
+            let (process, shown) = (process.clone(), shown.clone());
             killer = Some(std::thread::spawn(move || {
-                std::thread::sleep(Duration::from_millis(300));
+                std::thread::sleep(Duration::from_millis(100));
                 process.kill();
+                shown.load(Ordering::SeqCst)
             }));
         }
     };
     let result = in_time(job.fit_observed(table, &mut observer)).await;
-    killer.expect("the job came to iteration 1").join().unwrap();
+    let last = killer.expect("the job came to iteration 1").join().unwrap();
+    assert_eq!(last, 1, "the pass was over before the process was killed");
     result
 }
 
