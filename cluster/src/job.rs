@@ -70,8 +70,8 @@ impl Job {
     /// A job that fits `algorithm` to the rows of these columns: several columns of numbers, or one column of lists that are
     /// all as long (a List or FixedSizeList).
     ///
-    /// The components of the algorithm must share one variance. By default `fast`, `k-means`, `lwcs-k-means` and `lazy-k-means`
-    /// go on with [`Support::Nearest`], `gmm` with [`Support::All`], and all others with the best three.
+    /// The components of the algorithm must share one variance. By default `fast`, `k-means`, `lwcs-k-means` and
+    /// `lazy-k-means` go on with [`Support::Nearest`], `gmm` with [`Support::All`], and all others with the best three.
     #[must_use]
     pub fn new(algorithm: Algorithm, columns: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let support = match &algorithm.to_string()[..] {
@@ -136,8 +136,8 @@ impl Job {
         self
     }
 
-    /// A file that is written after the fit of the coreset and after each iteration, all of it or nothing. A job that finds it
-    /// goes on from there, to the same bits. It is a model file that the core crate loads.
+    /// A file that is written after the fit of the coreset and after each iteration, all of it or nothing. A job that finds
+    /// it goes on from there, to the same bits. It is a model file that the core crate loads.
     #[must_use]
     pub fn checkpoint(mut self, path: impl Into<PathBuf>) -> Self {
         self.checkpoint = Some(path.into());
@@ -198,8 +198,8 @@ impl Job {
         score::run(&self.open(table).await?, model).await
     }
 
-    /// Writes the key and the likeliest component of every row (`label`) as Parquet, below the folder `path`: a local one that
-    /// does not exist yet and that all executors can write, or an URL such as `s3://bucket/labels/`.
+    /// Writes the key and the likeliest component of every row (`label`) as Parquet, below the folder `path`: a local one
+    /// that does not exist yet and that all executors can write, or an URL such as `s3://bucket/labels/`.
     ///
     /// # Errors
     /// As [`score`](Self::score); [`Error::Setting`] without a [`key`](Self::key), and for a folder that exists.

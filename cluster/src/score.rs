@@ -13,7 +13,8 @@ use crate::table::Table;
 pub struct Score {
     /// Number of rows.
     pub rows: u64,
-    /// The sum of the squared distances to the nearest mean ([E22](coremix::equations#e22)), in the unit of the columns, squared.
+    /// The sum of the squared distances to the nearest mean ([E22](coremix::equations#e22)), in the unit of the columns,
+    /// squared.
     pub quantization_error: f64,
     /// The log-likelihood over all components, in nats, for densities in the unit of the columns.
     pub log_likelihood: f64,

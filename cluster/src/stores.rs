@@ -9,10 +9,10 @@ use url::Url;
 
 /// Object stores that are made when they are first asked for.
 ///
-/// With the feature `aws`, `s3://bucket/..` is a bucket whose credentials, region and endpoint come from the environment of the
-/// process: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL` for servers
-/// that are not Amazon's, and `AWS_ALLOW_HTTP=true` for those without TLS. On a cluster the client, the scheduler and the
-/// executors each need them.
+/// With the feature `aws`, `s3://bucket/..` is a bucket whose credentials, region and endpoint come from the environment of
+/// the process: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL` for
+/// servers that are not Amazon's, and `AWS_ALLOW_HTTP=true` for those without TLS. On a cluster the client, the scheduler
+/// and the executors each need them.
 #[derive(Debug, Default)]
 pub struct Stores {
     known: DefaultObjectStoreRegistry,
