@@ -15,6 +15,7 @@ use datafusion::arrow::array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use datafusion::dataframe::DataFrameWriteOptions;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 #[derive(Debug, Parser)]
@@ -56,12 +57,21 @@ struct Options {
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 #[tokio::main]
-async fn main() -> Result<()> {
-    let options = Options::parse();
-    let folder = std::env::temp_dir().join(format!("coremix-cluster-{}", std::process::id()));
+async fn main() -> ExitCode {
+    match run(Options::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: Options) -> Result<()> {
+    let folder = tempfile::tempdir()?;
     let path = match &options.table {
         Some(path) => path.clone(),
-        None => made(&folder).await?,
+        None => made(folder.path()).await?,
     };
     let context = match &options.scheduler {
         Some(url) => connect(url, Connection::default()).await?,
@@ -103,9 +113,6 @@ async fn main() -> Result<()> {
     }
     if let Some(path) = &options.labels {
         job.assign(&table, &fitted.model, path).await?;
-    }
-    if options.table.is_none() {
-        std::fs::remove_dir_all(folder)?;
     }
     Ok(())
 }

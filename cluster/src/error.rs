@@ -133,30 +133,55 @@ impl Error {
 impl From<DataFusionError> for Error {
     fn from(error: DataFusionError) -> Self {
         let text = error.to_string();
-        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
         let unknown = ["is not provided", "There is no UD", "not found in registry"];
-        if text.contains(crate::functions::PREFIX) && has(&unknown) {
+        let is_unknown = unknown.iter().any(|words| text.contains(words));
+        if text.contains(crate::functions::PREFIX) && is_unknown {
             return Self::version(
                 "but the scheduler or an executor is not: its functions are unknown there",
             );
         }
+        // A job that failed was answered: then a connection that broke is one between executors.
+        let answered = text.contains("Job ") && text.contains("failed:");
         let lost = [
-            "h2 protocol error",
-            "transport error",
-            "tcp connect error",
             "Connection refused",
-            "connection error",
-            "GrpcConnectionError",
+            "tcp connect error",
+            "h2 protocol error",
             "error reading a body from connection",
+            "connection reset",
+            "broken pipe",
+            "transport error",
+            "connection error",
         ];
-        if has(&lost) {
-            // The first line: the rest repeats it from other layers.
-            let cause = text.lines().next().unwrap_or_default().to_string();
+        if let Some(cause) = lost
+            .iter()
+            .find(|words| text.contains(**words) && !answered)
+        {
             return Self::Connection {
-                cause,
+                cause: cause.to_string(),
                 checkpoint: None,
             };
         }
         Self::Engine(Box::new(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Error {
+        DataFusionError::Execution(text.to_string()).into()
+    }
+
+    #[test]
+    fn the_text_of_an_engine_tells_the_cases_apart() {
+        let lost = of("status: Unknown, message: \"h2 protocol error: error reading a body\"");
+        assert!(matches!(lost, Error::Connection { .. }));
+        let between = of("Job x1 failed: transport error: Connection refused");
+        assert!(matches!(between, Error::Engine(_)));
+        let unknown = of("There is no UDF named \"coremix_pass_v9_9_9\" in the TaskContext");
+        assert!(matches!(unknown, Error::Version { .. }));
+        let other = of("There is no UDF named \"median\" in the TaskContext");
+        assert!(matches!(other, Error::Engine(_)));
     }
 }

@@ -135,7 +135,7 @@ fn sample(rows: &Rows, of: &Sample, key: Option<&ArrayRef>) -> Result<Partial, S
         Some(key) => {
             let field = SortField::new(key.data_type().clone());
             let converter = RowConverter::new(vec![field]);
-            let converted = converter.and_then(|c| c.convert_columns(&[key.clone()]));
+            let converted = converter.and_then(|c| c.convert_columns(std::slice::from_ref(key)));
             Some(converted.map_err(|e| format!("the key: {e}"))?)
         }
     };
