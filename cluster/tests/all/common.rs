@@ -14,6 +14,7 @@ use datafusion::dataframe::{DataFrame, DataFrameWriteOptions};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use std::path::Path;
 use std::sync::Arc;
+use twox_hash::XxHash3_64;
 
 /// How the columns of a table are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,14 +124,11 @@ pub(crate) fn job_of_lists(algorithm: &str) -> Job {
     Job::new(algorithm, ["v"]).coreset(600).seed(7)
 }
 
-/// All bits of a fit that do not depend on how the table is called.
-pub(crate) fn bits(fitted: &Fitted) -> (Vec<u8>, Vec<u64>, usize) {
+/// All bits of a fit, those of the model as a hash: the numbers are too many to print.
+pub(crate) fn bits(fitted: &Fitted) -> (u64, Vec<u64>, usize) {
+    let model = XxHash3_64::oneshot(&fitted.model.to_bytes(&[]).unwrap());
     let energies = fitted.free_energies.iter().map(|f| f.to_bits()).collect();
-    (
-        fitted.model.to_bytes(&[]).unwrap(),
-        energies,
-        fitted.coreset_rows,
-    )
+    (model, energies, fitted.coreset_rows)
 }
 
 /// The labels below a folder, by identifier.

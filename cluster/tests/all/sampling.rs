@@ -101,7 +101,7 @@ async fn copies_are_neither_lost_nor_all_there_is() {
                 .sample(&open(folder.path(), 7, 77).await)
                 .await
                 .unwrap();
-            assert_eq!(other, coreset);
+            assert!(other == coreset, "seed {seed}");
         }
     }
     assert!((weights - 10_000.0).abs() < 600.0, "{weights}");
@@ -133,5 +133,5 @@ async fn a_draw_depends_on_the_rows_alone() {
         .sample(&in_memory(batch(&reversed, 0, Layout::Wide)))
         .await
         .unwrap();
-    assert_eq!(one, other);
+    assert!(one == other, "another order, another coreset");
 }
