@@ -1,0 +1,9 @@
+//! Jobs in the process and on a cluster.
+
+#[cfg(feature = "ballista")]
+mod cluster;
+mod common;
+mod embedded;
+mod hostile;
+mod oracle;
+mod sampling;
