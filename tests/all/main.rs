@@ -32,5 +32,3 @@ mod scoring;
 mod sketch;
 mod stages;
 mod warm_start;
-#[cfg(feature = "serde")]
-mod with_serde;
