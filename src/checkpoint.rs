@@ -16,7 +16,8 @@ use std::time::Duration;
 /// A fit that goes on gives the same bits as one that was never stopped, and as one without checkpoints: model, labels, free
 /// energies, evaluations. Only the times of the report differ. The number of threads may be another one. The settings and the
 /// data must be the same, and so must the version of the crate, else there is an error. As always, the same bits need the
-/// same build and the same CPU. The observer sees only the steps that are left.
+/// same build and the same CPU. The observer sees the coresets again, and only the steps that are left. A fit that is
+/// cancelled before its next search has no result, but its file stays.
 ///
 /// The file of a fit that has ended stays. Going on from it gives its result at once. Fits that run at the same time need a
 /// file each.
