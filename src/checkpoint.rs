@@ -6,17 +6,18 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A file from which a fit can go on that was interrupted: by a crash, by `kill -9`, by a [`Cancel`](crate::Cancel) or by its
-/// observer.
+/// A file from which a fit can go on that was interrupted: by a crash, by `kill -9`, by a [`Cancel`](crate::Cancel) or by
+/// its observer.
 ///
 /// A fit with a checkpoint writes everything that it needs to go on. It does so when the coreset and the seeds are there, at
 /// the end of every phase, and in between as often as it is told. The file is there as a whole or not at all. It is
 /// written beside `path` and then takes its place. So a kill at any moment leaves the last checkpoint as it was.
 ///
 /// A fit that goes on gives the same bits as one that was never stopped, and as one without checkpoints: model, labels, free
-/// energies, evaluations. Only the times of the report differ. The number of threads may be another one. The settings and the
-/// data must be the same, and so must the version of the crate, else there is an error. As always, the same bits need the
-/// same build and the same CPU. The observer sees only the steps that are left.
+/// energies, evaluations. Only the times of the report differ. The number of threads may be another one. The settings and
+/// the data must be the same, and so must the version of the crate, else there is an error. As always, the same bits need
+/// the same build and the same CPU. The observer sees the coresets again, and only the steps that are left. A fit that is
+/// cancelled before its next search has no result, but its file stays.
 ///
 /// The file of a fit that has ended stays. Going on from it gives its result at once. Fits that run at the same time need a
 /// file each.

@@ -223,8 +223,8 @@ impl<C, S, E, M> Builder<C, S, E, M> {
     /// the model. On a sketch, [`Diagonal`](crate::m_step::Diagonal) carries variances over from a model of the same basis
     /// only, and means otherwise.
     ///
-    /// A model that cannot be used is an error: of [`build`](Self::build) if its family cannot be saved, and of the fit if it is
-    /// of another family, number type, number of components or of columns.
+    /// A model that cannot be used is an error: of [`build`](Self::build) if its family cannot be saved, and of the fit if
+    /// it is of another family, number type, number of components or of columns.
     ///
     /// ```
     /// use coremix::prelude::*;

@@ -19,6 +19,7 @@
 
 mod coreset;
 mod data;
+mod resuming;
 
 pub use coreset::coreset;
 pub use data::data;
@@ -222,8 +223,9 @@ fn same<S, R: Rows, A: Mixture<R> + ?Sized, B: Mixture<R> + ?Sized>(
     )))
 }
 
-/// Searches: with the model fixed, a search never lowers the free energy; it never falls in a fit either; and any number of
-/// threads gives the same bits. The family is [`SharedIsotropic`]. That a row depends on nothing that the worker keeps
+/// Searches: with the model fixed, a search never lowers the free energy; it never falls in a fit either; any number of
+/// threads gives the same bits; and so does a fit that goes on from a [checkpoint](crate::Checkpoint), a file in the folder
+/// for temporary ones. The family is [`SharedIsotropic`]. That a row depends on nothing that the worker keeps
 /// of other rows is not tested.
 ///
 /// # Errors
@@ -239,7 +241,9 @@ where
         let moving = fit((e_step, &SharedIsotropic), data, (k, 10, seed))?;
         rises::<E, R::Float, _>(&moving, "in a fit")?;
     }
-    threads::<E, R, E, _>((e_step, &SharedIsotropic), data, k)
+    let stages = (e_step, &SharedIsotropic);
+    threads::<E, R, E, _>(stages, data, k)?;
+    resuming::goes_on::<E, R, E, _>(stages, data, k)
 }
 
 /// Any number of threads gives the same bits. `S` is the stage to blame.
@@ -259,7 +263,8 @@ where
 }
 
 /// Component families: the free energy never falls, neither with supports of all components nor with those of two or one;
-/// it is at most the log-likelihood, and equal to it for supports of all; any number of threads gives the same bits;
+/// it is at most the log-likelihood, and equal to it for supports of all; any number of threads gives the same bits, and so
+/// does a fit that goes on from a [checkpoint](crate::Checkpoint), if the family can be saved;
 /// responsibilities sum to 1; [fast scores](Scores::all) are the [direct ones](Scores::some) to within their
 /// [margin](Scores::margin); statistics of disjoint blocks add up.
 ///
@@ -296,6 +301,7 @@ where
         }
     }
     threads::<M, R, _, M>((&Exhaustive::all(), m_step), data, k)?;
+    resuming::goes_on::<M, R, _, M>((&Exhaustive::all(), m_step), data, k)?;
     let fit = fit((&Exhaustive::all(), m_step), data, (k, 3, 0))?;
     let responsibilities = fit.model.responsibilities(data)?;
     for (row, shares) in responsibilities.outer_iter().enumerate() {

@@ -242,10 +242,15 @@ fn phases_go_on_to_the_same_bits() {
     resumes_often("starts and moves", &data, |checkpoint| {
         own(builder().phases(list.clone()), checkpoint)
     });
+    // Nearly all of the error is in three columns.
+    let flat = Array2::from_shape_fn(x.dim(), |(n, j)| x[[n, j]] * [1.0, 0.01][j / 3]);
+    let flat = Dense::new(flat.view()).unwrap();
     let subspace = phases(6, Some(180), Some(3), 2);
-    resumes("in a subspace", &data, |checkpoint| {
-        own(builder().phases(subspace.clone()), checkpoint)
-    });
+    let fit = |checkpoint| own(builder().phases(subspace.clone()), checkpoint);
+    resumes("in a subspace", &flat, fit);
+    let report = fit(None).fit(&flat).unwrap().report;
+    let columns: Vec<usize> = report.phases.iter().map(|p| p.columns).collect();
+    assert_eq!(columns, [3, 3, 3, 6]);
     // Lists of near centres that are made by the coarse quantizer, and wider searches.
     let large = blobs::<f64>(4_000, 3, 150, 5);
     let large = Dense::new(large.view()).unwrap();
@@ -699,6 +704,8 @@ mod outside {
     #[derive(Clone)]
     pub(super) struct EveryOther {
         pub(super) saves: bool,
+        /// Whether what is loaded is not what was saved.
+        pub(super) forgets: bool,
     }
 
     impl Stage for EveryOther {}
@@ -745,7 +752,8 @@ mod outside {
         }
 
         fn load_state(&self, bytes: &[u8], _: usize) -> Option<u64> {
-            Some(u64::from_le_bytes(bytes.try_into().ok()?))
+            let searches = u64::from_le_bytes(bytes.try_into().ok()?);
+            Some(if self.forgets { 0 } else { searches })
         }
     }
 }
@@ -756,13 +764,32 @@ fn own_stages_go_on_from_what_they_save() {
     let data = Dense::new(x.view()).unwrap();
     for saves in [true, false] {
         resumes(&format!("own, {saves}"), &data, |checkpoint| {
-            let builder = algorithms::k_means(12).e_step(outside::EveryOther { saves });
+            let e_step = outside::EveryOther {
+                saves,
+                forgets: false,
+            };
+            let builder = algorithms::k_means(12).e_step(e_step);
             own(
                 builder.restarts(3).max_iterations(6).tolerance(0.0),
                 checkpoint,
             )
         });
     }
+}
+
+/// The laws find a stage that does not load what it saved.
+#[test]
+fn the_laws_hold_a_state_against_its_bytes() {
+    let x = blobs::<f64>(300, 2, 5, 19);
+    let data = Dense::new(x.view()).unwrap();
+    let law = |saves, forgets| {
+        let e_step = outside::EveryOther { saves, forgets };
+        coremix::testing::e_step(&e_step, &data, 5)
+    };
+    law(true, false).unwrap();
+    law(false, false).unwrap();
+    let error = law(true, true).unwrap_err().to_string();
+    assert!(error.contains("resumed after"), "{error}");
 }
 
 /// The file is for those who look into it: its header can be read.
@@ -789,20 +816,15 @@ fn the_header_is_text() {
     );
 }
 
-/// The fit of a process that is killed, for the test below.
-fn killed(path: &Path, name: &str) -> Bits {
+/// The fit of a process that is killed, for the tests below.
+fn killed(path: &Path, name: &str) -> Result<Bits> {
     let x = blobs::<f64>(3_000, 5, 25, 17);
-    let data = Dense::new(x.view()).unwrap();
-    let algorithm = named(name)
-        .with_clusters(40)
-        .with_coreset(900)
-        .with_max_iterations(12);
+    let data = Dense::new(x.view())?;
+    let algorithm = named(name).with_clusters(40).with_coreset(900);
+    let algorithm = algorithm.with_max_iterations(12);
     let checkpoint = Checkpoint::to(path).every(Duration::ZERO).resume_if_there();
-    bits(
-        &boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint))
-            .fit(&data)
-            .unwrap(),
-    )
+    let fit = boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint)).fit(&data)?;
+    Ok(bits(&fit))
 }
 
 const FILE: &str = "COREMIX_TEST_CHECKPOINT";
@@ -812,7 +834,7 @@ const NAME: &str = "COREMIX_TEST_ALGORITHM";
 #[ignore = "the process that the next test kills"]
 fn child() {
     if let (Ok(path), Ok(name)) = (std::env::var(FILE), std::env::var(NAME)) {
-        let found = killed(Path::new(&path), &name);
+        let found = killed(Path::new(&path), &name).unwrap();
         let done = Path::new(&path).with_extension("done");
         std::fs::write(done, format!("{found:?}")).unwrap();
     }
@@ -828,7 +850,7 @@ fn killed_processes_go_on() {
             Place::new(&format!("calm {name}")),
         );
         let begun = std::time::Instant::now();
-        let whole = killed(&calm.file(), name);
+        let whole = killed(&calm.file(), name).unwrap();
         let time = begun.elapsed().as_secs_f64();
         let mut kills = 0;
         loop {
@@ -854,4 +876,52 @@ fn killed_processes_go_on() {
         let done = std::fs::read_to_string(place.file().with_extension("done")).unwrap();
         assert_eq!(done, format!("{whole:?}"), "{name}: after {kills} kills");
     }
+}
+
+/// A disk that is full: the process may not write more than some blocks to any file.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_leaves_the_old_file() {
+    let (place, name) = (Place::new("full"), "vc-gmm");
+    let whole = killed(&place.file(), name).unwrap();
+    let old = place.bytes();
+    let limited = || {
+        let test = std::env::current_exe().unwrap();
+        let command = "trap '' XFSZ; ulimit -f 4; exec \"$0\" --exact checkpoints::child --ignored";
+        std::process::Command::new("sh")
+            .args(["-c", command])
+            .arg(test)
+            .env(FILE, place.file())
+            .env(NAME, name)
+            .output()
+            .unwrap()
+    };
+    let files = || std::fs::read_dir(&place.0).unwrap().count();
+    // There is no file yet: the first checkpoint cannot be written.
+    std::fs::remove_file(place.file()).unwrap();
+    let ended = limited();
+    let message = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert!(
+        !ended.status.success() && message.contains("Checkpoint {"),
+        "{message}"
+    );
+    assert_eq!(files(), 0);
+    // Another one is there, and stays.
+    let x = blobs::<f64>(3_000, 5, 25, 17);
+    let data = Dense::new(x.view()).unwrap();
+    let algorithm = named(name).with_clusters(40).with_coreset(900);
+    let algorithm = algorithm.with_max_iterations(12);
+    let checkpoint = place.checkpoint().every_iterations(1);
+    stopped(
+        &boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint)),
+        &data,
+        4,
+    )
+    .unwrap();
+    let before = place.bytes();
+    assert_ne!(before, old);
+    assert!(!limited().status.success());
+    assert_eq!(place.bytes(), before);
+    assert_eq!(files(), 1);
+    assert_eq!(killed(&place.file(), name).unwrap(), whole);
 }

@@ -172,10 +172,10 @@ fn of_model<T>(result: Result<T>) -> FileFault {
 fn models_that_do_not_fit_are_errors() {
     let (x, y) = (blobs::<f64>(300, 3, 5, 6), blobs::<f64>(300, 4, 5, 6));
     let data = Dense::new(x.view()).unwrap();
-    fn fitted<F: Float>(x: &Array2<F>) -> coremix::BoxedMixture<DenseRows<F>>
+    fn fitted<F>(x: &Array2<F>) -> coremix::BoxedMixture<DenseRows<F>>
     where
+        F: Float + coremix::Element<Float = F>,
         DenseRows<F>: coremix::data::Rows<Float = F>,
-        F: coremix::Element<Float = F>,
     {
         let data = Dense::new(x.view()).unwrap();
         let algorithm = "k-means".parse::<Algorithm>().unwrap().with_clusters(5);

@@ -2,7 +2,8 @@
 //! were left alone.
 //!
 //! `kill KILLS` shares so many kills among five algorithms. Each fit runs in a process of its own, which gets SIGKILL
-//! after a random time. It is started again until it has been killed often enough, and is then left to its end.
+//! after a random time, and is started again until the fit has ended. Then the next one begins, until there were kills
+//! enough.
 //!
 //! ```sh
 //! cargo run --release -p reproduce --bin kill -- 100
@@ -39,8 +40,11 @@ struct Arguments {
 
 const ALGORITHMS: [&str; 5] = ["fast", "vc-gmm", "d-gmm", "k-means", "dp-gmm"];
 
-/// Starts of one process after another, at most, for each kill that is wanted.
-const STARTS: usize = 4;
+/// A process is killed within this part of the time that a whole fit takes.
+const PART: f64 = 0.4;
+
+/// Fits of an algorithm, however few of their processes were killed in time.
+const MOST: usize = 200;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -102,46 +106,46 @@ fn parent(arguments: &Arguments) -> std::result::Result<bool, Failure> {
 
 fn all(arguments: &Arguments, folder: &Path) -> std::result::Result<bool, Failure> {
     let mut rng = Rng::from_seed(arguments.seed);
-    let (mut same, mut left) = (true, arguments.kills);
-    println!("{:<10}{:>8}{:>10}  bits", "algorithm", "kills", "starts");
+    let (mut all_same, mut left) = (true, arguments.kills);
+    println!("algorithm    kills   starts  resumed  fits  same bits");
     for (i, name) in ALGORITHMS.into_iter().enumerate() {
         let wanted = left / (ALGORITHMS.len() - i);
         left -= wanted;
-        let (calm, troubled) = (
-            folder.join(name).join("calm"),
-            folder.join(name).join("killed"),
-        );
-        fs::create_dir_all(&calm)?;
-        fs::create_dir_all(&troubled)?;
+        let folders = ["calm", "killed"].map(|of| folder.join(name).join(of));
+        let [calm, killed] = &folders;
+        fs::create_dir_all(calm)?;
         let begun = Instant::now();
-        if !start(arguments, name, &calm)?.wait()?.success() {
+        if !start(arguments, name, calm)?.wait()?.success() {
             return Err(format!("{name}: the fit that is left alone failed").into());
         }
         let time = begun.elapsed().as_secs_f64();
-        let (mut kills, mut starts) = (0, 0);
-        while !troubled.join("fit.done").exists() {
-            let mut fit = start(arguments, name, &troubled)?;
-            starts += 1;
-            if kills < wanted && starts <= STARTS * wanted {
-                std::thread::sleep(Duration::from_secs_f64(time * 0.4 * rng.uniform()));
-                fit.kill()?;
+        let (mut kills, mut starts, mut resumed, mut fits, mut same) = (0, 0, 0, 0, 0);
+        while kills < wanted && fits < MOST || fits == 0 {
+            // From the beginning again, for the kills that are left.
+            fs::remove_dir_all(killed).ok();
+            fs::create_dir_all(killed)?;
+            loop {
+                resumed += usize::from(killed.join("fit.ckp").exists());
+                starts += 1;
+                let mut fit = start(arguments, name, killed)?;
+                if kills < wanted {
+                    std::thread::sleep(Duration::from_secs_f64(time * PART * rng.uniform()));
+                    fit.kill()?;
+                }
+                match fit.wait()?.code() {
+                    Some(0) => break,
+                    None => kills += 1,
+                    Some(code) => return Err(format!("{name}: the fit ended with {code}").into()),
+                }
             }
-            let ended = match fit.wait()?.code() {
-                Some(0) => true,
-                None => false,
-                Some(code) => return Err(format!("{name}: the fit ended with {code}").into()),
-            };
-            kills += usize::from(!ended);
-            if ended && kills < wanted && starts <= STARTS * wanted {
-                // From the beginning again, for the kills that are left.
-                same &= compare(name, kills, starts, &calm, &troubled)?;
-                fs::remove_dir_all(&troubled)?;
-                fs::create_dir_all(&troubled)?;
-            }
+            fits += 1;
+            let [calm, killed] = [calm, killed].map(|folder| fs::read(folder.join("fit.done")));
+            same += usize::from(calm? == killed?);
         }
-        same &= compare(name, kills, starts, &calm, &troubled)?;
+        println!("{name:<10}{kills:>8}{starts:>9}{resumed:>9}{fits:>6}{same:>11}");
+        all_same &= same == fits;
     }
-    Ok(same)
+    Ok(all_same)
 }
 
 /// The process of a fit.
@@ -152,18 +156,4 @@ fn start(arguments: &Arguments, name: &str, folder: &Path) -> std::io::Result<st
         .arg("--folder")
         .arg(folder)
         .spawn()
-}
-
-/// Whether a fit that was killed ended in the bits of the one that was not.
-fn compare(
-    name: &str,
-    kills: usize,
-    starts: usize,
-    calm: &Path,
-    troubled: &Path,
-) -> std::io::Result<bool> {
-    let same = fs::read(calm.join("fit.done"))? == fs::read(troubled.join("fit.done"))?;
-    let bits = if same { "the same" } else { "OTHERS" };
-    println!("{name:<10}{kills:>8}{starts:>10}  {bits}");
-    Ok(same)
 }

@@ -101,3 +101,50 @@ impl<F: Float> NeighbourLists<F> {
         Ok(Some(Self::from_parts(lists, reach)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Data, Dense};
+    use crate::rng::Rng;
+    use crate::saving::{CHECKPOINT, read_file, write};
+    use ndarray::{Array2, Axis};
+
+    /// Everything comes back, also what only matters once sums collapse.
+    #[test]
+    fn what_is_kept_comes_back() {
+        let mut rng = Rng::from_seed(3);
+        let x = Array2::from_shape_fn((300, 5), |_| rng.normal() as f32);
+        let data = Dense::new(x.view()).unwrap();
+        let (frame, k) = (data.frame(), 40);
+        let centres = Centres::enter(x.view().split_at(Axis(0), k).0, &frame);
+        let (assignment, _) = Assignment::nearest(&data, &frame, &centres, k);
+        let sums = Sums::of(&data, &frame, &centres, &assignment);
+        let (lists, _) = NeighbourLists::new(&centres, 6);
+        let name = format!("coremix-kept-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let fill = |out: &mut Stream<'_>| {
+            assignment.write(out);
+            sums.write(out);
+            lists.write(out);
+        };
+        write(&CHECKPOINT, &path, "", &fill).unwrap();
+        let bytes = read_file(&CHECKPOINT, &path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        let (_, _, mut file) = Sections::of_file(&CHECKPOINT, bytes.into()).unwrap();
+        let rows = Assignment::<f32>::read(&mut file, 300, k).unwrap();
+        assert_eq!(rows.starts(), assignment.starts());
+        let bounds = |rows: &Assignment<f32>| -> Vec<(u32, u32, f32, f32)> {
+            let members = rows.stretch(0..300).iter();
+            members
+                .map(|m| (m.row, m.second, m.upper, m.lower))
+                .collect()
+        };
+        assert_eq!(bounds(&rows), bounds(&assignment));
+        let found = Sums::<f32>::read(&mut file, k, 5).unwrap();
+        assert_eq!(found.parts(), sums.parts());
+        let found = NeighbourLists::<f32>::read(&mut file, k).unwrap().unwrap();
+        assert_eq!(found.parts(), lists.parts());
+        file.end().unwrap();
+    }
+}
