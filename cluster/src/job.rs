@@ -198,8 +198,9 @@ impl Job {
         score::run(&self.open(table).await?, model).await
     }
 
-    /// Writes the key and the likeliest component of every row (`label`) as Parquet, below the folder `path`: a local one
-    /// that does not exist yet and that all executors can write, or an URL such as `s3://bucket/labels/`.
+    /// Writes the key and the likeliest component of every row (`label`) as Parquet, below the folder `path`. A local folder
+    /// must not exist yet, and all executors must be able to write it. URLs such as `s3://bucket/labels/` are taken as they
+    /// are.
     ///
     /// # Errors
     /// As [`score`](Self::score); [`Error::Setting`] without a [`key`](Self::key), and for a folder that exists.

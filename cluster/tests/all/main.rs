@@ -6,4 +6,6 @@ mod common;
 mod embedded;
 mod hostile;
 mod oracle;
+#[cfg(feature = "aws")]
+mod s3;
 mod sampling;
