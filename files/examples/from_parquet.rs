@@ -105,9 +105,10 @@ fn fit<F: Float>(
     peak("after the fit");
     let begun = Instant::now();
     let score = fit.model.score(data)?;
+    println!("scored in {:.2} s", begun.elapsed().as_secs_f64());
     println!(
-        "scored in {:.2} s: {score:?}",
-        begun.elapsed().as_secs_f64()
+        "quantization error {}, log-likelihood {}",
+        score.quantization_error, score.log_likelihood
     );
     let Some(path) = &arguments.labels else {
         peak("at the end");

@@ -20,7 +20,7 @@ mod common {
 }
 
 use clap::Parser;
-use damage::{ALL, damaged, good, open};
+use damage::{ALL, Kind, damaged, good, keys, open};
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use std::panic::catch_unwind;
 use std::process::ExitCode;
@@ -53,7 +53,9 @@ fn main() -> ExitCode {
         let kind = ALL[place];
         let file = damaged(&good(kind, &mut rng), &mut rng);
         let copy = file.clone();
-        let became = catch_unwind(move || match round % 5 {
+        let is_table = matches!(kind, Kind::Parquet | Kind::Arrow | Kind::Csv);
+        let became = catch_unwind(move || match round / 16 % 7 {
+            5 | 6 if is_table => keys(kind, copy),
             0 => open::<u8>(kind, copy),
             1 | 2 => open::<f32>(kind, copy),
             _ => open::<f64>(kind, copy),

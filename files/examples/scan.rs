@@ -52,10 +52,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn scan<T: Element>(source: &dyn Source<Element = T>, arguments: &Arguments) -> std::io::Result<f64>
-where
-    T: Default,
-{
+fn scan<T: Element + Default>(
+    source: &dyn Source<Element = T>,
+    arguments: &Arguments,
+) -> std::io::Result<f64> {
     let (n, d) = (source.len(), source.dim());
     let (threads, block) = (arguments.threads.max(1), arguments.block.max(1));
     let part = |thread: usize| {

@@ -261,7 +261,7 @@ impl<T: Number> CsvFile<T> {
 
     fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
         let known = first / STEP;
-        let cursor = self.pool.take(known * STEP, first, STEP);
+        let cursor = self.pool.take(first.saturating_sub(STEP), first, STEP);
         let mut lines = cursor.unwrap_or_else(|| {
             let from = From {
                 bytes: Arc::clone(&self.bytes),
@@ -331,13 +331,14 @@ fn delimiter(path: &str, options: &Options) -> u8 {
     options.delimiter.unwrap_or(if tab { b'\t' } else { b',' })
 }
 
-/// A file that may be compressed, from its first byte on.
-fn plain(path: &Path, compressed: bool) -> io::Result<Box<dyn Read + Send>> {
-    let file = BufReader::with_capacity(1 << 16, std::fs::File::open(path)?);
-    Ok(match compressed {
-        true => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
-        false => Box::new(file),
-    })
+/// Text that may be compressed, from its first byte on.
+fn plain(bytes: &Arc<dyn ReadAt>, compressed: bool) -> Box<dyn Read + Send> {
+    let bytes = Arc::clone(bytes);
+    let from = BufReader::with_capacity(1 << 16, From { bytes, at: 0 });
+    match compressed {
+        true => Box::new(flate2::bufread::MultiGzDecoder::new(from)),
+        false => Box::new(from),
+    }
 }
 
 /// The rows of a compressed file, one after the other.
@@ -351,13 +352,13 @@ pub(crate) struct Rows<T> {
 }
 
 impl<T: Number> Rows<T> {
-    pub(crate) fn open(path: &Path, options: &Options) -> io::Result<Self> {
-        let delimiter = delimiter(&path.display().to_string(), options);
-        let open = || Ok::<_, io::Error>(reader(plain(path, true)?, delimiter, options.header));
-        let columns = columns(&mut open()?, options.header)?;
+    pub(crate) fn open(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
+        let delimiter = delimiter(&bytes.name(), options);
+        let open = || reader(plain(bytes, true), delimiter, options.header);
+        let columns = columns(&mut open(), options.header)?;
         let (fields, names) = chosen(&columns, options)?;
         Ok(Self {
-            reader: open()?,
+            reader: open(),
             record: ByteRecord::new(),
             fields,
             names,
@@ -383,25 +384,29 @@ impl<T: Number> Rows<T> {
 }
 
 /// The key columns that options name, as text.
-pub(crate) fn keys(path: &Path, options: &Options, compressed: bool) -> Result<Keys> {
-    let name = path.display().to_string();
-    let made = key_batches(path, options, compressed);
+pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options, compressed: bool) -> Result<Keys> {
+    let name = bytes.name();
+    let made = key_batches(&bytes, options, compressed);
     let (schema, batches) = made.map_err(|error| fault(&name, error))?;
     Ok(Keys::new(name, &schema, batches))
 }
 
 type Batches = Box<dyn Iterator<Item = io::Result<RecordBatch>> + Send>;
 
-fn key_batches(path: &Path, options: &Options, compressed: bool) -> io::Result<(Schema, Batches)> {
-    let delimiter = delimiter(&path.display().to_string(), options);
-    let open = || Ok::<_, io::Error>(reader(plain(path, compressed)?, delimiter, options.header));
-    let columns = columns(&mut open()?, options.header)?;
+fn key_batches(
+    bytes: &Arc<dyn ReadAt>,
+    options: &Options,
+    compressed: bool,
+) -> io::Result<(Schema, Batches)> {
+    let delimiter = delimiter(&bytes.name(), options);
+    let open = || reader(plain(bytes, compressed), delimiter, options.header);
+    let columns = columns(&mut open(), options.header)?;
     let places = key_places(&columns, options).map_err(invalid)?;
     let fields = places
         .iter()
         .map(|place| Field::new(&columns[*place].0, DataType::Utf8, true));
     let schema = Schema::new(fields.collect::<Vec<_>>());
-    let (mut lines, of, mut row) = (open()?, Arc::new(schema.clone()), 0);
+    let (mut lines, of, mut row) = (open(), Arc::new(schema.clone()), 0);
     let batches = std::iter::from_fn(move || {
         let mut texts = vec![Vec::new(); places.len()];
         let mut record = ByteRecord::new();

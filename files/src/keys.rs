@@ -1,10 +1,13 @@
 //! The columns that name the rows, block by block.
 
 use crate::fault::fault;
+use crate::options::{Format, Options};
+use crate::{csv, ipc, parquet};
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use coremix::Result;
+use coremix::data::ReadAt;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -28,6 +31,23 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
+    /// The key columns that options name, of bytes in a format that has columns.
+    ///
+    /// # Errors
+    /// [`Error::File`](coremix::Error::File) where they cannot be read, are damaged, or do not have such columns.
+    pub fn over(bytes: impl ReadAt + 'static, format: Format, options: &Options) -> Result<Self> {
+        let bytes: Arc<dyn ReadAt> = Arc::new(bytes);
+        match format {
+            Format::Parquet => parquet::keys(bytes, options),
+            Format::Arrow => ipc::keys(bytes, options),
+            Format::Csv => csv::keys(bytes, options, false),
+            Format::CsvGz => csv::keys(bytes, options, true),
+            Format::Npy | Format::Vectors(_) => {
+                Err(fault(&bytes.name(), "its columns have no names"))
+            }
+        }
+    }
+
     /// Batches of these columns.
     pub(crate) fn new(
         path: String,

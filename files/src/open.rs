@@ -243,7 +243,7 @@ fn rows_of<T: Number + NpyNumber>(
         Format::Parquet => Box::new(ParquetFile::<T>::open(file, options)?),
         Format::Arrow => Box::new(ArrowFile::<T>::open(file, options)?),
         Format::Csv => Box::new(CsvFile::<T>::open(file, options)?),
-        Format::CsvGz => Box::new(Spool::<T>::of_csv(file, options)?),
+        Format::CsvGz => Box::new(Spool::<T>::of_csv(OnDisk::open(file)?, options)?),
     })
 }
 
@@ -318,13 +318,10 @@ fn keys(files: &[(&Path, Format)], options: &Options) -> Result<Option<Keys>> {
     }
     let mut all: Option<Keys> = None;
     for (file, format) in files {
-        let keys = match format {
-            Format::Parquet => parquet::keys(file, options)?,
-            Format::Arrow => ipc::keys(file, options)?,
-            Format::Csv => csv::keys(file, options, false)?,
-            Format::CsvGz => csv::keys(file, options, true)?,
-            Format::Npy | Format::Vectors(_) => continue,
-        };
+        if !format.is_table() {
+            continue;
+        }
+        let keys = Keys::over(OnDisk::open(file)?, *format, options)?;
         all = Some(match all {
             None => keys,
             Some(before) => before.chain(keys)?,

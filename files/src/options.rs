@@ -37,6 +37,7 @@ impl Format {
     }
 
     /// The format of this name: an ending, such as `parquet`.
+    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::of(Path::new("x").with_extension(name))
     }

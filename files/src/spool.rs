@@ -8,10 +8,11 @@ use crate::options::Options;
 use crate::write::{NpyNumber, NpyWriter};
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
-use coremix::data::{NpyFile, Source};
+use coremix::data::{NpyFile, ReadAt, Source};
 use coremix::{Error, Result};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// The rows of a stream that cannot be read twice, such as a query or a pipe: a [`Source`].
@@ -83,13 +84,14 @@ impl<T: Number + NpyNumber> Spool<T> {
     }
 
     /// The rows of a compressed CSV file.
-    pub(crate) fn of_csv(path: &Path, options: &Options) -> Result<Self> {
-        let name = path.display().to_string();
+    pub(crate) fn of_csv(bytes: impl ReadAt + 'static, options: &Options) -> Result<Self> {
+        let name = bytes.name();
+        let bytes: Arc<dyn ReadAt> = Arc::new(bytes);
         let named = |error: io::Error| Error::File {
             path: name.clone(),
             what: error.to_string(),
         };
-        let mut rows = csv::Rows::<T>::open(path, options).map_err(named)?;
+        let mut rows = csv::Rows::<T>::open(&bytes, options).map_err(named)?;
         Self::write(options, |file| {
             let mut writer = NpyWriter::rows(file, rows.dim())?;
             let mut row = vec![T::default(); rows.dim()];

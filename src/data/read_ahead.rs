@@ -30,7 +30,7 @@ use std::thread::{self, JoinHandle};
 /// let data = Blocks::new(ReadAhead::new(NpyFile::<u8>::open(&path)?))?;
 /// # std::fs::remove_file(&path).expect("it is there");
 /// let fit = algorithms::k_means(2).build()?.fit(&data)?;
-/// assert_eq!(fit.model.components(), 2);
+/// assert_eq!(fit.model.predict(&data)?.len(), 6);
 /// # Ok::<(), Error>(())
 /// ```
 pub struct ReadAhead<S: Source> {
@@ -143,6 +143,7 @@ impl<S: Source + Send + 'static> ReadAhead<S> {
     }
 
     /// The source of the rows.
+    #[must_use]
     pub fn source(&self) -> &S {
         &self.shared.source
     }

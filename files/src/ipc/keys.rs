@@ -9,9 +9,8 @@ use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::FileDecoder;
 use coremix::Result;
-use coremix::data::{OnDisk, ReadAt};
+use coremix::data::ReadAt;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Batches of the key columns, one after the other.
@@ -22,8 +21,7 @@ struct Batches {
 }
 
 /// The key columns that options name.
-pub(crate) fn keys(path: &Path, options: &Options) -> Result<Keys> {
-    let bytes: Arc<dyn ReadAt> = Arc::new(OnDisk::open(path)?);
+pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
     let name = bytes.name();
     let opened = guarded(|| open(&bytes, options));
     let (schema, mut batches) = opened.map_err(|error| fault(&name, error))?;

@@ -133,20 +133,16 @@ impl Batch {
                 false => Err(damaged(format!("{count} numbers in {stored} bytes"))),
             }
         };
-        let bits = |count: usize, range: &Option<Range<u64>>| {
-            let range = range.iter();
-            range
-                .map(|range| fits(count.div_ceil(8), 1, range))
-                .collect()
+        let bits = |count: usize, range: &Option<Range<u64>>| match range {
+            None => Ok(()),
+            Some(range) => fits(count.div_ceil(8), 1, range),
         };
         fits(part.count, part.kind.size(), &part.values)?;
-        let nulls: io::Result<()> = bits(part.count, &part.nulls);
-        nulls?;
+        bits(part.count, &part.nulls)?;
         let Some(lists) = &part.lists else {
             return Ok(());
         };
-        let nulls: io::Result<()> = bits(self.rows, &lists.nulls);
-        nulls?;
+        bits(self.rows, &lists.nulls)?;
         match &lists.length {
             Length::Fixed(length) if length.checked_mul(self.rows) != Some(part.count) => {
                 Err(damaged("lists have another length than their column says"))

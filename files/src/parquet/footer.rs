@@ -127,6 +127,8 @@ fn storage(chunk: &ColumnChunkMetaData) -> Storage {
             Type::BYTE_ARRAY => 4,
             Type::BOOLEAN => 0,
         },
+        is_bytes: chunk.column_type() == Type::BYTE_ARRAY,
+        optional: chunk.column_descr().max_def_level() > 0,
         lists: chunk.column_descr().max_rep_level() > 0,
     }
 }
@@ -237,7 +239,6 @@ impl Plan {
                 values.div_ceil(group.rows)
             });
         }
-        let each = if self.lists { self.dim } else { 1 };
         for group in &self.groups {
             for (chunk, column) in group.chunks.iter().zip(&self.columns) {
                 let (name, values, rows) = (&column.name, chunk.values, group.rows);
@@ -248,13 +249,6 @@ impl Plan {
                 let most = SMALL.max(chunk.size().saturating_mul(GROWTH));
                 if self.lists && values > most {
                     let what = format!("column {name:?} has {values} values in few bytes");
-                    return Err(invalid(format!("damaged: {what}")));
-                }
-                if rows
-                    .checked_mul(each)
-                    .is_none_or(|all| self.lists && all > 2 * most)
-                {
-                    let what = format!("column {name:?} has lists of {each} numbers");
                     return Err(invalid(format!("damaged: {what}")));
                 }
             }

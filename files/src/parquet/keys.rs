@@ -1,110 +1,152 @@
 //! The key columns of a Parquet file, through the decoder of Arrow.
 
 use super::footer::Footer;
+use super::page::Pages;
 use crate::choice;
 use crate::fault::{fault, guarded, invalid};
 use crate::keys::Keys;
 use crate::options::Options;
-use bytes::Bytes;
+use arrow_array::RecordBatchReader;
 use coremix::Result;
-use coremix::data::{OnDisk, ReadAt};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
-    ParquetRecordBatchReaderBuilder,
-};
-use parquet::file::reader::{ChunkReader, Length};
-use std::io::{self, Read};
-use std::path::Path;
+use coremix::data::ReadAt;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::column::page::{PageIterator, PageReader};
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use std::io;
 use std::sync::Arc;
 
-/// Rows of a batch: a key may be long.
+/// Rows of a batch, at most.
 const ROWS: usize = 1_024;
+/// Bytes of a batch of long keys: few bytes of a file can be the same long key many times.
+const LONG: usize = 1 << 27;
 
-/// Bytes as the decoder reads them.
-#[derive(Clone)]
-struct Chunks(Arc<dyn ReadAt>);
-
-/// Bytes from a place on.
-struct From {
+/// The pages of a file, for the decoder.
+struct Groups {
     bytes: Arc<dyn ReadAt>,
-    at: u64,
+    footer: Footer,
 }
 
-impl Read for From {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let left = self.bytes.len().saturating_sub(self.at);
-        let some = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.bytes.read_at(self.at, &mut out[..some])?;
-        self.at += some as u64;
-        Ok(some)
+/// The pages of a column, row group after row group.
+struct Column(std::vec::IntoIter<Pages>);
+
+impl Iterator for Column {
+    type Item = parquet::errors::Result<Box<dyn PageReader>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let pages: Box<dyn PageReader> = Box::new(self.0.next()?);
+        Some(Ok(pages))
     }
 }
 
-impl Length for Chunks {
-    fn len(&self) -> u64 {
-        self.0.len()
-    }
-}
+impl PageIterator for Column {}
 
-impl ChunkReader for Chunks {
-    type T = io::BufReader<From>;
-
-    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        let bytes = Arc::clone(&self.0);
-        // Headers of pages are read through it.
-        Ok(io::BufReader::with_capacity(512, From { bytes, at: start }))
+impl RowGroups for Groups {
+    fn num_rows(&self) -> usize {
+        self.footer.rows().map_or(0, |rows| rows.iter().sum())
     }
 
-    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        if start
-            .checked_add(length as u64)
-            .is_none_or(|end| end > self.0.len())
-        {
-            let what = "a part that is not in the file".into();
-            return Err(parquet::errors::ParquetError::EOF(what));
-        }
-        let mut found = vec![0; length];
-        self.0.read_at(start, &mut found)?;
-        Ok(Bytes::from(found))
+    fn column_chunks(&self, leaf: usize) -> parquet::errors::Result<Box<dyn PageIterator>> {
+        let groups = 0..self.footer.metadata.num_row_groups();
+        let chunks = groups.map(|group| {
+            let chunk = self.footer.chunk(group, leaf)?;
+            Ok(chunk.pages(&self.bytes))
+        });
+        let chunks = chunks.collect::<io::Result<Vec<_>>>()?;
+        Ok(Box::new(Column(chunks.into_iter())))
+    }
+
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(self.footer.metadata.row_groups().iter())
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        &self.footer.metadata
     }
 }
 
 /// The key columns that options name.
-pub(crate) fn keys(path: &Path, options: &Options) -> Result<Keys> {
-    let bytes: Arc<dyn ReadAt> = Arc::new(OnDisk::open(path)?);
+pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
     let name = bytes.name();
     let opened = guarded(|| open(&bytes, options));
-    let mut reader = opened.map_err(|error| fault(&name, error))?;
-    let schema = arrow_array::RecordBatchReader::schema(&reader);
+    let (mut reader, order) = opened.map_err(|error| fault(&name, error))?;
+    let schema = RecordBatchReader::schema(&reader).project(&order);
+    let schema = schema.map_err(|error| fault(&name, error))?;
     let batches = std::iter::from_fn(move || {
-        let next = guarded(|| reader.next().transpose().map_err(invalid));
+        let next = guarded(|| {
+            let batch = reader.next().transpose().map_err(invalid)?;
+            let batch = batch.map(|batch| batch.project(&order));
+            batch.transpose().map_err(invalid)
+        });
         next.transpose()
     });
     Ok(Keys::new(name, &schema, batches))
 }
 
-fn open(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<ParquetRecordBatchReader> {
+/// A reader of the columns, and their places among those that it reads: these come in the order of the file.
+fn open(
+    bytes: &Arc<dyn ReadAt>,
+    options: &Options,
+) -> io::Result<(ParquetRecordBatchReader, Vec<usize>)> {
     let footer = Footer::read(bytes)?;
     let columns = footer.columns()?;
     let places = choice::keys(&columns, options).map_err(invalid)?;
+    let mut of_file = places.clone();
+    of_file.sort_unstable();
+    of_file.dedup();
+    let order = places
+        .iter()
+        .map(|place| of_file.partition_point(|other| other < place));
+    let order = order.collect();
     let schema = footer.metadata.file_metadata().schema_descr_ptr();
     let leaves = (0..schema.num_columns())
         .filter(|leaf| places.contains(&schema.get_column_root_idx(*leaf)));
-    // The decoder trusts what pages say of themselves.
-    for (group, leaf) in (0..footer.metadata.num_row_groups())
-        .flat_map(|group| leaves.clone().map(move |leaf| (group, leaf)))
-    {
-        let pages = footer.chunk(group, leaf)?.pages(bytes);
-        pages.check_all().map_err(invalid)?;
+    // How many rows are decoded at once follows from the longest value.
+    let mut repeated = 1;
+    for group in 0..footer.metadata.num_row_groups() {
+        for leaf in leaves.clone() {
+            let pages = footer.chunk(group, leaf)?.pages(bytes);
+            repeated = repeated.max(pages.check_all().map_err(invalid)?);
+        }
     }
     footer.rows()?;
-    let arrow = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let metadata = ArrowReaderMetadata::try_new(Arc::new(footer.metadata), arrow);
-    let metadata = metadata.map_err(invalid)?;
-    let chunks = Chunks(Arc::clone(bytes));
-    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, metadata);
     let mask = ProjectionMask::roots(&schema, places);
-    let builder = builder.with_projection(mask).with_batch_size(ROWS);
-    builder.build().map_err(invalid)
+    let levels = parquet_to_arrow_field_levels(&schema, mask, None).map_err(invalid)?;
+    let bytes = Arc::clone(bytes);
+    let groups = Groups { bytes, footer };
+    let rows = (LONG / repeated).clamp(1, ROWS);
+    let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, rows, None);
+    Ok((reader.map_err(invalid)?, order))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::cast::AsArray;
+    use arrow_array::{ArrayRef, RecordBatch, StringArray};
+    use parquet::arrow::ArrowWriter;
+    use parquet::basic::{Compression, ZstdLevel};
+    use parquet::file::properties::WriterProperties;
+
+    /// A key of nearly a megabyte, a thousand times: the file is small, and so are the batches that are made of it.
+    #[test]
+    fn long_keys() {
+        // As long as a dictionary can be.
+        let long = "x".repeat((1 << 20) - 4_096);
+        let text = StringArray::from_iter_values((0..1_000).map(|_| &long));
+        let batch = RecordBatch::try_from_iter([("text", Arc::new(text) as ArrayRef)]).unwrap();
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .build();
+        let mut file = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut file, batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        assert!(file.len() < 20_000, "{}", file.len());
+        let bytes: Arc<dyn ReadAt> = Arc::new(file);
+        let (mut reader, _) = open(&bytes, &Options::new().key("text")).unwrap();
+        let first = reader.next().unwrap().unwrap();
+        assert!((1..200).contains(&first.num_rows()), "{}", first.num_rows());
+        assert_eq!(first.column(0).as_string::<i32>().value(0), long);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod codec;
 mod column;
+mod delta;
 mod footer;
 mod keys;
 mod page;

@@ -1,7 +1,7 @@
 //! The pages of a column chunk: read one at a time, and checked before anything is allocated for them.
 
-use super::codec;
 use super::thrift::{Reader, Wrong, kind};
+use super::{codec, delta};
 use bytes::Bytes;
 use coremix::data::ReadAt;
 use parquet::basic::{Compression, Encoding};
@@ -49,6 +49,10 @@ pub(super) struct Storage {
     pub(super) compression: Compression,
     /// Bytes of a number; 0 where they differ.
     pub(super) size: usize,
+    /// Whether values are bytes of any length.
+    pub(super) is_bytes: bool,
+    /// Whether values can be missing.
+    pub(super) optional: bool,
     /// Whether rows are lists.
     pub(super) lists: bool,
 }
@@ -151,6 +155,27 @@ impl Pages {
         Ok(())
     }
 
+    /// Whether the values of a page can be as many as they say.
+    fn check_values(&self, header: &Header, page: &[u8]) -> std::result::Result<(), Wrong> {
+        let (encoding, most, from) = match header.is {
+            Is::Data {
+                encoding, values, ..
+            } if delta::is(encoding) => {
+                let levels = usize::from(self.storage.lists) + usize::from(self.storage.optional);
+                (encoding, values, delta::after_levels(page, levels)?)
+            }
+            Is::DataV2 {
+                encoding,
+                values,
+                definition,
+                repetition,
+                ..
+            } => (encoding, values, definition + repetition),
+            _ => return Ok(()),
+        };
+        delta::check(encoding, page.get(from..).ok_or(Wrong::End)?, most)
+    }
+
     fn page(&mut self) -> Result<Option<Page>> {
         if self.peek()?.is_none() {
             return Ok(None);
@@ -185,6 +210,7 @@ impl Pages {
         };
         let page = codec::decompress(self.storage.compression, stored, plain, header.uncompressed);
         let buf = Bytes::from(page.map_err(wrong)?);
+        self.check_values(&header, &buf).map_err(wrong)?;
         Ok(Some(match header.is {
             Is::Dictionary { values, encoding } => Page::DictionaryPage {
                 buf,
@@ -228,13 +254,25 @@ impl Pages {
         }))
     }
 
-    /// Checks what all pages say of themselves, without reading them.
-    pub(super) fn check_all(mut self) -> Result<()> {
+    /// Checks what all pages say of themselves, without reading them. How long a value can be that many rows have, though
+    /// its bytes are stored once: the size of the largest page with such values.
+    pub(super) fn check_all(mut self) -> Result<usize> {
+        let mut repeated = 0;
         while let Some(header) = self.peek()?.cloned() {
             self.check(&header)?;
+            let repeats = match header.is {
+                Is::Dictionary { .. } => true,
+                Is::Data { encoding, .. } | Is::DataV2 { encoding, .. } => {
+                    encoding == Encoding::DELTA_BYTE_ARRAY
+                }
+                Is::Other => false,
+            };
+            if repeats && self.storage.is_bytes {
+                repeated = repeated.max(header.uncompressed);
+            }
             self.skip_next_page()?;
         }
-        Ok(())
+        Ok(repeated)
     }
 }
 

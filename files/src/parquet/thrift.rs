@@ -75,7 +75,16 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn unsigned(&mut self) -> Result<u64> {
+    /// So many bytes.
+    pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
+        let found = self.bytes.get(self.at..).and_then(|left| left.get(..count));
+        let found = found.ok_or(Wrong::End)?;
+        self.at += count;
+        Ok(found)
+    }
+
+    /// A number of seven bits in a byte.
+    pub(super) fn unsigned(&mut self) -> Result<u64> {
         let mut value = 0;
         for shift in (0..70).step_by(7) {
             let byte = self.byte()?;

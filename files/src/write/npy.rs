@@ -113,7 +113,10 @@ impl<T: NpyNumber> NpyWriter<T> {
     pub fn write(&mut self, numbers: &[T]) -> Result<()> {
         /// Numbers that become bytes at once.
         const PIECE: usize = 1 << 13;
-        if self.dim.is_some_and(|dim| numbers.len() % dim.max(1) != 0) {
+        if self
+            .dim
+            .is_some_and(|dim| !numbers.len().is_multiple_of(dim.max(1)))
+        {
             let what = format!("{} numbers are not whole rows", numbers.len());
             let error = io::Error::new(io::ErrorKind::InvalidInput, what);
             return self.output.named(Err(error));

@@ -3,7 +3,7 @@
 use crate::samples::{Arrow, KINDS, Lists, Parquet, csv, lists, numbers, table};
 use arrow_schema::DataType;
 use coremix::data::{NpyFile, Source, VectorFile, VectorFormat};
-use coremix_files::{ArrowFile, CsvFile, Number, Options, ParquetFile};
+use coremix_files::{ArrowFile, CsvFile, Format, Keys, Number, Options, ParquetFile};
 use proptest::prelude::Rng;
 
 /// A format of files that accidents happen to.
@@ -184,6 +184,32 @@ fn read<T: Number>(source: coremix::Result<impl Source<Element = T>>) -> Became 
         Some(error) => outcome(&error, Became::Broken),
         None => Became::Read,
     }
+}
+
+/// Reads the keys of a file: text, and lists of text.
+pub(crate) fn keys(kind: Kind, file: Vec<u8>) -> Became {
+    let format = match kind {
+        Kind::Parquet => Format::Parquet,
+        Kind::Arrow => Format::Arrow,
+        _ => Format::Csv,
+    };
+    let mut options = Options::new().key("text");
+    if kind != Kind::Csv {
+        options = options.key("texts");
+    }
+    let mut keys = match Keys::over(file, format, &options) {
+        Ok(keys) => keys,
+        Err(error) => return outcome(&error, Became::Refused),
+    };
+    // No good file has as many rows.
+    for _ in 0..1_000 {
+        match keys.next(1) {
+            Ok(batch) => assert_eq!(batch.num_rows(), 1),
+            Err(error) if error.to_string().contains("fewer keys than rows") => break,
+            Err(error) => return outcome(&error, Became::Broken),
+        }
+    }
+    Became::Read
 }
 
 /// Opens a file as rows of `T`, and reads it.

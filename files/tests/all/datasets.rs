@@ -118,6 +118,7 @@ fn folders_and_patterns() {
                             .column(0)
                             .as_string::<i32>()
                             .value(row)
+                            .trim()
                             .parse()
                             .unwrap(),
                         _ => batch

@@ -1,8 +1,9 @@
 //! Files that are damaged, or made to do harm: an error or rows, and never a panic.
 
 use crate::common::seeded;
-use crate::damage::{ALL, Became, Kind, damaged, good, open};
+use crate::damage::{ALL, Became, Kind, damaged, good, keys, open};
 use crate::samples::{Arrow, Lists, Parquet, lists, numbers, table};
+use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use coremix::data::Source;
 use coremix_files::{ArrowFile, Options, ParquetFile};
@@ -38,6 +39,24 @@ fn damaged_files() {
     }
 }
 
+/// The same for the readers of keys.
+#[test]
+fn damaged_keys() {
+    for kind in [Kind::Parquet, Kind::Arrow, Kind::Csv] {
+        let (mut rng, mut counts) = (seeded(8), [0; 4]);
+        for _ in 0..3_000 {
+            let good = good(kind, &mut rng);
+            let became = keys(kind, damaged(&good, &mut rng));
+            counts[became as usize] += 1;
+        }
+        assert_eq!(keys(kind, good(kind, &mut rng)), Became::Read);
+        assert!(
+            counts[0] + counts[1] > 100 && counts[3] > 100,
+            "{kind:?}: {counts:?}"
+        );
+    }
+}
+
 /// Every place at which a file can end.
 #[test]
 fn truncated_files() {
@@ -64,7 +83,8 @@ fn parquet(compression: Compression) -> Vec<u8> {
         page: 100_000,
         encoding: None,
     };
-    how.write(&table(vec![("v", lists(values, 4, Lists::Small))], false))
+    let lists = lists(values, 4, Lists::Small);
+    how.write(&RecordBatch::try_from_iter([("v", lists)]).unwrap())
 }
 
 /// Replaces the only place of some bytes, searched from the end.
@@ -154,20 +174,26 @@ fn parquet_bombs() {
     // A page that says that it becomes two gigabytes: its header is the first of the file.
     for compression in crate::samples::compressions() {
         let mut file = parquet(compression);
-        // Fields 1 to 3 of the header: the kind of the page, and its two sizes.
-        let at = 4 + 2 + 1;
-        let end = at + file[at..].iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
-        let size = zigzag(i64::from(i32::MAX));
-        file.splice(at..end, size);
-        let opened = ParquetFile::<f64>::over(file, &Options::new());
-        if let Ok(file) = opened {
-            let error = file
-                .read(0, &mut vec![0.0; file.dim()])
-                .unwrap_err()
-                .to_string();
-            assert!(error.contains("damaged"), "{compression}: {error}");
-        }
+        // Fields 1 to 3 of the header: the kind of the page, and its two sizes. The second one loses the bytes that the
+        // first one gains.
+        let sizes = 4 + 2;
+        let (_, first) = number(&file, sizes + 1);
+        let (stored, second) = number(&file, sizes + 1 + first + 1);
+        let says = zigzag(i64::from(i32::MAX));
+        let stored = zigzag(stored - (says.len() - first) as i64);
+        assert_eq!(stored.len(), second);
+        let header = [&[0x15][..], &says, &[0x15], &stored].concat();
+        file.splice(sizes..sizes + 1 + first + 1 + second, header);
+        refused(file, "that become 2147483647");
     }
+}
+
+/// A number as Thrift writes it, and its length.
+fn number(file: &[u8], at: usize) -> (i64, usize) {
+    let len = 1 + file[at..].iter().position(|byte| byte & 0x80 == 0).unwrap();
+    let bytes = file[at..at + len].iter().rev();
+    let value = bytes.fold(0, |value, byte| value << 7 | i64::from(byte & 0x7f));
+    (value >> 1, len)
 }
 
 /// Compressed buffers of Arrow that say that they become very long.

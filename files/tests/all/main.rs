@@ -7,5 +7,6 @@ mod errors;
 mod fits;
 mod formats;
 mod hostile;
+mod passes;
 mod samples;
 mod streams;
