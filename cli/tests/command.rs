@@ -26,7 +26,11 @@ impl Folder {
 
     fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_coremix"));
-        command.current_dir(&self.0).args(arguments).output().unwrap()
+        command
+            .current_dir(&self.0)
+            .args(arguments)
+            .output()
+            .unwrap()
     }
 
     /// Runs it, and returns what it prints.
@@ -82,8 +86,26 @@ fn a_model_is_fitted_saved_and_used() {
     let folder = Folder::new("whole");
     let x = rows(1_200);
     csv(&folder, &x);
-    let input = ["rows.csv", "--key", "id", "--weights", "count", "--float", "f32"];
-    let mut fit = vec!["fit", "-k", "6", "-a", "k-means", "--model", "m.coremix", "--seed", "5"];
+    let input = [
+        "rows.csv",
+        "--key",
+        "id",
+        "--weights",
+        "count",
+        "--float",
+        "f32",
+    ];
+    let mut fit = vec![
+        "fit",
+        "-k",
+        "6",
+        "-a",
+        "k-means",
+        "--model",
+        "m.coremix",
+        "--seed",
+        "5",
+    ];
     fit.extend(["--labels", "labels.parquet", "--report", "report.json"]);
     fit.extend(input);
     let said = folder.done(&fit);
@@ -93,7 +115,12 @@ fn a_model_is_fitted_saved_and_used() {
     // The same fit by the crate.
     let weights = ndarray::Array1::from_shape_fn(1_200, |i| (1 + i % 3) as f64);
     let data = Dense::weighted(&x, &weights).unwrap();
-    let own = algorithms::k_means(6).seed(5).build().unwrap().fit(&data).unwrap();
+    let own = algorithms::k_means(6)
+        .seed(5)
+        .build()
+        .unwrap()
+        .fit(&data)
+        .unwrap();
     let saved: BoxedMixture<DenseRows<f32>> = Save::load(folder.at("m.coremix")).unwrap();
     assert_eq!(saved.means(), own.model.means());
     let expected: Vec<f64> = own.labels.iter().map(|l| f64::from(*l)).collect();
@@ -102,10 +129,19 @@ fn a_model_is_fitted_saved_and_used() {
     let report: Report = serde_json::from_str(&report).unwrap();
     assert_eq!(report.free_energies, own.report.free_energies);
     let info = ModelInfo::of_file(folder.at("m.coremix")).unwrap();
-    assert_eq!((info.note("algorithm"), info.note("seed")), (Some("k-means"), Some("5")));
+    assert_eq!(
+        (info.note("algorithm"), info.note("seed")),
+        (Some("k-means"), Some("5"))
+    );
 
     // Labels with densities, and as .npy from an .npy file.
-    let mut assign = vec!["assign", "m.coremix", "--labels", "more.parquet", "--densities"];
+    let mut assign = vec![
+        "assign",
+        "m.coremix",
+        "--labels",
+        "more.parquet",
+        "--densities",
+    ];
     assign.extend(input);
     folder.done(&assign);
     assert_eq!(labels(&folder.at("more.parquet")), expected);
@@ -124,7 +160,10 @@ fn a_model_is_fitted_saved_and_used() {
 
     // What they are.
     let said = folder.done(&["info", "m.coremix", "--parameters", "m.npz"]);
-    assert!(said.contains("SharedIsotropic") && said.contains("k-means"), "{said}");
+    assert!(
+        said.contains("SharedIsotropic") && said.contains("k-means"),
+        "{said}"
+    );
     let mut npz = NpzReader::new(fs::File::open(folder.at("m.npz")).unwrap()).unwrap();
     let means: Array2<f32> = npz.by_name("means").unwrap();
     assert_eq!(means, own.model.means());
@@ -135,8 +174,26 @@ fn a_model_is_fitted_saved_and_used() {
 fn columns_of_the_fit_are_those_of_the_model() {
     let folder = Folder::new("columns");
     csv(&folder, &rows(600));
-    folder.done(&["fit", "rows.csv", "--columns", "z,x", "-k", "6", "-m", "m", "-q"]);
-    folder.done(&["assign", "m", "rows.csv", "--labels", "all.parquet", "--key", "id"]);
+    folder.done(&[
+        "fit",
+        "rows.csv",
+        "--columns",
+        "z,x",
+        "-k",
+        "6",
+        "-m",
+        "m",
+        "-q",
+    ]);
+    folder.done(&[
+        "assign",
+        "m",
+        "rows.csv",
+        "--labels",
+        "all.parquet",
+        "--key",
+        "id",
+    ]);
     assert_eq!(labels(&folder.at("all.parquet")).len(), 600);
     let said = folder.done(&["score", "m", "rows.csv"]);
     assert!(said.contains("log-likelihood"), "{said}");
@@ -176,12 +233,24 @@ fn what_is_wrong_is_said_in_one_line() {
         (fit(&["rows.csv", "--columns", "x,q"]), 1, "\"q\""),
         (fit(&["bad.csv"]), 1, "oops"),
         (fit(&["nan.csv"]), 1, "nan.csv"),
-        (fit(&["rows.csv", "--columns", "x", "-k", "99"]), 1, "99 clusters"),
-        (fit(&["rows.csv", "--labels", "labels.txt"]), 2, "labels.txt"),
+        (
+            fit(&["rows.csv", "--columns", "x", "-k", "99"]),
+            1,
+            "99 clusters",
+        ),
+        (
+            fit(&["rows.csv", "--labels", "labels.txt"]),
+            2,
+            "labels.txt",
+        ),
         (fit(&["rows.csv", "--memory", "1MiB"]), 2, "--memory"),
         (fit(&["rows.csv", "--memory", "lots"]), 2, "4GiB"),
         (fit(&["rows.csv", "--format", "docx"]), 2, "docx"),
-        (folder.fails(&["score", "rows.csv", "rows.csv"]), 1, "not a model"),
+        (
+            folder.fails(&["score", "rows.csv", "rows.csv"]),
+            1,
+            "not a model",
+        ),
         (folder.fails(&["info", "broken.coremix"]), 1, "truncated"),
         (folder.fails(&["score", "none", "rows.csv"]), 1, "none"),
     ];
@@ -201,8 +270,23 @@ fn a_killed_fit_goes_on() {
     let folder = Folder::new("killed");
     write_npy(folder.at("rows.npy"), &rows(40_000)).unwrap();
     let fit = |model| {
-        let mut arguments = vec!["fit", "rows.npy", "-a", "gmm", "-k", "60", "--tolerance", "0"];
-        arguments.extend(["--max-iterations", "40", "--checkpoint-every", "0.001", "-q"]);
+        let mut arguments = vec![
+            "fit",
+            "rows.npy",
+            "-a",
+            "gmm",
+            "-k",
+            "60",
+            "--tolerance",
+            "0",
+        ];
+        arguments.extend([
+            "--max-iterations",
+            "40",
+            "--checkpoint-every",
+            "0.001",
+            "-q",
+        ]);
         arguments.extend(["--model", model]);
         arguments
     };
@@ -210,7 +294,11 @@ fn a_killed_fit_goes_on() {
     let mut kills = 0;
     for wait in [50, 100, 200, 400, 800] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_coremix"));
-        let mut child = command.current_dir(&folder.0).args(fit("killed")).spawn().unwrap();
+        let mut child = command
+            .current_dir(&folder.0)
+            .args(fit("killed"))
+            .spawn()
+            .unwrap();
         std::thread::sleep(std::time::Duration::from_millis(wait));
         kills += usize::from(child.try_wait().unwrap().is_none());
         child.kill().ok();
