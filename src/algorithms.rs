@@ -199,6 +199,9 @@ pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
 
 /// [`fast`] for rows that are not in memory: it keeps at most about `bytes` bytes of rows and of what belongs to them.
 ///
+/// [`fast`] itself reads rows in the order of their components. That is slow where they lie in a file, and very slow where the
+/// file must be decoded from some place on, as Parquet must. This one reads them in the order of the file.
+///
 /// Where all rows fit in that, this is [`fast`]. Otherwise the phases with bounds and moves run on the largest coreset that
 /// fits, of 32 rows per cluster (8,192 at least) in any case. Then k-means on all rows reads them again in every iteration.
 /// It keeps nothing of them but their labels, 4 bytes per row beside `bytes`, and compares each row with all means. See
@@ -229,11 +232,12 @@ pub fn fast_phases_within(shape: Shape, bytes: usize) -> Vec<Phase<Bounded>> {
         Columns::Principal(coordinates) => 4 * coordinates,
         Columns::All => 0,
     };
-    if shape.rows.saturating_mul(KEPT + inside) <= bytes {
+    let per_row = KEPT + inside + 4 * shape.columns;
+    if shape.rows.saturating_mul(per_row) <= bytes {
         return phases;
     }
     let first = rows_for(shape.clusters);
-    let largest = (bytes / (KEPT + inside + 4 * shape.columns)).min(shape.rows / 4);
+    let largest = (bytes / per_row).min(shape.rows / 4);
     let streaming = Bounded::new().near(near_for(shape.clusters)).streaming();
     let on = |rows| phases[0].clone().starts(1).rows(rows);
     let larger = |draws| on(PhaseRows::Larger(Lightweight::new(draws)));

@@ -117,9 +117,10 @@ pub(crate) struct Fit {
     /// Where to write what the fit did and cost, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Memory that a fit may take: fast keeps fewer rows and streams all; others refuse if they need more
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) memory: Option<Bytes>,
+    /// Memory that a fit may take: rows that fit are loaded; otherwise fast works on coresets and streams all rows, and
+    /// others refuse if they need more
+    #[arg(long, default_value = "2GiB", value_name = "SIZE")]
+    pub(crate) memory: Bytes,
     /// Seed of all random numbers: the same seed gives the same model
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) seed: u64,

@@ -6,7 +6,7 @@ use crate::labels::{self, Labels};
 use crate::memory::{self, Shape};
 use crate::progress::Bar;
 use crate::rows::{self, COLUMNS, with_rows};
-use coremix::data::{DenseRows, Source};
+use coremix::data::{DenseRows, Source as _};
 use coremix::prelude::*;
 use coremix::{Checkpoint, Element, Estimator};
 use coremix_files::{Keys, Rows};
@@ -39,8 +39,9 @@ fn of_rows<T: Element>(
         columns: rows.dim(),
         clusters: fit.clusters,
     };
+    let loaded = memory::holds_all(fit.memory, shape, size_of::<T>());
     let checkpoint = (fit.checkpoint_every > 0.0).then(|| checkpoint_of(fit));
-    let algorithm = algorithm(fit, shape)?.with_cancel(cancel);
+    let algorithm = algorithm(fit, shape, loaded)?.with_cancel(cancel);
     let algorithm = match &checkpoint {
         Some(checkpoint) => algorithm.with_checkpoint(checkpoint),
         None => algorithm,
@@ -51,8 +52,8 @@ fn of_rows<T: Element>(
         "checking {} rows of {} columns",
         shape.rows, shape.columns
     ));
-    let data = rows::data(rows, weights)?;
-    let found = estimator.fit_observed(&data, &mut |progress| {
+    let data = rows::data(rows, weights, loaded)?;
+    let found = estimator.fit_observed(data.as_data(), &mut |progress| {
         bar.see(progress);
         ControlFlow::Continue(())
     });
@@ -97,7 +98,7 @@ fn of_rows<T: Element>(
 }
 
 /// The algorithm with its settings.
-fn algorithm(fit: &Fit, shape: Shape) -> Result<Algorithm> {
+fn algorithm(fit: &Fit, shape: Shape, loaded: bool) -> Result<Algorithm> {
     let mut algorithm = fit.algorithm.parse::<Algorithm>()?;
     algorithm = algorithm.with_clusters(fit.clusters);
     algorithm = algorithm.with_seed(fit.seed).with_restarts(fit.restarts);
@@ -126,13 +127,14 @@ fn algorithm(fit: &Fit, shape: Shape) -> Result<Algorithm> {
             Family::Diagonal => coremix::Family::Diagonal,
         });
     }
-    match fit.memory {
-        Some(memory) if fit.algorithm == "fast" => {
-            algorithm = algorithm.with_memory(memory::for_rows(memory, shape)?);
-        }
+    if loaded {
+        return Ok(algorithm);
+    }
+    match &*fit.algorithm {
+        "fast" => algorithm = algorithm.with_memory(memory::for_coresets(fit.memory, shape)?),
         // A coreset keeps its own rows, and labels of no others.
-        Some(memory) if fit.coreset.is_none() => memory::check(memory, &fit.algorithm, shape)?,
-        _ => {}
+        _ if fit.coreset.is_some() => {}
+        name => memory::check(fit.memory, name, shape)?,
     }
     Ok(algorithm)
 }
@@ -155,6 +157,7 @@ fn notes(fit: &Fit, shape: Shape) -> Result<Vec<(&'static str, String)>> {
         ("seed", fit.seed.to_string()),
         ("restarts", fit.restarts.to_string()),
         ("rows", shape.rows.to_string()),
+        ("memory", fit.memory.0.to_string()),
     ];
     let mut add = |name, value: Option<String>| notes.extend(value.map(|value| (name, value)));
     add("coreset", fit.coreset.map(|x| x.to_string()));
@@ -163,7 +166,6 @@ fn notes(fit: &Fit, shape: Shape) -> Result<Vec<(&'static str, String)>> {
     add("c-prime", fit.c_prime.map(|x| x.to_string()));
     add("neighbors", fit.neighbors.map(|x| x.to_string()));
     add("concentration", fit.concentration.map(|x| x.to_string()));
-    add("memory", fit.memory.map(|x| x.0.to_string()));
     if !fit.input.columns.is_empty() {
         let names = serde_json::to_string(&fit.input.columns);
         let names = names.map_err(|error| Failure::arguments(error.to_string()))?;

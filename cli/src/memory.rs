@@ -22,30 +22,40 @@ fn sums(shape: Shape) -> f64 {
     40.0 * 8.0 * (shape.clusters * (shape.columns + 2)) as f64
 }
 
-/// Bytes per row, of rows that are not in memory.
-fn per_row(algorithm: &str) -> f64 {
-    match algorithm {
-        "lwcs-k-means" | "vc-gmm" => 5.0,
-        "var-gmm-s" => 50.0,
-        "d-gmm" => 60.0,
-        _ => 22.0,
-    }
+/// Bytes per row that all algorithms together stay below, of rows in memory, beside the rows.
+const BESIDE: usize = 64;
+
+/// Whether all rows fit in the memory, with what any algorithm keeps of them: then they are loaded.
+pub(crate) fn holds_all(memory: Bytes, shape: Shape, bytes_of_a_number: usize) -> bool {
+    let per_row = (shape.columns * bytes_of_a_number + BESIDE) as f64;
+    PROGRAM + per_row * shape.rows as f64 + sums(shape) <= memory.0 as f64
 }
 
-/// What is left of the memory for the rows of coresets: for `fast`.
-pub(crate) fn for_rows(memory: Bytes, shape: Shape) -> Result<usize> {
+/// What is left of the memory for the rows of coresets: for `fast`, where not all rows fit.
+pub(crate) fn for_coresets(memory: Bytes, shape: Shape) -> Result<usize> {
     let rest = PROGRAM + STREAMED * shape.rows as f64 + sums(shape);
     let left = memory.0 as f64 - rest;
     // 32 rows per cluster, of a few numbers each.
-    match left >= (8 << 20) as f64 {
-        true => Ok(left as usize),
-        false => Err(too_little("fast", rest + (8 << 20) as f64)),
+    if left < (8 << 20) as f64 {
+        return Err(too_little("fast", rest + (8 << 20) as f64));
     }
+    // Less than all rows: they are streamed.
+    Ok((left as usize).min((4 * shape.rows * shape.columns).saturating_sub(1)))
 }
 
-/// An error if an algorithm takes more.
+/// An error if an algorithm takes more, of rows that are not in memory, or reads them in an order that no file has.
 pub(crate) fn check(memory: Bytes, algorithm: &str, shape: Shape) -> Result<()> {
-    let needed = PROGRAM + per_row(algorithm) * shape.rows as f64 + sums(shape);
+    let needed = match algorithm {
+        // By component: all rows must be in memory.
+        "var-gmm-s" | "d-gmm" => f64::INFINITY,
+        "lwcs-k-means" | "vc-gmm" => 5.0,
+        _ => 22.0,
+    };
+    if needed.is_infinite() {
+        let all = (shape.columns * 8 + BESIDE) as f64 * shape.rows as f64;
+        return Err(too_little(algorithm, PROGRAM + all + sums(shape)));
+    }
+    let needed = PROGRAM + needed * shape.rows as f64 + sums(shape);
     match needed <= memory.0 as f64 {
         true => Ok(()),
         false => Err(too_little(algorithm, needed)),
@@ -75,8 +85,9 @@ mod tests {
             clusters: 1_000,
         };
         let gigabyte = Bytes(1 << 30);
-        assert!(for_rows(gigabyte, shape).is_ok_and(|bytes| bytes > 700 << 20));
-        assert!(for_rows(Bytes(150 << 20), shape).is_err());
+        assert!(!holds_all(gigabyte, shape, 4) && holds_all(Bytes(3 << 30), shape, 4));
+        assert!(for_coresets(gigabyte, shape).is_ok_and(|bytes| bytes > 700 << 20));
+        assert!(for_coresets(Bytes(150 << 20), shape).is_err());
         assert!(check(gigabyte, "k-means", shape).is_ok());
         assert!(check(Bytes(400 << 20), "vc-gmm", shape).is_ok());
         let error = check(gigabyte, "var-gmm-s", shape).unwrap_err();

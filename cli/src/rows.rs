@@ -2,10 +2,10 @@
 
 use crate::arguments::{Input, Number};
 use crate::failure::{Failure, Result};
-use coremix::Element;
-use coremix::ModelInfo;
-use coremix::data::{Blocks, ReadAhead};
+use coremix::data::{Blocks, Data, Dense, DenseRows, ReadAhead, Source as _};
+use coremix::{Element, ModelInfo};
 use coremix_files::{AnySource, ElementType, Format, Opened, Options, Rows, open, open_all};
+use ndarray::Array2;
 
 /// Runs `$body` with the rows of a source, whatever their type is.
 macro_rules! with_rows {
@@ -22,16 +22,57 @@ macro_rules! with_rows {
 }
 pub(crate) use with_rows;
 
-/// Rows of a file as data.
-pub(crate) type FileData<T> = Blocks<ReadAhead<Rows<T>>>;
+/// Rows of files: loaded, or read when they are asked for. The fits are the same, bit for bit.
+pub(crate) enum FileData<T: Element> {
+    Loaded(Dense<'static, T>, ReadAhead<Rows<T>>),
+    Streamed(Blocks<ReadAhead<Rows<T>>>),
+}
+
+impl<T: Element> FileData<T> {
+    pub(crate) fn as_data(&self) -> &dyn Data<Rows = DenseRows<T::Float>> {
+        match self {
+            Self::Loaded(rows, _) => rows,
+            Self::Streamed(rows) => rows,
+        }
+    }
+
+    /// The rows of the files.
+    pub(crate) fn source(&self) -> &ReadAhead<Rows<T>> {
+        match self {
+            Self::Loaded(_, source) => source,
+            Self::Streamed(rows) => rows.source(),
+        }
+    }
+}
 
 /// Checks all rows, and makes data of them.
-pub(crate) fn data<T: Element>(rows: Rows<T>, weights: Option<Vec<f64>>) -> Result<FileData<T>> {
+pub(crate) fn data<T: Element>(
+    rows: Rows<T>,
+    weights: Option<Vec<f64>>,
+    loaded: bool,
+) -> Result<FileData<T>> {
+    /// Rows that are read at once.
+    const PIECE: usize = 1 << 16;
     let source = ReadAhead::new(rows);
-    Ok(match weights {
-        Some(weights) => Blocks::weighted(source, weights)?,
-        None => Blocks::new(source)?,
-    })
+    let (n, dim) = (source.len(), source.dim());
+    if !loaded || n == 0 || dim == 0 {
+        return Ok(FileData::Streamed(match weights {
+            Some(weights) => Blocks::weighted(source, weights)?,
+            None => Blocks::new(source)?,
+        }));
+    }
+    let mut values = vec![T::ZERO; n * dim];
+    for (piece, out) in values.chunks_mut(PIECE * dim).enumerate() {
+        let first = piece * PIECE;
+        let read = source.read(first, out);
+        read.map_err(|error| Failure::rows(source.name(), first, &error))?;
+    }
+    let values = Array2::from_shape_vec((n, dim), values).expect("n x d numbers");
+    let dense = match weights {
+        Some(weights) => Dense::owned_weighted(values, weights)?,
+        None => Dense::owned(values)?,
+    };
+    Ok(FileData::Loaded(dense, source))
 }
 
 /// Opens the files for a fit.

@@ -4,7 +4,7 @@ use crate::arguments::Score;
 use crate::failure::Result;
 use crate::progress::Bar;
 use crate::rows::{self, with_rows};
-use coremix::data::{Data, DenseRows};
+use coremix::data::DenseRows;
 use coremix::{BoxedMixture, Element, ModelInfo, Save};
 use coremix_files::Rows;
 
@@ -23,8 +23,9 @@ fn of_rows<T: Element>(
     let model: BoxedMixture<DenseRows<T::Float>> = Save::load(&score.model)?;
     let bar = Bar::of_fit(quiet);
     bar.say("reading");
-    let data = rows::data(rows, weights)?;
-    let found = model.score(&data)?;
+    let data = rows::data(rows, weights, false)?;
+    let data = data.as_data();
+    let found = model.score(data)?;
     drop(bar);
     let (rows, weight) = (data.len(), data.summary().total_weight);
     let (error, likelihood) = (found.quantization_error, found.log_likelihood);

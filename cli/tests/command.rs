@@ -263,6 +263,25 @@ fn what_is_wrong_is_said_in_one_line() {
     assert!(!folder.at("m").exists());
 }
 
+#[test]
+fn rows_that_do_not_fit_are_streamed() {
+    let folder = Folder::new("streamed");
+    write_npy(folder.at("rows.npy"), &rows(400_000)).unwrap();
+    let fit = [
+        "fit", "rows.npy", "-k", "6", "-m", "m", "-q", "--report", "r.json",
+    ];
+    folder.done(&[&fit[..], &["--memory", "80MiB"]].concat());
+    let report = fs::read_to_string(folder.at("r.json")).unwrap();
+    let report: Report = serde_json::from_str(&report).unwrap();
+    let rows: Vec<usize> = report.phases.iter().map(|phase| phase.rows).collect();
+    assert!(
+        rows[0] < 200_000 && rows.last() == Some(&400_000),
+        "{rows:?}"
+    );
+    let (code, said) = folder.fails(&[&fit[..], &["--memory", "80MiB", "-a", "d-gmm"]].concat());
+    assert!(code == 2 && said.contains("vc-gmm"), "{said}");
+}
+
 /// Killed at several moments, and run again.
 #[cfg(unix)]
 #[test]

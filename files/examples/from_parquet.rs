@@ -26,6 +26,9 @@ struct Arguments {
     /// Draws of the coreset, for algorithms that have one.
     #[arg(long)]
     coreset: Option<usize>,
+    /// Bytes that fast may keep of rows, as in `algorithms::fast_within`.
+    #[arg(long)]
+    memory: Option<usize>,
     /// Seed of the fit.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -95,6 +98,9 @@ fn fit<F: Float>(
         .with_seed(arguments.seed);
     if let Some(size) = arguments.coreset {
         algorithm = algorithm.with_coreset(size);
+    }
+    if let Some(bytes) = arguments.memory {
+        algorithm = algorithm.with_memory(bytes);
     }
     let fit = algorithm.boxed::<DenseRows<F>>()?.fit(data)?;
     let seconds = begun.elapsed().as_secs_f64();

@@ -282,6 +282,26 @@ impl<T: Element> Dense<'static, T> {
         Self::of_checked(Cow::Owned(values_of(points)), dim, None)
     }
 
+    /// The same with weights (n).
+    ///
+    /// # Errors
+    /// As [`weighted`](Dense::weighted).
+    pub fn owned_weighted(points: Array2<T>, weights: Vec<f64>) -> Result<Self> {
+        let (n, dim) = points.dim();
+        if n == 0 || dim == 0 {
+            return Err(Error::Empty { what: "data" });
+        }
+        if weights.len() != n {
+            return Err(Error::LengthMismatch {
+                what: "weights",
+                expected: n,
+                found: weights.len(),
+            });
+        }
+        let weights = Some(Cow::Owned(weights));
+        Self::of_checked(Cow::Owned(values_of(points)), dim, weights)
+    }
+
     /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole` data
     /// but for the number of rows and the total weight.
     ///
