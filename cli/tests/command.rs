@@ -270,7 +270,7 @@ fn rows_that_do_not_fit_are_streamed() {
     let fit = [
         "fit", "rows.npy", "-k", "6", "-m", "m", "-q", "--report", "r.json",
     ];
-    folder.done(&[&fit[..], &["--memory", "80MiB"]].concat());
+    folder.done(&[&fit[..], &["--memory", "84MiB"]].concat());
     let report = fs::read_to_string(folder.at("r.json")).unwrap();
     let report: Report = serde_json::from_str(&report).unwrap();
     let rows: Vec<usize> = report.phases.iter().map(|phase| phase.rows).collect();
@@ -278,7 +278,7 @@ fn rows_that_do_not_fit_are_streamed() {
         rows[0] < 200_000 && rows.last() == Some(&400_000),
         "{rows:?}"
     );
-    let (code, said) = folder.fails(&[&fit[..], &["--memory", "80MiB", "-a", "d-gmm"]].concat());
+    let (code, said) = folder.fails(&[&fit[..], &["--memory", "84MiB", "-a", "d-gmm"]].concat());
     assert!(code == 2 && said.contains("vc-gmm"), "{said}");
 }
 
