@@ -414,8 +414,10 @@ fn what_a_mutated_file_holds_is_an_error_or_a_model() {
     let (x, _) = points::<f32>();
     let mut rng = Rng::from_seed(17);
     let mut valid = 0;
+    // More of them: `MUTATIONS=20000 cargo test --release --test all mutated`.
+    let each = std::env::var("MUTATIONS").map_or(3_000, |text| text.parse().unwrap());
     for bytes in small() {
-        for _ in 0..3_000 {
+        for _ in 0..each {
             let mut mutated = bytes.clone();
             for _ in 0..=rng.below(3) {
                 mutate(&mut mutated, &mut rng);
