@@ -103,7 +103,7 @@ pub struct Opened {
 /// let opened = open("points", &Options::new().key("id"))?;
 /// if let AnySource::F32(rows) = opened.rows {
 ///     let data = Blocks::new(rows)?;
-///     let fit = algorithms::fast(1_000).build()?.fit(&data)?;
+///     let fit = algorithms::fast_within(1_000, 1 << 30).build()?.fit(&data)?;
 /// }
 /// # Ok::<(), Error>(())
 /// ```

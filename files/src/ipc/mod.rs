@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// use coremix_files::{ArrowFile, Options};
 ///
 /// let data = Blocks::new(ArrowFile::<f32>::open("points.arrow", &Options::new().key("id"))?)?;
-/// let fit = algorithms::fast(1_000).build()?.fit(&data)?;
+/// let fit = algorithms::fast_within(1_000, 1 << 30).build()?.fit(&data)?;
 /// # Ok::<(), Error>(())
 /// ```
 pub struct ArrowFile<T> {

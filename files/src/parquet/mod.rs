@@ -41,7 +41,7 @@ use std::sync::Arc;
 ///
 /// let source = ParquetFile::<f32>::open("points.parquet", &Options::new().columns(["x", "y"]))?;
 /// let data = Blocks::new(ReadAhead::new(source))?;
-/// let fit = algorithms::fast(1_000).build()?.fit(&data)?;
+/// let fit = algorithms::fast_within(1_000, 1 << 30).build()?.fit(&data)?;
 /// # Ok::<(), Error>(())
 /// ```
 pub struct ParquetFile<T> {
