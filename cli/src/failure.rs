@@ -19,6 +19,9 @@ pub(crate) enum Failure {
         /// What is wrong.
         what: String,
     },
+    /// Rows that cannot be read.
+    #[error("{0}")]
+    Rows(String),
     /// Arguments that do not go together.
     #[error("{0}")]
     Arguments(String),
@@ -33,13 +36,9 @@ impl Failure {
         Self::File { path, what }
     }
 
-    /// Rows that cannot be read.
-    pub(crate) fn rows(source: &str, first: usize, what: &std::io::Error) -> Self {
-        let what = format!("from row {first} on: {what}");
-        Self::File {
-            path: source.to_string(),
-            what,
-        }
+    /// Rows that cannot be read: the error names the file and the row.
+    pub(crate) fn rows(what: &std::io::Error) -> Self {
+        Self::Rows(what.to_string())
     }
 
     pub(crate) fn arguments(what: impl Into<String>) -> Self {
@@ -49,7 +48,7 @@ impl Failure {
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Coremix(_) | Self::File { .. } => 1,
+            Self::Coremix(_) | Self::File { .. } | Self::Rows(_) => 1,
             Self::Arguments(_) => 2,
             Self::Interrupted(_) => 130,
         }

@@ -69,7 +69,7 @@ pub(crate) fn write<T: Element>(
         let count = at_once.min(n - first);
         values.resize(count * dim, T::ZERO);
         let read = rows.read(first, &mut values);
-        read.map_err(|error| Failure::rows(rows.name(), first, &error))?;
+        read.map_err(|error| Failure::rows(&error))?;
         let block = ArrayView2::from_shape((count, dim), &values).expect("rows of d numbers");
         let data = Dense::batch(block).map_err(|error| numbered(error, first))?;
         let found = model.predict(&data)?.to_vec();

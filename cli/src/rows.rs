@@ -65,7 +65,7 @@ pub(crate) fn data<T: Element>(
     for (piece, out) in values.chunks_mut(PIECE * dim).enumerate() {
         let first = piece * PIECE;
         let read = source.read(first, out);
-        read.map_err(|error| Failure::rows(source.name(), first, &error))?;
+        read.map_err(|error| Failure::rows(&error))?;
     }
     let values = Array2::from_shape_vec((n, dim), values).expect("n x d numbers");
     let dense = match weights {

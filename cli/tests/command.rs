@@ -231,7 +231,11 @@ fn what_is_wrong_is_said_in_one_line() {
         (fit(&["none.csv"]), 1, "none.csv"),
         (fit(&["rows.csv", "-a", "quick"]), 1, "must be k-means"),
         (fit(&["rows.csv", "--columns", "x,q"]), 1, "\"q\""),
-        (fit(&["bad.csv"]), 1, "oops"),
+        (
+            fit(&["bad.csv", "--columns", "x,y"]),
+            1,
+            "bad.csv: column \"y\"",
+        ),
         (fit(&["nan.csv"]), 1, "nan.csv"),
         (
             fit(&["rows.csv", "--columns", "x", "-k", "99"]),
