@@ -77,7 +77,7 @@ impl fmt::Display for FileFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System { message, .. } => f.write_str(message),
-            Self::Foreign => f.write_str("no such file of coremix: other bytes at its start"),
+            Self::Foreign => f.write_str("not a file of coremix: other bytes at its start"),
             Self::Truncated => f.write_str("truncated: it ends too early"),
             Self::Checksum => f.write_str("damaged: the checksum differs"),
             Self::Longer => f.write_str("there is more in it after its end"),

@@ -238,7 +238,7 @@ fn what_is_wrong_is_said_in_one_line() {
         ),
         (fit(&["nan.csv"]), 1, "nan.csv"),
         (
-            fit(&["rows.csv", "--columns", "x", "-k", "99"]),
+            folder.fails(&["fit", "rows.csv", "--columns", "x", "-k", "99", "-m", "m"]),
             1,
             "99 clusters",
         ),
@@ -253,7 +253,7 @@ fn what_is_wrong_is_said_in_one_line() {
         (
             folder.fails(&["score", "rows.csv", "rows.csv"]),
             1,
-            "not a model",
+            "not a file of coremix",
         ),
         (folder.fails(&["info", "broken.coremix"]), 1, "truncated"),
         (folder.fails(&["score", "none", "rows.csv"]), 1, "none"),
