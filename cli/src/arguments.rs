@@ -14,9 +14,9 @@ use std::path::PathBuf;
 )]
 #[command(after_help = "\
 Examples:
-  coremix fit points.parquet -k 1000 --model points.coremix
+  coremix fit points.parquet --key id -k 1000 --model points.coremix
   coremix assign points.coremix more.parquet --labels labels.parquet --key id
-  coremix score points.coremix more.parquet
+  coremix score points.coremix more.parquet --key id
   coremix info points.coremix
 
 'coremix help fit' says more. Exit codes: 0 done, 1 failed, 2 wrong arguments, 130 interrupted.")]
@@ -46,7 +46,7 @@ pub(crate) enum Command {
 
 const FIT_HELP: &str = "\
 Which algorithm?
-  fast             k-means for large data: start here. Needs only -k; with --memory it streams
+  fast             k-means for large data: start here. Needs only -k; streams rows beyond --memory
   k-means, gmm     exact k-means, EM with one shared variance: all rows against all clusters
   vc-gmm           truncated EM on a coreset: for many clusters, in little memory
   var-gmm-s, d-gmm truncated EM on all rows

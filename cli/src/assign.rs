@@ -3,6 +3,7 @@
 use crate::arguments::Assign;
 use crate::failure::{Failure, Result};
 use crate::labels::{self, Labels};
+use crate::outputs;
 use crate::rows::{self, with_rows};
 use coremix::data::{DenseRows, ReadAhead, Source};
 use coremix::{BoxedMixture, Cancel, Element, ModelInfo, Save};
@@ -14,6 +15,8 @@ pub(crate) fn run(assign: &Assign, cancel: &Cancel, quiet: bool) -> Result<()> {
         !assign.input.key.is_empty(),
         assign.densities,
     )?;
+    let inputs = assign.input.rows.iter().chain([&assign.model]);
+    outputs::check([&assign.labels].into_iter(), inputs)?;
     let info = ModelInfo::of_file(&assign.model)?;
     let opened = rows::for_model(&assign.input, &info)?;
     let keys = opened.keys;

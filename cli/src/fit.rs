@@ -4,6 +4,7 @@ use crate::arguments::{Family, Fit};
 use crate::failure::{Failure, Result};
 use crate::labels::{self, Labels};
 use crate::memory::{self, Shape};
+use crate::outputs::{self, say};
 use crate::progress::Bar;
 use crate::rows::{self, COLUMNS, with_rows};
 use coremix::data::{DenseRows, Source as _};
@@ -18,6 +19,12 @@ pub(crate) fn run(fit: &Fit, cancel: &Cancel, quiet: bool) -> Result<()> {
     if let Some(path) = &fit.labels {
         labels::check(path, !fit.input.key.is_empty(), false)?;
     }
+    if fit.checkpoint_every.is_nan() || fit.checkpoint_every < 0.0 {
+        let what = "--checkpoint-every: a number of seconds, or 0 for no checkpoints";
+        return Err(Failure::arguments(what));
+    }
+    let outputs = [Some(&fit.model), fit.labels.as_ref(), fit.report.as_ref()];
+    outputs::check(outputs.into_iter().flatten(), fit.input.rows.iter())?;
     // An unknown name is told before the files are read.
     fit.algorithm.parse::<Algorithm>()?;
     let opened = rows::for_fit(&fit.input)?;
@@ -38,6 +45,8 @@ fn of_rows<T: Element>(
         rows: rows.len(),
         columns: rows.dim(),
         clusters: fit.clusters,
+        bytes: size_of::<T::Float>(),
+        weighted: weights.is_some(),
     };
     let loaded = memory::holds_all(fit.memory, shape, size_of::<T>());
     let checkpoint = (fit.checkpoint_every > 0.0).then(|| checkpoint_of(fit));
@@ -59,8 +68,8 @@ fn of_rows<T: Element>(
     });
     drop(bar);
     let again = match &checkpoint {
-        Some(_) => ": the same command goes on where it was",
-        None => "",
+        Some(checkpoint) if checkpoint.path().exists() => ": the same command goes on where it was",
+        _ => "",
     };
     let found = match found {
         Ok(found) if found.report.stop != Stop::Cancelled => found,
@@ -77,7 +86,9 @@ fn of_rows<T: Element>(
     if let Some(path) = &fit.report {
         let text = serde_json::to_string_pretty(&found.report);
         let text = text.map_err(|error| Failure::file(path, error))?;
-        std::fs::write(path, text).map_err(|error| Failure::file(path, error))?;
+        let partial = path.with_extension("partial");
+        let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path));
+        written.map_err(|error| Failure::file(path, error))?;
     }
     if let Some(path) = &fit.labels {
         let labels = Labels {
@@ -91,8 +102,7 @@ fn of_rows<T: Element>(
         std::fs::remove_file(checkpoint.path()).ok();
     }
     if !quiet {
-        println!("{}", found.report);
-        println!("saved {}", fit.model.display());
+        say(&format!("{}\nsaved {}", found.report, fit.model.display()))?;
     }
     Ok(())
 }
@@ -132,9 +142,7 @@ fn algorithm(fit: &Fit, shape: Shape, loaded: bool) -> Result<Algorithm> {
     }
     match &*fit.algorithm {
         "fast" => algorithm = algorithm.with_memory(memory::for_coresets(fit.memory, shape)?),
-        // A coreset keeps its own rows, and labels of no others.
-        _ if fit.coreset.is_some() => {}
-        name => memory::check(fit.memory, name, shape)?,
+        name => memory::check(fit.memory, (name, fit.coreset), shape)?,
     }
     Ok(algorithm)
 }

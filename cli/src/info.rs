@@ -2,6 +2,7 @@
 
 use crate::arguments::Info;
 use crate::failure::Result;
+use crate::outputs::say;
 use crate::parameters;
 use coremix::{Error, FileFault, ModelInfo};
 use coremix_files::{Options, open};
@@ -14,7 +15,7 @@ pub(crate) fn run(info: &Info) -> Result<()> {
             fault: FileFault::Foreign,
             ..
         }) if info.parameters.is_none() => of_rows(info),
-        Err(_) if info.file.is_dir() => of_rows(info),
+        Err(_) if info.file.is_dir() && info.parameters.is_none() => of_rows(info),
         Err(error) => Err(error.into()),
     }
 }
@@ -38,18 +39,21 @@ fn of_model(info: &Info, found: &ModelInfo) -> Result<()> {
             "format": found.format,
             "notes": notes,
         });
-        println!("{text}");
+        say(&text.to_string())?;
         return Ok(());
     }
-    println!("model       {}, in {}", found.family, found.number);
-    println!("components  {}", found.components);
-    println!("columns     {}", found.columns);
-    println!(
+    say(&format!(
+        "model       {}, in {}",
+        found.family, found.number
+    ))?;
+    say(&format!("components  {}", found.components))?;
+    say(&format!("columns     {}", found.columns))?;
+    say(&format!(
         "written by  coremix {}, format {}",
         found.crate_version, found.format
-    );
+    ))?;
     for (name, value) in &found.notes {
-        println!("{name:<11} {value}");
+        say(&format!("{name:<11} {value}"))?;
     }
     Ok(())
 }
@@ -63,20 +67,20 @@ fn of_rows(info: &Info) -> Result<()> {
         let text = serde_json::json!({
             "rows": rows, "columns": columns, "number_type": element, "files": files,
         });
-        println!("{text}");
+        say(&text.to_string())?;
         return Ok(());
     }
-    println!(
+    say(&format!(
         "rows     {rows}, in {files} file{}",
         if files == 1 { "" } else { "s" }
-    );
-    println!("columns  {columns} of numbers, read as {element}");
+    ))?;
+    say(&format!("columns  {columns} of numbers, read as {element}"))?;
     let bytes = match element {
         coremix_files::ElementType::U8 => 1,
         coremix_files::ElementType::F32 => 4,
         _ => 8,
     };
     let mib = (rows as f64 * columns as f64 * f64::from(bytes)) / f64::from(1 << 20);
-    println!("memory   {mib:.1} MiB, if all were read at once");
+    say(&format!("memory   {mib:.1} MiB, if all were read at once"))?;
     Ok(())
 }

@@ -40,8 +40,9 @@ pub(crate) fn check(path: &Path, keys: bool, densities: bool) -> Result<()> {
     }
 }
 
-/// Bytes of rows that are labelled at once.
+/// Bytes of rows that are labelled at once, and rows at most.
 const PIECE: usize = 8 << 20;
+const MOST: usize = 1 << 16;
 
 /// Writes the label of every row of a source.
 pub(crate) fn write<T: Element>(
@@ -61,7 +62,7 @@ pub(crate) fn write<T: Element>(
         false => Writer::Parquet(Box::new(ParquetWriter::create(path, keys, columns)?)),
     };
     let (n, dim) = (rows.len(), rows.dim());
-    let at_once = (PIECE / (dim * size_of::<T>()).max(1)).max(1);
+    let at_once = (PIECE / (dim * size_of::<T>()).max(1)).clamp(1, MOST);
     let bar = Bar::of_rows(quiet, n);
     let mut values = Vec::new();
     for first in (0..n).step_by(at_once) {

@@ -9,6 +9,7 @@ mod info;
 mod interrupt;
 mod labels;
 mod memory;
+mod outputs;
 mod parameters;
 mod progress;
 mod rows;

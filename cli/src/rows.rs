@@ -85,8 +85,13 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
     let fitted = info
         .note(COLUMNS)
         .and_then(|text| serde_json::from_str::<Vec<String>>(text).ok());
+    let named = input.format.as_ref().map_or_else(
+        || input.rows.first().and_then(Format::of),
+        |name| Format::named(name),
+    );
+    let has_names = !matches!(named, Some(Format::Npy | Format::Vectors(_)));
     let columns = match fitted {
-        Some(fitted) if input.columns.is_empty() => fitted,
+        Some(fitted) if input.columns.is_empty() && has_names => fitted,
         _ => input.columns.clone(),
     };
     let mut options = options(input, &columns)?;

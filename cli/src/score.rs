@@ -2,6 +2,7 @@
 
 use crate::arguments::Score;
 use crate::failure::Result;
+use crate::outputs::say;
 use crate::progress::Bar;
 use crate::rows::{self, with_rows};
 use coremix::data::DenseRows;
@@ -36,17 +37,17 @@ fn of_rows<T: Element>(
             "quantization_error": error,
             "log_likelihood": likelihood,
         });
-        println!("{numbers}");
+        say(&numbers.to_string())?;
         return Ok(());
     }
-    println!("rows                {rows}, of weight {weight}");
-    println!(
+    say(&format!("rows                {rows}, of weight {weight}"))?;
+    say(&format!(
         "quantization error  {error:.9e}, per weight {:.9e}",
         error / weight
-    );
-    println!(
+    ))?;
+    say(&format!(
         "log-likelihood      {likelihood:.9e} nats, per weight {:.6}",
         likelihood / weight
-    );
+    ))?;
     Ok(())
 }

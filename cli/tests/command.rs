@@ -229,7 +229,7 @@ fn what_is_wrong_is_said_in_one_line() {
     };
     let cases = [
         (fit(&["none.csv"]), 1, "none.csv"),
-        (fit(&["rows.csv", "-a", "quick"]), 1, "must be k-means"),
+        (fit(&["rows.csv", "-a", "quick"]), 2, "must be k-means"),
         (fit(&["rows.csv", "--columns", "x,q"]), 1, "\"q\""),
         (
             fit(&["bad.csv", "--columns", "x,y"]),
@@ -247,6 +247,8 @@ fn what_is_wrong_is_said_in_one_line() {
             2,
             "labels.txt",
         ),
+        (fit(&["rows.csv", "--labels", "none/l.npy"]), 1, "folder"),
+        (fit(&["rows.csv", "--report", "rows.csv"]), 2, "it is read"),
         (fit(&["rows.csv", "--memory", "1MiB"]), 2, "--memory"),
         (fit(&["rows.csv", "--memory", "lots"]), 2, "4GiB"),
         (fit(&["rows.csv", "--format", "docx"]), 2, "docx"),

@@ -47,6 +47,8 @@ pub struct OnePass<T> {
     /// Rows that came, and reductions so far.
     rows: usize,
     reductions: usize,
+    /// Why a list could not be drawn: its rows are lost.
+    broken: Option<Error>,
 }
 
 /// Rows with weights.
@@ -75,6 +77,7 @@ impl<T: Element> OnePass<T> {
             lists: Vec::new(),
             rows: 0,
             reductions: 0,
+            broken: None,
         })
     }
 
@@ -90,7 +93,8 @@ impl<T: Element> OnePass<T> {
     /// The same with weights (n). Rows of weight 0 are left out.
     ///
     /// # Errors
-    /// As [`push`](Self::push); [`Error::LengthMismatch`] and [`Error::Weight`] for the weights.
+    /// As [`push`](Self::push); [`Error::LengthMismatch`] and [`Error::Weight`] for the weights. [`Error::TotalWeight`] for
+    /// weights whose sum cannot be computed with: nothing can be drawn after that, and every further call says so.
     pub fn push_weighted(
         &mut self,
         rows: ArrayView2<'_, T>,
@@ -105,6 +109,7 @@ impl<T: Element> OnePass<T> {
     /// [`Error::Empty`] if no row of positive weight came; [`Error::TotalWeight`] for weights whose sum cannot be computed
     /// with.
     pub fn finish(mut self) -> Result<(Array2<T>, Array1<f64>)> {
+        self.whole()?;
         let lists = std::mem::take(&mut self.lists);
         let mut all = self.fresh.emptied();
         for list in lists.into_iter().flatten() {
@@ -131,6 +136,7 @@ impl<T: Element> OnePass<T> {
         rows: ArrayView2<'_, T>,
         weights: Option<ArrayView1<'_, f64>>,
     ) -> Result<()> {
+        self.whole()?;
         let (n, dim) = rows.dim();
         if dim != self.fresh.dim {
             return Err(Error::DimensionMismatch {
@@ -159,14 +165,22 @@ impl<T: Element> OnePass<T> {
             if weight > 0.0 {
                 self.fresh.values.extend(row);
                 self.fresh.weights.push(weight);
-                if self.fresh.weights.len() == LONGER * self.size {
+                if self.fresh.weights.len() == LONGER.saturating_mul(self.size) {
                     let full = self.fresh.emptied();
-                    self.put(full)?;
+                    if let Err(error) = self.put(full) {
+                        self.broken = Some(error.clone());
+                        return Err(error);
+                    }
                 }
             }
         }
         self.rows += n;
         Ok(())
+    }
+
+    /// An error if rows were lost.
+    fn whole(&self) -> Result<()> {
+        self.broken.clone().map_or(Ok(()), Err)
     }
 
     /// The error, with the number of its row in the stream.
@@ -190,7 +204,7 @@ impl<T: Element> OnePass<T> {
                 }
                 Some(mut older) => {
                     older.append(list);
-                    list = self.reduced(older, LONGER * self.size)?;
+                    list = self.reduced(older, LONGER.saturating_mul(self.size))?;
                 }
             }
         }
@@ -354,6 +368,10 @@ mod tests {
             }
         );
         assert_eq!(coreset.rows(), 5);
+        let (zeros, weights) = (Array2::zeros((8, 2)), Array1::from_elem(8, 1e300));
+        let found = coreset.push_weighted(zeros.view(), weights.view());
+        assert!(matches!(found, Err(Error::TotalWeight { .. })));
+        assert!(matches!(coreset.finish(), Err(Error::TotalWeight { .. })));
         assert!(OnePass::<f32>::new(0, 4, 0).is_err() && OnePass::<f32>::new(2, 0, 0).is_err());
     }
 }
