@@ -368,7 +368,7 @@ mod tests {
             }
         );
         assert_eq!(coreset.rows(), 5);
-        let (zeros, weights) = (Array2::zeros((8, 2)), Array1::from_elem(8, 1e300));
+        let (zeros, weights) = (Array2::zeros((40, 2)), Array1::from_elem(40, 1e300));
         let found = coreset.push_weighted(zeros.view(), weights.view());
         assert!(matches!(found, Err(Error::TotalWeight { .. })));
         assert!(matches!(coreset.finish(), Err(Error::TotalWeight { .. })));
