@@ -84,11 +84,10 @@ fn of_rows<T: Element>(
     let notes: Vec<(&str, &str)> = notes.iter().map(|(name, text)| (*name, &**text)).collect();
     found.model.save_with_notes(&fit.model, &notes)?;
     if let Some(path) = &fit.report {
-        let text = serde_json::to_string_pretty(&found.report);
-        let text = text.map_err(|error| Failure::file(path, error))?;
-        let partial = path.with_extension("partial");
-        let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path));
-        written.map_err(|error| Failure::file(path, error))?;
+        outputs::replace(path, |file| {
+            let written = serde_json::to_writer_pretty(file, &found.report);
+            written.map_err(|error| Failure::file(path, error))
+        })?;
     }
     if let Some(path) = &fit.labels {
         let labels = Labels {

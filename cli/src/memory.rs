@@ -71,19 +71,18 @@ pub(crate) fn check(
     shape: Shape,
 ) -> Result<()> {
     let draws = coreset.unwrap_or(0).min(shape.rows);
-    let needed = match algorithm {
+    let per_row = match algorithm {
         // Labels and distances of all rows while it is drawn.
+        "lwcs-k-means" | "vc-gmm" => 8.0,
         _ if coreset.is_some() => 8.0,
         // By component: all rows must be in memory.
-        "var-gmm-s" | "d-gmm" => f64::INFINITY,
-        "lwcs-k-means" | "vc-gmm" => 8.0,
+        "var-gmm-s" | "d-gmm" => {
+            let all = (shape.columns * 8 + BESIDE) as f64 * shape.rows as f64;
+            return Err(too_little(algorithm, shape.fixed() + all));
+        }
         _ => 36.0,
     };
-    if needed.is_infinite() {
-        let all = (shape.columns * 8 + BESIDE) as f64 * shape.rows as f64;
-        return Err(too_little(algorithm, shape.fixed() + all));
-    }
-    let needed = shape.fixed() + needed * shape.rows as f64 + shape.kept() * draws as f64;
+    let needed = shape.fixed() + per_row * shape.rows as f64 + shape.kept() * draws as f64;
     match needed <= memory.0 as f64 {
         true => Ok(()),
         false => Err(too_little(algorithm, needed)),

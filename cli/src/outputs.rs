@@ -1,7 +1,8 @@
 //! Where results go: files, checked before the work, and the standard output.
 
 use crate::failure::{Failure, Result};
-use std::io::{ErrorKind, Write};
+use std::fs::{self, File};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// An error if something cannot be written to its place, or would take the place of an input or of another output.
@@ -29,6 +30,25 @@ pub(crate) fn check<'a>(
         taken.push(whole);
     }
     Ok(())
+}
+
+/// Writes a file beside its place, and then puts it there. After an error, what was there before stays.
+pub(crate) fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
+) -> Result<()> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let fault = |error| Failure::file(path, error);
+    let all = || {
+        let mut file = BufWriter::new(File::create(&partial).map_err(fault)?);
+        write(&mut file)?;
+        file.flush().map_err(fault)?;
+        fs::rename(&partial, path).map_err(fault)
+    };
+    all().inspect_err(|_| {
+        fs::remove_file(&partial).ok();
+    })
 }
 
 /// Prints a line, unless nobody reads it any more.

@@ -1,6 +1,7 @@
 //! The parameters of a saved model as arrays in an `.npz` file.
 
 use crate::failure::{Failure, Result};
+use crate::outputs;
 use coremix::data::DenseRows;
 use coremix::m_step::DirichletProcessMixture;
 use coremix::prelude::*;
@@ -15,33 +16,24 @@ use std::path::Path;
 /// `covariances` (k, d, d), `degrees_of_freedom` (k), `mean_precisions` (k) and `sticks` (k, 2).
 pub(crate) fn write(model: &Path, to: &Path) -> Result<()> {
     let info = ModelInfo::of_file(model)?;
-    let partial = to.with_extension("npz.partial");
-    let file = File::create(&partial).map_err(|error| Failure::file(&partial, error))?;
-    let mut npz = NpzWriter::new(BufWriter::new(file));
-    let written = match &*info.number {
-        "f64" => of_type::<f64>(model, &info, (&mut npz, to)),
-        _ => of_type::<f32>(model, &info, (&mut npz, to)),
-    };
-    let finished = written.and_then(|()| {
-        let finish = npz.finish().map_err(|error| Failure::file(to, error));
-        finish?
-            .into_inner()
-            .map_err(|error| Failure::file(to, error.error().to_string()))?;
-        std::fs::rename(&partial, to).map_err(|error| Failure::file(to, error))
-    });
-    if finished.is_err() {
-        std::fs::remove_file(&partial).ok();
-    }
-    finished
+    outputs::replace(to, |file| {
+        let mut npz = NpzWriter::new(file);
+        match &*info.number {
+            "f64" => of_type::<f64>(model, &info, (&mut npz, to)),
+            _ => of_type::<f32>(model, &info, (&mut npz, to)),
+        }?;
+        npz.finish().map_err(|error| Failure::file(to, error))?;
+        Ok(())
+    })
 }
 
 /// Where arrays go.
-type To<'a> = (&'a mut NpzWriter<BufWriter<File>>, &'a Path);
+type To<'a, 'b> = (&'a mut NpzWriter<&'b mut BufWriter<File>>, &'a Path);
 
 fn of_type<F: Float + WritableElement>(
     model: &Path,
     info: &ModelInfo,
-    (npz, to): To<'_>,
+    (npz, to): To<'_, '_>,
 ) -> Result<()> {
     if info.family == "DirichletProcess" {
         let model = DirichletProcessMixture::<F>::load(model)?;
@@ -57,7 +49,7 @@ fn of_type<F: Float + WritableElement>(
 }
 
 fn put<T: WritableElement, D: Dimension>(
-    (npz, to): To<'_>,
+    (npz, to): To<'_, '_>,
     name: &str,
     array: Array<T, D>,
 ) -> Result<()> {
