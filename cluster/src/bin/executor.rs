@@ -1,5 +1,7 @@
 //! An executor of a cluster, with the functions of coremix registered.
 
+mod process;
+
 use clap::Parser;
 use coremix_cluster::{ExecutorOptions, run_executor};
 use std::net::IpAddr;
@@ -49,9 +51,6 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
-    let filter = filter.unwrap_or_else(|_| "warn".into());
-    tracing_subscriber::fmt().with_env_filter(filter).init();
     let executor = run_executor(ExecutorOptions {
         scheduler_host: options.scheduler_host,
         scheduler_port: options.scheduler_port,
@@ -65,20 +64,5 @@ fn main() -> ExitCode {
         message_limit: options.message_limit << 20,
         functions_of: options.functions_of,
     });
-    // Plans are walked by recursion.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .thread_stack_size(8 << 20)
-        .build();
-    let result = match runtime {
-        Ok(runtime) => runtime.block_on(executor).map_err(|e| e.to_string()),
-        Err(error) => Err(error.to_string()),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("coremix-executor: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    process::run("coremix-executor", executor)
 }

@@ -1,5 +1,7 @@
 //! The scheduler of a cluster, with the functions of coremix registered.
 
+mod process;
+
 use clap::Parser;
 use coremix_cluster::{SchedulerOptions, run_scheduler};
 use std::net::SocketAddr;
@@ -27,29 +29,11 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
-    let filter = filter.unwrap_or_else(|_| "warn".into());
-    tracing_subscriber::fmt().with_env_filter(filter).init();
     let scheduler = run_scheduler(SchedulerOptions {
         address: options.address,
         executor_timeout: options.executor_timeout,
         message_limit: options.message_limit << 20,
         functions_of: options.functions_of,
     });
-    // Plans are walked by recursion.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .thread_stack_size(8 << 20)
-        .build();
-    let result = match runtime {
-        Ok(runtime) => runtime.block_on(scheduler).map_err(|e| e.to_string()),
-        Err(error) => Err(error.to_string()),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("coremix-scheduler: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    process::run("coremix-scheduler", scheduler)
 }
