@@ -2,74 +2,106 @@
 //! libraries.
 //!
 //! `cargo run --release -p reproduce --bin peer -- ALGORITHM POINTS.npy CLUSTERS SEED CENTRES.npy` prints the seconds and writes
-//! the means; for `iteration` they are the seconds of one iteration of k-means from the first rows. Points are `f32`, `u8` or `f64` (as `f32`: what the others are given).
+//! the means; for `iteration` they are the seconds of one iteration of k-means from the first rows. Points are `f32`, `u8` or
+//! `f64` (as `f32`: what the others are given).
 
+use clap::{Parser, ValueEnum};
 use coremix::prelude::*;
-use coremix::{Element, algorithms};
+use coremix::{Builder, Element, algorithms};
 use ndarray::Array2;
 use ndarray_npy::ReadableElement;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
+#[derive(Parser)]
+#[command(about = "One fit of one algorithm: prints its seconds and writes its means")]
+struct Arguments {
+    algorithm: Algorithm,
+    points: PathBuf,
+    clusters: usize,
+    seed: u64,
+    centres: PathBuf,
+    /// In place of the algorithm's own.
+    #[arg(long)]
+    tolerance: Option<f64>,
+    /// In place of the algorithm's own, per phase.
+    #[arg(long)]
+    max_iterations: Option<usize>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Algorithm {
+    Fast,
+    VcGmm,
+    VarGmmS,
+    KMeans,
+    Iteration,
+}
+
 fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [algorithm, points, clusters, seed, centres] = &arguments[..] else {
-        return Err("usage: peer ALGORITHM POINTS.npy CLUSTERS SEED CENTRES.npy".into());
-    };
-    let (k, seed) = (clusters.parse()?, seed.parse()?);
-    let (means, seconds) = match read::<f32>(points) {
-        Ok(x) => fit(algorithm, &x, k, seed)?,
-        Err(_) => match read::<u8>(points) {
-            Ok(x) => fit(algorithm, &x, k, seed)?,
-            Err(_) => fit(algorithm, &read::<f64>(points)?.mapv(|v| v as f32), k, seed)?,
+    let arguments = Arguments::parse();
+    let (means, seconds) = match read::<f32>(&arguments.points) {
+        Ok(x) => run(&arguments, &x)?,
+        Err(_) => match read::<u8>(&arguments.points) {
+            Ok(x) => run(&arguments, &x)?,
+            Err(_) => run(
+                &arguments,
+                &read::<f64>(&arguments.points)?.mapv(|v| v as f32),
+            )?,
         },
     };
-    ndarray_npy::write_npy(centres, &means)?;
+    ndarray_npy::write_npy(&arguments.centres, &means)?;
     println!("{seconds}");
     Ok(())
 }
 
-fn read<T: ReadableElement>(points: &str) -> Result<Array2<T>> {
+fn read<T: ReadableElement>(points: &Path) -> Result<Array2<T>> {
     Ok(ndarray_npy::read_npy(points)?)
 }
 
-fn fit<T: Element<Float = f32>>(
-    algorithm: &str,
+fn run<T: Element<Float = f32>>(
+    arguments: &Arguments,
     x: &Array2<T>,
-    k: usize,
-    seed: u64,
 ) -> Result<(Array2<f32>, f64)> {
-    if algorithm == "iteration" {
-        return iteration(x, k);
-    }
+    let k = arguments.clusters;
     let started = Instant::now();
     let data = Dense::new(x.view())?;
-    let model = match algorithm {
-        "fast" => algorithms::fast(k).seed(seed).build()?.fit(&data)?.model,
-        "vc-gmm" => {
-            algorithms::vc_gmm(k, 16_384, 3, 5)
-                .seed(seed)
-                .build()?
-                .fit(&data)?
-                .model
+    let model = match arguments.algorithm {
+        Algorithm::Fast => {
+            let builder = arguments.set(algorithms::fast(k));
+            builder.build()?.fit(&data)?.model
         }
-        "var-gmm-s" => {
-            algorithms::var_gmm_s(k, 3, 5)
-                .seed(seed)
-                .build()?
-                .fit(&data)?
-                .model
+        Algorithm::VcGmm => {
+            let builder = arguments.set(algorithms::vc_gmm(k, 16_384, 3, 5));
+            builder.build()?.fit(&data)?.model
         }
-        "k-means" => algorithms::k_means(k).seed(seed).build()?.fit(&data)?.model,
-        other => {
-            return Err(
-                format!("{other}: not one of fast, vc-gmm, var-gmm-s, k-means, iteration").into(),
-            );
+        Algorithm::VarGmmS => {
+            let builder = arguments.set(algorithms::var_gmm_s(k, 3, 5));
+            builder.build()?.fit(&data)?.model
         }
+        Algorithm::KMeans => {
+            let builder = arguments.set(algorithms::k_means(k));
+            builder.build()?.fit(&data)?.model
+        }
+        Algorithm::Iteration => return iteration(x, k),
     };
     let seconds = started.elapsed().as_secs_f64();
     Ok((model.means().to_owned(), seconds))
+}
+
+impl Arguments {
+    /// The builder with the seed and the options.
+    fn set<C, S, E, M>(&self, mut builder: Builder<C, S, E, M>) -> Builder<C, S, E, M> {
+        if let Some(tolerance) = self.tolerance {
+            builder = builder.tolerance(tolerance);
+        }
+        if let Some(iterations) = self.max_iterations {
+            builder = builder.max_iterations(iterations);
+        }
+        builder.seed(self.seed)
+    }
 }
 
 /// Seconds of an iteration: those of 12 less those of 2, so that what is done once does not count.
