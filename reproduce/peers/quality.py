@@ -79,7 +79,7 @@ def mean(values):
 
 def compare(rows, reference):
     """Of one set: errors relative to the mean of the reference, in percent, with standard errors."""
-    base, floor = np.mean(reference), rows.floor()
+    base, floor = np.mean(reference), rows.floor
     _, spread = mean([relative(error, base, floor) for error in reference])
     found = {"set": rows.label, "shape": rows.shape, "reference": base, "spread": spread, "seeds": len(reference)}
     try:

@@ -1,5 +1,7 @@
 """Rows from files, and the error of centres: the same for every library."""
 
+import copy
+import functools
 import hashlib
 import pathlib
 
@@ -23,11 +25,18 @@ class Rows:
         self.digest = hashlib.sha256(self.x.data).hexdigest()[:16]
         self._shift = self.x.mean(axis=0, dtype=np.float64)
 
+    def few(self):
+        """A small part of the rows and of the clusters."""
+        few = copy.copy(self)
+        few.x, few.k = self.x[:2000], min(self.k, 20, len(self.x))
+        return few
+
     def blocks(self, columns):
         """Rows as float64, in blocks of which products with so many columns take little memory."""
         for block in np.array_split(self.x, max(1, len(self.x) * max(columns, self.x.shape[1]) // 8_000_000)):
             yield block.astype(np.float64)
 
+    @functools.cached_property
     def floor(self):
         """An error below it is that of rounding: as if all rows were as long as the median one, so that few long rows do not
         hide the errors of the others."""

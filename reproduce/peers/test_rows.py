@@ -45,7 +45,7 @@ class ErrorOfCentres(unittest.TestCase):
         x = np.repeat(np.random.default_rng(4).normal(size=(10, 3)), 20, axis=0)
         rows = self.rows(x)
         self.assertEqual(rows.error(rows.x[::7]), 0.0)
-        self.assertEqual(relative(0.0, 0.0, rows.floor()), 0.0)
+        self.assertEqual(relative(0.0, 0.0, rows.floor), 0.0)
 
     def test_bytes_and_centres_that_are_not_finite(self):
         x = np.random.default_rng(5).integers(0, 256, size=(100, 6)).astype(np.uint8)

@@ -1,0 +1,72 @@
+"""What is measured: each library with a ladder of steps, from short runs to long ones."""
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import pathlib
+import re
+
+import libraries
+import program
+from results import OWN, REFERENCE
+
+ITERATIONS = ("2", "4", "6", "8", "12", "16", "25", "40")
+
+# `fast` with its own settings; then with a smaller tolerance and more iterations, while it misses a target.
+FINER = (
+    "",
+    "--tolerance 3e-4 --max-iterations 30",
+    "--tolerance 1e-4 --max-iterations 60",
+    "--tolerance 1e-5 --max-iterations 200",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Peer:
+    name: str
+    family: str
+    version: str
+    # Of one run: rows, step and seed to centres and seconds.
+    run: object
+    # The step "" is a run that stops by itself.
+    ladder: tuple = ("",)
+    # Columns that the library asks for, at least.
+    columns: int = 1
+    # A process per fit starts anew each time.
+    inside: bool = True
+
+
+def peers():
+    """In the order of measuring: the reference of all errors first, then what is fast, since it says which runs matter."""
+    sklearn, faiss, lance = (of_package(name) for name in ("scikit-learn", "faiss-cpu", "pylance"))
+    rust, own = of_crate("superkmeans-rs"), of_program()
+    return [
+        Peer(REFERENCE, "scikit-learn", sklearn, libraries.sklearn_k_means),
+        Peer("fast", OWN, own, libraries.crate("fast"), FINER, inside=False),
+        Peer("vc-gmm", OWN, own, libraries.crate("vc-gmm"), inside=False),
+        Peer("var-gmm-s", OWN, own, libraries.crate("var-gmm-s"), inside=False),
+        Peer("faiss AFK-MC2", "faiss", faiss, libraries.faiss_k_means("AFK_MC2"), ITERATIONS),
+        Peer("faiss SuperKMeans", "faiss", faiss, libraries.faiss_super_k_means, ITERATIONS, columns=16),
+        Peer("faiss k-means++", "faiss", faiss, libraries.faiss_k_means("KMEANS_PLUS_PLUS"), ITERATIONS),
+        Peer("faiss random", "faiss", faiss, libraries.faiss_k_means("RANDOM"), ITERATIONS),
+        Peer("superkmeans-rs", "Rust", rust, libraries.super_k_means_rs, ITERATIONS, inside=False),
+        Peer("Lance", "Rust", lance, libraries.lance_k_means, ITERATIONS),
+        Peer("scikit-learn mini-batch", "scikit-learn", sklearn, libraries.sklearn_mini_batch),
+        Peer("scikit-learn bisecting", "scikit-learn", sklearn, libraries.sklearn_bisecting),
+        Peer("scikit-learn KMeans", "scikit-learn", sklearn, libraries.sklearn_k_means, ("3", "10", "30")),
+    ]
+
+
+def of_package(name):
+    return f"{name} {importlib.metadata.version(name)}"
+
+
+def of_crate(name):
+    """By the lock file of the program of other crates."""
+    lock = pathlib.Path(__file__).with_name("rust") / "Cargo.lock"
+    return f"{name} " + re.search(rf'name = "{name}"\nversion = "(.*)"', lock.read_text())[1]
+
+
+def of_program():
+    """This crate by the bytes of its program: another build is measured again."""
+    return "coremix, build " + hashlib.sha256(program.PROGRAM.read_bytes()).hexdigest()[:8]

@@ -1,0 +1,116 @@
+"""Runs what is not known yet. What is next follows from what is known, so a run can stop anywhere and go on."""
+
+import collections
+import sys
+import time
+import warnings
+
+import numpy as np
+from results import OWN, REFERENCE, TARGETS, base_of, step_of
+from rows import Rows
+
+# A run that takes so many times as long as the fastest other at the lower target does not matter.
+SLACK = 2.0
+# In percent: below the lower target, longer runs that gain less do not matter.
+GAIN = 0.05
+
+
+class Measured:
+    """What is known about one set from these versions of the peers."""
+
+    def __init__(self, rows, peers, runs, options):
+        self.rows, self.peers, self.options, self.floor = rows, peers, options, rows.floor
+        self.known = collections.defaultdict(dict)
+        versions = {peer.name: peer.version for peer in peers}
+        for run in runs:
+            same = run["digest"] == rows.digest and run["k"] == rows.k and run["threads"] == options.threads
+            if same and versions.get(run["peer"]) == run["version"]:
+                self.add(run)
+
+    def add(self, run):
+        self.known[run["peer"], run["step"]][run["seed"]] = run
+
+    def step(self, peer, step, seeds):
+        """Over the first so many seeds, of which some may be missing; None where nothing is known."""
+        known = self.known[peer.name, step]
+        runs = [known[seed] for seed in range(1, seeds + 1) if seed in known]
+        base = base_of([run for runs in self.known.values() for run in runs.values()])
+        return step_of(runs, base, self.floor) if runs and base is not None else None
+
+    def limit(self, seeds):
+        """Seconds after which longer runs of a peer do not matter."""
+        reached = [
+            found.seconds
+            for peer in self.peers
+            for step in peer.ladder
+            if peer.family != OWN and (found := self.step(peer, step, seeds)) and found.reaches(min(TARGETS))
+        ]
+        return min([SLACK * seconds for seconds in reached] + [self.options.budget])
+
+    def matters(self, peer, step, seed, seeds):
+        """Whether this seed is run: long runs have one seed."""
+        if seed == 1 or peer.family == OWN or peer.name == REFERENCE:
+            return True
+        found = self.step(peer, step, seeds)
+        return found is None or found.seconds <= self.limit(seeds)
+
+    def ends(self, peer, before, now, seeds):
+        """Whether steps after this one are left out."""
+        if peer.family == OWN:
+            return now.reaches(min(TARGETS))
+        settled = before is not None and before.error - now.error < GAIN
+        same = before is not None and before.error == now.error
+        return same or (settled and now.reaches(min(TARGETS))) or now.seconds > self.limit(seeds)
+
+    def next(self):
+        """Peer, step and seed. All peers have one seed before any has two, so that they run in turn."""
+        for seeds in range(1, self.options.seeds + 1):
+            for peer in self.peers:
+                before = None
+                for step in peer.ladder:
+                    for seed in range(1, seeds + 1):
+                        if seed not in self.known[peer.name, step] and self.matters(peer, step, seed, seeds):
+                            return peer, step, seed
+                    now = self.step(peer, step, seeds)
+                    if now is None or not np.isfinite(now.error) or self.ends(peer, before, now, seeds):
+                        break
+                    before = now
+        return None
+
+
+def measure(names, peers, results, options):
+    """Returns whether all is known."""
+    # Fewer distinct rows than clusters are among what is asked.
+    warnings.simplefilter("ignore")
+    started, warm = time.perf_counter(), set()
+    for name in names:
+        rows = Rows(name)
+        wanted = [peer for peer in peers if rows.shape[1] >= peer.columns]
+        measured = Measured(rows, wanted, results.runs, options)
+        while job := measured.next():
+            if time.perf_counter() - started > options.time:
+                return False
+            run = run_one(rows, *job, options, warm)
+            results.add(run)
+            measured.add(run)
+    return True
+
+
+def run_one(rows, peer, step, seed, options, warm):
+    run = {"set": rows.label, "digest": rows.digest, "k": rows.k, "shape": rows.shape, "floor": rows.floor}
+    run |= {"peer": peer.name, "family": peer.family, "version": peer.version, "step": step, "seed": seed}
+    run |= {"threads": options.threads, "budget": options.budget if np.isfinite(options.budget) else None}
+    try:
+        if peer.inside and peer.name not in warm:
+            # The first fit in a process also loads code and starts threads.
+            peer.run(rows.few(), step, seed)
+            warm.add(peer.name)
+        centres, run["seconds"] = peer.run(rows, step, seed)
+        error = rows.error(centres)
+        run["error"] = error if np.isfinite(error) else None
+    except Exception as failure:
+        run |= {"seconds": 0.0, "error": None, "failure": str(failure)[-500:]}
+    # Some runs take long: what is known so far.
+    shown = run.get("failure") or f"{run['seconds']:.3f} s, {error:.6e}"
+    print(f"{rows.label}: {peer.name} {step}, seed {seed}: {shown}", file=sys.stderr, flush=True)
+    return run
