@@ -1,6 +1,7 @@
-"""Threads of the libraries, which read these variables when they are loaded; so before numpy is imported."""
+"""Threads of the libraries."""
 
 import os
+import time
 
 VARIABLES = (
     "OMP_NUM_THREADS",
@@ -13,4 +14,10 @@ VARIABLES = (
 
 
 def limit_threads(threads):
+    """The libraries read these variables when they are loaded: to be called before numpy is imported."""
     os.environ.update((variable, str(threads)) for variable in VARIABLES)
+
+
+def settle():
+    """Threads of OpenBLAS wait busily for up to a tenth of a second after their last work: not while the next fit is timed."""
+    time.sleep(0.25)

@@ -77,16 +77,20 @@ def mean(values):
     return float(np.mean(values)), float(spread)
 
 
+def fit(rows, seed):
+    """Centres and seconds."""
+    limits.settle()
+    options = ARGUMENTS.add, ARGUMENTS.program or program.PROGRAM
+    return program.fit(ARGUMENTS.algorithm, rows.path, rows.k, seed, *options)
+
+
 def compare(rows, reference):
     """Of one set: errors relative to the mean of the reference, in percent, with standard errors."""
     base, floor = np.mean(reference), rows.floor
     _, spread = mean([relative(error, base, floor) for error in reference])
     found = {"set": rows.label, "shape": rows.shape, "reference": base, "spread": spread, "seeds": len(reference)}
     try:
-        runs = [
-            program.fit(ARGUMENTS.algorithm, rows.path, rows.k, seed, ARGUMENTS.add, ARGUMENTS.program or program.PROGRAM)
-            for seed in range(1, ARGUMENTS.seeds + 1)
-        ]
+        runs = [fit(rows, seed) for seed in range(1, ARGUMENTS.seeds + 1)]
     except RuntimeError as failure:
         print(failure, file=sys.stderr)
         return found | {"error": float("inf"), "own_spread": 0.0, "worst": float("inf"), "seconds": float("nan")}
