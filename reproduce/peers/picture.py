@@ -63,7 +63,7 @@ def panel(axis, found):
             label=name,
         )
     errors = [error for points in of_all.values() for _, error in points]
-    axis.set_ylim(min(-0.6, 1.4 * min(errors)), min(TOP, max(3.0, 1.5 * max(errors))))
+    axis.set_ylim(min(-0.6, 1.7 * min(errors)), min(TOP, max(3.0, 1.5 * max(errors))))
     axis.yaxis.set_major_locator(FixedLocator(TICKS))
     axis.yaxis.set_minor_locator(NullLocator())
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+g} %" if value else "0"))
@@ -79,10 +79,9 @@ def draw(all_found, path):
     """Two panels a line, and one legend above them for all."""
     columns = min(2, len(all_found))
     lines = -(-len(all_found) // columns)
-    # Inches, whatever the number of lines is.
-    legend, below = 0.85, 0.45
-    height = lines * HEIGHT + legend + below
-    figure, axes = plt.subplots(lines, columns, figsize=(WIDTH, height), squeeze=False)
+    figure, axes = plt.subplots(
+        lines, columns, figsize=(WIDTH, lines * HEIGHT + 0.8), squeeze=False, layout="constrained"
+    )
     for axis, found in zip(axes.flat, all_found):
         panel(axis, found)
     for axis in axes.flat[len(all_found) :]:
@@ -92,11 +91,15 @@ def draw(all_found, path):
         handles |= dict(zip(*reversed(axis.get_legend_handles_labels())))
     order = [name for name in STYLES if name in handles] + [name for name in handles if name not in STYLES]
     figure.legend(
-        [handles[name] for name in order], order, loc="upper center", ncols=4, fontsize=8.5, frameon=False, handlelength=2.6
+        [handles[name] for name in order],
+        order,
+        loc="outside upper center",
+        ncols=4,
+        fontsize=8.5,
+        frameon=False,
+        handlelength=2.6,
     )
     figure.supxlabel("seconds", fontsize=9)
     figure.supylabel("error, relative to converged k-means++", fontsize=9)
-    figure.tight_layout(rect=(0.01, 0.0, 1.0, 1.0 - legend / height), h_pad=1.2)
     figure.savefig(path, metadata={"Date": None})
-    figure.savefig(path.with_suffix(".png"), dpi=96)
     plt.close(figure)
