@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import pages
 import picture
 from results import OWN, REFERENCE, TARGETS, base_of, step_of
 
@@ -189,16 +190,6 @@ def write(runs, out, docs):
     picture.draw(all_found, out / "peers.svg")
     print(overview(all_found))
     if docs:
-        fill(docs / "performance.md", "peers: summary", overview(all_found))
-        fill(docs / "peers.md", "peers: every run", every)
+        pages.fill(docs / "performance.md", "peers: summary", overview(all_found))
+        pages.fill(docs / "peers.md", "peers: every run", every)
         picture.draw(all_found, docs / "performance.svg")
-
-
-def fill(page, name, text):
-    """Puts the text between `<!-- NAME -->` and `<!-- end of NAME -->`."""
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    before, found, rest = page.read_text().partition(begin)
-    _, also, after = rest.partition(end)
-    if not found or not also:
-        raise SystemExit(f"{page}: needs {begin} and {end}")
-    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
