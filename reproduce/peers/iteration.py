@@ -2,12 +2,11 @@
 
 Each library starts at the same rows and is timed over 12 iterations and over 2; the difference is ten iterations."""
 
-import argparse
+import os
 import pathlib
+import subprocess
 import tempfile
 import time
-
-import limits
 
 # Rows, columns and clusters: few and many of each.
 SHAPES = [
@@ -32,19 +31,20 @@ def seconds(fit):
     """Of one iteration, where fit(i) runs i of them."""
     took = []
     for iterations in (2, 12):
-        limits.settle()
         started = time.perf_counter()
         fit(iterations)
         took.append(time.perf_counter() - started)
     return (took[1] - took[0]) / 10.0
 
 
-def compare():
-    import faiss
-    import numpy as np
-    import program
-    from sklearn.cluster import KMeans
+def of_crate(path, k):
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "centres.npy")
+        command = ["target/release/peer", "iteration", path, str(k), "0", out]
+        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
+
+def compare(np, faiss, k_means):
     print("| rows, columns, clusters | this crate, ms | scikit-learn | faiss | share of the faster of both |")
     print("|---|---|---|---|---|")
     random = np.random.default_rng(7)
@@ -54,7 +54,7 @@ def compare():
         start = x[:k].copy()
 
         def sklearn_fit(iterations):
-            KMeans(k, init=start, n_init=1, max_iter=iterations, tol=0.0, algorithm="lloyd").fit(x)
+            k_means(k, init=start, n_init=1, max_iter=iterations, tol=0.0, algorithm="lloyd").fit(x)
 
         def faiss_fit(iterations):
             faiss.Kmeans(d, k, niter=iterations, max_points_per_centroid=n, min_points_per_centroid=1).train(
@@ -64,14 +64,7 @@ def compare():
         with tempfile.TemporaryDirectory() as folder:
             path = str(pathlib.Path(folder) / "x.npy")
             np.save(path, x)
-            times = [(program.fit("iteration", path, k, 0)[1], seconds(sklearn_fit), seconds(faiss_fit)) for _ in range(REPEATS)]
+            times = [(of_crate(path, k), seconds(sklearn_fit), seconds(faiss_fit)) for _ in range(REPEATS)]
         own, sklearn, theirs = np.median(times, axis=0) * 1e3
         share = own / min(sklearn, theirs)
         print(f"| {n} x {d}, {k} | {own:.1f} | {sklearn:.1f} | {theirs:.1f} | {share:.2f} |", flush=True)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--threads", type=int, default=2)
-    limits.limit_threads(parser.parse_args().threads)
-    compare()

@@ -20,4 +20,4 @@ def limit_threads(threads):
 
 def settle():
     """Threads of OpenBLAS wait busily for up to a tenth of a second after their last work: not while the next fit is timed."""
-    time.sleep(0.25)
+    time.sleep(0.15)

@@ -81,7 +81,8 @@ def in_order(steps):
 def percent(error):
     if not math.isfinite(error):
         return "failed"
-    return f"{error:+.2f} %" if abs(error) < 100 else f"{error:+.0f} %"
+    # Without a sign of minus before 0.
+    return f"{round(error, 2) + 0.0:+.2f} %" if abs(error) < 100 else f"{error:+.0f} %"
 
 
 def called(name, step):
