@@ -32,8 +32,8 @@ class Rows:
         return few
 
     def blocks(self, columns):
-        """Rows as float64, in blocks of which products with so many columns take little memory."""
-        for block in np.array_split(self.x, max(1, len(self.x) * max(columns, self.x.shape[1]) // 8_000_000)):
+        """Rows as float64, in blocks of which products with so many columns stay in the caches."""
+        for block in np.array_split(self.x, max(1, len(self.x) * max(columns, self.x.shape[1]) // 1_000_000)):
             yield block.astype(np.float64)
 
     @functools.cached_property
@@ -51,15 +51,20 @@ class Rows:
         # Products are exact enough near the origin only.
         shifted = centres - self._shift
         norms = (shifted**2).sum(axis=1)
+        factors = np.vstack([-2.0 * shifted.T, norms])
         # Of a score, relative to the sum of both norms.
         unit = 4.0 * (self.x.shape[1] + 4) * 2.0**-53
         total = 0.0
         for rows in self.blocks(len(centres)):
             about = rows - self._shift
-            scores = -2.0 * about @ shifted.T + norms
-            bounds = unit * ((about**2).sum(axis=1)[:, None] + norms)
-            least = (scores + bounds).min(axis=1, keepdims=True)
-            total += nearest(rows, centres, *np.nonzero(scores - bounds <= least)).sum()
+            scores = np.column_stack([about, np.ones(len(about))]) @ factors
+            lengths = (about**2).sum(axis=1)[:, None]
+            # As if all centres were as long as the longest: enough, unless some are very long.
+            near = scores <= scores.min(axis=1, keepdims=True) + 2.0 * unit * (lengths + norms.max())
+            if np.count_nonzero(near) > 2 * len(rows):
+                bounds = unit * (lengths + norms)
+                near = scores - bounds <= (scores + bounds).min(axis=1, keepdims=True)
+            total += nearest(rows, centres, *divmod(np.flatnonzero(near), len(centres))).sum()
         return float(total)
 
 
