@@ -19,5 +19,5 @@ def limit_threads(threads):
 
 
 def settle():
-    """Threads of OpenBLAS wait busily for up to a tenth of a second after their last work: not while the next fit is timed."""
+    """Threads of OpenBLAS wait busily for a tenth of a second after their last work: not while the next fit is timed."""
     time.sleep(0.15)

@@ -2,8 +2,8 @@
 
     reproduce/peers/run --quality [--seeds 5] [--for SECONDS] SET.npy:K [SET.npy:K ...] [@LIST]
 
-LIST has one SET.npy:K a line. The errors of scikit-learn are kept in target/peers/reference.json, by the rows and its version,
-and are computed once. With --for no fit of scikit-learn starts after so many seconds: run it again to go on. --add OPTION
+LIST has one SET.npy:K a line. The errors of scikit-learn are kept in target/peers/reference.json, by the rows and its
+version, and are computed once. With --for no fit of scikit-learn starts after so many seconds: run it again to go on. --add OPTION
 gives `fast` another setting, as in `--add=--tolerance --add=1e-4`. `--docs docs` writes the table between the markers of
 docs/performance.md."""
 
@@ -112,7 +112,8 @@ def table(found):
     for row in sorted(found, key=lambda row: -row["error"]):
         short = "" if row["seeds"] == ARGUMENTS.seeds else f" ({row['seeds']} seeds)"
         lines.append(
-            f"| {row['set']} | {row['shape'][0]} x {row['shape'][1]} | {row['reference']:.4e}{short} | {row['spread']:.2f} % "
+            f"| {row['set']} | {row['shape'][0]} x {row['shape'][1]} "
+            f"| {row['reference']:.4e}{short} | {row['spread']:.2f} % "
             f"| {row['error']:+.2f} % | {row['own_spread']:.2f} | {row['worst']:+.2f} % | {row['seconds']:.3f} |"
         )
     above = sum(row["error"] > 1.0 for row in found)
@@ -133,7 +134,11 @@ def main():
         elif not ARGUMENTS.reference_only:
             found.append(compare(rows, reference))
             row = found[-1]
-            print(f"{name}: {row['error']:+.2f} % ({row['own_spread']:.2f}), {row['seconds']:.3f} s", file=sys.stderr, flush=True)
+            print(
+                f"{name}: {row['error']:+.2f} % ({row['own_spread']:.2f}), {row['seconds']:.3f} s",
+                file=sys.stderr,
+                flush=True,
+            )
     if found:
         print(table(found))
         (ARGUMENTS.out / "quality.md").write_text(table(found) + "\n")

@@ -36,9 +36,14 @@ class Found:
 
     def cut(self, target, seconds):
         """Seconds of the shortest ladder that ended at the budget before the target and before so many seconds."""
-        last = [max(steps.values(), key=lambda figures: figures.seconds) for name, steps in self.steps.items()
-                if self.families[name] != OWN and name != REFERENCE]
-        ended = [figures.seconds for figures in last if figures.seconds > figures.budget and not figures.reaches(target)]
+        last = [
+            max(steps.values(), key=lambda figures: figures.seconds)
+            for name, steps in self.steps.items()
+            if self.families[name] != OWN and name != REFERENCE
+        ]
+        ended = [
+            figures.seconds for figures in last if figures.seconds > figures.budget and not figures.reaches(target)
+        ]
         return min((time for time in ended if time < seconds), default=None)
 
 
@@ -104,15 +109,17 @@ def every_run(found):
         for step, figures in steps.items():
             ratio = f"{figures.seconds / fast.seconds:.1f}" if fast else ""
             spread = f"{figures.spread:.2f}" if math.isfinite(figures.spread) else ""
-            lines.append(
-                f"| {called(name, step)} | {figures.seconds:.3f} | {percent(figures.error)} | {spread} | {figures.seeds} | {ratio} |"
-            )
+            error = f"{percent(figures.error)} | {spread} | {figures.seeds}"
+            lines.append(f"| {called(name, step)} | {figures.seconds:.3f} | {error} | {ratio} |")
     return "\n".join(lines)
 
 
 def per_target(found):
     """Of one set: the fastest peer at each target, and `fast`."""
-    lines = ["| reaches | fastest peer | seconds | error | `fast` | seconds | error | ratio |", "|---|---|---|---|---|---|---|---|"]
+    lines = [
+        "| reaches | fastest peer | seconds | error | `fast` | seconds | error | ratio |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     return "\n".join(lines + [line(found, target, f"+{target:g} %") for target in TARGETS])
 
 
@@ -133,13 +140,17 @@ def line(found, target, first):
             shown = (f"`{step}`" if step else "its own settings") if own else called(name, step)
             cells += [shown, f"{figures.seconds:.3f}", percent(figures.error)]
         else:
-            best = min((figures.error for figures in found.steps.get(FAST, {}).values()), default=math.inf) if own else math.inf
+            best = (
+                min((figures.error for figures in found.steps.get(FAST, {}).values()), default=math.inf)
+                if own
+                else math.inf
+            )
             cells += ["none", "", f"best {percent(best)}" if math.isfinite(best) else ""]
     return "| " + " | ".join([*cells, ratio_in_words(found, target)]) + " |"
 
 
 def ratio(found, target):
-    """How many times as fast `fast` is at this target, and whether that is only known from below; None where one of both misses."""
+    """How many times as fast `fast` is, and whether that is only known from below; None where one of both misses."""
     peer, fast = found.fastest(target, own=False), found.fastest(target, own=True)
     if not peer or not fast:
         return None
@@ -167,7 +178,11 @@ def verdict(all_found, target):
     text += f", {FLOOR:g} times on {sum(time >= FLOOR for time in times.values())}."
     if missed:
         order = sorted(missed, key=times.get)
-        text += " Missed on " + "; ".join(f"{name} ({f'{times[name]:.1f}' if times[name] else 'not reached'})" for name in order) + "."
+        text += (
+            " Missed on "
+            + "; ".join(f"{name} ({f'{times[name]:.1f}' if times[name] else 'not reached'})" for name in order)
+            + "."
+        )
     if no_peer:
         text += " No peer reaches it on " + "; ".join(no_peer) + "."
     return text
