@@ -8,6 +8,7 @@ import re
 
 import libraries
 import program
+import threadpoolctl
 from results import OWN, REFERENCE
 
 ITERATIONS = ("2", "4", "6", "8", "12", "16", "25", "40")
@@ -38,7 +39,8 @@ class Peer:
 
 def peers():
     """In the order of measuring: the reference of all errors first, then what is fast, since it says which runs matter."""
-    sklearn, faiss, lance = (of_package(name) for name in ("scikit-learn", "faiss-cpu", "pylance"))
+    sklearn, lance = of_package("scikit-learn"), of_package("pylance")
+    faiss = f"{of_package('faiss-cpu')} (OpenBLAS for {openblas_of('faiss')})"
     rust, own = of_crate("superkmeans-rs"), of_program()
     return [
         Peer(REFERENCE, "scikit-learn", sklearn, libraries.sklearn_k_means),
@@ -53,12 +55,18 @@ def peers():
         Peer("Lance", "Rust", lance, libraries.lance_k_means, ITERATIONS),
         Peer("scikit-learn mini-batch", "scikit-learn", sklearn, libraries.sklearn_mini_batch),
         Peer("scikit-learn bisecting", "scikit-learn", sklearn, libraries.sklearn_bisecting),
-        Peer("scikit-learn KMeans", "scikit-learn", sklearn, libraries.sklearn_k_means, ("3", "10", "30")),
+        Peer("scikit-learn KMeans", "scikit-learn", sklearn, libraries.sklearn_k_means, ("6", "20")),
     ]
 
 
 def of_package(name):
     return f"{name} {importlib.metadata.version(name)}"
+
+
+def openblas_of(package):
+    """The processor that its copy of OpenBLAS has kernels for."""
+    pools = threadpoolctl.threadpool_info()
+    return next((pool["architecture"] for pool in pools if package in pool["filepath"] and "architecture" in pool), "?")
 
 
 def of_crate(name):

@@ -1,11 +1,12 @@
 """Runs what is not known yet. What is next follows from what is known, so a run can stop anywhere and go on."""
 
 import collections
+import itertools
 import sys
 import time
 import warnings
 
-import limits
+import environment
 import numpy as np
 from results import OWN, REFERENCE, TARGETS, base_of, step_of
 from rows import Rows
@@ -15,6 +16,8 @@ SLACK = 2.0
 # In percent: below the lower target, longer runs that gain less do not matter.
 GAIN = 0.05
 
+# A run is hopeless if gains like the larger of the last two, so many times over, would still miss the higher target.
+HOPE = 4.0
 # Short runs are repeated until they take so many seconds together, but no more than so often.
 SHORT, REPEATS = 0.5, 5
 
@@ -58,27 +61,31 @@ class Measured:
         found = self.step(peer, step, seeds)
         return found is None or found.seconds <= self.limit(seeds)
 
-    def ends(self, peer, before, now, seeds):
-        """Whether steps after this one are left out."""
+    def ends(self, peer, found, seeds):
+        """Whether steps after these are left out."""
+        now = found[-1]
         if peer.family == OWN:
             return now.reaches(min(TARGETS))
-        settled = before is not None and before.error - now.error < GAIN
-        same = before is not None and before.error == now.error
-        return same or (settled and now.reaches(min(TARGETS))) or now.seconds > self.limit(seeds)
+        if not np.isfinite(now.error) or now.seconds > self.limit(seeds):
+            return True
+        gains = [before.error - after.error for before, after in itertools.pairwise(found)]
+        if not gains:
+            return False
+        settled = now.reaches(min(TARGETS)) and gains[-1] < GAIN
+        return settled or now.error - HOPE * max(gains[-2:]) > max(TARGETS)
 
     def next(self):
         """Peer, step and seed. All peers have one seed before any has two, so that they run in turn."""
         for seeds in range(1, self.options.seeds + 1):
             for peer in self.peers:
-                before = None
+                found = []
                 for step in peer.ladder:
                     for seed in range(1, seeds + 1):
                         if seed not in self.known[peer.name, step] and self.matters(peer, step, seed, seeds):
                             return peer, step, seed
-                    now = self.step(peer, step, seeds)
-                    if now is None or not np.isfinite(now.error) or self.ends(peer, before, now, seeds):
+                    found.append(self.step(peer, step, seeds))
+                    if found[-1] is None or self.ends(peer, found, seeds):
                         break
-                    before = now
         return None
 
 
@@ -104,7 +111,7 @@ def repeated(fit):
     """The centres, and the median of several times where one is short."""
     times = []
     while len(times) < REPEATS and sum(times) < SHORT:
-        limits.settle()
+        environment.settle()
         centres, seconds = fit()
         times.append(seconds)
     return centres, float(np.median(times))

@@ -3,7 +3,7 @@
 import argparse
 import pathlib
 
-import limits
+import environment
 
 
 def arguments():
@@ -60,5 +60,5 @@ def main(options):
 
 if __name__ == "__main__":
     parsed = arguments()
-    limits.limit_threads(parsed.threads)
+    environment.prepare(parsed.threads)
     main(parsed)

@@ -15,7 +15,7 @@ import sys
 import time
 import warnings
 
-import limits
+import environment
 
 
 def arguments():
@@ -34,7 +34,7 @@ def arguments():
 
 
 ARGUMENTS = arguments()
-limits.limit_threads(ARGUMENTS.threads)
+environment.prepare(ARGUMENTS.threads)
 
 import numpy as np  # noqa: E402
 import pages  # noqa: E402
@@ -82,7 +82,7 @@ def mean(values):
 
 def fit(rows, seed):
     """Centres and seconds."""
-    limits.settle()
+    environment.settle()
     options = ARGUMENTS.add, ARGUMENTS.program or program.PROGRAM
     return program.fit(ARGUMENTS.algorithm, rows.path, rows.k, seed, *options)
 
