@@ -11,13 +11,14 @@ import program
 import threadpoolctl
 from results import OWN, REFERENCE
 
-ITERATIONS = ("2", "4", "6", "8", "12", "16", "25", "40")
+ITERATIONS = ("2", "4", "6", "8", "12", "16", "20", "25", "40", "64", "100")
 
 # `fast` with its own settings; then with a smaller tolerance and more iterations, while it misses a target.
 FINER = (
     "",
     "--tolerance 3e-4 --max-iterations 30",
     "--tolerance 1e-4 --max-iterations 60",
+    "--tolerance 3e-5 --max-iterations 100",
     "--tolerance 1e-5 --max-iterations 200",
 )
 
