@@ -9,9 +9,11 @@ import re
 import libraries
 import program
 import threadpoolctl
-from results import OWN, REFERENCE
+from results import CONVERGED, OWN, REFERENCE
 
 ITERATIONS = ("2", "4", "6", "8", "12", "16", "20", "25", "40", "64", "100")
+# Where the seeding takes longer than many iterations.
+FEW = ("4", "8", "16", "32", CONVERGED)
 
 # `fast` with its own settings; then with a smaller tolerance and more iterations, while it misses a target.
 FINER = (
@@ -30,7 +32,7 @@ class Peer:
     version: str
     # Of one run: rows, step and seed to centres and seconds.
     run: object
-    # The step "" is a run that stops by itself.
+    # The step "" is a run with the library's own settings.
     ladder: tuple = ("",)
     # Columns that the library asks for, at least.
     columns: int = 1
@@ -44,7 +46,7 @@ def peers():
     faiss = f"{of_package('faiss-cpu')} (OpenBLAS for {openblas_of('faiss')})"
     rust, own = of_crate("superkmeans-rs"), of_program()
     return [
-        Peer(REFERENCE, "scikit-learn", sklearn, libraries.sklearn_k_means),
+        Peer(REFERENCE, "scikit-learn", sklearn, libraries.sklearn_k_means, (CONVERGED,)),
         Peer("fast", OWN, own, libraries.crate("fast"), FINER, inside=False),
         Peer("vc-gmm", OWN, own, libraries.crate("vc-gmm"), inside=False),
         Peer("var-gmm-s", OWN, own, libraries.crate("var-gmm-s"), inside=False),
@@ -56,7 +58,8 @@ def peers():
         Peer("Lance", "Rust", lance, libraries.lance_k_means, ITERATIONS),
         Peer("scikit-learn mini-batch", "scikit-learn", sklearn, libraries.sklearn_mini_batch),
         Peer("scikit-learn bisecting", "scikit-learn", sklearn, libraries.sklearn_bisecting),
-        Peer("scikit-learn KMeans", "scikit-learn", sklearn, libraries.sklearn_k_means, ("6", "20")),
+        Peer("scikit-learn greedy k-means++", "scikit-learn", sklearn, libraries.sklearn_seeded(None), FEW),
+        Peer("scikit-learn plain k-means++", "scikit-learn", sklearn, libraries.sklearn_seeded(1), FEW),
     ]
 
 

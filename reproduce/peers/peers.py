@@ -26,9 +26,13 @@ def arguments():
 
 
 def chosen(peers, options):
+    from results import REFERENCE
+
     only, without = ({name for name in names.split(";") if name} for names in (options.only, options.without))
     if unknown := (only | without) - {peer.name for peer in peers}:
         raise SystemExit(f"{', '.join(sorted(unknown))}: not one of {', '.join(peer.name for peer in peers)}")
+    # Errors are relative to the reference.
+    only |= {REFERENCE} if only else set()
     return [peer for peer in peers if (not only or peer.name in only) and peer.name not in without]
 
 

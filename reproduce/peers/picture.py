@@ -20,11 +20,11 @@ STYLES = {
     "superkmeans-rs": ("#762a83", "v", "-"),
     "Lance": ("#b8860b", "^", "-"),
     "scikit-learn KMeans": ("#1f4e9c", "P", "-"),
+    "scikit-learn greedy k-means++": ("#1f4e9c", "p", "-"),
+    "scikit-learn plain k-means++": ("#5a9bd4", "X", "-"),
     "scikit-learn mini-batch": ("#5a9bd4", "d", "-"),
     "scikit-learn bisecting": ("#5a9bd4", "h", "-"),
 }
-# The converged run is the end of this curve.
-SAME = {"scikit-learn KMeans, converged": "scikit-learn KMeans"}
 # In percent; the axis is linear between -1 and 1, and logarithmic outside.
 TICKS = (-100, -30, -10, -3, -1, -0.3, 0, 0.3, 1, 3, 10, 30, 100, 300, 1000)
 TOP = 1000.0
@@ -33,11 +33,10 @@ WIDTH, HEIGHT = 9.4, 3.3
 
 def curves(found):
     """Seconds and errors of each peer, in the order of its steps."""
-    points = {}
-    # Numbers of iterations come first: a converged run is the end of a curve.
-    for name, steps in sorted(found.steps.items(), key=lambda of: of[0] in SAME):
-        shown = [(figures.seconds, figures.error) for figures in steps.values() if figures.error <= TOP]
-        points.setdefault(SAME.get(name, name), []).extend(shown)
+    points = {
+        name: [(figures.seconds, figures.error) for figures in steps.values() if figures.error <= TOP]
+        for name, steps in found.steps.items()
+    }
     return {name: of for name, of in points.items() if of}
 
 

@@ -5,7 +5,7 @@ import math
 
 import pages
 import picture
-from results import OWN, REFERENCE, TARGETS, base_of, step_of
+from results import CONVERGED, OWN, REFERENCE, TARGETS, base_of, step_of
 
 # Times as fast as the fastest peer: wanted, and the least that is accepted.
 WANTED, FLOOR = 20.0, 8.0
@@ -79,8 +79,8 @@ def of_set(name, runs):
 
 
 def in_order(steps):
-    """By iterations; steps that are no numbers as they were measured."""
-    return sorted(steps, key=lambda step: int(step) if step.isdigit() else 0)
+    """By iterations; then the steps that are no numbers, as they were measured."""
+    return sorted(steps, key=lambda step: int(step) if step.isdigit() else math.inf)
 
 
 def percent(error):
@@ -94,6 +94,8 @@ def called(name, step):
     """A run in words."""
     if not step:
         return name
+    if step == CONVERGED:
+        return f"{name}, {step}"
     return f"{name}, {step} iterations" if step.isdigit() else f"{name} {step}"
 
 
