@@ -191,8 +191,11 @@ def verdict(all_found, target):
 
 
 def overview(all_found):
-    versions = sorted({version for found in all_found for version in found.versions.values()})
-    parts = [f"Measured: {', '.join(versions)}; {max(found.threads for found in all_found)} threads."]
+    # A build of this crate says nothing to others.
+    versions = {
+        version for found in all_found for name, version in found.versions.items() if found.families[name] != OWN
+    }
+    parts = [f"Measured: {', '.join(sorted(versions))}; {max(found.threads for found in all_found)} threads."]
     for target in TARGETS:
         parts += [summary(all_found, target), verdict(all_found, target)]
     return "\n\n".join(parts)
