@@ -95,6 +95,7 @@ fn first_lane<M: pulp::bytemuck::NoUninit>(mask: M, lanes: usize) -> usize {
 }
 
 pub(crate) mod distance;
+pub(crate) mod enter;
 pub(crate) mod expanded;
 pub(crate) mod exponential;
 pub(crate) mod nearest;
