@@ -29,6 +29,7 @@ pub trait Float:
     + crate::kernels::packed::Panel
     + crate::kernels::project::Along
     + crate::kernels::quadratic::Quadratic
+    + crate::kernels::rank::Rank
     + crate::kernels::short::Short
     + crate::saving::numbers::Number
     + num_traits::NumAssign

@@ -103,6 +103,7 @@ pub(crate) mod packed;
 mod products;
 pub(crate) mod project;
 pub(crate) mod quadratic;
+pub(crate) mod rank;
 pub(crate) mod scaled;
 pub(crate) mod select;
 pub(crate) mod short;
