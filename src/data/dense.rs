@@ -228,8 +228,7 @@ impl<'a, T: Element> Dense<'a, T> {
         }
     }
 
-    /// Longer rows into the frame. Some are copied as they are before they are changed: so many of them are on their way from
-    /// memory at the same time.
+    /// Longer rows. Some are copied before they are changed, so that many are on their way from memory at the same time.
     #[inline(always)]
     fn enter_long(
         &self,

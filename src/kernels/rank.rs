@@ -10,8 +10,8 @@ pub(super) const RANKED: usize = 32;
 ///
 /// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
 pub trait Rank: Sized {
-    /// Puts the place of each of the first `len` scores into `places`, by how many are lower: into the last place if those are
-    /// as many as there are other places.
+    /// Puts the place of each of the first `len` scores into `places`, by how many are lower: into the last one if that is
+    /// not less than its number.
     #[doc(hidden)]
     fn rank<S: Simd>(simd: S, scores: &[Self; RANKED], len: usize, places: &mut [u8]);
 }

@@ -1,7 +1,7 @@
 //! Truncated searches beside the authors' program: seconds, errors, and the rate of evaluations, in turn and in one run.
 //!
-//! `cargo run --release -p reproduce --bin truncated -- [DATA_FOLDER] [--authors PATH] [--errors] [SET ..]`. Without the path
-//! there are figures of this crate alone. Times are medians over the seeds, of checking the data and fitting it. Theirs are
+//! `cargo run --release -p reproduce --bin truncated -- [DATA_FOLDER] [--authors PATH] [--errors] [SET ..]`. Without the
+//! path there are figures of this crate alone. Times are medians over the seeds, of checking the data and fitting it. Theirs are
 //! those that the program prints, without loading. Run it on an otherwise idle machine.
 
 use clap::Parser;
@@ -183,7 +183,7 @@ where
     T::Float: Into<f64>,
 {
     println!(
-        "{}: % of rows with the same support, the same best, shares within 1e-2, within 1e-6; steps in deviations: median, 90 %, most",
+        "{}: % of rows with the same support, best, shares within 1e-2, 1e-6; steps in deviations: median, 90 %, most",
         set.name
     );
     let data = Dense::new(x.view())?;
