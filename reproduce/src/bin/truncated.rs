@@ -43,6 +43,9 @@ struct Options {
     /// In place of times: how much of var-GMM-S changes from one iteration to the next.
     #[arg(long)]
     changes: bool,
+    /// Time by stage of every fit of this crate, too.
+    #[arg(long)]
+    stages: bool,
     /// Threads of either program.
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -324,8 +327,8 @@ fn fit_ours<T: Element>(
     if options.errors {
         runs.errors.push(fit.model.quantization_error(&data)?);
     }
-    if std::env::var_os("STAGES").is_some() {
-        eprintln!("{:?}", report.timings);
+    if options.stages {
+        println!("{:?}", report.timings);
     }
     Ok(())
 }
