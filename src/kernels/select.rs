@@ -47,8 +47,8 @@ pub(crate) fn smallest<F: Float>(
     }
 }
 
-/// The same without branches, which nothing could foretell. `false` where there are too many candidates, or where equal
-/// scores leave a place open.
+/// The same without branches, which nothing could foretell, for more candidates than places. `false` where there are too many
+/// candidates, or where equal scores leave a place open.
 fn smallest_by_rank<F: Float>(
     ids: &[u32],
     scores: &[F],
@@ -58,15 +58,19 @@ fn smallest_by_rank<F: Float>(
     if ids.len() > RANKED {
         return false;
     }
-    let mut places = [0; FEW + 1];
-    rank::lowest(scores, &mut places[..=out_ids.len()]);
+    // One more place than there are to fill: behind the last one, equal scores show there.
+    let (mut places, width) = ([0; FEW + 2], out_ids.len());
+    rank::lowest(scores, &mut places[..width + 2]);
+    if places[width] == rank::OPEN {
+        return false;
+    }
     let outs = out_ids.iter_mut().zip(out_scores);
     for (&place, (out_id, out_score)) in places.iter().zip(outs) {
         let found = ids.get(place as usize).zip(scores.get(place as usize));
-        let Some((&id, &score)) = found else {
-            return false;
-        };
-        (*out_id, *out_score) = (id, score);
+        match found {
+            Some((&id, &score)) if !score.to_f64().is_nan() => (*out_id, *out_score) = (id, score),
+            _ => return false,
+        }
     }
     true
 }
