@@ -4,7 +4,7 @@ use super::dense_rows::{held, squared_distance};
 use super::{Data, DenseRows, Frame, Rows, Summary};
 use crate::error::{Error, Result};
 use crate::float::{Element, Float};
-use crate::kernels::{stride, vectorised};
+use crate::kernels::{enter, stride, vectorised};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -54,6 +54,9 @@ pub struct Dense<'a, T: Element> {
     /// Whether every number was found to be sound.
     checked: bool,
 }
+
+/// Numbers that are copied before they are changed: they stay in the nearest cache.
+const TOGETHER: usize = 1 << 12;
 
 impl<'a, T: Element> Dense<'a, T> {
     /// Points (n, d), each of weight 1: anything that views as a matrix, such as `&array` or `array.view()`. Points that may
@@ -225,6 +228,28 @@ impl<'a, T: Element> Dense<'a, T> {
         }
     }
 
+    /// Longer rows. Some are copied before they are changed, so that many are on their way from memory at the same time.
+    #[inline(always)]
+    fn enter_long(
+        &self,
+        mut rows: impl Iterator<Item = usize>,
+        frame: &Frame<T::Float>,
+        out: &mut [T::Float],
+    ) {
+        let stride = stride(self.dim);
+        let scale = T::Float::from_f64(frame.inverse_unit());
+        for out in out.chunks_mut(stride * (TOGETHER / stride).max(1)) {
+            vectorised!({
+                for (out, n) in out.chunks_exact_mut(stride).zip(&mut rows) {
+                    for (out, x) in out.iter_mut().zip(self.row(n)) {
+                        *out = x.widen();
+                    }
+                }
+            });
+            enter::enter(out, frame.offset(), scale, Frame::most());
+        }
+    }
+
     /// Loads rows in the given order.
     #[inline(always)]
     pub(crate) fn fill(
@@ -249,6 +274,9 @@ impl<'a, T: Element> Dense<'a, T> {
             Some(weights) => into.weights.extend(rows.clone().map(|n| weights[n])),
         }
         let out = &mut into.values;
+        if self.dim > 8 {
+            return self.enter_long(rows, frame, out);
+        }
         vectorised!({
             match self.dim {
                 1 => self.enter_short::<1>(rows, frame, out),
@@ -258,12 +286,7 @@ impl<'a, T: Element> Dense<'a, T> {
                 5 => self.enter_short::<5>(rows, frame, out),
                 6 => self.enter_short::<6>(rows, frame, out),
                 7 => self.enter_short::<7>(rows, frame, out),
-                8 => self.enter_short::<8>(rows, frame, out),
-                _ => {
-                    for (n, out) in rows.zip(out.chunks_exact_mut(stride)) {
-                        frame.enter(self.row(n), out);
-                    }
-                }
+                _ => self.enter_short::<8>(rows, frame, out),
             }
         });
     }

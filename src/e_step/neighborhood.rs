@@ -257,11 +257,8 @@ impl Neighborhood {
             }
             let space = &mut worker.space;
             space.restart();
-            // Members first: mostly they stay the best, so that few of the others are inserted before them.
-            space.insert(support);
-            for &c in &*support {
-                space.insert(&neighbors.of(c)[1..]);
-            }
+            // Every component is in its own list.
+            space.insert_lists(support.iter().map(|&c| neighbors.of(c)));
             for _ in 0..self.random.min(k) {
                 space.insert(&[rng.below(k) as u32]);
             }

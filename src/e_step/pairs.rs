@@ -117,26 +117,19 @@ impl PairSums {
 
     /// Turns pending rows into pairs.
     fn group(&mut self) {
+        self.end_run();
         let order = by_component(self.stamps.len(), self.rows.iter().map(|row| row.from)).1;
         let groups =
             order.chunk_by(|&a, &b| self.rows[a as usize].from == self.rows[b as usize].from);
         for group in groups {
-            let from = self.rows[group[0] as usize].from;
-            self.stamps.restart();
-            let first = self.pairs.len();
+            self.run.from = self.rows[group[0] as usize].from;
             for &row in group {
                 let row = self.rows[row as usize];
-                for i in row.start as usize..row.end as usize {
-                    let sum = row.weight * self.values[i];
-                    let pair = Pair {
-                        from,
-                        to: self.ids[i],
-                        sum,
-                        weight: row.weight,
-                    };
-                    self.stamps.add(pair, first, &mut self.pairs);
-                }
+                let places = row.start as usize..row.end as usize;
+                let (ids, values) = (&self.ids[places.clone()], &self.values[places]);
+                self.run.add(row.weight, ids, values);
             }
+            self.run.end(&mut self.pairs);
         }
         self.rows.clear();
         self.ids.clear();
@@ -241,14 +234,18 @@ impl Run {
 
     #[inline(always)]
     fn add<F: Float>(&mut self, weight: f64, ids: &[u32], values: &[F]) {
+        // A copy: what is behind a reference would be stored after every component.
+        let mut len = self.len;
+        let (sums, found) = (&mut self.sums[..], &mut self.found[..]);
         for (&id, value) in ids.iter().zip(values) {
-            let [sum, weights] = &mut self.sums[id as usize];
+            let [sum, weights] = &mut sums[id as usize];
             // Without branches: written always, counted once.
-            self.found[self.len] = id;
-            self.len += usize::from(*weights == 0.0);
+            found[len] = id;
+            len += usize::from(*weights == 0.0);
             *sum += weight * value.to_f64();
             *weights += weight;
         }
+        self.len = len;
     }
 
     fn end(&mut self, pairs: &mut Vec<Pair>) {

@@ -38,13 +38,25 @@ impl SearchSpace {
     /// Adds components. There are no branches, because a repeated component cannot be predicted.
     #[inline(always)]
     pub(super) fn insert(&mut self, components: &[u32]) {
-        let last = self.stamps.len() - 1;
-        for &c in components {
-            let stamp = &mut self.stamps[(c as usize).min(last)];
-            self.ids[self.len] = c;
-            self.len += usize::from(*stamp != self.now);
-            *stamp = self.now;
+        self.insert_lists(components.chunks(components.len().max(1)));
+    }
+
+    /// Adds lists of components, one after the other.
+    #[inline(always)]
+    pub(super) fn insert_lists<'a>(&mut self, lists: impl Iterator<Item = &'a [u32]>) {
+        // Copies: what is behind a reference would be stored after every component.
+        let (now, mut len) = (self.now, self.len);
+        let (stamps, ids) = (&mut self.stamps[..], &mut self.ids[..]);
+        let last = stamps.len() - 1;
+        for list in lists {
+            for &c in list {
+                let stamp = &mut stamps[(c as usize).min(last)];
+                ids[len] = c;
+                len += usize::from(*stamp != now);
+                *stamp = now;
+            }
         }
+        self.len = len;
     }
 
     #[inline(always)]

@@ -10,7 +10,7 @@ use ndarray::{Array1, Array2};
 const PLACES: usize = 1 << 13;
 
 /// Labels (n) and truncated supports (n, width); no supports when every support is everything.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Supports {
     /// Indices per row: the width, or 0 when supports are full.
     per_row: usize,
@@ -18,6 +18,8 @@ pub(crate) struct Supports {
     labels: Vec<u32>,
     /// The row at each place; empty as long as all are at their own.
     order: Vec<usize>,
+    /// Memory for the next order: new memory is not there before it is written for the first time.
+    spare: (Vec<u32>, Vec<u32>, Vec<usize>),
 }
 
 /// The part of it that belongs to some consecutive rows.
@@ -29,6 +31,19 @@ pub(super) struct SupportRows<'a> {
     pub(super) order: &'a [usize],
 }
 
+/// Without the spare memory.
+impl Clone for Supports {
+    fn clone(&self) -> Self {
+        Self {
+            per_row: self.per_row,
+            supports: self.supports.clone(),
+            labels: self.labels.clone(),
+            order: self.order.clone(),
+            spare: Default::default(),
+        }
+    }
+}
+
 impl Supports {
     /// Nothing searched yet.
     pub(crate) fn unset(n: usize, width: usize, k: usize) -> Self {
@@ -38,6 +53,7 @@ impl Supports {
             supports: vec![UNSET; n * per_row],
             labels: vec![0; n],
             order: Vec::new(),
+            spare: Default::default(),
         }
     }
 
@@ -54,6 +70,7 @@ impl Supports {
             supports,
             labels,
             order: Vec::new(),
+            spare: Default::default(),
         }
     }
 
@@ -69,6 +86,7 @@ impl Supports {
             supports,
             labels,
             order,
+            spare: Default::default(),
         }
     }
 
@@ -80,7 +98,10 @@ impl Supports {
     /// Orders rows by their labels; those with the same label stay in their order.
     pub(super) fn order_by_label(&mut self, k: usize) {
         let mut next = counting::starts(k, self.labels.iter().copied());
-        let mut from = vec![0; self.labels.len()];
+        let (mut new_labels, mut new_supports, mut from) = std::mem::take(&mut self.spare);
+        new_labels.resize(self.labels.len(), 0);
+        new_supports.resize(self.supports.len(), 0);
+        from.resize(self.labels.len(), 0);
         for (place, &label) in self.labels.iter().enumerate() {
             let next = &mut next[label as usize];
             from[*next] = place;
@@ -88,7 +109,6 @@ impl Supports {
         }
         let width = self.per_row;
         let (labels, supports) = (&self.labels, &self.supports);
-        let (mut new_labels, mut new_supports) = (vec![0; labels.len()], vec![0; supports.len()]);
         parallel::map_chunks(&mut new_labels, PLACES, |_, range, new| {
             for (new, &from) in new.iter_mut().zip(&from[range]) {
                 *new = labels[from];
@@ -108,7 +128,12 @@ impl Supports {
                 }
             });
         }
-        (self.labels, self.supports, self.order) = (new_labels, new_supports, from);
+        let old = (&mut self.labels, &mut self.supports, &mut self.order);
+        self.spare = (
+            std::mem::replace(old.0, new_labels),
+            std::mem::replace(old.1, new_supports),
+            std::mem::replace(old.2, from),
+        );
     }
 
     /// What is kept of all rows.

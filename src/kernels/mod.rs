@@ -95,6 +95,7 @@ fn first_lane<M: pulp::bytemuck::NoUninit>(mask: M, lanes: usize) -> usize {
 }
 
 pub(crate) mod distance;
+pub(crate) mod enter;
 pub(crate) mod expanded;
 pub(crate) mod exponential;
 pub(crate) mod nearest;
@@ -102,6 +103,7 @@ pub(crate) mod packed;
 mod products;
 pub(crate) mod project;
 pub(crate) mod quadratic;
+pub(crate) mod rank;
 pub(crate) mod scaled;
 pub(crate) mod select;
 pub(crate) mod short;

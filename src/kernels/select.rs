@@ -1,6 +1,7 @@
 //! Choosing the components with the lowest scores; ties go to the lower index, so that a choice never
 //! depends on the order in which components were evaluated.
 
+use super::rank::{self, RANKED};
 use crate::float::Float;
 
 /// The `out_ids.len()` best of `(ids, scores)`, best first, by (score, index).
@@ -16,6 +17,9 @@ pub(crate) fn smallest<F: Float>(
     debug_assert!(ids.len() >= width);
     if width > FEW {
         return smallest_of_many(ids, scores, out_ids, out_scores);
+    }
+    if ids.len() > width && smallest_by_rank(ids, scores, out_ids, out_scores) {
+        return;
     }
     // The last place, once all are filled: most candidates fail against it alone.
     let mut last = None;
@@ -41,6 +45,34 @@ pub(crate) fn smallest<F: Float>(
             last = Some((out_scores[width - 1], out_ids[width - 1]));
         }
     }
+}
+
+/// The same without branches, which nothing could foretell, for more candidates than places. `false` where there are too many
+/// candidates, or where equal scores leave a place open.
+fn smallest_by_rank<F: Float>(
+    ids: &[u32],
+    scores: &[F],
+    out_ids: &mut [u32],
+    out_scores: &mut [F],
+) -> bool {
+    if ids.len() > RANKED {
+        return false;
+    }
+    // One more place than there are to fill: behind the last one, equal scores show there.
+    let (mut places, width) = ([0; FEW + 2], out_ids.len());
+    rank::lowest(scores, &mut places[..width + 2]);
+    if places[width] == rank::OPEN {
+        return false;
+    }
+    let outs = out_ids.iter_mut().zip(out_scores);
+    for (&place, (out_id, out_score)) in places.iter().zip(outs) {
+        let found = ids.get(place as usize).zip(scores.get(place as usize));
+        match found {
+            Some((&id, &score)) if !score.to_f64().is_nan() => (*out_id, *out_score) = (id, score),
+            _ => return false,
+        }
+    }
+    true
 }
 
 /// The same for many places, which a sort fills in less time than insertion.
