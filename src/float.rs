@@ -22,12 +22,12 @@ pub trait Float:
     + crate::compiled::Compiled<crate::data::DenseRows<Self>>
     + crate::compiled::Compiled<crate::data::SketchRows<Self>>
     + crate::kernels::distance::Squared
-    + crate::kernels::expanded::Expand
     + crate::kernels::exponential::Exponential
     + crate::kernels::nearest::Lowest
     + crate::kernels::packed::Panel
     + crate::kernels::project::Along
     + crate::kernels::quadratic::Quadratic
+    + crate::kernels::shares::Share
     + crate::kernels::short::Short
     + crate::saving::numbers::Number
     + num_traits::NumAssign

@@ -95,7 +95,6 @@ fn first_lane<M: pulp::bytemuck::NoUninit>(mask: M, lanes: usize) -> usize {
 }
 
 pub(crate) mod distance;
-pub(crate) mod expanded;
 pub(crate) mod exponential;
 pub(crate) mod nearest;
 pub(crate) mod packed;
@@ -104,6 +103,7 @@ pub(crate) mod project;
 pub(crate) mod quadratic;
 pub(crate) mod scaled;
 pub(crate) mod select;
+pub(crate) mod shares;
 pub(crate) mod short;
 pub(crate) mod sparse;
 
