@@ -95,7 +95,8 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     /// to the mean of the label is at most $1 + \epsilon$ times the least one ([E45](crate::equations#e45)).
     ///
     /// It holds for one variance shared by all components. Other families, and rows of a sketch, get what
-    /// [`predict`](Self::predict) gives. With `epsilon` 0 so does everything.
+    /// [`predict`](Self::predict) gives; so does everything with `epsilon` 0, with fewer than 2,048 components, or where no
+    /// time would be saved.
     ///
     /// # Errors
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) unless `epsilon` is at least 0 and

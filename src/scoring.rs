@@ -10,17 +10,20 @@ use crate::posterior;
 use crate::search::{self, Exact};
 use crate::together::{self, Together};
 use ndarray::{Array1, Array2};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The least rows in a block whose scores are not stored.
 const ROWS: usize = 384;
 
-/// From so many components on, rows are searched by cells (E45): if there are so many rows for every cell, as making cells
-/// takes time, and if they need less than this part of the distance evaluations. So many rows are searched together.
-const MANY: usize = 512;
-const ROWS_PER_POINT: f64 = 64.0;
-const FEWER: u64 = 3;
+/// From so many components on, rows are searched by cells (E45), so many of them together: if there are so many rows for
+/// every cell, as making cells takes time.
+const MANY: usize = 2048;
 const CELL_ROWS: usize = 1024;
+const ROWS_PER_POINT: f64 = 64.0;
+
+/// And if some of the rows, from so many places and so many from each, need less than this part of all distance evaluations.
+const TRIALS: usize = 4;
+const TRIAL: usize = 32;
+const FEWER: u64 = 8;
 
 type Model<'a, R> = &'a dyn Mixture<R>;
 type Source<'a, R> = &'a dyn Data<Rows = R>;
@@ -46,24 +49,37 @@ pub(crate) fn predict<R: Rows>(
         let blocks = by_blocks(model, data, |rows| best(model, rows, 1).supports)?;
         return Ok(blocks.concat().into());
     }
+    data.check(model.frame())?;
     centres.make_cells();
-    // Until cells turn out to rule out too few: labels are the same either way, unless others are allowed.
-    let worth = AtomicBool::new(true);
+    let worth = rule_out_enough(model, data, epsilon);
     let blocks = by_blocks_of(CELL_ROWS, model, data, |rows| {
         let mut ids = vec![0; rows.len()];
-        if epsilon > 0.0 || worth.load(Ordering::Relaxed) {
-            let mut squared = vec![R::Float::default(); rows.len()];
-            let all = (rows.len() * centres.len()) as u64;
-            if let Some(count) = rows.nearest_by_cells(centres, epsilon, &mut ids, &mut squared) {
-                if count > all / FEWER {
-                    worth.store(false, Ordering::Relaxed);
-                }
-                return ids;
-            }
+        let mut squared = vec![R::Float::default(); rows.len()];
+        if worth {
+            let found = rows.nearest_by_cells(centres, epsilon, &mut ids, &mut squared);
+            debug_assert!(found.is_some());
+            return ids;
         }
         best(model, rows, 1).supports
     })?;
     Ok(blocks.concat().into())
+}
+
+/// Whether cells rule out enough components for a few of the rows, to be worth their cost for all.
+fn rule_out_enough<R: Rows>(model: Model<'_, R>, data: Source<'_, R>, epsilon: f64) -> bool {
+    let (centres, n) = (model.centres(), data.len());
+    if !data.is_checked() || n < TRIALS * TRIAL {
+        return true;
+    }
+    let (mut ids, mut squared) = (vec![0; TRIAL], vec![R::Float::default(); TRIAL]);
+    let trial = |trial: usize| {
+        let mut rows = R::default();
+        let first = trial * (n / TRIALS);
+        data.load(first..first + TRIAL, model.frame(), &mut rows);
+        rows.nearest_by_cells(centres, epsilon, &mut ids, &mut squared)
+    };
+    let evaluations: u64 = (0..TRIALS).filter_map(trial).sum();
+    evaluations * FEWER <= (TRIALS * TRIAL * centres.len()) as u64
 }
 
 /// [`Mixture::responsibilities`].

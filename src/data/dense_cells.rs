@@ -91,6 +91,10 @@ impl<F: Float> DenseRows<F> {
             evaluations += self.visit(cells, &mut rows_of, &mut block, (ids, squared));
             each *= 2;
         }
+        for id in ids {
+            // No distance was a number.
+            *id = if *id == u32::MAX { 0 } else { *id };
+        }
         evaluations
     }
 
@@ -150,5 +154,100 @@ impl Limit {
     /// Cells farther than this have no centre that matters, where there is one at this squared distance.
     fn of<F: Float>(&self, squared: F) -> f64 {
         (self.rounding * self.factor * squared.to_f64() + self.least).sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Centres, Data, Dense, Frame};
+    use crate::rng::Rng;
+    use ndarray::Array2;
+
+    /// Centres in groups, in one cloud, with copies, all equal, with one far out, and far from 0; few and one of them.
+    fn cases() -> Vec<(Array2<f64>, Array2<f64>)> {
+        let mut rng = Rng::from_seed(5);
+        let mut cases = Vec::new();
+        for (kind, k, d) in [
+            (0, 300, 3),
+            (0, 200, 20),
+            (1, 300, 9),
+            (2, 150, 2),
+            (3, 50, 4),
+            (4, 130, 6),
+            (5, 120, 5),
+            (1, 2, 3),
+            (1, 1, 2),
+        ] {
+            let groups = Array2::from_shape_fn((9, d), |_| 8.0 * rng.normal());
+            let mut mu = Array2::from_shape_fn((k, d), |(c, j)| match kind {
+                0 => groups[[c % 9, j]] + rng.normal(),
+                5 => 1e4 + rng.normal(),
+                _ => rng.normal(),
+            });
+            for c in 0..k {
+                if kind == 2 && c % 3 > 0 || kind == 3 {
+                    let row = mu.row(if kind == 3 { 0 } else { c / 3 * 3 }).to_owned();
+                    mu.row_mut(c).assign(&row);
+                }
+            }
+            if kind == 4 {
+                mu.row_mut(k / 2).fill(1e6);
+            }
+            let x = Array2::from_shape_fn((400, d), |(i, j)| {
+                mu[[i % k, j]] + if i % 5 == 0 { 3.0 } else { 0.2 } * rng.normal()
+            });
+            cases.push((x, mu));
+        }
+        cases
+    }
+
+    /// What is found by cells, beside what all centres say.
+    fn labels_are_near_enough<F: Float>() {
+        for (x, mu) in cases() {
+            let (x, mu) = (x.mapv(F::from_f64), mu.mapv(F::from_f64));
+            let data = Dense::new(x.view()).unwrap();
+            let frame = Frame::of(data.summary());
+            let centres = Centres::enter(mu.view(), &frame);
+            let mut rows = DenseRows::default();
+            data.load(0..x.nrows(), &frame, &mut rows);
+            let n = rows.len();
+            let (mut exact, mut least) = (vec![0; n], vec![F::zero(); n]);
+            assert!(Rows::nearest(&rows, &centres, &mut exact, &mut least));
+            let cells = Cells::of(&centres);
+            let members: usize = cells.cells.iter().map(|cell| cell.ids.len()).sum();
+            assert_eq!(members, mu.nrows());
+            let (mut ids, mut squared) = (vec![0; n], vec![F::zero(); n]);
+            let all = rows.visit_cells(&cells, 0.0, &mut ids, &mut squared);
+            assert_eq!((&ids, &squared), (&exact, &least));
+            for epsilon in [1e-3, 0.3, 2.0, 1e9] {
+                let count = rows.visit_cells(&cells, epsilon, &mut ids, &mut squared);
+                assert!(count <= all);
+                for (found, least) in squared.iter().zip(&least) {
+                    let most = least.to_f64() * (1.0 + epsilon) * (1.0 + 100.0 * F::EPSILON);
+                    assert!(found.to_f64() <= most, "{epsilon}: {found} {least}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn labels_by_cells_are_near_enough() {
+        labels_are_near_enough::<f32>();
+        labels_are_near_enough::<f64>();
+    }
+
+    /// Where centres are in groups, most cells are ruled out.
+    #[test]
+    fn cells_are_ruled_out() {
+        let (x, mu) = cases().swap_remove(0);
+        let data = Dense::new(x.view()).unwrap();
+        let frame = Frame::of(data.summary());
+        let centres = Centres::enter(mu.view(), &frame);
+        let mut rows = DenseRows::default();
+        data.load(0..x.nrows(), &frame, &mut rows);
+        let (mut ids, mut squared) = (vec![0; rows.len()], vec![0.0; rows.len()]);
+        let found = rows.visit_cells(&Cells::of(&centres), 0.0, &mut ids, &mut squared);
+        assert!(found < (rows.len() * mu.nrows() / 2) as u64, "{found}");
     }
 }
