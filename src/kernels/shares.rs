@@ -508,7 +508,7 @@ mod tests {
                 let asked = Asked {
                     beta,
                     most: k,
-                    reach: &|_, squared| (0.1 * squared, 40.0 / beta),
+                    reach: &|_, squared| (f64::min(0.1 * squared, 9.0), 40.0 / beta),
                     directly,
                 };
                 let mut all = Vec::new();
@@ -541,7 +541,8 @@ mod tests {
                         let mut ids = Vec::new();
                         assert!(shares.listed(beta, &listed, &mut ids));
                         ids.sort_unstable();
-                        let near = |c: &u32| scores[*c as usize] <= least * 1.1 + 1e-9;
+                        let most = least + f64::min(0.1 * least, 9.0) + 1e-9;
+                        let near = |c: &u32| scores[*c as usize] <= most;
                         let expected: Vec<u32> = (0..k as u32).filter(near).collect();
                         assert_eq!(ids, expected);
                         let sum: f64 = (0..k as u32)
