@@ -28,7 +28,6 @@ use crate::scoring;
 use crate::search::{self, Exact};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus, Seeds};
 use ndarray::{Array1, Array2};
-use std::ops::Range;
 
 type Model<'a, R> = &'a dyn Mixture<R>;
 type Source<'a, R> = &'a dyn Data<Rows = R>;
@@ -39,7 +38,7 @@ pub trait Compiled<R>: Sized {
     fn fit(run: Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted>
     where
         R: Rows<Float = Self>;
-    fn predict(model: Model<'_, R>, data: Source<'_, R>) -> Result<Array1<u32>>
+    fn predict(model: Model<'_, R>, data: Source<'_, R>, epsilon: f64) -> Result<Array1<u32>>
     where
         R: Rows<Float = Self>;
     fn responsibilities(model: Model<'_, R>, data: Source<'_, R>) -> Result<Array2<Self>>
@@ -119,21 +118,20 @@ pub trait Compiled<R>: Sized {
     ) -> bool
     where
         R: Rows<Float = Self>;
-    fn nearly_nearest(
+    fn nearest_by_cells(
         rows: &R,
-        range: Range<usize>,
         centres: &Centres<Self>,
-        gap: f64,
-        pairs: &mut Vec<(usize, u32)>,
-    ) -> bool
+        epsilon: f64,
+        ids: &mut [u32],
+        squared: &mut [Self],
+    ) -> Option<u64>
     where
         R: Rows<Float = Self>;
-    fn expanded(
+    fn together(
         rows: &R,
-        range: Range<usize>,
         centres: &Centres<Self>,
-        out: &mut Vec<Self>,
-        norms: &mut Vec<f64>,
+        beta: f64,
+        found: &mut Vec<(u32, f64, f64)>,
     ) -> bool
     where
         R: Rows<Float = Self>;
@@ -257,8 +255,8 @@ macro_rules! compiled {
             fn unsound(rows: &$rows, frame: &Frame<$float>) -> Option<(usize, String)> {
                 rows.unsound(frame)
             }
-            fn predict(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<Array1<u32>> {
-                scoring::predict(model, data)
+            fn predict(model: Model<'_, $rows>, data: Source<'_, $rows>, epsilon: f64) -> Result<Array1<u32>> {
+                scoring::predict(model, data, epsilon)
             }
             fn responsibilities(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<Array2<$float>> {
                 scoring::responsibilities(model, data)
@@ -305,11 +303,11 @@ macro_rules! compiled {
             fn nearest_of_all(rows: &$rows, centres: &Centres<$float>, ids: &mut [u32], squared: &mut [$float]) -> bool {
                 Arithmetic::nearest(rows, centres, ids, squared)
             }
-            fn nearly_nearest(rows: &$rows, range: Range<usize>, centres: &Centres<$float>, gap: f64, pairs: &mut Vec<(usize, u32)>) -> bool {
-                Arithmetic::nearly_nearest(rows, range, centres, gap, pairs)
+            fn nearest_by_cells(rows: &$rows, centres: &Centres<$float>, epsilon: f64, ids: &mut [u32], squared: &mut [$float]) -> Option<u64> {
+                Arithmetic::nearest_by_cells(rows, centres, epsilon, ids, squared)
             }
-            fn expanded(rows: &$rows, range: Range<usize>, centres: &Centres<$float>, out: &mut Vec<$float>, norms: &mut Vec<f64>) -> bool {
-                Arithmetic::expanded(rows, range, centres, out, norms)
+            fn together(rows: &$rows, centres: &Centres<$float>, beta: f64, found: &mut Vec<(u32, f64, f64)>) -> bool {
+                Arithmetic::together(rows, centres, beta, found)
             }
             fn distances_to(rows: &$rows, i: usize, centres: &Centres<$float>, ids: &[u32], out: &mut Vec<$float>) {
                 Arithmetic::distances_to(rows, i, centres, ids, out)

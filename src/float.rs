@@ -23,13 +23,13 @@ pub trait Float:
     + crate::compiled::Compiled<crate::data::SketchRows<Self>>
     + crate::kernels::distance::Squared
     + crate::kernels::enter::Enter
-    + crate::kernels::expanded::Expand
     + crate::kernels::exponential::Exponential
     + crate::kernels::nearest::Lowest
     + crate::kernels::packed::Panel
     + crate::kernels::project::Along
     + crate::kernels::quadratic::Quadratic
     + crate::kernels::rank::Rank
+    + crate::kernels::shares::Share
     + crate::kernels::short::Short
     + crate::saving::numbers::Number
     + num_traits::NumAssign

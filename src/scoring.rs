@@ -11,13 +11,75 @@ use crate::search::{self, Exact};
 use crate::together::{self, Together};
 use ndarray::{Array1, Array2};
 
+/// The least rows in a block whose scores are not stored.
+const ROWS: usize = 384;
+
+/// From so many components on, rows are searched by cells (E45), so many of them together: if there are so many rows for
+/// every cell, as making cells takes time.
+const MANY: usize = 2048;
+const CELL_ROWS: usize = 1024;
+const ROWS_PER_POINT: f64 = 64.0;
+
+/// And if some of the rows, from so many places and so many from each, need less than this part of all distance evaluations.
+const TRIALS: usize = 4;
+const TRIAL: usize = 32;
+const FEWER: u64 = 8;
+
 type Model<'a, R> = &'a dyn Mixture<R>;
 type Source<'a, R> = &'a dyn Data<Rows = R>;
 
-/// [`Mixture::predict`].
-pub(crate) fn predict<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<Array1<u32>> {
-    let blocks = by_blocks(model, data, |rows| best(model, rows, 1).supports)?;
+/// [`Mixture::predict`] and [`Mixture::predict_within`]: `epsilon` is 0 for the former.
+pub(crate) fn predict<R: Rows>(
+    model: Model<'_, R>,
+    data: Source<'_, R>,
+    epsilon: f64,
+) -> Result<Array1<u32>> {
+    if !(epsilon >= 0.0 && epsilon.is_finite()) {
+        return Err(Error::parameter(
+            "epsilon",
+            epsilon,
+            "must be at least 0 and finite",
+        ));
+    }
+    let centres = model.centres();
+    let in_cells = R::use_cells() && model.likeliest_is_nearest() && centres.len() >= MANY;
+    // Where cells are there already, they cost nothing.
+    let pays = || data.len() as f64 >= ROWS_PER_POINT * (centres.len() as f64).sqrt();
+    if !in_cells || epsilon == 0.0 && centres.cells().is_none() && !pays() {
+        let blocks = by_blocks(model, data, |rows| best(model, rows, 1).supports)?;
+        return Ok(blocks.concat().into());
+    }
+    data.check(model.frame())?;
+    centres.make_cells();
+    let worth = rule_out_enough(model, data, epsilon);
+    let blocks = by_blocks_of(CELL_ROWS, model, data, |rows| {
+        let mut ids = vec![0; rows.len()];
+        let mut squared = vec![R::Float::default(); rows.len()];
+        if worth {
+            let found = rows.nearest_by_cells(centres, epsilon, &mut ids, &mut squared);
+            debug_assert!(found.is_some());
+            return ids;
+        }
+        best(model, rows, 1).supports
+    })?;
     Ok(blocks.concat().into())
+}
+
+/// Whether cells rule out enough components for a few of the rows, to be worth their cost for all.
+fn rule_out_enough<R: Rows>(model: Model<'_, R>, data: Source<'_, R>, epsilon: f64) -> bool {
+    let (centres, n) = (model.centres(), data.len());
+    if !data.is_checked() || n < TRIALS * TRIAL {
+        return true;
+    }
+    let (mut ids, mut squared) = (vec![0; TRIAL], vec![R::Float::default(); TRIAL]);
+    let trial = |trial: usize| {
+        let mut rows = R::default();
+        let first = trial * (n / TRIALS);
+        data.load(first..first + TRIAL, model.frame(), &mut rows);
+        rows.nearest_by_cells(centres, epsilon, &mut ids, &mut squared)
+    };
+    let evaluations: u64 = (0..TRIALS).filter_map(trial).sum();
+    evaluations * FEWER <= (TRIALS * TRIAL * centres.len()) as u64
 }
 
 /// [`Mixture::responsibilities`].
@@ -57,15 +119,25 @@ pub(crate) fn judge<R: Rows>(
     rows: &R,
     labels: Option<&mut [u32]>,
 ) -> Vec<f64> {
-    let log_joint = model.log_joint();
-    // Where scores are squared distances, they need not be whole ones.
-    let centres = model.likeliest_is_nearest().then(|| model.centres());
-    let found = together::of_rows(model, centres, log_joint.beta, rows);
+    let found = together(model, rows);
     if let Some(labels) = labels {
         for (label, found) in labels.iter_mut().zip(&found) {
             *label = found.label;
         }
     }
+    densities(model, rows, &found)
+}
+
+/// All components together, of every row.
+fn together<R: Rows>(model: Model<'_, R>, rows: &R) -> Vec<Together> {
+    // Where scores are squared distances, they need not be whole ones.
+    let centres = model.likeliest_is_nearest().then(|| model.centres());
+    together::of_rows(model, centres, model.log_joint().beta, rows)
+}
+
+/// What they say of the density of every row.
+fn densities<R: Rows>(model: Model<'_, R>, rows: &R, found: &[Together]) -> Vec<f64> {
+    let log_joint = model.log_joint();
     let known = log_joint.alpha + rows.entries() as f64 * log_joint.gamma;
     let density = |found: &Together| known - log_joint.beta * found.best + found.sum.ln();
     found.iter().map(density).collect()
@@ -89,12 +161,19 @@ pub(crate) fn log_likelihood<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) 
 /// [`Mixture::score`].
 pub(crate) fn score<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<Score> {
     let blocks = by_blocks(model, data, |rows| {
+        if model.likeliest_is_nearest() {
+            // Then the best score is the squared distance to the nearest mean.
+            let found = together(model, rows);
+            let squared = found.iter().zip(0..);
+            let squared = squared.map(|(found, i)| rows.weight(i) * found.best);
+            let error = of_all_coordinates(squared.sum(), model.centres(), rows);
+            let densities = densities(model, rows, &found);
+            let labels = found.into_iter().map(|found| found.label).collect();
+            return (labels, error, weighted(rows, &densities));
+        }
         let mut labels = vec![0; rows.len()];
         let densities = model.judge(rows, Some(&mut labels));
-        let error = match model.likeliest_is_nearest() {
-            true => error_of_nearest(model.centres(), rows, &labels),
-            false => error_of(model.centres(), rows),
-        };
+        let error = error_of(model.centres(), rows);
         (labels, error, weighted(rows, &densities))
     })?;
     Ok(Score {
@@ -116,17 +195,6 @@ fn error_of<R: Rows>(centres: &Centres<R::Float>, rows: &R) -> f64 {
     let block = best(centres, rows, 1);
     let squared = (0..rows.len()).map(|i| rows.weight(i) * block.scores(i)[0].to_f64());
     of_all_coordinates(squared.sum(), centres, rows)
-}
-
-/// The same where the nearest mean of each row is known.
-fn error_of_nearest<R: Rows>(centres: &Centres<R::Float>, rows: &R, nearest: &[u32]) -> f64 {
-    let mut squared = Vec::new();
-    let of_row = |(i, id)| {
-        rows.distances_to(i, centres, std::slice::from_ref(id), &mut squared);
-        rows.weight(i) * squared[0].to_f64()
-    };
-    let known = nearest.iter().enumerate().map(of_row).sum();
-    of_all_coordinates(known, centres, rows)
 }
 
 fn of_all_coordinates<R: Rows>(known: f64, centres: &Centres<R::Float>, rows: &R) -> f64 {
@@ -154,6 +222,22 @@ fn by_blocks<R: Rows, T: Send>(
     data: &dyn Data<Rows = R>,
     work: impl Fn(&R) -> T + Sync,
 ) -> Result<Vec<T>> {
+    let size = search::block_rows(model.components());
+    // Where nothing is as large as rows times components, more rows share one read of these.
+    let size = match model.likeliest_is_nearest() {
+        true => size.max(ROWS),
+        false => size,
+    };
+    by_blocks_of(size, model, data, work)
+}
+
+/// The same with so many rows in a block.
+fn by_blocks_of<R: Rows, T: Send>(
+    size: usize,
+    model: &dyn Mixture<R>,
+    data: &dyn Data<Rows = R>,
+    work: impl Fn(&R) -> T + Sync,
+) -> Result<Vec<T>> {
     if data.is_empty() {
         data.check(model.frame())?;
         return Ok(Vec::new());
@@ -161,7 +245,6 @@ fn by_blocks<R: Rows, T: Send>(
     let checked = Checked::unless_known(data)?;
     let data = checked.as_ref().map_or(data, |checked| checked);
     data.check(model.frame())?;
-    let size = search::block_rows(model.components());
     let found = parallel::map_blocks(data.len(), size, |_, range| {
         let mut rows = R::default();
         data.load(range, model.frame(), &mut rows);

@@ -3,7 +3,7 @@
 use crate::data::{Centres, Rows, Scores, some_scores};
 use crate::float::Float;
 use crate::kernels::exponential::{exponentials, sum_within};
-use crate::kernels::select;
+use crate::kernels::{select, shares};
 
 /// What all components together say of a row.
 pub(crate) struct Together {
@@ -14,12 +14,6 @@ pub(crate) struct Together {
     /// $\sum_c e^{-\beta (s_c - s)}$ with $s$ the best score: at least 1, but for rounding.
     pub(crate) sum: f64,
 }
-
-/// Rows whose nearest components are searched together.
-const TOGETHER: usize = 96;
-
-/// Rows whose scores are read while they are in a cache.
-const ROWS: usize = 24;
 
 /// So few components within reach of a row are all computed directly.
 const FEW: usize = 8;
@@ -33,65 +27,21 @@ pub(crate) fn of_rows<R: Rows, S: Scores<R> + ?Sized>(
     beta: f64,
     rows: &R,
 ) -> Vec<Together> {
-    let mut found = Vec::with_capacity(rows.len());
-    let (mut scores, mut norms) = (Vec::new(), Vec::new());
+    let mut sums = Vec::new();
+    if centres.is_some_and(|centres| rows.together(centres, beta, &mut sums)) {
+        let found = sums.into_iter();
+        return found
+            .map(|(label, best, sum)| Together { label, best, sum })
+            .collect();
+    }
+    let mut scores = Vec::new();
     let mut search = Search::new(scorer, beta, rows);
-    if let Some(centres) = centres {
-        // Times a score: a rounding bound that is not much beside that of the score computed directly.
-        let few = EXPANDED * (centres.dim() + 8) as f64 * R::Float::EPSILON;
-        let (mut pairs, gap) = (Vec::new(), search.gap / beta);
-        // Until most rows turn out to have many components near: then a search for few is wasted.
-        let mut look = true;
-        for first in (0..rows.len()).step_by(TOGETHER) {
-            let part = first..rows.len().min(first + TOGETHER);
-            look = look && rows.nearly_nearest(part.clone(), centres, gap, &mut pairs);
-            if !look {
-                pairs.clear();
-            }
-            let (mut known, mut open) = (pairs.iter().peekable(), 0);
-            for first in part.clone().step_by(ROWS) {
-                let (part, mut expanded) = (first..part.end.min(first + ROWS), false);
-                for i in part.clone() {
-                    search.ids.clear();
-                    while let Some((_, id)) = known.next_if(|(row, _)| *row == i) {
-                        search.ids.push(*id);
-                    }
-                    if !search.ids.is_empty() {
-                        found.push(search.listed(i));
-                        continue;
-                    }
-                    open += 1;
-                    if !expanded {
-                        expanded = rows.expanded(part.clone(), centres, &mut scores, &mut norms);
-                    }
-                    if expanded {
-                        let (place, places) = (i - first, scores.len() / part.len());
-                        let scores = &mut scores[place * places..][..places];
-                        found.push(search.row(i, scores, norms[place], few));
-                    }
-                }
-            }
-            look = look && 2 * open <= part.len();
-        }
-    }
-    if found.len() < rows.len() {
-        found.clear();
-        scorer.all(rows, &mut scores);
-        // A family that scores fewer leaves none: an error of its own.
-        let unscored = R::Float::from_f64(f64::NAN);
-        scores.resize(rows.len() * scorer.components(), unscored);
-        let of_rows = scores.chunks_exact_mut(scorer.components()).enumerate();
-        found.extend(of_rows.map(|(i, scores)| search.row(i, scores, 0.0, 0.0)));
-    }
-    found
-}
-
-/// The rounding bound of an expanded score may be so many times the one of a distance without cancellation.
-const EXPANDED: f64 = 16.0;
-
-/// How far off a sum over components may be for the rounding of their scores, relative to it.
-fn tolerance<F: Float>() -> f64 {
-    (8.0 * F::EPSILON).max(1e-12)
+    scorer.all(rows, &mut scores);
+    // A family that scores fewer leaves none: an error of its own.
+    let unscored = R::Float::from_f64(f64::NAN);
+    scores.resize(rows.len() * scorer.components(), unscored);
+    let of_rows = scores.chunks_exact_mut(scorer.components()).enumerate();
+    of_rows.map(|(i, scores)| search.row(i, scores)).collect()
 }
 
 /// The search, with its scratch.
@@ -111,7 +61,7 @@ impl<'a, R: Rows, S: Scores<R> + ?Sized> Search<'a, R, S> {
         Self {
             scorer,
             beta,
-            gap: (4.0 * scorer.components() as f64 / R::Float::EPSILON).ln(),
+            gap: shares::gap::<R::Float>(scorer.components()),
             rows,
             ids: Vec::new(),
             scores: Vec::new(),
@@ -119,18 +69,18 @@ impl<'a, R: Rows, S: Scores<R> + ?Sized> Search<'a, R, S> {
         }
     }
 
-    /// A row whose scores are these, and `less` more. A rounding bound of `few` times the best one is good enough.
-    fn row(&mut self, i: usize, scores: &mut [R::Float], less: f64, few: f64) -> Together {
+    /// A row whose scores are these.
+    fn row(&mut self, i: usize, scores: &mut [R::Float]) -> Together {
         let (k, beta, gap) = (self.scorer.components(), self.beta, self.gap);
         let lowest = select::minimum(scores);
         let least = lowest.to_f64();
-        let reach = R::Float::from_f64((least + less).max(0.0) + gap / beta);
+        let reach = R::Float::from_f64(least.max(0.0) + gap / beta);
         let margin = self.scorer.margin(self.rows, i, reach).to_f64();
         let reach = R::Float::from_f64(least + 2.0 * margin + gap / beta);
         if margin == 0.0 && least.is_finite() {
             // They are exact already.
             let label = scores.iter().position(|s| *s == lowest).unwrap_or(0) as u32;
-            let (best, mut sum) = (least + less, sum_within(scores, lowest, beta, reach));
+            let (best, mut sum) = (least, sum_within(scores, lowest, beta, reach));
             if scores.iter().any(|score| score.to_f64().is_nan()) {
                 // A family that breaks its rules must not go unnoticed.
                 sum = f64::NAN;
@@ -140,8 +90,8 @@ impl<'a, R: Rows, S: Scores<R> + ?Sized> Search<'a, R, S> {
         if select::few_not_above(scores, reach, FEW, &mut self.ids) {
             return self.listed(i);
         }
-        let enough = tolerance::<R::Float>().max(beta * few * (least + less));
-        let felt = felt_within(k as f64, beta * margin, enough).min(gap);
+        let enough = shares::tolerance::<R::Float>();
+        let felt = shares::felt_within(k as f64, beta * margin, enough).min(gap);
         // Always those that may be the best one, and what has no score.
         let near = R::Float::from_f64(least + 2.0 * margin + felt / beta);
         select::not_above(scores, near, &mut self.ids);
@@ -153,16 +103,13 @@ impl<'a, R: Rows, S: Scores<R> + ?Sized> Search<'a, R, S> {
             }
             let others = sum_within(scores, lowest, beta, reach);
             // They are behind the lowest of the fast scores, and that is not quite the best one.
-            found.sum += others * (-beta * (least + less - found.best)).exp();
+            found.sum += others * (-beta * (least - found.best)).exp();
         }
         found
     }
 
     /// The best one and the sum over the components that are listed, in any order, by direct scores.
     fn listed(&mut self, i: usize) -> Together {
-        // Places that no component fills are infinitely far.
-        let k = self.scorer.components() as u32;
-        self.ids.retain(|&id| id < k);
         some_scores(self.scorer, self.rows, i, &self.ids, &mut self.scores);
         let (mut label, mut best) = (0, f64::INFINITY);
         for (&id, score) in self.ids.iter().zip(&self.scores) {
@@ -183,16 +130,6 @@ impl<'a, R: Rows, S: Scores<R> + ?Sized> Search<'a, R, S> {
         }
         Together { label, best, sum }
     }
-}
-
-/// How far behind the best one, in nats, rounding is still felt in the sum over `count` components whose log-joints are known
-/// to within `error`: beyond it, all of them together change the sum by less than `enough` of it.
-fn felt_within(count: f64, error: f64, enough: f64) -> f64 {
-    let each = error.exp_m1();
-    if each <= enough {
-        return 0.0;
-    }
-    (count * each / enough).ln().max(0.0)
 }
 
 #[cfg(test)]

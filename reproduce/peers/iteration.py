@@ -1,6 +1,8 @@
 """One iteration of exact k-means on generated rows, side by side: `reproduce/peers/run --iteration`.
 
-Each library starts at the same rows and is timed over 12 iterations and over 2; the difference is ten iterations."""
+Each library starts at the same rows and is timed over 12 iterations and over 2; the difference is ten iterations.
+
+`ITERATION=3/20 reproduce/peers/run --iteration` measures the third of twenty groups of the shapes."""
 
 import os
 import pathlib
@@ -8,23 +10,20 @@ import subprocess
 import tempfile
 import time
 
-# Rows, columns and clusters: few and many of each.
-SHAPES = [
-    (1_000_000, 2, 10),
-    (1_000_000, 2, 200),
-    (500_000, 8, 20),
-    (500_000, 8, 500),
-    (200_000, 18, 2_000),
-    (200_000, 32, 100),
-    (200_000, 64, 16),
-    (100_000, 64, 256),
-    (100_000, 74, 500),
-    (50_000, 90, 4_000),
-    (50_000, 128, 1_000),
-    (20_000, 784, 100),
-    (20_000, 784, 500),
-]
+# Columns and numbers of clusters: few and many of each.
+SHAPES = [(d, k) for d in (2, 8, 32, 64, 128, 784) for k in (2, 16, 100, 500)]
+SHAPES += [(2, 2_000), (8, 2_000), (18, 2_000), (64, 2_000), (4, 16_384), (16, 16_384)]
+SHAPES += [(4, 10), (16, 64), (74, 500), (90, 4_000), (128, 1_000), (256, 32), (256, 1_000)]
+SHAPES += [(3_072, 2), (3_072, 16), (3_072, 100)]
+
+# Products of a coordinate in one iteration, numbers in the rows, and rows, at most.
+PRODUCTS, NUMBERS, ROWS = 2_500_000_000, 16_000_000, 1_000_000
 REPEATS = 3
+
+
+def rows_of(d, k):
+    n = min(PRODUCTS // (d * k), NUMBERS // d, ROWS)
+    return max(n, 2 * k)
 
 
 def seconds(fit):
@@ -48,7 +47,9 @@ def compare(np, faiss, k_means):
     print("| rows, columns, clusters | this crate, ms | scikit-learn | faiss | share of the faster of both |")
     print("|---|---|---|---|---|")
     random = np.random.default_rng(7)
-    for n, d, k in SHAPES:
+    group, groups = map(int, os.environ.get("ITERATION", "1/1").split("/"))
+    for d, k in SHAPES[group - 1 :: groups]:
+        n = rows_of(d, k)
         # Without clusters nothing converges within the iterations that are timed.
         x = random.normal(size=(n, d)).astype(np.float32)
         start = x[:k].copy()
@@ -68,3 +69,14 @@ def compare(np, faiss, k_means):
         own, sklearn, theirs = np.median(times, axis=0) * 1e3
         share = own / min(sklearn, theirs)
         print(f"| {n} x {d}, {k} | {own:.1f} | {sklearn:.1f} | {theirs:.1f} | {share:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    import warnings
+
+    import faiss
+    import numpy
+    from sklearn.cluster import KMeans
+
+    warnings.simplefilter("ignore")
+    compare(numpy, faiss, KMeans)

@@ -1,5 +1,6 @@
 //! A set of centres in the coordinates of a frame.
 
+use super::cells::Cells;
 use super::{Basis, Frame, OnDemand, Rows, Scores};
 use crate::float::Float;
 use crate::kernels::nearest::Panels;
@@ -14,6 +15,7 @@ pub struct Centres<F> {
     values: Vec<F>,
     by_coordinate: OnDemand<Vec<F>>,
     expanded: OnDemand<Expanded<F>>,
+    cells: OnDemand<Box<Cells<F>>>,
 }
 
 /// Distances are expanded about another point than the origin where that makes the mean squared norm so many times
@@ -126,6 +128,7 @@ impl<F: Float> Centres<F> {
             values,
             by_coordinate: OnDemand::default(),
             expanded: OnDemand::default(),
+            cells: OnDemand::default(),
         }
     }
 
@@ -247,6 +250,20 @@ impl<F: Float> Centres<F> {
         self.expanded.get(|| Expanded::of(self))
     }
 
+    /// The centres in cells (E45), if these were [made](Self::make_cells).
+    pub(crate) fn cells(&self) -> Option<&Cells<F>> {
+        self.cells.made().map(|cells| &**cells)
+    }
+
+    /// Puts the centres into cells, once. It uses the thread pool.
+    pub(crate) fn make_cells(&self) {
+        if self.cells.made().is_none() {
+            let cells = Box::new(Cells::of(self));
+            // Another thread may have done the same meanwhile.
+            self.cells.get(|| cells);
+        }
+    }
+
     /// Lets `update` change every centre (its number, and its `d` coordinates in the frame).
     pub fn update(&mut self, mut update: impl FnMut(usize, &mut [F])) {
         self.forget();
@@ -277,6 +294,7 @@ impl<F: Float> Centres<F> {
     fn forget(&mut self) {
         self.by_coordinate = OnDemand::default();
         self.expanded = OnDemand::default();
+        self.cells = OnDemand::default();
     }
 
     /// Squared distances from centre `c` to the centres `ids`, computed directly.

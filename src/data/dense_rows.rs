@@ -4,9 +4,8 @@ use super::frame::{self, Frame};
 use super::{Centres, Moments, Rows, Scales, Second};
 use crate::block::Block;
 use crate::float::{Element, Float};
-use crate::kernels::{distance, expanded, nearest, scaled, select, short, stride, vectorised};
+use crate::kernels::{distance, nearest, scaled, select, short, stride, vectorised};
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// A squared distance held where it stays finite: rows of weight 0 may be far enough to overflow.
 #[inline(always)]
@@ -178,7 +177,7 @@ fn relative_to<'a, F: Float>(rows: &'a [F], about: Option<&[F]>) -> Cow<'a, [F]>
 /// Bound on the rounding error of a distance by expansion (E21) for a row of this squared norm, to centres that could be as
 /// near as the squared distance `reach`. Without roots: $(a + b)^2 \le 2 a^2 + 2 b^2$.
 #[inline(always)]
-fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f64 {
+pub(super) fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f64 {
     let gamma = (dim + 8) as f64 * F::EPSILON;
     let all = gamma * (2.0 * norm + 2.0 * largest_norm);
     // A centre much farther out than the row is too far away to be one of the nearest, rounded or not (E21).
@@ -188,12 +187,6 @@ fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f
     } else {
         all
     }
-}
-
-/// What a search for the nearest centres asks of a row: beyond twice this is beyond the gap, rounded or not. One closure
-/// for all gaps, so that the search is compiled once.
-fn margin<F: Float>(dim: usize, largest_norm: f64, gap: f64) -> impl Fn(f64, f64) -> f64 + Copy {
-    move |norm, score| rounding::<F>(dim, norm, largest_norm, score + gap) + 0.5 * gap
 }
 
 impl<F: Float> Rows for DenseRows<F> {
@@ -215,6 +208,10 @@ impl<F: Float> Rows for DenseRows<F> {
 
     fn to_centre(&self, i: usize) -> Cow<'_, [F]> {
         Cow::Borrowed(self.row(i))
+    }
+
+    fn use_cells() -> bool {
+        true
     }
 
     super::compiled_loops!(F);
@@ -270,7 +267,8 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         let expanded = centres.expanded();
         let rows = (&self.values[..], expanded.about());
         let dim = self.dim;
-        let margin = margin::<F>(dim, expanded.largest_norm(), 0.0);
+        let largest_norm = expanded.largest_norm();
+        let margin = |norm, score| rounding::<F>(dim, norm, largest_norm, score);
         // Where rounding leaves several: which, as far as known.
         let mut among = Vec::new();
         if short::fits(stride, centres.len()) {
@@ -319,50 +317,19 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         true
     }
 
-    fn nearly_nearest(
+    fn nearest_by_cells(
         &self,
-        rows: Range<usize>,
         centres: &Centres<F>,
-        gap: f64,
-        pairs: &mut Vec<(usize, u32)>,
-    ) -> bool {
-        let (stride, expanded) = (stride(self.dim), centres.expanded());
-        let margin = margin::<F>(self.dim, expanded.largest_norm(), gap);
-        let (first, mut ids) = (rows.start, vec![0; rows.len()]);
-        let values = &self.values[first * stride..rows.end * stride];
-        let panels = expanded.panels(centres);
-        let mut among = Vec::new();
-        let relative = (values, expanded.about());
-        nearest::nearest(relative, stride, panels, margin, &mut ids, &mut among);
-        pairs.clear();
-        let mut among = among.into_iter().peekable();
-        for (place, id) in ids.into_iter().enumerate() {
-            if id != nearest::OPEN {
-                pairs.push((first + place, id));
-            }
-            while let Some((_, id)) = among.next_if(|(row, _)| *row == place) {
-                pairs.push((first + place, id));
-            }
-        }
-        true
+        epsilon: f64,
+        ids: &mut [u32],
+        squared: &mut [F],
+    ) -> Option<u64> {
+        let cells = centres.cells()?;
+        Some(self.visit_cells(cells, epsilon, ids, squared))
     }
 
-    fn expanded(
-        &self,
-        rows: Range<usize>,
-        centres: &Centres<F>,
-        out: &mut Vec<F>,
-        norms: &mut Vec<f64>,
-    ) -> bool {
-        let (stride, expanded) = (stride(self.dim), centres.expanded());
-        let panels = expanded.panels(centres);
-        let values = &self.values[rows.start * stride..rows.end * stride];
-        let values = relative_to(values, expanded.about());
-        norms.clear();
-        let squared = |row: &[F]| row.iter().map(|x| x.to_f64() * x.to_f64()).sum::<f64>();
-        norms.extend(values.chunks_exact(stride).map(squared));
-        out.resize(norms.len() * expanded::places(panels), F::zero());
-        expanded::scores(&values, stride, panels, out);
+    fn together(&self, centres: &Centres<F>, beta: f64, found: &mut Vec<(u32, f64, f64)>) -> bool {
+        self.sum_up(centres, beta, found);
         true
     }
 

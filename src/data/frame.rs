@@ -227,9 +227,13 @@ impl<F: Float> Frame<F> {
             out[from..].first_chunk_mut::<N>(),
         );
         if let (Some(row), Some(offset), Some(out)) = parts {
+            // All of them before any is written: else the compiler cannot know that no number is read after that, and takes
+            // them one by one.
+            let mut values = [F::zero(); N];
             for l in 0..N {
-                out[l] = held((row[l].widen() - offset[l]) * scale, most);
+                values[l] = held((row[l].widen() - offset[l]) * scale, most);
             }
+            *out = values;
         }
     }
 

@@ -5,10 +5,13 @@
 
 mod basis;
 mod blocks;
+mod cells;
 mod centres;
 mod checked;
 mod dense;
+mod dense_cells;
 mod dense_rows;
+mod dense_shares;
 mod dense_sums;
 mod file;
 mod frame;
@@ -229,29 +232,33 @@ pub trait Rows: Default + Send + Sync + 'static {
         ids: &mut [u32],
         squared: &mut [Self::Float],
     ) -> bool;
-    /// The centres that are no more than `gap` farther than the nearest one, in squared distance, or may be so as far as
-    /// rounding tells (E21): pairs of a row of the block and a centre, in the order of the rows, for the rows where there are
-    /// few and all are known. `false`, and nothing done, where that is no faster than [`expanded`](Self::expanded).
+    /// The nearest centre of every row, and its squared distance, computed directly: at most $1 + \epsilon$ times the least
+    /// one. With $\epsilon = 0$ it is what [`nearest`](Self::nearest) finds. Returns the number of distance evaluations; none,
+    /// and nothing done, where the centres are not in cells, or these are of no use to rows of this kind.
     #[doc(hidden)]
-    fn nearly_nearest(
+    fn nearest_by_cells(
         &self,
-        _rows: Range<usize>,
         _centres: &Centres<Self::Float>,
-        _gap: f64,
-        _pairs: &mut Vec<(usize, u32)>,
-    ) -> bool {
+        _epsilon: f64,
+        _ids: &mut [u32],
+        _squared: &mut [Self::Float],
+    ) -> Option<u64> {
+        None
+    }
+    /// Whether cells are of use to rows of this kind.
+    #[doc(hidden)]
+    fn use_cells() -> bool {
         false
     }
-    /// Expanded squared distances of some rows to all centres (E21), each less the squared norm of its row: into `out`,
-    /// some numbers for every row, of which the first k are distances and others infinite; and the norms. `false`, and
-    /// nothing done, where that is no faster than [`distances`](Self::distances).
+    /// Per row: the nearest of all centres, the first of equals; its squared distance $s$, computed directly; and
+    /// $\sum_c e^{-\beta (s_c - s)}$ over all centres. `false`, and nothing done, where that is no faster than to go through
+    /// [`distances`](Self::distances).
     #[doc(hidden)]
-    fn expanded(
+    fn together(
         &self,
-        _rows: Range<usize>,
         _centres: &Centres<Self::Float>,
-        _out: &mut Vec<Self::Float>,
-        _norms: &mut Vec<f64>,
+        _beta: f64,
+        _found: &mut Vec<(u32, f64, f64)>,
     ) -> bool {
         false
     }
@@ -308,21 +315,20 @@ pub trait Rows: Default + Send + Sync + 'static {
 /// The inner loops of [`Rows`], under the same names: generic code, which [`Compiled`] compiles inside the crate.
 pub(crate) trait Arithmetic: Rows {
     fn distances(&self, centres: &Centres<Self::Float>, out: &mut Vec<Self::Float>);
-    fn nearly_nearest(
+    fn nearest_by_cells(
         &self,
-        _rows: Range<usize>,
         _centres: &Centres<Self::Float>,
-        _gap: f64,
-        _pairs: &mut Vec<(usize, u32)>,
-    ) -> bool {
-        false
+        _epsilon: f64,
+        _ids: &mut [u32],
+        _squared: &mut [Self::Float],
+    ) -> Option<u64> {
+        None
     }
-    fn expanded(
+    fn together(
         &self,
-        _rows: Range<usize>,
         _centres: &Centres<Self::Float>,
-        _out: &mut Vec<Self::Float>,
-        _norms: &mut Vec<f64>,
+        _beta: f64,
+        _found: &mut Vec<(u32, f64, f64)>,
     ) -> bool {
         false
     }
@@ -386,24 +392,23 @@ macro_rules! compiled_loops {
             $float::nearest_of_all(self, centres, ids, squared)
         }
         #[inline]
-        fn nearly_nearest(
+        fn nearest_by_cells(
             &self,
-            rows: Range<usize>,
             centres: &Centres<$float>,
-            gap: f64,
-            pairs: &mut Vec<(usize, u32)>,
-        ) -> bool {
-            $float::nearly_nearest(self, rows, centres, gap, pairs)
+            epsilon: f64,
+            ids: &mut [u32],
+            squared: &mut [$float],
+        ) -> Option<u64> {
+            $float::nearest_by_cells(self, centres, epsilon, ids, squared)
         }
         #[inline]
-        fn expanded(
+        fn together(
             &self,
-            rows: Range<usize>,
             centres: &Centres<$float>,
-            out: &mut Vec<$float>,
-            norms: &mut Vec<f64>,
+            beta: f64,
+            found: &mut Vec<(u32, f64, f64)>,
         ) -> bool {
-            $float::expanded(self, rows, centres, out, norms)
+            $float::together(self, centres, beta, found)
         }
         #[inline]
         fn distances_to(

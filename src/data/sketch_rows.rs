@@ -6,7 +6,6 @@ use crate::float::Float;
 use crate::kernels::sparse::{self, Entries};
 use crate::kernels::{stride, vectorised};
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A block of rows of a [`Sketch`](super::Sketch) in the coordinates of a frame, with weights.

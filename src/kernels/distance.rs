@@ -302,9 +302,11 @@ pub(crate) fn minus<F: Float>(rows: &[F], from: &[F], out: &mut [F]) {
         };
         let rows = rows.as_chunks::<N>().0.iter();
         for (row, out) in rows.zip(out.as_chunks_mut::<N>().0) {
+            let mut values = [F::zero(); N];
             for l in 0..N {
-                out[l] = row[l] - from[l];
+                values[l] = row[l] - from[l];
             }
+            *out = values;
         }
     }
     vectorised!({
@@ -316,9 +318,11 @@ pub(crate) fn minus<F: Float>(rows: &[F], from: &[F], out: &mut [F]) {
                 for (row, out) in rows.zip(out.chunks_exact_mut(stride)) {
                     let parts = row.as_chunks::<16>().0.iter().zip(from.as_chunks::<16>().0);
                     for ((row, from), out) in parts.zip(out.as_chunks_mut::<16>().0) {
+                        let mut values = [F::zero(); 16];
                         for l in 0..16 {
-                            out[l] = row[l] - from[l];
+                            values[l] = row[l] - from[l];
                         }
+                        *out = values;
                     }
                 }
             }

@@ -2,6 +2,7 @@
 
 use super::LANES;
 use crate::float::Float;
+use pulp::Simd;
 
 /// ln 2 in two parts; products of the first with exponents are exact.
 const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
@@ -95,6 +96,70 @@ exponential!(
     8
 );
 exponential!(f64, LEAST, 6_755_399_441_055_744.0, 1023, 52, LN_2, 12);
+
+macro_rules! powers_of_two {
+    ($name:ident, $t:ty, $bits:ty, $vectors:ident, $splat:ident, $max:ident, $add:ident, $sub:ident, $mul:ident, $mul_add:ident, $least:expr, $whole:expr, $mantissa:expr, $terms:expr) => {
+        /// $2^x$ of a vector of numbers of at most 0, as good as [`Exponential::quick`].
+        #[inline(always)]
+        pub(super) fn $name<S: Simd>(simd: S, x: S::$vectors) -> S::$vectors {
+            // ln(2)^i / i!, the highest power first.
+            const FACTORS: [$t; $terms] = {
+                let (mut factors, mut place, mut power) = ([1.0; $terms], $terms - 1, 1.0);
+                while place > 0 {
+                    place -= 1;
+                    power *= std::f64::consts::LN_2;
+                    factors[place] = (power * INVERSE_FACTORIALS[14 - $terms + place]) as $t;
+                }
+                factors
+            };
+            let held = simd.$max(x, simd.$splat($least));
+            let mut shifted = simd.$add(held, simd.$splat($whole));
+            let r = simd.$sub(held, simd.$sub(shifted, simd.$splat($whole)));
+            let mut sum = simd.$splat(FACTORS[0]);
+            for factor in &FACTORS[1..] {
+                sum = simd.$mul_add(sum, r, simd.$splat(*factor));
+            }
+            let bits: &mut [$bits] =
+                pulp::bytemuck::cast_slice_mut(std::slice::from_mut(&mut shifted));
+            for bits in bits {
+                *bits = bits.wrapping_add((<$t>::MAX_EXP - 1) as $bits) << $mantissa;
+            }
+            simd.$mul(sum, shifted)
+        }
+    };
+}
+powers_of_two!(
+    powers_of_two_f32s,
+    f32,
+    u32,
+    f32s,
+    splat_f32s,
+    max_f32s,
+    add_f32s,
+    sub_f32s,
+    mul_f32s,
+    mul_add_e_f32s,
+    -126.0,
+    12_582_912.0,
+    23,
+    8
+);
+powers_of_two!(
+    powers_of_two_f64s,
+    f64,
+    u64,
+    f64s,
+    splat_f64s,
+    max_f64s,
+    add_f64s,
+    sub_f64s,
+    mul_f64s,
+    mul_add_e_f64s,
+    -1022.0,
+    6_755_399_441_055_744.0,
+    52,
+    12
+);
 
 /// Numbers that are looked at together: most of them have none that counts.
 const TOGETHER: usize = 4 * LANES;

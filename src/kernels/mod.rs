@@ -96,7 +96,6 @@ fn first_lane<M: pulp::bytemuck::NoUninit>(mask: M, lanes: usize) -> usize {
 
 pub(crate) mod distance;
 pub(crate) mod enter;
-pub(crate) mod expanded;
 pub(crate) mod exponential;
 pub(crate) mod nearest;
 pub(crate) mod packed;
@@ -106,6 +105,7 @@ pub(crate) mod quadratic;
 pub(crate) mod rank;
 pub(crate) mod scaled;
 pub(crate) mod select;
+pub(crate) mod shares;
 pub(crate) mod short;
 pub(crate) mod sparse;
 

@@ -188,3 +188,45 @@ fn log_densities_of_own_variances_are_naive_sums() {
     own::<f32>(2e-5);
     own::<f64>(1e-11);
 }
+
+/// So many rows and components that labels are found by cells: exactly, and to within a factor.
+#[test]
+fn labels_of_many_components() {
+    let mut rng = Rng::from_seed(3);
+    let (n, k, d) = (3_000, 2_100, 4);
+    for (apart, spread) in [(5.0, 0.2), (0.0, 1.0)] {
+        let groups = Array2::from_shape_fn((25, d), |_| apart * rng.normal());
+        let means = Array2::from_shape_fn((k, d), |(c, j)| groups[[c % 25, j]] + rng.normal());
+        let x = Array2::from_shape_fn((n, d), |(i, j)| means[[i % k, j]] + spread * rng.normal());
+        let data = Dense::new(x.view()).unwrap();
+        let model = SharedIsotropicMixture::from_parameters(means.view(), 1.0).unwrap();
+        let squared = |i: usize, c: u32| -> f64 {
+            let pairs = x.row(i).into_iter().zip(means.row(c as usize));
+            pairs.map(|(a, b)| (a - b).powi(2)).sum()
+        };
+        let nearest = |i: usize| -> u32 {
+            let order = |a: &u32, b: &u32| squared(i, *a).total_cmp(&squared(i, *b));
+            (0..k as u32).min_by(order).unwrap()
+        };
+        let nearest = Array1::from_shape_fn(n, nearest);
+        // Fewer rows do not make the cells.
+        let few = Dense::new(x.slice(ndarray::s![..100, ..])).unwrap();
+        let first = nearest.slice(ndarray::s![..100]);
+        assert_eq!(model.predict(&few).unwrap(), first);
+        assert_eq!(model.predict(&data).unwrap(), nearest);
+        assert_eq!(model.predict(&few).unwrap(), first);
+        assert_eq!(model.predict_within(&data, 0.0).unwrap(), nearest);
+        for epsilon in [0.05, 1.0] {
+            let found = model.predict_within(&data, epsilon).unwrap();
+            for (i, (&found, &nearest)) in found.iter().zip(&nearest).enumerate() {
+                let most = squared(i, nearest) * (1.0 + epsilon);
+                assert!(squared(i, found) <= most * (1.0 + 1e-9));
+            }
+            let boxed: Box<dyn Mixture<DenseRows<f64>>> = Box::new(model.clone());
+            assert_eq!(boxed.predict_within(&data, epsilon).unwrap(), found);
+        }
+        for epsilon in [-1.0, f64::NAN, f64::INFINITY] {
+            assert!(model.predict_within(&data, epsilon).is_err());
+        }
+    }
+}
