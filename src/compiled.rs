@@ -12,7 +12,7 @@ use crate::algorithm::Algorithm;
 use crate::block::Block;
 use crate::coreset::{Lightweight, Subset};
 use crate::data::{
-    Arithmetic, Centres, Data, DenseRows, Frame, Rows, Scales, SketchRows, Subspace, Which,
+    Arithmetic, Centres, Data, DenseRows, Frame, Linear, Rows, Scales, SketchRows, Subspace, Which,
 };
 use crate::e_step::{
     self, LazyWorker, Neighborhood, NeighborhoodWorker, Neighbors, Similarity, SimilaritySampling,
@@ -135,6 +135,9 @@ pub trait Compiled<R>: Sized {
         out: &mut Vec<Self>,
         norms: &mut Vec<f64>,
     ) -> bool
+    where
+        R: Rows<Float = Self>;
+    fn linear(rows: &R, scores: &Linear<Self>, features: &mut Vec<Self>, out: &mut [Self]) -> bool
     where
         R: Rows<Float = Self>;
     fn distances_to(rows: &R, i: usize, centres: &Centres<Self>, ids: &[u32], out: &mut Vec<Self>)
@@ -310,6 +313,9 @@ macro_rules! compiled {
             }
             fn expanded(rows: &$rows, range: Range<usize>, centres: &Centres<$float>, out: &mut Vec<$float>, norms: &mut Vec<f64>) -> bool {
                 Arithmetic::expanded(rows, range, centres, out, norms)
+            }
+            fn linear(rows: &$rows, scores: &Linear<$float>, features: &mut Vec<$float>, out: &mut [$float]) -> bool {
+                Arithmetic::linear(rows, scores, features, out)
             }
             fn distances_to(rows: &$rows, i: usize, centres: &Centres<$float>, ids: &[u32], out: &mut Vec<$float>) {
                 Arithmetic::distances_to(rows, i, centres, ids, out)

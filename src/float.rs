@@ -29,6 +29,7 @@ pub trait Float:
     + crate::kernels::project::Along
     + crate::kernels::quadratic::Quadratic
     + crate::kernels::short::Short
+    + crate::kernels::weighted::Weigh
     + crate::saving::numbers::Number
     + num_traits::NumAssign
     + Neg<Output = Self>

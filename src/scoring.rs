@@ -26,7 +26,13 @@ pub(crate) fn responsibilities<R: Rows>(
     data: Source<'_, R>,
 ) -> Result<Array2<R::Float>> {
     let blocks = by_blocks(model, data, |rows| {
-        rounded(&all(model, rows).responsibilities)
+        let block = all(model, rows);
+        match block.is_shared() {
+            true => (0..block.len())
+                .flat_map(|i| block.shares_of(i).to_vec())
+                .collect(),
+            false => rounded(&block.responsibilities),
+        }
     })?;
     Ok(table(blocks, data.len(), model.components()))
 }

@@ -1,7 +1,7 @@
 //! A block of dense rows, and the arithmetic on it.
 
 use super::frame::{self, Frame};
-use super::{Centres, Moments, Rows, Scales, Second};
+use super::{Centres, Linear, Moments, Rows, Scales, Second};
 use crate::block::Block;
 use crate::float::{Element, Float};
 use crate::kernels::{distance, expanded, nearest, scaled, select, short, stride, vectorised};
@@ -363,6 +363,11 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         norms.extend(values.chunks_exact(stride).map(squared));
         out.resize(norms.len() * expanded::places(panels), F::zero());
         expanded::scores(&values, stride, panels, out);
+        true
+    }
+
+    fn linear(&self, scores: &Linear<F>, features: &mut Vec<F>, out: &mut [F]) -> bool {
+        scores.scores(&self.values, features, out);
         true
     }
 

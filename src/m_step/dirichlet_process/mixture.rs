@@ -4,7 +4,7 @@ use super::matrices;
 use super::normal_wishart::{FARTHEST, NormalWishart};
 use super::prior::Prior;
 use super::sticks::Sticks;
-use crate::data::{Centres, DenseRows, Frame, Rows, Scores};
+use crate::data::{Centres, DenseRows, Frame, Rows, Scores, largest_terms};
 use crate::error::{Result, positive};
 use crate::factor;
 use crate::float::Float;
@@ -230,9 +230,6 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
     fn all(&self, rows: &DenseRows<F>, out: &mut Vec<F>) {
         /// exp(-REACH) is lost beside 1 in `f64`.
         const REACH: f64 = 45.0;
-        /// An error of a log-joint that cannot be felt, in units of the square root of epsilon.
-        const FELT: f64 = 1e-3;
-
         let Scored::Expected { added, norms, .. } = &self.scores else {
             return rows.distances(&self.centres, out);
         };
@@ -241,6 +238,7 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
         // Bounds on the errors (E29).
         let mut errors = vec![0.0; n * k];
         let gamma = (dim + 8) as f64 * F::EPSILON;
+        let felt_from = 2.0 * largest_terms(dim) * gamma;
         // Means are rounded: as seen from a point near them, less of them is lost (E21).
         let about = self.centres.expanded().about();
         let (relative, stride) = (rows.relative(about), stride(dim));
@@ -271,7 +269,8 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
             // `!(s > reach)`, not `s <= reach`: an overflowed (NaN) score must be computed directly.
             #[allow(clippy::neg_cmp_op_on_partial_ord)]
             near.extend((0u32..).zip(&*found).zip(errors).filter_map(|((t, s), e)| {
-                let felt = 0.5 * e > FELT * F::EPSILON.sqrt();
+                // Of a NaN too.
+                let felt = !(*e <= felt_from);
                 let reach = if felt { best + 2.0 * REACH } else { best };
                 (!(s.to_f64() - e > reach)).then_some(t)
             }));

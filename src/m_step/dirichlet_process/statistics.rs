@@ -74,15 +74,16 @@ impl Scatter {
         let visit = |see: &mut dyn FnMut(usize, usize, f64)| {
             for i in 0..rows.len() {
                 let weight = rows.weight(i);
-                for (place, &q) in block.responsibilities(i).iter().enumerate() {
+                let mut each = |c: usize, q: f64| {
                     if q > LEAST_SHARE && weight * q > 0.0 {
-                        let c = if block.is_full() {
-                            place
-                        } else {
-                            block.support(i)[place] as usize
-                        };
                         see(c, i, weight * q);
                     }
+                };
+                match block.shares.is_empty() {
+                    false => (0..k)
+                        .zip(block.shares_of(i))
+                        .for_each(|(c, q)| each(c, q.to_f64())),
+                    true => block.members(i).for_each(|(c, q)| each(c as usize, q)),
                 }
             }
         };
