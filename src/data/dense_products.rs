@@ -95,6 +95,7 @@ impl<F: Float> DenseRows<F> {
                     place_of: all.places,
                     first: all.first,
                     second,
+                    lower: false,
                 });
             } else {
                 // Variances are differences of these sums: they need all digits of `f64`.
@@ -113,6 +114,7 @@ impl<F: Float> DenseRows<F> {
                     place_of: all.places,
                     first: all.first,
                     second,
+                    lower: false,
                 });
             }
         }

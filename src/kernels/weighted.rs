@@ -35,6 +35,8 @@ pub(crate) struct Weighted<'a, T, G> {
     pub(crate) first: &'a mut [f64],
     /// (k, columns), or empty.
     pub(crate) second: &'a mut [f64],
+    /// Whether only the columns up to the number of each component are wanted, at least.
+    pub(crate) lower: bool,
 }
 
 /// Adds first moments, and second ones of every coordinate where there is room for them, about the points `from`:
@@ -67,6 +69,10 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
         let mut tile = [T::zero(); MOST * 2 * LANES];
         for c in (0..self.mass.len()).step_by(N) {
             let shares = (&self.shares[c..], self.places);
+            let vectors = match self.lower {
+                true => vectors.min((c + N).div_ceil(lanes)),
+                false => vectors,
+            };
             let mut v = 0;
             while v < vectors {
                 let rows = (self.rows, self.stride);
@@ -327,6 +333,7 @@ mod tests {
                     place_of: &place_of,
                     first,
                     second,
+                    lower: false,
                 }
             });
             for (first, second) in all {
