@@ -26,19 +26,31 @@ pub(crate) fn lowest_of<F: Float>(row: &[F]) -> Lowest<F> {
     vectorised!(two_lowest(row))
 }
 
+// One short loop for each operation: a loop over several is not vectorised.
 #[inline(always)]
 fn two_lowest<F: Float>(row: &[F]) -> Lowest<F> {
     let (mut low, mut next) = ([F::INFINITY; LANES], [F::INFINITY; LANES]);
-    let mut sound = [F::zero(); LANES];
+    let mut unsound = [F::zero(); LANES];
     for line in row.as_chunks::<LANES>().0 {
+        let line = *line;
+        let mut other = low;
         for l in 0..LANES {
-            let score = line[l];
-            let other = if score > low[l] { score } else { low[l] };
-            next[l] = if other < next[l] { other } else { next[l] };
-            low[l] = if score < low[l] { score } else { low[l] };
+            other[l] = if line[l] > low[l] { line[l] } else { low[l] };
+        }
+        for l in 0..LANES {
+            next[l] = if other[l] < next[l] {
+                other[l]
+            } else {
+                next[l]
+            };
+        }
+        for l in 0..LANES {
+            low[l] = if line[l] < low[l] { line[l] } else { low[l] };
+        }
+        for l in 0..LANES {
             #[allow(clippy::eq_op)]
-            let is_number = score == score;
-            sound[l] = if is_number { sound[l] } else { F::one() };
+            let is_number = line[l] == line[l];
+            unsound[l] = if is_number { unsound[l] } else { F::one() };
         }
     }
     let mut width = LANES;
@@ -46,22 +58,45 @@ fn two_lowest<F: Float>(row: &[F]) -> Lowest<F> {
         width /= 2;
         for l in 0..width {
             let (a, b) = (low[l], low[l + width]);
-            let (least, other) = if a < b { (a, b) } else { (b, a) };
-            let mut second = if next[l] < next[l + width] {
-                next[l]
-            } else {
-                next[l + width]
-            };
-            second = if other < second { other } else { second };
-            (low[l], next[l]) = (least, second);
-            sound[l] += sound[l + width];
+            let (c, d) = (next[l], next[l + width]);
+            let other = if a > b { a } else { b };
+            let second = if c < d { c } else { d };
+            low[l] = if a < b { a } else { b };
+            next[l] = if other < second { other } else { second };
         }
     }
     Lowest {
         least: low[0],
         next: next[0],
-        sound: sound[0] == F::zero(),
+        sound: added(unsound) == F::zero(),
     }
+}
+
+/// The sum of some numbers, by halves.
+#[inline(always)]
+fn added<F: Float>(mut numbers: [F; LANES]) -> F {
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        for l in 0..width {
+            numbers[l] += numbers[l + width];
+        }
+    }
+    numbers[0]
+}
+
+/// The least of some numbers, by halves.
+#[inline(always)]
+fn least_lane<F: Float>(mut low: [F; LANES]) -> F {
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        for l in 0..width {
+            let (a, b) = (low[l], low[l + width]);
+            low[l] = if a < b { a } else { b };
+        }
+    }
+    low[0]
 }
 
 /// The least of all scores with their errors added: the best one is not above it.
@@ -75,7 +110,7 @@ pub(crate) fn least_upper<F: Float>(row: &[F], errors: &[F]) -> F {
                 low[l] = if upper < low[l] { upper } else { low[l] };
             }
         }
-        least_of(&low)
+        least_lane(low)
     })
 }
 
@@ -157,24 +192,35 @@ fn of_row<F: Float>(scores: &[F], factor: F, shares: &mut [F]) -> Row {
     let (mut sums, mut inner) = ([F::zero(); LANES], [F::zero(); LANES]);
     let lines = scores.as_chunks::<LANES>().0.iter();
     for (line, shares) in lines.zip(shares.as_chunks_mut::<LANES>().0) {
+        let (mut above, mut exponents) = (*line, *line);
         for l in 0..LANES {
-            let above = line[l] - least;
-            let exponent = above * factor;
-            // Not of NaN either: infinity less infinity, and 0 times infinity.
-            let live = exponent > F::LEAST_EXPONENT;
-            let p = exponent.quick();
-            let p = if live { p } else { F::zero() };
-            let above = if live { above } else { F::zero() };
-            shares[l] = p;
-            sums[l] += p;
-            inner[l] += p * above;
+            above[l] -= least;
         }
+        for l in 0..LANES {
+            exponents[l] = above[l] * factor;
+        }
+        let mut p = exponents;
+        for p in &mut p {
+            *p = p.quick();
+        }
+        // Not of NaN either: infinity less infinity, and 0 times infinity.
+        for l in 0..LANES {
+            let live = exponents[l] > F::LEAST_EXPONENT;
+            p[l] = if live { p[l] } else { F::zero() };
+        }
+        for l in 0..LANES {
+            let live = exponents[l] > F::LEAST_EXPONENT;
+            above[l] = if live { above[l] } else { F::zero() };
+        }
+        for l in 0..LANES {
+            sums[l] += p[l];
+        }
+        for l in 0..LANES {
+            inner[l] += p[l] * above[l];
+        }
+        *shares = p;
     }
-    let (mut sum, mut expected) = (0.0, 0.0);
-    for l in 0..LANES {
-        sum += sums[l].to_f64();
-        expected += inner[l].to_f64();
-    }
+    let (sum, expected) = (added(sums).to_f64(), added(inner).to_f64());
     let scale = F::from_f64(1.0 / sum);
     for share in shares {
         *share *= scale;
@@ -195,11 +241,7 @@ fn least_of<F: Float>(scores: &[F]) -> F {
             low[l] = if line[l] < low[l] { line[l] } else { low[l] };
         }
     }
-    let mut least = F::INFINITY;
-    for low in low {
-        least = if low < least { low } else { least };
-    }
-    least
+    least_lane(low)
 }
 
 /// The first place with the lowest score, for every row of `stride` numbers, a multiple of [`LANES`].
@@ -252,12 +294,20 @@ pub(crate) fn totals<F: Float>(
                 ) else {
                     continue;
                 };
+                let (mut shares, mut terms) = ([0.0; LANES], [0.0; LANES]);
                 for l in 0..LANES {
-                    let share = weight * q[l].to_f64();
-                    mass[l] += share;
-                    // Rows of weight 0 may be infinitely far.
-                    let score = if share > 0.0 { s[l].to_f64() } else { 0.0 };
-                    scored[l] += share * score;
+                    shares[l] = weight * q[l].to_f64();
+                }
+                for l in 0..LANES {
+                    terms[l] = shares[l] * s[l].to_f64();
+                }
+                // Rows of weight 0 may be infinitely far.
+                for l in 0..LANES {
+                    terms[l] = if shares[l] > 0.0 { terms[l] } else { 0.0 };
+                }
+                for l in 0..LANES {
+                    mass[l] += shares[l];
+                    scored[l] += terms[l];
                 }
             }
             for l in 0..LANES {
