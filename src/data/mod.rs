@@ -39,6 +39,7 @@ pub use dense::{Chosen, Dense, Weight};
 pub use dense_rows::DenseRows;
 pub use file::{OnDisk, ReadAt};
 pub use frame::Frame;
+#[doc(hidden)]
 pub use linear::Linear;
 pub(crate) use linear::{Exactness, largest_terms};
 pub use npy::NpyFile;

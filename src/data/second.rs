@@ -19,8 +19,10 @@ pub trait Second: Send + Sized {
     /// Adds to component `c`, at `place` among the (k, d) padded numbers.
     fn add_entry(&mut self, c: usize, place: usize, value: f64);
     /// Adds squared distances to component `c`, where there is one sum for all coordinates.
+    #[doc(hidden)]
     fn add_squares(&mut self, _c: usize, _squared: f64) {}
     /// The sums, if there is one for every coordinate.
+    #[doc(hidden)]
     fn per_coordinate(&mut self) -> &mut [f64] {
         &mut []
     }
