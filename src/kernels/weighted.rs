@@ -65,7 +65,8 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
     #[inline(always)]
     fn tiles<S: Simd, const N: usize>(mut self, simd: S) {
         let lanes = T::lanes(simd);
-        let vectors = self.stride / lanes;
+        // Not the padding of short rows.
+        let vectors = (self.stride / lanes).min(self.columns.div_ceil(lanes));
         let mut tile = [T::zero(); MOST * 2 * LANES];
         for c in (0..self.mass.len()).step_by(N) {
             let shares = (&self.shares[c..], self.places);
