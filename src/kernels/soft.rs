@@ -26,7 +26,7 @@ pub(crate) fn lowest_of<F: Float>(row: &[F]) -> Lowest<F> {
     vectorised!(two_lowest(row))
 }
 
-// One short loop for each operation: a loop over several is not vectorised.
+// One short loop for each operation: several in one loop were compiled to scalar code.
 #[inline(always)]
 fn two_lowest<F: Float>(row: &[F]) -> Lowest<F> {
     let (mut low, mut next) = ([F::INFINITY; LANES], [F::INFINITY; LANES]);
@@ -192,33 +192,18 @@ fn of_row<F: Float>(scores: &[F], factor: F, shares: &mut [F]) -> Row {
     let (mut sums, mut inner) = ([F::zero(); LANES], [F::zero(); LANES]);
     let lines = scores.as_chunks::<LANES>().0.iter();
     for (line, shares) in lines.zip(shares.as_chunks_mut::<LANES>().0) {
-        let (mut above, mut exponents) = (*line, *line);
         for l in 0..LANES {
-            above[l] -= least;
+            let above = line[l] - least;
+            let exponent = above * factor;
+            // Not of NaN either: infinity less infinity, and 0 times infinity.
+            let live = exponent > F::LEAST_EXPONENT;
+            let p = exponent.quick();
+            let p = if live { p } else { F::zero() };
+            let above = if live { above } else { F::zero() };
+            shares[l] = p;
+            sums[l] += p;
+            inner[l] += p * above;
         }
-        for l in 0..LANES {
-            exponents[l] = above[l] * factor;
-        }
-        let mut p = exponents;
-        for p in &mut p {
-            *p = p.quick();
-        }
-        // Not of NaN either: infinity less infinity, and 0 times infinity.
-        for l in 0..LANES {
-            let live = exponents[l] > F::LEAST_EXPONENT;
-            p[l] = if live { p[l] } else { F::zero() };
-        }
-        for l in 0..LANES {
-            let live = exponents[l] > F::LEAST_EXPONENT;
-            above[l] = if live { above[l] } else { F::zero() };
-        }
-        for l in 0..LANES {
-            sums[l] += p[l];
-        }
-        for l in 0..LANES {
-            inner[l] += p[l] * above[l];
-        }
-        *shares = p;
     }
     let (sum, expected) = (added(sums).to_f64(), added(inner).to_f64());
     let scale = F::from_f64(1.0 / sum);
