@@ -153,7 +153,8 @@ fn settle<R: Rows, S: Scores<R> + ?Sized>(
             let upper = soft::least_upper(row, linear.errors());
             let error = error_up_to(upper.to_f64());
             let reach = R::Float::from_f64(upper.to_f64() + reach + 2.0 * error);
-            let felt = match of_row || !(beta * error <= 1.0) {
+            let far = beta * error > 1.0 || error.is_nan();
+            let felt = match of_row || far {
                 true => None,
                 false => Some(linear.felt()),
             };

@@ -32,7 +32,7 @@ impl<F: Float> DenseRows<F> {
         if most == 0.0 {
             return true;
         }
-        if most > WEIGHTS_APART * least || !(F::from_f64(most) > F::zero()) {
+        if most > WEIGHTS_APART * least || F::from_f64(most) <= F::zero() {
             return false;
         }
         let (k, dim) = (block.components(), self.dim);

@@ -180,8 +180,8 @@ impl<F: Float> Linear<F> {
 
     /// Whether the rounding of scores up to this one can be felt.
     pub(crate) fn is_felt(&self, beta: f64, score: f64) -> bool {
-        // Of a NaN too.
-        !(2.0 * beta * score <= largest_terms(self.width()))
+        let terms = 2.0 * beta * score;
+        terms.is_nan() || terms > largest_terms(self.width())
     }
 
     /// The length of the product.
