@@ -21,6 +21,8 @@ pub struct Block<F> {
     width: usize,
     /// Places of a row of scores: `width`, or more with the padding of full supports.
     stride: usize,
+    /// Whether all components share every row, in their order, and there are several.
+    shared: bool,
     /// (rows, width); empty when every component is in every support.
     pub(crate) supports: Vec<u32>,
     /// (rows, stride): the lower, the better; infinite in the padding.
@@ -49,7 +51,8 @@ impl<F: Float> Block<F> {
     /// An empty block for supports of `width` out of `components`.
     pub(crate) fn new(components: usize, width: usize) -> Self {
         let (supports, scores, responsibilities) = (Vec::new(), Vec::new(), Vec::new());
-        let stride = match width == components && width > 1 {
+        let shared = width == components && width > 1;
+        let stride = match shared {
             true => width.next_multiple_of(LANES),
             false => width,
         };
@@ -57,6 +60,7 @@ impl<F: Float> Block<F> {
             components,
             width,
             stride,
+            shared,
             supports,
             scores,
             responsibilities,
@@ -68,6 +72,15 @@ impl<F: Float> Block<F> {
             evaluations: 0,
             fault: None,
             candidates: Vec::new(),
+        }
+    }
+
+    /// An empty block of supports that are lists, also if they list every component.
+    pub(crate) fn listed(components: usize, width: usize) -> Self {
+        Self {
+            stride: width,
+            shared: false,
+            ..Self::new(components, width)
         }
     }
 
@@ -226,7 +239,7 @@ impl<F: Float> Block<F> {
 
     /// Whether all components share every row, and there are several: rows of scores and shares are padded.
     pub(crate) fn is_shared(&self) -> bool {
-        self.is_full() && self.width > 1
+        self.shared
     }
 
     /// The scores of row `i`, to be written.

@@ -181,7 +181,7 @@ fn by_blocks<R: Rows, T: Send>(
 
 /// The `width` best components of every row.
 fn best<R: Rows, S: Scores<R> + ?Sized>(scorer: &S, rows: &R, width: usize) -> Block<R::Float> {
-    let mut block = Block::new(scorer.components(), width);
+    let mut block = Block::listed(scorer.components(), width);
     block.reset(rows.len(), &[]);
     search::best(scorer, rows, &mut block, &mut Exact::default());
     block
