@@ -1,6 +1,9 @@
 //! The result of a search for a block of rows: supports, scores and, once normalised, responsibilities.
 
+use crate::data::{Exactness, OnDemand};
 use crate::float::Float;
+use crate::kernels::{LANES, weighted};
+use std::sync::Arc;
 
 /// Marks a place in a support or a neighbor list that is not filled.
 pub(crate) const UNSET: u32 = u32::MAX;
@@ -11,18 +14,30 @@ pub(crate) const UNSET: u32 = u32::MAX;
 /// [frame](crate::data::Frame), responsibilities none: $q_{nc} = 0$ outside $K(n)$ ([E2](crate::equations#e2)).
 ///
 /// A support narrower than the number of components is a list of indices per row, best first. A support of
-/// all components is not listed: place `c` is component `c`.
+/// all components is not listed: place `c` is component `c`. Its rows are padded to whole vectors.
 #[derive(Clone, Debug)]
 pub struct Block<F> {
     components: usize,
     width: usize,
+    /// Places of a row of scores: `width`, or more with the padding of full supports.
+    stride: usize,
+    /// Whether all components share every row, in their order, and there are several.
+    shared: bool,
     /// (rows, width); empty when every component is in every support.
     pub(crate) supports: Vec<u32>,
-    /// (rows, width): the lower, the better.
+    /// (rows, stride): the lower, the better; infinite in the padding.
     pub(crate) scores: Vec<F>,
-    /// (rows, width): sum to 1 in each row. In `f64` for all data: a component may have only responsibilities
-    /// far below the smallest `f32`.
+    /// (rows, width): sum to 1 in each row. Empty where they are in `shares`.
     pub(crate) responsibilities: Vec<f64>,
+    /// The same of full supports, in the type of the data: (rows, stride), zeros in the padding, and
+    /// [`weighted::SPARE`] numbers more. Those below 2^-60 are lost in all sums (E41), so this type can hold what counts.
+    pub(crate) shares: Vec<F>,
+    /// The responsibilities of full supports for those who ask for `f64`.
+    widened: OnDemand<Vec<f64>>,
+    /// The expected score of each row, where responsibilities are in `shares`.
+    pub(crate) expected: Vec<f64>,
+    /// How far the scores of full supports are exact, where that is known: if they are products (E21).
+    pub(crate) exactness: Option<Arc<Exactness>>,
     /// The numbers of the rows in the data.
     numbers: Vec<usize>,
     evaluations: u64,
@@ -36,12 +51,23 @@ impl<F: Float> Block<F> {
     /// An empty block for supports of `width` out of `components`.
     pub(crate) fn new(components: usize, width: usize) -> Self {
         let (supports, scores, responsibilities) = (Vec::new(), Vec::new(), Vec::new());
+        let shared = width == components && width > 1;
+        let stride = match shared {
+            true => width.next_multiple_of(LANES),
+            false => width,
+        };
         Self {
             components,
             width,
+            stride,
+            shared,
             supports,
             scores,
             responsibilities,
+            shares: Vec::new(),
+            widened: OnDemand::default(),
+            expected: Vec::new(),
+            exactness: None,
             numbers: Vec::new(),
             evaluations: 0,
             fault: None,
@@ -49,17 +75,35 @@ impl<F: Float> Block<F> {
         }
     }
 
+    /// An empty block of supports that are lists, also if they list every component.
+    pub(crate) fn listed(components: usize, width: usize) -> Self {
+        Self {
+            stride: width,
+            shared: false,
+            ..Self::new(components, width)
+        }
+    }
+
     /// Makes room for `rows` rows; `supports` holds their supports from the last search (none if full).
     pub(crate) fn reset(&mut self, rows: usize, supports: &[u32]) {
         self.supports.clear();
         self.supports.extend_from_slice(supports);
-        self.scores.resize(rows * self.width, F::zero());
+        self.scores.resize(rows * self.stride, F::zero());
         // NaN left after a search means that the search left out the row.
         let unscored = F::from_f64(f64::NAN);
-        for best in self.scores.iter_mut().step_by(self.width) {
-            *best = unscored;
+        for row in self.scores.chunks_exact_mut(self.stride) {
+            row[0] = unscored;
+            row[self.width..].fill(F::INFINITY);
         }
-        self.responsibilities.resize(rows * self.width, 0.0);
+        if self.is_shared() {
+            self.responsibilities.clear();
+        } else {
+            self.responsibilities.resize(rows * self.width, 0.0);
+        }
+        self.shares.clear();
+        self.widened = OnDemand::default();
+        self.expected.clear();
+        self.exactness = None;
         self.evaluations = 0;
         self.fault = None;
     }
@@ -86,7 +130,7 @@ impl<F: Float> Block<F> {
             ))
         };
         let unscored = || {
-            let mut best = self.scores.iter().step_by(self.width);
+            let mut best = self.scores.iter().step_by(self.stride);
             let row = best.position(|score| score.to_f64().is_nan())?;
             Some(format!(
                 "row {} has no score: a search calls `keep_best` for every row",
@@ -108,7 +152,7 @@ impl<F: Float> Block<F> {
     /// Rows in the block.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.scores.len() / self.width
+        self.scores.len() / self.stride
     }
 
     /// Whether there are no rows in the block.
@@ -162,11 +206,11 @@ impl<F: Float> Block<F> {
     #[must_use]
     pub fn with_shares(&self, mut share: impl FnMut(usize, usize) -> f64) -> Self {
         let mut block = self.clone();
-        for i in 0..self.len() {
-            for place in 0..self.width {
-                block.responsibilities[i * self.width + place] = share(i, place);
-            }
-        }
+        let places = (0..self.len()).flat_map(|i| (0..self.width).map(move |place| (i, place)));
+        block.responsibilities = places.map(|(i, place)| share(i, place)).collect();
+        block.shares.clear();
+        block.widened = OnDemand::default();
+        block.expected.clear();
         block
     }
 
@@ -174,21 +218,60 @@ impl<F: Float> Block<F> {
     #[inline(always)]
     #[must_use]
     pub fn scores(&self, i: usize) -> &[F] {
-        &self.scores[i * self.width..(i + 1) * self.width]
+        &self.scores[i * self.stride..][..self.width]
     }
 
     /// The responsibilities of the members of the support of row `i` (C'); they sum to 1 ([E2](crate::equations#e2)).
     #[inline(always)]
     #[must_use]
     pub fn responsibilities(&self, i: usize) -> &[f64] {
-        &self.responsibilities[i * self.width..(i + 1) * self.width]
+        let all = match self.shares.is_empty() {
+            true => &self.responsibilities,
+            false => self.widened.get(|| {
+                let rows = 0..self.len();
+                let widen = |q: &F| q.to_f64();
+                rows.flat_map(|i| self.shares_of(i).iter().map(widen))
+                    .collect()
+            }),
+        };
+        &all[i * self.width..(i + 1) * self.width]
+    }
+
+    /// Whether all components share every row, and there are several: rows of scores and shares are padded.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// The scores of row `i`, to be written.
+    pub(crate) fn scores_mut(&mut self, i: usize) -> &mut [F] {
+        &mut self.scores[i * self.stride..][..self.width]
+    }
+
+    /// Places of a row of scores.
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Makes room for the shares of full supports.
+    pub(crate) fn make_shares(&mut self) {
+        let places = self.scores.len() + weighted::SPARE;
+        self.shares.resize(places, F::zero());
+        self.widened = OnDemand::default();
+    }
+
+    /// The responsibilities of row `i` in the type of the data (C'), where [`shares`](Self::shares) holds them.
+    pub(crate) fn shares_of(&self, i: usize) -> &[F] {
+        &self.shares[i * self.stride..][..self.width]
     }
 
     /// The expectation of the score of row `i` under its responsibilities.
     #[inline(always)]
     pub(crate) fn expected_score(&self, i: usize) -> f64 {
         if self.width == 1 {
-            return self.scores[i].to_f64();
+            return self.scores[i * self.stride].to_f64();
+        }
+        if let Some(expected) = self.expected.get(i) {
+            return *expected;
         }
         let shares = self.responsibilities(i).iter();
         let terms = shares.zip(self.scores(i)).map(|(q, s)| q * s.to_f64());

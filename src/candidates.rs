@@ -56,7 +56,7 @@ impl<F: Float> Block<F> {
             self.count(candidates.len());
             let places = i * width..(i + 1) * width;
             if self.is_full() {
-                self.scores[places].copy_from_slice(scratch);
+                self.scores_mut(i).copy_from_slice(scratch);
             } else {
                 let support = &mut self.supports[places.clone()];
                 select::smallest(&candidates, scratch, support, &mut self.scores[places]);

@@ -12,7 +12,7 @@ use crate::algorithm::Algorithm;
 use crate::block::Block;
 use crate::coreset::{Lightweight, Subset};
 use crate::data::{
-    Arithmetic, Centres, Data, DenseRows, Frame, Rows, Scales, SketchRows, Subspace, Which,
+    Arithmetic, Centres, Data, DenseRows, Frame, Linear, Rows, Scales, SketchRows, Subspace, Which,
 };
 use crate::e_step::{
     self, LazyWorker, Neighborhood, NeighborhoodWorker, Neighbors, Similarity, SimilaritySampling,
@@ -133,6 +133,9 @@ pub trait Compiled<R>: Sized {
         beta: f64,
         found: &mut Vec<(u32, f64, f64)>,
     ) -> bool
+    where
+        R: Rows<Float = Self>;
+    fn linear(rows: &R, scores: &Linear<Self>, features: &mut Vec<Self>, out: &mut [Self]) -> bool
     where
         R: Rows<Float = Self>;
     fn distances_to(rows: &R, i: usize, centres: &Centres<Self>, ids: &[u32], out: &mut Vec<Self>)
@@ -308,6 +311,9 @@ macro_rules! compiled {
             }
             fn together(rows: &$rows, centres: &Centres<$float>, beta: f64, found: &mut Vec<(u32, f64, f64)>) -> bool {
                 Arithmetic::together(rows, centres, beta, found)
+            }
+            fn linear(rows: &$rows, scores: &Linear<$float>, features: &mut Vec<$float>, out: &mut [$float]) -> bool {
+                Arithmetic::linear(rows, scores, features, out)
             }
             fn distances_to(rows: &$rows, i: usize, centres: &Centres<$float>, ids: &[u32], out: &mut Vec<$float>) {
                 Arithmetic::distances_to(rows, i, centres, ids, out)

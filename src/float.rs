@@ -23,6 +23,7 @@ pub trait Float:
     + crate::compiled::Compiled<crate::data::SketchRows<Self>>
     + crate::kernels::distance::Squared
     + crate::kernels::enter::Enter
+    + crate::kernels::expanded::Expand
     + crate::kernels::exponential::Exponential
     + crate::kernels::nearest::Lowest
     + crate::kernels::packed::Panel
@@ -31,6 +32,7 @@ pub trait Float:
     + crate::kernels::rank::Rank
     + crate::kernels::shares::Share
     + crate::kernels::short::Short
+    + crate::kernels::weighted::Weigh
     + crate::saving::numbers::Number
     + num_traits::NumAssign
     + Neg<Output = Self>

@@ -1,7 +1,7 @@
 //! A fitted model: what every component family offers.
 
 use crate::compiled::Compiled;
-use crate::data::{Centres, Data, Frame, Rows, Scores};
+use crate::data::{Centres, Data, Frame, Linear, Rows, Scores};
 use crate::error::Result;
 use crate::posterior::LogJoint;
 use crate::saving::FileFault;
@@ -230,6 +230,10 @@ impl<R: Rows, M: Scores<R> + ?Sized> Scores<R> for Box<M> {
 
     fn margin(&self, rows: &R, i: usize, reach: R::Float) -> R::Float {
         (**self).margin(rows, i, reach)
+    }
+
+    fn linear(&self) -> Option<&Linear<R::Float>> {
+        (**self).linear()
     }
 
     fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {

@@ -4,6 +4,7 @@ use crate::block::Block;
 use crate::data::Rows;
 use crate::float::Float;
 use crate::kernels::exponential::exponentials;
+use crate::kernels::soft;
 
 /// How scores turn into log-joints ([E1](crate::equations#e1)).
 ///
@@ -77,6 +78,9 @@ pub(crate) fn normalise<R: Rows>(
 ) -> Likelihood {
     let width = block.width();
     let entries = rows.entries() as f64;
+    if block.is_shared() {
+        return normalise_all(rows, block, log_joint);
+    }
     if width == 1 {
         block.responsibilities.fill(1.0);
         let (weight, best) = weighted_total(rows, |i| block.scores[i].to_f64());
@@ -91,7 +95,7 @@ pub(crate) fn normalise<R: Rows>(
     let scores = block.scores.chunks_exact(width);
     let exponents = block.responsibilities.chunks_exact_mut(width);
     for (scores, exponents) in scores.zip(exponents) {
-        let best = best_of(&block.supports, scores);
+        let best = scores[0].to_f64();
         for (exponent, score) in exponents.iter_mut().zip(scores) {
             *exponent = -log_joint.beta * (score.to_f64() - best);
         }
@@ -99,7 +103,7 @@ pub(crate) fn normalise<R: Rows>(
     exponentials(&mut block.responsibilities);
     for i in 0..rows.len() {
         let places = i * width..(i + 1) * width;
-        let best = best_of(&block.supports, &block.scores[places.clone()]);
+        let best = block.scores[places.start].to_f64();
         let responsibilities = &mut block.responsibilities[places];
         let weight = rows.weight(i);
         likelihood.weight += weight;
@@ -123,6 +127,33 @@ pub(crate) fn normalise<R: Rows>(
     likelihood
 }
 
+/// The same for supports of all components.
+fn normalise_all<R: Rows>(
+    rows: &R,
+    block: &mut Block<R::Float>,
+    log_joint: LogJoint,
+) -> Likelihood {
+    let shape = (block.stride(), block.components());
+    block.make_shares();
+    let (scores, shares) = (&block.scores, &mut block.shares);
+    let mut found = Vec::new();
+    soft::responsibilities(scores, shape, log_joint.beta, shares, &mut found);
+    let mut likelihood = Likelihood::default();
+    for (i, row) in found.iter().enumerate() {
+        let weight = rows.weight(i);
+        likelihood.weight += weight;
+        likelihood.best += weight * row.best;
+        // If the best one alone has a share, the sum is 1. If none has, all are equally unlikely.
+        if row.sum > 1.0 && row.best.is_finite() {
+            likelihood.spread += weight * row.sum.ln();
+        }
+    }
+    likelihood.entries = likelihood.weight * rows.entries() as f64;
+    block.expected.clear();
+    block.expected.extend(found.iter().map(|row| row.expected));
+    likelihood
+}
+
 /// Responsibilities below this are 0 in the sums of the M-step. That changes F by less than its rounding. The rule depends
 /// on the row alone, so the order of rows does not matter.
 const LOST: f64 = 1.0 / (1u64 << 60) as f64;
@@ -130,9 +161,8 @@ const LOST: f64 = 1.0 / (1u64 << 60) as f64;
 /// Sets responsibilities to 0 that no sum needs ([E41](crate::equations#e41)).
 pub(crate) fn drop_lost<F: Float>(block: &mut Block<F>) {
     if block.width() > 1 {
-        for q in &mut block.responsibilities {
-            *q = if *q < LOST { 0.0 } else { *q };
-        }
+        soft::drop_below(&mut block.responsibilities, LOST);
+        soft::drop_below(&mut block.shares, F::from_f64(LOST));
     }
 }
 
@@ -159,17 +189,6 @@ pub(crate) fn weighted_total<R: Rows>(rows: &R, value: impl Fn(usize) -> f64) ->
     (weights.iter().sum(), values.iter().sum())
 }
 
-/// The lowest score: a truncated support is listed best first.
-#[inline(always)]
-fn best_of<F: Float>(supports: &[u32], scores: &[F]) -> f64 {
-    if supports.is_empty() {
-        lowest(scores)
-    } else {
-        scores[0]
-    }
-    .to_f64()
-}
-
 /// Responsibilities (E2) of components with these scores, of which `best` is the lowest, and finite. Returns
 /// the sum of their joint densities in units of the largest one: at least 1.
 #[inline(always)]
@@ -187,13 +206,6 @@ pub(crate) fn shares<F: Float>(scores: &[F], best: f64, beta: f64, out: &mut [f6
     sum
 }
 
-fn lowest<F: Float>(scores: &[F]) -> F {
-    scores
-        .iter()
-        .copied()
-        .fold(F::INFINITY, |least, s| if s < least { s } else { least })
-}
-
 /// The best component of every row of a block: the first of a listed support, or the one with the lowest score of a full
 /// support.
 pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
@@ -204,11 +216,10 @@ pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
         }
         return;
     }
-    for (i, label) in labels.iter_mut().enumerate() {
-        let scores = block.scores(i);
-        let least = lowest(scores);
-        *label = scores.iter().position(|&s| s == least).unwrap_or(0) as u32;
+    if !block.is_shared() {
+        return labels.fill(0);
     }
+    soft::first_lowest(&block.scores, block.stride(), labels);
 }
 
 #[cfg(test)]

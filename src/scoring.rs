@@ -88,7 +88,13 @@ pub(crate) fn responsibilities<R: Rows>(
     data: Source<'_, R>,
 ) -> Result<Array2<R::Float>> {
     let blocks = by_blocks(model, data, |rows| {
-        rounded(&all(model, rows).responsibilities)
+        let block = all(model, rows);
+        match block.is_shared() {
+            true => (0..block.len())
+                .flat_map(|i| block.shares_of(i).to_vec())
+                .collect(),
+            false => rounded(&block.responsibilities),
+        }
     })?;
     Ok(table(blocks, data.len(), model.components()))
 }
@@ -258,7 +264,7 @@ fn by_blocks_of<R: Rows, T: Send>(
 
 /// The `width` best components of every row.
 fn best<R: Rows, S: Scores<R> + ?Sized>(scorer: &S, rows: &R, width: usize) -> Block<R::Float> {
-    let mut block = Block::new(scorer.components(), width);
+    let mut block = Block::listed(scorer.components(), width);
     block.reset(rows.len(), &[]);
     search::best(scorer, rows, &mut block, &mut Exact::default());
     block

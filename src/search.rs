@@ -2,15 +2,18 @@
 
 use crate::block::Block;
 use crate::candidates;
-use crate::data::{Rows, Scores, some_scores};
+use crate::data::{Linear, Rows, Scores, some_scores};
 use crate::float::Float;
-use crate::kernels::select;
+use crate::kernels::{select, soft};
 use crate::mixture::Mixture;
+use std::sync::Arc;
 
 /// Scratch of the searches over all components.
 #[derive(Debug, Default)]
 pub struct Exact<F> {
     approximate: Vec<F>,
+    features: Vec<F>,
+    lowest: Vec<soft::Lowest<F>>,
     candidates: candidates::Candidates<F>,
     reached: Vec<u32>,
     scores: Vec<F>,
@@ -86,11 +89,18 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
     const FELT: f64 = 1e-3;
 
     let k = scorer.components();
-    scorer.all(rows, &mut block.scores);
+    if block.is_shared()
+        && let Some(linear) = scorer.linear()
+        && rows.linear(linear, &mut scratch.features, &mut block.scores)
+    {
+        return settle(scorer, linear, beta, rows, block, scratch);
+    }
+    scorer.all(rows, &mut scratch.approximate);
     let unscored = R::Float::from_f64(f64::NAN);
-    block.scores.resize(rows.len() * k, unscored);
-    for i in 0..rows.len() {
-        let scores = &mut block.scores[i * k..(i + 1) * k];
+    scratch.approximate.resize(rows.len() * k, unscored);
+    for (i, approximate) in scratch.approximate.chunks_exact(k).enumerate() {
+        let scores = block.scores_mut(i);
+        scores.copy_from_slice(approximate);
         let margin = scorer.margin(rows, i, R::Float::INFINITY).to_f64();
         if margin == 0.0 {
             // They are exact already.
@@ -116,6 +126,69 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
         for (&c, &score) in scratch.reached.iter().zip(&scratch.scores) {
             scores[c as usize] = score;
         }
+    }
+}
+
+/// Corrects scores that were found as products: those that may be the best one of their row are computed directly, so that
+/// labels do not depend on rounding, and those whose rounding can be felt in the responsibilities.
+fn settle<R: Rows, S: Scores<R> + ?Sized>(
+    scorer: &S,
+    linear: &Linear<R::Float>,
+    beta: f64,
+    rows: &R,
+    block: &mut Block<R::Float>,
+    scratch: &mut Exact<R::Float>,
+) {
+    let stride = block.stride();
+    let exactness = Arc::clone(linear.exactness());
+    let reach = REACH / beta;
+    let error_up_to = |score: f64| linear.relative() * (score.max(0.0) + reach);
+    let mut lowest = std::mem::take(&mut scratch.lowest);
+    soft::lowest(&block.scores, stride, &mut lowest);
+    for (i, &found) in lowest.iter().enumerate() {
+        let row = &mut block.scores[i * stride..(i + 1) * stride];
+        let mut found = found;
+        let of_row = !found.sound || linear.is_felt(beta, found.least.to_f64());
+        if of_row || !exactness.felt.is_empty() {
+            let upper = soft::least_upper(row, linear.errors());
+            let error = error_up_to(upper.to_f64());
+            let reach = R::Float::from_f64(upper.to_f64() + reach + 2.0 * error);
+            let far = beta * error > 1.0 || error.is_nan();
+            let felt = match of_row || far {
+                true => None,
+                false => Some(linear.felt()),
+            };
+            soft::not_above(row, linear.errors(), felt, reach, &mut scratch.reached);
+            direct(scorer, rows, i, row, scratch);
+            found = soft::lowest_of(row);
+        }
+        let error = error_up_to(found.least.to_f64()) + linear.largest_unfelt();
+        let near = R::Float::from_f64(found.least.to_f64() + 2.0 * error);
+        // `!(next > near)`, not `next <= near`: of a NaN too.
+        #[allow(clippy::neg_cmp_op_on_partial_ord)]
+        if !(found.next > near) {
+            select::not_above(row, near, &mut scratch.reached);
+            direct(scorer, rows, i, row, scratch);
+        }
+    }
+    scratch.lowest = lowest;
+    block.exactness = Some(exactness);
+}
+
+/// Computes the scores of a row directly that `scratch.reached` names.
+fn direct<R: Rows, S: Scores<R> + ?Sized>(
+    scorer: &S,
+    rows: &R,
+    i: usize,
+    row: &mut [R::Float],
+    scratch: &mut Exact<R::Float>,
+) {
+    let k = scorer.components() as u32;
+    // Not the padding, which is infinitely far.
+    scratch.reached.retain(|&c| c < k);
+    some_scores(scorer, rows, i, &scratch.reached, &mut scratch.scores);
+    for (&c, &score) in scratch.reached.iter().zip(&scratch.scores) {
+        row[c as usize] = score;
     }
 }
 

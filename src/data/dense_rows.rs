@@ -1,7 +1,7 @@
 //! A block of dense rows, and the arithmetic on it.
 
 use super::frame::{self, Frame};
-use super::{Centres, Moments, Rows, Scales, Second};
+use super::{Centres, Linear, Moments, Rows, Scales, Second};
 use crate::block::Block;
 use crate::float::{Element, Float};
 use crate::kernels::{distance, nearest, scaled, select, short, stride, vectorised};
@@ -330,6 +330,11 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
 
     fn together(&self, centres: &Centres<F>, beta: f64, found: &mut Vec<(u32, f64, f64)>) -> bool {
         self.sum_up(centres, beta, found);
+        true
+    }
+
+    fn linear(&self, scores: &Linear<F>, features: &mut Vec<F>, out: &mut [F]) -> bool {
+        scores.scores(&self.values, features, out);
         true
     }
 

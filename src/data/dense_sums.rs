@@ -13,6 +13,12 @@ impl<F: Float> DenseRows<F> {
         centres: &Centres<F>,
         moments: &mut Moments<S>,
     ) {
+        if let Some(exactness) = &block.exactness
+            && !block.shares.is_empty()
+            && self.add_products(block, exactness, centres, moments)
+        {
+            return;
+        }
         let listed = !S::WANTED && !block.is_full();
         match stride(self.dim) {
             4 if listed => return self.accumulate_short::<S, 4>(block, centres, moments),

@@ -10,11 +10,13 @@ mod centres;
 mod checked;
 mod dense;
 mod dense_cells;
+mod dense_products;
 mod dense_rows;
 mod dense_shares;
 mod dense_sums;
 mod file;
 mod frame;
+mod linear;
 mod moments;
 mod npy;
 mod on_demand;
@@ -40,6 +42,9 @@ pub use dense::{Chosen, Dense, Weight};
 pub use dense_rows::DenseRows;
 pub use file::{OnDisk, ReadAt};
 pub use frame::Frame;
+#[doc(hidden)]
+pub use linear::Linear;
+pub(crate) use linear::{Exactness, largest_terms};
 pub use npy::NpyFile;
 pub(crate) use on_demand::OnDemand;
 
@@ -262,6 +267,18 @@ pub trait Rows: Default + Send + Sync + 'static {
     ) -> bool {
         false
     }
+    /// Scores of all rows that are products (E21): (len, k padded to whole vectors) into `out`, where the padding stays as
+    /// it is. `features` is scratch. `false`, and nothing done, where there is no faster way than
+    /// [`Scores::all`].
+    #[doc(hidden)]
+    fn linear(
+        &self,
+        _scores: &Linear<Self::Float>,
+        _features: &mut Vec<Self::Float>,
+        _out: &mut [Self::Float],
+    ) -> bool {
+        false
+    }
     /// Squared distances of row `i` to the centres `ids`, computed directly.
     fn distances_to(
         &self,
@@ -329,6 +346,14 @@ pub(crate) trait Arithmetic: Rows {
         _centres: &Centres<Self::Float>,
         _beta: f64,
         _found: &mut Vec<(u32, f64, f64)>,
+    ) -> bool {
+        false
+    }
+    fn linear(
+        &self,
+        _scores: &Linear<Self::Float>,
+        _features: &mut Vec<Self::Float>,
+        _out: &mut [Self::Float],
     ) -> bool {
         false
     }
@@ -409,6 +434,15 @@ macro_rules! compiled_loops {
             found: &mut Vec<(u32, f64, f64)>,
         ) -> bool {
             $float::together(self, centres, beta, found)
+        }
+        #[inline]
+        fn linear(
+            &self,
+            scores: &Linear<$float>,
+            features: &mut Vec<$float>,
+            out: &mut [$float],
+        ) -> bool {
+            $float::linear(self, scores, features, out)
         }
         #[inline]
         fn distances_to(

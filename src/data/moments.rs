@@ -34,6 +34,17 @@ pub struct Moments<S = ()> {
     second: S,
 }
 
+/// The sums of [`Moments`], to be added to.
+pub(super) struct All<'a, S> {
+    /// (k).
+    pub(super) mass: &'a mut [f64],
+    /// (k): which row of `first` each component has.
+    pub(super) places: &'a [u32],
+    /// Padded rows.
+    pub(super) first: &'a mut [f64],
+    pub(super) second: &'a mut S,
+}
+
 impl<S: Second> Moments<S> {
     /// No rows added yet, for `k` components in `d` dimensions.
     #[must_use]
@@ -125,6 +136,19 @@ impl<S: Second> Moments<S> {
     pub(super) fn first_mut(&mut self, c: usize) -> &mut [f64] {
         let (place, stride) = (self.place(c), stride(self.dim));
         &mut self.first[place..place + stride]
+    }
+
+    /// All sums of `k` components, to be added to.
+    pub(super) fn all(&mut self, k: usize) -> All<'_, S> {
+        for c in 0..k {
+            self.place(c);
+        }
+        All {
+            mass: &mut self.mass,
+            places: &self.places,
+            first: &mut self.first,
+            second: &mut self.second,
+        }
     }
 
     /// The first moments, in rows of `D` numbers, and which of them each component has: any, where it is not among `wanted`.

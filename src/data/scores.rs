@@ -1,6 +1,6 @@
 //! How good components are for rows: what a search ranks by.
 
-use super::Rows;
+use super::{Linear, Rows};
 use crate::float::Float;
 
 /// Something that scores rows under its components; the lower, the better the component.
@@ -26,6 +26,12 @@ pub trait Scores<R: Rows>: Sync {
     /// whoever gives a faster one gives its margin too.
     fn margin(&self, _rows: &R, _i: usize, _reach: R::Float) -> R::Float {
         R::Float::from_f64(0.0)
+    }
+    /// Scores that are products: where rows take them so, they take the place of [`all`](Self::all) in searches for all
+    /// components. `None` by default.
+    #[doc(hidden)]
+    fn linear(&self) -> Option<&Linear<R::Float>> {
+        None
     }
     /// Scores of row `i` under the components `ids`, computed directly.
     fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>);

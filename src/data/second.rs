@@ -18,6 +18,14 @@ pub trait Second: Send + Sized {
     fn sum_of(c: usize, place: usize) -> usize;
     /// Adds to component `c`, at `place` among the (k, d) padded numbers.
     fn add_entry(&mut self, c: usize, place: usize, value: f64);
+    /// Adds squared distances to component `c`, where there is one sum for all coordinates.
+    #[doc(hidden)]
+    fn add_squares(&mut self, _c: usize, _squared: f64) {}
+    /// The sums, if there is one for every coordinate.
+    #[doc(hidden)]
+    fn per_coordinate(&mut self) -> &mut [f64] {
+        &mut []
+    }
     /// All sums.
     fn sums(&self) -> &[f64];
     /// All sums, to be added to.
@@ -82,6 +90,9 @@ impl Second for PerComponent {
         }
         self.0[c] += share * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
     }
+    fn add_squares(&mut self, c: usize, squared: f64) {
+        self.0[c] += squared;
+    }
     #[inline(always)]
     fn sum_of(c: usize, _: usize) -> usize {
         c
@@ -117,6 +128,9 @@ impl Second for PerCoordinate {
             let t = x.to_f64() - mu.to_f64();
             *sum += share * (t * t);
         }
+    }
+    fn per_coordinate(&mut self) -> &mut [f64] {
+        &mut self.0
     }
     #[inline(always)]
     fn sum_of(_: usize, place: usize) -> usize {

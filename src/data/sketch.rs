@@ -296,7 +296,9 @@ mod tests {
         let supports: Vec<u32> = supports.collect();
         block.reset(n, if width < k { &supports } else { &[] });
         let mut rng = Rng::from_seed(1);
-        block.scores.iter_mut().for_each(|s| *s = rng.uniform());
+        for i in 0..n {
+            block.scores_mut(i).fill_with(|| rng.uniform());
+        }
         let log_joint = LogJoint {
             alpha: 0.0,
             gamma: 0.0,

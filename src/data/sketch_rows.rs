@@ -1,6 +1,6 @@
 //! A block of rows that know some of their coordinates, and the arithmetic on it.
 
-use super::{Centres, Frame, Moments, Rows, Scales, Second};
+use super::{Centres, Frame, Linear, Moments, Rows, Scales, Second};
 use crate::block::Block;
 use crate::float::Float;
 use crate::kernels::sparse::{self, Entries};

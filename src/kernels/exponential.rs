@@ -58,6 +58,9 @@ const INVERSE_FACTORIALS: [f64; 14] = {
 ///
 /// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
 pub trait Exponential: Sized {
+    /// Below this the exponential is not a normal number.
+    #[doc(hidden)]
+    const LEAST_EXPONENT: Self;
     /// To a few units in the last place of an `f32`, or a hundred in that of an `f64`. What would be no normal number is the
     /// least one that is, or near it.
     #[doc(hidden)]
@@ -67,6 +70,8 @@ pub trait Exponential: Sized {
 macro_rules! exponential {
     ($t:ty, $least:expr, $whole:expr, $bias:expr, $mantissa:expr, $parts:expr, $factors:expr) => {
         impl Exponential for $t {
+            const LEAST_EXPONENT: Self = $least;
+
             #[inline(always)]
             fn quick(self) -> Self {
                 // As above.

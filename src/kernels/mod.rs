@@ -96,7 +96,9 @@ fn first_lane<M: pulp::bytemuck::NoUninit>(mask: M, lanes: usize) -> usize {
 
 pub(crate) mod distance;
 pub(crate) mod enter;
+pub(crate) mod expanded;
 pub(crate) mod exponential;
+pub(crate) mod features;
 pub(crate) mod nearest;
 pub(crate) mod packed;
 mod products;
@@ -107,7 +109,9 @@ pub(crate) mod scaled;
 pub(crate) mod select;
 pub(crate) mod shares;
 pub(crate) mod short;
+pub(crate) mod soft;
 pub(crate) mod sparse;
+pub(crate) mod weighted;
 
 /// Length of a stored row of `d` numbers: padded with zeros to a whole number of vectors, so that no long
 /// row has a tail.

@@ -23,7 +23,12 @@ pub(crate) struct Panels<F> {
 impl<F: Float> Panels<F> {
     /// Packs padded centres with their squared norms.
     pub(crate) fn pack(centres: &[F], stride: usize, dim: usize, norms: &[F]) -> Self {
-        let values = products::panels(centres, stride, dim, F::from_f64(-2.0));
+        Self::scaled(centres, stride, dim, F::from_f64(-2.0), norms)
+    }
+
+    /// Packs padded rows times a factor, each with a constant in place of a squared norm.
+    pub(crate) fn scaled(rows: &[F], stride: usize, dim: usize, factor: F, norms: &[F]) -> Self {
+        let values = products::panels(rows, stride, dim, factor);
         let mut norms = norms.to_vec();
         norms.resize(norms.len().next_multiple_of(LANES), F::INFINITY);
         Self { dim, values, norms }

@@ -6,7 +6,9 @@ use super::{
     steps_with_one_variance, variance_floor, variance_of,
 };
 use crate::block::Block;
-use crate::data::{Centres, Data, Frame, Moments, PerCoordinate, Rows, Scales, Scores, Summary};
+use crate::data::{
+    Centres, Data, Frame, Linear, Moments, OnDemand, PerCoordinate, Rows, Scales, Scores, Summary,
+};
 use crate::error::{Error, Result, positive};
 use crate::float::Float;
 use crate::kernels::stride;
@@ -200,6 +202,8 @@ pub struct DiagonalMixture<F> {
     scales: Scales<F>,
     /// What the proportion of each component adds to its scores (k).
     penalties: Vec<f64>,
+    /// Scores as products, of these centres and variances.
+    linear: OnDemand<Linear<F>>,
     means: Array2<F>,
 }
 
@@ -269,6 +273,7 @@ impl<F: Float> DiagonalMixture<F> {
         let mut model = Self {
             scales: Scales::new(0, centres.dim(), |_, _| (0.0, 0.0)),
             penalties: Vec::new(),
+            linear: OnDemand::default(),
             unit,
             centres,
             frame,
@@ -299,6 +304,7 @@ impl<F: Float> DiagonalMixture<F> {
         });
         self.penalties = (0..k).map(|c| self.proportions.penalty(c, unit)).collect();
         self.unit = unit;
+        self.linear = OnDemand::default();
     }
 
     /// The means (k, d), in the data's own unit.
@@ -401,6 +407,17 @@ impl<R: Rows> Scores<R> for DiagonalMixture<R::Float> {
     fn margin(&self, _: &R, _: usize, _: R::Float) -> R::Float {
         // All scores are computed directly.
         R::Float::from_f64(0.0)
+    }
+    fn linear(&self) -> Option<&Linear<R::Float>> {
+        let make = || {
+            Linear::diagonal(
+                &self.centres,
+                0.5 / self.unit,
+                &self.scales,
+                &self.penalties,
+            )
+        };
+        Some(self.linear.get(make))
     }
     fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
         rows.scaled_distances_to(i, &self.centres, &self.scales, ids, out);

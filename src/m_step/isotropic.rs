@@ -6,7 +6,9 @@ use super::{
     steps_with_one_variance, variance_floor, variance_of,
 };
 use crate::block::Block;
-use crate::data::{Centres, Data, Frame, Moments, PerComponent, Rows, Scores, Summary};
+use crate::data::{
+    Centres, Data, Frame, Linear, Moments, OnDemand, PerComponent, Rows, Scores, Summary,
+};
 use crate::error::{Error, Result, positive};
 use crate::float::Float;
 use crate::mixture::Mixture;
@@ -182,6 +184,8 @@ pub struct IsotropicMixture<F> {
     least_variance: f64,
     proportions: Proportions,
     scores: OwnVariances,
+    /// Scores as products, of these centres and variances.
+    linear: OnDemand<Linear<F>>,
     means: Array2<F>,
 }
 
@@ -258,6 +262,7 @@ impl<F: Float> IsotropicMixture<F> {
             least_variance,
             proportions,
             scores,
+            linear: OnDemand::default(),
             means,
         };
         model.renew_scores(unit);
@@ -285,6 +290,7 @@ impl<F: Float> IsotropicMixture<F> {
             parts,
             largest,
         };
+        self.linear = OnDemand::default();
     }
 
     /// The means (k, d), in the data's own unit.
@@ -352,6 +358,16 @@ impl<R: Rows> Scores<R> for IsotropicMixture<R::Float> {
         let (factor, added) = self.scores.largest;
         let squared = rows.margin(i, &self.centres, R::Float::INFINITY).to_f64();
         R::Float::from_f64(factor * squared + 4.0 * R::Float::EPSILON * added)
+    }
+    fn linear(&self) -> Option<&Linear<R::Float>> {
+        // Rows that know every coordinate: others have no products.
+        let entries = self.centres.dim() as f64;
+        let part = |c: usize| {
+            let (factor, per_entry, penalty) = self.scores.parts[c];
+            (factor, entries * per_entry + penalty)
+        };
+        let make = || Linear::isotropic(&self.centres, 0.5 / self.scores.unit, part);
+        Some(self.linear.get(make))
     }
     fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
         rows.distances_to(i, &self.centres, ids, out);

@@ -5,7 +5,9 @@ use super::{
     rescaling, variance_floor, variance_of,
 };
 use crate::block::Block;
-use crate::data::{Centres, Data, Frame, Moments, OnDemand, Rows, Scores, Subspace, Summary};
+use crate::data::{
+    Centres, Data, Frame, Linear, Moments, OnDemand, Rows, Scores, Subspace, Summary,
+};
 use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::mixture::Mixture;
@@ -159,6 +161,7 @@ impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatisti
     fn place(&self, model: &mut SharedIsotropicMixture<R::Float>, centres: Centres<R::Float>) {
         model.centres = centres;
         model.means = OnDemand::default();
+        model.linear = OnDemand::default();
     }
 
     fn project(
@@ -184,6 +187,7 @@ impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatisti
         model.variance = projected.variance;
         model.centres = subspace.leave(&projected.centres);
         model.means = OnDemand::default();
+        model.linear = OnDemand::default();
     }
 }
 
@@ -231,6 +235,8 @@ pub struct SharedIsotropicMixture<F> {
     least_variance: f64,
     /// Those given, or the centres out of the frame: few updates of a fit are asked for them.
     means: OnDemand<Array2<F>>,
+    /// Scores as products, of these centres and this variance.
+    linear: OnDemand<Linear<F>>,
 }
 
 impl<F: Float> SharedIsotropicMixture<F> {
@@ -259,12 +265,14 @@ impl<F: Float> SharedIsotropicMixture<F> {
             variance,
             least_variance,
             means: OnDemand::default(),
+            linear: OnDemand::default(),
         }
     }
 
     /// The same model with another variance, in the unit of its frame.
     pub(crate) fn set_variance(&mut self, variance: f64) {
         self.variance = variance.max(self.least_variance);
+        self.linear = OnDemand::default();
     }
 
     /// The means (k, d), in the data's own unit.
@@ -309,6 +317,11 @@ impl<R: Rows> Scores<R> for SharedIsotropicMixture<R::Float> {
     }
     fn margin(&self, rows: &R, i: usize, reach: R::Float) -> R::Float {
         rows.margin(i, &self.centres, reach)
+    }
+    fn linear(&self) -> Option<&Linear<R::Float>> {
+        let beta = 0.5 / self.variance;
+        let make = || Linear::isotropic(&self.centres, beta, |_| (1.0, 0.0));
+        Some(self.linear.get(make))
     }
     fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
         rows.distances_to(i, &self.centres, ids, out);

@@ -2,7 +2,7 @@
 
 use crate::factor;
 use ndarray::linalg::general_mat_mul;
-use ndarray::{ArrayView2, ArrayViewMut2, Axis, Slice};
+use ndarray::{ArrayView2, ArrayViewMut2};
 
 /// What rounding leaves of a sum of products, relative to its diagonal: a smaller pivot has no correct digit.
 const ROUNDING: f64 = 1e-12;
@@ -140,23 +140,5 @@ pub(super) fn product(
 pub(super) fn add(total: &mut [f64], part: &[f64]) {
     for (total, x) in total.iter_mut().zip(part) {
         *total += x;
-    }
-}
-
-/// Adds the lower half of $A^T B$, for two lists of rows, to a matrix (d, d); what is above it is left undefined.
-pub(super) fn add_products(a: &[f64], b: &[f64], dim: usize, into: &mut [f64]) {
-    let shape = (a.len() / dim, dim);
-    let a = ArrayView2::from_shape(shape, a).expect("whole rows");
-    let b = ArrayView2::from_shape(shape, b).expect("whole rows");
-    let mut into = ArrayViewMut2::from_shape((dim, dim), into).expect("d x d numbers");
-    // In strips of columns, each from the diagonal down.
-    const STRIP: usize = 24;
-    for from in (0..dim).step_by(STRIP) {
-        let columns = Slice::from(from..dim.min(from + STRIP));
-        let below = Slice::from(from..);
-        let (a, b) = (a.slice_axis(Axis(1), below), b.slice_axis(Axis(1), columns));
-        let mut into = into.slice_axis_mut(Axis(0), below);
-        let mut into = into.slice_axis_mut(Axis(1), columns);
-        general_mat_mul(1.0, &a.t(), &b, 1.0, &mut into);
     }
 }

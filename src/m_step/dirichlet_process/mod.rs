@@ -5,6 +5,7 @@ mod matrices;
 mod mixture;
 mod normal_wishart;
 mod prior;
+mod products;
 mod saving;
 mod statistics;
 mod sticks;

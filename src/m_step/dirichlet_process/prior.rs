@@ -1,6 +1,7 @@
 //! The prior of the components: as the user gives it, or from the data.
 
-use super::matrices::{self, Cholesky, add, add_products};
+use super::matrices::{self, Cholesky, add};
+use super::products::{Scratch, add_products};
 use super::{DirichletProcess, PriorMean, PriorScale};
 use crate::data::{Data, Frame, Rows, Summary};
 use crate::error::{Error, Result};
@@ -216,11 +217,12 @@ fn moments<R: Rows>(frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> (Vec<
     let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
     let parts = parallel::map_blocks(n, size, |_, range| {
         let (mut first, mut second) = (vec![0.0; dim], vec![0.0; dim * dim]);
-        let (mut rows, mut apart, mut weighted) = (R::default(), Vec::new(), Vec::new());
+        let (mut rows, mut apart, mut weights) = (R::default(), Vec::new(), Vec::new());
+        let mut scratch = Scratch::<f64>::default();
         for from in range.clone().step_by(BLOCK) {
             data.load(from..(from + BLOCK).min(range.end), frame, &mut rows);
             apart.clear();
-            weighted.clear();
+            weights.clear();
             for i in 0..rows.len() {
                 let (row, weight) = (rows.to_centre(i), rows.weight(i) / total);
                 let from = apart.len();
@@ -229,9 +231,10 @@ fn moments<R: Rows>(frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> (Vec<
                 for (sum, z) in first.iter_mut().zip(&apart[from..]) {
                     *sum += weight * z;
                 }
-                weighted.extend(apart[from..].iter().map(|z| weight * z));
+                weights.push(weight);
             }
-            add_products(&weighted, &apart, dim, &mut second);
+            let shares = weights.iter().copied();
+            add_products(&apart, shares, f64::INFINITY, &mut second, &mut scratch);
         }
         (first, second)
     });

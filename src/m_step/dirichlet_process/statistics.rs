@@ -1,9 +1,10 @@
 //! Weighted sums over rows: mass, first and second moments of every component.
 
-use super::matrices::{add, add_products, unpacked};
+use super::matrices::{add, unpacked};
 use super::mixture::DirichletProcessMixture;
 use super::normal_wishart::NormalWishart;
 use super::prior::Prior;
+use super::products::add_products;
 use crate::block::Block;
 use crate::data::{DenseRows, Rows};
 use crate::float::Float;
@@ -74,15 +75,16 @@ impl Scatter {
         let visit = |see: &mut dyn FnMut(usize, usize, f64)| {
             for i in 0..rows.len() {
                 let weight = rows.weight(i);
-                for (place, &q) in block.responsibilities(i).iter().enumerate() {
+                let mut each = |c: usize, q: f64| {
                     if q > LEAST_SHARE && weight * q > 0.0 {
-                        let c = if block.is_full() {
-                            place
-                        } else {
-                            block.support(i)[place] as usize
-                        };
                         see(c, i, weight * q);
                     }
+                };
+                match block.shares.is_empty() {
+                    false => (0..k)
+                        .zip(block.shares_of(i))
+                        .for_each(|(c, q)| each(c, q.to_f64())),
+                    true => block.members(i).for_each(|(c, q)| each(c as usize, q)),
                 }
             }
         };
@@ -97,14 +99,13 @@ impl Scatter {
             next[c] += 1;
         });
 
-        let (mut apart, mut weighted) = (Vec::new(), Vec::new());
+        let (mut apart, mut scratch) = (Vec::new(), Default::default());
         for c in 0..k {
             let members = &shares[ends[c]..ends[c + 1]];
             if members.is_empty() {
                 continue;
             }
             apart.resize(members.len() * dim, 0.0);
-            weighted.resize(members.len() * dim, 0.0);
             let component = &model.components[c];
             let mean = &component.mean;
             let first = &mut self.first[c * dim..(c + 1) * dim];
@@ -117,30 +118,30 @@ impl Scatter {
                     }
                 }
                 apart = map_rows(&apart, &unpacked(&component.factor, dim), dim);
-                let places = apart.chunks_exact(dim).zip(weighted.chunks_exact_mut(dim));
-                for (&(_, share), (apart, weighted)) in members.iter().zip(places) {
-                    for ((u, weighted), first) in apart.iter().zip(weighted).zip(&mut *first) {
-                        *weighted = share * u;
-                        *first += *weighted;
+                for (&(_, share), apart) in members.iter().zip(apart.chunks_exact(dim)) {
+                    for (u, first) in apart.iter().zip(&mut *first) {
+                        *first += share * u;
                     }
                 }
             } else {
                 vectorised!({
                     let apart = apart.chunks_exact_mut(dim);
-                    let places = apart.zip(weighted.chunks_exact_mut(dim));
-                    for (&(i, share), (apart, weighted)) in members.iter().zip(places) {
+                    for (&(i, share), apart) in members.iter().zip(apart) {
                         let row = rows.row(i).iter().zip(mean);
-                        let places = apart.iter_mut().zip(weighted).zip(&mut *first);
-                        for ((z, m), ((apart, weighted), first)) in row.zip(places) {
+                        for ((z, m), (apart, first)) in row.zip(apart.iter_mut().zip(&mut *first)) {
                             *apart = z.to_f64() - m;
-                            *weighted = share * *apart;
-                            *first += *weighted;
+                            *first += share * *apart;
                         }
                     }
                 });
             }
             let second = &mut self.second[c * dim * dim..(c + 1) * dim * dim];
-            add_products(&weighted, &apart, dim, second);
+            let norm = match component.ill_conditioned {
+                true => f64::INFINITY,
+                false => component.norm(),
+            };
+            let shares = members.iter().map(|member| member.1);
+            add_products::<F>(&apart, shares, norm, second, &mut scratch);
         }
     }
 

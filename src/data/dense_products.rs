@@ -1,0 +1,123 @@
+//! Weighted sums of dense rows over supports of all components, as matrix products (E5).
+
+use super::{Centres, DenseRows, Exactness, Moments, Second};
+use crate::block::Block;
+use crate::float::Float;
+use crate::kernels::weighted::{self, Weighted};
+use crate::kernels::{LANES, features, soft, stride};
+
+/// Rows whose sums stay in the type of the data, before they are added up in `f64`.
+const ROWS: usize = 128;
+
+/// Weights that differ more than this have no sums in the type of the data.
+const WEIGHTS_APART: f64 = 1e10;
+
+impl<F: Float> DenseRows<F> {
+    /// Adds all rows, where the responsibilities are in the type of the data. `false`, and nothing done, where sums of
+    /// products would not be exact enough.
+    pub(super) fn add_products<S: Second>(
+        &self,
+        block: &Block<F>,
+        exactness: &Exactness,
+        centres: &Centres<F>,
+        moments: &mut Moments<S>,
+    ) -> bool {
+        let (least, most) = self
+            .weights
+            .iter()
+            .filter(|w| **w > 0.0)
+            .fold((f64::INFINITY, 0.0f64), |(least, most), &w| {
+                (least.min(w), most.max(w))
+            });
+        if most == 0.0 {
+            return true;
+        }
+        if most > WEIGHTS_APART * least || F::from_f64(most) <= F::zero() {
+            return false;
+        }
+        let (k, dim) = (block.components(), self.dim);
+        // Components far from the point that all others are seen from: directly.
+        for (i, weight) in self.weights.iter().enumerate() {
+            let shares = block.shares_of(i);
+            for &c in &exactness.felt {
+                let share = weight * shares[c as usize].to_f64();
+                if share > 0.0 {
+                    moments.add(c as usize, share, self.row(i), centres);
+                }
+            }
+        }
+        if exactness.felt.len() == k {
+            return true;
+        }
+        let (places, width) = (block.stride(), stride(dim));
+        let expanded = centres.expanded();
+        let origin = vec![F::zero(); width];
+        let about = expanded.about().unwrap_or(&origin);
+        let (mut totals, mut mass) = (Vec::new(), vec![0.0; k]);
+        let per_row = width.next_multiple_of(LANES);
+        let all = moments.all(k);
+        let (mut narrow, mut wide) = (Vec::new(), (Vec::new(), Vec::new()));
+        for first in (0..self.weights.len()).step_by(ROWS) {
+            let end = self.weights.len().min(first + ROWS);
+            let weights = &self.weights[first..end];
+            let scores = &block.scores[first * places..end * places];
+            let shares = &block.shares[first * places..end * places + weighted::SPARE];
+            soft::totals((shares, scores), places, weights, &mut totals);
+            for (mass, [total, _]) in mass.iter_mut().zip(&totals) {
+                *mass = *total;
+            }
+            for &c in &exactness.felt {
+                mass[c as usize] = 0.0;
+            }
+            for (c, &mass) in mass.iter().enumerate() {
+                all.mass[c] += mass;
+                if mass > 0.0
+                    && let Some(&(added, factor)) = exactness.parts.get(c)
+                {
+                    let squared = (totals[c][1] - added * mass) / factor;
+                    all.second.add_squares(c, squared.max(0.0));
+                }
+            }
+            let rows = &self.values[first * width..end * width];
+            let second = all.second.per_coordinate();
+            if second.is_empty() {
+                let scales = weights.iter().map(|w| F::from_f64(w / most));
+                features::relative_and_scaled(rows, about, scales, per_row, &mut narrow);
+                weighted::add(Weighted {
+                    shares,
+                    places,
+                    rows: &narrow,
+                    stride: per_row,
+                    scale: most,
+                    mass: &mass,
+                    from: expanded.values(centres),
+                    columns: width,
+                    place_of: all.places,
+                    first: all.first,
+                    second,
+                    lower: false,
+                });
+            } else {
+                // Variances are differences of these sums: they need all digits of `f64`.
+                let (of_rows, of_shares) = &mut wide;
+                features::relative_in_f64(rows, about, per_row, of_rows);
+                features::times_in_f64(shares, weights, places, of_shares);
+                weighted::add(Weighted {
+                    shares: of_shares,
+                    places,
+                    rows: of_rows,
+                    stride: per_row,
+                    scale: 1.0,
+                    mass: &mass,
+                    from: expanded.values(centres),
+                    columns: width,
+                    place_of: all.places,
+                    first: all.first,
+                    second,
+                    lower: false,
+                });
+            }
+        }
+        true
+    }
+}

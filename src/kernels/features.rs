@@ -1,0 +1,158 @@
+//! What rows are turned into before products: differences, squares, norms, weighted copies.
+
+use crate::float::Float;
+
+/// Padded rows as seen from a point (d), each followed by its squared norm: (rows, d + 1).
+pub(crate) fn with_norms<F: Float>(rows: &[F], stride: usize, about: &[F], out: &mut [F]) {
+    vectorised!({
+        for (row, out) in rows
+            .chunks_exact(stride)
+            .zip(out.chunks_exact_mut(about.len() + 1))
+        {
+            if let Some((norm, out)) = out.split_last_mut() {
+                for ((out, &x), &a) in out.iter_mut().zip(row).zip(about) {
+                    *out = x - a;
+                }
+                *norm = squares(out);
+            }
+        }
+    });
+}
+
+/// The sum of squares, in several partial sums.
+#[inline(always)]
+fn squares<F: Float>(row: &[F]) -> F {
+    let mut sums = [F::zero(); 16];
+    let (lines, rest) = row.as_chunks::<16>();
+    for line in lines {
+        for l in 0..16 {
+            sums[l] += line[l] * line[l];
+        }
+    }
+    for (sum, &x) in sums.iter_mut().zip(rest) {
+        *sum += x * x;
+    }
+    let mut width = 16;
+    while width > 1 {
+        width /= 2;
+        for l in 0..width {
+            sums[l] += sums[l + width];
+        }
+    }
+    sums[0]
+}
+
+/// Padded rows as seen from a point (d), each followed by the squares of its coordinates: (rows, 2 d).
+pub(crate) fn with_squares<F: Float>(rows: &[F], stride: usize, about: &[F], out: &mut [F]) {
+    let dim = about.len();
+    vectorised!({
+        for (row, out) in rows.chunks_exact(stride).zip(out.chunks_exact_mut(2 * dim)) {
+            let (out, squares) = out.split_at_mut(dim);
+            let places = out.iter_mut().zip(squares);
+            for (((out, square), &x), &a) in places.zip(row).zip(about) {
+                let x = x - a;
+                *out = x;
+                *square = x * x;
+            }
+        }
+    });
+}
+
+/// Padded rows as seen from a point, padded, each times a factor, in rows of `stride` numbers: the rest is zeros.
+pub(crate) fn relative_and_scaled<F: Float>(
+    rows: &[F],
+    about: &[F],
+    factors: impl Iterator<Item = F>,
+    stride: usize,
+    out: &mut Vec<F>,
+) {
+    let width = about.len();
+    out.resize(rows.len() / width * stride, F::zero());
+    vectorised!({
+        let rows = rows.chunks_exact(width).zip(factors);
+        for ((row, factor), out) in rows.zip(out.chunks_exact_mut(stride)) {
+            // Rows of weight 0 may be so far that the difference overflows.
+            let counts = factor > F::zero();
+            for ((out, &x), &a) in out.iter_mut().zip(row).zip(about) {
+                *out = if counts { (x - a) * factor } else { F::zero() };
+            }
+        }
+    });
+}
+
+/// Padded rows as seen from a point, padded, in rows of `stride` numbers: the rest is zeros.
+pub(crate) fn relative_in_f64<F: Float>(
+    rows: &[F],
+    about: &[F],
+    stride: usize,
+    out: &mut Vec<f64>,
+) {
+    let width = about.len();
+    out.resize(rows.len() / width * stride, 0.0);
+    vectorised!({
+        let rows = rows.chunks_exact(width);
+        for (row, out) in rows.zip(out.chunks_exact_mut(stride)) {
+            for ((out, &x), &a) in out.iter_mut().zip(row).zip(about) {
+                *out = x.to_f64() - a.to_f64();
+            }
+        }
+    });
+}
+
+/// Rows of `stride` shares, each times its weight; what comes after the last is zeros.
+pub(crate) fn times_in_f64<F: Float>(
+    shares: &[F],
+    weights: &[f64],
+    stride: usize,
+    out: &mut Vec<f64>,
+) {
+    out.resize(shares.len(), 0.0);
+    vectorised!({
+        let rows = shares.chunks_exact(stride).zip(weights);
+        for ((shares, &weight), out) in rows.zip(out.chunks_exact_mut(stride)) {
+            for (out, share) in out.iter_mut().zip(shares) {
+                *out = weight * share.to_f64();
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_are_the_naive_ones() {
+        for (d, stride) in [(1, 4), (3, 4), (17, 32), (40, 48)] {
+            let n = 3;
+            let place = |i: usize| if i % stride < d { 0.5 + i as f64 } else { 0.0 };
+            let rows: Vec<f64> = (0..n * stride).map(place).collect();
+            let mut about: Vec<f64> = (0..stride).map(|j| 0.25 * j as f64).collect();
+            about[d..].fill(0.0);
+            let x = |i: usize, j: usize| rows[i * stride + j] - about[j];
+            let mut norms = vec![0.0; n * (d + 1)];
+            with_norms(&rows, stride, &about[..d], &mut norms);
+            let mut squares = vec![0.0; n * 2 * d];
+            with_squares(&rows, stride, &about[..d], &mut squares);
+            let (mut scaled, mut wide) = (Vec::new(), Vec::new());
+            let factors = (0..n).map(|i| i as f64);
+            relative_and_scaled(&rows, &about, factors, 48, &mut scaled);
+            relative_in_f64(&rows, &about, 48, &mut wide);
+            for i in 0..n {
+                let norm: f64 = (0..d).map(|j| x(i, j).powi(2)).sum();
+                assert!((norms[i * (d + 1) + d] - norm).abs() <= 1e-14 * norm);
+                for j in 0..d {
+                    assert_eq!(norms[i * (d + 1) + j], x(i, j));
+                    assert_eq!(squares[i * 2 * d + j], x(i, j));
+                    assert_eq!(squares[i * 2 * d + d + j], x(i, j) * x(i, j));
+                    assert_eq!(scaled[i * 48 + j], i as f64 * x(i, j));
+                    assert_eq!(wide[i * 48 + j], x(i, j));
+                }
+                assert!(wide[i * 48 + d..(i + 1) * 48].iter().all(|x| *x == 0.0));
+            }
+        }
+        let mut out = Vec::new();
+        times_in_f64(&[1f32, 2.0, 3.0, 4.0, 5.0], &[2.0, 0.5], 2, &mut out);
+        assert_eq!(out, [2.0, 4.0, 1.5, 2.0, 0.0]);
+    }
+}
