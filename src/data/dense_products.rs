@@ -1,10 +1,11 @@
 //! Weighted sums of dense rows over supports of all components, as matrix products (E5).
 
-use super::{Centres, DenseRows, Exactness, Moments, Second};
+use super::{Centres, DenseRows, Exactness, Moments, Rows, Second};
 use crate::block::Block;
 use crate::float::Float;
 use crate::kernels::weighted::{self, Weighted};
 use crate::kernels::{LANES, features, soft, stride};
+use std::ops::Range;
 
 /// Rows whose sums stay in the type of the data, before they are added up in `f64`.
 const ROWS: usize = 128;
@@ -13,6 +14,23 @@ const ROWS: usize = 128;
 const WEIGHTS_APART: f64 = 1e10;
 
 impl<F: Float> DenseRows<F> {
+    /// Sum of squared distances of some rows to a centre, with their shares.
+    fn squares(
+        &self,
+        rows: Range<usize>,
+        (centres, c): (&Centres<F>, usize),
+        share: impl Fn(usize) -> f64,
+    ) -> f64 {
+        let (mut sum, mut squared) = (0.0, Vec::new());
+        for (i, share) in rows.map(|i| (i, share(i))) {
+            if share > 0.0 {
+                self.distances_to(i, centres, &[c as u32], &mut squared);
+                sum += share * squared[0].to_f64();
+            }
+        }
+        sum
+    }
+
     /// Adds all rows, where the responsibilities are in the type of the data. `false`, and nothing done, where sums of
     /// products would not be exact enough.
     pub(super) fn add_products<S: Second>(
@@ -74,8 +92,15 @@ impl<F: Float> DenseRows<F> {
                 if mass > 0.0
                     && let Some(&(added, factor)) = exactness.parts.get(c)
                 {
-                    let squared = (totals[c][1] - added * mass) / factor;
-                    all.second.add_squares(c, squared.max(0.0));
+                    let (known, scaled) = (added * mass, totals[c][1] - added * mass);
+                    // Where the constant is nearly all of the scores, their digits are its digits.
+                    let squared = match scaled > F::EPSILON.sqrt() * known.abs() {
+                        true => scaled / factor,
+                        false => self.squares(first..end, (centres, c), |i| {
+                            weights[i - first] * block.shares_of(i)[c].to_f64()
+                        }),
+                    };
+                    all.second.add_squares(c, squared);
                 }
             }
             let rows = &self.values[first * width..end * width];

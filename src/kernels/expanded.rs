@@ -6,13 +6,8 @@ use super::{LANES, products};
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
-/// Places in a row of scores: one for every centre, and some that no centre fills, which are infinitely far.
-pub(crate) fn places<F>(panels: &Panels<F>) -> usize {
-    panels.norms.len()
-}
-
 /// $\lVert \mu_c \rVert^2 - 2 x^\top \mu_c$ for padded rows and all centres, both as seen from the same point, into `out`
-/// (rows, [`places`]). Meant for so few rows that `out` stays in a cache.
+/// (rows, places of the panels). Meant for so few rows that `out` stays in a cache.
 pub(crate) fn scores<F: Float>(rows: &[F], stride: usize, panels: &Panels<F>, out: &mut [F]) {
     Arch::new().dispatch(ToPanels {
         rows,
