@@ -1,10 +1,10 @@
 //! Weighted sums of dense rows over supports of all components, as matrix products (E5).
 
-use super::{Centres, DenseRows, Exactness, Moments, Rows, Second};
+use super::{Centres, DenseRows, Exactness, Moments, Second};
 use crate::block::Block;
 use crate::float::Float;
 use crate::kernels::weighted::{self, Weighted};
-use crate::kernels::{LANES, features, soft, stride};
+use crate::kernels::{LANES, distance, features, soft, stride};
 use std::ops::Range;
 
 /// Rows whose sums stay in the type of the data, before they are added up in `f64`.
@@ -15,20 +15,13 @@ const WEIGHTS_APART: f64 = 1e10;
 
 impl<F: Float> DenseRows<F> {
     /// Sum of squared distances of some rows to a centre, with their shares.
-    fn squares(
-        &self,
-        rows: Range<usize>,
-        (centres, c): (&Centres<F>, usize),
-        share: impl Fn(usize) -> f64,
-    ) -> f64 {
-        let (mut sum, mut squared) = (0.0, Vec::new());
-        for (i, share) in rows.map(|i| (i, share(i))) {
-            if share > 0.0 {
-                self.distances_to(i, centres, &[c as u32], &mut squared);
-                sum += share * squared[0].to_f64();
-            }
-        }
-        sum
+    fn squares(&self, rows: Range<usize>, centre: &[F], share: impl Fn(usize) -> f64) -> f64 {
+        let shares = rows
+            .map(|i| (i, share(i)))
+            .filter(|(_, share)| *share > 0.0);
+        let squares =
+            shares.map(|(i, share)| share * distance::between(self.row(i), centre).to_f64());
+        squares.sum()
     }
 
     /// Adds all rows, where the responsibilities are in the type of the data. `false`, and nothing done, where sums of
@@ -96,7 +89,7 @@ impl<F: Float> DenseRows<F> {
                     // Where the constant is nearly all of the scores, their digits are its digits.
                     let squared = match scaled > F::EPSILON.sqrt() * known.abs() {
                         true => scaled / factor,
-                        false => self.squares(first..end, (centres, c), |i| {
+                        false => self.squares(first..end, centres.row(c), |i| {
                             weights[i - first] * block.shares_of(i)[c].to_f64()
                         }),
                     };

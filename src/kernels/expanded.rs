@@ -158,7 +158,7 @@ mod tests {
             let norm = |c: &[f64]| c.iter().map(|x| x * x).sum();
             let norms: Vec<f64> = mu.chunks(s).map(norm).collect();
             let panels = Panels::pack(&mu, s, d, &norms);
-            let places = places(&panels);
+            let places = panels.norms.len();
             let mut all = Vec::new();
             with_all_vectors!({
                 all.push(vec![f64::NAN; n * places]);
