@@ -155,8 +155,9 @@ pub fn fast(clusters: usize) -> FastBuilder {
         .coreset(Lightweight::new(rows_for(clusters)))
         .seeder(HierarchicalKMeansPlusPlus::new())
         .phases(fast_phases)
-        .tolerance(tolerance)
-        .max_iterations(max_iterations)
+        .stop_rule(if crate::knob("REM", 2e-3) > 0.0 { crate::Rule::Remaining } else { crate::Rule::PerCoordinate })
+        .tolerance(if crate::knob("REM", 2e-3) > 0.0 && clusters >= FEW { crate::knob("REM", 2e-3) } else { tolerance })
+        .max_iterations(if crate::knob("REM", 2e-3) > 0.0 { crate::knob("MAXIT", 100.0) as usize } else { max_iterations })
 }
 
 /// The phases of [`fast`]: on the coreset, on a coreset four times as large, and on all rows. With many columns these phases
@@ -183,7 +184,7 @@ pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
         Phase::new(Bounded::new().near(near))
             .rows(rows)
             .columns(columns)
-            .moves(3)
+            .moves(crate::knob("ROUNDS", 20.0) as usize)
     };
     let last = Bounded::new().near(near.div_ceil(3).max(near.min(16)));
     vec![

@@ -21,8 +21,8 @@ pub(crate) struct Kept<'a, F: Float> {
     /// What a wider search is worth, and when the phase ends.
     worth: Worth,
     rule: StopRule,
-    /// That of the last search.
-    free_energy: f64,
+    /// Those of the last two searches.
+    free_energies: [f64; 2],
     calibrated: bool,
     assignment: Assignment<F>,
     sums: Sums<F>,
@@ -78,11 +78,11 @@ impl<'a, F: Float> Kept<'a, F> {
         let before = file.has("centres before");
         let before = before.then(|| Centres::read("centres before", file, k, dim));
         let counts = file.counts::<5>("pass")?;
-        let free_energy = file.one::<f64>("pass free energy")?;
+        let free_energies = file.numbers("pass free energies", &[2])?;
         Ok(Self {
             lists,
             before: before.transpose()?,
-            free_energy,
+            free_energies: [free_energies[0], free_energies[1]],
             calibrated: true,
             moves: counts[0] as usize,
             searched: counts[1] == 1,
@@ -116,7 +116,7 @@ impl<'a, F: Float> Kept<'a, F> {
             streams,
             worth,
             rule,
-            free_energy: f64::INFINITY,
+            free_energies: [f64::INFINITY; 2],
             calibrated,
             assignment,
             sums,
@@ -181,9 +181,10 @@ impl<'a, F: Float> Kept<'a, F> {
         let likelihood = self.likelihood(error);
         let free_energy = likelihood.free_energy(self.joint.model().log_joint());
         let settled = self.moves == 0
-            && self
-                .rule
-                .settles(self.free_energy, free_energy, &likelihood);
+            && self.rule.settles(
+                &[self.free_energies[0], self.free_energies[1], free_energy],
+                &likelihood,
+            );
         // After 16 steps, 64, and so on: shorter phases ask in the first search and in the last.
         let due = self.steps > 4
             && self.steps.is_power_of_two()
@@ -208,7 +209,10 @@ impl<'a, F: Float> Kept<'a, F> {
         self.assignment.apply(&changes);
         self.sums
             .apply(self.data, frame, centres, &self.assignment, &changes);
-        self.stale = !changes.is_empty() && error - self.squared() >= tolerance * error;
+        let gained = error - self.squared();
+        if std::env::var("DBG").is_ok() { eprintln!("   widened: {} changes, gain {:.4} %", changes.len(), 100.0 * gained / error); }
+        self.stale = !changes.is_empty() && gained >= tolerance * error;
+        if gained >= crate::knob("WID", 2e-3) * error { self.worth.near *= 2; }
         self.stale
     }
 }
@@ -228,7 +232,9 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
             self.follow(&before);
         }
         let likelihood = self.likelihood(self.squared());
-        self.free_energy = likelihood.free_energy(self.joint.model().log_joint());
+        let free_energy = likelihood.free_energy(self.joint.model().log_joint());
+        if std::env::var("DBG").is_ok() { eprintln!("  n {} step {} error {:.6e}", self.data.len(), self.steps, likelihood.best); }
+        self.free_energies = [self.free_energies[1], free_energy];
         Ok(Found {
             likelihood,
             pending: self.moves > 0,
@@ -250,8 +256,9 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
             self.moves = 0;
             return Ok(());
         }
-        // A round after one that moved hardly any would gain less than the evaluations it needs are worth.
-        let few = made.moved < centres.len() / FEW;
+        // A round after one that gained hardly anything would gain less than the evaluations it needs are worth.
+        if std::env::var("DBG").is_ok() { eprintln!("n {} step {} moves {} gain {:.4} % of {:.6e}; left {}", self.data.len(), self.steps, made.moved, 100.0*made.gain/self.squared(), self.squared(), self.moves); }
+        let few = if crate::knob("GAIN", 0.003) > 0.0 { made.gain < crate::knob("GAIN", 0.003) * self.squared() } else { made.moved < centres.len() / FEW };
         self.moves = if few { 0 } else { self.moves - 1 };
         self.assignment.apply(&made.changes);
         self.sums
@@ -306,7 +313,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
             self.evaluations,
         ];
         out.numbers("pass", &counts);
-        out.numbers("pass free energy", &[self.free_energy]);
+        out.numbers("pass free energies", &self.free_energies);
     }
 
     fn copy_of_supports(&self) -> Supports {

@@ -11,6 +11,8 @@ use crate::rng::{Rng, Stage, Streams};
 pub(crate) struct Moves {
     /// Components that moved.
     pub(crate) moved: usize,
+    /// What the squared distances fall by at least, before means and rows follow.
+    pub(crate) gain: f64,
     /// Rows that belong elsewhere now, in the order of their places.
     pub(crate) changes: Vec<Change>,
     /// Components whose rows or centres are others now.
@@ -58,6 +60,7 @@ where
     let k = assignment.components();
     let mut moves = Moves {
         moved: 0,
+        gain: 0.0,
         changes: Vec::new(),
         stale: vec![false; k],
         evaluations: 0,
@@ -65,7 +68,11 @@ where
     if k < 3 {
         return moves;
     }
-    let errors = parallel::map(k, |c| Errors::of(data, assignment, c));
+    let masses = parallel::map(k, |c| {
+        let weights = assignment.members(c).iter();
+        weights.map(|m| data.weight(m.row as usize)).sum::<f64>()
+    });
+    let errors = parallel::map(k, |c| Errors::of(data, assignment, &masses, c));
     let mut by_loss: Vec<usize> = (0..k).collect();
     by_loss.sort_by(|&a, &b| errors[a].loss.total_cmp(&errors[b].loss));
     let least = errors[by_loss[0]].loss;
@@ -123,7 +130,7 @@ where
             let receivers = || assignment.members(l).iter().map(|m| m.second as usize);
             !locked[l]
                 && l != split
-                && receivers().all(|receiver| !changed[receiver] && receiver != split)
+                && receivers().all(|receiver| !(if crate::knob("EXCL", 1.0) > 0.0 { locked[receiver] } else { changed[receiver] }) && receiver != split)
         };
         // A component passed over for this split may be a receiver of it; it is not tried again.
         while by_loss.peek().is_some_and(|l| !free(l)) {
@@ -136,6 +143,7 @@ where
             break;
         }
         by_loss.next();
+        moves.gain += gain - errors[merged].loss;
         for c in [split, merged] {
             (changed[c], locked[c], moves.stale[c]) = (true, true, true);
         }
@@ -192,21 +200,35 @@ impl Errors {
     fn of<F: Float>(
         data: &dyn Data<Rows = DenseRows<F>>,
         assignment: &Assignment<F>,
+        masses: &[f64],
         c: usize,
     ) -> Self {
-        let mut errors = Self {
-            own: 0.0,
-            loss: 0.0,
-        };
+        let mut own = 0.0;
+        // Weight and loss by the component that gets the rows.
+        let mut parts: Vec<(u32, f64, f64)> = Vec::new();
         for member in assignment.members(c) {
             let weight = data.weight(member.row as usize);
             if weight > 0.0 {
-                let own = member.upper.to_f64().powi(2);
-                errors.own += weight * own;
-                errors.loss += weight * (member.lower.to_f64().powi(2) - own);
+                let squared = member.upper.to_f64().powi(2);
+                own += weight * squared;
+                let loss = weight * (member.lower.to_f64().powi(2) - squared);
+                match parts.iter_mut().find(|part| part.0 == member.second) {
+                    Some(part) => {
+                        part.1 += weight;
+                        part.2 += loss;
+                    }
+                    None => parts.push((member.second, weight, loss)),
+                }
             }
         }
-        errors
+        let lost = parts.iter().map(|(receiver, weight, loss)| {
+            let mass = masses[*receiver as usize];
+            if excl() { loss * mass / (mass + weight) } else { *loss }
+        });
+        Self {
+            own,
+            loss: lost.sum(),
+        }
     }
 }
 
@@ -228,19 +250,18 @@ impl<F: Float> Split<F> {
         members: &[Member<F>],
         rng: &mut Rng,
     ) -> Option<Self> {
-        let step = members.len().div_ceil(SAMPLE).max(1);
-        let ids: Vec<usize> = members
-            .iter()
-            .step_by(step)
-            .map(|m| m.row as usize)
-            .collect();
+        let (ids, weights) = sample(data, members, rng);
         let mut rows = DenseRows::default();
         data.gather(&ids, frame, &mut rows);
         let mut to_centre = vec![F::INFINITY; rows.len()];
         rows.lower(0, centre, &mut to_centre);
-        let errors = || (0..rows.len()).map(|i| rows.weight(i) * to_centre[i].to_f64());
+        let errors = || {
+            weights
+                .iter()
+                .zip(&to_centre)
+                .map(|(w, d2)| w * d2.to_f64())
+        };
         let total: f64 = errors().sum();
-        let mass: f64 = (0..rows.len()).map(|i| rows.weight(i)).sum();
         let mut best: Option<Self> = None;
         for _ in 0..STARTS {
             let mut left = rng.uniform() * total;
@@ -255,28 +276,24 @@ impl<F: Float> Split<F> {
                 evaluations: 0,
             };
             for _ in 0..STEPS {
-                split.step(&rows);
+                split.step(&rows, &weights);
             }
-            split.gain = total - split.error_of(&rows);
+            split.gain = total - split.error_of(&rows, &weights);
             if best.as_ref().is_none_or(|best| split.gain > best.gain) {
                 best = Some(split);
             }
         }
         let mut best = best?;
-        if step > 1 {
-            let all: f64 = members.iter().map(|m| data.weight(m.row as usize)).sum();
-            best.gain *= all / mass;
-        }
         best.evaluations = ((1 + 2 * STARTS * (STEPS + 1)) * rows.len()) as u64;
         Some(best)
     }
 
     /// Weighted squared distances of rows to the nearer centre.
-    fn error_of(&self, rows: &DenseRows<F>) -> f64 {
+    fn error_of(&self, rows: &DenseRows<F>, weights: &[f64]) -> f64 {
         let (to_stay, to_leave) = self.distances(rows);
-        let nearest = to_stay.iter().zip(&to_leave).enumerate();
+        let nearest = to_stay.iter().zip(&to_leave).zip(weights);
         nearest
-            .map(|(i, (a, b))| rows.weight(i) * a.to_f64().min(b.to_f64()))
+            .map(|((a, b), weight)| weight * a.to_f64().min(b.to_f64()))
             .sum()
     }
 
@@ -288,7 +305,9 @@ impl<F: Float> Split<F> {
         members: &[Member<F>],
     ) -> f64 {
         let parts = parallel::map_blocks(members.len(), GATHER, |_, places| {
-            self.error_of(&gathered(data, frame, &members[places]))
+            let rows = gathered(data, frame, &members[places]);
+            let weights: Vec<f64> = (0..rows.len()).map(|i| rows.weight(i)).collect();
+            self.error_of(&rows, &weights)
         });
         parts.iter().sum()
     }
@@ -304,13 +323,13 @@ impl<F: Float> Split<F> {
     }
 
     /// Moves both centres to the means of the rows nearer to them.
-    fn step(&mut self, rows: &DenseRows<F>) {
+    fn step(&mut self, rows: &DenseRows<F>, weights: &[f64]) {
         let (to_stay, to_leave) = self.distances(rows);
         let mut sums = [vec![0.0; self.stay.len()], vec![0.0; self.stay.len()]];
         let mut mass = [0.0; 2];
         vectorised!({
             for i in 0..rows.len() {
-                let (side, weight) = (usize::from(to_leave[i] < to_stay[i]), rows.weight(i));
+                let (side, weight) = (usize::from(to_leave[i] < to_stay[i]), weights[i]);
                 mass[side] += weight;
                 for (sum, x) in sums[side].iter_mut().zip(rows.row(i)) {
                     *sum += weight * x.to_f64();
@@ -341,6 +360,52 @@ impl<F: Float> Split<F> {
         });
         parts.concat()
     }
+}
+
+/// Some rows of a component, by half in proportion to their weight and by half to their error, with weights that make
+/// sums over them those over all rows on average: few rows far away are not missed. All rows, if there are few.
+fn sample<F: Float>(
+    data: &dyn Data<Rows = DenseRows<F>>,
+    members: &[Member<F>],
+    rng: &mut Rng,
+) -> (Vec<usize>, Vec<f64>) {
+    let row = |member: &Member<F>| member.row as usize;
+    let weight = |member: &Member<F>| data.weight(row(member));
+    if members.len() <= SAMPLE {
+        return (
+            members.iter().map(row).collect(),
+            members.iter().map(weight).collect(),
+        );
+    }
+    let error = |member: &Member<F>| match weight(member) {
+        0.0 => 0.0,
+        weight => weight * member.upper.to_f64().powi(2),
+    };
+    let mass: f64 = members.iter().map(weight).sum();
+    let errors: f64 = members.iter().map(error).sum();
+    let slope = if errors > 0.0 { mass / errors } else { 0.0 };
+    // Expected draws of a row: it stands for its weight over these.
+    let share = |member: &Member<F>| {
+        SAMPLE as f64 * (weight(member) + slope * error(member))
+            / (mass * if slope > 0.0 { 2.0 } else { 1.0 })
+    };
+    let (mut ids, mut weights) = (Vec::with_capacity(SAMPLE), Vec::with_capacity(SAMPLE));
+    // One draw from each stretch of the same share.
+    let (mut sum, mut drawn) = (0.0, 0usize);
+    let first = rng.uniform();
+    for member in members {
+        let share = share(member);
+        sum += share;
+        let mut times = 0;
+        while first + (drawn as f64) < sum {
+            (drawn, times) = (drawn + 1, times + 1);
+        }
+        if times > 0 {
+            ids.push(row(member));
+            weights.push(weight(member) * f64::from(times) / share);
+        }
+    }
+    (ids, weights)
 }
 
 /// The rows of some members.
@@ -434,3 +499,4 @@ mod tests {
         total
     }
 }
+fn excl() -> bool { use std::sync::OnceLock; static X: OnceLock<bool> = OnceLock::new(); *X.get_or_init(|| crate::knob("EXCL", 1.0) > 0.0) }

@@ -49,6 +49,8 @@ pub enum Rule {
     ///
     /// F changes with the unit of the data; W is used where F is near 0.
     RelativeToFreeEnergy,
+    /// What the free energy is still to gain.
+    Remaining,
 }
 
 /// The stop rule of a phase.
@@ -73,22 +75,31 @@ impl StopRule {
         if stopped.is_some() {
             return stopped;
         }
-        if let [.., before, last] = free_energies
-            && !found.pending
-            && self.settles(*before, *last, &found.likelihood)
-        {
+        if !found.pending && self.settles(free_energies, &found.likelihood) {
             return Some(Stop::Converged);
         }
         (free_energies.len() > self.max_iterations).then_some(Stop::MaxIterations)
     }
 
-    /// Whether a change of the free energy counts as settled (E19).
-    pub(crate) fn settles(&self, before: f64, last: f64, likelihood: &Likelihood) -> bool {
-        let unit = match self.rule {
-            Rule::PerCoordinate => likelihood.entries / 2.0,
-            Rule::RelativeToFreeEnergy => last.abs().max(likelihood.weight),
+    /// Whether the last change of the free energy counts as settled (E19).
+    pub(crate) fn settles(&self, free_energies: &[f64], likelihood: &Likelihood) -> bool {
+        let [earlier @ .., before, last] = free_energies else {
+            return false;
         };
-        (last - before).abs() <= self.tolerance * unit
+        let change = (last - before).abs();
+        let (change, unit) = match self.rule {
+            Rule::PerCoordinate => (change, likelihood.entries / 2.0),
+            Rule::RelativeToFreeEnergy => (change, last.abs().max(likelihood.weight)),
+            Rule::Remaining => {
+                let ratio = match earlier {
+                    [.., earlier] => change / (before - earlier).abs(),
+                    [] => 1.0,
+                };
+                let ratio = ratio.clamp(crate::knob("RLO", 0.5), crate::knob("RHI", 0.95));
+                (change * ratio / (1.0 - ratio), likelihood.entries / 2.0)
+            }
+        };
+        change <= self.tolerance * unit
     }
 }
 

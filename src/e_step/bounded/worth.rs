@@ -64,7 +64,7 @@ impl Worth {
         let doubt = Doubt::of(assignment, data, error, open);
         // New lists follow, and with them a search of all rows.
         let after = SETTLED * self.tolerance;
-        let price = |rows| error * (after + self.price(rows, data.len(), centres.len()));
+        let price = |rows| error * (after + self.price(rows, data.len(), centres.len())).min(crate::knob("CAP", 5e-3));
         let list = |c: u32, near: &mut Vec<u32>| {
             near.clear();
             near.extend_from_slice(nearby.list(c));
@@ -105,6 +105,7 @@ impl<'a, F: Float> Doubt<'a, F> {
         let gains = self.gains(data, frame, centres, draws, open, list);
         let net = |level: usize| gains[level..].iter().sum::<f64>() - price(self.rows(level));
         let best = (0..LEVELS).max_by(|&a, &b| net(a).total_cmp(&net(b)));
+        if std::env::var("DBG").is_ok() { eprintln!("   worth: {rows} open, gain {:.4} %, price {:.4} %", 100.0 * gains.iter().sum::<f64>() / self.error, 100.0 * price(rows) / self.error); }
         let best = best.filter(|&level| net(level) > 0.0);
         let from = best.map(|level| match level {
             0 => F::zero(),

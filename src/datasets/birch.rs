@@ -1,21 +1,10 @@
-//! Generated data that knows its answer.
+//! The BIRCH data: 25 clusters in two dimensions.
 
+use super::Labelled;
 use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::rng::Rng;
-use ndarray::{Array1, Array2, Axis};
-
-/// Points with the truth about them.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Labelled<F> {
-    /// Points (n, d).
-    pub points: Array2<F>,
-    /// The cluster of each point (n).
-    pub labels: Array1<u32>,
-    /// The true centres (k, d).
-    pub centres: Array2<F>,
-}
+use ndarray::{Array2, Axis};
 
 /// The BIRCH data of \[KM\]: 25 isotropic Gaussian clusters of standard deviation 1 in two dimensions.
 ///

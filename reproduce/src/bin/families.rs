@@ -1,0 +1,30 @@
+//! Generated families of rows as `.npy` files (f32), for `reproduce/peers`.
+//!
+//! `cargo run --release -p reproduce --bin families -- FOLDER FAMILY:ROWS:COLUMNS:CLUSTERS[:SEED] ...` writes one file per
+//! family, named after what is in it. Without any it prints the names of the families.
+
+use coremix::datasets::Hard;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, wanted @ ..] = &arguments[..] else {
+        for family in Hard::ALL {
+            println!("{}", family.name());
+        }
+        return Ok(());
+    };
+    for wanted in wanted {
+        let parts: Vec<&str> = wanted.split(':').collect();
+        let [name, rows, columns, clusters, seed @ ..] = &parts[..] else {
+            return Err(format!("{wanted}: not FAMILY:ROWS:COLUMNS:CLUSTERS[:SEED]").into());
+        };
+        let family: Hard = name.parse()?;
+        let (n, d, k) = (rows.parse()?, columns.parse()?, clusters.parse()?);
+        let seed = seed.first().map_or(Ok(0), |seed| seed.parse())?;
+        let file = Path::new(folder).join(format!("{name}-{n}x{d}-{k}.npy"));
+        ndarray_npy::write_npy(&file, &family.generate::<f32>(n, d, k, seed)?)?;
+        println!("{}", file.display());
+    }
+    Ok(())
+}
