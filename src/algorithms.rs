@@ -31,7 +31,7 @@
 
 use crate::coreset::{Full, Lightweight};
 use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
-use crate::em::PhaseRows;
+use crate::em::{PhaseRows, Rule};
 use crate::fit::{Builder, Clusterer, Columns, Phase, Shape};
 use crate::m_step::{Diagonal, DirichletProcess};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus};
@@ -143,21 +143,17 @@ pub fn d_gmm(clusters: usize, h: usize, r: usize) -> DGmmBuilder {
 /// least), then the [phases](fast_phases) of k-means with bounds ([`Bounded`]) and moves that leave local optima. The model
 /// is that of [`k_means`].
 ///
-/// It has its own defaults. Below 128 clusters, where an iteration costs little more than reading the rows, the tolerance is
-/// 1e-4 with at most 50 iterations per phase. Otherwise it is 1e-3 with at most 12.
+/// It has its own defaults. The stop rule is [`Rule::Remaining`], with at most 100 iterations per phase. The tolerance is 1e-3;
+/// below 128 clusters, where an iteration costs little more than reading the rows, it is 1e-4.
 pub fn fast(clusters: usize) -> FastBuilder {
-    let (tolerance, max_iterations) = if clusters < FEW {
-        (1e-4, 50)
-    } else {
-        (1e-3, 12)
-    };
+    let tolerance = if clusters < FEW { 1e-4 } else { 1e-3 };
     k_means(clusters)
         .coreset(Lightweight::new(rows_for(clusters)))
         .seeder(HierarchicalKMeansPlusPlus::new())
         .phases(fast_phases)
-        .stop_rule(if crate::knob("REM", 2e-3) > 0.0 { crate::Rule::Remaining } else { crate::Rule::PerCoordinate })
-        .tolerance(if crate::knob("REM", 2e-3) > 0.0 && clusters >= FEW { crate::knob("REM", 2e-3) } else { tolerance })
-        .max_iterations(if crate::knob("REM", 2e-3) > 0.0 { crate::knob("MAXIT", 100.0) as usize } else { max_iterations })
+        .stop_rule(Rule::Remaining)
+        .tolerance(tolerance)
+        .max_iterations(100)
 }
 
 /// The phases of [`fast`]: on the coreset, on a coreset four times as large, and on all rows. With many columns these phases
@@ -184,7 +180,7 @@ pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
         Phase::new(Bounded::new().near(near))
             .rows(rows)
             .columns(columns)
-            .moves(crate::knob("ROUNDS", 20.0) as usize)
+            .moves(ROUNDS)
     };
     let last = Bounded::new().near(near.div_ceil(3).max(near.min(16)));
     vec![
@@ -259,13 +255,20 @@ const KEPT: usize = 48;
 /// Clusters of all starts of [`fast`] together: as many as the kernel compares a row with at a time.
 const TOGETHER: usize = 16;
 
+/// Rounds of split and merge, at most: they end when they gain little.
+const ROUNDS: usize = 20;
+
 /// With fewer clusters than this, more iterations are worth their time.
 const FEW: usize = 128;
 
-/// Length of the neighbour lists, in whole panels of the kernel: 48, and 16 more for every eight times as many clusters, from
-/// about 1,500 on. With more clusters, the nearest centre of a row is less often on the list of its component.
+/// Length of the neighbour lists. Up to 256 clusters it is all of them: bounds settle most rows, and where they do not, on noise in
+/// many columns, shorter lists end 1 % higher. With more clusters it is in whole panels of the kernel: 48, and 16 more for every
+/// eight times as many clusters, from about 1,500 on, because the nearest centre of a row is less often on the list of its component.
 fn near_for(clusters: usize) -> usize {
-    16 * ((clusters as f64).log2() / 3.0).round().max(3.0) as usize
+    match clusters {
+        ..=256 => clusters.max(1),
+        _ => 16 * ((clusters as f64).log2() / 3.0).round() as usize,
+    }
 }
 
 /// Rows of the first coreset of [`fast`].

@@ -166,10 +166,6 @@ pub mod coreset;
 mod counting;
 pub mod data;
 pub mod datasets;
-/// TEMPORARY
-pub fn knob(name: &str, default: f64) -> f64 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
 pub mod e_step;
 /// Every formula of the crate by its number, with its derivation, and the errata of the papers.
 ///

@@ -42,8 +42,8 @@ pub(crate) struct Kept<'a, F: Float> {
     evaluations: u64,
 }
 
-/// Moves end after a round that moved fewer than one in so many components.
-const FEW: usize = 100;
+/// Moves end after a round that was sure to gain less than this part of the error.
+const LITTLE: f64 = 2e-3;
 
 impl<'a, F: Float> Kept<'a, F> {
     /// From the components of the rows where they are known, or from the nearest centres.
@@ -168,15 +168,15 @@ impl<'a, F: Float> Kept<'a, F> {
         self.sums
             .apply(self.data, frame, centres, &self.assignment, &changes);
         (self.searched, self.stale) = (true, false);
-        if !self.widen(&lists) {
+        if !self.widen(&lists, evaluations) {
             self.lists = Some(lists);
         }
     }
 
     /// Searches rows that their lists do not cover over all centres, where that is worth it: from time to time, and before
-    /// the phase ends. Whether it gained so much that centres are near others now than when the lists were made.
-    fn widen(&mut self, lists: &NeighbourLists<F>) -> bool {
-        let tolerance = self.worth.tolerance;
+    /// the phase ends. Whether it gained so much that centres are near others now than when the lists were made. `iteration` is
+    /// the number of distance evaluations of the search before it.
+    fn widen(&mut self, lists: &NeighbourLists<F>, iteration: u64) -> bool {
         let error = self.squared();
         let likelihood = self.likelihood(error);
         let free_energy = likelihood.free_energy(self.joint.model().log_joint());
@@ -192,12 +192,17 @@ impl<'a, F: Float> Kept<'a, F> {
         if !(settled || due || self.steps == self.rule.max_iterations) {
             return false;
         }
+        // What an iteration gains by now may be less than the tolerance: then a wider search has to gain less too.
+        let gained = (free_energy - self.free_energies[1]).abs() / (self.entries / 2.0);
+        let worth = Worth {
+            tolerance: self.worth.tolerance.min(gained),
+            ..self.worth
+        };
         let model = self.joint.model();
         let (centres, frame) = (model.centres(), model.frame());
         let rows = &self.assignment;
-        let (from, evaluations) = self
-            .worth
-            .is_worth_it(self.data, frame, centres, rows, lists, error);
+        let (from, evaluations) =
+            worth.is_worth_it(iteration, self.data, frame, centres, rows, lists, error);
         self.evaluations += evaluations;
         let Some(from) = from else {
             return false;
@@ -210,9 +215,7 @@ impl<'a, F: Float> Kept<'a, F> {
         self.sums
             .apply(self.data, frame, centres, &self.assignment, &changes);
         let gained = error - self.squared();
-        if std::env::var("DBG").is_ok() { eprintln!("   widened: {} changes, gain {:.4} %", changes.len(), 100.0 * gained / error); }
-        self.stale = !changes.is_empty() && gained >= tolerance * error;
-        if gained >= crate::knob("WID", 2e-3) * error { self.worth.near *= 2; }
+        self.stale = !changes.is_empty() && gained >= worth.tolerance * error;
         self.stale
     }
 }
@@ -233,7 +236,6 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
         }
         let likelihood = self.likelihood(self.squared());
         let free_energy = likelihood.free_energy(self.joint.model().log_joint());
-        if std::env::var("DBG").is_ok() { eprintln!("  n {} step {} error {:.6e}", self.data.len(), self.steps, likelihood.best); }
         self.free_energies = [self.free_energies[1], free_energy];
         Ok(Found {
             likelihood,
@@ -250,15 +252,18 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
         let model = self.joint.model();
         let (mut centres, frame) = (model.centres().clone(), model.frame());
         let streams = (self.streams, self.steps);
-        let made = split_and_merge(self.data, frame, &mut centres, &self.assignment, streams);
+        let offsets = self.sums.offsets(&centres);
+        let rows = &self.assignment;
+        let made = split_and_merge(self.data, frame, &mut centres, rows, &offsets, streams);
         self.evaluations += made.evaluations;
         if made.changes.is_empty() {
             self.moves = 0;
             return Ok(());
         }
         // A round after one that gained hardly anything would gain less than the evaluations it needs are worth.
-        if std::env::var("DBG").is_ok() { eprintln!("n {} step {} moves {} gain {:.4} % of {:.6e}; left {}", self.data.len(), self.steps, made.moved, 100.0*made.gain/self.squared(), self.squared(), self.moves); }
-        let few = if crate::knob("GAIN", 0.003) > 0.0 { made.gain < crate::knob("GAIN", 0.003) * self.squared() } else { made.moved < centres.len() / FEW };
+        // Rows beside a subspace are not theirs to gain.
+        let error = self.squared() - self.data.residual();
+        let few = made.gain < LITTLE * error;
         self.moves = if few { 0 } else { self.moves - 1 };
         self.assignment.apply(&made.changes);
         self.sums
@@ -339,6 +344,11 @@ pub(crate) fn outside<F: Float>(
     centres: &Centres<F>,
     near: usize,
 ) -> bool {
-    let (assignment, _) = Assignment::nearest(data, frame, centres, near);
+    // Wide enough that no row far out is at a wrong centre: it would hide all that is beside the subspace.
+    let worth = Worth {
+        near,
+        tolerance: LITTLE,
+    };
+    let (assignment, _) = Assignment::first(data, frame, centres, &worth, data.residual());
     data.residual() > assignment.squared(data)
 }

@@ -2,6 +2,7 @@
 
 use super::Found;
 use crate::posterior::Likelihood;
+use std::ops::Range;
 
 /// Why a phase or a fit ended. None of these loses the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +50,18 @@ pub enum Rule {
     ///
     /// F changes with the unit of the data; W is used where F is near 0.
     RelativeToFreeEnergy,
-    /// What the free energy is still to gain.
+    /// What $F$ is still to gain, as its last changes tell ([E43](crate::equations#e43)). With $\Delta_t = F_t - F_{t-1}$:
+    ///
+    /// $$\frac{\rho}{1 - \rho} |\Delta_t| \le \frac{\text{tolerance}}{2} \sum_n w_n D_n, \qquad \rho = \frac{|\Delta_t|}{|\Delta_{t-1}|}$$
+    ///
+    /// with $\rho$ held between 0.5 and 0.95. Fits that gain little in each of many iterations go on longer than by
+    /// [`PerCoordinate`](Self::PerCoordinate), others as long.
     Remaining,
 }
+
+/// What the ratio of two changes is held between: one that happens to be small says little, and one near 1 would wait for
+/// nothing in particular.
+const RATIOS: Range<f64> = 0.5..0.95;
 
 /// The stop rule of a phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,9 +103,9 @@ impl StopRule {
             Rule::Remaining => {
                 let ratio = match earlier {
                     [.., earlier] => change / (before - earlier).abs(),
-                    [] => 1.0,
+                    [] => RATIOS.end,
                 };
-                let ratio = ratio.clamp(crate::knob("RLO", 0.5), crate::knob("RHI", 0.95));
+                let ratio = ratio.clamp(RATIOS.start, RATIOS.end);
                 (change * ratio / (1.0 - ratio), likelihood.entries / 2.0)
             }
         };

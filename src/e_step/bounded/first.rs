@@ -20,6 +20,7 @@ const WIDER: usize = 2;
 impl<F: Float> Assignment<F> {
     /// Every row with its nearest centre and the second nearest: of all centres, or of the inverted list of its point
     /// (E40) if that is cheaper for lists of `near`. Returns the number of distance evaluations as well.
+    #[cfg(test)]
     pub(crate) fn nearest(
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,

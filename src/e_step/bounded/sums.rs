@@ -243,6 +243,26 @@ impl<F: Float> Sums<F> {
         (sums[1] - 2.0 * along + sums[0] * moved).max(0.0)
     }
 
+    /// Mass of each component, and how far the mean of its rows is from its centre.
+    pub(crate) fn offsets(&self, centres: &Centres<F>) -> Vec<(f64, f64)> {
+        let offset = |(c, sums): (usize, &[f64])| {
+            let places = centres.row(c).iter().zip(self.anchors.row(c));
+            let squares = places.zip(&sums[2..]).map(|((mu, anchor), first)| {
+                let t = first / sums[0] - (mu.to_f64() - anchor.to_f64());
+                t * t
+            });
+            match sums[0] > 0.0 {
+                true => (sums[0], squares.sum::<f64>().sqrt()),
+                false => (0.0, 0.0),
+            }
+        };
+        self.sums
+            .chunks_exact(self.line)
+            .enumerate()
+            .map(offset)
+            .collect()
+    }
+
     /// Moves every centre to the mean of its rows; one without mass stays.
     pub(crate) fn move_centres(&self, centres: &mut Centres<F>) {
         centres.update(|c, centre| {

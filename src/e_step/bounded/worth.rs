@@ -17,6 +17,9 @@ pub(crate) struct Worth {
     pub(crate) tolerance: f64,
 }
 
+/// A gain of more than this part of the error is worth any search.
+const HIGHEST_PRICE: f64 = 5e-3;
+
 /// Draws per row that would be found, if a search were just worth its cost.
 const FOUND: f64 = 4.0;
 
@@ -40,8 +43,8 @@ impl Worth {
     /// What a search of some of `n` rows over all `k` centres has to gain, relative to the error: the tolerance, for
     /// each iteration that would cost as much.
     pub(crate) fn price(&self, rows: usize, n: usize, k: usize) -> f64 {
-        let (search, iteration) = (rows as f64 * k as f64, n as f64 * self.near.min(k) as f64);
-        SETTLED * self.tolerance * search / iteration
+        let iteration = n as f64 * self.near.min(k) as f64 / SETTLED;
+        self.tolerance * rows as f64 * k as f64 / iteration
     }
 
     /// Draws that tell whether a gain is above a price.
@@ -50,9 +53,11 @@ impl Worth {
     }
 
     /// For rows that their lists do not cover: the distance to their centre from which on a search over all centres is worth
-    /// its cost; `None` if it never is. Returns the number of distance evaluations as well.
+    /// its cost; `None` if it never is. `iteration` is the number of distance evaluations of the last iteration. Returns that
+    /// of the estimate as well.
     pub(crate) fn is_worth_it<F: Float>(
         &self,
+        iteration: u64,
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centres: &Centres<F>,
@@ -62,9 +67,13 @@ impl Worth {
     ) -> (Option<F>, u64) {
         let open = |c: usize, m: &Member<F>| m.upper > nearby.moved(c as u32).half_reach;
         let doubt = Doubt::of(assignment, data, error, open);
-        // New lists follow, and with them a search of all rows.
-        let after = SETTLED * self.tolerance;
-        let price = |rows| error * (after + self.price(rows, data.len(), centres.len())).min(crate::knob("CAP", 5e-3));
+        let (n, k) = (data.len() as f64, centres.len() as f64);
+        let price = |rows: usize| {
+            // New lists follow, and with them a search of all rows.
+            let evaluations = rows as f64 * k + n * k.min(self.near as f64);
+            let price = self.tolerance * evaluations / iteration.max(1) as f64;
+            error * price.min(HIGHEST_PRICE)
+        };
         let list = |c: u32, near: &mut Vec<u32>| {
             near.clear();
             near.extend_from_slice(nearby.list(c));
@@ -105,7 +114,6 @@ impl<'a, F: Float> Doubt<'a, F> {
         let gains = self.gains(data, frame, centres, draws, open, list);
         let net = |level: usize| gains[level..].iter().sum::<f64>() - price(self.rows(level));
         let best = (0..LEVELS).max_by(|&a, &b| net(a).total_cmp(&net(b)));
-        if std::env::var("DBG").is_ok() { eprintln!("   worth: {rows} open, gain {:.4} %, price {:.4} %", 100.0 * gains.iter().sum::<f64>() / self.error, 100.0 * price(rows) / self.error); }
         let best = best.filter(|&level| net(level) > 0.0);
         let from = best.map(|level| match level {
             0 => F::zero(),
