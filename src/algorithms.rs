@@ -163,7 +163,8 @@ pub fn fast(clusters: usize) -> FastBuilder {
 ///   comparing rows with all means on all columns costs less than projecting them.
 /// - Up to 8 clusters, where moves help little, there are several starts, with about 16 clusters together.
 /// - On coresets the tolerance is three times the builder's: a later phase makes the remaining gain as well. In the last
-///   phase, on all columns, it is twice the builder's, because an iteration there takes several times as long.
+///   phase, on all columns, it is twice the builder's, because an iteration there takes several times as long. On all rows, if
+///   these are fewer than 50,000, it is less, down to a tenth: iterations take little time there.
 /// - In that last phase neighbour lists are a third as long, but have at least 16 centres.
 #[must_use]
 pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
@@ -183,13 +184,15 @@ pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
             .moves(ROUNDS)
     };
     let last = Bounded::new().near(near.div_ceil(3).max(near.min(16)));
+    // Iterations on few rows are worth their time.
+    let all = (shape.rows as f64 / MANY).clamp(0.1, 1.0);
     vec![
         phase(PhaseRows::Coreset).starts(starts).factor(3.0),
         phase(PhaseRows::Larger(larger)).factor(3.0),
-        phase(PhaseRows::All),
+        phase(PhaseRows::All).factor(all),
         Phase::new(last)
             .rows(PhaseRows::All)
-            .factor(2.0)
+            .factor(2.0 * all)
             .after_subspace(),
     ]
 }
@@ -255,20 +258,19 @@ const KEPT: usize = 48;
 /// Clusters of all starts of [`fast`] together: as many as the kernel compares a row with at a time.
 const TOGETHER: usize = 16;
 
+/// With fewer rows than this, the tolerance is smaller.
+const MANY: f64 = 50_000.0;
+
 /// Rounds of split and merge, at most: they end when they gain little.
 const ROUNDS: usize = 20;
 
 /// With fewer clusters than this, more iterations are worth their time.
 const FEW: usize = 128;
 
-/// Length of the neighbour lists. Up to 256 clusters it is all of them: bounds settle most rows, and where they do not, on noise in
-/// many columns, shorter lists end 1 % higher. With more clusters it is in whole panels of the kernel: 48, and 16 more for every
-/// eight times as many clusters, from about 1,500 on, because the nearest centre of a row is less often on the list of its component.
+/// Length of the neighbour lists, in whole panels of the kernel: 48, and 16 more for every eight times as many clusters, from
+/// about 1,500 on. With more clusters, the nearest centre of a row is less often on the list of its component.
 fn near_for(clusters: usize) -> usize {
-    match clusters {
-        ..=256 => clusters.max(1),
-        _ => 16 * ((clusters as f64).log2() / 3.0).round() as usize,
-    }
+    16 * ((clusters as f64).log2() / 3.0).round().max(3.0) as usize
 }
 
 /// Rows of the first coreset of [`fast`].

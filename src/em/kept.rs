@@ -70,6 +70,7 @@ impl<'a, F: Float> Kept<'a, F> {
         set_up: SetUp<'a, DenseRows<F>>,
         file: &mut Sections<'_>,
     ) -> std::result::Result<Self, FileFault> {
+        let worth = worth(&set_up);
         let centres = set_up.joint.model().centres();
         let (n, k, dim) = (set_up.data.len(), centres.len(), centres.dim());
         let assignment = Assignment::read(file, n, k)?;
@@ -77,7 +78,7 @@ impl<'a, F: Float> Kept<'a, F> {
         let lists = NeighbourLists::read(file, k)?;
         let before = file.has("centres before");
         let before = before.then(|| Centres::read("centres before", file, k, dim));
-        let counts = file.counts::<5>("pass")?;
+        let counts = file.counts::<6>("pass")?;
         let free_energies = file.numbers("pass free energies", &[2])?;
         Ok(Self {
             lists,
@@ -89,6 +90,10 @@ impl<'a, F: Float> Kept<'a, F> {
             stale: counts[2] == 1,
             steps: counts[3] as usize,
             evaluations: counts[4],
+            worth: Worth {
+                near: counts[5] as usize,
+                ..worth
+            },
             ..Self::with(set_up, assignment, sums)
         })
     }
@@ -216,6 +221,14 @@ impl<'a, F: Float> Kept<'a, F> {
             .apply(self.data, frame, centres, &self.assignment, &changes);
         let gained = error - self.squared();
         self.stale = !changes.is_empty() && gained >= worth.tolerance * error;
+        if self.stale {
+            // The lists to come are longer: what these did not cover was worth a search.
+            self.worth.near = self
+                .worth
+                .near
+                .saturating_mul(2)
+                .min(self.joint.model().components());
+        }
         self.stale
     }
 }
@@ -316,6 +329,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
             u64::from(self.stale),
             self.steps as u64,
             self.evaluations,
+            self.worth.near as u64,
         ];
         out.numbers("pass", &counts);
         out.numbers("pass free energies", &self.free_energies);

@@ -224,7 +224,7 @@ impl Errors {
         let lost = parts.iter().map(|&(receiver, weight, loss)| {
             let (mass, offset) = offsets[receiver as usize];
             // What its mean gains by following, at least.
-            let pull = ((weight * loss).sqrt() - mass * offset).max(0.0);
+            let pull = (weight * (loss / weight).sqrt() - mass * offset).max(0.0);
             loss - pull * (pull / (mass + weight))
         });
         Self {
