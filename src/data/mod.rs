@@ -252,6 +252,7 @@ pub trait Rows: Default + Send + Sync + 'static {
     }
     /// Whether cells are of use to rows of this kind.
     #[doc(hidden)]
+    #[must_use]
     fn use_cells() -> bool {
         false
     }

@@ -201,13 +201,13 @@ impl<'a, F: Float> Kept<'a, F> {
         let gained = (free_energy - self.free_energies[1]).abs() / (self.entries / 2.0);
         let worth = Worth {
             tolerance: self.worth.tolerance.min(gained),
+            iteration: iteration as f64,
             ..self.worth
         };
         let model = self.joint.model();
         let (centres, frame) = (model.centres(), model.frame());
         let rows = &self.assignment;
-        let (from, evaluations) =
-            worth.is_worth_it(iteration, self.data, frame, centres, rows, lists, error);
+        let (from, evaluations) = worth.is_worth_it(self.data, frame, centres, rows, lists, error);
         self.evaluations += evaluations;
         let Some(from) = from else {
             return false;
@@ -344,10 +344,8 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
 fn worth<F: Float>(set_up: &SetUp<'_, DenseRows<F>>) -> Worth {
     let joint = &set_up.joint;
     let all = joint.model().components();
-    Worth {
-        near: joint.bounds().map_or(all, Bounded::size),
-        tolerance: set_up.rule.tolerance,
-    }
+    let near = joint.bounds().map_or(all, Bounded::size);
+    Worth::new(near.min(all), set_up.rule.tolerance, set_up.data.len())
 }
 
 /// Whether most of the quantization error of some centres lies outside a subspace: then the subspace is not used. `data` is
@@ -359,10 +357,7 @@ pub(crate) fn outside<F: Float>(
     near: usize,
 ) -> bool {
     // Wide enough that no row far out is at a wrong centre: it would hide all that is beside the subspace.
-    let worth = Worth {
-        near,
-        tolerance: LITTLE,
-    };
+    let worth = Worth::new(near, LITTLE, data.len());
     let (assignment, _) = Assignment::first(data, frame, centres, &worth, data.residual());
     data.residual() > assignment.squared(data)
 }

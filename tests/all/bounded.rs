@@ -706,12 +706,15 @@ where
     let seeded = seeded.fit(&sketch)?.model.quantization_error(&sketch)?;
     assert!(fit.model.quantization_error(&sketch)? < 0.95 * seeded);
     // Bit for bit the same phases with a search over all components.
+    let factor = (n as f64 / 50_000.0).clamp(0.1, 1.0);
     let exhaustive = algorithms::fast(k)
         .seed(1)
-        .phases(|_| {
+        .phases(move |_| {
             vec![
                 Phase::new(Exhaustive::nearest()).factor(3.0),
-                Phase::new(Exhaustive::nearest()).rows(PhaseRows::All),
+                Phase::new(Exhaustive::nearest())
+                    .rows(PhaseRows::All)
+                    .factor(factor),
             ]
         })
         .build()?

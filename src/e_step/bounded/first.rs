@@ -62,7 +62,7 @@ impl<F: Float> Assignment<F> {
         };
         let error = all.squared(data) + beside;
         let doubt = Doubt::of(&all, data, error, open);
-        let price = |rows| error * worth.price(rows, data.len(), centres.len());
+        let price = |rows: usize| error * worth.price((rows * centres.len()) as f64);
         let (from, more) = doubt.pays(data, frame, centres, price, open, list);
         if let Some(from) = from {
             let (changes, wider) = all.widen(data, frame, centres, None, from);

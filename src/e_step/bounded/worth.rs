@@ -15,6 +15,8 @@ use crate::search::{self, Exact};
 pub(crate) struct Worth {
     pub(crate) near: usize,
     pub(crate) tolerance: f64,
+    /// Distance evaluations of an iteration.
+    pub(crate) iteration: f64,
 }
 
 /// A gain of more than this part of the error is worth any search.
@@ -40,11 +42,19 @@ const PART: usize = 1024;
 const TOGETHER: usize = 32;
 
 impl Worth {
-    /// What a search of some of `n` rows over all `k` centres has to gain, relative to the error: the tolerance, for
-    /// each iteration that would cost as much.
-    pub(crate) fn price(&self, rows: usize, n: usize, k: usize) -> f64 {
-        let iteration = n as f64 * self.near.min(k) as f64 / SETTLED;
-        self.tolerance * rows as f64 * k as f64 / iteration
+    /// For lists of `near` centres, before there was an iteration.
+    pub(crate) fn new(near: usize, tolerance: f64, rows: usize) -> Self {
+        Self {
+            near,
+            tolerance,
+            iteration: (rows * near) as f64 / SETTLED,
+        }
+    }
+
+    /// What so many distance evaluations have to gain, relative to the error: the tolerance, for each iteration that would
+    /// cost as much.
+    pub(crate) fn price(&self, evaluations: f64) -> f64 {
+        self.tolerance * evaluations / self.iteration.max(1.0)
     }
 
     /// Draws that tell whether a gain is above a price.
@@ -53,11 +63,9 @@ impl Worth {
     }
 
     /// For rows that their lists do not cover: the distance to their centre from which on a search over all centres is worth
-    /// its cost; `None` if it never is. `iteration` is the number of distance evaluations of the last iteration. Returns that
-    /// of the estimate as well.
+    /// its cost; `None` if it never is. Returns the number of distance evaluations as well.
     pub(crate) fn is_worth_it<F: Float>(
         &self,
-        iteration: u64,
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
         centres: &Centres<F>,
@@ -70,8 +78,7 @@ impl Worth {
         let (n, k) = (data.len() as f64, centres.len() as f64);
         let price = |rows: usize| {
             // New lists follow, and with them a search of all rows.
-            let evaluations = rows as f64 * k + n * k.min(self.near as f64);
-            let price = self.tolerance * evaluations / iteration.max(1) as f64;
+            let price = self.price(rows as f64 * k + n * k.min(self.near as f64));
             error * price.min(HIGHEST_PRICE)
         };
         let list = |c: u32, near: &mut Vec<u32>| {
