@@ -23,7 +23,6 @@ pub trait Float:
     + crate::compiled::Compiled<crate::data::SketchRows<Self>>
     + crate::kernels::distance::Squared
     + crate::kernels::enter::Enter
-    + crate::kernels::expanded::Expand
     + crate::kernels::exponential::Exponential
     + crate::kernels::nearest::Lowest
     + crate::kernels::packed::Panel

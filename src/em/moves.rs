@@ -41,15 +41,15 @@ const GATHER: usize = 256;
 /// $$L_l = \sum_r \left( L_{l r} - \frac{\max(0, \sqrt{m_{l r} L_{l r}} - m_r o_r)^2}{m_r + m_{l r}} \right), \qquad
 /// L_{l r} = \sum_{n : c_n = l, \text{second} = r} w_n \left( d_{n r}^2 - d_{n l}^2 \right)$$
 ///
-/// once the means of the components $r$ that get its rows have followed: $m_r$ is the mass of such a component, $o_r$ the distance of
-/// the mean of its rows from its centre (`offsets`), and $m_{l r}$ the
-/// mass that it gets. Splitting component $g$ at the centres $a$ and $b$ gains
+/// once the means of the components $r$ that get its rows have followed. Here $m_r$ is the mass of such a component, and
+/// $m_{l r}$ the mass that it gets. The mean of its rows is at the distance $o_r$ from its centre: both are in `offsets`.
+/// Splitting component $g$ at the centres $a$ and $b$ gains
 ///
 /// $$G_g = \sum_{n : c_n = g} w_n \left( d_{n g}^2 - \min(d_{n a}^2, d_{n b}^2) \right)$$
 ///
-/// As long as no component has a part in two moves, the squared distances fall by $G_g - L_l$ at least after the update of the
-/// means, so a move with $G_g > L_l$ raises the free energy; no move has to be taken back. The bounds of all rows must be tight (the search
-/// before read every row).
+/// If no component has a part in two moves, the update of the means lowers the squared distances by $G_g - L_l$ at least.
+/// So a move with $G_g > L_l$ raises the free energy, and no move has to be taken back. The bounds of all rows must be
+/// tight: the search before read every row.
 pub(crate) fn split_and_merge<F>(
     data: &dyn Data<Rows = DenseRows<F>>,
     frame: &Frame<F>,

@@ -260,7 +260,7 @@ impl<F: Float> OfRows<'_, F> {
                 // Two panels at a time: with one alone, sums would wait for each other.
                 for values in twos {
                     let norms = &norms[place..place + 2 * LANES];
-                    <F as Share>::scores::<S, N, 2, DIRECTLY>(
+                    F::scores::<S, N, 2, DIRECTLY>(
                         simd,
                         rows,
                         (values, norms),
@@ -272,14 +272,7 @@ impl<F: Float> OfRows<'_, F> {
                 }
                 if !last.is_empty() {
                     let norms = &norms[place..];
-                    <F as Share>::scores::<S, N, 1, DIRECTLY>(
-                        simd,
-                        rows,
-                        (last, norms),
-                        scores,
-                        place,
-                        width,
-                    );
+                    F::scores::<S, N, 1, DIRECTLY>(simd, rows, (last, norms), scores, place, width);
                 }
                 for (shares, scores) in shares.iter_mut().zip(scores.chunks_exact_mut(width)) {
                     F::take_in(simd, scores, first, asked, shares, listed);
