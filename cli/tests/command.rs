@@ -149,6 +149,14 @@ fn a_model_is_fitted_saved_and_used() {
     folder.done(&["assign", "m.coremix", "rows.npy", "--labels", "labels.npy"]);
     let found: ndarray::Array1<u32> = read_npy(folder.at("labels.npy")).unwrap();
     assert_eq!(found, own.labels);
+    // With few clusters, labels within a factor are the exact ones; the factor is checked.
+    let mut within = vec!["assign", "m.coremix", "rows.npy", "--labels", "within.npy"];
+    within.extend(["--within", "0.1"]);
+    folder.done(&within);
+    let found: ndarray::Array1<u32> = read_npy(folder.at("within.npy")).unwrap();
+    assert_eq!(found, own.labels);
+    *within.last_mut().unwrap() = "nan";
+    assert!(folder.fails(&within).1.contains("epsilon"));
 
     // Scores, of weighted rows.
     let mut score = vec!["score", "m.coremix", "--json"];

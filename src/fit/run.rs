@@ -295,6 +295,7 @@ fn phase<R: Rows>(
         moves: outline.moves,
         labels: same.map(|(supports, _)| supports.into_labels()),
         calibrated: done > 0 || candidate.calibrated,
+        widened: candidate.phases.last().map_or(0, |phase| phase.widened),
         rule,
     };
     let started = Instant::now();
