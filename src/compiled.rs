@@ -24,7 +24,7 @@ use crate::fit::{self, Estimator, Fitted, Run};
 use crate::mixture::{Mixture, Score};
 use crate::rng::Rng;
 use crate::saving::{FileFault, Sections};
-use crate::scoring;
+use crate::scoring::{self, Classified};
 use crate::search::{self, Exact};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus, Seeds};
 use ndarray::{Array1, Array2};
@@ -58,6 +58,9 @@ pub trait Compiled<R>: Sized {
     where
         R: Rows<Float = Self>;
     fn log_likelihood(model: Model<'_, R>, data: Source<'_, R>) -> Result<f64>
+    where
+        R: Rows<Float = Self>;
+    fn classify(model: Model<'_, R>, data: Source<'_, R>) -> Result<Classified>
     where
         R: Rows<Float = Self>;
     fn score(model: Model<'_, R>, data: Source<'_, R>) -> Result<Score>
@@ -173,7 +176,7 @@ pub trait Compiled<R>: Sized {
         seeder: &KMeansPlusPlus,
         data: Source<'_, R>,
         frame: &Frame<Self>,
-        k: usize,
+        seeds: (usize, Option<&Centres<Self>>),
         rng: &mut Rng,
     ) -> Result<Seeds<Self>>
     where
@@ -276,6 +279,9 @@ macro_rules! compiled {
             fn log_likelihood(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<f64> {
                 scoring::log_likelihood(model, data)
             }
+            fn classify(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<Classified> {
+                scoring::classify(model, data)
+            }
             fn score(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<Score> {
                 scoring::score(model, data)
             }
@@ -340,8 +346,8 @@ macro_rules! compiled {
                     Which::PerCoordinate(moments) => Arithmetic::accumulate(rows, block, centres, moments),
                 }
             }
-            fn seed_k_means_plus_plus(seeder: &KMeansPlusPlus, data: Source<'_, $rows>, frame: &Frame<$float>, k: usize, rng: &mut Rng) -> Result<Seeds<$float>> {
-                seeder.choose(data, frame, k, rng)
+            fn seed_k_means_plus_plus(seeder: &KMeansPlusPlus, data: Source<'_, $rows>, frame: &Frame<$float>, seeds: (usize, Option<&Centres<$float>>), rng: &mut Rng) -> Result<Seeds<$float>> {
+                seeder.choose(data, frame, seeds, rng)
             }
             fn seed_afk_mc2(seeder: &AfkMc2, data: Source<'_, $rows>, frame: &Frame<$float>, k: usize, rng: &mut Rng) -> Result<Seeds<$float>> {
                 seeder.choose(data, frame, k, rng)

@@ -192,6 +192,7 @@ mod saving;
 mod scoring;
 mod search;
 pub mod seed;
+pub mod selection;
 mod stage;
 pub mod testing;
 mod together;

@@ -5,6 +5,7 @@
 
 use crate::cancel;
 use rayon::prelude::*;
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -21,8 +22,41 @@ fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
             f(i);
         });
     };
+    if ALONE.get() {
+        return (0..n).for_each(part);
+    }
     // A thread that waits for the others may work for someone else meanwhile: not under this flag.
     cancel::under(&None, || (0..n).into_par_iter().for_each(part));
+}
+
+thread_local! {
+    /// Whether this thread works alone on a whole task.
+    static ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Rows from which on a pass over them keeps several threads busy.
+const MANY_ROWS: usize = 1 << 16;
+
+/// `f(0), .., f(n - 1)` in order, where each is a whole fit of so many rows. On few rows a pass is too short to be worth
+/// sharing, so each fit has a thread of its own. On many rows, or with fewer fits than threads, one fit after the other has
+/// all threads. That is faster then, and takes the memory of one fit.
+pub(crate) fn map_fits<T: Send>(n: usize, rows: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    if n < rayon::current_num_threads() || rows >= MANY_ROWS || ALONE.get() {
+        return (0..n).map(f).collect();
+    }
+    let found = slots(n);
+    each(n, &|i| {
+        struct Restore;
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                ALONE.set(false);
+            }
+        }
+        ALONE.set(true);
+        let _restore = Restore;
+        put(&found[i], f(i));
+    });
+    taken(found)
 }
 
 /// A place that one thread fills or empties.

@@ -432,6 +432,10 @@ impl<R: Rows> Mixture<R> for DiagonalMixture<R::Float> {
         Array1::from(self.proportions.values().to_vec())
     }
 
+    fn free_parameters(&self) -> Option<usize> {
+        Some(2 * self.centres.len() * self.centres.dim() + self.proportions.free())
+    }
+
     fn variances(&self) -> Array2<f64> {
         DiagonalMixture::variances(self)
     }

@@ -383,6 +383,11 @@ impl<R: Rows> Mixture<R> for IsotropicMixture<R::Float> {
         Array1::from(self.proportions.values().to_vec())
     }
 
+    fn free_parameters(&self) -> Option<usize> {
+        let (k, d) = (self.centres.len(), self.centres.dim());
+        Some(k * (d + 1) + self.proportions.free())
+    }
+
     fn variances(&self) -> Array2<f64> {
         let variances = IsotropicMixture::variances(self);
         Array2::from_shape_fn((self.centres.len(), self.centres.dim()), |(c, _)| {

@@ -81,6 +81,14 @@ impl Proportions {
         Ok(Self { values, advantages })
     }
 
+    /// How many of them are free: none where all are equal, and one follows from the others.
+    pub(super) fn free(&self) -> usize {
+        match self.advantages.iter().all(|a| *a == 1.0) {
+            true => 0,
+            false => self.values.len() - 1,
+        }
+    }
+
     pub(super) fn values(&self) -> &[f64] {
         &self.values
     }

@@ -29,6 +29,7 @@ mod read_ahead;
 mod reference;
 mod saving;
 mod scoring;
+mod selection;
 mod sketch;
 mod stages;
 mod warm_start;
