@@ -225,11 +225,14 @@ pub trait Compiled<R>: Sized {
         frame: &Frame<Self>,
         dim: usize,
         rng: &mut Rng,
-    ) -> Option<(Subspace<Self>, Box<dyn Data<Rows = R>>)>
+    ) -> Option<(Subspace<Self>, Box<dyn Data<Rows = R> + Send>)>
     where
         R: Rows<Float = Self>;
     /// Rows in a subspace.
-    fn project(subspace: &Subspace<Self>, data: Source<'_, R>) -> Option<Box<dyn Data<Rows = R>>>
+    fn project(
+        subspace: &Subspace<Self>,
+        data: Source<'_, R>,
+    ) -> Option<Box<dyn Data<Rows = R> + Send>>
     where
         R: Rows<Float = Self>;
     /// Whether most of the quantization error of some centres lies beside a subspace, on a sample of rows in it.
@@ -371,12 +374,12 @@ macro_rules! dense {
                     false => algorithm.of_rows(),
                 }
             }
-            fn principal(data: Source<'_, DenseRows<$float>>, frame: &Frame<$float>, dim: usize, rng: &mut Rng) -> Option<(Subspace<$float>, Box<dyn Data<Rows = DenseRows<$float>>>)> {
+            fn principal(data: Source<'_, DenseRows<$float>>, frame: &Frame<$float>, dim: usize, rng: &mut Rng) -> Option<(Subspace<$float>, Box<dyn Data<Rows = DenseRows<$float>> + Send>)> {
                 let (subspace, sample) = Subspace::principal(data, frame, dim, rng);
                 let sample = subspace.project(&*sample);
                 Some((subspace, Box::new(sample)))
             }
-            fn project(subspace: &Subspace<$float>, data: Source<'_, DenseRows<$float>>) -> Option<Box<dyn Data<Rows = DenseRows<$float>>>> {
+            fn project(subspace: &Subspace<$float>, data: Source<'_, DenseRows<$float>>) -> Option<Box<dyn Data<Rows = DenseRows<$float>> + Send>> {
                 Some(Box::new(subspace.project(data)))
             }
             fn outside(data: Source<'_, DenseRows<$float>>, frame: &Frame<$float>, centres: &Centres<$float>, near: usize) -> bool {
@@ -398,10 +401,10 @@ macro_rules! sketch {
             fn boxed(algorithm: &Algorithm) -> Result<Box<dyn Estimator<SketchRows<$float>>>> {
                 algorithm.of_rows()
             }
-            fn principal(_: Source<'_, SketchRows<$float>>, _: &Frame<$float>, _: usize, _: &mut Rng) -> Option<(Subspace<$float>, Box<dyn Data<Rows = SketchRows<$float>>>)> {
+            fn principal(_: Source<'_, SketchRows<$float>>, _: &Frame<$float>, _: usize, _: &mut Rng) -> Option<(Subspace<$float>, Box<dyn Data<Rows = SketchRows<$float>> + Send>)> {
                 None
             }
-            fn project(_: &Subspace<$float>, _: Source<'_, SketchRows<$float>>) -> Option<Box<dyn Data<Rows = SketchRows<$float>>>> {
+            fn project(_: &Subspace<$float>, _: Source<'_, SketchRows<$float>>) -> Option<Box<dyn Data<Rows = SketchRows<$float>> + Send>> {
                 None
             }
             fn outside(_: Source<'_, SketchRows<$float>>, _: &Frame<$float>, _: &Centres<$float>, _: usize) -> bool {

@@ -153,7 +153,7 @@ pub(crate) struct Watch<'a> {
 /// What the last complete search of a restart found, while the fit goes on.
 pub(crate) struct LastSearch {
     /// In all coordinates.
-    pub(crate) model: Box<dyn Any>,
+    pub(crate) model: Box<dyn Any + Send>,
     pub(crate) supports: Supports,
     pub(crate) exact: bool,
     /// The place of its rows in the plan.
@@ -195,6 +195,14 @@ impl<'a> Watch<'a> {
             fault,
             saver: None,
         }
+    }
+
+    /// What makes others for restarts that run beside each other; `None` if there is an observer, or there are checkpoints:
+    /// these see one restart after the other.
+    pub(crate) fn beside(&self) -> Option<impl Fn() -> Watch<'static> + Sync + use<>> {
+        let alone = self.closure.is_some() || self.saver.is_some();
+        let (cancel, fault) = (self.cancel.clone(), self.fault.clone());
+        (!alone).then_some(move || Watch::new(None, cancel.clone(), fault.clone()))
     }
 
     /// The same with checkpoints.

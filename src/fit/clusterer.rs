@@ -140,13 +140,14 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
             None => None,
         };
         let watch = watch.with_checkpoints(saver);
+        let (m_step, clusters) = (&self.m_step, self.clusters);
         let joined = |model| -> Box<dyn Joint<R> + '_> {
             let e_steps = phases.iter().map(|phase| &phase.e_step).collect();
-            Box::new(Joined::new(e_steps, &self.m_step, model))
+            Box::new(Joined::new(e_steps, m_step, model))
         };
         let start = |seeds: Centres<R::Float>, frame| -> Result<Box<dyn Joint<R> + '_>> {
             let (k, d) = (seeds.len(), seeds.dim());
-            let model = self.m_step.start(seeds, frame, data)?;
+            let model = m_step.start(seeds, frame, data)?;
             let found = [
                 model.components(),
                 model.centres().len(),
@@ -167,13 +168,13 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         };
         let warm = self.settings.warm.as_ref().map(|warm| {
             move |frame| {
-                let (model, known) = warm.model(&self.m_step, self.clusters, frame, data)?;
+                let (model, known) = warm.model(m_step, clusters, frame, data)?;
                 Ok((joined(model), known))
             }
         });
         let load = |bytes: &[u8]| {
             let model = loaded_model::<R, M::Model>(bytes)?;
-            let (k, centres) = (self.clusters, model.centres());
+            let (k, centres) = (clusters, model.centres());
             let fits = [model.components(), centres.len(), centres.dim()] == [k, k, data.dim()];
             match fits && *model.frame() == data.frame() {
                 true => Ok(joined(model)),

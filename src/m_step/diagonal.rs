@@ -92,7 +92,7 @@ impl<R: Rows> MStep<R> for Diagonal {
         let variance = variance_of(&frame, data);
         let variance = variance.max(least_variance);
         let variances = vec![variance; seeds.len() * stride(seeds.dim())];
-        let proportions = Proportions::equal(seeds.len());
+        let proportions = Proportions::equal(seeds.len(), self.mixing);
         // The unit is this variance itself: so far scores are exactly the squared distances.
         let model = DiagonalMixture::assemble(
             seeds,
@@ -120,7 +120,7 @@ impl<R: Rows> MStep<R> for Diagonal {
         let rescaled = from.variances.iter().map(|v| v * factor);
         model.variances = rescaled.map(|v| v.max(model.least_variance)).collect();
         if self.mixing == Mixing::Learned {
-            model.proportions = from.proportions.clone();
+            model.proportions = from.proportions.to_learn();
         }
         let dim = model.centres.dim();
         let rows = model.variances.chunks_exact(stride(dim));

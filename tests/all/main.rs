@@ -27,6 +27,7 @@ mod public_api;
 mod quickstart;
 mod read_ahead;
 mod reference;
+mod restarts;
 mod saving;
 mod scoring;
 mod selection;
