@@ -5,6 +5,7 @@ use crate::cancel::{self, Cancel};
 use crate::data::Rows;
 use crate::error::Result;
 use crate::mixture::Mixture;
+use crate::trace;
 use std::any::Any;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -293,6 +294,7 @@ impl<'a> Watch<'a> {
 
     /// Shows progress. Once stopped it stays stopped, and the closure is called no more.
     pub(crate) fn see(&mut self, progress: Event<'_>) {
+        trace::before(&progress);
         if let (ControlFlow::Continue(()), Some(closure)) = (self.flow, &mut self.closure) {
             // What the user does there is not part of the fit.
             self.flow = cancel::under(&None, || closure(progress));
@@ -306,6 +308,7 @@ impl<'a> Watch<'a> {
         report: &PhaseReport,
         limit: usize,
     ) -> Option<Stop> {
+        trace::iteration(report);
         // Taking a model out of a subspace is worth it only if there is an observer.
         if self.closure.is_some() && !self.stopped() {
             self.see(Progress::Iteration {

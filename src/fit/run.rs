@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::parallel;
 use crate::rng::{Stage, Streams};
 use crate::saving::{FileFault, Sections};
+use crate::trace;
 use std::any::Any;
 use std::time::Instant;
 
@@ -30,6 +31,8 @@ pub(crate) struct Fitted {
 
 /// All of a fit; it ends at once where it is cancelled.
 pub(crate) fn run<R: Rows>(run: Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
+    let (data, seed) = (run.data, run.settings.seed);
+    let _span = trace::fit(data.len(), data.dim(), run.clusters, seed);
     let work = || cancel::catch(|| all(&run, watch)).unwrap_or(Err(Error::Cancelled));
     cancel::under(&run.settings.cancel, work)
 }
@@ -117,7 +120,9 @@ fn beside_each_other<'a, R: Rows>(
     let most = run.settings.restarts;
     for first in (0..most).step_by(TOGETHER) {
         let count = TOGETHER.min(most - first);
+        let here = trace::here();
         let found = parallel::map_fits(count, plan.most_rows(), |i| {
+            let _span = here.enter();
             let (mut own, mut watch) = (Cost::default(), watch());
             let mut course = Course::of_restart(first + i);
             let found = until_cancelled(run, plan, &mut course, (&mut own, &mut watch));
@@ -337,6 +342,7 @@ fn phase<R: Rows>(
             (report, None)
         }
     };
+    let _span = trace::phase(&report);
     let rule = StopRule {
         tolerance: run.settings.rule.tolerance * outline.factor,
         ..run.settings.rule

@@ -31,6 +31,7 @@ mod restarts;
 mod saving;
 mod scoring;
 mod selection;
+mod send_sync;
 mod sketch;
 mod stages;
 mod warm_start;

@@ -296,7 +296,10 @@ fn the_dirichlet_process_beside_it() {
     // The same held-out rows. Its prior makes components wider than those of the mixture.
     let held_out = |i: usize| found.candidates()[i].held_out.unwrap();
     let own = beside.held_out.unwrap();
-    assert!(own < best.held_out.unwrap() && own > held_out(0), "{own}\n{found}");
+    assert!(
+        own < best.held_out.unwrap() && own > held_out(0),
+        "{own}\n{found}"
+    );
 }
 
 fn table<C: Coreset<Table>>(sweep: &Sweep<C>, data: &Dense<'_, f64>) -> Result<String> {
