@@ -52,7 +52,7 @@ thread_local! {
 }
 
 /// Rows from which on a pass over them keeps several threads busy.
-const MANY_ROWS: usize = 1 << 22;
+const MANY_ROWS: usize = 1 << 16;
 
 /// Whether each of `n` fits of so many rows gets a thread of its own. On few rows a pass is too short to be worth sharing. On
 /// many rows, or with fewer fits than threads, one fit after the other has all threads, and takes the memory of one fit.
