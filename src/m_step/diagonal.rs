@@ -466,8 +466,7 @@ const FAMILY: &str = "Diagonal";
 impl<F: Float> Save for DiagonalMixture<F> {
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let (k, dim) = (self.centres.len(), self.centres.dim());
-        let common = (&self.centres, &self.frame);
-        let mut file = Writer::new(FAMILY, common, self.means(), notes)?;
+        let mut file = Writer::new(FAMILY, (&self.centres, &self.frame), self.means(), notes)?;
         let variances = (0..k).flat_map(|c| (0..dim).map(move |j| self.variance(c, j)));
         file.section("variances", k * dim, variances);
         file.numbers("least variance", &[self.least_variance]);
@@ -492,9 +491,8 @@ impl<F: Float> Save for DiagonalMixture<F> {
             for (row, unpadded) in rows.zip(unpadded.chunks_exact(dim)) {
                 row[..dim].copy_from_slice(unpadded);
             }
-            let (centres, frame) = (common.centres, common.frame);
+            let (centres, frame, means) = (common.centres, common.frame, common.means);
             let model = Self::assemble(centres, frame, (variances, unit), proportions, least);
-            let means = common.means;
             Ok(Self { means, ..model })
         };
         read().map_err(FileFault::of_bytes)
