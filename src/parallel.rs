@@ -31,16 +31,15 @@ fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
 
 /// The same of whole tasks: each is worked on by one thread alone. A task sees for itself whether it is cancelled.
 fn tasks(n: usize, f: &(dyn Fn(usize) + Sync)) {
-    struct Restore;
+    struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {
-            ALONE.set(false);
+            ALONE.set(self.0);
         }
     }
     let flag = cancel::current();
     let task = |i| {
-        ALONE.set(true);
-        let _restore = Restore;
+        let _restore = Restore(ALONE.replace(true));
         cancel::under(&flag, || f(i));
     };
     cancel::under(&None, || (0..n).into_par_iter().for_each(task));
