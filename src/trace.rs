@@ -1,7 +1,7 @@
 //! What a fit tells `tracing`, with the feature of that name; without it, nothing, at no cost.
 //!
-//! Spans: `fit`, and a `phase` for each phase of each restart. Events within them: `coreset`, `seeded`, `iteration`. All are of
-//! the target `coremix`.
+//! Spans: `fit`, and a `phase` for each phase of each restart. Events within them: `coreset`, `seeded`, `iteration`. All are
+//! of the target `coremix`.
 
 #[cfg(feature = "tracing")]
 mod with {

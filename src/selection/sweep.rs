@@ -32,8 +32,8 @@ use crate::stage;
 /// 2. The [coreset](Self::coreset) is drawn, if there is one.
 /// 3. Models are fitted to the same rows, in parallel if the rows are few. On many rows, the passes of one fit after the
 ///    other are parallel.
-/// 4. Every model but the first is fitted once more, from the means of the one before it ([`warm_starts`](Self::warm_starts)).
-///    The larger free energy is kept.
+/// 4. Every model but the first is fitted once more, from the means of the one before it
+///    ([`warm_starts`](Self::warm_starts)). The larger free energy is kept.
 ///
 /// The result is the same on any number of threads. It depends on the seed of the sweep and on those of the algorithms.
 ///
@@ -73,8 +73,8 @@ impl<C> Sweep<C> {
         self
     }
 
-    /// The coreset that all models are fitted to. Default [`Full`]: all rows that are not held out. An algorithm with a coreset
-    /// of its own draws it from these rows.
+    /// The coreset that all models are fitted to. Default [`Full`]: all rows that are not held out. An algorithm with a
+    /// coreset of its own draws it from these rows.
     pub fn coreset<C2>(self, coreset: C2) -> Sweep<C2> {
         Sweep {
             coreset,
@@ -85,9 +85,9 @@ impl<C> Sweep<C> {
         }
     }
 
-    /// Whether every number of clusters is also tried from the means of the model with fewer, and seeds by greedy k-means++
-    /// for those that are missing. Default: yes. That evens out local optima, for twice the number of fits. These fits run one
-    /// after the other.
+    /// Whether every number of clusters is also tried from the means of the model with fewer, and seeds by greedy
+    /// k-means++ for those that are missing. Default: yes. That evens out local optima, for twice the number of fits.
+    /// These fits run one after the other.
     pub fn warm_starts(mut self, warm_starts: bool) -> Self {
         self.warm_starts = warm_starts;
         self
