@@ -111,10 +111,8 @@ fn panel(
         .x_desc("clusters")
         .label_style(("sans-serif", 15).into_font().color(&INK))
         .draw()?;
-    chart.draw_series(LineSeries::new(
-        values.iter().copied(),
-        BLUE.stroke_width(2),
-    ))?;
+    let line = PathElement::new(values.clone(), BLUE.stroke_width(2));
+    chart.draw_series(std::iter::once(line))?;
     let best = selection.best(criterion).map(|one| one.clusters as u32);
     chart.draw_series(values.iter().map(|&point| match best == Some(point.0) {
         true => Circle::new(point, 7, RED.filled()),
