@@ -342,3 +342,42 @@ fn a_killed_fit_goes_on() {
     let bytes = |name| fs::read(folder.at(name)).unwrap();
     assert!(bytes("whole") == bytes("killed"));
 }
+
+#[test]
+fn numbers_of_clusters_are_compared() {
+    let folder = Folder::new("clusters");
+    csv(&folder, &rows(600));
+    let with = |rest: &[&'static str]| {
+        let mut all = vec!["clusters", "rows.csv", "--key", "id", "--columns", "x,y,z"];
+        all.extend(rest);
+        all
+    };
+    let table = folder.done(&with(&["--from", "4", "--to", "8"]));
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 6, "{table}");
+    assert!(lines[3].trim_start().starts_with('6'), "{table}");
+    assert!(lines[3].matches('*').count() >= 2, "{table}");
+    assert_eq!(
+        table,
+        folder.done(&with(&["--from", "4", "--to", "8", "--threads", "1"]))
+    );
+    let coreset = [
+        "--to",
+        "4",
+        "--coreset",
+        "300",
+        "--memory",
+        "80MiB",
+        "-a",
+        "k-means",
+    ];
+    assert_eq!(folder.done(&with(&coreset)).lines().count(), 5);
+    for wrong in [
+        vec!["--from", "5", "--to", "4"],
+        vec!["--to", "4", "--held-out", "1"],
+        vec!["--to", "4", "-a", "unknown"],
+    ] {
+        let (code, said) = folder.fails(&with(&wrong));
+        assert_eq!((code, said.lines().count()), (2, 1), "{said}");
+    }
+}

@@ -143,6 +143,14 @@ impl Evaluations {
     pub fn total(&self) -> u64 {
         self.coreset + self.seeding + self.search + self.scoring
     }
+
+    /// Adds others.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.coreset += other.coreset;
+        self.seeding += other.seeding;
+        self.search += other.search;
+        self.scoring += other.scoring;
+    }
 }
 
 /// Time by stage.
