@@ -117,6 +117,7 @@ class VcGmm(CoremixMixture):
     _names = CoremixMixture._names | {
         "family": "covariance_type",
         "neighbors": "n_neighbors",
+        "g": "n_neighbors",
         "random": "n_random",
         "chain": "chain_length",
     }

@@ -71,8 +71,10 @@ pub(crate) fn fit<'py>(
         algorithm: &algorithm,
         preparation,
     };
+    // Chosen here: a callback that fits is on a thread of another pool.
+    let pool = threads::pool(threads)?;
     let fitted = interruptible(py, &cancel, || {
-        threads::on(threads, || match rows.is_double() {
+        pool.install(|| match rows.is_double() {
             true => task
                 .fit::<f64>(callback.as_mut())
                 .map(|(m, f)| (OfType::Double(m), f)),
@@ -80,7 +82,7 @@ pub(crate) fn fit<'py>(
                 .fit::<f32>(callback.as_mut())
                 .map(|(m, f)| (OfType::Single(m), f)),
         })
-    })??;
+    })?;
     callback.map_or(Ok(()), Callback::result)?;
     let (model, found) = fitted.map_err(|error| named(error, &names))?;
     if found.report.stop == Stop::Cancelled {

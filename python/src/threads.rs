@@ -14,7 +14,8 @@ pub(crate) fn on<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> Py
     Ok(pool(threads)?.install(work))
 }
 
-fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
+/// A pool of so many threads.
+pub(crate) fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
     // A callback runs on a thread of its pool: a fit that it starts must not wait for that thread.
     if rayon::current_thread_index().is_some() {
         return new(threads);
