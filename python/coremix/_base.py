@@ -59,7 +59,7 @@ class CoremixEstimator(BaseEstimator):
         """How many coordinates of each row the fit works on; None for all columns."""
         return None
 
-    def _fit_model(self, X: Any, sample_weight: Any, *, labels: bool = False) -> None:
+    def _fit_model(self, X: Any, sample_weight: Any) -> None:
         """Fits, and stores the model and the report."""
         rows = rows_of(self, X, reset=True)
         n_samples = len(rows)
@@ -84,7 +84,6 @@ class CoremixEstimator(BaseEstimator):
             names={**self._names, "clusters": self._clusters},
             merge=clusters if self._merges(n_samples) else None,
             sketch=None if coordinates is None else (coordinates, seed),
-            labels=labels,
             threads=threads_of(self.n_jobs),
             callback=self.callback,
         )

@@ -1,13 +1,13 @@
 from collections.abc import Callable
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 __version__: str
 
-Rows = NDArray[Any] | "Table"
+Rows: TypeAlias = "NDArray[Any] | Table"
 
 class Table:
     """Rows of an Arrow table, stream of batches or batch, whose memory is read as it is."""
@@ -52,7 +52,6 @@ def fit(
     names: dict[str, str] | None = None,
     merge: int | None = None,
     sketch: tuple[int, int] | None = None,
-    labels: bool = False,
     threads: int = 0,
     callback: Callable[[dict[str, Any]], Any] | None = None,
 ) -> tuple[Model, dict[str, Any]]: ...

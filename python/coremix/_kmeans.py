@@ -139,15 +139,17 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
         """
         for stale in ("labels_", "inertia_"):
             self.__dict__.pop(stale, None)
-        self._fit_model(X, sample_weight, labels=self.compute_labels)
+        self._fit_model(X, sample_weight)
         return self
 
     def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
         self.cluster_centers_ = self._model.parameters()["means"]
         self._n_features_out = len(self.cluster_centers_)
         if self.compute_labels:
-            self.labels_ = found["labels"]
-            self.inertia_ = self._model.quantization_error(rows, weights, threads_of(self.n_jobs))
+            threads = threads_of(self.n_jobs)
+            labels = found["labels"]
+            self.labels_ = self._model.predict(rows, threads) if labels is None else labels
+            self.inertia_ = self._model.quantization_error(rows, weights, threads)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
         """Finds the centres, and returns the nearest one of each row: shape (n_samples,)."""

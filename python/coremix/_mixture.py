@@ -77,6 +77,8 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
     def sample(self, n_samples: int = 1) -> tuple[NDArray[Any], NDArray[np.int32]]:
         """Draws rows from the fitted mixture: rows (n_samples, n_features), and the components that they came from."""
         check_is_fitted(self, "_model")
+        if n_samples < 1:
+            raise ValueError(f"n_samples = {n_samples}: must be at least 1")
         return self._model.sample(n_samples, seed_of(self.random_state))
 
     def to_sklearn(self) -> Any:

@@ -1,8 +1,8 @@
 //! Distances of rows to all means.
 
 use coremix::data::{Data, DenseRows, Rows};
-use coremix::ndarray::{Array2, Axis};
-use coremix::{Float, Mixture};
+use coremix::ndarray::{ArrayViewMut2, Axis};
+use coremix::{Error, Float, Mixture, Result};
 use rayon::prelude::*;
 
 /// Rows that a thread takes at a time.
@@ -12,9 +12,16 @@ const BLOCK: usize = 256;
 pub(crate) fn distances<F: Float>(
     model: &dyn Mixture<DenseRows<F>>,
     data: &dyn Data<Rows = DenseRows<F>>,
-) -> Array2<F> {
+    mut all: ArrayViewMut2<'_, F>,
+) -> Result<()> {
+    if data.dim() != model.frame().columns() {
+        return Err(Error::DimensionMismatch {
+            what: "data",
+            expected: model.frame().columns(),
+            found: data.dim(),
+        });
+    }
     let (frame, centres) = (model.frame(), model.centres());
-    let mut all = Array2::from_elem((data.len(), centres.len()), F::default());
     let ids: Vec<u32> = (0..centres.len() as u32).collect();
     let mut blocks: Vec<_> = all.axis_chunks_iter_mut(Axis(0), BLOCK).collect();
     blocks.par_iter_mut().enumerate().for_each(|(block, out)| {
@@ -28,5 +35,5 @@ pub(crate) fn distances<F: Float>(
             }
         }
     });
-    all
+    Ok(())
 }

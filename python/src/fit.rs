@@ -24,23 +24,21 @@ struct Preparation {
     merge: Option<usize>,
     /// Coordinates that are kept of each row, and the seed of the sketch.
     sketch: Option<(usize, u64)>,
-    /// Whether labels are wanted.
-    labels: bool,
 }
 
 /// What a fit found, without the type of its numbers.
 struct Found {
     report: Report,
-    /// Of all rows, exact.
+    /// Of all rows, if the fit found them, and exactly.
     labels: Option<Array1<u32>>,
     /// Of the rows that the free energy is about.
     weight: f64,
 }
 
-/// Fits a model. Settings are those of [`algorithm`]. Returns the model and a dictionary: `report`, `labels` (or None),
-/// `weight`.
+/// Fits a model. Settings are those of [`algorithm`]. Returns the model and a dictionary: `report`, `labels` (of
+/// all rows if the fit found them exactly, or None), `weight`.
 #[pyfunction]
-#[pyo3(signature = (x, settings, *, weights=None, names=None, merge=None, sketch=None, labels=false, threads=0, callback=None))]
+#[pyo3(signature = (x, settings, *, weights=None, names=None, merge=None, sketch=None, threads=0, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn fit<'py>(
     py: Python<'py>,
@@ -50,7 +48,6 @@ pub(crate) fn fit<'py>(
     names: Option<Names>,
     merge: Option<usize>,
     sketch: Option<(usize, u64)>,
-    labels: bool,
     threads: usize,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<(Model, Bound<'py, PyDict>)> {
@@ -60,16 +57,13 @@ pub(crate) fn fit<'py>(
     let rows = x.rows();
     let weights = weights.as_ref().map(|weights| weights.as_array());
     let mut callback = callback.map(Callback::new);
-    let preparation = Preparation {
-        merge,
-        sketch,
-        labels,
-    };
+    let preparation = Preparation { merge, sketch };
     let task = Task {
         rows: &rows,
         weights,
         algorithm: &algorithm,
         preparation,
+        cancel: &cancel,
     };
     // Chosen here: a callback that fits is on a thread of another pool.
     let pool = threads::pool(threads)?;
@@ -101,6 +95,7 @@ struct Task<'a> {
     weights: Option<ArrayView1<'a, f64>>,
     algorithm: &'a Algorithm,
     preparation: Preparation,
+    cancel: &'a Cancel,
 }
 
 impl Task<'_> {
@@ -114,14 +109,12 @@ impl Task<'_> {
                 Some((q, seed)) => self.of_sketch(Sketch::of_dense(&merged, q, seed)?, callback)?,
                 None => self.of_dense(&merged, callback)?,
             };
-            found.labels = match self.preparation.labels {
-                true => Some(model.predict(&*self.rows.data(None)?)?),
-                false => None,
-            };
+            found.labels = None;
             return Ok((model, found));
         }
-        if let Some((q, seed)) = self.preparation.sketch {
-            return self.of_sketch(self.rows.sketch(self.weights, q, seed)?, callback);
+        if let Some(sketch) = self.preparation.sketch {
+            let sketch = self.rows.sketch(self.weights, sketch, self.cancel)?;
+            return self.of_sketch(sketch, callback);
         }
         self.of_dense(&*self.rows.data(self.weights)?, callback)
     }
@@ -137,11 +130,8 @@ impl Task<'_> {
             None => estimator.fit(data)?,
         };
         let weight = weight_of(&fit, data.summary().total_weight);
-        let labels = match self.preparation.labels {
-            true if fit.exact && fit.coreset.is_none() => Some(fit.labels),
-            true if self.preparation.merge.is_none() => Some(fit.model.predict(data)?),
-            _ => None,
-        };
+        let own = fit.exact && fit.coreset.is_none();
+        let labels = own.then_some(fit.labels);
         let found = Found {
             report: fit.report,
             labels,

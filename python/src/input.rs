@@ -4,11 +4,12 @@ use crate::arrow::Table;
 use crate::strided::Strided;
 use coremix::data::{Blocks, Data, Dense, DenseRows, Sketch, Source};
 use coremix::ndarray::{Array1, Array2, ArrayView1, ArrayView2, s};
-use coremix::{Element, Error, Float, Result};
+use coremix::{Cancel, Element, Error, Float, Result};
 use half::f16;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use std::ops::Range;
 
 /// An array that is only read as long as this lives, by its number type, or a table.
 pub(crate) enum Input<'py> {
@@ -51,7 +52,10 @@ impl Input<'_> {
     /// What the threads of a fit read.
     pub(crate) fn rows(&self) -> Rows<'_> {
         match self {
-            Self::Table(table) => Rows::Table(table.get()),
+            Self::Table(table) => {
+                let table = table.get();
+                Rows::Table(table, 0..table.len())
+            }
             Self::F32(array) => Rows::F32(array.as_array()),
             Self::F64(array) => Rows::F64(array.as_array()),
             Self::U8(array) => Rows::U8(array.as_array()),
@@ -67,7 +71,7 @@ pub(crate) type Weights<'py> = Option<PyReadonlyArray1<'py, f64>>;
 /// Rows by the type of their numbers.
 #[derive(Clone)]
 pub(crate) enum Rows<'a> {
-    Table(&'a Table),
+    Table(&'a Table, Range<usize>),
     F32(ArrayView2<'a, f32>),
     F64(ArrayView2<'a, f64>),
     U8(ArrayView2<'a, u8>),
@@ -120,7 +124,7 @@ macro_rules! number {
 
             fn read<'a>(rows: &Rows<'a>) -> Read<'a, Self> {
                 match rows {
-                    Rows::Table(table) => Box::new(table.source::<$t>()),
+                    Rows::Table(table, range) => Box::new(table.source::<$t>(range.clone())),
                     Rows::F32(view) => Box::new(Strided::new(*view, |x| x.into())),
                     Rows::F64(view) => Box::new(Strided::new(*view, $from_f64)),
                     Rows::U8(view) => Box::new(Strided::new(*view, |x| x.into())),
@@ -155,12 +159,38 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// A sketch of the rows: `q` coordinates of each.
+    /// Some of the rows.
+    pub(crate) fn part(&self, range: &Range<usize>) -> Rows<'a> {
+        let (first, last) = (range.start, range.end);
+        let chosen = s![first..last, ..];
+        match self {
+            Self::Table(table, all) => Rows::Table(table, all.start + first..all.start + last),
+            Self::F32(view) => Rows::F32(view.slice_move(chosen)),
+            Self::F64(view) => Rows::F64(view.slice_move(chosen)),
+            Self::U8(view) => Rows::U8(view.slice_move(chosen)),
+            Self::I8(view) => Rows::I8(view.slice_move(chosen)),
+            Self::F16(view) => Rows::F16(view.slice_move(chosen)),
+        }
+    }
+
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Table(_, all) => all.len(),
+            Self::F32(view) => view.nrows(),
+            Self::F64(view) => view.nrows(),
+            Self::U8(view) => view.nrows(),
+            Self::I8(view) => view.nrows(),
+            Self::F16(view) => view.nrows(),
+        }
+    }
+
+    /// A sketch of the rows: `q` coordinates of each. [`Error::Cancelled`] if the flag is set meanwhile.
     pub(crate) fn sketch<F: Number>(
         &self,
         weights: Option<ArrayView1<'a, f64>>,
-        q: usize,
-        seed: u64,
+        (q, seed): (usize, u64),
+        cancel: &Cancel,
     ) -> Result<Sketch<F>> {
         /// Rows that are read at a time.
         const BLOCK: usize = 4096;
@@ -169,6 +199,9 @@ impl<'a> Rows<'a> {
         let mut builder = Sketch::builder(dim, q, seed);
         let ones = Array1::ones(BLOCK);
         for first in (0..n).step_by(BLOCK) {
+            if cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
             let rows = first..n.min(first + BLOCK);
             let mut block = Array2::<F>::default((rows.len(), dim));
             if let Some(out) = block.as_slice_mut() {
@@ -189,7 +222,7 @@ impl<'a> Rows<'a> {
     pub(crate) fn is_double(&self) -> bool {
         match self {
             Self::F64(_) => true,
-            Self::Table(table) => table.is_double(),
+            Self::Table(table, _) => table.is_double(),
             _ => false,
         }
     }

@@ -3,14 +3,16 @@
 use crate::distances::distances;
 use crate::errors::raise;
 use crate::family::{Parameters, sample};
-use crate::input::{Input, Weights};
+use crate::input::{Input, Rows, Weights};
 use crate::threads;
+use crate::watch::interruptible;
 use coremix::data::DenseRows;
-use coremix::ndarray::Array1;
-use coremix::{BoxedMixture, ModelInfo, Result, Save};
+use coremix::ndarray::{Array2, s};
+use coremix::{BoxedMixture, Cancel, Error, ModelInfo, Result, Save};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// A mixture model of any family. It does not change.
@@ -41,15 +43,6 @@ macro_rules! each {
     };
 }
 pub(crate) use each;
-
-/// Work on rows while the interpreter is free.
-fn free<T: Send>(
-    py: Python<'_>,
-    threads: usize,
-    work: impl FnOnce() -> Result<T> + Send,
-) -> PyResult<T> {
-    py.detach(|| threads::on(threads, work))?.map_err(raise)
-}
 
 #[pymethods]
 impl Model {
@@ -146,11 +139,12 @@ impl Model {
         x: Input<'py>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<i32>>> {
-        let rows = x.rows();
-        let labels = free(py, threads, || {
-            let labels = each!(self, model: F => model.predict(&*rows.data::<F>(None)?)?);
-            Ok(labels.mapv(|c| c as i32))
-        })?;
+        let mut labels = Vec::with_capacity(x.rows().len());
+        each!(self, model: F => self.asked(py, &x, threads, |rows, _| {
+            let found = model.predict(&*rows.data::<F>(None)?)?;
+            labels.extend(found.into_iter().map(|c| c as i32));
+            Ok(())
+        })?);
         Ok(labels.into_pyarray(py))
     }
 
@@ -162,12 +156,15 @@ impl Model {
         x: Input<'py>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let rows = x.rows();
-        Ok(each!(self, model: F => free(py, threads, || {
-            model.responsibilities(&*rows.data::<F>(None)?)
-        })?
-        .into_pyarray(py)
-        .into_any()))
+        each!(self, model: F => {
+            let mut all = Array2::<F>::default((x.rows().len(), model.components()));
+            self.asked(py, &x, threads, |rows, part| {
+                let found = model.responsibilities(&*rows.data::<F>(None)?)?;
+                all.slice_mut(s![part, ..]).assign(&found);
+                Ok(())
+            })?;
+            Ok(all.into_pyarray(py).into_any())
+        })
     }
 
     /// The log-density of each row (n), in nats.
@@ -178,13 +175,12 @@ impl Model {
         x: Input<'py>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let rows = x.rows();
-        let found: Array1<f64> = free(
-            py,
-            threads,
-            || each!(self, model: F => model.log_densities(&*rows.data::<F>(None)?)),
-        )?;
-        Ok(found.into_pyarray(py))
+        let mut densities = Vec::with_capacity(x.rows().len());
+        each!(self, model: F => self.asked(py, &x, threads, |rows, _| {
+            densities.extend(model.log_densities(&*rows.data::<F>(None)?)?);
+            Ok(())
+        })?);
+        Ok(densities.into_pyarray(py))
     }
 
     /// The distances of each row to all means (n, k).
@@ -195,12 +191,14 @@ impl Model {
         x: Input<'py>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let rows = x.rows();
-        Ok(each!(self, model: F => free(py, threads, || {
-            Ok(distances(&**model, &*rows.data::<F>(None)?))
-        })?
-        .into_pyarray(py)
-        .into_any()))
+        each!(self, model: F => {
+            let mut all = Array2::<F>::default((x.rows().len(), model.components()));
+            self.asked(py, &x, threads, |rows, part| {
+                let data = rows.data::<F>(None)?;
+                distances(&**model, &*data, all.slice_mut(s![part, ..]))
+            })?;
+            Ok(all.into_pyarray(py).into_any())
+        })
     }
 
     /// The sum of weighted squared distances to the nearest means.
@@ -212,13 +210,17 @@ impl Model {
         weights: Weights<'py>,
         threads: usize,
     ) -> PyResult<f64> {
-        let rows = x.rows();
         let weights = weights.as_ref().map(|weights| weights.as_array());
-        free(
-            py,
-            threads,
-            || each!(self, model: F => model.quantization_error(&*rows.data::<F>(weights)?)),
-        )
+        let mut total = 0.0;
+        each!(self, model: F => self.asked(py, &x, threads, |rows, part| {
+            let own = weights.map(|weights| weights.slice_move(s![part]));
+            // Rows without weight are no data.
+            if own.is_none_or(|own| own.iter().any(|w| *w != 0.0)) {
+                total += model.quantization_error(&*rows.data::<F>(own)?)?;
+            }
+            Ok(())
+        })?);
+        Ok(total)
     }
 
     /// Draws points from the model: points (n, d) and their components (n).
@@ -229,9 +231,52 @@ impl Model {
         seed: u64,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<i32>>)> {
         each!(self, model: F => {
-            let (points, labels) = free(py, 0, || sample::<F>(&**model, n, seed))?;
+            let drawn = py.detach(|| sample::<F>(&**model, n, seed));
+            let (points, labels) = drawn.map_err(raise)?;
             let labels = labels.mapv(|c| c as i32).into_pyarray(py);
             Ok((points.into_pyarray(py).into_any(), labels))
         })
     }
+}
+
+impl Model {
+    /// Asks about part after part of the rows, without holding the interpreter: Ctrl-C ends it after a part.
+    fn asked<'x>(
+        &self,
+        py: Python<'_>,
+        x: &'x Input<'_>,
+        threads: usize,
+        mut ask: impl FnMut(&Rows<'x>, Range<usize>) -> Result<()> + Send,
+    ) -> PyResult<()> {
+        /// Products of a part: a small part of a second on one thread.
+        const PRODUCTS: usize = 1 << 32;
+        let (rows, cancel, pool) = (x.rows(), Cancel::new(), threads::pool(threads)?);
+        let each = self.components().saturating_mul(self.columns()).max(1);
+        let size = (PRODUCTS / each).max(1 << 10);
+        let done = interruptible(py, &cancel, || {
+            pool.install(|| {
+                let n = rows.len();
+                for first in (0..n.max(1)).step_by(size) {
+                    if cancel.is_cancelled() {
+                        return Err(Error::Cancelled);
+                    }
+                    let part = first..n.min(first + size);
+                    let asked = ask(&rows.part(&part), part);
+                    asked.map_err(|error| numbered(error, first))?;
+                }
+                Ok(())
+            })
+        })?;
+        done.map_err(raise)
+    }
+}
+
+/// The error, with the number of its row among all.
+fn numbered(mut error: Error, first: usize) -> Error {
+    if let Error::NotFinite { row, .. } | Error::TooLarge { row, .. } | Error::Weight { row, .. } =
+        &mut error
+    {
+        *row += first;
+    }
+    error
 }

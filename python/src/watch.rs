@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 /// How often signals are looked for.
-const EVERY: Duration = Duration::from_millis(50);
+const EVERY: Duration = Duration::from_millis(20);
 
 /// Does the work without holding the interpreter. Ctrl-C sets the flag, waits for the work to end, and raises
 /// `KeyboardInterrupt`.

@@ -11,6 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::io;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Rows of an Arrow table, stream of batches or batch, whose memory is read as it is.
 #[pyclass(frozen, module = "coremix._coremix")]
@@ -174,10 +175,11 @@ impl Table {
         self.double
     }
 
-    /// The rows as numbers of this type.
-    pub(crate) fn source<F>(&self) -> TableRows<'_, F> {
+    /// Some of the rows as numbers of this type.
+    pub(crate) fn source<F>(&self, range: Range<usize>) -> TableRows<'_, F> {
         TableRows {
             table: self,
+            range,
             number: PhantomData,
         }
     }
@@ -194,6 +196,7 @@ fn fixed(schema: &Schema) -> usize {
 /// The rows of a table as numbers of one type.
 pub(crate) struct TableRows<'a, F> {
     table: &'a Table,
+    range: Range<usize>,
     number: PhantomData<F>,
 }
 
@@ -205,15 +208,16 @@ impl<F: Float + Element> Source for TableRows<'_, F> {
     }
 
     fn len(&self) -> usize {
-        self.table.len()
+        self.range.len()
     }
 
     fn dim(&self) -> usize {
         self.table.columns
     }
 
-    fn read(&self, mut first: usize, mut out: &mut [F]) -> io::Result<()> {
+    fn read(&self, first: usize, mut out: &mut [F]) -> io::Result<()> {
         let (table, dim) = (self.table, self.table.columns);
+        let mut first = self.range.start + first;
         while !out.is_empty() {
             let place = table.starts.partition_point(|start| *start <= first) - 1;
             let rows = (table.starts[place + 1] - first).min(out.len() / dim);
