@@ -43,8 +43,8 @@ def stats(
 ) -> bytes:
     """The sums of an E-step on some rows.
 
-    Each row is shared by its ``width`` best components; None means the nearest one for :class:`KMeans`, and all for mixtures.
-    The batch may have no rows.
+    Each row is shared by its ``width`` best components; None means the nearest one for :class:`KMeans`, and all for
+    mixtures. The batch may have no rows.
     """
     if width is None and isinstance(model, KMeans):
         width = 1
@@ -86,8 +86,8 @@ def sample(
 ) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """A lightweight coreset: at most ``size`` rows, and their weights.
 
-    Coresets of several partitions, one below the other, are a coreset of all; ``sample`` with these weights makes it smaller.
-    Give each partition a seed of its own.
+    Coresets of several partitions, one below the other, are a coreset of all; ``sample`` with these weights makes it
+    smaller. Give each partition a seed of its own.
     """
     rows = _rows(batch)
     return _coremix.sample(rows, size, seed, weights=_weights(weights, len(rows)), threads=threads_of(n_jobs))

@@ -11,9 +11,8 @@ use crate::threads;
 use crate::watch::interruptible;
 use coremix::data::{Data, Dense, DenseRows, Sketch, SketchRows};
 use coremix::ndarray::{Array1, ArrayView1};
-use coremix::{Algorithm, BoxedMixture, Cancel, Fit, Report, Result, Save, Stop};
+use coremix::{Algorithm, BoxedMixture, Cancel, Fit, Report, Result, Save};
 use numpy::IntoPyArray;
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -79,9 +78,6 @@ pub(crate) fn fit<'py>(
     })?;
     callback.map_or(Ok(()), Callback::result)?;
     let (model, found) = fitted.map_err(|error| named(error, &names))?;
-    if found.report.stop == Stop::Cancelled {
-        return Err(PyKeyboardInterrupt::new_err(()));
-    }
     let result = PyDict::new(py);
     result.set_item("report", report(py, &found.report)?)?;
     let labels = found.labels.map(|l| l.mapv(|c| c as i32).into_pyarray(py));

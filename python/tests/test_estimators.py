@@ -241,3 +241,26 @@ def test_damaged_models_are_refused(X, tmp_path):
             coremix.Model.from_bytes(damaged)
     with pytest.raises(ValueError, match="absent.cmx"):
         coremix.Model.load(tmp_path / "absent.cmx")
+
+
+def test_long_work_is_done_in_parts():
+    """So many products that predictions are made part by part, which must not show."""
+    X = blobs(10_000, 500, clusters=50, dtype=np.float32)
+    model = coremix.VcGmm(2_000, coreset_size=4_000, max_iter=1, random_state=0)
+    with pytest.warns(sklearn.exceptions.ConvergenceWarning):
+        model.fit(X)
+    means = coremix.KMeans(2_000, algorithm="lwcs-k-means", coreset_size=4_000, max_iter=1, random_state=0)
+    weights = np.where(np.arange(len(X)) < 6_000, 0.0, 2.0)
+    means.fit(X, sample_weight=weights)
+    labels = model.predict(X)
+    for rows in [slice(0, 777), slice(4_000, 4_900), slice(9_990, None)]:
+        np.testing.assert_array_equal(model.predict(X[rows]), labels[rows])
+        np.testing.assert_array_equal(model.predict_proba(X)[rows], model.predict_proba(X[rows]))
+        np.testing.assert_array_equal(model.score_samples(X)[rows], model.score_samples(X[rows]))
+        np.testing.assert_array_equal(means.transform(X)[rows], means.transform(X[rows]))
+    assert -means.score(X[6_000:]) * 2 == pytest.approx(means.inertia_, rel=1e-6)
+    X[9_876, 5] = np.inf
+    with pytest.raises(ValueError, match="row 9876, column 5"):
+        model.predict(X)
+    table = coremix._coremix.Table(__import__("pyarrow").table({f"x{j}": X[:9_000, j] for j in range(500)}))
+    np.testing.assert_array_equal(model.predict(table), labels[:9_000])

@@ -138,7 +138,8 @@ impl Table {
         };
         let offset = |row: usize| match array.data_type() {
             DataType::FixedSizeList(_, each) => {
-                (array.as_fixed_size_list().value_offset(0) + row as i32 * each) as usize
+                // 32 bits would not hold the place of every number.
+                row * usize::try_from(*each).unwrap_or(0)
             }
             DataType::List(_) => array.as_list::<i32>().value_offsets()[row] as usize,
             _ => array.as_list::<i64>().value_offsets()[row] as usize,
