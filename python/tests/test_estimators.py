@@ -264,3 +264,23 @@ def test_long_work_is_done_in_parts():
         model.predict(X)
     table = coremix._coremix.Table(__import__("pyarrow").table({f"x{j}": X[:9_000, j] for j in range(500)}))
     np.testing.assert_array_equal(model.predict(table), labels[:9_000])
+
+
+def test_merged_weights_know_no_order():
+    """Sums of weights are rounded, the same way in any order."""
+    X = np.round(blobs(2_000, 2) / 4)
+    weights = np.random.default_rng(0).uniform(0, 1, len(X)) ** 8
+    order = np.random.default_rng(1).permutation(len(X))
+    model = coremix.GaussianMixture(4, random_state=0)
+    expected = model.fit(X, sample_weight=weights)._model
+    assert model.fit(X[order], sample_weight=weights[order])._model == expected
+
+
+def test_zeros_have_no_sign():
+    X = blobs(50, 2, clusters=3)
+    X[:, 1] = 0.0
+    expected = coremix.KMeans(3, random_state=0).fit(X)._model
+    X[::2, 1] = -0.0
+    assert coremix.KMeans(3, random_state=0).fit(X)._model == expected
+    X[:, 1] = -0.0
+    assert coremix.KMeans(3, random_state=0).fit(X)._model == expected
