@@ -37,6 +37,7 @@ fn phase<'py>(py: Python<'py>, phase: &PhaseReport) -> PyResult<Bound<'py, PyDic
     found.set_item("free_energies", &phase.free_energies)?;
     found.set_item("stop", phase.stop.to_string())?;
     found.set_item("evaluations", phase.evaluations)?;
+    found.set_item("widened", phase.widened)?;
     found.set_item("seconds", phase.elapsed.as_secs_f64())?;
     Ok(found)
 }
