@@ -1,0 +1,72 @@
+"""Fitted models as estimators of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn import cluster
+from sklearn import mixture as sklearn_mixture
+
+
+def _common(ours: Any, theirs: Any) -> Any:
+    theirs.n_features_in_ = ours.n_features_in_
+    if hasattr(ours, "feature_names_in_"):
+        theirs.feature_names_in_ = ours.feature_names_in_
+    theirs.n_iter_ = ours.n_iter_
+    return theirs
+
+
+def k_means(ours: Any) -> cluster.KMeans:
+    """k-means with the same centres."""
+    theirs = _common(ours, cluster.KMeans(n_clusters=len(ours.cluster_centers_), n_init=1))
+    theirs.cluster_centers_ = ours.cluster_centers_
+    theirs._n_features_out = len(ours.cluster_centers_)
+    theirs._n_threads = 1
+    for name in ("labels_", "inertia_"):
+        if hasattr(ours, name):
+            setattr(theirs, name, getattr(ours, name))
+    return theirs
+
+
+def mixture(ours: Any) -> Any:
+    """A mixture with the same densities; of a Dirichlet process, with the same posteriors."""
+    parameters = ours._model.parameters()
+    if parameters["family"] == "dirichlet-process":
+        return _bayesian(ours, parameters)
+    k, _ = ours.means_.shape
+    covariances, kind = parameters["covariances"], parameters["family"]
+    if kind == "tied-spherical":
+        covariances, kind = np.full(k, covariances), "spherical"
+    elif parameters.get("full") is not None:
+        covariances, kind = parameters["full"], "full"
+    theirs = sklearn_mixture.GaussianMixture(n_components=k, covariance_type=kind)
+    return _parameters(ours, theirs, covariances)
+
+
+def _bayesian(ours: Any, parameters: dict[str, Any]) -> sklearn_mixture.BayesianGaussianMixture:
+    theirs = sklearn_mixture.BayesianGaussianMixture(n_components=len(ours.means_), covariance_type="full")
+    theirs.mean_precision_ = parameters["mean_precisions"]
+    theirs.degrees_of_freedom_ = parameters["degrees_of_freedom"]
+    theirs.weight_concentration_ = (parameters["sticks"][:, 0], parameters["sticks"][:, 1])
+    return _parameters(ours, theirs, parameters["covariances"])
+
+
+def _parameters(ours: Any, theirs: Any, covariances: Any) -> Any:
+    theirs.weights_ = ours.weights_
+    theirs.means_ = np.asarray(ours.means_, dtype=np.float64)
+    theirs.covariances_ = covariances
+    if covariances.ndim == 3:
+        # The inverse of the lower factor of a covariance, transposed: scikit-learn multiplies rows with it.
+        factors = np.linalg.cholesky(covariances)
+        eye = np.eye(covariances.shape[1])
+        theirs.precisions_cholesky_ = np.stack([np.linalg.solve(factor, eye).T for factor in factors])
+        precisions = [root @ root.T for root in theirs.precisions_cholesky_]
+        theirs.precisions_ = np.stack(precisions)
+    else:
+        theirs.precisions_cholesky_ = 1 / np.sqrt(covariances)
+        theirs.precisions_ = 1 / covariances
+    theirs.converged_ = ours.converged_
+    theirs.lower_bound_ = ours.lower_bound_
+    theirs.lower_bounds_ = [ours.lower_bound_]
+    return _common(ours, theirs)

@@ -1,0 +1,90 @@
+"""Rows and weights: checked as scikit-learn does, read by the native part without a copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
+
+from . import _coremix
+
+# What the native part reads as it is; everything else becomes the first of these.
+NUMBERS = [np.float64, np.float32, np.float16, np.uint8, np.int8]
+
+
+def is_arrow(X: Any) -> bool:
+    """Whether X is a table or a batch of the Arrow C data interface; data frames of pandas go through NumPy."""
+    if type(X).__module__.partition(".")[0] == "pandas":
+        return False
+    return hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
+
+
+def rows_of(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    """The rows of X for the native part. ``reset`` notes the number of columns and their names, else they are compared."""
+    if isinstance(X, _coremix.Table) or is_arrow(X):
+        table = X if isinstance(X, _coremix.Table) else _coremix.Table(X)
+        _check_table(estimator, table, reset)
+        return table
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=NUMBERS,
+        # The native part says which row and column it is.
+        ensure_all_finite=False,
+    )
+    return readable(X)
+
+
+def readable(X: NDArray[Any]) -> NDArray[Any]:
+    """The array itself, but a copy of one whose numbers do not lie at multiples of their size."""
+    if not X.flags.aligned or any(stride % X.itemsize for stride in X.strides):
+        return X.copy()
+    return X
+
+
+def weights_of(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
+    """Weights (n_samples,), or None."""
+    if sample_weight is None:
+        return None
+    if np.isscalar(sample_weight):
+        sample_weight = np.full(n_samples, sample_weight)
+    weights = check_array(
+        sample_weight,
+        ensure_2d=False,
+        dtype=np.float64,
+        ensure_all_finite=False,
+        ensure_min_samples=0,
+        input_name="sample_weight",
+    )
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}")
+    if n_samples and not weights.any():
+        raise ValueError("sample_weight: every weight is zero; at least one must be larger")
+    return weights
+
+
+def _check_table(estimator: BaseEstimator, table: _coremix.Table, reset: bool) -> None:
+    names = None if table.names is None else np.asarray(table.names, dtype=object)
+    if reset:
+        estimator.n_features_in_ = table.columns
+        if names is not None:
+            estimator.feature_names_in_ = names
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        if table.rows == 0:
+            raise ValueError("Found array with 0 sample(s): a minimum of 1 is required.")
+        return
+    if table.columns != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {table.columns} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    own = getattr(estimator, "feature_names_in_", None)
+    if own is not None and names is not None and list(own) != list(names):
+        raise ValueError(
+            f"The columns of X are {list(names)}, but the estimator was fitted to {list(own)}, in this order."
+        )

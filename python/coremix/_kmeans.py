@@ -1,0 +1,179 @@
+"""k-means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.metrics.pairwise import euclidean_distances
+
+from ._base import CoremixEstimator, threads_of
+from ._input import weights_of
+
+ALGORITHMS = {
+    "fast": "fast",
+    "lloyd": "k-means",
+    "k-means-c-prime": "k-means-c-prime",
+    "lazy-k-means": "lazy-k-means",
+    "lwcs-k-means": "lwcs-k-means",
+}
+
+
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, CoremixEstimator):
+    """k-means, by default the algorithm ``fast``: about the error of converged k-means++, in a fraction of its time.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+    algorithm : str, default="fast"
+        ``"fast"`` (on coresets, then on all rows, with split and merge), ``"lloyd"``, ``"k-means-c-prime"`` (each row is
+        shared by its ``c_prime`` nearest clusters), ``"lazy-k-means"`` (a row changes its cluster only for one that is
+        nearer by a factor 1 + ``epsilon``) or ``"lwcs-k-means"`` (on a lightweight coreset).
+    n_init : int, default=1
+        Restarts; the best one is kept.
+    max_iter : int or None, default=None
+        Most iterations of a phase. None: 100 for ``fast``, 200 for the others.
+    tol : float or None, default=None
+        The fit ends when an iteration gains less than about this share of the quantization error. None: 1e-3, or less
+        where iterations take little time.
+    coreset_size : int or None, default=None
+        Draws of the coreset. None: the default of the algorithm; only ``fast`` and ``lwcs-k-means`` have one.
+    c_prime : int, default=3
+        Clusters that share a row, of ``k-means-c-prime``.
+    epsilon : float, default=0.1
+        How much nearer a cluster must be, of ``lazy-k-means``.
+    greedy : bool, default=False
+        Several candidates for each seed of k-means++; ``fast`` has seeds of its own.
+    memory : int or None, default=None
+        Bytes that ``fast`` may keep of rows: for memory maps that are larger than memory. None: no limit.
+    compute_labels : bool, default=True
+        Whether ``fit`` computes ``labels_`` and ``inertia_``: up to two passes over all rows and clusters.
+    merge_rows : {"auto", True, False}, default="auto"
+        Whether equal rows become one, with the sum of their weights, in ascending order. Then the fit depends neither on
+        the order of the rows, nor on whether rows are repeated or weighted. "auto": up to 10,000 rows.
+    n_jobs : int or None, default=None
+        Threads. None and -1: one per processor, or as many as ``RAYON_NUM_THREADS`` says. The result has the same bits.
+    random_state : int, RandomState instance or None, default=None
+        An integer is the seed of the core.
+    callback : callable or None, default=None
+        Called with a dictionary after each step of the fit. Return False to stop.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    labels_ : ndarray of shape (n_samples,)
+        The nearest centre of each row, exactly.
+    inertia_ : float
+        Sum of weighted squared distances of the rows to their nearest centres.
+    n_iter_ : int
+        Iterations of all phases.
+    converged_ : bool
+    report_ : Report
+        What the fit did, and what it cost.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+    """
+
+    _clusters = "n_clusters"
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        algorithm: str = "fast",
+        n_init: int = 1,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        coreset_size: int | None = None,
+        c_prime: int = 3,
+        epsilon: float = 0.1,
+        greedy: bool = False,
+        memory: int | None = None,
+        compute_labels: bool = True,
+        merge_rows: bool | str = "auto",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.algorithm = algorithm
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.coreset_size = coreset_size
+        self.c_prime = c_prime
+        self.epsilon = epsilon
+        self.greedy = greedy
+        self.memory = memory
+        self.compute_labels = compute_labels
+        self.merge_rows = merge_rows
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.callback = callback
+
+    def _settings(self) -> dict[str, Any]:
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(f"algorithm = {self.algorithm!r}: must be one of {', '.join(map(repr, ALGORITHMS))}")
+        return {
+            "algorithm": ALGORITHMS[self.algorithm],
+            "c_prime": self.c_prime,
+            "epsilon": self.epsilon,
+            "greedy": self.greedy,
+            "memory": self.memory,
+        }
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+        """Finds the centres.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or an Arrow table
+            Read without a copy if it is an array of float32, float64, float16, uint8 or int8.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,) or None
+            A row of weight w counts as w copies of it, a row of weight 0 as absent.
+        """
+        for stale in ("labels_", "inertia_"):
+            self.__dict__.pop(stale, None)
+        self._fit_model(X, sample_weight)
+        return self
+
+    def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
+        self.cluster_centers_ = self._model.parameters()["means"]
+        self._n_features_out = len(self.cluster_centers_)
+        if self.compute_labels:
+            threads = threads_of(self.n_jobs)
+            labels = found["labels"]
+            self.labels_ = self._model.predict(rows, threads) if labels is None else labels
+            self.inertia_ = self._model.quantization_error(rows, weights, threads)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
+        """Finds the centres, and returns the nearest one of each row: shape (n_samples,)."""
+        self.fit(X, y, sample_weight)
+        return self.labels_ if self.compute_labels else self.predict(X)
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """The distances to all centres: shape (n_samples, n_clusters)."""
+        rows = self._ask(X)
+        return self._model.distances(rows, threads_of(self.n_jobs))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the sum of weighted squared distances to the nearest centres."""
+        rows = self._ask(X)
+        weights = weights_of(sample_weight, len(rows))
+        return -self._model.quantization_error(rows, weights, threads_of(self.n_jobs))
+
+    def to_sklearn(self) -> Any:
+        """A fitted ``sklearn.cluster.KMeans`` with the same centres."""
+        from ._convert import k_means
+
+        return k_means(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,107 @@
+"""What all mixture models share: posteriors, densities, information criteria, samples."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from ._base import CoremixEstimator, seed_of, threads_of
+from ._input import weights_of
+
+
+class CoremixMixture(DensityMixin, CoremixEstimator):
+    """Base of the mixture models."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> CoremixMixture:
+        """Fits the mixture.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or an Arrow table
+            Read without a copy if it is an array of float32, float64, float16, uint8 or int8.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,) or None
+            A row of weight w counts as w copies of it, a row of weight 0 as absent.
+        """
+        self._fit_model(X, sample_weight)
+        return self
+
+    def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
+        parameters = self._model.parameters()
+        self.means_ = parameters["means"]
+        self.weights_ = parameters["weights"]
+        self.covariances_ = parameters["covariances"]
+        self.lower_bound_ = self.report_["free_energies"][-1] / found["weight"]
+        if self.report_["stop"] == "iterations used up":
+            warnings.warn(
+                f"{type(self).__name__} has not converged in {self.n_iter_} iterations: raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
+        """Fits the mixture, and returns the likeliest component of each row: shape (n_samples,)."""
+        return self.fit(X, y, sample_weight).predict(X)
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """The posteriors of all components: shape (n_samples, n_components), each row sums to 1."""
+        rows = self._ask(X)
+        return self._model.predict_proba(rows, threads_of(self.n_jobs))
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """The log-density of each row, in nats: shape (n_samples,)."""
+        rows = self._ask(X)
+        return self._model.log_densities(rows, threads_of(self.n_jobs))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The weighted mean of the log-densities."""
+        densities = self.score_samples(X)
+        return float(np.average(densities, weights=weights_of(sample_weight, len(densities))))
+
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """The Bayesian information criterion; the lower the better. The number of rows is the sum of the weights."""
+        likelihood, total = self._likelihood(X, sample_weight)
+        return self._n_parameters() * float(np.log(total)) - 2 * likelihood
+
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
+        """The Akaike information criterion; the lower the better."""
+        likelihood, _ = self._likelihood(X, sample_weight)
+        return 2 * self._n_parameters() - 2 * likelihood
+
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Draws rows from the fitted mixture: rows (n_samples, n_features), and the components that they came from."""
+        check_is_fitted(self, "_model")
+        if n_samples < 1:
+            raise ValueError(f"n_samples = {n_samples}: must be at least 1")
+        return self._model.sample(n_samples, seed_of(self.random_state))
+
+    def to_sklearn(self) -> Any:
+        """A fitted mixture of scikit-learn with the same predictions: what other tools know, such as exporters to ONNX."""
+        check_is_fitted(self, "_model")
+        from ._convert import mixture
+
+        return mixture(self)
+
+    def _likelihood(self, X: Any, sample_weight: Any) -> tuple[float, float]:
+        densities = self.score_samples(X)
+        weights = weights_of(sample_weight, len(densities))
+        if weights is None:
+            return float(densities.sum()), float(len(densities))
+        return float(densities @ weights), float(weights.sum())
+
+    def _n_parameters(self) -> int:
+        """Free parameters: means, variances, and mixing proportions where they are learned."""
+        family = self._model.parameters()["family"]
+        k, d = self.means_.shape
+        return {
+            "tied-spherical": k * d + 1,
+            "spherical": k * d + k + k - 1,
+            "diag": 2 * k * d + k - 1,
+            "dirichlet-process": k * d + k * d * (d + 1) // 2 + k - 1,
+        }[family]

@@ -1,0 +1,17 @@
+"""What a fit did, and what it cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Report(dict[str, Any]):
+    """The report of a fit: a dictionary that prints as a table.
+
+    Keys: ``stop`` (why the fit ended), ``iterations``, ``free_energies`` (after each search of the last phase, in nats),
+    ``phases`` (a dictionary each), ``evaluations`` (of distances, by stage), ``seconds`` (by stage), ``coreset_size``,
+    ``emptied`` (components without mass), ``restart`` (the one that was kept) and ``restarts`` (their free energies).
+    """
+
+    def __str__(self) -> str:
+        return str(self.get("text", dict.__repr__(self)))

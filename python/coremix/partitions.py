@@ -1,0 +1,114 @@
+"""Fits on rows that lie in many places: functions for a partition each, for mapInArrow of Spark, Ray, Dask and others.
+
+An iteration of EM is :func:`stats` on each partition, :func:`merge` of what comes back, in any order and grouping, and
+:func:`update`. Sums are integers: the result has the same bits, however rows are split. Statistics are bytes, and models can
+be pickled, so both travel as they are. :func:`sample` draws a coreset of a partition, :func:`assign` labels it.
+
+Rows are NumPy arrays, or whatever has the Arrow C data interface: tables, record batches, data frames of polars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from . import _coremix
+from ._base import CoremixEstimator, threads_of
+from ._coremix import Model
+from ._input import NUMBERS, is_arrow, readable, weights_of
+from ._kmeans import KMeans
+
+__all__ = ["assign", "describe", "merge", "model_of", "sample", "stats", "update"]
+
+
+def model_of(model: Model | CoremixEstimator) -> Model:
+    """The model of a fitted estimator: what travels to partitions."""
+    if isinstance(model, Model):
+        return model
+    check_is_fitted(model, "_model")
+    return model._model
+
+
+def stats(
+    batch: Any,
+    model: Model | CoremixEstimator,
+    weights: ArrayLike | None = None,
+    *,
+    width: int | None = None,
+    n_jobs: int | None = None,
+) -> bytes:
+    """The sums of an E-step on some rows.
+
+    Each row is shared by its ``width`` best components; None means the nearest one for :class:`KMeans`, and all for
+    mixtures. The batch may have no rows.
+    """
+    if width is None and isinstance(model, KMeans):
+        width = 1
+    if width is not None and width < 1:
+        raise ValueError(f"width = {width}: must be at least 1")
+    rows = _rows(batch)
+    return _coremix.stats(
+        rows,
+        model_of(model),
+        weights=_weights(weights, len(rows)),
+        width=width,
+        threads=threads_of(n_jobs),
+    )
+
+
+def merge(parts: Iterable[bytes]) -> bytes:
+    """The sums of all rows, from those of their partitions."""
+    return _coremix.merge(list(parts))
+
+
+def update(model: Model | CoremixEstimator, statistics: bytes) -> Model:
+    """The model after the M-step on these sums."""
+    return _coremix.update(model_of(model), statistics)
+
+
+def describe(statistics: bytes) -> dict[str, Any]:
+    """What sums say: ``rows``, ``weight`` (the sum of the weights), ``free_energy`` (in nats; the log-likelihood where all
+    components share a row) and ``masses`` (of the components)."""
+    return _coremix.describe(statistics)
+
+
+def sample(
+    batch: Any,
+    size: int,
+    seed: int,
+    weights: ArrayLike | None = None,
+    *,
+    n_jobs: int | None = None,
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """A lightweight coreset: at most ``size`` rows, and their weights.
+
+    Coresets of several partitions, one below the other, are a coreset of all; ``sample`` with these weights makes it
+    smaller. Give each partition a seed of its own.
+    """
+    rows = _rows(batch)
+    return _coremix.sample(rows, size, seed, weights=_weights(weights, len(rows)), threads=threads_of(n_jobs))
+
+
+def assign(batch: Any, model: Model | CoremixEstimator, *, n_jobs: int | None = None) -> NDArray[np.int32]:
+    """The likeliest component of each row. The batch may have no rows."""
+    return model_of(model).predict(_rows(batch), threads_of(n_jobs))
+
+
+def _rows(batch: Any) -> Any:
+    if isinstance(batch, _coremix.Table):
+        return batch
+    if is_arrow(batch):
+        return _coremix.Table(batch)
+    rows = check_array(batch, dtype=NUMBERS, ensure_all_finite=False, ensure_min_samples=0)
+    return readable(rows)
+
+
+def _weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
+    # A partition may have no weight at all.
+    if weights is not None and not np.any(weights):
+        return np.zeros(n_samples)
+    return weights_of(weights, n_samples)

@@ -1,0 +1,54 @@
+//! A fit in Rust, for the test that holds it beside the same fit in Python: rows of a `.npy` file in, a model file out.
+//!
+//! `same_bits ROWS.npy f32|f64 ALGORITHM CLUSTERS SEED MODEL.cmx [FAMILY|COORDINATES]`
+
+use coremix::data::{DenseRows, NpyFile, SketchRows, Source};
+use coremix::prelude::*;
+use ndarray::Array2;
+use std::error::Error as StdError;
+
+use coremix::ndarray;
+
+fn fit<F: coremix::Float + coremix::Element<Float = F>>(
+    arguments: &[String],
+) -> std::result::Result<(), Box<dyn StdError>> {
+    let file = NpyFile::<F>::open(&arguments[0])?;
+    let mut rows = Array2::<F>::default((file.len(), file.dim()));
+    file.read(0, rows.as_slice_mut().ok_or("rows in order")?)?;
+    let algorithm: Algorithm = arguments[2].parse()?;
+    let seed = arguments[4].parse()?;
+    let mut algorithm = algorithm
+        .with_clusters(arguments[3].parse()?)
+        .with_seed(seed);
+    let last = arguments.get(6).map(String::as_str);
+    algorithm = match last {
+        Some("diag") => algorithm.with_family(Family::Diagonal),
+        Some("spherical") => algorithm.with_family(Family::Isotropic),
+        _ => algorithm,
+    };
+    let path = &arguments[5];
+    match last.and_then(|q| q.parse().ok()) {
+        Some(q) => {
+            let sketch = Sketch::new(rows.view(), q, seed)?;
+            let model = algorithm.boxed::<SketchRows<F>>()?.fit(&sketch)?.model;
+            model.save(path)?;
+        }
+        None => {
+            let data = Dense::new(&rows)?;
+            let model = algorithm.boxed::<DenseRows<F>>()?.fit(&data)?.model;
+            model.save(path)?;
+        }
+    }
+    Ok(())
+}
+
+fn main() -> std::result::Result<(), Box<dyn StdError>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.len() < 6 {
+        return Err("six arguments or seven: see the head of the file".into());
+    }
+    match &arguments[1][..] {
+        "f64" => fit::<f64>(&arguments),
+        _ => fit::<f32>(&arguments),
+    }
+}

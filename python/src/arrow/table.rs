@@ -1,0 +1,240 @@
+//! A table: batches whose columns are numbers, or one column of lists of numbers.
+
+use super::capsule::batches;
+use super::columns::{fault, fill, needs_double};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Schema};
+use coremix::data::Source;
+use coremix::{Element, Float};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::io;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Rows of an Arrow table, stream of batches or batch, whose memory is read as it is.
+#[pyclass(frozen, module = "coremix._coremix")]
+pub(crate) struct Table {
+    parts: Vec<Part>,
+    /// The first row of each part, and the number of all rows.
+    starts: Vec<usize>,
+    columns: usize,
+    names: Option<Vec<String>>,
+    double: bool,
+}
+
+/// A batch: its columns, or the numbers of its lists one after the other.
+struct Part {
+    arrays: Vec<ArrayRef>,
+    /// Numbers of a list, for lists.
+    each: Option<usize>,
+}
+
+#[pymethods]
+impl Table {
+    #[new]
+    fn new(of: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (schema, batches) = batches(of)?;
+        let table = Self::of(&schema, &batches);
+        table.map_err(PyValueError::new_err)
+    }
+
+    /// Number of rows.
+    #[getter]
+    fn rows(&self) -> usize {
+        self.len()
+    }
+
+    fn __len__(&self) -> usize {
+        self.len()
+    }
+
+    /// Number of columns, or of the numbers of a list.
+    #[getter]
+    fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The names of the columns; None for lists.
+    #[getter]
+    fn names(&self) -> Option<Vec<String>> {
+        self.names.clone()
+    }
+}
+
+impl Table {
+    fn of(schema: &Schema, batches: &[RecordBatch]) -> Result<Self, String> {
+        let fields = schema.fields();
+        let mut double = false;
+        let mut note = |name: &str, kind: &DataType| match needs_double(kind) {
+            Some(own) => {
+                double |= own;
+                Ok(())
+            }
+            None => Err(format!("column {name:?} is of type {kind}, not of numbers")),
+        };
+        let lists = match fields
+            .first()
+            .map(|field| (field.name(), field.data_type()))
+        {
+            Some((
+                name,
+                DataType::FixedSizeList(item, _) | DataType::List(item) | DataType::LargeList(item),
+            )) if fields.len() == 1 => {
+                note(name, item.data_type())?;
+                true
+            }
+            _ => {
+                for field in fields {
+                    note(field.name(), field.data_type())?;
+                }
+                false
+            }
+        };
+        let mut table = Self {
+            parts: Vec::new(),
+            starts: vec![0],
+            columns: if lists { fixed(schema) } else { fields.len() },
+            names: match lists {
+                true => None,
+                false => Some(fields.iter().map(|field| field.name().clone()).collect()),
+            },
+            double,
+        };
+        for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
+            let first = table.len();
+            let part = match lists {
+                true => table.lists(batch.column(0), first),
+                false => Ok(Part {
+                    arrays: batch.columns().to_vec(),
+                    each: None,
+                }),
+            }?;
+            for (place, array) in part.arrays.iter().enumerate() {
+                if let Some((row, what)) = fault(array) {
+                    let (name, row) = (fields[place].name(), first + row / part.each.unwrap_or(1));
+                    return Err(format!("column {name:?}: row {row} {what}"));
+                }
+            }
+            table.starts.push(first + batch.num_rows());
+            table.parts.push(part);
+        }
+        if table.columns == 0 && !table.parts.is_empty() {
+            return Err("the table has no columns of numbers".into());
+        }
+        Ok(table)
+    }
+
+    /// The numbers of lists that are as long as those before.
+    fn lists(&mut self, array: &ArrayRef, first: usize) -> Result<Part, String> {
+        if let Some(row) = (0..array.len()).find(|row| array.is_null(*row)) {
+            return Err(format!("row {} is null", first + row));
+        }
+        let list = |row: usize| match array.data_type() {
+            DataType::FixedSizeList(_, _) => array.as_fixed_size_list().value(row),
+            DataType::List(_) => array.as_list::<i32>().value(row),
+            _ => array.as_list::<i64>().value(row),
+        };
+        let offset = |row: usize| match array.data_type() {
+            DataType::FixedSizeList(_, each) => {
+                // 32 bits would not hold the place of every number.
+                row * usize::try_from(*each).unwrap_or(0)
+            }
+            DataType::List(_) => array.as_list::<i32>().value_offsets()[row] as usize,
+            _ => array.as_list::<i64>().value_offsets()[row] as usize,
+        };
+        if self.columns == 0 {
+            self.columns = list(0).len();
+        }
+        let each = self.columns;
+        for row in 0..array.len() {
+            let found = offset(row + 1) - offset(row);
+            if found != each {
+                let row = first + row;
+                return Err(format!(
+                    "row {row} is a list of {found} numbers, where others have {each}"
+                ));
+            }
+        }
+        let values = match array.data_type() {
+            DataType::FixedSizeList(_, _) => array.as_fixed_size_list().values(),
+            DataType::List(_) => array.as_list::<i32>().values(),
+            _ => array.as_list::<i64>().values(),
+        };
+        Ok(Part {
+            arrays: vec![values.slice(offset(0), array.len() * each)],
+            each: Some(each),
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    pub(crate) fn is_double(&self) -> bool {
+        self.double
+    }
+
+    /// Some of the rows as numbers of this type.
+    pub(crate) fn source<F>(&self, range: Range<usize>) -> TableRows<'_, F> {
+        TableRows {
+            table: self,
+            range,
+            number: PhantomData,
+        }
+    }
+}
+
+/// Numbers of a list, where the schema says it.
+fn fixed(schema: &Schema) -> usize {
+    match schema.field(0).data_type() {
+        DataType::FixedSizeList(_, each) => usize::try_from(*each).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// The rows of a table as numbers of one type.
+pub(crate) struct TableRows<'a, F> {
+    table: &'a Table,
+    range: Range<usize>,
+    number: PhantomData<F>,
+}
+
+impl<F: Float + Element> Source for TableRows<'_, F> {
+    type Element = F;
+
+    fn name(&self) -> &'static str {
+        "table"
+    }
+
+    fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.table.columns
+    }
+
+    fn read(&self, first: usize, mut out: &mut [F]) -> io::Result<()> {
+        let (table, dim) = (self.table, self.table.columns);
+        let mut first = self.range.start + first;
+        while !out.is_empty() {
+            let place = table.starts.partition_point(|start| *start <= first) - 1;
+            let rows = (table.starts[place + 1] - first).min(out.len() / dim);
+            let (own, rest) = out.split_at_mut(rows * dim);
+            let part = &table.parts[place];
+            let from = first - table.starts[place];
+            match part.each {
+                Some(each) => fill(&part.arrays[0], from * each, own, 1),
+                None => {
+                    for (j, array) in part.arrays.iter().enumerate() {
+                        fill(array, from, &mut own[j..], dim);
+                    }
+                }
+            }
+            (first, out) = (first + rows, rest);
+        }
+        Ok(())
+    }
+}

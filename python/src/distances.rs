@@ -1,0 +1,39 @@
+//! Distances of rows to all means.
+
+use coremix::data::{Data, DenseRows, Rows};
+use coremix::ndarray::{ArrayViewMut2, Axis};
+use coremix::{Error, Float, Mixture, Result};
+use rayon::prelude::*;
+
+/// Rows that a thread takes at a time.
+const BLOCK: usize = 256;
+
+/// The distances of each row to all means (n, k), in the data's own unit: directly, so that small ones are not lost.
+pub(crate) fn distances<F: Float>(
+    model: &dyn Mixture<DenseRows<F>>,
+    data: &dyn Data<Rows = DenseRows<F>>,
+    mut all: ArrayViewMut2<'_, F>,
+) -> Result<()> {
+    if data.dim() != model.frame().columns() {
+        return Err(Error::DimensionMismatch {
+            what: "data",
+            expected: model.frame().columns(),
+            found: data.dim(),
+        });
+    }
+    let (frame, centres) = (model.frame(), model.centres());
+    let ids: Vec<u32> = (0..centres.len() as u32).collect();
+    let mut blocks: Vec<_> = all.axis_chunks_iter_mut(Axis(0), BLOCK).collect();
+    blocks.par_iter_mut().enumerate().for_each(|(block, out)| {
+        let first = block * BLOCK;
+        let (mut rows, mut squared) = (DenseRows::default(), Vec::new());
+        data.load(first..first + out.nrows(), frame, &mut rows);
+        for (i, mut out) in out.rows_mut().into_iter().enumerate() {
+            rows.distances_to(i, centres, &ids, &mut squared);
+            for (out, squared) in out.iter_mut().zip(&squared) {
+                *out = F::from_f64(frame.leave_square(squared.to_f64()).sqrt());
+            }
+        }
+    });
+    Ok(())
+}

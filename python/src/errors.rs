@@ -1,0 +1,26 @@
+//! Errors of the core as exceptions.
+
+use coremix::Error;
+use pyo3::PyErr;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use std::collections::HashMap;
+
+/// The name of a parameter in Python, where it is another than the core's.
+pub(crate) type Names = HashMap<String, String>;
+
+/// The exception: the core's message as it is.
+pub(crate) fn raise(error: Error) -> PyErr {
+    named(error, &Names::new())
+}
+
+/// The same with the names of parameters in Python.
+pub(crate) fn named(error: Error, names: &Names) -> PyErr {
+    match &error {
+        Error::Parameter { name, value, rule } => {
+            let name = names.get(*name).map_or(*name, |own| own);
+            PyValueError::new_err(format!("{name} = {value}: {rule}"))
+        }
+        Error::File { .. } | Error::Checkpoint { .. } => PyOSError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}

@@ -1,0 +1,40 @@
+//! The native part of the Python package `coremix`: arrays and tables in, fits and models out.
+//!
+//! What scikit-learn asks of an estimator is in Python (`python/coremix`). Here is what needs the core: rows without a copy,
+//! fits that can be interrupted, models, and the sums of partitions.
+
+mod arrow;
+mod distances;
+mod distinct;
+mod errors;
+mod family;
+mod fit;
+mod input;
+mod model;
+mod partition;
+mod progress;
+mod report;
+mod settings;
+mod strided;
+mod threads;
+mod watch;
+
+use pyo3::prelude::*;
+
+/// The native part of the package.
+#[pymodule]
+mod _coremix {
+    #[pymodule_export]
+    use super::arrow::Table;
+    #[pymodule_export]
+    use super::fit::fit;
+    #[pymodule_export]
+    use super::model::Model;
+    #[pymodule_export]
+    use super::partition::{describe, merge, sample, stats, update};
+
+    /// The version of the package.
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "a name of Python")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

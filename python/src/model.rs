@@ -1,0 +1,282 @@
+//! A fitted model, for Python.
+
+use crate::distances::distances;
+use crate::errors::raise;
+use crate::family::{Parameters, sample};
+use crate::input::{Input, Rows, Weights};
+use crate::threads;
+use crate::watch::interruptible;
+use coremix::data::DenseRows;
+use coremix::ndarray::{Array2, s};
+use coremix::{BoxedMixture, Cancel, Error, ModelInfo, Result, Save};
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// A mixture model of any family. It does not change.
+#[pyclass(frozen, module = "coremix._coremix")]
+pub(crate) struct Model(pub(crate) OfType);
+
+/// A model of either number type.
+pub(crate) enum OfType {
+    Single(BoxedMixture<DenseRows<f32>>),
+    Double(BoxedMixture<DenseRows<f64>>),
+}
+
+/// The same for a model of either number type: `$of` is the model, `$number` its type.
+macro_rules! each {
+    ($model:expr, $of:ident: $number:ident => $do:expr) => {
+        match &$model.0 {
+            $crate::model::OfType::Single($of) => {
+                #[allow(dead_code, reason = "not all need it")]
+                type $number = f32;
+                $do
+            }
+            $crate::model::OfType::Double($of) => {
+                #[allow(dead_code, reason = "not all need it")]
+                type $number = f64;
+                $do
+            }
+        }
+    };
+}
+pub(crate) use each;
+
+#[pymethods]
+impl Model {
+    /// The model of these bytes.
+    #[staticmethod]
+    pub(crate) fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
+        let info = ModelInfo::read_from(bytes).map_err(raise)?;
+        let model = match &info.number[..] {
+            "f64" => Save::from_bytes(bytes).map(OfType::Double),
+            _ => Save::from_bytes(bytes).map(OfType::Single),
+        };
+        model.map(Self).map_err(raise)
+    }
+
+    /// The bytes of the model's file, with notes by name.
+    #[pyo3(signature = (notes=Vec::new()))]
+    pub(crate) fn to_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        notes: Vec<(String, String)>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let notes: Vec<_> = notes.iter().map(|(n, v)| (&n[..], &v[..])).collect();
+        let bytes = each!(self, model: F => model.saved(&notes));
+        Ok(PyBytes::new(py, &bytes.map_err(raise)?))
+    }
+
+    /// Writes the file of the model: all of it, or nothing.
+    #[pyo3(signature = (path, notes=Vec::new()))]
+    fn save(&self, path: PathBuf, notes: Vec<(String, String)>) -> PyResult<()> {
+        let notes: Vec<_> = notes.iter().map(|(n, v)| (&n[..], &v[..])).collect();
+        each!(self, model: F => model.save_with_notes(path, &notes)).map_err(raise)
+    }
+
+    /// The model of a file, such as the core and the command `coremix` write.
+    #[staticmethod]
+    fn load(path: PathBuf) -> PyResult<Self> {
+        let info = ModelInfo::of_file(&path).map_err(raise)?;
+        let model = match &info.number[..] {
+            "f64" => Save::load(path).map(OfType::Double),
+            _ => Save::load(path).map(OfType::Single),
+        };
+        model.map(Self).map_err(raise)
+    }
+
+    /// Pickled as its file.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let load = py.get_type::<Self>().getattr("from_bytes")?;
+        Ok((load, (self.to_bytes(py, Vec::new())?,)))
+    }
+
+    /// The bytes of the file are the model.
+    fn __eq__(&self, py: Python<'_>, other: &Self) -> PyResult<bool> {
+        let own = self.to_bytes(py, Vec::new())?;
+        Ok(own.as_bytes() == other.to_bytes(py, Vec::new())?.as_bytes())
+    }
+
+    /// `float32` or `float64`.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        match self.0 {
+            OfType::Single(_) => "float32",
+            OfType::Double(_) => "float64",
+        }
+    }
+
+    /// Number of components.
+    #[getter]
+    fn components(&self) -> usize {
+        each!(self, model: F => model.components())
+    }
+
+    /// Number of columns.
+    #[getter]
+    fn columns(&self) -> usize {
+        each!(self, model: F => model.frame().columns())
+    }
+
+    /// The parameters by name; `family` is the name of the family.
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let found = PyDict::new(py);
+        each!(self, model: F => Parameters::of(&**model).map_err(raise)?.put(&found)?);
+        each!(self, model: F => found.set_item("means", model.means().into_pyarray(py))?);
+        Ok(found)
+    }
+
+    /// The likeliest component of each row (n).
+    #[pyo3(signature = (x, threads=0))]
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        x: Input<'py>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        let mut labels = Vec::with_capacity(x.rows().len());
+        each!(self, model: F => self.asked(py, &x, threads, |rows, _| {
+            let found = model.predict(&*rows.data::<F>(None)?)?;
+            labels.extend(found.into_iter().map(|c| c as i32));
+            Ok(())
+        })?);
+        Ok(labels.into_pyarray(py))
+    }
+
+    /// The posteriors of all components (n, k).
+    #[pyo3(signature = (x, threads=0))]
+    fn predict_proba<'py>(
+        &self,
+        py: Python<'py>,
+        x: Input<'py>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        each!(self, model: F => {
+            let mut all = Array2::<F>::default((x.rows().len(), model.components()));
+            self.asked(py, &x, threads, |rows, part| {
+                let found = model.responsibilities(&*rows.data::<F>(None)?)?;
+                all.slice_mut(s![part, ..]).assign(&found);
+                Ok(())
+            })?;
+            Ok(all.into_pyarray(py).into_any())
+        })
+    }
+
+    /// The log-density of each row (n), in nats.
+    #[pyo3(signature = (x, threads=0))]
+    fn log_densities<'py>(
+        &self,
+        py: Python<'py>,
+        x: Input<'py>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let mut densities = Vec::with_capacity(x.rows().len());
+        each!(self, model: F => self.asked(py, &x, threads, |rows, _| {
+            densities.extend(model.log_densities(&*rows.data::<F>(None)?)?);
+            Ok(())
+        })?);
+        Ok(densities.into_pyarray(py))
+    }
+
+    /// The distances of each row to all means (n, k).
+    #[pyo3(signature = (x, threads=0))]
+    fn distances<'py>(
+        &self,
+        py: Python<'py>,
+        x: Input<'py>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        each!(self, model: F => {
+            let mut all = Array2::<F>::default((x.rows().len(), model.components()));
+            self.asked(py, &x, threads, |rows, part| {
+                let data = rows.data::<F>(None)?;
+                distances(&**model, &*data, all.slice_mut(s![part, ..]))
+            })?;
+            Ok(all.into_pyarray(py).into_any())
+        })
+    }
+
+    /// The sum of weighted squared distances to the nearest means.
+    #[pyo3(signature = (x, weights=None, threads=0))]
+    fn quantization_error<'py>(
+        &self,
+        py: Python<'py>,
+        x: Input<'py>,
+        weights: Weights<'py>,
+        threads: usize,
+    ) -> PyResult<f64> {
+        let weights = weights.as_ref().map(|weights| weights.as_array());
+        let mut total = 0.0;
+        each!(self, model: F => self.asked(py, &x, threads, |rows, part| {
+            let own = weights.map(|weights| weights.slice_move(s![part]));
+            // Rows without weight are no data.
+            if own.is_none_or(|own| own.iter().any(|w| *w != 0.0)) {
+                total += model.quantization_error(&*rows.data::<F>(own)?)?;
+            }
+            Ok(())
+        })?);
+        Ok(total)
+    }
+
+    /// Draws points from the model: points (n, d) and their components (n).
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        n: usize,
+        seed: u64,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<i32>>)> {
+        each!(self, model: F => {
+            let drawn = py.detach(|| sample::<F>(&**model, n, seed));
+            let (points, labels) = drawn.map_err(raise)?;
+            let labels = labels.mapv(|c| c as i32).into_pyarray(py);
+            Ok((points.into_pyarray(py).into_any(), labels))
+        })
+    }
+}
+
+impl Model {
+    /// Asks about part after part of the rows, without holding the interpreter: Ctrl-C ends it after a part.
+    fn asked<'x>(
+        &self,
+        py: Python<'_>,
+        x: &'x Input<'_>,
+        threads: usize,
+        mut ask: impl FnMut(&Rows<'x>, Range<usize>) -> Result<()> + Send,
+    ) -> PyResult<()> {
+        /// Products of a part: a small part of a second on one thread.
+        const PRODUCTS: usize = 1 << 32;
+        let (rows, cancel, pool) = (x.rows(), Cancel::new(), threads::pool(threads)?);
+        let each = self.components().saturating_mul(self.columns()).max(1);
+        let size = (PRODUCTS / each).max(1 << 10);
+        let done = interruptible(py, &cancel, || {
+            pool.install(|| {
+                let n = rows.len();
+                for first in (0..n.max(1)).step_by(size) {
+                    if cancel.is_cancelled() {
+                        return Err(Error::Cancelled);
+                    }
+                    let part = first..n.min(first + size);
+                    let asked = ask(&rows.part(&part), part);
+                    asked.map_err(|error| numbered(error, first))?;
+                }
+                Ok(())
+            })
+        })?;
+        done.map_err(raise)
+    }
+}
+
+/// The error, with the number of its row among all.
+fn numbered(mut error: Error, first: usize) -> Error {
+    if let Error::NotFinite { row, .. } | Error::TooLarge { row, .. } | Error::Weight { row, .. } =
+        &mut error
+    {
+        *row += first;
+    }
+    error
+}

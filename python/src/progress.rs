@@ -1,0 +1,102 @@
+//! What a callback is told, and what becomes of its answer.
+
+use coremix::data::Rows;
+use coremix::{Mixture, Progress};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict};
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// A Python function that sees each step of a fit.
+pub(crate) struct Callback {
+    function: Py<PyAny>,
+    /// What it raised: the fit stops, and then raises it.
+    raised: Option<PyErr>,
+}
+
+impl Callback {
+    pub(crate) fn new(function: Py<PyAny>) -> Self {
+        Self {
+            function,
+            raised: None,
+        }
+    }
+
+    /// Calls the function with a dictionary. `False` and exceptions stop the fit.
+    pub(crate) fn see<R: Rows>(&mut self, step: &Progress<'_, dyn Mixture<R>>) -> ControlFlow<()> {
+        let answer = Python::attach(|py| {
+            let answer = self.function.call1(py, (told(py, step)?,))?;
+            Ok::<_, PyErr>(answer.bind(py).is(PyBool::new(py, false)))
+        });
+        match answer {
+            Ok(false) => ControlFlow::Continue(()),
+            Ok(true) => ControlFlow::Break(()),
+            Err(error) => {
+                self.raised = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    /// An error if the function raised one.
+    pub(crate) fn result(self) -> PyResult<()> {
+        self.raised.map_or(Ok(()), Err)
+    }
+}
+
+fn told<'py, R: Rows>(
+    py: Python<'py>,
+    step: &Progress<'_, dyn Mixture<R>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let told = PyDict::new(py);
+    let spent = |stage: &str, evaluations: u64, elapsed: Duration| {
+        told.set_item("stage", stage)?;
+        told.set_item("evaluations", evaluations)?;
+        told.set_item("seconds", elapsed.as_secs_f64())
+    };
+    match step {
+        Progress::Coreset {
+            rows,
+            weight,
+            evaluations,
+            elapsed,
+            ..
+        } => {
+            spent("coreset", *evaluations, *elapsed)?;
+            told.set_item("rows", rows)?;
+            told.set_item("weight", weight)?;
+        }
+        Progress::Seeded {
+            restart,
+            start,
+            evaluations,
+            elapsed,
+            ..
+        } => {
+            spent("seeded", *evaluations, *elapsed)?;
+            told.set_item("restart", restart)?;
+            told.set_item("start", start)?;
+        }
+        Progress::Iteration {
+            restart,
+            phase,
+            rows,
+            iteration,
+            limit,
+            free_energy,
+            evaluations,
+            elapsed,
+            ..
+        } => {
+            spent("iteration", *evaluations, *elapsed)?;
+            told.set_item("restart", restart)?;
+            told.set_item("phase", phase)?;
+            told.set_item("rows", rows)?;
+            told.set_item("iteration", iteration)?;
+            told.set_item("limit", limit)?;
+            told.set_item("free_energy", free_energy)?;
+        }
+        _ => told.set_item("stage", "other")?,
+    }
+    Ok(told)
+}

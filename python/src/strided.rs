@@ -1,0 +1,54 @@
+//! Rows of arrays in any memory order and number type, read without copying the array.
+
+use coremix::Element;
+use coremix::data::Source;
+use coremix::ndarray::{ArrayView2, s};
+use std::io;
+
+/// Rows that are read through a view, and turned into numbers of another type.
+pub(crate) struct Strided<'a, S, T> {
+    view: ArrayView2<'a, S>,
+    number: fn(S) -> T,
+}
+
+impl<'a, S, T> Strided<'a, S, T> {
+    pub(crate) fn new(view: ArrayView2<'a, S>, number: fn(S) -> T) -> Self {
+        Self { view, number }
+    }
+}
+
+impl<S: Copy + Sync, T: Element> Source for Strided<'_, S, T> {
+    type Element = T;
+
+    fn name(&self) -> &'static str {
+        "array"
+    }
+
+    fn len(&self) -> usize {
+        self.view.nrows()
+    }
+
+    fn dim(&self) -> usize {
+        self.view.ncols()
+    }
+
+    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let dim = self.view.ncols();
+        let rows = self.view.slice(s![first..first + out.len() / dim, ..]);
+        // In the order of the memory that is read: a column of a block at a time in Fortran order.
+        if rows.strides()[0].unsigned_abs() < rows.strides()[1].unsigned_abs() {
+            for (j, column) in rows.columns().into_iter().enumerate() {
+                for (out, x) in out[j..].iter_mut().step_by(dim).zip(column) {
+                    *out = (self.number)(*x);
+                }
+            }
+        } else {
+            for (out, row) in out.chunks_exact_mut(dim).zip(rows.rows()) {
+                for (out, x) in out.iter_mut().zip(row) {
+                    *out = (self.number)(*x);
+                }
+            }
+        }
+        Ok(())
+    }
+}

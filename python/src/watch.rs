@@ -1,0 +1,49 @@
+//! Work that can be interrupted: on a thread of its own, while this one looks for signals.
+
+use coremix::Cancel;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use std::sync::Mutex;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+/// How often signals are looked for.
+const EVERY: Duration = Duration::from_millis(20);
+
+/// Does the work without holding the interpreter. Ctrl-C sets the flag, waits for the work to end, and raises
+/// `KeyboardInterrupt`.
+pub(crate) fn interruptible<T: Send>(
+    py: Python<'_>,
+    cancel: &Cancel,
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
+    thread::scope(|scope| {
+        let (done, waiting) = channel();
+        scope.spawn(move || {
+            // Nobody waits any more only after a panic of the other side.
+            let _ = done.send(work());
+        });
+        let waiting = Mutex::new(waiting);
+        let wait = |time| {
+            py.detach(|| match waiting.lock() {
+                Ok(waiting) => waiting.recv_timeout(time),
+                Err(_) => Err(RecvTimeoutError::Disconnected),
+            })
+        };
+        loop {
+            match wait(EVERY) {
+                Ok(found) => return Ok(found),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err("the work ended without a result"));
+                }
+            }
+            if let Err(interrupt) = py.check_signals() {
+                cancel.cancel();
+                let _ = wait(Duration::MAX);
+                return Err(interrupt);
+            }
+        }
+    })
+}

@@ -1,0 +1,37 @@
+"""scikit-learn's checks of estimators, without expected failures."""
+
+import pytest
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+import coremix
+
+ESTIMATORS = [
+    coremix.KMeans(),
+    coremix.KMeans(algorithm="lloyd"),
+    coremix.KMeans(algorithm="k-means-c-prime"),
+    coremix.KMeans(algorithm="lazy-k-means"),
+    coremix.KMeans(algorithm="lwcs-k-means"),
+    coremix.GaussianMixture(),
+    coremix.GaussianMixture(3, covariance_type="spherical"),
+    coremix.GaussianMixture(3, covariance_type="tied-spherical"),
+    coremix.BayesianGaussianMixture(),
+    coremix.VcGmm(),
+    coremix.VcGmm(coreset_size="all"),
+    coremix.DGmm(),
+    coremix.SparsifiedGmm(),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_no_check_is_skipped_or_excused(estimator):
+    results = check_estimator(estimator, on_skip=None, on_fail=None)
+    names = [result["check_name"] for result in results]
+    assert "check_sample_weight_equivalence_on_dense_data" in names
+    failed = [result["check_name"] for result in results if result["status"] == "failed"]
+    excused = [result["check_name"] for result in results if result["expected_to_fail"]]
+    assert (failed, excused) == ([], [])

@@ -1,0 +1,103 @@
+"""Arrays in every number type and memory order give the same fit, and are not copied."""
+
+import numpy as np
+import pytest
+
+import coremix
+from conftest import blobs
+
+ORDERS = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "reversed": lambda x: np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1],
+    "strided": lambda x: np.repeat(np.repeat(x, 2, axis=0), 3, axis=1)[::2, ::3],
+}
+
+
+def read_only(x):
+    x = x.view()
+    x.flags.writeable = False
+    return x
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.uint8, np.int8])
+@pytest.mark.parametrize("algorithm", ["fast", "lloyd"])
+def test_types_and_orders_give_the_same_bits(bytes_like, algorithm, dtype, order):
+    model = coremix.KMeans(6, algorithm=algorithm, merge_rows=False, random_state=3)
+    wide = np.float64 if dtype is np.float64 else np.float32
+    expected = model.fit(bytes_like.astype(wide))
+    means, labels, inertia = expected.cluster_centers_, expected.labels_, expected.inertia_
+    x = read_only(ORDERS[order](bytes_like.astype(dtype)))
+    found = model.fit(x)
+    assert found.cluster_centers_.dtype == wide
+    np.testing.assert_array_equal(found.cluster_centers_, means)
+    np.testing.assert_array_equal(found.labels_, labels)
+    np.testing.assert_array_equal(found.predict(x), labels)
+    assert found.inertia_ == inertia
+
+
+def test_unaligned_and_swapped_numbers(X):
+    expected = coremix.KMeans(4, random_state=0).fit(X)
+    raw = np.zeros(X.nbytes + 1, dtype=np.uint8)
+    unaligned = raw[1:].view(np.float64).reshape(X.shape)
+    unaligned[:] = X
+    fields = np.zeros(X.shape, dtype=[("x", "f8"), ("tail", "u1")])
+    fields["x"] = X
+    for x in [unaligned, fields["x"], X.astype(">f8"), X.tolist()]:
+        found = coremix.KMeans(4, random_state=0).fit(x)
+        np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
+
+
+def test_a_model_reads_rows_of_other_types(X):
+    model = coremix.GaussianMixture(4, random_state=0).fit(X)
+    single = X.astype(np.float32)
+    np.testing.assert_array_equal(model.predict(single), model.predict(single.astype(np.float64)))
+    model = coremix.GaussianMixture(4, random_state=0).fit(single)
+    assert model.predict_proba(X).dtype == np.float32
+    np.testing.assert_array_equal(model.predict(X), model.predict(X.astype(np.float32)))
+
+
+def anonymous():
+    """Bytes of memory that belong to the process alone: pages of files do not count."""
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("RssAnon")) * 1024
+
+
+def growth_of(x, **settings):
+    """How much larger the process is at any step of the fit than before."""
+    sizes = []
+    model = coremix.KMeans(
+        4,
+        algorithm="lwcs-k-means",
+        coreset_size=1_000,
+        compute_labels=False,
+        n_jobs=1,
+        random_state=0,
+        max_iter=3,
+        callback=lambda step: sizes.append(anonymous()),
+        **settings,
+    )
+    before = anonymous()
+    model.fit(x)
+    assert len(sizes) > 2
+    return max(sizes) - before
+
+
+@pytest.mark.skipif(not hasattr(__import__("os"), "memfd_create"), reason="needs /proc of Linux")
+def test_no_copy_is_made(tmp_path):
+    shape = (400_000, 64)
+    growth_of(blobs(20_000, 64, dtype=np.float32))  # threads and code are loaded
+    for dtype in [np.float32, np.float64, np.uint8, np.int8, np.float16]:
+        for order in "CF":
+            path = tmp_path / "rows"
+            x = np.memmap(path, dtype=dtype, mode="w+", shape=shape, order=order)
+            x[:1_000] = np.clip(blobs(1_000, 64), 0, 100)
+            x.flush()
+            x = np.memmap(path, dtype=dtype, mode="r", shape=shape, order=order)
+            assert growth_of(x) < 0.3 * x.nbytes + 4e6, (dtype, order)
+            del x
+    # What must be converted is seen as a copy: the measure works.
+    x = np.zeros(shape, dtype=np.int16)
+    x[:1_000] = np.clip(blobs(1_000, 64), 0, 100)
+    assert growth_of(x) > 4 * x.nbytes * 0.9

@@ -1,0 +1,94 @@
+"""Callbacks, Ctrl-C, and the interpreter while a fit runs."""
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import coremix
+from conftest import blobs
+
+# So many iterations that a fit would not end in the time of a test.
+ENDLESS = {"algorithm": "lloyd", "max_iter": 10**9, "tol": 0.0, "n_init": 10**6, "random_state": 0}
+
+
+def test_callbacks_see_every_step(X):
+    steps = []
+    model = coremix.KMeans(6, random_state=0, merge_rows=False, callback=steps.append).fit(X)
+    stages = [step["stage"] for step in steps]
+    assert "seeded" in stages and stages.count("iteration") > 1
+    iteration = [step for step in steps if step["stage"] == "iteration"][-1]
+    assert iteration["free_energy"] == model.report_["free_energies"][-1]
+    assert {"phase", "iteration", "rows", "limit", "restart", "seconds", "evaluations"} <= set(iteration)
+    assert model._model == coremix.KMeans(6, random_state=0, merge_rows=False).fit(X)._model
+
+
+def test_a_callback_can_stop_the_fit(X):
+    seen = []
+
+    def stop(step):
+        seen.append(step)
+        return step["stage"] != "iteration"
+
+    model = coremix.KMeans(6, callback=stop, **ENDLESS).fit(X)
+    assert [step["stage"] for step in seen].count("iteration") == 1
+    assert model.report_["stop"] == "stopped by the observer" and not model.converged_
+    assert model.predict(X).shape == (len(X),)
+    # Nothing else than False does: None is what functions return that do not say.
+    steps = []
+    coremix.KMeans(6, callback=steps.append, algorithm="lloyd").fit(X)
+    assert len(steps) > 2
+
+
+def test_exceptions_of_a_callback_come_out(X):
+    def broken(step):
+        raise RuntimeError(step["stage"])
+
+    with pytest.raises(RuntimeError, match="coreset"):
+        coremix.KMeans(6, callback=broken, **ENDLESS).fit(X)
+
+
+def test_a_callback_can_fit(X):
+    inner = []
+
+    def nested(step):
+        if not inner:
+            inner.append(coremix.KMeans(2, n_jobs=1, random_state=0).fit(X))
+
+    coremix.KMeans(6, n_jobs=1, random_state=0, callback=nested).fit(X)
+    assert inner[0]._model == coremix.KMeans(2, random_state=0).fit(X)._model
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals of POSIX")
+def test_control_c_ends_a_fit(X):
+    seen = []
+
+    def press(step):
+        if step["stage"] == "iteration" and not seen:
+            seen.append(step)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        coremix.KMeans(6, callback=press, **ENDLESS).fit(X)
+    assert coremix.KMeans(6).fit(X).converged_
+
+
+def test_other_threads_run_during_a_fit():
+    X = blobs(60_000, 20).astype(np.float32)
+    done = threading.Event()
+
+    def fit():
+        coremix.KMeans(100, algorithm="lloyd", max_iter=30, tol=0.0, n_jobs=1).fit(X)
+        done.set()
+
+    thread = threading.Thread(target=fit)
+    thread.start()
+    ticks = 0
+    while not done.is_set():
+        time.sleep(0.001)
+        ticks += 1
+    thread.join()
+    # Held by the fit, the interpreter would come back once or twice.
+    assert ticks > 10
