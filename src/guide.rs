@@ -1,4 +1,7 @@
 //! The chapters of `docs/guide`: their Rust is compiled and run by `cargo test --doc guide`.
+//!
+//! Two chapters need other members of the workspace, and are tested there: `bigger-than-memory` in `coremix-files`,
+//! `bigger-than-one-machine` in `coremix-cluster`.
 
 #[doc = include_str!("../docs/guide/src/ten-lines.md")]
 struct TenLines;
@@ -20,12 +23,6 @@ struct Weights;
 
 #[doc = include_str!("../docs/guide/src/reproducibility.md")]
 struct Reproducibility;
-
-#[doc = include_str!("../docs/guide/src/bigger-than-memory.md")]
-struct BiggerThanMemory;
-
-#[doc = include_str!("../docs/guide/src/bigger-than-one-machine.md")]
-struct BiggerThanOneMachine;
 
 #[doc = include_str!("../docs/guide/src/own-stage.md")]
 struct OwnStage;
