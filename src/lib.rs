@@ -57,7 +57,7 @@
 //! use coremix::prelude::*;
 //! # let birch = coremix::datasets::Birch::grid(100).generate::<f32>(1)?;
 //! # let data = Dense::new(&birch.points)?;
-//! // Truncated EM on a coreset, with other seeds than the usual ones, and a variance for each component.
+//! // Truncated EM on a coreset, with longer chains for its seeds, and a variance for each component.
 //! let fit = algorithms::vc_gmm(25, 1_000, 3, 5) // clusters, coreset, C', G
 //!     .seeder(AfkMc2::new(200))
 //!     .m_step(Isotropic::new())
