@@ -156,9 +156,11 @@ pub fn fast(clusters: usize) -> FastBuilder {
         .max_iterations(100)
 }
 
-/// The phases of [`fast`]: on the coreset, on a coreset four times as large, and on all rows. With many columns these phases
-/// run in a principal subspace, and a last phase runs on all columns.
+/// The phases of [`fast`]: on the coreset, on larger ones, and on all rows. With many columns these phases run in a principal
+/// subspace, and a last phase runs on all columns.
 ///
+/// - Each coreset is four times as large as the one before, up to a quarter of all rows. So few iterations are left for the
+///   larger ones, and for all rows.
 /// - The subspace has about $2 \sqrt d$ coordinates. It is used if that is at most $d / 2$ and less than $k$. Otherwise
 ///   comparing rows with all means on all columns costs less than projecting them.
 /// - Up to 8 clusters, where moves help little, there are several starts, with about 16 clusters together.
@@ -176,7 +178,6 @@ pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
         false => Columns::All,
     };
     let starts = if k < 2 { 1 } else { (TOGETHER / k).max(1) };
-    let larger = Lightweight::new(rows_for(k).saturating_mul(4));
     let phase = |rows| {
         Phase::new(Bounded::new().near(near))
             .rows(rows)
@@ -186,15 +187,22 @@ pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
     let last = Bounded::new().near(near.div_ceil(3).max(near.min(16)));
     // Iterations on few rows are worth their time.
     let all = (shape.rows as f64 / MANY).clamp(0.1, 1.0);
-    vec![
-        phase(PhaseRows::Coreset).starts(starts).factor(3.0),
-        phase(PhaseRows::Larger(larger)).factor(3.0),
-        phase(PhaseRows::All).factor(all),
-        Phase::new(last)
-            .rows(PhaseRows::All)
-            .factor(2.0 * all)
-            .after_subspace(),
-    ]
+    let mut phases = vec![phase(PhaseRows::Coreset).starts(starts).factor(3.0)];
+    phases.extend(larger(k, shape.rows / 4).map(|size| {
+        let larger = PhaseRows::Larger(Lightweight::new(size));
+        phase(larger).factor(3.0)
+    }));
+    phases.push(phase(PhaseRows::All).factor(all));
+    let columns = Phase::new(last).rows(PhaseRows::All).factor(2.0 * all);
+    phases.push(columns.after_subspace());
+    phases
+}
+
+/// Sizes of the coresets after the first one, up to `most`.
+fn larger(clusters: usize, most: usize) -> impl Iterator<Item = usize> {
+    let next = |size: &usize| size.checked_mul(4);
+    let sizes = std::iter::successors(Some(rows_for(clusters)), next);
+    sizes.skip(1).take_while(move |&size| size <= most)
 }
 
 /// [`fast`] for rows that are not in memory: it keeps at most about `bytes` bytes of rows and of what belongs to them.
@@ -240,13 +248,12 @@ pub fn fast_phases_within(shape: Shape, bytes: usize) -> Vec<Phase<Bounded>> {
     let largest = (bytes / per_row).min(shape.rows / 4);
     let streaming = Bounded::new().near(near_for(shape.clusters)).streaming();
     let on = |rows| phases[0].clone().starts(1).rows(rows);
-    let larger = |draws| on(PhaseRows::Larger(Lightweight::new(draws)));
+    let on_larger = |draws| on(PhaseRows::Larger(Lightweight::new(draws)));
     let mut within = vec![phases[0].clone()];
-    if first.saturating_mul(4) < largest {
-        within.push(larger(first.saturating_mul(4)));
-    }
+    // The largest one follows.
+    within.extend(larger(shape.clusters, largest.saturating_sub(1)).map(on_larger));
     if first < largest {
-        within.push(larger(largest).factor(1.0));
+        within.push(on_larger(largest).factor(1.0));
     }
     within.push(Phase::new(streaming).rows(PhaseRows::All).factor(3.0));
     within

@@ -24,7 +24,7 @@ use crate::fit::{self, Estimator, Fitted, Run};
 use crate::mixture::{Mixture, Score};
 use crate::rng::Rng;
 use crate::saving::{FileFault, Sections};
-use crate::scoring;
+use crate::scoring::{self, Classified};
 use crate::search::{self, Exact};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus, Seeds};
 use ndarray::{Array1, Array2};
@@ -58,6 +58,9 @@ pub trait Compiled<R>: Sized {
     where
         R: Rows<Float = Self>;
     fn log_likelihood(model: Model<'_, R>, data: Source<'_, R>) -> Result<f64>
+    where
+        R: Rows<Float = Self>;
+    fn classify(model: Model<'_, R>, data: Source<'_, R>) -> Result<Classified>
     where
         R: Rows<Float = Self>;
     fn score(model: Model<'_, R>, data: Source<'_, R>) -> Result<Score>
@@ -173,7 +176,7 @@ pub trait Compiled<R>: Sized {
         seeder: &KMeansPlusPlus,
         data: Source<'_, R>,
         frame: &Frame<Self>,
-        k: usize,
+        seeds: (usize, Option<&Centres<Self>>),
         rng: &mut Rng,
     ) -> Result<Seeds<Self>>
     where
@@ -222,11 +225,14 @@ pub trait Compiled<R>: Sized {
         frame: &Frame<Self>,
         dim: usize,
         rng: &mut Rng,
-    ) -> Option<(Subspace<Self>, Box<dyn Data<Rows = R>>)>
+    ) -> Option<(Subspace<Self>, Box<dyn Data<Rows = R> + Send>)>
     where
         R: Rows<Float = Self>;
     /// Rows in a subspace.
-    fn project(subspace: &Subspace<Self>, data: Source<'_, R>) -> Option<Box<dyn Data<Rows = R>>>
+    fn project(
+        subspace: &Subspace<Self>,
+        data: Source<'_, R>,
+    ) -> Option<Box<dyn Data<Rows = R> + Send>>
     where
         R: Rows<Float = Self>;
     /// Whether most of the quantization error of some centres lies beside a subspace, on a sample of rows in it.
@@ -275,6 +281,9 @@ macro_rules! compiled {
             }
             fn log_likelihood(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<f64> {
                 scoring::log_likelihood(model, data)
+            }
+            fn classify(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<Classified> {
+                scoring::classify(model, data)
             }
             fn score(model: Model<'_, $rows>, data: Source<'_, $rows>) -> Result<Score> {
                 scoring::score(model, data)
@@ -340,8 +349,8 @@ macro_rules! compiled {
                     Which::PerCoordinate(moments) => Arithmetic::accumulate(rows, block, centres, moments),
                 }
             }
-            fn seed_k_means_plus_plus(seeder: &KMeansPlusPlus, data: Source<'_, $rows>, frame: &Frame<$float>, k: usize, rng: &mut Rng) -> Result<Seeds<$float>> {
-                seeder.choose(data, frame, k, rng)
+            fn seed_k_means_plus_plus(seeder: &KMeansPlusPlus, data: Source<'_, $rows>, frame: &Frame<$float>, seeds: (usize, Option<&Centres<$float>>), rng: &mut Rng) -> Result<Seeds<$float>> {
+                seeder.choose(data, frame, seeds, rng)
             }
             fn seed_afk_mc2(seeder: &AfkMc2, data: Source<'_, $rows>, frame: &Frame<$float>, k: usize, rng: &mut Rng) -> Result<Seeds<$float>> {
                 seeder.choose(data, frame, k, rng)
@@ -365,12 +374,12 @@ macro_rules! dense {
                     false => algorithm.of_rows(),
                 }
             }
-            fn principal(data: Source<'_, DenseRows<$float>>, frame: &Frame<$float>, dim: usize, rng: &mut Rng) -> Option<(Subspace<$float>, Box<dyn Data<Rows = DenseRows<$float>>>)> {
+            fn principal(data: Source<'_, DenseRows<$float>>, frame: &Frame<$float>, dim: usize, rng: &mut Rng) -> Option<(Subspace<$float>, Box<dyn Data<Rows = DenseRows<$float>> + Send>)> {
                 let (subspace, sample) = Subspace::principal(data, frame, dim, rng);
                 let sample = subspace.project(&*sample);
                 Some((subspace, Box::new(sample)))
             }
-            fn project(subspace: &Subspace<$float>, data: Source<'_, DenseRows<$float>>) -> Option<Box<dyn Data<Rows = DenseRows<$float>>>> {
+            fn project(subspace: &Subspace<$float>, data: Source<'_, DenseRows<$float>>) -> Option<Box<dyn Data<Rows = DenseRows<$float>> + Send>> {
                 Some(Box::new(subspace.project(data)))
             }
             fn outside(data: Source<'_, DenseRows<$float>>, frame: &Frame<$float>, centres: &Centres<$float>, near: usize) -> bool {
@@ -392,10 +401,10 @@ macro_rules! sketch {
             fn boxed(algorithm: &Algorithm) -> Result<Box<dyn Estimator<SketchRows<$float>>>> {
                 algorithm.of_rows()
             }
-            fn principal(_: Source<'_, SketchRows<$float>>, _: &Frame<$float>, _: usize, _: &mut Rng) -> Option<(Subspace<$float>, Box<dyn Data<Rows = SketchRows<$float>>>)> {
+            fn principal(_: Source<'_, SketchRows<$float>>, _: &Frame<$float>, _: usize, _: &mut Rng) -> Option<(Subspace<$float>, Box<dyn Data<Rows = SketchRows<$float>> + Send>)> {
                 None
             }
-            fn project(_: &Subspace<$float>, _: Source<'_, SketchRows<$float>>) -> Option<Box<dyn Data<Rows = SketchRows<$float>>>> {
+            fn project(_: &Subspace<$float>, _: Source<'_, SketchRows<$float>>) -> Option<Box<dyn Data<Rows = SketchRows<$float>> + Send>> {
                 None
             }
             fn outside(_: Source<'_, SketchRows<$float>>, _: &Frame<$float>, _: &Centres<$float>, _: usize) -> bool {

@@ -112,7 +112,7 @@ pub enum Error {
         clusters: usize,
         /// Rows of positive weight.
         rows: usize,
-        /// `"data"` or `"coreset"`.
+        /// `"data"`, `"coreset"`, or another name of these rows.
         rows_of: &'static str,
     },
     /// A setting outside its range.

@@ -160,6 +160,8 @@
 //! - [`e_step::EStep`], [`seed::Seeder`], [`coreset::Coreset`], [`m_step::MStep`]: the traits of the stages.
 //! - [`Save`], [`load_model`], [`ModelInfo`]: models as files, and back, bit for bit. [`Checkpoint`]: fits that go on after an
 //!   interruption. [`Builder::start_from`]: fits that start from a model.
+//! - [`selection`]: how many clusters. Models with several numbers of clusters, compared by BIC, AIC, ICL and held-out rows.
+//! - Feature `tracing`: spans and events of a fit for the crate of that name. Feature `serde`: models and reports in its formats.
 //! - [`metrics`]: scores against known classes or centres.
 //! - [`equations`]: what numbers such as ([E3](equations#e3)) stand for. Every formula with its derivation, and the errata
 //!   of the papers.
@@ -233,9 +235,11 @@ mod saving;
 mod scoring;
 mod search;
 pub mod seed;
+pub mod selection;
 mod stage;
 pub mod testing;
 mod together;
+mod trace;
 
 /// The arrays that the crate takes and gives.
 pub use ndarray;

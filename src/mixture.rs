@@ -57,6 +57,13 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
         Array1::from_elem(k, 1.0 / k as f64)
     }
 
+    /// The numbers of the model that a fit chooses freely, for criteria such as BIC ([E47](crate::equations#e47)): means,
+    /// variances, and mixing proportions unless they are all equal. `None` by default, and for the Dirichlet process, whose
+    /// model is a distribution over parameters.
+    fn free_parameters(&self) -> Option<usize> {
+        None
+    }
+
     /// The model as the bytes of a file, with notes as in [`Save::to_bytes`](crate::Save::to_bytes): how boxed models
     /// are [saved](crate::Save).
     ///
@@ -269,6 +276,10 @@ impl<R: Rows, M: Mixture<R> + ?Sized> Mixture<R> for Box<M> {
 
     fn proportions(&self) -> Array1<f64> {
         (**self).proportions()
+    }
+
+    fn free_parameters(&self) -> Option<usize> {
+        (**self).free_parameters()
     }
 
     fn saved(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {

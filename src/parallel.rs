@@ -5,6 +5,7 @@
 
 use crate::cancel;
 use rayon::prelude::*;
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -21,8 +22,51 @@ fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
             f(i);
         });
     };
+    if ALONE.get() {
+        return (0..n).for_each(part);
+    }
     // A thread that waits for the others may work for someone else meanwhile: not under this flag.
     cancel::under(&None, || (0..n).into_par_iter().for_each(part));
+}
+
+/// The same of whole tasks: each is worked on by one thread alone. A task sees for itself whether it is cancelled.
+fn tasks(n: usize, f: &(dyn Fn(usize) + Sync)) {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            ALONE.set(self.0);
+        }
+    }
+    let flag = cancel::current();
+    let task = |i| {
+        let _restore = Restore(ALONE.replace(true));
+        cancel::under(&flag, || f(i));
+    };
+    cancel::under(&None, || (0..n).into_par_iter().for_each(task));
+}
+
+thread_local! {
+    /// Whether this thread works alone on a whole task.
+    static ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Rows from which on a pass over them keeps several threads busy.
+const MANY_ROWS: usize = 1 << 16;
+
+/// Whether each of `n` fits of so many rows gets a thread of its own. On few rows a pass is too short to be worth sharing. On
+/// many rows, or with fewer fits than threads, one fit after the other has all threads, and takes the memory of one fit.
+pub(crate) fn fits_apart(n: usize, rows: usize) -> bool {
+    n > 1 && n >= rayon::current_num_threads() && rows < MANY_ROWS && !ALONE.get()
+}
+
+/// `f(0), .., f(n - 1)` in order, where each is a whole fit of so many rows.
+pub(crate) fn map_fits<T: Send>(n: usize, rows: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    if !fits_apart(n, rows) {
+        return (0..n).map(f).collect();
+    }
+    let found = slots(n);
+    tasks(n, &|i| put(&found[i], f(i)));
+    taken(found)
 }
 
 /// A place that one thread fills or empties.

@@ -98,6 +98,7 @@ pub(crate) enum Stage {
     Sketch = 6,
     Moves = 7,
     Subspace = 8,
+    HeldOut = 9,
 }
 
 /// The streams of a fit, addressed by (restart, start, phase, stage, iteration, block).

@@ -164,6 +164,36 @@ pub(crate) fn log_likelihood<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) 
     Ok(total(blocks.into_iter()))
 }
 
+/// What [`classify`] finds.
+pub(crate) struct Classified {
+    /// $\sum_n w_n \max_c \ln p(c, y_n \mid \theta)$, in nats.
+    pub(crate) log_likelihood: f64,
+    /// Components that are the likeliest of a row of positive weight.
+    pub(crate) in_use: usize,
+}
+
+/// The log-likelihood of rows together with their likeliest components (E47).
+pub(crate) fn classify<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<Classified> {
+    let log_joint = model.log_joint();
+    let blocks = by_blocks(model, data, |rows| {
+        let block = best(model, rows, 1);
+        let known = log_joint.alpha + rows.entries() as f64 * log_joint.gamma;
+        let joint = |i| known - log_joint.beta * block.scores(i)[0].to_f64();
+        let joints: Vec<f64> = (0..rows.len()).map(joint).collect();
+        let counted = (0..rows.len()).filter(|i| rows.weight(*i) > 0.0);
+        let labels: Vec<u32> = counted.map(|i| block.supports[i]).collect();
+        (weighted(rows, &joints), labels)
+    })?;
+    let mut used = vec![false; model.components()];
+    for label in blocks.iter().flat_map(|block| &block.1) {
+        used[*label as usize] = true;
+    }
+    Ok(Classified {
+        log_likelihood: total(blocks.iter().map(|block| block.0)),
+        in_use: used.iter().filter(|used| **used).count(),
+    })
+}
+
 /// [`Mixture::score`].
 pub(crate) fn score<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<Score> {
     let blocks = by_blocks(model, data, |rows| {

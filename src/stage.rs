@@ -36,6 +36,12 @@ pub trait Stage {
         Ok(())
     }
 
+    /// Its name in errors: that of its type.
+    #[doc(hidden)]
+    fn name(&self) -> &'static str {
+        name::<Self>()
+    }
+
     /// The stage and its settings in words, such as those of `Debug`: a [checkpoint](crate::Checkpoint) of a fit with
     /// other ones is refused. Default: the name of the type alone.
     fn settings(&self) -> String {

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 )]
 #[command(after_help = "\
 Examples:
+  coremix clusters points.parquet --key id --to 20
   coremix fit points.parquet --key id -k 1000 --model points.coremix
   coremix assign points.coremix more.parquet --labels labels.parquet --key id
   coremix score points.coremix more.parquet --key id
@@ -36,6 +37,9 @@ pub(crate) enum Command {
     /// Fit a model to the rows of files, and save it
     #[command(after_help = FIT_HELP)]
     Fit(Fit),
+    /// Print how well models with different numbers of clusters fit rows
+    #[command(after_help = CLUSTERS_HELP)]
+    Clusters(Clusters),
     /// Write the cluster of every row
     Assign(Assign),
     /// Print how well a model fits rows
@@ -56,6 +60,14 @@ Which algorithm?
 
 A fit that is interrupted goes on where it was, if the same command is run again: its state is saved every minute beside
 the model, in MODEL.checkpoint, and removed at the end. The result is the same as without the interruption.";
+
+const CLUSTERS_HELP: &str = "\
+A star marks the best number by each criterion. BIC, AIC and ICL: lower is better. BIC is for densities, and ICL for
+clusters: components that overlap count as one more often. For k-means and fast, use ICL. Held-out is the mean
+log-likelihood of rows that no model was fitted to: higher is better. Its star is the fewest clusters within one standard
+error of the best.
+
+Then fit the number that you choose: coremix fit ... -k K --model FILE";
 
 /// Which rows, and which columns of them.
 #[derive(Args, Debug)]
@@ -153,6 +165,42 @@ pub(crate) struct Fit {
     pub(crate) checkpoint_every: f64,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct Clusters {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// The algorithm, by its name
+    #[arg(long, short, default_value = "gmm", value_name = "NAME")]
+    pub(crate) algorithm: String,
+    /// The fewest clusters
+    #[arg(long, default_value_t = 1, value_name = "K")]
+    pub(crate) from: usize,
+    /// The most clusters
+    #[arg(long, value_name = "K")]
+    pub(crate) to: usize,
+    /// From one number to the next
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) step: usize,
+    /// The part of the rows that no model is fitted to; 0 for none
+    #[arg(long, default_value_t = 0.1, value_name = "PART")]
+    pub(crate) held_out: f64,
+    /// Draws of a coreset that all models are fitted to [default: all rows]
+    #[arg(long, value_name = "N")]
+    pub(crate) coreset: Option<usize>,
+    /// Variances of the components: shared, isotropic or diagonal [default: that of the algorithm]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) family: Option<Family>,
+    /// Fits from different seeds, of which the best is kept
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) restarts: usize,
+    /// Seed of all random numbers
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) seed: u64,
+    /// Memory that this may take
+    #[arg(long, default_value = "2GiB", value_name = "SIZE")]
+    pub(crate) memory: Bytes,
+}
+
 /// Variances of the components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Family {
@@ -164,6 +212,16 @@ pub(crate) enum Family {
     Diagonal,
 }
 
+impl Family {
+    pub(crate) fn of_crate(self) -> coremix::Family {
+        match self {
+            Self::Shared => coremix::Family::Shared,
+            Self::Isotropic => coremix::Family::Isotropic,
+            Self::Diagonal => coremix::Family::Diagonal,
+        }
+    }
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct Assign {
     /// The model
@@ -173,6 +231,9 @@ pub(crate) struct Assign {
     /// Where to write the labels: .npy, or .parquet with the --key column
     #[arg(long, short, value_name = "FILE")]
     pub(crate) labels: PathBuf,
+    /// Accept clusters whose squared distance is at most 1 + E times the least one: faster among 2,048 clusters and more
+    #[arg(long, value_name = "E", default_value_t = 0.0)]
+    pub(crate) within: f64,
     /// Write the log density of every row as well (.parquet only)
     #[arg(long)]
     pub(crate) densities: bool,

@@ -1,6 +1,6 @@
 //! `coremix fit`
 
-use crate::arguments::{Family, Fit};
+use crate::arguments::Fit;
 use crate::failure::{Failure, Result};
 use crate::labels::{self, Labels};
 use crate::memory::{self, Shape};
@@ -94,6 +94,7 @@ fn of_rows<T: Element>(
             path,
             keys,
             densities: false,
+            within: 0.0,
         };
         labels::write(&*found.model, data.source(), labels, (cancel, quiet))?;
     }
@@ -130,11 +131,7 @@ fn algorithm(fit: &Fit, shape: Shape, loaded: bool) -> Result<Algorithm> {
         algorithm = algorithm.with_concentration(concentration);
     }
     if let Some(family) = fit.family {
-        algorithm = algorithm.with_family(match family {
-            Family::Shared => coremix::Family::Shared,
-            Family::Isotropic => coremix::Family::Isotropic,
-            Family::Diagonal => coremix::Family::Diagonal,
-        });
+        algorithm = algorithm.with_family(family.of_crate());
     }
     if loaded {
         return Ok(algorithm);

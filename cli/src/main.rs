@@ -3,6 +3,7 @@
 mod arguments;
 mod assign;
 mod bytes;
+mod clusters;
 mod failure;
 mod fit;
 mod info;
@@ -42,6 +43,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     let quiet = arguments.quiet;
     match &arguments.command {
         Command::Fit(fit) => fit::run(fit, &interrupt::flag()?, quiet),
+        Command::Clusters(clusters) => clusters::run(clusters, &interrupt::flag()?, quiet),
         Command::Assign(assign) => assign::run(assign, &interrupt::flag()?, quiet),
         Command::Score(score) => score::run(score, quiet),
         Command::Info(info) => info::run(info),

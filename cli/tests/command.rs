@@ -149,6 +149,14 @@ fn a_model_is_fitted_saved_and_used() {
     folder.done(&["assign", "m.coremix", "rows.npy", "--labels", "labels.npy"]);
     let found: ndarray::Array1<u32> = read_npy(folder.at("labels.npy")).unwrap();
     assert_eq!(found, own.labels);
+    // With few clusters, labels within a factor are the exact ones; the factor is checked.
+    let mut within = vec!["assign", "m.coremix", "rows.npy", "--labels", "within.npy"];
+    within.extend(["--within", "0.1"]);
+    folder.done(&within);
+    let found: ndarray::Array1<u32> = read_npy(folder.at("within.npy")).unwrap();
+    assert_eq!(found, own.labels);
+    *within.last_mut().unwrap() = "nan";
+    assert!(folder.fails(&within).1.contains("epsilon"));
 
     // Scores, of weighted rows.
     let mut score = vec!["score", "m.coremix", "--json"];
@@ -333,4 +341,43 @@ fn a_killed_fit_goes_on() {
     folder.done(&fit("killed"));
     let bytes = |name| fs::read(folder.at(name)).unwrap();
     assert!(bytes("whole") == bytes("killed"));
+}
+
+#[test]
+fn numbers_of_clusters_are_compared() {
+    let folder = Folder::new("clusters");
+    csv(&folder, &rows(600));
+    let with = |rest: &[&'static str]| {
+        let mut all = vec!["clusters", "rows.csv", "--key", "id", "--columns", "x,y,z"];
+        all.extend(rest);
+        all
+    };
+    let table = folder.done(&with(&["--from", "4", "--to", "8"]));
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 6, "{table}");
+    assert!(lines[3].trim_start().starts_with('6'), "{table}");
+    assert!(lines[3].matches('*').count() >= 2, "{table}");
+    assert_eq!(
+        table,
+        folder.done(&with(&["--from", "4", "--to", "8", "--threads", "1"]))
+    );
+    let coreset = [
+        "--to",
+        "4",
+        "--coreset",
+        "300",
+        "--memory",
+        "80MiB",
+        "-a",
+        "k-means",
+    ];
+    assert_eq!(folder.done(&with(&coreset)).lines().count(), 5);
+    for wrong in [
+        vec!["--from", "5", "--to", "4"],
+        vec!["--to", "4", "--held-out", "1"],
+        vec!["--to", "4", "-a", "unknown"],
+    ] {
+        let (code, said) = folder.fails(&with(&wrong));
+        assert_eq!((code, said.lines().count()), (2, 1), "{said}");
+    }
 }

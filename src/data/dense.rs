@@ -58,6 +58,9 @@ pub struct Dense<'a, T: Element> {
 /// Numbers that are copied before they are changed: they stay in the nearest cache.
 const TOGETHER: usize = 1 << 12;
 
+/// Bytes of data that no cache holds.
+const FAR: usize = 1 << 27;
+
 impl<'a, T: Element> Dense<'a, T> {
     /// Points (n, d), each of weight 1: anything that views as a matrix, such as `&array` or `array.view()`. Points that may
     /// have no rows go into a [`batch`](Self::batch).
@@ -228,17 +231,25 @@ impl<'a, T: Element> Dense<'a, T> {
         }
     }
 
-    /// Longer rows. Some are copied before they are changed, so that many are on their way from memory at the same time.
+    /// Longer rows. Some are copied before they are changed, so that many are on their way from memory at the same time. Of
+    /// data that no cache holds, some are touched before that: copying waits for each.
     #[inline(always)]
     fn enter_long(
         &self,
-        mut rows: impl Iterator<Item = usize>,
+        mut rows: impl Iterator<Item = usize> + Clone,
         frame: &Frame<T::Float>,
         out: &mut [T::Float],
     ) {
         let stride = stride(self.dim);
         let scale = T::Float::from_f64(frame.inverse_unit());
+        let far = size_of_val(&*self.values) >= FAR;
         for out in out.chunks_mut(stride * (TOGETHER / stride).max(1)) {
+            if far {
+                for n in rows.clone().take(out.len() / stride) {
+                    let row = self.row(n);
+                    std::hint::black_box((row[0], row[self.dim - 1]));
+                }
+            }
             vectorised!({
                 for (out, n) in out.chunks_exact_mut(stride).zip(&mut rows) {
                     for (out, x) in out.iter_mut().zip(self.row(n)) {

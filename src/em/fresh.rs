@@ -268,6 +268,7 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
             pending: self.steps <= self.joint.restricted_steps(),
             zero_mass: self.gaps.0,
             unobserved: self.gaps.1,
+            widened: 0,
         })
     }
 

@@ -25,11 +25,11 @@ pub(crate) trait Joint<R: Rows>: Sync {
     /// The model in all coordinates, as the observer's type.
     fn shown(&mut self) -> &dyn Any;
     /// A copy of it.
-    fn copy(&mut self) -> Box<dyn Any>;
+    fn copy(&mut self) -> Box<dyn Any + Send>;
     /// The model in the coordinates of the phase, whatever its type.
     fn model_as_any(&self) -> &dyn Any;
     /// The model in all coordinates, at the end.
-    fn into_model(self: Box<Self>) -> Box<dyn Any>;
+    fn into_model(self: Box<Self>) -> Box<dyn Any + Send>;
     /// Takes the E-step of phase `phase`, and the coordinates of a subspace, if there is one.
     fn enter(&mut self, phase: usize, subspace: Option<&Subspace<R::Float>>) -> Result<()>;
     /// Takes the model back to all coordinates.
@@ -154,7 +154,7 @@ where
         self.whole.as_ref().map_or(&self.model, |(whole, _)| whole)
     }
 
-    fn copy(&mut self) -> Box<dyn Any> {
+    fn copy(&mut self) -> Box<dyn Any + Send> {
         self.lift();
         let whole = self.whole.as_ref().map(|(whole, _)| whole);
         Box::new(whole.unwrap_or(&self.model).clone())
@@ -164,7 +164,7 @@ where
         &self.model
     }
 
-    fn into_model(mut self: Box<Self>) -> Box<dyn Any> {
+    fn into_model(mut self: Box<Self>) -> Box<dyn Any + Send> {
         self.leave();
         Box::new(self.model)
     }

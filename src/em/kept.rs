@@ -20,6 +20,8 @@ pub(crate) struct Kept<'a, F: Float> {
     streams: Streams,
     /// What a wider search is worth, and when the phase ends.
     worth: Worth,
+    /// How often the lists were doubled, in the phases before as well.
+    widened: usize,
     rule: StopRule,
     /// Those of the last two searches.
     free_energies: [f64; 2],
@@ -41,6 +43,10 @@ pub(crate) struct Kept<'a, F: Float> {
     steps: usize,
     evaluations: u64,
 }
+
+/// Neighbour lists become longer where a wider search gained at least this part of the error: about what the iterations of
+/// a phase have to gain that then cost twice as much.
+const LONGER: f64 = 1e-2;
 
 /// Moves end after a round that was sure to gain less than this part of the error.
 const LITTLE: f64 = 2e-3;
@@ -70,7 +76,6 @@ impl<'a, F: Float> Kept<'a, F> {
         set_up: SetUp<'a, DenseRows<F>>,
         file: &mut Sections<'_>,
     ) -> std::result::Result<Self, FileFault> {
-        let worth = worth(&set_up);
         let centres = set_up.joint.model().centres();
         let (n, k, dim) = (set_up.data.len(), centres.len(), centres.dim());
         let assignment = Assignment::read(file, n, k)?;
@@ -80,6 +85,10 @@ impl<'a, F: Float> Kept<'a, F> {
         let before = before.then(|| Centres::read("centres before", file, k, dim));
         let counts = file.counts::<6>("pass")?;
         let free_energies = file.numbers("pass free energies", &[2])?;
+        let set_up = SetUp {
+            widened: usize::try_from(counts[5]).unwrap_or(usize::MAX),
+            ..set_up
+        };
         Ok(Self {
             lists,
             before: before.transpose()?,
@@ -90,10 +99,6 @@ impl<'a, F: Float> Kept<'a, F> {
             stale: counts[2] == 1,
             steps: counts[3] as usize,
             evaluations: counts[4],
-            worth: Worth {
-                near: counts[5] as usize,
-                ..worth
-            },
             ..Self::with(set_up, assignment, sums)
         })
     }
@@ -107,6 +112,7 @@ impl<'a, F: Float> Kept<'a, F> {
             streams,
             moves,
             calibrated,
+            widened,
             rule,
             ..
         } = set_up;
@@ -120,6 +126,7 @@ impl<'a, F: Float> Kept<'a, F> {
             joint,
             streams,
             worth,
+            widened,
             rule,
             free_energies: [f64::INFINITY; 2],
             calibrated,
@@ -221,13 +228,10 @@ impl<'a, F: Float> Kept<'a, F> {
             .apply(self.data, frame, centres, &self.assignment, &changes);
         let gained = error - self.squared();
         self.stale = !changes.is_empty() && gained >= worth.tolerance * error;
-        if self.stale {
-            // The lists to come are longer: what these did not cover was worth a search.
-            self.worth.near = self
-                .worth
-                .near
-                .saturating_mul(2)
-                .min(self.joint.model().components());
+        if gained >= LONGER * error {
+            let all = self.joint.model().components();
+            self.worth.near = longer(self.worth.near, 1, all);
+            self.widened += 1;
         }
         self.stale
     }
@@ -255,6 +259,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
             pending: self.moves > 0,
             zero_mass: self.sums.zero_mass(),
             unobserved: 0,
+            widened: self.widened,
         })
     }
 
@@ -267,22 +272,27 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
         let streams = (self.streams, self.steps);
         let offsets = self.sums.offsets(&centres);
         let rows = &self.assignment;
-        let made = split_and_merge(self.data, frame, &mut centres, rows, &offsets, streams);
-        self.evaluations += made.evaluations;
-        if made.changes.is_empty() {
-            self.moves = 0;
-            return Ok(());
-        }
         // A round after one that gained hardly anything would gain less than the evaluations it needs are worth.
         // Rows beside a subspace are not theirs to gain.
-        let error = self.squared() - self.data.residual();
-        let few = made.gain < LITTLE * error;
-        self.moves = if few { 0 } else { self.moves - 1 };
+        let little = LITTLE * (self.squared() - self.data.residual());
+        let bounds = (&offsets[..], little);
+        let made = split_and_merge(self.data, frame, &mut centres, rows, bounds, streams);
+        self.evaluations += made.evaluations;
+        // While means are still on their way, most merges cannot be sure to pay.
+        let over = made.gain < little && made.settled < little;
+        self.moves = if over { 0 } else { self.moves - 1 };
+        if made.changes.is_empty() {
+            if !over {
+                // The next round goes by distances too: new lists, and a search of all rows.
+                self.lists = None;
+            }
+            return Ok(());
+        }
+        // The neighbour lists are stale.
+        (self.lists, self.stale) = (None, true);
         self.assignment.apply(&made.changes);
         self.sums
             .renew(self.data, frame, &centres, &self.assignment, &made.stale);
-        // The neighbour lists are stale.
-        (self.lists, self.stale) = (None, true);
         self.joint.place(centres)
     }
 
@@ -329,7 +339,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
             u64::from(self.stale),
             self.steps as u64,
             self.evaluations,
-            self.worth.near as u64,
+            self.widened as u64,
         ];
         out.numbers("pass", &counts);
         out.numbers("pass free energies", &self.free_energies);
@@ -345,7 +355,14 @@ fn worth<F: Float>(set_up: &SetUp<'_, DenseRows<F>>) -> Worth {
     let joint = &set_up.joint;
     let all = joint.model().components();
     let near = joint.bounds().map_or(all, Bounded::size);
-    Worth::new(near.min(all), set_up.rule.tolerance, set_up.data.len())
+    let near = longer(near, set_up.widened, all);
+    Worth::new(near, set_up.rule.tolerance, set_up.data.len())
+}
+
+/// Neighbour lists of `near` centres, doubled so often, at most of `all`.
+fn longer(near: usize, times: usize, all: usize) -> usize {
+    let factor = 1usize.checked_shl(times as u32).filter(|_| times < 64);
+    near.saturating_mul(factor.unwrap_or(usize::MAX)).min(all)
 }
 
 /// Whether most of the quantization error of some centres lies outside a subspace: then the subspace is not used. `data` is

@@ -13,6 +13,7 @@ mod phase_rows;
 mod report;
 mod saved;
 mod saver;
+mod split;
 mod stop;
 mod supports;
 
@@ -68,6 +69,8 @@ pub(crate) struct Found {
     pub(crate) pending: bool,
     pub(crate) zero_mass: usize,
     pub(crate) unobserved: usize,
+    /// How often neighbour lists were doubled so far, earlier phases counted.
+    pub(crate) widened: usize,
 }
 
 /// What every pass of a phase needs.
@@ -81,6 +84,8 @@ pub(crate) struct SetUp<'a, R: Rows> {
     pub(crate) labels: Option<Vec<u32>>,
     /// Whether the variance is known already.
     pub(crate) calibrated: bool,
+    /// How often the phases before doubled their neighbour lists.
+    pub(crate) widened: usize,
     pub(crate) rule: StopRule,
 }
 

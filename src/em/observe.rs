@@ -5,6 +5,7 @@ use crate::cancel::{self, Cancel};
 use crate::data::Rows;
 use crate::error::Result;
 use crate::mixture::Mixture;
+use crate::trace;
 use std::any::Any;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -153,7 +154,7 @@ pub(crate) struct Watch<'a> {
 /// What the last complete search of a restart found, while the fit goes on.
 pub(crate) struct LastSearch {
     /// In all coordinates.
-    pub(crate) model: Box<dyn Any>,
+    pub(crate) model: Box<dyn Any + Send>,
     pub(crate) supports: Supports,
     pub(crate) exact: bool,
     /// The place of its rows in the plan.
@@ -195,6 +196,14 @@ impl<'a> Watch<'a> {
             fault,
             saver: None,
         }
+    }
+
+    /// What makes others for restarts that run beside each other; `None` if there is an observer, or there are checkpoints:
+    /// these see one restart after the other.
+    pub(crate) fn beside(&self) -> Option<impl Fn() -> Watch<'static> + Sync + use<>> {
+        let alone = self.closure.is_some() || self.saver.is_some();
+        let (cancel, fault) = (self.cancel.clone(), self.fault.clone());
+        (!alone).then_some(move || Watch::new(None, cancel.clone(), fault.clone()))
     }
 
     /// The same with checkpoints.
@@ -285,6 +294,7 @@ impl<'a> Watch<'a> {
 
     /// Shows progress. Once stopped it stays stopped, and the closure is called no more.
     pub(crate) fn see(&mut self, progress: Event<'_>) {
+        trace::before(&progress);
         if let (ControlFlow::Continue(()), Some(closure)) = (self.flow, &mut self.closure) {
             // What the user does there is not part of the fit.
             self.flow = cancel::under(&None, || closure(progress));
@@ -298,6 +308,7 @@ impl<'a> Watch<'a> {
         report: &PhaseReport,
         limit: usize,
     ) -> Option<Stop> {
+        trace::iteration(report);
         // Taking a model out of a subspace is worth it only if there is an observer.
         if self.closure.is_some() && !self.stopped() {
             self.see(Progress::Iteration {

@@ -64,6 +64,9 @@ pub struct PhaseReport {
     /// Unobserved coordinates of components with mass after the last search, over all of these: only rows of a sketch
     /// leave any.
     pub unobserved: usize,
+    /// How often the neighbour lists of the [bounded search](crate::e_step::Bounded) were doubled, because a search over all
+    /// centres found much that they had missed. It counts from the first phase on: the next ones begin with longer lists.
+    pub widened: usize,
     /// Time of its stages.
     pub timings: Timings,
     /// Time taken.
@@ -92,6 +95,7 @@ impl PhaseReport {
             evaluations: 0,
             emptied: 0,
             unobserved: 0,
+            widened: 0,
             timings: Timings::default(),
             elapsed: Duration::ZERO,
             began: Instant::now(),
@@ -112,6 +116,7 @@ impl PhaseReport {
         self.free_energies.push(free_energy);
         self.evaluations = evaluations;
         (self.emptied, self.unobserved) = (found.zero_mass, found.unobserved);
+        self.widened = found.widened;
         self.timings.search += started.elapsed();
         self.elapsed = self.began.elapsed();
     }
@@ -137,6 +142,14 @@ impl Evaluations {
     #[must_use]
     pub fn total(&self) -> u64 {
         self.coreset + self.seeding + self.search + self.scoring
+    }
+
+    /// Adds others.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.coreset += other.coreset;
+        self.seeding += other.seeding;
+        self.search += other.search;
+        self.scoring += other.scoring;
     }
 }
 

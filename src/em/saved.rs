@@ -123,6 +123,7 @@ impl PhaseReport {
             self.unobserved,
             self.phase,
             self.restart,
+            self.widened,
         ];
         let numbers = numbers.map(|x| x as u64);
         out.numbers(&format!("{of}report"), &numbers);
@@ -136,7 +137,7 @@ impl PhaseReport {
     /// From such sections.
     pub(crate) fn read(of: &str, file: &mut Sections<'_>) -> Read<Self> {
         let name = format!("{of}report");
-        let numbers = file.counts::<10>(&name)?;
+        let numbers = file.counts::<11>(&name)?;
         let count = |i: usize| usize::try_from(numbers[i]).unwrap_or(usize::MAX);
         let ran_on = match numbers[0] {
             0 => PhaseRows::Coreset,
@@ -174,6 +175,7 @@ impl PhaseReport {
                 .unwrap_or_else(Instant::now),
             phase: count(8),
             restart: count(9),
+            widened: count(10),
         })
     }
 }

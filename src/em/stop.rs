@@ -133,6 +133,7 @@ mod tests {
             pending,
             zero_mass: 0,
             unobserved: 0,
+            widened: 0,
         };
         rule.decide(free_energies, &found, stopped)
     }

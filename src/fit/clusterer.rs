@@ -37,7 +37,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         M: MStep<R>,
         E: EStep<R, M::Model>,
     {
-        self.run(data, None)
+        self.run(data, &self.seeder, None)
     }
 
     /// Fits the model, showing every step to `observer`. When that returns `ControlFlow::Break`, the fit ends with the
@@ -75,15 +75,14 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         E: EStep<R, M::Model>,
     {
         let mut closure = |event: Event<'_>| observer(&event.of::<M::Model>());
-        self.run(data, Some(&mut closure))
+        self.run(data, &self.seeder, Some(&mut closure))
     }
 
     /// What this fit is, for its checkpoints.
-    fn header<R>(&self, data: &dyn Data<Rows = R>, phases: &[Phase<E>]) -> String
+    fn header<R>(&self, data: &dyn Data<Rows = R>, seeder: &str, phases: &[Phase<E>]) -> String
     where
         R: Rows,
         C: Stage,
-        S: Stage,
         M: Stage,
     {
         let Settings {
@@ -99,7 +98,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         header.add("number type", R::Float::NAME);
         header.add("clusters", self.clusters);
         header.add("coreset", self.coreset.settings());
-        header.add("seeder", self.seeder.settings());
+        header.add("seeder", seeder);
         for (number, phase) in phases.iter().enumerate() {
             header.add(format_args!("phase {number}"), phase.settings());
         }
@@ -115,16 +114,16 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         header.into_text()
     }
 
-    /// Hides the types of the stages, runs, and brings the model's back.
+    /// Hides the types of the stages, runs, and brings the model's back. The seeder may be another than its own.
     pub(super) fn run<R>(
         &self,
         data: &dyn Data<Rows = R>,
+        seeder: &dyn Seeder<R>,
         observer: Option<Observer<'_>>,
     ) -> Result<Fit<M::Model>>
     where
         R: Rows,
         C: Coreset<R>,
-        S: Seeder<R>,
         M: MStep<R>,
         E: EStep<R, M::Model>,
     {
@@ -134,17 +133,21 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         let watch = Watch::new(observer, self.settings.cancel.clone(), fault);
         let phases = self.phases_for(data.len(), data.dim())?;
         let saver = match &self.settings.checkpoint {
-            Some(checkpoint) => Some(Saver::new(checkpoint, self.header(data, &phases))?),
+            Some(checkpoint) => Some(Saver::new(
+                checkpoint,
+                self.header(data, &seeder.settings(), &phases),
+            )?),
             None => None,
         };
         let watch = watch.with_checkpoints(saver);
+        let (m_step, clusters) = (&self.m_step, self.clusters);
         let joined = |model| -> Box<dyn Joint<R> + '_> {
             let e_steps = phases.iter().map(|phase| &phase.e_step).collect();
-            Box::new(Joined::new(e_steps, &self.m_step, model))
+            Box::new(Joined::new(e_steps, m_step, model))
         };
         let start = |seeds: Centres<R::Float>, frame| -> Result<Box<dyn Joint<R> + '_>> {
             let (k, d) = (seeds.len(), seeds.dim());
-            let model = self.m_step.start(seeds, frame, data)?;
+            let model = m_step.start(seeds, frame, data)?;
             let found = [
                 model.components(),
                 model.centres().len(),
@@ -165,13 +168,13 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         };
         let warm = self.settings.warm.as_ref().map(|warm| {
             move |frame| {
-                let (model, known) = warm.model(&self.m_step, self.clusters, frame, data)?;
+                let (model, known) = warm.model(m_step, clusters, frame, data)?;
                 Ok((joined(model), known))
             }
         });
         let load = |bytes: &[u8]| {
             let model = loaded_model::<R, M::Model>(bytes)?;
-            let (k, centres) = (self.clusters, model.centres());
+            let (k, centres) = (clusters, model.centres());
             let fits = [model.components(), centres.len(), centres.dim()] == [k, k, data.dim()];
             match fits && *model.frame() == data.frame() {
                 true => Ok(joined(model)),
@@ -188,7 +191,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         let run = Run {
             data,
             coreset: &self.coreset,
-            seeder: &self.seeder,
+            seeder,
             start: &start,
             warm: warm.as_ref().map(|warm| warm as _),
             load: &load,
@@ -198,7 +201,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
             settings: &self.settings,
             names: Names {
                 coreset: stage::name::<C>(),
-                seeder: stage::name::<S>(),
+                seeder: seeder.name(),
             },
         };
         let fitted = R::Float::fit(run, &mut { watch });

@@ -1,6 +1,6 @@
 //! Where a fit is between two of its phases, and how that is written to a checkpoint and read again.
 
-use super::rows::Plan;
+use super::rows::{Cost, Plan};
 use super::task::Run;
 use crate::data::Rows;
 use crate::em::{Joint, LastSearch, PhaseReport, SavedStages, Supports, Watch};
@@ -66,9 +66,27 @@ impl<R: Rows> Default for Course<'_, R> {
 }
 
 impl<'a, R: Rows> Course<'a, R> {
+    /// Before a restart that knows nothing of those before it.
+    pub(super) fn of_restart(restart: usize) -> Self {
+        Self {
+            restarts: vec![f64::NEG_INFINITY; restart],
+            ..Self::default()
+        }
+    }
+
     /// Whether its restart has yet to begin.
     pub(super) fn is_new(&self) -> bool {
         self.waiting.is_empty() && self.leading.is_none()
+    }
+
+    /// A restart has ended.
+    pub(super) fn keep(&mut self, found: LastSearch) {
+        let (restart, own) = (self.restarts.len(), found.standing());
+        self.restarts.push(own.1);
+        let best = self.best.as_ref();
+        if best.is_none_or(|(_, best)| own > best.standing()) {
+            self.best = Some((restart, found));
+        }
     }
 
     /// The best candidate of the restart, which ends.
@@ -84,12 +102,12 @@ impl<'a, R: Rows> Course<'a, R> {
         &self,
         run: &Run<'_, R>,
         plan: &Plan<'_, R>,
-        watch: &mut Watch<'_>,
+        (cost, watch): (&Cost, &mut Watch<'_>),
     ) -> Result<()> {
         let Some(saver) = watch.saver() else {
             return Ok(());
         };
-        let written = self.written(run, plan, None);
+        let written = self.written(run, (plan, cost), None);
         let written = written.map_err(|fault| saver.error(fault))?;
         saver.write(&|out| written.write(out))
     }
@@ -100,12 +118,12 @@ impl<'a, R: Rows> Course<'a, R> {
         run: &Run<'_, R>,
         plan: &Plan<'_, R>,
         current: &Candidate<'_, R>,
-        watch: &mut Watch<'_>,
+        (cost, watch): (&Cost, &mut Watch<'_>),
     ) -> Result<()> {
         let Some(saver) = watch.saver() else {
             return Ok(());
         };
-        let written = self.written(run, plan, Some(current));
+        let written = self.written(run, (plan, cost), Some(current));
         let written = written.map_err(|fault| saver.error(fault))?;
         saver.begin(|out| written.write(out));
         Ok(())
@@ -114,7 +132,7 @@ impl<'a, R: Rows> Course<'a, R> {
     fn written<'b>(
         &'b self,
         run: &Run<'_, R>,
-        plan: &'b Plan<'_, R>,
+        (plan, cost): (&'b Plan<'_, R>, &'b Cost),
         current: Option<&'b Candidate<'_, R>>,
     ) -> Read<Written<'b>> {
         let mut candidates = Vec::new();
@@ -150,17 +168,21 @@ impl<'a, R: Rows> Course<'a, R> {
             restarts: &self.restarts,
             best: best.transpose()?,
             candidates,
-            plan: Box::new(|out| plan.write(out)),
+            plan: Box::new(|out| {
+                cost.write(out);
+                plan.write(out);
+            }),
         })
     }
 
     /// From a checkpoint of this fit.
     pub(super) fn read(
         run: &Run<'a, R>,
-        plan: &mut Plan<'a, R>,
+        plan: &Plan<'a, R>,
+        cost: &mut Cost,
         mut file: Sections<'static>,
     ) -> Read<Self> {
-        plan.read(&mut file)?;
+        cost.read(&mut file)?;
         let rule = |rule| FileFault::content("course", rule);
         let counts = file.counts::<6>("course")?;
         let restarts = file.all::<f64>("restarts")?;

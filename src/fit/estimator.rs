@@ -56,6 +56,39 @@ pub trait Estimator<R: Rows>: Send + Sync {
         data: &dyn Data<Rows = R>,
         observer: BoxedObserver<'_, R>,
     ) -> Result<Fit<BoxedMixture<R>>>;
+
+    /// Fits the model from the seeds of another seeder than its own. One that [starts from a
+    /// model](crate::Builder::start_from) has no seeds, and ignores it.
+    ///
+    /// # Errors
+    /// As [`Clusterer::fit`].
+    fn fit_seeded(
+        &self,
+        data: &dyn Data<Rows = R>,
+        seeder: &dyn Seeder<R>,
+    ) -> Result<Fit<BoxedMixture<R>>>;
+}
+
+impl<R: Rows, E: Estimator<R> + ?Sized> Estimator<R> for Box<E> {
+    fn fit(&self, data: &dyn Data<Rows = R>) -> Result<Fit<BoxedMixture<R>>> {
+        (**self).fit(data)
+    }
+
+    fn fit_observed(
+        &self,
+        data: &dyn Data<Rows = R>,
+        observer: BoxedObserver<'_, R>,
+    ) -> Result<Fit<BoxedMixture<R>>> {
+        (**self).fit_observed(data, observer)
+    }
+
+    fn fit_seeded(
+        &self,
+        data: &dyn Data<Rows = R>,
+        seeder: &dyn Seeder<R>,
+    ) -> Result<Fit<BoxedMixture<R>>> {
+        (**self).fit_seeded(data, seeder)
+    }
 }
 
 impl<R, C, S, E, M> Estimator<R> for Clusterer<C, S, E, M>
@@ -67,7 +100,7 @@ where
     E: EStep<R, M::Model> + Stage + Clone + Send,
 {
     fn fit(&self, data: &dyn Data<Rows = R>) -> Result<Fit<BoxedMixture<R>>> {
-        Ok(self.run(data, None)?.boxed())
+        Ok(self.run(data, &self.seeder, None)?.boxed())
     }
 
     fn fit_observed(
@@ -76,6 +109,14 @@ where
         observer: BoxedObserver<'_, R>,
     ) -> Result<Fit<BoxedMixture<R>>> {
         let mut closure = |event: Event<'_>| observer(&event.of::<M::Model>().erased());
-        Ok(self.run(data, Some(&mut closure))?.boxed())
+        Ok(self.run(data, &self.seeder, Some(&mut closure))?.boxed())
+    }
+
+    fn fit_seeded(
+        &self,
+        data: &dyn Data<Rows = R>,
+        seeder: &dyn Seeder<R>,
+    ) -> Result<Fit<BoxedMixture<R>>> {
+        Ok(self.run(data, seeder, None)?.boxed())
     }
 }

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::rng::{Stage, Streams};
 use crate::saving::{FileFault, Sections, Stream};
 use crate::seed;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 /// Some rows, and the same in the subspace once a phase has asked for them.
@@ -17,11 +18,14 @@ pub(super) struct RowSet<'a, R: Rows> {
     pub(super) which: PhaseRows,
     /// `None`: all rows as they are.
     selected: Option<(Box<dyn Data<Rows = R> + 'a>, Subset)>,
-    projected: Option<Box<dyn Data<Rows = R>>>,
+    projected: OnceLock<Option<SentRows<R>>>,
 }
 
+/// Rows that any thread may make for the others.
+type SentRows<R> = Box<dyn Data<Rows = R> + Send>;
+
 /// A subspace, and a sample of rows in it.
-type Principal<R> = (Subspace<<R as Rows>::Float>, Box<dyn Data<Rows = R>>);
+type Principal<R> = (Subspace<<R as Rows>::Float>, SentRows<R>);
 
 /// The phases of a fit on this data, each with the place of its rows, and the rows.
 pub(super) struct Plan<'a, R: Rows> {
@@ -31,11 +35,58 @@ pub(super) struct Plan<'a, R: Rows> {
     /// Phases by their number in the list, with the place of their rows.
     pub(super) phases: Vec<(usize, Outline, usize)>,
     /// The subspace, and a sample of rows in it.
-    subspace: Option<Principal<R>>,
+    subspace: OnceLock<Option<Principal<R>>>,
+}
+
+/// What a fit, or one of its restarts, has cost so far.
+#[derive(Default)]
+pub(super) struct Cost {
     pub(super) evaluations: Evaluations,
     pub(super) timings: Timings,
     /// When the phases began whose cost is part of these.
     booked: Vec<Instant>,
+}
+
+impl Cost {
+    /// Adds what a phase cost, once.
+    pub(super) fn book(&mut self, phase: &PhaseReport) {
+        if !self.booked.contains(&phase.began) {
+            self.booked.push(phase.began);
+            self.evaluations.search += phase.evaluations;
+            self.timings.add(&phase.timings);
+        }
+    }
+
+    /// Adds what a restart cost.
+    pub(super) fn add(&mut self, restart: &Self) {
+        self.evaluations.add(&restart.evaluations);
+        self.timings.add(&restart.timings);
+    }
+
+    /// What the fit has cost so far, into a checkpoint.
+    pub(super) fn write(&self, out: &mut Stream<'_>) {
+        let Evaluations {
+            coreset,
+            seeding,
+            search,
+            scoring,
+        } = self.evaluations;
+        out.numbers("cost", &[coreset, seeding, search, scoring]);
+        out.numbers("times", &self.timings.seconds());
+    }
+
+    /// What the fit had cost.
+    pub(super) fn read(&mut self, file: &mut Sections<'_>) -> std::result::Result<(), FileFault> {
+        let cost = file.counts::<4>("cost")?;
+        self.evaluations = Evaluations {
+            coreset: cost[0],
+            seeding: cost[1],
+            search: cost[2],
+            scoring: cost[3],
+        };
+        self.timings = Timings::of_seconds(&file.numbers("times", &[6])?);
+        Ok(())
+    }
 }
 
 impl<'a, R: Rows> Plan<'a, R> {
@@ -43,6 +94,7 @@ impl<'a, R: Rows> Plan<'a, R> {
     pub(super) fn new(
         run: &Run<'a, R>,
         mut file: Option<&mut Sections<'_>>,
+        cost: &mut Cost,
         watch: &mut Watch<'_>,
     ) -> Result<Self> {
         let (data, k) = (run.data, run.clusters);
@@ -52,13 +104,16 @@ impl<'a, R: Rows> Plan<'a, R> {
             frame: data.frame(),
             sets: Vec::new(),
             phases: Vec::new(),
-            subspace: None,
-            evaluations: Evaluations::default(),
-            timings: Timings::default(),
-            booked: Vec::new(),
+            subspace: OnceLock::new(),
         };
         let streams = Streams::new(run.settings.seed, 0);
-        let drawn = plan.draw(run, run.coreset, (streams, 0), file.as_deref_mut(), watch)?;
+        let drawn = plan.draw(
+            run,
+            run.coreset,
+            (streams, 0),
+            file.as_deref_mut(),
+            (cost, watch),
+        )?;
         let coreset = RowSet::new(PhaseRows::Coreset, data, drawn);
         seed::enough_rows(coreset.all(data), k, "coreset")?;
         let without = coreset.selected.is_none();
@@ -82,7 +137,7 @@ impl<'a, R: Rows> Plan<'a, R> {
                     }
                     let number = plan.sets.len();
                     let file = file.as_deref_mut();
-                    let drawn = plan.draw(run, &larger, (streams, number), file, watch)?;
+                    let drawn = plan.draw(run, &larger, (streams, number), file, (cost, watch))?;
                     plan.sets.push(RowSet::new(outline.rows, data, drawn));
                     plan.sets.len() - 1
                 }
@@ -104,12 +159,12 @@ impl<'a, R: Rows> Plan<'a, R> {
 
     /// Draws a coreset, or reads it from a checkpoint, and checks what comes.
     fn draw(
-        &mut self,
+        &self,
         run: &Run<'a, R>,
         coreset: &dyn Coreset<R>,
         (streams, number): (Streams, usize),
         file: Option<&mut Sections<'_>>,
-        watch: &mut Watch<'_>,
+        (cost, watch): (&mut Cost, &mut Watch<'_>),
     ) -> Result<Option<Subset>> {
         let started = Instant::now();
         let subset = match file {
@@ -124,9 +179,9 @@ impl<'a, R: Rows> Plan<'a, R> {
             subset
                 .check(self.data.len())
                 .map_err(|what| Error::Stage { stage, what })?;
-            self.evaluations.coreset += subset.evaluations;
+            cost.evaluations.coreset += subset.evaluations;
         }
-        self.timings.coreset += started.elapsed();
+        cost.timings.coreset += started.elapsed();
         watch.see(Progress::Coreset {
             rows: subset.as_ref().map_or(self.data.len(), |s| s.rows.len()),
             weight: subset
@@ -138,16 +193,8 @@ impl<'a, R: Rows> Plan<'a, R> {
         Ok(subset)
     }
 
-    /// What the fit has cost so far, and its coresets, into a checkpoint.
+    /// Its coresets into a checkpoint.
     pub(super) fn write(&self, out: &mut Stream<'_>) {
-        let Evaluations {
-            coreset,
-            seeding,
-            search,
-            scoring,
-        } = self.evaluations;
-        out.numbers("cost", &[coreset, seeding, search, scoring]);
-        out.numbers("times", &self.timings.seconds());
         for (number, set) in self.sets.iter().enumerate() {
             if let Some((_, subset)) = &set.selected {
                 let rows = subset.rows.iter().map(|row| *row as u64);
@@ -156,28 +203,6 @@ impl<'a, R: Rows> Plan<'a, R> {
                 let evaluations = [subset.evaluations];
                 out.numbers(&format!("coreset {number} evaluations"), &evaluations);
             }
-        }
-    }
-
-    /// What the fit had cost.
-    pub(super) fn read(&mut self, file: &mut Sections<'_>) -> std::result::Result<(), FileFault> {
-        let cost = file.counts::<4>("cost")?;
-        self.evaluations = Evaluations {
-            coreset: cost[0],
-            seeding: cost[1],
-            search: cost[2],
-            scoring: cost[3],
-        };
-        self.timings = Timings::of_seconds(&file.numbers("times", &[6])?);
-        Ok(())
-    }
-
-    /// Adds what a phase cost, once.
-    pub(super) fn book(&mut self, phase: &PhaseReport) {
-        if !self.booked.contains(&phase.began) {
-            self.booked.push(phase.began);
-            self.evaluations.search += phase.evaluations;
-            self.timings.add(&phase.timings);
         }
     }
 
@@ -191,8 +216,14 @@ impl<'a, R: Rows> Plan<'a, R> {
         self.sets[place].selected.as_ref().map(|(_, subset)| subset)
     }
 
-    /// Finds the subspace that the phases ask for, if there are such and rows have one.
-    pub(super) fn find_subspace(&mut self, seed: u64) {
+    /// The most rows of a phase.
+    pub(super) fn most_rows(&self) -> usize {
+        let rows = self.phases.iter().map(|phase| self.rows(phase.2).len());
+        rows.max().unwrap_or(0)
+    }
+
+    /// Finds the subspace that the phases ask for, if there are such and rows have one. Whoever is first does it for all.
+    pub(super) fn find_subspace(&self, seed: u64, cost: &mut Cost) {
         let wanted = self.phases.iter().find_map(|(_, outline, place)| {
             let Columns::Principal(p) = outline.columns else {
                 return None;
@@ -202,35 +233,37 @@ impl<'a, R: Rows> Plan<'a, R> {
         let Some((p, place)) = wanted.filter(|(p, _)| *p < self.frame.dim()) else {
             return;
         };
-        if self.subspace.is_none() {
+        self.subspace.get_or_init(|| {
             let started = Instant::now();
             let mut rng = Streams::new(seed, 0).at(Stage::Subspace, 0, 0);
-            self.subspace = R::Float::principal(self.rows(place), &self.frame, p, &mut rng);
-            self.timings.projection += started.elapsed();
-        }
+            let found = R::Float::principal(self.rows(place), &self.frame, p, &mut rng);
+            cost.timings.projection += started.elapsed();
+            found
+        });
     }
 
     /// The subspace, and a sample of the rows in it.
     pub(super) fn subspace(&self) -> Option<(&Subspace<R::Float>, &dyn Data<Rows = R>)> {
-        let (subspace, sample) = self.subspace.as_ref()?;
+        let (subspace, sample) = self.subspace.get()?.as_ref()?;
         Some((subspace, &**sample))
     }
 
-    /// Projects the rows at a place on the subspace.
-    pub(super) fn project(&mut self, place: usize) {
-        if let Some((subspace, _)) = &self.subspace
-            && self.sets[place].projected.is_none()
-        {
-            let started = Instant::now();
-            self.sets[place].projected =
-                R::Float::project(subspace, self.sets[place].all(self.data));
-            self.timings.projection += started.elapsed();
+    /// Projects the rows at a place on the subspace. Whoever is first does it for all.
+    pub(super) fn project(&self, place: usize, cost: &mut Cost) {
+        if let Some((subspace, _)) = self.subspace() {
+            self.sets[place].projected.get_or_init(|| {
+                let started = Instant::now();
+                let found = R::Float::project(subspace, self.sets[place].all(self.data));
+                cost.timings.projection += started.elapsed();
+                found
+            });
         }
     }
 
     /// The rows at a place in the subspace, if they have been projected.
     pub(super) fn projected(&self, place: usize) -> Option<&dyn Data<Rows = R>> {
-        self.sets[place].projected.as_deref()
+        let rows = self.sets[place].projected.get()?.as_ref()?;
+        Some(&**rows)
     }
 }
 
@@ -270,7 +303,7 @@ impl<'a, R: Rows> RowSet<'a, R> {
                 PhaseRows::All
             },
             selected,
-            projected: None,
+            projected: OnceLock::new(),
         }
     }
 

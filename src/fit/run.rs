@@ -2,7 +2,7 @@
 
 use super::course::{Candidate, Course};
 use super::phase::Columns;
-use super::rows::{Plan, no_phase};
+use super::rows::{Cost, Plan, no_phase};
 use super::task::Run;
 use crate::cancel;
 use crate::compiled::Compiled;
@@ -13,14 +13,16 @@ use crate::em::{
     Supports, Watch,
 };
 use crate::error::{Error, Result};
+use crate::parallel;
 use crate::rng::{Stage, Streams};
 use crate::saving::{FileFault, Sections};
+use crate::trace;
 use std::any::Any;
 use std::time::Instant;
 
 /// What a fit found.
 pub(crate) struct Fitted {
-    pub(crate) model: Box<dyn Any>,
+    pub(crate) model: Box<dyn Any + Send>,
     pub(crate) report: Report,
     pub(crate) supports: Supports,
     pub(crate) subset: Option<Subset>,
@@ -29,6 +31,8 @@ pub(crate) struct Fitted {
 
 /// All of a fit; it ends at once where it is cancelled.
 pub(crate) fn run<R: Rows>(run: Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
+    let (data, seed) = (run.data, run.settings.seed);
+    let _span = trace::fit(data.len(), data.dim(), run.clusters, seed);
     let work = || cancel::catch(|| all(&run, watch)).unwrap_or(Err(Error::Cancelled));
     cancel::under(&run.settings.cancel, work)
 }
@@ -36,40 +40,19 @@ pub(crate) fn run<R: Rows>(run: Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fit
 /// All restarts.
 fn all<R: Rows>(run: &Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
     let mut file = run.resumed(watch)?;
-    let mut plan = Plan::new(run, file.as_mut(), watch)?;
+    let mut cost = Cost::default();
+    let plan = Plan::new(run, file.as_mut(), &mut cost, watch)?;
     let mut course = match file {
-        Some(file) => Course::read(run, &mut plan, file).map_err(|fault| run.fault(fault))?,
+        Some(file) => {
+            Course::read(run, &plan, &mut cost, file).map_err(|fault| run.fault(fault))?
+        }
         None => Course::default(),
     };
-    let mut cut = false;
-    while course.restarts.len() < run.settings.restarts {
-        let restart = course.restarts.len();
-        let found = match cancel::catch(|| one(run, &mut plan, &mut course, watch)) {
-            Some(found) => found?,
-            None => match watch.take_last_search() {
-                Some(mut found) => {
-                    let last = found.phases.last_mut().expect("its own");
-                    last.stop = Stop::Cancelled;
-                    plan.book(last);
-                    cut = true;
-                    found
-                }
-                None => {
-                    cut = true;
-                    break;
-                }
-            },
-        };
-        let own = found.standing();
-        course.restarts.push(own.1);
-        let best = course.best.as_ref();
-        if best.is_none_or(|(_, best)| own > best.standing()) {
-            course.best = Some((restart, found));
-        }
-        if watch.stopped() {
-            break;
-        }
-    }
+    let apart = parallel::fits_apart(run.settings.restarts, plan.most_rows());
+    let cut = match watch.beside().filter(|_| apart) {
+        Some(watch) => beside_each_other(run, &plan, &mut course, (&mut cost, &watch))?,
+        None => in_turn(run, &plan, &mut course, (&mut cost, watch))?,
+    };
     let Course { best, restarts, .. } = course;
     let (restart, best) = best.ok_or(Error::Cancelled)?;
     let last = best.phases.last().expect("at least one phase");
@@ -85,10 +68,10 @@ fn all<R: Rows>(run: &Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
         free_energies: last.free_energies.clone(),
         emptied: last.emptied,
         unobserved: last.unobserved,
-        distance_evaluations: plan.evaluations.total(),
-        evaluations: plan.evaluations,
+        distance_evaluations: cost.evaluations.total(),
+        evaluations: cost.evaluations,
         coreset_size: plan.rows(plan.phases[0].2).len(),
-        timings: plan.timings,
+        timings: cost.timings,
         restart,
         restarts,
         checkpoint_fault: watch.checkpoint_fault(),
@@ -103,20 +86,96 @@ fn all<R: Rows>(run: &Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
     })
 }
 
+/// One restart after the other. Whether the last of them was cut short.
+fn in_turn<'a, R: Rows>(
+    run: &Run<'a, R>,
+    plan: &Plan<'a, R>,
+    course: &mut Course<'a, R>,
+    (cost, watch): (&mut Cost, &mut Watch<'_>),
+) -> Result<bool> {
+    while course.restarts.len() < run.settings.restarts {
+        let (found, cut) = until_cancelled(run, plan, course, (cost, watch))?;
+        if let Some(found) = found {
+            course.keep(found);
+        }
+        if cut {
+            return Ok(true);
+        }
+        if watch.stopped() {
+            break;
+        }
+    }
+    Ok(false)
+}
+
+/// Restarts that know nothing of each other, some at a time: what they found is kept until all of these have ended. Whether
+/// one was cut short; those that found nothing are left out.
+fn beside_each_other<'a, R: Rows>(
+    run: &Run<'a, R>,
+    plan: &Plan<'a, R>,
+    course: &mut Course<'a, R>,
+    (cost, watch): (&mut Cost, &(dyn Fn() -> Watch<'static> + Sync)),
+) -> Result<bool> {
+    const TOGETHER: usize = 64;
+    let most = run.settings.restarts;
+    for first in (0..most).step_by(TOGETHER) {
+        let count = TOGETHER.min(most - first);
+        let here = trace::here();
+        let found = parallel::map_fits(count, plan.most_rows(), |i| {
+            let _span = here.enter();
+            let (mut own, mut watch) = (Cost::default(), watch());
+            let mut course = Course::of_restart(first + i);
+            let found = until_cancelled(run, plan, &mut course, (&mut own, &mut watch));
+            (found, own)
+        });
+        let mut cut = false;
+        for (found, own) in found {
+            let (found, cut_short) = found?;
+            cost.add(&own);
+            cut |= cut_short;
+            if let Some(found) = found {
+                course.keep(found);
+            }
+        }
+        if cut {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// One restart, or what its last search found if it is cancelled, and whether it was.
+fn until_cancelled<'a, R: Rows>(
+    run: &Run<'a, R>,
+    plan: &Plan<'a, R>,
+    course: &mut Course<'a, R>,
+    (cost, watch): (&mut Cost, &mut Watch<'_>),
+) -> Result<(Option<LastSearch>, bool)> {
+    if let Some(found) = cancel::catch(|| one(run, plan, course, (cost, watch))) {
+        return Ok((Some(found?), false));
+    }
+    let mut found = watch.take_last_search();
+    if let Some(last) = found.as_mut().and_then(|found| found.phases.last_mut()) {
+        last.stop = Stop::Cancelled;
+        cost.book(last);
+    }
+    Ok((found, true))
+}
+
 /// One restart: its starts through the first phase, and the best of them through the others.
 fn one<'a, R: Rows>(
     run: &Run<'a, R>,
-    plan: &mut Plan<'a, R>,
+    plan: &Plan<'a, R>,
     course: &mut Course<'a, R>,
-    watch: &mut Watch<'_>,
+    (cost, watch): (&mut Cost, &mut Watch<'_>),
 ) -> Result<LastSearch> {
     // That of another restart says nothing of this one.
     watch.take_last_search();
     if course.is_new() {
-        starts(run, plan, course, watch)?;
-        course.save(run, plan, watch)?;
+        starts(run, plan, course, (cost, watch))?;
+        course.save(run, plan, (cost, watch))?;
     } else {
-        plan.find_subspace(run.settings.seed);
+        plan.find_subspace(run.settings.seed, cost);
     }
     while course.number < plan.phases.len() {
         let (_, outline, _) = plan.phases[course.number];
@@ -133,14 +192,14 @@ fn one<'a, R: Rows>(
         while let Some(mut candidate) = course.waiting.pop_front() {
             // Once stopped, one search is enough.
             if course.leading.is_none() || !watch.stopped() {
-                phase(run, plan, course, &mut candidate, watch)?;
+                phase(run, plan, course, &mut candidate, (cost, watch))?;
             }
             let standing = |c: &Candidate<'_, R>| em::standing(c.reached, &c.phases);
             let leading = course.leading.as_ref();
             if leading.is_none_or(|leading| standing(&candidate) > standing(leading)) {
                 course.leading = Some(candidate);
             }
-            course.save(run, plan, watch)?;
+            course.save(run, plan, (cost, watch))?;
         }
         course.waiting.extend(course.leading.take());
         course.number += 1;
@@ -160,9 +219,9 @@ fn one<'a, R: Rows>(
 /// The starts of a restart, at their seeds.
 fn starts<'a, R: Rows>(
     run: &Run<'a, R>,
-    plan: &mut Plan<'a, R>,
+    plan: &Plan<'a, R>,
     course: &mut Course<'a, R>,
-    watch: &mut Watch<'_>,
+    (cost, watch): (&mut Cost, &mut Watch<'_>),
 ) -> Result<()> {
     let (_, first, place) = plan.phases[0];
     let room = run.data.len() / 2 / plan.rows(place).len();
@@ -170,13 +229,13 @@ fn starts<'a, R: Rows>(
     let room = if run.warm.is_some() { 1 } else { room };
     for start in 0..first.starts.min(room).max(1) {
         let restart = course.restarts.len();
-        let candidate = seeded(run, plan, (restart, start), watch)?;
+        let candidate = seeded(run, plan, (restart, start), (cost, watch))?;
         course.waiting.push_back(candidate);
         if watch.stopped() {
             break;
         }
     }
-    plan.find_subspace(run.settings.seed);
+    plan.find_subspace(run.settings.seed, cost);
     course.subspace = worth_it(plan, &*course.waiting[0].joint);
     Ok(())
 }
@@ -184,9 +243,9 @@ fn starts<'a, R: Rows>(
 /// A start at its seeds.
 fn seeded<'a, R: Rows>(
     run: &Run<'a, R>,
-    plan: &mut Plan<'a, R>,
+    plan: &Plan<'a, R>,
     (restart, start): (usize, usize),
-    watch: &mut Watch<'_>,
+    (cost, watch): (&mut Cost, &mut Watch<'_>),
 ) -> Result<Candidate<'a, R>> {
     let started = Instant::now();
     let streams = Streams::new(run.settings.seed, restart as u64).start(start);
@@ -208,8 +267,8 @@ fn seeded<'a, R: Rows>(
             (joint, false, seeds.evaluations)
         }
     };
-    plan.evaluations.seeding += evaluations;
-    plan.timings.seeding += started.elapsed();
+    cost.evaluations.seeding += evaluations;
+    cost.timings.seeding += started.elapsed();
     watch.see(Progress::Seeded {
         restart,
         start,
@@ -241,15 +300,15 @@ fn worth_it<R: Rows>(plan: &Plan<'_, R>, joint: &dyn Joint<R>) -> bool {
 /// One phase of a candidate.
 fn phase<R: Rows>(
     run: &Run<'_, R>,
-    plan: &mut Plan<'_, R>,
+    plan: &Plan<'_, R>,
     course: &mut Course<'_, R>,
     candidate: &mut Candidate<'_, R>,
-    watch: &mut Watch<'_>,
+    (cost, watch): (&mut Cost, &mut Watch<'_>),
 ) -> Result<()> {
     let (e_step, outline, place) = plan.phases[course.number];
     let inside = course.subspace && matches!(outline.columns, Columns::Principal(_));
     if inside {
-        plan.project(place);
+        plan.project(place, cost);
     }
     let subspace = plan.subspace().filter(|_| inside).map(|(s, _)| s);
     candidate.joint.enter(e_step, subspace)?;
@@ -283,11 +342,12 @@ fn phase<R: Rows>(
             (report, None)
         }
     };
+    let _span = trace::phase(&report);
     let rule = StopRule {
         tolerance: run.settings.rule.tolerance * outline.factor,
         ..run.settings.rule
     };
-    course.begin(run, plan, candidate, watch)?;
+    course.begin(run, plan, candidate, (cost, watch))?;
     let set_up = SetUp {
         data,
         joint: &mut *candidate.joint,
@@ -295,6 +355,7 @@ fn phase<R: Rows>(
         moves: outline.moves,
         labels: same.map(|(supports, _)| supports.into_labels()),
         calibrated: done > 0 || candidate.calibrated,
+        widened: candidate.phases.last().map_or(0, |phase| phase.widened),
         rule,
     };
     let started = Instant::now();
@@ -311,7 +372,7 @@ fn phase<R: Rows>(
     drop(pass);
     candidate.joint.leave();
     report.elapsed = report.began.elapsed();
-    plan.book(&report);
+    cost.book(&report);
     candidate.phases.push(report);
     candidate.reached += 1;
     (candidate.found, candidate.exact) = (Some((supports, place)), exact);

@@ -33,14 +33,17 @@ pub(crate) struct Run<'a, R: Rows> {
 }
 
 type Start<'a, R> = dyn Fn(Centres<<R as Rows>::Float>, Frame<<R as Rows>::Float>) -> Result<Box<dyn Joint<R> + 'a>>
+    + Sync
     + 'a;
 
 /// Whether variances are known as well.
-type Warm<'a, R> = dyn Fn(Frame<<R as Rows>::Float>) -> Result<(Box<dyn Joint<R> + 'a>, bool)> + 'a;
+type Warm<'a, R> =
+    dyn Fn(Frame<<R as Rows>::Float>) -> Result<(Box<dyn Joint<R> + 'a>, bool)> + Sync + 'a;
 
-type Load<'a, R> = dyn Fn(&[u8]) -> std::result::Result<Box<dyn Joint<R> + 'a>, FileFault> + 'a;
+type Load<'a, R> =
+    dyn Fn(&[u8]) -> std::result::Result<Box<dyn Joint<R> + 'a>, FileFault> + Sync + 'a;
 
-type Save<'a> = dyn Fn(&dyn Any) -> std::result::Result<Vec<u8>, FileFault> + 'a;
+type Save<'a> = dyn Fn(&dyn Any) -> std::result::Result<Vec<u8>, FileFault> + Sync + 'a;
 
 impl<R: Rows> Run<'_, R> {
     /// The error of the checkpoint that the fit goes on from.

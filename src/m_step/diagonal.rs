@@ -92,7 +92,7 @@ impl<R: Rows> MStep<R> for Diagonal {
         let variance = variance_of(&frame, data);
         let variance = variance.max(least_variance);
         let variances = vec![variance; seeds.len() * stride(seeds.dim())];
-        let proportions = Proportions::equal(seeds.len());
+        let proportions = Proportions::equal(seeds.len(), self.mixing);
         // The unit is this variance itself: so far scores are exactly the squared distances.
         let model = DiagonalMixture::assemble(
             seeds,
@@ -120,7 +120,7 @@ impl<R: Rows> MStep<R> for Diagonal {
         let rescaled = from.variances.iter().map(|v| v * factor);
         model.variances = rescaled.map(|v| v.max(model.least_variance)).collect();
         if self.mixing == Mixing::Learned {
-            model.proportions = from.proportions.clone();
+            model.proportions = from.proportions.to_learn();
         }
         let dim = model.centres.dim();
         let rows = model.variances.chunks_exact(stride(dim));
@@ -432,6 +432,10 @@ impl<R: Rows> Mixture<R> for DiagonalMixture<R::Float> {
         Array1::from(self.proportions.values().to_vec())
     }
 
+    fn free_parameters(&self) -> Option<usize> {
+        Some(2 * self.centres.len() * self.centres.dim() + self.proportions.free())
+    }
+
     fn variances(&self) -> Array2<f64> {
         DiagonalMixture::variances(self)
     }
@@ -462,8 +466,7 @@ const FAMILY: &str = "Diagonal";
 impl<F: Float> Save for DiagonalMixture<F> {
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let (k, dim) = (self.centres.len(), self.centres.dim());
-        let common = (&self.centres, &self.frame);
-        let mut file = Writer::new(FAMILY, common, self.means(), notes)?;
+        let mut file = Writer::new(FAMILY, (&self.centres, &self.frame), self.means(), notes)?;
         let variances = (0..k).flat_map(|c| (0..dim).map(move |j| self.variance(c, j)));
         file.section("variances", k * dim, variances);
         file.numbers("least variance", &[self.least_variance]);
@@ -488,9 +491,8 @@ impl<F: Float> Save for DiagonalMixture<F> {
             for (row, unpadded) in rows.zip(unpadded.chunks_exact(dim)) {
                 row[..dim].copy_from_slice(unpadded);
             }
-            let (centres, frame) = (common.centres, common.frame);
+            let (centres, frame, means) = (common.centres, common.frame, common.means);
             let model = Self::assemble(centres, frame, (variances, unit), proportions, least);
-            let means = common.means;
             Ok(Self { means, ..model })
         };
         read().map_err(FileFault::of_bytes)

@@ -94,7 +94,7 @@ impl<R: Rows> MStep<R> for Isotropic {
         let variance = variance_of(&frame, data);
         let variance = variance.max(least_variance);
         let variances = vec![variance; seeds.len()];
-        let proportions = Proportions::equal(seeds.len());
+        let proportions = Proportions::equal(seeds.len(), self.mixing);
         // The unit is this variance itself: so far scores are exactly the squared distances.
         let model = IsotropicMixture::assemble(
             seeds,
@@ -118,7 +118,7 @@ impl<R: Rows> MStep<R> for Isotropic {
         let rescaled = from.variances.iter().map(|v| v * factor);
         model.variances = rescaled.map(|v| v.max(model.least_variance)).collect();
         if self.mixing == Mixing::Learned {
-            model.proportions = from.proportions.clone();
+            model.proportions = from.proportions.to_learn();
         }
         let parts = model.proportions.values().iter().zip(&model.variances);
         model.renew_scores(parts.map(|(p, v)| p * v).sum());
@@ -381,6 +381,11 @@ impl<R: Rows> Scores<R> for IsotropicMixture<R::Float> {
 impl<R: Rows> Mixture<R> for IsotropicMixture<R::Float> {
     fn proportions(&self) -> Array1<f64> {
         Array1::from(self.proportions.values().to_vec())
+    }
+
+    fn free_parameters(&self) -> Option<usize> {
+        let (k, d) = (self.centres.len(), self.centres.dim());
+        Some(k * (d + 1) + self.proportions.free())
     }
 
     fn variances(&self) -> Array2<f64> {

@@ -6,19 +6,25 @@ use crate::rng::Rng;
 use crate::saving::{FileFault, Reader, Writer};
 use ndarray::ArrayView1;
 
+/// The section of a file that says that proportions stay equal.
+const EQUAL: &str = "equal proportions";
+
 /// Mixing proportions (k): not negative, with sum 1.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Proportions {
     values: Vec<f64>,
     /// k times the proportions: exactly 1 where they are equal, so that they add nothing to any score.
     advantages: Vec<f64>,
+    mixing: Mixing,
 }
 
 impl Proportions {
-    pub(super) fn equal(k: usize) -> Self {
+    /// As they start.
+    pub(super) fn equal(k: usize, mixing: Mixing) -> Self {
         Self {
             values: vec![1.0 / k as f64; k],
             advantages: vec![1.0; k],
+            mixing,
         }
     }
 
@@ -30,7 +36,19 @@ impl Proportions {
             *value /= total;
         }
         let advantages = values.iter().map(|p| p * k as f64).collect();
-        Self { values, advantages }
+        Self {
+            values,
+            advantages,
+            mixing: Mixing::Learned,
+        }
+    }
+
+    /// The same, to be learned from now on.
+    pub(super) fn to_learn(&self) -> Self {
+        Self {
+            mixing: Mixing::Learned,
+            ..self.clone()
+        }
     }
 
     /// Proportions given by the user, up to rounding of their sum.
@@ -59,6 +77,9 @@ impl Proportions {
     pub(super) fn write(&self, file: &mut Writer) {
         file.numbers("proportions", &self.values);
         file.numbers("advantages", &self.advantages);
+        if self.mixing == Mixing::Equal {
+            file.numbers(EQUAL, &[1u64]);
+        }
     }
 
     /// From a file, for `k` components.
@@ -78,7 +99,26 @@ impl Proportions {
             let rule = "must be k times the proportions";
             return Err(FileFault::content(NAMES[1], rule));
         }
-        Ok(Self { values, advantages })
+        let mixing = match file.has(EQUAL) {
+            true if file.counts::<1>(EQUAL)? != [1] || advantages.iter().any(|a| *a != 1.0) => {
+                return Err(FileFault::content(EQUAL, "must be 1, and only there if so"));
+            }
+            true => Mixing::Equal,
+            false => Mixing::Learned,
+        };
+        Ok(Self {
+            values,
+            advantages,
+            mixing,
+        })
+    }
+
+    /// How many of them are free: none if they stay equal, and one follows from the others.
+    pub(super) fn free(&self) -> usize {
+        match self.mixing {
+            Mixing::Equal => 0,
+            Mixing::Learned => self.values.len() - 1,
+        }
     }
 
     pub(super) fn values(&self) -> &[f64] {

@@ -336,6 +336,10 @@ impl<R: Rows> Mixture<R> for SharedIsotropicMixture<R::Float> {
         Array2::from_elem((self.centres.len(), self.centres.dim()), self.variance())
     }
 
+    fn free_parameters(&self) -> Option<usize> {
+        Some(self.centres.len() * self.centres.dim() + 1)
+    }
+
     fn saved(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         self.to_bytes(notes)
     }

@@ -2,7 +2,7 @@
 
 use super::{Seeder, Seeds, by_weight, proportional};
 use crate::compiled::Compiled;
-use crate::data::{Data, Frame, Rows};
+use crate::data::{Centres, Data, Frame, Rows};
 use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::parallel::{self, BLOCK};
@@ -94,17 +94,17 @@ impl<R: Rows> Seeder<R> for KMeansPlusPlus {
         k: usize,
         rng: &mut Rng,
     ) -> Result<Seeds<R::Float>> {
-        R::Float::seed_k_means_plus_plus(self, data, frame, k, rng)
+        R::Float::seed_k_means_plus_plus(self, data, frame, (k, None), rng)
     }
 }
 
 impl KMeansPlusPlus {
-    /// Chooses the seeds.
+    /// Chooses the seeds: `first`, and so many more that there are `k`.
     pub(crate) fn choose<R: Rows>(
         &self,
         data: &dyn Data<Rows = R>,
         frame: &Frame<R::Float>,
-        k: usize,
+        (k, first): (usize, Option<&Centres<R::Float>>),
         rng: &mut Rng,
     ) -> Result<Seeds<R::Float>> {
         let candidates = match self.candidates {
@@ -112,20 +112,30 @@ impl KMeansPlusPlus {
             Candidates::Logarithmic => 2 + (k as f64).ln() as usize,
         };
         let mut nearest = Nearest::new(data, frame);
-        let mut rows = by_weight(data, &[], 1, rng);
-        nearest.lower(rows[0]);
-        while rows.len() < k {
+        let mut rows = Vec::new();
+        let given = first.map_or(0, Centres::len);
+        if let Some(first) = first {
+            (0..given).for_each(|c| nearest.lower_to(first.row(c)));
+        } else {
+            rows = by_weight(data, &[], 1, rng);
+            nearest.lower(rows[0]);
+        }
+        while given + rows.len() < k {
             let drawn: Vec<usize> = (0..candidates).filter_map(|_| nearest.draw(rng)).collect();
             let Some(best) = nearest.best(&drawn) else {
                 // Every row coincides with a seed, and always will: any others are as good.
-                let others = by_weight(data, &rows, k - rows.len(), rng);
+                let others = by_weight(data, &rows, k - given - rows.len(), rng);
                 rows.extend(&others);
                 break;
             };
             nearest.lower(best);
             rows.push(best);
         }
-        Ok(Seeds::at_rows(data, frame, &rows, nearest.evaluations))
+        let drawn = Seeds::at_rows(data, frame, &rows, nearest.evaluations);
+        Ok(match first {
+            Some(first) => drawn.after(first),
+            None => drawn,
+        })
     }
 }
 
@@ -193,12 +203,17 @@ impl<'a, R: Rows> Nearest<'a, R> {
         let Self { data, frame, .. } = *self;
         let mut seed = R::default();
         data.gather(&[row], frame, &mut seed);
-        let seed = seed.to_centre(0);
+        self.lower_to(&seed.to_centre(0));
+    }
+
+    /// Takes any centre as the next seed.
+    fn lower_to(&mut self, seed: &[R::Float]) {
+        let Self { data, frame, .. } = *self;
         self.evaluations += data.len() as u64;
         self.potentials = parallel::map_chunks(&mut self.squared, BLOCK, |_, range, squared| {
             let mut rows = R::default();
             data.load(range, frame, &mut rows);
-            rows.lower(0, &seed, squared);
+            rows.lower(0, seed, squared);
             potential::<R>(&rows, squared)
         });
     }

@@ -8,12 +8,14 @@
 //! $$D_n^2 = \min_{c \in \text{seeds}} \lVert y_n - \mu_c \rVert^2$$
 
 mod afk_mc2;
+mod extended;
 mod given;
 mod hierarchical;
 mod k_means_plus_plus;
 mod uniform;
 
 pub use afk_mc2::AfkMc2;
+pub(crate) use extended::Extended;
 pub use given::Given;
 pub use hierarchical::HierarchicalKMeansPlusPlus;
 pub use k_means_plus_plus::KMeansPlusPlus;
@@ -56,6 +58,15 @@ impl<F: Float> Seeds<F> {
 }
 
 impl<F: Float> Seeds<F> {
+    /// The same after others.
+    fn after(self, first: &Centres<F>) -> Self {
+        let drawn = self.centres;
+        let mut centres = Centres::with_capacity(first.len() + drawn.len(), drawn.dim());
+        (0..first.len()).for_each(|c| centres.push(first.row(c)));
+        (0..drawn.len()).for_each(|c| centres.push(drawn.row(c)));
+        Self { centres, ..self }
+    }
+
     /// What is wrong with them, if anything is: there must be `k` of `d` coordinates.
     pub(crate) fn check(&self, k: usize, d: usize) -> std::result::Result<(), String> {
         let (found, dim) = (self.centres.len(), self.centres.dim());

@@ -2,7 +2,7 @@
 
 use super::assignment::{Assignment, Change, Member, PART};
 use super::kernel::{Kernel, TOGETHER, root};
-use super::neighbour_lists::NeighbourLists;
+use super::neighbour_lists::{Moved, NeighbourLists};
 use crate::counting;
 use crate::data::{Centres, Data, DenseRows, Frame};
 use crate::float::Float;
@@ -20,45 +20,48 @@ impl<F: Float> Assignment<F> {
     ) -> (Vec<Change>, u64) {
         let (starts, members) = self.members_mut();
         let found = parallel::map_chunks(members, PART, |_, places, members| {
-            let mut worker = Worker::new(data, frame, centres, nearby);
+            let mut worker = Worker::new(data, frame, centres);
             let first = places.start;
             for (c, places) in counting::among(starts, places) {
                 let members = &mut members[places.start - first..places.end - first];
-                worker.component(c as u32, places.start, members);
+                worker.by_bounds(nearby.moved(c as u32), members);
+                worker.search(c as u32, places.start, members, nearby.list(c as u32));
             }
-            (worker.changes, worker.evaluations)
+            worker
         });
-        let evaluations = found.iter().map(|(_, evaluations)| evaluations).sum();
-        let changes = found.into_iter().flat_map(|(changes, _)| changes);
-        (changes.collect(), evaluations)
+        all(found)
     }
 }
 
+/// What all workers found: the changes, by place, and the number of distance evaluations.
+pub(super) fn all<F: Float>(workers: Vec<Worker<'_, F>>) -> (Vec<Change>, u64) {
+    let evaluations = workers.iter().map(|worker| worker.evaluations).sum();
+    let changes = workers.into_iter().flat_map(|worker| worker.changes);
+    (changes.collect(), evaluations)
+}
+
 /// What one worker needs to search the members of some components.
-struct Worker<'a, F: Float> {
+pub(super) struct Worker<'a, F: Float> {
     data: &'a dyn Data<Rows = DenseRows<F>>,
     frame: &'a Frame<F>,
     centres: &'a Centres<F>,
-    nearby: &'a NeighbourLists<F>,
     changes: Vec<Change>,
     evaluations: u64,
-    /// Places among the members of the component that the bounds leave open.
-    open: Vec<usize>,
+    /// Places among the members of the component that are to be searched.
+    pub(super) open: Vec<usize>,
     kernel: Kernel<F>,
 }
 
 impl<'a, F: Float> Worker<'a, F> {
-    fn new(
+    pub(super) fn new(
         data: &'a dyn Data<Rows = DenseRows<F>>,
         frame: &'a Frame<F>,
         centres: &'a Centres<F>,
-        nearby: &'a NeighbourLists<F>,
     ) -> Self {
         Self {
             data,
             frame,
             centres,
-            nearby,
             changes: Vec::new(),
             evaluations: 0,
             open: Vec::new(),
@@ -66,9 +69,9 @@ impl<'a, F: Float> Worker<'a, F> {
         }
     }
 
-    fn component(&mut self, c: u32, first: usize, members: &mut [Member<F>]) {
+    /// The bounds of members after an M-step, and which of them these leave open.
+    fn by_bounds(&mut self, moved: Moved<F>, members: &mut [Member<F>]) {
         self.open.clear();
-        let moved = self.nearby.moved(c);
         for (i, member) in members.iter_mut().enumerate() {
             member.upper += moved.own;
             member.lower -= moved.others;
@@ -77,17 +80,17 @@ impl<'a, F: Float> Worker<'a, F> {
                 self.open.push(i);
             }
         }
-        self.search(c, first, members, self.nearby.list(c));
     }
 
     /// Compares the open members with the centres of `list`, whose first is their own.
-    fn search(&mut self, c: u32, first: usize, members: &mut [Member<F>], list: &[u32]) {
+    pub(super) fn search(&mut self, c: u32, first: usize, members: &mut [Member<F>], list: &[u32]) {
         if self.open.is_empty() {
             return;
         }
         self.kernel
             .pack(self.centres, list, self.centres.row(c as usize));
         let open = std::mem::take(&mut self.open);
+        let all = list.len() == self.centres.len();
         for open in open.chunks(TOGETHER) {
             let rows = open.iter().map(|&i| members[i].row as usize);
             self.kernel.gather(self.data, self.frame, rows);
@@ -100,8 +103,10 @@ impl<'a, F: Float> Worker<'a, F> {
                 member.second = list[next.1];
                 member.lower = root(next.0);
                 if best.1 > 0 {
-                    // The new component has another list, with centres that were not evaluated.
-                    member.lower = -member.lower;
+                    if !all {
+                        // The new component has another list, with centres that were not evaluated.
+                        member.lower = -member.lower;
+                    }
                     changes.push(Change {
                         place: first + open[place],
                         row: member.row,

@@ -3,7 +3,7 @@
 use super::assignment::{Assignment, Member, PART};
 use super::kernel::{Kernel, TOGETHER, root};
 use super::quantizer::CoarseQuantizer;
-use super::wider::two_nearest;
+use super::wider::{packs, two_nearest};
 use super::worth::{Doubt, Worth};
 use crate::counting;
 use crate::data::{Centres, Data, DenseRows, Frame};
@@ -97,6 +97,15 @@ impl<F: Float> Assignment<F> {
             let list: Vec<u32> = (0..k as u32).collect();
             let all = Self::around(data, frame, centres, centres, |_| &list);
             return (all, (2 * data.len() * k) as u64);
+        }
+        let number = (k as f64).sqrt() as usize;
+        if packs(data.len(), number, centres.dim()) {
+            // Distances are expanded about one of a few centres, the nearest of them.
+            let list: Vec<u32> = (0..k as u32).collect();
+            let mut points = Centres::with_capacity(number, centres.dim());
+            (0..number).for_each(|point| points.push(centres.row(point * k / number)));
+            let all = Self::around(data, frame, centres, &points, |_| &list);
+            return (all, (data.len() * (number + k)) as u64);
         }
         let blocks = parallel::map_blocks(data.len(), search::block_rows(k), |_, range| {
             let mut rows = DenseRows::default();

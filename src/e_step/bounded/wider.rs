@@ -1,6 +1,7 @@
 //! Searches over all centres, for rows that their lists do not cover.
 
 use super::assignment::{Assignment, Change, Member, PART};
+use super::by_lists::{self, Worker};
 use super::kernel::root;
 use super::neighbour_lists::NeighbourLists;
 use crate::block::Block;
@@ -10,11 +11,33 @@ use crate::float::Float;
 use crate::parallel;
 use crate::search::{self, Exact};
 
-/// A row that its list does not cover: its place and its component.
-#[derive(Clone, Copy)]
-struct Uncovered {
-    place: usize,
-    component: u32,
+/// With so many rows per group, or more, all centres are packed for each group: that takes about as long as comparing a few
+/// tens of rows with them.
+const PACKED: usize = 128;
+
+/// With more columns, matrix products are faster than packed centres: these no longer stay in the nearest cache.
+const COLUMNS: usize = 128;
+
+/// Whether rows in so many groups are compared with all centres group by group, or all together by matrix products.
+pub(super) fn packs(rows: usize, groups: usize, columns: usize) -> bool {
+    columns <= COLUMNS && rows / PACKED >= groups
+}
+
+/// Which rows may be nearer to a centre that they were not compared with, and lie at some distance at least.
+struct Uncovered<'a, F> {
+    nearby: Option<&'a NeighbourLists<F>>,
+    from: F,
+}
+
+impl<F: Float> Uncovered<'_, F> {
+    fn has(&self, c: usize, member: &Member<F>) -> bool {
+        let reach = self.nearby.map(|near| near.moved(c as u32).half_reach);
+        match reach {
+            _ if member.upper < self.from => false,
+            Some(reach) => member.upper > reach,
+            None => member.lower < F::zero(),
+        }
+    }
 }
 
 impl<F: Float> Assignment<F> {
@@ -22,7 +45,7 @@ impl<F: Float> Assignment<F> {
     /// centre outside the list of its component (E35), or outside that of its point. Returns the changes, by place, and
     /// the number of distance evaluations.
     ///
-    /// Such rows are few and in all components. So they are searched together, and not component by component.
+    /// Where they are many, they are searched component by component. A few in all components are searched together.
     pub(crate) fn widen(
         &mut self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -31,19 +54,75 @@ impl<F: Float> Assignment<F> {
         nearby: Option<&NeighbourLists<F>>,
         from: F,
     ) -> (Vec<Change>, u64) {
-        let uncovered = self.uncovered(nearby, from);
+        let uncovered = Uncovered { nearby, from };
+        if packs(self.count(&uncovered), centres.len(), centres.dim()) {
+            return self.widen_components(data, frame, centres, &uncovered);
+        }
+        self.widen_together(data, frame, centres, &uncovered)
+    }
+
+    /// The number of uncovered rows.
+    fn count(&self, uncovered: &Uncovered<'_, F>) -> usize {
+        let starts = self.starts();
+        let counts = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
+            let components = counting::among(starts, places);
+            let open = components.map(|(c, places)| {
+                let members = self.stretch(places).iter();
+                members.filter(|member| uncovered.has(c, member)).count()
+            });
+            open.sum::<usize>()
+        });
+        counts.iter().sum()
+    }
+
+    /// Compares uncovered rows with all centres, packed about the centre of their component.
+    fn widen_components(
+        &mut self,
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        uncovered: &Uncovered<'_, F>,
+    ) -> (Vec<Change>, u64) {
+        let (starts, members) = self.members_mut();
+        let found = parallel::map_chunks(members, PART, |_, places, members| {
+            let mut worker = Worker::new(data, frame, centres);
+            let (first, mut list) = (places.start, Vec::with_capacity(centres.len()));
+            for (c, places) in counting::among(starts, places) {
+                let members = &mut members[places.start - first..places.end - first];
+                let open = (0..members.len()).filter(|&i| uncovered.has(c, &members[i]));
+                worker.open.clear();
+                worker.open.extend(open);
+                // The row's own centre is the first: the row stays if others are only as near.
+                list.clear();
+                list.push(c as u32);
+                list.extend((0..centres.len() as u32).filter(|&other| other != c as u32));
+                worker.search(c as u32, places.start, members, &list);
+            }
+            worker
+        });
+        by_lists::all(found)
+    }
+
+    /// Compares uncovered rows of all components with all centres.
+    fn widen_together(
+        &mut self,
+        data: &dyn Data<Rows = DenseRows<F>>,
+        frame: &Frame<F>,
+        centres: &Centres<F>,
+        uncovered: &Uncovered<'_, F>,
+    ) -> (Vec<Change>, u64) {
+        let places = self.places_of(uncovered);
         let k = centres.len();
-        let found = parallel::map_blocks(uncovered.len(), search::block_rows(k), |_, range| {
-            let uncovered = &uncovered[range];
-            let row = |u: &Uncovered| self.member(u.place).row as usize;
-            let ids: Vec<usize> = uncovered.iter().map(row).collect();
+        let found = parallel::map_blocks(places.len(), search::block_rows(k), |_, range| {
+            let row = |(_, place): &(u32, usize)| self.member(*place).row as usize;
+            let ids: Vec<usize> = places[range].iter().map(row).collect();
             let mut rows = DenseRows::default();
             data.gather(&ids, frame, &mut rows);
             two_nearest(centres, &rows)
         });
         let mut changes = Vec::new();
         let (_, members) = self.members_mut();
-        for (&Uncovered { place, component }, found) in uncovered.iter().zip(found.concat()) {
+        for (&(component, place), found) in places.iter().zip(found.concat()) {
             // The row stays if others are only as near.
             let ([to, second], [nearest, next]) = match found {
                 ([a, b], [x, y]) if b == component && x == y => ([b, a], [y, x]),
@@ -60,26 +139,19 @@ impl<F: Float> Assignment<F> {
                 });
             }
         }
-        (changes, (uncovered.len() * k) as u64)
+        (changes, (places.len() * k) as u64)
     }
 
-    /// The rows at a distance of at least `from` that may be nearer to a centre that they were not compared with.
-    fn uncovered(&self, nearby: Option<&NeighbourLists<F>>, from: F) -> Vec<Uncovered> {
+    /// The components and places of uncovered rows.
+    fn places_of(&self, uncovered: &Uncovered<'_, F>) -> Vec<(u32, usize)> {
         let starts = self.starts();
         let found = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
-            let mut uncovered = Vec::new();
+            let mut found = Vec::new();
             for (c, places) in counting::among(starts, places) {
-                let component = c as u32;
-                let reach = nearby.map(|near| near.moved(component).half_reach);
-                let open = |member: &Member<F>| match reach {
-                    _ if member.upper < from => false,
-                    Some(reach) => member.upper > reach,
-                    None => member.lower < F::zero(),
-                };
-                let open = places.filter(|place| open(self.member(*place)));
-                uncovered.extend(open.map(|place| Uncovered { place, component }));
+                let open = places.filter(|&place| uncovered.has(c, self.member(place)));
+                found.extend(open.map(|place| (c as u32, place)));
             }
-            uncovered
+            found
         });
         found.concat()
     }

@@ -1,0 +1,76 @@
+//! `coremix clusters`
+
+use crate::arguments::Clusters;
+use crate::bytes::Bytes;
+use crate::failure::{Failure, Result};
+use crate::memory::{self, Shape};
+use crate::outputs::say;
+use crate::progress::Bar;
+use crate::rows::{self, with_rows};
+use coremix::data::{DenseRows, Source as _};
+use coremix::prelude::*;
+use coremix::selection::Sweep;
+use coremix::{Element, Error, Estimator};
+use coremix_files::Rows;
+
+pub(crate) fn run(clusters: &Clusters, cancel: &Cancel, quiet: bool) -> Result<()> {
+    // An unknown name is told before the files are read.
+    clusters.algorithm.parse::<Algorithm>()?;
+    let opened = rows::for_fit(&clusters.input)?;
+    let weights = opened.weights;
+    with_rows!(opened.rows, |rows| of_rows(
+        clusters,
+        (rows, weights),
+        (cancel, quiet)
+    ))
+}
+
+fn of_rows<T: Element>(
+    clusters: &Clusters,
+    (rows, weights): (Rows<T>, Option<Vec<f64>>),
+    (cancel, quiet): (&Cancel, bool),
+) -> Result<()> {
+    let shape = Shape {
+        rows: rows.len(),
+        columns: rows.dim(),
+        clusters: clusters.to,
+        bytes: size_of::<T::Float>(),
+        weighted: true,
+    };
+    // Without a coreset, the rows that are not held out are copied.
+    let copies = if clusters.coreset.is_some() { 1 } else { 2 };
+    let loaded = memory::holds_all(Bytes(clusters.memory.0 / copies), shape, size_of::<T>());
+    if !loaded && clusters.coreset.is_none() {
+        let hint = "--memory: the rows do not fit in it twice; with --coreset they need not";
+        return Err(Failure::arguments(hint));
+    }
+    let mut algorithm = clusters.algorithm.parse::<Algorithm>()?;
+    algorithm = algorithm
+        .with_seed(clusters.seed)
+        .with_restarts(clusters.restarts)
+        .with_cancel(cancel);
+    if let Some(family) = clusters.family {
+        algorithm = algorithm.with_family(family.of_crate());
+    }
+    let build = |k| -> coremix::Result<Box<dyn Estimator<DenseRows<T::Float>>>> {
+        algorithm.clone().with_clusters(k).boxed()
+    };
+    let bar = Bar::of_fit(quiet);
+    bar.say(format!(
+        "fitting {} to {} clusters",
+        clusters.from, clusters.to
+    ));
+    let data = rows::data(rows, weights, loaded)?;
+    let sweep = Sweep::new((clusters.from..=clusters.to).step_by(clusters.step.max(1)))
+        .coreset(clusters.coreset.map(Lightweight::new))
+        .held_out(clusters.held_out)
+        .seed(clusters.seed);
+    let found = sweep.run(data.as_data(), build);
+    drop(bar);
+    match found {
+        Err(Error::Cancelled) => Err(Failure::Interrupted(String::new())),
+        _ if cancel.is_cancelled() => Err(Failure::Interrupted(String::new())),
+        Ok(found) => say(&found.to_string()),
+        Err(error) => Err(error.into()),
+    }
+}

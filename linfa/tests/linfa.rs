@@ -1,0 +1,71 @@
+//! linfa's traits beside the crate's own: the same models.
+
+use coremix::data::DenseRows;
+use coremix::prelude::*;
+use coremix_linfa::Linfa;
+use linfa::DatasetBase;
+use linfa::traits::{Fit as _, Predict as _};
+use ndarray::{Array1, Array2};
+
+fn rows() -> Array2<f32> {
+    let mut rng = coremix::Rng::from_seed(3);
+    Array2::from_shape_fn((300, 3), |(n, j)| {
+        (7 * (n % 4) * (j + 1)) as f32 + rng.normal() as f32
+    })
+}
+
+/// The same rows in the crate's version of arrays.
+fn own(rows: &Array2<f32>) -> coremix::ndarray::Array2<f32> {
+    coremix::ndarray::Array2::from_shape_fn(rows.dim(), |at| rows[at])
+}
+
+#[test]
+fn fits_and_predictions_are_those_of_the_crate() {
+    let x = rows();
+    let weights = Array1::from_shape_fn(300, |n| (n % 3) as f32);
+    let gmm = || algorithms::gmm(4).seed(7).build().unwrap();
+    let own = own(&x);
+    let plain = gmm().fit(&Dense::new(own.view()).unwrap()).unwrap();
+    let w = coremix::ndarray::Array1::from_shape_fn(300, |n| (n % 3) as f32);
+    let data = Dense::weighted(own.view(), w.view()).unwrap();
+    let weighted = gmm().fit(&data).unwrap();
+
+    let found = Linfa::new(gmm())
+        .fit(&DatasetBase::from(x.clone()))
+        .unwrap();
+    assert_eq!(found.fit.model.means(), plain.model.means());
+    let dataset = DatasetBase::from(x.clone()).with_weights(weights);
+    let boxed: Box<dyn Estimator<DenseRows<f32>>> = Box::new(gmm());
+    let found = Linfa::new(boxed).fit(&dataset).unwrap();
+    assert_eq!(found.fit.model.means(), weighted.model.means());
+
+    let expected: Vec<usize> = weighted
+        .model
+        .predict(&data)
+        .unwrap()
+        .iter()
+        .map(|c| *c as usize)
+        .collect();
+    assert_eq!(found.predict(&x).to_vec(), expected);
+    // Columns one after the other: other strides, the same rows.
+    let mut columns = Array2::zeros((3, 300)).reversed_axes();
+    columns.assign(&x);
+    assert!(!columns.is_standard_layout());
+    assert_eq!(found.predict(&columns).to_vec(), expected);
+    assert_eq!(found.predict(dataset).targets.to_vec(), expected);
+    let none = Array2::<f32>::zeros((0, 3));
+    assert!(found.predict(&none).is_empty());
+}
+
+#[test]
+fn what_is_wrong_is_an_error_of_the_fit() {
+    let mut x = rows();
+    x[[5, 1]] = f32::NAN;
+    let gmm = || Linfa::new(algorithms::gmm(4).build().unwrap());
+    let error = gmm().fit(&DatasetBase::from(x)).unwrap_err();
+    assert!(error.to_string().contains("row 5, column 1"), "{error}");
+    let none = Array2::<f32>::zeros((0, 3));
+    assert!(gmm().fit(&DatasetBase::from(none)).is_err());
+    let negative = DatasetBase::from(rows()).with_weights(Array1::from_elem(300, -1.0));
+    assert!(gmm().fit(&negative).is_err());
+}

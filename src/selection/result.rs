@@ -1,0 +1,122 @@
+//! What a sweep returns: a table.
+
+use super::{Criteria, Criterion};
+use crate::data::Rows;
+use crate::em::Report;
+use crate::fit::BoxedMixture;
+use std::fmt;
+
+/// A model of a sweep, and how it compares.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Candidate<R: Rows> {
+    /// The number of clusters that was asked for.
+    pub clusters: usize,
+    /// The model.
+    pub model: BoxedMixture<R>,
+    /// What its fit did, and what it cost.
+    pub report: Report,
+    /// Whether it was found from the model with fewer clusters, and not from seeds of its own.
+    pub warm: bool,
+    /// On the rows it was fitted to.
+    pub criteria: Criteria,
+    /// The mean log-likelihood of held-out rows per unit of weight, in nats; `None` if none were held out.
+    pub held_out: Option<f64>,
+    /// The standard error of its difference from the largest one in the table ([E49](crate::equations#e49)).
+    pub held_out_error: Option<f64>,
+}
+
+impl<R: Rows> Candidate<R> {
+    /// The value of a criterion, where it has one.
+    #[must_use]
+    pub fn value(&self, criterion: Criterion) -> Option<f64> {
+        match criterion {
+            Criterion::HeldOut => self.held_out,
+            _ => self.criteria.value(criterion),
+        }
+    }
+}
+
+/// Models with different numbers of clusters, fitted to the same rows. It prints as a table, where a star marks the best
+/// model by each criterion.
+#[derive(Debug)]
+pub struct Selection<R: Rows> {
+    candidates: Vec<Candidate<R>>,
+}
+
+impl<R: Rows> Selection<R> {
+    pub(super) fn new(candidates: Vec<Candidate<R>>) -> Self {
+        Self { candidates }
+    }
+
+    /// All models, by their number of clusters.
+    #[must_use]
+    pub fn candidates(&self) -> &[Candidate<R>] {
+        &self.candidates
+    }
+
+    /// The same, to take models out.
+    #[must_use]
+    pub fn into_candidates(self) -> Vec<Candidate<R>> {
+        self.candidates
+    }
+
+    /// The best model by a criterion; `None` if no model has a value. Of equals, the one with fewest clusters.
+    #[must_use]
+    pub fn best(&self, criterion: Criterion) -> Option<&Candidate<R>> {
+        let values = self.candidates.iter().map(|one| one.value(criterion));
+        let sign = match criterion {
+            Criterion::HeldOut => -1.0,
+            _ => 1.0,
+        };
+        let costs: Vec<Option<f64>> = values.map(|value| value.map(|x| sign * x)).collect();
+        let least = costs.iter().flatten().copied().reduce(f64::min)?;
+        let mut all = costs.iter().zip(&self.candidates);
+        let good = |(cost, one): &(&Option<f64>, &Candidate<R>)| {
+            let slack = match criterion {
+                Criterion::HeldOut => one.held_out_error.unwrap_or(0.0),
+                _ => 0.0,
+            };
+            cost.is_some_and(|cost| cost <= least + slack)
+        };
+        all.find(good).map(|(_, one)| one)
+    }
+}
+
+impl<R: Rows> fmt::Display for Selection<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:>8} {:>6} {:>10} {:>12}",
+            "clusters", "in use", "parameters", "mean log-lik"
+        )?;
+        for criterion in Criterion::ALL {
+            write!(f, " {criterion:>14}")?;
+        }
+        let best = Criterion::ALL.map(|criterion| self.best(criterion).map(|one| one.clusters));
+        for one in &self.candidates {
+            let Criteria {
+                free_parameters,
+                log_likelihood,
+                in_use,
+                ..
+            } = one.criteria;
+            let parameters = free_parameters.map_or("-".to_string(), |p| p.to_string());
+            write!(
+                f,
+                "\n{:>8} {in_use:>6} {parameters:>10} {log_likelihood:>12.5}",
+                one.clusters
+            )?;
+            for (criterion, best) in Criterion::ALL.into_iter().zip(best) {
+                let star = if best == Some(one.clusters) { "*" } else { " " };
+                let value = match (criterion, one.value(criterion)) {
+                    (_, None) => "-".to_string(),
+                    (Criterion::HeldOut, Some(x)) => format!("{x:.5}"),
+                    (_, Some(x)) => format!("{x:.2}"),
+                };
+                write!(f, " {value:>13}{star}")?;
+            }
+        }
+        Ok(())
+    }
+}

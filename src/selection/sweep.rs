@@ -1,0 +1,339 @@
+//! The sweep: the same rows for every number of clusters.
+
+use super::held_out::{self, Groups};
+use super::{Candidate, Criteria, Selection};
+use crate::coreset::{Coreset, Full, Subset};
+use crate::data::{Checked, Data, Rows};
+use crate::error::{Error, Result, positive};
+use crate::fit::{BoxedMixture, Estimator, Fit};
+use crate::parallel;
+use crate::rng::{Stage as Stream, Streams};
+use crate::seed::{self, Extended};
+use crate::stage;
+
+/// Fits models with several numbers of clusters to the same rows, and compares them.
+///
+/// ```
+/// use coremix::prelude::*;
+/// use coremix::selection::{Criterion, Sweep};
+/// # let birch = coremix::datasets::Birch::grid(100).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 2,500 points in 25 clusters
+/// // Any algorithm, here one by its name. `run` takes a builder for each number of clusters.
+/// let algorithm: Algorithm = "gmm".parse()?;
+/// let selection = Sweep::new([15, 20, 25, 30])
+///     .coreset(Lightweight::new(1_500)) // drawn once
+///     .held_out(0.2)
+///     .run(&data, |k| algorithm.clone().with_clusters(k).boxed())?;
+/// assert_eq!(selection.candidates().len(), 4);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// 1. Some rows are [held out](Self::held_out). No model is fitted to them.
+/// 2. The [coreset](Self::coreset) is drawn, if there is one.
+/// 3. Models are fitted to the same rows, in parallel if the rows are few. On many rows, the passes of one fit after the
+///    other are parallel.
+/// 4. Every model but the first is fitted once more, from the means of the one before it
+///    ([`warm_starts`](Self::warm_starts)). The larger free energy is kept.
+///
+/// The result is the same on any number of threads. It depends on the seed of the sweep and on those of the algorithms.
+///
+/// Memory: unless there is a coreset, `Data::select` copies the rows that are not held out. In parallel there are as many
+/// fits at a time as threads, each with fewer than 65,536 rows.
+#[derive(Clone, Debug)]
+#[must_use = "a sweep does nothing until it is run"]
+pub struct Sweep<C = Full> {
+    clusters: Vec<usize>,
+    held_out: f64,
+    coreset: C,
+    warm_starts: bool,
+    seed: u64,
+}
+
+impl Sweep {
+    /// Over these numbers of clusters, in any order.
+    pub fn new(clusters: impl IntoIterator<Item = usize>) -> Self {
+        let mut clusters: Vec<usize> = clusters.into_iter().collect();
+        clusters.sort_unstable();
+        clusters.dedup();
+        Self {
+            clusters,
+            held_out: 0.1,
+            coreset: Full,
+            warm_starts: true,
+            seed: 0,
+        }
+    }
+}
+
+impl<C> Sweep<C> {
+    /// The part of the rows of positive weight that is held out: at least 0 and below 1. Default 0.1. With 0 all models are
+    /// fitted to all rows, and there is no held-out likelihood.
+    pub fn held_out(mut self, fraction: f64) -> Self {
+        self.held_out = fraction;
+        self
+    }
+
+    /// The coreset that all models are fitted to. Default [`Full`]: all rows that are not held out. An algorithm with a
+    /// coreset of its own draws it from these rows.
+    pub fn coreset<C2>(self, coreset: C2) -> Sweep<C2> {
+        Sweep {
+            coreset,
+            clusters: self.clusters,
+            held_out: self.held_out,
+            warm_starts: self.warm_starts,
+            seed: self.seed,
+        }
+    }
+
+    /// Whether every number of clusters is also tried from the means of the model with fewer, and seeds by greedy
+    /// k-means++ for those that are missing. Default: yes. That evens out local optima, for twice the number of fits.
+    /// These fits run one after the other.
+    pub fn warm_starts(mut self, warm_starts: bool) -> Self {
+        self.warm_starts = warm_starts;
+        self
+    }
+
+    /// The seed of the held-out rows and of the coreset. Default 0.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Fits and compares. `build` makes the estimator for a number of clusters: a [`Clusterer`](crate::Clusterer), or a
+    /// boxed [`Estimator`]. It should neither write checkpoints nor start from a model.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if there are no numbers of clusters, one is 0, or the held-out part is not at least 0 and below
+    /// 1, or leaves no rows on one side; [`Error::TooManyClusters`] if there are fewer rows; what `build` and the fits say.
+    pub fn run<R, E>(
+        &self,
+        data: &dyn Data<Rows = R>,
+        build: impl Fn(usize) -> Result<E>,
+    ) -> Result<Selection<R>>
+    where
+        R: Rows,
+        C: Coreset<R>,
+        E: Estimator<R>,
+    {
+        let least = self.clusters.first().copied().unwrap_or(0);
+        positive("clusters of a sweep", least)?;
+        let estimators: Result<Vec<E>> = self.clusters.iter().map(|k| build(*k)).collect();
+        let estimators = estimators?;
+        let all = estimators.iter().zip(&self.clusters);
+        let all: Vec<Entry<'_, R>> = all.map(|(e, k)| (*k, e as _)).collect();
+        self.compare(data, &all)
+    }
+
+    /// One estimator on the same rows as those of [`run`](Self::run), such as a Dirichlet process
+    /// ([`dp_gmm`](crate::algorithms::dp_gmm)), which finds the number of components itself: see
+    /// [`Criteria::in_use`]. `clusters` is what to call it.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn beside<R: Rows>(
+        &self,
+        data: &dyn Data<Rows = R>,
+        clusters: usize,
+        estimator: &dyn Estimator<R>,
+    ) -> Result<Candidate<R>>
+    where
+        C: Coreset<R>,
+    {
+        positive("clusters of a sweep", clusters)?;
+        let found = self.compare(data, &[(clusters, estimator)])?;
+        Ok(found.into_candidates().remove(0))
+    }
+
+    /// The same, whatever the type of the estimators.
+    fn compare<R: Rows>(
+        &self,
+        data: &dyn Data<Rows = R>,
+        all: &[Entry<'_, R>],
+    ) -> Result<Selection<R>>
+    where
+        C: Coreset<R>,
+    {
+        let checked = Checked::unless_known(data)?;
+        let found = compare(self, checked.as_ref().map_or(data, |checked| checked), all);
+        if let Some(checked) = checked {
+            checked.result()?;
+        }
+        found
+    }
+
+    /// The rows to fit to, and those held out.
+    fn split<'a, R: Rows>(&self, data: &'a dyn Data<Rows = R>) -> Result<Split<'a, R>>
+    where
+        C: Coreset<R>,
+    {
+        let streams = Streams::new(self.seed, 0);
+        if !(0.0..1.0).contains(&self.held_out) {
+            let rule = "must be at least 0 and below 1";
+            return Err(Error::parameter("held_out", self.held_out, rule));
+        }
+        let held_out = match self.held_out > 0.0 {
+            true => held_out::choose(data, self.held_out, &mut streams.at(Stream::HeldOut, 0, 0))?,
+            false => Vec::new(),
+        };
+        let mut rng = streams.at(Stream::Coreset, 0, 0);
+        let drawn = self.coreset.sample(data, &data.frame(), &mut rng)?;
+        if let Some(drawn) = &drawn {
+            let stage = stage::name::<C>();
+            let sound = drawn.check(data.len());
+            sound.map_err(|what| Error::Stage { stage, what })?;
+        }
+        let without_coreset = drawn.is_none();
+        let weights = |rows: &[usize]| rows.iter().map(|n| data.weight(*n)).collect::<Vec<f64>>();
+        let drawn = match drawn {
+            Some(drawn) => Some(drawn),
+            None if held_out.is_empty() => None,
+            None => Some((0..data.len()).collect::<Vec<_>>()).map(|rows| Subset {
+                weights: weights(&rows),
+                rows,
+                evaluations: 0,
+            }),
+        };
+        let fitted = drawn.map(|drawn| {
+            let pairs = drawn.rows.into_iter().zip(drawn.weights);
+            pairs
+                .filter(|(n, _)| held_out.binary_search(n).is_err())
+                .unzip::<usize, f64, Vec<_>, Vec<_>>()
+        });
+        let sample_size = match &fitted {
+            Some((_, weights)) if !without_coreset => effective(weights),
+            _ => f64::INFINITY,
+        };
+        let fitted = match fitted {
+            Some((rows, weights)) if weights.iter().any(|w| *w > 0.0) => {
+                Some(data.select(&rows, weights))
+            }
+            Some(_) => {
+                let rule = "leaves no row of the coreset to fit to";
+                return Err(Error::parameter("held_out", self.held_out, rule));
+            }
+            None => None,
+        };
+        let held_out = match held_out.is_empty() {
+            true => None,
+            false => Some(data.select(&held_out, weights(&held_out))),
+        };
+        Ok(Split {
+            fitted,
+            sample_size,
+            held_out,
+        })
+    }
+}
+
+/// A number of clusters, and the estimator for it.
+type Entry<'a, R> = (usize, &'a dyn Estimator<R>);
+
+type Found<R> = Fit<BoxedMixture<R>>;
+
+/// The rows of a sweep.
+struct Split<'a, R: Rows> {
+    /// `None`: all rows.
+    fitted: Option<Box<dyn Data<Rows = R> + 'a>>,
+    /// The most rows that those of a coreset can stand for.
+    sample_size: f64,
+    held_out: Option<Box<dyn Data<Rows = R> + 'a>>,
+}
+
+/// The effective number of rows of a coreset (E48).
+fn effective(weights: &[f64]) -> f64 {
+    let largest = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    // In units of the largest, so that squares neither overflow nor vanish.
+    let parts = weights.iter().map(|w| w / largest);
+    let (sum, squares) = parts.fold((0.0, 0.0), |(s, q), w| (s + w, q + w * w));
+    sum * sum / f64::max(squares, f64::MIN_POSITIVE)
+}
+
+fn compare<R: Rows, C: Coreset<R>>(
+    sweep: &Sweep<C>,
+    data: &dyn Data<Rows = R>,
+    all: &[Entry<'_, R>],
+) -> Result<Selection<R>> {
+    let most = all.last().map_or(0, |(clusters, _)| *clusters);
+    seed::enough_rows(data, most, "data")?;
+    sweep.coreset.check(most)?;
+    let split = sweep.split(data)?;
+    let fitted = split.fitted.as_ref().map_or(data, |rows| &**rows);
+    seed::enough_rows(fitted, most, "data without the held-out rows")?;
+
+    let cold = parallel::map_fits(all.len(), fitted.len(), |i| all[i].1.fit(fitted));
+    let mut fits: Vec<(Found<R>, bool)> = Vec::new();
+    for (cold, (_, estimator)) in cold.into_iter().zip(all) {
+        let cold = cold?;
+        let kept = match fits.last() {
+            Some((before, _)) if sweep.warm_starts => {
+                let seeds = Extended::new(before.model.means().view());
+                let warm = estimator.fit_seeded(fitted, &seeds)?;
+                match is_better(&warm, &cold) {
+                    true => (warm, true),
+                    false => (cold, false),
+                }
+            }
+            _ => (cold, false),
+        };
+        fits.push(kept);
+    }
+
+    let coresets = fits.iter().filter_map(|(fit, _)| fit.coreset.as_ref());
+    let sizes = coresets.map(|subset| effective(&subset.weights));
+    let sample_size = sizes.fold(split.sample_size, f64::min);
+    let held_out = split.held_out.as_deref();
+    let judge = |fit: &Found<R>| {
+        let criteria = Criteria::of(&*fit.model, fitted)?;
+        let groups = held_out.map(|rows| Groups::of(&*fit.model, rows));
+        Ok((criteria, groups.transpose()?))
+    };
+    let judged = parallel::map_fits(fits.len(), fitted.len(), |i| judge(&fits[i].0));
+    let judged = judged.into_iter().collect::<Result<Vec<_>>>()?;
+    let weights = held_out.map(Groups::weights).unwrap_or_default();
+    let mean = |groups: &Groups| groups.mean(&weights);
+    let groups = judged.iter().filter_map(|(_, groups)| groups.as_ref());
+    let best = groups.max_by(|a, b| mean(a).total_cmp(&mean(b))).cloned();
+
+    let candidates = fits.into_iter().zip(judged).zip(all);
+    let candidates = candidates.map(|(((fit, warm), (criteria, groups)), (clusters, _))| {
+        let error = |(a, b): (&Groups, &Groups)| a.error_of_difference(b, &weights);
+        Candidate {
+            clusters: *clusters,
+            model: fit.model,
+            report: fit.report,
+            warm,
+            criteria: Criteria {
+                sample_size: criteria.sample_size.min(sample_size),
+                ..criteria
+            },
+            held_out: groups.as_ref().map(mean),
+            held_out_error: groups.as_ref().zip(best.as_ref()).map(error),
+        }
+    });
+    Ok(Selection::new(candidates.collect()))
+}
+
+/// Whether one of two fits of an algorithm is the better one: free energies compare on the same rows alone.
+fn is_better<R: Rows>(one: &Found<R>, other: &Found<R>) -> bool {
+    let last = |fit: &Found<R>| {
+        fit.report
+            .phases
+            .last()
+            .map(|phase| (phase.ran_on, phase.rows))
+    };
+    let energy = |fit: &Found<R>| fit.report.free_energies.last().copied();
+    last(one) == last(other) && energy(one) > energy(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::effective;
+
+    #[test]
+    fn equal_weights_count_as_rows_and_others_as_fewer() {
+        assert!((effective(&[3.0; 7]) - 7.0).abs() < 1e-12);
+        assert!((effective(&[1.0, 1.0, 2.0, 0.0]) - 16.0 / 6.0).abs() < 1e-12);
+        assert!((effective(&[1e-300, 1e-300]) - 2.0).abs() < 1e-12);
+        assert!((effective(&[1e300, 1e300]) - 2.0).abs() < 1e-12);
+    }
+}

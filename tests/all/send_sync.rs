@@ -1,0 +1,75 @@
+//! Every public type can be sent to other threads and shared with them. The compiler checks the types that are named here; the
+//! test checks that these are all of `tests/fixtures/public_api.txt`.
+
+use coremix::coreset::{OnePass, Subset};
+use coremix::data::{
+    Basis, Blocks, Centres, Chosen, DenseRows, Frame, Linear, Moments, NpyFile, OnDisk,
+    PerComponent, PerCoordinate, ReadAhead, Scales, SketchBuilder, SketchRows, Subspace, Summary,
+    Transform, VectorFile, VectorFormat,
+};
+use coremix::datasets::{Birch, Hard, Labelled};
+use coremix::e_step::Started;
+use coremix::m_step::{
+    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
+};
+use coremix::prelude::*;
+use coremix::seed::Seeds;
+use coremix::selection::{Candidate, Criteria, Criterion, Selection, Sweep};
+use coremix::{
+    Block, BoxedMixture, Evaluations, FileFault, Likelihood, LogJoint, ModelInfo, PhaseReport, Rng,
+    Score, Shape, Timings,
+};
+use std::collections::BTreeSet;
+
+type Rows = DenseRows<f64>;
+
+fn is_both<T: Send + Sync + ?Sized>(names: &mut BTreeSet<String>) {
+    // `path::Name<..>` without the path and the parameters.
+    let path = std::any::type_name::<T>().split('<').next().unwrap();
+    names.insert(path.rsplit("::").next().unwrap().to_string());
+}
+
+macro_rules! both {
+    ($names:expr; $($type:ty),* $(,)?) => { $(is_both::<$type>($names);)* };
+}
+
+fn named() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    both!(&mut names;
+        Algorithm, coremix::Family, Block<f32>, Cancel, Checkpoint, Subset, Full, Lightweight,
+        OnePass<f32>, UniformCoreset, Basis, Transform, Blocks<NpyFile<f32>>, Centres<f32>,
+        Chosen<'static>, Dense<'static, u8>, Rows, OnDisk, Frame<f64>, Linear<f32>, Moments,
+        Moments<PerComponent>, NpyFile<u8>, Subspace<f32>, ReadAhead<NpyFile<f32>>, Scales<f32>,
+        PerComponent, PerCoordinate, Sketch<f32>, SketchBuilder<f32>, SketchRows<f64>, Summary,
+        VectorFormat, VectorFile<f32>, Labelled<f32>, Birch, Hard, Started<()>, Bounded, Exhaustive,
+        Lazy, Start, Neighborhood, SimilaritySampling, Progress<'static, dyn Mixture<Rows>>, PhaseRows,
+        Evaluations, Timings, PhaseReport, Report, Rule, Stop, Error, FileFault, Builder, Clusterer,
+        algorithms::FastBuilder, Columns, Shape, Phase<Bounded>, Fit<BoxedMixture<Rows>>, Diagonal,
+        DiagonalMixture<f32>, DirichletProcess, DirichletProcessMixture<f64>, Isotropic,
+        IsotropicMixture<f32>, SharedIsotropic, SharedIsotropicMixture<f32>, Score, Likelihood,
+        LogJoint, Rng, ModelInfo, Seeds<f32>, AfkMc2, Given<f32>, HierarchicalKMeansPlusPlus,
+        KMeansPlusPlus, UniformSeeder, Candidate<Rows>, Criteria, Criterion, Selection<Rows>, Sweep,
+        dyn Estimator<Rows>, dyn Mixture<Rows>,
+    );
+    names
+}
+
+#[test]
+fn every_public_type_is_send_and_sync() {
+    let list = include_str!("../fixtures/public_api.txt");
+    let (mut listed, named) = (0, named());
+    for line in list.lines() {
+        let found = ["pub struct ", "pub enum "]
+            .iter()
+            .find_map(|kind| line.split(kind).nth(1));
+        let Some(item) =
+            found.filter(|_| !line.starts_with("struct ") && !line.starts_with("enum "))
+        else {
+            continue;
+        };
+        let name: String = item.chars().take_while(|c| c.is_alphanumeric()).collect();
+        assert!(named.contains(&name), "{name} is not checked here");
+        listed += 1;
+    }
+    assert!(listed > 60, "{listed}");
+}
