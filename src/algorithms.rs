@@ -166,7 +166,7 @@ pub fn fast(clusters: usize) -> FastBuilder {
 /// - Up to 8 clusters, where moves help little, there are several starts, with about 16 clusters together.
 /// - On coresets the tolerance is three times the builder's: a later phase makes the remaining gain as well. In the last
 ///   phase, on all columns, it is twice the builder's, because an iteration there takes several times as long. On all rows, if
-///   these are fewer than 50,000, it is less, down to a tenth: iterations take little time there.
+///   these are fewer than 100,000, it is less, down to a tenth: iterations take little time there.
 /// - In that last phase neighbour lists are a third as long, but have at least 16 centres.
 #[must_use]
 pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
@@ -266,7 +266,7 @@ const KEPT: usize = 48;
 const TOGETHER: usize = 16;
 
 /// With fewer rows than this, the tolerance is smaller.
-const MANY: f64 = 50_000.0;
+const MANY: f64 = 100_000.0;
 
 /// Rounds of split and merge, at most: they end when they gain little.
 const ROUNDS: usize = 20;
