@@ -3,6 +3,27 @@
 //! The crate is for data with many points, many clusters or both, with or without weights. The result is a model, not only
 //! labels: means, variances, posteriors and a likelihood. The same seed gives the same model, on any number of threads.
 //!
+//! # Ten lines
+//!
+//! ```
+//! use coremix::prelude::*;
+//! use coremix::datasets::Birch;
+//!
+//! let birch = Birch::grid(100).generate::<f32>(1)?; // 2,500 points in 25 clusters
+//! let data = Dense::new(&birch.points)?;            // or Dense::weighted(&points, &weights)
+//!
+//! let fit = algorithms::fast(25).seed(42).build()?.fit(&data)?;
+//!
+//! assert_eq!(fit.model.means().dim(), (25, 2));     // in the data's own unit
+//! let labels = fit.model.predict(&data)?;           // one per row
+//! let error = fit.model.quantization_error(&data)?; // sum of w |y - nearest mean|^2
+//! assert!(labels.len() == 2_500 && error > 0.0);
+//! println!("{}", fit.report);                       // why it stopped, and what each stage cost
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! The guide in `docs/guide` goes on from here, with one chapter per question. Its first one reads files.
+//!
 //! # The pipeline
 //!
 //! 1. **[Data](data)**: weighted rows, checked once. [`Dense`](data::Dense) holds `f32`, `f64` or `u8`;
@@ -27,33 +48,50 @@
 //! The model of [`DirichletProcess`](m_step::DirichletProcess) is a distribution over parameters. Then F is the evidence
 //! lower bound, with the divergence from the prior. It bounds the evidence, not the likelihood.
 //!
-//! # Quick start
+//! # Stage by stage
+//!
+//! A named algorithm is a builder with its stages set. Every setting and every stage can be changed, and all are checked by
+//! [`build`](Builder::build).
 //!
 //! ```
 //! use coremix::prelude::*;
-//! use coremix::{algorithms, datasets::Birch};
-//!
-//! let birch = Birch::grid(100).generate::<f32>(1)?; // 2,500 points in 25 clusters
-//! let data = Dense::new(birch.points.view())?;      // or Dense::weighted(points, weights)
-//!
-//! let fit = algorithms::vc_gmm(25, 1_000, 3, 5)     // clusters, coreset, C', G
-//!     .seed(42)
-//!     .build()?                                     // every setting is checked here
+//! # let birch = coremix::datasets::Birch::grid(100).generate::<f32>(1)?;
+//! # let data = Dense::new(&birch.points)?;
+//! // Truncated EM on a coreset, with longer chains for its seeds, and a variance for each component.
+//! let fit = algorithms::vc_gmm(25, 1_000, 3, 5) // clusters, coreset, C', G
+//!     .seeder(AfkMc2::new(200))
+//!     .m_step(Isotropic::new())
+//!     .restarts(2)
+//!     .build()?
 //!     .fit(&data)?;
+//! let (components, shares) = fit.model.truncated_responsibilities(&data, 3)?; // how sure labels are
+//! # assert!(components.dim() == (2_500, 3) && shares.dim() == (2_500, 3));
 //!
-//! assert_eq!(fit.model.means().dim(), (25, 2));     // in the data's own unit
-//! let labels = fit.model.predict(&data)?;           // of all points, not of the coreset alone
-//! let error = fit.model.quantization_error(&data)?; // sum of w |y - nearest mean|^2
-//! assert!(labels.len() == 2_500 && error > 0.0);
-//! println!("{}", fit.report);                       // why it stopped, and what each stage cost
+//! // The full pipeline, written out: split and merge on a coreset, then k-means on all rows.
+//! let fit = Clusterer::builder()
+//!     .clusters(25)
+//!     .coreset(Lightweight::new(1_000))
+//!     .seeder(HierarchicalKMeansPlusPlus::new())
+//!     .phases(|_shape| {
+//!         vec![
+//!             Phase::new(Bounded::new()).moves(3).factor(3.0),
+//!             Phase::new(Bounded::new()).rows(PhaseRows::All),
+//!         ]
+//!     })
+//!     .m_step(SharedIsotropic::new())
+//!     .seed(42)
+//!     .build()?
+//!     .fit(&data)?;
+//! assert_eq!(fit.report.phases.len(), 2);
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! - [`Clusterer::builder`] takes the stages one by one. Every setting of a named algorithm can be changed in the same way:
-//!   `algorithms::k_means(25).restarts(5)`.
 //! - [`Algorithm`] chooses an algorithm by its name at run time. [`Estimator`] is any algorithm as a trait object.
 //! - [`Fit::exact`] says whether the labels of a fit are exact. [`Fit::relabel`] makes them so.
 //! - An observer sees every step and can stop a fit: [`Clusterer::fit_observed`].
+//! - Rows that are not in memory are [`Blocks`](data::Blocks) of a [`Source`](data::Source).
+//! - Stages of your own implement [`EStep`](e_step::EStep), [`Seeder`](seed::Seeder), [`Coreset`](coreset::Coreset) or
+//!   [`MStep`](m_step::MStep).
 //!
 //! # When a fit ends
 //!
@@ -116,6 +154,7 @@
 //!
 //! # Where to read on
 //!
+//! - `docs/guide`: which algorithm, how many clusters, how large a coreset, weights, files, clusters of machines, own stages.
 //! - [`Clusterer`] and [`Builder`]: the stages one by one, and every default with its reason.
 //! - [`Phase`]: rows, columns, starts, moves. [`Mixture`]: predictions and scores of a model. [`Report`]: what a fit did and cost.
 //! - [`e_step::EStep`], [`seed::Seeder`], [`coreset::Coreset`], [`m_step::MStep`]: the traits of the stages.
@@ -181,6 +220,8 @@ mod factor;
 mod file_fault;
 mod fit;
 mod float;
+#[cfg(doctest)]
+mod guide;
 mod kernels;
 pub mod m_step;
 mod matching;

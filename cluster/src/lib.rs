@@ -1,6 +1,11 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+/// A chapter of the guide: its Rust is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/src/bigger-than-one-machine.md")]
+struct Guide;
+
 mod bytes;
 mod checkpoint;
 #[cfg(feature = "ballista")]

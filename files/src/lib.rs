@@ -7,6 +7,11 @@
 //!
 #![doc = include_str!("../docs/formats.md")]
 
+/// A chapter of the guide: its Rust is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/src/bigger-than-memory.md")]
+struct Guide;
+
 mod batch;
 mod batches;
 mod choice;
