@@ -306,7 +306,7 @@ impl Algorithm {
                 self.finish(builder)
             }
             Name::DpGmm => {
-                let rule = "works on dense rows alone";
+                let rule = "works on dense rows alone, not on a sketch";
                 Err(Error::parameter("algorithm", self, rule))
             }
         }
@@ -384,7 +384,8 @@ impl Algorithm {
     }
 
     fn clusters(&self) -> Result<usize> {
-        let missing = || Error::parameter("clusters", "unset", "must be given");
+        let rule = "must be given: .with_clusters(k)";
+        let missing = || Error::parameter("clusters", "unset", rule);
         self.clusters.ok_or_else(missing)
     }
 
@@ -393,7 +394,7 @@ impl Algorithm {
             None | Some(Family::Shared) if self.name != Name::DpGmm => Ok(()),
             None => Ok(()),
             Some(family) => {
-                let rule = "this algorithm has a family of its own: leave it unset";
+                let rule = "this algorithm has a family of its own: leave the family unset";
                 Err(Error::parameter("family", format!("{family:?}"), rule))
             }
         }

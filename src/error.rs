@@ -28,7 +28,7 @@ pub enum Error {
         what: String,
     },
     /// A fit was [cancelled](crate::Cancel) before its first search was done.
-    #[error("cancelled before the first search was done: there is no model yet")]
+    #[error("cancelled before the first search was done, so there is no model: allow more time")]
     Cancelled,
     /// An array has no rows or no columns.
     #[error("{what} is empty: at least one row and one column are needed")]
@@ -58,7 +58,10 @@ pub enum Error {
     },
     /// A sketch in other coordinates than those of the model: it can only be scored by a model that was fitted on a
     /// sketch with the same seed and transform.
-    #[error("data: its coordinates are those of {found}, but those of {expected} are expected")]
+    #[error(
+        "data: it is in the coordinates of {found}, but the model is in those of {expected}; \
+         make the sketch with the transform and the seed of the one that was fitted"
+    )]
     BasisMismatch {
         /// The coordinates of the model.
         expected: String,
@@ -76,7 +79,10 @@ pub enum Error {
         column: usize,
     },
     /// A finite value so large that sums over the data would overflow.
-    #[error("{what}: row {row}, column {column} is {value:e}; its size must not exceed {limit:e}")]
+    #[error(
+        "{what}: row {row}, column {column} is {value:e}; its size must not exceed {limit:e}: \
+         use a larger unit"
+    )]
     TooLarge {
         /// Which input.
         what: &'static str,
@@ -98,14 +104,19 @@ pub enum Error {
         value: f64,
     },
     /// The weights add up to nothing, or to so little or so much that sums over the data would not be finite.
-    #[error("the weights sum to {total:e}; the sum must be between 1e-290 and 1e290")]
+    #[error(
+        "the weights sum to {total:e}; the sum must be between 1e-290 and 1e290: \
+         weights of about 1 are best, and not all may be 0"
+    )]
     TotalWeight {
         /// The sum.
         total: f64,
     },
     /// More clusters than rows of positive weight to seed them from.
     #[error(
-        "{clusters} clusters asked for, but the {rows_of} has only {rows} rows of positive weight"
+        "{clusters} clusters asked for, but the {rows_of} has only {rows} rows of positive weight: \
+         ask for fewer clusters{}",
+        or_more(.rows_of)
     )]
     TooManyClusters {
         /// The number of clusters asked for.
@@ -141,6 +152,14 @@ pub enum Error {
         /// What is wrong with it.
         fault: FileFault,
     },
+}
+
+/// What else helps where there are too few rows.
+fn or_more(rows_of: &str) -> &'static str {
+    match rows_of {
+        "coreset" => ", or for a larger coreset",
+        _ => "",
+    }
 }
 
 impl Error {

@@ -77,29 +77,48 @@ impl fmt::Display for FileFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System { message, .. } => f.write_str(message),
-            Self::Foreign => f.write_str("not a file of coremix: other bytes at its start"),
-            Self::Truncated => f.write_str("truncated: it ends too early"),
-            Self::Checksum => f.write_str("damaged: the checksum differs"),
-            Self::Longer => f.write_str("there is more in it after its end"),
+            Self::Foreign => {
+                f.write_str("not a file of coremix: it begins with other bytes; check the path")
+            }
+            Self::Truncated => {
+                f.write_str("truncated: it ends too early; restore it or write it anew")
+            }
+            Self::Checksum => {
+                f.write_str("damaged: its checksum is wrong; restore it or write it anew")
+            }
+            Self::Longer => {
+                f.write_str("damaged: it goes on after its end; restore it or write it anew")
+            }
             Self::Version { found, known } => write!(
                 f,
-                "format {found}, but only formats 1 to {known} are known to this version of the crate"
+                "format {found}, but this version of the crate knows formats 1 to {known} alone; \
+                 use the version that wrote it, or a later one"
             ),
-            Self::Family { expected, found } => {
-                write!(f, "a model of the family {found}, but {expected} expected")
+            Self::Family { expected, found } => write!(
+                f,
+                "a model of the family {found}, but one of {expected} is needed here"
+            ),
+            Self::Number { expected, found } => write!(
+                f,
+                "a model in {found}, but {expected} is needed here: \
+                 a model and its rows have one number type"
+            ),
+            Self::Content { section, rule } => write!(
+                f,
+                "not as this crate writes it: section \"{section}\" {rule}; \
+                 restore it or write it anew"
+            ),
+            Self::NoFormat => {
+                f.write_str("models of this family cannot be saved: implement `Mixture::saved`")
             }
-            Self::Number { expected, found } => {
-                write!(f, "a model in {found}, but {expected} expected")
-            }
-            Self::Content { section, rule } => write!(f, "section \"{section}\" {rule}"),
-            Self::NoFormat => f.write_str("models of this family cannot be saved"),
             Self::OtherFit {
                 what,
                 expected,
                 found,
             } => write!(
                 f,
-                "of another fit: {what} is {found}, but that of this fit is {expected}"
+                "of another fit: {what} is {found}, but that of this fit is {expected}; \
+                 use what that fit used, or remove the file to begin anew"
             ),
         }
     }

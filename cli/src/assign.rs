@@ -35,7 +35,9 @@ fn of_rows<T: Element>(
     let model: BoxedMixture<DenseRows<T::Float>> = Save::load(&assign.model)?;
     let (own, found) = (model.means().ncols(), rows.dim());
     if own != found {
-        let what = format!("the model has {own} columns, the rows have {found}");
+        let what = format!(
+            "the model has {own} columns, the rows have {found}: give the columns of the fit"
+        );
         return Err(Failure::arguments(what));
     }
     let labels = Labels {

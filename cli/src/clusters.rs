@@ -41,7 +41,7 @@ fn of_rows<T: Element>(
     let copies = if clusters.coreset.is_some() { 1 } else { 2 };
     let loaded = memory::holds_all(Bytes(clusters.memory.0 / copies), shape, size_of::<T>());
     if !loaded && clusters.coreset.is_none() {
-        let hint = "--memory: the rows do not fit in it twice; with --coreset they need not";
+        let hint = "--memory: the rows must fit in it twice: allow more, or give a --coreset";
         return Err(Failure::arguments(hint));
     }
     let mut algorithm = clusters.algorithm.parse::<Algorithm>()?;

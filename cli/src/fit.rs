@@ -20,7 +20,10 @@ pub(crate) fn run(fit: &Fit, cancel: &Cancel, quiet: bool) -> Result<()> {
         labels::check(path, !fit.input.key.is_empty(), false)?;
     }
     if fit.checkpoint_every.is_nan() || fit.checkpoint_every < 0.0 {
-        let what = "--checkpoint-every: a number of seconds, or 0 for no checkpoints";
+        let what = format!(
+            "--checkpoint-every {}: must be a number of seconds, or 0 for no checkpoints",
+            fit.checkpoint_every
+        );
         return Err(Failure::arguments(what));
     }
     let outputs = [Some(&fit.model), fit.labels.as_ref(), fit.report.as_ref()];

@@ -96,7 +96,7 @@ fn too_little(algorithm: &str, needed: f64) -> Failure {
         _ => "fast and vc-gmm need less",
     };
     Failure::arguments(format!(
-        "--memory: {algorithm} needs about {mib} MiB here; {hint}"
+        "--memory is too small: {algorithm} needs about {mib} MiB here; {hint}"
     ))
 }
 

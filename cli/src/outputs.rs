@@ -17,14 +17,15 @@ pub(crate) fn check<'a>(
             .filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).canonicalize();
         let Ok(folder) = folder else {
-            return Err(Failure::file(path, "its folder does not exist"));
+            return Err(Failure::file(path, "its folder does not exist: make it"));
         };
         let Some(name) = path.file_name() else {
-            return Err(Failure::file(path, "not the name of a file"));
+            return Err(Failure::file(path, "must name a file, not a folder"));
         };
         let whole = folder.join(name);
         if taken.contains(&whole) {
-            let what = format!("{}: it is read, or written already", path.display());
+            let what = "it is read as an input, or named for another output: choose another name";
+            let what = format!("{}: {what}", path.display());
             return Err(Failure::arguments(what));
         }
         taken.push(whole);

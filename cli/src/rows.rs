@@ -102,7 +102,7 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
     let is_f64 = matches!(opened.rows, AnySource::F64(_));
     if is_f64 != (info.number == "f64") {
         let hint = match is_f64 {
-            true => "its rows hold numbers that need f64; --float f32 rounds them",
+            true => "these rows hold numbers that need f64; --float f32 rounds them",
             false => "leave --float out",
         };
         let number = &info.number;
@@ -129,11 +129,13 @@ fn options(input: &Input, columns: &[String]) -> Result<Options> {
     }
     if let Some(name) = &input.format {
         let format = Format::named(name);
-        let unknown = || Failure::arguments(format!("--format {name}: not a format that is read"));
+        let known = "must be parquet, arrow, csv, tsv, csv.gz, npy, fvecs, bvecs, fbin or u8bin";
+        let unknown = || Failure::arguments(format!("--format {name}: {known}"));
         options = options.format(format.ok_or_else(unknown)?);
     }
     if let Some(delimiter) = input.delimiter {
-        let wide = |_| Failure::arguments("--delimiter: one sign of ASCII");
+        let rule = "must be one ASCII character";
+        let wide = |_| Failure::arguments(format!("--delimiter {delimiter}: {rule}"));
         options = options.delimiter(u8::try_from(delimiter).map_err(wide)?);
     }
     if let Some(folder) = &input.spool {

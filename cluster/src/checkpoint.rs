@@ -75,7 +75,7 @@ impl State {
         let info = ModelInfo::read_from(&bytes[..]).map_err(|e| damage(&e))?;
         let note = |name| {
             info.note(name)
-                .ok_or_else(|| damage(&"is no checkpoint of a job"))
+                .ok_or_else(|| damage(&"a model, but no checkpoint of a job; name another file"))
         };
         for (name, expected) in [
             (VERSION, crate::VERSION),
@@ -92,12 +92,12 @@ impl State {
         }
         let numbers = |name| {
             let numbers = of_hex(note(name)?);
-            numbers.ok_or_else(|| damage(&"has notes that are no numbers"))
+            numbers.ok_or_else(|| damage(&"its notes are not numbers; remove the file"))
         };
         let floor = numbers(FLOOR)?.first().copied();
         let rows = note(ROWS)?.parse().ok();
         let (Some(floor), Some(coreset_rows)) = (floor, rows) else {
-            return Err(damage(&"has notes that are no numbers"));
+            return Err(damage(&"its notes are not numbers; remove the file"));
         };
         Ok(Some(Self {
             free_energies: numbers(ENERGIES)?,

@@ -11,7 +11,7 @@ pub enum Error {
     #[error(transparent)]
     Core(#[from] coremix::Error),
     /// A setting of the job that cannot be.
-    #[error("{name}: {value}; {rule}")]
+    #[error("{name} = {value}: {rule}")]
     Setting {
         /// The setting.
         name: &'static str,
@@ -29,16 +29,19 @@ pub enum Error {
         what: String,
     },
     /// The table has no rows.
-    #[error("the table has no rows")]
+    #[error("the table has no rows: check its path and its filter")]
     Empty,
     /// Rows that a pass over the table could not use, as its functions say it.
     #[error("{0}")]
     Rows(String),
     /// Two passes found different tables.
-    #[error("the table changed during the job: {0}")]
+    #[error("the table changed during the job, and must not: {0}")]
     Changed(String),
     /// The scheduler or an executor does not have the functions of this version.
-    #[error("versions differ: this program is coremix-cluster {ours}, {theirs}")]
+    #[error(
+        "versions differ: this program is coremix-cluster {ours}, {theirs}; \
+        run the same version on the scheduler, the executors and the client"
+    )]
     Version {
         /// The version of this program.
         ours: &'static str,
@@ -57,7 +60,7 @@ pub enum Error {
         limit: usize,
     },
     /// The scheduler cannot be reached, or went away during a pass.
-    #[error("the scheduler cannot be reached: {cause}{}", resume(.checkpoint))]
+    #[error("the scheduler cannot be reached, or went away: {cause}{}", resume(.checkpoint))]
     Connection {
         /// What the engine says.
         cause: String,

@@ -112,7 +112,7 @@ async fn start(job: &Job, table: &Table, range: &Range) -> Result<State> {
     let algorithm = job.algorithm.clone().with_seed(job.seed);
     // The fit takes all threads of its pool: the runtime must go on meanwhile.
     let fitted = tokio::task::spawn_blocking(move || coreset.fit(&algorithm)).await;
-    let model = fitted.map_err(|e| Error::setting("algorithm", e, "must end"))??;
+    let model = fitted.map_err(|e| Error::setting("algorithm", e, "its fit must end"))??;
     Ok(State {
         model,
         free_energies: Vec::new(),

@@ -253,7 +253,7 @@ fn folder(path: &str) -> Result<String> {
             return Err(Error::setting(
                 "path",
                 path,
-                "exists: labels are written to a new folder",
+                "is there already: name a new folder for the labels",
             ));
         }
         place = absolute.display().to_string();

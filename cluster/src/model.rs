@@ -154,7 +154,7 @@ impl Model {
         }
         Err(Error::Parameter {
             name: "algorithm",
-            value: "its components".to_string(),
+            value: "one with variances of its own for each component".to_string(),
             rule: "must share one variance: no other family can be fitted on a table",
         })
     }

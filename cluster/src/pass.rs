@@ -80,7 +80,7 @@ impl Columns {
     }
 }
 
-const OUTSIDE: &str = "a row is outside the range that the first pass found";
+const OUTSIDE: &str = "a row is outside the range of the first pass: the table must not change";
 
 fn sums(rows: &Rows, about: &[f64], exponents: &[i32], squares: bool) -> Result<Partial, String> {
     let columns = Columns::of(exponents);

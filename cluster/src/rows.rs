@@ -180,7 +180,7 @@ enum Numbers {
 impl Numbers {
     fn of(column: &ArrayRef, precision: Precision) -> Result<Self, String> {
         if precision_of(column.data_type()).is_none() {
-            return Err(format!("{} is no type of numbers", column.data_type()));
+            return Err(format!("{} is not a type of numbers", column.data_type()));
         }
         let kind = match precision {
             Precision::Single => DataType::Float32,

@@ -45,13 +45,19 @@ impl Table {
             let kind = known(name)?;
             let item = match item_of(kind) {
                 Some(item) if names.len() == 1 => item,
-                Some(_) => return Err(Error::column(name, "lists must be the only column")),
+                Some(_) => {
+                    let what = "a column of lists must be the only column";
+                    return Err(Error::column(name, what));
+                }
                 None => kind,
             };
             match precision_of(item) {
                 Some(Precision::Single) => {}
                 Some(Precision::Double) => precision = Precision::Double,
-                None => return Err(Error::column(name, format!("{kind} is no type of numbers"))),
+                None => {
+                    let what = format!("{kind} is not a type of numbers: cast it, or leave it out");
+                    return Err(Error::column(name, what));
+                }
             }
         }
         if let Some(key) = key {
@@ -153,7 +159,7 @@ impl Table {
             return Err(Error::setting(
                 "key",
                 "none",
-                "labels need the column that says whose they are",
+                "labels need a column that names the rows: set Job::key",
             ));
         };
         let label = Functions::new()

@@ -54,7 +54,7 @@ impl Conversion {
     ) -> io::Result<()> {
         let rows = batch.num_rows();
         let places = self.features.kinds();
-        let wrong = || invalid("a batch whose columns are not those of the first one");
+        let wrong = || invalid("a batch whose columns are not those of the first one, and must be");
         let found = places.iter().map(|(place, kind)| {
             let array = batch.columns().get(*place).ok_or_else(wrong)?;
             let kind = Some(*kind);

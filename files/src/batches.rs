@@ -104,7 +104,8 @@ impl<T: Number> Batches<T> {
             }
             len += batch.num_rows();
         }
-        let conversion = conversion.ok_or_else(|| fault(NAME, "there is no batch"))?;
+        let none = "there is no batch: at least one is needed";
+        let conversion = conversion.ok_or_else(|| fault(NAME, none))?;
         Ok(Self {
             open: Box::new(move || open().map(|batches| Box::new(batches) as Running)),
             dim: conversion.dim.unwrap_or(0),
@@ -149,7 +150,7 @@ impl<T: Number> Batches<T> {
     fn next(&self, place: &mut Place<T>) -> io::Result<()> {
         let Some(batch) = place.batches.next() else {
             return Err(invalid(format!(
-                "there are {} rows, but there were {}",
+                "there are {} rows this time, but were {}: batches must not change",
                 place.end, self.len
             )));
         };

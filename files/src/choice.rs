@@ -115,7 +115,7 @@ pub(crate) fn features(columns: &Columns, options: &Options) -> Result<Features,
         }
     }
     match found.is_empty() {
-        true => Err("no columns were asked for".into()),
+        true => Err("no columns were asked for: name at least one".into()),
         false => Ok(Features::Each(found)),
     }
 }

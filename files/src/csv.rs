@@ -169,7 +169,7 @@ fn parse<T: Number>(
             let shown: String = text.chars().take(40).collect();
             let what = match shown.is_empty() {
                 true => "an empty field".into(),
-                false => format!("{shown:?} is no {}", T::TYPE),
+                false => format!("{shown:?} is not a number of type {}", T::TYPE),
             };
             return Err(at(name, row, what));
         };

@@ -43,7 +43,8 @@ impl Keys {
             Format::Csv => csv::keys(bytes, options, false),
             Format::CsvGz => csv::keys(bytes, options, true),
             Format::Npy | Format::Vectors(_) => {
-                Err(fault(&bytes.name(), "its columns have no names"))
+                let what = "its columns have no names, so none can be a key";
+                Err(fault(&bytes.name(), what))
             }
         }
     }

@@ -44,7 +44,7 @@ impl Mapped {
         let named = |error: io::Error| fault(&name, error);
         let file = File::open(&path).map_err(named)?;
         if !file.metadata().map_err(named)?.is_file() {
-            return Err(fault(&name, "not a file of bytes"));
+            return Err(fault(&name, "not a file: a folder or a device"));
         }
         // SAFETY: the caller promises that the file stays as it is.
         let bytes = unsafe { Mmap::map(&file) }.map_err(named)?;

@@ -199,7 +199,7 @@ pub(crate) fn readable<T: Number>(kind: Kind, lossy: bool) -> Result<(), String>
         _ => "",
     };
     Err(format!(
-        "holds numbers of type {kind}, which are not all numbers of type {}{hint}",
+        "holds numbers of type {kind}, not all of which {} holds exactly{hint}",
         T::TYPE
     ))
 }

@@ -163,7 +163,7 @@ fn files_of(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
         found.retain(|file| file.is_file());
         found.sort();
         return match found.is_empty() {
-            true => Err(fault(&name, "no file has such a name")),
+            true => Err(fault(&name, "no file matches this pattern")),
             false => Ok(found),
         };
     }
@@ -182,7 +182,10 @@ fn files_of(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
     }
     files.sort();
     match files.is_empty() {
-        true => Err(fault(&name, "a folder without files of a known format")),
+        true => {
+            let what = "a folder without files of a known format: check the path, or give one";
+            Err(fault(&name, what))
+        }
         false => Ok(files),
     }
 }
@@ -229,7 +232,7 @@ fn rows_of<T: Number + NpyNumber>(
     let named = options.columns.is_some() || options.weight.is_some() || !options.keys.is_empty();
     if named && !format.is_table() {
         let what =
-            "its columns have no names: all of them are read, and there are no weights or keys";
+            "its columns have no names: all of them are read, so name no columns, weights or keys";
         return Err(fault(&file.display().to_string(), what));
     }
     Ok(match format {

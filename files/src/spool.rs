@@ -79,7 +79,8 @@ impl<T: Number + NpyNumber> Spool<T> {
                     writer.write(&values)?;
                 }
             }
-            begun.ok_or_else(|| fault(name, "there is no row, and no column that is no list"))
+            let none = "there is no row, so the length of its lists is unknown";
+            begun.ok_or_else(|| fault(name, none))
         })
     }
 

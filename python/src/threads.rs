@@ -32,6 +32,6 @@ pub(crate) fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
 
 fn new(threads: usize) -> PyResult<Arc<ThreadPool>> {
     let pool = ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|e| PyRuntimeError::new_err(format!("no threads: {e}")))?;
+    let pool = pool.map_err(|e| PyRuntimeError::new_err(format!("no threads could start: {e}")))?;
     Ok(Arc::new(pool))
 }

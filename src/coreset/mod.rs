@@ -38,10 +38,14 @@ impl Subset {
     pub(crate) fn check(&self, n: usize) -> std::result::Result<(), String> {
         let (rows, weights) = (self.rows.len(), self.weights.len());
         if rows != weights {
-            return Err(format!("{rows} rows with {weights} weights"));
+            return Err(format!(
+                "{rows} rows with {weights} weights: each row needs one"
+            ));
         }
         if let Some(row) = self.rows.iter().find(|row| **row >= n) {
-            return Err(format!("row {row} of {n} does not exist"));
+            return Err(format!(
+                "row {row} of {n} does not exist: rows are numbered from 0"
+            ));
         }
         let sound = |w: &f64| w.is_finite() && *w >= 0.0;
         if let Some(i) = self.weights.iter().position(|w| !sound(w)) {
@@ -53,7 +57,7 @@ impl Subset {
         let total = self.weights.iter().fold(0.0, |sum, w| sum + w);
         if !(1e-290..=1e290).contains(&total) {
             return Err(format!(
-                "the weights sum to {total}, outside 1e-290 to 1e290"
+                "the weights sum to {total}; the sum must be between 1e-290 and 1e290"
             ));
         }
         Ok(())

@@ -91,7 +91,7 @@ impl OnDisk {
         let file = File::open(path).map_err(fault)?;
         let about = file.metadata().map_err(fault)?;
         if !about.is_file() {
-            let what = "not a file of bytes".into();
+            let what = "not a file: a folder or a device".into();
             return Err(Error::File { path: name, what });
         }
         Ok(Self {
@@ -216,7 +216,7 @@ impl<T: Element> Table<T> {
         let Some(decoder) = T::decoder(kind) else {
             let to = std::any::type_name::<T>();
             return Err(file.fault(format!(
-                "holds numbers of type {kind}, which are not all numbers of type {to}, exactly"
+                "holds numbers of type {kind}, not all of which {to} holds: read a wider type"
             )));
         };
         let count = if layout == Layout::Counted { 4 } else { 0 };

@@ -137,7 +137,7 @@ fn parse(text: &str) -> std::result::Result<Header, String> {
             "descr" => kind.replace(kind_of(rest.string()?)?).is_some(),
             "fortran_order" => by_columns.replace(rest.truth()?).is_some(),
             "shape" => shape.replace(rest.shape()?).is_some(),
-            _ => return Err(format!("the header has an entry {key:?}")),
+            _ => return Err(format!("the header has an unknown entry {key:?}")),
         };
         if known {
             return Err(format!("the header has two entries {key:?}"));
@@ -244,7 +244,7 @@ impl<'a> Rest<'a> {
         }
         let axes = numbers.len();
         let shape = numbers.try_into();
-        shape.map_err(|_| format!("an array of {axes} axes; a matrix has 2"))
+        shape.map_err(|_| format!("an array of {axes} axes; it must have 2: reshape it"))
     }
 }
 

@@ -153,7 +153,7 @@ impl Settings {
     fn check(&self, late: Option<&'static str>) -> Result<()> {
         if let Some(setting) = late {
             let rule = "must be set before the first rows";
-            return Err(Error::parameter(setting, "set too late", rule));
+            return Err(Error::parameter(setting, "changed after rows came", rule));
         }
         positive("columns", self.columns)?;
         if self.columns > 1 << 31 {
@@ -162,7 +162,7 @@ impl Settings {
         }
         positive("q", self.q)?;
         if self.q > self.transform.coordinates(self.columns) {
-            let rule = "must be at most the number of coordinates";
+            let rule = "must be at most the number of coordinates that the transform makes";
             return Err(Error::parameter("q", self.q, rule));
         }
         if self.shared > self.q {

@@ -124,7 +124,7 @@ where
     }
 
     fn shared_variance(&self) -> Result<&'a dyn SharedVariance<R, M::Model, M::Statistics>> {
-        let rule = "needs a family with one shared variance, such as SharedIsotropic";
+        let rule = "need one variance for all components: SharedIsotropic, or another search";
         let missing = || Error::parameter("phases", "bounds or a subspace", rule);
         self.m_step.shared_variance().ok_or_else(missing)
     }

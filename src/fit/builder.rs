@@ -265,7 +265,7 @@ impl<C: Stage, S: Stage, E: Stage + Clone, M: Stage> Builder<C, S, E, M> {
     pub fn build(self) -> Result<Clusterer<C, S, E, M>> {
         let clusters = self
             .clusters
-            .ok_or_else(|| Error::parameter("clusters", "unset", "must be given"))?;
+            .ok_or_else(|| Error::parameter("clusters", "unset", "must be given: .clusters(k)"))?;
         positive("clusters", clusters)?;
         if clusters >= crate::block::UNSET as usize {
             return Err(Error::parameter(
@@ -317,7 +317,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
             if let Columns::Principal(coordinates) = phase.outline.columns
                 && *subspace.get_or_insert(coordinates) != coordinates
             {
-                let rule = "must be the same in all phases";
+                let rule = "must be the same in all phases that work in a subspace";
                 return Err(Error::parameter("coordinates", coordinates, rule));
             }
         }

@@ -160,7 +160,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
                     stage: stage::name::<M>(),
                     what: format!(
                         "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}: \
-                         seeds are {k} of {d}"
+                         there must be one for each of {k} seeds of {d} coordinates"
                     ),
                 });
             }

@@ -68,7 +68,7 @@ impl<M> Fit<M> {
         let found = data.len();
         if found < fitted || self.coreset.is_none() && found != fitted {
             return Err(Error::LengthMismatch {
-                what: "data to label again",
+                what: "rows to label again, which must be those of the fit",
                 expected: fitted,
                 found,
             });

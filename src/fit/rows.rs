@@ -286,7 +286,7 @@ fn read_subset(
 
 /// No phase of the list has anything to run on.
 pub(super) fn no_phase() -> Error {
-    let rule = "at least one must run on this data, whatever is left out";
+    let rule = "no phase of the list runs on this data: add one on all rows and columns";
     Error::parameter("phases", 0, rule)
 }
 

@@ -250,7 +250,7 @@ fn check_variances<F: Float>(variances: impl Iterator<Item = f64> + Clone) -> Re
             return Err(Error::parameter("variance", variance, rule));
         }
         if variance * F::LARGEST_SCORE.sqrt() < largest {
-            let rule = "is too small beside the largest one for the type (3e18 times in f32, 3e152 in f64)";
+            let rule = "is too small: the largest may be 3e18 times as large in f32, 3e152 in f64";
             return Err(Error::parameter("variance", variance, rule));
         }
     }

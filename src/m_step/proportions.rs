@@ -68,7 +68,8 @@ impl Proportions {
         }
         let sum = proportions.sum();
         if (sum - 1.0).abs() > 1e-6 {
-            return Err(Error::parameter("sum of proportions", sum, "must be 1"));
+            let rule = "must be 1: divide them by it";
+            return Err(Error::parameter("sum of proportions", sum, rule));
         }
         Ok(Self::learned(proportions.iter().copied()))
     }

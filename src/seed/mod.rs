@@ -71,14 +71,18 @@ impl<F: Float> Seeds<F> {
     pub(crate) fn check(&self, k: usize, d: usize) -> std::result::Result<(), String> {
         let (found, dim) = (self.centres.len(), self.centres.dim());
         if found != k {
-            return Err(format!("{found} seeds for {k} clusters"));
+            return Err(format!(
+                "{found} seeds for {k} clusters: each cluster needs one"
+            ));
         }
         if dim != d {
-            return Err(format!("seeds of {dim} coordinates for data of {d}"));
+            return Err(format!(
+                "seeds of {dim} coordinates for data of {d}: they must be as many"
+            ));
         }
         let finite = |c: &usize| self.centres.row(*c).iter().all(|x| x.is_finite());
         match (0..k).find(|c| !finite(c)) {
-            Some(c) => Err(format!("seed {c} is not finite")),
+            Some(c) => Err(format!("seed {c} is not finite: all of it must be")),
             None => Ok(()),
         }
     }

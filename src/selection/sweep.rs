@@ -208,7 +208,7 @@ impl<C> Sweep<C> {
                 Some(data.select(&rows, weights))
             }
             Some(_) => {
-                let rule = "leaves no row of the coreset to fit to";
+                let rule = "leaves no row of the coreset to fit to: hold out less, or draw more";
                 return Err(Error::parameter("held_out", self.held_out, rule));
             }
             None => None,

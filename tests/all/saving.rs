@@ -728,7 +728,10 @@ fn a_family_from_outside_says_that_it_cannot_be_saved() {
     let folder = folder("own");
     let path = folder.join("model");
     let error = boxed.save(&path).unwrap_err();
-    let expected = format!("{}: models of this family cannot be saved", path.display());
+    let expected = format!(
+        "{}: models of this family cannot be saved: implement `Mixture::saved`",
+        path.display()
+    );
     assert_eq!(error.to_string(), expected);
     assert_eq!(fault_of(boxed.to_bytes(&[])), FileFault::NoFormat);
     assert!(names_in(&folder).is_empty());

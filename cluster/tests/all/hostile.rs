@@ -70,7 +70,7 @@ async fn columns_that_cannot_be_used_are_named() {
             .await
             .contains("column `x`: is named twice")
     );
-    assert!(fit(&[]).await.contains("columns: none"));
+    assert!(fit(&[]).await.contains("columns = none"));
     let keyed = small("k-means", &["x"]).key("nothing");
     assert!(
         text(keyed, &table)
@@ -115,7 +115,7 @@ async fn lists_that_cannot_be_used_are_named() {
     assert!(
         text(small("k-means", &["v", "x"]), &two)
             .await
-            .contains("lists must be the only column")
+            .contains("of lists must be the only column")
     );
 }
 
@@ -174,11 +174,11 @@ async fn settings_that_cannot_be() {
         floats((0..40).map(|i| Some(i as f32)).collect()),
     )]);
     let job = || small("k-means", &["x"]);
-    assert!(text(job().coreset(0), &table).await.contains("coreset: 0"));
+    assert!(text(job().coreset(0), &table).await.contains("coreset = 0"));
     assert!(
         text(job().tolerance(f64::NAN), &table)
             .await
-            .contains("tolerance: NaN")
+            .contains("tolerance = NaN")
     );
     assert!(
         text(job().support(Support::Best(0)), &table)

@@ -77,7 +77,7 @@ impl ParquetWriter {
                 .iter()
                 .any(|other| other.name() == field.name())
             {
-                let what = format!("would have two columns {:?}", field.name());
+                let what = format!("would have two columns {:?}: rename the key", field.name());
                 return Err(fault(&path, what));
             }
         }

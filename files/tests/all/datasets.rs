@@ -135,7 +135,7 @@ fn folders_and_patterns() {
         }
         let error = open(folder.path().join("x-*"), &options).unwrap_err();
         assert!(
-            error.to_string().contains("no file has such a name"),
+            error.to_string().contains("no file matches this pattern"),
             "{error}"
         );
     }

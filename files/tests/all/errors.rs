@@ -147,8 +147,8 @@ fn numbers_that_are_none() {
 fn text_that_is_no_number() {
     for (field, part) in [
         ("", "an empty field"),
-        ("1,5", "is no f64"),
-        ("x", "\"x\" is no f64"),
+        ("1,5", "is not a number of type f64"),
+        ("x", "\"x\" is not a number of type f64"),
         ("1e999", "infinite"),
     ] {
         let row = |i: usize| match i == 321 {
@@ -175,7 +175,10 @@ fn text_that_is_no_number() {
     );
     let file = CsvFile::<u8>::over(b"x\n255\n256\n".to_vec(), &Options::new()).unwrap();
     let error = file.read(0, &mut [0; 2]).unwrap_err().to_string();
-    assert!(error.contains("\"256\" is no u8"), "{error}");
+    assert!(
+        error.contains("\"256\" is not a number of type u8"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(crate) fn batches(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatc
     if of.hasattr("__arrow_c_array__")? {
         return array(of);
     }
-    let rule = "must have __arrow_c_stream__ or __arrow_c_array__";
+    let rule = "not an Arrow table: it has neither __arrow_c_stream__ nor __arrow_c_array__";
     Err(PyTypeError::new_err(format!("{}: {rule}", of.get_type())))
 }
 
@@ -62,7 +62,8 @@ fn array(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
     }
     let rows = StructArray::from(data);
     if rows.null_count() > 0 {
-        return Err(PyValueError::new_err("Arrow: a row is null"));
+        let rule = "Arrow: a row is null; every row must have values";
+        return Err(PyValueError::new_err(rule));
     }
     let batch = RecordBatch::from(rows);
     Ok((batch.schema().as_ref().clone(), vec![batch]))

@@ -25,11 +25,11 @@ fn of_number<F: Number>(
 ) -> Result<BoxedMixture<DenseRows<F>>, String> {
     let old = Plain::of(&**model).map_err(|error| error.to_string())?;
     if sums.model != old.mark() {
-        return Err("statistics: they are of another model".into());
+        return Err("statistics: they are of another model than the one to update".into());
     }
     let total = exact::weight(sums.weight);
     if total <= 0.0 {
-        return Err("statistics: no row has positive weight".into());
+        return Err("statistics: no row has positive weight; at least one must".into());
     }
     let new = new_parameters::<F>(&old, sums);
     let boxed: CoreResult<BoxedMixture<DenseRows<F>>> = match old.kind {

@@ -47,7 +47,7 @@ pub(crate) fn merge<'py>(
     let mut parts = parts.iter().map(|part| Sums::of_bytes(part.as_bytes()));
     let first = parts
         .next()
-        .unwrap_or_else(|| Err("no parts to merge".into()));
+        .unwrap_or_else(|| Err("no parts to merge: there must be at least one".into()));
     let merged = parts.try_fold(first.map_err(wrong)?, |all, part| {
         part.and_then(|part| all.merge(part)).map_err(wrong)
     })?;

@@ -49,7 +49,8 @@ fn of_number<F: Number>(
     if let Some(weights) = weights {
         let sound = |w: &f64| w.is_finite() && *w >= 0.0;
         if weights.len() != n {
-            return Err(format!("{} weights for {n} rows", weights.len()));
+            let found = weights.len();
+            return Err(format!("{found} weights for {n} rows: give each one"));
         }
         if let Some(row) = weights.iter().position(|w| !sound(w)) {
             let value = weights[row];

@@ -60,7 +60,8 @@ impl Sums {
             && self.exponents == other.exponents
             && self.components.len() == other.components.len();
         if !same {
-            return Err("statistics: parts of different models cannot be merged".into());
+            let what = "statistics: parts of different models cannot be merged: use one model";
+            return Err(what.into());
         }
         self.rows += other.rows;
         add(&mut self.weight, other.weight)?;
@@ -108,7 +109,7 @@ impl Sums {
     }
 
     pub(super) fn of_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let wrong = || "statistics: not the bytes that stats or merge made".to_string();
+        let wrong = || "statistics: these are not the bytes that stats or merge made".to_string();
         Self::read(bytes).ok_or_else(wrong)
     }
 

@@ -115,8 +115,8 @@ impl DirichletProcess {
             .then(|| Prior::new(alpha, beta, degrees, mean, scaled))
             .flatten()
             .ok_or_else(|| {
-                let rule = "the prior cannot be expressed in the unit of the data, which is too far from it";
-                Error::parameter("scale", frame.unit(), rule)
+                let rule = "this is the unit of the data, and the prior must be near it";
+                Error::parameter("scale", format!("too far from {:e}", frame.unit()), rule)
             })
     }
 }
