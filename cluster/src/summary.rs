@@ -65,7 +65,8 @@ pub(crate) async fn range(table: &Table) -> Result<Range> {
         return Err(Error::Empty);
     }
     if range.rows > MOST_TERMS {
-        return Err(Error::Rows(format!("more than {MOST_TERMS} rows")));
+        let what = format!("the table has more than {MOST_TERMS} rows: fit a sample of it");
+        return Err(Error::Rows(what));
     }
     let limit = match table.precision() {
         Precision::Single => <f32 as Float>::LIMIT,
@@ -74,7 +75,9 @@ pub(crate) async fn range(table: &Table) -> Result<Range> {
     for (j, (min, max)) in range.ranges.iter().enumerate() {
         let size = min.abs().max(max.abs());
         if size > limit {
-            let what = format!("a value of {size:e}; its size must not exceed {limit:e}");
+            let what = format!(
+                "a value of {size:e}; its size must not exceed {limit:e}: use a larger unit"
+            );
             return Err(Error::column(table.name_of(j), what));
         }
     }

@@ -163,7 +163,7 @@ fn parse<T: Number>(
     for ((place, name), out) in fields.iter().zip(names).zip(out) {
         let field = text(record.get(*place).unwrap_or_default());
         let Some(text) = field else {
-            return Err(at(name, row, "not text"));
+            return Err(at(name, row, "not text in UTF-8"));
         };
         let Some(number) = T::parse(text) else {
             let shown: String = text.chars().take(40).collect();

@@ -221,7 +221,7 @@ impl<'a> Sections<'a> {
             .get(name)
             .map(|(_, place)| place.len() / N::SIZE);
         if found.is_some_and(|found| expected != Some(found)) && self.is_of::<N>(name) {
-            let rule = "has another number of numbers than the header asks for";
+            let rule = "must have as many numbers as the header says";
             return Err(FileFault::content(name, rule));
         }
         self.all(name)
@@ -283,7 +283,7 @@ impl<'a> Sections<'a> {
         let counts = <[u64; N]>::try_from(self.numbers::<u64>(name, &[N])?);
         let below = |counts: &[u64; N]| counts.iter().all(|count| *count < 1 << 48);
         let counts = counts.ok().filter(below);
-        counts.ok_or_else(|| FileFault::content(name, "must be counts"))
+        counts.ok_or_else(|| FileFault::content(name, "must be counts below 2^48"))
     }
 
     /// Nothing may be left.

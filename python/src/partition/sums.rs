@@ -22,7 +22,7 @@ pub(super) struct Sums {
 /// The sum, or an error: no sum of sound rows leaves the range.
 fn add(total: &mut i128, part: i128) -> Result<(), String> {
     let sum = total.checked_add(part);
-    *total = sum.ok_or("statistics: a sum is beyond the range of 128 bits")?;
+    *total = sum.ok_or("statistics: a sum is beyond 128 bits: use smaller weights")?;
     Ok(())
 }
 
