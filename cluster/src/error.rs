@@ -29,7 +29,7 @@ pub enum Error {
         what: String,
     },
     /// The table has no rows.
-    #[error("the table has no rows: check its path and its filter")]
+    #[error("the table has no rows, or lists without numbers: check its path and its filter")]
     Empty,
     /// Rows that a pass over the table could not use, as its functions say it.
     #[error("{0}")]
