@@ -515,7 +515,7 @@ fn values_that_no_model_has_are_errors_that_name_the_section() {
         let bytes = with(&files[2], "basis", at, u64::to_le_bytes(bad));
         let fault = fault_of(load(&bytes));
         assert!(
-            fault.to_string().starts_with("section \"basis\" must have"),
+            fault.to_string().contains("section \"basis\" must have"),
             "{fault}"
         );
     }
