@@ -10,8 +10,16 @@ import pytest
 import coremix
 from conftest import blobs
 
-# So many iterations that a fit would not end in the time of a test.
-ENDLESS = {"algorithm": "lloyd", "max_iter": 10**9, "tol": 0.0, "n_init": 10**6, "random_state": 0}
+# So many restarts that a fit takes a minute or more, but ends if nothing stops it.
+ENDLESS = {"algorithm": "lloyd", "max_iter": 10**9, "tol": 0.0, "n_init": 20_000, "random_state": 0}
+
+
+@pytest.fixture
+def interruptible():
+    """Python's own answer to Ctrl-C. A process that was started with Ctrl-C ignored, as in the background, has none."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_callbacks_see_every_step(X):
@@ -62,7 +70,7 @@ def test_a_callback_can_fit(X):
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals of POSIX")
-def test_control_c_ends_a_fit(X):
+def test_control_c_ends_a_fit(X, interruptible):
     seen = []
 
     def press(step):
