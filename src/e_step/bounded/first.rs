@@ -2,7 +2,7 @@
 
 use super::assignment::{Assignment, Member, PART};
 use super::kernel::{Kernel, TOGETHER, root};
-use super::quantizer::CoarseQuantizer;
+use super::quantizer::{CoarseQuantizer, evenly};
 use super::wider::{packs, two_nearest};
 use super::worth::{Doubt, Worth};
 use crate::counting;
@@ -102,8 +102,7 @@ impl<F: Float> Assignment<F> {
         if packs(data.len(), number, centres.dim()) {
             // Distances are expanded about one of a few centres, the nearest of them.
             let list: Vec<u32> = (0..k as u32).collect();
-            let mut points = Centres::with_capacity(number, centres.dim());
-            (0..number).for_each(|point| points.push(centres.row(point * k / number)));
+            let points = evenly(centres, number);
             let all = Self::around(data, frame, centres, &points, |_| &list);
             return (all, (data.len() * (number + k)) as u64);
         }
