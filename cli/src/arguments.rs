@@ -101,6 +101,13 @@ pub(crate) struct Input {
     pub(crate) spool: Option<PathBuf>,
 }
 
+/// A finite number that is at least 0. What is wrong is said with the name of the option.
+fn not_negative(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok();
+    let number = number.filter(|number: &f64| *number >= 0.0 && number.is_finite());
+    number.ok_or_else(|| "must be a finite number, 0 or more".into())
+}
+
 /// A number type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Number {
@@ -161,7 +168,7 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "X")]
     pub(crate) concentration: Option<f64>,
     /// Seconds between checkpoints; 0 writes none
-    #[arg(long, default_value_t = 60.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 60.0, value_name = "SECONDS", value_parser = not_negative)]
     pub(crate) checkpoint_every: f64,
 }
 
@@ -232,7 +239,7 @@ pub(crate) struct Assign {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) labels: PathBuf,
     /// Accept clusters whose squared distance is at most 1 + E times the least one: faster among 2,048 clusters and more
-    #[arg(long, value_name = "E", default_value_t = 0.0)]
+    #[arg(long, value_name = "E", default_value_t = 0.0, value_parser = not_negative)]
     pub(crate) within: f64,
     /// Write the log density of every row as well (.parquet only)
     #[arg(long)]

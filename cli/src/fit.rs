@@ -19,13 +19,6 @@ pub(crate) fn run(fit: &Fit, cancel: &Cancel, quiet: bool) -> Result<()> {
     if let Some(path) = &fit.labels {
         labels::check(path, !fit.input.key.is_empty(), false)?;
     }
-    if fit.checkpoint_every.is_nan() || fit.checkpoint_every < 0.0 {
-        let what = format!(
-            "--checkpoint-every {}: must be a number of seconds, or 0 for no checkpoints",
-            fit.checkpoint_every
-        );
-        return Err(Failure::arguments(what));
-    }
     let outputs = [Some(&fit.model), fit.labels.as_ref(), fit.report.as_ref()];
     outputs::check(outputs.into_iter().flatten(), fit.input.rows.iter())?;
     // An unknown name is told before the files are read.

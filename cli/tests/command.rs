@@ -8,7 +8,8 @@ use ndarray::Array2;
 use ndarray_npy::{NpzReader, read_npy, write_npy};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// A folder that is removed at the end.
 struct Folder(PathBuf);
@@ -155,8 +156,13 @@ fn a_model_is_fitted_saved_and_used() {
     folder.done(&within);
     let found: ndarray::Array1<u32> = read_npy(folder.at("within.npy")).unwrap();
     assert_eq!(found, own.labels);
-    *within.last_mut().unwrap() = "nan";
-    assert!(folder.fails(&within).1.contains("epsilon"));
+    for wrong in ["nan", "inf", "-1"] {
+        // In one argument, since a number with a sign would be taken for another option.
+        let last = format!("--within={wrong}");
+        within.truncate(5);
+        let (code, said) = folder.fails(&[&within[..], &[&last]].concat());
+        assert!(code == 2 && said.contains("--within"), "{said}");
+    }
 
     // Scores, of weighted rows.
     let mut score = vec!["score", "m.coremix", "--json"];
@@ -259,6 +265,11 @@ fn what_is_wrong_is_said_in_one_line() {
         (fit(&["rows.csv", "--report", "rows.csv"]), 2, "it is read"),
         (fit(&["rows.csv", "--memory", "1MiB"]), 2, "--memory"),
         (fit(&["rows.csv", "--memory", "lots"]), 2, "4GiB"),
+        (
+            fit(&["rows.csv", "--checkpoint-every", "nan"]),
+            2,
+            "--checkpoint-every",
+        ),
         (fit(&["rows.csv", "--format", "docx"]), 2, "docx"),
         (
             folder.fails(&["score", "rows.csv", "rows.csv"]),
@@ -296,51 +307,110 @@ fn rows_that_do_not_fit_are_streamed() {
     assert!(code == 2 && said.contains("vc-gmm"), "{said}");
 }
 
+/// The most memory that a process has taken so far, as the system says.
+#[cfg(target_os = "linux")]
+fn peak(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib << 10)
+}
+
+/// Every algorithm on rows that do not fit: none takes more than it may, and those that would are refused.
+#[cfg(target_os = "linux")]
+#[test]
+fn fits_stay_within_their_memory() {
+    let folder = Folder::new("memory");
+    let x = Array2::from_shape_fn((700_000, 4), |(i, j)| {
+        let noise = (i * 7_919 + j * 104_729) % 1_009;
+        ((i % 6) * (j + 1)) as f32 + noise as f32 / 1_009.0
+    });
+    write_npy(folder.at("rows.npy"), &x).unwrap();
+    drop(x);
+    for name in Algorithm::NAMES {
+        let mut arguments = vec!["fit", "rows.npy", "-k", "6", "-m", "m", "-q", "-a", name];
+        arguments.extend(["--max-iterations", "2", "--threads", "2"]);
+        arguments.extend(["--memory", "100MiB"]);
+        let mut child = Command::new(env!("CARGO_BIN_EXE_coremix"));
+        let child = child.current_dir(&folder.0).args(arguments);
+        let mut child = child.stderr(Stdio::null()).spawn().unwrap();
+        let mut most = 0;
+        let ended = loop {
+            most = most.max(peak(child.id()).unwrap_or(0));
+            if let Some(ended) = child.try_wait().unwrap() {
+                break ended;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let refused = matches!(name, "var-gmm-s" | "d-gmm");
+        assert_eq!(ended.code(), Some(if refused { 2 } else { 0 }), "{name}");
+        assert!(most <= 100 << 20, "{name}: {most} bytes");
+        // Not before it began.
+        assert!(refused || most > 8 << 20, "{name}: {most} bytes");
+    }
+}
+
+/// A fit that takes a while, and its state on the disk at any time.
+#[cfg(unix)]
+fn long_fit(model: &str) -> Vec<&str> {
+    let mut fit = vec!["fit", "rows.npy", "-a", "gmm", "-k", "60", "--model", model];
+    fit.extend(["--tolerance", "0", "--max-iterations", "40"]);
+    fit.extend(["--checkpoint-every", "0.001", "-q"]);
+    fit
+}
+
 /// Killed at several moments, and run again.
 #[cfg(unix)]
 #[test]
 fn a_killed_fit_goes_on() {
     let folder = Folder::new("killed");
     write_npy(folder.at("rows.npy"), &rows(40_000)).unwrap();
-    let fit = |model| {
-        let mut arguments = vec![
-            "fit",
-            "rows.npy",
-            "-a",
-            "gmm",
-            "-k",
-            "60",
-            "--tolerance",
-            "0",
-        ];
-        arguments.extend([
-            "--max-iterations",
-            "40",
-            "--checkpoint-every",
-            "0.001",
-            "-q",
-        ]);
-        arguments.extend(["--model", model]);
-        arguments
-    };
-    folder.done(&fit("whole"));
+    folder.done(&long_fit("whole"));
     let mut kills = 0;
     for wait in [50, 100, 200, 400, 800] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_coremix"));
         let mut child = command
             .current_dir(&folder.0)
-            .args(fit("killed"))
+            .args(long_fit("killed"))
             .spawn()
             .unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(wait));
+        std::thread::sleep(Duration::from_millis(wait));
         kills += usize::from(child.try_wait().unwrap().is_none());
         child.kill().ok();
         child.wait().unwrap();
     }
     assert!(kills > 0);
-    folder.done(&fit("killed"));
+    folder.done(&long_fit("killed"));
     let bytes = |name| fs::read(folder.at(name)).unwrap();
     assert!(bytes("whole") == bytes("killed"));
+}
+
+/// Ctrl-C: it says that the same command goes on, and so it does.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_fit_goes_on() {
+    let folder = Folder::new("interrupted");
+    write_npy(folder.at("rows.npy"), &rows(40_000)).unwrap();
+    folder.done(&long_fit("whole"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_coremix"));
+    let command = command.current_dir(&folder.0).args(long_fit("stopped"));
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    // Once it has begun.
+    let checkpoint = folder.at("stopped.checkpoint");
+    while !checkpoint.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let signal = ["-INT", &child.id().to_string()].map(str::to_string);
+    assert!(Command::new("kill").args(signal).status().unwrap().success());
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    let expected = "coremix: interrupted: the same command goes on where it was\n";
+    assert_eq!(said, expected);
+    assert!(checkpoint.exists() && !folder.at("stopped").exists());
+    folder.done(&long_fit("stopped"));
+    let bytes = |name| fs::read(folder.at(name)).unwrap();
+    assert!(bytes("whole") == bytes("stopped"));
 }
 
 #[test]

@@ -80,10 +80,14 @@ fn points() -> Array2<f64> {
     })
 }
 
-fn one_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
+fn on<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
     pool.build().unwrap().install(work)
 }
+
+/// Rows that a thread may still read after the flag: a piece of work that has begun is finished, and the longest is one of a
+/// pass that only reads.
+const PIECE: usize = 4_096;
 
 fn algorithm(name: &str) -> Algorithm {
     let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(24);
@@ -98,22 +102,21 @@ fn the_last_complete_search_counts() {
     for name in Algorithm::NAMES {
         let whole = Counting::new(&points, usize::MAX);
         let boxed = algorithm(name).boxed().unwrap();
-        one_thread(|| boxed.fit(&whole)).unwrap();
+        on(1, || boxed.fit(&whole)).unwrap();
         let loaded = whole.loaded.load(Ordering::Relaxed);
         let (mut with, mut without) = (0, 0);
         for part in 0..13 {
             let data = Counting::new(&points, loaded * part / 13);
             let boxed = algorithm(name).with_cancel(&data.cancel).boxed().unwrap();
             let mut searches = 0;
-            let found = one_thread(|| {
+            let found = on(1, || {
                 boxed.fit_observed(&data, &mut |progress| {
                     searches += usize::from(matches!(progress, Progress::Iteration { .. }));
                     ControlFlow::Continue(())
                 })
             });
             let after = data.loaded.load(Ordering::Relaxed) - data.at - 1;
-            // A piece of work that has begun is finished: 4,096 rows of a pass that only reads.
-            assert!(after <= 4_096, "{name}: {after} rows after the flag");
+            assert!(after <= PIECE, "{name}: {after} rows after the flag");
             let Ok(found) = found else {
                 assert_eq!(found.unwrap_err(), Error::Cancelled, "{name}");
                 without += 1;
@@ -145,6 +148,36 @@ fn the_last_complete_search_counts() {
             assert_eq!(found.coreset.is_some(), stopped.coreset.is_some(), "{name}");
         }
         assert!(with > 0 && without > 0, "{name}: {with} and {without}");
+    }
+}
+
+/// On several threads each finishes what it has begun, and begins nothing more: with restarts one after the other, and beside
+/// each other.
+#[test]
+fn each_thread_ends_soon() {
+    let points = points();
+    for name in Algorithm::NAMES {
+        for restarts in [1, 7] {
+            let fit = |data: &Counting<'_>, threads| {
+                let algorithm = algorithm(name).with_restarts(restarts);
+                let boxed = algorithm.with_cancel(&data.cancel).boxed().unwrap();
+                on(threads, || boxed.fit(data).map(|fit| fit.report.stop))
+            };
+            let whole = Counting::new(&points, usize::MAX);
+            fit(&whole, 3).unwrap();
+            let loaded = whole.loaded.load(Ordering::Relaxed);
+            for (part, threads) in [2, 3, 7, 2, 3, 7].into_iter().enumerate() {
+                let data = Counting::new(&points, loaded * part / 6);
+                let stop = fit(&data, threads);
+                let cancelled = matches!(stop, Ok(Stop::Cancelled) | Err(Error::Cancelled));
+                assert!(cancelled, "{name}: {stop:?}");
+                let after = data.loaded.load(Ordering::Relaxed) - data.at - 1;
+                assert!(
+                    after <= threads * PIECE,
+                    "{name}, {restarts} restarts: {after} rows after the flag on {threads} threads"
+                );
+            }
+        }
     }
 }
 

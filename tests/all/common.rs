@@ -1,12 +1,16 @@
 //! What the test files share: the list of all algorithms behind one signature, and generated data.
 #![allow(dead_code, unreachable_pub)]
 
+mod compare;
+mod families;
+
+pub use compare::{close, distance, last, same, squared_distance};
+pub use families::Family;
+
 use coremix::coreset::{Coreset, Subset};
 use coremix::data::{DenseRows, SketchRows};
 use coremix::e_step::EStep;
-use coremix::m_step::{
-    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
-};
+use coremix::m_step::MStep;
 use coremix::prelude::*;
 use coremix::seed::Seeder;
 use coremix::{Builder, Float, Rng, Shape, Stage, algorithms};
@@ -50,66 +54,6 @@ impl<F: Float> Outcome<F> {
             let off = (a - b).abs() - F::EPSILON * largest;
             most.max(off / a.max(*b))
         })
-    }
-}
-
-/// What the laws look at in a model of any family.
-pub trait Family<F: Float> {
-    fn means(&self) -> Array2<F>;
-    /// (k, d).
-    fn variances(&self) -> Array2<f64>;
-    fn proportions(&self) -> Vec<f64>;
-}
-
-impl<F: Float> Family<F> for SharedIsotropicMixture<F> {
-    fn means(&self) -> Array2<F> {
-        self.means().to_owned()
-    }
-    fn variances(&self) -> Array2<f64> {
-        Array2::from_elem(self.means().dim(), self.variance())
-    }
-    fn proportions(&self) -> Vec<f64> {
-        let k = self.means().nrows();
-        vec![1.0 / k as f64; k]
-    }
-}
-
-impl<F: Float> Family<F> for IsotropicMixture<F> {
-    fn means(&self) -> Array2<F> {
-        self.means().to_owned()
-    }
-    fn variances(&self) -> Array2<f64> {
-        let variances = self.variances();
-        Array2::from_shape_fn(self.means().dim(), |(c, _)| variances[c])
-    }
-    fn proportions(&self) -> Vec<f64> {
-        self.proportions().to_vec()
-    }
-}
-
-impl<F: Float> Family<F> for DiagonalMixture<F> {
-    fn means(&self) -> Array2<F> {
-        self.means().to_owned()
-    }
-    fn variances(&self) -> Array2<f64> {
-        self.variances()
-    }
-    fn proportions(&self) -> Vec<f64> {
-        self.proportions().to_vec()
-    }
-}
-
-/// Its covariances have more than variances: the naive densities here are not its own.
-impl<F: Float> Family<F> for DirichletProcessMixture<F> {
-    fn means(&self) -> Array2<F> {
-        self.means().to_owned()
-    }
-    fn variances(&self) -> Array2<f64> {
-        let covariances = self.covariances();
-        Array2::from_shape_fn(self.means().dim(), |(c, j)| covariances[[c, j, j]])
-    }
-    fn proportions(&self) -> Vec<f64> {
-        self.proportions().to_vec()
     }
 }
 
@@ -267,6 +211,10 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
             algorithms::fast(k)
                 .coreset(Lightweight::new(60))
                 .phases(phases(3, None, Some(1), 3))
+        }),
+        algorithm("dp-gmm", true, |k| algorithms::dp_gmm(k, 1.0)),
+        algorithm("dp-gmm, truncated", false, move |k| {
+            algorithms::dp_gmm(k, 1.0).e_step(truncated().warm_up(1))
         }),
         on_sketch(
             "k-means on a whole sketch",
@@ -467,6 +415,16 @@ pub fn blobs<F: Float>(n: usize, d: usize, blobs: usize, seed: u64) -> Array2<F>
     })
 }
 
+/// The numbers below `n` in another order.
+pub fn shuffled(n: usize, seed: u64) -> Vec<usize> {
+    let mut rng = Rng::from_seed(seed);
+    let mut rows: Vec<usize> = (0..n).collect();
+    for i in (1..n).rev() {
+        rows.swap(i, rng.below(i + 1));
+    }
+    rows
+}
+
 /// `k` rows of `x`, as seeds that no symmetry ties.
 pub fn seeds<F: Float>(x: &Array2<F>, k: usize, seed: u64) -> Array2<F> {
     let mut rng = Rng::from_seed(seed ^ 0x5eed);
@@ -475,25 +433,4 @@ pub fn seeds<F: Float>(x: &Array2<F>, k: usize, seed: u64) -> Array2<F> {
         rows.swap(i, i + rng.below(x.nrows() - i));
     }
     x.select(ndarray::Axis(0), &rows[..k])
-}
-
-/// |x - mu|^2, naively.
-pub fn squared_distance<F: Float>(x: ndarray::ArrayView1<F>, mu: ndarray::ArrayView1<F>) -> f64 {
-    x.iter()
-        .zip(mu)
-        .map(|(a, b)| (a.to_f64() - b.to_f64()).powi(2))
-        .sum()
-}
-
-/// Within `tolerance`, relative to the larger size or 1.
-pub fn close(a: f64, b: f64, tolerance: f64) -> bool {
-    (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(1.0)
-}
-
-/// The largest difference of two arrays.
-pub fn distance<F: Float>(a: &Array2<F>, b: &Array2<F>) -> f64 {
-    assert_eq!(a.dim(), b.dim());
-    a.iter().zip(b).fold(0.0, |most, (a, b)| {
-        most.max((a.to_f64() - b.to_f64()).abs())
-    })
 }

@@ -14,7 +14,7 @@ use ndarray::{Array1, Array2};
 const ROWS: usize = 160;
 
 /// All rows differ. The second half is the first one mirrored, so the mean is exactly 20 in each column.
-fn points<F: Float>() -> Array2<F> {
+pub(crate) fn points<F: Float>() -> Array2<F> {
     Array2::from_shape_fn((ROWS, 3), |(n, j)| {
         let half = n.min(ROWS - 1 - n);
         let value = [half % 17, (half * half + 3 * half) % 37, (half * 11) % 41][j];
@@ -24,7 +24,7 @@ fn points<F: Float>() -> Array2<F> {
 }
 
 /// 0 to 3, the same for a row and its mirror image.
-fn weights() -> Array1<f64> {
+pub(crate) fn weights() -> Array1<f64> {
     Array1::from_shape_fn(ROWS, |n| (n.min(ROWS - 1 - n) % 4) as f64)
 }
 

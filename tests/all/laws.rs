@@ -1,11 +1,12 @@
 //! The laws of the crate, over all algorithms from one list (docs/architecture.md names each).
 
 use crate::common::{
-    Outcome, Rows, Settings, all, blobs, close, distance, seeds, squared_distance,
+    Outcome, Rows, Settings, all, blobs, close, distance, last, same, seeds, shuffled,
+    squared_distance,
 };
 use coremix::prelude::*;
 use coremix::{Float, algorithms};
-use ndarray::{Array1, Array2, ArrayView1, Axis};
+use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
 use proptest::prelude::*;
 use std::io::Write;
 
@@ -122,6 +123,30 @@ proptest! {
             same(algorithm.name, &a, &b, 1e-8);
             for (&row, label) in rows.iter().zip(&b.labels) {
                 prop_assert_eq!(a.labels[row], *label, "{}", algorithm.name);
+            }
+        }
+    }
+
+    /// Another order of the rows permutes the labels, and changes nothing else but rounding: without weights and with them.
+    #[test]
+    fn the_order_of_rows_does_not_matter(problem in problems(), of in 0u64..1_000_000) {
+        let x = problem.points::<f64>();
+        let order = shuffled(problem.n, of);
+        let other = x.select(Axis(0), &order);
+        let ones = Array1::ones(problem.n);
+        let weights = Array1::from_shape_fn(problem.n, |n| 0.5 + (n % 5) as f64);
+        let settings = Settings::fixed(seeds(&x, problem.k, problem.seed).view(), 4);
+        for algorithm in all::<f64>().into_iter().filter(|a| a.deterministic) {
+            for w in [&ones, &weights] {
+                let of_other = w.select(Axis(0), &order);
+                let a = Dense::weighted(x.view(), w.view()).unwrap();
+                let b = Dense::weighted(other.view(), of_other.view()).unwrap();
+                let a = (algorithm.fit)(&a, &settings).unwrap();
+                let b = (algorithm.fit)(&b, &settings).unwrap();
+                same(algorithm.name, &a, &b, 1e-8);
+                for (&row, label) in order.iter().zip(&b.labels) {
+                    prop_assert_eq!(a.labels[row], *label, "{}", algorithm.name);
+                }
             }
         }
     }
@@ -383,7 +408,8 @@ fn similarities_have_no_unit() {
     }
 }
 
-/// Weights and copies are the same in distribution where the search, the seeds or the coreset are random.
+/// Weights and copies are the same in distribution where the search, the seeds or the coreset are random, and so are two rows
+/// of half the weight.
 #[test]
 fn copies_in_distribution() {
     let x = blobs::<f64>(150, 2, 6, 9);
@@ -393,6 +419,9 @@ fn copies_in_distribution() {
     let rows: Vec<usize> = (0..150).flat_map(|n| vec![n; weights[n]]).collect();
     let copies = x.select(Axis(0), &rows);
     let copied = Dense::new(copies.view()).unwrap();
+    let twice = concatenate![Axis(0), x, x];
+    let half = concatenate![Axis(0), w, w] / 2.0;
+    let halved = Dense::weighted(twice.view(), half.view()).unwrap();
     // Copies of a row know different coordinates of it, and together more than one row of their weight.
     for algorithm in all::<f64>().into_iter().filter(|a| a.rows != Rows::Sketch) {
         let errors = |data: &Dense<f64>, offset: u64| -> (f64, f64) {
@@ -408,14 +437,17 @@ fn copies_in_distribution() {
             let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / runs as f64;
             (mean, variance / runs as f64)
         };
-        let ((a, va), (b, vb)) = (errors(&weighted, 0), errors(&copied, 1_000));
-        // 1.0 % of the mean covers what differs by right: draws are without replacement among rows.
-        let slack = 4.0 * (va + vb).sqrt() + 0.01 * a;
-        assert!(
-            (a - b).abs() <= slack,
-            "{}: {a} and {b}, allowed {slack}",
-            algorithm.name
-        );
+        let (a, va) = errors(&weighted, 0);
+        for (what, data, offset) in [("copies", &copied, 1_000), ("halves", &halved, 2_000)] {
+            let (b, vb) = errors(data, offset);
+            // 1.0 % of the mean covers what differs by right: draws are without replacement among rows.
+            let slack = 4.0 * (va + vb).sqrt() + 0.01 * a;
+            assert!(
+                (a - b).abs() <= slack,
+                "{}: {a}, and {b} with {what}, allowed {slack}",
+                algorithm.name
+            );
+        }
     }
 }
 
@@ -454,72 +486,70 @@ fn threads_do_not_matter_at_size() {
     }
 }
 
-/// E[sum of coreset weights] = total weight.
+/// E[sum of coreset weights] = total weight, and so it is for every row.
 #[test]
 fn coreset_weights_are_unbiased() {
-    let x = blobs::<f64>(200, 3, 4, 5);
-    let w = Array1::from_shape_fn(200, |n| (n % 3) as f64);
+    let (n, seeds) = (200, 400);
+    let x = blobs::<f64>(n, 3, 4, 5);
+    let w = Array1::from_shape_fn(n, |n| (n % 3) as f64);
     let data = Dense::weighted(x.view(), w.view()).unwrap();
+    let b = || algorithms::k_means(3).max_iterations(0);
     for uniform in [false, true] {
-        let mut sums = Vec::new();
-        for seed in 0..400 {
-            let b = algorithms::k_means(3).max_iterations(0).seed(seed);
+        // Of each seed, one column: the weights of all rows.
+        let mut drawn = Array2::<f64>::zeros((n, seeds));
+        for seed in 0..seeds {
             let fit = if uniform {
-                b.coreset(UniformCoreset::new(50))
-                    .build()
-                    .unwrap()
-                    .fit(&data)
-                    .unwrap()
+                let b = b().coreset(UniformCoreset::new(50)).seed(seed as u64);
+                b.build().unwrap().fit(&data).unwrap()
             } else {
-                b.coreset(Lightweight::new(50))
-                    .build()
-                    .unwrap()
-                    .fit(&data)
-                    .unwrap()
+                let b = b().coreset(Lightweight::new(50)).seed(seed as u64);
+                b.build().unwrap().fit(&data).unwrap()
             };
             let subset = fit.coreset.unwrap();
             assert!(subset.rows.is_sorted() && subset.rows.iter().all(|&n| w[n] > 0.0));
-            sums.push(subset.weights.iter().sum::<f64>());
+            for (row, weight) in subset.rows.iter().zip(&subset.weights) {
+                drawn[[*row, seed]] += weight;
+            }
         }
-        let mean = sums.iter().sum::<f64>() / sums.len() as f64;
-        let var = sums.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / sums.len() as f64;
-        let slack = 4.0 * (var / sums.len() as f64).sqrt() + 1e-9;
-        assert!((mean - w.sum()).abs() <= slack, "{mean} for {}", w.sum());
+        let unbiased = |of: ArrayView1<f64>, expected: f64, errors: f64, what: &str| {
+            let mean = of.mean().unwrap();
+            let slack = errors * of.std(0.0) / (seeds as f64).sqrt() + 1e-9;
+            assert!(
+                (mean - expected).abs() <= slack,
+                "{what}: {mean} for {expected}"
+            );
+        };
+        unbiased(drawn.sum_axis(Axis(0)).view(), w.sum(), 4.0, "all rows");
+        for (row, of) in drawn.outer_iter().enumerate() {
+            // One of so many rows may be off by more.
+            unbiased(of, w[row], 5.0, &format!("row {row}"));
+        }
     }
 }
 
 /// The lazy rule: a point that stays is never farther than 1 + epsilon times its nearest component.
 #[test]
 fn lazy_points_are_near_enough() {
-    let x = blobs::<f64>(500, 2, 8, 3);
-    let data = Dense::new(x.view()).unwrap();
-    let fit = algorithms::lazy_k_means(8, 0.2)
-        .seed(1)
-        .build()
-        .unwrap()
-        .fit(&data)
-        .unwrap();
-    let plain = algorithms::lazy_k_means(8, 0.0)
-        .seed(1)
-        .build()
-        .unwrap()
-        .fit(&data)
-        .unwrap();
-    let lloyd = algorithms::k_means(8)
-        .seed(1)
-        .build()
-        .unwrap()
-        .fit(&data)
-        .unwrap();
-    assert_eq!(plain.model.means(), lloyd.model.means());
-    let mut stayed = 0;
-    for (n, &label) in fit.labels.iter().enumerate() {
-        let d = |c: usize| squared_distance(x.row(n), fit.model.means().row(c)).sqrt();
-        let nearest = (0..8).map(d).fold(f64::INFINITY, f64::min);
-        assert!(d(label as usize) <= 1.2 * nearest * (1.0 + 1e-12));
-        stayed += usize::from(d(label as usize) > nearest);
+    for (epsilon, seed) in [0.05, 0.2, 1.0].into_iter().flat_map(|e| [(e, 3), (e, 4), (e, 5)]) {
+        let x = blobs::<f64>(500, 2, 8, seed);
+        let data = Dense::new(x.view()).unwrap();
+        let lazy = |epsilon| {
+            let lazy = algorithms::lazy_k_means(8, epsilon).seed(1).build();
+            lazy.unwrap().fit(&data).unwrap()
+        };
+        let (fit, plain) = (lazy(epsilon), lazy(0.0));
+        let lloyd = algorithms::k_means(8).seed(1).build().unwrap();
+        let lloyd = lloyd.fit(&data).unwrap();
+        assert_eq!(plain.model.means(), lloyd.model.means());
+        let mut stayed = 0;
+        for (n, &label) in fit.labels.iter().enumerate() {
+            let d = |c: usize| squared_distance(x.row(n), fit.model.means().row(c)).sqrt();
+            let nearest = (0..8).map(d).fold(f64::INFINITY, f64::min);
+            assert!(d(label as usize) <= (1.0 + epsilon) * nearest * (1.0 + 1e-12));
+            stayed += usize::from(d(label as usize) > nearest);
+        }
+        assert!(stayed > 0, "the rule was never used: {epsilon}, {seed}");
     }
-    assert!(stayed > 0, "the rule was never used");
 }
 
 /// (E10) at the first iterations of k-means-C' from the given start.
@@ -619,24 +649,6 @@ fn searches_never_lower(x: &Array2<f64>, k: usize, random: usize, seed: u64) {
     check!(SimilaritySampling::new(2, random + 1));
 }
 
-fn last<M: LastFreeEnergy>(fit: &M) -> f64 {
-    *fit.report().free_energies.last().unwrap()
-}
-
-trait LastFreeEnergy {
-    fn report(&self) -> &Report;
-}
-impl<M> LastFreeEnergy for Fit<M> {
-    fn report(&self) -> &Report {
-        &self.report
-    }
-}
-impl<F: Float> LastFreeEnergy for Outcome<F> {
-    fn report(&self) -> &Report {
-        &self.report
-    }
-}
-
 /// Whether a point is as far from its two nearest centres, up to the rounding of f32.
 fn tied(points: &Array2<f64>, centres: &Array2<f64>) -> bool {
     points.outer_iter().any(|point| {
@@ -648,39 +660,6 @@ fn tied(points: &Array2<f64>, centres: &Array2<f64>) -> bool {
         }
         next - nearest < 1e-3
     })
-}
-
-fn same(name: &str, a: &Outcome<f64>, b: &Outcome<f64>, tolerance: f64) {
-    let far = distance(&a.means, &b.means);
-    assert!(far <= tolerance * 64.0, "{name}: means differ by {far}");
-    let off = a.variances_off(b);
-    assert!(off <= tolerance, "{name}: variances off by {off:e}");
-    for (p, q) in a.proportions.iter().zip(&b.proportions) {
-        assert!(close(*p, *q, tolerance), "{name}: proportions");
-    }
-    // F holds half the logarithm of every variance, times the mass of its component. Where a variance has collapsed it has no
-    // more digits than the sum it came from (see `variances_off`), and F has no more than that leaves it.
-    let largest = a.variances.iter().fold(0.0f64, |most, v| most.max(*v));
-    let lost = |((c, j), v): ((usize, usize), &f64)| {
-        let rows = a.labels.iter().filter(|label| **label as usize == c);
-        let heaviest = 3.0 * rows.count() as f64;
-        match *v < 1e-8 * largest {
-            true => heaviest * (v / b.variances[[c, j]]).ln().abs(),
-            false => 0.0,
-        }
-    };
-    let lost: f64 = a.variances.indexed_iter().map(lost).sum();
-    let same = |f: f64, g: f64| (f - g).abs() <= tolerance * f.abs().max(g.abs()).max(1.0) + lost;
-    // At tolerance 0 a last bit may decide whether one of them makes another iteration; it changes nothing.
-    assert!(
-        same(last(a), last(b)),
-        "{name}: last free energy {} {}",
-        last(a),
-        last(b)
-    );
-    for (f, g) in a.report.free_energies.iter().zip(&b.report.free_energies) {
-        assert!(same(*f, *g), "{name}: {f} {g}");
-    }
 }
 
 /// F from its definition (E3), on the rows EM ran on.

@@ -1,0 +1,80 @@
+//! Comparisons of numbers, and of fits.
+
+use super::Outcome;
+use coremix::Float;
+use coremix::prelude::*;
+use ndarray::Array2;
+
+/// |x - mu|^2, naively.
+pub fn squared_distance<F: Float>(x: ndarray::ArrayView1<F>, mu: ndarray::ArrayView1<F>) -> f64 {
+    x.iter()
+        .zip(mu)
+        .map(|(a, b)| (a.to_f64() - b.to_f64()).powi(2))
+        .sum()
+}
+
+/// Within `tolerance`, relative to the larger size or 1.
+pub fn close(a: f64, b: f64, tolerance: f64) -> bool {
+    (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(1.0)
+}
+
+/// The largest difference of two arrays.
+pub fn distance<F: Float>(a: &Array2<F>, b: &Array2<F>) -> f64 {
+    assert_eq!(a.dim(), b.dim());
+    a.iter().zip(b).fold(0.0, |most, (a, b)| {
+        most.max((a.to_f64() - b.to_f64()).abs())
+    })
+}
+
+/// The free energy of the last search.
+pub fn last<M: LastFreeEnergy>(fit: &M) -> f64 {
+    *fit.report().free_energies.last().unwrap()
+}
+
+pub trait LastFreeEnergy {
+    fn report(&self) -> &Report;
+}
+impl<M> LastFreeEnergy for Fit<M> {
+    fn report(&self) -> &Report {
+        &self.report
+    }
+}
+impl<F: Float> LastFreeEnergy for Outcome<F> {
+    fn report(&self) -> &Report {
+        &self.report
+    }
+}
+
+/// Whether two fits end in the same model and took the same free energies to it.
+pub fn same(name: &str, a: &Outcome<f64>, b: &Outcome<f64>, tolerance: f64) {
+    let far = distance(&a.means, &b.means);
+    assert!(far <= tolerance * 64.0, "{name}: means differ by {far}");
+    let off = a.variances_off(b);
+    assert!(off <= tolerance, "{name}: variances off by {off:e}");
+    for (p, q) in a.proportions.iter().zip(&b.proportions) {
+        assert!(close(*p, *q, tolerance), "{name}: proportions");
+    }
+    // F holds half the logarithm of every variance, times the mass of its component. Where a variance has collapsed it has no
+    // more digits than the sum it came from (see `variances_off`), and F has no more than that leaves it.
+    let largest = a.variances.iter().fold(0.0f64, |most, v| most.max(*v));
+    let lost = |((c, j), v): ((usize, usize), &f64)| {
+        let rows = a.labels.iter().filter(|label| **label as usize == c);
+        let heaviest = 3.0 * rows.count() as f64;
+        match *v < 1e-8 * largest {
+            true => heaviest * (v / b.variances[[c, j]]).ln().abs(),
+            false => 0.0,
+        }
+    };
+    let lost: f64 = a.variances.indexed_iter().map(lost).sum();
+    let same = |f: f64, g: f64| (f - g).abs() <= tolerance * f.abs().max(g.abs()).max(1.0) + lost;
+    // At tolerance 0 a last bit may decide whether one of them makes another iteration; it changes nothing.
+    assert!(
+        same(last(a), last(b)),
+        "{name}: last free energy {} {}",
+        last(a),
+        last(b)
+    );
+    for (f, g) in a.report.free_energies.iter().zip(&b.report.free_energies) {
+        assert!(same(*f, *g), "{name}: {f} {g}");
+    }
+}

@@ -1,0 +1,68 @@
+//! What the laws look at in models of each family.
+
+use coremix::Float;
+use coremix::m_step::{
+    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
+};
+use coremix::prelude::*;
+use ndarray::Array2;
+
+/// What the laws look at in a model of any family.
+pub trait Family<F: Float> {
+    fn means(&self) -> Array2<F>;
+    /// (k, d).
+    fn variances(&self) -> Array2<f64>;
+    fn proportions(&self) -> Vec<f64>;
+}
+
+impl<F: Float> Family<F> for SharedIsotropicMixture<F> {
+    fn means(&self) -> Array2<F> {
+        self.means().to_owned()
+    }
+    fn variances(&self) -> Array2<f64> {
+        Array2::from_elem(self.means().dim(), self.variance())
+    }
+    fn proportions(&self) -> Vec<f64> {
+        let k = self.means().nrows();
+        vec![1.0 / k as f64; k]
+    }
+}
+
+impl<F: Float> Family<F> for IsotropicMixture<F> {
+    fn means(&self) -> Array2<F> {
+        self.means().to_owned()
+    }
+    fn variances(&self) -> Array2<f64> {
+        let variances = self.variances();
+        Array2::from_shape_fn(self.means().dim(), |(c, _)| variances[c])
+    }
+    fn proportions(&self) -> Vec<f64> {
+        self.proportions().to_vec()
+    }
+}
+
+impl<F: Float> Family<F> for DiagonalMixture<F> {
+    fn means(&self) -> Array2<F> {
+        self.means().to_owned()
+    }
+    fn variances(&self) -> Array2<f64> {
+        self.variances()
+    }
+    fn proportions(&self) -> Vec<f64> {
+        self.proportions().to_vec()
+    }
+}
+
+/// Its covariances have more than variances: the naive densities here are not its own.
+impl<F: Float> Family<F> for DirichletProcessMixture<F> {
+    fn means(&self) -> Array2<F> {
+        self.means().to_owned()
+    }
+    fn variances(&self) -> Array2<f64> {
+        let covariances = self.covariances();
+        Array2::from_shape_fn(self.means().dim(), |(c, j)| covariances[[c, j, j]])
+    }
+    fn proportions(&self) -> Vec<f64> {
+        self.proportions().to_vec()
+    }
+}

@@ -1,0 +1,155 @@
+//! `fast` with the phases that it has, at the sizes where these change. The list of `common.rs` has phases for small data.
+
+use crate::common::{blobs, close, distance, seeds, shuffled};
+use coremix::m_step::SharedIsotropicMixture;
+use coremix::prelude::*;
+use coremix::{Float, algorithms};
+use ndarray::{Array1, Array2, Axis};
+
+/// Rows, columns and clusters, and the phases that `fast` has for them: on which rows, and in how many columns.
+struct Case {
+    shape: (usize, usize, usize),
+    phases: &'static [(&'static str, usize)],
+}
+
+const CASES: [Case; 4] = [
+    // Fewer rows than the coreset has.
+    Case {
+        shape: (3_000, 3, 20),
+        phases: &[("all rows", 3)],
+    },
+    // Several starts, and a larger coreset.
+    Case {
+        shape: (135_000, 2, 4),
+        phases: &[
+            ("the coreset", 2),
+            ("a larger coreset", 2),
+            ("all rows", 2),
+        ],
+    },
+    // A subspace.
+    Case {
+        shape: (12_000, 16, 20),
+        phases: &[("the coreset", 8), ("all rows", 8), ("all rows", 16)],
+    },
+    // So many clusters that the tolerance is another one.
+    Case {
+        shape: (12_000, 2, 150),
+        phases: &[("the coreset", 2), ("all rows", 2)],
+    },
+];
+
+impl Case {
+    fn points<F: Float>(&self) -> (Array2<F>, Array1<f64>) {
+        let (n, d, k) = self.shape;
+        let weights = Array1::from_shape_fn(n, |n| 0.5 + (n % 3) as f64);
+        (blobs(n, d, k, 31), weights)
+    }
+
+    fn fit<F: Float>(&self, data: &Dense<'_, F>) -> Fit<SharedIsotropicMixture<F>> {
+        let fit = algorithms::fast(self.shape.2).seed(2).build().unwrap();
+        let fit = fit.fit(data).unwrap();
+        let ran = fit.report.phases.iter();
+        let ran: Vec<_> = ran.map(|p| (p.ran_on.to_string(), p.columns)).collect();
+        let expected = self.phases.iter().map(|(rows, d)| (rows.to_string(), *d));
+        assert_eq!(ran, expected.collect::<Vec<_>>(), "{:?}", self.shape);
+        fit
+    }
+}
+
+#[test]
+fn threads_do_not_matter() {
+    for case in &CASES {
+        let (x, w) = case.points::<f32>();
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
+        let on = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            let fit = pool.build().unwrap().install(|| case.fit(&data));
+            let energies = fit.report.phases.iter().flat_map(|p| &p.free_energies);
+            let energies: Vec<u64> = energies.map(|f| f.to_bits()).collect();
+            let work = fit.report.evaluations;
+            (fit.model, energies, fit.labels, fit.supports, work)
+        };
+        let one = on(1);
+        for threads in [2, 3, 7] {
+            assert!(on(threads) == one, "{:?} on {threads} threads", case.shape);
+        }
+    }
+}
+
+fn never_falls<F: Float>(tolerance: f64) {
+    for case in &CASES {
+        let (x, w) = case.points::<F>();
+        let fit = case.fit(&Dense::weighted(x.view(), w.view()).unwrap());
+        for phase in &fit.report.phases {
+            for pair in phase.free_energies.windows(2) {
+                let slack = tolerance * pair[0].abs().max(w.sum());
+                let found = &phase.free_energies;
+                assert!(pair[1] >= pair[0] - slack, "{:?}: {found:?}", case.shape);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_free_energy_never_falls() {
+    never_falls::<f32>(1e-6);
+    never_falls::<f64>(1e-9);
+}
+
+/// Points, weights of them, and as many copies in another order, with the row of each.
+fn copies(n: usize, d: usize, k: usize) -> (Array2<f64>, Array1<f64>, Array2<f64>, Vec<usize>) {
+    let x = blobs::<f64>(n, d, k, 32);
+    let weights: Vec<usize> = (0..n).map(|n| [1, 0, 3, 2][n % 4]).collect();
+    let rows: Vec<usize> = (0..n).flat_map(|n| vec![n; weights[n]]).collect();
+    let order = shuffled(rows.len(), 33);
+    let rows: Vec<usize> = order.iter().map(|i| rows[*i]).collect();
+    let copies = x.select(Axis(0), &rows);
+    let weights = weights.iter().map(|w| *w as f64).collect();
+    (x, weights, copies, rows)
+}
+
+/// Without a coreset and without moves, which two clusters do not have, nothing is drawn but the seeds.
+#[test]
+fn a_weight_is_so_many_copies() {
+    for (n, d) in [(1_500, 3), (4_000, 16)] {
+        let (x, w, copies, rows) = copies(n, d, 2);
+        let weighted = Dense::weighted(x.view(), w.view()).unwrap();
+        let copied = Dense::new(copies.view()).unwrap();
+        let start = seeds(&x, 2, 3);
+        let fit = |data: &Dense<'_, f64>| {
+            let fast = algorithms::fast(2).seeder(Given::new(start.view()));
+            let fast = fast.tolerance(0.0).max_iterations(4).build();
+            fast.unwrap().fit(data).unwrap()
+        };
+        let (a, b) = (fit(&weighted), fit(&copied));
+        let (means, others) = (a.model.means().to_owned(), b.model.means().to_owned());
+        assert!(distance(&means, &others) < 1e-8, "{n} x {d}");
+        assert!(close(a.model.variance(), b.model.variance(), 1e-8));
+        let last = |report: &Report| *report.free_energies.last().unwrap();
+        assert!(close(last(&a.report), last(&b.report), 1e-8));
+        for (row, label) in rows.iter().zip(&b.labels) {
+            assert_eq!(a.labels[*row], *label, "{n} x {d}");
+        }
+    }
+}
+
+/// With seeds and moves that are drawn, the same in distribution.
+#[test]
+fn copies_in_distribution() {
+    let (x, w, copies, _) = copies(500, 2, 12);
+    let weighted = Dense::weighted(x.view(), w.view()).unwrap();
+    let copied = Dense::new(copies.view()).unwrap();
+    let errors = |data: &Dense<'_, f64>, offset: u64| {
+        let error = |seed| {
+            let fit = algorithms::fast(16).seed(seed + offset).build().unwrap();
+            let model = fit.fit(data).unwrap().model;
+            model.quantization_error(&weighted).unwrap()
+        };
+        let errors: Array1<f64> = (0..200).map(error).collect();
+        (errors.mean().unwrap(), errors.var(0.0) / 200.0)
+    };
+    let ((a, of_a), (b, of_b)) = (errors(&weighted, 0), errors(&copied, 1_000));
+    let slack = 4.0 * (of_a + of_b).sqrt();
+    assert!((a - b).abs() <= slack, "{a} and {b}, allowed {slack}");
+}

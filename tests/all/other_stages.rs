@@ -1,0 +1,170 @@
+//! Coresets, seeders and searches from outside that break the laws of `coremix::testing`: these find it.
+
+use crate::stages::{points, refused};
+use coremix::coreset::{Coreset, Subset};
+use coremix::data::{Frame, Rows, Scores};
+use coremix::e_step::EStep;
+use coremix::prelude::*;
+use coremix::seed::{Seeder, Seeds};
+use coremix::{Block, Float, Rng, Stage, testing};
+
+/// Every other row, with its own weight or with twice as much.
+#[derive(Clone, Copy, Debug)]
+struct Half {
+    factor: f64,
+    also_weight_0: bool,
+}
+
+impl Stage for Half {}
+
+impl<R: Rows> Coreset<R> for Half {
+    fn sample(
+        &self,
+        data: &dyn Data<Rows = R>,
+        _: &Frame<R::Float>,
+        rng: &mut Rng,
+    ) -> Result<Option<Subset>> {
+        let chosen =
+            |n: &usize| rng.uniform() < 0.5 && (self.also_weight_0 || data.weight(*n) > 0.0);
+        let rows: Vec<usize> = (0..data.len()).filter(chosen).collect();
+        let weights = rows.iter().map(|n| data.weight(*n) * self.factor).collect();
+        let evaluations = 0;
+        Ok(Some(Subset {
+            rows,
+            weights,
+            evaluations,
+        }))
+    }
+}
+
+/// The first rows, whatever their weights.
+#[derive(Clone, Copy, Debug)]
+struct First;
+
+impl Stage for First {}
+
+impl<R: Rows> Seeder<R> for First {
+    fn seed(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        k: usize,
+        _: &mut Rng,
+    ) -> Result<Seeds<R::Float>> {
+        Ok(Seeds::at_rows(data, frame, &(0..k).collect::<Vec<_>>(), 0))
+    }
+}
+
+/// A component at random, whatever the row had before: not by `keep_best`, which keeps what is better, but on its own.
+#[derive(Clone, Copy, Debug)]
+struct Drifting;
+
+impl Stage for Drifting {}
+
+impl<R: Rows, M: Mixture<R>> EStep<R, M> for Drifting {
+    type State = u64;
+    type Worker = Vec<R::Float>;
+
+    fn width(&self, _: usize) -> usize {
+        1
+    }
+
+    /// Blocks that depend on who counts: the number of passes is no state of a row.
+    fn search(
+        &self,
+        passes: &u64,
+        model: &M,
+        rows: &R,
+        block: &mut Block<R::Float>,
+        _: &mut Rng,
+        scratch: &mut Vec<R::Float>,
+    ) {
+        let k = model.components() as u32;
+        for i in 0..rows.len() {
+            let id = (block.row(i) as u64 + passes) as u32 % k;
+            block.keep_best(i, model, rows, &[id], scratch);
+        }
+    }
+
+    fn finish_pass(&self, passes: &mut u64, _: Vec<Self::Worker>) {
+        *passes += 1;
+    }
+}
+
+/// Scores that are worse than those of the model by a factor.
+struct Worse<'a, M>(&'a M, f64);
+
+impl<R: Rows, M: Scores<R>> Scores<R> for Worse<'_, M> {
+    fn components(&self) -> usize {
+        self.0.components()
+    }
+
+    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
+        self.0.some(rows, i, ids, out);
+        for score in out {
+            *score = R::Float::from_f64(score.to_f64() * self.1);
+        }
+    }
+}
+
+/// All components, by scores that get worse with each pass: those of the model would never lower the free energy.
+#[derive(Clone, Copy, Debug)]
+struct Falling;
+
+impl Stage for Falling {}
+
+impl<R: Rows, M: Mixture<R>> EStep<R, M> for Falling {
+    type State = u64;
+    type Worker = Vec<R::Float>;
+
+    fn width(&self, _: usize) -> usize {
+        1
+    }
+
+    fn search(
+        &self,
+        passes: &u64,
+        model: &M,
+        rows: &R,
+        block: &mut Block<R::Float>,
+        _: &mut Rng,
+        scratch: &mut Vec<R::Float>,
+    ) {
+        let ids: Vec<u32> = (0..model.components() as u32).collect();
+        let worse = Worse(model, (passes + 1) as f64);
+        for i in 0..rows.len() {
+            block.keep_best(i, &worse, rows, &ids, scratch);
+        }
+    }
+
+    fn finish_pass(&self, passes: &mut u64, _: Vec<Self::Worker>) {
+        *passes += 1;
+    }
+}
+
+#[test]
+fn the_laws_find_other_stages_that_break_them() {
+    let x = points();
+    let data = Dense::new(x.view()).unwrap();
+    let half = |factor, also_weight_0| Half {
+        factor,
+        also_weight_0,
+    };
+    testing::coreset(&half(2.0, false), &data).unwrap();
+    let off = testing::coreset(&half(1.0, false), &data);
+    refused(off, "Half", "the sum of the weights is off");
+    let zero = testing::coreset(&half(2.0, true), &data);
+    refused(zero, "Half", "of weight 0 was chosen");
+    testing::coreset(&Lightweight::new(200), &data).unwrap();
+    testing::coreset(&UniformCoreset::new(200), &data).unwrap();
+    let first = testing::seeder(&First, &data, 5);
+    refused(first, "First", "row 2 of weight 0 is seed 2");
+    testing::seeder(&KMeansPlusPlus::new(), &data, 5).unwrap();
+    testing::seeder(&AfkMc2::default(), &data, 5).unwrap();
+    // A search that keeps what is better never lowers the free energy, however it finds it.
+    testing::e_step(&Drifting, &data, 5).unwrap();
+    let falling = testing::e_step(&Falling, &data, 5);
+    refused(falling, "Falling", "with the model fixed");
+    testing::e_step(&Neighborhood::new(2, 3), &data, 5).unwrap();
+    testing::e_step(&Bounded::new(), &data, 5).unwrap();
+}

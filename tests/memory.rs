@@ -1,0 +1,160 @@
+//! What fits take of memory, by an allocator that counts: a program of its own, since the tests of others would count as well.
+
+use coremix::data::{Blocks, DenseRows, Source};
+use coremix::prelude::*;
+use ndarray::Array2;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The system's allocator, and how many bytes it has given, now and at most.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+fn taken(bytes: usize) {
+    let now = NOW.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    MOST.fetch_max(now, Ordering::Relaxed);
+}
+
+fn given_back(bytes: usize) {
+    NOW.fetch_sub(bytes, Ordering::Relaxed);
+}
+
+// SAFETY: all work is that of `System`.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        taken(layout.size());
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        taken(layout.size());
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        given_back(layout.size());
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // Both are there while one is copied to the other.
+        taken(size);
+        given_back(layout.size());
+        unsafe { System.realloc(place, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// The most bytes that `work` takes at once beside those that were taken before, on two threads.
+fn peak<T: Send>(work: impl FnOnce() -> T + Send) -> usize {
+    /// One test at a time.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2);
+    let pool = pool.build().unwrap();
+    let before = NOW.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    drop(pool.install(work));
+    MOST.load(Ordering::Relaxed) - before
+}
+
+/// Rows in clusters, computed from their numbers.
+fn row(n: usize, j: usize, clusters: usize) -> f32 {
+    let mixed = |n: usize| {
+        let n = (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let n = (n ^ (n >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (n >> 40) as f32 / (1 << 24) as f32
+    };
+    20.0 * mixed((n % clusters) * 64 + j) + mixed((n << 8) + j + (1 << 40))
+}
+
+/// A byte for each row and component would be more than all that is kept: labels, supports, bounds, sums of all shards.
+#[test]
+fn nothing_of_the_size_of_rows_times_components_is_kept() {
+    let (n, d, k) = (60_000, 2, 400);
+    let x = Array2::from_shape_fn((n, d), |(n, j)| row(n, j, k));
+    let data = Dense::new(&x).unwrap();
+    for name in Algorithm::NAMES {
+        let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(k);
+        let algorithm = algorithm.with_max_iterations(1).with_tolerance(0.0);
+        let estimator = algorithm.boxed::<DenseRows<f32>>().unwrap();
+        let mut model = None;
+        let fit = peak(|| model = Some(estimator.fit(&data).unwrap().model));
+        assert!(fit < n * k, "{name}: {fit} bytes");
+        let model = model.unwrap();
+        let questions = peak(|| {
+            model.score(&data).unwrap();
+            model.predict_within(&data, 0.1).unwrap();
+            model.log_densities(&data).unwrap();
+            model.truncated_responsibilities(&data, 2).unwrap();
+        });
+        assert!(questions < n * k, "{name}: {questions} bytes");
+        eprintln!("{name}: {fit} {questions} of {}", n * k);
+        // What is asked for is of that size, and is counted.
+        let all = peak(|| model.responsibilities(&data).unwrap());
+        assert!(all >= n * k * size_of::<f32>(), "{name}: {all} bytes");
+    }
+}
+
+/// Rows that are not in memory.
+struct Generated {
+    rows: usize,
+    columns: usize,
+    clusters: usize,
+}
+
+impl Source for Generated {
+    type Element = f32;
+
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn dim(&self) -> usize {
+        self.columns
+    }
+
+    fn read(&self, first: usize, out: &mut [f32]) -> io::Result<()> {
+        for (n, out) in (first..).zip(out.chunks_exact_mut(self.columns)) {
+            (0..self.columns).for_each(|j| out[j] = row(n, j, self.clusters));
+        }
+        Ok(())
+    }
+}
+
+/// `fast_within` keeps about so many bytes of rows, 4 more for the label of each, and blocks of rows.
+#[test]
+fn a_limit_on_memory_is_kept() {
+    let (rows, columns, clusters) = (300_000, 8, 12);
+    let data = Blocks::new(Generated {
+        rows,
+        columns,
+        clusters,
+    });
+    let data = data.unwrap();
+    let mut before = 0;
+    for limit in [1 << 20, 3 << 20, 6 << 20] {
+        let fit = algorithms::fast_within(clusters, limit).max_iterations(5);
+        let fit = fit.build().unwrap();
+        let most = peak(|| fit.fit(&data).unwrap());
+        eprintln!("{limit}: {most}, {} beside", most as isize - (limit + 4 * rows) as isize);
+        assert!(most <= limit + 4 * rows + BLOCKS, "{limit}: {most} bytes");
+        // It makes use of what it may have.
+        assert!(most > before, "{limit}: {most} bytes, {before} with less");
+        before = most;
+    }
+    // Without a limit all rows are kept.
+    let fit = algorithms::fast(clusters).max_iterations(5).build();
+    let fit = fit.unwrap();
+    let most = peak(|| fit.fit(&data).unwrap());
+    assert!(most > 48 * rows, "{most} bytes");
+}
+
+/// Blocks of rows and sums of shards.
+const BLOCKS: usize = 1 << 20;
