@@ -57,6 +57,33 @@ fn fits_and_predictions_are_those_of_the_crate() {
     assert!(found.predict(&none).is_empty());
 }
 
+/// Every named algorithm, in both types.
+#[test]
+fn every_algorithm_is_the_one_of_the_crate() {
+    fn check<F>(of: impl Fn(f32) -> F)
+    where
+        F: coremix::Element<Float = F> + coremix::Float + linfa::Float,
+        DenseRows<F>: coremix::data::Rows<Float = F>,
+    {
+        let x = rows().mapv(of);
+        let own = coremix::ndarray::Array2::from_shape_fn(x.dim(), |at| x[at]);
+        let data = Dense::new(own.view()).unwrap();
+        let dataset = DatasetBase::from(x.clone());
+        for name in Algorithm::NAMES {
+            let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(4);
+            let estimator = algorithm.with_coreset(100).boxed::<DenseRows<F>>().unwrap();
+            let expected = estimator.fit(&data).unwrap().model;
+            let found = Linfa::new(estimator).fit(&dataset).unwrap();
+            assert_eq!(found.fit.model.means(), expected.means(), "{name}");
+            let labels = expected.predict(&data).unwrap();
+            let labels: Vec<usize> = labels.iter().map(|c| *c as usize).collect();
+            assert_eq!(found.predict(&x).to_vec(), labels, "{name}");
+        }
+    }
+    check::<f32>(|x| x);
+    check::<f64>(f64::from);
+}
+
 #[test]
 fn what_is_wrong_is_an_error_of_the_fit() {
     let mut x = rows();

@@ -33,5 +33,7 @@ def test_no_check_is_skipped_or_excused(estimator):
     names = [result["check_name"] for result in results]
     assert "check_sample_weight_equivalence_on_dense_data" in names
     failed = [result["check_name"] for result in results if result["status"] == "failed"]
+    skipped = [result["check_name"] for result in results if result["status"] == "skipped"]
     excused = [result["check_name"] for result in results if result["expected_to_fail"]]
-    assert (failed, excused) == ([], [])
+    assert (failed, skipped, excused) == ([], [], [])
+    assert {result["status"] for result in results} == {"passed"}

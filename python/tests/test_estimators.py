@@ -112,6 +112,18 @@ def test_pipelines_output_and_search(X):
     assert names.shape == (len(X),)
 
 
+@pytest.mark.parametrize("estimator", ALL, ids=repr)
+def test_what_transforms_has_frames(X, estimator):
+    """Mixtures do not transform, so they have no output to set."""
+    assert hasattr(estimator, "set_output") == hasattr(estimator, "transform") == isinstance(estimator, coremix.KMeans)
+    if hasattr(estimator, "transform"):
+        model = clone(estimator).fit(X)
+        plain = model.transform(X)
+        frame = model.set_output(transform="pandas").transform(X)
+        assert list(frame.columns) == list(model.get_feature_names_out())
+        np.testing.assert_array_equal(frame.to_numpy(), plain)
+
+
 def test_weights_are_routed(X):
     weights = np.arange(len(X), dtype=float)
     with sklearn.config_context(enable_metadata_routing=True):

@@ -1,14 +1,17 @@
 """Callbacks, Ctrl-C, and the interpreter while a fit runs."""
 
+import os
 import signal
 import threading
 import time
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import coremix
 from conftest import blobs
+from test_estimators import ALL
 
 # So many restarts that a fit takes a minute or more, but ends if nothing stops it.
 ENDLESS = {"algorithm": "lloyd", "max_iter": 10**9, "tol": 0.0, "n_init": 20_000, "random_state": 0}
@@ -22,29 +25,36 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
-def test_callbacks_see_every_step(X):
+@pytest.mark.parametrize("estimator", ALL, ids=repr)
+def test_callbacks_see_every_step(X, estimator):
+    estimator = clone(estimator).set_params(merge_rows=False)
     steps = []
-    model = coremix.KMeans(6, random_state=0, merge_rows=False, callback=steps.append).fit(X)
+    model = clone(estimator).set_params(callback=steps.append).fit(X)
     stages = [step["stage"] for step in steps]
     assert "seeded" in stages and stages.count("iteration") > 1
     iteration = [step for step in steps if step["stage"] == "iteration"][-1]
     assert iteration["free_energy"] == model.report_["free_energies"][-1]
     assert {"phase", "iteration", "rows", "limit", "restart", "seconds", "evaluations"} <= set(iteration)
-    assert model._model == coremix.KMeans(6, random_state=0, merge_rows=False).fit(X)._model
+    assert model._model == clone(estimator).fit(X)._model
 
 
-def test_a_callback_can_stop_the_fit(X):
+@pytest.mark.parametrize("estimator", [coremix.KMeans(6, **ENDLESS), *ALL], ids=repr)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_callback_can_stop_the_fit(X, estimator):
     seen = []
 
     def stop(step):
         seen.append(step)
         return step["stage"] != "iteration"
 
-    model = coremix.KMeans(6, callback=stop, **ENDLESS).fit(X)
+    model = clone(estimator).set_params(callback=stop).fit(X)
     assert [step["stage"] for step in seen].count("iteration") == 1
     assert model.report_["stop"] == "stopped by the observer" and not model.converged_
     assert model.predict(X).shape == (len(X),)
-    # Nothing else than False does: None is what functions return that do not say.
+
+
+def test_a_callback_that_says_nothing_stops_nothing(X):
+    """Nothing else than False does: None is what functions return that do not say."""
     steps = []
     coremix.KMeans(6, callback=steps.append, algorithm="lloyd").fit(X)
     assert len(steps) > 2
@@ -81,6 +91,25 @@ def test_control_c_ends_a_fit(X, interruptible):
     with pytest.raises(KeyboardInterrupt):
         coremix.KMeans(6, callback=press, **ENDLESS).fit(X)
     assert coremix.KMeans(6).fit(X).converged_
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals of POSIX")
+@pytest.mark.parametrize("ask", ["predict", "predict_proba", "score_samples"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_control_c_ends_a_prediction(ask, interruptible):
+    X = blobs(2_000, 50, dtype=np.float32)
+    model = coremix.VcGmm(400, coreset_size=1_000, max_iter=1, random_state=0).fit(X)
+    # The same row again and again takes no memory. All of them take a minute or more.
+    rows = np.broadcast_to(X[0], ({"predict_proba": 1_000_000}.get(ask, 20_000_000), 50))
+    main = threading.main_thread().ident
+    press = threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT))
+    press.start()
+    with pytest.raises(KeyboardInterrupt) as raised:
+        getattr(model, ask)(rows)
+    press.join()
+    # From the native part, and not on the way to it.
+    assert str(raised.traceback[-1].path).startswith(os.path.dirname(coremix.__file__))
+    assert model.predict(X).shape == (len(X),)
 
 
 def test_other_threads_run_during_a_fit():

@@ -33,7 +33,7 @@ fn same_fits<T: Number>(
         None => Blocks::new(source).unwrap(),
         Some(weights) => Blocks::weighted(source, weights).unwrap(),
     };
-    for name in ["fast", "vc-gmm", "k-means"] {
+    for name in Algorithm::NAMES {
         let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(5);
         let algorithm = algorithm.with_coreset(200).with_max_iterations(5);
         let estimator = algorithm.boxed::<DenseRows<T::Float>>().unwrap();

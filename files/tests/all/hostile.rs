@@ -1,13 +1,15 @@
 //! Files that are damaged, or made to do harm: an error or rows, and never a panic.
 
-use crate::common::seeded;
+use crate::common::{all, seeded};
 use crate::damage::{ALL, Became, Kind, damaged, good, keys, open};
 use crate::samples::{Arrow, Lists, Parquet, lists, numbers, table};
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
+use bytes::Bytes;
 use coremix::data::Source;
 use coremix_files::{ArrowFile, Options, ParquetFile};
 use parquet::basic::Compression;
+use parquet::file::metadata::ParquetMetaDataReader;
 
 /// Good files are read as the type that holds everything.
 #[test]
@@ -185,6 +187,49 @@ fn parquet_bombs() {
         let header = [&[0x15][..], &says, &[0x15], &stored].concat();
         file.splice(sizes..sizes + 1 + first + 1 + second, header);
         refused(file, "that become 2147483647");
+    }
+}
+
+/// The same file with a checksum in the header of its first page, the only one of its column.
+fn with_checksum(file: &[u8], checksum: impl FnOnce(&[u8]) -> u32) -> Vec<u8> {
+    let footer = ParquetMetaDataReader::new().parse_and_finish(&Bytes::copy_from_slice(file));
+    let total = footer.unwrap().row_group(0).column(0).compressed_size();
+    // Fields 1 to 3 of the header: the kind of the page, and its two sizes.
+    let uncompressed = 4 + 2 + 1;
+    let compressed = uncompressed + number(file, uncompressed).1 + 1;
+    let (stored, length) = number(file, compressed);
+    let end = 4 + total as usize;
+    let sum = checksum(&file[end - stored as usize..end]);
+    let field = [&[0x15][..], &zigzag(i64::from(sum as i32))].concat();
+    let (from, to) = (zigzag(total), zigzag(total + field.len() as i64));
+    assert_eq!(from.len(), to.len());
+    let mut longer = with_footer(file, |footer| {
+        while let Some(place) = footer.windows(from.len()).position(|part| *part == *from) {
+            footer.splice(place..place + from.len(), to.iter().copied());
+        }
+    });
+    // Field 4 is the checksum; the field after it counts from there.
+    let next = compressed + length;
+    longer[next] -= 0x10;
+    longer.splice(next..next, field);
+    longer
+}
+
+/// Where a file has checksums they are compared: pages without compression show no other sign of damage.
+#[test]
+fn pages_that_differ_from_their_checksums() {
+    for compression in crate::samples::compressions() {
+        let plain = parquet(compression);
+        let open = |file: Vec<u8>| ParquetFile::<f64>::over(file, &Options::new()).unwrap();
+        let expected = all(&open(plain.clone()), 500).unwrap();
+        let right = with_checksum(&plain, crc32fast::hash);
+        assert!(all(&open(right.clone()), 500).unwrap() == expected);
+        let wrong = with_checksum(&plain, |page| crc32fast::hash(page) ^ 1);
+        refused(wrong, "the checksum of a page differs");
+        // A byte in the middle of the page.
+        let mut damaged = right;
+        damaged[2_000] ^= 1;
+        refused(damaged, "the checksum of a page differs");
     }
 }
 
