@@ -155,6 +155,29 @@ fn a_fit_begins_at_these_rows() {
     assert_eq!(seeds, [96, 79, 140, 146]);
 }
 
+/// Where fits end: the weight of each cluster, from the smallest on, and the quantization error.
+#[test]
+fn fits_end_at_these_clusters() {
+    let (x, w) = (points::<f64>(), weights());
+    let data = Dense::weighted(x.view(), w.view()).unwrap();
+    let expected = ENDS;
+    assert_eq!(expected.map(|end| end.0), Algorithm::NAMES);
+    for (name, clusters, error) in expected {
+        let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(5);
+        let algorithm = algorithm.with_coreset(60).with_seed(42).with_max_iterations(20);
+        let model = algorithm.boxed().unwrap().fit(&data).unwrap().model;
+        let mut found = [0.0; 5];
+        for (label, w) in model.predict(&data).unwrap().iter().zip(&w) {
+            found[*label as usize] += w;
+        }
+        found.sort_by(f64::total_cmp);
+        assert_eq!(found, clusters, "{name}");
+        // Sums are rounded otherwise on other processors.
+        let found = model.quantization_error(&data).unwrap();
+        assert_relative_eq!(found, error, max_relative = 1e-6);
+    }
+}
+
 /// The coordinates that a sketch keeps of the first rows.
 #[test]
 fn a_sketch_keeps_these_coordinates() {
