@@ -5,7 +5,7 @@ use coremix::prelude::*;
 use ndarray::Array2;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The system's allocator, and how many bytes it has given, now and at most.
@@ -55,7 +55,7 @@ static COUNTING: Counting = Counting;
 fn peak<T: Send>(work: impl FnOnce() -> T + Send) -> usize {
     /// One test at a time.
     static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap();
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2);
     let pool = pool.build().unwrap();
     let before = NOW.load(Ordering::Relaxed);

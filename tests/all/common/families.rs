@@ -4,7 +4,6 @@ use coremix::Float;
 use coremix::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
 };
-use coremix::prelude::*;
 use ndarray::Array2;
 
 /// What the laws look at in a model of any family.
