@@ -5,8 +5,8 @@ use coremix::prelude::*;
 use ndarray::Array2;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
-use std::sync::{Mutex, PoisonError};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The system's allocator, and how many bytes it has given, now and at most.
 struct Counting;
@@ -143,7 +143,10 @@ fn a_limit_on_memory_is_kept() {
         let fit = algorithms::fast_within(clusters, limit).max_iterations(5);
         let fit = fit.build().unwrap();
         let most = peak(|| fit.fit(&data).unwrap());
-        eprintln!("{limit}: {most}, {} beside", most as isize - (limit + 4 * rows) as isize);
+        eprintln!(
+            "{limit}: {most}, {} beside",
+            most as isize - (limit + 4 * rows) as isize
+        );
         assert!(most <= limit + 4 * rows + BLOCKS, "{limit}: {most} bytes");
         // It makes use of what it may have.
         assert!(most > before, "{limit}: {most} bytes, {before} with less");

@@ -401,7 +401,13 @@ fn an_interrupted_fit_goes_on() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let signal = ["-INT", &child.id().to_string()].map(str::to_string);
-    assert!(Command::new("kill").args(signal).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(signal)
+            .status()
+            .unwrap()
+            .success()
+    );
     let ended = child.wait_with_output().unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(130), "{said}");

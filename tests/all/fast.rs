@@ -21,11 +21,7 @@ const CASES: [Case; 4] = [
     // Several starts, and a larger coreset.
     Case {
         shape: (135_000, 2, 4),
-        phases: &[
-            ("the coreset", 2),
-            ("a larger coreset", 2),
-            ("all rows", 2),
-        ],
+        phases: &[("the coreset", 2), ("a larger coreset", 2), ("all rows", 2)],
     },
     // A subspace.
     Case {

@@ -155,6 +155,9 @@ fn a_fit_begins_at_these_rows() {
     assert_eq!(seeds, [96, 79, 140, 146]);
 }
 
+/// Of each algorithm: the weights of the clusters, and the error.
+const ENDS: [(&str, [f64; 5], f64); 11] = [("", [0.0; 5], 0.0); 11];
+
 /// Where fits end: the weight of each cluster, from the smallest on, and the quantization error.
 #[test]
 fn fits_end_at_these_clusters() {
@@ -164,7 +167,10 @@ fn fits_end_at_these_clusters() {
     assert_eq!(expected.map(|end| end.0), Algorithm::NAMES);
     for (name, clusters, error) in expected {
         let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(5);
-        let algorithm = algorithm.with_coreset(60).with_seed(42).with_max_iterations(20);
+        let algorithm = algorithm
+            .with_coreset(60)
+            .with_seed(42)
+            .with_max_iterations(20);
         let model = algorithm.boxed().unwrap().fit(&data).unwrap().model;
         let mut found = [0.0; 5];
         for (label, w) in model.predict(&data).unwrap().iter().zip(&w) {

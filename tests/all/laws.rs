@@ -530,7 +530,10 @@ fn coreset_weights_are_unbiased() {
 /// The lazy rule: a point that stays is never farther than 1 + epsilon times its nearest component.
 #[test]
 fn lazy_points_are_near_enough() {
-    for (epsilon, seed) in [0.05, 0.2, 1.0].into_iter().flat_map(|e| [(e, 3), (e, 4), (e, 5)]) {
+    for (epsilon, seed) in [0.05, 0.2, 1.0]
+        .into_iter()
+        .flat_map(|e| [(e, 3), (e, 4), (e, 5)])
+    {
         let x = blobs::<f64>(500, 2, 8, seed);
         let data = Dense::new(x.view()).unwrap();
         let lazy = |epsilon| {
