@@ -39,7 +39,12 @@ impl Case {
     fn points<F: Float>(&self) -> (Array2<F>, Array1<f64>) {
         let (n, d, k) = self.shape;
         let weights = Array1::from_shape_fn(n, |n| 0.5 + (n % 3) as f64);
-        (blobs(n, d, k, 31), weights)
+        let mut points = blobs::<F>(n, d, k, 31);
+        // Most of the variance is in six columns: a subspace is worth its while.
+        for mut column in points.columns_mut().into_iter().skip(6) {
+            column.mapv_inplace(|x| F::from_f64(0.05 * x.to_f64()));
+        }
+        (points, weights)
     }
 
     fn fit<F: Float>(&self, data: &Dense<'_, F>) -> Fit<SharedIsotropicMixture<F>> {

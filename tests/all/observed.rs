@@ -60,7 +60,7 @@ fn a_fit_that_is_stopped_is_the_first_part_of_the_same_fit() {
         let algorithm = algorithm.with_max_iterations(6).with_tolerance(1e-9);
         let estimator = algorithm.boxed::<DenseRows<f32>>().unwrap();
         let (whole, report, _) = first(&*estimator, &data, usize::MAX);
-        assert!(whole.len() > 3, "{name}: {} searches", whole.len());
+        assert!(whole.len() > 2, "{name}: {} searches", whole.len());
         let all = report.phases.iter().flat_map(|phase| &phase.free_energies);
         let all: Vec<u64> = all.map(|f| f.to_bits()).collect();
         let seen: Vec<u64> = whole.iter().map(|search| search.free_energy).collect();

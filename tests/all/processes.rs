@@ -135,7 +135,7 @@ fn a_save_that_is_killed_leaves_a_whole_file() {
         while beside() == 0 && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_micros(200));
         }
-        std::thread::sleep(Duration::from_secs_f64(0.02 * rng.uniform()));
+        std::thread::sleep(Duration::from_secs_f64(0.002 * rng.uniform()));
         child.kill().unwrap();
         assert!(!child.wait().unwrap().success());
         begun += usize::from(beside() > 0);
