@@ -221,7 +221,7 @@ fn larger(clusters: usize, most: usize) -> impl Iterator<Item = usize> {
 /// let data = Dense::new(birch.points.view())?; // 100,000 points
 /// let fit = algorithms::fast_within(25, 1_000_000).build()?.fit(&data)?;
 /// let rows: Vec<usize> = fit.report.phases.iter().map(|phase| phase.rows).collect();
-/// assert_eq!(rows, [8_192, 17_857, 100_000]);
+/// assert_eq!(rows, [8_192, 11_111, 100_000]);
 /// # Ok::<(), Error>(())
 /// ```
 pub fn fast_within(clusters: usize, bytes: usize) -> FastBuilder {
@@ -231,7 +231,8 @@ pub fn fast_within(clusters: usize, bytes: usize) -> FastBuilder {
 /// The phases of [`fast_within`]: those of [`fast`] if all rows fit in so many bytes. Otherwise those on coresets, another
 /// on the largest coreset that fits, and a last one that [streams](Bounded::streaming) all rows.
 ///
-/// A row counts with its numbers, of 4 bytes each, its coordinates in the subspace, and its components with their bounds.
+/// A row counts with its numbers, of 4 bytes each, its weight, its coordinates in the subspace, and its components with their
+/// bounds. The smaller coresets count as well.
 /// Rows of `f64` take up to twice as much.
 #[must_use]
 pub fn fast_phases_within(shape: Shape, bytes: usize) -> Vec<Phase<Bounded>> {
@@ -240,7 +241,9 @@ pub fn fast_phases_within(shape: Shape, bytes: usize) -> Vec<Phase<Bounded>> {
         Columns::Principal(coordinates) => 4 * coordinates,
         Columns::All => 0,
     };
-    let per_row = KEPT + inside + 4 * shape.columns;
+    let own = CHOSEN + 4 * shape.columns;
+    // The coresets before the largest one stay, and are a third of it together at most.
+    let per_row = own + own / 3 + inside + KEPT;
     if shape.rows.saturating_mul(per_row) <= bytes {
         return phases;
     }
@@ -250,14 +253,17 @@ pub fn fast_phases_within(shape: Shape, bytes: usize) -> Vec<Phase<Bounded>> {
     let on = |rows| phases[0].clone().starts(1).rows(rows);
     let on_larger = |draws| on(PhaseRows::Larger(Lightweight::new(draws)));
     let mut within = vec![phases[0].clone()];
-    // The largest one follows.
-    within.extend(larger(shape.clusters, largest.saturating_sub(1)).map(on_larger));
+    // The largest one follows, four times as large at least.
+    within.extend(larger(shape.clusters, largest / 4).map(on_larger));
     if first < largest {
         within.push(on_larger(largest).factor(1.0));
     }
     within.push(Phase::new(streaming).rows(PhaseRows::All).factor(3.0));
     within
 }
+
+/// Bytes that a row of a coreset has beside its numbers: which row it is, and its weight, twice.
+const CHOSEN: usize = 24;
 
 /// Bytes that a phase with bounds keeps of a row: its number, two components and two distances, twice, and its weight.
 const KEPT: usize = 48;

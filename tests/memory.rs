@@ -133,7 +133,7 @@ impl Source for Generated {
     }
 }
 
-/// `fast_within` keeps about so many bytes of rows, 4 more for the label of each, and blocks of rows.
+/// `fast_within` keeps so many bytes of rows, and 4 more for the label of each.
 #[test]
 fn a_limit_on_memory_is_kept() {
     let (rows, columns, clusters) = (300_000, 8, 12);
@@ -148,11 +148,7 @@ fn a_limit_on_memory_is_kept() {
         let fit = algorithms::fast_within(clusters, limit).max_iterations(5);
         let fit = fit.build().unwrap();
         let most = peak(|| fit.fit(&data).unwrap());
-        eprintln!(
-            "{limit}: {most}, {} beside",
-            most as isize - (limit + 4 * rows) as isize
-        );
-        //assert!(most <= limit + 4 * rows + BLOCKS, "{limit}: {most} bytes");
+        assert!(most <= limit + 4 * rows + BESIDE, "{limit}: {most} bytes");
         // It makes use of what it may have.
         assert!(most > before, "{limit}: {most} bytes, {before} with less");
         before = most;
@@ -164,5 +160,5 @@ fn a_limit_on_memory_is_kept() {
     assert!(most > 48 * rows, "{most} bytes");
 }
 
-/// Blocks of rows and sums of shards.
-const BLOCKS: usize = 1 << 20;
+/// Blocks of rows of both threads, sums of shards, and the first coreset, whatever the limit is.
+const BESIDE: usize = 2 << 20;
