@@ -390,7 +390,7 @@ fn a_killed_fit_goes_on() {
 #[test]
 fn an_interrupted_fit_goes_on() {
     let folder = Folder::new("interrupted");
-    write_npy(folder.at("rows.npy"), &rows(40_000)).unwrap();
+    write_npy(folder.at("rows.npy"), &rows(4_000)).unwrap();
     folder.done(&long_fit("whole"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_coremix"));
     let command = command.current_dir(&folder.0).args(long_fit("stopped"));

@@ -213,7 +213,7 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
                 .phases(phases(3, None, Some(1), 3))
         }),
         algorithm("dp-gmm", true, |k| algorithms::dp_gmm(k, 1.0)),
-        algorithm("dp-gmm, truncated", false, move |k| {
+        algorithm("dp-gmm, truncated, warm", false, move |k| {
             algorithms::dp_gmm(k, 1.0).e_step(truncated().warm_up(1))
         }),
         on_sketch(

@@ -11,12 +11,13 @@ use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
 const ROWS: usize = 40;
 const SEEDS: u64 = 4_000;
 
-/// Rows with weights that are no whole numbers, and the same with each row twice. Row n of the former is the rows n and
-/// n + ROWS of the latter.
+/// Rows with weights that are no whole numbers, and the same with every other row as two of half the weight. Row n of the
+/// former is the rows n and n + ROWS of the latter.
 fn rows() -> [(Array2<f64>, Array1<f64>); 2] {
     let x = blobs::<f64>(ROWS, 2, 5, 41);
     let w = Array1::from_shape_fn(ROWS, |n| [0.3, 1.7, 0.0, 0.9, 2.6][n % 5]);
-    let halves = concatenate![Axis(0), w, w] / 2.0;
+    let share = |n: usize| [[0.5, 0.5], [1.0, 0.0]][n % 2][n / ROWS];
+    let halves = Array1::from_shape_fn(2 * ROWS, |n| w[n % ROWS] * share(n));
     [(x.clone(), w), (concatenate![Axis(0), x, x], halves)]
 }
 
