@@ -243,3 +243,14 @@ def write(runs, out, docs):
         pages.fill(docs / "performance.md", "peers: summary", overview(all_found))
         pages.fill(docs / "peers.md", "peers: every run", every)
         picture.draw(all_found, docs / "performance.svg")
+        picture.draw(largest(all_found), docs / "frontier.svg")
+
+
+def largest(all_found, count=4):
+    """The sets on which the reference takes longest, in the order of all."""
+    seconds = {
+        found.name: max((figures.seconds for figures in found.steps.get(REFERENCE, {}).values()), default=0.0)
+        for found in all_found
+    }
+    names = sorted(seconds, key=seconds.get)[-count:]
+    return [found for found in all_found if found.name in names]
