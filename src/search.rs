@@ -129,8 +129,8 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
     }
 }
 
-/// Corrects scores that were found as products: those that may be the best one of their row are computed directly, so that
-/// labels do not depend on rounding, and those whose rounding can be felt in the responsibilities.
+/// Corrects scores that were found as products. Those that may be the best one of their row are computed directly, so that
+/// labels do not depend on rounding. So are those whose rounding can be felt in the responsibilities.
 fn settle<R: Rows, S: Scores<R> + ?Sized>(
     scorer: &S,
     linear: &Linear<R::Float>,

@@ -139,8 +139,8 @@ mod tests {
     use crate::rng::Rng;
     use ndarray::Array2;
 
-    /// Sums in which few components have a share, some, and all; rounding of fast scores that is felt and that is not: beside
-    /// direct scores.
+    /// Sums in which few components have a share, some, and all; rounding of fast scores that is felt and that is not:
+    /// beside direct scores.
     fn sums_are_those_of_direct_scores<F: Float>(x: Array2<f64>, k: usize, within: f64) {
         let x = x.mapv(F::from_f64);
         let n = x.nrows();

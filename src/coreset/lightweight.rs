@@ -85,8 +85,8 @@ impl Lightweight {
         self.with(data, frame, |size| SortedUniforms::new(size, rng))
     }
 
-    /// Draws it by one uniform number from each of N' parts of the interval from 0 to 1: with the same probabilities, but the
-    /// numbers of draws of a row differ less.
+    /// Draws it by one uniform number from each of N' parts of the interval from 0 to 1: with the same probabilities, but
+    /// the numbers of draws of a row differ less.
     pub(crate) fn draw_in_strata<R: Rows>(
         &self,
         data: &dyn Data<Rows = R>,

@@ -1,7 +1,8 @@
 //! Stage 2, the coreset: fewer rows, with weights so that they represent all rows.
 //!
 //! [`Full`] is all rows, for data that is small enough. [`Lightweight`] is for larger data, and [`Uniform`] is a
-//! baseline. [`OnePass`] is for rows that come once, before any fit. The expectation of a weighted sum over the coreset is the sum over all rows:
+//! baseline. [`OnePass`] is for rows that come once, before any fit. The expectation of a weighted sum over the coreset
+//! is the sum over all rows:
 //!
 //! $$\mathbb E \sum_{i=1}^{N'} w'_i g(y_i) = \sum_n w_n g(y_n) \qquad \text{for every function } g$$
 //!
@@ -66,8 +67,8 @@ impl Subset {
 
 /// A way to choose a [`Subset`].
 ///
-/// Law: the expected new weight of every row is its old weight, so the expected sum of the new weights is the total weight of
-/// the data. Rows of weight 0 are never chosen.
+/// Law: the expected new weight of every row is its old weight, so the expected sum of the new weights is the total weight
+/// of the data. Rows of weight 0 are never chosen.
 ///
 /// `examples/own_coreset.rs` is another one.
 ///

@@ -16,7 +16,7 @@ pub enum Transform {
     #[default]
     Cosine,
     /// The Walsh-Hadamard transform, on rows padded with zeros to a power of two. Where that pads anything, models live
-    /// in all P' coordinates: so do their densities and distances, of dense rows as well, and a mean fitted to a few
+    /// in all P' coordinates, and so do their densities and distances, of dense rows as well. A mean fitted to a few
     /// coordinates per row can differ a little from 0 in the padding, which `means()` leaves out.
     Hadamard,
 }

@@ -1,4 +1,4 @@
-//! Many centres in cells: what a search needs that does not look at all of them (E45).
+//! Many centres in cells, for searches that leave out most of them (E45).
 
 use super::{Centres, DenseRows, Rows};
 use crate::float::Float;

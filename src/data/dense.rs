@@ -165,8 +165,8 @@ impl<'a, T: Element> Dense<'a, T> {
         }
     }
 
-    /// Rows that are made of checked ones, (n, d) values and (n) weights, in the coordinates of a frame already: about 0, and
-    /// of the order of 1.
+    /// Rows that are made of checked ones, (n, d) values and (n) weights, in the coordinates of a frame already: about 0,
+    /// and of the order of 1.
     pub(crate) fn of_values(values: Vec<T>, dim: usize, weights: Vec<f64>) -> Self {
         let summary = Summary {
             rows: weights.iter().filter(|w| **w > 0.0).count(),
@@ -336,8 +336,8 @@ impl<T: Element> Dense<'static, T> {
         Self::of_checked(Cow::Owned(values_of(points)), dim, weights)
     }
 
-    /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole` data
-    /// but for the number of rows and the total weight.
+    /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole`
+    /// data but for the number of rows and the total weight.
     ///
     /// It is made of rows that could not be read as well, NaN in their places: then the fit is an error that says so.
     #[must_use]

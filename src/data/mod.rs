@@ -47,7 +47,6 @@ pub use linear::Linear;
 pub(crate) use linear::{Exactness, largest_terms};
 pub use npy::NpyFile;
 pub(crate) use on_demand::OnDemand;
-
 pub use moments::Moments;
 pub use projected::Subspace;
 pub use read_ahead::ReadAhead;
@@ -238,8 +237,8 @@ pub trait Rows: Default + Send + Sync + 'static {
         squared: &mut [Self::Float],
     ) -> bool;
     /// The nearest centre of every row, and its squared distance, computed directly: at most $1 + \epsilon$ times the least
-    /// one. With $\epsilon = 0$ it is what [`nearest`](Self::nearest) finds. Returns the number of distance evaluations; none,
-    /// and nothing done, where the centres are not in cells, or these are of no use to rows of this kind.
+    /// one. With $\epsilon = 0$ it is what [`nearest`](Self::nearest) finds. Returns the number of distance evaluations;
+    /// none, and nothing done, where the centres are not in cells, or these are of no use to rows of this kind.
     #[doc(hidden)]
     fn nearest_by_cells(
         &self,

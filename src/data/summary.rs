@@ -48,8 +48,8 @@ impl Summary {
     }
 
     /// Checks and sums up `n` rows of `dim` numbers that are read block by block, from several threads: `read` fills its
-    /// numbers with these rows, one after the other. For the same rows it is the summary of [`Dense`](super::Dense) ones, bit
-    /// for bit. `weight` gives the weight of a row.
+    /// numbers with these rows, one after the other. For the same rows it is the summary of [`Dense`](super::Dense) ones,
+    /// bit for bit. `weight` gives the weight of a row.
     ///
     /// # Errors
     /// As [`Dense::weighted`](super::Dense::weighted), and what `read` returns.

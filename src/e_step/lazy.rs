@@ -20,8 +20,8 @@ use crate::stage::Stage;
 ///
 /// $$(1 + \varepsilon) \lVert y_n - \mu_{\tilde c} \rVert \lt \lVert y_n - \mu_c \rVert$$
 ///
-/// A point that moves gets a larger log-joint, and one that stays keeps its own, so the free energy never falls. The error of
-/// the assignment is at most $(1 + \varepsilon)^2$ times the quantization error ([E22](crate::equations#e22)).
+/// A point that moves gets a larger log-joint, and one that stays keeps its own, so the free energy never falls. The error
+/// of the assignment is at most $(1 + \varepsilon)^2$ times the quantization error ([E22](crate::equations#e22)).
 ///
 /// ```
 /// use coremix::prelude::*;

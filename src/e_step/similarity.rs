@@ -8,10 +8,9 @@ use crate::saving::Number;
 /// The similarities of every component to the others (E26), kept where they are positive: one number for each
 /// pair that some support holds, never k^2.
 ///
-/// Entries of a row are in increasing order, with their running sums. Each is at least as large as the mean of
-/// those before it, so the difference of two running sums is exact to a few roundings per entry, however small
-/// it is beside the rest of the row. A support usually holds nearly all of its row: what is left beside it must
-/// not drown.
+/// Entries of a row are in increasing order, with their running sums. Each is at least as large as the mean of those
+/// before it. So the difference of two running sums is exact to a few roundings per entry, however small it is beside
+/// the rest of the row. A support usually holds nearly all of its row: what is left beside it must not drown.
 #[derive(Clone, Debug, Default)]
 pub struct Similarity {
     /// Where the row of each component starts (k + 1).
@@ -127,9 +126,8 @@ impl Similarity {
         })
     }
 
-    /// Draws components one after the other from the row of `from`, none twice and none that is in `chosen`,
-    /// each in proportion to its similarity (E25), and adds them to `chosen`: `count` of them, or as many as
-    /// there are.
+    /// Draws `count` components one after the other from the row of `from`, or as many as there are, and adds them to
+    /// `chosen`. Each is drawn in proportion to its similarity (E25), none twice and none that is in `chosen` already.
     #[inline]
     pub(super) fn draw(
         &self,

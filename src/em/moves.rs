@@ -276,8 +276,8 @@ mod tests {
     use crate::rng::{Rng, Streams};
     use ndarray::{Array1, Array2};
 
-    /// The kept sums are the naive ones after any changes, and every round of moves lowers the error by what it promised: once
-    /// the means follow, and before any row looks for a nearer one.
+    /// The kept sums are the naive ones after any changes, and every round of moves lowers the error by what it promised:
+    /// once the means follow, and before any row looks for a nearer one.
     #[test]
     fn moves_lower_the_error_by_themselves() {
         let mut moved = 0;

@@ -198,8 +198,8 @@ impl<C, S, E, M> Builder<C, S, E, M> {
     /// Runs from different seeds on the same coreset; the whole fit that passed most phases, and then has the largest
     /// free energy, is kept. Default 1: with many clusters runs differ little, and each costs as much as the first.
     ///
-    /// They run beside each other, with the same bits, if all phases have fewer than 65,536 rows and there are at least as many
-    /// restarts as threads. Each takes its own memory. With an [observer](Clusterer::fit_observed) or a
+    /// They run beside each other, with the same bits, if all phases have fewer than 65,536 rows and there are at least as
+    /// many restarts as threads. Each takes its own memory. With an [observer](Clusterer::fit_observed) or a
     /// [checkpoint](Self::checkpoint) they run one after the other.
     pub fn restarts(mut self, restarts: usize) -> Self {
         self.settings.restarts = restarts;

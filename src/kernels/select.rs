@@ -47,8 +47,8 @@ pub(crate) fn smallest<F: Float>(
     }
 }
 
-/// The same without branches, which nothing could foretell, for more candidates than places. `false` where there are too many
-/// candidates, or where equal scores leave a place open.
+/// The same without branches, which nothing could foretell, for more candidates than places. `false` where there are too
+/// many candidates, or where equal scores leave a place open.
 fn smallest_by_rank<F: Float>(
     ids: &[u32],
     scores: &[F],

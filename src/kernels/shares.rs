@@ -7,7 +7,8 @@ use super::{LANES, first_lane, products};
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
-/// Rows that share one read of a panel, where there are registers for their numbers and all of their sums; else half as many.
+/// Rows that share one read of a panel, where there are registers for their numbers and all of their sums; else half as
+/// many.
 const ROWS: usize = 8;
 
 /// Panels whose scores are read at once, and the most numbers that these have.
@@ -73,8 +74,8 @@ pub(crate) fn tolerance<F: Float>() -> f64 {
     (8.0 * F::EPSILON).max(1e-12)
 }
 
-/// How far behind the best one, in nats, rounding is still felt in the sum over `count` components whose log-joints are known
-/// to within `error`: beyond it, all of them together change the sum by less than `enough` of it.
+/// How far behind the best one, in nats, rounding is still felt in the sum over `count` components whose log-joints are
+/// known to within `error`: beyond it, all of them together change the sum by less than `enough` of it.
 #[inline(always)]
 pub(crate) fn felt_within(count: f64, error: f64, enough: f64) -> f64 {
     let each = match error < 0.5 {

@@ -212,8 +212,8 @@ impl<F: Float> DiagonalMixture<F> {
     /// 0 is one that was discarded.
     ///
     /// # Errors
-    /// [`Error::Empty`], [`Error::NotFinite`] or [`Error::TooLarge`] for the means, [`Error::LengthMismatch`] or
-    /// [`Error::DimensionMismatch`] for another number of variances or proportions, [`Error::Parameter`] for variances
+    /// [`Error::Empty`], [`Error::NotFinite`] or [`Error::TooLarge`] for the means. [`Error::LengthMismatch`] or
+    /// [`Error::DimensionMismatch`] for another number of variances or proportions. [`Error::Parameter`] for variances
     /// that are not positive and finite, and for proportions that are negative or do not sum to 1.
     pub fn from_parameters(
         means: ArrayView2<'_, F>,

@@ -204,8 +204,8 @@ impl<F: Float> IsotropicMixture<F> {
     /// (k). A component of proportion 0 is one that was discarded.
     ///
     /// # Errors
-    /// [`Error::Empty`], [`Error::NotFinite`] or [`Error::TooLarge`] for the means, [`Error::LengthMismatch`] for
-    /// another number of variances or proportions, [`Error::Parameter`] for variances that are not positive and
+    /// [`Error::Empty`], [`Error::NotFinite`] or [`Error::TooLarge`] for the means. [`Error::LengthMismatch`] for
+    /// another number of variances or proportions. [`Error::Parameter`] for variances that are not positive and
     /// finite, and for proportions that are negative or do not sum to 1.
     pub fn from_parameters(
         means: ArrayView2<'_, F>,

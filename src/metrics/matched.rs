@@ -58,8 +58,8 @@ pub fn accuracy(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> 
 /// `sqrt(d)` for the latter. In the unit of the data, symmetric up to rounding, and 0 if one set is a reordering of the
 /// other.
 ///
-/// `a` and `b` are `(k, d)`; arithmetic is in f64. The matching takes `O(k^3)` time in the worst case and allocates a
-/// table of $k^2$ f64, $8 k^2$ bytes (800 MB for 10,000 centres), which suits up to several thousand centres.
+/// `a` and `b` are `(k, d)`; arithmetic is in f64. The matching takes `O(k^3)` time in the worst case. It allocates a table
+/// of $k^2$ f64, $8 k^2$ bytes: 800 MB for 10,000 centres. That suits up to several thousand centres.
 ///
 /// # Errors
 ///

@@ -22,8 +22,8 @@ use crate::stage::Stage;
 ///
 /// where $D_n^2$ is the squared distance to the nearest seed so far: proposal and target ($w_n D_n^2$) carry the
 /// same weight, which cancels. $m$ counts the first draw of a chain; the last state is the seed. A chain that ends
-/// on a copy of a seed is drawn again up to 4 times, then that seed is drawn from all rows as in
-/// ([E17](crate::equations#e17)), which takes as many evaluations more.
+/// on a copy of a seed is drawn again up to 4 times. Then that seed is drawn from all rows as in
+/// ([E17](crate::equations#e17)), for n evaluations more with each seed so far.
 ///
 /// ```
 /// use coremix::prelude::*;

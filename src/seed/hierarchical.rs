@@ -133,8 +133,8 @@ struct Cell {
     parts: usize,
 }
 
-/// Where a row stands: its cell, how many of the seeds there it has been compared with, which is the nearest, and its squared
-/// distance.
+/// Where a row stands: its cell, how many of the seeds there it has been compared with, which is the nearest, and its
+/// squared distance.
 #[derive(Clone, Copy)]
 struct Near<F> {
     squared: F,
@@ -248,8 +248,8 @@ impl<'a, R: Rows> Cells<'a, R> {
         let mut distances = Vec::new();
         let mut left = PROPOSALS * (wanted - self.seeds.len());
         while left > 0 {
-            // They compare_all at the seeds there are now together, and at those that come from among them one after the
-            // other.
+            // With the seeds there are now they are compared all together; with those that come from among them, one after
+            // the other.
             let together = (self.seeds.len() / TOGETHER).max(LEAST).min(left);
             left -= together;
             let proposals: Vec<(usize, f64)> = (0..together)

@@ -1,7 +1,7 @@
 //! Stage 3, the seeds: where the components start.
 //!
-//! [`KMeansPlusPlus`] is the usual choice, [`AfkMc2`] its published approximation for many clusters and
-//! [`HierarchicalKMeansPlusPlus`] one for any number of them; [`Uniform`] costs nothing and [`Given`] takes what the user
+//! [`KMeansPlusPlus`] is the usual choice. [`AfkMc2`] is its published approximation for many clusters, and
+//! [`HierarchicalKMeansPlusPlus`] one for any number of them. [`Uniform`] costs nothing, and [`Given`] takes what the user
 //! has. All read only the rows of the first phase. In the formulas $D_n^2$ is the squared distance of row $n$ to the
 //! nearest seed so far:
 //!

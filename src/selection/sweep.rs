@@ -103,8 +103,9 @@ impl<C> Sweep<C> {
     /// boxed [`Estimator`]. It should neither write checkpoints nor start from a model.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if there are no numbers of clusters, one is 0, or the held-out part is not at least 0 and below
-    /// 1, or leaves no rows on one side; [`Error::TooManyClusters`] if there are fewer rows; what `build` and the fits say.
+    /// [`Error::Parameter`] if there are no numbers of clusters, or one is 0; if the held-out part is not at least 0 and
+    /// below 1, or leaves no rows on one side. [`Error::TooManyClusters`] if there are fewer rows; what `build` and the fits
+    /// say.
     pub fn run<R, E>(
         &self,
         data: &dyn Data<Rows = R>,

@@ -16,8 +16,8 @@ pub(crate) struct Member<F> {
     pub(crate) second: u32,
     /// At least the distance to the component's centre.
     pub(crate) upper: F,
-    /// At most the distance to any other centre on the row's list. Right after a search its absolute value is the distance to
-    /// `second`. It is negative if that search did not evaluate all centres on the list.
+    /// At most the distance to any other centre on the row's list. Right after a search its absolute value is the distance
+    /// to `second`. It is negative if that search did not evaluate all centres on the list.
     pub(crate) lower: F,
 }
 

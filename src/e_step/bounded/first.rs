@@ -33,8 +33,8 @@ impl<F: Float> Assignment<F> {
         }
     }
 
-    /// The same. It also searches over all centres if that is worth its cost: if the next search, over neighbour lists, would
-    /// correct too little (E40). `beside` is the residual of projected rows.
+    /// The same. It also searches over all centres if that is worth its cost: if the next search, over neighbour lists,
+    /// would correct too little (E40). `beside` is the residual of projected rows.
     pub(crate) fn first(
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,

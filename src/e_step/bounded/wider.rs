@@ -41,11 +41,11 @@ impl<F: Float> Uncovered<'_, F> {
 }
 
 impl<F: Float> Assignment<F> {
-    /// Searches all centres for a nearer one, for every row at a distance of at least `from` that may be nearer to a
-    /// centre outside the list of its component (E35), or outside that of its point. Returns the changes, by place, and
-    /// the number of distance evaluations.
+    /// Searches all centres for a nearer one, for every uncovered row: one at a distance of at least `from` that may be
+    /// nearer to a centre outside the list of its component (E35), or of its point. Returns the changes, by place, and the
+    /// number of distance evaluations.
     ///
-    /// Where they are many, they are searched component by component. A few in all components are searched together.
+    /// Where such rows are many, they are searched component by component. A few in all components are searched together.
     pub(crate) fn widen(
         &mut self,
         data: &dyn Data<Rows = DenseRows<F>>,

@@ -164,8 +164,8 @@ impl<'a, F: Float> Doubt<'a, F> {
         self.parts.iter().map(rows).sum()
     }
 
-    /// Estimates how much a search over all centres would lower the error, beyond a search over the `list` of each component.
-    /// By level, from `draws` of the open members, drawn in proportion to their part of the error.
+    /// Estimates how much a search over all centres would lower the error, beyond a search over the `list` of each
+    /// component. By level, from `draws` of the open members, drawn in proportion to their part of the error.
     fn gains(
         &self,
         data: &dyn Data<Rows = DenseRows<F>>,

@@ -1,4 +1,5 @@
 //! Dirichlet process mixtures of Gaussians with full precision matrices: variational inference with weights.
+
 mod from_parameters;
 mod ill_conditioned;
 mod matrices;
