@@ -177,6 +177,54 @@ impl Error {
     }
 }
 
+/// `Ok` if two inputs that belong together are as long.
+pub(crate) fn same_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(Error::LengthMismatch {
+        what,
+        expected,
+        found,
+    })
+}
+
+/// `Ok` if an input has as many columns as the data or the model.
+pub(crate) fn same_columns(what: &'static str, expected: usize, found: usize) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(Error::DimensionMismatch {
+        what,
+        expected,
+        found,
+    })
+}
+
+/// `Ok` if a row may have this weight.
+pub(crate) fn sound_weight(row: usize, value: f64) -> Result<()> {
+    match value.is_finite() && value >= 0.0 {
+        true => Ok(()),
+        false => Err(Error::Weight { row, value }),
+    }
+}
+
+/// The sum of all weights, if sums over the data stay finite and normal with it.
+pub(crate) fn sound_total(total: f64) -> Result<f64> {
+    match (1e-290..=1e290).contains(&total) {
+        true => Ok(total),
+        false => Err(Error::TotalWeight { total }),
+    }
+}
+
+/// `Ok` if a setting is finite and not negative.
+pub(crate) fn not_negative(name: &'static str, value: f64) -> Result<()> {
+    match value.is_finite() && value >= 0.0 {
+        true => Ok(()),
+        false => Err(Error::parameter(name, value, "must be finite and not negative")),
+    }
+}
+
 /// `Ok` if a count that must be positive is.
 pub(crate) fn positive(name: &'static str, value: usize) -> Result<()> {
     if value == 0 {

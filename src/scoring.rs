@@ -2,7 +2,7 @@
 
 use crate::block::Block;
 use crate::data::{Centres, Checked, Data, Frame, Rows, Scores};
-use crate::error::{Error, Result, positive};
+use crate::error::{Error, Result, not_negative, positive};
 use crate::float::Float;
 use crate::mixture::{Mixture, Score};
 use crate::parallel;
@@ -34,13 +34,7 @@ pub(crate) fn predict<R: Rows>(
     data: Source<'_, R>,
     epsilon: f64,
 ) -> Result<Array1<u32>> {
-    if !(epsilon >= 0.0 && epsilon.is_finite()) {
-        return Err(Error::parameter(
-            "epsilon",
-            epsilon,
-            "must be at least 0 and finite",
-        ));
-    }
+    not_negative("epsilon", epsilon)?;
     let centres = model.centres();
     let in_cells = R::use_cells() && model.likeliest_is_nearest() && centres.len() >= MANY;
     // Where cells are there already, they cost nothing.

@@ -19,7 +19,7 @@ pub use one_pass::OnePass;
 pub use uniform::Uniform;
 
 use crate::data::{Data, Frame, Rows};
-use crate::error::Result;
+use crate::error::{Result, sound_total, sound_weight};
 use crate::rng::Rng;
 use crate::stage::Stage;
 
@@ -48,20 +48,12 @@ impl Subset {
                 "row {row} of {n} does not exist: rows are numbered from 0"
             ));
         }
-        let sound = |w: &f64| w.is_finite() && *w >= 0.0;
-        if let Some(i) = self.weights.iter().position(|w| !sound(w)) {
-            let (row, weight) = (self.rows[i], self.weights[i]);
-            let rule = "weights are finite and not negative";
-            return Err(format!("row {row} has weight {weight}: {rule}"));
-        }
+        let mut pairs = self.rows.iter().zip(&self.weights);
+        let sound = pairs.try_for_each(|(row, weight)| sound_weight(*row, *weight));
         // From 0: the sum of no numbers is -0.
         let total = self.weights.iter().fold(0.0, |sum, w| sum + w);
-        if !(1e-290..=1e290).contains(&total) {
-            return Err(format!(
-                "the weights sum to {total}; the sum must be between 1e-290 and 1e290"
-            ));
-        }
-        Ok(())
+        let sound = sound.and_then(|()| sound_total(total));
+        sound.map(|_| ()).map_err(|error| error.to_string())
     }
 }
 

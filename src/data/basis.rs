@@ -1,6 +1,6 @@
 //! The coordinates of sparsified rows: an orthonormal preconditioner, which spreads the information of a row evenly.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, same_columns};
 use crate::kernels::vectorised;
 use crate::rng::{Stage, Streams};
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -98,9 +98,9 @@ impl Basis {
     /// Points (n, P) in the coordinates of the basis: (n, P').
     ///
     /// # Errors
-    /// [`Error::DimensionMismatch`] for another number of columns.
+    /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) for another number of columns.
     pub fn forward(&self, points: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        check(points, self.columns())?;
+        same_columns("points", self.columns(), points.ncols())?;
         let mut workspace = self.workspace();
         let mut out = Array2::zeros((points.nrows(), self.coordinates()));
         for (point, mut out) in points.outer_iter().zip(out.outer_iter_mut()) {
@@ -113,9 +113,9 @@ impl Basis {
     /// [`forward`](Self::forward).
     ///
     /// # Errors
-    /// [`Error::DimensionMismatch`] for another number of coordinates.
+    /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) for another number of coordinates.
     pub fn inverse(&self, points: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        check(points, self.coordinates())?;
+        same_columns("points", self.coordinates(), points.ncols())?;
         let mut workspace = self.workspace();
         let mut out = Array2::zeros((points.nrows(), self.columns()));
         for (point, mut out) in points.outer_iter().zip(out.outer_iter_mut()) {
@@ -146,18 +146,6 @@ impl Transform {
             Self::Hadamard => columns.next_power_of_two(),
         }
     }
-}
-
-fn check(points: ArrayView2<'_, f64>, expected: usize) -> Result<()> {
-    let found = points.ncols();
-    if expected == found {
-        return Ok(());
-    }
-    Err(Error::DimensionMismatch {
-        what: "points",
-        expected,
-        found,
-    })
 }
 
 impl PartialEq for Basis {

@@ -1,7 +1,7 @@
 //! Rows that are not in memory: blocks of them are read when they are asked for.
 
 use super::{Chosen, Data, Decode, Dense, DenseRows, Frame, Summary, frame_of_sample};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same_length};
 use crate::float::{Element, Float};
 use crate::parallel::{self, BLOCK, Spare};
 use ndarray::Array2;
@@ -174,14 +174,7 @@ impl<S: Source> Blocks<S> {
     /// # Errors
     /// As [`new`](Self::new); [`Error::LengthMismatch`], [`Error::Weight`] or [`Error::TotalWeight`] for the weights.
     pub fn weighted(source: S, weights: Vec<f64>) -> Result<Self> {
-        let (expected, found) = (source.len(), weights.len());
-        if expected != found {
-            return Err(Error::LengthMismatch {
-                what: "weights",
-                expected,
-                found,
-            });
-        }
+        same_length("weights", source.len(), weights.len())?;
         Self::checked(source, Some(weights))
     }
 

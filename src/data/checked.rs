@@ -2,7 +2,7 @@
 
 use super::{Data, Frame, Rows, Summary};
 use crate::compiled::Compiled;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sound_total, sound_weight};
 use crate::float::Float;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Data that may break its rules. A block that does is replaced by rows that do no harm, and the fault is kept: whoever
 /// computed with it asks for the [`result`](Self::result) at the end, and what was computed does not count.
 pub(crate) struct Checked<'a, R: Rows> {
-    data: Source<'a, R>,
+    data: Wrapped<'a, R>,
     /// The shape that it must have.
     len: usize,
     dim: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Checked<'a, R: Rows> {
     faults: Arc<Faults>,
 }
 
-enum Source<'a, R: Rows> {
+enum Wrapped<'a, R: Rows> {
     Borrowed(&'a dyn Data<Rows = R>),
     Selected(Box<dyn Data<Rows = R> + 'a>),
 }
@@ -53,13 +53,8 @@ impl<'a, R: Rows> Checked<'a, R> {
         if data.is_checked() {
             return Ok(None);
         }
-        let weights = |row: &usize| {
-            let weight = data.weight(*row);
-            !(weight.is_finite() && weight >= 0.0)
-        };
-        if let Some(row) = (0..len).find(weights) {
-            let value = data.weight(row);
-            return Err(Error::Weight { row, value });
+        for row in 0..len {
+            sound_weight(row, data.weight(row))?;
         }
         let faults = Faults {
             stage: data.name(),
@@ -82,10 +77,7 @@ impl<'a, R: Rows> Checked<'a, R> {
         if !numbers.all(|x| x.is_finite()) {
             return error("the summary is not finite".into());
         }
-        let total = summary.total_weight;
-        if !(1e-290..=1e290).contains(&total) {
-            return Err(Error::TotalWeight { total });
-        }
+        sound_total(summary.total_weight)?;
         let rows = (0..len).filter(|&n| data.weight(n) > 0.0).count();
         if rows != summary.rows {
             let found = summary.rows;
@@ -94,7 +86,7 @@ impl<'a, R: Rows> Checked<'a, R> {
             ));
         }
         Ok(Some(Self {
-            data: Source::Borrowed(data),
+            data: Wrapped::Borrowed(data),
             len,
             dim,
             misshapen: false,
@@ -119,8 +111,8 @@ impl<'a, R: Rows> Checked<'a, R> {
 
     fn data(&self) -> &dyn Data<Rows = R> {
         match &self.data {
-            Source::Borrowed(data) => *data,
-            Source::Selected(data) => &**data,
+            Wrapped::Borrowed(data) => *data,
+            Wrapped::Selected(data) => &**data,
         }
     }
 
@@ -267,7 +259,7 @@ impl<R: Rows> Data for Checked<'_, R> {
             }
         }
         Box::new(Checked {
-            data: Source::Selected(selected),
+            data: Wrapped::Selected(selected),
             len: rows.len(),
             dim: self.dim,
             misshapen,

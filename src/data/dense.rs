@@ -2,7 +2,7 @@
 
 use super::dense_rows::{held, squared_distance};
 use super::{Data, DenseRows, Frame, Rows, Summary};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same_length};
 use crate::float::{Element, Float};
 use crate::kernels::{enter, stride, vectorised};
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -115,35 +115,29 @@ impl<'a, T: Element> Dense<'a, T> {
         weights: impl Into<ArrayView1<'a, W>>,
     ) -> Result<Self> {
         let (points, weights) = (points.into(), weights.into());
-        if weights.len() != points.nrows() {
-            let (expected, found) = (points.nrows(), weights.len());
-            return Err(Error::LengthMismatch {
-                what: "weights",
-                expected,
-                found,
-            });
-        }
         Self::check(points, Some(W::in_f64(weights)))
     }
 
     fn check(points: ArrayView2<'a, T>, weights: Option<Cow<'a, [f64]>>) -> Result<Self> {
-        let (n, dim) = points.dim();
-        if n == 0 || dim == 0 {
-            return Err(Error::Empty { what: "data" });
-        }
         let values = match points.to_slice() {
             Some(slice) => Cow::Borrowed(slice),
             None => Cow::Owned(points.iter().copied().collect()),
         };
-        Self::of_checked(values, dim, weights)
+        Self::of_checked(values, points.dim(), weights)
     }
 
-    /// Values (n, d), one row after the other, once they have been looked at.
+    /// Values (n, d), one row after the other, and their weights (n), once they have been looked at.
     fn of_checked(
         values: Cow<'a, [T]>,
-        dim: usize,
+        (n, dim): (usize, usize),
         weights: Option<Cow<'a, [f64]>>,
     ) -> Result<Self> {
+        if let Some(weights) = &weights {
+            same_length("weights", n, weights.len())?;
+        }
+        if n == 0 || dim == 0 {
+            return Err(Error::Empty { what: "data" });
+        }
         let summary = T::check(&values, dim, weights.as_deref(), "data")?;
         Ok(Self {
             values,
@@ -309,11 +303,8 @@ impl<T: Element> Dense<'static, T> {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn owned(points: Array2<T>) -> Result<Self> {
-        let (n, dim) = points.dim();
-        if n == 0 || dim == 0 {
-            return Err(Error::Empty { what: "data" });
-        }
-        Self::of_checked(Cow::Owned(values_of(points)), dim, None)
+        let shape = points.dim();
+        Self::of_checked(Cow::Owned(values_of(points)), shape, None)
     }
 
     /// The same with weights (n).
@@ -321,19 +312,8 @@ impl<T: Element> Dense<'static, T> {
     /// # Errors
     /// As [`weighted`](Dense::weighted).
     pub fn owned_weighted(points: Array2<T>, weights: Vec<f64>) -> Result<Self> {
-        let (n, dim) = points.dim();
-        if n == 0 || dim == 0 {
-            return Err(Error::Empty { what: "data" });
-        }
-        if weights.len() != n {
-            return Err(Error::LengthMismatch {
-                what: "weights",
-                expected: n,
-                found: weights.len(),
-            });
-        }
-        let weights = Some(Cow::Owned(weights));
-        Self::of_checked(Cow::Owned(values_of(points)), dim, weights)
+        let (shape, weights) = (points.dim(), Some(Cow::Owned(weights)));
+        Self::of_checked(Cow::Owned(values_of(points)), shape, weights)
     }
 
     /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole`

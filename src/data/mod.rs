@@ -60,11 +60,12 @@ pub use sketch_builder::SketchBuilder;
 pub use sketch_rows::SketchRows;
 pub(crate) use stored::Decode;
 pub use summary::Summary;
+pub(crate) use summary::check_rows;
 pub use vectors::{VectorFile, VectorFormat};
 
 use crate::block::Block;
 use crate::compiled::Compiled;
-use crate::error::{Error, Result};
+use crate::error::{Result, same_columns};
 use crate::float::Float;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -130,18 +131,10 @@ pub trait Data: Sync {
     /// Whether the rows can be loaded in the coordinates of `frame`.
     ///
     /// # Errors
-    /// [`Error::DimensionMismatch`] if the data has another number of columns, [`Error::BasisMismatch`] for a
+    /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) if the data has another number of columns, [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a
     /// [`Sketch`] in other coordinates.
     fn check(&self, frame: &Frame<<Self::Rows as Rows>::Float>) -> Result<()> {
-        let (expected, found) = (frame.columns(), self.dim());
-        if expected != found {
-            return Err(Error::DimensionMismatch {
-                what: "data",
-                expected,
-                found,
-            });
-        }
-        Ok(())
+        same_columns("data", frame.columns(), self.dim())
     }
     /// Why this row could not be read when it was last asked for, where that is known: it is part of the error of the fit.
     fn fault(&self, _row: usize) -> Option<String> {

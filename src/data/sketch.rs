@@ -3,7 +3,7 @@
 use super::basis::Basis;
 use super::frame::{self, Frame, held};
 use super::{Data, SketchRows, Summary};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same_columns};
 use crate::float::Float;
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
@@ -152,14 +152,7 @@ impl<F: Float> Data for Sketch<F> {
     }
 
     fn check(&self, frame: &Frame<F>) -> Result<()> {
-        let (expected, found) = (frame.columns(), self.basis.columns());
-        if expected != found {
-            return Err(Error::DimensionMismatch {
-                what: "data",
-                expected,
-                found,
-            });
-        }
+        same_columns("data", frame.columns(), self.basis.columns())?;
         if frame.basis() != Some(&self.basis) {
             let columns = || "the columns of dense rows".to_owned();
             return Err(Error::BasisMismatch {

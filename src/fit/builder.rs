@@ -8,7 +8,7 @@ use crate::checkpoint::Checkpoint;
 use crate::coreset::Full;
 use crate::e_step::Exhaustive;
 use crate::em::{Rule, StopRule};
-use crate::error::{Error, Result, positive};
+use crate::error::{Error, Result, not_negative, positive};
 use crate::m_step::SharedIsotropic;
 use crate::saving::Save;
 use crate::seed::KMeansPlusPlus;
@@ -275,11 +275,7 @@ impl<C: Stage, S: Stage, E: Stage + Clone, M: Stage> Builder<C, S, E, M> {
             ));
         }
         positive("restarts", self.settings.restarts)?;
-        let tolerance = self.settings.rule.tolerance;
-        if !(tolerance.is_finite() && tolerance >= 0.0) {
-            let rule = "must be finite and not negative";
-            return Err(Error::parameter("tolerance", tolerance, rule));
-        }
+        not_negative("tolerance", self.settings.rule.tolerance)?;
         if let Some(checkpoint) = &self.settings.checkpoint {
             checkpoint.check()?;
         }

@@ -9,7 +9,7 @@ use crate::block::Block;
 use crate::data::{
     Centres, Data, Frame, Linear, Moments, OnDemand, PerCoordinate, Rows, Scales, Scores, Summary,
 };
-use crate::error::{Error, Result, positive};
+use crate::error::{Error, Result, positive, same_columns, same_length};
 use crate::float::Float;
 use crate::kernels::stride;
 use crate::mixture::Mixture;
@@ -221,23 +221,9 @@ impl<F: Float> DiagonalMixture<F> {
         proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
-        let ((k, dim), what) = (means.dim(), "variances");
-        if variances.nrows() != k {
-            let (expected, found) = (k, variances.nrows());
-            return Err(Error::LengthMismatch {
-                what,
-                expected,
-                found,
-            });
-        }
-        if variances.ncols() != dim {
-            let (expected, found) = (dim, variances.ncols());
-            return Err(Error::DimensionMismatch {
-                what,
-                expected,
-                found,
-            });
-        }
+        let (k, dim) = means.dim();
+        same_length("variances", k, variances.nrows())?;
+        same_columns("variances", dim, variances.ncols())?;
         let largest = check_variances::<F>(variances.iter().copied())?;
         let proportions = Proportions::check(proportions, k)?;
         let frame = frame_around(&summary, largest);

@@ -9,7 +9,7 @@ use crate::block::Block;
 use crate::data::{
     Centres, Data, Frame, Linear, Moments, OnDemand, PerComponent, Rows, Scores, Summary,
 };
-use crate::error::{Error, Result, positive};
+use crate::error::{Result, positive, same_length};
 use crate::float::Float;
 use crate::mixture::Mixture;
 use crate::posterior::{Likelihood, LogJoint};
@@ -204,8 +204,8 @@ impl<F: Float> IsotropicMixture<F> {
     /// (k). A component of proportion 0 is one that was discarded.
     ///
     /// # Errors
-    /// [`Error::Empty`], [`Error::NotFinite`] or [`Error::TooLarge`] for the means. [`Error::LengthMismatch`] for
-    /// another number of variances or proportions. [`Error::Parameter`] for variances that are not positive and
+    /// [`Error::Empty`](crate::Error::Empty), [`Error::NotFinite`](crate::Error::NotFinite) or [`Error::TooLarge`](crate::Error::TooLarge) for the means. [`Error::LengthMismatch`](crate::Error::LengthMismatch) for
+    /// another number of variances or proportions. [`Error::Parameter`](crate::Error::Parameter) for variances that are not positive and
     /// finite, and for proportions that are negative or do not sum to 1.
     pub fn from_parameters(
         means: ArrayView2<'_, F>,
@@ -213,13 +213,7 @@ impl<F: Float> IsotropicMixture<F> {
         proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
-        if variances.len() != means.nrows() {
-            return Err(Error::LengthMismatch {
-                what: "variances",
-                expected: means.nrows(),
-                found: variances.len(),
-            });
-        }
+        same_length("variances", means.nrows(), variances.len())?;
         let largest = check_variances::<F>(variances.iter().copied())?;
         let proportions = Proportions::check(proportions, means.nrows())?;
         let frame = frame_around(&summary, largest);
@@ -316,7 +310,7 @@ impl<F: Float> IsotropicMixture<F> {
     /// from (n). The same `seed` gives the same points.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if `n` is 0.
+    /// [`Error::Parameter`](crate::Error::Parameter) if `n` is 0.
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         positive("n", n)?;
         let mut rng = Rng::from_seed(seed);

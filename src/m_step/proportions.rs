@@ -1,6 +1,6 @@
 //! Mixing proportions: equal, or learned as the mass of each component.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, not_negative, same_length};
 use crate::float::Float;
 use crate::rng::Rng;
 use crate::saving::{FileFault, Reader, Writer};
@@ -53,18 +53,9 @@ impl Proportions {
 
     /// Proportions given by the user, up to rounding of their sum.
     pub(super) fn check(proportions: ArrayView1<'_, f64>, k: usize) -> Result<Self> {
-        if proportions.len() != k {
-            return Err(Error::LengthMismatch {
-                what: "proportions",
-                expected: k,
-                found: proportions.len(),
-            });
-        }
+        same_length("proportions", k, proportions.len())?;
         for &p in proportions {
-            if !(p >= 0.0 && p.is_finite()) {
-                let rule = "must be finite and not negative";
-                return Err(Error::parameter("proportions", p, rule));
-            }
+            not_negative("proportions", p)?;
         }
         let sum = proportions.sum();
         if (sum - 1.0).abs() > 1e-6 {

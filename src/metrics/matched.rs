@@ -1,7 +1,7 @@
 //! Scores under the best one-to-one matching: of clusters with classes, and of centres with centres.
 
 use super::contingency::{Cell, Contingency};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same_columns, same_length};
 use crate::float::Float;
 use crate::matching::matching;
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -82,20 +82,8 @@ pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64>
     if k == 0 || d == 0 {
         return Err(Error::Empty { what: "centres" });
     }
-    if b.nrows() != k {
-        return Err(Error::LengthMismatch {
-            what: "centres",
-            expected: k,
-            found: b.nrows(),
-        });
-    }
-    if b.ncols() != d {
-        return Err(Error::DimensionMismatch {
-            what: "centres",
-            expected: d,
-            found: b.ncols(),
-        });
-    }
+    same_length("centres", k, b.nrows())?;
+    same_columns("centres", d, b.ncols())?;
     let a = finite_values(a, "centres a")?;
     let b = finite_values(b, "centres b")?;
 
