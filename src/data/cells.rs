@@ -34,12 +34,9 @@ pub(crate) struct Cell<F> {
 impl<F: Float> Cells<F> {
     /// About $\sqrt k$ cells of $k$ centres.
     pub(crate) fn of(centres: &Centres<F>) -> Self {
-        let (k, dim, stride) = (centres.len(), centres.dim(), stride(centres.dim()));
+        let (k, stride) = (centres.len(), stride(centres.dim()));
         let number = ((k as f64).sqrt() as usize).clamp(1, k);
-        let mut points = Centres::with_capacity(number, dim);
-        for point in 0..number {
-            points.push(centres.row(point * k / number));
-        }
+        let mut points = centres.evenly(number);
         for _ in 0..STEPS {
             let (nearest, _) = nearest(centres, &points);
             let (mut sums, mut counts) = (vec![0.0; number * stride], vec![0.0; number]);

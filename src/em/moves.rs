@@ -271,9 +271,8 @@ mod tests {
     use super::split_and_merge;
     use crate::data::{Centres, Data, Dense, DenseRows};
     use crate::e_step::{Assignment, NeighbourLists, Sums};
-    use approx::assert_abs_diff_eq;
-
     use crate::rng::{Rng, Streams};
+    use approx::assert_abs_diff_eq;
     use ndarray::{Array1, Array2};
 
     /// The kept sums are the naive ones after any changes, and every round of moves lowers the error by what it promised:
@@ -290,7 +289,7 @@ mod tests {
             let data = Dense::weighted(x.view(), w.view()).unwrap();
             let frame = data.frame();
             let mut centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-            let (mut assignment, _) = Assignment::nearest(&data, &frame, &centres, k);
+            let (mut assignment, _) = Assignment::exhaustive(&data, &frame, &centres);
             let mut sums = Sums::of(&data, &frame, &centres, &assignment);
             for round in 0..4 {
                 let before = centres.clone();

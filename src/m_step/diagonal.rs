@@ -2,8 +2,8 @@
 
 use super::proportions::{Mixing, Proportions, penalised};
 use super::{
-    MStep, check_saved, check_variances, frame_around, log_joint_in_units_of, rescaling,
-    steps_with_one_variance, variance_floor, variance_of,
+    MStep, check_saved, check_variances, first_variance, frame_around, log_joint_in_units_of,
+    rescaling, steps_with_one_variance,
 };
 use crate::block::Block;
 use crate::data::{
@@ -68,10 +68,6 @@ impl Diagonal {
 }
 
 impl Stage for Diagonal {
-    fn check(&self, _clusters: usize) -> Result<()> {
-        Ok(())
-    }
-
     fn settings(&self) -> String {
         format!("{self:?}")
     }
@@ -87,10 +83,7 @@ impl<R: Rows> MStep<R> for Diagonal {
         frame: Frame<R::Float>,
         data: &dyn Data<Rows = R>,
     ) -> Result<Self::Model> {
-        let data = data.summary();
-        let least_variance = variance_floor(&frame, data);
-        let variance = variance_of(&frame, data);
-        let variance = variance.max(least_variance);
+        let (variance, least_variance) = first_variance(&frame, data.summary());
         let variances = vec![variance; seeds.len() * stride(seeds.dim())];
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         // The unit is this variance itself: so far scores are exactly the squared distances.

@@ -1,8 +1,8 @@
 //! Isotropic Gaussians with one shared variance and equal mixing proportions: the model behind k-means.
 
 use super::{
-    MStep, SharedVariance, Statistics, check_variances, frame_around, log_joint_in_units_of,
-    rescaling, variance_floor, variance_of,
+    MStep, SharedVariance, Statistics, check_variances, first_variance, frame_around,
+    log_joint_in_units_of, rescaling,
 };
 use crate::block::Block;
 use crate::data::{
@@ -62,11 +62,7 @@ impl SharedIsotropic {
     }
 }
 
-impl Stage for SharedIsotropic {
-    fn check(&self, _clusters: usize) -> Result<()> {
-        Ok(())
-    }
-}
+impl Stage for SharedIsotropic {}
 
 impl<R: Rows> MStep<R> for SharedIsotropic {
     type Model = SharedIsotropicMixture<R::Float>;
@@ -78,9 +74,7 @@ impl<R: Rows> MStep<R> for SharedIsotropic {
         frame: Frame<R::Float>,
         data: &dyn Data<Rows = R>,
     ) -> Result<Self::Model> {
-        let data = data.summary();
-        let least_variance = variance_floor(&frame, data);
-        let variance = variance_of(&frame, data);
+        let (variance, least_variance) = first_variance(&frame, data.summary());
         Ok(SharedIsotropicMixture::assemble(
             seeds,
             frame,

@@ -49,11 +49,7 @@ impl HierarchicalKMeansPlusPlus {
     }
 }
 
-impl Stage for HierarchicalKMeansPlusPlus {
-    fn check(&self, _clusters: usize) -> Result<()> {
-        Ok(())
-    }
-}
+impl Stage for HierarchicalKMeansPlusPlus {}
 
 /// Seeds of a cell that is cut: with 16, rows near the edges of cells cost some percent of the potential.
 const CUT: usize = 32;
