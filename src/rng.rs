@@ -56,6 +56,27 @@ impl Rng {
         -(1.0 - self.uniform()).ln()
     }
 
+    /// A number in proportion to `weights`, given their sum; `None` if no weight is positive.
+    pub(crate) fn proportional(
+        &mut self,
+        weights: impl Iterator<Item = f64>,
+        total: f64,
+    ) -> Option<usize> {
+        let mut left = self.uniform() * total;
+        let mut last = None;
+        for (i, weight) in weights.enumerate() {
+            if weight > 0.0 {
+                // Rounding may leave a rest past the end: the last candidate takes it.
+                last = Some(i);
+                left -= weight;
+                if left < 0.0 {
+                    break;
+                }
+            }
+        }
+        last
+    }
+
     /// Makes the list `count` distinct random numbers below `n`, in any order; all of them, if there are no more.
     pub fn distinct(&mut self, list: &mut Vec<u32>, count: usize, n: usize) {
         list.clear();

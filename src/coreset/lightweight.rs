@@ -185,11 +185,8 @@ fn squared_distances_to_mean<R: Rows>(
     data: &dyn Data<Rows = R>,
     frame: &Frame<R::Float>,
 ) -> (Vec<R::Float>, Vec<Totals>) {
-    let mean = &data.summary().mean;
     let mut centre = vec![R::Float::from_f64(0.0); frame.offset().len()];
-    for ((centre, mean), offset) in centre.iter_mut().zip(mean).zip(frame.offset()) {
-        *centre = R::Float::from_f64((mean - offset.to_f64()) * frame.inverse_unit());
-    }
+    frame.enter_exact(&data.summary().mean, &mut centre);
     let mut squared = vec![R::Float::from_f64(0.0); data.len()];
     let blocks = parallel::map_chunks(&mut squared, PIECE, |_, range, squared| {
         data.distances_from(range.clone(), frame, &centre, squared);

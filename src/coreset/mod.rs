@@ -17,6 +17,7 @@ pub use full::Full;
 pub use lightweight::Lightweight;
 pub use one_pass::OnePass;
 pub use uniform::Uniform;
+pub(crate) use uniform::some_rows;
 
 use crate::data::{Data, Frame, Rows};
 use crate::error::{Result, sound_total, sound_weight};

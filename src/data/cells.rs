@@ -61,13 +61,8 @@ impl<F: Float> Cells<F> {
 
     fn with(centres: &Centres<F>, all: &Centres<F>, nearest: &[u32], squared: &[F]) -> Self {
         let dim = centres.dim();
-        let starts = counting::starts(all.len(), nearest.iter().copied());
-        let mut next = starts.clone();
-        let mut members = vec![0; nearest.len()];
-        for (c, &point) in (0..).zip(nearest) {
-            members[next[point as usize]] = c;
-            next[point as usize] += 1;
-        }
+        let of_points = || nearest.iter().copied().zip(0..);
+        let (starts, members) = counting::sorted(all.len(), 0, of_points);
         let (mut points, mut cells) = (Centres::with_capacity(all.len(), dim), Vec::new());
         for (point, ends) in starts.windows(2).enumerate() {
             let ids = members[ends[0]..ends[1]].to_vec();

@@ -266,15 +266,7 @@ impl Run {
 /// Counting sort: where the items of each of `k` components start (k + 1), and the items in order of their
 /// component, those of one component in their own order.
 fn by_component(k: usize, items: impl Iterator<Item = u32> + Clone) -> (Vec<usize>, Vec<u32>) {
-    let starts = counting::starts(k, items.clone());
-    let mut next = starts.clone();
-    let mut order = vec![0; starts[k]];
-    for (i, c) in (0u32..).zip(items) {
-        let place = &mut next[c as usize];
-        order[*place] = i;
-        *place += 1;
-    }
-    (starts, order)
+    counting::sorted(k, 0, || items.clone().zip(0..))
 }
 
 /// The pairs of one worker, by component.

@@ -125,18 +125,8 @@ impl Proportions {
 
     /// A component at random.
     pub(super) fn draw(&self, rng: &mut Rng) -> usize {
-        let mut left = rng.uniform();
-        let mut last = 0;
-        for (c, &p) in self.values.iter().enumerate() {
-            if p > 0.0 {
-                last = c;
-                left -= p;
-                if left < 0.0 {
-                    break;
-                }
-            }
-        }
-        last
+        let drawn = rng.proportional(self.values.iter().copied(), 1.0);
+        drawn.unwrap_or(0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! AFK-MC^2 (Bachem, Lucic, Hassani, Krause: Fast and provably good seedings for k-means, NIPS 2016), on
 //! weighted data.
 
-use super::{Cumulated, Seeder, Seeds, by_weight, proportional};
+use super::{Cumulated, Seeder, Seeds, by_weight};
 use crate::cancel;
 use crate::candidates;
 use crate::compiled::Compiled;
@@ -266,7 +266,7 @@ fn exact<R: Rows>(
     let squared = distances(data, frame, seeds);
     let weight = |n: usize| data.weight(n) * squared[n].to_f64();
     let total = (0..data.len()).map(weight).sum();
-    let row = proportional((0..data.len()).map(weight), total, rng);
+    let row = rng.proportional((0..data.len()).map(weight), total);
     (row, (data.len() * seeds.len()) as u64)
 }
 
