@@ -15,7 +15,7 @@ use crate::kernels::stride;
 use crate::mixture::Mixture;
 use crate::posterior::{Likelihood, LogJoint};
 use crate::rng::Rng;
-use crate::saving::{Common, FileFault, Reader, Save, Writer};
+use crate::saving::{self, Common, FileFault, Reader, Save};
 use crate::stage::Stage;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
@@ -445,13 +445,14 @@ const FAMILY: &str = "Diagonal";
 impl<F: Float> Save for DiagonalMixture<F> {
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let (k, dim) = (self.centres.len(), self.centres.dim());
-        let mut file = Writer::new(FAMILY, (&self.centres, &self.frame), self.means(), notes)?;
-        let variances = (0..k).flat_map(|c| (0..dim).map(move |j| self.variance(c, j)));
-        file.section("variances", k * dim, variances);
-        file.numbers("least variance", &[self.least_variance]);
-        file.numbers("unit of scores", &[self.unit]);
-        self.proportions.write(&mut file);
-        Ok(file.finish())
+        let common = (&self.centres, &self.frame);
+        saving::model(FAMILY, common, self.means(), notes, &|file| {
+            let variances = (0..k).flat_map(|c| (0..dim).map(move |j| self.variance(c, j)));
+            file.section("variances", k * dim, variances);
+            file.numbers("least variance", &[self.least_variance]);
+            file.numbers("unit of scores", &[self.unit]);
+            self.proportions.write(file);
+        })
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {

@@ -14,7 +14,7 @@ use crate::float::Float;
 use crate::mixture::Mixture;
 use crate::posterior::{Likelihood, LogJoint};
 use crate::rng::Rng;
-use crate::saving::{Common, FileFault, Reader, Save, Writer};
+use crate::saving::{self, Common, FileFault, Reader, Save};
 use crate::stage::Stage;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
@@ -408,12 +408,12 @@ const FAMILY: &str = "Isotropic";
 impl<F: Float> Save for IsotropicMixture<F> {
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let common = (&self.centres, &self.frame);
-        let mut file = Writer::new(FAMILY, common, self.means(), notes)?;
-        file.numbers("variances", &self.variances);
-        file.numbers("least variance", &[self.least_variance]);
-        file.numbers("unit of scores", &[self.scores.unit]);
-        self.proportions.write(&mut file);
-        Ok(file.finish())
+        saving::model(FAMILY, common, self.means(), notes, &|file| {
+            file.numbers("variances", &self.variances);
+            file.numbers("least variance", &[self.least_variance]);
+            file.numbers("unit of scores", &[self.scores.unit]);
+            self.proportions.write(file);
+        })
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result, not_negative, same_length};
 use crate::float::Float;
 use crate::rng::Rng;
-use crate::saving::{FileFault, Reader, Writer};
+use crate::saving::{FileFault, Reader, Stream};
 use ndarray::ArrayView1;
 
 /// The section of a file that says that proportions stay equal.
@@ -66,7 +66,7 @@ impl Proportions {
     }
 
     /// Into a file.
-    pub(super) fn write(&self, file: &mut Writer) {
+    pub(super) fn write(&self, file: &mut Stream<'_>) {
         file.numbers("proportions", &self.values);
         file.numbers("advantages", &self.advantages);
         if self.mixing == Mixing::Equal {

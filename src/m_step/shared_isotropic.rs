@@ -13,7 +13,7 @@ use crate::float::Float;
 use crate::mixture::Mixture;
 use crate::posterior::{Likelihood, LogJoint, weighted_total};
 use crate::rng::Rng;
-use crate::saving::{Common, FileFault, Reader, Save, Writer};
+use crate::saving::{self, Common, FileFault, Reader, Save};
 use crate::stage::Stage;
 use ndarray::{Array1, Array2, ArrayView2};
 
@@ -364,9 +364,9 @@ const FAMILY: &str = "SharedIsotropic";
 impl<F: Float> Save for SharedIsotropicMixture<F> {
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let common = (&self.centres, &self.frame);
-        let mut file = Writer::new(FAMILY, common, self.means(), notes)?;
-        file.numbers("variance", &[self.variance, self.least_variance]);
-        Ok(file.finish())
+        saving::model(FAMILY, common, self.means(), notes, &|file| {
+            file.numbers("variance", &[self.variance, self.least_variance]);
+        })
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {

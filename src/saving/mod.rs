@@ -19,7 +19,7 @@ pub use info::ModelInfo;
 pub(crate) use numbers::Number;
 pub(crate) use read::{Common, Reader};
 pub(crate) use sections::{Kind, Sections, Stream, write};
-pub(crate) use write::Writer;
+pub(crate) use write::model;
 
 use crate::data::Basis;
 use crate::error::{Error, Result};
