@@ -139,7 +139,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
             )?),
             None => None,
         };
-        let watch = watch.with_checkpoints(saver);
+        let mut watch = watch.with_checkpoints(saver);
         let (m_step, clusters) = (&self.m_step, self.clusters);
         let joined = |model| -> Box<dyn Joint<R> + '_> {
             let e_steps = phases.iter().map(|phase| &phase.e_step).collect();
@@ -204,7 +204,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
                 seeder: seeder.name(),
             },
         };
-        let fitted = R::Float::fit(run, &mut { watch });
+        let fitted = R::Float::fit(run, &mut watch);
         if let Some(checked) = &checked {
             checked.result()?;
         }

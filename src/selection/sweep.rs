@@ -116,7 +116,10 @@ impl<C> Sweep<C> {
         C: Coreset<R>,
         E: Estimator<R>,
     {
-        let least = self.clusters.first().copied().unwrap_or(0);
+        let Some(&least) = self.clusters.first() else {
+            let rule = "must be given: at least one number of clusters";
+            return Err(Error::parameter("clusters of a sweep", "none", rule));
+        };
         positive("clusters of a sweep", least)?;
         let estimators: Result<Vec<E>> = self.clusters.iter().map(|k| build(*k)).collect();
         let estimators = estimators?;
