@@ -265,7 +265,7 @@ macro_rules! lowest {
                             };
                         }
                     }
-                    products::$products::<S, N, P>(simd, rows, panels, v, &mut scores);
+                    products::$products::<S, N, P, false>(simd, rows, panels, v, &mut scores);
                     if columns.end < dim {
                         for (p, scores) in scores.iter().enumerate() {
                             for (r, &score) in scores.iter().enumerate() {
