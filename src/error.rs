@@ -31,7 +31,7 @@ pub enum Error {
     #[error("cancelled before the first search was done, so there is no model: allow more time")]
     Cancelled,
     /// An array has no rows or no columns.
-    #[error("{what} is empty: at least one row and one column are needed")]
+    #[error("{what}: empty, but at least one row and one column are needed")]
     Empty {
         /// Which input.
         what: &'static str,

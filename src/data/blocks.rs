@@ -108,11 +108,14 @@ pub struct Blocks<S: Source> {
     dim: usize,
     weights: Option<Vec<f64>>,
     summary: Summary,
-    frame: Frame<<S::Element as Element>::Float>,
+    frame: Frame<FloatOf<S>>,
     /// Places to read into.
     buffers: Spare<Vec<S::Element>>,
     faults: Faults,
 }
+
+/// What the rows of a source are computed in.
+type FloatOf<S> = <<S as Source>::Element as Element>::Float;
 
 /// Rows that could not be read, and why.
 #[derive(Debug, Default)]
@@ -280,7 +283,7 @@ fn sound<T: Element>(row: &[T]) -> bool {
 }
 
 impl<S: Source> Data for Blocks<S> {
-    type Rows = DenseRows<<S::Element as Element>::Float>;
+    type Rows = DenseRows<FloatOf<S>>;
 
     fn name(&self) -> &'static str {
         self.source.name()
@@ -302,7 +305,7 @@ impl<S: Source> Data for Blocks<S> {
         &self.summary
     }
 
-    fn frame(&self) -> Frame<<S::Element as Element>::Float> {
+    fn frame(&self) -> Frame<FloatOf<S>> {
         self.frame.clone()
     }
 
@@ -313,7 +316,7 @@ impl<S: Source> Data for Blocks<S> {
     fn load(
         &self,
         rows: Range<usize>,
-        frame: &Frame<<S::Element as Element>::Float>,
+        frame: &Frame<FloatOf<S>>,
         into: &mut Self::Rows,
     ) {
         self.with_buffer(rows.len(), |values| {
@@ -328,7 +331,7 @@ impl<S: Source> Data for Blocks<S> {
     fn gather(
         &self,
         rows: &[usize],
-        frame: &Frame<<S::Element as Element>::Float>,
+        frame: &Frame<FloatOf<S>>,
         into: &mut Self::Rows,
     ) {
         let (sorted, places) = in_order(rows);
@@ -349,11 +352,11 @@ impl<S: Source> Data for Blocks<S> {
     fn distances_from(
         &self,
         rows: Range<usize>,
-        frame: &Frame<<S::Element as Element>::Float>,
-        centre: &[<S::Element as Element>::Float],
-        out: &mut [<S::Element as Element>::Float],
+        frame: &Frame<FloatOf<S>>,
+        centre: &[FloatOf<S>],
+        out: &mut [FloatOf<S>],
     ) {
-        let nan = <S::Element as Element>::Float::from_f64(f64::NAN);
+        let nan = <FloatOf<S>>::from_f64(f64::NAN);
         self.with_buffer(rows.len(), |values| {
             let faulty = self.read(rows.start, values);
             let block = Dense::of_block(values, self.dim, None);

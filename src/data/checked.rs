@@ -70,19 +70,21 @@ impl<'a, R: Rows> Checked<'a, R> {
         let summary = data.summary();
         let columns = [&summary.mean, &summary.variance].map(Vec::len);
         if columns != [dim; 2] || summary.range.len() != dim {
-            return error(format!("the summary is not about {dim} coordinates"));
+            return error(format!(
+                "the summary is not about {dim} coordinates: it needs a mean, a variance and a range of each"
+            ));
         }
         let ranges = summary.range.iter().flat_map(|(low, high)| [low, high]);
         let mut numbers = summary.mean.iter().chain(&summary.variance).chain(ranges);
         if !numbers.all(|x| x.is_finite()) {
-            return error("the summary is not finite".into());
+            return error("the summary is not finite: means, variances and ranges must be".into());
         }
         sound_total(summary.total_weight)?;
         let rows = (0..len).filter(|&n| data.weight(n) > 0.0).count();
         if rows != summary.rows {
             let found = summary.rows;
             return error(format!(
-                "the summary has {found} rows of positive weight, the data {rows}"
+                "the summary has {found} rows of positive weight, the data {rows}: make it from these weights"
             ));
         }
         Ok(Some(Self {
@@ -134,7 +136,9 @@ impl<'a, R: Rows> Checked<'a, R> {
         let fault = if found != expected {
             Some((
                 first,
-                format!("{found} rows in a block of {expected}, from row {first} on"),
+                format!(
+                    "{found} rows in a block of {expected}, from row {first} on: load as many as asked for"
+                ),
             ))
         } else if let Some((i, what)) = R::Float::unsound(into, frame) {
             let row = numbers.clone().nth(i).unwrap_or(first);
@@ -147,7 +151,7 @@ impl<'a, R: Rows> Checked<'a, R> {
                 let known = self.weight(row);
                 (
                     row,
-                    format!("row {row} is loaded with weight {weight}, but has {known}"),
+                    format!("row {row} is loaded with weight {weight}: it must be {known}"),
                 )
             })
         };
@@ -195,7 +199,7 @@ impl<R: Rows> Data for Checked<'_, R> {
         }
         let (found, expected) = (frame.dim(), self.dim);
         self.faults
-            .note(0, format!("a frame of {found} coordinates for {expected}"));
+            .note(0, format!("a frame of {found} coordinates: it must have {expected}"));
         Frame::of(self.summary())
     }
 
@@ -228,7 +232,7 @@ impl<R: Rows> Data for Checked<'_, R> {
         if let Some(i) = out.iter().position(|squared| !squared.is_finite()) {
             let row = rows.start + i;
             let what = self.data().fault(row);
-            let what = what.unwrap_or_else(|| "its distance is not finite".into());
+            let what = what.unwrap_or_else(|| "its distance is not finite: it must be".into());
             self.faults.note(row, format!("row {row}: {what}"));
             out.fill(R::Float::from_f64(0.0));
         }
@@ -246,7 +250,8 @@ impl<R: Rows> Data for Checked<'_, R> {
         if misshapen {
             let (expected, of) = (rows.len(), self.dim);
             let what = format!(
-                "{expected} rows of {of} coordinates selected: it has {len} of {dim}, or other weights"
+                "{expected} rows of {of} coordinates selected: it must have as many, with the weights given, but has {len} of {dim}, \
+                 or other weights"
             );
             self.faults.note(0, what);
         } else if selected.is_checked() {

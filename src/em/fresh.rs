@@ -345,7 +345,7 @@ fn fault<R: Rows>(joint: &dyn Joint<R>, rows: &R, block: &Block<R::Float>, what:
             let row = block.row(i);
             return Error::Stage {
                 stage: joint.family_name(),
-                what: format!("the score of row {row} under component {c} is NaN"),
+                what: format!("the score of row {row} under component {c} is NaN: it must be a number"),
             };
         }
     }

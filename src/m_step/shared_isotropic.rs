@@ -264,7 +264,7 @@ impl<F: Float> SharedIsotropicMixture<F> {
     }
 
     /// The same model with another variance, in the unit of its frame.
-    pub(crate) fn set_variance(&mut self, variance: f64) {
+    fn set_variance(&mut self, variance: f64) {
         self.variance = variance.max(self.least_variance);
         self.linear = OnDemand::default();
     }
