@@ -33,7 +33,7 @@ use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus, Seeds};
 use ndarray::{Array1, Array2};
 
 type Model<'a, R> = &'a dyn Mixture<R>;
-type Source<'a, R> = &'a dyn Data<Rows = R>;
+type DataOf<'a, R> = &'a dyn Data<Rows = R>;
 type PassOf<'a, R> = std::result::Result<Box<dyn Pass<R> + 'a>, FileFault>;
 
 /// Hands all functions that are the same for every kind of rows to a macro.
@@ -43,15 +43,15 @@ macro_rules! functions {
             fn fit(run: Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
                 fit::run(run, watch)
             }
-            fn predict(model: Model<'_, R>, data: Source<'_, R>, epsilon: f64) -> Result<Array1<u32>> {
+            fn predict(model: Model<'_, R>, data: DataOf<'_, R>, epsilon: f64) -> Result<Array1<u32>> {
                 scoring::predict(model, data, epsilon)
             }
-            fn responsibilities(model: Model<'_, R>, data: Source<'_, R>) -> Result<Array2<Self>> {
+            fn responsibilities(model: Model<'_, R>, data: DataOf<'_, R>) -> Result<Array2<Self>> {
                 scoring::responsibilities(model, data)
             }
             fn truncated_responsibilities(
                 model: Model<'_, R>,
-                data: Source<'_, R>,
+                data: DataOf<'_, R>,
                 c_prime: usize
             ) -> Result<(Array2<u32>, Array2<Self>)> {
                 scoring::truncated_responsibilities(model, data, c_prime)
@@ -59,19 +59,19 @@ macro_rules! functions {
             fn judge(model: Model<'_, R>, rows: &R, labels: Option<&mut [u32]>) -> Vec<f64> {
                 scoring::judge(model, rows, labels)
             }
-            fn log_densities(model: Model<'_, R>, data: Source<'_, R>) -> Result<Array1<f64>> {
+            fn log_densities(model: Model<'_, R>, data: DataOf<'_, R>) -> Result<Array1<f64>> {
                 scoring::log_densities(model, data)
             }
-            fn log_likelihood(model: Model<'_, R>, data: Source<'_, R>) -> Result<f64> {
+            fn log_likelihood(model: Model<'_, R>, data: DataOf<'_, R>) -> Result<f64> {
                 scoring::log_likelihood(model, data)
             }
-            fn classify(model: Model<'_, R>, data: Source<'_, R>) -> Result<Classified> {
+            fn classify(model: Model<'_, R>, data: DataOf<'_, R>) -> Result<Classified> {
                 scoring::classify(model, data)
             }
-            fn score(model: Model<'_, R>, data: Source<'_, R>) -> Result<Score> {
+            fn score(model: Model<'_, R>, data: DataOf<'_, R>) -> Result<Score> {
                 scoring::score(model, data)
             }
-            fn quantization_error(model: Model<'_, R>, data: Source<'_, R>) -> Result<f64> {
+            fn quantization_error(model: Model<'_, R>, data: DataOf<'_, R>) -> Result<f64> {
                 scoring::quantization_error(model, data)
             }
             fn search_all(model: Model<'_, R>, rows: &R, block: &mut Block<Self>, worker: &mut Exact<Self>) {
@@ -169,7 +169,7 @@ macro_rules! functions {
             }
             fn seed_k_means_plus_plus(
                 seeder: &KMeansPlusPlus,
-                data: Source<'_, R>,
+                data: DataOf<'_, R>,
                 frame: &Frame<Self>,
                 seeds: (usize, Option<&Centres<Self>>),
                 rng: &mut Rng
@@ -178,7 +178,7 @@ macro_rules! functions {
             }
             fn seed_afk_mc2(
                 seeder: &AfkMc2,
-                data: Source<'_, R>,
+                data: DataOf<'_, R>,
                 frame: &Frame<Self>,
                 k: usize,
                 rng: &mut Rng
@@ -187,7 +187,7 @@ macro_rules! functions {
             }
             fn seed_hierarchically(
                 seeder: &HierarchicalKMeansPlusPlus,
-                data: Source<'_, R>,
+                data: DataOf<'_, R>,
                 frame: &Frame<Self>,
                 k: usize,
                 rng: &mut Rng
@@ -196,7 +196,7 @@ macro_rules! functions {
             }
             fn sample_lightly(
                 coreset: &Lightweight,
-                data: Source<'_, R>,
+                data: DataOf<'_, R>,
                 frame: &Frame<Self>,
                 rng: &mut Rng
             ) -> Result<Option<Subset>> {
@@ -238,7 +238,7 @@ pub trait Compiled<R>: Sized {
         R: Rows<Float = Self>;
     /// The principal subspace of some rows, and a sample of them in it. Rows of a sketch have none.
     fn principal(
-        data: Source<'_, R>,
+        data: DataOf<'_, R>,
         frame: &Frame<Self>,
         dim: usize,
         rng: &mut Rng,
@@ -248,13 +248,13 @@ pub trait Compiled<R>: Sized {
     /// Rows in a subspace.
     fn project(
         subspace: &Subspace<Self>,
-        data: Source<'_, R>,
+        data: DataOf<'_, R>,
     ) -> Option<Box<dyn Data<Rows = R> + Send>>
     where
         R: Rows<Float = Self>;
     /// Whether most of the quantization error of some centres lies beside a subspace, on a sample of rows in it.
     fn outside(
-        data: Source<'_, R>,
+        data: DataOf<'_, R>,
         frame: &Frame<Self>,
         centres: &Centres<Self>,
         near: usize,
@@ -294,7 +294,7 @@ macro_rules! dense {
                 }
             }
             fn principal(
-                data: Source<'_, R>,
+                data: DataOf<'_, R>,
                 frame: &Frame<$float>,
                 dim: usize,
                 rng: &mut Rng,
@@ -303,10 +303,10 @@ macro_rules! dense {
                 let sample = subspace.project(&*sample);
                 Some((subspace, Box::new(sample)))
             }
-            fn project(subspace: &Subspace<$float>, data: Source<'_, R>) -> Option<Box<dyn Data<Rows = R> + Send>> {
+            fn project(subspace: &Subspace<$float>, data: DataOf<'_, R>) -> Option<Box<dyn Data<Rows = R> + Send>> {
                 Some(Box::new(subspace.project(data)))
             }
-            fn outside(data: Source<'_, R>, frame: &Frame<$float>, centres: &Centres<$float>, near: usize) -> bool {
+            fn outside(data: DataOf<'_, R>, frame: &Frame<$float>, centres: &Centres<$float>, near: usize) -> bool {
                 em::outside(data, frame, centres, near)
             }
             fn kept_pass<'a>(set_up: SetUp<'a, R>, resumed: Option<&mut Sections<'_>>) -> PassOf<'a, R> {
@@ -326,17 +326,17 @@ macro_rules! sketch {
                 algorithm.of_rows()
             }
             fn principal(
-                _: Source<'_, R>,
+                _: DataOf<'_, R>,
                 _: &Frame<$float>,
                 _: usize,
                 _: &mut Rng,
             ) -> Option<(Subspace<$float>, Box<dyn Data<Rows = R> + Send>)> {
                 None
             }
-            fn project(_: &Subspace<$float>, _: Source<'_, R>) -> Option<Box<dyn Data<Rows = R> + Send>> {
+            fn project(_: &Subspace<$float>, _: DataOf<'_, R>) -> Option<Box<dyn Data<Rows = R> + Send>> {
                 None
             }
-            fn outside(_: Source<'_, R>, _: &Frame<$float>, _: &Centres<$float>, _: usize) -> bool {
+            fn outside(_: DataOf<'_, R>, _: &Frame<$float>, _: &Centres<$float>, _: usize) -> bool {
                 true
             }
             fn kept_pass<'a>(set_up: SetUp<'a, R>, resumed: Option<&mut Sections<'_>>) -> PassOf<'a, R> {

@@ -163,6 +163,12 @@ fn or_more(rows_of: &str) -> &'static str {
 }
 
 impl Error {
+    /// A [`Error::Stage`]: what the stage of this name did, and the rule.
+    pub(crate) fn stage(stage: &'static str, what: impl Into<String>) -> Self {
+        let what = what.into();
+        Self::Stage { stage, what }
+    }
+
     /// A [`Error::Parameter`] from any printable value.
     pub(crate) fn parameter(
         name: &'static str,

@@ -4,7 +4,7 @@ use super::Lightweight;
 use crate::data::{Data, Dense, check_rows};
 use crate::error::{Error, Result, positive, same_columns, same_length, sound_weight};
 use crate::float::{Element, Float};
-use crate::rng::{Stage, Streams};
+use crate::rng::{Purpose, Streams};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// A lightweight coreset of rows that come once, block after block, and are not kept.
@@ -198,7 +198,7 @@ impl<T: Element> OnePass<T> {
         let rows = ArrayView2::from_shape(shape, &list.values).expect("n x d numbers");
         let data = Dense::weighted(rows, ArrayView1::from(&list.weights))?;
         let streams = Streams::new(self.seed, 0);
-        let mut rng = streams.at(Stage::Coreset, self.reductions, 1);
+        let mut rng = streams.at(Purpose::Coreset, self.reductions, 1);
         self.reductions += 1;
         let drawn = Lightweight::new(size).draw_in_strata(&data, &data.frame(), &mut rng)?;
         let Some(subset) = drawn else {

@@ -2,7 +2,7 @@
 
 use crate::error::{Result, same_columns};
 use crate::kernels::vectorised;
-use crate::rng::{Stage, Streams};
+use crate::rng::{Purpose, Streams};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use rustdct::{DctPlanner, TransformType2And3};
 use std::fmt;
@@ -50,7 +50,7 @@ impl Basis {
     /// The basis of this seed for rows of `columns` numbers; at least 1, at most 2^31.
     pub(crate) fn new(seed: u64, transform: Transform, columns: usize) -> Self {
         let coordinates = transform.coordinates(columns);
-        let mut rng = Streams::new(seed, 0).at(Stage::Sketch, 0, 0);
+        let mut rng = Streams::new(seed, 0).at(Purpose::Sketch, 0, 0);
         let signs = (0..columns).map(|_| [1.0, -1.0][rng.below(2)]).collect();
         let plan = match transform {
             Transform::Cosine => Plan::Cosine(DctPlanner::new().plan_dct2(columns)),

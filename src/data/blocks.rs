@@ -188,7 +188,7 @@ impl<S: Source> Blocks<S> {
 
     fn checked(source: S, weights: Option<Vec<f64>>) -> Result<Self> {
         let (stage, len, dim) = (source.name(), source.len(), source.dim());
-        let fault = |what| Error::Stage { stage, what };
+        let fault = |what: String| Error::stage(stage, what);
         let numbers = len.max(BLOCK).checked_mul(dim);
         if numbers.is_none_or(|numbers| numbers > isize::MAX as usize / size_of::<f64>()) {
             let what = format!("{len} rows of {dim} numbers are more than can be counted");

@@ -61,12 +61,7 @@ impl<'a, R: Rows> Checked<'a, R> {
             any: Arc::default(),
             first: Mutex::default(),
         };
-        let error = |what| {
-            Err(Error::Stage {
-                stage: faults.stage,
-                what,
-            })
-        };
+        let error = |what: String| Err(Error::stage(faults.stage, what));
         let summary = data.summary();
         let columns = [&summary.mean, &summary.variance].map(Vec::len);
         if columns != [dim; 2] || summary.range.len() != dim {
@@ -105,10 +100,8 @@ impl<'a, R: Rows> Checked<'a, R> {
     pub(crate) fn result(&self) -> Result<()> {
         let first = self.faults.first.lock();
         let first = first.unwrap_or_else(PoisonError::into_inner);
-        first.as_ref().map_or(Ok(()), |(_, what)| {
-            let (stage, what) = (self.faults.stage, what.clone());
-            Err(Error::Stage { stage, what })
-        })
+        let error = |what: &String| Err(Error::stage(self.faults.stage, what.clone()));
+        first.as_ref().map_or(Ok(()), |(_, what)| error(what))
     }
 
     fn data(&self) -> &dyn Data<Rows = R> {

@@ -1,6 +1,6 @@
 //! Dense rows: a borrowed or owned (n, d) array in row-major order.
 
-use super::dense_rows::{held, squared_distance};
+use super::dense_rows::{finite, squared_distance};
 use super::{Data, DenseRows, Frame, Rows, Summary};
 use crate::error::{Error, Result, same_length};
 use crate::float::{Element, Float};
@@ -368,7 +368,7 @@ impl<T: Element> Dense<'_, T> {
         let scale = T::Float::from_f64(frame.inverse_unit());
         vectorised!({
             for (row, out) in values.chunks_exact(self.dim).zip(out) {
-                *out = held(squared_distance(row, frame.offset(), scale, centre));
+                *out = finite(squared_distance(row, frame.offset(), scale, centre));
             }
         });
     }

@@ -8,7 +8,7 @@ use super::summary::check_rows;
 use crate::error::{Error, Result, positive, same_columns, same_length, sound_weight};
 use crate::float::{Element, Float};
 use crate::parallel::{self, BLOCK};
-use crate::rng::{Stage, Streams};
+use crate::rng::{Purpose, Streams};
 use ndarray::{ArrayView1, ArrayView2, Axis, Slice};
 use std::ops::Range;
 
@@ -363,7 +363,7 @@ impl Choice {
         let streams = Streams::new(settings.seed, 0);
         let mut rest: Vec<u32> = (0..dim as u32).collect();
         // Block 0 has drawn the signs.
-        let mut rng = streams.at(Stage::Sketch, 0, 1);
+        let mut rng = streams.at(Purpose::Sketch, 0, 1);
         let draw = |_| rest.swap_remove(rng.below(rest.len()));
         let shared = (0..settings.shared).map(draw).collect();
         rest.sort_unstable();
@@ -385,7 +385,7 @@ impl Choice {
     fn draw(&self, n: usize, out: &mut [u32], Shuffle { rest, swaps }: &mut Shuffle) {
         let (shared, own) = out.split_at_mut(self.shared.len());
         shared.copy_from_slice(&self.shared);
-        let mut rng = self.streams.at(Stage::Sketch, 1 + (n >> 32), n);
+        let mut rng = self.streams.at(Purpose::Sketch, 1 + (n >> 32), n);
         swaps.clear();
         for (i, id) in own.iter_mut().enumerate() {
             let other = i + rng.below(rest.len() - i);

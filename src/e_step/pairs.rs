@@ -37,7 +37,7 @@ pub(super) struct PairSums {
     ids: Vec<u32>,
     values: Vec<f64>,
     pairs: Vec<Pair>,
-    run: Run,
+    run: SameComponent,
     /// Pairs with the lowest rank are kept where there are too many.
     rank: fn(&Pair) -> f64,
     limit: usize,
@@ -61,7 +61,7 @@ impl PairSums {
             ids: Vec::new(),
             values: Vec::new(),
             pairs: Vec::new(),
-            run: Run::new(k),
+            run: SameComponent::new(k),
             rank,
             limit: KEPT,
             stamps: Stamps::new(k),
@@ -213,7 +213,7 @@ impl PairSums {
 
 /// Sums over consecutive rows of one component, by the other component.
 #[derive(Debug)]
-struct Run {
+struct SameComponent {
     from: u32,
     /// (k): sums and weights; a weight of 0 where there is nothing yet.
     sums: Vec<[f64; 2]>,
@@ -222,7 +222,7 @@ struct Run {
     len: usize,
 }
 
-impl Run {
+impl SameComponent {
     fn new(k: usize) -> Self {
         Self {
             from: UNSET,

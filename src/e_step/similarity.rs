@@ -188,19 +188,19 @@ pub(super) fn sums(k: usize) -> PairSums {
     PairSums::new(k, |pair| -pair.sum)
 }
 
-/// What is left of a row between the entries that must not be drawn: scratch of [`Similarity::draw`].
+/// What is left of a row between the entries that must not be drawn, as gaps of consecutive entries: scratch of [`Similarity::draw`].
 ///
-/// A draw picks a run of entries by its sum, then an entry by bisection, and splits the run there. No draw is
+/// A draw picks a gap by its sum, then an entry of it by bisection, and splits the gap there. No draw is
 /// ever rejected, whatever share of the row is taken, and none reads a whole row.
 #[derive(Debug, Default)]
 pub(super) struct Gaps {
     taken: Vec<u32>,
-    runs: Vec<Run>,
+    gaps: Vec<Gap>,
 }
 
 /// The entries `start..end` of a row, and their sum.
 #[derive(Debug)]
-struct Run {
+struct Gap {
     start: u32,
     end: u32,
     sum: f64,
@@ -212,7 +212,7 @@ impl Gaps {
         self.taken.clear();
         self.taken.extend(taken);
         self.taken.sort_unstable();
-        self.runs.clear();
+        self.gaps.clear();
         let mut start = 0;
         for i in 0..self.taken.len() {
             let place = self.taken[i];
@@ -225,23 +225,23 @@ impl Gaps {
     fn push(&mut self, start: u32, end: u32, sums: &[f64]) {
         if start < end {
             let sum = sums[end as usize - 1] - before(start, sums);
-            self.runs.push(Run { start, end, sum });
+            self.gaps.push(Gap { start, end, sum });
         }
     }
 
     /// Draws the place of an entry, and takes it; `None` when there is nothing left.
     fn take(&mut self, rng: &mut Rng, sums: &[f64]) -> Option<usize> {
-        if self.runs.is_empty() {
+        if self.gaps.is_empty() {
             return None;
         }
-        let mut rest = rng.uniform() * self.runs.iter().map(|run| run.sum).sum::<f64>();
+        let mut rest = rng.uniform() * self.gaps.iter().map(|gap| gap.sum).sum::<f64>();
         // From the back, where the largest entries of a row are.
-        let mut chosen = self.runs.len() - 1;
-        while chosen > 0 && rest >= self.runs[chosen].sum {
-            rest -= self.runs[chosen].sum;
+        let mut chosen = self.gaps.len() - 1;
+        while chosen > 0 && rest >= self.gaps[chosen].sum {
+            rest -= self.gaps[chosen].sum;
             chosen -= 1;
         }
-        let Run { start, end, .. } = self.runs.swap_remove(chosen);
+        let Gap { start, end, .. } = self.gaps.swap_remove(chosen);
         let (first, last) = (start as usize, end as usize - 1);
         let rest = before(start, sums) + rest;
         let place = first + sums[first..last].partition_point(|&sum| sum <= rest);

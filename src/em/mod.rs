@@ -105,9 +105,8 @@ pub(crate) fn maximise<R: Rows>(
         let model = pass.joint().model();
         let free_energy = found.likelihood.free_energy(model.log_joint()) + model.prior_terms();
         if !free_energy.is_finite() {
-            let stage = pass.joint().family_name();
             let what = format!("the free energy is {free_energy}: it must be finite");
-            return Err(Error::Stage { stage, what });
+            return Err(Error::stage(pass.joint().family_name(), what));
         }
         report.search(&found, free_energy, pass.evaluations(), started);
         let stopped = watch.iteration(pass.joint(), report, rule.max_iterations);

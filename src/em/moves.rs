@@ -5,7 +5,7 @@ use crate::data::{Centres, Data, DenseRows, Frame};
 use crate::e_step::{Assignment, Change};
 use crate::float::Float;
 use crate::parallel;
-use crate::rng::{Stage, Streams};
+use crate::rng::{Purpose, Streams};
 
 /// What a round of moves did.
 pub(crate) struct Moves {
@@ -70,7 +70,7 @@ pub(crate) fn split_and_merge<F: Float>(
         if errors[c].own <= MARGIN * least {
             return None;
         }
-        let mut rng = streams.at(Stage::Moves, round, c);
+        let mut rng = streams.at(Purpose::Moves, round, c);
         Split::guess(data, frame, centres.row(c), assignment.members(c), &mut rng)
     });
     let guessed = guesses.iter().flatten().map(|split| split.evaluations);

@@ -156,13 +156,11 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
             ];
             if found != [k, k, d, d] {
                 let [components, centres, dim, in_frame] = found;
-                return Err(Error::Stage {
-                    stage: stage::name::<M>(),
-                    what: format!(
-                        "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}: \
-                         there must be one for each of {k} seeds of {d} coordinates"
-                    ),
-                });
+                let what = format!(
+                    "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}: \
+                     there must be one for each of {k} seeds of {d} coordinates"
+                );
+                return Err(Error::stage(stage::name::<M>(), what));
             }
             Ok(joined(model))
         };

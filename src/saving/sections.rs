@@ -16,14 +16,14 @@ type Result<T> = std::result::Result<T, FileFault>;
 
 /// A kind of file.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct FileKind {
     /// The first bytes. A transfer as text, or of 7 bits, changes them.
     pub(super) magic: [u8; 12],
     /// The format that is written. Those from 1 on are read.
     pub(super) version: u32,
 }
 
-impl Kind {
+impl FileKind {
     /// What comes before the header of a file of this length.
     fn prefix(&self, length: u64, header: &str) -> Vec<u8> {
         let mut bytes = self.magic.to_vec();
@@ -126,7 +126,7 @@ impl<'a> Stream<'a> {
 /// Writes what a file of this kind is made of. `fill` is called twice: the length of the file comes first in it.
 pub(super) fn write_to(
     to: &mut dyn io::Write,
-    (kind, header): (&Kind, &str),
+    (kind, header): (&FileKind, &str),
     fill: &dyn Fn(&mut Stream<'_>),
 ) -> io::Result<()> {
     let mut counted = Stream::new(None);
@@ -147,7 +147,7 @@ pub(super) fn write_to(
 
 /// The same into a file: all of it or nothing.
 pub(crate) fn write(
-    kind: &Kind,
+    kind: &FileKind,
     path: &Path,
     header: &str,
     fill: &dyn Fn(&mut Stream<'_>),
@@ -166,7 +166,7 @@ pub(crate) struct Sections<'a> {
 
 impl<'a> Sections<'a> {
     /// The format, the header and the sections of a whole file.
-    pub(crate) fn of_file(kind: &Kind, bytes: Cow<'a, [u8]>) -> Result<(u32, String, Self)> {
+    pub(crate) fn of_file(kind: &FileKind, bytes: Cow<'a, [u8]>) -> Result<(u32, String, Self)> {
         let prefix = Prefix::of(kind, &bytes)?;
         let found = bytes.len() as u64;
         if found < prefix.length {

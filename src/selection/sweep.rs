@@ -7,7 +7,7 @@ use crate::data::{Checked, Data, Rows};
 use crate::error::{Error, Result, positive};
 use crate::fit::{BoxedMixture, Estimator, Fit};
 use crate::parallel;
-use crate::rng::{Stage as Stream, Streams};
+use crate::rng::{Purpose, Streams};
 use crate::seed::{self, Extended};
 use crate::stage;
 
@@ -176,15 +176,14 @@ impl<C> Sweep<C> {
             return Err(Error::parameter("held_out", self.held_out, rule));
         }
         let held_out = match self.held_out > 0.0 {
-            true => held_out::choose(data, self.held_out, &mut streams.at(Stream::HeldOut, 0, 0))?,
+            true => held_out::choose(data, self.held_out, &mut streams.at(Purpose::HeldOut, 0, 0))?,
             false => Vec::new(),
         };
-        let mut rng = streams.at(Stream::Coreset, 0, 0);
+        let mut rng = streams.at(Purpose::Coreset, 0, 0);
         let drawn = self.coreset.sample(data, &data.frame(), &mut rng)?;
         if let Some(drawn) = &drawn {
-            let stage = stage::name::<C>();
             let sound = drawn.check(data.len());
-            sound.map_err(|what| Error::Stage { stage, what })?;
+            sound.map_err(|what| Error::stage(stage::name::<C>(), what))?;
         }
         let without_coreset = drawn.is_none();
         let weights = |rows: &[usize]| rows.iter().map(|n| data.weight(*n)).collect::<Vec<f64>>();
