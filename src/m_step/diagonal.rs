@@ -115,11 +115,9 @@ impl<R: Rows> MStep<R> for Diagonal {
         if self.mixing == Mixing::Learned {
             model.proportions = from.proportions.to_learn();
         }
-        let dim = model.centres.dim();
-        let rows = model.variances.chunks_exact(stride(dim));
-        let mean = |row: &[f64]| row[..dim].iter().sum::<f64>() / dim as f64;
-        let parts = model.proportions.values().iter().zip(rows);
-        model.renew_scores(parts.map(|(p, row)| p * mean(row)).sum());
+        let means = means_of_rows(&model.variances, model.centres.dim());
+        let unit = model.proportions.average(means);
+        model.renew_scores(unit);
         Ok(Some(model))
     }
 
@@ -177,6 +175,12 @@ impl<R: Rows> MStep<R> for Diagonal {
     }
 }
 
+/// The mean of each of some padded rows of `dim` numbers.
+fn means_of_rows(rows: &[f64], dim: usize) -> impl Iterator<Item = f64> {
+    let rows = rows.chunks_exact(stride(dim));
+    rows.map(move |row| row[..dim].iter().sum::<f64>() / dim as f64)
+}
+
 /// A mixture of Gaussians with diagonal covariances and a mixing proportion each ([E33](crate::equations#e33)).
 ///
 /// $$p(y \mid \theta) = \sum_{c=1}^{C} \pi_c \prod_{j=1}^{D} \mathcal N(y_j; \mu_{cj}, \sigma_{cj}^2)$$
@@ -224,10 +228,7 @@ impl<F: Float> DiagonalMixture<F> {
         for ((c, j), &variance) in variances.indexed_iter() {
             scaled[c * stride(dim) + j] = frame.enter_square(variance).max(f64::MIN_POSITIVE);
         }
-        let rows = scaled.chunks_exact(stride(dim));
-        let mean = |row: &[f64]| row[..dim].iter().sum::<f64>() / dim as f64;
-        let parts = proportions.values().iter().zip(rows);
-        let unit = parts.map(|(p, row)| p * mean(row)).sum();
+        let unit = proportions.average(means_of_rows(&scaled, dim));
         let centres = Centres::enter(means, &frame);
         let model = Self::assemble(
             centres,

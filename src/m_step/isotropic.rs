@@ -113,8 +113,8 @@ impl<R: Rows> MStep<R> for Isotropic {
         if self.mixing == Mixing::Learned {
             model.proportions = from.proportions.to_learn();
         }
-        let parts = model.proportions.values().iter().zip(&model.variances);
-        model.renew_scores(parts.map(|(p, v)| p * v).sum());
+        let unit = model.proportions.average(model.variances.iter().copied());
+        model.renew_scores(unit);
         Ok(Some(model))
     }
 
@@ -215,8 +215,7 @@ impl<F: Float> IsotropicMixture<F> {
             .map(|v| frame.enter_square(*v).max(f64::MIN_POSITIVE));
         let centres = Centres::enter(means, &frame);
         let scaled: Vec<f64> = scaled.collect();
-        let parts = proportions.values().iter().zip(&scaled);
-        let unit = parts.map(|(p, v)| p * v).sum();
+        let unit = proportions.average(scaled.iter().copied());
         let model = Self::assemble(
             centres,
             frame,

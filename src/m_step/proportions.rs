@@ -117,6 +117,11 @@ impl Proportions {
         &self.values
     }
 
+    /// The mean of a number per component, by the proportions.
+    pub(super) fn average(&self, values: impl Iterator<Item = f64>) -> f64 {
+        self.values.iter().zip(values).map(|(p, x)| p * x).sum()
+    }
+
     /// What the proportion of a component adds to its scores, in units of the variance `unit` (E31): nothing if
     /// proportions are equal, infinity if it was discarded.
     pub(super) fn penalty(&self, c: usize, unit: f64) -> f64 {

@@ -129,7 +129,7 @@ impl<R: Rows> MStep<R> for SharedIsotropic {
         let rounding = (model.centres.dim() + 8) as f64 * R::Float::EPSILON * statistics.squared;
         let squared = (statistics.squared - gain).max(rounding);
         model.set_variance(squared / statistics.entries);
-        model.means = OnDemand::default();
+        model.forget();
     }
 
     fn shared_variance(&self) -> Option<&dyn SharedVariance<R, Self::Model, Self::Statistics>> {
@@ -154,8 +154,7 @@ impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatisti
 
     fn place(&self, model: &mut SharedIsotropicMixture<R::Float>, centres: Centres<R::Float>) {
         model.centres = centres;
-        model.means = OnDemand::default();
-        model.linear = OnDemand::default();
+        model.forget();
     }
 
     fn project(
@@ -180,8 +179,7 @@ impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatisti
     ) {
         model.variance = projected.variance;
         model.centres = subspace.leave(&projected.centres);
-        model.means = OnDemand::default();
-        model.linear = OnDemand::default();
+        model.forget();
     }
 }
 
@@ -261,6 +259,12 @@ impl<F: Float> SharedIsotropicMixture<F> {
             means: OnDemand::default(),
             linear: OnDemand::default(),
         }
+    }
+
+    /// Forgets what was made of the centres and the variance.
+    fn forget(&mut self) {
+        self.means = OnDemand::default();
+        self.linear = OnDemand::default();
     }
 
     /// The same model with another variance, in the unit of its frame.
