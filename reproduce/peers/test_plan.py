@@ -12,10 +12,10 @@ from results import OWN, REFERENCE, Results
 LADDER = ("2", "4", "8", "16")
 
 
-def peer(name, seconds, errors, family="others", ladder=LADDER):
+def peer(name, seconds, errors, family="others", ladder=LADDER, always=1):
     """Seconds and errors by step, in the order of the ladder."""
     figures = dict(zip(ladder, zip(seconds, errors)))
-    return types.SimpleNamespace(name=name, family=family, version="1", ladder=ladder, figures=figures)
+    return types.SimpleNamespace(name=name, family=family, version="1", ladder=ladder, figures=figures, always=always)
 
 
 def converged(seconds=50.0):
@@ -77,6 +77,10 @@ class WhatIsNext(unittest.TestCase):
     def test_finer_settings_while_a_target_is_missed(self):
         fast = peer("fast", [1, 2, 3, 4], [0.9, 0.2, 0.1, 0.0], OWN)
         self.assertEqual(steps(plan(converged(), fast), "fast"), ["2", "4"])
+
+    def test_some_settings_in_any_case(self):
+        fast = peer("fast", [1, 2, 3, 4], [0.2, 0.1, 0.0, 0.0], OWN, always=3)
+        self.assertEqual(steps(plan(converged(), fast), "fast"), ["2", "4", "8"])
 
     def test_all_peers_have_one_seed_before_any_has_two(self):
         runs = plan(converged(), peer("a", [1, 2, 3, 4], [9, 5, 2, 1.2]), seeds=2)
