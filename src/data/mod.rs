@@ -131,8 +131,8 @@ pub trait Data: Sync {
     /// Whether the rows can be loaded in the coordinates of `frame`.
     ///
     /// # Errors
-    /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) if the data has another number of columns, [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a
-    /// [`Sketch`] in other coordinates.
+    /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) if the data has another number of columns,
+    /// [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a [`Sketch`] in other coordinates.
     fn check(&self, frame: &Frame<<Self::Rows as Rows>::Float>) -> Result<()> {
         same_columns("data", frame.columns(), self.dim())
     }

@@ -188,7 +188,8 @@ pub(super) fn sums(k: usize) -> PairSums {
     PairSums::new(k, |pair| -pair.sum)
 }
 
-/// What is left of a row between the entries that must not be drawn, as gaps of consecutive entries: scratch of [`Similarity::draw`].
+/// What is left of a row between the entries that must not be drawn, as gaps of consecutive entries: scratch of
+/// [`Similarity::draw`].
 ///
 /// A draw picks a gap by its sum, then an entry of it by bisection, and splits the gap there. No draw is
 /// ever rejected, whatever share of the row is taken, and none reads a whole row.

@@ -197,9 +197,10 @@ impl<F: Float> IsotropicMixture<F> {
     /// (k). A component of proportion 0 is one that was discarded.
     ///
     /// # Errors
-    /// [`Error::Empty`](crate::Error::Empty), [`Error::NotFinite`](crate::Error::NotFinite) or [`Error::TooLarge`](crate::Error::TooLarge) for the means. [`Error::LengthMismatch`](crate::Error::LengthMismatch) for
-    /// another number of variances or proportions. [`Error::Parameter`](crate::Error::Parameter) for variances that are not positive and
-    /// finite, and for proportions that are negative or do not sum to 1.
+    /// [`Error::Empty`](crate::Error::Empty), [`Error::NotFinite`](crate::Error::NotFinite) or
+    /// [`Error::TooLarge`](crate::Error::TooLarge) for the means. [`Error::LengthMismatch`](crate::Error::LengthMismatch)
+    /// for another number of variances or proportions. [`Error::Parameter`](crate::Error::Parameter) for variances that are
+    /// not positive and finite, and for proportions that are negative or do not sum to 1.
     pub fn from_parameters(
         means: ArrayView2<'_, F>,
         variances: ArrayView1<'_, f64>,
