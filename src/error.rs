@@ -227,7 +227,11 @@ pub(crate) fn sound_total(total: f64) -> Result<f64> {
 pub(crate) fn not_negative(name: &'static str, value: f64) -> Result<()> {
     match value.is_finite() && value >= 0.0 {
         true => Ok(()),
-        false => Err(Error::parameter(name, value, "must be finite and not negative")),
+        false => Err(Error::parameter(
+            name,
+            value,
+            "must be finite and not negative",
+        )),
     }
 }
 

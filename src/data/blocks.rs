@@ -313,12 +313,7 @@ impl<S: Source> Data for Blocks<S> {
         self.faults.about(row)
     }
 
-    fn load(
-        &self,
-        rows: Range<usize>,
-        frame: &Frame<FloatOf<S>>,
-        into: &mut Self::Rows,
-    ) {
+    fn load(&self, rows: Range<usize>, frame: &Frame<FloatOf<S>>, into: &mut Self::Rows) {
         self.with_buffer(rows.len(), |values| {
             let faulty = self.read(rows.start, values);
             let weights = self.weights.as_ref().map(|all| &all[rows.clone()]);
@@ -328,12 +323,7 @@ impl<S: Source> Data for Blocks<S> {
         });
     }
 
-    fn gather(
-        &self,
-        rows: &[usize],
-        frame: &Frame<FloatOf<S>>,
-        into: &mut Self::Rows,
-    ) {
+    fn gather(&self, rows: &[usize], frame: &Frame<FloatOf<S>>, into: &mut Self::Rows) {
         let (sorted, places) = in_order(rows);
         self.with_buffer(sorted.len(), |values| {
             let faulty = self.read_sorted(&sorted, values);

@@ -191,8 +191,10 @@ impl<R: Rows> Data for Checked<'_, R> {
             return frame;
         }
         let (found, expected) = (frame.dim(), self.dim);
-        self.faults
-            .note(0, format!("a frame of {found} coordinates: it must have {expected}"));
+        self.faults.note(
+            0,
+            format!("a frame of {found} coordinates: it must have {expected}"),
+        );
         Frame::of(self.summary())
     }
 

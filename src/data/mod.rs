@@ -45,9 +45,9 @@ pub use frame::Frame;
 #[doc(hidden)]
 pub use linear::Linear;
 pub(crate) use linear::{Exactness, largest_terms};
+pub use moments::Moments;
 pub use npy::NpyFile;
 pub(crate) use on_demand::OnDemand;
-pub use moments::Moments;
 pub use projected::Subspace;
 pub use read_ahead::ReadAhead;
 pub use scales::Scales;

@@ -50,7 +50,10 @@ pub(crate) fn all_scores<R: Rows, S: Scores<R> + ?Sized>(
     out: &mut Vec<R::Float>,
 ) {
     scorer.all(rows, out);
-    out.resize(rows.len() * scorer.components(), R::Float::from_f64(f64::NAN));
+    out.resize(
+        rows.len() * scorer.components(),
+        R::Float::from_f64(f64::NAN),
+    );
 }
 
 /// Scores as [`some`](Scores::some) computes them, NaN where a family gives too few: then a row has none, which is an error.

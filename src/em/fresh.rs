@@ -343,7 +343,8 @@ fn fault<R: Rows>(joint: &dyn Joint<R>, rows: &R, block: &Block<R::Float>, what:
         scores.resize(ids.len(), R::Float::from_f64(f64::NAN));
         if let Some(c) = scores.iter().position(|score| score.to_f64().is_nan()) {
             let row = block.row(i);
-            let what = format!("the score of row {row} under component {c} is NaN: it must be a number");
+            let what =
+                format!("the score of row {row} under component {c} is NaN: it must be a number");
             return Error::stage(joint.family_name(), what);
         }
     }

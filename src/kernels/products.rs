@@ -66,19 +66,5 @@ macro_rules! products {
     };
 }
 
-products!(
-    f32s,
-    f32,
-    f32s,
-    as_simd_f32s,
-    splat_f32s,
-    mul_add_e_f32s
-);
-products!(
-    f64s,
-    f64,
-    f64s,
-    as_simd_f64s,
-    splat_f64s,
-    mul_add_e_f64s
-);
+products!(f32s, f32, f32s, as_simd_f32s, splat_f32s, mul_add_e_f32s);
+products!(f64s, f64, f64s, as_simd_f64s, splat_f64s, mul_add_e_f64s);
