@@ -39,9 +39,7 @@ impl<F: Float> Panels<F> {
 pub(crate) const OPEN: u32 = u32::MAX;
 
 /// The nearest of all centres for padded rows, both as seen from `about` (padded; `None` where rows are so already), into
-/// `ids`.
-///
-/// Centres are ranked by expansion. The nearest is given where all others are farther by more than twice
+/// `ids`. Centres are ranked by expansion. The nearest is given where all others are farther by more than twice
 /// `margin(norm, score)`, the rounding bound (E21) of a row of that squared norm at its lowest score. Other rows get
 /// [`OPEN`]. `among` becomes the places of such rows and the centres that may be nearest to them, in the order of the rows.
 /// An open row that is not in it has two such centres in one lane: then not all of them are known.
