@@ -201,8 +201,8 @@ impl<F: Float> Block<F> {
         shares.iter().enumerate().map(member)
     }
 
-    /// The same block with other shares in place of the responsibilities: `share` gives the share of a row and a place in its
-    /// support. It is for sums with other factors than the responsibilities. Shares need not sum to 1.
+    /// The same block with other shares in place of the responsibilities: `share` gives the share of a row and a place in
+    /// its support. It is for sums with other factors than the responsibilities. Shares need not sum to 1.
     #[must_use]
     pub fn with_shares(&self, mut share: impl FnMut(usize, usize) -> f64) -> Self {
         let mut block = self.clone();

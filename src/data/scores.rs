@@ -42,6 +42,20 @@ pub trait Scores<R: Rows>: Sync {
     }
 }
 
+/// Scores as [`all`](Scores::all) finds them (len, k), NaN where a family gives too few: then a row has none, which is an
+/// error.
+pub(crate) fn all_scores<R: Rows, S: Scores<R> + ?Sized>(
+    scorer: &S,
+    rows: &R,
+    out: &mut Vec<R::Float>,
+) {
+    scorer.all(rows, out);
+    out.resize(
+        rows.len() * scorer.components(),
+        R::Float::from_f64(f64::NAN),
+    );
+}
+
 /// Scores as [`some`](Scores::some) computes them, NaN where a family gives too few: then a row has none, which is an error.
 #[inline(always)]
 pub(crate) fn some_scores<R: Rows, S: Scores<R> + ?Sized>(

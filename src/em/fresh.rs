@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::float::Float;
 use crate::parallel::{self, Spare};
 use crate::posterior::{self, Likelihood, LogJoint};
-use crate::rng::{Stage, Streams};
+use crate::rng::{Purpose, Streams};
 use crate::saving::{FileFault, Sections, Stream};
 use crate::search;
 
@@ -187,7 +187,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
             for (b, kept) in rows_of_shard.into_parts(block_rows).into_iter().enumerate() {
                 cancel::check();
                 let from = first + b * block_rows;
-                let mut rng = streams.at(Stage::Search, searches, from / block_rows);
+                let mut rng = streams.at(Purpose::Search, searches, from / block_rows);
                 block.reset(kept.labels.len(), kept.supports);
                 if kept.order.is_empty() {
                     let range = from..from + kept.labels.len();
@@ -230,7 +230,7 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
         if std::mem::replace(&mut self.started, true) {
             return Ok(());
         }
-        let mut rng = self.streams.at(Stage::Start, 0, 0);
+        let mut rng = self.streams.at(Purpose::Start, 0, 0);
         self.evaluations += self.joint.start(&mut rng);
         let warm_up = if stopped { 0 } else { self.joint.warm_up() };
         for _ in 0..warm_up {
@@ -343,14 +343,12 @@ fn fault<R: Rows>(joint: &dyn Joint<R>, rows: &R, block: &Block<R::Float>, what:
         scores.resize(ids.len(), R::Float::from_f64(f64::NAN));
         if let Some(c) = scores.iter().position(|score| score.to_f64().is_nan()) {
             let row = block.row(i);
-            return Error::Stage {
-                stage: joint.family_name(),
-                what: format!("the score of row {row} under component {c} is NaN"),
-            };
+            let what =
+                format!("the score of row {row} under component {c} is NaN: it must be a number");
+            return Error::stage(joint.family_name(), what);
         }
     }
-    let stage = joint.search_name();
-    Error::Stage { stage, what }
+    Error::stage(joint.search_name(), what)
 }
 
 /// Rows of a shard: a whole number of blocks.

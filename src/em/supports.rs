@@ -128,11 +128,10 @@ impl Supports {
                 }
             });
         }
-        let old = (&mut self.labels, &mut self.supports, &mut self.order);
         self.spare = (
-            std::mem::replace(old.0, new_labels),
-            std::mem::replace(old.1, new_supports),
-            std::mem::replace(old.2, from),
+            std::mem::replace(&mut self.labels, new_labels),
+            std::mem::replace(&mut self.supports, new_supports),
+            std::mem::replace(&mut self.order, from),
         );
     }
 

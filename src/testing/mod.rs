@@ -45,8 +45,7 @@ const THREADS: [usize; 3] = [1, 2, 3];
 
 /// A law that this stage broke.
 fn broken<S: ?Sized>(what: impl Into<String>) -> Error {
-    let (stage, what) = (stage::name::<S>(), what.into());
-    Error::Stage { stage, what }
+    Error::stage(stage::name::<S>(), what)
 }
 
 /// Rows with other weights: every third one 0, the others larger and smaller.

@@ -79,9 +79,9 @@ fn what_is_wrong_with_a_coreset_is_said() {
     bad(far.clone(), vec![2.0; 50], "row 100 of 100");
     far[7] = usize::MAX;
     bad(far, vec![2.0; 50], "does not exist");
-    bad(rows(), with(f64::NAN), "row 7 has weight NaN");
-    bad(rows(), with(-1.0), "row 7 has weight -1");
-    bad(rows(), with(f64::INFINITY), "row 7 has weight inf");
+    bad(rows(), with(f64::NAN), "weight of row 7 is NaN");
+    bad(rows(), with(-1.0), "weight of row 7 is -1");
+    bad(rows(), with(f64::INFINITY), "weight of row 7 is inf");
     bad(rows(), vec![0.0; 50], "the weights sum to 0");
     bad(vec![], vec![], "the weights sum to 0");
     bad(rows(), vec![1e300; 50], "the weights sum to");

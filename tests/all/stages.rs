@@ -366,7 +366,7 @@ fn what_is_wrong_with_data_is_said() {
         (Broken::More, " rows in a block of "),
         (Broken::Untouched, "0 rows in a block of "),
         (Broken::Nan, "row 300: a value is NaN"),
-        (Broken::OtherWeights, "with weight 2, but has 1"),
+        (Broken::OtherWeights, "with weight 2: it must be 1"),
         (
             Broken::NarrowSummary,
             "the summary is not about 3 coordinates",
