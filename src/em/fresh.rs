@@ -3,7 +3,7 @@
 use super::joint::{Hidden, Joint};
 use super::supports::Supports;
 use super::{Found, Pass, SetUp};
-use crate::block::Block;
+use crate::block::{Block, UNSET};
 use crate::cancel;
 use crate::data::{Data, Rows};
 use crate::error::{Error, Result};
@@ -132,7 +132,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
         for shard in shards {
             let shard = shard?;
             likelihood.merge(&shard.likelihood);
-            self.evaluations += shard.evaluations;
+            self.evaluations = self.evaluations.saturating_add(shard.evaluations);
             workers.push(shard.worker);
             parts.extend(shard.statistics);
         }
@@ -231,7 +231,8 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
             return Ok(());
         }
         let mut rng = self.streams.at(Stage::Start, 0, 0);
-        self.evaluations += self.joint.start(&mut rng);
+        let evaluations = self.joint.start(&mut rng);
+        self.evaluations = self.evaluations.saturating_add(evaluations);
         let warm_up = if stopped { 0 } else { self.joint.warm_up() };
         for _ in 0..warm_up {
             // All members of a support have the same responsibility.
@@ -240,7 +241,7 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
                 ..self.log_joint()
             };
             self.pass(Mode::SearchAndSum, flat)?;
-            self.step(true);
+            self.step(true)?;
         }
         // The first search knows no variance yet; it starts it (E8).
         let mut initial = self.joint.initial_searches();
@@ -278,7 +279,7 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
     }
 
     fn update(&mut self) -> Result<()> {
-        self.step(self.steps < self.joint.restricted_steps());
+        self.step(self.steps < self.joint.restricted_steps())?;
         self.steps += 1;
         Ok(())
     }
@@ -327,14 +328,16 @@ impl<R: Rows> Fresh<'_, R> {
         }
     }
 
-    fn step(&mut self, restricted: bool) {
-        if let Some(statistics) = self.statistics.take() {
-            self.joint.update(statistics, restricted);
+    fn step(&mut self, restricted: bool) -> Result<()> {
+        match self.statistics.take() {
+            Some(statistics) => self.joint.update(statistics, restricted),
+            None => Ok(()),
         }
     }
 }
 
-/// What is wrong with a block: of the family, where it gives a row no score, and of the search otherwise.
+/// What is wrong with a block: of the family, where it gives a row no score, or names a component that does not exist (what a
+/// search names is checked before), and of the search otherwise.
 fn fault<R: Rows>(joint: &dyn Joint<R>, rows: &R, block: &Block<R::Float>, what: String) -> Error {
     let (model, mut scores) = (joint.model(), Vec::new());
     let ids: Vec<u32> = (0..model.components() as u32).collect();
@@ -349,7 +352,10 @@ fn fault<R: Rows>(joint: &dyn Joint<R>, rows: &R, block: &Block<R::Float>, what:
             };
         }
     }
-    let stage = joint.search_name();
+    let stage = match block.foreign() {
+        Some((_, c)) if c != UNSET => joint.family_name(),
+        _ => joint.search_name(),
+    };
     Error::Stage { stage, what }
 }
 
