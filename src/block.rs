@@ -121,6 +121,7 @@ impl<F: Float> Block<F> {
 
     /// What is wrong with a support that a search chose, if anything is.
     pub(crate) fn check(&mut self) -> std::result::Result<(), String> {
+        let fault = self.fault.take();
         let missing = || {
             let (row, c) = self.foreign()?;
             let row = self.numbers[row];
@@ -139,7 +140,7 @@ impl<F: Float> Block<F> {
                 self.numbers[row]
             ))
         };
-        match self.fault.take().or_else(missing).or_else(unscored) {
+        match fault.or_else(missing).or_else(unscored) {
             Some(what) => Err(what),
             None => Ok(()),
         }

@@ -117,6 +117,12 @@ fn reachable<R: Rows, S: Scores<R> + ?Sized>(
     let last = select::last_place(approximate, width, &mut scratch.kept);
     let margin = scorer.margin(rows, i, last);
     select::not_above(approximate, last + margin + margin, &mut scratch.ids);
+    if scratch.ids.len() < width {
+        // A family from outside gave NaN for scores, or for their margin: all are computed directly.
+        scratch.ids.clear();
+        scratch.ids.extend(0..approximate.len() as u32);
+        return R::Float::INFINITY;
+    }
     margin
 }
 

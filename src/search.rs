@@ -2,7 +2,7 @@
 
 use crate::block::Block;
 use crate::candidates;
-use crate::data::{Linear, Rows, Scores, some_scores};
+use crate::data::{Linear, Rows, Scores, all_scores, some_scores};
 use crate::float::Float;
 use crate::kernels::{select, soft};
 use crate::mixture::Mixture;
@@ -55,10 +55,7 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
     if width == 1 && scorer.best(rows, &mut block.supports, &mut block.scores) {
         return;
     }
-    scorer.all(rows, &mut scratch.approximate);
-    // A family that scores fewer leaves none: an error of its own.
-    let unscored = R::Float::from_f64(f64::NAN);
-    scratch.approximate.resize(rows.len() * k, unscored);
+    all_scores(scorer, rows, &mut scratch.approximate);
     for i in 0..rows.len() {
         let approximate = &scratch.approximate[i * k..(i + 1) * k];
         let places = i * width..(i + 1) * width;
@@ -95,9 +92,7 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
     {
         return settle(scorer, linear, beta, rows, block, scratch);
     }
-    scorer.all(rows, &mut scratch.approximate);
-    let unscored = R::Float::from_f64(f64::NAN);
-    scratch.approximate.resize(rows.len() * k, unscored);
+    all_scores(scorer, rows, &mut scratch.approximate);
     for (i, approximate) in scratch.approximate.chunks_exact(k).enumerate() {
         let scores = block.scores_mut(i);
         scores.copy_from_slice(approximate);

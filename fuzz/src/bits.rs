@@ -2,8 +2,8 @@
 
 use coremix::coreset::Subset;
 use coremix::data::Rows;
-use coremix::{BoxedMixture, Fit, Mixture, Report};
 use coremix::ndarray::{Array1, Array2};
+use coremix::{BoxedMixture, Fit, Mixture, Report};
 
 /// What two fits that should be the same are compared by.
 #[derive(Debug, PartialEq)]

@@ -23,10 +23,6 @@ impl<'a> Bytes<'a> {
         std::array::from_fn(|_| self.byte())
     }
 
-    pub(crate) fn word(&mut self) -> u64 {
-        u64::from_le_bytes(self.array())
-    }
-
     /// What is left.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.rest
@@ -60,7 +56,7 @@ impl<'a> Bytes<'a> {
         list[self.below(list.len())]
     }
 
-    /// A count of things that take no time of their own: from 1 to `most` mostly, sometimes 0 or beyond any number of things.
+    /// A count of things that take no time of their own: from 1 to `most` mostly, sometimes 0 or larger than any table.
     pub(crate) fn count(&mut self, most: usize) -> usize {
         match self.byte() {
             255 => usize::MAX,

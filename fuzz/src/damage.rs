@@ -60,7 +60,10 @@ pub(crate) fn damaged(mut file: Vec<u8>, first: usize, bytes: &mut Bytes<'_>) ->
 
 /// As many bytes as there is room for.
 fn put(place: &mut [u8], bytes: &[u8]) {
-    place.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    place
+        .iter_mut()
+        .zip(bytes)
+        .for_each(|(to, from)| *to = *from);
 }
 
 /// The file with the length and the checksum that belong to it.

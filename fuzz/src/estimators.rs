@@ -196,11 +196,7 @@ impl<R: Rows> Seeder<R> for AnySeeder<R::Float> {
 type Free<F, E = Exhaustive, M = SharedIsotropic> = Builder<AnyCoreset, AnySeeder<F>, E, M>;
 
 /// The settings that are not stages.
-fn with_settings<F: Float>(
-    columns: usize,
-    control: &Control,
-    bytes: &mut Bytes<'_>,
-) -> Free<F> {
+fn with_settings<F: Float>(columns: usize, control: &Control, bytes: &mut Bytes<'_>) -> Free<F> {
     let mut builder = Clusterer::builder()
         .clusters(bytes.count(CLUSTERS))
         .seed(u64::from(bytes.byte()))

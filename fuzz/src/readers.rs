@@ -4,7 +4,9 @@ use crate::bytes::Bytes;
 use crate::damage::{damaged, repaired};
 use crate::sound;
 use crate::table::{Number, RowsOf};
-use coremix::data::{Blocks, DenseRows, NpyFile, Source, SketchRows, Transform, VectorFile, VectorFormat};
+use coremix::data::{
+    Blocks, DenseRows, NpyFile, SketchRows, Source, Transform, VectorFile, VectorFormat,
+};
 use coremix::m_step::DirichletProcessMixture;
 use coremix::ndarray::Array2;
 use coremix::prelude::*;
@@ -50,18 +52,27 @@ fn source<T: Number, S: Source<Element = T>>(opened: Result<S>, length: usize) {
     };
     let (n, d) = (source.len(), source.dim());
     let numbers = n.checked_mul(d).expect("numbers that can be counted");
-    assert!(numbers <= length, "{n} rows of {d} numbers in {length} bytes");
+    assert!(
+        numbers <= length,
+        "{n} rows of {d} numbers in {length} bytes"
+    );
     let bits = |x: &T| x.widen().to_f64().to_bits();
     let mut whole = vec![T::POISON; numbers];
     let read = source.read(0, &mut whole);
-    if d > 0 {
+    if d > 0 && n > 0 {
         let mut row = vec![T::POISON; d];
-        assert!(source.read(n, &mut row).is_err(), "a row after the last one");
+        assert!(
+            source.read(n, &mut row).is_err(),
+            "a row after the last one"
+        );
         for first in (0..n).rev().take(4) {
             let alone = source.read(first, &mut row);
             if read.is_ok() {
                 alone.expect("a row of rows that were read");
-                let same = row.iter().map(bits).eq(whole[first * d..][..d].iter().map(bits));
+                let same = row
+                    .iter()
+                    .map(bits)
+                    .eq(whole[first * d..][..d].iter().map(bits));
                 assert!(same, "row {first} is another one alone");
             }
         }
@@ -140,11 +151,14 @@ fn loaded<F: Number + Float>(file: Vec<u8>) {
         same(&back.saved(&notes), &Ok(file));
     }
     if let Ok(model) = BoxedMixture::<SketchRows<F>>::from_bytes(&file) {
-        assert!(dense.is_ok(), "a model of a sketch is one of dense rows as well");
+        assert!(
+            dense.is_ok(),
+            "a model of a sketch is one of dense rows as well"
+        );
         if let Some(basis) = model.frame().basis() {
             let x = Array2::<F>::ones((3, basis.columns()));
-            let mut sketch = Sketch::<F>::builder(basis.columns(), 1, basis.seed())
-                .transform(basis.transform());
+            let mut sketch =
+                Sketch::<F>::builder(basis.columns(), 1, basis.seed()).transform(basis.transform());
             sketch.push(x.view()).expect("rows");
             let data = sketch.finish().expect("a sketch");
             let labels = model.predict(&data).expect("labels");

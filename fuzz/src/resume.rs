@@ -1,9 +1,9 @@
-//! A fit that is stopped anywhere and goes on from its checkpoint: the same bits. Damaged checkpoints: an error, or some fit.
+//! A fit that is stopped anywhere and goes on from its checkpoint: the same bits. A damaged one: an error, or some fit.
 
 use crate::bits::Bits;
 use crate::bytes::Bytes;
 use crate::damage::damaged;
-use crate::estimators::{self, Boxed};
+use crate::estimators::{self, Boxed, Control};
 use crate::places;
 use crate::table::{Number, RowsOf, Shape, Table};
 use coremix::data::{Data, Rows, SketchRows};
@@ -47,7 +47,9 @@ impl<'a> Accidents<'a> {
         let ends = [End::Observer, End::Observer, End::Cancel];
         let stops = 1 + bytes.few(2);
         Self {
-            stops: (0..stops).map(|_| (1 + bytes.few(20), bytes.choose(&ends))).collect(),
+            stops: (0..stops)
+                .map(|_| (1 + bytes.few(20), bytes.choose(&ends)))
+                .collect(),
             every: bytes.choose(&[Some(1), Some(1), Some(2), Some(3), None]),
             damage: match bytes.below(3) {
                 0 => Some(bytes.part(40)),

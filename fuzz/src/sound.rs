@@ -57,7 +57,10 @@ pub(crate) fn parameters<R: Rows>(model: &dyn Mixture<R>) {
     let proportions = model.proportions();
     assert!(proportions.iter().all(|p| *p >= 0.0), "{proportions:?}");
     let off = (proportions.sum() - 1.0).abs();
-    assert!(off < 1e-12, "proportions {proportions:?} are off by {off:e}");
+    assert!(
+        off < 1e-12,
+        "proportions {proportions:?} are off by {off:e}"
+    );
 }
 
 /// Asserts that what a model says of rows is an answer: no NaN, no label out of range.
@@ -73,7 +76,11 @@ pub(crate) fn answers<R: Rows>(model: &dyn Mixture<R>, data: &dyn Data<Rows = R>
         let (members, some) = model
             .truncated_responsibilities(data, c_prime)
             .expect("truncated responsibilities");
-        assert_eq!(some.dim(), (n, k.min(c_prime)), "truncated responsibilities");
+        assert_eq!(
+            some.dim(),
+            (n, k.min(c_prime)),
+            "truncated responsibilities"
+        );
         shares(&some);
         supports(&members, k);
     }
@@ -86,7 +93,10 @@ pub(crate) fn answers<R: Rows>(model: &dyn Mixture<R>, data: &dyn Data<Rows = R>
         (Ok(error), Ok(score)) => {
             assert!(error >= 0.0, "the quantization error is {error}");
             let found = [score.quantization_error, score.log_likelihood];
-            assert_eq!(found.map(f64::to_bits), [error, likelihood].map(f64::to_bits));
+            assert_eq!(
+                found.map(f64::to_bits),
+                [error, likelihood].map(f64::to_bits)
+            );
             assert_eq!(score.labels, predicted, "labels of the score");
         }
         // A sum that no float holds.

@@ -111,7 +111,10 @@ fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
         None => (&honest, cast.clone()),
     };
     if alone {
-        return laws(&cast, &search, &family, data);
+        if let Some(lying) = &lying {
+            testing::data(lying, &honest).ok();
+        }
+        return laws(&cast, &search, &family, &honest);
     }
     let honest: &dyn Data<Rows = DenseRows<f64>> = &honest;
     let builder = cast.builder();
@@ -166,7 +169,11 @@ fn fit<R, E, M>(
         Err(error) => return blamed(&error, cast),
     };
     let k = cast.clusters;
-    assert!(fit.labels.iter().all(|c| (*c as usize) < k), "{:?}", fit.labels);
+    assert!(
+        fit.labels.iter().all(|c| (*c as usize) < k),
+        "{:?}",
+        fit.labels
+    );
     if let Some(supports) = &fit.supports {
         assert!(supports.iter().all(|c| (*c as usize) < k), "{supports}");
     }
@@ -187,10 +194,16 @@ fn fit<R, E, M>(
 /// Asserts that an error about a stage names one that lied.
 fn blamed(error: &Error, cast: &Cast) {
     assert!(!error.to_string().is_empty(), "{error:?}");
+    // Weights times squared distances may leave the range of numbers, whoever chose them.
+    let overflows = error.to_string().contains("the free energy is");
     if let Error::Stage { stage, .. } = error
-        && !cast.subtle
+        && !(cast.subtle || overflows)
     {
-        assert!(cast.liars.contains(stage), "{error}, but {:?} lied", cast.liars);
+        assert!(
+            cast.liars.contains(stage),
+            "{error}, but {:?} lied",
+            cast.liars
+        );
     }
 }
 

@@ -108,23 +108,55 @@ enum Values {
 
 /// The ends of ranges, rounding, and what overflows when it is squared.
 const SPECIAL: [f64; 24] = [
-    0.0, -0.0, 1.0, -1.0, 0.1, 1e-45, 1e-38, 1e-30, 5e-324, 1e-308, 1e-154, 1e-9, 1.0000001, 1e3, -1e6,
-    16_777_217.0, 1e9, 1e15, 1e18, -1e30, 8e37, 1e100, 1e149, -1e149,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.1,
+    1e-45,
+    1e-38,
+    1e-30,
+    5e-324,
+    1e-308,
+    1e-154,
+    1e-9,
+    1.0000001,
+    1e3,
+    -1e6,
+    16_777_217.0,
+    1e9,
+    1e15,
+    1e18,
+    -1e30,
+    8e37,
+    1e100,
+    1e149,
+    -1e149,
 ];
 
 impl<T: Number> Table<T> {
     /// A table of this shape. More than some rows come from a seed.
     pub(crate) fn new(shape: Shape, bytes: &mut Bytes<'_>) -> Self {
         let Shape { rows, columns } = shape;
-        let kinds = [Values::Lattice, Values::Clusters, Values::Special, Values::Bits];
+        let kinds = [
+            Values::Lattice,
+            Values::Clusters,
+            Values::Special,
+            Values::Bits,
+        ];
         let kind = match rows * columns {
             0..=400 => bytes.choose(&kinds),
             _ => Values::Clusters,
         };
         let order = match bytes.byte() {
             0..=159 => Order::Rows,
-            byte => [Order::Columns, Order::EveryOther, Order::Reversed, Order::Broadcast]
-                [usize::from(byte) % 4],
+            _ if rows * columns == 0 => Order::Rows,
+            byte => [
+                Order::Columns,
+                Order::EveryOther,
+                Order::Reversed,
+                Order::Broadcast,
+            ][usize::from(byte) % 4],
         };
         let hostile = bytes.one_in(16);
         let affine = Affine::new(columns, bytes);
@@ -160,7 +192,10 @@ impl<T: Number> Table<T> {
                 0 => plain[[n / 2, j]],
                 _ => T::POISON,
             }),
-            Order::Reversed => plain.slice(s![..;-1, ..;-1]).as_standard_layout().into_owned(),
+            Order::Reversed => plain
+                .slice(s![..;-1, ..;-1])
+                .as_standard_layout()
+                .into_owned(),
             Order::Broadcast => plain.slice(s![..rows.min(1), ..]).to_owned(),
         };
         Self {

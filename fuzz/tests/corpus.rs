@@ -14,7 +14,9 @@ static ALONE: Mutex<()> = Mutex::new(());
 fn replay(name: &str) -> usize {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).unwrap();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(name);
     let mut inputs: Vec<_> = std::fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|entry| entry.unwrap().path())

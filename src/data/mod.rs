@@ -53,7 +53,7 @@ pub use projected::Subspace;
 pub use read_ahead::ReadAhead;
 pub use scales::Scales;
 pub use scores::Scores;
-pub(crate) use scores::some_scores;
+pub(crate) use scores::{all_scores, some_scores};
 pub(crate) use second::Which;
 pub use second::{PerComponent, PerCoordinate, Second};
 pub use sketch::Sketch;

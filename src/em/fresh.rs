@@ -5,7 +5,7 @@ use super::supports::Supports;
 use super::{Found, Pass, SetUp};
 use crate::block::{Block, UNSET};
 use crate::cancel;
-use crate::data::{Data, Rows};
+use crate::data::{Data, Rows, some_scores};
 use crate::error::{Error, Result};
 use crate::float::Float;
 use crate::parallel::{self, Spare};
@@ -342,8 +342,7 @@ fn fault<R: Rows>(joint: &dyn Joint<R>, rows: &R, block: &Block<R::Float>, what:
     let (model, mut scores) = (joint.model(), Vec::new());
     let ids: Vec<u32> = (0..model.components() as u32).collect();
     for i in 0..rows.len() {
-        model.some(rows, i, &ids, &mut scores);
-        scores.resize(ids.len(), R::Float::from_f64(f64::NAN));
+        some_scores(model, rows, i, &ids, &mut scores);
         if let Some(c) = scores.iter().position(|score| score.to_f64().is_nan()) {
             let row = block.row(i);
             return Error::Stage {

@@ -182,7 +182,11 @@ impl PhaseReport {
 
 /// A time of so many seconds. No fit takes 2^48 of them, and sums of such times do not overflow.
 fn time_of(seconds: f64) -> Duration {
-    let seconds = if seconds < 2f64.powi(48) { seconds } else { 0.0 };
+    let seconds = if seconds < 2f64.powi(48) {
+        seconds
+    } else {
+        0.0
+    };
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
@@ -211,5 +215,18 @@ impl Timings {
             update: time(4),
             scoring: time(5),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_no_fit_are_none() {
+        let seconds = [1.5, 1e19, f64::NAN, -1.0, f64::INFINITY, 0.25];
+        let timings = Timings::of_seconds(&seconds);
+        assert_eq!(timings.seconds(), [1.5, 0.0, 0.0, 0.0, 0.0, 0.25]);
+        assert_eq!(timings.total(), Duration::from_secs_f64(1.75));
     }
 }

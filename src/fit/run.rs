@@ -9,8 +9,8 @@ use crate::compiled::Compiled;
 use crate::coreset::Subset;
 use crate::data::Rows;
 use crate::em::{
-    self, Evaluations, Fresh, Joint, LastSearch, Pass, PhaseReport, Progress, Report, SetUp, Stop, StopRule,
-    Supports, Watch,
+    self, Evaluations, Fresh, Joint, LastSearch, Pass, PhaseReport, Progress, Report, SetUp, Stop,
+    StopRule, Supports, Watch,
 };
 use crate::error::{Error, Result};
 use crate::parallel;

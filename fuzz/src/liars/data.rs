@@ -51,7 +51,15 @@ impl<'a> LyingData<'a> {
         let value = wrong(bytes);
         let (n, d) = (inner.len(), inner.dim());
         let number = |bytes: &mut Bytes<'_>, known: usize| {
-            let off = [known, 0, 1, known + 1, known.saturating_sub(1), 1 << 20, usize::MAX];
+            let off = [
+                known,
+                0,
+                1,
+                known + 1,
+                known.saturating_sub(1),
+                1 << 20,
+                usize::MAX,
+            ];
             bytes.choose(&off)
         };
         let lie = match bytes.below(13) {
@@ -175,12 +183,14 @@ impl Data for LyingData<'_> {
         let mut summary = self.inner.summary().clone();
         match value.is_finite() {
             true => summary.range.iter_mut().for_each(|r| *r = (value, value)),
-            false => summary = Summary {
-                mean: vec![0.0; summary.mean.len() + 1],
-                variance: vec![1.0; summary.mean.len() + 1],
-                range: vec![(0.0, 1.0); summary.mean.len() + 1],
-                ..summary
-            },
+            false => {
+                summary = Summary {
+                    mean: vec![0.0; summary.mean.len() + 1],
+                    variance: vec![1.0; summary.mean.len() + 1],
+                    range: vec![(0.0, 1.0); summary.mean.len() + 1],
+                    ..summary
+                }
+            }
         }
         Frame::of(&summary)
     }

@@ -2,7 +2,7 @@
 
 use super::wrong;
 use crate::bytes::Bytes;
-use coremix::data::{Centres, Data, DenseRows, Frame, Rows, Scores};
+use coremix::data::{Centres, Data, DenseRows, Frame, Scores};
 use coremix::m_step::{MStep, SharedIsotropicMixture, Statistics};
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;

@@ -52,7 +52,13 @@ impl LyingSearch {
             254 => u32::MAX - 1,
             byte => u32::from(byte) % 13,
         };
-        let deeds = [Deed::All, Deed::All, Deed::Listed, Deed::Nothing, Deed::NoRows];
+        let deeds = [
+            Deed::All,
+            Deed::All,
+            Deed::Listed,
+            Deed::Nothing,
+            Deed::NoRows,
+        ];
         let deed = |bytes: &mut Bytes<'_>| match bytes.byte() {
             byte @ 248..=255 => Deed::Row([0, 1, 511, usize::MAX][usize::from(byte) % 4]),
             byte @ 240..=247 => deeds[usize::from(byte) % deeds.len()],
