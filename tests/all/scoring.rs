@@ -230,37 +230,3 @@ fn labels_of_many_components() {
         }
     }
 }
-
-/// One row so far away that squares of it leave the range of the type: `score` has the labels of `predict`, which are those
-/// of the least distance.
-#[test]
-fn labels_beside_an_outlier() {
-    let mut rng = coremix::Rng::from_seed(0);
-    let centre: Vec<f64> = (0..4).map(|_| 4.0 * rng.normal()).collect();
-    let near = Array2::from_shape_fn((8, 4), |(_, j)| centre[j] + rng.normal());
-    let far = [16_777_217.0, 1e-30, 8e37, 8e37];
-    let x = Array2::from_shape_fn((512, 4), |(n, j)| match n {
-        255 => far[j] as f32,
-        _ => near[[n % 8, j]] as f32,
-    });
-    let data = Dense::new(x.view()).unwrap();
-    let fit = algorithms::k_means(10)
-        .seeder(AfkMc2::default())
-        .seed(125)
-        .restarts(2)
-        .max_iterations(0);
-    let model = fit.build().unwrap().fit(&data).unwrap().model;
-    let means = model.means().to_owned();
-    let squared = |n: usize, c: usize| {
-        let pairs = x.row(n).to_owned().into_iter().zip(means.row(c).to_owned());
-        pairs
-            .map(|(a, b)| (f64::from(a) - f64::from(b)).powi(2))
-            .sum::<f64>()
-    };
-    let (labels, score) = (model.predict(&data).unwrap(), model.score(&data).unwrap());
-    for n in 0..8 {
-        let all: Vec<f64> = (0..10).map(|c| squared(n, c)).collect();
-        println!("{n}: {} {} {all:?}", labels[n], score.labels[n]);
-    }
-    assert_eq!(score.labels, labels);
-}
