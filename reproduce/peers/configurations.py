@@ -15,8 +15,11 @@ ITERATIONS = ("2", "4", "6", "8", "12", "16", "20", "25", "40", "64", "100")
 # Where the seeding takes longer than many iterations.
 FEW = ("4", "8", "16", "32", CONVERGED)
 
-# `fast` with its own settings; then with a smaller tolerance and more iterations, while it misses a target.
-FINER = (
+# `fast` with larger tolerances and with its own settings; then with a smaller tolerance and more iterations, while it misses a
+# target.
+FAST = (
+    "--tolerance 1e-2",
+    "--tolerance 3e-3",
     "",
     "--tolerance 3e-4 --max-iterations 30",
     "--tolerance 1e-4 --max-iterations 60",
@@ -36,6 +39,8 @@ class Peer:
     ladder: tuple = ("",)
     # Columns that the library asks for, at least.
     columns: int = 1
+    # So many steps run in any case.
+    always: int = 1
     # A process per fit starts anew each time.
     inside: bool = True
 
@@ -47,7 +52,7 @@ def peers():
     rust, own = of_crate("superkmeans-rs"), of_program()
     return [
         Peer(REFERENCE, "scikit-learn", sklearn, libraries.sklearn_k_means, (CONVERGED,)),
-        Peer("fast", OWN, own, libraries.crate("fast"), FINER, inside=False),
+        Peer("fast", OWN, own, libraries.crate("fast"), FAST, always=1 + FAST.index(""), inside=False),
         Peer("vc-gmm", OWN, own, libraries.crate("vc-gmm"), inside=False),
         Peer("var-gmm-s", OWN, own, libraries.crate("var-gmm-s"), inside=False),
         Peer("faiss AFK-MC2", "faiss", faiss, libraries.faiss_k_means("AFK_MC2"), ITERATIONS),

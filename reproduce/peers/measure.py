@@ -64,6 +64,8 @@ class Measured:
     def ends(self, peer, found, seeds):
         """Whether steps after these are left out."""
         now = found[-1]
+        if len(found) < peer.always:
+            return False
         if peer.family == OWN:
             return now.reaches(min(TARGETS))
         if not np.isfinite(now.error) or now.seconds > self.limit(seeds):

@@ -12,10 +12,10 @@ from results import OWN, REFERENCE, Results
 LADDER = ("2", "4", "8", "16")
 
 
-def peer(name, seconds, errors, family="others", ladder=LADDER):
+def peer(name, seconds, errors, family="others", ladder=LADDER, always=1):
     """Seconds and errors by step, in the order of the ladder."""
     figures = dict(zip(ladder, zip(seconds, errors)))
-    return types.SimpleNamespace(name=name, family=family, version="1", ladder=ladder, figures=figures)
+    return types.SimpleNamespace(name=name, family=family, version="1", ladder=ladder, figures=figures, always=always)
 
 
 def converged(seconds=50.0):
@@ -78,6 +78,10 @@ class WhatIsNext(unittest.TestCase):
         fast = peer("fast", [1, 2, 3, 4], [0.9, 0.2, 0.1, 0.0], OWN)
         self.assertEqual(steps(plan(converged(), fast), "fast"), ["2", "4"])
 
+    def test_some_settings_in_any_case(self):
+        fast = peer("fast", [1, 2, 3, 4], [0.2, 0.1, 0.0, 0.0], OWN, always=3)
+        self.assertEqual(steps(plan(converged(), fast), "fast"), ["2", "4", "8"])
+
     def test_all_peers_have_one_seed_before_any_has_two(self):
         runs = plan(converged(), peer("a", [1, 2, 3, 4], [9, 5, 2, 1.2]), seeds=2)
         self.assertEqual([run["seed"] for run in runs], [1] * 5 + [2] * 5)
@@ -97,6 +101,14 @@ class WhatIsNext(unittest.TestCase):
 class Tables(unittest.TestCase):
     def found(self, *peers, **options):
         return report.collect(plan(*peers, **options))[0]
+
+    def test_the_fastest_that_is_as_good(self):
+        fast = peer("fast", [0.1], [0.5], OWN, ladder=("",))
+        found = self.found(converged(), fast, peer("a", [1, 2, 3, 4], [9, 0.8, 0.2, 0.1]))
+        self.assertIn("| a, 8 iterations | 3.000 | +0.20 % | 0.100 | +0.50 % | 30.0 |", report.as_good([found]))
+        better = peer("fast", [0.1], [-2.0], OWN, ladder=("",))
+        found = self.found(converged(), better, peer("a", [1, 2, 3, 4], [9, 0.8, 0.2, 0.1]))
+        self.assertIn("| none |  | best +0.00 % | 0.100 | -2.00 % |  |", report.as_good([found]))
 
     def test_the_fastest_that_reaches_a_target(self):
         fast = peer("fast", [0.1, 0.5], [0.9, 0.2], OWN, ladder=("", "finer"))
