@@ -114,12 +114,17 @@ impl Supports {
                 *new = labels[from];
             }
         });
-        parallel::map_chunks(&mut new_supports, PLACES * width, |_, range, new| {
-            let from = &from[range.start / width..range.end / width];
-            for (new, &from) in new.chunks_exact_mut(width).zip(from) {
-                new.copy_from_slice(&supports[from * width..(from + 1) * width]);
-            }
-        });
+        // Supports of all components are not listed: their width is 0, and there is nothing to copy.
+        parallel::map_chunks(
+            &mut new_supports,
+            (PLACES * width).max(1),
+            |_, range, new| {
+                let from = &from[range.start / width..range.end / width];
+                for (new, &from) in new.chunks_exact_mut(width).zip(from) {
+                    new.copy_from_slice(&supports[from * width..(from + 1) * width]);
+                }
+            },
+        );
         if !self.order.is_empty() {
             let order = &self.order;
             parallel::map_chunks(&mut from, PLACES, |_, _, from| {

@@ -52,7 +52,10 @@ impl Cost {
     pub(super) fn book(&mut self, phase: &PhaseReport) {
         if !self.booked.contains(&phase.began) {
             self.booked.push(phase.began);
-            self.evaluations.search += phase.evaluations;
+            self.evaluations.add(&Evaluations {
+                search: phase.evaluations,
+                ..Evaluations::default()
+            });
             self.timings.add(&phase.timings);
         }
     }
@@ -177,7 +180,10 @@ impl<'a, R: Rows> Plan<'a, R> {
         if let Some(subset) = &subset {
             let sound = subset.check(self.data.len());
             sound.map_err(|what| Error::stage(run.names.coreset, what))?;
-            cost.evaluations.coreset += subset.evaluations;
+            cost.evaluations.add(&Evaluations {
+                coreset: subset.evaluations,
+                ..Evaluations::default()
+            });
         }
         cost.timings.coreset += started.elapsed();
         watch.see(Progress::Coreset {

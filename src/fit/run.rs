@@ -9,8 +9,8 @@ use crate::compiled::Compiled;
 use crate::coreset::Subset;
 use crate::data::Rows;
 use crate::em::{
-    self, Fresh, Joint, LastSearch, Pass, PhaseReport, Progress, Report, SetUp, Stop, StopRule,
-    Supports, Watch,
+    self, Evaluations, Fresh, Joint, LastSearch, Pass, PhaseReport, Progress, Report, SetUp, Stop,
+    StopRule, Supports, Watch,
 };
 use crate::error::{Error, Result};
 use crate::parallel;
@@ -264,7 +264,10 @@ fn seeded<'a, R: Rows>(
             (joint, false, seeds.evaluations)
         }
     };
-    cost.evaluations.seeding += evaluations;
+    cost.evaluations.add(&Evaluations {
+        seeding: evaluations,
+        ..Evaluations::default()
+    });
     cost.timings.seeding += started.elapsed();
     watch.see(Progress::Seeded {
         restart,
