@@ -180,8 +180,8 @@ impl Algorithm {
         self
     }
 
-    /// What components are like. Default: one shared variance, but diagonal covariances for `sparsified-gmm`. `lazy-k-means`,
-    /// `fast` and `dp-gmm` have their own.
+    /// What components are like. Default: one shared variance, but diagonal covariances for `sparsified-gmm`.
+    /// `lazy-k-means`, `fast` and `dp-gmm` have their own.
     #[must_use]
     pub fn with_family(mut self, family: Family) -> Self {
         self.family = Some(family);

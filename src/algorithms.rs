@@ -143,8 +143,8 @@ pub fn d_gmm(clusters: usize, h: usize, r: usize) -> DGmmBuilder {
 /// least), then the [phases](fast_phases) of k-means with bounds ([`Bounded`]) and moves that leave local optima. The model
 /// is that of [`k_means`].
 ///
-/// It has its own defaults. The stop rule is [`Rule::Remaining`], with at most 100 iterations per phase. The tolerance is 1e-3;
-/// below 128 clusters, where an iteration costs little more than reading the rows, it is 1e-4.
+/// It has its own defaults. The stop rule is [`Rule::Remaining`], with at most 100 iterations per phase. The tolerance is
+/// 1e-3; below 128 clusters, where an iteration costs little more than reading the rows, it is 1e-4.
 pub fn fast(clusters: usize) -> FastBuilder {
     let tolerance = if clusters < FEW { 1e-4 } else { 1e-3 };
     k_means(clusters)
@@ -156,8 +156,8 @@ pub fn fast(clusters: usize) -> FastBuilder {
         .max_iterations(100)
 }
 
-/// The phases of [`fast`]: on the coreset, on larger ones, and on all rows. With many columns these phases run in a principal
-/// subspace, and a last phase runs on all columns.
+/// The phases of [`fast`]: on the coreset, on larger ones, and on all rows. With many columns these phases run in a
+/// principal subspace, and a last phase runs on all columns.
 ///
 /// - Each coreset is four times as large as the one before, up to a quarter of all rows. So few iterations are left for the
 ///   larger ones, and for all rows.
@@ -165,8 +165,8 @@ pub fn fast(clusters: usize) -> FastBuilder {
 ///   comparing rows with all means on all columns costs less than projecting them.
 /// - Up to 8 clusters, where moves help little, there are several starts, with about 16 clusters together.
 /// - On coresets the tolerance is three times the builder's: a later phase makes the remaining gain as well. In the last
-///   phase, on all columns, it is twice the builder's, because an iteration there takes several times as long. On all rows, if
-///   these are fewer than 100,000, it is less, down to a tenth: iterations take little time there.
+///   phase, on all columns, it is twice the builder's, because an iteration there takes several times as long. On all rows,
+///   if these are fewer than 100,000, it is less, down to a tenth: iterations take little time there.
 /// - In that last phase neighbour lists are a third as long, but have at least 16 centres.
 #[must_use]
 pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
@@ -207,13 +207,13 @@ fn larger(clusters: usize, most: usize) -> impl Iterator<Item = usize> {
 
 /// [`fast`] for rows that are not in memory: it keeps at most about `bytes` bytes of rows and of what belongs to them.
 ///
-/// [`fast`] itself reads rows in the order of their components. That is slow where they lie in a file, and very slow where the
-/// file must be decoded from some place on, as Parquet must. This one reads them in the order of the file.
+/// [`fast`] itself reads rows in the order of their components. That is slow where they lie in a file, and very slow where
+/// the file must be decoded from some place on, as Parquet must. This one reads them in the order of the file.
 ///
 /// Where all rows fit in that, this is [`fast`]. Otherwise the phases with bounds and moves run on the largest coreset that
 /// fits: of a quarter of the rows at most, and of 32 rows per cluster (8,192 at least) in any case. Then k-means on all rows
-/// reads them again in every iteration. It keeps nothing of them but their labels, 4 bytes per row beside `bytes`, and compares each row with all means. See
-/// [`fast_phases_within`].
+/// reads them again in every iteration. It keeps nothing of them but their labels, 4 bytes per row beside `bytes`, and
+/// compares each row with all means. See [`fast_phases_within`].
 ///
 /// ```
 /// use coremix::prelude::*;
@@ -280,8 +280,8 @@ const ROUNDS: usize = 20;
 /// With fewer clusters than this, more iterations are worth their time.
 const FEW: usize = 128;
 
-/// Length of the neighbour lists, in whole panels of the kernel: 48, and 16 more for every eight times as many clusters, from
-/// about 1,500 on. With more clusters, the nearest centre of a row is less often on the list of its component.
+/// Length of the neighbour lists, in whole panels of the kernel: 48, and 16 more for every eight times as many clusters,
+/// from about 1,500 on. With more clusters, the nearest centre of a row is less often on the list of its component.
 fn near_for(clusters: usize) -> usize {
     16 * ((clusters as f64).log2() / 3.0).round().max(3.0) as usize
 }

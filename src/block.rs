@@ -121,13 +121,16 @@ impl<F: Float> Block<F> {
 
     /// What is wrong with a support that a search chose, if anything is.
     pub(crate) fn check(&mut self) -> std::result::Result<(), String> {
-        let empty = |support: &[u32]| support.contains(&UNSET);
+        let fault = self.fault.take();
         let missing = || {
-            let row = self.supports.chunks_exact(self.width).position(empty)?;
-            Some(format!(
-                "row {} has no support: a search calls `keep_best` for every row",
-                self.numbers[row]
-            ))
+            let (row, c) = self.foreign()?;
+            let row = self.numbers[row];
+            Some(match c {
+                UNSET => {
+                    format!("row {row} has no support: a search calls `keep_best` for every row")
+                }
+                _ => format!("component {c} of row {row} does not exist"),
+            })
         };
         let unscored = || {
             let mut best = self.scores.iter().step_by(self.stride);
@@ -137,16 +140,29 @@ impl<F: Float> Block<F> {
                 self.numbers[row]
             ))
         };
-        match self.fault.take().or_else(missing).or_else(unscored) {
+        match fault.or_else(missing).or_else(unscored) {
             Some(what) => Err(what),
             None => Ok(()),
         }
+    }
+
+    /// The first row with a member that is none of the components, and that member.
+    pub(crate) fn foreign(&self) -> Option<(usize, u32)> {
+        let foreign = |c: &u32| *c as usize >= self.components;
+        let place = self.supports.iter().position(foreign)?;
+        Some((place / self.width, self.supports[place]))
     }
 
     /// The number of row `i` of the block in the data.
     #[must_use]
     pub fn row(&self, i: usize) -> usize {
         self.numbers.get(i).copied().unwrap_or(i)
+    }
+
+    /// Whether there is a row `i`; it must be below the number of some rows.
+    #[inline(always)]
+    pub(crate) fn has(&self, i: usize) -> bool {
+        (i + 1) * self.stride <= self.scores.len()
     }
 
     /// Rows in the block.
@@ -201,8 +217,8 @@ impl<F: Float> Block<F> {
         shares.iter().enumerate().map(member)
     }
 
-    /// The same block with other shares in place of the responsibilities: `share` gives the share of a row and a place in its
-    /// support. It is for sums with other factors than the responsibilities. Shares need not sum to 1.
+    /// The same block with other shares in place of the responsibilities: `share` gives the share of a row and a place in
+    /// its support. It is for sums with other factors than the responsibilities. Shares need not sum to 1.
     #[must_use]
     pub fn with_shares(&self, mut share: impl FnMut(usize, usize) -> f64) -> Self {
         let mut block = self.clone();

@@ -9,8 +9,8 @@ impl<F: Float> Block<F> {
     /// Sets the support of row `i` of the block to the best components among `ids` and the members of its last support.
     /// Repeated ones count once. Counts the evaluations. `scratch` is reused memory.
     ///
-    /// Fewer candidates than a support has members, or a component that does not exist, is an error of the search, which
-    /// the fit returns ([`Error::Stage`](crate::Error::Stage)). The first search has no last supports, so there `ids` needs
+    /// Fewer candidates than a support has members, or a row or a component that does not exist, is an error of the search,
+    /// which the fit returns ([`Error::Stage`](crate::Error::Stage)). The first search has no last supports, so there `ids` needs
     /// as many different components as a support has members. If every support holds every component, all are scored,
     /// and `ids` is ignored.
     pub fn keep_best<R, M>(
@@ -25,6 +25,13 @@ impl<F: Float> Block<F> {
         M: Scores<R> + ?Sized,
     {
         let (k, width) = (self.components(), self.width());
+        if i >= rows.len() || !self.has(i) {
+            let (n, known) = (self.len(), rows.len());
+            self.fault.get_or_insert_with(|| {
+                format!("row {i} of a block of {n} does not exist among {known} rows: they are numbered from 0")
+            });
+            return;
+        }
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
         if self.is_full() {
@@ -110,6 +117,12 @@ fn reachable<R: Rows, S: Scores<R> + ?Sized>(
     let last = select::last_place(approximate, width, &mut scratch.kept);
     let margin = scorer.margin(rows, i, last);
     select::not_above(approximate, last + margin + margin, &mut scratch.ids);
+    if scratch.ids.len() < width {
+        // A family from outside gave NaN for scores, or for their margin: all are computed directly.
+        scratch.ids.clear();
+        scratch.ids.extend(0..approximate.len() as u32);
+        return R::Float::INFINITY;
+    }
     margin
 }
 

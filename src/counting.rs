@@ -14,6 +14,24 @@ pub(crate) fn starts(k: usize, components: impl Iterator<Item = u32>) -> Vec<usi
     starts
 }
 
+/// Items in the order of their components, those of one component in their own order, after where those of each of `k`
+/// components start (k + 1). `items` is asked for twice; `any` fills places before their items come.
+pub(crate) fn sorted<T: Clone, I: Iterator<Item = (u32, T)>>(
+    k: usize,
+    any: T,
+    items: impl Fn() -> I,
+) -> (Vec<usize>, Vec<T>) {
+    let starts = starts(k, items().map(|(c, _)| c));
+    let mut next = starts.clone();
+    let mut sorted = vec![any; starts[k]];
+    for (c, item) in items() {
+        let place = &mut next[c as usize];
+        sorted[*place] = item;
+        *place += 1;
+    }
+    (starts, sorted)
+}
+
 /// The components with items among `places`, and which of these are theirs.
 pub(crate) fn among(
     starts: &[usize],
@@ -46,5 +64,16 @@ mod tests {
                 .collect();
             assert_eq!(found, of);
         }
+    }
+
+    /// The order is that of a stable sort.
+    #[test]
+    fn items_are_sorted_and_stay_in_their_order() {
+        let of = [5, 0, 2, 5, 0, 6, 2, 5];
+        let (starts, items) = sorted(8, 0, || of.iter().copied().zip(0..));
+        let mut expected: Vec<usize> = (0..of.len()).collect();
+        expected.sort_by_key(|&i| of[i]);
+        assert_eq!(items, expected);
+        assert_eq!(starts, super::starts(8, of.iter().copied()));
     }
 }

@@ -31,7 +31,7 @@ pub enum Error {
     #[error("cancelled before the first search was done, so there is no model: allow more time")]
     Cancelled,
     /// An array has no rows or no columns.
-    #[error("{what} is empty: at least one row and one column are needed")]
+    #[error("{what}: empty, but at least one row and one column are needed")]
     Empty {
         /// Which input.
         what: &'static str,
@@ -163,6 +163,12 @@ fn or_more(rows_of: &str) -> &'static str {
 }
 
 impl Error {
+    /// A [`Error::Stage`]: what the stage of this name did, and the rule.
+    pub(crate) fn stage(stage: &'static str, what: impl Into<String>) -> Self {
+        let what = what.into();
+        Self::Stage { stage, what }
+    }
+
     /// A [`Error::Parameter`] from any printable value.
     pub(crate) fn parameter(
         name: &'static str,
@@ -174,6 +180,58 @@ impl Error {
             value: value.to_string(),
             rule,
         }
+    }
+}
+
+/// `Ok` if two inputs that belong together are as long.
+pub(crate) fn same_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(Error::LengthMismatch {
+        what,
+        expected,
+        found,
+    })
+}
+
+/// `Ok` if an input has as many columns as the data or the model.
+pub(crate) fn same_columns(what: &'static str, expected: usize, found: usize) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(Error::DimensionMismatch {
+        what,
+        expected,
+        found,
+    })
+}
+
+/// `Ok` if a row may have this weight.
+pub(crate) fn sound_weight(row: usize, value: f64) -> Result<()> {
+    match value.is_finite() && value >= 0.0 {
+        true => Ok(()),
+        false => Err(Error::Weight { row, value }),
+    }
+}
+
+/// The sum of all weights, if sums over the data stay finite and normal with it.
+pub(crate) fn sound_total(total: f64) -> Result<f64> {
+    match (1e-290..=1e290).contains(&total) {
+        true => Ok(total),
+        false => Err(Error::TotalWeight { total }),
+    }
+}
+
+/// `Ok` if a setting is finite and not negative.
+pub(crate) fn not_negative(name: &'static str, value: f64) -> Result<()> {
+    match value.is_finite() && value >= 0.0 {
+        true => Ok(()),
+        false => Err(Error::parameter(
+            name,
+            value,
+            "must be finite and not negative",
+        )),
     }
 }
 

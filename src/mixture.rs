@@ -11,8 +11,8 @@ use std::fmt;
 
 /// A mixture model of rows of type `R`; usable as a trait object.
 ///
-/// The questions a user asks of a model are answered over all components and all rows, exactly, in
-/// blocks (nothing of size n x k is stored unless it is the answer), with their weights.
+/// The questions a user asks of a model are answered exactly, over all components and all rows with their weights. That is
+/// done in blocks: nothing of size n x k is stored unless it is the answer.
 ///
 /// A boxed model is a model, and [`Any`]: what is particular to a family is found by downcasting.
 ///

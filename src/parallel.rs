@@ -53,8 +53,8 @@ thread_local! {
 /// Rows from which on a pass over them keeps several threads busy.
 const MANY_ROWS: usize = 1 << 16;
 
-/// Whether each of `n` fits of so many rows gets a thread of its own. On few rows a pass is too short to be worth sharing. On
-/// many rows, or with fewer fits than threads, one fit after the other has all threads, and takes the memory of one fit.
+/// Whether each of `n` fits of so many rows gets a thread of its own. On few rows a pass is too short to be worth sharing.
+/// On many rows, or with fewer fits than threads, one fit after the other has all threads, and takes the memory of one fit.
 pub(crate) fn fits_apart(n: usize, rows: usize) -> bool {
     n > 1 && n >= rayon::current_num_threads() && rows < MANY_ROWS && !ALONE.get()
 }

@@ -1,6 +1,6 @@
 //! All randomness of the crate: ChaCha8 streams addressed by what they are for, never by thread.
 //!
-//! A stream belongs to (seed, restart, start, phase, stage, iteration, block of rows). Nothing depends on threads or on
+//! A stream belongs to (seed, restart, start, phase, purpose, iteration, block of rows). Nothing depends on threads or on
 //! the order in which blocks are worked on, so a seed gives the same bits on any number of threads.
 
 use ndarray::Array2;
@@ -17,7 +17,7 @@ impl Rng {
     /// A stream from a seed alone, for use outside a fit.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
-        Streams::new(seed, 0).at(Stage::Sampling, 0, 0)
+        Streams::new(seed, 0).at(Purpose::Sampling, 0, 0)
     }
 
     /// Uniform in `[0, 1)`.
@@ -56,6 +56,27 @@ impl Rng {
         -(1.0 - self.uniform()).ln()
     }
 
+    /// A number in proportion to `weights`, given their sum; `None` if no weight is positive.
+    pub(crate) fn proportional(
+        &mut self,
+        weights: impl Iterator<Item = f64>,
+        total: f64,
+    ) -> Option<usize> {
+        let mut left = self.uniform() * total;
+        let mut last = None;
+        for (i, weight) in weights.enumerate() {
+            if weight > 0.0 {
+                // Rounding may leave a rest past the end: the last candidate takes it.
+                last = Some(i);
+                left -= weight;
+                if left < 0.0 {
+                    break;
+                }
+            }
+        }
+        last
+    }
+
     /// Makes the list `count` distinct random numbers below `n`, in any order; all of them, if there are no more.
     pub fn distinct(&mut self, list: &mut Vec<u32>, count: usize, n: usize) {
         list.clear();
@@ -89,7 +110,7 @@ impl Rng {
 
 /// What a stream is for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Stage {
+pub(crate) enum Purpose {
     Coreset = 1,
     Seeding = 2,
     Start = 3,
@@ -101,7 +122,7 @@ pub(crate) enum Stage {
     HeldOut = 9,
 }
 
-/// The streams of a fit, addressed by (restart, start, phase, stage, iteration, block).
+/// The streams of a fit, addressed by (restart, start, phase, purpose, iteration, block).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streams {
     key: [u8; 32],
@@ -127,10 +148,10 @@ impl Streams {
         self
     }
 
-    pub(crate) fn at(&self, stage: Stage, iteration: usize, block: usize) -> Rng {
+    pub(crate) fn at(&self, purpose: Purpose, iteration: usize, block: usize) -> Rng {
         let mut rng = ChaCha8Rng::from_seed(self.key);
         let (iteration, block) = (iteration as u64 & 0x0fff_ffff, block as u64 & 0xffff_ffff);
-        rng.set_stream((stage as u64) << 60 | iteration << 32 | block);
+        rng.set_stream((purpose as u64) << 60 | iteration << 32 | block);
         Rng(rng)
     }
 }
@@ -141,20 +162,20 @@ mod tests {
 
     #[test]
     fn streams_differ_by_every_part_of_their_address() {
-        let draw = |seed, restart, stage, iteration, block| {
+        let draw = |seed, restart, purpose, iteration, block| {
             Streams::new(seed, restart)
-                .at(stage, iteration, block)
+                .at(purpose, iteration, block)
                 .0
                 .next_u64()
         };
-        let base = draw(1, 0, Stage::Search, 2, 3);
-        assert_eq!(base, draw(1, 0, Stage::Search, 2, 3));
+        let base = draw(1, 0, Purpose::Search, 2, 3);
+        assert_eq!(base, draw(1, 0, Purpose::Search, 2, 3));
         for other in [
-            draw(2, 0, Stage::Search, 2, 3),
-            draw(1, 1, Stage::Search, 2, 3),
-            draw(1, 0, Stage::Start, 2, 3),
-            draw(1, 0, Stage::Search, 3, 3),
-            draw(1, 0, Stage::Search, 2, 4),
+            draw(2, 0, Purpose::Search, 2, 3),
+            draw(1, 1, Purpose::Search, 2, 3),
+            draw(1, 0, Purpose::Start, 2, 3),
+            draw(1, 0, Purpose::Search, 3, 3),
+            draw(1, 0, Purpose::Search, 2, 4),
         ] {
             assert_ne!(base, other);
         }
@@ -163,25 +184,25 @@ mod tests {
     /// A seed promises these numbers: those of ChaCha8 with this key and stream, computed by another implementation.
     #[test]
     fn streams_are_those_of_chacha() {
-        let mut rng = Streams::new(7, 3).at(Stage::Sampling, 2, 9);
+        let mut rng = Streams::new(7, 3).at(Purpose::Sampling, 2, 9);
         let numbers: Vec<u64> = (0..41).map(|_| rng.0.next_u64()).collect();
         let expected = [0xd0f104eeb582d41a, 0x75f16beb8ac0e940, 0xe787e0144779773c];
         assert_eq!([numbers[0], numbers[1], numbers[40]], expected);
     }
 
-    /// What every stage begins with. A change here changes the results of all fits.
+    /// What every purpose begins with. A change here changes the results of all fits.
     #[test]
-    fn every_stage_has_the_stream_it_always_had() {
+    fn every_purpose_has_the_stream_it_always_had() {
         let streams = Streams::new(7, 1).start(2).phase(3);
-        let stages = [
-            Stage::Coreset,
-            Stage::Seeding,
-            Stage::Start,
-            Stage::Search,
-            Stage::Sampling,
-            Stage::Sketch,
-            Stage::Moves,
-            Stage::Subspace,
+        let purposes = [
+            Purpose::Coreset,
+            Purpose::Seeding,
+            Purpose::Start,
+            Purpose::Search,
+            Purpose::Sampling,
+            Purpose::Sketch,
+            Purpose::Moves,
+            Purpose::Subspace,
         ];
         let expected = [
             9489549007679695329,
@@ -194,7 +215,7 @@ mod tests {
             13187139711904625266,
         ];
         assert_eq!(
-            stages.map(|stage| streams.at(stage, 4, 5).0.next_u64()),
+            purposes.map(|purpose| streams.at(purpose, 4, 5).0.next_u64()),
             expected
         );
     }

@@ -2,7 +2,7 @@
 
 use crate::block::Block;
 use crate::data::{Centres, Checked, Data, Frame, Rows, Scores};
-use crate::error::{Error, Result, positive};
+use crate::error::{Error, Result, not_negative, positive};
 use crate::float::Float;
 use crate::mixture::{Mixture, Score};
 use crate::parallel;
@@ -26,21 +26,15 @@ const TRIAL: usize = 32;
 const FEWER: u64 = 8;
 
 type Model<'a, R> = &'a dyn Mixture<R>;
-type Source<'a, R> = &'a dyn Data<Rows = R>;
+type DataOf<'a, R> = &'a dyn Data<Rows = R>;
 
 /// [`Mixture::predict`] and [`Mixture::predict_within`]: `epsilon` is 0 for the former.
 pub(crate) fn predict<R: Rows>(
     model: Model<'_, R>,
-    data: Source<'_, R>,
+    data: DataOf<'_, R>,
     epsilon: f64,
 ) -> Result<Array1<u32>> {
-    if !(epsilon >= 0.0 && epsilon.is_finite()) {
-        return Err(Error::parameter(
-            "epsilon",
-            epsilon,
-            "must be at least 0 and finite",
-        ));
-    }
+    not_negative("epsilon", epsilon)?;
     let centres = model.centres();
     let in_cells = R::use_cells() && model.likeliest_is_nearest() && centres.len() >= MANY;
     // Where cells are there already, they cost nothing.
@@ -66,7 +60,7 @@ pub(crate) fn predict<R: Rows>(
 }
 
 /// Whether cells rule out enough components for a few of the rows, to be worth their cost for all.
-fn rule_out_enough<R: Rows>(model: Model<'_, R>, data: Source<'_, R>, epsilon: f64) -> bool {
+fn rule_out_enough<R: Rows>(model: Model<'_, R>, data: DataOf<'_, R>, epsilon: f64) -> bool {
     let (centres, n) = (model.centres(), data.len());
     if !data.is_checked() || n < TRIALS * TRIAL {
         return true;
@@ -85,7 +79,7 @@ fn rule_out_enough<R: Rows>(model: Model<'_, R>, data: Source<'_, R>, epsilon: f
 /// [`Mixture::responsibilities`].
 pub(crate) fn responsibilities<R: Rows>(
     model: Model<'_, R>,
-    data: Source<'_, R>,
+    data: DataOf<'_, R>,
 ) -> Result<Array2<R::Float>> {
     let blocks = by_blocks(model, data, |rows| {
         let block = all(model, rows);
@@ -102,7 +96,7 @@ pub(crate) fn responsibilities<R: Rows>(
 /// [`Mixture::truncated_responsibilities`].
 pub(crate) fn truncated_responsibilities<R: Rows>(
     model: Model<'_, R>,
-    data: Source<'_, R>,
+    data: DataOf<'_, R>,
     c_prime: usize,
 ) -> Result<(Array2<u32>, Array2<R::Float>)> {
     positive("c_prime", c_prime)?;
@@ -152,14 +146,14 @@ fn densities<R: Rows>(model: Model<'_, R>, rows: &R, found: &[Together]) -> Vec<
 /// [`Mixture::log_densities`].
 pub(crate) fn log_densities<R: Rows>(
     model: Model<'_, R>,
-    data: Source<'_, R>,
+    data: DataOf<'_, R>,
 ) -> Result<Array1<f64>> {
     let blocks = by_blocks(model, data, |rows| model.judge(rows, None))?;
     Ok(blocks.concat().into())
 }
 
 /// [`Mixture::log_likelihood`].
-pub(crate) fn log_likelihood<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<f64> {
+pub(crate) fn log_likelihood<R: Rows>(model: Model<'_, R>, data: DataOf<'_, R>) -> Result<f64> {
     let blocks = by_blocks(model, data, |rows| weighted(rows, &model.judge(rows, None)))?;
     Ok(total(blocks.into_iter()))
 }
@@ -173,7 +167,7 @@ pub(crate) struct Classified {
 }
 
 /// The log-likelihood of rows together with their likeliest components (E47).
-pub(crate) fn classify<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<Classified> {
+pub(crate) fn classify<R: Rows>(model: Model<'_, R>, data: DataOf<'_, R>) -> Result<Classified> {
     let log_joint = model.log_joint();
     let blocks = by_blocks(model, data, |rows| {
         let block = best(model, rows, 1);
@@ -195,7 +189,7 @@ pub(crate) fn classify<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Res
 }
 
 /// [`Mixture::score`].
-pub(crate) fn score<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<Score> {
+pub(crate) fn score<R: Rows>(model: Model<'_, R>, data: DataOf<'_, R>) -> Result<Score> {
     let blocks = by_blocks(model, data, |rows| {
         if model.likeliest_is_nearest() {
             // Then the best score is the squared distance to the nearest mean.
@@ -220,7 +214,7 @@ pub(crate) fn score<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result
 }
 
 /// [`Mixture::quantization_error`].
-pub(crate) fn quantization_error<R: Rows>(model: Model<'_, R>, data: Source<'_, R>) -> Result<f64> {
+pub(crate) fn quantization_error<R: Rows>(model: Model<'_, R>, data: DataOf<'_, R>) -> Result<f64> {
     let blocks = by_blocks(model, data, |rows| error_of(model.centres(), rows))?;
     in_data_unit(model.frame(), blocks.into_iter())
 }

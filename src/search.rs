@@ -2,7 +2,7 @@
 
 use crate::block::Block;
 use crate::candidates;
-use crate::data::{Linear, Rows, Scores, some_scores};
+use crate::data::{Linear, Rows, Scores, all_scores, some_scores};
 use crate::float::Float;
 use crate::kernels::{select, soft};
 use crate::mixture::Mixture;
@@ -55,10 +55,7 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
     if width == 1 && scorer.best(rows, &mut block.supports, &mut block.scores) {
         return;
     }
-    scorer.all(rows, &mut scratch.approximate);
-    // A family that scores fewer leaves none: an error of its own.
-    let unscored = R::Float::from_f64(f64::NAN);
-    scratch.approximate.resize(rows.len() * k, unscored);
+    all_scores(scorer, rows, &mut scratch.approximate);
     for i in 0..rows.len() {
         let approximate = &scratch.approximate[i * k..(i + 1) * k];
         let places = i * width..(i + 1) * width;
@@ -95,10 +92,9 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
     {
         return settle(scorer, linear, beta, rows, block, scratch);
     }
-    scorer.all(rows, &mut scratch.approximate);
-    let unscored = R::Float::from_f64(f64::NAN);
-    scratch.approximate.resize(rows.len() * k, unscored);
-    for (i, approximate) in scratch.approximate.chunks_exact(k).enumerate() {
+    let mut approximate = std::mem::take(&mut scratch.approximate);
+    all_scores(scorer, rows, &mut approximate);
+    for (i, approximate) in approximate.chunks_exact(k).enumerate() {
         let scores = block.scores_mut(i);
         scores.copy_from_slice(approximate);
         let margin = scorer.margin(rows, i, R::Float::INFINITY).to_f64();
@@ -109,28 +105,15 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
         let felt = beta * margin > FELT * R::Float::EPSILON.sqrt();
         // Always those that may be the best one: labels must not depend on rounding.
         let reach = 2.0 * margin + if felt { REACH / beta } else { 0.0 };
-        let least = scores
-            .iter()
-            .fold(f64::INFINITY, |least, s| least.min(s.to_f64()));
-        let reach = R::Float::from_f64(least + reach);
-        scratch.reached.clear();
-        // `!(s > reach)`, not `s <= reach`: an overflowed (NaN) approximation must be computed directly.
-        #[allow(clippy::neg_cmp_op_on_partial_ord)]
-        scratch.reached.extend(
-            (0u32..)
-                .zip(&*scores)
-                .filter(|&(_, &s)| !(s > reach))
-                .map(|(c, _)| c),
-        );
-        some_scores(scorer, rows, i, &scratch.reached, &mut scratch.scores);
-        for (&c, &score) in scratch.reached.iter().zip(&scratch.scores) {
-            scores[c as usize] = score;
-        }
+        let reach = R::Float::from_f64(select::minimum(scores).to_f64() + reach);
+        select::not_above(scores, reach, &mut scratch.reached);
+        direct(scorer, rows, i, scores, scratch);
     }
+    scratch.approximate = approximate;
 }
 
-/// Corrects scores that were found as products: those that may be the best one of their row are computed directly, so that
-/// labels do not depend on rounding, and those whose rounding can be felt in the responsibilities.
+/// Corrects scores that were found as products. Those that may be the best one of their row are computed directly, so that
+/// labels do not depend on rounding. So are those whose rounding can be felt in the responsibilities.
 fn settle<R: Rows, S: Scores<R> + ?Sized>(
     scorer: &S,
     linear: &Linear<R::Float>,

@@ -1,8 +1,8 @@
 //! What all components together say of rows: the best one, and the sum over all that a log-density is made of.
 
-use crate::data::{Centres, Rows, Scores, some_scores};
+use crate::data::{Centres, Rows, Scores, all_scores, some_scores};
 use crate::float::Float;
-use crate::kernels::exponential::{exponentials, sum_within};
+use crate::kernels::exponential::{best_and_sum, sum_within};
 use crate::kernels::{select, shares};
 
 /// What all components together say of a row.
@@ -36,10 +36,7 @@ pub(crate) fn of_rows<R: Rows, S: Scores<R> + ?Sized>(
     }
     let mut scores = Vec::new();
     let mut search = Search::new(scorer, beta, rows);
-    scorer.all(rows, &mut scores);
-    // A family that scores fewer leaves none: an error of its own.
-    let unscored = R::Float::from_f64(f64::NAN);
-    scores.resize(rows.len() * scorer.components(), unscored);
+    all_scores(scorer, rows, &mut scores);
     let of_rows = scores.chunks_exact_mut(scorer.components()).enumerate();
     of_rows.map(|(i, scores)| search.row(i, scores)).collect()
 }
@@ -111,23 +108,8 @@ impl<'a, R: Rows, S: Scores<R> + ?Sized> Search<'a, R, S> {
     /// The best one and the sum over the components that are listed, in any order, by direct scores.
     fn listed(&mut self, i: usize) -> Together {
         some_scores(self.scorer, self.rows, i, &self.ids, &mut self.scores);
-        let (mut label, mut best) = (0, f64::INFINITY);
-        for (&id, score) in self.ids.iter().zip(&self.scores) {
-            let score = score.to_f64();
-            if score < best || (score == best && id < label) {
-                (label, best) = (id, score);
-            }
-        }
-        // Out of reach of every component, or near one alone.
-        let mut sum = 1.0;
-        if self.ids.len() > 1 && best < f64::INFINITY {
-            let exponents = self.scores.iter();
-            let exponents = exponents.map(|score| -self.beta * (score.to_f64() - best));
-            self.exponents.clear();
-            self.exponents.extend(exponents);
-            exponentials(&mut self.exponents);
-            sum = self.exponents.iter().sum();
-        }
+        let found = best_and_sum(&self.ids, &self.scores, self.beta, &mut self.exponents);
+        let (label, best, sum) = found;
         Together { label, best, sum }
     }
 }
@@ -139,8 +121,8 @@ mod tests {
     use crate::rng::Rng;
     use ndarray::Array2;
 
-    /// Sums in which few components have a share, some, and all; rounding of fast scores that is felt and that is not: beside
-    /// direct scores.
+    /// Sums in which few components have a share, some, and all; rounding of fast scores that is felt and that is not:
+    /// beside direct scores.
     fn sums_are_those_of_direct_scores<F: Float>(x: Array2<f64>, k: usize, within: f64) {
         let x = x.mapv(F::from_f64);
         let n = x.nrows();

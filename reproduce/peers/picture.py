@@ -37,6 +37,8 @@ def curves(found):
         name: [(figures.seconds, figures.error) for figures in steps.values() if figures.error <= TOP]
         for name, steps in found.steps.items()
     }
+    # Settings of `fast` have no order of their own.
+    points["fast"] = sorted(points.get("fast", []))
     return {name: of for name, of in points.items() if of}
 
 

@@ -169,6 +169,34 @@ def ratio_in_words(found, target):
     return ("at least " if below else "") + f"{times:.1f}" + mark
 
 
+def as_good(all_found):
+    """The fastest peers that end at most at the error of `fast` with its own settings."""
+    lines = [
+        "| as good as `fast` | fastest peer | seconds | error | `fast` | error | ratio |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for found in all_found:
+        fast = found.steps.get(FAST, {}).get("")
+        if fast is None:
+            continue
+        peer = found.fastest(fast.error, own=False)
+        if peer:
+            seconds, name, step, figures = peer
+            cut = found.cut(fast.error, seconds)
+            times = ("at least " if cut else "") + f"{(cut or seconds) / fast.seconds:.1f}"
+            cells = [called(name, step), f"{seconds:.3f}", percent(figures.error)]
+        else:
+            others = [
+                figures.error
+                for name, steps in found.steps.items()
+                if found.families[name] != OWN
+                for figures in steps.values()
+            ]
+            times, cells = "", ["none", "", f"best {percent(min(others, default=math.inf))}"]
+        lines.append("| " + " | ".join([found.name, *cells, f"{fast.seconds:.3f}", percent(fast.error), times]) + " |")
+    return "\n".join(lines)
+
+
 def verdict(all_found, target):
     """In a sentence: where the ratio is missed."""
     ratios = {found.name: ratio(found, target) for found in all_found}
@@ -198,6 +226,7 @@ def overview(all_found):
     parts = [f"Measured: {', '.join(sorted(versions))}; {max(found.threads for found in all_found)} threads."]
     for target in TARGETS:
         parts += [summary(all_found, target), verdict(all_found, target)]
+    parts.append(as_good(all_found))
     return "\n\n".join(parts)
 
 
@@ -214,3 +243,14 @@ def write(runs, out, docs):
         pages.fill(docs / "performance.md", "peers: summary", overview(all_found))
         pages.fill(docs / "peers.md", "peers: every run", every)
         picture.draw(all_found, docs / "performance.svg")
+        picture.draw(largest(all_found), docs / "frontier.svg")
+
+
+def largest(all_found, count=4):
+    """The sets on which the reference takes longest, in the order of all."""
+    seconds = {
+        found.name: max((figures.seconds for figures in found.steps.get(REFERENCE, {}).values()), default=0.0)
+        for found in all_found
+    }
+    names = sorted(seconds, key=seconds.get)[-count:]
+    return [found for found in all_found if found.name in names]

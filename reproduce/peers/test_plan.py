@@ -102,6 +102,14 @@ class Tables(unittest.TestCase):
     def found(self, *peers, **options):
         return report.collect(plan(*peers, **options))[0]
 
+    def test_the_fastest_that_is_as_good(self):
+        fast = peer("fast", [0.1], [0.5], OWN, ladder=("",))
+        found = self.found(converged(), fast, peer("a", [1, 2, 3, 4], [9, 0.8, 0.2, 0.1]))
+        self.assertIn("| a, 8 iterations | 3.000 | +0.20 % | 0.100 | +0.50 % | 30.0 |", report.as_good([found]))
+        better = peer("fast", [0.1], [-2.0], OWN, ladder=("",))
+        found = self.found(converged(), better, peer("a", [1, 2, 3, 4], [9, 0.8, 0.2, 0.1]))
+        self.assertIn("| none |  | best +0.00 % | 0.100 | -2.00 % |  |", report.as_good([found]))
+
     def test_the_fastest_that_reaches_a_target(self):
         fast = peer("fast", [0.1, 0.5], [0.9, 0.2], OWN, ladder=("", "finer"))
         found = self.found(converged(), fast, peer("a", [1, 2, 3, 4], [9, 0.8, 0.2, 0.1]))

@@ -1,6 +1,9 @@
-//! What the programs that print tables share: the stop rule of the papers, means over runs, and medians of times.
+//! What the programs that print tables share: the stop rule of the papers, generated rows, means over runs, and medians of
+//! times.
 
-use coremix::{Builder, Rule};
+use coremix::{Builder, Rng, Rule};
+use ndarray::Array2;
+use rayon::prelude::*;
 
 /// The stop rule of the papers: a change of the free energy relative to itself.
 pub fn as_published<C, S, E, M>(
@@ -13,6 +16,28 @@ pub fn as_published<C, S, E, M>(
 
 /// The tolerance of the papers, unless a table says another.
 pub const TOLERANCE: f64 = 1e-4;
+
+/// `n` rows of `d` columns around the centres of `components` Gaussians that overlap: always the same ones.
+#[must_use]
+pub fn overlapping_gaussians((n, d, components): (usize, usize, usize)) -> Array2<f32> {
+    let mut rng = Rng::from_seed(7);
+    let centres = Array2::from_shape_fn((components, d), |_| rng.normal());
+    let mut points = Array2::zeros((n, d));
+    let values = points.as_slice_mut().expect("row-major");
+    values
+        .par_chunks_mut(1_024 * d)
+        .enumerate()
+        .for_each(|(chunk, rows)| {
+            let mut rng = Rng::from_seed(8 + chunk as u64);
+            for row in rows.chunks_mut(d) {
+                let centre = rng.below(components);
+                for (j, x) in row.iter_mut().enumerate() {
+                    *x = (centres[[centre, j]] + rng.normal()) as f32;
+                }
+            }
+        });
+    points
+}
 
 /// Mean and its standard error.
 #[must_use]

@@ -19,11 +19,7 @@ use crate::stage::Stage;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Full;
 
-impl Stage for Full {
-    fn check(&self, _clusters: usize) -> Result<()> {
-        Ok(())
-    }
-}
+impl Stage for Full {}
 
 impl<R: Rows> Coreset<R> for Full {
     fn sample(

@@ -85,8 +85,8 @@ impl Lightweight {
         self.with(data, frame, |size| SortedUniforms::new(size, rng))
     }
 
-    /// Draws it by one uniform number from each of N' parts of the interval from 0 to 1: with the same probabilities, but the
-    /// numbers of draws of a row differ less.
+    /// Draws it by one uniform number from each of N' parts of the interval from 0 to 1: with the same probabilities, but
+    /// the numbers of draws of a row differ less.
     pub(crate) fn draw_in_strata<R: Rows>(
         &self,
         data: &dyn Data<Rows = R>,
@@ -185,11 +185,8 @@ fn squared_distances_to_mean<R: Rows>(
     data: &dyn Data<Rows = R>,
     frame: &Frame<R::Float>,
 ) -> (Vec<R::Float>, Vec<Totals>) {
-    let mean = &data.summary().mean;
     let mut centre = vec![R::Float::from_f64(0.0); frame.offset().len()];
-    for ((centre, mean), offset) in centre.iter_mut().zip(mean).zip(frame.offset()) {
-        *centre = R::Float::from_f64((mean - offset.to_f64()) * frame.inverse_unit());
-    }
+    frame.enter_exact(&data.summary().mean, &mut centre);
     let mut squared = vec![R::Float::from_f64(0.0); data.len()];
     let blocks = parallel::map_chunks(&mut squared, PIECE, |_, range, squared| {
         data.distances_from(range.clone(), frame, &centre, squared);

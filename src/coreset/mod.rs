@@ -1,7 +1,8 @@
 //! Stage 2, the coreset: fewer rows, with weights so that they represent all rows.
 //!
 //! [`Full`] is all rows, for data that is small enough. [`Lightweight`] is for larger data, and [`Uniform`] is a
-//! baseline. [`OnePass`] is for rows that come once, before any fit. The expectation of a weighted sum over the coreset is the sum over all rows:
+//! baseline. [`OnePass`] is for rows that come once, before any fit. The expectation of a weighted sum over the coreset
+//! is the sum over all rows:
 //!
 //! $$\mathbb E \sum_{i=1}^{N'} w'_i g(y_i) = \sum_n w_n g(y_n) \qquad \text{for every function } g$$
 //!
@@ -16,9 +17,10 @@ pub use full::Full;
 pub use lightweight::Lightweight;
 pub use one_pass::OnePass;
 pub use uniform::Uniform;
+pub(crate) use uniform::some_rows;
 
 use crate::data::{Data, Frame, Rows};
-use crate::error::Result;
+use crate::error::{Result, sound_total, sound_weight};
 use crate::rng::Rng;
 use crate::stage::Stage;
 
@@ -47,27 +49,19 @@ impl Subset {
                 "row {row} of {n} does not exist: rows are numbered from 0"
             ));
         }
-        let sound = |w: &f64| w.is_finite() && *w >= 0.0;
-        if let Some(i) = self.weights.iter().position(|w| !sound(w)) {
-            let (row, weight) = (self.rows[i], self.weights[i]);
-            let rule = "weights are finite and not negative";
-            return Err(format!("row {row} has weight {weight}: {rule}"));
-        }
+        let mut pairs = self.rows.iter().zip(&self.weights);
+        let sound = pairs.try_for_each(|(row, weight)| sound_weight(*row, *weight));
         // From 0: the sum of no numbers is -0.
         let total = self.weights.iter().fold(0.0, |sum, w| sum + w);
-        if !(1e-290..=1e290).contains(&total) {
-            return Err(format!(
-                "the weights sum to {total}; the sum must be between 1e-290 and 1e290"
-            ));
-        }
-        Ok(())
+        let sound = sound.and_then(|()| sound_total(total));
+        sound.map(|_| ()).map_err(|error| error.to_string())
     }
 }
 
 /// A way to choose a [`Subset`].
 ///
-/// Law: the expected new weight of every row is its old weight, so the expected sum of the new weights is the total weight of
-/// the data. Rows of weight 0 are never chosen.
+/// Law: the expected new weight of every row is its old weight, so the expected sum of the new weights is the total weight
+/// of the data. Rows of weight 0 are never chosen.
 ///
 /// `examples/own_coreset.rs` is another one.
 ///

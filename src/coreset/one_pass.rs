@@ -1,10 +1,10 @@
 //! Lightweight coresets of rows that come once: merge and reduce.
 
 use super::Lightweight;
-use crate::data::{Data, Dense};
-use crate::error::{Error, Result, positive};
-use crate::float::Element;
-use crate::rng::{Stage, Streams};
+use crate::data::{Data, Dense, check_rows};
+use crate::error::{Error, Result, positive, same_columns, same_length, sound_weight};
+use crate::float::{Element, Float};
+use crate::rng::{Purpose, Streams};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// A lightweight coreset of rows that come once, block after block, and are not kept.
@@ -138,26 +138,15 @@ impl<T: Element> OnePass<T> {
     ) -> Result<()> {
         self.whole()?;
         let (n, dim) = rows.dim();
-        if dim != self.fresh.dim {
-            return Err(Error::DimensionMismatch {
-                what: "rows",
-                expected: self.fresh.dim,
-                found: dim,
-            });
+        same_columns("rows", self.fresh.dim, dim)?;
+        if Dense::batch(rows).is_err() {
+            // The same error, with the number of the row in the stream.
+            check_rows(rows, None, ("data", T::Float::LIMIT), self.rows)?;
         }
-        Dense::batch(rows).map_err(|error| self.numbered(error))?;
         if let Some(weights) = &weights {
-            if weights.len() != n {
-                return Err(Error::LengthMismatch {
-                    what: "weights",
-                    expected: n,
-                    found: weights.len(),
-                });
-            }
-            let sound = |w: &f64| w.is_finite() && *w >= 0.0;
-            if let Some(place) = weights.iter().position(|w| !sound(w)) {
-                let (row, value) = (self.rows + place, weights[place]);
-                return Err(Error::Weight { row, value });
+            same_length("weights", n, weights.len())?;
+            for (row, weight) in (self.rows..).zip(weights) {
+                sound_weight(row, *weight)?;
             }
         }
         for (i, row) in rows.outer_iter().enumerate() {
@@ -181,14 +170,6 @@ impl<T: Element> OnePass<T> {
     /// An error if rows were lost.
     fn whole(&self) -> Result<()> {
         self.broken.clone().map_or(Ok(()), Err)
-    }
-
-    /// The error, with the number of its row in the stream.
-    fn numbered(&self, mut error: Error) -> Error {
-        if let Error::NotFinite { row, .. } | Error::TooLarge { row, .. } = &mut error {
-            *row += self.rows;
-        }
-        error
     }
 
     /// Puts a list in its place, after one of each shorter part of the stream: as 1 is added to a binary number.
@@ -217,7 +198,7 @@ impl<T: Element> OnePass<T> {
         let rows = ArrayView2::from_shape(shape, &list.values).expect("n x d numbers");
         let data = Dense::weighted(rows, ArrayView1::from(&list.weights))?;
         let streams = Streams::new(self.seed, 0);
-        let mut rng = streams.at(Stage::Coreset, self.reductions, 1);
+        let mut rng = streams.at(Purpose::Coreset, self.reductions, 1);
         self.reductions += 1;
         let drawn = Lightweight::new(size).draw_in_strata(&data, &data.frame(), &mut rng)?;
         let Some(subset) = drawn else {

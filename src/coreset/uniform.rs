@@ -55,22 +55,33 @@ impl<R: Rows> Coreset<R> for Uniform {
         if self.size >= data.len() {
             return Ok(None);
         }
-        let mut left = data.summary().rows;
-        let size = self.size.min(left);
-        let scale = left as f64 / size as f64;
-        let mut subset = Subset {
-            rows: Vec::new(),
-            weights: Vec::new(),
+        let there = data.summary().rows;
+        let size = self.size.min(there);
+        let scale = there as f64 / size as f64;
+        let rows = some_rows(data, size, rng);
+        Ok(Some(Subset {
+            weights: rows.iter().map(|&n| data.weight(n) * scale).collect(),
+            rows,
             evaluations: 0,
-        };
-        // Selection sampling: each row in turn, with a probability for which the coreset gets exactly its size.
-        for n in (0..data.len()).filter(|&n| data.weight(n) > 0.0) {
-            if rng.below(left) < size - subset.rows.len() {
-                subset.rows.push(n);
-                subset.weights.push(data.weight(n) * scale);
-            }
-            left -= 1;
-        }
-        Ok(Some(subset))
+        }))
     }
+}
+
+/// `size` of the rows of positive weight, in order: each such set has the same chance.
+///
+/// Selection sampling: each row in turn, with a probability for which there are exactly so many in the end.
+pub(crate) fn some_rows<R: Rows>(
+    data: &dyn Data<Rows = R>,
+    size: usize,
+    rng: &mut Rng,
+) -> Vec<usize> {
+    let mut left = data.summary().rows;
+    let mut chosen = Vec::with_capacity(size);
+    for n in (0..data.len()).filter(|&n| data.weight(n) > 0.0) {
+        if rng.below(left) < size - chosen.len() {
+            chosen.push(n);
+        }
+        left = left.saturating_sub(1);
+    }
+    chosen
 }

@@ -1,8 +1,8 @@
 //! The coordinates of sparsified rows: an orthonormal preconditioner, which spreads the information of a row evenly.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, same_columns};
 use crate::kernels::vectorised;
-use crate::rng::{Stage, Streams};
+use crate::rng::{Purpose, Streams};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use rustdct::{DctPlanner, TransformType2And3};
 use std::fmt;
@@ -16,7 +16,7 @@ pub enum Transform {
     #[default]
     Cosine,
     /// The Walsh-Hadamard transform, on rows padded with zeros to a power of two. Where that pads anything, models live
-    /// in all P' coordinates: so do their densities and distances, of dense rows as well, and a mean fitted to a few
+    /// in all P' coordinates, and so do their densities and distances, of dense rows as well. A mean fitted to a few
     /// coordinates per row can differ a little from 0 in the padding, which `means()` leaves out.
     Hadamard,
 }
@@ -50,7 +50,7 @@ impl Basis {
     /// The basis of this seed for rows of `columns` numbers; at least 1, at most 2^31.
     pub(crate) fn new(seed: u64, transform: Transform, columns: usize) -> Self {
         let coordinates = transform.coordinates(columns);
-        let mut rng = Streams::new(seed, 0).at(Stage::Sketch, 0, 0);
+        let mut rng = Streams::new(seed, 0).at(Purpose::Sketch, 0, 0);
         let signs = (0..columns).map(|_| [1.0, -1.0][rng.below(2)]).collect();
         let plan = match transform {
             Transform::Cosine => Plan::Cosine(DctPlanner::new().plan_dct2(columns)),
@@ -98,9 +98,9 @@ impl Basis {
     /// Points (n, P) in the coordinates of the basis: (n, P').
     ///
     /// # Errors
-    /// [`Error::DimensionMismatch`] for another number of columns.
+    /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) for another number of columns.
     pub fn forward(&self, points: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        check(points, self.columns())?;
+        same_columns("points", self.columns(), points.ncols())?;
         let mut workspace = self.workspace();
         let mut out = Array2::zeros((points.nrows(), self.coordinates()));
         for (point, mut out) in points.outer_iter().zip(out.outer_iter_mut()) {
@@ -113,9 +113,9 @@ impl Basis {
     /// [`forward`](Self::forward).
     ///
     /// # Errors
-    /// [`Error::DimensionMismatch`] for another number of coordinates.
+    /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) for another number of coordinates.
     pub fn inverse(&self, points: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        check(points, self.coordinates())?;
+        same_columns("points", self.coordinates(), points.ncols())?;
         let mut workspace = self.workspace();
         let mut out = Array2::zeros((points.nrows(), self.columns()));
         for (point, mut out) in points.outer_iter().zip(out.outer_iter_mut()) {
@@ -146,18 +146,6 @@ impl Transform {
             Self::Hadamard => columns.next_power_of_two(),
         }
     }
-}
-
-fn check(points: ArrayView2<'_, f64>, expected: usize) -> Result<()> {
-    let found = points.ncols();
-    if expected == found {
-        return Ok(());
-    }
-    Err(Error::DimensionMismatch {
-        what: "points",
-        expected,
-        found,
-    })
 }
 
 impl PartialEq for Basis {

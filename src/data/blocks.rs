@@ -1,7 +1,7 @@
 //! Rows that are not in memory: blocks of them are read when they are asked for.
 
 use super::{Chosen, Data, Decode, Dense, DenseRows, Frame, Summary, frame_of_sample};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same_length};
 use crate::float::{Element, Float};
 use crate::parallel::{self, BLOCK, Spare};
 use ndarray::Array2;
@@ -93,8 +93,8 @@ forward!(&S, Box<S>);
 /// Data whose rows are read from a [`Source`] block by block, when they are asked for, and checked once before.
 ///
 /// In memory are the weights, if there are any, and for every thread a block of rows, as they are stored and as they are
-/// computed with: 512 rows mostly, 4096 at most. A fit adds what it keeps per row, such as labels, and the rows of its coreset.
-/// A phase in a principal subspace keeps the few columns of that subspace, for all rows.
+/// computed with: 512 rows mostly, 4096 at most. A fit adds what it keeps per row, such as labels, and the rows of its
+/// coreset. A phase in a principal subspace keeps the few columns of that subspace, for all rows.
 ///
 /// Fits are those of the same rows in memory ([`Dense`]), bit for bit. Rows in any order, such as those of a coreset, are
 /// read in the order of the source, neighbours together. Every iteration over all rows reads all of them.
@@ -108,11 +108,14 @@ pub struct Blocks<S: Source> {
     dim: usize,
     weights: Option<Vec<f64>>,
     summary: Summary,
-    frame: Frame<<S::Element as Element>::Float>,
+    frame: Frame<FloatOf<S>>,
     /// Places to read into.
     buffers: Spare<Vec<S::Element>>,
     faults: Faults,
 }
+
+/// What the rows of a source are computed in.
+type FloatOf<S> = <<S as Source>::Element as Element>::Float;
 
 /// Rows that could not be read, and why.
 #[derive(Debug, Default)]
@@ -174,14 +177,7 @@ impl<S: Source> Blocks<S> {
     /// # Errors
     /// As [`new`](Self::new); [`Error::LengthMismatch`], [`Error::Weight`] or [`Error::TotalWeight`] for the weights.
     pub fn weighted(source: S, weights: Vec<f64>) -> Result<Self> {
-        let (expected, found) = (source.len(), weights.len());
-        if expected != found {
-            return Err(Error::LengthMismatch {
-                what: "weights",
-                expected,
-                found,
-            });
-        }
+        same_length("weights", source.len(), weights.len())?;
         Self::checked(source, Some(weights))
     }
 
@@ -192,7 +188,7 @@ impl<S: Source> Blocks<S> {
 
     fn checked(source: S, weights: Option<Vec<f64>>) -> Result<Self> {
         let (stage, len, dim) = (source.name(), source.len(), source.dim());
-        let fault = |what| Error::Stage { stage, what };
+        let fault = |what: String| Error::stage(stage, what);
         let numbers = len.max(BLOCK).checked_mul(dim);
         if numbers.is_none_or(|numbers| numbers > isize::MAX as usize / size_of::<f64>()) {
             let what = format!("{len} rows of {dim} numbers are more than can be counted");
@@ -287,7 +283,7 @@ fn sound<T: Element>(row: &[T]) -> bool {
 }
 
 impl<S: Source> Data for Blocks<S> {
-    type Rows = DenseRows<<S::Element as Element>::Float>;
+    type Rows = DenseRows<FloatOf<S>>;
 
     fn name(&self) -> &'static str {
         self.source.name()
@@ -309,7 +305,7 @@ impl<S: Source> Data for Blocks<S> {
         &self.summary
     }
 
-    fn frame(&self) -> Frame<<S::Element as Element>::Float> {
+    fn frame(&self) -> Frame<FloatOf<S>> {
         self.frame.clone()
     }
 
@@ -317,12 +313,7 @@ impl<S: Source> Data for Blocks<S> {
         self.faults.about(row)
     }
 
-    fn load(
-        &self,
-        rows: Range<usize>,
-        frame: &Frame<<S::Element as Element>::Float>,
-        into: &mut Self::Rows,
-    ) {
+    fn load(&self, rows: Range<usize>, frame: &Frame<FloatOf<S>>, into: &mut Self::Rows) {
         self.with_buffer(rows.len(), |values| {
             let faulty = self.read(rows.start, values);
             let weights = self.weights.as_ref().map(|all| &all[rows.clone()]);
@@ -332,12 +323,7 @@ impl<S: Source> Data for Blocks<S> {
         });
     }
 
-    fn gather(
-        &self,
-        rows: &[usize],
-        frame: &Frame<<S::Element as Element>::Float>,
-        into: &mut Self::Rows,
-    ) {
+    fn gather(&self, rows: &[usize], frame: &Frame<FloatOf<S>>, into: &mut Self::Rows) {
         let (sorted, places) = in_order(rows);
         self.with_buffer(sorted.len(), |values| {
             let faulty = self.read_sorted(&sorted, values);
@@ -356,11 +342,11 @@ impl<S: Source> Data for Blocks<S> {
     fn distances_from(
         &self,
         rows: Range<usize>,
-        frame: &Frame<<S::Element as Element>::Float>,
-        centre: &[<S::Element as Element>::Float],
-        out: &mut [<S::Element as Element>::Float],
+        frame: &Frame<FloatOf<S>>,
+        centre: &[FloatOf<S>],
+        out: &mut [FloatOf<S>],
     ) {
-        let nan = <S::Element as Element>::Float::from_f64(f64::NAN);
+        let nan = <FloatOf<S>>::from_f64(f64::NAN);
         self.with_buffer(rows.len(), |values| {
             let faulty = self.read(rows.start, values);
             let block = Dense::of_block(values, self.dim, None);

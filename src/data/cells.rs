@@ -1,4 +1,4 @@
-//! Many centres in cells: what a search needs that does not look at all of them (E45).
+//! Many centres in cells, for searches that leave out most of them (E45).
 
 use super::{Centres, DenseRows, Rows};
 use crate::float::Float;
@@ -34,12 +34,9 @@ pub(crate) struct Cell<F> {
 impl<F: Float> Cells<F> {
     /// About $\sqrt k$ cells of $k$ centres.
     pub(crate) fn of(centres: &Centres<F>) -> Self {
-        let (k, dim, stride) = (centres.len(), centres.dim(), stride(centres.dim()));
+        let (k, stride) = (centres.len(), stride(centres.dim()));
         let number = ((k as f64).sqrt() as usize).clamp(1, k);
-        let mut points = Centres::with_capacity(number, dim);
-        for point in 0..number {
-            points.push(centres.row(point * k / number));
-        }
+        let mut points = centres.evenly(number);
         for _ in 0..STEPS {
             let (nearest, _) = nearest(centres, &points);
             let (mut sums, mut counts) = (vec![0.0; number * stride], vec![0.0; number]);
@@ -64,13 +61,8 @@ impl<F: Float> Cells<F> {
 
     fn with(centres: &Centres<F>, all: &Centres<F>, nearest: &[u32], squared: &[F]) -> Self {
         let dim = centres.dim();
-        let starts = counting::starts(all.len(), nearest.iter().copied());
-        let mut next = starts.clone();
-        let mut members = vec![0; nearest.len()];
-        for (c, &point) in (0..).zip(nearest) {
-            members[next[point as usize]] = c;
-            next[point as usize] += 1;
-        }
+        let of_points = || nearest.iter().copied().zip(0..);
+        let (starts, members) = counting::sorted(all.len(), 0, of_points);
         let (mut points, mut cells) = (Centres::with_capacity(all.len(), dim), Vec::new());
         for (point, ends) in starts.windows(2).enumerate() {
             let ids = members[ends[0]..ends[1]].to_vec();

@@ -201,6 +201,13 @@ impl<F: Float> Centres<F> {
         Ok(Self::of_coordinates(values))
     }
 
+    /// So many of the centres, by their numbers as far apart as can be.
+    pub(crate) fn evenly(&self, number: usize) -> Self {
+        let mut some = Self::with_capacity(number, self.dim);
+        (0..number).for_each(|place| some.push(self.row(place * self.len() / number)));
+        some
+    }
+
     /// Adds one padded row.
     pub(crate) fn push(&mut self, row: &[F]) {
         debug_assert_eq!(row.len(), stride(self.dim));

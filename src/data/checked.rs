@@ -2,7 +2,7 @@
 
 use super::{Data, Frame, Rows, Summary};
 use crate::compiled::Compiled;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sound_total, sound_weight};
 use crate::float::Float;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Data that may break its rules. A block that does is replaced by rows that do no harm, and the fault is kept: whoever
 /// computed with it asks for the [`result`](Self::result) at the end, and what was computed does not count.
 pub(crate) struct Checked<'a, R: Rows> {
-    data: Source<'a, R>,
+    data: Wrapped<'a, R>,
     /// The shape that it must have.
     len: usize,
     dim: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Checked<'a, R: Rows> {
     faults: Arc<Faults>,
 }
 
-enum Source<'a, R: Rows> {
+enum Wrapped<'a, R: Rows> {
     Borrowed(&'a dyn Data<Rows = R>),
     Selected(Box<dyn Data<Rows = R> + 'a>),
 }
@@ -53,48 +53,37 @@ impl<'a, R: Rows> Checked<'a, R> {
         if data.is_checked() {
             return Ok(None);
         }
-        let weights = |row: &usize| {
-            let weight = data.weight(*row);
-            !(weight.is_finite() && weight >= 0.0)
-        };
-        if let Some(row) = (0..len).find(weights) {
-            let value = data.weight(row);
-            return Err(Error::Weight { row, value });
+        for row in 0..len {
+            sound_weight(row, data.weight(row))?;
         }
         let faults = Faults {
             stage: data.name(),
             any: Arc::default(),
             first: Mutex::default(),
         };
-        let error = |what| {
-            Err(Error::Stage {
-                stage: faults.stage,
-                what,
-            })
-        };
+        let error = |what: String| Err(Error::stage(faults.stage, what));
         let summary = data.summary();
         let columns = [&summary.mean, &summary.variance].map(Vec::len);
         if columns != [dim; 2] || summary.range.len() != dim {
-            return error(format!("the summary is not about {dim} coordinates"));
+            return error(format!(
+                "the summary is not about {dim} coordinates: it needs a mean, a variance and a range of each"
+            ));
         }
         let ranges = summary.range.iter().flat_map(|(low, high)| [low, high]);
         let mut numbers = summary.mean.iter().chain(&summary.variance).chain(ranges);
         if !numbers.all(|x| x.is_finite()) {
-            return error("the summary is not finite".into());
+            return error("the summary is not finite: means, variances and ranges must be".into());
         }
-        let total = summary.total_weight;
-        if !(1e-290..=1e290).contains(&total) {
-            return Err(Error::TotalWeight { total });
-        }
+        sound_total(summary.total_weight)?;
         let rows = (0..len).filter(|&n| data.weight(n) > 0.0).count();
         if rows != summary.rows {
             let found = summary.rows;
             return error(format!(
-                "the summary has {found} rows of positive weight, the data {rows}"
+                "the summary has {found} rows of positive weight, the data {rows}: make it from these weights"
             ));
         }
         Ok(Some(Self {
-            data: Source::Borrowed(data),
+            data: Wrapped::Borrowed(data),
             len,
             dim,
             misshapen: false,
@@ -111,16 +100,14 @@ impl<'a, R: Rows> Checked<'a, R> {
     pub(crate) fn result(&self) -> Result<()> {
         let first = self.faults.first.lock();
         let first = first.unwrap_or_else(PoisonError::into_inner);
-        first.as_ref().map_or(Ok(()), |(_, what)| {
-            let (stage, what) = (self.faults.stage, what.clone());
-            Err(Error::Stage { stage, what })
-        })
+        let error = |what: &String| Err(Error::stage(self.faults.stage, what.clone()));
+        first.as_ref().map_or(Ok(()), |(_, what)| error(what))
     }
 
     fn data(&self) -> &dyn Data<Rows = R> {
         match &self.data {
-            Source::Borrowed(data) => *data,
-            Source::Selected(data) => &**data,
+            Wrapped::Borrowed(data) => *data,
+            Wrapped::Selected(data) => &**data,
         }
     }
 
@@ -142,7 +129,9 @@ impl<'a, R: Rows> Checked<'a, R> {
         let fault = if found != expected {
             Some((
                 first,
-                format!("{found} rows in a block of {expected}, from row {first} on"),
+                format!(
+                    "{found} rows in a block of {expected}, from row {first} on: load as many as asked for"
+                ),
             ))
         } else if let Some((i, what)) = R::Float::unsound(into, frame) {
             let row = numbers.clone().nth(i).unwrap_or(first);
@@ -155,7 +144,7 @@ impl<'a, R: Rows> Checked<'a, R> {
                 let known = self.weight(row);
                 (
                     row,
-                    format!("row {row} is loaded with weight {weight}, but has {known}"),
+                    format!("row {row} is loaded with weight {weight}: it must be {known}"),
                 )
             })
         };
@@ -202,8 +191,10 @@ impl<R: Rows> Data for Checked<'_, R> {
             return frame;
         }
         let (found, expected) = (frame.dim(), self.dim);
-        self.faults
-            .note(0, format!("a frame of {found} coordinates for {expected}"));
+        self.faults.note(
+            0,
+            format!("a frame of {found} coordinates: it must have {expected}"),
+        );
         Frame::of(self.summary())
     }
 
@@ -236,7 +227,7 @@ impl<R: Rows> Data for Checked<'_, R> {
         if let Some(i) = out.iter().position(|squared| !squared.is_finite()) {
             let row = rows.start + i;
             let what = self.data().fault(row);
-            let what = what.unwrap_or_else(|| "its distance is not finite".into());
+            let what = what.unwrap_or_else(|| "its distance is not finite: it must be".into());
             self.faults.note(row, format!("row {row}: {what}"));
             out.fill(R::Float::from_f64(0.0));
         }
@@ -254,7 +245,8 @@ impl<R: Rows> Data for Checked<'_, R> {
         if misshapen {
             let (expected, of) = (rows.len(), self.dim);
             let what = format!(
-                "{expected} rows of {of} coordinates selected: it has {len} of {dim}, or other weights"
+                "{expected} rows of {of} coordinates selected: it must have as many, with the weights given, but has {len} of {dim}, \
+                 or other weights"
             );
             self.faults.note(0, what);
         } else if selected.is_checked() {
@@ -267,7 +259,7 @@ impl<R: Rows> Data for Checked<'_, R> {
             }
         }
         Box::new(Checked {
-            data: Source::Selected(selected),
+            data: Wrapped::Selected(selected),
             len: rows.len(),
             dim: self.dim,
             misshapen,

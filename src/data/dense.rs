@@ -1,8 +1,8 @@
 //! Dense rows: a borrowed or owned (n, d) array in row-major order.
 
-use super::dense_rows::{held, squared_distance};
+use super::dense_rows::{finite, squared_distance};
 use super::{Data, DenseRows, Frame, Rows, Summary};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same_length};
 use crate::float::{Element, Float};
 use crate::kernels::{enter, stride, vectorised};
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -115,35 +115,29 @@ impl<'a, T: Element> Dense<'a, T> {
         weights: impl Into<ArrayView1<'a, W>>,
     ) -> Result<Self> {
         let (points, weights) = (points.into(), weights.into());
-        if weights.len() != points.nrows() {
-            let (expected, found) = (points.nrows(), weights.len());
-            return Err(Error::LengthMismatch {
-                what: "weights",
-                expected,
-                found,
-            });
-        }
         Self::check(points, Some(W::in_f64(weights)))
     }
 
     fn check(points: ArrayView2<'a, T>, weights: Option<Cow<'a, [f64]>>) -> Result<Self> {
-        let (n, dim) = points.dim();
-        if n == 0 || dim == 0 {
-            return Err(Error::Empty { what: "data" });
-        }
         let values = match points.to_slice() {
             Some(slice) => Cow::Borrowed(slice),
             None => Cow::Owned(points.iter().copied().collect()),
         };
-        Self::of_checked(values, dim, weights)
+        Self::of_checked(values, points.dim(), weights)
     }
 
-    /// Values (n, d), one row after the other, once they have been looked at.
+    /// Values (n, d), one row after the other, and their weights (n), once they have been looked at.
     fn of_checked(
         values: Cow<'a, [T]>,
-        dim: usize,
+        (n, dim): (usize, usize),
         weights: Option<Cow<'a, [f64]>>,
     ) -> Result<Self> {
+        if let Some(weights) = &weights {
+            same_length("weights", n, weights.len())?;
+        }
+        if n == 0 || dim == 0 {
+            return Err(Error::Empty { what: "data" });
+        }
         let summary = T::check(&values, dim, weights.as_deref(), "data")?;
         Ok(Self {
             values,
@@ -165,8 +159,8 @@ impl<'a, T: Element> Dense<'a, T> {
         }
     }
 
-    /// Rows that are made of checked ones, (n, d) values and (n) weights, in the coordinates of a frame already: about 0, and
-    /// of the order of 1.
+    /// Rows that are made of checked ones, (n, d) values and (n) weights, in the coordinates of a frame already: about 0,
+    /// and of the order of 1.
     pub(crate) fn of_values(values: Vec<T>, dim: usize, weights: Vec<f64>) -> Self {
         let summary = Summary {
             rows: weights.iter().filter(|w| **w > 0.0).count(),
@@ -309,11 +303,8 @@ impl<T: Element> Dense<'static, T> {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn owned(points: Array2<T>) -> Result<Self> {
-        let (n, dim) = points.dim();
-        if n == 0 || dim == 0 {
-            return Err(Error::Empty { what: "data" });
-        }
-        Self::of_checked(Cow::Owned(values_of(points)), dim, None)
+        let shape = points.dim();
+        Self::of_checked(Cow::Owned(values_of(points)), shape, None)
     }
 
     /// The same with weights (n).
@@ -321,23 +312,12 @@ impl<T: Element> Dense<'static, T> {
     /// # Errors
     /// As [`weighted`](Dense::weighted).
     pub fn owned_weighted(points: Array2<T>, weights: Vec<f64>) -> Result<Self> {
-        let (n, dim) = points.dim();
-        if n == 0 || dim == 0 {
-            return Err(Error::Empty { what: "data" });
-        }
-        if weights.len() != n {
-            return Err(Error::LengthMismatch {
-                what: "weights",
-                expected: n,
-                found: weights.len(),
-            });
-        }
-        let weights = Some(Cow::Owned(weights));
-        Self::of_checked(Cow::Owned(values_of(points)), dim, weights)
+        let (shape, weights) = (points.dim(), Some(Cow::Owned(weights)));
+        Self::of_checked(Cow::Owned(values_of(points)), shape, weights)
     }
 
-    /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole` data
-    /// but for the number of rows and the total weight.
+    /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole`
+    /// data but for the number of rows and the total weight.
     ///
     /// It is made of rows that could not be read as well, NaN in their places: then the fit is an error that says so.
     #[must_use]
@@ -388,7 +368,7 @@ impl<T: Element> Dense<'_, T> {
         let scale = T::Float::from_f64(frame.inverse_unit());
         vectorised!({
             for (row, out) in values.chunks_exact(self.dim).zip(out) {
-                *out = held(squared_distance(row, frame.offset(), scale, centre));
+                *out = finite(squared_distance(row, frame.offset(), scale, centre));
             }
         });
     }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 /// A squared distance held where it stays finite: rows of weight 0 may be far enough to overflow.
 #[inline(always)]
-pub(super) fn held<F: Float>(squared: F) -> F {
+pub(super) fn finite<F: Float>(squared: F) -> F {
     let most = F::from_f64(F::LARGEST_SCORE);
     if squared <= most { squared } else { most }
 }
@@ -233,7 +233,7 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         let (stride, zeros) = (stride(self.dim), vec![F::zero(); centre.len()]);
         vectorised!({
             for (row, out) in self.values.chunks_exact(stride).zip(out) {
-                *out = held(squared_distance(&row[..self.dim], &zeros, F::one(), centre));
+                *out = finite(squared_distance(&row[..self.dim], &zeros, F::one(), centre));
             }
         });
     }

@@ -3,7 +3,7 @@
 use super::dense_rows::rounding;
 use super::{Centres, DenseRows, Rows};
 use crate::float::Float;
-use crate::kernels::exponential::exponentials;
+use crate::kernels::exponential::best_and_sum;
 use crate::kernels::shares::{self, Asked, Group};
 use crate::kernels::{distance, stride};
 
@@ -194,21 +194,7 @@ impl<F: Float> Direct<F> {
     /// The nearest of some centres, the first of equals, and the sum over them.
     fn sum_up(&mut self, row: &[F], centres: &Centres<F>, beta: f64, ids: &[u32]) -> (u32, f64) {
         distance::to_some(row, centres.values(), ids, &mut self.squared);
-        let (mut label, mut best) = (0, f64::INFINITY);
-        for (&id, squared) in ids.iter().zip(&self.squared) {
-            let squared = squared.to_f64();
-            if squared < best || (squared == best && id < label) {
-                (label, best) = (id, squared);
-            }
-        }
-        if best == f64::INFINITY {
-            // Out of reach of every component.
-            return (0, 1.0);
-        }
-        self.exponents.clear();
-        let behind = self.squared.iter().map(|s| -beta * (s.to_f64() - best));
-        self.exponents.extend(behind);
-        exponentials(&mut self.exponents);
-        (label, self.exponents.iter().sum())
+        let (label, _, sum) = best_and_sum(ids, &self.squared, beta, &mut self.exponents);
+        (label, sum)
     }
 }

@@ -189,6 +189,21 @@ pub(super) enum Layout {
     Columns,
 }
 
+impl Layout {
+    /// Bytes before the numbers of each row.
+    fn before_row(self) -> usize {
+        match self {
+            Self::Counted => 4,
+            Self::Rows | Self::Columns => 0,
+        }
+    }
+
+    /// Bytes of a row of `dim` numbers, with what comes before it; `None` if they are too many for this machine.
+    pub(super) fn row(self, dim: usize, kind: Kind) -> Option<usize> {
+        dim.checked_mul(kind.size())?.checked_add(self.before_row())
+    }
+}
+
 /// A table of numbers in a file.
 #[derive(Debug)]
 pub(super) struct Table<T> {
@@ -197,7 +212,8 @@ pub(super) struct Table<T> {
     from: u64,
     len: usize,
     dim: usize,
-    kind: Kind,
+    /// Bytes of a number, and of a row.
+    sizes: [usize; 2],
     layout: Layout,
     decoder: Decoder<T>,
     /// Places for the bytes of some rows.
@@ -219,9 +235,8 @@ impl<T: Element> Table<T> {
                 "holds numbers of type {kind}, not all of which {to} holds: read a wider type"
             )));
         };
-        let count = if layout == Layout::Counted { 4 } else { 0 };
-        let size = dim.checked_mul(kind.size());
-        let size = size.and_then(|size| size.checked_add(count)?.checked_mul(len));
+        let row = layout.row(dim, kind);
+        let size = row.and_then(|row| row.checked_mul(len));
         let expected = size.and_then(|size| from.checked_add(u64::try_from(size).ok()?));
         if expected != Some(file.len()) {
             let found = file.len();
@@ -235,7 +250,7 @@ impl<T: Element> Table<T> {
             from,
             len,
             dim,
-            kind,
+            sizes: [kind.size(), row.unwrap_or(0)],
             layout,
             decoder,
             bytes: Spare::default(),
@@ -263,6 +278,9 @@ impl<T: Element> Table<T> {
             let what = format!("{numbers} numbers asked for, from row {first} of {n} rows of {d}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
+        if out.is_empty() {
+            return Ok(());
+        }
         let mut bytes = self.bytes.take().unwrap_or_default();
         let read = match self.layout {
             Layout::Rows | Layout::Counted => self.read_rows(first, out, &mut bytes),
@@ -273,12 +291,7 @@ impl<T: Element> Table<T> {
     }
 
     fn read_rows(&self, first: usize, out: &mut [T], bytes: &mut Vec<u8>) -> io::Result<()> {
-        if out.is_empty() {
-            return Ok(());
-        }
-        let size = self.dim * self.kind.size();
-        let count = if self.layout == Layout::Counted { 4 } else { 0 };
-        let stride = count + size;
+        let (count, [_, stride]) = (self.layout.before_row(), self.sizes);
         let together = (PIECE / stride).max(1);
         for (piece, out) in out.chunks_mut(together * self.dim).enumerate() {
             let first = first + piece * together;
@@ -308,10 +321,7 @@ impl<T: Element> Table<T> {
 
     /// A read per column.
     fn read_columns(&self, first: usize, out: &mut [T], bytes: &mut Vec<u8>) -> io::Result<()> {
-        if out.is_empty() {
-            return Ok(());
-        }
-        let size = self.kind.size();
+        let [size, _] = self.sizes;
         let together = PIECE / size;
         let mut numbers = vec![T::ZERO; together.min(out.len() / self.dim)];
         for (piece, out) in out.chunks_mut(together * self.dim).enumerate() {

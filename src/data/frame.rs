@@ -9,8 +9,8 @@ use std::sync::Arc;
 ///
 /// $$z = (y - o) / 2^e$$
 ///
-/// with $o$, in each column, the value of its range that is nearest 0 (0 where the range has it), and $2^e$ the power of
-/// two at or above the widest column range. Results map back as
+/// In each column, $o$ is the value of its range that is nearest 0 (0 where the range has it). $2^e$ is the power of two at
+/// or above the widest column range. Results map back as
 ///
 /// $$\mu = o + 2^e \mu_z, \qquad \sigma^2 = 4^e \sigma_z^2, \qquad \Phi = 4^e \Phi_z, \qquad F = F_z - W D e \ln 2$$
 ///

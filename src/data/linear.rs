@@ -35,14 +35,14 @@ pub struct Linear<F> {
 pub(crate) struct Exactness {
     /// Components whose own rounding can be felt: their scores were computed directly where they count.
     pub(crate) felt: Vec<u32>,
-    /// Per component, what takes scores to squared distances: a constant and a factor. Only where there is one factor for all
-    /// coordinates.
+    /// Per component, what takes scores to squared distances: a constant and a factor. Only where there is one factor for
+    /// all coordinates.
     pub(crate) parts: Vec<(f64, f64)>,
 }
 
-/// Scores are sums of terms of this many nats at most, unless they are computed directly. `width` is the length of the product:
-/// a log-density of as many coordinates has about half a nat for each. In `f32` and 100 columns a score is then off by about
-/// $10^{-4}$ nats, in `f64` by about $10^{-13}$.
+/// Scores are sums of terms of this many nats at most, unless they are computed directly. `width` is the length of the
+/// product: a log-density of as many coordinates has about half a nat for each. In `f32` and 100 columns a score is then off
+/// by about $10^{-4}$ nats, in `f64` by about $10^{-13}$.
 pub(crate) fn largest_terms(width: usize) -> f64 {
     (32.0 * width as f64).min(8192.0)
 }

@@ -45,15 +45,14 @@ pub use frame::Frame;
 #[doc(hidden)]
 pub use linear::Linear;
 pub(crate) use linear::{Exactness, largest_terms};
+pub use moments::Moments;
 pub use npy::NpyFile;
 pub(crate) use on_demand::OnDemand;
-
-pub use moments::Moments;
 pub use projected::Subspace;
 pub use read_ahead::ReadAhead;
 pub use scales::Scales;
 pub use scores::Scores;
-pub(crate) use scores::some_scores;
+pub(crate) use scores::{all_scores, some_scores};
 pub(crate) use second::Which;
 pub use second::{PerComponent, PerCoordinate, Second};
 pub use sketch::Sketch;
@@ -61,11 +60,12 @@ pub use sketch_builder::SketchBuilder;
 pub use sketch_rows::SketchRows;
 pub(crate) use stored::Decode;
 pub use summary::Summary;
+pub(crate) use summary::check_rows;
 pub use vectors::{VectorFile, VectorFormat};
 
 use crate::block::Block;
 use crate::compiled::Compiled;
-use crate::error::{Error, Result};
+use crate::error::{Result, same_columns};
 use crate::float::Float;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -131,18 +131,10 @@ pub trait Data: Sync {
     /// Whether the rows can be loaded in the coordinates of `frame`.
     ///
     /// # Errors
-    /// [`Error::DimensionMismatch`] if the data has another number of columns, [`Error::BasisMismatch`] for a
-    /// [`Sketch`] in other coordinates.
+    /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) if the data has another number of columns,
+    /// [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a [`Sketch`] in other coordinates.
     fn check(&self, frame: &Frame<<Self::Rows as Rows>::Float>) -> Result<()> {
-        let (expected, found) = (frame.columns(), self.dim());
-        if expected != found {
-            return Err(Error::DimensionMismatch {
-                what: "data",
-                expected,
-                found,
-            });
-        }
-        Ok(())
+        same_columns("data", frame.columns(), self.dim())
     }
     /// Why this row could not be read when it was last asked for, where that is known: it is part of the error of the fit.
     fn fault(&self, _row: usize) -> Option<String> {
@@ -238,8 +230,8 @@ pub trait Rows: Default + Send + Sync + 'static {
         squared: &mut [Self::Float],
     ) -> bool;
     /// The nearest centre of every row, and its squared distance, computed directly: at most $1 + \epsilon$ times the least
-    /// one. With $\epsilon = 0$ it is what [`nearest`](Self::nearest) finds. Returns the number of distance evaluations; none,
-    /// and nothing done, where the centres are not in cells, or these are of no use to rows of this kind.
+    /// one. With $\epsilon = 0$ it is what [`nearest`](Self::nearest) finds. Returns the number of distance evaluations;
+    /// none, and nothing done, where the centres are not in cells, or these are of no use to rows of this kind.
     #[doc(hidden)]
     fn nearest_by_cells(
         &self,

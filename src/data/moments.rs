@@ -292,16 +292,15 @@ impl<S: Second> Moments<S> {
         squared
     }
 
-    /// Moves every coordinate of every centre to its mean (E6); one without mass stays. Shows `moved` each step
-    /// (component, coordinate, by how much the sum of w q |z - mu|^2 falls in it, E7), for the means as rounded
-    /// to the type of the data.
+    /// Moves every coordinate of every centre to its mean (E6), rounded to the type of the data; one without mass stays.
+    /// Shows `moved` each step: component, coordinate, and by how much the sum of w q |z - mu|^2 falls in it (E7).
     pub(crate) fn move_centres<F: Float>(
         &self,
         centres: &mut Centres<F>,
         mut moved: impl FnMut(usize, usize, f64),
     ) {
-        // Coordinates whose squares the type cannot hold are 0: arithmetic on such numbers takes many times as long, and soft
-        // supports leave them wherever a column is mostly 0.
+        // Coordinates whose squares the type cannot hold are 0: arithmetic on such numbers takes many times as long, and
+        // soft supports leave them wherever a column is mostly 0.
         let least = 2f64.powi(-(F::MAX_EXPONENT + 1) / 2);
         let held = |mean: f64| if mean.abs() < least { 0.0 } else { mean };
         centres.update(|c, centre| {

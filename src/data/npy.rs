@@ -35,8 +35,8 @@ impl<T: Element> NpyFile<T> {
     /// Opens a file and checks its header. No row is read yet.
     ///
     /// # Errors
-    /// [`Error::File`](crate::Error::File) for a file that cannot be read, whose header is not that of a matrix of such
-    /// numbers, or whose length is another one than the header says.
+    /// [`Error::File`](crate::Error::File) for a file that cannot be read, for a header that is not that of a matrix of such
+    /// numbers, and for another length than the header says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::of(Placed::open(path.as_ref())?)
     }

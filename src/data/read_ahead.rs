@@ -13,8 +13,8 @@ use std::thread::{self, JoinHandle};
 /// are read as without. Two pieces are kept ready for each of 16 sequences at most. A piece is as many rows as fit into
 /// 512 KiB, so the pieces need 16 MiB at most (more only where one row is larger than a piece).
 ///
-/// The rows are those of the source, bit for bit. A piece that could not be read ahead is read again when it is asked for, so
-/// that its error goes where it belongs. Dropping it ends the thread, after the piece that it reads.
+/// The rows are those of the source, bit for bit. A piece that could not be read ahead is read again when it is asked for,
+/// so that its error goes where it belongs. Dropping it ends the thread, after the piece that it reads.
 ///
 /// It pays where reading a block takes about as long as computing with it, and a processor is free for the thread.
 ///

@@ -42,6 +42,25 @@ pub trait Scores<R: Rows>: Sync {
     }
 }
 
+/// Scores as [`all`](Scores::all) computes them, and directly where a family gives another number of them.
+pub(crate) fn all_scores<R: Rows, S: Scores<R> + ?Sized>(
+    scorer: &S,
+    rows: &R,
+    out: &mut Vec<R::Float>,
+) {
+    scorer.all(rows, out);
+    let k = scorer.components();
+    if out.len() == rows.len() * k {
+        return;
+    }
+    let (ids, mut scores) = ((0..k as u32).collect::<Vec<_>>(), Vec::new());
+    out.clear();
+    for i in 0..rows.len() {
+        some_scores(scorer, rows, i, &ids, &mut scores);
+        out.extend_from_slice(&scores);
+    }
+}
+
 /// Scores as [`some`](Scores::some) computes them, NaN where a family gives too few: then a row has none, which is an error.
 #[inline(always)]
 pub(crate) fn some_scores<R: Rows, S: Scores<R> + ?Sized>(

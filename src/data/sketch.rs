@@ -3,7 +3,7 @@
 use super::basis::Basis;
 use super::frame::{self, Frame, held};
 use super::{Data, SketchRows, Summary};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same_columns};
 use crate::float::Float;
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
@@ -15,16 +15,16 @@ use std::sync::Arc;
 /// A row $y$ goes through an orthonormal [`Basis`], $y \mapsto H D y$, which spreads what it knows evenly over all
 /// coordinates. Then q of them are kept, chosen at random, and the row can be dropped: memory is O(n q), whatever P is,
 /// and so is the time of an iteration. Some coordinates can be the same for all rows
-/// ([`shared`](super::SketchBuilder::shared)). Coordinates are kept in `F` (`f32` for data in `u8` or `f32`) relative to
-/// those of the first row that counts, and in the end to the offset of their [`Frame`]: a far-off origin costs nothing,
-/// unless that row is as far from all others.
+/// ([`shared`](super::SketchBuilder::shared)). Coordinates are kept in `F`: `f32` for data in `u8` or `f32`. They are
+/// relative to those of the first row that counts, and in the end to the offset of their [`Frame`]. So a far-off origin
+/// costs nothing, unless that row is as far from all others.
 ///
 /// Everything that works on [`Dense`](super::Dense) works on a sketch:
 ///
 /// - Distances and densities are over the q coordinates that a row knows, and never rescaled; a quantization error is, by
 ///   P'/q, which makes it an estimate of that of the rows ([E28](crate::equations#e28)).
-/// - A component has all P' coordinates, each from the rows that know it. Where a seed or a component has seen no row
-///   that knows a coordinate, it keeps the mean of all rows there (where no row at all knows it, that of the first row).
+/// - A component has all P' coordinates, each from the rows that know it. A coordinate that no row of a seed or a component
+///   knows is the mean of all rows there; if no row at all knows it, that of the first row.
 /// - Means come back in the data's own columns and unit. A model fitted on a sketch predicts and scores `Dense` rows
 ///   too, over all their coordinates, and any other sketch with the same seed and transform.
 /// - Centres given as seeds are in the data's own columns and unit.
@@ -152,14 +152,7 @@ impl<F: Float> Data for Sketch<F> {
     }
 
     fn check(&self, frame: &Frame<F>) -> Result<()> {
-        let (expected, found) = (frame.columns(), self.basis.columns());
-        if expected != found {
-            return Err(Error::DimensionMismatch {
-                what: "data",
-                expected,
-                found,
-            });
-        }
+        same_columns("data", frame.columns(), self.basis.columns())?;
         if frame.basis() != Some(&self.basis) {
             let columns = || "the columns of dense rows".to_owned();
             return Err(Error::BasisMismatch {

@@ -4,10 +4,11 @@ use super::Sketch;
 use super::basis::{Basis, Transform, Workspace};
 use super::frame::nearest_zero;
 use super::sketch_sums::Sums;
-use crate::error::{Error, Result, positive};
+use super::summary::check_rows;
+use crate::error::{Error, Result, positive, same_columns, same_length, sound_weight};
 use crate::float::{Element, Float};
 use crate::parallel::{self, BLOCK};
-use crate::rng::{Stage, Streams};
+use crate::rng::{Purpose, Streams};
 use ndarray::{ArrayView1, ArrayView2, Axis, Slice};
 use std::ops::Range;
 
@@ -101,14 +102,7 @@ impl<F: Float> SketchBuilder<F> {
         rows: ArrayView2<'_, T>,
         weights: ArrayView1<'_, f64>,
     ) -> Result<()> {
-        if weights.len() != rows.nrows() {
-            let (expected, found) = (rows.nrows(), weights.len());
-            return Err(Error::LengthMismatch {
-                what: "weights",
-                expected,
-                found,
-            });
-        }
+        same_length("weights", rows.nrows(), weights.len())?;
         self.take(rows, Some(&weights.to_vec()))
     }
 
@@ -118,14 +112,7 @@ impl<F: Float> SketchBuilder<F> {
         weights: Option<&[f64]>,
     ) -> Result<()> {
         self.settings.check(self.late)?;
-        if rows.ncols() != self.settings.columns {
-            let (expected, found) = (self.settings.columns, rows.ncols());
-            return Err(Error::DimensionMismatch {
-                what: "data",
-                expected,
-                found,
-            });
-        }
+        same_columns("data", self.settings.columns, rows.ncols())?;
         if rows.nrows() == 0 {
             return Ok(());
         }
@@ -376,7 +363,7 @@ impl Choice {
         let streams = Streams::new(settings.seed, 0);
         let mut rest: Vec<u32> = (0..dim as u32).collect();
         // Block 0 has drawn the signs.
-        let mut rng = streams.at(Stage::Sketch, 0, 1);
+        let mut rng = streams.at(Purpose::Sketch, 0, 1);
         let draw = |_| rest.swap_remove(rng.below(rest.len()));
         let shared = (0..settings.shared).map(draw).collect();
         rest.sort_unstable();
@@ -398,7 +385,7 @@ impl Choice {
     fn draw(&self, n: usize, out: &mut [u32], Shuffle { rest, swaps }: &mut Shuffle) {
         let (shared, own) = out.split_at_mut(self.shared.len());
         shared.copy_from_slice(&self.shared);
-        let mut rng = self.streams.at(Stage::Sketch, 1 + (n >> 32), n);
+        let mut rng = self.streams.at(Purpose::Sketch, 1 + (n >> 32), n);
         swaps.clear();
         for (i, id) in own.iter_mut().enumerate() {
             let other = i + rng.below(rest.len() - i);
@@ -414,7 +401,7 @@ impl Choice {
     }
 }
 
-/// The first thing wrong with a block of rows, in row order; `taken` rows came before it.
+/// [`check_rows`] for a block of rows, after `taken` others, on several threads.
 fn check<T: Element>(
     rows: ArrayView2<'_, T>,
     weights: Option<&[f64]>,
@@ -423,37 +410,14 @@ fn check<T: Element>(
 ) -> Result<()> {
     // One comparison finds NaN, infinities and large values alike.
     let sound = |x: &T| x.widen().to_f64().abs() <= limit;
-    let faults = parallel::map_blocks(rows.nrows(), BLOCK, |_, range| {
+    let checked = parallel::map_blocks(rows.nrows(), BLOCK, |_, range| {
         let block = rows.slice_axis(Axis(0), Slice::from(range.clone()));
-        let weighed = |w: &[f64]| w[range.clone()].iter().all(|w| w.is_finite() && *w >= 0.0);
+        let weights = weights.map(|weights| &weights[range.clone()]);
+        let weighed = |weights: &[f64]| weights.iter().all(|w| sound_weight(0, *w).is_ok());
         if block.iter().all(sound) && weights.is_none_or(weighed) {
-            return None;
+            return Ok(());
         }
-        for (n, row) in range.zip(block.outer_iter()) {
-            let number = taken + n;
-            if let Some(value) = weights.map(|w| w[n])
-                && !(value.is_finite() && value >= 0.0)
-            {
-                return Some(Error::Weight { row: number, value });
-            }
-            let Some(column) = row.iter().position(|x| !sound(x)) else {
-                continue;
-            };
-            let value = row[column].widen().to_f64();
-            let (what, row) = ("data", number);
-            return Some(if value.is_finite() {
-                Error::TooLarge {
-                    what,
-                    row,
-                    column,
-                    value,
-                    limit,
-                }
-            } else {
-                Error::NotFinite { what, row, column }
-            });
-        }
-        None
+        check_rows(block, weights, ("data", limit), taken + range.start)
     });
-    faults.into_iter().flatten().next().map_or(Ok(()), Err)
+    checked.into_iter().collect()
 }

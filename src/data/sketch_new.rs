@@ -2,17 +2,16 @@
 
 use super::{Dense, Sketch, SketchBuilder};
 use crate::error::{Error, Result};
-use ndarray::{ArrayView1, ArrayView2};
-
 use crate::float::{Element, Float};
+use ndarray::{ArrayView1, ArrayView2};
 
 impl<F: Float> Sketch<F> {
     /// `q` coordinates of each of the points (n, P), chosen by `seed`; each point has weight 1.
     ///
     /// # Errors
     /// [`Error::Empty`] without rows or columns, [`Error::Parameter`] if `q` is 0 or more than P,
-    /// [`Error::NotFinite`] for NaN or infinite values, [`Error::TooLarge`] for values beyond a quarter of the largest
-    /// `f32` (1e150 in `f64`) divided by the square root of P: coordinates are sums over all columns.
+    /// [`Error::NotFinite`] for NaN or infinite values. [`Error::TooLarge`] for values beyond a quarter of the largest `f32`
+    /// (1e150 in `f64`) divided by the square root of P: coordinates are sums over all columns.
     pub fn new<T: Element<Float = F>>(
         points: ArrayView2<'_, T>,
         q: usize,

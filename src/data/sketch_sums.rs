@@ -1,7 +1,7 @@
 //! Sums over the coordinates that the rows of a sketch know.
 
 use super::Summary;
-use crate::error::{Error, Result};
+use crate::error::{Result, sound_total};
 use crate::float::Float;
 
 /// Weighted sums per coordinate, over the rows that know it, about the pivot.
@@ -100,12 +100,7 @@ impl Sums {
     }
 
     pub(super) fn finish(&self, pivot: &[f64]) -> Result<Summary> {
-        let total_weight = self.weight * 2f64.powi(self.exponent);
-        if !(1e-290..=1e290).contains(&total_weight) {
-            return Err(Error::TotalWeight {
-                total: total_weight,
-            });
-        }
+        let total_weight = sound_total(self.weight * 2f64.powi(self.exponent))?;
         let (mut mean, mut range) = (pivot.to_vec(), Vec::with_capacity(pivot.len()));
         let mut variance = vec![f64::NAN; pivot.len()];
         let (mut sum, mut known) = (0.0, 0usize);

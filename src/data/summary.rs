@@ -1,9 +1,10 @@
 //! What a fit needs to know of the whole data before it starts, in one pass.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sound_total, sound_weight};
 use crate::float::{Element, Float};
 use crate::kernels::vectorised;
 use crate::parallel::{self, BLOCK};
+use ndarray::ArrayView2;
 use std::ops::Range;
 
 /// Totals of a weighted data set, in `f64` and in the data's own unit. Rows of weight 0 do not count.
@@ -48,8 +49,8 @@ impl Summary {
     }
 
     /// Checks and sums up `n` rows of `dim` numbers that are read block by block, from several threads: `read` fills its
-    /// numbers with these rows, one after the other. For the same rows it is the summary of [`Dense`](super::Dense) ones, bit
-    /// for bit. `weight` gives the weight of a row.
+    /// numbers with these rows, one after the other. For the same rows it is the summary of [`Dense`](super::Dense) ones,
+    /// bit for bit. `weight` gives the weight of a row.
     ///
     /// # Errors
     /// As [`Dense::weighted`](super::Dense::weighted), and what `read` returns.
@@ -87,16 +88,14 @@ impl Summary {
             }
         }
         total.finish(&pivot, unit, T::Float::LIMIT, || {
-            (0..n).step_by(BLOCK).find_map(|from| {
+            for from in (0..n).step_by(BLOCK) {
                 let rows = from..(from + BLOCK).min(n);
                 let weights: Vec<f64> = rows.clone().map(&weight).collect();
-                let values = match values_of(rows) {
-                    Ok(values) => values,
-                    Err(error) => return Some(error),
-                };
-                let error = locate(&values, dim, Some(&weights), "data")?;
-                Some(located_from(from, error))
-            })
+                let values = values_of(rows)?;
+                let allowed = ("data", T::Float::LIMIT);
+                check_rows(table(&values, dim), Some(&weights), allowed, from)?;
+            }
+            Ok(())
         })
     }
 
@@ -113,7 +112,7 @@ impl Summary {
 
     /// Checks and sums up points (n, d) that are not a data set; `what` names them in errors.
     pub(crate) fn of_points<F: Float>(
-        points: ndarray::ArrayView2<'_, F>,
+        points: ArrayView2<'_, F>,
         what: &'static str,
     ) -> Result<Self> {
         if points.is_empty() {
@@ -159,7 +158,7 @@ impl Summary {
             total.merge(block);
         }
         total.finish(&pivot, unit, T::Float::LIMIT, || {
-            locate(values, dim, weights, what)
+            check_rows(table(values, dim), weights, (what, T::Float::LIMIT), 0)
         })
     }
 }
@@ -311,14 +310,14 @@ impl Partial {
         }
     }
 
-    /// `unit` is what weights were divided by, `limit` the largest value allowed; `locate` finds the row and column at
-    /// fault; it is only asked when something is wrong.
+    /// `unit` is what weights were divided by, and `limit` the largest value allowed. `locate` is the error of the row at
+    /// fault, and is only asked when something is wrong.
     fn finish(
         self,
         pivot: &[f64],
         unit: f64,
         limit: f64,
-        locate: impl FnOnce() -> Option<Error>,
+        locate: impl FnOnce() -> Result<()>,
     ) -> Result<Summary> {
         let sound = self.probe == 0.0
             && !self.negative_weight
@@ -334,17 +333,10 @@ impl Partial {
             .chain(&self.high)
             .fold(self.largest, |a, b| a.max(b.abs()));
         // Values may be finite and yet too large; without rows that count, the ranges are infinite too.
-        if (!sound || largest > limit)
-            && let Some(error) = locate()
-        {
-            return Err(error);
+        if !sound || largest > limit {
+            locate()?;
         }
-        let total_weight = self.weight * unit;
-        if !(1e-290..=1e290).contains(&total_weight) {
-            return Err(Error::TotalWeight {
-                total: total_weight,
-            });
-        }
+        let total_weight = sound_total(self.weight * unit)?;
         let w = self.weight;
         let mean = self
             .first
@@ -381,28 +373,29 @@ fn unit_of(weights: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-/// The first thing wrong, in row order.
-fn locate<T: Element>(
-    values: &[T],
-    dim: usize,
+/// Numbers as rows of `dim`.
+fn table<T>(values: &[T], dim: usize) -> ArrayView2<'_, T> {
+    ArrayView2::from_shape((values.len() / dim, dim), values).expect("n x d numbers")
+}
+
+/// An error for the first thing wrong with rows (n, d) and their weights (n), in row order. `what` names the rows, whose
+/// values must not exceed `limit`; their numbers start at `first`.
+pub(crate) fn check_rows<T: Element>(
+    rows: ArrayView2<'_, T>,
     weights: Option<&[f64]>,
-    what: &'static str,
-) -> Option<Error> {
-    let limit = T::Float::LIMIT;
-    for (row, x) in values.chunks_exact(dim).enumerate() {
-        if let Some(value) = weights
-            .map(|w| w[row])
-            .filter(|w| !(w.is_finite() && *w >= 0.0))
-        {
-            return Some(Error::Weight { row, value });
-        }
-        for (column, x) in x.iter().enumerate() {
+    (what, limit): (&'static str, f64),
+    first: usize,
+) -> Result<()> {
+    for (i, values) in rows.outer_iter().enumerate() {
+        let row = first + i;
+        weights.map_or(Ok(()), |weights| sound_weight(row, weights[i]))?;
+        for (column, x) in values.iter().enumerate() {
             let value = x.widen().to_f64();
             if !value.is_finite() {
-                return Some(Error::NotFinite { what, row, column });
+                return Err(Error::NotFinite { what, row, column });
             }
             if value.abs() > limit {
-                return Some(Error::TooLarge {
+                return Err(Error::TooLarge {
                     what,
                     row,
                     column,
@@ -412,18 +405,7 @@ fn locate<T: Element>(
             }
         }
     }
-    None
-}
-
-/// What is wrong, where the rows looked at start at `from`.
-fn located_from(from: usize, mut error: Error) -> Error {
-    match &mut error {
-        Error::Weight { row, .. } | Error::NotFinite { row, .. } | Error::TooLarge { row, .. } => {
-            *row += from;
-        }
-        _ => (),
-    }
-    error
+    Ok(())
 }
 
 #[cfg(test)]

@@ -118,9 +118,10 @@ impl<T: Element> VectorFile<T> {
             return Err(file.fault(format!("row 0 has {dim} numbers; it must have at least 1")));
         }
         let dim = dim as usize;
-        // A length that is no multiple of this is an error of the table.
-        let stride = 4 + dim as u64 * kind.size() as u64;
-        let Ok(len) = usize::try_from(file.len().div_ceil(stride)) else {
+        // A length that is no multiple of that of a row is an error of the table.
+        let row = Layout::Counted.row(dim, kind);
+        let len = row.and_then(|row| usize::try_from(file.len().div_ceil(row as u64)).ok());
+        let Some(len) = len else {
             return Err(file.fault("too many rows for this machine"));
         };
         let table = Table::new(file, 0, [len, dim], kind, Layout::Counted)?;

@@ -87,7 +87,8 @@ impl Hard {
         name.to_owned()
     }
 
-    /// Rows (`rows`, `columns`) from `clusters` clusters, where the family has clusters. The same `seed` gives the same rows.
+    /// Rows (`rows`, `columns`) from `clusters` clusters, where the family has clusters. The same `seed` gives the same
+    /// rows.
     ///
     /// # Errors
     /// [`Error::Parameter`](crate::Error::Parameter) if one of the three numbers is 0, or there are 0 degrees of freedom.

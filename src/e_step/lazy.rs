@@ -4,7 +4,7 @@ use super::EStep;
 use crate::block::{Block, UNSET};
 use crate::compiled::Compiled;
 use crate::data::Rows;
-use crate::error::{Error, Result};
+use crate::error::{Result, not_negative};
 use crate::float::Float;
 use crate::m_step::SharedIsotropicMixture;
 use crate::mixture::{Erased, Mixture};
@@ -20,8 +20,8 @@ use crate::stage::Stage;
 ///
 /// $$(1 + \varepsilon) \lVert y_n - \mu_{\tilde c} \rVert \lt \lVert y_n - \mu_c \rVert$$
 ///
-/// A point that moves gets a larger log-joint, and one that stays keeps its own, so the free energy never falls. The error of
-/// the assignment is at most $(1 + \varepsilon)^2$ times the quantization error ([E22](crate::equations#e22)).
+/// A point that moves gets a larger log-joint, and one that stays keeps its own, so the free energy never falls. The error
+/// of the assignment is at most $(1 + \varepsilon)^2$ times the quantization error ([E22](crate::equations#e22)).
 ///
 /// ```
 /// use coremix::prelude::*;
@@ -46,15 +46,7 @@ impl Lazy {
 
 impl Stage for Lazy {
     fn check(&self, _clusters: usize) -> Result<()> {
-        if self.epsilon.is_finite() && self.epsilon >= 0.0 {
-            Ok(())
-        } else {
-            Err(Error::parameter(
-                "epsilon",
-                self.epsilon,
-                "must be finite and not negative",
-            ))
-        }
+        not_negative("epsilon", self.epsilon)
     }
 
     fn settings(&self) -> String {

@@ -143,8 +143,8 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
     /// Searches with the model fixed before the first M-step of EM; the first of them starts the variance
     /// ([E8](crate::equations#e8)).
     ///
-    /// 0 is allowed only if responsibilities do not depend on the variance (width 1). Then the search before the first M-step
-    /// starts it.
+    /// 0 is allowed only if responsibilities do not depend on the variance (width 1). Then the search before the first
+    /// M-step starts it.
     fn initial_searches(&self, k: usize) -> usize {
         usize::from(self.width(k) > 1)
     }

@@ -37,7 +37,7 @@ pub(super) struct PairSums {
     ids: Vec<u32>,
     values: Vec<f64>,
     pairs: Vec<Pair>,
-    run: Run,
+    run: SameComponent,
     /// Pairs with the lowest rank are kept where there are too many.
     rank: fn(&Pair) -> f64,
     limit: usize,
@@ -61,7 +61,7 @@ impl PairSums {
             ids: Vec::new(),
             values: Vec::new(),
             pairs: Vec::new(),
-            run: Run::new(k),
+            run: SameComponent::new(k),
             rank,
             limit: KEPT,
             stamps: Stamps::new(k),
@@ -213,7 +213,7 @@ impl PairSums {
 
 /// Sums over consecutive rows of one component, by the other component.
 #[derive(Debug)]
-struct Run {
+struct SameComponent {
     from: u32,
     /// (k): sums and weights; a weight of 0 where there is nothing yet.
     sums: Vec<[f64; 2]>,
@@ -222,7 +222,7 @@ struct Run {
     len: usize,
 }
 
-impl Run {
+impl SameComponent {
     fn new(k: usize) -> Self {
         Self {
             from: UNSET,
@@ -266,15 +266,7 @@ impl Run {
 /// Counting sort: where the items of each of `k` components start (k + 1), and the items in order of their
 /// component, those of one component in their own order.
 fn by_component(k: usize, items: impl Iterator<Item = u32> + Clone) -> (Vec<usize>, Vec<u32>) {
-    let starts = counting::starts(k, items.clone());
-    let mut next = starts.clone();
-    let mut order = vec![0; starts[k]];
-    for (i, c) in (0u32..).zip(items) {
-        let place = &mut next[c as usize];
-        order[*place] = i;
-        *place += 1;
-    }
-    (starts, order)
+    counting::sorted(k, 0, || items.clone().zip(0..))
 }
 
 /// The pairs of one worker, by component.

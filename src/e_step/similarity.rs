@@ -8,10 +8,9 @@ use crate::saving::Number;
 /// The similarities of every component to the others (E26), kept where they are positive: one number for each
 /// pair that some support holds, never k^2.
 ///
-/// Entries of a row are in increasing order, with their running sums. Each is at least as large as the mean of
-/// those before it, so the difference of two running sums is exact to a few roundings per entry, however small
-/// it is beside the rest of the row. A support usually holds nearly all of its row: what is left beside it must
-/// not drown.
+/// Entries of a row are in increasing order, with their running sums. Each is at least as large as the mean of those
+/// before it. So the difference of two running sums is exact to a few roundings per entry, however small it is beside
+/// the rest of the row. A support usually holds nearly all of its row: what is left beside it must not drown.
 #[derive(Clone, Debug, Default)]
 pub struct Similarity {
     /// Where the row of each component starts (k + 1).
@@ -127,9 +126,8 @@ impl Similarity {
         })
     }
 
-    /// Draws components one after the other from the row of `from`, none twice and none that is in `chosen`,
-    /// each in proportion to its similarity (E25), and adds them to `chosen`: `count` of them, or as many as
-    /// there are.
+    /// Draws `count` components one after the other from the row of `from`, or as many as there are, and adds them to
+    /// `chosen`. Each is drawn in proportion to its similarity (E25), none twice and none that is in `chosen` already.
     #[inline]
     pub(super) fn draw(
         &self,
@@ -190,19 +188,20 @@ pub(super) fn sums(k: usize) -> PairSums {
     PairSums::new(k, |pair| -pair.sum)
 }
 
-/// What is left of a row between the entries that must not be drawn: scratch of [`Similarity::draw`].
+/// What is left of a row between the entries that must not be drawn, as gaps of consecutive entries: scratch of
+/// [`Similarity::draw`].
 ///
-/// A draw picks a run of entries by its sum, then an entry by bisection, and splits the run there. No draw is
+/// A draw picks a gap by its sum, then an entry of it by bisection, and splits the gap there. No draw is
 /// ever rejected, whatever share of the row is taken, and none reads a whole row.
 #[derive(Debug, Default)]
 pub(super) struct Gaps {
     taken: Vec<u32>,
-    runs: Vec<Run>,
+    gaps: Vec<Gap>,
 }
 
 /// The entries `start..end` of a row, and their sum.
 #[derive(Debug)]
-struct Run {
+struct Gap {
     start: u32,
     end: u32,
     sum: f64,
@@ -214,7 +213,7 @@ impl Gaps {
         self.taken.clear();
         self.taken.extend(taken);
         self.taken.sort_unstable();
-        self.runs.clear();
+        self.gaps.clear();
         let mut start = 0;
         for i in 0..self.taken.len() {
             let place = self.taken[i];
@@ -227,23 +226,23 @@ impl Gaps {
     fn push(&mut self, start: u32, end: u32, sums: &[f64]) {
         if start < end {
             let sum = sums[end as usize - 1] - before(start, sums);
-            self.runs.push(Run { start, end, sum });
+            self.gaps.push(Gap { start, end, sum });
         }
     }
 
     /// Draws the place of an entry, and takes it; `None` when there is nothing left.
     fn take(&mut self, rng: &mut Rng, sums: &[f64]) -> Option<usize> {
-        if self.runs.is_empty() {
+        if self.gaps.is_empty() {
             return None;
         }
-        let mut rest = rng.uniform() * self.runs.iter().map(|run| run.sum).sum::<f64>();
+        let mut rest = rng.uniform() * self.gaps.iter().map(|gap| gap.sum).sum::<f64>();
         // From the back, where the largest entries of a row are.
-        let mut chosen = self.runs.len() - 1;
-        while chosen > 0 && rest >= self.runs[chosen].sum {
-            rest -= self.runs[chosen].sum;
+        let mut chosen = self.gaps.len() - 1;
+        while chosen > 0 && rest >= self.gaps[chosen].sum {
+            rest -= self.gaps[chosen].sum;
             chosen -= 1;
         }
-        let Run { start, end, .. } = self.runs.swap_remove(chosen);
+        let Gap { start, end, .. } = self.gaps.swap_remove(chosen);
         let (first, last) = (start as usize, end as usize - 1);
         let rest = before(start, sums) + rest;
         let place = first + sums[first..last].partition_point(|&sum| sum <= rest);

@@ -3,14 +3,14 @@
 use super::joint::{Hidden, Joint};
 use super::supports::Supports;
 use super::{Found, Pass, SetUp};
-use crate::block::Block;
+use crate::block::{Block, UNSET};
 use crate::cancel;
-use crate::data::{Data, Rows};
+use crate::data::{Data, Rows, some_scores};
 use crate::error::{Error, Result};
 use crate::float::Float;
 use crate::parallel::{self, Spare};
 use crate::posterior::{self, Likelihood, LogJoint};
-use crate::rng::{Stage, Streams};
+use crate::rng::{Purpose, Streams};
 use crate::saving::{FileFault, Sections, Stream};
 use crate::search;
 
@@ -132,7 +132,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
         for shard in shards {
             let shard = shard?;
             likelihood.merge(&shard.likelihood);
-            self.evaluations += shard.evaluations;
+            self.evaluations = self.evaluations.saturating_add(shard.evaluations);
             workers.push(shard.worker);
             parts.extend(shard.statistics);
         }
@@ -187,7 +187,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
             for (b, kept) in rows_of_shard.into_parts(block_rows).into_iter().enumerate() {
                 cancel::check();
                 let from = first + b * block_rows;
-                let mut rng = streams.at(Stage::Search, searches, from / block_rows);
+                let mut rng = streams.at(Purpose::Search, searches, from / block_rows);
                 block.reset(kept.labels.len(), kept.supports);
                 if kept.order.is_empty() {
                     let range = from..from + kept.labels.len();
@@ -230,8 +230,9 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
         if std::mem::replace(&mut self.started, true) {
             return Ok(());
         }
-        let mut rng = self.streams.at(Stage::Start, 0, 0);
-        self.evaluations += self.joint.start(&mut rng);
+        let mut rng = self.streams.at(Purpose::Start, 0, 0);
+        let evaluations = self.joint.start(&mut rng);
+        self.evaluations = self.evaluations.saturating_add(evaluations);
         let warm_up = if stopped { 0 } else { self.joint.warm_up() };
         for _ in 0..warm_up {
             // All members of a support have the same responsibility.
@@ -240,7 +241,7 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
                 ..self.log_joint()
             };
             self.pass(Mode::SearchAndSum, flat)?;
-            self.step(true);
+            self.step(true)?;
         }
         // The first search knows no variance yet; it starts it (E8).
         let mut initial = self.joint.initial_searches();
@@ -278,7 +279,7 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
     }
 
     fn update(&mut self) -> Result<()> {
-        self.step(self.steps < self.joint.restricted_steps());
+        self.step(self.steps < self.joint.restricted_steps())?;
         self.steps += 1;
         Ok(())
     }
@@ -327,30 +328,33 @@ impl<R: Rows> Fresh<'_, R> {
         }
     }
 
-    fn step(&mut self, restricted: bool) {
-        if let Some(statistics) = self.statistics.take() {
-            self.joint.update(statistics, restricted);
+    fn step(&mut self, restricted: bool) -> Result<()> {
+        match self.statistics.take() {
+            Some(statistics) => self.joint.update(statistics, restricted),
+            None => Ok(()),
         }
     }
 }
 
-/// What is wrong with a block: of the family, where it gives a row no score, and of the search otherwise.
+/// What is wrong with a block: of the family, where it gives a row no score, or names a component that does not exist (what a
+/// search names is checked before), and of the search otherwise.
 fn fault<R: Rows>(joint: &dyn Joint<R>, rows: &R, block: &Block<R::Float>, what: String) -> Error {
     let (model, mut scores) = (joint.model(), Vec::new());
     let ids: Vec<u32> = (0..model.components() as u32).collect();
     for i in 0..rows.len() {
-        model.some(rows, i, &ids, &mut scores);
-        scores.resize(ids.len(), R::Float::from_f64(f64::NAN));
+        some_scores(model, rows, i, &ids, &mut scores);
         if let Some(c) = scores.iter().position(|score| score.to_f64().is_nan()) {
             let row = block.row(i);
-            return Error::Stage {
-                stage: joint.family_name(),
-                what: format!("the score of row {row} under component {c} is NaN"),
-            };
+            let what =
+                format!("the score of row {row} under component {c} is NaN: it must be a number");
+            return Error::stage(joint.family_name(), what);
         }
     }
-    let stage = joint.search_name();
-    Error::Stage { stage, what }
+    let stage = match block.foreign() {
+        Some((_, c)) if c != UNSET => joint.family_name(),
+        _ => joint.search_name(),
+    };
+    Error::stage(stage, what)
 }
 
 /// Rows of a shard: a whole number of blocks.

@@ -71,7 +71,8 @@ pub(crate) trait Joint<R: Rows>: Sync {
     fn accumulate(&self, rows: &R, block: &Block<R::Float>, statistics: &mut (dyn Any + Send));
     /// The sums of all parts, whose memory is reused; the residual of a subspace is added.
     fn merge(&self, parts: &mut Vec<Hidden>, residual: f64) -> Merged;
-    fn update(&mut self, statistics: Hidden, restricted: bool);
+    /// The M-step. An error, if the model has another shape after it.
+    fn update(&mut self, statistics: Hidden, restricted: bool) -> Result<()>;
     /// Puts centres in the place of those of the model.
     fn place(&mut self, centres: Centres<R::Float>) -> Result<()>;
     /// The M-step from kept statistics: moments about the current means, squared distances, the weight of all coordinates.
@@ -94,6 +95,8 @@ where
 {
     e_steps: Vec<&'a E>,
     e_step: &'a E,
+    /// Members of a support in this phase: an E-step from outside may say something else each time.
+    width: usize,
     m_step: &'a M,
     /// In the coordinates of the phase.
     model: M::Model,
@@ -111,6 +114,7 @@ where
     pub(crate) fn new(e_steps: Vec<&'a E>, m_step: &'a M, model: M::Model) -> Self {
         Self {
             e_step: e_steps[0],
+            width: e_steps[0].width(model.components()),
             e_steps,
             m_step,
             model,
@@ -171,6 +175,7 @@ where
 
     fn enter(&mut self, phase: usize, subspace: Option<&Subspace<R::Float>>) -> Result<()> {
         self.e_step = self.e_steps[phase];
+        self.width = self.e_step.width(self.components());
         if let Some(subspace) = subspace {
             let projected = self.shared_variance()?.project(&self.model, subspace);
             let whole = std::mem::replace(&mut self.model, projected);
@@ -223,7 +228,7 @@ where
     }
 
     fn width(&self) -> usize {
-        self.e_step.width(self.components())
+        self.width
     }
 
     fn is_exact(&self) -> bool {
@@ -310,9 +315,21 @@ where
         }
     }
 
-    fn update(&mut self, statistics: Hidden, restricted: bool) {
+    fn update(&mut self, statistics: Hidden, restricted: bool) -> Result<()> {
+        let before = shape(&self.model);
         self.m_step
             .update(taken(statistics), &mut self.model, restricted);
+        let after = shape(&self.model);
+        if before == after {
+            return Ok(());
+        }
+        Err(Error::Stage {
+            stage: self.family_name(),
+            what: format!(
+                "{} components with {} centres of {} coordinates after an M-step: there must be {}, {} and {}, as before",
+                after[0], after[1], after[2], before[0], before[1], before[2]
+            ),
+        })
     }
 
     fn place(&mut self, centres: Centres<R::Float>) -> Result<()> {
@@ -326,6 +343,12 @@ where
         self.m_step.update(statistics, &mut self.model, false);
         Ok(())
     }
+}
+
+/// Components and centres, and their coordinates.
+fn shape<R: Rows>(model: &impl Mixture<R>) -> [usize; 3] {
+    let centres = model.centres();
+    [model.components(), centres.len(), centres.dim()]
 }
 
 /// A model as bytes, for a checkpoint.

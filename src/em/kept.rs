@@ -186,8 +186,8 @@ impl<'a, F: Float> Kept<'a, F> {
     }
 
     /// Searches rows that their lists do not cover over all centres, where that is worth it: from time to time, and before
-    /// the phase ends. Whether it gained so much that centres are near others now than when the lists were made. `iteration` is
-    /// the number of distance evaluations of the search before it.
+    /// the phase ends. Whether it gained so much that centres are near others now than when the lists were made. `iteration`
+    /// is the number of distance evaluations of the search before it.
     fn widen(&mut self, lists: &NeighbourLists<F>, iteration: u64) -> bool {
         let error = self.squared();
         let likelihood = self.likelihood(error);

@@ -1,8 +1,8 @@
 //! The one EM loop: search, normalise, sum, update, until the free energy settles.
 //!
 //! Every algorithm of the crate runs through [`maximise`], phase by phase. What differs between them is behind two
-//! traits: [`Joint`], an E-step and an M-step with their model, and [`Pass`], whether the statistics are computed again
-//! from all rows ([`fresh`]) or kept and corrected by the rows that changed their component ([`kept`]).
+//! traits. [`Joint`] is an E-step and an M-step with their model. [`Pass`] says whether the statistics are computed again
+//! from all rows ([`fresh`]), or kept and corrected by the rows that changed their component ([`kept`]).
 
 mod fresh;
 mod joint;
@@ -39,8 +39,8 @@ use std::time::Instant;
 
 /// One pass after the other over the rows of a phase.
 pub(crate) trait Pass<R: Rows> {
-    /// Everything before the first pass: warm-up, first searches, and the variance they start (E8). Nothing, if the pass goes
-    /// on from a checkpoint.
+    /// Everything before the first pass: warm-up, first searches, and the variance they start (E8). Nothing, if the pass
+    /// goes on from a checkpoint.
     fn start(&mut self, stopped: bool) -> Result<()>;
     /// Searches under the current model, and sums up what the M-step needs.
     fn search(&mut self) -> Result<Found>;
@@ -54,6 +54,7 @@ pub(crate) trait Pass<R: Rows> {
     fn evaluations(&self) -> u64;
     /// What the last search found, taken out.
     fn supports(&mut self) -> Supports;
+    /// The same, copied: the pass goes on.
     fn copy_of_supports(&self) -> Supports;
     /// Whether that is the best component of every row, for sure.
     fn is_exact(&self) -> bool;
@@ -104,9 +105,8 @@ pub(crate) fn maximise<R: Rows>(
         let model = pass.joint().model();
         let free_energy = found.likelihood.free_energy(model.log_joint()) + model.prior_terms();
         if !free_energy.is_finite() {
-            let stage = pass.joint().family_name();
             let what = format!("the free energy is {free_energy}: it must be finite");
-            return Err(Error::Stage { stage, what });
+            return Err(Error::stage(pass.joint().family_name(), what));
         }
         report.search(&found, free_energy, pass.evaluations(), started);
         let stopped = watch.iteration(pass.joint(), report, rule.max_iterations);

@@ -5,7 +5,7 @@ use crate::data::{Centres, Data, DenseRows, Frame};
 use crate::e_step::{Assignment, Change};
 use crate::float::Float;
 use crate::parallel;
-use crate::rng::{Stage, Streams};
+use crate::rng::{Purpose, Streams};
 
 /// What a round of moves did.
 pub(crate) struct Moves {
@@ -70,7 +70,7 @@ pub(crate) fn split_and_merge<F: Float>(
         if errors[c].own <= MARGIN * least {
             return None;
         }
-        let mut rng = streams.at(Stage::Moves, round, c);
+        let mut rng = streams.at(Purpose::Moves, round, c);
         Split::guess(data, frame, centres.row(c), assignment.members(c), &mut rng)
     });
     let guessed = guesses.iter().flatten().map(|split| split.evaluations);
@@ -271,13 +271,12 @@ mod tests {
     use super::split_and_merge;
     use crate::data::{Centres, Data, Dense, DenseRows};
     use crate::e_step::{Assignment, NeighbourLists, Sums};
-    use approx::assert_abs_diff_eq;
-
     use crate::rng::{Rng, Streams};
+    use approx::assert_abs_diff_eq;
     use ndarray::{Array1, Array2};
 
-    /// The kept sums are the naive ones after any changes, and every round of moves lowers the error by what it promised: once
-    /// the means follow, and before any row looks for a nearer one.
+    /// The kept sums are the naive ones after any changes, and every round of moves lowers the error by what it promised:
+    /// once the means follow, and before any row looks for a nearer one.
     #[test]
     fn moves_lower_the_error_by_themselves() {
         let mut moved = 0;
@@ -290,7 +289,7 @@ mod tests {
             let data = Dense::weighted(x.view(), w.view()).unwrap();
             let frame = data.frame();
             let mut centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-            let (mut assignment, _) = Assignment::nearest(&data, &frame, &centres, k);
+            let (mut assignment, _) = Assignment::exhaustive(&data, &frame, &centres);
             let mut sums = Sums::of(&data, &frame, &centres, &assignment);
             for round in 0..4 {
                 let before = centres.clone();

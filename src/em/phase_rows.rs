@@ -8,8 +8,8 @@ use std::fmt;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum PhaseRows {
-    /// Those of the builder's coreset. Where there is none, all, unless a later phase is on all rows anyway: then this one is
-    /// left out.
+    /// Those of the builder's coreset. Where there is none, all, unless a later phase is on all rows anyway: then this one
+    /// is left out.
     Coreset,
     /// A larger coreset: left out unless it is larger than the one before, and at most a quarter of all rows. A larger one
     /// gains less than an iteration on all rows, and takes longer.

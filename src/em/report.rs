@@ -141,15 +141,20 @@ impl Evaluations {
     /// All stages together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.coreset + self.seeding + self.search + self.scoring
+        let others = [self.seeding, self.search, self.scoring].into_iter();
+        others.fold(self.coreset, u64::saturating_add)
     }
 
-    /// Adds others.
+    /// Adds others. A stage from outside may have said any number.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.coreset += other.coreset;
-        self.seeding += other.seeding;
-        self.search += other.search;
-        self.scoring += other.scoring;
+        for (own, other) in [
+            (&mut self.coreset, other.coreset),
+            (&mut self.seeding, other.seeding),
+            (&mut self.search, other.search),
+            (&mut self.scoring, other.scoring),
+        ] {
+            *own = own.saturating_add(other);
+        }
     }
 }
 

@@ -157,7 +157,7 @@ impl PhaseReport {
             return Err(FileFault::content(&name, "must be finite"));
         }
         let times = file.numbers::<f64>(&format!("{of}times"), &[7])?;
-        let elapsed = Duration::try_from_secs_f64(times[6]).unwrap_or_default();
+        let elapsed = time_of(times[6]);
         Ok(Self {
             ran_on,
             rows: count(2),
@@ -180,6 +180,16 @@ impl PhaseReport {
     }
 }
 
+/// A time of so many seconds. No fit takes 2^48 of them, and sums of such times do not overflow.
+fn time_of(seconds: f64) -> Duration {
+    let seconds = if seconds < 2f64.powi(48) {
+        seconds
+    } else {
+        0.0
+    };
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
 impl Timings {
     /// In seconds, in the order of the stages.
     pub(crate) fn seconds(&self) -> [f64; 6] {
@@ -194,12 +204,9 @@ impl Timings {
         [coreset, projection, seeding, search, update, scoring].map(Duration::as_secs_f64)
     }
 
-    /// From these; what is no time is 0.
+    /// From these; what is no time of a fit is 0.
     pub(crate) fn of_seconds(seconds: &[f64]) -> Self {
-        let time = |i: usize| {
-            let seconds = seconds.get(i).copied().unwrap_or_default();
-            Duration::try_from_secs_f64(seconds).unwrap_or_default()
-        };
+        let time = |i: usize| time_of(seconds.get(i).copied().unwrap_or_default());
         Self {
             coreset: time(0),
             projection: time(1),
@@ -208,5 +215,18 @@ impl Timings {
             update: time(4),
             scoring: time(5),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_no_fit_are_none() {
+        let seconds = [1.5, 1e19, f64::NAN, -1.0, f64::INFINITY, 0.25];
+        let timings = Timings::of_seconds(&seconds);
+        assert_eq!(timings.seconds(), [1.5, 0.0, 0.0, 0.0, 0.0, 0.25]);
+        assert_eq!(timings.total(), Duration::from_secs_f64(1.75));
     }
 }

@@ -148,8 +148,9 @@ impl<F: Float> Split<F> {
     }
 }
 
-/// Some rows of a component, by half in proportion to their weight and by half to their error, with weights that make
-/// sums over them those over all rows on average: few rows far away are not missed. All rows, if there are few.
+/// Some rows of a component, drawn by half in proportion to their weight and by half to their error, so that a few rows far
+/// away are not missed. With their new weights, sums over them are those over all rows on average. All rows, if there are
+/// few.
 fn sample<F: Float>(
     data: &dyn Data<Rows = DenseRows<F>>,
     members: &[Member<F>],

@@ -114,12 +114,17 @@ impl Supports {
                 *new = labels[from];
             }
         });
-        parallel::map_chunks(&mut new_supports, PLACES * width, |_, range, new| {
-            let from = &from[range.start / width..range.end / width];
-            for (new, &from) in new.chunks_exact_mut(width).zip(from) {
-                new.copy_from_slice(&supports[from * width..(from + 1) * width]);
-            }
-        });
+        // Supports of all components are not listed: their width is 0, and there is nothing to copy.
+        parallel::map_chunks(
+            &mut new_supports,
+            (PLACES * width).max(1),
+            |_, range, new| {
+                let from = &from[range.start / width..range.end / width];
+                for (new, &from) in new.chunks_exact_mut(width).zip(from) {
+                    new.copy_from_slice(&supports[from * width..(from + 1) * width]);
+                }
+            },
+        );
         if !self.order.is_empty() {
             let order = &self.order;
             parallel::map_chunks(&mut from, PLACES, |_, _, from| {
@@ -128,11 +133,10 @@ impl Supports {
                 }
             });
         }
-        let old = (&mut self.labels, &mut self.supports, &mut self.order);
         self.spare = (
-            std::mem::replace(old.0, new_labels),
-            std::mem::replace(old.1, new_supports),
-            std::mem::replace(old.2, from),
+            std::mem::replace(&mut self.labels, new_labels),
+            std::mem::replace(&mut self.supports, new_supports),
+            std::mem::replace(&mut self.order, from),
         );
     }
 

@@ -8,7 +8,7 @@ use crate::checkpoint::Checkpoint;
 use crate::coreset::Full;
 use crate::e_step::Exhaustive;
 use crate::em::{Rule, StopRule};
-use crate::error::{Error, Result, positive};
+use crate::error::{Error, Result, not_negative, positive};
 use crate::m_step::SharedIsotropic;
 use crate::saving::Save;
 use crate::seed::KMeansPlusPlus;
@@ -198,8 +198,8 @@ impl<C, S, E, M> Builder<C, S, E, M> {
     /// Runs from different seeds on the same coreset; the whole fit that passed most phases, and then has the largest
     /// free energy, is kept. Default 1: with many clusters runs differ little, and each costs as much as the first.
     ///
-    /// They run beside each other, with the same bits, if all phases have fewer than 65,536 rows and there are at least as many
-    /// restarts as threads. Each takes its own memory. With an [observer](Clusterer::fit_observed) or a
+    /// They run beside each other, with the same bits, if all phases have fewer than 65,536 rows and there are at least as
+    /// many restarts as threads. Each takes its own memory. With an [observer](Clusterer::fit_observed) or a
     /// [checkpoint](Self::checkpoint) they run one after the other.
     pub fn restarts(mut self, restarts: usize) -> Self {
         self.settings.restarts = restarts;
@@ -275,11 +275,7 @@ impl<C: Stage, S: Stage, E: Stage + Clone, M: Stage> Builder<C, S, E, M> {
             ));
         }
         positive("restarts", self.settings.restarts)?;
-        let tolerance = self.settings.rule.tolerance;
-        if !(tolerance.is_finite() && tolerance >= 0.0) {
-            let rule = "must be finite and not negative";
-            return Err(Error::parameter("tolerance", tolerance, rule));
-        }
+        not_negative("tolerance", self.settings.rule.tolerance)?;
         if let Some(checkpoint) = &self.settings.checkpoint {
             checkpoint.check()?;
         }

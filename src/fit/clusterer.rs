@@ -139,7 +139,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
             )?),
             None => None,
         };
-        let watch = watch.with_checkpoints(saver);
+        let mut watch = watch.with_checkpoints(saver);
         let (m_step, clusters) = (&self.m_step, self.clusters);
         let joined = |model| -> Box<dyn Joint<R> + '_> {
             let e_steps = phases.iter().map(|phase| &phase.e_step).collect();
@@ -156,13 +156,11 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
             ];
             if found != [k, k, d, d] {
                 let [components, centres, dim, in_frame] = found;
-                return Err(Error::Stage {
-                    stage: stage::name::<M>(),
-                    what: format!(
-                        "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}: \
-                         there must be one for each of {k} seeds of {d} coordinates"
-                    ),
-                });
+                let what = format!(
+                    "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}: \
+                     there must be one for each of {k} seeds of {d} coordinates"
+                );
+                return Err(Error::stage(stage::name::<M>(), what));
             }
             Ok(joined(model))
         };
@@ -204,7 +202,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
                 seeder: seeder.name(),
             },
         };
-        let fitted = R::Float::fit(run, &mut { watch });
+        let fitted = R::Float::fit(run, &mut watch);
         if let Some(checked) = &checked {
             checked.result()?;
         }

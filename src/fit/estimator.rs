@@ -61,7 +61,7 @@ pub trait Estimator<R: Rows>: Send + Sync {
     /// model](crate::Builder::start_from) has no seeds, and ignores it.
     ///
     /// # Errors
-    /// As [`Clusterer::fit`].
+    /// As [`Clusterer::fit`], and what the seeder says of its settings.
     fn fit_seeded(
         &self,
         data: &dyn Data<Rows = R>,
@@ -117,6 +117,7 @@ where
         data: &dyn Data<Rows = R>,
         seeder: &dyn Seeder<R>,
     ) -> Result<Fit<BoxedMixture<R>>> {
+        seeder.check(self.clusters)?;
         Ok(self.run(data, seeder, None)?.boxed())
     }
 }

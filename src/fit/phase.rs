@@ -1,7 +1,7 @@
 //! Phases as data: which rows, which columns, which search, how many moves.
 
 use crate::em::PhaseRows;
-use crate::error::{Error, Result, positive};
+use crate::error::{Result, not_negative, positive};
 use crate::stage::Stage;
 
 /// One run of the EM loop, from the model of the phase before, or from the seeds.
@@ -147,11 +147,7 @@ impl<E: Stage> Stage for Phase<E> {
         if let PhaseRows::Larger(coreset) = rows {
             coreset.check(clusters)?;
         }
-        if !(factor.is_finite() && factor >= 0.0) {
-            let rule = "must be finite and not negative";
-            return Err(Error::parameter("factor", factor, rule));
-        }
-        Ok(())
+        not_negative("factor", factor)
     }
 
     fn settings(&self) -> String {

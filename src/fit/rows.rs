@@ -7,7 +7,7 @@ use crate::coreset::{Coreset, Subset};
 use crate::data::{Data, Frame, Rows, Subspace};
 use crate::em::{Evaluations, PhaseReport, PhaseRows, Progress, Timings, Watch};
 use crate::error::{Error, Result};
-use crate::rng::{Stage, Streams};
+use crate::rng::{Purpose, Streams};
 use crate::saving::{FileFault, Sections, Stream};
 use crate::seed;
 use std::sync::OnceLock;
@@ -52,7 +52,10 @@ impl Cost {
     pub(super) fn book(&mut self, phase: &PhaseReport) {
         if !self.booked.contains(&phase.began) {
             self.booked.push(phase.began);
-            self.evaluations.search += phase.evaluations;
+            self.evaluations.add(&Evaluations {
+                search: phase.evaluations,
+                ..Evaluations::default()
+            });
             self.timings.add(&phase.timings);
         }
     }
@@ -170,16 +173,17 @@ impl<'a, R: Rows> Plan<'a, R> {
         let subset = match file {
             Some(file) => read_subset(number, file).map_err(|fault| run.fault(fault))?,
             None => {
-                let mut rng = streams.at(Stage::Coreset, number, 0);
+                let mut rng = streams.at(Purpose::Coreset, number, 0);
                 coreset.sample(self.data, &self.frame, &mut rng)?
             }
         };
         if let Some(subset) = &subset {
-            let stage = run.names.coreset;
-            subset
-                .check(self.data.len())
-                .map_err(|what| Error::Stage { stage, what })?;
-            cost.evaluations.coreset += subset.evaluations;
+            let sound = subset.check(self.data.len());
+            sound.map_err(|what| Error::stage(run.names.coreset, what))?;
+            cost.evaluations.add(&Evaluations {
+                coreset: subset.evaluations,
+                ..Evaluations::default()
+            });
         }
         cost.timings.coreset += started.elapsed();
         watch.see(Progress::Coreset {
@@ -235,7 +239,7 @@ impl<'a, R: Rows> Plan<'a, R> {
         };
         self.subspace.get_or_init(|| {
             let started = Instant::now();
-            let mut rng = Streams::new(seed, 0).at(Stage::Subspace, 0, 0);
+            let mut rng = Streams::new(seed, 0).at(Purpose::Subspace, 0, 0);
             let found = R::Float::principal(self.rows(place), &self.frame, p, &mut rng);
             cost.timings.projection += started.elapsed();
             found

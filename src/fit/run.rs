@@ -9,12 +9,12 @@ use crate::compiled::Compiled;
 use crate::coreset::Subset;
 use crate::data::Rows;
 use crate::em::{
-    self, Fresh, Joint, LastSearch, Pass, PhaseReport, Progress, Report, SetUp, Stop, StopRule,
-    Supports, Watch,
+    self, Evaluations, Fresh, Joint, LastSearch, Pass, PhaseReport, Progress, Report, SetUp, Stop,
+    StopRule, Supports, Watch,
 };
 use crate::error::{Error, Result};
 use crate::parallel;
-use crate::rng::{Stage, Streams};
+use crate::rng::{Purpose, Streams};
 use crate::saving::{FileFault, Sections};
 use crate::trace;
 use std::any::Any;
@@ -255,19 +255,19 @@ fn seeded<'a, R: Rows>(
             (joint, known, 0)
         }
         None => {
-            let mut rng = streams.at(Stage::Seeding, 0, 0);
+            let mut rng = streams.at(Purpose::Seeding, 0, 0);
             let rows = plan.rows(plan.phases[0].2);
             let seeds = run.seeder.seed(rows, &plan.frame, run.clusters, &mut rng)?;
-            let what = seeds.check(run.clusters, plan.frame.dim());
-            what.map_err(|what| Error::Stage {
-                stage: run.names.seeder,
-                what,
-            })?;
+            let sound = seeds.check(run.clusters, plan.frame.dim());
+            sound.map_err(|what| Error::stage(run.names.seeder, what))?;
             let joint = (run.start)(seeds.centres, plan.frame.clone())?;
             (joint, false, seeds.evaluations)
         }
     };
-    cost.evaluations.seeding += evaluations;
+    cost.evaluations.add(&Evaluations {
+        seeding: evaluations,
+        ..Evaluations::default()
+    });
     cost.timings.seeding += started.elapsed();
     watch.see(Progress::Seeded {
         restart,
@@ -314,14 +314,9 @@ fn phase<R: Rows>(
     candidate.joint.enter(e_step, subspace)?;
     let width = candidate.joint.width();
     if !(1..=run.clusters).contains(&width) {
-        let rule = format!(
-            "width {width}: must be at least 1, and at most {}",
-            run.clusters
-        );
-        return Err(Error::Stage {
-            stage: candidate.joint.search_name(),
-            what: rule,
-        });
+        let most = run.clusters;
+        let what = format!("width {width}: must be at least 1, and at most {most}");
+        return Err(Error::stage(candidate.joint.search_name(), what));
     }
     let data = match plan.projected(place) {
         Some(projected) if inside => projected,

@@ -19,6 +19,31 @@ pub(crate) fn exponentials(values: &mut [f64]) {
     });
 }
 
+/// The best of some components by their scores, of equals the one of the lowest number; its score $s$; and
+/// $\sum_c e^{-\beta (s_c - s)}$ over all of them. `exponents` is scratch. The sum is 1 where there is one component, or
+/// where none is within reach: then that is component 0 at infinity.
+pub(crate) fn best_and_sum<F: Float>(
+    ids: &[u32],
+    scores: &[F],
+    beta: f64,
+    exponents: &mut Vec<f64>,
+) -> (u32, f64, f64) {
+    let (mut label, mut best) = (0, f64::INFINITY);
+    for (&id, score) in ids.iter().zip(scores) {
+        let score = score.to_f64();
+        if score < best || (score == best && id < label) {
+            (label, best) = (id, score);
+        }
+    }
+    if ids.len() < 2 || best == f64::INFINITY {
+        return (label, best, 1.0);
+    }
+    exponents.clear();
+    exponents.extend(scores.iter().map(|s| -beta * (s.to_f64() - best)));
+    exponentials(exponents);
+    (label, best, exponents.iter().sum())
+}
+
 /// $e^x = 2^n e^r$ with $r = x - n \ln 2$ at most half of ln 2 in size: there the Taylor series to the 13th power
 /// is good to the last place.
 #[inline(always)]

@@ -73,8 +73,8 @@ macro_rules! with_all_vectors {
 /// See [`vectorised`].
 pub(crate) struct Once;
 
-/// The first of the lanes that a comparison of vectors of `lanes` numbers found; `lanes` for none. A mask of bits has that of
-/// lane 0 lowest (`first_true` of pulp 0.22 counts from the other end).
+/// The first of the lanes that a comparison of vectors of `lanes` numbers found; `lanes` for none. A mask of bits has that
+/// of lane 0 lowest (`first_true` of pulp 0.22 counts from the other end).
 #[inline(always)]
 fn first_lane<M: pulp::bytemuck::NoUninit>(mask: M, lanes: usize) -> usize {
     let bytes = pulp::bytemuck::bytes_of(&mask);

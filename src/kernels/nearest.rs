@@ -39,10 +39,10 @@ impl<F: Float> Panels<F> {
 pub(crate) const OPEN: u32 = u32::MAX;
 
 /// The nearest of all centres for padded rows, both as seen from `about` (padded; `None` where rows are so already), into
-/// `ids`: ranked by expansion, and given where all others are farther by
-/// more than twice `margin(norm, score)`, the rounding bound (E21) of a row of that squared norm at the lowest score it has.
-/// [`OPEN`] elsewhere, and `among` becomes the places of such rows and what may be nearest to them, in the order of the rows;
-/// a row that is not there has some that are not known: two in one lane.
+/// `ids`. Centres are ranked by expansion. The nearest is given where all others are farther by more than twice
+/// `margin(norm, score)`, the rounding bound (E21) of a row of that squared norm at its lowest score. Other rows get
+/// [`OPEN`]. `among` becomes the places of such rows and the centres that may be nearest to them, in the order of the rows.
+/// An open row that is not in it has two such centres in one lane: then not all of them are known.
 pub(crate) fn nearest<F: Float>(
     (rows, about): (&[F], Option<&[F]>),
     stride: usize,
@@ -263,7 +263,7 @@ macro_rules! lowest {
                             };
                         }
                     }
-                    products::$products::<S, N, P>(simd, rows, panels, v, &mut scores);
+                    products::$products::<S, N, P, false>(simd, rows, panels, v, &mut scores);
                     if columns.end < dim {
                         for (p, scores) in scores.iter().enumerate() {
                             for (r, &score) in scores.iter().enumerate() {

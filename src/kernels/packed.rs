@@ -224,7 +224,7 @@ macro_rules! panel {
                     for (p, sums) in sums.iter_mut().enumerate() {
                         *sums = [norms[p * per_line + v]; ROWS];
                     }
-                    products::$products::<S, ROWS, P>(simd, rows, panels, v, &mut sums);
+                    products::$products::<S, ROWS, P, false>(simd, rows, panels, v, &mut sums);
                     for (r, lanes) in lanes.iter_mut().enumerate() {
                         let low_place = &mut S::$vectors_mut(&mut lanes.low).0[v];
                         let low_panel_place = &mut S::$vectors_mut(&mut lanes.low_panel).0[v];

@@ -132,7 +132,7 @@ macro_rules! along {
                 let per_line = S::$vectors_mut(&mut lanes[0]).0.len();
                 for v in 0..per_line {
                     let mut sums = [[simd.$splat(0.0); N]; P];
-                    products::$products::<S, N, P>(simd, rows, panels, v, &mut sums);
+                    products::$products::<S, N, P, false>(simd, rows, panels, v, &mut sums);
                     for (r, all) in all.iter_mut().enumerate() {
                         for (lanes, sums) in all.iter_mut().zip(&sums) {
                             S::$vectors_mut(lanes).0[v] = sums[r];

@@ -7,7 +7,7 @@ use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Rows side by side in a column: a whole number of panels for every vector there is.
-pub(crate) const COLUMN: usize = 64;
+const COLUMN: usize = 64;
 
 /// Vectors of a panel: with two rows of the matrix at a time, eight sums in registers.
 const PANEL: usize = 4;

@@ -47,8 +47,8 @@ pub(crate) fn smallest<F: Float>(
     }
 }
 
-/// The same without branches, which nothing could foretell, for more candidates than places. `false` where there are too many
-/// candidates, or where equal scores leave a place open.
+/// The same without branches, which nothing could foretell, for more candidates than places. `false` where there are too
+/// many candidates, or where equal scores leave a place open.
 fn smallest_by_rank<F: Float>(
     ids: &[u32],
     scores: &[F],
@@ -84,21 +84,21 @@ fn smallest_of_many<F: Float>(
 ) {
     let width = out_ids.len();
     let pairs = scores.iter().zip(ids);
-    let mut keys: Vec<(i64, u32)> = pairs.map(|(s, &id)| (rank(s.to_f64()), id)).collect();
+    let mut keys: Vec<(i64, u32)> = pairs.map(|(s, &id)| (key(s.to_f64()), id)).collect();
     if keys.len() > width {
         keys.select_nth_unstable(width - 1);
         keys.truncate(width);
     }
     keys.sort_unstable();
-    for ((&(rank, id), out_id), out_score) in keys.iter().zip(out_ids).zip(out_scores) {
+    for ((&(key, id), out_id), out_score) in keys.iter().zip(out_ids).zip(out_scores) {
         *out_id = id;
-        *out_score = F::from_f64(score_of(rank));
+        *out_score = F::from_f64(score_of(key));
     }
 }
 
 /// A whole number in the order of the scores: both zeros are one, and NaN of either sign is behind all others.
 #[inline(always)]
-fn rank(score: f64) -> i64 {
+fn key(score: f64) -> i64 {
     // The bits of numbers below 0 rise as these fall.
     let bits = if score.is_nan() {
         f64::NAN
@@ -109,10 +109,10 @@ fn rank(score: f64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
-/// The score of a [`rank`].
+/// The score of a [`key`].
 #[inline(always)]
-fn score_of(rank: i64) -> f64 {
-    let bits = if rank < 0 { rank ^ i64::MAX } else { rank };
+fn score_of(key: i64) -> f64 {
+    let bits = if key < 0 { key ^ i64::MAX } else { key };
     f64::from_bits(bits as u64)
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>
     if width > FEW {
         kept_below(values, width, kept);
         kept.resize(kept.len().max(width), F::INFINITY);
-        let order = |value: &F| rank(value.to_f64());
+        let order = |value: &F| key(value.to_f64());
         return match *kept.select_nth_unstable_by_key(width - 1, order).1 {
             // There are fewer numbers than that.
             last if last.to_f64().is_nan() => F::INFINITY,
@@ -170,7 +170,7 @@ fn kept_below<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) {
             }
         }
     });
-    let order = |value: &F| rank(value.to_f64());
+    let order = |value: &F| key(value.to_f64());
     let bound = *kept.select_nth_unstable_by_key(width - 1, order).1;
     kept.clear();
     vectorised!({

@@ -7,7 +7,8 @@ use super::{LANES, first_lane, products};
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
-/// Rows that share one read of a panel, where there are registers for their numbers and all of their sums; else half as many.
+/// Rows that share one read of a panel, where there are registers for their numbers and all of their sums; else half as
+/// many.
 const ROWS: usize = 8;
 
 /// Panels whose scores are read at once, and the most numbers that these have.
@@ -73,8 +74,8 @@ pub(crate) fn tolerance<F: Float>() -> f64 {
     (8.0 * F::EPSILON).max(1e-12)
 }
 
-/// How far behind the best one, in nats, rounding is still felt in the sum over `count` components whose log-joints are known
-/// to within `error`: beyond it, all of them together change the sum by less than `enough` of it.
+/// How far behind the best one, in nats, rounding is still felt in the sum over `count` components whose log-joints are
+/// known to within `error`: beyond it, all of them together change the sum by less than `enough` of it.
 #[inline(always)]
 pub(crate) fn felt_within(count: f64, error: f64, enough: f64) -> f64 {
     let each = match error < 0.5 {
@@ -310,7 +311,7 @@ pub trait Share: Sized {
 }
 
 macro_rules! share {
-    ($t:ty, $products:ident, $squares:ident, $vectors:ident, $vectors_mut:ident, $splat:ident, $sub:ident, $mul:ident, $add:ident, $min:ident, $less:ident, $select:ident, $not_above:ident, $least:ident, $sum:ident, $powers:ident) => {
+    ($t:ty, $products:ident, $vectors:ident, $vectors_mut:ident, $splat:ident, $sub:ident, $mul:ident, $add:ident, $min:ident, $less:ident, $select:ident, $not_above:ident, $least:ident, $sum:ident, $powers:ident) => {
         impl Share for $t {
             #[inline(always)]
             fn scores<S: Simd, const N: usize, const P: usize, const DIRECTLY: bool>(
@@ -330,20 +331,17 @@ macro_rules! share {
                     std::array::from_fn(|p| &panels[p * dim * LANES..][..dim * LANES]);
                 for v in 0..per_line {
                     let mut scores = [[simd.$splat(0.0); N]; P];
-                    if DIRECTLY {
-                        // Places that no centre fills stay infinitely far.
-                        let (zero, infinity) = (simd.$splat(0.0), simd.$splat(Self::INFINITY));
-                        for (p, scores) in scores.iter_mut().enumerate() {
-                            let filled = simd.$less(norms[p * per_line + v], infinity);
+                    // Places that no centre fills stay infinitely far.
+                    let (zero, infinity) = (simd.$splat(0.0), simd.$splat(Self::INFINITY));
+                    for (p, scores) in scores.iter_mut().enumerate() {
+                        let norm = norms[p * per_line + v];
+                        *scores = [norm; N];
+                        if DIRECTLY {
+                            let filled = simd.$less(norm, infinity);
                             *scores = [simd.$select(filled, zero, infinity); N];
                         }
-                        products::$squares::<S, N, P>(simd, rows, panels, v, &mut scores);
-                    } else {
-                        for (p, scores) in scores.iter_mut().enumerate() {
-                            *scores = [norms[p * per_line + v]; N];
-                        }
-                        products::$products::<S, N, P>(simd, rows, panels, v, &mut scores);
                     }
+                    products::$products::<S, N, P, DIRECTLY>(simd, rows, panels, v, &mut scores);
                     for r in 0..N {
                         let line = &mut out[r * width + place..][..P * LANES];
                         let (line, _) = S::$vectors_mut(line);
@@ -434,7 +432,6 @@ macro_rules! share {
 share!(
     f32,
     f32s,
-    squares_f32s,
     as_simd_f32s,
     as_mut_simd_f32s,
     splat_f32s,
@@ -452,7 +449,6 @@ share!(
 share!(
     f64,
     f64s,
-    squares_f64s,
     as_simd_f64s,
     as_mut_simd_f64s,
     splat_f64s,

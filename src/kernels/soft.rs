@@ -161,8 +161,8 @@ pub(crate) struct Row {
     pub(crate) expected: f64,
 }
 
-/// Responsibilities of the first `k` of `stride` places of every row, in the type of the data; the others get 0. `stride` is a
-/// multiple of [`LANES`], and the scores of places from `k` on are infinite. Where no score is finite, all are equal.
+/// Responsibilities of the first `k` of `stride` places of every row, in the type of the data; the others get 0. `stride` is
+/// a multiple of [`LANES`], and the scores of places from `k` on are infinite. Where no score is finite, all are equal.
 pub(crate) fn responsibilities<F: Float>(
     scores: &[F],
     (stride, k): (usize, usize),

@@ -2,20 +2,20 @@
 
 use super::proportions::{Mixing, Proportions, penalised};
 use super::{
-    MStep, check_saved, check_variances, frame_around, log_joint_in_units_of, rescaling,
-    steps_with_one_variance, variance_floor, variance_of,
+    MStep, check_saved, check_variances, first_variance, frame_around, log_joint_in_units_of,
+    rescaling, steps_with_one_variance,
 };
 use crate::block::Block;
 use crate::data::{
     Centres, Data, Frame, Linear, Moments, OnDemand, PerCoordinate, Rows, Scales, Scores, Summary,
 };
-use crate::error::{Error, Result, positive};
+use crate::error::{Error, Result, positive, same_columns, same_length};
 use crate::float::Float;
 use crate::kernels::stride;
 use crate::mixture::Mixture;
 use crate::posterior::{Likelihood, LogJoint};
 use crate::rng::Rng;
-use crate::saving::{Common, FileFault, Reader, Save, Writer};
+use crate::saving::{self, Common, FileFault, Reader, Save};
 use crate::stage::Stage;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
@@ -68,10 +68,6 @@ impl Diagonal {
 }
 
 impl Stage for Diagonal {
-    fn check(&self, _clusters: usize) -> Result<()> {
-        Ok(())
-    }
-
     fn settings(&self) -> String {
         format!("{self:?}")
     }
@@ -87,10 +83,7 @@ impl<R: Rows> MStep<R> for Diagonal {
         frame: Frame<R::Float>,
         data: &dyn Data<Rows = R>,
     ) -> Result<Self::Model> {
-        let data = data.summary();
-        let least_variance = variance_floor(&frame, data);
-        let variance = variance_of(&frame, data);
-        let variance = variance.max(least_variance);
+        let (variance, least_variance) = first_variance(&frame, data.summary());
         let variances = vec![variance; seeds.len() * stride(seeds.dim())];
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         // The unit is this variance itself: so far scores are exactly the squared distances.
@@ -122,11 +115,9 @@ impl<R: Rows> MStep<R> for Diagonal {
         if self.mixing == Mixing::Learned {
             model.proportions = from.proportions.to_learn();
         }
-        let dim = model.centres.dim();
-        let rows = model.variances.chunks_exact(stride(dim));
-        let mean = |row: &[f64]| row[..dim].iter().sum::<f64>() / dim as f64;
-        let parts = model.proportions.values().iter().zip(rows);
-        model.renew_scores(parts.map(|(p, row)| p * mean(row)).sum());
+        let means = means_of_rows(&model.variances, model.centres.dim());
+        let unit = model.proportions.average(means);
+        model.renew_scores(unit);
         Ok(Some(model))
     }
 
@@ -184,6 +175,12 @@ impl<R: Rows> MStep<R> for Diagonal {
     }
 }
 
+/// The mean of each of some padded rows of `dim` numbers.
+fn means_of_rows(rows: &[f64], dim: usize) -> impl Iterator<Item = f64> {
+    let rows = rows.chunks_exact(stride(dim));
+    rows.map(move |row| row[..dim].iter().sum::<f64>() / dim as f64)
+}
+
 /// A mixture of Gaussians with diagonal covariances and a mixing proportion each ([E33](crate::equations#e33)).
 ///
 /// $$p(y \mid \theta) = \sum_{c=1}^{C} \pi_c \prod_{j=1}^{D} \mathcal N(y_j; \mu_{cj}, \sigma_{cj}^2)$$
@@ -212,8 +209,8 @@ impl<F: Float> DiagonalMixture<F> {
     /// 0 is one that was discarded.
     ///
     /// # Errors
-    /// [`Error::Empty`], [`Error::NotFinite`] or [`Error::TooLarge`] for the means, [`Error::LengthMismatch`] or
-    /// [`Error::DimensionMismatch`] for another number of variances or proportions, [`Error::Parameter`] for variances
+    /// [`Error::Empty`], [`Error::NotFinite`] or [`Error::TooLarge`] for the means. [`Error::LengthMismatch`] or
+    /// [`Error::DimensionMismatch`] for another number of variances or proportions. [`Error::Parameter`] for variances
     /// that are not positive and finite, and for proportions that are negative or do not sum to 1.
     pub fn from_parameters(
         means: ArrayView2<'_, F>,
@@ -221,23 +218,9 @@ impl<F: Float> DiagonalMixture<F> {
         proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
-        let ((k, dim), what) = (means.dim(), "variances");
-        if variances.nrows() != k {
-            let (expected, found) = (k, variances.nrows());
-            return Err(Error::LengthMismatch {
-                what,
-                expected,
-                found,
-            });
-        }
-        if variances.ncols() != dim {
-            let (expected, found) = (dim, variances.ncols());
-            return Err(Error::DimensionMismatch {
-                what,
-                expected,
-                found,
-            });
-        }
+        let (k, dim) = means.dim();
+        same_length("variances", k, variances.nrows())?;
+        same_columns("variances", dim, variances.ncols())?;
         let largest = check_variances::<F>(variances.iter().copied())?;
         let proportions = Proportions::check(proportions, k)?;
         let frame = frame_around(&summary, largest);
@@ -245,10 +228,7 @@ impl<F: Float> DiagonalMixture<F> {
         for ((c, j), &variance) in variances.indexed_iter() {
             scaled[c * stride(dim) + j] = frame.enter_square(variance).max(f64::MIN_POSITIVE);
         }
-        let rows = scaled.chunks_exact(stride(dim));
-        let mean = |row: &[f64]| row[..dim].iter().sum::<f64>() / dim as f64;
-        let parts = proportions.values().iter().zip(rows);
-        let unit = parts.map(|(p, row)| p * mean(row)).sum();
+        let unit = proportions.average(means_of_rows(&scaled, dim));
         let centres = Centres::enter(means, &frame);
         let model = Self::assemble(
             centres,
@@ -466,13 +446,14 @@ const FAMILY: &str = "Diagonal";
 impl<F: Float> Save for DiagonalMixture<F> {
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let (k, dim) = (self.centres.len(), self.centres.dim());
-        let mut file = Writer::new(FAMILY, (&self.centres, &self.frame), self.means(), notes)?;
-        let variances = (0..k).flat_map(|c| (0..dim).map(move |j| self.variance(c, j)));
-        file.section("variances", k * dim, variances);
-        file.numbers("least variance", &[self.least_variance]);
-        file.numbers("unit of scores", &[self.unit]);
-        self.proportions.write(&mut file);
-        Ok(file.finish())
+        let common = (&self.centres, &self.frame);
+        saving::model(FAMILY, common, self.means(), notes, &|file| {
+            let variances = (0..k).flat_map(|c| (0..dim).map(move |j| self.variance(c, j)));
+            file.section("variances", k * dim, variances);
+            file.numbers("least variance", &[self.least_variance]);
+            file.numbers("unit of scores", &[self.unit]);
+            self.proportions.write(file);
+        })
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {

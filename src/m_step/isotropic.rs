@@ -2,19 +2,19 @@
 
 use super::proportions::{Mixing, Proportions, penalised};
 use super::{
-    MStep, check_saved, check_variances, frame_around, log_joint_in_units_of, rescaling,
-    steps_with_one_variance, variance_floor, variance_of,
+    MStep, check_saved, check_variances, first_variance, frame_around, log_joint_in_units_of,
+    rescaling, steps_with_one_variance,
 };
 use crate::block::Block;
 use crate::data::{
     Centres, Data, Frame, Linear, Moments, OnDemand, PerComponent, Rows, Scores, Summary,
 };
-use crate::error::{Error, Result, positive};
+use crate::error::{Result, positive, same_length};
 use crate::float::Float;
 use crate::mixture::Mixture;
 use crate::posterior::{Likelihood, LogJoint};
 use crate::rng::Rng;
-use crate::saving::{Common, FileFault, Reader, Save, Writer};
+use crate::saving::{self, Common, FileFault, Reader, Save};
 use crate::stage::Stage;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
@@ -70,10 +70,6 @@ impl Isotropic {
 }
 
 impl Stage for Isotropic {
-    fn check(&self, _clusters: usize) -> Result<()> {
-        Ok(())
-    }
-
     fn settings(&self) -> String {
         format!("{self:?}")
     }
@@ -89,10 +85,7 @@ impl<R: Rows> MStep<R> for Isotropic {
         frame: Frame<R::Float>,
         data: &dyn Data<Rows = R>,
     ) -> Result<Self::Model> {
-        let data = data.summary();
-        let least_variance = variance_floor(&frame, data);
-        let variance = variance_of(&frame, data);
-        let variance = variance.max(least_variance);
+        let (variance, least_variance) = first_variance(&frame, data.summary());
         let variances = vec![variance; seeds.len()];
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         // The unit is this variance itself: so far scores are exactly the squared distances.
@@ -120,8 +113,8 @@ impl<R: Rows> MStep<R> for Isotropic {
         if self.mixing == Mixing::Learned {
             model.proportions = from.proportions.to_learn();
         }
-        let parts = model.proportions.values().iter().zip(&model.variances);
-        model.renew_scores(parts.map(|(p, v)| p * v).sum());
+        let unit = model.proportions.average(model.variances.iter().copied());
+        model.renew_scores(unit);
         Ok(Some(model))
     }
 
@@ -204,22 +197,17 @@ impl<F: Float> IsotropicMixture<F> {
     /// (k). A component of proportion 0 is one that was discarded.
     ///
     /// # Errors
-    /// [`Error::Empty`], [`Error::NotFinite`] or [`Error::TooLarge`] for the means, [`Error::LengthMismatch`] for
-    /// another number of variances or proportions, [`Error::Parameter`] for variances that are not positive and
-    /// finite, and for proportions that are negative or do not sum to 1.
+    /// [`Error::Empty`](crate::Error::Empty), [`Error::NotFinite`](crate::Error::NotFinite) or
+    /// [`Error::TooLarge`](crate::Error::TooLarge) for the means. [`Error::LengthMismatch`](crate::Error::LengthMismatch)
+    /// for another number of variances or proportions. [`Error::Parameter`](crate::Error::Parameter) for variances that are
+    /// not positive and finite, and for proportions that are negative or do not sum to 1.
     pub fn from_parameters(
         means: ArrayView2<'_, F>,
         variances: ArrayView1<'_, f64>,
         proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
-        if variances.len() != means.nrows() {
-            return Err(Error::LengthMismatch {
-                what: "variances",
-                expected: means.nrows(),
-                found: variances.len(),
-            });
-        }
+        same_length("variances", means.nrows(), variances.len())?;
         let largest = check_variances::<F>(variances.iter().copied())?;
         let proportions = Proportions::check(proportions, means.nrows())?;
         let frame = frame_around(&summary, largest);
@@ -228,8 +216,7 @@ impl<F: Float> IsotropicMixture<F> {
             .map(|v| frame.enter_square(*v).max(f64::MIN_POSITIVE));
         let centres = Centres::enter(means, &frame);
         let scaled: Vec<f64> = scaled.collect();
-        let parts = proportions.values().iter().zip(&scaled);
-        let unit = parts.map(|(p, v)| p * v).sum();
+        let unit = proportions.average(scaled.iter().copied());
         let model = Self::assemble(
             centres,
             frame,
@@ -316,7 +303,7 @@ impl<F: Float> IsotropicMixture<F> {
     /// from (n). The same `seed` gives the same points.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if `n` is 0.
+    /// [`Error::Parameter`](crate::Error::Parameter) if `n` is 0.
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         positive("n", n)?;
         let mut rng = Rng::from_seed(seed);
@@ -421,12 +408,12 @@ const FAMILY: &str = "Isotropic";
 impl<F: Float> Save for IsotropicMixture<F> {
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let common = (&self.centres, &self.frame);
-        let mut file = Writer::new(FAMILY, common, self.means(), notes)?;
-        file.numbers("variances", &self.variances);
-        file.numbers("least variance", &[self.least_variance]);
-        file.numbers("unit of scores", &[self.scores.unit]);
-        self.proportions.write(&mut file);
-        Ok(file.finish())
+        saving::model(FAMILY, common, self.means(), notes, &|file| {
+            file.numbers("variances", &self.variances);
+            file.numbers("least variance", &[self.least_variance]);
+            file.numbers("unit of scores", &[self.scores.unit]);
+            self.proportions.write(file);
+        })
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {

@@ -230,6 +230,13 @@ pub fn variance_of<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
     variances.sum::<f64>() / data.variance.len() as f64
 }
 
+/// The variance that components have before the first search, and the smallest one allowed: in the unit of the frame,
+/// squared.
+fn first_variance<F: Float>(frame: &Frame<F>, data: &Summary) -> (f64, f64) {
+    let least = variance_floor(frame, data);
+    (variance_of(frame, data).max(least), least)
+}
+
 /// The factor that takes a variance from one frame to another: a power of four.
 fn rescaling<F: Float>(from: &Frame<F>, to: &Frame<F>) -> f64 {
     (from.unit() * to.inverse_unit()).powi(2)

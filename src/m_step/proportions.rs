@@ -1,9 +1,9 @@
 //! Mixing proportions: equal, or learned as the mass of each component.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, not_negative, same_length};
 use crate::float::Float;
 use crate::rng::Rng;
-use crate::saving::{FileFault, Reader, Writer};
+use crate::saving::{FileFault, Reader, Stream};
 use ndarray::ArrayView1;
 
 /// The section of a file that says that proportions stay equal.
@@ -53,18 +53,9 @@ impl Proportions {
 
     /// Proportions given by the user, up to rounding of their sum.
     pub(super) fn check(proportions: ArrayView1<'_, f64>, k: usize) -> Result<Self> {
-        if proportions.len() != k {
-            return Err(Error::LengthMismatch {
-                what: "proportions",
-                expected: k,
-                found: proportions.len(),
-            });
-        }
+        same_length("proportions", k, proportions.len())?;
         for &p in proportions {
-            if !(p >= 0.0 && p.is_finite()) {
-                let rule = "must be finite and not negative";
-                return Err(Error::parameter("proportions", p, rule));
-            }
+            not_negative("proportions", p)?;
         }
         let sum = proportions.sum();
         if (sum - 1.0).abs() > 1e-6 {
@@ -75,7 +66,7 @@ impl Proportions {
     }
 
     /// Into a file.
-    pub(super) fn write(&self, file: &mut Writer) {
+    pub(super) fn write(&self, file: &mut Stream<'_>) {
         file.numbers("proportions", &self.values);
         file.numbers("advantages", &self.advantages);
         if self.mixing == Mixing::Equal {
@@ -126,6 +117,11 @@ impl Proportions {
         &self.values
     }
 
+    /// The mean of a number per component, by the proportions.
+    pub(super) fn average(&self, values: impl Iterator<Item = f64>) -> f64 {
+        self.values.iter().zip(values).map(|(p, x)| p * x).sum()
+    }
+
     /// What the proportion of a component adds to its scores, in units of the variance `unit` (E31): nothing if
     /// proportions are equal, infinity if it was discarded.
     pub(super) fn penalty(&self, c: usize, unit: f64) -> f64 {
@@ -134,18 +130,8 @@ impl Proportions {
 
     /// A component at random.
     pub(super) fn draw(&self, rng: &mut Rng) -> usize {
-        let mut left = rng.uniform();
-        let mut last = 0;
-        for (c, &p) in self.values.iter().enumerate() {
-            if p > 0.0 {
-                last = c;
-                left -= p;
-                if left < 0.0 {
-                    break;
-                }
-            }
-        }
-        last
+        let drawn = rng.proportional(self.values.iter().copied(), 1.0);
+        drawn.unwrap_or(0)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Isotropic Gaussians with one shared variance and equal mixing proportions: the model behind k-means.
 
 use super::{
-    MStep, SharedVariance, Statistics, check_variances, frame_around, log_joint_in_units_of,
-    rescaling, variance_floor, variance_of,
+    MStep, SharedVariance, Statistics, check_variances, first_variance, frame_around,
+    log_joint_in_units_of, rescaling,
 };
 use crate::block::Block;
 use crate::data::{
@@ -13,7 +13,7 @@ use crate::float::Float;
 use crate::mixture::Mixture;
 use crate::posterior::{Likelihood, LogJoint, weighted_total};
 use crate::rng::Rng;
-use crate::saving::{Common, FileFault, Reader, Save, Writer};
+use crate::saving::{self, Common, FileFault, Reader, Save};
 use crate::stage::Stage;
 use ndarray::{Array1, Array2, ArrayView2};
 
@@ -62,11 +62,7 @@ impl SharedIsotropic {
     }
 }
 
-impl Stage for SharedIsotropic {
-    fn check(&self, _clusters: usize) -> Result<()> {
-        Ok(())
-    }
-}
+impl Stage for SharedIsotropic {}
 
 impl<R: Rows> MStep<R> for SharedIsotropic {
     type Model = SharedIsotropicMixture<R::Float>;
@@ -78,9 +74,7 @@ impl<R: Rows> MStep<R> for SharedIsotropic {
         frame: Frame<R::Float>,
         data: &dyn Data<Rows = R>,
     ) -> Result<Self::Model> {
-        let data = data.summary();
-        let least_variance = variance_floor(&frame, data);
-        let variance = variance_of(&frame, data);
+        let (variance, least_variance) = first_variance(&frame, data.summary());
         Ok(SharedIsotropicMixture::assemble(
             seeds,
             frame,
@@ -135,7 +129,7 @@ impl<R: Rows> MStep<R> for SharedIsotropic {
         let rounding = (model.centres.dim() + 8) as f64 * R::Float::EPSILON * statistics.squared;
         let squared = (statistics.squared - gain).max(rounding);
         model.set_variance(squared / statistics.entries);
-        model.means = OnDemand::default();
+        model.forget();
     }
 
     fn shared_variance(&self) -> Option<&dyn SharedVariance<R, Self::Model, Self::Statistics>> {
@@ -160,8 +154,7 @@ impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatisti
 
     fn place(&self, model: &mut SharedIsotropicMixture<R::Float>, centres: Centres<R::Float>) {
         model.centres = centres;
-        model.means = OnDemand::default();
-        model.linear = OnDemand::default();
+        model.forget();
     }
 
     fn project(
@@ -186,8 +179,7 @@ impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatisti
     ) {
         model.variance = projected.variance;
         model.centres = subspace.leave(&projected.centres);
-        model.means = OnDemand::default();
-        model.linear = OnDemand::default();
+        model.forget();
     }
 }
 
@@ -269,8 +261,14 @@ impl<F: Float> SharedIsotropicMixture<F> {
         }
     }
 
+    /// Forgets what was made of the centres and the variance.
+    fn forget(&mut self) {
+        self.means = OnDemand::default();
+        self.linear = OnDemand::default();
+    }
+
     /// The same model with another variance, in the unit of its frame.
-    pub(crate) fn set_variance(&mut self, variance: f64) {
+    fn set_variance(&mut self, variance: f64) {
         self.variance = variance.max(self.least_variance);
         self.linear = OnDemand::default();
     }
@@ -370,9 +368,9 @@ const FAMILY: &str = "SharedIsotropic";
 impl<F: Float> Save for SharedIsotropicMixture<F> {
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let common = (&self.centres, &self.frame);
-        let mut file = Writer::new(FAMILY, common, self.means(), notes)?;
-        file.numbers("variance", &[self.variance, self.least_variance]);
-        Ok(file.finish())
+        saving::model(FAMILY, common, self.means(), notes, &|file| {
+            file.numbers("variance", &[self.variance, self.least_variance]);
+        })
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {

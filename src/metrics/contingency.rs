@@ -1,6 +1,6 @@
 //! How often each label of one side meets each label of the other.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same_length};
 use ndarray::ArrayView1;
 
 /// The non-zero cells of the table `n_ij` of two labellings, ordered by row and then column, and its margins.
@@ -25,13 +25,7 @@ impl Contingency {
         if first.is_empty() && second.is_empty() {
             return Err(Error::Empty { what: "labels" });
         }
-        if first.len() != second.len() {
-            return Err(Error::LengthMismatch {
-                what: "labels",
-                expected: first.len(),
-                found: second.len(),
-            });
-        }
+        same_length("labels", first.len(), second.len())?;
         let mut keys: Vec<(u32, u32)> = first.iter().copied().zip(second.iter().copied()).collect();
         keys.sort_unstable();
 

@@ -1,6 +1,6 @@
 //! Quantization errors beside that of a reference.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, not_negative};
 
 /// The relative difference `(q - q_ref) / q_ref` of a quantization error from a reference one.
 ///
@@ -21,9 +21,7 @@ use crate::error::{Error, Result};
 /// # Ok::<(), coremix::Error>(())
 /// ```
 pub fn relative_error(q: f64, q_ref: f64) -> Result<f64> {
-    if !(q.is_finite() && q >= 0.0) {
-        return Err(Error::parameter("q", q, "must be finite and not negative"));
-    }
+    not_negative("q", q)?;
     if !(q_ref.is_finite() && q_ref > 0.0) {
         return Err(Error::parameter(
             "q_ref",

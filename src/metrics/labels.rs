@@ -8,9 +8,9 @@ use ndarray::ArrayView1;
 ///
 /// $$\text{purity} = \frac 1N \sum_i \max_j n_{ij}$$
 ///
-/// where $n_{ij}$ counts the points of class $j$ in cluster $i$ and $N$ is their number (E23; Manning, Raghavan and Schuetze,
-/// *Introduction to Information Retrieval*, 2008, Eq. 16.1). In `(0, 1]`; not symmetric, and not corrected for the number of
-/// clusters: one cluster per point scores 1.
+/// where $n_{ij}$ counts the points of class $j$ in cluster $i$ and $N$ is their number (E23; Manning, Raghavan and
+/// Schuetze, *Introduction to Information Retrieval*, 2008, Eq. 16.1). In `(0, 1]`; not symmetric, and not corrected for the
+/// number of clusters: one cluster per point scores 1.
 ///
 /// `labels` are the clusters and `truth` the classes, both `(n,)`.
 ///
@@ -41,10 +41,10 @@ pub fn purity(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
 ///
 /// $$\text{NMI} = \frac{2 I}{H_a + H_b}, \qquad I = \sum_{ij} \frac{n_{ij}}{N} \ln \frac{N n_{ij}}{a_i b_j}, \qquad H_a = -\sum_i \frac{a_i}{N} \ln \frac{a_i}{N}$$
 ///
-/// where $n_{ij}$ counts the points with label $i$ in the first and $j$ in the second labelling, $a_i$ and $b_j$ are its
-/// row and column sums, and $H_b$ is that of the $b_j$ (E23; Vinh, Epps and Bailey, JMLR 2010, Table 2, `NMI_sum`; the
-/// default of scikit-learn's `normalized_mutual_info_score`). In `[0, 1]`, symmetric up to rounding, not corrected for
-/// chance. Exactly 1 if the two partitions are the same, which includes one single class on both sides (0/0); exactly 0
+/// where $n_{ij}$ counts the points with label $i$ in the first and $j$ in the second labelling, $a_i$ and $b_j$ are its row
+/// and column sums, and $H_b$ is that of the $b_j$ (E23). It is `NMI_sum` in Table 2 of Vinh, Epps and Bailey (JMLR 2010),
+/// and the default of scikit-learn's `normalized_mutual_info_score`. In `[0, 1]`, symmetric up to rounding, not corrected
+/// for chance. Exactly 1 if the two partitions are the same, which includes one single class on both sides (0/0); exactly 0
 /// if only one side is a single class.
 ///
 /// `labels` and `truth` are `(n,)`.
@@ -82,8 +82,8 @@ pub fn nmi(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
 
 /// The Rand index of two labellings, corrected for chance: 1 for equal partitions, 0 on average for random ones.
 ///
-/// Over the $N (N - 1) / 2$ pairs of points, with $a$ pairs together in both labellings, $b$ only in the first, $c$ only
-/// in the second and $e$ apart in both:
+/// It is over the $N (N - 1) / 2$ pairs of points: $a$ of them are together in both labellings, $b$ only in the first, $c$
+/// only in the second, and $e$ are apart in both.
 ///
 /// $$\text{ARI} = \frac{2 (a e - b c)}{(a + b)(b + e) + (a + c)(c + e)}$$
 ///

@@ -1,7 +1,7 @@
 //! Scores under the best one-to-one matching: of clusters with classes, and of centres with centres.
 
 use super::contingency::{Cell, Contingency};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same_columns, same_length};
 use crate::float::Float;
 use crate::matching::matching;
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -58,8 +58,8 @@ pub fn accuracy(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> 
 /// `sqrt(d)` for the latter. In the unit of the data, symmetric up to rounding, and 0 if one set is a reordering of the
 /// other.
 ///
-/// `a` and `b` are `(k, d)`; arithmetic is in f64. The matching takes `O(k^3)` time in the worst case and allocates a
-/// table of $k^2$ f64, $8 k^2$ bytes (800 MB for 10,000 centres), which suits up to several thousand centres.
+/// `a` and `b` are `(k, d)`; arithmetic is in f64. The matching takes `O(k^3)` time in the worst case. It allocates a table
+/// of $k^2$ f64, $8 k^2$ bytes: 800 MB for 10,000 centres. That suits up to several thousand centres.
 ///
 /// # Errors
 ///
@@ -82,20 +82,8 @@ pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64>
     if k == 0 || d == 0 {
         return Err(Error::Empty { what: "centres" });
     }
-    if b.nrows() != k {
-        return Err(Error::LengthMismatch {
-            what: "centres",
-            expected: k,
-            found: b.nrows(),
-        });
-    }
-    if b.ncols() != d {
-        return Err(Error::DimensionMismatch {
-            what: "centres",
-            expected: d,
-            found: b.ncols(),
-        });
-    }
+    same_length("centres", k, b.nrows())?;
+    same_columns("centres", d, b.ncols())?;
     let a = finite_values(a, "centres a")?;
     let b = finite_values(b, "centres b")?;
 

@@ -1,7 +1,7 @@
 //! The header of a file: what it says of its model, and how it is read alone.
 
 use super::MODEL;
-use super::sections::Kind;
+use super::sections::FileKind;
 use crate::error::{Error, Result};
 use crate::file_fault::FileFault;
 use std::fmt::Write as _;
@@ -58,7 +58,7 @@ pub(super) struct Prefix {
 
 impl Prefix {
     /// From the first bytes of a file, or all if there are fewer.
-    pub(super) fn of(kind: &Kind, bytes: &[u8]) -> std::result::Result<Self, FileFault> {
+    pub(super) fn of(kind: &FileKind, bytes: &[u8]) -> std::result::Result<Self, FileFault> {
         let magic = &kind.magic;
         let start = &bytes[..bytes.len().min(magic.len())];
         if start.is_empty() || !magic.starts_with(start) {

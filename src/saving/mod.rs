@@ -18,8 +18,8 @@ pub(crate) use checksum::Crc64;
 pub use info::ModelInfo;
 pub(crate) use numbers::Number;
 pub(crate) use read::{Common, Reader};
-pub(crate) use sections::{Kind, Sections, Stream, write};
-pub(crate) use write::Writer;
+pub(crate) use sections::{FileKind, Sections, Stream, write};
+pub(crate) use write::model;
 
 use crate::data::Basis;
 use crate::error::{Error, Result};
@@ -28,13 +28,13 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 /// The files of models.
-const MODEL: Kind = Kind {
+const MODEL: FileKind = FileKind {
     magic: *b"\x89coremix\r\n\x1a\n",
     version: 1,
 };
 
 /// Checkpoints of fits (`docs/checkpoint-file.md`).
-pub(crate) const CHECKPOINT: Kind = Kind {
+pub(crate) const CHECKPOINT: FileKind = FileKind {
     magic: *b"\x89coremck\r\n\x1a\n",
     version: 1,
 };
@@ -127,7 +127,7 @@ pub trait Save: Sized {
 }
 
 /// The bytes of a whole file of this kind. One of another kind is not read to its end.
-pub(crate) fn read_file(kind: &Kind, path: &Path) -> std::result::Result<Vec<u8>, FileFault> {
+pub(crate) fn read_file(kind: &FileKind, path: &Path) -> std::result::Result<Vec<u8>, FileFault> {
     let mut file = std::fs::File::open(path)?;
     let bytes = read_one(kind, &mut file)?;
     match file.take(1).read_to_end(&mut Vec::new())? {
@@ -137,7 +137,7 @@ pub(crate) fn read_file(kind: &Kind, path: &Path) -> std::result::Result<Vec<u8>
 }
 
 /// The bytes of one file; its start says how many they are. Memory grows as they come.
-fn read_one(kind: &Kind, mut from: impl Read) -> std::result::Result<Vec<u8>, FileFault> {
+fn read_one(kind: &FileKind, mut from: impl Read) -> std::result::Result<Vec<u8>, FileFault> {
     let mut bytes = Vec::new();
     from.by_ref().take(PREFIX as u64).read_to_end(&mut bytes)?;
     let prefix = Prefix::of(kind, &bytes)?;

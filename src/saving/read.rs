@@ -6,7 +6,7 @@ use super::{MODEL, signs_of};
 use crate::data::{Basis, Centres, Frame, Transform};
 use crate::file_fault::FileFault;
 use crate::float::Float;
-use ndarray::{Array2, ArrayView2};
+use ndarray::Array2;
 use std::ops::{Deref, DerefMut};
 
 type Result<T> = std::result::Result<T, FileFault>;
@@ -69,14 +69,11 @@ impl<'a> Reader<'a> {
             let rule = "must have as many columns as the frame";
             return Err(FileFault::content("header", rule));
         }
-        let values = self.finite::<F>("centres", &[k, dim])?;
+        let centres = Centres::<F>::read("centres", self, k, dim)?;
         let most = Frame::<F>::farthest_centre();
-        if values.iter().any(|z| z.to_f64().abs() > most) {
+        if centres.values().iter().any(|z| z.to_f64().abs() > most) {
             return Err(FileFault::content("centres", "must be near the frame"));
         }
-        let values = ArrayView2::from_shape((k, dim), &values);
-        let values = values.map_err(|_| FileFault::content("centres", "must be k times d"))?;
-        let centres = Centres::of_coordinates(values);
         let means = match self.has("means") {
             true => {
                 let means = self.finite("means", &[k, columns])?;

@@ -16,16 +16,16 @@ type Result<T> = std::result::Result<T, FileFault>;
 
 /// A kind of file.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct FileKind {
     /// The first bytes. A transfer as text, or of 7 bits, changes them.
     pub(super) magic: [u8; 12],
     /// The format that is written. Those from 1 on are read.
     pub(super) version: u32,
 }
 
-impl Kind {
+impl FileKind {
     /// What comes before the header of a file of this length.
-    pub(super) fn prefix(&self, length: u64, header: &str) -> Vec<u8> {
+    fn prefix(&self, length: u64, header: &str) -> Vec<u8> {
         let mut bytes = self.magic.to_vec();
         bytes.extend_from_slice(&self.version.to_le_bytes());
         length.put(&mut bytes);
@@ -35,7 +35,7 @@ impl Kind {
 }
 
 /// What comes before the numbers of a section.
-pub(super) fn head<N: Number>(name: &str, count: usize, bytes: &mut Vec<u8>) {
+fn head<N: Number>(name: &str, count: usize, bytes: &mut Vec<u8>) {
     (name.len() as u64).put(bytes);
     bytes.extend_from_slice(name.as_bytes());
     bytes.push(N::KIND);
@@ -123,29 +123,36 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Writes a file: all of it or nothing. `fill` is called twice: the length of the file comes first in it.
+/// Writes what a file of this kind is made of. `fill` is called twice: the length of the file comes first in it.
+pub(super) fn write_to(
+    to: &mut dyn io::Write,
+    (kind, header): (&FileKind, &str),
+    fill: &dyn Fn(&mut Stream<'_>),
+) -> io::Result<()> {
+    let mut counted = Stream::new(None);
+    fill(&mut counted);
+    let length = (PREFIX + header.len() + 8) as u64 + counted.length;
+    let mut stream = Stream::new(Some(to));
+    stream.bytes(&kind.prefix(length, header));
+    stream.bytes(header.as_bytes());
+    fill(&mut stream);
+    let sum = stream.sum.value();
+    stream.bytes(&sum.to_le_bytes());
+    match stream.fault {
+        Some(fault) => Err(fault),
+        None if stream.length == length => Ok(()),
+        None => Err(io::Error::other("sections of another length than counted")),
+    }
+}
+
+/// The same into a file: all of it or nothing.
 pub(crate) fn write(
-    kind: &Kind,
+    kind: &FileKind,
     path: &Path,
     header: &str,
     fill: &dyn Fn(&mut Stream<'_>),
 ) -> Result<()> {
-    let mut counted = Stream::new(None);
-    fill(&mut counted);
-    let length = (PREFIX + header.len() + 8) as u64 + counted.length;
-    atomic::write_with(path, |file| {
-        let mut stream = Stream::new(Some(file));
-        stream.bytes(&kind.prefix(length, header));
-        stream.bytes(header.as_bytes());
-        fill(&mut stream);
-        let sum = stream.sum.value();
-        stream.bytes(&sum.to_le_bytes());
-        match stream.fault {
-            Some(fault) => Err(fault),
-            None if stream.length == length => Ok(()),
-            None => Err(io::Error::other("sections of another length than counted")),
-        }
-    })?;
+    atomic::write_with(path, |file| write_to(file, (kind, header), fill))?;
     Ok(())
 }
 
@@ -159,7 +166,7 @@ pub(crate) struct Sections<'a> {
 
 impl<'a> Sections<'a> {
     /// The format, the header and the sections of a whole file.
-    pub(crate) fn of_file(kind: &Kind, bytes: Cow<'a, [u8]>) -> Result<(u32, String, Self)> {
+    pub(crate) fn of_file(kind: &FileKind, bytes: Cow<'a, [u8]>) -> Result<(u32, String, Self)> {
         let prefix = Prefix::of(kind, &bytes)?;
         let found = bytes.len() as u64;
         if found < prefix.length {
@@ -216,22 +223,14 @@ impl<'a> Sections<'a> {
     pub(crate) fn numbers<N: Number>(&mut self, name: &str, shape: &[usize]) -> Result<Vec<N>> {
         let product = |count: Option<usize>, n: &usize| count?.checked_mul(*n);
         let expected = shape.iter().fold(Some(1), product);
-        let found = self
-            .places
-            .get(name)
-            .map(|(_, place)| place.len() / N::SIZE);
-        if found.is_some_and(|found| expected != Some(found)) && self.is_of::<N>(name) {
+        let other = |(kind, place): &(u8, Range<usize>)| {
+            *kind == N::KIND && expected != Some(place.len() / N::SIZE)
+        };
+        if self.places.get(name).is_some_and(other) {
             let rule = "must have as many numbers as the header says";
             return Err(FileFault::content(name, rule));
         }
         self.all(name)
-    }
-
-    /// Whether a section has numbers of this kind.
-    fn is_of<N: Number>(&self, name: &str) -> bool {
-        self.places
-            .get(name)
-            .is_some_and(|(kind, _)| *kind == N::KIND)
     }
 
     /// The same for numbers that are all finite.

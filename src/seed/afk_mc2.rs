@@ -1,7 +1,7 @@
 //! AFK-MC^2 (Bachem, Lucic, Hassani, Krause: Fast and provably good seedings for k-means, NIPS 2016), on
 //! weighted data.
 
-use super::{Cumulated, Seeder, Seeds, by_weight, proportional};
+use super::{Cumulated, Seeder, Seeds, by_weight};
 use crate::cancel;
 use crate::candidates;
 use crate::compiled::Compiled;
@@ -22,8 +22,8 @@ use crate::stage::Stage;
 ///
 /// where $D_n^2$ is the squared distance to the nearest seed so far: proposal and target ($w_n D_n^2$) carry the
 /// same weight, which cancels. $m$ counts the first draw of a chain; the last state is the seed. A chain that ends
-/// on a copy of a seed is drawn again up to 4 times, then that seed is drawn from all rows as in
-/// ([E17](crate::equations#e17)), which takes as many evaluations more.
+/// on a copy of a seed is drawn again up to 4 times. Then that seed is drawn from all rows as in
+/// ([E17](crate::equations#e17)), for n evaluations more with each seed so far.
 ///
 /// ```
 /// use coremix::prelude::*;
@@ -266,7 +266,7 @@ fn exact<R: Rows>(
     let squared = distances(data, frame, seeds);
     let weight = |n: usize| data.weight(n) * squared[n].to_f64();
     let total = (0..data.len()).map(weight).sum();
-    let row = proportional((0..data.len()).map(weight), total, rng);
+    let row = rng.proportional((0..data.len()).map(weight), total);
     (row, (data.len() * seeds.len()) as u64)
 }
 

@@ -1,8 +1,8 @@
 //! Seeds given by the user.
 
 use super::{Seeder, Seeds};
-use crate::data::{Centres, Data, Frame, Rows};
-use crate::error::{Error, Result};
+use crate::data::{Centres, Data, Frame, Rows, check_rows};
+use crate::error::{Error, Result, same_columns, same_length};
 use crate::float::Float;
 use crate::rng::Rng;
 use crate::saving::Crc64;
@@ -27,10 +27,8 @@ pub struct Given<F> {
     centres: Array2<F>,
 }
 
-/// The squared length of a row, in `f64`.
-fn squared_norm<F: Float>(row: &[F]) -> f64 {
-    row.iter().map(|x| x.to_f64() * x.to_f64()).sum()
-}
+/// What they are called in errors.
+const WHAT: &str = "given centres";
 
 impl<F: Float> Given<F> {
     /// Starts from these centres (k, d); k must be the builder's number of clusters.
@@ -40,13 +38,12 @@ impl<F: Float> Given<F> {
             centres: centres.to_owned(),
         }
     }
-}
 
-impl<F: Float> Given<F> {
     /// Whether weighted sums of squared distances to the seeds stay finite, for rows of this total weight. Only weights far
     /// beyond numbers of rows make seeds fail that are far outside the data.
     fn check_distances(&self, seeds: &Centres<F>, frame: &Frame<F>, weight: f64) -> Result<()> {
         let most = f64::MAX / 64.0;
+        let squared_norm = |row: &[F]| -> f64 { row.iter().map(|x| x.to_f64() * x.to_f64()).sum() };
         for row in 0..seeds.len() {
             if weight * (squared_norm(seeds.row(row)) + frame.dim() as f64) < most {
                 continue;
@@ -72,38 +69,10 @@ impl<F: Float> Given<F> {
 impl<F: Float> Stage for Given<F> {
     fn check(&self, clusters: usize) -> Result<()> {
         if self.centres.is_empty() {
-            return Err(Error::Empty {
-                what: "given centres",
-            });
+            return Err(Error::Empty { what: WHAT });
         }
-        if self.centres.nrows() != clusters {
-            let (expected, found) = (clusters, self.centres.nrows());
-            return Err(Error::LengthMismatch {
-                what: "given centres",
-                expected,
-                found,
-            });
-        }
-        for ((row, column), x) in self.centres.indexed_iter() {
-            if !x.is_finite() {
-                return Err(Error::NotFinite {
-                    what: "given centres",
-                    row,
-                    column,
-                });
-            }
-            let (value, limit) = (x.to_f64(), F::LIMIT);
-            if value.abs() > limit {
-                return Err(Error::TooLarge {
-                    what: "given centres",
-                    row,
-                    column,
-                    value,
-                    limit,
-                });
-            }
-        }
-        Ok(())
+        same_length(WHAT, clusters, self.centres.nrows())?;
+        check_rows(self.centres.view(), None, (WHAT, F::LIMIT), 0)
     }
 
     fn settings(&self) -> String {
@@ -121,14 +90,7 @@ impl<F: Float, R: Rows<Float = F>> Seeder<R> for Given<F> {
         _: usize,
         _: &mut Rng,
     ) -> Result<Seeds<F>> {
-        if self.centres.ncols() != frame.columns() {
-            let (expected, found) = (frame.columns(), self.centres.ncols());
-            return Err(Error::DimensionMismatch {
-                what: "given centres",
-                expected,
-                found,
-            });
-        }
+        same_columns(WHAT, frame.columns(), self.centres.ncols())?;
         let centres = Centres::enter(self.centres.view(), frame);
         self.check_distances(&centres, frame, data.summary().total_weight)?;
         Ok(Seeds {

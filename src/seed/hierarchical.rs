@@ -49,11 +49,7 @@ impl HierarchicalKMeansPlusPlus {
     }
 }
 
-impl Stage for HierarchicalKMeansPlusPlus {
-    fn check(&self, _clusters: usize) -> Result<()> {
-        Ok(())
-    }
-}
+impl Stage for HierarchicalKMeansPlusPlus {}
 
 /// Seeds of a cell that is cut: with 16, rows near the edges of cells cost some percent of the potential.
 const CUT: usize = 32;
@@ -133,8 +129,8 @@ struct Cell {
     parts: usize,
 }
 
-/// Where a row stands: its cell, how many of the seeds there it has been compared with, which is the nearest, and its squared
-/// distance.
+/// Where a row stands: its cell, how many of the seeds there it has been compared with, which is the nearest, and its
+/// squared distance.
 #[derive(Clone, Copy)]
 struct Near<F> {
     squared: F,
@@ -248,8 +244,8 @@ impl<'a, R: Rows> Cells<'a, R> {
         let mut distances = Vec::new();
         let mut left = PROPOSALS * (wanted - self.seeds.len());
         while left > 0 {
-            // They compare_all at the seeds there are now together, and at those that come from among them one after the
-            // other.
+            // With the seeds there are now they are compared all together; with those that come from among them, one after
+            // the other.
             let together = (self.seeds.len() / TOGETHER).max(LEAST).min(left);
             left -= together;
             let proposals: Vec<(usize, f64)> = (0..together)

@@ -1,6 +1,6 @@
 //! k-means++ (Arthur, Vassilvitskii 2007), on weighted data, with greedy candidates as an option.
 
-use super::{Seeder, Seeds, by_weight, proportional};
+use super::{Seeder, Seeds, by_weight};
 use crate::compiled::Compiled;
 use crate::data::{Centres, Data, Frame, Rows};
 use crate::error::{Result, positive};
@@ -163,11 +163,12 @@ impl<'a, R: Rows> Nearest<'a, R> {
     /// A row with probability proportional to w_n d_n^2; `None` if that is 0 everywhere.
     fn draw(&self, rng: &mut Rng) -> Option<usize> {
         let total = self.potentials.iter().sum();
-        let block = proportional(self.potentials.iter().copied(), total, rng)?;
+        let block = rng.proportional(self.potentials.iter().copied(), total)?;
         let start = block * BLOCK;
         let end = (start + BLOCK).min(self.data.len());
         let weights = (start..end).map(|n| self.data.weight(n) * self.squared[n].to_f64());
-        proportional(weights, self.potentials[block], rng).map(|i| start + i)
+        let row = rng.proportional(weights, self.potentials[block])?;
+        Some(start + row)
     }
 
     /// The candidate row that would leave the smallest potential; `None` without candidates.

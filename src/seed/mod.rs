@@ -1,7 +1,7 @@
 //! Stage 3, the seeds: where the components start.
 //!
-//! [`KMeansPlusPlus`] is the usual choice, [`AfkMc2`] its published approximation for many clusters and
-//! [`HierarchicalKMeansPlusPlus`] one for any number of them; [`Uniform`] costs nothing and [`Given`] takes what the user
+//! [`KMeansPlusPlus`] is the usual choice. [`AfkMc2`] is its published approximation for many clusters, and
+//! [`HierarchicalKMeansPlusPlus`] one for any number of them. [`Uniform`] costs nothing, and [`Given`] takes what the user
 //! has. All read only the rows of the first phase. In the formulas $D_n^2$ is the squared distance of row $n$ to the
 //! nearest seed so far:
 //!
@@ -55,9 +55,7 @@ impl<F: Float> Seeds<F> {
             evaluations,
         }
     }
-}
 
-impl<F: Float> Seeds<F> {
     /// The same after others.
     fn after(self, first: &Centres<F>) -> Self {
         let drawn = self.centres;
@@ -154,23 +152,6 @@ pub(crate) fn enough_rows<R: Rows>(
         });
     }
     Ok(())
-}
-
-/// A number in proportion to `weights`, given their sum; `None` if no weight is positive.
-fn proportional(weights: impl Iterator<Item = f64>, total: f64, rng: &mut Rng) -> Option<usize> {
-    let mut left = rng.uniform() * total;
-    let mut last = None;
-    for (i, weight) in weights.enumerate() {
-        if weight > 0.0 {
-            // Rounding may leave a rest past the end: the last candidate takes it.
-            last = Some(i);
-            left -= weight;
-            if left < 0.0 {
-                break;
-            }
-        }
-    }
-    last
 }
 
 /// Weights added up, to draw from them by bisection, again and again.

@@ -27,11 +27,7 @@ impl Uniform {
     }
 }
 
-impl Stage for Uniform {
-    fn check(&self, _clusters: usize) -> Result<()> {
-        Ok(())
-    }
-}
+impl Stage for Uniform {}
 
 impl<R: Rows> Seeder<R> for Uniform {
     fn seed(

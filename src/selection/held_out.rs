@@ -1,5 +1,6 @@
 //! Rows that no model is fitted to, and how models compare on them (E49).
 
+use crate::coreset::some_rows;
 use crate::data::{Data, Rows};
 use crate::error::{Error, Result};
 use crate::mixture::Mixture;
@@ -15,21 +16,12 @@ pub(super) fn choose<R: Rows>(
     rng: &mut Rng,
 ) -> Result<Vec<usize>> {
     let rows = data.summary().rows;
-    let mut wanted = (fraction * rows as f64).round() as usize;
+    let wanted = (fraction * rows as f64).round() as usize;
     if wanted == 0 || wanted >= rows {
         let rule = "must leave rows of positive weight on both sides; 0 holds none out";
         return Err(Error::parameter("held_out", fraction, rule));
     }
-    let mut chosen = Vec::with_capacity(wanted);
-    let mut left = rows;
-    for n in (0..data.len()).filter(|&n| data.weight(n) > 0.0) {
-        if rng.below(left) < wanted {
-            chosen.push(n);
-            wanted -= 1;
-        }
-        left = left.saturating_sub(1);
-    }
-    Ok(chosen)
+    Ok(some_rows(data, wanted, rng))
 }
 
 /// The log-likelihood of held-out rows, in groups.

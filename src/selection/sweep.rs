@@ -7,7 +7,7 @@ use crate::data::{Checked, Data, Rows};
 use crate::error::{Error, Result, positive};
 use crate::fit::{BoxedMixture, Estimator, Fit};
 use crate::parallel;
-use crate::rng::{Stage as Stream, Streams};
+use crate::rng::{Purpose, Streams};
 use crate::seed::{self, Extended};
 use crate::stage;
 
@@ -103,8 +103,9 @@ impl<C> Sweep<C> {
     /// boxed [`Estimator`]. It should neither write checkpoints nor start from a model.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if there are no numbers of clusters, one is 0, or the held-out part is not at least 0 and below
-    /// 1, or leaves no rows on one side; [`Error::TooManyClusters`] if there are fewer rows; what `build` and the fits say.
+    /// [`Error::Parameter`] if there are no numbers of clusters, or one is 0; if the held-out part is not at least 0 and
+    /// below 1, or leaves no rows on one side. [`Error::TooManyClusters`] if there are fewer rows; what `build` and the fits
+    /// say.
     pub fn run<R, E>(
         &self,
         data: &dyn Data<Rows = R>,
@@ -115,7 +116,10 @@ impl<C> Sweep<C> {
         C: Coreset<R>,
         E: Estimator<R>,
     {
-        let least = self.clusters.first().copied().unwrap_or(0);
+        let Some(&least) = self.clusters.first() else {
+            let rule = "must be given: at least one number of clusters";
+            return Err(Error::parameter("clusters of a sweep", "none", rule));
+        };
         positive("clusters of a sweep", least)?;
         let estimators: Result<Vec<E>> = self.clusters.iter().map(|k| build(*k)).collect();
         let estimators = estimators?;
@@ -172,15 +176,14 @@ impl<C> Sweep<C> {
             return Err(Error::parameter("held_out", self.held_out, rule));
         }
         let held_out = match self.held_out > 0.0 {
-            true => held_out::choose(data, self.held_out, &mut streams.at(Stream::HeldOut, 0, 0))?,
+            true => held_out::choose(data, self.held_out, &mut streams.at(Purpose::HeldOut, 0, 0))?,
             false => Vec::new(),
         };
-        let mut rng = streams.at(Stream::Coreset, 0, 0);
+        let mut rng = streams.at(Purpose::Coreset, 0, 0);
         let drawn = self.coreset.sample(data, &data.frame(), &mut rng)?;
         if let Some(drawn) = &drawn {
-            let stage = stage::name::<C>();
             let sound = drawn.check(data.len());
-            sound.map_err(|what| Error::Stage { stage, what })?;
+            sound.map_err(|what| Error::stage(stage::name::<C>(), what))?;
         }
         let without_coreset = drawn.is_none();
         let weights = |rows: &[usize]| rows.iter().map(|n| data.weight(*n)).collect::<Vec<f64>>();

@@ -7,9 +7,9 @@ use crate::error::Result;
 use crate::parallel;
 use crate::rng::Rng;
 
-/// Coresets: what they choose is sound and the same for the same seed, rows of weight 0 are never chosen, and weighted sums
-/// over the coreset are, on average over seeds, those over all rows: of 1, of every eighth row alone, of every coordinate and
-/// its square. The data is also tried with weights of many sizes.
+/// Coresets: what they choose is sound and the same for the same seed, and rows of weight 0 are never chosen. On average
+/// over seeds, weighted sums over the coreset are those over all rows: of 1, of every eighth row alone, of every coordinate
+/// and its square. The data is also tried with weights of many sizes.
 ///
 /// # Errors
 /// [`Error::Stage`](crate::Error::Stage) with the law; what the coreset returns.

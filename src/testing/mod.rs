@@ -45,8 +45,7 @@ const THREADS: [usize; 3] = [1, 2, 3];
 
 /// A law that this stage broke.
 fn broken<S: ?Sized>(what: impl Into<String>) -> Error {
-    let (stage, what) = (stage::name::<S>(), what.into());
-    Error::Stage { stage, what }
+    Error::stage(stage::name::<S>(), what)
 }
 
 /// Rows with other weights: every third one 0, the others larger and smaller.
@@ -389,6 +388,9 @@ where
             add(part * n / 3..(part + 1) * n / 3, sums);
         }
         let merged = updated(M::Statistics::merge(&mut parts));
+        if parts.is_empty() {
+            return Err(broken::<M>("merging left no part to be used again"));
+        }
         if let Some(what) = differ::<R, _>(&whole, &merged) {
             let what = format!(
                 "statistics of three blocks, {round}, give other {what} than those of all rows"
@@ -400,7 +402,7 @@ where
     if empty != k {
         let what = format!(
             "merged parts are over no rows, but {} components have mass",
-            k - empty
+            k.abs_diff(empty)
         );
         return Err(broken::<M>(what));
     }

@@ -79,9 +79,9 @@ fn what_is_wrong_with_a_coreset_is_said() {
     bad(far.clone(), vec![2.0; 50], "row 100 of 100");
     far[7] = usize::MAX;
     bad(far, vec![2.0; 50], "does not exist");
-    bad(rows(), with(f64::NAN), "row 7 has weight NaN");
-    bad(rows(), with(-1.0), "row 7 has weight -1");
-    bad(rows(), with(f64::INFINITY), "row 7 has weight inf");
+    bad(rows(), with(f64::NAN), "weight of row 7 is NaN");
+    bad(rows(), with(-1.0), "weight of row 7 is -1");
+    bad(rows(), with(f64::INFINITY), "weight of row 7 is inf");
     bad(rows(), vec![0.0; 50], "the weights sum to 0");
     bad(vec![], vec![], "the weights sum to 0");
     bad(rows(), vec![1e300; 50], "the weights sum to");
@@ -331,4 +331,122 @@ fn rows_that_a_search_forgets() {
         let clusterer = algorithms::k_means(6).e_step(tired).tolerance(0.0);
         refused(clusterer.build().unwrap().fit(&data), "Tired", "row ");
     }
+}
+
+/// What a search may say of itself, and do, besides the components it looks at.
+#[derive(Debug, Default)]
+struct Odd {
+    /// Another width each time it is asked for.
+    grows: bool,
+    by_component: bool,
+    /// Rows of the block that it sets in place of each.
+    beyond: usize,
+    no_rows: bool,
+    evaluations: u64,
+    asked: AtomicUsize,
+}
+
+impl Clone for Odd {
+    fn clone(&self) -> Self {
+        let asked = AtomicUsize::new(0);
+        Self { asked, ..*self }
+    }
+}
+
+impl Stage for Odd {}
+
+impl<R: Rows, M: Mixture<R>> EStep<R, M> for Odd {
+    type State = ();
+    type Worker = Vec<R::Float>;
+
+    fn width(&self, k: usize) -> usize {
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.grows { 1 + asked % k } else { k }
+    }
+
+    fn by_component(&self, _: usize) -> bool {
+        self.by_component
+    }
+
+    fn start(&self, _: &M, _: &mut Rng) -> coremix::e_step::Started<()> {
+        coremix::e_step::Started {
+            state: (),
+            evaluations: self.evaluations,
+        }
+    }
+
+    fn search(
+        &self,
+        (): &(),
+        model: &M,
+        rows: &R,
+        block: &mut Block<R::Float>,
+        _: &mut Rng,
+        scratch: &mut Vec<R::Float>,
+    ) {
+        let ids: Vec<u32> = (0..block.components() as u32).collect();
+        for i in 0..rows.len() {
+            let place = i.saturating_add(self.beyond);
+            match self.no_rows {
+                true => block.keep_best(place, model, &R::default(), &ids, scratch),
+                false => block.keep_best(place, model, rows, &ids, scratch),
+            }
+        }
+    }
+}
+
+#[test]
+fn searches_that_are_odd() {
+    let x: Array2<f64> = blobs(100, 3, 4, 1);
+    let data = Dense::new(x.view()).unwrap();
+    let fit = |odd: Odd| {
+        let builder = algorithms::gmm(6).e_step(odd).max_iterations(4);
+        builder.build().unwrap().fit(&data)
+    };
+    let plain = fit(Odd::default()).unwrap();
+    // Supports of all components have no order that rows could be sorted by.
+    let sorted = fit(Odd {
+        by_component: true,
+        ..Odd::default()
+    });
+    assert_eq!(sorted.unwrap().report.iterations, plain.report.iterations);
+    // A width counts from the beginning of a phase.
+    fit(Odd {
+        grows: true,
+        ..Odd::default()
+    })
+    .unwrap();
+    for beyond in [1, 100, 512, usize::MAX] {
+        let odd = Odd {
+            beyond,
+            ..Odd::default()
+        };
+        refused(fit(odd), "Odd", "does not exist");
+    }
+    let no_rows = true;
+    let odd = Odd {
+        no_rows,
+        ..Odd::default()
+    };
+    refused(fit(odd), "Odd", "does not exist among 0 rows");
+    // More evaluations than there are numbers for.
+    let evaluations = u64::MAX;
+    let odd = fit(Odd {
+        evaluations,
+        ..Odd::default()
+    });
+    assert_eq!(odd.unwrap().report.distance_evaluations, u64::MAX);
+}
+
+/// Another seeder than that of the builder is checked as its own is.
+#[test]
+fn other_seeders_are_checked() {
+    let x: Array2<f64> = blobs(100, 3, 4, 1);
+    let data = Dense::new(x.view()).unwrap();
+    let k_means = algorithms::k_means(3).build().unwrap();
+    let given = Given::new(x.slice(ndarray::s![..4, ..]));
+    let error = Estimator::fit_seeded(&k_means, &data, &given).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { .. }), "{error}");
+    let error = Estimator::fit_seeded(&k_means, &data, &AfkMc2::new(0)).unwrap_err();
+    assert!(error.to_string().starts_with("chain = 0"), "{error}");
 }

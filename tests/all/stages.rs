@@ -42,6 +42,14 @@ enum Wrong {
     NoMargin,
     /// Parts that keep their sums when they are merged.
     Kept,
+    /// None of the parts are left when they are merged.
+    NoParts,
+    /// Fewer components from the first M-step on.
+    FewerLater,
+    /// Fewer fast scores than rows and components.
+    FewFast,
+    /// The best component is one that does not exist.
+    Beyond,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +59,7 @@ struct Family(Wrong);
 struct Model {
     inner: SharedIsotropicMixture<f64>,
     wrong: Wrong,
+    updated: bool,
 }
 
 type Inner = DenseRows<f64>;
@@ -75,6 +84,9 @@ impl coremix::m_step::Statistics for Sums {
         if wrong != Wrong::Kept {
             rest.iter_mut().for_each(|mass| mass.fill(0.0));
         }
+        if wrong == Wrong::NoParts {
+            inner.clear();
+        }
         parts.extend(
             inner
                 .into_iter()
@@ -95,7 +107,11 @@ impl coremix::m_step::Statistics for Sums {
 
 impl Scores<Inner> for Model {
     fn components(&self) -> usize {
-        let fewer = usize::from(self.wrong == Wrong::FewerComponents);
+        let fewer = match self.wrong {
+            Wrong::FewerComponents => 1,
+            Wrong::FewerLater => usize::from(self.updated),
+            _ => 0,
+        };
         Scores::<Inner>::components(&self.inner) - fewer
     }
 
@@ -107,9 +123,19 @@ impl Scores<Inner> for Model {
             self.some(rows, i, &ids, &mut scores);
             out.extend(&scores);
         }
-        if self.wrong == Wrong::NoMargin {
-            out.iter_mut().for_each(|score| *score *= 1.0 + 1e-6);
+        match self.wrong {
+            Wrong::NoMargin => out.iter_mut().for_each(|score| *score *= 1.0 + 1e-6),
+            Wrong::FewFast => out.truncate(3),
+            _ => (),
         }
+    }
+
+    fn best(&self, rows: &Inner, ids: &mut [u32], scores: &mut [f64]) -> bool {
+        let found = self.wrong == Wrong::Beyond && self.inner.best(rows, ids, scores);
+        if found {
+            ids[0] = 5;
+        }
+        found
     }
 
     fn some(&self, rows: &Inner, i: usize, ids: &[u32], out: &mut Vec<f64>) {
@@ -152,7 +178,11 @@ impl MStep<Inner> for Family {
         data: &dyn Data<Rows = Inner>,
     ) -> Result<Model> {
         let (inner, wrong) = (SharedIsotropic.start(seeds, frame, data)?, self.0);
-        Ok(Model { inner, wrong })
+        Ok(Model {
+            inner,
+            wrong,
+            updated: false,
+        })
     }
     fn calibrate(&self, model: &mut Model, first: &Likelihood) {
         MStep::<Inner>::calibrate(&SharedIsotropic, &mut model.inner, first);
@@ -176,6 +206,7 @@ impl MStep<Inner> for Family {
     }
     fn update(&self, sums: Sums, model: &mut Model, restricted: bool) {
         let before = model.inner.clone();
+        model.updated = true;
         MStep::<Inner>::update(&SharedIsotropic, sums.inner, &mut model.inner, restricted);
         if self.0 == Wrong::Falling && before.means() != model.inner.means() {
             let (old, new) = (before.means(), model.inner.means());
@@ -215,6 +246,32 @@ fn what_is_wrong_with_a_family_is_said() {
 }
 
 #[test]
+fn what_a_family_says_later_is_checked_as_well() {
+    let x = points();
+    let data = Dense::new(x.view()).unwrap();
+    let given = || Given::new(x.slice(s![..5, ..]));
+    let fit = |wrong, width| {
+        let builder = algorithms::gmm(5).seeder(given()).m_step(Family(wrong));
+        let builder = builder.e_step(Exhaustive::truncated(width));
+        builder.build().unwrap().fit(&data)
+    };
+    for width in [1, 2, 5] {
+        let text = "4 components with 5 centres of 3 coordinates after an M-step";
+        refused(fit(Wrong::FewerLater, width), "Family", text);
+        // Where fast scores are missing, all are computed directly.
+        let few = fit(Wrong::FewFast, width).unwrap();
+        assert_eq!(few.labels, fit(Wrong::Nothing, width).unwrap().labels);
+        let (components, _) = few.model.truncated_responsibilities(&data, 2).unwrap();
+        assert!(components.iter().all(|c| *c < 5));
+    }
+    refused(
+        fit(Wrong::Beyond, 1),
+        "Family",
+        "component 5 of row 0 does not exist",
+    );
+}
+
+#[test]
 fn the_laws_find_families_that_break_them() {
     let x = points();
     let data = Dense::new(x.view()).unwrap();
@@ -223,6 +280,7 @@ fn the_laws_find_families_that_break_them() {
         (Wrong::NoMargin, "than the margin"),
         (Wrong::Falling, ""),
         (Wrong::Kept, "merged parts are over no rows"),
+        (Wrong::NoParts, "merging left no part"),
         (Wrong::NanDensity, "the free energy is NaN"),
     ] {
         refused(testing::family(&Family(wrong), &data, 4), "Family", text);
@@ -363,7 +421,7 @@ fn what_is_wrong_with_data_is_said() {
         (Broken::More, " rows in a block of "),
         (Broken::Untouched, "0 rows in a block of "),
         (Broken::Nan, "row 300: a value is NaN"),
-        (Broken::OtherWeights, "with weight 2, but has 1"),
+        (Broken::OtherWeights, "with weight 2: it must be 1"),
         (
             Broken::NarrowSummary,
             "the summary is not about 3 coordinates",

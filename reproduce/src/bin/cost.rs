@@ -12,7 +12,7 @@ use coremix::seed::{Seeder, Seeds};
 use coremix::{Progress, Report, Rng, algorithms};
 use ndarray::Array2;
 use rayon::prelude::*;
-use reproduce::median;
+use reproduce::{median, overlapping_gaussians};
 use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::process::Command;
@@ -61,27 +61,6 @@ fn parse(numbers: &[&str]) -> Result<Vec<usize>> {
         .collect::<std::result::Result<_, _>>()?)
 }
 
-/// Rows around the centres of `components` Gaussians that overlap.
-fn points((n, d, components): (usize, usize, usize)) -> Array2<f32> {
-    let mut rng = Rng::from_seed(7);
-    let centres = Array2::from_shape_fn((components, d), |_| rng.normal());
-    let mut points = Array2::zeros((n, d));
-    let values = points.as_slice_mut().expect("row-major");
-    values
-        .par_chunks_mut(1_024 * d)
-        .enumerate()
-        .for_each(|(chunk, rows)| {
-            let mut rng = Rng::from_seed(8 + chunk as u64);
-            for row in rows.chunks_mut(d) {
-                let centre = rng.below(components);
-                for (j, x) in row.iter_mut().enumerate() {
-                    *x = (centres[[centre, j]] + rng.normal()) as f32;
-                }
-            }
-        });
-    points
-}
-
 /// Times over the number of clusters, and how they grow.
 fn clusters(numbers: &[usize]) -> Result<()> {
     let (n, d, _) = MIXTURE;
@@ -98,7 +77,7 @@ fn clusters(numbers: &[usize]) -> Result<()> {
         "others",
         "steps"
     );
-    let x = points(MIXTURE);
+    let x = overlapping_gaussians(MIXTURE);
     let data = Dense::new(x.view())?;
     let mut columns: [Vec<f64>; 4] = Default::default();
     for &k in numbers {
@@ -149,7 +128,7 @@ fn clusters(numbers: &[usize]) -> Result<()> {
 
 /// Time of seeders on the coreset of `fast`, the squared distance they leave per row, and how the times grow.
 fn seeding(numbers: &[usize]) -> Result<()> {
-    let x = points(MIXTURE);
+    let x = overlapping_gaussians(MIXTURE);
     let data = Dense::new(x.view())?;
     let frame = data.frame();
     println!("\nseeding on coresets of 32 rows per cluster; milliseconds, potential\n");
@@ -223,7 +202,7 @@ fn rows(parts: &[&str]) -> Result<()> {
 
 fn part(name: &str) -> Result<()> {
     let (n, _, k) = MANY;
-    let x = points(MANY);
+    let x = overlapping_gaussians(MANY);
     let read = time_of(9, || read(&x));
     let input = memory("VmRSS:")?;
     let mut report = None;

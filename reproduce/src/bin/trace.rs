@@ -2,9 +2,10 @@
 //! `N:D:COMPONENTS` in place of the file for rows of overlapping Gaussians.
 
 use coremix::prelude::*;
-use coremix::{Element, Progress, Rng, algorithms};
+use coremix::{Element, Progress, algorithms};
 use ndarray::Array2;
 use ndarray_npy::{ReadableElement, read_npy};
+use reproduce::overlapping_gaussians;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -22,16 +23,7 @@ fn main() -> Result<()> {
         .filter_map(|part| part.parse().ok())
         .collect();
     if let [n, d, components] = parts[..] {
-        let mut rng = Rng::from_seed(7);
-        let centres = Array2::from_shape_fn((components, d), |_| rng.normal());
-        let mut x = Array2::<f32>::zeros((n, d));
-        for mut row in x.rows_mut() {
-            let c = rng.below(components);
-            for (j, x) in row.iter_mut().enumerate() {
-                *x = (centres[[c, j]] + rng.normal()) as f32;
-            }
-        }
-        return trace(&x, k, seed, most);
+        return trace(&overlapping_gaussians((n, d, components)), k, seed, most);
     }
     match read_npy::<_, Array2<f32>>(&arguments[0]) {
         Ok(x) => trace(&x, k, seed, most),

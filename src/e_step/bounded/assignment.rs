@@ -16,8 +16,8 @@ pub(crate) struct Member<F> {
     pub(crate) second: u32,
     /// At least the distance to the component's centre.
     pub(crate) upper: F,
-    /// At most the distance to any other centre on the row's list. Right after a search its absolute value is the distance to
-    /// `second`. It is negative if that search did not evaluate all centres on the list.
+    /// At most the distance to any other centre on the row's list. Right after a search its absolute value is the distance
+    /// to `second`. It is negative if that search did not evaluate all centres on the list.
     pub(crate) lower: F,
 }
 
@@ -101,15 +101,7 @@ impl<F: Float> Assignment<F> {
     ) -> Self {
         let stretch = parts.div_ceil(STRETCHES).max(1);
         let sorted = parallel::map_blocks(parts, stretch, |_, parts| {
-            let all = || parts.clone().flat_map(&part);
-            let starts = counting::starts(k, all().map(|(c, _)| c));
-            let mut next = starts.clone();
-            let mut members = vec![Member::unknown(0); starts[k]];
-            for (c, member) in all() {
-                members[next[c as usize]] = member;
-                next[c as usize] += 1;
-            }
-            (starts, members)
+            counting::sorted(k, Member::unknown(0), || parts.clone().flat_map(&part))
         });
         let starts = (0..=k)
             .map(|c| sorted.iter().map(|(starts, _)| starts[c]).sum())
@@ -176,6 +168,17 @@ impl<F: Float> Assignment<F> {
         self.starts[c]..self.starts[c + 1]
     }
 
+    /// `work` on every part of the places, in order: it gets the number of the part, and the components there with their
+    /// places.
+    pub(super) fn map_parts<T: Send>(
+        &self,
+        work: impl Fn(usize, &mut dyn Iterator<Item = (usize, Range<usize>)>) -> T + Sync,
+    ) -> Vec<T> {
+        parallel::map_blocks(self.len(), PART, |part, places| {
+            work(part, &mut counting::among(&self.starts, places))
+        })
+    }
+
     /// The members at some places.
     pub(super) fn stretch(&self, places: Range<usize>) -> &[Member<F>] {
         &self.members[places]
@@ -209,12 +212,8 @@ impl<F: Float> Assignment<F> {
         }
         let k = self.components();
         let left = counting::starts(k, changes.iter().map(|change| change.from));
-        let came = counting::starts(k, changes.iter().map(|change| change.to));
-        let (mut next, mut coming) = (came.clone(), vec![0; changes.len()]);
-        for change in changes {
-            coming[next[change.to as usize]] = change.place;
-            next[change.to as usize] += 1;
-        }
+        let by_target = || changes.iter().map(|change| (change.to, change.place));
+        let (came, coming) = counting::sorted(k, 0, by_target);
         let starts = (0..=k).map(|c| self.starts[c] - left[c] + came[c]);
         let spare = std::mem::take(&mut self.spare);
         let filled = Self::filled(starts.collect(), spare, |c, places| {

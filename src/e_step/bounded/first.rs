@@ -2,7 +2,7 @@
 
 use super::assignment::{Assignment, Member, PART};
 use super::kernel::{Kernel, TOGETHER, root};
-use super::quantizer::{CoarseQuantizer, evenly};
+use super::quantizer::CoarseQuantizer;
 use super::wider::{packs, two_nearest};
 use super::worth::{Doubt, Worth};
 use crate::counting;
@@ -18,23 +18,10 @@ const FEW: usize = 48;
 const WIDER: usize = 2;
 
 impl<F: Float> Assignment<F> {
-    /// Every row with its nearest centre and the second nearest: of all centres, or of the inverted list of its point
-    /// (E40) if that is cheaper for lists of `near`. Returns the number of distance evaluations as well.
-    #[cfg(test)]
-    pub(crate) fn nearest(
-        data: &dyn Data<Rows = DenseRows<F>>,
-        frame: &Frame<F>,
-        centres: &Centres<F>,
-        near: usize,
-    ) -> (Self, u64) {
-        match CoarseQuantizer::of(centres, WIDER * near) {
-            None => Self::exhaustive(data, frame, centres),
-            Some(quantizer) => Self::by_quantizer(data, frame, centres, &quantizer),
-        }
-    }
-
-    /// The same. It also searches over all centres if that is worth its cost: if the next search, over neighbour lists, would
-    /// correct too little (E40). `beside` is the residual of projected rows.
+    /// Every row with its nearest centre and the second nearest: of all centres, or of the inverted list of its point (E40)
+    /// if that is cheaper. In that case it also searches over all centres if that is worth its cost: if the next search,
+    /// over neighbour lists, would correct too little. `beside` is the residual of projected rows. Returns the number of
+    /// distance evaluations as well.
     pub(crate) fn first(
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
@@ -72,7 +59,7 @@ impl<F: Float> Assignment<F> {
         (all, evaluations + more)
     }
 
-    /// The same over the inverted list of each row's point: it may miss the nearest.
+    /// The same over the inverted list of each row's point alone: it may miss the nearest.
     fn by_quantizer(
         data: &dyn Data<Rows = DenseRows<F>>,
         frame: &Frame<F>,
@@ -102,7 +89,7 @@ impl<F: Float> Assignment<F> {
         if packs(data.len(), number, centres.dim()) {
             // Distances are expanded about one of a few centres, the nearest of them.
             let list: Vec<u32> = (0..k as u32).collect();
-            let points = evenly(centres, number);
+            let points = centres.evenly(number);
             let all = Self::around(data, frame, centres, &points, |_| &list);
             return (all, (data.len() * (number + k)) as u64);
         }

@@ -5,8 +5,9 @@
 //! - The first search of a phase goes through a coarse quantizer ([`first`], [`quantizer`], E40).
 //! - Rows are kept by component, with bounds on their distances ([`assignment`], E35); rows that the bounds settle are not
 //!   read.
-//! - An open row is compared with the centres near its own ([`by_lists`], [`neighbour_lists`]), packed so that all rows of a component
-//!   share them.
+//! - An open row is compared with the centres near its own ([`by_lists`], [`neighbour_lists`]). They are packed, so that all
+//!   rows of a component share them.
+//! - Rows that these lists do not cover are searched over all centres ([`wider`]), where that is worth its cost ([`worth`]).
 //! - The sums of the M-step are kept, and only rows that change their component are moved in them ([`sums`], E36).
 
 mod assignment;

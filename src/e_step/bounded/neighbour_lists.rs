@@ -47,7 +47,8 @@ impl<F: Float> Moved<F> {
 const CANDIDATES: usize = 16;
 
 impl<F: Float> NeighbourLists<F> {
-    /// Lists of `size` centres, itself counted, by the current distances. Returns the number of distance evaluations as well.
+    /// Lists of `size` centres, itself counted, by the current distances. Returns the number of distance evaluations as
+    /// well.
     ///
     /// If there are many centres, the candidates are those on the inverted list of the centre's cell.
     pub(crate) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
@@ -165,7 +166,7 @@ mod tests {
     use crate::rng::Rng;
     use ndarray::Array2;
 
-    /// Two quantizer of centres so far from the origin that expanded distances within them are rounding, one with a copy.
+    /// Two groups of centres so far from the origin that expanded distances within them are rounding, one with a copy.
     #[test]
     fn lists_hold_the_nearest_also_far_from_the_origin() {
         let mut rng = Rng::from_seed(4);

@@ -30,15 +30,6 @@ const STEPS: usize = 2;
 const WIDEST: usize = 2;
 const ROUNDS: usize = 4;
 
-/// So many of the centres, by their numbers as far apart as can be.
-pub(super) fn evenly<F: Float>(centres: &Centres<F>, number: usize) -> Centres<F> {
-    let mut some = Centres::with_capacity(number, centres.dim());
-    for place in 0..number {
-        some.push(centres.row(place * centres.len() / number));
-    }
-    some
-}
-
 impl<F: Float> CoarseQuantizer<F> {
     /// About $\sqrt k$ points among $k$ centres, with at least `least` centres on each list; `None` if a comparison with all
     /// centres would take about as long.
@@ -52,7 +43,7 @@ impl<F: Float> CoarseQuantizer<F> {
         let values = (0..k).flat_map(|c| &centres.row(c)[..dim]).copied();
         let rows = Dense::of_values(values.collect(), dim, vec![1.0; k]);
         let frame = Frame::new(&vec![0.0; dim], 1.0);
-        let mut points = evenly(centres, number);
+        let mut points = centres.evenly(number);
         for _ in 0..STEPS {
             let assignment = Assignment::labelled(&rows, &frame, &points);
             Sums::of(&rows, &frame, &points, &assignment).move_centres(&mut points);

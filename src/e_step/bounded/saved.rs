@@ -118,7 +118,7 @@ mod tests {
         let data = Dense::new(x.view()).unwrap();
         let (frame, k) = (data.frame(), 40);
         let centres = Centres::enter(x.view().split_at(Axis(0), k).0, &frame);
-        let (assignment, _) = Assignment::nearest(&data, &frame, &centres, k);
+        let (assignment, _) = Assignment::exhaustive(&data, &frame, &centres);
         let sums = Sums::of(&data, &frame, &centres, &assignment);
         let (lists, _) = NeighbourLists::new(&centres, 6);
         let name = format!("coremix-kept-{}", std::process::id());

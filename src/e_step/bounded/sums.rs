@@ -1,6 +1,6 @@
 //! Mass, first and second moments of the components, kept from iteration to iteration: only changes are added.
 
-use super::assignment::{Assignment, Change};
+use super::assignment::{Assignment, Change, PART};
 use crate::counting;
 use crate::data::{Centres, Data, DenseRows, Frame, Moments, Rows};
 use crate::float::Float;
@@ -25,9 +25,6 @@ pub(crate) struct Sums<F> {
 
 /// A sum is recomputed if it was once more than so many times larger: ten binary digits are lost.
 const LARGER: f64 = 1024.0;
-
-/// Rows that are one piece of work: of some components, or of a part of one.
-const PART: usize = 1024;
 
 /// Components whose sums are put together at a time.
 const COMPONENTS: usize = 16;
@@ -92,13 +89,10 @@ impl<F: Float> Sums<F> {
         };
         let found = self.gathered(data, frame, assignment.starts(), |c| stale[c], entry);
         let line = self.line;
-        for (sums, _) in self
-            .sums
-            .chunks_exact_mut(line)
-            .zip(stale)
-            .filter(|(_, s)| **s)
-        {
-            sums.fill(0.0);
+        for (sums, stale) in self.sums.chunks_exact_mut(line).zip(stale) {
+            if *stale {
+                sums.fill(0.0);
+            }
         }
         let _ = self.add(&found);
         for (c, largest) in self.largest.iter_mut().enumerate() {
@@ -165,17 +159,13 @@ impl<F: Float> Sums<F> {
         changes: &[Change],
     ) {
         let k = assignment.components();
-        let ends = changes.iter().flat_map(|change| [change.from, change.to]);
-        let starts = counting::starts(k, ends);
+        let entries = || {
+            changes.iter().flat_map(|&Change { row, from, to, .. }| {
+                [(from, -1.0), (to, 1.0)].map(|(c, sign)| (c, Entry { row, sign }))
+            })
+        };
+        let (starts, entries) = counting::sorted(k, Entry { row: 0, sign: 0.0 }, entries);
         let lost = |c: usize| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1);
-        let mut next = starts.clone();
-        let mut entries = vec![Entry { row: 0, sign: 0.0 }; 2 * changes.len()];
-        for &Change { row, from, to, .. } in changes {
-            for (c, sign) in [(from, -1.0), (to, 1.0)] {
-                entries[next[c as usize]] = Entry { row, sign };
-                next[c as usize] += 1;
-            }
-        }
         let found = self.gathered(data, frame, &starts, |c| !lost(c), |place| entries[place]);
         // Rows that leave are in the sum before, rows that come are in the sum after: the larger one covers both.
         let fell = self.add(&found);

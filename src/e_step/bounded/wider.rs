@@ -41,11 +41,11 @@ impl<F: Float> Uncovered<'_, F> {
 }
 
 impl<F: Float> Assignment<F> {
-    /// Searches all centres for a nearer one, for every row at a distance of at least `from` that may be nearer to a
-    /// centre outside the list of its component (E35), or outside that of its point. Returns the changes, by place, and
-    /// the number of distance evaluations.
+    /// Searches all centres for a nearer one, for every uncovered row: one at a distance of at least `from` that may be
+    /// nearer to a centre outside the list of its component (E35), or of its point. Returns the changes, by place, and the
+    /// number of distance evaluations.
     ///
-    /// Where they are many, they are searched component by component. A few in all components are searched together.
+    /// Where such rows are many, they are searched component by component. A few in all components are searched together.
     pub(crate) fn widen(
         &mut self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -63,9 +63,7 @@ impl<F: Float> Assignment<F> {
 
     /// The number of uncovered rows.
     fn count(&self, uncovered: &Uncovered<'_, F>) -> usize {
-        let starts = self.starts();
-        let counts = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
-            let components = counting::among(starts, places);
+        let counts = self.map_parts(|_, components| {
             let open = components.map(|(c, places)| {
                 let members = self.stretch(places).iter();
                 members.filter(|member| uncovered.has(c, member)).count()
@@ -144,10 +142,9 @@ impl<F: Float> Assignment<F> {
 
     /// The components and places of uncovered rows.
     fn places_of(&self, uncovered: &Uncovered<'_, F>) -> Vec<(u32, usize)> {
-        let starts = self.starts();
-        let found = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
+        let found = self.map_parts(|_, components| {
             let mut found = Vec::new();
-            for (c, places) in counting::among(starts, places) {
+            for (c, places) in components {
                 let open = places.filter(|&place| uncovered.has(c, self.member(place)));
                 found.extend(open.map(|place| (c as u32, place)));
             }

@@ -3,7 +3,6 @@
 use super::assignment::{Assignment, Member};
 use super::neighbour_lists::NeighbourLists;
 use crate::block::Block;
-use crate::counting;
 use crate::data::{Centres, Data, DenseRows, Frame, Rows};
 use crate::float::Float;
 use crate::parallel;
@@ -34,9 +33,6 @@ const SETTLED: f64 = 4.0;
 
 /// Levels of the squared distances of rows.
 const LEVELS: usize = 10;
-
-/// Places that are one piece of work.
-const PART: usize = 1024;
 
 /// Rows that are searched together.
 const TOGETHER: usize = 32;
@@ -137,10 +133,9 @@ impl<'a, F: Float> Doubt<'a, F> {
         open: impl Fn(usize, &Member<F>) -> bool + Sync,
     ) -> Self {
         let mean = error / data.summary().total_weight;
-        let starts = assignment.starts();
-        let parts = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
+        let parts = assignment.map_parts(|_, components| {
             let (mut rows, mut error) = ([0; LEVELS], 0.0);
-            for (c, places) in counting::among(starts, places) {
+            for (c, places) in components {
                 for member in places.map(|place| assignment.member(place)) {
                     if open(c, member) {
                         rows[level(member, mean)] += 1;
@@ -164,8 +159,8 @@ impl<'a, F: Float> Doubt<'a, F> {
         self.parts.iter().map(rows).sum()
     }
 
-    /// Estimates how much a search over all centres would lower the error, beyond a search over the `list` of each component.
-    /// By level, from `draws` of the open members, drawn in proportion to their part of the error.
+    /// Estimates how much a search over all centres would lower the error, beyond a search over the `list` of each
+    /// component. By level, from `draws` of the open members, drawn in proportion to their part of the error.
     fn gains(
         &self,
         data: &dyn Data<Rows = DenseRows<F>>,
@@ -186,15 +181,14 @@ impl<'a, F: Float> Doubt<'a, F> {
                 before - error
             })
             .collect();
-        let starts = self.assignment.starts();
         // Systematic sampling: the member at the middle of every step.
-        let drawn = parallel::map_blocks(starts[starts.len() - 1], PART, |part, places| {
+        let drawn = self.assignment.map_parts(|part, components| {
             let (mut drawn, mut at) = (Vec::new(), from[part]);
             let mut next = ((at / step - 0.5).ceil().max(0.0) + 0.5) * step;
             if next >= at + self.parts[part].1 {
                 return drawn;
             }
-            for (c, places) in counting::among(starts, places) {
+            for (c, places) in components {
                 for member in places.map(|place| self.assignment.member(place)) {
                     if !open(c, member) {
                         continue;

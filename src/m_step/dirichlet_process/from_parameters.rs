@@ -5,7 +5,7 @@ use super::normal_wishart::NormalWishart;
 use super::prior::Prior;
 use super::sticks::Sticks;
 use crate::data::{Centres, Frame, Summary};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same_columns, same_length};
 use crate::float::Float;
 use crate::m_step::{check_variances, frame_around};
 use ndarray::{ArrayView1, ArrayView2, ArrayView3};
@@ -110,31 +110,12 @@ fn check_shapes(
 ) -> Result<()> {
     let counts = std::iter::once(("covariances", covariances.dim().0)).chain(lengths);
     for (what, found) in counts {
-        if found != k {
-            return Err(Error::LengthMismatch {
-                what,
-                expected: k,
-                found,
-            });
-        }
+        same_length(what, k, found)?;
     }
     let (_, rows, columns) = covariances.dim();
-    let widths = [
-        ("covariances", rows, dim),
-        ("covariances", columns, dim),
-        ("sticks", of_sticks, 2),
-    ];
-    match widths
-        .into_iter()
-        .find(|(_, found, expected)| found != expected)
-    {
-        None => Ok(()),
-        Some((what, found, expected)) => Err(Error::DimensionMismatch {
-            what,
-            expected,
-            found,
-        }),
-    }
+    same_columns("covariances", dim, rows)?;
+    same_columns("covariances", dim, columns)?;
+    same_columns("sticks", 2, of_sticks)
 }
 
 fn check_covariances<F: Float>(covariances: ArrayView3<'_, f64>) -> Result<()> {

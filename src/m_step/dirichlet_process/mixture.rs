@@ -248,7 +248,8 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
             for (j, (mean, m)) in mean.iter_mut().zip(&q.mean).enumerate() {
                 *mean = m - about.map_or(0.0, |about| about[j].to_f64());
             }
-            // With o the error of M u: o (2 |M u| + o) <= (1 + 1 / s) o^2 + s |M u|^2 for any s, so that no pair needs a root.
+            // With o the error of M u: o (2 |M u| + o) <= (1 + 1 / s) o^2 + s |M u|^2 for any s, so that no pair needs a
+            // root.
             let far = mean.iter().map(|m| m * m).sum::<f64>();
             let share = gamma * (dim as f64).sqrt();
             let of_off = 2.0 * norms[t].powi(2) * (1.0 + 1.0 / share);

@@ -1,4 +1,5 @@
 //! Dirichlet process mixtures of Gaussians with full precision matrices: variational inference with weights.
+
 mod from_parameters;
 mod ill_conditioned;
 mod matrices;
@@ -13,7 +14,7 @@ mod sticks;
 pub use mixture::DirichletProcessMixture;
 use statistics::Scatter;
 
-use super::{MStep, steps_with_one_variance, variance_floor};
+use super::{MStep, first_variance, steps_with_one_variance};
 use crate::block::Block;
 use crate::data::{Centres, Data, DenseRows, Frame};
 use crate::error::Result;
@@ -171,9 +172,7 @@ impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
         data: &dyn Data<Rows = DenseRows<F>>,
     ) -> Result<Self::Model> {
         let prior = self.prior(&frame, data)?;
-        let least_variance = variance_floor(&frame, data.summary());
-        let variance = frame.enter_square(data.summary().mean_variance());
-        let variance = variance.max(least_variance);
+        let (variance, least_variance) = first_variance(&frame, data.summary());
         let components = (0..seeds.len())
             .map(|c| {
                 let mean = seeds.row(c)[..seeds.dim()].iter().map(|z| z.to_f64());

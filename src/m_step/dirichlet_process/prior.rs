@@ -4,7 +4,7 @@ use super::matrices::{self, Cholesky, add};
 use super::products::{Scratch, add_products};
 use super::{DirichletProcess, PriorMean, PriorScale};
 use crate::data::{Data, Frame, Rows, Summary};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same_columns};
 use crate::factor;
 use crate::float::Float;
 use crate::m_step::variance_floor;
@@ -67,11 +67,6 @@ impl DirichletProcess {
             let rule = "must be greater than the number of columns less 1";
             return Err(Error::parameter("degrees_of_freedom", degrees, rule));
         }
-        let mismatch = |what, found| Error::DimensionMismatch {
-            what,
-            expected: dim,
-            found,
-        };
         let of_data = match (&self.mean, &self.scale) {
             (PriorMean::OfData, _) | (_, PriorScale::OfData) => Some(moments(frame, data)),
             _ => None,
@@ -84,20 +79,20 @@ impl DirichletProcess {
         };
         let mean = match (&self.mean, &of_data) {
             (PriorMean::OfData, Some((mean, _))) => mean.clone(),
-            (PriorMean::Given(mean), _) if mean.len() != dim => {
-                return Err(mismatch("mean", mean.len()));
+            (PriorMean::Given(mean), _) => {
+                same_columns("mean", dim, mean.len())?;
+                enter(&mut mean.iter().copied())
             }
-            (PriorMean::Given(mean), _) => enter(&mut mean.iter().copied()),
             _ => enter(&mut std::iter::repeat_n(0.0, dim)),
         };
         let inverse_scale = match (&self.scale, of_data) {
             (PriorScale::OfData, Some((_, covariance))) => {
                 proper(covariance, variance_floor(frame, data.summary()), dim)
             }
-            (PriorScale::Given(scale), _) if scale.nrows() != dim => {
-                return Err(mismatch("scale", scale.nrows()));
+            (PriorScale::Given(scale), _) => {
+                same_columns("scale", dim, scale.nrows())?;
+                inverse_of(scale.view()).unwrap_or_default()
             }
-            (PriorScale::Given(scale), _) => inverse_of(scale.view()).unwrap_or_default(),
             (PriorScale::Multiple(multiple), _) => diagonal(1.0 / multiple, dim),
             _ => Vec::new(),
         };
@@ -141,15 +136,8 @@ impl Stage for DirichletProcess {
             return Err(Error::NotFinite { what, row, column });
         }
         if let PriorScale::Given(scale) = &self.scale {
-            let (expected, found) = scale.dim();
-            let what = "scale";
-            if expected != found {
-                return Err(Error::DimensionMismatch {
-                    what,
-                    expected,
-                    found,
-                });
-            }
+            let ((rows, columns), what) = (scale.dim(), "scale");
+            same_columns(what, rows, columns)?;
             if let Some(((row, column), _)) = scale.indexed_iter().find(|(_, x)| !x.is_finite()) {
                 return Err(Error::NotFinite { what, row, column });
             }
@@ -161,7 +149,7 @@ impl Stage for DirichletProcess {
                 }
             }
             if inverse_of(scale.view()).is_none() {
-                let value = format!("a {expected} x {expected} matrix");
+                let value = format!("a {rows} x {columns} matrix");
                 return Err(Error::parameter(what, value, "must be positive definite"));
             }
         }

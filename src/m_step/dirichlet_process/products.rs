@@ -23,8 +23,8 @@ struct Buffers<T> {
     shared: Vec<T>,
 }
 
-/// Adds the lower half of $\sum_n q_n u_n u_n^T$ to a matrix (d, d), for rows $u$ (n, d) with their shares; what is above it is
-/// left undefined. `norm` is the Frobenius norm of the factor that takes these rows to unit variance in every direction.
+/// Adds the lower half of $\sum_n q_n u_n u_n^T$ to a matrix (d, d), for rows $u$ (n, d) with their shares; what is above it
+/// is left undefined. `norm` is the Frobenius norm of the factor that takes these rows to unit variance in every direction.
 ///
 /// Sums in `f32` are off by about 1e-6 of the mean squared length. That is felt in the smallest eigenvalue, so they are
 /// taken only where it is not much smaller than the others: the mean squared length times the squared norm is $d^2$ where

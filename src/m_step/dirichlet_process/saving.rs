@@ -6,7 +6,7 @@ use super::prior::Prior;
 use super::sticks::Sticks;
 use crate::error::Result;
 use crate::float::Float;
-use crate::saving::{Common, FileFault, Reader, Save, Writer};
+use crate::saving::{self, Common, FileFault, Reader, Save, Stream};
 
 const FAMILY: &str = "DirichletProcess";
 
@@ -15,26 +15,15 @@ type Read<T> = std::result::Result<T, FileFault>;
 impl<F: Float> Save for DirichletProcessMixture<F> {
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let common = (&self.centres, &self.frame);
-        let mut file = Writer::new(FAMILY, common, self.means(), notes)?;
-        file.numbers("least variance", &[self.least_variance]);
-        self.prior.write(&mut file);
-        let sticks = self.sticks.0.iter().flat_map(|&(a, b)| [a, b]);
-        file.section("sticks", 2 * self.sticks.0.len(), sticks);
-        write_components(&self.components, &mut file);
-        match &self.scores {
-            Scored::Distances { variance } => file.numbers("variance of distances", &[*variance]),
-            Scored::Expected {
-                added,
-                reference,
-                norms,
-            } => {
-                file.numbers("scores added", added);
-                file.numbers("scores reference", &[*reference]);
-                file.numbers("scores norms", norms);
-            }
-        }
-        file.numbers("prior terms", &[self.prior_terms]);
-        Ok(file.finish())
+        saving::model(FAMILY, common, self.means(), notes, &|file| {
+            file.numbers("least variance", &[self.least_variance]);
+            self.prior.write(file);
+            let sticks = self.sticks.0.iter().flat_map(|&(a, b)| [a, b]);
+            file.section("sticks", 2 * self.sticks.0.len(), sticks);
+            write_components(&self.components, file);
+            self.scores.write(file);
+            file.numbers("prior terms", &[self.prior_terms]);
+        })
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
@@ -57,7 +46,7 @@ impl<F: Float> Save for DirichletProcessMixture<F> {
                 sticks: Sticks(sticks.collect()),
                 components: read_components(&mut file, k, dim)?,
                 least_variance,
-                scores: read_scores(&mut file, k)?,
+                scores: Scored::read(&mut file, k)?,
                 prior_terms: finite(&mut file, "prior terms")?,
                 means: common.means,
             };
@@ -82,7 +71,7 @@ fn check_degrees(name: &str, degrees: &[f64], dim: usize) -> Read<()> {
 }
 
 impl Prior {
-    fn write(&self, file: &mut Writer) {
+    fn write(&self, file: &mut Stream<'_>) {
         let numbers = [self.concentration, self.mean_precision, self.degrees];
         file.numbers("prior", &numbers);
         file.numbers("prior mean", &self.mean);
@@ -111,7 +100,7 @@ impl Prior {
     }
 }
 
-fn write_components(components: &[NormalWishart], file: &mut Writer) {
+fn write_components(components: &[NormalWishart], file: &mut Stream<'_>) {
     let k = components.len();
     let dim = components.first().map_or(0, |q| q.mean.len());
     let mut each = |name, of: fn(&NormalWishart) -> f64| {
@@ -158,14 +147,31 @@ fn read_components(file: &mut Reader<'_>, k: usize, dim: usize) -> Read<Vec<Norm
     Ok(components.collect())
 }
 
-fn read_scores(file: &mut Reader<'_>, k: usize) -> Read<Scored> {
-    if file.has("variance of distances") {
-        let variance = file.one_positive("variance of distances")?;
-        return Ok(Scored::Distances { variance });
+impl Scored {
+    fn write(&self, file: &mut Stream<'_>) {
+        match self {
+            Self::Distances { variance } => file.numbers("variance of distances", &[*variance]),
+            Self::Expected {
+                added,
+                reference,
+                norms,
+            } => {
+                file.numbers("scores added", added);
+                file.numbers("scores reference", &[*reference]);
+                file.numbers("scores norms", norms);
+            }
+        }
     }
-    Ok(Scored::Expected {
-        added: file.finite("scores added", &[k])?,
-        reference: finite(file, "scores reference")?,
-        norms: file.finite("scores norms", &[k])?,
-    })
+
+    fn read(file: &mut Reader<'_>, k: usize) -> Read<Self> {
+        if file.has("variance of distances") {
+            let variance = file.one_positive("variance of distances")?;
+            return Ok(Self::Distances { variance });
+        }
+        Ok(Self::Expected {
+            added: file.finite("scores added", &[k])?,
+            reference: finite(file, "scores reference")?,
+            norms: file.finite("scores norms", &[k])?,
+        })
+    }
 }

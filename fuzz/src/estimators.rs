@@ -1,0 +1,358 @@
+//! Estimators from bytes: algorithms by name, and stages that are combined freely.
+
+use crate::bytes::Bytes;
+use coremix::coreset::{Coreset, Subset};
+use coremix::data::{DenseRows, Frame, Rows};
+use coremix::e_step::EStep;
+use coremix::m_step::MStep;
+use coremix::ndarray::{Array1, Array2};
+use coremix::prelude::*;
+use coremix::seed::{Seeder, Seeds};
+use coremix::{Cancel, Family, Float, Rng, Stage};
+
+/// Most clusters that are meant to be fitted.
+const CLUSTERS: usize = 12;
+
+/// Most M-steps of a phase.
+const ITERATIONS: usize = 12;
+
+/// An estimator of rows of type `R`.
+pub(crate) type Boxed<R> = Box<dyn Estimator<R>>;
+
+/// What a fit writes down, and what ends it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Control {
+    pub(crate) checkpoint: Option<Checkpoint>,
+    pub(crate) cancel: Option<Cancel>,
+}
+
+/// An algorithm by its name, with its settings.
+pub(crate) fn by_name(control: &Control, bytes: &mut Bytes<'_>) -> Algorithm {
+    let name = bytes.choose(&Algorithm::NAMES);
+    let mut algorithm: Algorithm = name.parse().expect("a name of the list");
+    algorithm = algorithm
+        .with_clusters(bytes.count(CLUSTERS))
+        .with_seed(u64::from(bytes.byte()))
+        .with_restarts(1 + bytes.few(2))
+        .with_max_iterations(bytes.few(ITERATIONS))
+        .with_stop_rule(rule(bytes));
+    // Each of the others with some chance: most have a default that suits small data.
+    for _ in 0..bytes.few(8) {
+        algorithm = match bytes.below(12) {
+            0 => algorithm.with_coreset(bytes.count(80)),
+            1 => algorithm.with_memory(bytes.count(256)),
+            2 => algorithm.with_c_prime(bytes.count(8)),
+            3 => algorithm.with_neighbors(bytes.count(8)),
+            4 => algorithm.with_random(bytes.count(8)),
+            5 => algorithm.with_drawn(bytes.count(8)),
+            6 => algorithm.with_chain(bytes.few(30)),
+            7 => algorithm.with_greedy(true),
+            8 => algorithm.with_epsilon(bytes.real()),
+            9 => algorithm.with_concentration(bytes.real()),
+            10 => algorithm.with_family(bytes.choose(&FAMILIES)),
+            _ => algorithm.with_tolerance(bytes.real()),
+        };
+    }
+    if let Some(checkpoint) = &control.checkpoint {
+        algorithm = algorithm.with_checkpoint(checkpoint);
+    }
+    if let Some(cancel) = &control.cancel {
+        algorithm = algorithm.with_cancel(cancel);
+    }
+    algorithm
+}
+
+const FAMILIES: [Family; 3] = [Family::Shared, Family::Isotropic, Family::Diagonal];
+
+fn rule(bytes: &mut Bytes<'_>) -> Rule {
+    bytes.choose(&[
+        Rule::PerCoordinate,
+        Rule::RelativeToFreeEnergy,
+        Rule::Remaining,
+    ])
+}
+
+/// Any of the coresets.
+#[derive(Clone, Debug)]
+enum AnyCoreset {
+    Full(Full),
+    Uniform(UniformCoreset),
+    Lightweight(Lightweight),
+}
+
+impl AnyCoreset {
+    fn new(bytes: &mut Bytes<'_>) -> Self {
+        match bytes.below(4) {
+            0 | 1 => Self::Full(Full),
+            2 => Self::Uniform(UniformCoreset::new(bytes.count(80))),
+            _ => Self::Lightweight(Lightweight::new(bytes.count(80))),
+        }
+    }
+}
+
+impl Stage for AnyCoreset {
+    fn check(&self, clusters: usize) -> Result<()> {
+        match self {
+            Self::Full(coreset) => coreset.check(clusters),
+            Self::Uniform(coreset) => coreset.check(clusters),
+            Self::Lightweight(coreset) => coreset.check(clusters),
+        }
+    }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+impl<R: Rows> Coreset<R> for AnyCoreset {
+    fn sample(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        rng: &mut Rng,
+    ) -> Result<Option<Subset>> {
+        match self {
+            Self::Full(coreset) => coreset.sample(data, frame, rng),
+            Self::Uniform(coreset) => coreset.sample(data, frame, rng),
+            Self::Lightweight(coreset) => coreset.sample(data, frame, rng),
+        }
+    }
+}
+
+/// Any of the seeders.
+#[derive(Clone, Debug)]
+pub(crate) enum AnySeeder<F> {
+    PlusPlus(KMeansPlusPlus),
+    Chain(AfkMc2),
+    Hierarchical(HierarchicalKMeansPlusPlus),
+    Uniform(UniformSeeder),
+    Given(Given<F>),
+}
+
+impl<F: Float> AnySeeder<F> {
+    /// For data of so many columns.
+    pub(crate) fn new(columns: usize, bytes: &mut Bytes<'_>) -> Self {
+        match bytes.below(6) {
+            0 => Self::PlusPlus(KMeansPlusPlus::greedy()),
+            1 => Self::PlusPlus(KMeansPlusPlus::new().candidates(bytes.few(6))),
+            2 => Self::Chain(AfkMc2::new(bytes.few(30))),
+            3 => Self::Hierarchical(HierarchicalKMeansPlusPlus::new()),
+            4 => Self::Uniform(UniformSeeder::new()),
+            _ => Self::Given(given(columns, bytes)),
+        }
+    }
+}
+
+/// Centres that are near 0 mostly.
+fn given<F: Float>(columns: usize, bytes: &mut Bytes<'_>) -> Given<F> {
+    const FAR: [f64; 8] = [0.0, 1e9, -1e30, 1e37, 1e149, f64::NAN, f64::INFINITY, 1e300];
+    let shape = match bytes.byte() {
+        255 => (0, columns),
+        254 => (3, columns + 1),
+        byte => (1 + usize::from(byte) % CLUSTERS, columns),
+    };
+    let centres = Array2::from_shape_fn(shape, |_| match bytes.byte() {
+        byte @ 0..=247 => F::from_f64(0.25 * f64::from(byte as i8)),
+        byte => F::from_f64(FAR[usize::from(byte) % FAR.len()]),
+    });
+    Given::new(centres.view())
+}
+
+impl<F: Float> Stage for AnySeeder<F> {
+    fn check(&self, clusters: usize) -> Result<()> {
+        match self {
+            Self::PlusPlus(seeder) => seeder.check(clusters),
+            Self::Chain(seeder) => seeder.check(clusters),
+            Self::Hierarchical(seeder) => seeder.check(clusters),
+            Self::Uniform(seeder) => seeder.check(clusters),
+            Self::Given(seeder) => seeder.check(clusters),
+        }
+    }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+impl<R: Rows> Seeder<R> for AnySeeder<R::Float> {
+    fn seed(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        k: usize,
+        rng: &mut Rng,
+    ) -> Result<Seeds<R::Float>> {
+        match self {
+            Self::PlusPlus(seeder) => seeder.seed(data, frame, k, rng),
+            Self::Chain(seeder) => seeder.seed(data, frame, k, rng),
+            Self::Hierarchical(seeder) => seeder.seed(data, frame, k, rng),
+            Self::Uniform(seeder) => seeder.seed(data, frame, k, rng),
+            Self::Given(seeder) => seeder.seed(data, frame, k, rng),
+        }
+    }
+}
+
+/// A builder with any coreset and any seeder of the crate.
+type Free<F, E = Exhaustive, M = SharedIsotropic> = Builder<AnyCoreset, AnySeeder<F>, E, M>;
+
+/// The settings that are not stages.
+fn with_settings<F: Float>(columns: usize, control: &Control, bytes: &mut Bytes<'_>) -> Free<F> {
+    let mut builder = Clusterer::builder()
+        .clusters(bytes.count(CLUSTERS))
+        .seed(u64::from(bytes.byte()))
+        .restarts(1 + bytes.few(2))
+        .max_iterations(bytes.few(ITERATIONS))
+        .stop_rule(rule(bytes))
+        .tolerance(bytes.real())
+        .coreset(AnyCoreset::new(bytes))
+        .seeder(AnySeeder::new(columns, bytes));
+    if let Some(checkpoint) = &control.checkpoint {
+        builder = builder.checkpoint(checkpoint);
+    }
+    if let Some(cancel) = &control.cancel {
+        builder = builder.cancel(cancel);
+    }
+    builder
+}
+
+/// Stages of the crate in any combination, for data of so many columns.
+pub(crate) fn of_stages<R: Rows>(
+    columns: usize,
+    control: &Control,
+    bytes: &mut Bytes<'_>,
+) -> Result<Boxed<R>> {
+    let builder = with_settings::<R::Float>(columns, control, bytes);
+    match bytes.below(6) {
+        0 => of_family(builder.e_step(exhaustive(bytes)), bytes),
+        1 => of_family(builder.e_step(neighborhood(bytes)), bytes),
+        2 => of_family(builder.e_step(sampling(bytes)), bytes),
+        3 => built(builder.e_step(Lazy::new(bytes.real()))),
+        _ => {
+            let list: Vec<_> = (0..bytes.few(4)).map(|_| phase(bytes)).collect();
+            built(builder.phases(move |_| list.clone()))
+        }
+    }
+}
+
+/// The Dirichlet process with any prior and search.
+pub(crate) fn dirichlet_process<F: Float>(
+    columns: usize,
+    control: &Control,
+    bytes: &mut Bytes<'_>,
+) -> Result<Boxed<DenseRows<F>>> {
+    let builder = with_settings::<F>(columns, control, bytes).m_step(process(columns, bytes));
+    match bytes.below(3) {
+        0 => built(builder.e_step(exhaustive(bytes))),
+        1 => built(builder.e_step(neighborhood(bytes))),
+        _ => built(builder.e_step(sampling(bytes))),
+    }
+}
+
+fn exhaustive(bytes: &mut Bytes<'_>) -> Exhaustive {
+    match bytes.below(3) {
+        0 => Exhaustive::all(),
+        1 => Exhaustive::nearest(),
+        _ => Exhaustive::truncated(bytes.count(8)),
+    }
+}
+
+fn neighborhood(bytes: &mut Bytes<'_>) -> Neighborhood {
+    let search = Neighborhood::new(bytes.count(8), bytes.count(8));
+    let search = match bytes.one_in(3) {
+        true => search.random(bytes.count(4)),
+        false => search,
+    };
+    search
+        .start(bytes.choose(&[Start::Random, Start::Seeds]))
+        .warm_up(bytes.few(3))
+        .initial_searches(bytes.few(3))
+}
+
+fn sampling(bytes: &mut Bytes<'_>) -> SimilaritySampling {
+    SimilaritySampling::new(bytes.count(8), bytes.count(8)).initial_searches(bytes.few(3))
+}
+
+fn phase(bytes: &mut Bytes<'_>) -> Phase<Bounded> {
+    let mut e_step = Bounded::new().near(bytes.count(20));
+    if bytes.one_in(4) {
+        e_step = e_step.streaming();
+    }
+    let rows = match bytes.below(3) {
+        0 => PhaseRows::Coreset,
+        1 => PhaseRows::All,
+        _ => PhaseRows::Larger(Lightweight::new(bytes.count(200))),
+    };
+    let columns = match bytes.below(2) {
+        0 => Columns::All,
+        _ => Columns::Principal(bytes.count(6)),
+    };
+    let factor = match bytes.below(4) {
+        0 => bytes.real(),
+        _ => 1.0,
+    };
+    let phase = Phase::new(e_step)
+        .rows(rows)
+        .columns(columns)
+        .starts(bytes.few(3))
+        .moves(bytes.few(4))
+        .factor(factor);
+    match bytes.one_in(4) {
+        true => phase.after_subspace(),
+        false => phase,
+    }
+}
+
+fn process(columns: usize, bytes: &mut Bytes<'_>) -> DirichletProcess {
+    let mut process = DirichletProcess::new(bytes.real());
+    if bytes.one_in(4) {
+        process = process.paper_priors();
+    }
+    for _ in 0..bytes.few(3) {
+        let wide = columns + usize::from(bytes.one_in(16));
+        process = match bytes.below(4) {
+            0 => process.mean_precision(bytes.real()),
+            1 => process.degrees_of_freedom(columns as f64 + bytes.real()),
+            2 => {
+                let mean: Array1<f64> = (0..wide).map(|_| bytes.real()).collect();
+                process.mean(mean.view())
+            }
+            _ => {
+                // Symmetric, and positive definite where the numbers on the diagonal are large enough.
+                let numbers: Vec<f64> = (0..wide + 1).map(|_| bytes.real()).collect();
+                let scale = Array2::from_shape_fn((wide, wide), |(i, j)| match i == j {
+                    true => 4.0 * numbers[i],
+                    false => numbers[wide] / (2 + i + j) as f64,
+                });
+                process.scale(scale.view())
+            }
+        };
+    }
+    process
+}
+
+/// With the components asked for.
+fn of_family<R, E>(builder: Free<R::Float, E>, bytes: &mut Bytes<'_>) -> Result<Boxed<R>>
+where
+    R: Rows,
+    E: Clone + Send + 'static,
+    E: EStep<R, <SharedIsotropic as MStep<R>>::Model>,
+    E: EStep<R, <Isotropic as MStep<R>>::Model>,
+    E: EStep<R, <Diagonal as MStep<R>>::Model>,
+{
+    match bytes.below(5) {
+        0 => built(builder),
+        1 => built(builder.m_step(Isotropic::new())),
+        2 => built(builder.m_step(Isotropic::new().equal_proportions())),
+        3 => built(builder.m_step(Diagonal::new())),
+        _ => built(builder.m_step(Diagonal::new().equal_proportions())),
+    }
+}
+
+fn built<R, E, M>(builder: Free<R::Float, E, M>) -> Result<Boxed<R>>
+where
+    R: Rows,
+    M: MStep<R> + Send + 'static,
+    E: EStep<R, M::Model> + Clone + Send + 'static,
+{
+    Ok(Box::new(builder.build()?))
+}

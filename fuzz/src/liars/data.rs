@@ -1,0 +1,254 @@
+//! Data that is a table in memory but for its lies.
+
+use super::wrong;
+use crate::bytes::Bytes;
+use coremix::data::{Data, DenseRows, Frame, Rows, Summary};
+use coremix::ndarray::{Axis, s};
+use coremix::prelude::*;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+type Inner = DenseRows<f64>;
+
+/// What is wrong with data, from one of its calls on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Lie {
+    /// So many rows more or fewer in a block.
+    Count(isize),
+    Untouched,
+    /// A number in a row.
+    Value(f64),
+    /// A weight when a row is loaded.
+    Weight(f64),
+    /// A weight when it is asked for.
+    Asked(f64),
+    /// Other rows.
+    Shifted,
+    /// So many rows and columns.
+    Shape(usize, usize),
+    Summary(usize, f64),
+    /// A part without some rows, or with numbers that are none.
+    Selected(usize, f64),
+    Distances(f64),
+    Residual(f64),
+    Frame(f64),
+    /// Refuses its own frame.
+    Check,
+}
+
+/// A table that lies after so many calls.
+#[derive(Debug)]
+pub(crate) struct LyingData<'a> {
+    inner: &'a Dense<'a, f64>,
+    lie: Lie,
+    from: usize,
+    calls: AtomicUsize,
+    summary: Summary,
+}
+
+impl<'a> LyingData<'a> {
+    pub(crate) fn new(inner: &'a Dense<'a, f64>, bytes: &mut Bytes<'_>) -> Self {
+        let value = wrong(bytes);
+        let (n, d) = (inner.len(), inner.dim());
+        // Not beyond any table: rows are read for as long as data says that there are more.
+        let number = |bytes: &mut Bytes<'_>, known: usize| {
+            let off = [known, 0, 1, known + 1, known.saturating_sub(1), known + 600];
+            bytes.choose(&off)
+        };
+        let lie = match bytes.below(13) {
+            0 => Lie::Count(bytes.choose(&[-1, 1, 600])),
+            1 => Lie::Untouched,
+            2 => Lie::Value(value),
+            3 => Lie::Weight(value),
+            4 => Lie::Asked(value),
+            5 => Lie::Shifted,
+            6 => Lie::Shape(number(bytes, n), number(bytes, d)),
+            7 => Lie::Summary(bytes.below(8), value),
+            8 => Lie::Selected(bytes.below(4), value),
+            9 => Lie::Distances(value),
+            10 => Lie::Residual(value),
+            11 => Lie::Frame(value),
+            _ => Lie::Check,
+        };
+        let from = match bytes.below(2) {
+            0 => 0,
+            _ => bytes.below(40),
+        };
+        let mut summary = inner.summary().clone();
+        if let Lie::Summary(place, value) = lie {
+            match place {
+                0 => summary.mean[0] = value,
+                1 => summary.variance[0] = value,
+                2 => summary.range[0] = (value, -value),
+                3 => summary.total_weight = value,
+                4 => summary.rows = bytes.choose(&[0, n + 1, usize::MAX]),
+                5 => drop(summary.mean.pop()),
+                6 => drop(summary.variance.pop()),
+                _ => summary.range.push((0.0, value)),
+            }
+        }
+        Self {
+            inner,
+            lie,
+            from,
+            calls: AtomicUsize::new(0),
+            summary,
+        }
+    }
+
+    /// Whether its summary is wrong in what nobody can check without all rows, or its frame is: then others may be blamed.
+    pub(crate) fn is_subtle(&self) -> bool {
+        matches!(
+            self.lie,
+            Lie::Summary(..) | Lie::Frame(_) | Lie::Residual(_) | Lie::Shifted
+        )
+    }
+
+    /// The lie, from some call on.
+    fn lie(&self) -> Option<Lie> {
+        let calls = self.calls.fetch_add(1, Ordering::Relaxed);
+        (calls >= self.from).then_some(self.lie)
+    }
+
+    fn fill(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Inner) {
+        let lie = self.lie();
+        let count = match lie {
+            Some(Lie::Untouched) => return,
+            Some(Lie::Count(by)) => rows.len().saturating_add_signed(by),
+            _ => rows.len(),
+        };
+        let n = self.inner.len();
+        let row = |i: usize| match lie {
+            Some(Lie::Shifted) => (rows[i % rows.len()] + 1) % n,
+            _ => rows[i % rows.len()] % n,
+        };
+        let weight = |i: usize| match lie {
+            Some(Lie::Weight(value)) if i == 0 => value,
+            _ => self.inner.weight(row(i)),
+        };
+        let count = if rows.is_empty() { 0 } else { count };
+        into.fill(frame, (0..count).map(weight), |i, out| {
+            let points = self.inner.points();
+            let numbers = points.row(row(i));
+            out.iter_mut().zip(numbers).for_each(|(out, x)| *out = *x);
+            if let Some(Lie::Value(value)) = lie
+                && i == 0
+                && let Some(first) = out.first_mut()
+            {
+                *first = value;
+            }
+        });
+    }
+}
+
+impl Data for LyingData<'_> {
+    type Rows = Inner;
+
+    fn len(&self) -> usize {
+        match self.lie {
+            Lie::Shape(rows, _) if self.lie().is_some() => rows,
+            _ => self.inner.len(),
+        }
+    }
+
+    fn dim(&self) -> usize {
+        match self.lie {
+            Lie::Shape(_, columns) if self.lie().is_some() => columns,
+            _ => self.inner.dim(),
+        }
+    }
+
+    fn weight(&self, n: usize) -> f64 {
+        match self.lie {
+            Lie::Asked(value) if self.lie().is_some() => value,
+            _ => self.inner.weight(n % self.inner.len()),
+        }
+    }
+
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn frame(&self) -> Frame<f64> {
+        let Lie::Frame(value) = self.lie else {
+            return self.inner.frame();
+        };
+        let mut summary = self.inner.summary().clone();
+        match value.is_finite() {
+            true => summary.range.iter_mut().for_each(|r| *r = (value, value)),
+            false => {
+                summary = Summary {
+                    mean: vec![0.0; summary.mean.len() + 1],
+                    variance: vec![1.0; summary.mean.len() + 1],
+                    range: vec![(0.0, 1.0); summary.mean.len() + 1],
+                    ..summary
+                }
+            }
+        }
+        Frame::of(&summary)
+    }
+
+    fn check(&self, frame: &Frame<f64>) -> Result<()> {
+        match self.lie {
+            Lie::Check => Err(Error::Empty { what: "patience" }),
+            _ => self.inner.check(frame),
+        }
+    }
+
+    fn fault(&self, row: usize) -> Option<String> {
+        matches!(self.lie, Lie::Value(_)).then(|| format!("row {row} is a lie"))
+    }
+
+    fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut Inner) {
+        self.fill(&rows.collect::<Vec<_>>(), frame, into);
+    }
+
+    fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Inner) {
+        self.fill(rows, frame, into);
+    }
+
+    fn distances_from(
+        &self,
+        rows: Range<usize>,
+        frame: &Frame<f64>,
+        centre: &[f64],
+        out: &mut [f64],
+    ) {
+        // As by default.
+        let mut block = Inner::default();
+        self.load(rows, frame, &mut block);
+        block.distances_from(centre, out);
+        if let (Some(Lie::Distances(value)), Some(first)) = (self.lie(), out.first_mut()) {
+            *first = value;
+        }
+    }
+
+    fn residual(&self) -> f64 {
+        match self.lie {
+            Lie::Residual(value) => value,
+            _ => 0.0,
+        }
+    }
+
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = Inner> + '_> {
+        let n = self.inner.len();
+        let mut rows: Vec<usize> = rows.iter().map(|row| row % n).collect();
+        let mut weights = weights;
+        let lie = self.lie();
+        if let Some(Lie::Selected(0, _)) = lie {
+            rows.pop();
+            weights.pop();
+        }
+        if let (Some(Lie::Selected(1, value)), Some(first)) = (lie, weights.first_mut()) {
+            *first = value;
+        }
+        let mut values = self.inner.points().select(Axis(0), &rows);
+        if let (Some(Lie::Selected(2, value)), Some(first)) = (lie, values.first_mut()) {
+            *first = value;
+        }
+        if let Some(Lie::Selected(3, _)) = lie {
+            values = values.slice_move(s![.., 1..]);
+        }
+        Box::new(Dense::part_of(&self.summary, values, weights))
+    }
+}

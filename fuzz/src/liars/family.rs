@@ -1,0 +1,265 @@
+//! A family that is [`SharedIsotropic`] but for its lies.
+
+use super::wrong;
+use crate::bytes::Bytes;
+use coremix::data::{Centres, Data, DenseRows, Frame, Scores};
+use coremix::m_step::{MStep, SharedIsotropicMixture, Statistics};
+use coremix::ndarray::{Array1, Array2};
+use coremix::prelude::*;
+use coremix::{Block, Likelihood, LogJoint, Stage};
+use std::sync::Arc;
+
+type Inner = DenseRows<f64>;
+
+/// The lies, each with a number that stands where another should.
+#[derive(Clone, Debug, Default)]
+struct Lies {
+    /// Scores of a row of a block under one of the components.
+    score: Option<(usize, f64)>,
+    /// So many scores more or fewer.
+    scores: isize,
+    /// The same of all rows and components.
+    all: isize,
+    margin: Option<f64>,
+    /// Whether the best components are found, and the number that is added to each.
+    best: Option<u32>,
+    log_joint: Option<(usize, f64)>,
+    prior_terms: f64,
+    /// So many components more or fewer, from the first M-step on or from the beginning.
+    components: isize,
+    only_later: bool,
+    /// A mean after an M-step.
+    mean: Option<(usize, f64)>,
+    /// Rows and columns of the variances.
+    variances: Option<(usize, usize)>,
+    proportions: Option<f64>,
+    /// What merging leaves of the parts: all, some or none.
+    left: usize,
+    zero_mass: Option<usize>,
+    restricted: usize,
+    initial_searches: usize,
+    refuses: bool,
+}
+
+/// A family with these lies.
+#[derive(Clone, Debug)]
+pub(crate) struct LyingFamily(Arc<Lies>);
+
+impl LyingFamily {
+    pub(crate) fn new(bytes: &mut Bytes<'_>) -> Self {
+        let mut lies = Lies {
+            left: 2,
+            ..Lies::default()
+        };
+        for _ in 0..1 + bytes.few(2) {
+            let off = bytes.choose(&[-1, 1, -1000, 3]);
+            match bytes.below(16) {
+                0 => lies.score = Some((bytes.below(60), wrong(bytes))),
+                1 => lies.scores = off,
+                2 => lies.all = off,
+                3 => lies.margin = Some(wrong(bytes)),
+                4 => lies.best = Some(bytes.choose(&[0, 1, 100, u32::MAX])),
+                5 => lies.log_joint = Some((bytes.below(3), wrong(bytes))),
+                6 => lies.prior_terms = wrong(bytes),
+                7 => lies.components = off,
+                8 => (lies.components, lies.only_later) = (off, true),
+                9 => lies.mean = Some((bytes.below(12), wrong(bytes))),
+                10 => lies.variances = Some((bytes.below(9), bytes.below(9))),
+                11 => lies.proportions = Some(wrong(bytes)),
+                12 => lies.left = bytes.below(3),
+                13 => lies.zero_mass = Some(bytes.choose(&[0, usize::MAX])),
+                14 => {
+                    lies.restricted = bytes.choose(&[1, usize::MAX]);
+                    lies.initial_searches = bytes.below(3);
+                }
+                _ => lies.refuses = bytes.one_in(2),
+            }
+        }
+        Self(Arc::new(lies))
+    }
+}
+
+impl Stage for LyingFamily {}
+
+/// A number that is off, and never below 0.
+fn off(number: usize, by: isize) -> usize {
+    number.saturating_add_signed(by)
+}
+
+/// The model of such a family.
+#[derive(Clone, Debug)]
+pub(crate) struct LyingModel {
+    inner: SharedIsotropicMixture<f64>,
+    lies: Arc<Lies>,
+    later: bool,
+}
+
+impl Scores<Inner> for LyingModel {
+    fn components(&self) -> usize {
+        let k = Scores::<Inner>::components(&self.inner);
+        match self.later || !self.lies.only_later {
+            true => off(k, self.lies.components),
+            false => k,
+        }
+    }
+
+    fn all(&self, rows: &Inner, out: &mut Vec<f64>) {
+        self.inner.all(rows, out);
+        out.resize(off(out.len(), self.lies.all), 0.5);
+    }
+
+    fn margin(&self, rows: &Inner, i: usize, reach: f64) -> f64 {
+        let known = self.inner.margin(rows, i, reach);
+        self.lies.margin.unwrap_or(known)
+    }
+
+    fn some(&self, rows: &Inner, i: usize, ids: &[u32], out: &mut Vec<f64>) {
+        // The inner model would not know others.
+        let k = Scores::<Inner>::components(&self.inner) as u32;
+        let known: Vec<u32> = ids.iter().map(|c| c % k).collect();
+        self.inner.some(rows, i, &known, out);
+        match self.lies.score {
+            Some((row, value)) if row == i => out.fill(value),
+            _ => {}
+        }
+        out.resize(off(out.len(), self.lies.scores), 0.5);
+    }
+
+    fn best(&self, rows: &Inner, ids: &mut [u32], scores: &mut [f64]) -> bool {
+        let Some(by) = self.lies.best else {
+            return self.inner.best(rows, ids, scores);
+        };
+        self.inner.best(rows, ids, scores);
+        ids.iter_mut().for_each(|id| *id = id.wrapping_add(by));
+        true
+    }
+}
+
+impl Mixture<Inner> for LyingModel {
+    fn centres(&self) -> &Centres<f64> {
+        Mixture::<Inner>::centres(&self.inner)
+    }
+
+    fn frame(&self) -> &Frame<f64> {
+        Mixture::<Inner>::frame(&self.inner)
+    }
+
+    fn log_joint(&self) -> LogJoint {
+        let mut log_joint = Mixture::<Inner>::log_joint(&self.inner);
+        match self.lies.log_joint {
+            Some((0, value)) => log_joint.alpha = value,
+            Some((1, value)) => log_joint.beta = value,
+            Some((_, value)) => log_joint.gamma = value,
+            None => {}
+        }
+        log_joint
+    }
+
+    fn prior_terms(&self) -> f64 {
+        self.lies.prior_terms
+    }
+
+    fn proportions(&self) -> Array1<f64> {
+        let known = Mixture::<Inner>::proportions(&self.inner);
+        match self.lies.proportions {
+            Some(wrong) => known.mapv(|_| wrong),
+            None => known,
+        }
+    }
+
+    fn variances(&self) -> Array2<f64> {
+        match self.lies.variances {
+            Some(shape) => Array2::ones(shape),
+            None => Mixture::<Inner>::variances(&self.inner),
+        }
+    }
+}
+
+/// The sums of the inner family.
+pub(crate) struct LyingSums {
+    inner: <SharedIsotropic as MStep<Inner>>::Statistics,
+    lies: Arc<Lies>,
+}
+
+impl Statistics for LyingSums {
+    fn merge(parts: &mut Vec<Self>) -> Self {
+        let lies = parts[0].lies.clone();
+        let mut inner: Vec<_> = parts.drain(..).map(|part| part.inner).collect();
+        let total = Statistics::merge(&mut inner);
+        let left = inner.len() * lies.left / 2;
+        parts.extend(inner.into_iter().take(left).map(|inner| Self {
+            inner,
+            lies: lies.clone(),
+        }));
+        Self { inner: total, lies }
+    }
+
+    fn zero_mass(&self) -> usize {
+        let known = self.inner.zero_mass();
+        self.lies.zero_mass.unwrap_or(known)
+    }
+}
+
+impl MStep<Inner> for LyingFamily {
+    type Model = LyingModel;
+    type Statistics = LyingSums;
+
+    fn start(
+        &self,
+        seeds: Centres<f64>,
+        frame: Frame<f64>,
+        data: &dyn Data<Rows = Inner>,
+    ) -> Result<LyingModel> {
+        if self.0.refuses {
+            return Err(Error::Empty { what: "patience" });
+        }
+        Ok(LyingModel {
+            inner: SharedIsotropic.start(seeds, frame, data)?,
+            lies: self.0.clone(),
+            later: false,
+        })
+    }
+
+    fn initial_searches(&self) -> usize {
+        self.0.initial_searches
+    }
+
+    fn restricted_steps(&self, _: bool) -> usize {
+        self.0.restricted
+    }
+
+    fn calibrate(&self, model: &mut LyingModel, first: &Likelihood) {
+        MStep::<Inner>::calibrate(&SharedIsotropic, &mut model.inner, first);
+    }
+
+    fn statistics(&self, model: &LyingModel) -> LyingSums {
+        LyingSums {
+            inner: MStep::<Inner>::statistics(&SharedIsotropic, &model.inner),
+            lies: self.0.clone(),
+        }
+    }
+
+    fn accumulate(
+        &self,
+        rows: &Inner,
+        block: &Block<f64>,
+        model: &LyingModel,
+        sums: &mut LyingSums,
+    ) {
+        SharedIsotropic.accumulate(rows, block, &model.inner, &mut sums.inner);
+    }
+
+    fn update(&self, sums: LyingSums, model: &mut LyingModel, restricted: bool) {
+        MStep::<Inner>::update(&SharedIsotropic, sums.inner, &mut model.inner, restricted);
+        model.later = true;
+        if let Some((c, value)) = self.0.mean {
+            let mut means = model.inner.means().to_owned();
+            let (k, variance) = (means.nrows(), model.inner.variance());
+            means[[c % k, 0]] = value;
+            // In another frame, if the family takes these parameters.
+            if let Ok(moved) = SharedIsotropicMixture::from_parameters(means.view(), variance) {
+                model.inner = moved;
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Properties of `coremix` that hold for any bytes.
+//!
+//! A target takes bytes, makes something of them, and panics if a promise is broken: data and settings, own stages that lie,
+//! files, a fit that is stopped and resumed. libFuzzer looks for such bytes (`fuzz/run`), and what it kept of them is in
+//! `fuzz/corpus`. The test of this crate runs all of these once.
+
+mod bits;
+mod bytes;
+mod damage;
+mod estimators;
+mod fit;
+mod liars;
+pub mod memory;
+mod places;
+mod readers;
+mod resume;
+mod sound;
+mod stages;
+mod table;
+mod threads;
+
+/// The targets, by the names of their folders in `fuzz/corpus`.
+pub const TARGETS: [(&str, fn(&[u8])); 4] = [
+    ("fit", fit::run),
+    ("readers", readers::run),
+    ("resume", resume::run),
+    ("stages", stages::run),
+];
+
+/// Runs a target on one thread, so that what it does depends on the bytes alone.
+pub fn run(target: fn(&[u8]), bytes: &[u8]) {
+    threads::on(1, || target(bytes));
+}

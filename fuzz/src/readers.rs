@@ -1,0 +1,174 @@
+//! Files of any bytes: an error, or rows and models that answer.
+
+use crate::bytes::Bytes;
+use crate::damage::{damaged, repaired};
+use crate::sound;
+use crate::table::{Number, RowsOf};
+use coremix::data::{
+    Blocks, DenseRows, NpyFile, SketchRows, Source, Transform, VectorFile, VectorFormat,
+};
+use coremix::m_step::DirichletProcessMixture;
+use coremix::ndarray::Array2;
+use coremix::prelude::*;
+use coremix::{BoxedMixture, Family, Float, ModelInfo, Rng};
+use std::any::Any;
+
+pub(crate) fn run(bytes: &[u8]) {
+    let mut bytes = Bytes::new(bytes);
+    match bytes.below(8) {
+        0 => rows::<u8>(bytes),
+        1 => rows::<f32>(bytes),
+        2 => rows::<f64>(bytes),
+        3 => loaded::<f32>(bytes.rest().to_vec()),
+        4 => loaded::<f32>(repaired(bytes.rest().to_vec())),
+        5 => loaded::<f64>(repaired(bytes.rest().to_vec())),
+        6 => loaded::<f32>(model::<f32>(bytes)),
+        _ => loaded::<f64>(model::<f64>(bytes)),
+    }
+}
+
+// ---- Rows of numbers ------------------------------------------------------------------------------------
+
+fn rows<T: Number>(mut bytes: Bytes<'_>) {
+    let formats = [
+        VectorFormat::Fvecs,
+        VectorFormat::Bvecs,
+        VectorFormat::Fbin,
+        VectorFormat::U8bin,
+    ];
+    let format = bytes.below(6);
+    let file = bytes.rest().to_vec();
+    let length = file.len();
+    match formats.get(format) {
+        Some(format) => source::<T, _>(VectorFile::<T>::over(file, *format), length),
+        None => source::<T, _>(NpyFile::<T>::over(file), length),
+    }
+}
+
+/// A source over so many bytes.
+fn source<T: Number, S: Source<Element = T>>(opened: Result<S>, length: usize) {
+    let Ok(source) = opened.map_err(|error| assert!(!error.to_string().is_empty())) else {
+        return;
+    };
+    let (n, d) = (source.len(), source.dim());
+    let numbers = n.checked_mul(d).expect("numbers that can be counted");
+    assert!(
+        numbers <= length,
+        "{n} rows of {d} numbers in {length} bytes"
+    );
+    let bits = |x: &T| x.widen().to_f64().to_bits();
+    let mut whole = vec![T::POISON; numbers];
+    let read = source.read(0, &mut whole);
+    if d > 0 && n > 0 {
+        let mut row = vec![T::POISON; d];
+        assert!(
+            source.read(n, &mut row).is_err(),
+            "a row after the last one"
+        );
+        for first in (0..n).rev().take(4) {
+            let alone = source.read(first, &mut row);
+            if read.is_ok() {
+                alone.expect("a row of rows that were read");
+                let same = row
+                    .iter()
+                    .map(bits)
+                    .eq(whole[first * d..][..d].iter().map(bits));
+                assert!(same, "row {first} is another one alone");
+            }
+        }
+    }
+    // Numbers that no data may have are an error; so are rows that cannot be read.
+    let Ok(data) = Blocks::new(source) else {
+        return;
+    };
+    assert!(read.is_ok(), "rows that could not be read became data");
+    let fit = "k-means".parse::<Algorithm>().expect("a name");
+    let fit = fit.with_clusters(1).boxed::<RowsOf<T>>().expect("settings");
+    sound::fit(&fit.fit(&data).expect("a fit"), &data);
+}
+
+// ---- Models ---------------------------------------------------------------------------------------------
+
+/// The file of a fitted model after some accidents.
+fn model<F: Number + Float>(mut bytes: Bytes<'_>) -> Vec<u8> {
+    let (d, k) = (1 + bytes.below(4), 1 + bytes.below(3));
+    let mut rng = Rng::from_seed(u64::from(bytes.byte()));
+    let x = Array2::from_shape_fn((12, d), |_| F::from_f64(rng.normal()));
+    let kind = bytes.below(5);
+    let name = if kind == 4 { "dp-gmm" } else { "gmm" };
+    let mut algorithm: Algorithm = name.parse().expect("a name");
+    algorithm = algorithm.with_clusters(k).with_max_iterations(bytes.few(3));
+    let families = [Family::Shared, Family::Isotropic, Family::Diagonal];
+    if let Some(family) = families.get(kind) {
+        algorithm = algorithm.with_family(*family);
+    }
+    let sketched = bytes.one_in(3) && kind < 4;
+    let saved = match sketched {
+        true => {
+            let transform = bytes.choose(&[Transform::Cosine, Transform::Hadamard]);
+            let mut sketch = Sketch::<F>::builder(d, d, 9).transform(transform);
+            sketch.push(x.view()).expect("rows");
+            let fit = algorithm.boxed().expect("settings");
+            let fit = fit.fit(&sketch.finish().expect("a sketch"));
+            fit.expect("a fit").model.saved(&[("of", "a sketch")])
+        }
+        false => {
+            let fit = algorithm.boxed().expect("settings");
+            let fit = fit.fit(&Dense::new(&x).expect("data"));
+            fit.expect("a fit").model.saved(&[])
+        }
+    };
+    damaged(saved.expect("a family of the crate"), 0, &mut bytes)
+}
+
+/// Bytes that may be a model, as rows of all kinds know it.
+fn loaded<F: Number + Float>(file: Vec<u8>) {
+    let info = ModelInfo::read_from(&file[..]);
+    let dense = BoxedMixture::<DenseRows<F>>::from_bytes(&file);
+    let streamed = coremix::read_model::<F>(&file[..]);
+    if let Ok(model) = &dense {
+        let info = info.as_ref().expect("the header of a model");
+        let means = model.means();
+        assert_eq!((info.components, info.columns), means.dim());
+        let again = streamed.expect("a model that was loaded").saved(&[]);
+        same(&again, &model.saved(&[]));
+        let mut rng = Rng::from_seed(7);
+        let shape = (5, means.ncols());
+        let x = Array2::from_shape_fn(shape, |_| F::from_f64(rng.normal()));
+        let data = Dense::new(&x).expect("numbers");
+        let labels = model.predict(&data).expect("labels");
+        assert!(labels.iter().all(|c| (*c as usize) < means.nrows()));
+        model.responsibilities(&data).expect("responsibilities");
+        model.log_densities(&data).expect("densities");
+        model.score(&data).ok();
+        let any: &dyn Any = &**model;
+        if let Some(process) = any.downcast_ref::<DirichletProcessMixture<F>>() {
+            process.sample(3, 1).expect("a sample");
+        }
+        let notes = [("a", "b")];
+        let file = model.saved(&notes).expect("a model that was loaded");
+        let back = BoxedMixture::<DenseRows<F>>::from_bytes(&file).expect("the same model");
+        same(&back.saved(&notes), &Ok(file));
+    }
+    if let Ok(model) = BoxedMixture::<SketchRows<F>>::from_bytes(&file) {
+        assert!(
+            dense.is_ok(),
+            "a model of a sketch is one of dense rows as well"
+        );
+        if let Some(basis) = model.frame().basis() {
+            let x = Array2::<F>::ones((3, basis.columns()));
+            let mut sketch =
+                Sketch::<F>::builder(basis.columns(), 1, basis.seed()).transform(basis.transform());
+            sketch.push(x.view()).expect("rows");
+            let data = sketch.finish().expect("a sketch");
+            let labels = model.predict(&data).expect("labels");
+            assert!(labels.iter().all(|c| (*c as usize) < model.components()));
+            model.log_densities(&data).expect("densities");
+        }
+    }
+}
+
+/// Asserts that two models have the same file.
+fn same(a: &Result<Vec<u8>>, b: &Result<Vec<u8>>) {
+    assert!(a.is_ok() && a == b, "{a:?} {b:?}");
+}

@@ -1,0 +1,19 @@
+//! Pools of one and of two threads, made once.
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::OnceLock;
+
+/// Most threads.
+const MOST: usize = 2;
+
+/// What the work returns on a pool of so many threads: 1 or 2.
+pub(crate) fn on<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
+    static POOLS: OnceLock<[ThreadPool; MOST]> = OnceLock::new();
+    let pools = POOLS.get_or_init(|| {
+        std::array::from_fn(|i| {
+            let pool = ThreadPoolBuilder::new().num_threads(i + 1).build();
+            pool.expect("threads")
+        })
+    });
+    pools[threads - 1].install(work)
+}
