@@ -19,8 +19,11 @@ mod stages;
 mod table;
 mod threads;
 
+/// What panics if bytes break a promise.
+pub type Target = fn(&[u8]);
+
 /// The targets, by the names of their folders in `fuzz/corpus`.
-pub const TARGETS: [(&str, fn(&[u8])); 4] = [
+pub const TARGETS: [(&str, Target); 4] = [
     ("fit", fit::run),
     ("readers", readers::run),
     ("resume", resume::run),
@@ -28,6 +31,6 @@ pub const TARGETS: [(&str, fn(&[u8])); 4] = [
 ];
 
 /// Runs a target on one thread, so that what it does depends on the bytes alone.
-pub fn run(target: fn(&[u8]), bytes: &[u8]) {
+pub fn run(target: Target, bytes: &[u8]) {
     threads::on(1, || target(bytes));
 }

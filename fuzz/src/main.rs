@@ -1,7 +1,7 @@
 //! The program of libFuzzer: the target that the environment names, on inputs that reach new code. See `fuzz/run`.
 #![no_main]
 
-use coremix_fuzz::{TARGETS, memory, run};
+use coremix_fuzz::{TARGETS, Target, memory, run};
 use libfuzzer_sys::fuzz_target;
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ static MEMORY: memory::Limited = memory::Limited;
 /// The arguments are those of libFuzzer.
 const TARGET: &str = "COREMIX_FUZZ_TARGET";
 
-static CHOSEN: OnceLock<fn(&[u8])> = OnceLock::new();
+static CHOSEN: OnceLock<Target> = OnceLock::new();
 
 fuzz_target!(
     init: {

@@ -324,7 +324,7 @@ fn weights(rows: usize, bytes: &mut Bytes<'_>) -> Option<Vec<f64>> {
         byte => ANY[usize::from(byte) % ANY.len()],
     };
     // Many rows have the weights of the first ones again.
-    let distinct = rows.min(60).max(1);
+    let distinct = rows.clamp(1, 60);
     let kind = bytes.below(8);
     let list: Vec<f64> = match kind {
         0..=3 => return None,
