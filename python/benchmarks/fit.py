@@ -8,15 +8,11 @@ distances, computed by the same code for all. Slow libraries can be measured in 
 """
 
 import argparse
-import os
 import statistics
 import time
 import warnings
 
-# The OpenBLAS of some packages does not know new processors, and takes its oldest kernels: unfair to faiss and scikit-learn.
-with open("/proc/cpuinfo") as processors:
-    if "avx512f" in processors.read():
-        os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
+import kernels  # noqa: F401, before NumPy
 
 import numpy as np
 from sklearn.cluster import KMeans, MiniBatchKMeans

@@ -14,9 +14,7 @@ import statistics
 import time
 import warnings
 
-with open("/proc/cpuinfo") as processors:
-    if "avx512f" in processors.read():
-        os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
+import kernels  # noqa: F401, before NumPy
 
 import numpy as np
 import sklearn.mixture

@@ -20,6 +20,11 @@ def prepare(threads):
     The OpenBLAS in the package of faiss is of 2021. On processors that it does not know it takes its oldest kernels, and
     faiss half of its speed. So the kernels are chosen here, unless they are chosen already."""
     os.environ.update((variable, str(threads)) for variable in THREADS)
+    choose_kernels()
+
+
+def choose_kernels():
+    """Those of OpenBLAS; before NumPy is loaded."""
     if kernels := openblas_kernels():
         os.environ.setdefault("OPENBLAS_CORETYPE", kernels)
 
