@@ -323,13 +323,11 @@ where
         if before == after {
             return Ok(());
         }
-        Err(Error::Stage {
-            stage: self.family_name(),
-            what: format!(
-                "{} components with {} centres of {} coordinates after an M-step: there must be {}, {} and {}, as before",
-                after[0], after[1], after[2], before[0], before[1], before[2]
-            ),
-        })
+        let what = format!(
+            "{} components with {} centres of {} coordinates after an M-step: there must be {}, {} and {}, as before",
+            after[0], after[1], after[2], before[0], before[1], before[2]
+        );
+        Err(Error::stage(self.family_name(), what))
     }
 
     fn place(&mut self, centres: Centres<R::Float>) -> Result<()> {
