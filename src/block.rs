@@ -91,9 +91,13 @@ impl<F: Float> Block<F> {
         self.scores.resize(rows * self.stride, F::zero());
         // NaN left after a search means that the search left out the row.
         let unscored = F::from_f64(f64::NAN);
-        for row in self.scores.chunks_exact_mut(self.stride) {
-            row[0] = unscored;
-            row[self.width..].fill(F::INFINITY);
+        if self.stride == 1 {
+            self.scores.fill(unscored);
+        } else {
+            for row in self.scores.chunks_exact_mut(self.stride) {
+                row[0] = unscored;
+                row[self.width..].fill(F::INFINITY);
+            }
         }
         if self.is_shared() {
             self.responsibilities.clear();
@@ -133,8 +137,12 @@ impl<F: Float> Block<F> {
             })
         };
         let unscored = || {
-            let mut best = self.scores.iter().step_by(self.stride);
-            let row = best.position(|score| score.to_f64().is_nan())?;
+            let unscored = |score: &F| score.to_f64().is_nan();
+            let row = match self.stride {
+                // Most often there is none: a search without branches says so sooner than one that ends at the first.
+                1 if !any(&self.scores, unscored) => return None,
+                stride => self.scores.iter().step_by(stride).position(unscored)?,
+            };
             Some(format!(
                 "row {} has no score: a search calls `keep_best` for every row",
                 self.numbers[row]
@@ -149,6 +157,9 @@ impl<F: Float> Block<F> {
     /// The first row with a member that is none of the components, and that member.
     pub(crate) fn foreign(&self) -> Option<(usize, u32)> {
         let foreign = |c: &u32| *c as usize >= self.components;
+        if !any(&self.supports, foreign) {
+            return None;
+        }
         let place = self.supports.iter().position(foreign)?;
         Some((place / self.width, self.supports[place]))
     }
@@ -279,18 +290,9 @@ impl<F: Float> Block<F> {
     pub(crate) fn shares_of(&self, i: usize) -> &[F] {
         &self.shares[i * self.stride..][..self.width]
     }
+}
 
-    /// The expectation of the score of row `i` under its responsibilities.
-    #[inline(always)]
-    pub(crate) fn expected_score(&self, i: usize) -> f64 {
-        if self.width == 1 {
-            return self.scores[i * self.stride].to_f64();
-        }
-        if let Some(expected) = self.expected.get(i) {
-            return *expected;
-        }
-        let shares = self.responsibilities(i).iter();
-        let terms = shares.zip(self.scores(i)).map(|(q, s)| q * s.to_f64());
-        terms.sum()
-    }
+/// Whether any of these is so, without a branch for each.
+fn any<T>(all: &[T], is: impl Fn(&T) -> bool) -> bool {
+    all.iter().fold(false, |any, one| any | is(one))
 }

@@ -46,6 +46,8 @@ pub trait Float:
 {
     /// Machine epsilon.
     const EPSILON: f64;
+    /// The smallest positive number: what a product can lose where it is too small for the type.
+    const LEAST: f64;
     /// Largest absolute value accepted in data: differences of two values stay finite in `Self`, sums of
     /// their squares over 10^7 rows in `f64`.
     const LIMIT: f64;
@@ -68,6 +70,7 @@ macro_rules! float {
     ($t:ty, $limit:expr, $largest_score:expr, $max_exponent:expr) => {
         impl Float for $t {
             const EPSILON: f64 = <$t>::EPSILON as f64;
+            const LEAST: f64 = <$t>::from_bits(1) as f64;
             const LIMIT: f64 = $limit;
             const LARGEST_SCORE: f64 = $largest_score;
             const INFINITY: Self = <$t>::INFINITY;

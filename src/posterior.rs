@@ -4,7 +4,7 @@ use crate::block::Block;
 use crate::data::Rows;
 use crate::float::Float;
 use crate::kernels::exponential::exponentials;
-use crate::kernels::soft;
+use crate::kernels::{soft, vectorised};
 
 /// How scores turn into log-joints ([E1](crate::equations#e1)).
 ///
@@ -83,7 +83,7 @@ pub(crate) fn normalise<R: Rows>(
     }
     if width == 1 {
         block.responsibilities.fill(1.0);
-        let (weight, best) = weighted_total(rows, |i| block.scores[i].to_f64());
+        let (weight, best) = weighted_total(rows, &block.scores);
         return Likelihood {
             weight,
             entries: weight * entries,
@@ -166,27 +166,44 @@ pub(crate) fn drop_lost<F: Float>(block: &mut Block<F>) {
     }
 }
 
+/// The total weight of a block of rows, and the weighted sum of the expectations of their scores under their
+/// responsibilities.
+pub(crate) fn expected_total<R: Rows>(rows: &R, block: &Block<R::Float>) -> (f64, f64) {
+    if block.width() == 1 {
+        return weighted_total(rows, &block.scores);
+    }
+    if !block.expected.is_empty() {
+        return weighted_total(rows, &block.expected);
+    }
+    let of_row = |i| {
+        let shares = block.responsibilities(i).iter().zip(block.scores(i));
+        shares.map(|(q, score)| q * score.to_f64()).sum()
+    };
+    let expected: Vec<f64> = (0..rows.len()).map(of_row).collect();
+    weighted_total(rows, &expected)
+}
+
 /// The total weight of a block of rows, and the weighted sum of their values. There are several partial sums, so that no
 /// addition waits for the one before.
-#[inline(always)]
-pub(crate) fn weighted_total<R: Rows>(rows: &R, value: impl Fn(usize) -> f64) -> (f64, f64) {
+fn weighted_total<R: Rows, F: Float>(rows: &R, values: &[F]) -> (f64, f64) {
     const LANES: usize = 8;
-    let (mut weights, mut values) = ([0.0; LANES], [0.0; LANES]);
-    let mut add = |i: usize, lane: usize| {
-        let weight = rows.weight(i);
-        weights[lane] += weight;
-        values[lane] += weight * value(i);
-    };
-    let whole = rows.len() - rows.len() % LANES;
-    for first in (0..whole).step_by(LANES) {
-        for lane in 0..LANES {
-            add(first + lane, lane);
+    let (mut weights, mut sums) = ([0.0; LANES], [0.0; LANES]);
+    vectorised!({
+        let (whole, rest) = values[..rows.len()].as_chunks::<LANES>();
+        for (chunk, values) in whole.iter().enumerate() {
+            for lane in 0..LANES {
+                let weight = rows.weight(chunk * LANES + lane);
+                weights[lane] += weight;
+                sums[lane] += weight * values[lane].to_f64();
+            }
         }
-    }
-    for i in whole..rows.len() {
-        add(i, i - whole);
-    }
-    (weights.iter().sum(), values.iter().sum())
+        for (lane, value) in rest.iter().enumerate() {
+            let weight = rows.weight(whole.len() * LANES + lane);
+            weights[lane] += weight;
+            sums[lane] += weight * value.to_f64();
+        }
+    });
+    (weights.iter().sum(), sums.iter().sum())
 }
 
 /// Responsibilities (E2) of components with these scores, of which `best` is the lowest, and finite. Returns

@@ -251,7 +251,11 @@ impl Model {
         /// Products of a part: a small part of a second on one thread.
         const PRODUCTS: usize = 1 << 32;
         let (rows, cancel, pool) = (x.rows(), Cancel::new(), threads::pool(threads)?);
-        let each = self.components().saturating_mul(self.columns()).max(1);
+        let mut each = self.components().saturating_mul(self.columns()).max(1);
+        // The Dirichlet process, which has no fixed number of parameters, has a matrix per component.
+        if each!(self, model: F => model.free_parameters()).is_none() {
+            each = each.saturating_mul(self.columns());
+        }
         let size = (PRODUCTS / each).max(1 << 10);
         let done = interruptible(py, &cancel, || {
             pool.install(|| {

@@ -1,6 +1,7 @@
 """One iteration of exact k-means on generated rows, side by side: `reproduce/peers/run --iteration`.
 
-Each library starts at the same rows and is timed over 12 iterations and over 2; the difference is ten iterations.
+Each library starts at the same rows and is timed over 2 iterations, and over so many more that they take a third of a second or so.
+The difference is what the iterations between take, those that were run: libraries end when nothing changes.
 
 `ITERATION=3/20 reproduce/peers/run --iteration` measures the third of twenty groups of the shapes."""
 
@@ -19,6 +20,8 @@ SHAPES += [(3_072, 2), (3_072, 16), (3_072, 100)]
 # Products of a coordinate in one iteration, numbers in the rows, and rows, at most.
 PRODUCTS, NUMBERS, ROWS = 2_500_000_000, 16_000_000, 1_000_000
 REPEATS = 3
+THREADS = os.cpu_count()
+DIRECTIONS = 4
 
 
 def rows_of(d, k):
@@ -26,46 +29,61 @@ def rows_of(d, k):
     return max(n, 2 * k)
 
 
-def seconds(fit):
-    """Of one iteration, where fit(i) runs i of them."""
-    took = []
-    for iterations in (2, 12):
+def seconds(fit, more):
+    """Of one iteration, where fit(i) runs i of them at most and returns how many it ran."""
+    took, ran = [], []
+    for iterations in (2, 2 + more):
         started = time.perf_counter()
-        fit(iterations)
+        ran.append(fit(iterations))
         took.append(time.perf_counter() - started)
-    return (took[1] - took[0]) / 10.0
+    return (took[1] - took[0]) / max(ran[1] - ran[0], 1)
 
 
-def of_crate(path, k):
+def of_crate(path, k, more):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "centres.npy")
-        command = ["target/release/peer", "iteration", path, str(k), "0", out]
+        command = ["target/release/peer", "iteration", path, str(k), "0", out, "--max-iterations", str(2 + more)]
         return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def compare(np, faiss, k_means):
+def enough(measure):
+    """Iterations that take about a third of a second, by those of a first look."""
+    return int(min(max(0.3 / max(measure(10), 1e-6), 10), 50))
+
+
+def compare(np, faiss, lloyd):
     print("| rows, columns, clusters | this crate, ms | scikit-learn | faiss | share of the faster of both |")
     print("|---|---|---|---|---|")
     random = np.random.default_rng(7)
     group, groups = map(int, os.environ.get("ITERATION", "1/1").split("/"))
     for d, k in SHAPES[group - 1 :: groups]:
         n = rows_of(d, k)
-        # Without clusters nothing converges within the iterations that are timed.
+        # Without clusters, and with few directions that matter: so labels change for many iterations.
         x = random.normal(size=(n, d)).astype(np.float32)
-        start = x[:k].copy()
+        if d > DIRECTIONS:
+            x *= 0.1
+            x += random.normal(size=(n, DIRECTIONS)).astype(np.float32) @ random.normal(size=(DIRECTIONS, d)).astype(np.float32)
+        start, weights = x[:k].copy(), np.ones(n, dtype=np.float32)
 
         def sklearn_fit(iterations):
-            k_means(k, init=start, n_init=1, max_iter=iterations, tol=0.0, algorithm="lloyd").fit(x)
+            # Without the checks and the copy of the rows around it, which may take longer than all iterations.
+            return lloyd(x, weights, start.copy(), max_iter=iterations, tol=0.0, n_threads=THREADS)[3]
 
         def faiss_fit(iterations):
-            faiss.Kmeans(d, k, niter=iterations, max_points_per_centroid=n, min_points_per_centroid=1).train(
-                x, init_centroids=start
-            )
+            fitted = faiss.Kmeans(d, k, niter=iterations, max_points_per_centroid=n, min_points_per_centroid=1)
+            fitted.train(x, init_centroids=start)
+            return len(fitted.obj)
 
         with tempfile.TemporaryDirectory() as folder:
             path = str(pathlib.Path(folder) / "x.npy")
             np.save(path, x)
-            times = [(of_crate(path, k), seconds(sklearn_fit), seconds(faiss_fit)) for _ in range(REPEATS)]
+            libraries = [
+                lambda more: of_crate(path, k, more),
+                lambda more: seconds(sklearn_fit, more),
+                lambda more: seconds(faiss_fit, more),
+            ]
+            counts = [enough(one) for one in libraries]
+            times = [[one(more) for one, more in zip(libraries, counts)] for _ in range(REPEATS)]
         own, sklearn, theirs = np.median(times, axis=0) * 1e3
         share = own / min(sklearn, theirs)
         print(f"| {n} x {d}, {k} | {own:.1f} | {sklearn:.1f} | {theirs:.1f} | {share:.2f} |", flush=True)
@@ -76,7 +94,7 @@ if __name__ == "__main__":
 
     import faiss
     import numpy
-    from sklearn.cluster import KMeans
+    from sklearn.cluster._kmeans import _kmeans_single_lloyd
 
     warnings.simplefilter("ignore")
-    compare(numpy, faiss, KMeans)
+    compare(numpy, faiss, _kmeans_single_lloyd)

@@ -49,9 +49,9 @@ def main(options):
         import faiss
         import iteration
         import numpy as np
-        from sklearn.cluster import KMeans
+        from sklearn.cluster._kmeans import _kmeans_single_lloyd
 
-        iteration.compare(np, faiss, KMeans)
+        iteration.compare(np, faiss, _kmeans_single_lloyd)
         return
     import configurations
     import measure

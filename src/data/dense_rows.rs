@@ -174,6 +174,12 @@ fn relative_to<'a, F: Float>(rows: &'a [F], about: Option<&[F]>) -> Cow<'a, [F]>
     })
 }
 
+/// What squares and products of so many columns can lose, in a distance by expansion and in a direct one, where they are too
+/// small for the type (E21).
+pub(super) fn underflow<F: Float>(dim: usize) -> f64 {
+    4.0 * (dim + 8) as f64 * F::LEAST
+}
+
 /// Bound on the rounding error of a distance by expansion (E21) for a row of this squared norm, to centres that could be as
 /// near as the squared distance `reach`. Without roots: $(a + b)^2 \le 2 a^2 + 2 b^2$.
 #[inline(always)]
@@ -182,11 +188,11 @@ pub(super) fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach
     let all = gamma * (2.0 * norm + 2.0 * largest_norm);
     // A centre much farther out than the row is too far away to be one of the nearest, rounded or not (E21).
     let within = gamma * (8.0 * norm + 4.5 * reach);
-    if 2.0 * within <= 1.25 * reach {
-        within.min(all)
-    } else {
-        all
-    }
+    let relative = match 2.0 * within <= 1.25 * reach {
+        true => within.min(all),
+        false => all,
+    };
+    relative + underflow::<F>(dim)
 }
 
 impl<F: Float> Rows for DenseRows<F> {
@@ -264,6 +270,11 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
 
     fn nearest(&self, centres: &Centres<F>, ids: &mut [u32], squared: &mut [F]) -> bool {
         let stride = stride(self.dim);
+        if distance::are_few(centres.len()) {
+            let centres = centres.values();
+            distance::nearest_of_few(&self.values, centres, stride, ids, squared);
+            return true;
+        }
         let expanded = centres.expanded();
         let rows = (&self.values[..], expanded.about());
         let dim = self.dim;
@@ -273,11 +284,14 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         let mut among = Vec::new();
         if short::fits(stride, centres.len()) {
             let values = (expanded.values(centres), expanded.norms());
-            short::nearest(rows, (stride, dim), values, margin, ids);
+            let panels = || expanded.panels(centres);
+            short::nearest(rows, (stride, dim), values, panels, margin, ids);
             // It leaves rows open. Which centres are within their rounding, a search by panels tells.
-            let open: Vec<usize> = (0..ids.len())
-                .filter(|&i| ids[i] == nearest::OPEN)
-                .collect();
+            let is_open = |i: &usize| ids[*i] == nearest::OPEN;
+            let open: Vec<usize> = match ids.contains(&nearest::OPEN) {
+                true => (0..ids.len()).filter(is_open).collect(),
+                false => Vec::new(),
+            };
             if !open.is_empty() {
                 let rows = open
                     .iter()

@@ -1,6 +1,6 @@
 //! What all centres together say of dense rows: the nearest, and the sum over all that a log-density is made of.
 
-use super::dense_rows::rounding;
+use super::dense_rows::{rounding, underflow};
 use super::{Centres, DenseRows, Rows};
 use crate::float::Float;
 use crate::kernels::exponential::best_and_sum;
@@ -142,7 +142,8 @@ impl Rounding {
         let (row, centre, d) = (norm.sqrt(), self.largest_norm.sqrt(), self.dim as f64);
         let products = (d + 4.0) * (centre + 2.0 * row) * centre;
         // A row is added up in lanes, and none is shorter than one number.
-        let sum = 0.5 * F::EPSILON * (products + (d + 8.0) * (norm + squared));
+        let relative = 0.5 * F::EPSILON * (products + (d + 8.0) * (norm + squared));
+        let sum = relative + underflow::<F>(self.dim);
         match self.is_relative {
             true => sum + self.of_differences::<F>(row + centre),
             false => sum,
@@ -160,7 +161,7 @@ impl Rounding {
     fn by_difference<F: Float>(self) -> impl Fn(f64, f64) -> (f64, f64) {
         move |_, squared| {
             let reach = squared + self.gap / self.beta;
-            let direct = (self.dim + 8) as f64 * F::EPSILON * reach;
+            let direct = (self.dim + 8) as f64 * F::EPSILON * reach + underflow::<F>(self.dim);
             let more = match self.is_relative {
                 true => self.of_differences::<F>(reach.sqrt()),
                 false => 0.0,

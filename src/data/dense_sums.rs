@@ -5,6 +5,10 @@ use crate::block::Block;
 use crate::float::Float;
 use crate::kernels::{stride, vectorised};
 
+/// So few components that all rows add to the sums of each of them, most with a share of 0: sums that stay in registers take
+/// less time than those that a row chooses.
+const FEW: usize = 4;
+
 impl<F: Float> DenseRows<F> {
     /// [`Rows::accumulate`](super::Rows::accumulate).
     pub(super) fn add_up<S: Second>(
@@ -60,29 +64,50 @@ impl<F: Float> DenseRows<F> {
         shares
     }
 
-    /// First moments row by row, of rows of `D` numbers with their padding: so few that nothing is gained by an order.
+    /// Masses and first moments row by row, of rows of `D` numbers with their padding: so few that nothing is gained by an
+    /// order.
     fn accumulate_short<S: Second, const D: usize>(
         &self,
         block: &Block<F>,
         centres: &Centres<F>,
         moments: &mut Moments<S>,
     ) {
-        let width = block.width();
-        let shares = self.shares(block, moments);
-        let (places, first) = moments.first_of::<D>(&block.supports);
+        let (k, width) = (block.components(), block.width());
+        let (mass, places, first) = match k <= self.len() {
+            true => moments.short_of::<D>(0..k as u32),
+            false => moments.short_of::<D>(block.supports.iter().copied()),
+        };
         let (rows, _) = self.values.as_chunks::<D>();
         let (centres, _) = centres.values().as_chunks::<D>();
+        let found = block.supports.chunks_exact(width);
+        let found = found.zip(block.responsibilities.chunks_exact(width));
         vectorised!({
-            let found = block.supports.chunks_exact(width);
-            let found = found.zip(shares.chunks_exact(width));
-            for (row, (support, shares)) in rows.iter().zip(found) {
+            if width == 1 && k <= FEW {
+                let mut shares = vec![0.0; rows.len()];
+                for c in 0..k {
+                    let found = block.supports.iter().zip(&block.responsibilities);
+                    let found = found.zip(&self.weights).zip(&mut shares);
+                    for (((&support, &share), &weight), out) in found {
+                        let share = share * weight;
+                        *out = if support == c as u32 { share } else { 0.0 };
+                    }
+                    let sums = &mut first[places[c] as usize];
+                    add_all(rows, &shares, &centres[c], &mut mass[c], sums);
+                }
+                return;
+            }
+            let weighted = rows.iter().zip(&self.weights);
+            for ((row, weight), (support, shares)) in weighted.zip(found) {
                 for (&c, &share) in support.iter().zip(shares) {
-                    let (centre, place) = (&centres[c as usize], places[c as usize]);
-                    let mut total = first[place as usize];
+                    let (c, share) = (c as usize, share * weight);
+                    mass[c] += share;
+                    // Copies: what is changed in place is not compiled for vectors.
+                    let (centre, place) = (centres[c], places[c] as usize);
+                    let mut total = first[place];
                     for j in 0..D {
                         total[j] += share * (row[j].to_f64() - centre[j].to_f64());
                     }
-                    first[place as usize] = total;
+                    first[place] = total;
                 }
             }
         });
@@ -124,6 +149,41 @@ impl<F: Float> DenseRows<F> {
                 }
             }
         });
+    }
+}
+
+/// Adds the differences of all rows and a centre, times their shares, and the shares.
+#[inline(always)]
+fn add_all<F: Float, const D: usize>(
+    rows: &[[F; D]],
+    shares: &[f64],
+    centre: &[F; D],
+    mass: &mut f64,
+    sums: &mut [f64; D],
+) {
+    // Several of them, so that no addition waits for the one before.
+    const COPIES: usize = 4;
+    let (mut masses, mut totals) = ([0.0; COPIES], [[0.0; D]; COPIES]);
+    let (fours, rest) = rows.as_chunks::<COPIES>();
+    let (four_shares, other_shares) = shares.as_chunks::<COPIES>();
+    for (rows, shares) in fours.iter().zip(four_shares) {
+        for copy in 0..COPIES {
+            let share = shares[copy];
+            masses[copy] += share;
+            for j in 0..D {
+                totals[copy][j] += share * (rows[copy][j].to_f64() - centre[j].to_f64());
+            }
+        }
+    }
+    for (copy, (row, share)) in rest.iter().zip(other_shares).enumerate() {
+        masses[copy] += share;
+        for j in 0..D {
+            totals[copy][j] += share * (row[j].to_f64() - centre[j].to_f64());
+        }
+    }
+    *mass += masses.iter().sum::<f64>();
+    for j in 0..D {
+        sums[j] += totals.iter().map(|total| total[j]).sum::<f64>();
     }
 }
 

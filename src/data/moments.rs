@@ -151,13 +151,17 @@ impl<S: Second> Moments<S> {
         }
     }
 
-    /// The first moments, in rows of `D` numbers, and which of them each component has: any, where it is not among `wanted`.
-    pub(super) fn first_of<const D: usize>(&mut self, wanted: &[u32]) -> (&[u32], &mut [[f64; D]]) {
+    /// The masses, and the first moments in rows of `D` numbers, with which of these each component has: any, where it is
+    /// not among `wanted`.
+    pub(super) fn short_of<const D: usize>(
+        &mut self,
+        wanted: impl Iterator<Item = u32>,
+    ) -> (&mut [f64], &[u32], &mut [[f64; D]]) {
         debug_assert_eq!(D, stride(self.dim));
-        for &c in wanted {
+        for c in wanted {
             self.place(c as usize);
         }
-        (&self.places, self.first.as_chunks_mut().0)
+        (&mut self.mass, &self.places, self.first.as_chunks_mut().0)
     }
 
     /// Adds a padded row of weight times responsibility `share` to component `c`.

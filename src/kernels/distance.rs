@@ -258,6 +258,110 @@ impl<F: Float> ToOwn<'_, F> {
     }
 }
 
+/// At most so many centres are compared with every row directly: for more, products take less time.
+const FEW: usize = 4;
+
+/// Whether so many centres are few: [`nearest_of_few`].
+pub(crate) fn are_few(centres: usize) -> bool {
+    centres <= FEW
+}
+
+/// The nearest of few centres for padded rows, and the squared distances to them; of equals the first.
+pub(crate) fn nearest_of_few<F: Float>(
+    rows: &[F],
+    centres: &[F],
+    stride: usize,
+    ids: &mut [u32],
+    squared: &mut [F],
+) {
+    Arch::new().dispatch(ToFew {
+        rows,
+        centres,
+        stride,
+        ids,
+        squared,
+    });
+}
+
+struct ToFew<'a, F> {
+    rows: &'a [F],
+    centres: &'a [F],
+    stride: usize,
+    ids: &'a mut [u32],
+    squared: &'a mut [F],
+}
+
+impl<F: Float> WithSimd for ToFew<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        match self.stride {
+            4 => self.side_by_side::<4>(),
+            8 => self.side_by_side::<8>(),
+            _ => self.one_by_one(simd),
+        }
+    }
+}
+
+impl<F: Float> ToFew<'_, F> {
+    #[inline(always)]
+    fn one_by_one<S: Simd>(self, simd: S) {
+        let (first, others) = self.centres.split_at(self.stride);
+        let rows = self.rows.chunks_exact(self.stride);
+        for ((x, id), squared) in rows.zip(self.ids).zip(self.squared) {
+            // Of NaN all are NaN: it is not taken for something that is far.
+            let (mut nearest, mut least) = (0, F::squared(simd, x, first));
+            for (c, centre) in (1..).zip(others.chunks_exact(self.stride)) {
+                let distance = F::squared(simd, x, centre);
+                let nearer = distance < least;
+                nearest = if nearer { c } else { nearest };
+                least = if nearer { distance } else { least };
+            }
+            (*id, *squared) = (nearest, least);
+        }
+    }
+
+    /// Rows of `D` numbers, side by side, so that none is added up across lanes; in the order of [`short`], bit for bit.
+    #[inline(always)]
+    fn side_by_side<const D: usize>(self) {
+        const ROWS: usize = 16;
+        let (rows, _) = self.rows.as_chunks::<D>();
+        let (centres, _) = self.centres.as_chunks::<D>();
+        let (mut padded, mut columns) = ([[F::zero(); D]; ROWS], [[F::zero(); ROWS]; D]);
+        let out = self.ids.chunks_mut(ROWS).zip(self.squared.chunks_mut(ROWS));
+        for (rows, (ids, squared)) in rows.chunks(ROWS).zip(out) {
+            let rows = rows.first_chunk().unwrap_or_else(|| {
+                padded[..rows.len()].copy_from_slice(rows);
+                &padded
+            });
+            for j in 0..D {
+                for r in 0..ROWS {
+                    columns[j][r] = rows[r][j];
+                }
+            }
+            let (mut nearest, mut least) = ([0u32; ROWS], [F::zero(); ROWS]);
+            for (c, centre) in (0..).zip(centres) {
+                let mut sums = [[F::zero(); ROWS]; 4];
+                for j in 0..D {
+                    for r in 0..ROWS {
+                        let t = columns[j][r] - centre[j];
+                        sums[j % 4][r] += t * t;
+                    }
+                }
+                for r in 0..ROWS {
+                    let distance = (sums[0][r] + sums[2][r]) + (sums[1][r] + sums[3][r]);
+                    let nearer = c == 0 || distance < least[r];
+                    nearest[r] = if nearer { c } else { nearest[r] };
+                    least[r] = if nearer { distance } else { least[r] };
+                }
+            }
+            ids.copy_from_slice(&nearest[..ids.len()]);
+            squared.copy_from_slice(&least[..squared.len()]);
+        }
+    }
+}
+
 /// Lowers each `nearest[i]` to the squared distance from row `i` of `rows` to `centre`, if that is smaller.
 pub(crate) fn lower<F: Float>(rows: &[F], centre: &[F], nearest: &mut [F]) {
     Arch::new().dispatch(Lower {
@@ -452,6 +556,18 @@ mod tests {
                         epsilon = 1e-12 * (1.0 + naive(i, c))
                     );
                 }
+            }
+            for k in 1..=FEW {
+                let (mut ids, mut squared) = ([0; 5], [0.0; 5]);
+                let rows = [&x[..4 * s], &vec![f64::NAN; s]].concat();
+                nearest_of_few(&rows, &mu[..k * s], s, &mut ids, &mut squared);
+                for i in 0..4 {
+                    let best = (0..k).min_by(|&a, &b| naive(i, a).total_cmp(&naive(i, b)));
+                    assert_eq!(Some(ids[i] as usize), best);
+                    let naive = naive(i, ids[i] as usize);
+                    assert_abs_diff_eq!(squared[i], naive, epsilon = 1e-12 * (1.0 + naive));
+                }
+                assert!(squared[4].is_nan());
             }
             let mut nearest = vec![f64::INFINITY; n];
             lower(&x, &mu[..s], &mut nearest);

@@ -75,7 +75,8 @@ struct ToPanels<'a, F, M> {
 
 /// Per lane: the lowest score so far, the panel it is from, and the next lowest.
 #[derive(Clone, Copy)]
-struct Lanes<F> {
+#[repr(align(64))]
+pub(super) struct Lanes<F> {
     low: [F; LANES],
     panel: [F; LANES],
     next: [F; LANES],
@@ -217,6 +218,15 @@ pub trait Lowest: Sized {
         sums: &mut [Self],
         lanes: &mut [Lanes<Self>],
     ) -> usize;
+    /// A row against one panel, of this number, where `next` is the lowest score of all others.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn of_panel<S: Simd>(
+        simd: S,
+        row: &[Self],
+        panels: &Panels<Self>,
+        panel: (Self, Self),
+    ) -> Lanes<Self>;
     /// The nearest centre of a row of this squared norm, if it is sure; and the highest score of any that may be it.
     #[doc(hidden)]
     #[allow(private_interfaces)]
@@ -229,7 +239,7 @@ pub trait Lowest: Sized {
 }
 
 macro_rules! lowest {
-    ($t:ty, $products:ident, $vectors:ident, $vectors_mut:ident, $splat:ident, $less:ident, $equal:ident, $select:ident, $min:ident, $max:ident, $least:ident) => {
+    ($t:ty, $products:ident, $vectors:ident, $vectors_mut:ident, $splat:ident, $less:ident, $equal:ident, $select:ident, $min:ident, $max:ident, $mul_add:ident, $least:ident) => {
         impl Lowest for $t {
             #[inline(always)]
             #[allow(private_interfaces)]
@@ -293,6 +303,30 @@ macro_rules! lowest {
 
             #[inline(always)]
             #[allow(private_interfaces)]
+            fn of_panel<S: Simd>(
+                simd: S,
+                row: &[Self],
+                panels: &Panels<Self>,
+                (number, next): (Self, Self),
+            ) -> Lanes<Self> {
+                let mut lanes = Lanes::new();
+                lanes.panel = [number; LANES];
+                lanes.next[0] = next;
+                let panel = number as usize;
+                let values = &panels.values[panel * panels.dim * LANES..];
+                lanes.low.copy_from_slice(&panels.norms[panel * LANES..][..LANES]);
+                let (low, _) = S::$vectors_mut(&mut lanes.low);
+                for (&x, values) in row.iter().zip(values.chunks_exact(LANES)) {
+                    let x = simd.$splat(x);
+                    for (low, &value) in low.iter_mut().zip(S::$vectors(values).0) {
+                        *low = simd.$mul_add(x, value, *low);
+                    }
+                }
+                lanes
+            }
+
+            #[inline(always)]
+            #[allow(private_interfaces)]
             fn nearest<S: Simd>(
                 simd: S,
                 norm: Self,
@@ -342,6 +376,7 @@ lowest!(
     select_f32s,
     min_f32s,
     max_f32s,
+    mul_add_e_f32s,
     reduce_min_f32s
 );
 lowest!(
@@ -355,6 +390,7 @@ lowest!(
     select_f64s,
     min_f64s,
     max_f64s,
+    mul_add_e_f64s,
     reduce_min_f64s
 );
 

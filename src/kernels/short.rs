@@ -1,6 +1,7 @@
 //! The nearest of all centres for many short rows: rows side by side, so that none has to be selected across lanes.
 
-use super::nearest::OPEN;
+use super::LANES;
+use super::nearest::{OPEN, Panels};
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
@@ -18,34 +19,38 @@ pub(crate) fn fits(stride: usize, k: usize) -> bool {
     stride <= MOST && k < 1 << 24
 }
 
+/// From so many centres on, only the panel with the nearest is searched for first.
+const MANY: usize = 400;
+
 /// As [`nearest`](super::nearest::nearest), for padded rows, and centres relative to `about` with their squared norms, that
-/// [fit](fits): 4 or 8 numbers, of which `dim` are not padding.
-pub(crate) fn nearest<F: Float>(
+/// [fit](fits): 4 or 8 numbers, of which `dim` are not padding. `panels` gives the same centres in panels.
+pub(crate) fn nearest<'a, F: Float>(
     (rows, about): (&[F], Option<&[F]>),
     (stride, dim): (usize, usize),
     centres: (&[F], &[F]),
+    panels: impl FnOnce() -> &'a Panels<F>,
     margin: impl Fn(f64, f64) -> f64,
     ids: &mut [u32],
 ) {
     debug_assert!(fits(stride, centres.1.len()));
+    let panels = (centres.1.len() >= MANY).then(panels);
     let arch = Arch::new();
+    macro_rules! of_length {
+        ($d:tt) => {
+            arch.dispatch(ToCentres::<F, _, $d> {
+                rows,
+                about,
+                dim,
+                centres,
+                panels,
+                margin,
+                ids,
+            })
+        };
+    }
     match stride {
-        4 => arch.dispatch(ToCentres::<F, _, 4> {
-            rows,
-            about,
-            dim,
-            centres,
-            margin,
-            ids,
-        }),
-        MOST => arch.dispatch(ToCentres::<F, _, MOST> {
-            rows,
-            about,
-            dim,
-            centres,
-            margin,
-            ids,
-        }),
+        4 => of_length!(4),
+        MOST => of_length!(MOST),
         _ => unreachable!("rows of 4 or 8 numbers"),
     }
 }
@@ -55,14 +60,21 @@ struct ToCentres<'a, F, M, const D: usize> {
     about: Option<&'a [F]>,
     dim: usize,
     centres: (&'a [F], &'a [F]),
+    /// Where there are many centres.
+    panels: Option<&'a Panels<F>>,
     margin: M,
     ids: &'a mut [u32],
 }
 
-/// Per row: its lowest score, the centre that has it, and the next lowest score.
+/// Numbers by coordinate. Vectors that lie across two lines of the cache take twice as long to read.
+#[repr(align(64))]
+struct Columns<F, const D: usize>([[F; ROWS]; D]);
+
+/// Per row: its lowest score, the group of centres that has it, and the lowest score of all other groups.
+#[repr(align(64))]
 struct Abreast<F> {
     low: [F; ROWS],
-    centre: [F; ROWS],
+    group: [F; ROWS],
     next: [F; ROWS],
 }
 
@@ -76,6 +88,7 @@ impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_
             about,
             dim,
             centres: (centres, norms),
+            panels,
             margin,
             ids,
         } = self;
@@ -86,10 +99,10 @@ impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_
         let mut from = [zero; D];
         from.copy_from_slice(about.unwrap_or(&[zero; D]));
         let minus_two = F::from_f64(-2.0);
-        let mut columns = [[zero; ROWS]; D];
+        let mut columns = Columns([[zero; ROWS]; D]);
         let mut best = Abreast {
             low: [zero; ROWS],
-            centre: [zero; ROWS],
+            group: [zero; ROWS],
             next: [zero; ROWS],
         };
         let mut padded = [[zero; D]; ROWS];
@@ -100,23 +113,42 @@ impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_
             });
             for j in 0..D {
                 for r in 0..ROWS {
-                    columns[j][r] = minus_two * (rows[r][j] - from[j]);
+                    columns.0[j][r] = minus_two * (rows[r][j] - from[j]);
                 }
             }
-            F::abreast(simd, &columns[..dim], (centres, norms), &mut best);
-            let mut reach = [zero; ROWS];
+            let columns = &columns.0[..dim];
+            match panels {
+                None => F::abreast::<S, D, 1>(simd, columns, (centres, norms), &mut best),
+                Some(_) => F::abreast::<S, D, LANES>(simd, columns, (centres, norms), &mut best),
+            }
+            let mut all_norms = [zero; ROWS];
             for r in 0..ROWS {
-                let mut norm = zero;
                 for j in 0..D {
                     let x = rows[r][j] - from[j];
-                    norm += x * x;
+                    all_norms[r] += x * x;
                 }
-                let score = (best.low[r] + norm).to_f64().max(0.0);
-                reach[r] = best.low[r] + F::from_f64(2.0 * margin(norm.to_f64(), score));
+            }
+            if let Some(panels) = panels {
+                for (r, id) in ids.iter_mut().enumerate() {
+                    let mut row = [zero; D];
+                    for j in 0..D {
+                        row[j] = rows[r][j] - from[j];
+                    }
+                    let panel = (best.group[r], best.next[r]);
+                    let lanes = F::of_panel(simd, &row[..dim], panels, panel);
+                    (*id, _) = F::nearest(simd, all_norms[r], &lanes, &margin);
+                }
+                continue;
+            }
+            let mut reach = [zero; ROWS];
+            for r in 0..ROWS {
+                let score = (best.low[r] + all_norms[r]).to_f64().max(0.0);
+                let margin = margin(all_norms[r].to_f64(), score);
+                reach[r] = best.low[r] + F::from_f64(2.0 * margin);
             }
             for (r, id) in ids.iter_mut().enumerate() {
                 *id = if best.next[r] > reach[r] {
-                    best.centre[r].to_f64() as u32
+                    best.group[r].to_f64() as u32
                 } else {
                     OPEN
                 };
@@ -125,13 +157,13 @@ impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_
     }
 }
 
-/// Rows by coordinate against all centres, with the vectors of the processor.
+/// Rows by coordinate against all centres in groups of `GROUP`, with the vectors of the processor.
 ///
 /// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
 pub trait Short: Sized {
     #[doc(hidden)]
     #[allow(private_interfaces)]
-    fn abreast<S: Simd, const D: usize>(
+    fn abreast<S: Simd, const D: usize, const GROUP: usize>(
         simd: S,
         columns: &[[Self; ROWS]],
         centres: (&[[Self; D]], &[Self]),
@@ -144,14 +176,14 @@ macro_rules! short {
         impl Short for $t {
             #[inline(always)]
             #[allow(private_interfaces)]
-            fn abreast<S: Simd, const D: usize>(
+            fn abreast<S: Simd, const D: usize, const GROUP: usize>(
                 simd: S,
                 columns: &[[Self; ROWS]],
                 (centres, norms): (&[[Self; D]], &[Self]),
                 best: &mut Abreast<Self>,
             ) {
                 let (lows, _) = S::$vectors_mut(&mut best.low);
-                let (ids, _) = S::$vectors_mut(&mut best.centre);
+                let (ids, _) = S::$vectors_mut(&mut best.group);
                 let (nexts, _) = S::$vectors_mut(&mut best.next);
                 let groups = lows.as_chunks_mut::<VECTORS>().0.iter_mut();
                 let ids = ids.as_chunks_mut::<VECTORS>().0;
@@ -163,18 +195,24 @@ macro_rules! short {
                     let mut id = [infinity; VECTORS];
                     let mut next = [infinity; VECTORS];
                     let mut number = 0.0;
-                    for (centre, &norm) in centres.iter().zip(norms) {
-                        let mut scores = [simd.$splat(norm); VECTORS];
-                        for (column, &mu) in columns.iter().zip(centre) {
-                            let mu = simd.$splat(mu);
-                            let column = &S::$vectors(column).0.as_chunks::<VECTORS>().0[group];
+                    for (centres, norms) in centres.chunks(GROUP).zip(norms.chunks(GROUP)) {
+                        let mut lowest = [infinity; VECTORS];
+                        for (centre, &norm) in centres.iter().zip(norms) {
+                            let mut scores = [simd.$splat(norm); VECTORS];
+                            for (column, &mu) in columns.iter().zip(centre) {
+                                let mu = simd.$splat(mu);
+                                let column = &S::$vectors(column).0.as_chunks::<VECTORS>().0[group];
+                                for v in 0..VECTORS {
+                                    scores[v] = simd.$mul_add(column[v], mu, scores[v]);
+                                }
+                            }
                             for v in 0..VECTORS {
-                                scores[v] = simd.$mul_add(column[v], mu, scores[v]);
+                                lowest[v] = simd.$min(lowest[v], scores[v]);
                             }
                         }
                         let this = simd.$splat(number);
                         for v in 0..VECTORS {
-                            let score = scores[v];
+                            let score = lowest[v];
                             next[v] = simd.$min(next[v], simd.$max(low[v], score));
                             id[v] = simd.$select(simd.$less(score, low[v]), this, id[v]);
                             low[v] = simd.$min(low[v], score);
@@ -225,7 +263,42 @@ mod tests {
             (90, 5, 300),
         ];
         sure_ones_are_the_nearest(&shapes, |(rows, shape, centres, ids), margin| {
-            nearest((rows, None), shape, centres, margin, ids);
+            let panels = Panels::pack(centres.0, shape.0, shape.1, centres.1);
+            nearest((rows, None), shape, centres, || &panels, margin, ids);
+        });
+    }
+
+    /// By the panel with the nearest first: the same answers, wherever two centres are not in one group and equally near.
+    #[test]
+    fn sure_ones_by_panels_are_the_nearest_of_the_naive_search() {
+        let shapes = [(64, 3, 16), (130, 8, 40), (21, 4, 100), (90, 5, 500)];
+        sure_ones_are_the_nearest(&shapes, |(rows, shape, centres, ids), margin| {
+            let panels = Panels::pack(centres.0, shape.0, shape.1, centres.1);
+            let mut of_any = Vec::new();
+            macro_rules! search {
+                ($d:literal) => {
+                    with_all_vectors!(ToCentres::<f32, _, $d> {
+                        rows,
+                        about: None,
+                        dim: shape.1,
+                        centres,
+                        panels: Some(&panels),
+                        margin,
+                        ids: {
+                            of_any.push(vec![0; ids.len()]);
+                            of_any.last_mut().unwrap()
+                        },
+                    })
+                };
+            }
+            match shape.0 {
+                4 => search!(4),
+                _ => search!(8),
+            }
+            ids.copy_from_slice(&of_any[0]);
+            for other in of_any {
+                assert_eq!(ids, other);
+            }
         });
     }
 
@@ -246,8 +319,26 @@ mod tests {
             assert!((norm, score) == (20.0, 5.0) || (norm, score) == (0.0, 5.0));
             1e-12
         };
-        let mut found = [0];
-        nearest((&row, None), (4, 4), (&mu, &norms), margin, &mut found);
-        assert_eq!(found, [OPEN]);
+        let mut found = [0; 2];
+        let panels = Panels::pack(&mu, 4, 4, &norms);
+        let (each, by_panels) = found.split_at_mut(1);
+        nearest(
+            (&row, None),
+            (4, 4),
+            (&mu, &norms),
+            || &panels,
+            margin,
+            each,
+        );
+        Arch::new().dispatch(ToCentres::<f64, _, 4> {
+            rows: &row,
+            about: None,
+            dim: 4,
+            centres: (&mu, &norms),
+            panels: Some(&panels),
+            margin,
+            ids: by_panels,
+        });
+        assert_eq!(found, [OPEN; 2]);
     }
 }

@@ -11,7 +11,7 @@ use crate::data::{
 use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::mixture::Mixture;
-use crate::posterior::{Likelihood, LogJoint, weighted_total};
+use crate::posterior::{Likelihood, LogJoint, expected_total};
 use crate::rng::Rng;
 use crate::saving::{self, Common, FileFault, Reader, Save};
 use crate::stage::Stage;
@@ -115,7 +115,7 @@ impl<R: Rows> MStep<R> for SharedIsotropic {
         model: &Self::Model,
         statistics: &mut Self::Statistics,
     ) {
-        let (weight, squared) = weighted_total(rows, |i| block.expected_score(i));
+        let (weight, squared) = expected_total(rows, block);
         statistics.entries += weight * rows.entries() as f64;
         statistics.squared += squared;
         rows.accumulate(block, &model.centres, &mut statistics.moments);

@@ -230,3 +230,25 @@ fn labels_of_many_components() {
         }
     }
 }
+
+/// One row so far away that the squares of all others are too small for the type: `score` has the labels of `predict`.
+#[test]
+fn labels_are_the_same_where_squares_are_too_small() {
+    let mut rng = coremix::Rng::from_seed(0);
+    let centre: Vec<f64> = (0..4).map(|_| 4.0 * rng.normal()).collect();
+    let near = Array2::from_shape_fn((8, 4), |(_, j)| centre[j] + rng.normal());
+    let far = [16_777_217.0, 1e-30, 8e37, 8e37];
+    let x = Array2::from_shape_fn((512, 4), |(n, j)| match n {
+        255 => far[j] as f32,
+        _ => near[[n % 8, j]] as f32,
+    });
+    let data = Dense::new(x.view()).unwrap();
+    for seed in 0..20 {
+        for k in [3, 10, 60] {
+            let fit = algorithms::k_means(k).seed(seed).max_iterations(0);
+            let model = fit.build().unwrap().fit(&data).unwrap().model;
+            let labels = model.predict(&data).unwrap();
+            assert_eq!(model.score(&data).unwrap().labels, labels, "{seed} {k}");
+        }
+    }
+}

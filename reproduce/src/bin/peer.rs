@@ -2,8 +2,8 @@
 //! libraries.
 //!
 //! `cargo run --release -p reproduce --bin peer -- ALGORITHM POINTS.npy CLUSTERS SEED CENTRES.npy` prints the seconds and writes
-//! the means; for `iteration` they are the seconds of one iteration of k-means from the first rows. Points are `f32`, `u8` or
-//! `f64` (as `f32`: what the others are given).
+//! the means. For `iteration` they are the seconds of one iteration of k-means, which starts at the first rows and ends after
+//! `--max-iterations`. Points are `f32`, `u8` or `f64` (as `f32`: what the others are given).
 
 use clap::{Parser, ValueEnum};
 use coremix::prelude::*;
@@ -85,7 +85,7 @@ fn run<T: Element<Float = f32>>(
             let builder = arguments.set(algorithms::k_means(k));
             builder.build()?.fit(&data)?.model
         }
-        Algorithm::Iteration => return iteration(x, k),
+        Algorithm::Iteration => return iteration(x, k, arguments.max_iterations.unwrap_or(12)),
     };
     let seconds = started.elapsed().as_secs_f64();
     Ok((model.means().to_owned(), seconds))
@@ -104,18 +104,23 @@ impl Arguments {
     }
 }
 
-/// Seconds of an iteration: those of 12 less those of 2, so that what is done once does not count.
-fn iteration<T: Element<Float = f32>>(x: &Array2<T>, k: usize) -> Result<(Array2<f32>, f64)> {
+/// Seconds of an iteration: those of many less those of 2, so that what is done once does not count, by what was run.
+fn iteration<T: Element<Float = f32>>(
+    x: &Array2<T>,
+    k: usize,
+    many: usize,
+) -> Result<(Array2<f32>, f64)> {
     let data = Dense::new(x.view())?;
     let seeds = Array2::from_shape_fn((k, x.ncols()), |at| x[at].widen());
     let fit = |iterations| -> Result<_> {
         let started = Instant::now();
         let builder = algorithms::k_means(k).seeder(Given::new(seeds.view()));
         let fit = builder.tolerance(0.0).max_iterations(iterations);
-        let model = fit.build()?.fit(&data)?.model;
-        Ok((model, started.elapsed().as_secs_f64()))
+        let fit = fit.build()?.fit(&data)?;
+        let ran = fit.report.iterations as f64;
+        Ok((fit.model, ran, started.elapsed().as_secs_f64()))
     };
-    let (_, short) = fit(2)?;
-    let (model, long) = fit(12)?;
-    Ok((model.means().to_owned(), (long - short) / 10.0))
+    let (_, few, short) = fit(2)?;
+    let (model, many, long) = fit(many)?;
+    Ok((model.means().to_owned(), (long - short) / (many - few)))
 }
