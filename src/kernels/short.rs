@@ -122,10 +122,10 @@ impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_
                 Some(_) => F::abreast::<S, D, LANES>(simd, columns, (centres, norms), &mut best),
             }
             let mut all_norms = [zero; ROWS];
-            for r in 0..ROWS {
+            for (norm, row) in all_norms.iter_mut().zip(rows) {
                 for j in 0..D {
-                    let x = rows[r][j] - from[j];
-                    all_norms[r] += x * x;
+                    let x = row[j] - from[j];
+                    *norm += x * x;
                 }
             }
             if let Some(panels) = panels {
