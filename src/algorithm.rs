@@ -9,8 +9,9 @@ use crate::data::Rows;
 use crate::e_step::{EStep, Neighborhood};
 use crate::em::Rule;
 use crate::error::{Error, Result};
-use crate::fit::{Builder, Estimator, WarmStart};
+use crate::fit::{Builder, Estimator, MeansOf, WarmStart};
 use crate::m_step::{Diagonal, DirichletProcess, Isotropic, MStep, SharedIsotropic};
+use crate::plus_plus::PlusPlus;
 use crate::saving::Save;
 use crate::seed::{AfkMc2, KMeansPlusPlus, Seeder};
 use std::fmt;
@@ -46,6 +47,7 @@ pub struct Algorithm {
     drawn: usize,
     chain: Option<usize>,
     greedy: bool,
+    refined: bool,
     epsilon: f64,
     concentration: f64,
     family: Option<Family>,
@@ -159,6 +161,14 @@ impl Algorithm {
         self
     }
 
+    /// Seeds that are the means of [`algorithms::fast`], where the seeder is [`KMeansPlusPlus`]: mixtures often end at higher
+    /// densities. Default: none.
+    #[must_use]
+    pub fn with_refined(mut self, refined: bool) -> Self {
+        self.refined = refined;
+        self
+    }
+
     /// Components drawn per point and search, R, of `d-gmm`. Default 5.
     #[must_use]
     pub fn with_drawn(mut self, drawn: usize) -> Self {
@@ -261,7 +271,7 @@ impl Algorithm {
     {
         self.no_family()?;
         let builder = algorithms::dp_gmm(self.clusters()?, self.concentration);
-        let builder = builder.seeder(self.plus_plus());
+        let builder = builder.seeder(self.plus_plus()?);
         self.finish(builder.coreset(self.coreset.map(Lightweight::new)))
     }
 
@@ -269,7 +279,7 @@ impl Algorithm {
     pub(crate) fn of_rows<R: Rows>(&self) -> Result<Box<dyn Estimator<R>>> {
         let k = self.clusters()?;
         let (c_prime, g) = (self.c_prime, self.neighbors);
-        let plus_plus = self.plus_plus();
+        let plus_plus = self.plus_plus()?;
         let chain = self.chain.map_or_else(AfkMc2::default, AfkMc2::new);
         match self.name {
             Name::KMeans => self.of_families(algorithms::k_means(k).seeder(plus_plus)),
@@ -365,11 +375,15 @@ impl Algorithm {
         Ok(Box::new(builder.build()?))
     }
 
-    fn plus_plus(&self) -> KMeansPlusPlus {
-        match self.greedy {
+    fn plus_plus(&self) -> Result<PlusPlus> {
+        if self.refined {
+            let fast = algorithms::fast(self.clusters()?).build()?;
+            return Ok(PlusPlus::Refined(Box::new(MeansOf::new(fast))));
+        }
+        Ok(PlusPlus::Plain(match self.greedy {
             true => KMeansPlusPlus::greedy(),
             false => KMeansPlusPlus::new(),
-        }
+        }))
     }
 
     fn draws(&self) -> Option<Lightweight> {
@@ -448,6 +462,7 @@ impl FromStr for Algorithm {
             drawn: 5,
             chain: None,
             greedy: false,
+            refined: false,
             epsilon: 0.1,
             concentration: 1.0,
             family: None,

@@ -228,6 +228,7 @@ mod matching;
 pub mod metrics;
 mod mixture;
 mod parallel;
+mod plus_plus;
 mod posterior;
 mod rng;
 mod saved_models;
@@ -252,7 +253,7 @@ pub use em::{Evaluations, PhaseReport, PhaseRows, Progress, Report, Rule, Stop, 
 pub use error::{Error, Result};
 pub use file_fault::FileFault;
 pub use fit::{
-    BoxedMixture, BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, Phase, Shape,
+    BoxedMixture, BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase, Shape,
 };
 pub use float::{Element, Float};
 pub use mixture::{Mixture, Score};
@@ -275,7 +276,7 @@ pub mod prelude {
     pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
     pub use crate::em::{PhaseRows, Progress, Report, Rule, Stop};
     pub use crate::error::{Error, Result};
-    pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, Phase};
+    pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase};
     pub use crate::m_step::{Diagonal, DirichletProcess, Isotropic, SharedIsotropic};
     pub use crate::metrics;
     pub use crate::mixture::Mixture;

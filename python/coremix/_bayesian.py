@@ -22,7 +22,7 @@ class BayesianGaussianMixture(CoremixMixture):
         The truncation: the largest number of components.
     weight_concentration_prior : float or None, default=None
         The concentration of the process: the larger, the more components. None: 1.
-    coreset_size, greedy, n_init, max_iter, tol, merge_rows, n_jobs, random_state, callback
+    coreset_size, init_params, greedy, n_init, max_iter, tol, merge_rows, n_jobs, random_state, callback
         As in :class:`GaussianMixture`.
 
     Attributes
@@ -49,6 +49,7 @@ class BayesianGaussianMixture(CoremixMixture):
         *,
         weight_concentration_prior: float | None = None,
         coreset_size: int | None = None,
+        init_params: str = "kmeans",
         greedy: bool = False,
         n_init: int = 1,
         max_iter: int | None = None,
@@ -61,6 +62,7 @@ class BayesianGaussianMixture(CoremixMixture):
         self.n_components = n_components
         self.weight_concentration_prior = weight_concentration_prior
         self.coreset_size = coreset_size
+        self.init_params = init_params
         self.greedy = greedy
         self.n_init = n_init
         self.max_iter = max_iter
@@ -71,7 +73,7 @@ class BayesianGaussianMixture(CoremixMixture):
         self.callback = callback
 
     def _settings(self) -> dict[str, Any]:
-        return {"algorithm": "dp-gmm", "concentration": self.weight_concentration_prior, "greedy": self.greedy}
+        return {"algorithm": "dp-gmm", "concentration": self.weight_concentration_prior} | self._careful()
 
     def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
         super()._after_fit(rows, weights, found)

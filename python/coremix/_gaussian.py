@@ -25,9 +25,11 @@ class GaussianMixture(CoremixMixture):
     max_iter : int or None, default=None
         Most iterations. None: 200.
     tol : float or None, default=None
-        The fit ends when the lower bound gains less than half of this per row and column. None: 1e-3.
+        The fit ends when the lower bound gains less than half of this per row and column. None: 1e-4.
     coreset_size : int or None, default=None
         Fits on a lightweight coreset of so many draws. None: on all rows.
+    init_params : {"kmeans", "k-means++"}, default="kmeans"
+        Where components start: at the means of :class:`KMeans`, or at seeds of k-means++.
     greedy : bool, default=False
         Several candidates for each seed of k-means++.
     merge_rows, n_jobs, random_state, callback
@@ -62,6 +64,7 @@ class GaussianMixture(CoremixMixture):
         max_iter: int | None = None,
         tol: float | None = None,
         coreset_size: int | None = None,
+        init_params: str = "kmeans",
         greedy: bool = False,
         merge_rows: bool | str = "auto",
         n_jobs: int | None = None,
@@ -74,6 +77,7 @@ class GaussianMixture(CoremixMixture):
         self.max_iter = max_iter
         self.tol = tol
         self.coreset_size = coreset_size
+        self.init_params = init_params
         self.greedy = greedy
         self.merge_rows = merge_rows
         self.n_jobs = n_jobs
@@ -81,7 +85,7 @@ class GaussianMixture(CoremixMixture):
         self.callback = callback
 
     def _settings(self) -> dict[str, Any]:
-        return {"algorithm": "gmm", "family": self.covariance_type, "greedy": self.greedy}
+        return {"algorithm": "gmm", "family": self.covariance_type} | self._careful()
 
 
 class VcGmm(CoremixMixture):
@@ -106,7 +110,9 @@ class VcGmm(CoremixMixture):
         Length of the chains that draw the seeds (AFK-MC²).
     covariance_type : {"tied-spherical", "spherical", "diag"}, default="tied-spherical"
         As in :class:`GaussianMixture`.
-    n_init, max_iter, tol, merge_rows, n_jobs, random_state, callback
+    tol : float or None, default=None
+        As in :class:`GaussianMixture`. None: 1e-3.
+    n_init, max_iter, merge_rows, n_jobs, random_state, callback
         As in :class:`GaussianMixture`.
 
     Attributes
@@ -253,7 +259,9 @@ class SparsifiedGmm(CoremixMixture):
         Coordinates that are kept of each row. None: a quarter of the columns, but at least 16 where there are as many.
     covariance_type : {"diag", "spherical", "tied-spherical"}, default="diag"
         As in :class:`GaussianMixture`; variances of ``"diag"`` are those of the coordinates.
-    coreset_size, greedy, n_init, max_iter, tol, merge_rows, n_jobs, random_state, callback
+    tol : float or None, default=None
+        As in :class:`GaussianMixture`. None: 1e-3.
+    coreset_size, greedy, n_init, max_iter, merge_rows, n_jobs, random_state, callback
         As in :class:`GaussianMixture`.
 
     Attributes

@@ -32,6 +32,15 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
         self._fit_model(X, sample_weight)
         return self
 
+    def _careful(self) -> dict[str, Any]:
+        """Settings of mixtures whose densities are asked for: where they start, and that they end late."""
+        found: dict[str, Any] = {"tolerance": 1e-4 if self.tol is None else self.tol}
+        if self.init_params == "kmeans":
+            return found | {"refined": True}
+        if self.init_params == "k-means++":
+            return found | {"greedy": self.greedy}
+        raise ValueError(f"init_params = {self.init_params!r}: must be 'kmeans' or 'k-means++'")
+
     def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
         parameters = self._model.parameters()
         self.means_ = parameters["means"]

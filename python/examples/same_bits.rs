@@ -1,6 +1,6 @@
 //! A fit in Rust, for the test that holds it beside the same fit in Python: rows of a `.npy` file in, a model file out.
 //!
-//! `same_bits ROWS.npy f32|f64 ALGORITHM CLUSTERS SEED MODEL.cmx [FAMILY|COORDINATES]`
+//! `same_bits ROWS.npy f32|f64 ALGORITHM CLUSTERS SEED MODEL.cmx [FAMILY|COORDINATES|refined]`
 
 use coremix::data::{DenseRows, NpyFile, SketchRows, Source};
 use coremix::prelude::*;
@@ -24,6 +24,7 @@ fn fit<F: coremix::Float + coremix::Element<Float = F>>(
     algorithm = match last {
         Some("diag") => algorithm.with_family(Family::Diagonal),
         Some("spherical") => algorithm.with_family(Family::Isotropic),
+        Some("refined") => algorithm.with_refined(true).with_tolerance(1e-4),
         _ => algorithm,
     };
     let path = &arguments[5];

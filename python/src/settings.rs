@@ -39,6 +39,7 @@ pub(crate) fn algorithm(
             "max_iterations" => algorithm.with_max_iterations(count(own, &value)?),
             "restarts" => algorithm.with_restarts(count(own, &value)?),
             "greedy" => algorithm.with_greedy(value.extract()?),
+            "refined" => algorithm.with_refined(value.extract()?),
             "epsilon" => algorithm.with_epsilon(number(own, &value)?),
             "concentration" => algorithm.with_concentration(number(own, &value)?),
             "tolerance" => algorithm.with_tolerance(number(own, &value)?),

@@ -28,7 +28,11 @@ CASES = {
     "fast": (coremix.KMeans(30, random_state=5, merge_rows=False), "fast", []),
     "k-means": (coremix.KMeans(30, algorithm="lloyd", random_state=5, merge_rows=False), "k-means", []),
     "lazy": (coremix.KMeans(30, algorithm="lazy-k-means", random_state=5, merge_rows=False), "lazy-k-means", []),
-    "gmm": (coremix.GaussianMixture(10, random_state=5, merge_rows=False), "gmm", ["diag"]),
+    "gmm": (
+        coremix.GaussianMixture(10, init_params="k-means++", tol=1e-3, random_state=5, merge_rows=False),
+        "gmm",
+        ["diag"],
+    ),
     "vc-gmm": (coremix.VcGmm(30, random_state=5, merge_rows=False), "vc-gmm", []),
     "var-gmm-s": (
         coremix.VcGmm(30, coreset_size="all", covariance_type="spherical", random_state=5, merge_rows=False),
@@ -41,7 +45,7 @@ CASES = {
         "sparsified-gmm",
         [4],
     ),
-    "dp": (coremix.BayesianGaussianMixture(10, random_state=5, merge_rows=False), "dp-gmm", []),
+    "dp": (coremix.BayesianGaussianMixture(10, random_state=5, merge_rows=False), "dp-gmm", ["refined"]),
 }
 
 

@@ -5,6 +5,7 @@ mod clusterer;
 mod course;
 mod estimator;
 mod fingerprint;
+mod means_of;
 mod phase;
 mod result;
 mod rows;
@@ -14,6 +15,7 @@ mod warm;
 
 pub use builder::{Builder, Clusterer};
 pub use estimator::{BoxedMixture, BoxedObserver, Estimator};
+pub use means_of::MeansOf;
 pub use phase::{Columns, Phase, Shape};
 pub use result::Fit;
 pub(crate) use run::{Fitted, run};

@@ -99,7 +99,7 @@ impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_
         let mut from = [zero; D];
         from.copy_from_slice(about.unwrap_or(&[zero; D]));
         let minus_two = F::from_f64(-2.0);
-        let mut columns = Columns([[zero; ROWS]; D]);
+        let Columns(columns) = &mut Columns([[zero; ROWS]; D]);
         let mut best = Abreast {
             low: [zero; ROWS],
             group: [zero; ROWS],
@@ -113,10 +113,10 @@ impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_
             });
             for j in 0..D {
                 for r in 0..ROWS {
-                    columns.0[j][r] = minus_two * (rows[r][j] - from[j]);
+                    columns[j][r] = minus_two * (rows[r][j] - from[j]);
                 }
             }
-            let columns = &columns.0[..dim];
+            let columns = &columns[..dim];
             match panels {
                 None => F::abreast::<S, D, 1>(simd, columns, (centres, norms), &mut best),
                 Some(_) => F::abreast::<S, D, LANES>(simd, columns, (centres, norms), &mut best),

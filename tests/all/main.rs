@@ -24,6 +24,7 @@ mod golden_files;
 mod halves;
 mod hostile;
 mod laws;
+mod means_of;
 mod observed;
 mod other_stages;
 mod own_stages;

@@ -1,0 +1,95 @@
+//! Seeds from another fit.
+
+use super::builder::Clusterer;
+use crate::cancel;
+use crate::coreset::Coreset;
+use crate::data::{Centres, Data, Frame, Rows};
+use crate::e_step::EStep;
+use crate::error::{Error, Result};
+use crate::m_step::MStep;
+use crate::mixture::Mixture;
+use crate::rng::Rng;
+use crate::seed::{Seeder, Seeds};
+use crate::stage::Stage;
+
+/// Seeds that are the means of another fit to the same rows: with k-means for a mixture, the mixture starts near a good
+/// clustering.
+///
+/// EM keeps to the neighborhood that its seeds are in. Means of [`fast`](crate::algorithms::fast) have left most of the poor
+/// ones by split and merge, so densities often end higher than from seeds of k-means++. The other fit has a random stream of its
+/// own for every restart; its seed, its checkpoint and the model that it starts from are not used.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let seeder = MeansOf::new(algorithms::fast(25).build()?);
+/// let mixture = algorithms::gmm(25).m_step(Diagonal::new()).seeder(seeder);
+/// let fit = mixture.build()?.fit(&data)?;
+/// assert!(metrics::matched_rmse(fit.model.means(), birch.centres.view())? < 1.0);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MeansOf<T>(T);
+
+impl<C, S, E, M> MeansOf<Clusterer<C, S, E, M>> {
+    /// Seeds from a clusterer with as many clusters.
+    #[must_use]
+    pub fn new(clusterer: Clusterer<C, S, E, M>) -> Self {
+        Self(clusterer)
+    }
+}
+
+impl<C: Stage, S: Stage, E, M: Stage> Stage for MeansOf<Clusterer<C, S, E, M>> {
+    fn check(&self, clusters: usize) -> Result<()> {
+        if self.0.clusters != clusters {
+            let rule = "must be the number of clusters of the fit that starts from its means";
+            let name = "clusters of the fit for the seeds";
+            return Err(Error::parameter(name, self.0.clusters, rule));
+        }
+        Ok(())
+    }
+
+    fn settings(&self) -> String {
+        let Clusterer {
+            coreset,
+            seeder,
+            m_step,
+            settings,
+            ..
+        } = &self.0;
+        let stages = [coreset.settings(), seeder.settings(), m_step.settings()];
+        format!(
+            "MeansOf {stages:?} {:?} {}",
+            settings.rule, settings.restarts
+        )
+    }
+}
+
+impl<R, C, S, E, M> Seeder<R> for MeansOf<Clusterer<C, S, E, M>>
+where
+    R: Rows,
+    C: Coreset<R> + Clone,
+    S: Seeder<R> + Clone,
+    M: MStep<R> + Clone,
+    E: EStep<R, M::Model> + Stage + Clone,
+{
+    fn seed(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        _: usize,
+        rng: &mut Rng,
+    ) -> Result<Seeds<R::Float>> {
+        let mut other = self.0.clone();
+        other.settings.seed = (rng.uniform() * 2f64.powi(53)) as u64;
+        // That of the fit which this is a part of.
+        other.settings.cancel = cancel::current();
+        (other.settings.checkpoint, other.settings.warm) = (None, None);
+        let fit = other.run(data, &other.seeder, None)?;
+        Ok(Seeds {
+            centres: Centres::enter(fit.model.means().view(), frame),
+            evaluations: fit.report.evaluations.total(),
+        })
+    }
+}

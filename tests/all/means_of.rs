@@ -1,0 +1,103 @@
+//! Seeds from another fit.
+
+use coremix::data::DenseRows;
+use coremix::datasets::Birch;
+use coremix::m_step::SharedIsotropicMixture;
+use coremix::prelude::*;
+use coremix::seed::{Seeder, Seeds};
+use coremix::{Fit, Rng, algorithms};
+use ndarray::Array2;
+
+fn points() -> Array2<f64> {
+    Birch::grid(60).generate::<f64>(3).unwrap().points
+}
+
+fn seeds(x: &Array2<f64>, seed: u64) -> Seeds<f64> {
+    let data = Dense::new(x).unwrap();
+    let seeder = MeansOf::new(algorithms::fast(25).build().unwrap());
+    let mut rng = Rng::from_seed(seed);
+    seeder.seed(&data, &data.frame(), 25, &mut rng).unwrap()
+}
+
+/// They are the means of that fit, from a seed that is drawn, and evaluations are those of all of its stages.
+#[test]
+fn seeds_are_the_means_of_the_other_fit() {
+    let x = points();
+    let data = Dense::new(&x).unwrap();
+    let drawn = (Rng::from_seed(9).uniform() * 2f64.powi(53)) as u64;
+    let other = algorithms::fast(25).seed(drawn).build().unwrap();
+    let fit = other.fit(&data).unwrap();
+    let found = seeds(&x, 9);
+    assert_eq!(found.evaluations, fit.report.evaluations.total());
+    let frame = data.frame();
+    let means = fit.model.means();
+    let in_frame = Given::new(means).seed(&data, &frame, 25, &mut Rng::from_seed(0));
+    assert_eq!(found.centres, in_frame.unwrap().centres);
+    assert_ne!(found.centres, seeds(&x, 10).centres);
+}
+
+#[test]
+fn the_laws_of_seeders_hold() {
+    let x = points();
+    let data = Dense::new(&x).unwrap();
+    let seeder = MeansOf::new(algorithms::fast(25).build().unwrap());
+    coremix::testing::seeder(&seeder, &data, 25).unwrap();
+}
+
+/// A mixture that starts there explains rows at least as well as from seeds of k-means++, in the mean of some seeds.
+#[test]
+fn mixtures_end_higher() {
+    let x = points();
+    let data = Dense::new(&x).unwrap();
+    let mean = |refined: bool| {
+        let of_seed = |seed| {
+            let algorithm: Algorithm = "gmm".parse().unwrap();
+            let algorithm = algorithm.with_clusters(25).with_family(Family::Diagonal);
+            let algorithm = algorithm.with_refined(refined).with_seed(seed);
+            let estimator = algorithm.boxed::<DenseRows<f64>>().unwrap();
+            let model = estimator.fit(&data).unwrap().model;
+            model.log_likelihood(&data).unwrap()
+        };
+        (0..8).map(of_seed).sum::<f64>() / 8.0
+    };
+    assert!(mean(true) > mean(false));
+}
+
+/// Every restart has seeds of its own.
+#[test]
+fn restarts_start_elsewhere() {
+    let x = points();
+    let data = Dense::new(&x).unwrap();
+    let seeder = || MeansOf::new(algorithms::k_means(25).build().unwrap());
+    let of = |restarts| {
+        let fit = algorithms::gmm(25)
+            .seeder(seeder())
+            .restarts(restarts)
+            .seed(4);
+        fit.build().unwrap().fit(&data).unwrap()
+    };
+    let bound = |fit: &Fit<SharedIsotropicMixture<f64>>| *fit.report.free_energies.last().unwrap();
+    let (one, several) = (of(1), of(6));
+    assert!(bound(&several) >= bound(&one));
+    assert!(several.report.restart > 0 || bound(&several) == bound(&one));
+}
+
+#[test]
+fn another_number_of_clusters_is_an_error() {
+    let seeder = MeansOf::new(algorithms::fast(7).build().unwrap());
+    let error = algorithms::gmm(8).seeder(seeder).build().unwrap_err();
+    let text = "clusters of the fit for the seeds = 7: must be the number of clusters of the fit that starts from its means";
+    assert_eq!(error.to_string(), text);
+}
+
+/// A flag that is set ends the other fit as well.
+#[test]
+fn a_cancelled_fit_has_no_seeds() {
+    let x = points();
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let seeder = MeansOf::new(algorithms::fast(25).build().unwrap());
+    let fit = algorithms::gmm(25).seeder(seeder).cancel(&cancel);
+    let found = fit.build().unwrap().fit(&Dense::new(&x).unwrap());
+    assert_eq!(found.unwrap_err(), Error::Cancelled);
+}
