@@ -2,7 +2,7 @@
 //!
 //! [`KMeansPlusPlus`] is the usual choice. [`AfkMc2`] is its published approximation for many clusters, and
 //! [`HierarchicalKMeansPlusPlus`] one for any number of them. [`Uniform`] costs nothing, and [`Given`] takes what the user
-//! has. All read only the rows of the first phase. In the formulas $D_n^2$ is the squared distance of row $n$ to the
+//! has. [`MeansOf`](crate::MeansOf) takes the means of another fit. All read only the rows of the first phase. In the formulas $D_n^2$ is the squared distance of row $n$ to the
 //! nearest seed so far:
 //!
 //! $$D_n^2 = \min_{c \in \text{seeds}} \lVert y_n - \mu_c \rVert^2$$
