@@ -51,7 +51,11 @@ def enough(measure):
     return int(min(max(0.3 / max(measure(10), 1e-6), 10), 50))
 
 
-def compare(np, faiss, lloyd):
+def compare():
+    import faiss
+    import numpy as np
+    from sklearn.cluster._kmeans import _kmeans_single_lloyd as lloyd
+
     print("| rows, columns, clusters | this crate, ms | scikit-learn | faiss | share of the faster of both |")
     print("|---|---|---|---|---|")
     random = np.random.default_rng(7)
@@ -87,14 +91,3 @@ def compare(np, faiss, lloyd):
         own, sklearn, theirs = np.median(times, axis=0) * 1e3
         share = own / min(sklearn, theirs)
         print(f"| {n} x {d}, {k} | {own:.1f} | {sklearn:.1f} | {theirs:.1f} | {share:.2f} |", flush=True)
-
-
-if __name__ == "__main__":
-    import warnings
-
-    import faiss
-    import numpy
-    from sklearn.cluster._kmeans import _kmeans_single_lloyd
-
-    warnings.simplefilter("ignore")
-    compare(numpy, faiss, _kmeans_single_lloyd)

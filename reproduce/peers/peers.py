@@ -46,12 +46,9 @@ def main(options):
         report.write(Results(path).runs, options.out, options.docs)
         return
     if options.iteration:
-        import faiss
         import iteration
-        import numpy as np
-        from sklearn.cluster._kmeans import _kmeans_single_lloyd
 
-        iteration.compare(np, faiss, _kmeans_single_lloyd)
+        iteration.compare()
         return
     import configurations
     import measure
