@@ -11,7 +11,6 @@ use crate::em::Rule;
 use crate::error::{Error, Result};
 use crate::fit::{Builder, Estimator, MeansOf, WarmStart};
 use crate::m_step::{Diagonal, DirichletProcess, Isotropic, MStep, SharedIsotropic};
-use crate::plus_plus::PlusPlus;
 use crate::saving::Save;
 use crate::seed::{AfkMc2, KMeansPlusPlus, Seeder};
 use std::fmt;
@@ -87,6 +86,9 @@ enum Name {
     DpGmm,
     Fast,
 }
+
+/// One type for all seeders: so each algorithm is compiled once.
+type AnySeeder<R> = Box<dyn Seeder<R> + Send>;
 
 impl Algorithm {
     /// All names.
@@ -281,6 +283,7 @@ impl Algorithm {
         let (c_prime, g) = (self.c_prime, self.neighbors);
         let plus_plus = self.plus_plus()?;
         let chain = self.chain.map_or_else(AfkMc2::default, AfkMc2::new);
+        let chain: AnySeeder<R> = Box::new(chain);
         match self.name {
             Name::KMeans => self.of_families(algorithms::k_means(k).seeder(plus_plus)),
             Name::KMeansCPrime => {
@@ -323,10 +326,12 @@ impl Algorithm {
     }
 
     /// With the components asked for.
-    fn of_families<R, C, S, E>(&self, builder: Builder<C, S, E>) -> Result<Box<dyn Estimator<R>>>
+    fn of_families<R, C, E>(
+        &self,
+        builder: Builder<C, AnySeeder<R>, E>,
+    ) -> Result<Box<dyn Estimator<R>>>
     where
         R: Rows,
-        S: Seeder<R> + Send + 'static,
         E: Clone + Send + 'static,
         E: EStep<R, <SharedIsotropic as MStep<R>>::Model>,
         E: EStep<R, <Isotropic as MStep<R>>::Model>,
@@ -375,15 +380,13 @@ impl Algorithm {
         Ok(Box::new(builder.build()?))
     }
 
-    fn plus_plus(&self) -> Result<PlusPlus> {
-        if self.refined {
-            let fast = algorithms::fast(self.clusters()?).build()?;
-            return Ok(PlusPlus::Refined(Box::new(MeansOf::new(fast))));
-        }
-        Ok(PlusPlus::Plain(match self.greedy {
-            true => KMeansPlusPlus::greedy(),
-            false => KMeansPlusPlus::new(),
-        }))
+    /// Seeds of k-means++, or what k-means made of such.
+    fn plus_plus<R: Rows>(&self) -> Result<AnySeeder<R>> {
+        Ok(match (self.refined, self.greedy) {
+            (true, _) => Box::new(MeansOf::new(algorithms::fast(self.clusters()?).build()?)),
+            (false, true) => Box::new(KMeansPlusPlus::greedy()),
+            (false, false) => Box::new(KMeansPlusPlus::new()),
+        })
     }
 
     fn draws(&self) -> Option<Lightweight> {

@@ -228,7 +228,6 @@ mod matching;
 pub mod metrics;
 mod mixture;
 mod parallel;
-mod plus_plus;
 mod posterior;
 mod rng;
 mod saved_models;

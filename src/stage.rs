@@ -49,6 +49,20 @@ pub trait Stage {
     }
 }
 
+impl<T: Stage + ?Sized> Stage for Box<T> {
+    fn check(&self, clusters: usize) -> Result<()> {
+        (**self).check(clusters)
+    }
+
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn settings(&self) -> String {
+        (**self).settings()
+    }
+}
+
 /// The name of a stage, as errors give it: that of its type, without its path and parameters.
 pub(crate) fn name<T: ?Sized>() -> &'static str {
     let path = std::any::type_name::<T>();

@@ -72,74 +72,23 @@ fn rule(bytes: &mut Bytes<'_>) -> Rule {
     ])
 }
 
-/// Any of the coresets.
-#[derive(Clone, Debug)]
-enum AnyCoreset {
-    Full(Full),
-    Uniform(UniformCoreset),
-    Lightweight(Lightweight),
-}
-
-impl AnyCoreset {
-    fn new(bytes: &mut Bytes<'_>) -> Self {
-        match bytes.below(4) {
-            0 | 1 => Self::Full(Full),
-            2 => Self::Uniform(UniformCoreset::new(bytes.count(80))),
-            _ => Self::Lightweight(Lightweight::new(bytes.count(80))),
-        }
+fn any_coreset<R: Rows>(bytes: &mut Bytes<'_>) -> AnyCoreset<R> {
+    match bytes.below(4) {
+        0 | 1 => Box::new(Full),
+        2 => Box::new(UniformCoreset::new(bytes.count(80))),
+        _ => Box::new(Lightweight::new(bytes.count(80))),
     }
 }
 
-impl Stage for AnyCoreset {
-    fn check(&self, clusters: usize) -> Result<()> {
-        match self {
-            Self::Full(coreset) => coreset.check(clusters),
-            Self::Uniform(coreset) => coreset.check(clusters),
-            Self::Lightweight(coreset) => coreset.check(clusters),
-        }
-    }
-
-    fn settings(&self) -> String {
-        format!("{self:?}")
-    }
-}
-
-impl<R: Rows> Coreset<R> for AnyCoreset {
-    fn sample(
-        &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
-        rng: &mut Rng,
-    ) -> Result<Option<Subset>> {
-        match self {
-            Self::Full(coreset) => coreset.sample(data, frame, rng),
-            Self::Uniform(coreset) => coreset.sample(data, frame, rng),
-            Self::Lightweight(coreset) => coreset.sample(data, frame, rng),
-        }
-    }
-}
-
-/// Any of the seeders.
-#[derive(Clone, Debug)]
-pub(crate) enum AnySeeder<F> {
-    PlusPlus(KMeansPlusPlus),
-    Chain(AfkMc2),
-    Hierarchical(HierarchicalKMeansPlusPlus),
-    Uniform(UniformSeeder),
-    Given(Given<F>),
-}
-
-impl<F: Float> AnySeeder<F> {
-    /// For data of so many columns.
-    pub(crate) fn new(columns: usize, bytes: &mut Bytes<'_>) -> Self {
-        match bytes.below(6) {
-            0 => Self::PlusPlus(KMeansPlusPlus::greedy()),
-            1 => Self::PlusPlus(KMeansPlusPlus::new().candidates(bytes.few(6))),
-            2 => Self::Chain(AfkMc2::new(bytes.few(30))),
-            3 => Self::Hierarchical(HierarchicalKMeansPlusPlus::new()),
-            4 => Self::Uniform(UniformSeeder::new()),
-            _ => Self::Given(given(columns, bytes)),
-        }
+/// A seeder for data of so many columns.
+pub(crate) fn any_seeder<R: Rows>(columns: usize, bytes: &mut Bytes<'_>) -> AnySeeder<R> {
+    match bytes.below(6) {
+        0 => Box::new(KMeansPlusPlus::greedy()),
+        1 => Box::new(KMeansPlusPlus::new().candidates(bytes.few(6))),
+        2 => Box::new(AfkMc2::new(bytes.few(30))),
+        3 => Box::new(HierarchicalKMeansPlusPlus::new()),
+        4 => Box::new(UniformSeeder::new()),
+        _ => Box::new(given::<R::Float>(columns, bytes)),
     }
 }
 
@@ -158,45 +107,14 @@ fn given<F: Float>(columns: usize, bytes: &mut Bytes<'_>) -> Given<F> {
     Given::new(centres.view())
 }
 
-impl<F: Float> Stage for AnySeeder<F> {
-    fn check(&self, clusters: usize) -> Result<()> {
-        match self {
-            Self::PlusPlus(seeder) => seeder.check(clusters),
-            Self::Chain(seeder) => seeder.check(clusters),
-            Self::Hierarchical(seeder) => seeder.check(clusters),
-            Self::Uniform(seeder) => seeder.check(clusters),
-            Self::Given(seeder) => seeder.check(clusters),
-        }
-    }
-
-    fn settings(&self) -> String {
-        format!("{self:?}")
-    }
-}
-
-impl<R: Rows> Seeder<R> for AnySeeder<R::Float> {
-    fn seed(
-        &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
-        k: usize,
-        rng: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
-        match self {
-            Self::PlusPlus(seeder) => seeder.seed(data, frame, k, rng),
-            Self::Chain(seeder) => seeder.seed(data, frame, k, rng),
-            Self::Hierarchical(seeder) => seeder.seed(data, frame, k, rng),
-            Self::Uniform(seeder) => seeder.seed(data, frame, k, rng),
-            Self::Given(seeder) => seeder.seed(data, frame, k, rng),
-        }
-    }
-}
+type AnyCoreset<R> = Box<dyn Coreset<R> + Send>;
+pub(crate) type AnySeeder<R> = Box<dyn Seeder<R> + Send>;
 
 /// A builder with any coreset and any seeder of the crate.
-type Free<F, E = Exhaustive, M = SharedIsotropic> = Builder<AnyCoreset, AnySeeder<F>, E, M>;
+type Free<R, E = Exhaustive, M = SharedIsotropic> = Builder<AnyCoreset<R>, AnySeeder<R>, E, M>;
 
 /// The settings that are not stages.
-fn with_settings<F: Float>(columns: usize, control: &Control, bytes: &mut Bytes<'_>) -> Free<F> {
+fn with_settings<R: Rows>(columns: usize, control: &Control, bytes: &mut Bytes<'_>) -> Free<R> {
     let mut builder = Clusterer::builder()
         .clusters(bytes.count(CLUSTERS))
         .seed(u64::from(bytes.byte()))
@@ -204,8 +122,8 @@ fn with_settings<F: Float>(columns: usize, control: &Control, bytes: &mut Bytes<
         .max_iterations(bytes.few(ITERATIONS))
         .stop_rule(rule(bytes))
         .tolerance(bytes.real())
-        .coreset(AnyCoreset::new(bytes))
-        .seeder(AnySeeder::new(columns, bytes));
+        .coreset(any_coreset(bytes))
+        .seeder(any_seeder(columns, bytes));
     if let Some(checkpoint) = &control.checkpoint {
         builder = builder.checkpoint(checkpoint);
     }
@@ -221,7 +139,7 @@ pub(crate) fn of_stages<R: Rows>(
     control: &Control,
     bytes: &mut Bytes<'_>,
 ) -> Result<Boxed<R>> {
-    let builder = with_settings::<R::Float>(columns, control, bytes);
+    let builder = with_settings::<R>(columns, control, bytes);
     match bytes.below(6) {
         0 => of_family(builder.e_step(exhaustive(bytes)), bytes),
         1 => of_family(builder.e_step(neighborhood(bytes)), bytes),
@@ -240,7 +158,8 @@ pub(crate) fn dirichlet_process<F: Float>(
     control: &Control,
     bytes: &mut Bytes<'_>,
 ) -> Result<Boxed<DenseRows<F>>> {
-    let builder = with_settings::<F>(columns, control, bytes).m_step(process(columns, bytes));
+    let builder =
+        with_settings::<DenseRows<F>>(columns, control, bytes).m_step(process(columns, bytes));
     match bytes.below(3) {
         0 => built(builder.e_step(exhaustive(bytes))),
         1 => built(builder.e_step(neighborhood(bytes))),
@@ -331,7 +250,7 @@ fn process(columns: usize, bytes: &mut Bytes<'_>) -> DirichletProcess {
 }
 
 /// With the components asked for.
-fn of_family<R, E>(builder: Free<R::Float, E>, bytes: &mut Bytes<'_>) -> Result<Boxed<R>>
+fn of_family<R, E>(builder: Free<R, E>, bytes: &mut Bytes<'_>) -> Result<Boxed<R>>
 where
     R: Rows,
     E: Clone + Send + 'static,
@@ -348,7 +267,7 @@ where
     }
 }
 
-fn built<R, E, M>(builder: Free<R::Float, E, M>) -> Result<Boxed<R>>
+fn built<R, E, M>(builder: Free<R, E, M>) -> Result<Boxed<R>>
 where
     R: Rows,
     M: MStep<R> + Send + 'static,

@@ -6,7 +6,7 @@ use crate::estimators::{self, AnySeeder, Boxed, Control};
 use crate::sound;
 use crate::table::{Number, Read, RowsOf, Shape, Table};
 use crate::threads;
-use coremix::data::{Blocks, Data, Rows, Transform};
+use coremix::data::{Blocks, Data, Rows, SketchRows, Transform};
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float};
 use std::ops::ControlFlow;
@@ -23,25 +23,24 @@ pub(crate) fn run(bytes: &[u8]) {
 }
 
 /// What is done with an estimator.
-#[derive(Clone, Debug)]
-enum Way<F> {
+enum Way<R: Rows> {
     Fit,
     /// Stopped after so many things were seen.
     Observed(usize),
     /// From other seeds.
-    Seeded(AnySeeder<F>),
+    Seeded(AnySeeder<R>),
 }
 
-impl<F: Float> Way<F> {
+impl<R: Rows> Way<R> {
     fn new(columns: usize, bytes: &mut Bytes<'_>) -> Self {
         match bytes.below(8) {
             0..=4 => Self::Fit,
             5 => Self::Observed(1 + bytes.few(9)),
-            _ => Self::Seeded(AnySeeder::new(columns, bytes)),
+            _ => Self::Seeded(estimators::any_seeder(columns, bytes)),
         }
     }
 
-    fn go<R: Rows<Float = F>>(&self, boxed: &Boxed<R>, data: &dyn Data<Rows = R>) -> Found<R> {
+    fn go(&self, boxed: &Boxed<R>, data: &dyn Data<Rows = R>) -> Found<R> {
         match self {
             Self::Fit => boxed.fit(data),
             Self::Observed(seen) => {
@@ -86,7 +85,7 @@ fn dense<T: Number>(mut bytes: Bytes<'_>) {
         Again::Blocks,
     ]);
     let warm = bytes.one_in(8);
-    let way = Way::<T::Float>::new(shape.columns, bytes);
+    let way = Way::<RowsOf<T>>::new(shape.columns, bytes);
     let (mut named, columns) = (None, shape.columns);
     let boxed = match bytes.below(4) {
         0 | 1 => {
@@ -134,7 +133,7 @@ fn sketch<F: Number + Float>(mut bytes: Bytes<'_>) {
     let bytes = &mut bytes;
     let shape = Shape::new(bytes);
     let threaded = bytes.one_in(4);
-    let way = Way::<F>::new(shape.columns, bytes);
+    let way = Way::<SketchRows<F>>::new(shape.columns, bytes);
     let boxed = match bytes.below(2) {
         0 => estimators::by_name(&Control::default(), bytes).boxed(),
         _ => estimators::of_stages(shape.columns, &Control::default(), bytes),

@@ -109,11 +109,26 @@ pub trait Coreset<R: Rows>: Stage + Sync {
     ) -> Result<Option<Subset>>;
 }
 
+impl<R: Rows, C: Coreset<R> + ?Sized> Coreset<R> for Box<C> {
+    fn sample(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        rng: &mut Rng,
+    ) -> Result<Option<Subset>> {
+        (**self).sample(data, frame, rng)
+    }
+}
+
 /// `None` is all rows as they are.
 impl<C: Stage> Stage for Option<C> {
     fn check(&self, clusters: usize) -> Result<()> {
         self.as_ref()
             .map_or(Ok(()), |coreset| coreset.check(clusters))
+    }
+
+    fn name(&self) -> &'static str {
+        self.as_ref().map_or_else(|| Full.name(), C::name)
     }
 
     fn settings(&self) -> String {

@@ -137,6 +137,18 @@ pub trait Seeder<R: Rows>: Stage + Sync {
     ) -> Result<Seeds<R::Float>>;
 }
 
+impl<R: Rows, S: Seeder<R> + ?Sized> Seeder<R> for Box<S> {
+    fn seed(
+        &self,
+        data: &dyn Data<Rows = R>,
+        frame: &Frame<R::Float>,
+        k: usize,
+        rng: &mut Rng,
+    ) -> Result<Seeds<R::Float>> {
+        (**self).seed(data, frame, k, rng)
+    }
+}
+
 /// Whether `k` seeds can be chosen from `data`.
 pub(crate) fn enough_rows<R: Rows>(
     data: &dyn Data<Rows = R>,

@@ -450,3 +450,47 @@ fn other_seeders_are_checked() {
     let error = Estimator::fit_seeded(&k_means, &data, &AfkMc2::new(0)).unwrap_err();
     assert!(error.to_string().starts_with("chain = 0"), "{error}");
 }
+
+/// A box has the stage's checks, name, settings and numbers; so has an option, for coresets.
+#[test]
+fn stages_in_boxes_are_those_stages() {
+    type OfRows = DenseRows<f64>;
+    type AnyCoreset = Box<dyn Coreset<OfRows> + Send>;
+    type AnySeeder = Box<dyn Seeder<OfRows> + Send>;
+    let x: Array2<f64> = blobs(300, 3, 4, 1);
+    let data = Dense::new(x.view()).unwrap();
+    let k_means = || algorithms::k_means(4);
+    let (coreset, seeder) = (Lightweight::new(200), AfkMc2::new(20));
+    let plain = k_means().coreset(coreset).seeder(seeder);
+    let plain = plain.build().unwrap().fit(&data).unwrap();
+    let boxed: (AnyCoreset, AnySeeder) = (Box::new(coreset), Box::new(seeder));
+    assert_eq!(boxed.0.settings(), coreset.settings());
+    assert_eq!(boxed.1.settings(), seeder.settings());
+    let fit = k_means().coreset(boxed.0).seeder(boxed.1);
+    let fit = fit.build().unwrap().fit(&data).unwrap();
+    assert_eq!(fit.model, plain.model);
+    assert_eq!(fit.report.evaluations, plain.report.evaluations);
+
+    let checked = |coreset: AnyCoreset, seeder: AnySeeder, text: &str| {
+        let error = k_means().coreset(coreset).seeder(seeder).build();
+        let error = error.unwrap_err().to_string();
+        assert!(error.starts_with(text), "{error}");
+    };
+    let none = Box::new(Lightweight::new(0));
+    checked(none, Box::new(seeder), "coreset size = 0");
+    let no_chain = Box::new(AfkMc2::new(0));
+    checked(Box::new(coreset), no_chain, "chain = 0");
+
+    let few: AnySeeder = Box::new(FirstRows(1));
+    let fit = k_means().seeder(few).build().unwrap().fit(&data);
+    refused(fit, "FirstRows", "1 seeds for 4 clusters");
+    let chosen = Chosen {
+        rows: vec![],
+        weights: vec![],
+    };
+    let boxed: AnyCoreset = Box::new(chosen.clone());
+    let fit = k_means().coreset(boxed).build().unwrap().fit(&data);
+    refused(fit, "Chosen", "sum to 0");
+    let fit = k_means().coreset(Some(chosen)).build().unwrap().fit(&data);
+    refused(fit, "Chosen", "sum to 0");
+}

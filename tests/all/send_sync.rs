@@ -48,8 +48,8 @@ fn named() -> BTreeSet<String> {
         DiagonalMixture<f32>, DirichletProcess, DirichletProcessMixture<f64>, Isotropic,
         IsotropicMixture<f32>, SharedIsotropic, SharedIsotropicMixture<f32>, Score, Likelihood,
         LogJoint, Rng, ModelInfo, Seeds<f32>, AfkMc2, Given<f32>, HierarchicalKMeansPlusPlus,
-        KMeansPlusPlus, MeansOf<Clusterer>, UniformSeeder, Candidate<Rows>, Criteria, Criterion, Selection<Rows>, Sweep,
-        dyn Estimator<Rows>, dyn Mixture<Rows>,
+        KMeansPlusPlus, MeansOf<Clusterer>, UniformSeeder, Candidate<Rows>, Criteria, Criterion, Selection<Rows>,
+        Sweep, dyn Estimator<Rows>, dyn Mixture<Rows>,
     );
     names
 }
