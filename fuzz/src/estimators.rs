@@ -1,14 +1,14 @@
 //! Estimators from bytes: algorithms by name, and stages that are combined freely.
 
 use crate::bytes::Bytes;
-use coremix::coreset::{Coreset, Subset};
-use coremix::data::{DenseRows, Frame, Rows};
+use coremix::coreset::Coreset;
+use coremix::data::{DenseRows, Rows};
 use coremix::e_step::EStep;
 use coremix::m_step::MStep;
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
-use coremix::seed::{Seeder, Seeds};
-use coremix::{Cancel, Family, Float, Rng, Stage};
+use coremix::seed::Seeder;
+use coremix::{Cancel, Family, Float};
 
 /// Most clusters that are meant to be fitted.
 const CLUSTERS: usize = 12;

@@ -206,13 +206,11 @@ where
 
     fn resume(&mut self, saved: &SavedStages) -> std::result::Result<(), FileFault> {
         let model = loaded_model::<R, M::Model>(&saved.model)?;
-        let (own, k) = (self.model.centres(), self.components());
-        let same_shape = model.centres().len() == k && model.centres().dim() == own.dim();
-        if !same_shape || model.frame() != self.model.frame() {
+        if shape(&model) != shape(&self.model) || model.frame() != self.model.frame() {
             let rule = "must be in the coordinates of the phase";
             return Err(FileFault::content("model", rule));
         }
-        let state = self.e_step.load_state(&saved.state, k);
+        let state = self.e_step.load_state(&saved.state, self.components());
         let rule = "must be a state of the E-step";
         self.state = state.ok_or_else(|| FileFault::content("state", rule))?;
         self.model = model;
@@ -344,7 +342,7 @@ where
 }
 
 /// Components and centres, and their coordinates.
-fn shape<R: Rows>(model: &impl Mixture<R>) -> [usize; 3] {
+pub(crate) fn shape<R: Rows>(model: &impl Mixture<R>) -> [usize; 3] {
     let centres = model.centres();
     [model.components(), centres.len(), centres.dim()]
 }

@@ -18,7 +18,7 @@ mod stop;
 mod supports;
 
 pub(crate) use fresh::Fresh;
-pub(crate) use joint::{Joined, Joint, loaded_model, saved_model};
+pub(crate) use joint::{Joined, Joint, loaded_model, saved_model, shape};
 pub(crate) use kept::{Kept, outside};
 pub use observe::Progress;
 pub(crate) use observe::{Event, LastSearch, Observer, Watch, standing};

@@ -8,10 +8,10 @@ use super::task::{Names, Run, Settings};
 use super::warm::WarmStart;
 use crate::compiled::Compiled;
 use crate::coreset::Coreset;
-use crate::data::{Centres, Checked, Data, Rows, Scores};
+use crate::data::{Centres, Checked, Data, Rows};
 use crate::e_step::EStep;
 use crate::em::{
-    Event, Joined, Joint, Observer, Progress, Saver, Watch, loaded_model, saved_model,
+    Event, Joined, Joint, Observer, Progress, Saver, Watch, loaded_model, saved_model, shape,
 };
 use crate::error::{Error, Result};
 use crate::m_step::MStep;
@@ -148,14 +148,9 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         let start = |seeds: Centres<R::Float>, frame| -> Result<Box<dyn Joint<R> + '_>> {
             let (k, d) = (seeds.len(), seeds.dim());
             let model = m_step.start(seeds, frame, data)?;
-            let found = [
-                model.components(),
-                model.centres().len(),
-                model.centres().dim(),
-                model.frame().dim(),
-            ];
-            if found != [k, k, d, d] {
-                let [components, centres, dim, in_frame] = found;
+            let (found, in_frame) = (shape(&model), model.frame().dim());
+            if found != [k, k, d] || in_frame != d {
+                let [components, centres, dim] = found;
                 let what = format!(
                     "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}: \
                      there must be one for each of {k} seeds of {d} coordinates"
@@ -172,8 +167,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         });
         let load = |bytes: &[u8]| {
             let model = loaded_model::<R, M::Model>(bytes)?;
-            let (k, centres) = (clusters, model.centres());
-            let fits = [model.components(), centres.len(), centres.dim()] == [k, k, data.dim()];
+            let fits = shape(&model) == [clusters, clusters, data.dim()];
             match fits && *model.frame() == data.frame() {
                 true => Ok(joined(model)),
                 false => {

@@ -472,12 +472,12 @@ fn stages_in_boxes_are_those_stages() {
     assert_eq!(fit.report.evaluations, plain.report.evaluations);
 
     let checked = |coreset: AnyCoreset, seeder: AnySeeder, text: &str| {
-        let error = k_means().coreset(coreset).seeder(seeder).build();
-        let error = error.unwrap_err().to_string();
+        let built = k_means().coreset(coreset).seeder(seeder).build();
+        let error = built.err().expect("an error").to_string();
         assert!(error.starts_with(text), "{error}");
     };
     let none = Box::new(Lightweight::new(0));
-    checked(none, Box::new(seeder), "coreset size = 0");
+    checked(none, Box::new(seeder), "coreset = 0");
     let no_chain = Box::new(AfkMc2::new(0));
     checked(Box::new(coreset), no_chain, "chain = 0");
 

@@ -181,6 +181,16 @@ impl VisitMut for Weaver<'_> {
         }
     }
 
+    /// What is compiled for the widest vectors is an expression; other macros stay.
+    fn visit_macro_mut(&mut self, item: &mut syn::Macro) {
+        if item.path.is_ident("vectorised")
+            && let Ok(mut body) = item.parse_body::<Expr>()
+        {
+            self.visit_expr_mut(&mut body);
+            item.tokens = body.to_token_stream();
+        }
+    }
+
     /// The length of `[0; n + 1]` is a constant.
     fn visit_expr_repeat_mut(&mut self, expression: &mut syn::ExprRepeat) {
         self.visit_expr_mut(&mut expression.expr);
