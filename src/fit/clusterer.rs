@@ -192,7 +192,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
             clusters: self.clusters,
             settings: &self.settings,
             names: Names {
-                coreset: stage::name::<C>(),
+                coreset: self.coreset.name(),
                 seeder: seeder.name(),
             },
         };

@@ -9,7 +9,6 @@ use crate::fit::{BoxedMixture, Estimator, Fit};
 use crate::parallel;
 use crate::rng::{Purpose, Streams};
 use crate::seed::{self, Extended};
-use crate::stage;
 
 /// Fits models with several numbers of clusters to the same rows, and compares them.
 ///
@@ -183,7 +182,7 @@ impl<C> Sweep<C> {
         let drawn = self.coreset.sample(data, &data.frame(), &mut rng)?;
         if let Some(drawn) = &drawn {
             let sound = drawn.check(data.len());
-            sound.map_err(|what| Error::stage(stage::name::<C>(), what))?;
+            sound.map_err(|what| Error::stage(self.coreset.name(), what))?;
         }
         let without_coreset = drawn.is_none();
         let weights = |rows: &[usize]| rows.iter().map(|n| data.weight(*n)).collect::<Vec<f64>>();
