@@ -258,7 +258,7 @@ impl<F: Float> Frame<F> {
 
     /// Where coordinates are held.
     #[inline(always)]
-    pub(super) fn most() -> F {
+    pub(crate) fn most() -> F {
         F::from_f64(2f64.powi(F::MAX_EXPONENT / 2 - 8))
     }
 

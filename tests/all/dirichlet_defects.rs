@@ -1,5 +1,6 @@
 //! The Dirichlet process mixture where its matrices are nearly singular and its weights are large.
 
+use coremix::m_step::DirichletProcessMixture;
 use coremix::prelude::*;
 use coremix::{Element, Float, Rng, algorithms};
 use ndarray::{Array1, Array2, array};
@@ -168,5 +169,29 @@ fn the_bound_of_points_on_a_line_is_their_evidence() {
             "{scale:e}: {got:e} instead of {expected:e}, off by {:e}",
             (got - expected).abs() / size
         );
+    }
+}
+
+/// A prior mean that is no part of the data is held where such rows and centres are: files of its models, and of its fits, can
+/// be read. Found by a fuzz target.
+#[test]
+fn a_prior_mean_far_away_can_be_read_again() {
+    let x = Array2::from_shape_fn((39, 2), |(n, j)| match j {
+        0 => -8.5e37,
+        _ => 1e15 + 5e7 * (n % 3) as f32,
+    });
+    let data = Dense::new(x.view()).unwrap();
+    for mean in [array![0.0, 0.0], array![1e300, 1.0], array![-3e38, -1e200]] {
+        let family = DirichletProcess::new(1.0).mean(mean.view());
+        let path = std::env::temp_dir().join(format!("coremix-prior-{}.ckp", std::process::id()));
+        let checkpoint = Checkpoint::to(&path).every_iterations(1);
+        let fit = algorithms::dp_gmm(3, 1.0).m_step(family);
+        let fit = fit.checkpoint(&checkpoint).max_iterations(2).build();
+        let fit = fit.unwrap().fit(&data).unwrap();
+        let bytes = fit.model.to_bytes(&[]).unwrap();
+        let read = DirichletProcessMixture::<f32>::from_bytes(&bytes).unwrap();
+        assert_eq!(read, fit.model, "{mean}");
+        assert!(fit.model.means().iter().all(|m| m.is_finite()), "{mean}");
+        std::fs::remove_file(&path).ok();
     }
 }

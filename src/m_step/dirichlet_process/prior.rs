@@ -71,10 +71,12 @@ impl DirichletProcess {
             (PriorMean::OfData, _) | (_, PriorScale::OfData) => Some(moments(frame, data)),
             _ => None,
         };
+        // Held where rows and centres are that are no part of the data.
+        let most = Frame::<R::Float>::most().to_f64();
         let enter = |mean: &mut dyn Iterator<Item = f64>| -> Vec<f64> {
             let origin = frame.offset().iter().map(|o| o.to_f64());
             mean.zip(origin)
-                .map(|(m, o)| (m - o) * frame.inverse_unit())
+                .map(|(m, o)| ((m - o) * frame.inverse_unit()).clamp(-most, most))
                 .collect()
         };
         let mean = match (&self.mean, &of_data) {
