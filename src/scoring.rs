@@ -90,7 +90,7 @@ pub(crate) fn responsibilities<R: Rows>(
             false => rounded(&block.responsibilities),
         }
     })?;
-    Ok(table(blocks, data.len(), model.components()))
+    table(blocks, data, model.components())
 }
 
 /// [`Mixture::truncated_responsibilities`].
@@ -108,8 +108,8 @@ pub(crate) fn truncated_responsibilities<R: Rows>(
     })?;
     let (supports, responsibilities) = blocks.into_iter().unzip();
     Ok((
-        table(supports, data.len(), width),
-        table(responsibilities, data.len(), width),
+        table(supports, data, width)?,
+        table(responsibilities, data, width)?,
     ))
 }
 
@@ -322,9 +322,13 @@ fn all<R: Rows>(model: Model<'_, R>, rows: &R) -> Block<R::Float> {
 }
 
 /// Rows of `width` numbers, block by block, as one table (n, width).
-fn table<T>(blocks: Vec<Vec<T>>, n: usize, width: usize) -> Array2<T> {
-    let values = blocks.into_iter().flatten().collect();
-    Array2::from_shape_vec((n, width), values).expect("n rows of `width` numbers")
+fn table<R: Rows, T>(blocks: Vec<Vec<T>>, data: DataOf<'_, R>, width: usize) -> Result<Array2<T>> {
+    let values: Vec<T> = blocks.into_iter().flatten().collect();
+    let (read, n) = (values.len() / width, data.len());
+    Array2::from_shape_vec((n, width), values).map_err(|_| {
+        let what = format!("{n} rows, where there were {read} before");
+        Error::stage(data.name(), what)
+    })
 }
 
 /// Responsibilities in the type of the data.

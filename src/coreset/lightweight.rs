@@ -106,16 +106,19 @@ impl Lightweight {
         if self.size >= data.len() {
             return Ok(None);
         }
-        let (squared, blocks) = squared_distances_to_mean(data, frame);
         let total_weight = data.summary().total_weight;
+        // Weights in the unit of a power of two near their total: without rounding, and their products stay in range.
+        let unit = 2f64.powi(-total_weight.log2().floor() as i32);
+        let (squared, blocks) = squared_distances_to_mean(data, frame, unit);
+        let total = total_weight * unit;
         let spread: f64 = blocks.iter().map(|block| block.spread).sum();
         // q_n / w_n = (base + slope d_n^2) / (2 W); without spread, q_n = w_n / W.
-        let (base, slope) = if spread > 0.0 {
-            (1.0, total_weight / spread)
-        } else {
-            (2.0, 0.0)
+        let slope = total / spread;
+        let (base, slope) = match spread > 0.0 && slope.is_finite() {
+            true => (1.0, slope),
+            false => (2.0, 0.0),
         };
-        let density = |d2: R::Float| (base + slope * d2.to_f64()) / (2.0 * total_weight);
+        let density = |d2: R::Float| (base + slope * d2.to_f64()) / (2.0 * total);
 
         // The draws of each block, in ascending order, and where it begins.
         let mut draws = draws(self.size);
@@ -123,7 +126,7 @@ impl Lightweight {
         let mut parts: Vec<(f64, Vec<f64>)> = Vec::with_capacity(blocks.len());
         for block in &blocks {
             let start = end;
-            end += (base * block.weight + slope * block.spread) / (2.0 * total_weight);
+            end += (base * block.weight + slope * block.spread) / (2.0 * total);
             let found = match block.weight > 0.0 {
                 true => draws.take_below(end),
                 false => Vec::new(),
@@ -147,7 +150,7 @@ impl Lightweight {
                 if weight <= 0.0 {
                     continue;
                 }
-                cumulated += weight * density(squared);
+                cumulated += weight * unit * density(squared);
                 last = n;
                 while let [draw, rest @ ..] = draws
                     && *draw < cumulated
@@ -161,7 +164,7 @@ impl Lightweight {
             chosen
         });
         let rows = chosen.concat();
-        let weight = |&n: &usize| 1.0 / (self.size as f64 * density(squared[n]));
+        let weight = |&n: &usize| 1.0 / (self.size as f64 * density(squared[n])) / unit;
         Ok(Some(Subset {
             weights: rows.iter().map(weight).collect(),
             rows,
@@ -173,17 +176,18 @@ impl Lightweight {
 /// Rows of a piece of work: so many that the totals of all pieces need little memory.
 const PIECE: usize = 4_096;
 
-/// What the draws need to know of a block of rows.
+/// What the draws need to know of a block of rows, with weights in some unit.
 struct Totals {
     weight: f64,
     /// Weighted sum of the squared distances to the mean of the data.
     spread: f64,
 }
 
-/// Squared distances of all rows to the mean of the data (n), and the totals of each block of them.
+/// Squared distances of all rows to the mean of the data (n), and the totals of each block of them, their weights times `unit`.
 fn squared_distances_to_mean<R: Rows>(
     data: &dyn Data<Rows = R>,
     frame: &Frame<R::Float>,
+    unit: f64,
 ) -> (Vec<R::Float>, Vec<Totals>) {
     let mut centre = vec![R::Float::from_f64(0.0); frame.offset().len()];
     frame.enter_exact(&data.summary().mean, &mut centre);
@@ -193,7 +197,7 @@ fn squared_distances_to_mean<R: Rows>(
         // Four sums side by side: with a single one, each addition would wait for the one before.
         let (mut weights, mut spreads) = ([0.0; 4], [0.0; 4]);
         for (i, (n, d2)) in range.zip(squared).enumerate() {
-            let weight = data.weight(n);
+            let weight = data.weight(n) * unit;
             weights[i % 4] += weight;
             // A row of weight 0 may be at any distance.
             spreads[i % 4] += if weight > 0.0 {

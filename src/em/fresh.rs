@@ -20,6 +20,8 @@ pub(crate) struct Fresh<'a, R: Rows> {
     joint: &'a mut dyn Joint<R>,
     streams: Streams,
     calibrated: bool,
+    /// The first M-steps that keep to a simpler family: none from a model that is known.
+    restricted: usize,
     supports: Supports,
     /// Whether all is done that comes before the first pass.
     started: bool,
@@ -76,6 +78,10 @@ impl<'a, R: Rows> Fresh<'a, R> {
             ..
         } = set_up;
         let k = joint.model().components();
+        let restricted = match calibrated {
+            true => 0,
+            false => joint.restricted_steps(),
+        };
         let supports = match labels {
             Some(labels) if joint.width() == 1 && k > 1 => Supports::of_labels(labels, k),
             _ => Supports::unset(data.len(), joint.width(), k),
@@ -86,6 +92,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
             joint,
             streams,
             calibrated,
+            restricted,
             started: false,
             searches: 0,
             steps: 0,
@@ -266,7 +273,7 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
         self.calibrate(&likelihood);
         Ok(Found {
             likelihood,
-            pending: self.steps <= self.joint.restricted_steps(),
+            pending: self.steps <= self.restricted,
             zero_mass: self.gaps.0,
             unobserved: self.gaps.1,
             widened: 0,
@@ -279,7 +286,7 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
     }
 
     fn update(&mut self) -> Result<()> {
-        self.step(self.steps < self.joint.restricted_steps())?;
+        self.step(self.steps < self.restricted)?;
         self.steps += 1;
         Ok(())
     }
@@ -349,6 +356,16 @@ fn fault<R: Rows>(joint: &dyn Joint<R>, rows: &R, block: &Block<R::Float>, what:
                 format!("the score of row {row} under component {c} is NaN: it must be a number");
             return Error::stage(joint.family_name(), what);
         }
+    }
+    // The best of all components as the family says it: it may have no number that a component can have.
+    let (mut best, mut best_scores) = (
+        vec![0; rows.len()],
+        vec![R::Float::from_f64(0.0); rows.len()],
+    );
+    let found = model.best(rows, &mut best, &mut best_scores);
+    if found && let Some(i) = best.iter().position(|c| *c == UNSET) {
+        let what = format!("component {UNSET} of row {} does not exist", block.row(i));
+        return Error::stage(joint.family_name(), what);
     }
     let stage = match block.foreign() {
         Some((_, c)) if c != UNSET => joint.family_name(),

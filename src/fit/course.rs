@@ -89,6 +89,11 @@ impl<'a, R: Rows> Course<'a, R> {
         }
     }
 
+    /// The candidate that would be kept if the restart ended now.
+    pub(super) fn first(&self) -> Option<&Candidate<'a, R>> {
+        self.leading.as_ref().or(self.waiting.front())
+    }
+
     /// The best candidate of the restart, which ends.
     pub(super) fn end(&mut self) -> Option<Candidate<'a, R>> {
         let first = self.waiting.pop_front();

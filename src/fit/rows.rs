@@ -119,8 +119,27 @@ impl<'a, R: Rows> Plan<'a, R> {
         )?;
         let coreset = RowSet::new(PhaseRows::Coreset, data, drawn);
         seed::enough_rows(coreset.all(data), k, "coreset")?;
-        let without = coreset.selected.is_none();
         plan.sets.push(coreset);
+        // A fit that is stopped draws no further coreset, unless it has no phase without one.
+        for hurry in [true, false] {
+            plan.choose(run, file.as_deref_mut(), (cost, watch), hurry)?;
+            if !plan.phases.is_empty() {
+                return Ok(plan);
+            }
+        }
+        Err(no_phase())
+    }
+
+    /// Chooses the phases whose rows are worth it, and draws their coresets; in a `hurry` none once the fit is stopped.
+    fn choose(
+        &mut self,
+        run: &Run<'a, R>,
+        mut file: Option<&mut Sections<'_>>,
+        (cost, watch): (&mut Cost, &mut Watch<'_>),
+        hurry: bool,
+    ) -> Result<()> {
+        let (data, without) = (run.data, self.sets[0].selected.is_none());
+        let streams = Streams::new(run.settings.seed, 0);
         let all_follow = |number: usize| {
             let later = &run.outlines[number + 1..];
             later
@@ -128,36 +147,37 @@ impl<'a, R: Rows> Plan<'a, R> {
                 .any(|later| later.rows == PhaseRows::All && !later.after_subspace)
         };
         for (number, &outline) in run.outlines.iter().enumerate() {
-            let before = plan.sets.last().map_or(data, |set| set.all(data)).len();
+            let before = self.sets.last().map_or(data, |set| set.all(data)).len();
             let place = match outline.rows {
                 // Without a coreset its phases would be on all rows, as those that come later anyway.
                 PhaseRows::Coreset if without && all_follow(number) => continue,
                 PhaseRows::Coreset => 0,
                 PhaseRows::Larger(larger) => {
                     let size = larger.draws();
-                    if without || size <= before || size > data.len() / 4 || watch.stopped() {
+                    if without
+                        || size <= before
+                        || size > data.len() / 4
+                        || (hurry && watch.stopped())
+                    {
                         continue;
                     }
-                    let number = plan.sets.len();
+                    let number = self.sets.len();
                     let file = file.as_deref_mut();
-                    let drawn = plan.draw(run, &larger, (streams, number), file, (cost, watch))?;
-                    plan.sets.push(RowSet::new(outline.rows, data, drawn));
-                    plan.sets.len() - 1
+                    let drawn = self.draw(run, &larger, (streams, number), file, (cost, watch))?;
+                    self.sets.push(RowSet::new(outline.rows, data, drawn));
+                    self.sets.len() - 1
                 }
-                PhaseRows::All => match plan.sets.iter().position(|set| set.selected.is_none()) {
+                PhaseRows::All => match self.sets.iter().position(|set| set.selected.is_none()) {
                     Some(place) => place,
                     None => {
-                        plan.sets.push(RowSet::new(PhaseRows::All, data, None));
-                        plan.sets.len() - 1
+                        self.sets.push(RowSet::new(PhaseRows::All, data, None));
+                        self.sets.len() - 1
                     }
                 },
             };
-            plan.phases.push((number, outline, place));
+            self.phases.push((number, outline, place));
         }
-        match plan.phases.is_empty() {
-            true => Err(no_phase()),
-            false => Ok(plan),
-        }
+        Ok(())
     }
 
     /// Draws a coreset, or reads it from a checkpoint, and checks what comes.

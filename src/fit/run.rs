@@ -185,8 +185,8 @@ fn one<'a, R: Rows>(
             continue;
         }
         // A run ends after a search, also one that was stopped before it.
-        let done = |candidate: &Candidate<'_, R>| !candidate.phases.is_empty();
-        if watch.stopped() && course.waiting.iter().chain(&course.leading).any(done) {
+        // One that goes on in the middle of a phase has none yet.
+        if watch.stopped() && course.first().is_some_and(|c| c.found.is_some()) {
             break;
         }
         while let Some(mut candidate) = course.waiting.pop_front() {

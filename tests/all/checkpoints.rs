@@ -694,6 +694,44 @@ fn cancelled_fits_go_on() {
     assert!(cancelled >= 8, "{cancelled}");
 }
 
+/// A fit that goes on in the middle of its last phase, and is stopped before that begins: there is a search to end with, and the
+/// file is as good as before. Found by a fuzz target.
+#[test]
+fn fits_that_go_on_and_are_stopped_at_once() {
+    let x = blobs::<f64>(600, 3, 9, 14);
+    let data = Dense::new(x.view()).unwrap();
+    let place = Place::new("stopped-at-once");
+    let fit = |checkpoint| {
+        let phase = || Phase::new(Bounded::new().near(4)).rows(PhaseRows::All);
+        let builder = Clusterer::builder().clusters(9).tolerance(0.0);
+        let builder = builder.max_iterations(4);
+        own(
+            builder.phases(move |_| vec![phase(), phase(), phase()]),
+            checkpoint,
+        )
+    };
+    let whole = bits(&fit(None).fit(&data).unwrap());
+    let mut stopped = 0;
+    for after in 1..16 {
+        let mut seen = 0;
+        let checkpoint = place.checkpoint().every_iterations(1);
+        let first = fit(Some(checkpoint)).fit_observed(&data, &mut |progress| {
+            seen += usize::from(matches!(progress, Progress::Iteration { .. }));
+            match seen == after {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        stopped += usize::from(first.unwrap().report.stop == Stop::Observer);
+        let again = fit(Some(place.checkpoint().resume()));
+        let again = again.fit_observed(&data, &mut |_| ControlFlow::Break(()));
+        assert_eq!(again.unwrap().report.stop, Stop::Observer, "after {after}");
+        let rest = fit(Some(place.checkpoint().resume())).fit(&data);
+        assert_eq!(bits(&rest.unwrap()), whole, "after {after}");
+    }
+    assert!(stopped >= 10, "{stopped}");
+}
+
 /// Stages from outside: an E-step with a state that it does not save, and a family without a format.
 mod outside {
     use super::*;

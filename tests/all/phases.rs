@@ -3,6 +3,7 @@
 use coremix::prelude::*;
 use coremix::{Error, Shape};
 use ndarray::{Array1, Array2, arr1};
+use std::ops::ControlFlow;
 
 fn points() -> Array2<f64> {
     Array2::from_shape_fn((900, 3), |(n, j)| {
@@ -35,6 +36,14 @@ fn at_least_one_phase_runs() {
     let only_larger = builder().phases(move |_| vec![bounded(3).rows(larger)]);
     let only_larger = only_larger.build().unwrap();
     assert_eq!(parameter(only_larger.fit(&data).unwrap_err()), "phases");
+    // A fit that is stopped at once still has its only phase. Found by a fuzz target.
+    let with_coreset = builder().coreset(Lightweight::new(50));
+    let with_coreset = with_coreset.phases(move |_| vec![bounded(3).rows(larger)]);
+    let fit = with_coreset.build().unwrap();
+    let stopped = fit.fit_observed(&data, |_| ControlFlow::Break(())).unwrap();
+    assert_eq!(stopped.report.stop, Stop::Observer);
+    assert_eq!(stopped.report.phases[0].iterations, 0);
+    assert_eq!(stopped.report.phases[0].rows, 100);
     // The second phase is left out, so the first one runs.
     let first =
         builder().phases(|_| vec![bounded(3), bounded(3).rows(PhaseRows::All).after_subspace()]);

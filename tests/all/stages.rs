@@ -50,6 +50,8 @@ enum Wrong {
     FewFast,
     /// The best component is one that does not exist.
     Beyond,
+    /// The same, by the number that marks empty places of supports.
+    Unset,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -131,10 +133,13 @@ impl Scores<Inner> for Model {
     }
 
     fn best(&self, rows: &Inner, ids: &mut [u32], scores: &mut [f64]) -> bool {
-        let found = self.wrong == Wrong::Beyond && self.inner.best(rows, ids, scores);
-        if found {
-            ids[0] = 5;
-        }
+        let wrong = match self.wrong {
+            Wrong::Beyond => 5,
+            Wrong::Unset => u32::MAX,
+            _ => return false,
+        };
+        let found = self.inner.best(rows, ids, scores);
+        ids[0] = wrong;
         found
     }
 
@@ -269,6 +274,8 @@ fn what_a_family_says_later_is_checked_as_well() {
         "Family",
         "component 5 of row 0 does not exist",
     );
+    let text = "component 4294967295 of row 0 does not exist";
+    refused(fit(Wrong::Unset, 1), "Family", text);
 }
 
 #[test]

@@ -62,6 +62,38 @@ fn a_fit_begins_with_the_parameters_of_its_model() {
     begins_with_the_model(Isotropic::new().equal_proportions());
 }
 
+/// Supports of some components: the first M-steps of a fit from seeds keep to a simpler family, and those of a fit from a model
+/// must not. Found by a fuzz target.
+fn never_falls_from_its_model<M>(family: M)
+where
+    M: MStep<DenseRows<f64>> + Stage + Clone,
+    M::Model: Save,
+{
+    let x = blobs::<f64>(300, 5, 4, 255);
+    let data = Dense::new(x.view()).unwrap();
+    for c_prime in [1, 2, 3] {
+        let builder = || {
+            let e_step = Exhaustive::truncated(c_prime);
+            em(6, family.clone()).e_step(e_step).tolerance(1e-6)
+        };
+        let model = builder().build().unwrap().fit(&data).unwrap().model;
+        let warm = builder().start_from(&model).build().unwrap();
+        let found = warm.fit(&data).unwrap().report.free_energies;
+        for pair in found.windows(2) {
+            assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{found:?}");
+        }
+        assert!(found.len() <= 4, "{found:?}");
+    }
+}
+
+#[test]
+fn a_fit_that_goes_on_never_falls() {
+    never_falls_from_its_model(SharedIsotropic::new());
+    never_falls_from_its_model(Isotropic::new());
+    never_falls_from_its_model(Diagonal::new());
+    never_falls_from_its_model(DirichletProcess::new(1.0));
+}
+
 /// The same rows and no step: the model itself.
 #[test]
 fn no_step_leaves_the_model_as_it_is() {
