@@ -102,7 +102,7 @@ fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
         return;
     };
     let lying = lies.map(|mut lies| LyingData::new(&honest, &mut lies));
-    let (data, mut cast): (&dyn Data<Rows = DenseRows<f64>>, _) = match &lying {
+    let (data, cast): (&dyn Data<Rows = DenseRows<f64>>, _) = match &lying {
         Some(lying) => {
             let mut cast = cast.with("LyingData");
             cast.subtle = lying.is_subtle();
@@ -110,8 +110,6 @@ fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
         }
         None => (&honest, cast.clone()),
     };
-    // Sums of such weights times rows, or their squares, may leave the range of numbers: then means are none.
-    cast.subtle |= honest.summary().total_weight > 1e100;
     if alone {
         if let Some(lying) = &lying {
             testing::data(lying, &honest).ok();

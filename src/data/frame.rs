@@ -61,7 +61,8 @@ impl<F: Float> Frame<F> {
 
     fn spanning(summary: &Summary, widest: f64, typical: Option<f64>) -> Self {
         let offset: Vec<f64> = nearest_zero(&summary.range).collect();
-        let mut frame = Self::with_exponent(&offset, exponent::<F>(widest, typical));
+        let exponent = exponent::<F>(widest, typical, summary.total_weight);
+        let mut frame = Self::with_exponent(&offset, exponent);
         let mut mean = vec![F::zero(); frame.offset.len()];
         frame.enter_exact(&summary.mean, &mut mean);
         frame.mean = mean.into();
@@ -70,7 +71,7 @@ impl<F: Float> Frame<F> {
 
     /// A frame from an offset (d), which is the mean, and the width of the widest column.
     pub(crate) fn new(offset: &[f64], widest: f64) -> Self {
-        Self::with_exponent(offset, exponent::<F>(widest, None))
+        Self::with_exponent(offset, exponent::<F>(widest, None, 1.0))
     }
 
     fn with_exponent(offset: &[f64], exponent: i32) -> Self {
@@ -309,14 +310,15 @@ pub(super) fn nearest_zero(ranges: &[(f64, f64)]) -> impl Iterator<Item = f64> {
 }
 
 /// The exponent of the power of two at or above the widest range; less where `typical` distances are so much smaller
-/// that their squares would be lost.
-fn exponent<F: Float>(widest: f64, typical: Option<f64>) -> i32 {
+/// that their squares would be lost, and `weight` times the squares of the widest range still stays in range.
+fn exponent<F: Float>(widest: f64, typical: Option<f64>, weight: f64) -> i32 {
     let limit = F::MAX_EXPONENT - 1;
     let power = |x: f64| x.log2().ceil() as i32;
     let exponent = if widest > 0.0 { power(widest) } else { 0 };
     // A quarter of the exponents is left for distances below the typical one; the widest range stays where coordinates
-    // are not held.
-    let least = exponent - (F::MAX_EXPONENT / 2 - 12);
+    // are not held, and so do the sums of all rows in `f64`.
+    let room = ((1_000 - power(weight)) / 2).clamp(0, F::MAX_EXPONENT / 2 - 12);
+    let least = exponent - room;
     let enough = typical.map_or(exponent, |typical| power(typical) + F::MAX_EXPONENT / 4);
     exponent.min(enough.max(least)).clamp(-limit, limit)
 }
@@ -331,6 +333,8 @@ pub(super) fn held<F: Float>(z: F, most: F) -> F {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::{Data, Dense};
+    use ndarray::Array2;
 
     #[test]
     fn there_and_back_is_exact_for_values_the_frame_can_hold() {
@@ -349,6 +353,27 @@ mod tests {
             let frame = Frame::<f32>::new(&[0.0], widest);
             let (up, down) = (frame.unit() as f32, frame.inverse_unit() as f32);
             assert!(up.is_normal() && down.is_normal() && up * down == 1.0);
+        }
+    }
+
+    /// Squares of close rows are not lost, unless those of far ones times their weights would overflow.
+    #[test]
+    fn heavy_rows_stay_in_range() {
+        let x = Array2::from_shape_fn((40, 1), |(n, _)| match n {
+            0 => 1e150,
+            1 => -1e150,
+            _ => n as f64 * 1e-10,
+        });
+        for weight in [1.0, 1e280] {
+            let weights = vec![weight; 40];
+            let data = Dense::weighted(x.view(), &weights[..]).unwrap();
+            let frame = data.frame();
+            let far = 1e150 * frame.inverse_unit();
+            assert!(
+                (40.0 * weight * far * far).is_finite(),
+                "{weight:e} {far:e}"
+            );
+            assert_eq!(far > 1e100, weight == 1.0, "{weight:e} {far:e}");
         }
     }
 }
