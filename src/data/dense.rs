@@ -391,7 +391,8 @@ impl<T: Element> Data for Dense<'_, T> {
     }
 
     fn len(&self) -> usize {
-        self.values.len() / self.dim
+        // A part of other data may have no columns.
+        self.values.len().checked_div(self.dim).unwrap_or(0)
     }
 
     fn dim(&self) -> usize {

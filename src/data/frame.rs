@@ -373,7 +373,7 @@ mod tests {
                 (40.0 * weight * far * far).is_finite(),
                 "{weight:e} {far:e}"
             );
-            assert_eq!(far > 1e100, weight == 1.0, "{weight:e} {far:e}");
+            assert_eq!(far > 1e60, weight == 1.0, "{weight:e} {far:e}");
         }
     }
 }

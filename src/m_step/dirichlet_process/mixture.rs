@@ -126,13 +126,14 @@ impl<F: Float> DirichletProcessMixture<F> {
         })
     }
 
-    /// A matrix per component, from its factor (d, d), times the square of a unit.
+    /// A matrix per component, from its factor (d, d), times the square of a unit. Numbers beyond `f64` are held at its largest.
     fn matrices(&self, unit: f64, of: impl Fn(&[f64], usize) -> Vec<f64> + Sync) -> Array3<f64> {
         let (k, dim) = self.means.dim();
         let matrices = parallel::map(k, |t| {
             of(&matrices::unpacked(&self.components[t].factor, dim), dim)
         });
-        let values = matrices.into_iter().flatten().map(|x| x * unit * unit);
+        let held = |x: f64| (x * unit * unit).clamp(-f64::MAX, f64::MAX);
+        let values = matrices.into_iter().flatten().map(held);
         Array3::from_shape_vec((k, dim, dim), values.collect()).expect("T x d x d numbers")
     }
 
