@@ -81,7 +81,9 @@ fn watch(mut child: Child, limit: Duration) -> Result<Outcome, Box<dyn Error>> {
     let outcome = loop {
         match lines.recv_timeout(limit.saturating_sub(started.elapsed())) {
             Ok(line) => {
-                let failed = line.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... FAILED"));
+                let failed = line
+                    .strip_prefix("test ")
+                    .and_then(|line| line.strip_suffix(" ... FAILED"));
                 if let Some(test) = failed {
                     break Outcome::Failed(test.to_string());
                 }

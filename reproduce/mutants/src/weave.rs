@@ -81,7 +81,8 @@ impl Weaver<'_> {
         if self.without.contains(&number) {
             return None;
         }
-        let text = |tokens: &dyn Fn() -> String| tokens().split_whitespace().collect::<Vec<_>>().join(" ");
+        let text =
+            |tokens: &dyn Fn() -> String| tokens().split_whitespace().collect::<Vec<_>>().join(" ");
         let (from, to) = (
             text(&|| from.to_token_stream().to_string()),
             text(&|| to.to_token_stream().to_string()),
@@ -206,7 +207,8 @@ impl VisitMut for Weaver<'_> {
                     return;
                 };
                 let (left, right) = (&old.left, &old.right);
-                let woven = quote!((if crate::mutant::is(#number) { #left #op #right } else { #new }));
+                let woven =
+                    quote!((if crate::mutant::is(#number) { #left #op #right } else { #new }));
                 *expression = syn::parse2(woven).expect("an expression");
             }
             (Expr::MethodCall(old), Expr::MethodCall(new)) => {
