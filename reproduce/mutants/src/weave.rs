@@ -81,15 +81,16 @@ impl Weaver<'_> {
         if self.without.contains(&number) {
             return None;
         }
-        let text =
-            |tokens: &dyn Fn() -> String| tokens().split_whitespace().collect::<Vec<_>>().join(" ");
-        let (from, to) = (
-            text(&|| from.to_token_stream().to_string()),
-            text(&|| to.to_token_stream().to_string()),
-        );
-        self.found.push((number, at.start().line, from, to));
+        self.found
+            .push((number, at.start().line, text(from), text(to)));
         Some(number)
     }
+}
+
+/// Tokens on one line.
+fn text(tokens: &impl ToTokens) -> String {
+    let text = tokens.to_token_stream().to_string();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Whether something in an expression binds names, so that it cannot stand in a branch.
