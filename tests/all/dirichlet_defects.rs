@@ -5,6 +5,7 @@ use coremix::prelude::*;
 use coremix::{Element, Float, Rng, algorithms};
 use ndarray::{Array1, Array2, array};
 use std::f64::consts::PI;
+use std::ops::ControlFlow;
 
 /// The free energies of a fit: they are finite and never fall, to 1e-9 (f64) or 1e-6 (f32) of max(|F|, W).
 fn rising<T: Element>(
@@ -184,10 +185,19 @@ fn a_prior_mean_far_away_can_be_read_again() {
     for mean in [array![0.0, 0.0], array![1e300, 1.0], array![-3e38, -1e200]] {
         let family = DirichletProcess::new(1.0).mean(mean.view());
         let path = std::env::temp_dir().join(format!("coremix-prior-{}.ckp", std::process::id()));
-        let checkpoint = Checkpoint::to(&path).every_iterations(1);
-        let fit = algorithms::dp_gmm(3, 1.0).m_step(family);
-        let fit = fit.checkpoint(&checkpoint).max_iterations(2).build();
-        let fit = fit.unwrap().fit(&data).unwrap();
+        let fit = |checkpoint: Checkpoint| {
+            let fit = algorithms::dp_gmm(3, 1.0).m_step(family.clone());
+            let fit = fit.checkpoint(&checkpoint).max_iterations(2);
+            fit.build().unwrap()
+        };
+        // Stopped at its first iteration, it goes on from its file.
+        let first = fit(Checkpoint::to(&path).every_iterations(1));
+        let stopped = first.fit_observed(&data, |progress| match progress {
+            Progress::Iteration { .. } => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        });
+        assert_eq!(stopped.unwrap().report.stop, Stop::Observer, "{mean}");
+        let fit = fit(Checkpoint::to(&path).resume()).fit(&data).unwrap();
         let bytes = fit.model.to_bytes(&[]).unwrap();
         let read = DirichletProcessMixture::<f32>::from_bytes(&bytes).unwrap();
         assert_eq!(read, fit.model, "{mean}");
