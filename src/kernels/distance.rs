@@ -512,7 +512,12 @@ pub(crate) fn to_all<F: Float>(
 
 /// The first `dim` columns of padded rows as a matrix.
 pub(crate) fn matrix<F>(values: &[F], n: usize, dim: usize, stride: usize) -> ArrayView2<'_, F> {
-    ArrayView2::from_shape((n, dim).strides((stride, 1)), values).expect("padded rows")
+    // No rows have no memory that strides could lead to.
+    let shape = match n {
+        0 => (0, dim).into(),
+        _ => (n, dim).strides((stride, 1)),
+    };
+    ArrayView2::from_shape(shape, values).expect("padded rows")
 }
 
 #[cfg(test)]
@@ -520,6 +525,13 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
     use approx::assert_abs_diff_eq;
+
+    #[test]
+    fn no_rows_have_no_distances() {
+        let (centres, mut out) = (vec![1.0; 2 * stride(20)], vec![0.5]);
+        to_all::<f64>((&[], &[]), (&centres, &[20.0; 2]), 20, &mut out);
+        assert!(out.is_empty());
+    }
 
     fn padded(n: usize, d: usize, rng: &mut Rng) -> Vec<f64> {
         let s = stride(d);

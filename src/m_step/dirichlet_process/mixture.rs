@@ -313,7 +313,7 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
 
 /// A score, clamped so that it stays finite; NaN becomes the largest score.
 fn held<F: Float>(score: f64) -> f64 {
-    score.min(0.5 * F::LIMIT)
+    score.min(F::LARGEST_SCORE)
 }
 
 impl<F: Float> Mixture<DenseRows<F>> for DirichletProcessMixture<F> {

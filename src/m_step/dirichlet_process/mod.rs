@@ -58,7 +58,8 @@ use sticks::Sticks;
 /// then not be lost in rounding. So a nearly singular component sums its rows in its own coordinates. There is a limit: a
 /// prior below 1e-21 of the data. An inverse scale matrix that leaves a column less than $10^{-21} W$ times its variance
 /// gets so much added to its diagonal. With the default priors this happens from a total weight of 1e13 on if columns
-/// determine one another, and from 1e21 on otherwise.
+/// determine one another, and from 1e21 on otherwise. A prior so narrow that scores would leave the type is raised too: in
+/// `f32` one that leaves a column less than about $10^{-36} D \nu_0$ of its squared range.
 ///
 /// Works on [`Dense`](crate::data::Dense) data. Time $n T D^2$ per iteration; the sums take $T D^2$ numbers per shard of
 /// the rows.

@@ -106,7 +106,7 @@ impl DirichletProcess {
             }
         };
         let (alpha, beta) = (self.concentration, self.mean_precision);
-        let scaled = beside(scaled, frame, data.summary());
+        let scaled = beside(scaled, degrees, frame, data.summary());
         let finite = scaled.len() == dim * dim && mean.iter().all(|m| m.is_finite());
         finite
             .then(|| Prior::new(alpha, beta, degrees, mean, scaled))
@@ -244,8 +244,14 @@ fn moments<R: Rows>(frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> (Vec<
     (mean, covariance)
 }
 
-/// An inverse scale matrix that is not lost in rounding beside the data: if it would be, its diagonal is raised.
-fn beside<F: Float>(mut inverse_scale: Vec<f64>, frame: &Frame<F>, data: &Summary) -> Vec<f64> {
+/// An inverse scale matrix that is not lost in rounding beside the data, and under which no row has a score beyond the type:
+/// if it would be, its diagonal is raised.
+fn beside<F: Float>(
+    mut inverse_scale: Vec<f64>,
+    degrees: f64,
+    frame: &Frame<F>,
+    data: &Summary,
+) -> Vec<f64> {
     /// Below this share of the data, components that collapse have precisions whose forms `f64` cannot tell from
     /// rounding: the square root of its reciprocal times the machine epsilon is an error of 7e-6 in a coordinate of
     /// unit variance, which counts squared.
@@ -253,7 +259,14 @@ fn beside<F: Float>(mut inverse_scale: Vec<f64>, frame: &Frame<F>, data: &Summar
     let dim = data.variance.len();
     let floor = variance_floor(frame, data);
     let variance = |j: usize| frame.enter_square(data.variance[j]).max(floor);
-    let least = |j: usize| LEAST * data.total_weight * variance(j);
+    // Any two rows, seen with the precision that the prior expects.
+    let farthest = |j: usize| {
+        let (low, high) = data.range[j];
+        ((high - low) * frame.inverse_unit()).powi(2)
+    };
+    let largest = F::LARGEST_SCORE / (4.0 * degrees * dim as f64);
+    let least =
+        |j: usize| (LEAST * data.total_weight * variance(j)).max(farthest(j) / largest);
     let enough = |c: Cholesky| (0..dim).all(|j| c.factor[j * (dim + 1)].powi(2) >= least(j));
     if inverse_scale.len() == dim * dim && !Cholesky::of(&inverse_scale, dim).is_some_and(enough) {
         for j in 0..dim {
@@ -284,7 +297,7 @@ fn proper(mut covariance: Vec<f64>, least_variance: f64, dim: usize) -> Vec<f64>
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::data::Dense;
+    use crate::data::{Dense, DenseRows as R};
     use crate::rng::Rng;
     use approx::assert_abs_diff_eq;
     use ndarray::{Array1, Array2};
@@ -331,7 +344,7 @@ pub(super) mod tests {
             let data = Dense::weighted(x.view(), w.view()).unwrap();
             let (frame, summary) = (data.frame(), data.summary());
             let unit = diagonal(1.0, 6);
-            let got = beside(unit.clone(), &frame, summary);
+            let got = beside(unit.clone(), 6.0, &frame, summary);
             assert_eq!(got != unit, raised);
             if raised {
                 for j in 0..6 {
@@ -341,6 +354,28 @@ pub(super) mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_prior_so_narrow_that_scores_leave_the_type_is_raised() {
+        fn raised<F: crate::float::Element<Float = F> + Float>(narrow: f64) -> bool {
+            let x = ill_conditioned::<F>(60);
+            let w = Array1::from_elem(60, 1e-280);
+            let data = Dense::weighted(x.view(), w.view()).unwrap();
+            let (frame, summary) = (data.frame(), data.summary());
+            let prior = diagonal(narrow, 6);
+            let got = beside(prior.clone(), 6.0, &frame, summary);
+            let (mut rows, range) = (R::<F>::default(), 0..60);
+            data.load(range.clone(), &frame, &mut rows);
+            for (i, c) in range.clone().flat_map(|i| range.clone().map(move |c| (i, c))) {
+                let apart = |j: usize| rows.row(i)[j].to_f64() - rows.row(c)[j].to_f64();
+                let score: f64 = (0..6).map(|j| apart(j).powi(2) / got[7 * j]).sum();
+                assert!(6.0 * score < F::LARGEST_SCORE);
+            }
+            got != prior
+        }
+        assert!(!raised::<f32>(1e-34) && raised::<f32>(1e-36) && raised::<f32>(1e-280));
+        assert!(!raised::<f64>(1e-280) && raised::<f64>(1e-305));
     }
 
     #[test]
