@@ -140,8 +140,8 @@ pub fn d_gmm(clusters: usize, h: usize, r: usize) -> DGmmBuilder {
 /// rows, in a fraction of the time.
 ///
 /// Hierarchical k-means++ seeds ([`HierarchicalKMeansPlusPlus`]) on a lightweight coreset of 32 rows per cluster (8,192 at
-/// least), then the [phases](fast_phases) of k-means with bounds ([`Bounded`]) and moves that leave local optima. The model
-/// is that of [`k_means`].
+/// least), then the [phases](fast_phases) of k-means with bounds ([`Bounded`]), and with moves and transfers that leave local
+/// optima. The model is that of [`k_means`].
 ///
 /// It has its own defaults. The stop rule is [`Rule::Remaining`], with at most 100 iterations per phase. The tolerance is
 /// 1e-3; below 128 clusters, where an iteration costs little more than reading the rows, it is 1e-4.
@@ -167,6 +167,8 @@ pub fn fast(clusters: usize) -> FastBuilder {
 /// - On coresets the tolerance is three times the builder's: a later phase makes the remaining gain as well. In the last
 ///   phase, on all columns, it is twice the builder's, because an iteration there takes several times as long. On all rows,
 ///   if these are fewer than 100,000, it is less, down to a tenth: iterations take little time there.
+/// - Where the phase on all rows would end, single rows are [transferred](Phase::transfers) to other clusters. On coresets
+///   that would fit the clusters to the few rows that were drawn.
 /// - In that last phase neighbour lists are a third as long, but have at least 16 centres.
 #[must_use]
 pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
@@ -192,7 +194,7 @@ pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
         let larger = PhaseRows::Larger(Lightweight::new(size));
         phase(larger).factor(3.0)
     }));
-    phases.push(phase(PhaseRows::All).factor(all));
+    phases.push(phase(PhaseRows::All).transfers(ROUNDS).factor(all));
     let columns = Phase::new(last).rows(PhaseRows::All).factor(2.0 * all);
     phases.push(columns.after_subspace());
     phases
@@ -274,7 +276,7 @@ const TOGETHER: usize = 16;
 /// With fewer rows than this, the tolerance is smaller.
 const MANY: f64 = 100_000.0;
 
-/// Rounds of split and merge, at most: they end when they gain little.
+/// Rounds of split and merge, and of transfers, at most: they end when they gain little.
 const ROUNDS: usize = 20;
 
 /// With fewer clusters than this, more iterations are worth their time.

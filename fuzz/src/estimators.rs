@@ -214,6 +214,7 @@ fn phase(bytes: &mut Bytes<'_>) -> Phase<Bounded> {
         .columns(columns)
         .starts(bytes.few(3))
         .moves(bytes.few(4))
+        .transfers(bytes.few(4))
         .factor(factor);
     match bytes.one_in(4) {
         true => phase.after_subspace(),

@@ -141,7 +141,8 @@ fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
         6 => {
             let phases = |_| {
                 let moving = Phase::new(Bounded::new().near(3)).moves(2);
-                vec![moving, Phase::new(Bounded::new()).rows(PhaseRows::All)]
+                let all = Phase::new(Bounded::new()).rows(PhaseRows::All);
+                vec![moving, all.transfers(3)]
             };
             fit(builder.phases(phases), data, honest, &cast);
         }

@@ -4,6 +4,7 @@
 use super::joint::Joint;
 use super::moves::split_and_merge;
 use super::supports::Supports;
+use super::transfers::Candidates;
 use super::{Found, Pass, SetUp, StopRule};
 use crate::data::{Centres, Data, DenseRows};
 use crate::e_step::{Assignment, Bounded, NeighbourLists, Sums, Worth};
@@ -31,8 +32,13 @@ pub(crate) struct Kept<'a, F: Float> {
     lists: Option<NeighbourLists<F>>,
     /// The centres of the last search, once the M-step has moved them.
     before: Option<Centres<F>>,
-    /// Rounds of moves that are left.
+    /// Rounds of moves and of transfers that are left.
     moves: usize,
+    transfers: usize,
+    /// Rows to transfer after this search.
+    candidates: Option<Candidates>,
+    /// Whether the last search settled the phase, if nothing else is tried.
+    settled: bool,
     /// Whether every row has bounds: moves go by them.
     searched: bool,
     /// Whether bounds are stale.
@@ -83,7 +89,7 @@ impl<'a, F: Float> Kept<'a, F> {
         let lists = NeighbourLists::read(file, k)?;
         let before = file.has("centres before");
         let before = before.then(|| Centres::read("centres before", file, k, dim));
-        let counts = file.counts::<6>("pass")?;
+        let counts = file.counts::<7>("pass")?;
         let free_energies = file.numbers("pass free energies", &[2])?;
         let set_up = SetUp {
             widened: usize::try_from(counts[5]).unwrap_or(usize::MAX),
@@ -99,6 +105,7 @@ impl<'a, F: Float> Kept<'a, F> {
             stale: counts[2] == 1,
             steps: counts[3] as usize,
             evaluations: counts[4],
+            transfers: counts[6] as usize,
             ..Self::with(set_up, assignment, sums)
         })
     }
@@ -111,6 +118,7 @@ impl<'a, F: Float> Kept<'a, F> {
             joint,
             streams,
             moves,
+            transfers,
             calibrated,
             widened,
             rule,
@@ -135,6 +143,9 @@ impl<'a, F: Float> Kept<'a, F> {
             lists: None,
             before: None,
             moves,
+            transfers,
+            candidates: None,
+            settled: false,
             searched: false,
             stale: false,
             steps: 0,
@@ -185,6 +196,20 @@ impl<'a, F: Float> Kept<'a, F> {
         }
     }
 
+    /// Transfers rows one by one (E50). The rounds end with one that gained less than the phase would stop for.
+    fn transfer(&mut self, candidates: Candidates) {
+        let model = self.joint.model();
+        let (centres, frame) = (model.centres(), model.frame());
+        let made = candidates.transfer(self.data, frame, &self.sums);
+        self.evaluations += made.evaluations;
+        let over = made.gain <= self.worth.tolerance * self.squared();
+        self.transfers = if over { 0 } else { self.transfers - 1 };
+        self.assignment.forget_some(&made.changes);
+        self.assignment.apply(&made.changes);
+        self.sums
+            .apply(self.data, frame, centres, &self.assignment, &made.changes);
+    }
+
     /// Searches rows that their lists do not cover over all centres, where that is worth it: from time to time, and before
     /// the phase ends. Whether it gained so much that centres are near others now than when the lists were made. `iteration`
     /// is the number of distance evaluations of the search before it.
@@ -192,7 +217,7 @@ impl<'a, F: Float> Kept<'a, F> {
         let error = self.squared();
         let likelihood = self.likelihood(error);
         let free_energy = likelihood.free_energy(self.joint.model().log_joint());
-        let settled = self.moves == 0
+        self.settled = self.moves == 0
             && self.rule.settles(
                 &[self.free_energies[0], self.free_energies[1], free_energy],
                 &likelihood,
@@ -201,16 +226,11 @@ impl<'a, F: Float> Kept<'a, F> {
         let due = self.steps > 4
             && self.steps.is_power_of_two()
             && self.steps.trailing_zeros().is_multiple_of(2);
-        if !(settled || due || self.steps == self.rule.max_iterations) {
+        if !(self.settled || due || self.steps == self.rule.max_iterations) {
             return false;
         }
-        // What an iteration gains by now may be less than the tolerance: then a wider search has to gain less too.
         let gained = (free_energy - self.free_energies[1]).abs() / (self.entries / 2.0);
-        let worth = Worth {
-            tolerance: self.worth.tolerance.min(gained),
-            iteration: iteration as f64,
-            ..self.worth
-        };
+        let worth = self.worth.after(iteration as f64, gained);
         let model = self.joint.model();
         let (centres, frame) = (model.centres(), model.frame());
         let rows = &self.assignment;
@@ -228,6 +248,7 @@ impl<'a, F: Float> Kept<'a, F> {
             .apply(self.data, frame, centres, &self.assignment, &changes);
         let gained = error - self.squared();
         self.stale = !changes.is_empty() && gained >= worth.tolerance * error;
+        self.settled &= !self.stale;
         if gained >= LONGER * error {
             let all = self.joint.model().components();
             self.worth.near = longer(self.worth.near, 1, all);
@@ -248,15 +269,23 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
     }
 
     fn search(&mut self) -> Result<Found> {
+        self.settled = false;
         if let Some(before) = self.before.take() {
             self.follow(&before);
         }
-        let likelihood = self.likelihood(self.squared());
+        let squared = self.squared();
+        let likelihood = self.likelihood(squared);
         let free_energy = likelihood.free_energy(self.joint.model().log_joint());
         self.free_energies = [self.free_energies[1], free_energy];
+        if self.settled && self.transfers > 0 {
+            let offsets = self.sums.offsets(self.joint.model().centres());
+            let candidates = Candidates::of(self.data, &self.assignment, &offsets);
+            let pays = candidates.gain > self.worth.tolerance * squared;
+            self.candidates = Some(candidates).filter(|_| pays);
+        }
         Ok(Found {
             likelihood,
-            pending: self.moves > 0,
+            pending: self.moves > 0 || self.candidates.is_some(),
             zero_mass: self.sums.zero_mass(),
             unobserved: 0,
             widened: self.widened,
@@ -264,6 +293,10 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
     }
 
     fn move_components(&mut self) -> Result<()> {
+        if let Some(candidates) = self.candidates.take() {
+            self.transfer(candidates);
+            return Ok(());
+        }
         if self.moves == 0 || !self.searched {
             return Ok(());
         }
@@ -340,6 +373,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
             self.steps as u64,
             self.evaluations,
             self.widened as u64,
+            (self.transfers as u64).min((1 << 48) - 1),
         ];
         out.numbers("pass", &counts);
         out.numbers("pass free energies", &self.free_energies);
@@ -356,7 +390,7 @@ fn worth<F: Float>(set_up: &SetUp<'_, DenseRows<F>>) -> Worth {
     let all = joint.model().components();
     let near = joint.bounds().map_or(all, Bounded::size);
     let near = longer(near, set_up.widened, all);
-    Worth::new(near, set_up.rule.tolerance, set_up.data.len())
+    Worth::new((near, all), set_up.rule.tolerance, set_up.data.len())
 }
 
 /// Neighbour lists of `near` centres, doubled so often, at most of `all`.
@@ -374,7 +408,7 @@ pub(crate) fn outside<F: Float>(
     near: usize,
 ) -> bool {
     // Wide enough that no row far out is at a wrong centre: it would hide all that is beside the subspace.
-    let worth = Worth::new(near, LITTLE, data.len());
+    let worth = Worth::new((near, centres.len()), LITTLE, data.len());
     let (assignment, _) = Assignment::first(data, frame, centres, &worth, data.residual());
     data.residual() > assignment.squared(data)
 }

@@ -16,6 +16,7 @@ mod saver;
 mod split;
 mod stop;
 mod supports;
+mod transfers;
 
 pub(crate) use fresh::Fresh;
 pub(crate) use joint::{Joined, Joint, loaded_model, saved_model, shape};
@@ -44,7 +45,7 @@ pub(crate) trait Pass<R: Rows> {
     fn start(&mut self, stopped: bool) -> Result<()>;
     /// Searches under the current model, and sums up what the M-step needs.
     fn search(&mut self) -> Result<Found>;
-    /// Split and merge (E37), where they are sure to raise the free energy.
+    /// Split and merge (E37) and transfers (E50), where they are sure to raise the free energy.
     fn move_components(&mut self) -> Result<()>;
     /// The M-step.
     fn update(&mut self) -> Result<()>;
@@ -66,7 +67,7 @@ pub(crate) trait Pass<R: Rows> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub(crate) likelihood: Likelihood,
-    /// Whether moves or restricted steps are still to come: the free energy cannot have settled before them.
+    /// Whether moves, transfers or restricted steps are still to come: the free energy cannot have settled before them.
     pub(crate) pending: bool,
     pub(crate) zero_mass: usize,
     pub(crate) unobserved: usize,
@@ -79,8 +80,9 @@ pub(crate) struct SetUp<'a, R: Rows> {
     pub(crate) data: &'a dyn Data<Rows = R>,
     pub(crate) joint: &'a mut dyn Joint<R>,
     pub(crate) streams: Streams,
-    /// Rounds of moves, at most.
+    /// Rounds of moves and of transfers, at most.
     pub(crate) moves: usize,
+    pub(crate) transfers: usize,
     /// The components of the rows, if a phase before ran on the same ones.
     pub(crate) labels: Option<Vec<u32>>,
     /// Whether the variance is known already.

@@ -348,6 +348,7 @@ fn phase<R: Rows>(
         joint: &mut *candidate.joint,
         streams: candidate.streams.phase(done),
         moves: outline.moves,
+        transfers: outline.transfers,
         labels: same.map(|(supports, _)| supports.into_labels()),
         calibrated: done > 0 || candidate.calibrated,
         widened: candidate.phases.last().map_or(0, |phase| phase.widened),

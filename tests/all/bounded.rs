@@ -566,6 +566,46 @@ fn moves_never_lower_the_free_energy() {
     assert!(made > 75, "moves helped in {made} fits of 150");
 }
 
+/// Transfers begin where the phase would have ended, and each of them pays (E50): F never falls, and ends above the fixed
+/// point of Lloyd's algorithm where rows are few.
+#[test]
+fn transfers_leave_the_fixed_points_of_lloyd() {
+    let mut gained = 0;
+    for seed in 0..40 {
+        let k = 10 + 3 * (seed as usize % 9);
+        let x = wide(260, 1 + seed as usize % 5, seed);
+        let w = Array1::from_shape_fn(260, |i| [1.0, 2.0, 1.0][i % 3]);
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
+        let fit = |transfers: usize, near: usize| {
+            let phase = Phase::new(Bounded::new().near(near)).rows(PhaseRows::All);
+            let phase = phase.transfers(transfers);
+            let builder = algorithms::k_means(k)
+                .phases(move |_| vec![phase.clone()])
+                .tolerance(1e-9)
+                .max_iterations(500)
+                .seeder(UniformSeeder::new())
+                .seed(seed);
+            builder.build().unwrap().fit(&data).unwrap()
+        };
+        for near in [5, k] {
+            let (with, without) = (fit(100, near), fit(0, near));
+            assert_eq!(
+                (with.report.stop, without.report.stop),
+                (Stop::Converged, Stop::Converged)
+            );
+            let energies = &with.report.free_energies;
+            assert!(energies.starts_with(&without.report.free_energies[..2]));
+            for pair in energies.windows(2) {
+                assert!(pair[1] >= pair[0] - 1e-12 * pair[0].abs(), "{energies:?}");
+            }
+            let (with, without) = (fit_error(&with, &data), fit_error(&without, &data));
+            assert!(with <= without * (1.0 + 1e-12), "{with} {without}");
+            gained += usize::from(with < 0.99 * without);
+        }
+    }
+    assert!(gained > 40, "transfers gained 1 % in {gained} fits of 80");
+}
+
 // ---- Restarts and sketches ------------------------------------------------------------------------------
 
 /// Free energies of different rows do not compare: a restart that is broken off on its coreset does not take the place of one
@@ -662,7 +702,9 @@ fn restarts_with_and_without_a_subspace_compare() -> Result<()> {
         })
         .restarts(2)
         .build()?;
-    let fit = clusterer.fit(&data)?;
+    // Restarts run beside each other: on one thread, the first one asks for its seeds first.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let fit = pool.unwrap().install(|| clusterer.fit(&data))?;
     let restarts = &fit.report.restarts;
     assert!(restarts[1] > restarts[0], "{restarts:?}");
     assert_eq!(fit.report.restart, 1);

@@ -240,7 +240,8 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
     ]
 }
 
-/// The phases of `fast` for small data: so many near centres, a larger coreset or none, a subspace or none, rounds of moves.
+/// The phases of `fast` for small data: so many near centres, a larger coreset or none, a subspace or none, rounds of moves
+/// and of transfers.
 pub fn phases(
     near: usize,
     larger: Option<usize>,
@@ -254,6 +255,7 @@ pub fn phases(
                 .rows(rows)
                 .columns(columns)
                 .moves(moves)
+                .transfers(moves)
         };
         let larger = larger.map(|size| PhaseRows::Larger(Lightweight::new(size)));
         let last = Bounded::new().near(near.div_ceil(3).max(near.min(16)));

@@ -15,11 +15,15 @@ use std::time::Instant;
 type Variant = (&'static str, fn(Shape) -> Vec<Phase<Bounded>>);
 
 /// `fast` as it is, and without each of its parts.
-const VARIANTS: [Variant; 6] = [
+const VARIANTS: [Variant; 7] = [
     ("fast", fast_phases),
     ("no moves", |shape| {
         let phases = fast_phases(shape).into_iter();
         phases.map(|phase| phase.moves(0)).collect()
+    }),
+    ("no transfers", |shape| {
+        let phases = fast_phases(shape).into_iter();
+        phases.map(|phase| phase.transfers(0)).collect()
     }),
     ("no larger coreset", |shape| {
         let mut phases = fast_phases(shape);

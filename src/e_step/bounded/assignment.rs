@@ -170,7 +170,7 @@ impl<F: Float> Assignment<F> {
 
     /// `work` on every part of the places, in order: it gets the number of the part, and the components there with their
     /// places.
-    pub(super) fn map_parts<T: Send>(
+    pub(crate) fn map_parts<T: Send>(
         &self,
         work: impl Fn(usize, &mut dyn Iterator<Item = (usize, Range<usize>)>) -> T + Sync,
     ) -> Vec<T> {
@@ -228,6 +228,13 @@ impl<F: Float> Assignment<F> {
             }
         });
         self.spare = std::mem::replace(self, filled).members;
+    }
+
+    /// Resets the bounds of members that are about to move: they are to another centre.
+    pub(crate) fn forget_some(&mut self, changes: &[Change]) {
+        for change in changes {
+            self.members[change.place] = Member::unknown(change.row);
+        }
     }
 
     /// Resets the bounds of all members: the next search reads every row.

@@ -190,6 +190,20 @@ impl<F: Float> Sums<F> {
         self.sums[c * self.line]
     }
 
+    /// The mean of the rows of component `c`, padded; its anchor if it has none.
+    pub(crate) fn mean(&self, c: usize) -> impl Iterator<Item = f64> {
+        let sums = &self.sums[c * self.line..][..self.line];
+        let per_mass = if sums[0] > 0.0 { 1.0 / sums[0] } else { 0.0 };
+        let places = self.anchors.row(c).iter().zip(&sums[2..]);
+        places.map(move |(anchor, first)| anchor.to_f64() + first * per_mass)
+    }
+
+    /// The squared distance of a row to the [mean](Self::mean) of the rows of component `c`.
+    pub(crate) fn squared_to(&self, c: usize, row: &[F]) -> f64 {
+        let places = row.iter().zip(self.mean(c));
+        places.map(|(z, mean)| (z.to_f64() - mean).powi(2)).sum()
+    }
+
     /// Number of components without mass.
     pub(crate) fn zero_mass(&self) -> usize {
         (0..self.anchors.len())

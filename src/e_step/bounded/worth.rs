@@ -14,9 +14,14 @@ use crate::search::{self, Exact};
 pub(crate) struct Worth {
     pub(crate) near: usize,
     pub(crate) tolerance: f64,
-    /// Distance evaluations of an iteration.
-    pub(crate) iteration: f64,
+    /// All centres, k.
+    all: usize,
+    /// What an iteration costs, in distance evaluations.
+    iteration: f64,
 }
+
+/// The centres of a list are packed for the rows of its component. That takes as long as comparing so many rows with them.
+const PACKING: f64 = 32.0;
 
 /// A gain of more than this part of the error is worth any search.
 const HIGHEST_PRICE: f64 = 5e-3;
@@ -38,16 +43,32 @@ const LEVELS: usize = 10;
 const TOGETHER: usize = 32;
 
 impl Worth {
-    /// For lists of `near` centres, before there was an iteration.
-    pub(crate) fn new(near: usize, tolerance: f64, rows: usize) -> Self {
-        Self {
+    /// For lists of `near` of `all` centres, before there was an iteration.
+    pub(crate) fn new((near, all): (usize, usize), tolerance: f64, rows: usize) -> Self {
+        let worth = Self {
             near,
             tolerance,
-            iteration: (rows * near) as f64 / SETTLED,
+            all,
+            iteration: 0.0,
+        };
+        worth.after((rows * near) as f64 / SETTLED, tolerance)
+    }
+
+    /// After an iteration of so many evaluations. If it gained less than the tolerance, a wider search has to gain less too.
+    pub(crate) fn after(self, evaluations: f64, gained: f64) -> Self {
+        Self {
+            tolerance: self.tolerance.min(gained),
+            iteration: self.with_packing(evaluations),
+            ..self
         }
     }
 
-    /// What so many distance evaluations have to gain, relative to the error: the tolerance, for each iteration that would
+    /// What so many evaluations by lists cost: these are packed for every component that has rows to compare.
+    fn with_packing(&self, evaluations: f64) -> f64 {
+        evaluations + PACKING * evaluations.min((self.all * self.near) as f64)
+    }
+
+    /// What a search of this cost has to gain, relative to the error: the tolerance, for each iteration that would
     /// cost as much.
     pub(crate) fn price(&self, evaluations: f64) -> f64 {
         self.tolerance * evaluations / self.iteration.max(1.0)
@@ -74,7 +95,8 @@ impl Worth {
         let (n, k) = (data.len() as f64, centres.len() as f64);
         let price = |rows: usize| {
             // New lists follow, and with them a search of all rows.
-            let price = self.price(rows as f64 * k + n * k.min(self.near as f64));
+            let again = self.with_packing(n * k.min(self.near as f64));
+            let price = self.price(rows as f64 * k + again);
             error * price.min(HIGHEST_PRICE)
         };
         let list = |c: u32, near: &mut Vec<u32>| {

@@ -71,8 +71,8 @@ impl DirichletProcess {
             (PriorMean::OfData, _) | (_, PriorScale::OfData) => Some(moments(frame, data)),
             _ => None,
         };
-        // Held where rows and centres are that are no part of the data.
-        let most = Frame::<R::Float>::most().to_f64();
+        // Held where rows and centres are that are no part of the data, and where its square has a weighted sum.
+        let most = Frame::<R::Float>::most().to_f64() / self.mean_precision.max(1.0).sqrt();
         let enter = |mean: &mut dyn Iterator<Item = f64>| -> Vec<f64> {
             let origin = frame.offset().iter().map(|o| o.to_f64());
             mean.zip(origin)
@@ -106,7 +106,7 @@ impl DirichletProcess {
             }
         };
         let (alpha, beta) = (self.concentration, self.mean_precision);
-        let scaled = beside(scaled, degrees, frame, data.summary());
+        let scaled = beside(scaled, (&mean, beta, degrees), frame, data.summary());
         let finite = scaled.len() == dim * dim && mean.iter().all(|m| m.is_finite());
         finite
             .then(|| Prior::new(alpha, beta, degrees, mean, scaled))
@@ -244,15 +244,15 @@ fn moments<R: Rows>(frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> (Vec<
     (mean, covariance)
 }
 
-/// An inverse scale matrix that is not lost in rounding beside the data, and under which no row has a score beyond the type:
-/// if it would be, its diagonal is raised.
+/// An inverse scale matrix that is not lost in rounding beside the data and a prior mean far from them, and under which no row
+/// has a score beyond the type: if it would be, its diagonal is raised.
 fn beside<F: Float>(
     mut inverse_scale: Vec<f64>,
-    degrees: f64,
+    (mean, mean_precision, degrees): (&[f64], f64, f64),
     frame: &Frame<F>,
     data: &Summary,
 ) -> Vec<f64> {
-    /// Below this share of the data, components that collapse have precisions whose forms `f64` cannot tell from
+    /// Below this share of what the update adds, components that collapse have precisions whose forms `f64` cannot tell from
     /// rounding: the square root of its reciprocal times the machine epsilon is an error of 7e-6 in a coordinate of
     /// unit variance, which counts squared.
     const LEAST: f64 = 1e-21;
@@ -265,8 +265,11 @@ fn beside<F: Float>(
         ((high - low) * frame.inverse_unit()).powi(2)
     };
     let largest = F::LARGEST_SCORE / (4.0 * degrees * dim as f64);
-    let least =
-        |j: usize| (LEAST * data.total_weight * variance(j)).max(farthest(j) / largest);
+    let least = |j: usize| {
+        let of_data = LEAST * data.total_weight * variance(j);
+        let of_mean = LEAST * mean_precision * (mean[j] - frame.mean()[j].to_f64()).powi(2);
+        of_data.max(of_mean).max(farthest(j) / largest)
+    };
     let enough = |c: Cholesky| (0..dim).all(|j| c.factor[j * (dim + 1)].powi(2) >= least(j));
     if inverse_scale.len() == dim * dim && !Cholesky::of(&inverse_scale, dim).is_some_and(enough) {
         for j in 0..dim {
@@ -344,7 +347,8 @@ pub(super) mod tests {
             let data = Dense::weighted(x.view(), w.view()).unwrap();
             let (frame, summary) = (data.frame(), data.summary());
             let unit = diagonal(1.0, 6);
-            let got = beside(unit.clone(), 6.0, &frame, summary);
+            let mean: Vec<f64> = frame.mean()[..6].to_vec();
+            let got = beside(unit.clone(), (&mean, 1.0, 6.0), &frame, summary);
             assert_eq!(got != unit, raised);
             if raised {
                 for j in 0..6 {
@@ -357,6 +361,22 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_prior_that_is_lost_beside_its_mean_is_raised() {
+        let x = ill_conditioned::<f64>(60);
+        let data = Dense::new(x.view()).unwrap();
+        let (frame, summary) = (data.frame(), data.summary());
+        let unit = diagonal(1.0, 6);
+        for (far, raised) in [(1e9, false), (1e12, true)] {
+            let mut mean: Vec<f64> = frame.mean()[..6].to_vec();
+            mean[2] += far;
+            let got = beside(unit.clone(), (&mean, 4.0, 6.0), &frame, summary);
+            let expected = if raised { 1.0 + 4e-21 * far * far } else { 1.0 };
+            assert_abs_diff_eq!(got[2 * 7], expected, epsilon = 1e-3 * expected);
+            assert_eq!(got != unit, raised);
+        }
+    }
+
+    #[test]
     fn a_prior_so_narrow_that_scores_leave_the_type_is_raised() {
         fn raised<F: crate::float::Element<Float = F> + Float>(narrow: f64) -> bool {
             let x = ill_conditioned::<F>(60);
@@ -364,10 +384,14 @@ pub(super) mod tests {
             let data = Dense::weighted(x.view(), w.view()).unwrap();
             let (frame, summary) = (data.frame(), data.summary());
             let prior = diagonal(narrow, 6);
-            let got = beside(prior.clone(), 6.0, &frame, summary);
+            let mean: Vec<f64> = frame.mean()[..6].iter().map(|m| m.to_f64()).collect();
+            let got = beside(prior.clone(), (&mean, 1.0, 6.0), &frame, summary);
             let (mut rows, range) = (R::<F>::default(), 0..60);
             data.load(range.clone(), &frame, &mut rows);
-            for (i, c) in range.clone().flat_map(|i| range.clone().map(move |c| (i, c))) {
+            for (i, c) in range
+                .clone()
+                .flat_map(|i| range.clone().map(move |c| (i, c)))
+            {
                 let apart = |j: usize| rows.row(i)[j].to_f64() - rows.row(c)[j].to_f64();
                 let score: f64 = (0..6).map(|j| apart(j).powi(2) / got[7 * j]).sum();
                 assert!(6.0 * score < F::LARGEST_SCORE);
