@@ -299,10 +299,11 @@ pub(crate) fn label<R: Rows, S: Scores<R> + ?Sized>(scorer: &S, rows: &R, labels
     labels.copy_from_slice(&best(scorer, rows, 1).supports);
 }
 
-/// The sum of some numbers, one per row, with the weights of the rows.
+/// The sum of some numbers, one per row, with the weights of the rows. Of no weight, a density of 0 is not counted either.
 fn weighted<R: Rows>(rows: &R, values: &[f64]) -> f64 {
-    let values = values.iter().enumerate();
-    values.map(|(i, value)| rows.weight(i) * value).sum()
+    let values = values.iter().enumerate().map(|(i, x)| (rows.weight(i), x));
+    let counted = values.filter(|(weight, _)| *weight > 0.0);
+    counted.map(|(weight, value)| weight * value).sum()
 }
 
 /// All components of every row, with their responsibilities.

@@ -317,7 +317,7 @@ fn exponent<F: Float>(widest: f64, typical: Option<f64>, weight: f64) -> i32 {
     let exponent = if widest > 0.0 { power(widest) } else { 0 };
     // A quarter of the exponents is left for distances below the typical one; the widest range stays where coordinates
     // are not held, and so do the sums of all rows in `f64`.
-    let room = ((1_000 - power(weight)) / 2).clamp(0, F::MAX_EXPONENT / 2 - 12);
+    let room = (1_000_i32.saturating_sub(power(weight)) / 2).clamp(0, F::MAX_EXPONENT / 2 - 12);
     let least = exponent - room;
     let enough = typical.map_or(exponent, |typical| power(typical) + F::MAX_EXPONENT / 4);
     exponent.min(enough.max(least)).clamp(-limit, limit)

@@ -1117,6 +1117,25 @@ fn rows_of_weight_zero_are_absent_beside_tiny_data() {
     every_algorithm("tiny data and a stray row", x.view(), Some(&w), 4);
 }
 
+/// A row that no component explains has a density of 0. Without weight it does not count.
+#[test]
+fn a_density_of_zero_without_weight_does_not_count() {
+    let mut x = Array2::<f64>::zeros((21, 2));
+    let mut w = unit_weights(21);
+    let model = algorithms::gmm(2).build().unwrap();
+    let model = model.fit(&Dense::new(x.view()).unwrap()).unwrap().model;
+    x.row_mut(20).fill(1e150);
+    w[20] = 0.0;
+    let all = Dense::weighted(x.view(), w.view()).unwrap();
+    let alone = x.slice(ndarray::s![..20, ..]);
+    let alone = Dense::new(alone).unwrap();
+    assert_eq!(model.log_densities(&all).unwrap()[20], f64::NEG_INFINITY);
+    let expected = model.log_likelihood(&alone).unwrap();
+    assert!(expected.is_finite());
+    assert_eq!(model.log_likelihood(&all).unwrap(), expected);
+    assert_eq!(model.score(&all).unwrap().log_likelihood, expected);
+}
+
 /// Seeds far away, one of them or all: the data pull in those that get points.
 fn far_seeds<F: Float>(far: f64) {
     let x = blobs::<F>(300, 2, 4, 15);
