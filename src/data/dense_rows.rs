@@ -98,6 +98,11 @@ impl<F: Float> DenseRows<F> {
             .enumerate()
         {
             read(i, &mut row);
+            if !row.iter().all(|x| x.is_finite()) {
+                // The frame would hold an infinite value where it holds far ones.
+                out[..frame.dim()].fill(F::from_f64(f64::NAN));
+                continue;
+            }
             match &mut workspace {
                 Some(workspace) => {
                     let row = row.iter().map(|x| x.to_f64());
@@ -130,20 +135,11 @@ impl<F: Float> DenseRows<F> {
             return Some((0, format!("{found} coordinates, but {expected} expected")));
         }
         // NaN as soon as any value is not finite: a sum that needs no branch.
+        let rows = self.values.chunks_exact(stride(self.dim));
         let probe = |row: &[F]| row.iter().fold(F::zero(), |sum, &x| sum + x * F::zero());
-        let most = Frame::<F>::most();
-        let held = |row: &[F]| row.iter().any(|&x| x >= most || x <= -most);
-        let mut rows = self.values.chunks_exact(stride(self.dim)).enumerate();
-        rows.find_map(|(i, row)| {
-            let what = if probe(row) != F::zero() {
-                "a value is NaN or infinite"
-            } else if self.weights[i] > 0.0 && held(row) {
-                "a value is far outside the range that the summary has for its column, or infinite"
-            } else {
-                return None;
-            };
-            Some((i, what.into()))
-        })
+        let mut probes = rows.map(probe);
+        let row = probes.position(|probe| probe != F::zero())?;
+        Some((row, "a value is NaN or infinite".into()))
     }
 
     /// Padded rows of `dim` coordinates, of weight 1.

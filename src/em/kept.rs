@@ -37,8 +37,6 @@ pub(crate) struct Kept<'a, F: Float> {
     transfers: usize,
     /// Rows to transfer after this search.
     candidates: Option<Candidates>,
-    /// Whether the last search settled the phase, if nothing else is tried.
-    settled: bool,
     /// Whether every row has bounds: moves go by them.
     searched: bool,
     /// Whether bounds are stale.
@@ -145,7 +143,6 @@ impl<'a, F: Float> Kept<'a, F> {
             moves,
             transfers,
             candidates: None,
-            settled: false,
             searched: false,
             stale: false,
             steps: 0,
@@ -166,6 +163,17 @@ impl<'a, F: Float> Kept<'a, F> {
             best: squared,
             spread: 0.0,
         }
+    }
+
+    /// Whether the phase would end with this free energy (E19), if there is nothing else to try.
+    fn settles(&self, free_energy: f64, likelihood: &Likelihood) -> bool {
+        let [a, b] = self.free_energies;
+        // Infinite before there was a search.
+        let known: Vec<f64> = [a, b, free_energy]
+            .into_iter()
+            .filter(|f| f.is_finite())
+            .collect();
+        self.moves == 0 && self.rule.settles(&known, likelihood)
     }
 
     /// Searches for a nearer centre for every row that its bounds leave open, and moves it in the sums.
@@ -217,16 +225,12 @@ impl<'a, F: Float> Kept<'a, F> {
         let error = self.squared();
         let likelihood = self.likelihood(error);
         let free_energy = likelihood.free_energy(self.joint.model().log_joint());
-        self.settled = self.moves == 0
-            && self.rule.settles(
-                &[self.free_energies[0], self.free_energies[1], free_energy],
-                &likelihood,
-            );
+        let settled = self.settles(free_energy, &likelihood);
         // After 16 steps, 64, and so on: shorter phases ask in the first search and in the last.
         let due = self.steps > 4
             && self.steps.is_power_of_two()
             && self.steps.trailing_zeros().is_multiple_of(2);
-        if !(self.settled || due || self.steps == self.rule.max_iterations) {
+        if !(settled || due || self.steps == self.rule.max_iterations) {
             return false;
         }
         let gained = (free_energy - self.free_energies[1]).abs() / (self.entries / 2.0);
@@ -248,7 +252,6 @@ impl<'a, F: Float> Kept<'a, F> {
             .apply(self.data, frame, centres, &self.assignment, &changes);
         let gained = error - self.squared();
         self.stale = !changes.is_empty() && gained >= worth.tolerance * error;
-        self.settled &= !self.stale;
         if gained >= LONGER * error {
             let all = self.joint.model().components();
             self.worth.near = longer(self.worth.near, 1, all);
@@ -269,15 +272,18 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
     }
 
     fn search(&mut self) -> Result<Found> {
-        self.settled = false;
         if let Some(before) = self.before.take() {
             self.follow(&before);
         }
         let squared = self.squared();
         let likelihood = self.likelihood(squared);
         let free_energy = likelihood.free_energy(self.joint.model().log_joint());
+        let settled = self.settles(free_energy, &likelihood);
         self.free_energies = [self.free_energies[1], free_energy];
-        if self.settled && self.transfers > 0 {
+        // With lists of one there are no others to go to; after the last M-step none follows.
+        let may =
+            self.transfers > 0 && self.worth.near > 1 && self.steps < self.rule.max_iterations;
+        if may && settled {
             let offsets = self.sums.offsets(self.joint.model().centres());
             let candidates = Candidates::of(self.data, &self.assignment, &offsets);
             let pays = candidates.gain > self.worth.tolerance * squared;

@@ -1,11 +1,12 @@
 //! Transfers: a row goes to another component where the squared distances fall once the means follow, although its own mean
 //! is the nearest (Hartigan's method).
 
+use crate::cancel;
 use crate::data::{Data, DenseRows, Frame, Rows};
 use crate::e_step::{Assignment, Change, Sums};
 use crate::float::Float;
 use crate::parallel;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Rows that may be worth a transfer, by their bounds.
 pub(crate) struct Candidates {
@@ -38,35 +39,58 @@ const LEFT: f64 = 1e-6;
 const ROUNDING: f64 = 1e-9;
 
 /// What a transfer of a row of weight `w` gains (E50), given mass and squared distance of its own component and of the other
-/// one; `None` if it does not pay. Whether it pays is decided for the mass `unit` of it: more of the row pays more.
+/// one; `None` if it does not pay. Whether it pays is decided for the mass `unit` of it, at most: more of the row pays more.
 fn gain((w, unit): (f64, f64), (own, near): (f64, f64), (other, far): (f64, f64)) -> Option<f64> {
     if own - w <= LEFT * own {
         return None;
     }
     let leaves = |w: f64| own / (own - w) * near;
     let comes = |w: f64| other / (other + w) * far;
+    let unit = unit.min(w);
     let pays = leaves(unit) - comes(unit) > ROUNDING * leaves(unit);
     pays.then(|| w * (leaves(w) - comes(w)))
 }
 
-/// The smallest positive weight of a row: what a single copy of a row weighs, where weights count copies.
-fn least_weight<R: Rows>(data: &dyn Data<Rows = R>) -> f64 {
+/// What a single copy of a row weighs, where weights count copies: the smallest weight, but for rows that together have hardly
+/// any of the mass.
+fn unit_of<R: Rows>(data: &dyn Data<Rows = R>) -> f64 {
+    /// Rows of smaller weights have at most this part of the mass.
+    const HARDLY_ANY: f64 = 1e-3;
+
+    // Mass and smallest weight, by powers of two.
+    let add = |all: &mut BTreeMap<i32, (f64, f64)>, power, (mass, least)| {
+        let place = all.entry(power).or_insert((0.0, f64::INFINITY));
+        *place = (place.0 + mass, place.1.min(least));
+    };
     let parts = parallel::map_blocks(data.len(), WEIGHTS, |_, range| {
-        let weights = range.map(|n| data.weight(n)).filter(|w| *w > 0.0);
-        weights.fold(f64::INFINITY, f64::min)
+        let mut all = BTreeMap::new();
+        for w in range.map(|n| data.weight(n)).filter(|w| *w > 0.0) {
+            add(&mut all, w.log2().floor() as i32, (w, w));
+        }
+        all
     });
-    parts.into_iter().fold(f64::INFINITY, f64::min)
+    let mut all = BTreeMap::new();
+    for (power, found) in parts.into_iter().flatten() {
+        add(&mut all, power, found);
+    }
+    let mut left = HARDLY_ANY * data.summary().total_weight;
+    let least = all.into_values().find(|(mass, _)| {
+        left -= mass;
+        left < 0.0
+    });
+    least.map_or(f64::INFINITY, |(_, least)| least)
 }
 
 impl Candidates {
-    /// Rows whose transfer to the second component of their last search is not ruled out by their bounds. `offsets` are
+    /// Rows whose transfer to the second component of their last search is not ruled out by their bounds. The bound on all
+    /// centres of the list stands for that on this one. `offsets` are
     /// the mass of each component, and how far the mean of its rows is from its centre.
     pub(crate) fn of<F: Float>(
         data: &dyn Data<Rows = DenseRows<F>>,
         assignment: &Assignment<F>,
         offsets: &[(f64, f64)],
     ) -> Self {
-        let unit = least_weight(data);
+        let unit = unit_of(data);
         let parts = assignment.map_parts(|_, components| {
             let (mut changes, mut all) = (Vec::new(), 0.0);
             for (c, places) in components {
@@ -80,7 +104,8 @@ impl Candidates {
                     }
                     let (other, off_there) = offsets[second];
                     let near = member.upper.to_f64() + off;
-                    let far = (member.lower.to_f64().abs() - off_there).max(0.0);
+                    // A negative bound says nothing of centres beyond the list.
+                    let far = (member.lower.to_f64() - off_there).max(0.0);
                     let gain = gain((w, unit), (own, near * near), (other, far * far));
                     if let Some(gain) = gain {
                         all += gain;
@@ -139,6 +164,7 @@ impl Candidates {
             evaluations,
         };
         for changes in promising.chunks(GATHER) {
+            cancel::check();
             let rows = gathered(data, frame, changes);
             for (i, change) in changes.iter().enumerate() {
                 let (row, w) = (rows.row(i), data.weight(change.row as usize));
@@ -288,6 +314,21 @@ mod tests {
         // One copy does not pay, though all together would: they stay.
         assert!(gain((3.0, 1.0), (9.0, 3.0), (8.0, 4.0)).is_none());
         assert!(gain((3.0, 3.0), (9.0, 3.0), (8.0, 4.0)).is_some());
+    }
+
+    /// One row of hardly any weight does not decide for all others.
+    #[test]
+    fn the_unit_is_the_weight_of_a_copy() {
+        let unit = |w: Vec<f64>| {
+            let x = Array2::<f64>::from_shape_fn((w.len(), 1), |(n, _)| n as f64);
+            let w = Array1::from(w);
+            unit_of(&Dense::weighted(x.view(), w.view()).unwrap())
+        };
+        assert_eq!(unit([3.0, 2.0, 0.0, 1.0].repeat(50)), 1.0);
+        assert_eq!(unit(vec![0.7; 9]), 0.7);
+        let mut w = vec![1.0; 200];
+        w[7] = 1e-9;
+        assert_eq!(unit(w), 1.0);
     }
 
     /// Weights have no unit: products of tiny ones must not underflow.

@@ -96,12 +96,13 @@ impl<'a> LyingData<'a> {
         }
     }
 
-    /// Whether its summary is wrong in what nobody can check without all rows, or its frame is: then others may be blamed.
+    /// Whether its summary is wrong in what nobody can check without all rows, for a value outside of its range as well, or
+    /// its frame is: then others may be blamed.
     pub(crate) fn is_subtle(&self) -> bool {
         matches!(
             self.lie,
             Lie::Summary(..) | Lie::Frame(_) | Lie::Residual(_) | Lie::Shifted
-        )
+        ) || matches!(self.lie, Lie::Value(value) if value.is_finite())
     }
 
     /// The lie, from some call on.

@@ -193,9 +193,13 @@ impl<F: Float> Sums<F> {
     /// The mean of the rows of component `c`, padded; its anchor if it has none.
     pub(crate) fn mean(&self, c: usize) -> impl Iterator<Item = f64> {
         let sums = &self.sums[c * self.line..][..self.line];
-        let per_mass = if sums[0] > 0.0 { 1.0 / sums[0] } else { 0.0 };
+        let mass = if sums[0] > 0.0 {
+            sums[0]
+        } else {
+            f64::INFINITY
+        };
         let places = self.anchors.row(c).iter().zip(&sums[2..]);
-        places.map(move |(anchor, first)| anchor.to_f64() + first * per_mass)
+        places.map(move |(anchor, first)| anchor.to_f64() + first / mass)
     }
 
     /// The squared distance of a row to the [mean](Self::mean) of the rows of component `c`.

@@ -59,7 +59,7 @@ use sticks::Sticks;
 /// prior below 1e-21 of the data. An inverse scale matrix that leaves a column less than $10^{-21} W$ times its variance
 /// gets so much added to its diagonal. With the default priors this happens from a total weight of 1e13 on if columns
 /// determine one another, and from 1e21 on otherwise. In the same way a prior is raised that is below
-/// $10^{-21} \beta_0 (m_0 - \bar y)^2$ in a column, or so narrow that scores would leave the type: in `f32` below about
+/// $10^{-21} \frac{\beta_0 W}{\beta_0 + W} (m_0 - \bar y)^2$ in a column, or so narrow that scores would leave the type: in `f32` below about
 /// $10^{-36} D \nu_0$ of the squared range.
 ///
 /// Works on [`Dense`](crate::data::Dense) data. Time $n T D^2$ per iteration; the sums take $T D^2$ numbers per shard of

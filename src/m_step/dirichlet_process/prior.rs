@@ -244,8 +244,8 @@ fn moments<R: Rows>(frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> (Vec<
     (mean, covariance)
 }
 
-/// An inverse scale matrix that is not lost in rounding beside the data and a prior mean far from them, and under which no row
-/// has a score beyond the type: if it would be, its diagonal is raised.
+/// An inverse scale matrix that is not lost in rounding beside the data and a prior mean far from them, and under which no two rows
+/// are farther apart than scores of the type go: if it would be, its diagonal is raised.
 fn beside<F: Float>(
     mut inverse_scale: Vec<f64>,
     (mean, mean_precision, degrees): (&[f64], f64, f64),
@@ -265,9 +265,12 @@ fn beside<F: Float>(
         ((high - low) * frame.inverse_unit()).powi(2)
     };
     let largest = F::LARGEST_SCORE / (4.0 * degrees * dim as f64);
+    // The update adds this much of the square at most, and a rounded mean is off by the machine epsilon.
+    let share = mean_precision / (1.0 + mean_precision / data.total_weight);
+    let share = (LEAST * share).max(f64::EPSILON.powi(2) * mean_precision);
     let least = |j: usize| {
         let of_data = LEAST * data.total_weight * variance(j);
-        let of_mean = LEAST * mean_precision * (mean[j] - frame.mean()[j].to_f64()).powi(2);
+        let of_mean = share * (mean[j] - frame.mean()[j].to_f64()).powi(2);
         of_data.max(of_mean).max(farthest(j) / largest)
     };
     let enough = |c: Cholesky| (0..dim).all(|j| c.factor[j * (dim + 1)].powi(2) >= least(j));
@@ -370,7 +373,12 @@ pub(super) mod tests {
             let mut mean: Vec<f64> = frame.mean()[..6].to_vec();
             mean[2] += far;
             let got = beside(unit.clone(), (&mean, 4.0, 6.0), &frame, summary);
-            let expected = if raised { 1.0 + 4e-21 * far * far } else { 1.0 };
+            // 4 of the prior and 60 of the data.
+            let expected = if raised {
+                1.0 + 3.75e-21 * far * far
+            } else {
+                1.0
+            };
             assert_abs_diff_eq!(got[2 * 7], expected, epsilon = 1e-3 * expected);
             assert_eq!(got != unit, raised);
         }
