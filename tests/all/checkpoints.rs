@@ -264,6 +264,31 @@ fn phases_go_on_to_the_same_bits() {
     });
 }
 
+/// Between rounds of transfers, and on any number of threads.
+#[test]
+fn transfers_go_on_to_the_same_bits() {
+    let x = blobs::<f64>(400, 3, 5, 9);
+    let data = Dense::new(x.view()).unwrap();
+    let fit = |rounds, checkpoint| {
+        let phase = Phase::new(Bounded::new().near(8)).rows(PhaseRows::All);
+        let phase = phase.transfers(rounds);
+        let builder = algorithms::k_means(40).phases(move |_| vec![phase.clone()]);
+        own(builder.tolerance(1e-4).max_iterations(60), checkpoint)
+    };
+    // None, one round and more.
+    let iterations = |rounds| fit(rounds, None).fit(&data).unwrap().report.iterations;
+    let found = [0, 1, 8].map(iterations);
+    assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
+    resumes("transfers", &data, |checkpoint| fit(8, checkpoint));
+    resumes_often("transfers", &data, |checkpoint| fit(8, checkpoint));
+    let whole = bits(&fit(8, None).fit(&data).unwrap());
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let found = pool.build().unwrap().install(|| fit(8, None).fit(&data));
+        assert_eq!(bits(&found.unwrap()), whole, "{threads} threads");
+    }
+}
+
 /// Searches that start in other ways.
 #[test]
 fn truncated_searches_go_on_to_the_same_bits() {
