@@ -7,7 +7,7 @@ use super::supports::Supports;
 use super::transfers::Candidates;
 use super::{Found, Pass, SetUp, StopRule};
 use crate::data::{Centres, Data, DenseRows};
-use crate::e_step::{Assignment, Bounded, NeighbourLists, Sums, Worth};
+use crate::e_step::{Assignment, Bounded, Change, NeighbourLists, Sums, Worth};
 use crate::error::Result;
 use crate::float::Float;
 use crate::posterior::Likelihood;
@@ -195,27 +195,31 @@ impl<'a, F: Float> Kept<'a, F> {
         self.evaluations += lists.follow(before, centres);
         let (changes, evaluations) = self.assignment.search(self.data, frame, centres, &lists);
         self.evaluations += evaluations;
-        self.assignment.apply(&changes);
-        self.sums
-            .apply(self.data, frame, centres, &self.assignment, &changes);
+        self.move_rows(&changes);
         (self.searched, self.stale) = (true, false);
         if !self.widen(&lists, evaluations) {
             self.lists = Some(lists);
         }
     }
 
-    /// Transfers rows one by one (E50). The rounds end with one that gained less than the phase would stop for.
-    fn transfer(&mut self, candidates: Candidates) {
+    /// Moves rows to other components, in the sums as well.
+    fn move_rows(&mut self, changes: &[Change]) {
         let model = self.joint.model();
         let (centres, frame) = (model.centres(), model.frame());
+        self.assignment.apply(changes);
+        self.sums
+            .apply(self.data, frame, centres, &self.assignment, changes);
+    }
+
+    /// Transfers rows one by one (E50). The rounds end with one that gained less than the phase would stop for.
+    fn transfer(&mut self, candidates: Candidates) {
+        let frame = self.joint.model().frame();
         let made = candidates.transfer(self.data, frame, &self.sums);
         self.evaluations += made.evaluations;
         let over = made.gain <= self.worth.tolerance * self.squared();
         self.transfers = if over { 0 } else { self.transfers - 1 };
         self.assignment.forget_some(&made.changes);
-        self.assignment.apply(&made.changes);
-        self.sums
-            .apply(self.data, frame, centres, &self.assignment, &made.changes);
+        self.move_rows(&made.changes);
     }
 
     /// Searches rows that their lists do not cover over all centres, where that is worth it: from time to time, and before
@@ -247,9 +251,7 @@ impl<'a, F: Float> Kept<'a, F> {
             self.assignment
                 .widen(self.data, frame, centres, Some(lists), from);
         self.evaluations += evaluations;
-        self.assignment.apply(&changes);
-        self.sums
-            .apply(self.data, frame, centres, &self.assignment, &changes);
+        self.move_rows(&changes);
         let gained = error - self.squared();
         self.stale = !changes.is_empty() && gained >= worth.tolerance * error;
         if gained >= LONGER * error {

@@ -274,11 +274,9 @@ impl<F: Float> Sums<F> {
     /// Moves every centre to the mean of its rows; one without mass stays.
     pub(crate) fn move_centres(&self, centres: &mut Centres<F>) {
         centres.update(|c, centre| {
-            let sums = &self.sums[c * self.line..][..self.line];
-            if sums[0] > 0.0 {
-                let anchor = self.anchors.row(c);
-                for ((mu, anchor), first) in centre.iter_mut().zip(anchor).zip(&sums[2..]) {
-                    *mu = F::from_f64(anchor.to_f64() + first / sums[0]);
+            if self.mass(c) > 0.0 {
+                for (mu, mean) in centre.iter_mut().zip(self.mean(c)) {
+                    *mu = F::from_f64(mean);
                 }
             }
         });
