@@ -118,9 +118,11 @@ impl<F: Float> Linear<F> {
         let (mut errors, mut is_felt) = (vec![F::zero(); places], vec![F::zero(); places]);
         let (mut felt, mut largest_unfelt) = (Vec::new(), 0.0f64);
         for (c, &terms) in terms.iter().enumerate() {
-            let error = gamma * terms;
+            // Such terms may leave the range of the type, and then nothing is known of the score.
+            let held = terms <= F::LARGEST_SCORE;
+            let error = if held { gamma * terms } else { f64::INFINITY };
             errors[c] = F::from_f64(error);
-            if beta * terms <= largest_terms(width) {
+            if held && beta * terms <= largest_terms(width) {
                 largest_unfelt = largest_unfelt.max(error);
             } else {
                 is_felt[c] = F::one();

@@ -266,6 +266,78 @@ fn fits_in_any_unit_of_f32() {
     in_any_unit::<f32>(&[-149, -140, -127, -124, -64, 64, 110, 121]);
 }
 
+/// Many equal rows make the unit of the fit small; the others are so far out in it that the products which scores are made of
+/// leave the range of `f32`, where the scores themselves do not.
+#[test]
+fn scores_whose_terms_leave_the_range() {
+    let (near, far, less) = (0.1f32, 8.5070587e37f32, 1.6777218e37f32);
+    // The next number: between equal rows alone there is no distance.
+    let next = 0.10000001f32;
+    let rows = [
+        [near, far],
+        [far, far],
+        [-1e30, next],
+        [-1e30, next],
+        [less, 1e30],
+        [next, next],
+        [next, next],
+        [next, next],
+        [next, next],
+        [next, next],
+        [next, next],
+        [next, next],
+        [next, next],
+        [next, -far],
+        [-1e30, near],
+        [near, near],
+        [1e21, near],
+        [far, near],
+        [-far, -1e30],
+        [near, far],
+        [less, 1e29],
+        [near, -far],
+        [-1e30, near],
+        [far, 1e33],
+        [near, far],
+        [-1e36, -far],
+        [-1e30, near],
+        [far, less],
+    ];
+    let x = Array2::from(rows.to_vec());
+    let wide = x.mapv(f64::from);
+    let seeds = array![
+        [0.1, 0.1],
+        [0.1, -far],
+        [-far, -1e30],
+        [far, far],
+        [far, 0.1],
+        [0.1, far]
+    ];
+    macro_rules! energies {
+        ($family:expr, $x:expr, $seeds:expr) => {{
+            let data = Dense::new($x.view()).unwrap();
+            let builder = algorithms::gmm(6).m_step($family).max_iterations(4);
+            let builder = builder.seeder(Given::new($seeds.view())).tolerance(0.0);
+            let fit = builder.build().unwrap().fit(&data).unwrap();
+            fit.report.free_energies.clone()
+        }};
+    }
+    macro_rules! same_in_both_types {
+        ($family:expr) => {
+            let narrow = energies!($family, x, seeds);
+            let exact = energies!($family, wide, seeds.mapv(f64::from));
+            for (f, exact) in narrow.iter().zip(&exact) {
+                assert!(
+                    (f - exact).abs() < 1e-4 * exact.abs(),
+                    "{narrow:?} {exact:?}"
+                );
+            }
+        };
+    }
+    same_in_both_types!(Isotropic::new());
+    same_in_both_types!(Diagonal::new());
+}
+
 /// As reported: the squares of the values are below the smallest numbers.
 #[test]
 fn values_whose_squares_vanish() {

@@ -51,7 +51,7 @@ impl Worth {
             all,
             iteration: 0.0,
         };
-        worth.after((rows * near) as f64 / SETTLED, tolerance)
+        worth.after(rows as f64 * near as f64 / SETTLED, tolerance)
     }
 
     /// After an iteration of so many evaluations. If it gained less than the tolerance, a wider search has to gain less too.
@@ -65,7 +65,7 @@ impl Worth {
 
     /// What so many evaluations by lists cost: these are packed for every component that has rows to compare.
     fn with_packing(&self, evaluations: f64) -> f64 {
-        evaluations + PACKING * evaluations.min((self.all * self.near) as f64)
+        evaluations + PACKING * evaluations.min(self.all as f64 * self.near as f64)
     }
 
     /// What a search of this cost has to gain, relative to the error: the tolerance, for each iteration that would

@@ -130,7 +130,8 @@ impl DirichletProcess {
         }
     }
 
-    /// $m_0$ (d), in the data's own unit. Default: the weighted mean of the data.
+    /// $m_0$ (d), in the data's own unit. Default: the weighted mean of the data. A fit refuses values that rows of its
+    /// type may not have.
     #[must_use]
     pub fn mean(self, mean: ArrayView1<'_, f64>) -> Self {
         Self {

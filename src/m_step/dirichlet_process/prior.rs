@@ -11,7 +11,7 @@ use crate::m_step::variance_floor;
 use crate::parallel::{self, BLOCK};
 use crate::saving::Crc64;
 use crate::stage::Stage;
-use ndarray::ArrayView2;
+use ndarray::{Array1, ArrayView2};
 
 /// The prior of every component: a Normal-Wishart distribution with known parameters.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +83,7 @@ impl DirichletProcess {
             (PriorMean::OfData, Some((mean, _))) => mean.clone(),
             (PriorMean::Given(mean), _) => {
                 same_columns("mean", dim, mean.len())?;
+                not_beyond(mean, R::Float::LIMIT)?;
                 enter(&mut mean.iter().copied())
             }
             _ => enter(&mut std::iter::repeat_n(0.0, dim)),
@@ -178,6 +179,22 @@ impl Stage for DirichletProcess {
              scale {scale}"
         )
     }
+}
+
+/// A prior mean has the range of rows: means of components may be the prior mean.
+fn not_beyond(mean: &Array1<f64>, limit: f64) -> Result<()> {
+    let beyond = mean.indexed_iter().find(|(_, m)| m.abs() > limit);
+    let Some((column, &value)) = beyond else {
+        return Ok(());
+    };
+    let (what, row) = ("mean", 0);
+    Err(Error::TooLarge {
+        what,
+        row,
+        column,
+        value,
+        limit,
+    })
 }
 
 /// The inverse of a symmetric matrix (d, d); `None` unless it is positive definite.
