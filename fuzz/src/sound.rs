@@ -21,9 +21,14 @@ pub(crate) fn fit<R: Rows>(fit: &Fit<BoxedMixture<R>>, data: &dyn Data<Rows = R>
         Some(_) => 0.0,
         None => 1.0,
     };
+    // F is a sum of log-densities, of which wide components have negative ones and narrow ones positive.
+    let variances = model.variances();
+    let widest = variances.iter().map(|v| v.ln().abs());
+    let widest = widest.filter(|log| log.is_finite()).fold(0.0, f64::max);
+    let of_density = 1.0 + 0.5 * variances.ncols() as f64 * widest;
     for phase in &report.phases {
         assert_eq!(phase.free_energies.len(), phase.iterations + 1, "searches");
-        never_falls::<R::Float>(&phase.free_energies, weight.max(of_priors));
+        never_falls::<R::Float>(&phase.free_energies, (weight * of_density).max(of_priors));
     }
     assert_eq!(fit.labels.len(), last.rows, "labels");
     labels(fit.labels.iter(), k);

@@ -334,6 +334,10 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
         self.assignment.apply(&made.changes);
         self.sums
             .renew(self.data, frame, &centres, &self.assignment, &made.stale);
+        // Rows that were merged may be far from the centre they came to. The M-step rounds as if all of that were left.
+        let mut means = centres.clone();
+        self.sums.move_centres(&mut means);
+        centres.update_where(&made.stale, &means);
         self.joint.place(centres)
     }
 

@@ -170,11 +170,15 @@ fn sample<F: Float>(
     };
     let mass: f64 = members.iter().map(weight).sum();
     let errors: f64 = members.iter().map(error).sum();
-    let slope = if errors > 0.0 { mass / errors } else { 0.0 };
-    // Expected draws of a row: it stands for its weight over these.
+    let known = errors > 0.0 && errors.is_finite();
+    // Expected draws of a row: it stands for its weight over these. Two quotients, for weights and errors of any size.
     let share = |member: &Member<F>| {
-        SAMPLE as f64 * (weight(member) + slope * error(member))
-            / (mass * if slope > 0.0 { 2.0 } else { 1.0 })
+        let (by_weight, by_error) = (weight(member) / mass, error(member) / errors);
+        SAMPLE as f64
+            * match known {
+                true => 0.5 * (by_weight + by_error),
+                false => by_weight,
+            }
     };
     let (mut ids, mut weights) = (Vec::with_capacity(SAMPLE), Vec::with_capacity(SAMPLE));
     // One draw from each stretch of the same share.

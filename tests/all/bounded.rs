@@ -122,6 +122,23 @@ fn most_rows_are_settled_without_a_look() {
     assert_abs_diff_eq!(phi(&few) / phi(&all), 1.0, epsilon = 0.02);
 }
 
+/// Lists may not be longer than there are centres: to ask for more is to ask for all, in a subspace too.
+#[test]
+fn lists_of_more_centres_than_there_are() {
+    let x: Array2<f64> = blobs(600, 12, 9, 3);
+    let data = Dense::new(x.view()).unwrap();
+    let fit = |near: usize| {
+        let phase = move |columns| {
+            let phase = Phase::new(Bounded::new().near(near)).rows(PhaseRows::All);
+            phase.columns(columns).transfers(2).moves(1)
+        };
+        let phases = move |_| vec![phase(Columns::Principal(3)), phase(Columns::All)];
+        let builder = algorithms::k_means(9).phases(phases);
+        builder.seed(1).build().unwrap().fit(&data).unwrap()
+    };
+    assert_eq!(fit(9).model, fit(usize::MAX).model);
+}
+
 fn fit_error(
     fit: &Fit<coremix::m_step::SharedIsotropicMixture<f64>>,
     data: &Dense<'_, f64>,

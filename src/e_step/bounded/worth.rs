@@ -43,8 +43,10 @@ const LEVELS: usize = 10;
 const TOGETHER: usize = 32;
 
 impl Worth {
-    /// For lists of `near` of `all` centres, before there was an iteration.
+    /// For lists of `near` of `all` centres, or of all, before there was an iteration.
     pub(crate) fn new((near, all): (usize, usize), tolerance: f64, rows: usize) -> Self {
+        // A setting may ask for more than there are.
+        let near = near.min(all);
         let worth = Self {
             near,
             tolerance,
