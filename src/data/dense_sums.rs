@@ -3,6 +3,7 @@
 use super::{Centres, DenseRows, Moments, Rows, Second};
 use crate::block::Block;
 use crate::float::Float;
+use crate::kernels::abreast::{Columns, ROWS};
 use crate::kernels::{stride, vectorised};
 
 /// So few components that all rows add to the sums of each of them, most with a share of 0: sums that stay in registers take
@@ -83,16 +84,14 @@ impl<F: Float> DenseRows<F> {
         let found = found.zip(block.responsibilities.chunks_exact(width));
         vectorised!({
             if width == 1 && k <= FEW {
-                let mut shares = vec![0.0; rows.len()];
-                for c in 0..k {
-                    let found = block.supports.iter().zip(&block.responsibilities);
-                    let found = found.zip(&self.weights).zip(&mut shares);
-                    for (((&support, &share), &weight), out) in found {
-                        let share = share * weight;
-                        *out = if support == c as u32 { share } else { 0.0 };
+                let mut sums = [Sums::new(); FEW];
+                self.add_abreast(block, rows, centres, &mut sums);
+                for (c, sums) in sums[..k].iter().enumerate() {
+                    mass[c] += sums.mass.iter().sum::<f64>();
+                    let first = &mut first[places[c] as usize];
+                    for (first, sums) in first.iter_mut().zip(sums.first) {
+                        *first += sums.iter().sum::<f64>();
                     }
-                    let sums = &mut first[places[c] as usize];
-                    add_all(rows, &shares, &centres[c], &mut mass[c], sums);
                 }
                 return;
             }
@@ -111,6 +110,36 @@ impl<F: Float> DenseRows<F> {
                 }
             }
         });
+    }
+
+    /// Masses and first moments of few components: every row adds to each, to most with a share of 0.
+    #[inline(always)]
+    fn add_abreast<const D: usize>(
+        &self,
+        block: &Block<F>,
+        rows: &[[F; D]],
+        centres: &[[F; D]],
+        sums: &mut [Sums<D>; FEW],
+    ) {
+        let mut columns = Columns::new();
+        let rows = rows.chunks(ROWS).zip(self.weights.chunks(ROWS));
+        let found = block.supports.chunks(ROWS);
+        let found = found.zip(block.responsibilities.chunks(ROWS));
+        for ((rows, weights), (supports, shares)) in rows.zip(found) {
+            columns.take(rows, |_, x| x);
+            let (mut of_rows, mut labels) = ([0.0; ROWS], [0; ROWS]);
+            labels[..supports.len()].copy_from_slice(supports);
+            for ((out, weight), share) in of_rows.iter_mut().zip(weights).zip(shares) {
+                *out = weight * share;
+            }
+            for ((c, centre), sums) in (0..).zip(centres).zip(sums.iter_mut()) {
+                let mut of_component = [0.0; ROWS];
+                for r in 0..ROWS {
+                    of_component[r] = if labels[r] == c { of_rows[r] } else { 0.0 };
+                }
+                sums.add((&columns, self.dim), &of_component, centre);
+            }
+        }
     }
 
     /// First moments component by component: its sums stay in registers while all of its rows add to them.
@@ -152,38 +181,49 @@ impl<F: Float> DenseRows<F> {
     }
 }
 
-/// Adds the differences of all rows and a centre, times their shares, and the shares.
-#[inline(always)]
-fn add_all<F: Float, const D: usize>(
-    rows: &[[F; D]],
-    shares: &[f64],
-    centre: &[F; D],
-    mass: &mut f64,
-    sums: &mut [f64; D],
-) {
-    // Several of them, so that no addition waits for the one before.
-    const COPIES: usize = 4;
-    let (mut masses, mut totals) = ([0.0; COPIES], [[0.0; D]; COPIES]);
-    let (fours, rest) = rows.as_chunks::<COPIES>();
-    let (four_shares, other_shares) = shares.as_chunks::<COPIES>();
-    for (rows, shares) in fours.iter().zip(four_shares) {
-        for copy in 0..COPIES {
-            let share = shares[copy];
-            masses[copy] += share;
-            for j in 0..D {
-                totals[copy][j] += share * (rows[copy][j].to_f64() - centre[j].to_f64());
+/// Sums of one component, each in several parts, so that rows side by side are not added up across lanes.
+#[derive(Clone, Copy)]
+struct Sums<const D: usize> {
+    mass: [f64; PARTS],
+    first: [[f64; PARTS]; D],
+}
+
+const PARTS: usize = 8;
+
+impl<const D: usize> Sums<D> {
+    fn new() -> Self {
+        Self {
+            mass: [0.0; PARTS],
+            first: [[0.0; PARTS]; D],
+        }
+    }
+
+    /// Adds rows side by side with these shares.
+    #[inline(always)]
+    fn add<F: Float>(
+        &mut self,
+        (columns, dim): (&Columns<F, D>, usize),
+        shares: &[f64; ROWS],
+        centre: &[F; D],
+    ) {
+        let (shares, _) = shares.as_chunks::<PARTS>();
+        let mut mass = self.mass;
+        for shares in shares {
+            for l in 0..PARTS {
+                mass[l] += shares[l];
             }
         }
-    }
-    for (copy, (row, share)) in rest.iter().zip(other_shares).enumerate() {
-        masses[copy] += share;
-        for j in 0..D {
-            totals[copy][j] += share * (row[j].to_f64() - centre[j].to_f64());
+        self.mass = mass;
+        let columns = columns.0[..dim].iter().zip(centre);
+        for ((column, mu), first) in columns.zip(&mut self.first) {
+            let (mut sums, mu) = (*first, mu.to_f64());
+            for (values, shares) in column.as_chunks::<PARTS>().0.iter().zip(shares) {
+                for l in 0..PARTS {
+                    sums[l] += shares[l] * (values[l].to_f64() - mu);
+                }
+            }
+            *first = sums;
         }
-    }
-    *mass += masses.iter().sum::<f64>();
-    for j in 0..D {
-        sums[j] += totals.iter().map(|total| total[j]).sum::<f64>();
     }
 }
 
@@ -239,8 +279,11 @@ mod tests {
     /// Short rows, rows of one vector, and rows of some; supports of one component and of several.
     #[test]
     fn moments_are_the_naive_ones() {
-        let (n, k) = (70, 9);
-        for (d, width) in [(1, 1), (2, 1), (3, 2), (7, 1), (8, 3), (9, 1), (80, 2)] {
+        let n = 70;
+        let shapes = [(1, 1), (2, 1), (3, 2), (7, 1), (8, 3), (9, 1), (80, 2)];
+        let few = [(2, 1, 3), (4, 1, 4), (6, 1, 2), (8, 1, 4)];
+        let shapes = shapes.map(|(d, width)| (d, width, 9));
+        for (d, width, k) in shapes.into_iter().chain(few) {
             let mut rng = Rng::from_seed(d as u64);
             let x = Array2::from_shape_fn((n, d), |_| rng.normal());
             let weights = Array1::from_shape_fn(n, |i| (i % 4) as f64);

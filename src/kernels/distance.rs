@@ -1,5 +1,6 @@
 //! Squared Euclidean distances between padded rows, directly and by expansion (E21).
 
+use super::abreast::{Columns, ROWS};
 use super::stride;
 use crate::float::Float;
 use ndarray::linalg::general_mat_mul;
@@ -322,44 +323,45 @@ impl<F: Float> ToFew<'_, F> {
         }
     }
 
-    /// Rows of `D` numbers, side by side, so that none is added up across lanes; in the order of [`short`], bit for bit.
+    /// Rows of `D` numbers; distances in the order of [`short`], bit for bit.
     #[inline(always)]
     fn side_by_side<const D: usize>(self) {
-        const ROWS: usize = 16;
         let (rows, _) = self.rows.as_chunks::<D>();
         let (centres, _) = self.centres.as_chunks::<D>();
-        let (mut padded, mut columns) = ([[F::zero(); D]; ROWS], [[F::zero(); ROWS]; D]);
+        let mut columns = Columns::new();
         let out = self.ids.chunks_mut(ROWS).zip(self.squared.chunks_mut(ROWS));
         for (rows, (ids, squared)) in rows.chunks(ROWS).zip(out) {
-            let rows = rows.first_chunk().unwrap_or_else(|| {
-                padded[..rows.len()].copy_from_slice(rows);
-                &padded
-            });
-            for j in 0..D {
+            columns.take(rows, |_, x| x);
+            let (mut nearest, mut least) = ([0; ROWS], to_one(&columns, &centres[0]));
+            for (c, centre) in (0..).zip(centres).skip(1) {
+                let distances = to_one(&columns, centre);
                 for r in 0..ROWS {
-                    columns[j][r] = rows[r][j];
-                }
-            }
-            let (mut nearest, mut least) = ([0u32; ROWS], [F::zero(); ROWS]);
-            for (c, centre) in (0..).zip(centres) {
-                let mut sums = [[F::zero(); ROWS]; 4];
-                for j in 0..D {
-                    for r in 0..ROWS {
-                        let t = columns[j][r] - centre[j];
-                        sums[j % 4][r] += t * t;
-                    }
-                }
-                for r in 0..ROWS {
-                    let distance = (sums[0][r] + sums[2][r]) + (sums[1][r] + sums[3][r]);
-                    let nearer = c == 0 || distance < least[r];
+                    let nearer = distances[r] < least[r];
                     nearest[r] = if nearer { c } else { nearest[r] };
-                    least[r] = if nearer { distance } else { least[r] };
+                    least[r] = if nearer { distances[r] } else { least[r] };
                 }
             }
             ids.copy_from_slice(&nearest[..ids.len()]);
             squared.copy_from_slice(&least[..squared.len()]);
         }
     }
+}
+
+/// Squared distances of rows side by side to a centre.
+#[inline(always)]
+fn to_one<F: Float, const D: usize>(columns: &Columns<F, D>, centre: &[F; D]) -> [F; ROWS] {
+    let mut sums = [[F::zero(); ROWS]; 4];
+    for j in 0..D {
+        for r in 0..ROWS {
+            let t = columns.0[j][r] - centre[j];
+            sums[j % 4][r] += t * t;
+        }
+    }
+    let mut all = [F::zero(); ROWS];
+    for r in 0..ROWS {
+        all[r] = (sums[0][r] + sums[2][r]) + (sums[1][r] + sums[3][r]);
+    }
+    all
 }
 
 /// Lowers each `nearest[i]` to the squared distance from row `i` of `rows` to `centre`, if that is smaller.
@@ -590,6 +592,37 @@ mod tests {
                     naive(i, 0).min(naive(i, 1)),
                     epsilon = 1e-12 * (1.0 + got)
                 );
+            }
+        }
+    }
+
+    /// Fewer short rows than lie side by side, as many, and more: those of [`to_own`], bit for bit.
+    #[test]
+    fn the_nearest_of_few_is_so_in_any_number_of_rows() {
+        let mut rng = Rng::from_seed(2);
+        for (n, d) in [
+            (1, 1),
+            (ROWS - 1, 4),
+            (ROWS, 3),
+            (2 * ROWS + 5, 2),
+            (70, 7),
+            (130, 8),
+        ] {
+            let s = stride(d);
+            let (x, mu) = (padded(n, d, &mut rng), padded(FEW, d, &mut rng));
+            for k in 1..=FEW {
+                let (mut ids, mut squared) = (vec![0; n], vec![0.0; n]);
+                nearest_of_few(&x, &mu[..k * s], s, &mut ids, &mut squared);
+                let mut least = vec![0.0; n];
+                to_own(&x, &mu, s, &ids, &mut least);
+                assert_eq!(squared, least);
+                for c in 0..k as u32 {
+                    let mut other = vec![0.0; n];
+                    to_own(&x, &mu, s, &vec![c; n], &mut other);
+                    for i in 0..n {
+                        assert!(other[i] > least[i] || ids[i] <= c, "{n} {d} {k}: {i} {c}");
+                    }
+                }
             }
         }
     }

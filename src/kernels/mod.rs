@@ -94,6 +94,7 @@ fn first_lane<M: pulp::bytemuck::NoUninit>(mask: M, lanes: usize) -> usize {
     }
 }
 
+pub(crate) mod abreast;
 pub(crate) mod distance;
 pub(crate) mod enter;
 pub(crate) mod expanded;

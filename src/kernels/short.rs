@@ -1,15 +1,13 @@
 //! The nearest of all centres for many short rows: rows side by side, so that none has to be selected across lanes.
 
 use super::LANES;
+use super::abreast::{Columns, ROWS};
 use super::nearest::{OPEN, Panels};
 use crate::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
 /// The most numbers that a short row has.
 const MOST: usize = 8;
-
-/// Rows side by side.
-const ROWS: usize = 64;
 
 /// Vectors of rows that share one read of a centre: with one alone, its comparisons would wait for each other.
 const VECTORS: usize = 4;
@@ -66,10 +64,6 @@ struct ToCentres<'a, F, M, const D: usize> {
     ids: &'a mut [u32],
 }
 
-/// Numbers by coordinate. Vectors that lie across two lines of the cache take twice as long to read.
-#[repr(align(64))]
-struct Columns<F, const D: usize>([[F; ROWS]; D]);
-
 /// Per row: its lowest score, the group of centres that has it, and the lowest score of all other groups.
 #[repr(align(64))]
 struct Abreast<F> {
@@ -99,7 +93,7 @@ impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_
         let mut from = [zero; D];
         from.copy_from_slice(about.unwrap_or(&[zero; D]));
         let minus_two = F::from_f64(-2.0);
-        let Columns(columns) = &mut Columns([[zero; ROWS]; D]);
+        let mut columns = Columns::new();
         let mut best = Abreast {
             low: [zero; ROWS],
             group: [zero; ROWS],
@@ -111,12 +105,8 @@ impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_
                 padded[..rows.len()].copy_from_slice(rows);
                 &padded
             });
-            for j in 0..D {
-                for r in 0..ROWS {
-                    columns[j][r] = minus_two * (rows[r][j] - from[j]);
-                }
-            }
-            let columns = &columns[..dim];
+            columns.take(rows, |j, x| minus_two * (x - from[j]));
+            let columns = &columns.0[..dim];
             match panels {
                 None => F::abreast::<S, D, 1>(simd, columns, (centres, norms), &mut best),
                 Some(_) => F::abreast::<S, D, LANES>(simd, columns, (centres, norms), &mut best),

@@ -1,6 +1,7 @@
 //! Dirichlet process mixtures of Gaussians with full precision matrices: variational inference with weights.
 
 mod from_parameters;
+mod gamma;
 mod ill_conditioned;
 mod matrices;
 mod mixture;

@@ -6,6 +6,7 @@
 use special::Gamma;
 use std::f64::consts::{LN_2, PI};
 
+use super::gamma::log_gamma_rise;
 use super::matrices::{Cholesky, packed, product, unpacked};
 use super::prior::Prior;
 use crate::factor;
@@ -137,9 +138,12 @@ impl NormalWishart {
         // nu tr(W_0^-1 W) = |M C|^2 for the factor C of W_0^-1.
         let trace: f64 = self.spread(prior).iter().map(|x| x * x).sum();
         let (nu, nu0) = (self.degrees, prior.degrees);
-        let log_norm = log_norm(nu, self.mean.len(), self.log_det)
-            - log_norm(nu0, self.mean.len(), prior.log_det);
-        let wishart = log_norm + 0.5 * ((nu - nu0) * self.expected_log_det() + trace - nu * dim);
+        // By differences: the constants of both densities may be much larger.
+        let gained = nu - nu0;
+        let rises = halves(nu0, self.mean.len()).map(|half| log_gamma_rise(half, 0.5 * gained));
+        let digammas = halves(nu, self.mean.len()).map(f64::digamma);
+        let wishart = 0.5 * nu0 * (prior.log_det - self.log_det) - rises.sum::<f64>()
+            + 0.5 * (gained * digammas.sum::<f64>() + trace - nu * dim);
         normal + wishart
     }
 
@@ -151,30 +155,26 @@ impl NormalWishart {
         // Half the degrees of freedom, in an order in which nothing cancels if they are near 0.
         let half = 0.5 * (self.degrees - (dim - 1.0));
         let b = half + 0.5 * dim;
-        let constant =
-            log_gamma(b) - log_gamma(half) + 0.5 * (self.log_det + dim * (share / PI).ln());
+        let rise = log_gamma_rise(half, 0.5 * dim);
+        let constant = rise + 0.5 * (self.log_det + dim * (share / PI).ln());
         (constant, b, share / self.degrees)
     }
 }
 
+/// Half of what the degrees of freedom leave to each column.
+fn halves(degrees: f64, dim: usize) -> impl Iterator<Item = f64> {
+    (0..dim).map(move |i| 0.5 * (degrees - i as f64))
+}
+
 /// $\mathbb E[\ln |\Lambda|]$ of a Wishart distribution (Bishop B.81).
 fn expected_log_det(degrees: f64, dim: usize, log_det: f64) -> f64 {
-    let digammas = (0..dim).map(|i| (0.5 * (degrees - i as f64)).digamma());
+    let digammas = halves(degrees, dim).map(f64::digamma);
     digammas.sum::<f64>() + dim as f64 * LN_2 + log_det
-}
-
-/// The logarithm of the constant of a Wishart density (Bishop B.79), but for what depends on d alone.
-fn log_norm(degrees: f64, dim: usize, log_det: f64) -> f64 {
-    let gammas = (0..dim).map(|i| log_gamma(0.5 * (degrees - i as f64)));
-    -0.5 * degrees * (log_det + dim as f64 * LN_2) - gammas.sum::<f64>()
-}
-
-pub(super) fn log_gamma(x: f64) -> f64 {
-    Gamma::ln_gamma(x).0
 }
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::gamma::log_gamma;
     use super::*;
     use crate::rng::Rng;
     use approx::assert_abs_diff_eq;

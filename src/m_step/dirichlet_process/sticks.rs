@@ -1,6 +1,6 @@
 //! The sticks of a Dirichlet process: expectations, and the divergence from the prior.
 
-use super::normal_wishart::log_gamma;
+use super::gamma::{log_gamma, log_gamma_rise};
 use special::Gamma;
 
 /// The sticks of the Dirichlet process: $q(v_t) = \text{Beta}(\gamma_{t1}, \gamma_{t2})$ for $t = 1..T$.
@@ -53,7 +53,7 @@ impl Sticks {
     pub(super) fn divergence(&self, concentration: f64) -> f64 {
         let terms = self.0.iter().map(|&(a, b)| {
             let both = (a + b).digamma();
-            log_gamma(a + b) - log_gamma(a) - log_gamma(b) - concentration.ln()
+            log_gamma_rise(b, a) - log_gamma(a) - concentration.ln()
                 + (a - 1.0) * (a.digamma() - both)
                 + (b - concentration) * (b.digamma() - both)
         });
@@ -84,6 +84,24 @@ mod tests {
                 (got - expected).abs() < 1e-9 * (1.0 + expected),
                 "{got} {expected}"
             );
+        }
+    }
+
+    /// A stick of a large concentration has about 1 / concentration, and this times it a gamma distribution.
+    #[test]
+    fn the_divergence_under_a_large_concentration_is_that_of_gammas() {
+        for concentration in [1e10, 1e12, 1e15, 1e100] {
+            for (a, after) in [(1.0, 0.0), (12.25, 22.5), (300.0, 1e3)] {
+                let got = Sticks(vec![(a, concentration + after)]).divergence(concentration);
+                let expected = (a - 1.0) * a.digamma() - log_gamma(a);
+                let left = (a + after).powi(2) / concentration;
+                let rounding = 1e-14 * (1.0 + a * concentration.ln());
+                let off = (got - expected).abs();
+                assert!(
+                    off < left + rounding,
+                    "{concentration} {a}: {got} {expected}"
+                );
+            }
         }
     }
 
