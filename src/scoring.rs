@@ -252,7 +252,7 @@ fn by_blocks<R: Rows, T: Send>(
     data: &dyn Data<Rows = R>,
     work: impl Fn(&R) -> T + Sync,
 ) -> Result<Vec<T>> {
-    let size = search::block_rows(model.components());
+    let size = search::block_rows(model.components(), model.frame().dim());
     // Where nothing is as large as rows times components, more rows share one read of these.
     let size = match model.likeliest_is_nearest() {
         true => size.max(ROWS),

@@ -22,10 +22,11 @@ pub struct Exact<F> {
 /// exp(-REACH) is lost beside 1 in `f64`, whatever the number of components.
 const REACH: f64 = 60.0;
 
-/// Rows in a block searched over `k` components: bounds the scratch, and is part of the result (blocks have
-/// their own random streams and sums), so it depends on `k` alone.
-pub(crate) fn block_rows(k: usize) -> usize {
-    ((1 << 18) / k.max(1)).clamp(32, 512)
+/// Rows in a block of `dim` columns searched over `k` components: bounds the scratch, and keeps the rows near while they are
+/// searched and summed up. It is part of the result (blocks have their own random streams and sums), so it depends on nothing
+/// else.
+pub(crate) fn block_rows(k: usize, dim: usize) -> usize {
+    ((1 << 18) / k.max(dim).max(1)).clamp(32, 512)
 }
 
 /// The best components of every row, as many as supports have members: all, or the `block.width()` best.

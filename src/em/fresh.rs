@@ -176,8 +176,8 @@ impl<'a, R: Rows> Fresh<'a, R> {
         let model = joint.model();
         let (n, k) = (data.len(), model.components());
         let (shard_rows, block_rows) = (
-            shard_rows(n, k, joint.statistics_size()),
-            search::block_rows(k),
+            shard_rows((n, data.dim()), k, joint.statistics_size()),
+            search::block_rows(k, data.dim()),
         );
         let parts = supports.rows().into_parts(shard_rows);
         parallel::map_parts(parts, |shard, rows_of_shard| {
@@ -380,9 +380,9 @@ fn fault<R: Rows>(joint: &dyn Joint<R>, rows: &R, block: &Block<R::Float>, what:
 /// keeps all statistics below the order of the data. There are a few shards for the threads in any case: first moments
 /// are made only for components that a shard meets. Where statistics are larger, of `numbers` numbers, all together have
 /// at most 2^27 of them (1 GiB), or there is one shard.
-fn shard_rows(n: usize, k: usize, numbers: usize) -> usize {
+fn shard_rows((n, dim): (usize, usize), k: usize, numbers: usize) -> usize {
     let shards = (n / (ROWS_PER_SUM * k)).clamp(FEWEST_SHARDS, MOST_SHARDS);
     let shards = shards.min((1 << 27) / numbers.max(1)).max(1);
-    let size = search::block_rows(k);
+    let size = search::block_rows(k, dim);
     n.div_ceil(shards).next_multiple_of(size)
 }

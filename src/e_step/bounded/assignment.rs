@@ -65,14 +65,18 @@ impl<F: Float> Assignment<F> {
         centres: &Centres<F>,
     ) -> Self {
         let k = centres.len();
-        let blocks = parallel::map_blocks(data.len(), search::block_rows(k), |_, range| {
-            let mut rows = DenseRows::default();
-            data.load(range, frame, &mut rows);
-            let mut block = Block::new(k, 1);
-            block.reset(rows.len(), &[]);
-            search::best(centres, &rows, &mut block, &mut Exact::default());
-            block.supports
-        });
+        let blocks = parallel::map_blocks(
+            data.len(),
+            search::block_rows(k, centres.dim()),
+            |_, range| {
+                let mut rows = DenseRows::default();
+                data.load(range, frame, &mut rows);
+                let mut block = Block::new(k, 1);
+                block.reset(rows.len(), &[]);
+                search::best(centres, &rows, &mut block, &mut Exact::default());
+                block.supports
+            },
+        );
         Self::of_labels(&blocks.concat(), k)
     }
 

@@ -93,22 +93,26 @@ impl<F: Float> Assignment<F> {
             let all = Self::around(data, frame, centres, &points, |_| &list);
             return (all, (data.len() * (number + k)) as u64);
         }
-        let blocks = parallel::map_blocks(data.len(), search::block_rows(k), |_, range| {
-            let mut rows = DenseRows::default();
-            data.load(range.clone(), frame, &mut rows);
-            let found = range.zip(two_nearest(centres, &rows));
-            let member =
-                |(row, ([nearest, second], [upper, lower])): (usize, ([u32; 2], [F; 2]))| {
-                    let member = Member {
-                        row: row as u32,
-                        second,
-                        upper,
-                        lower,
+        let blocks = parallel::map_blocks(
+            data.len(),
+            search::block_rows(k, centres.dim()),
+            |_, range| {
+                let mut rows = DenseRows::default();
+                data.load(range.clone(), frame, &mut rows);
+                let found = range.zip(two_nearest(centres, &rows));
+                let member =
+                    |(row, ([nearest, second], [upper, lower])): (usize, ([u32; 2], [F; 2]))| {
+                        let member = Member {
+                            row: row as u32,
+                            second,
+                            upper,
+                            lower,
+                        };
+                        (nearest, member)
                     };
-                    (nearest, member)
-                };
-            found.map(member).collect::<Vec<_>>()
-        });
+                found.map(member).collect::<Vec<_>>()
+            },
+        );
         let all = Self::by_component(k, blocks.len(), |block| blocks[block].iter().copied());
         (all, (data.len() * k) as u64)
     }

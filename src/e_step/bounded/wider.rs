@@ -111,13 +111,17 @@ impl<F: Float> Assignment<F> {
     ) -> (Vec<Change>, u64) {
         let places = self.places_of(uncovered);
         let k = centres.len();
-        let found = parallel::map_blocks(places.len(), search::block_rows(k), |_, range| {
-            let row = |(_, place): &(u32, usize)| self.member(*place).row as usize;
-            let ids: Vec<usize> = places[range].iter().map(row).collect();
-            let mut rows = DenseRows::default();
-            data.gather(&ids, frame, &mut rows);
-            two_nearest(centres, &rows)
-        });
+        let found = parallel::map_blocks(
+            places.len(),
+            search::block_rows(k, centres.dim()),
+            |_, range| {
+                let row = |(_, place): &(u32, usize)| self.member(*place).row as usize;
+                let ids: Vec<usize> = places[range].iter().map(row).collect();
+                let mut rows = DenseRows::default();
+                data.gather(&ids, frame, &mut rows);
+                two_nearest(centres, &rows)
+            },
+        );
         let mut changes = Vec::new();
         let (_, members) = self.members_mut();
         for (&(component, place), found) in places.iter().zip(found.concat()) {
