@@ -94,6 +94,34 @@ fn without_moves_it_is_lloyd() {
     }
 }
 
+/// The E-step alone, in place of that of k-means: the same labels and means, with fewer looks.
+#[test]
+fn k_means_with_bounds_is_k_means() {
+    for (n, d, k) in [(3_000, 2, 2), (2_000, 20, 7), (1_500, 40, 30)] {
+        let x = wide(n, d, k as u64);
+        let data = Dense::new(x.view()).unwrap();
+        let start = seeds(&x, k, 9);
+        for iterations in [1, 4, 12] {
+            let builder = algorithms::k_means(k)
+                .tolerance(0.0)
+                .max_iterations(iterations)
+                .seeder(Given::new(start.view()));
+            let bounded = builder.clone().e_step(Bounded::new().near(k));
+            let all = builder.build().unwrap().fit(&data).unwrap();
+            let fit = bounded.build().unwrap().fit(&data).unwrap();
+            assert!(fit.exact);
+            assert_eq!(fit.labels, all.labels, "{n} {d} {k} after {iterations}");
+            let off = (&fit.model.means() - &all.model.means()).mapv(f64::abs);
+            assert!(off.iter().all(|off| *off < 1e-9));
+            let (few, many) = (
+                fit.report.evaluations.search,
+                all.report.evaluations.search,
+            );
+            assert!(few < many || iterations < 12, "{few} of {many}");
+        }
+    }
+}
+
 /// Bounds and short lists: far fewer looks than rows times centres, at the same means.
 #[test]
 fn most_rows_are_settled_without_a_look() {
