@@ -36,7 +36,7 @@ pub struct Block<F> {
     widened: OnDemand<Vec<f64>>,
     /// The expected score of each row, where responsibilities are in `shares`.
     pub(crate) expected: Vec<f64>,
-    /// How far the scores of full supports are exact, where that is known: if they are products (E21).
+    /// How far the scores of full supports are exact, where that is known: if they are products (E46).
     pub(crate) exactness: Option<Arc<Exactness>>,
     /// The numbers of the rows in the data.
     numbers: Vec<usize>,

@@ -51,7 +51,7 @@ pub trait Float:
     /// Largest absolute value accepted in data: differences of two values stay finite in `Self`, sums of
     /// their squares over 10^7 rows in `f64`.
     const LIMIT: f64;
-    /// The largest score: beyond every squared distance in a frame, and ten times it is still finite.
+    /// The largest score: larger ones are held here, and ten times it is still finite.
     const LARGEST_SCORE: f64;
     /// Positive infinity.
     const INFINITY: Self;

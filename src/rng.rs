@@ -203,6 +203,7 @@ mod tests {
             Purpose::Sketch,
             Purpose::Moves,
             Purpose::Subspace,
+            Purpose::HeldOut,
         ];
         let expected = [
             9489549007679695329,
@@ -213,6 +214,7 @@ mod tests {
             6681763325602045220,
             14767292518929192629,
             13187139711904625266,
+            16784864003965165700,
         ];
         assert_eq!(
             purposes.map(|purpose| streams.at(purpose, 4, 5).0.next_u64()),

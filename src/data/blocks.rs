@@ -351,7 +351,7 @@ impl<S: Source> Data for Blocks<S> {
             let faulty = self.read(rows.start, values);
             let block = Dense::of_block(values, self.dim, None);
             S::Element::distances_from(&block, 0..rows.len(), frame, centre, out);
-            // Distances are held where they stay finite, those of NaN as well.
+            // What was read of such a row may be any number.
             faulty.into_iter().for_each(|faulty| out[faulty].fill(nan));
         });
     }

@@ -489,4 +489,25 @@ mod tests {
             distances_without_a_block(&x, 1e-13);
         }
     }
+
+    /// A row that could not be read is at no distance, and one that is very far at a finite one.
+    #[test]
+    fn distances_of_what_is_no_number_are_none() {
+        let rows = DenseRows::of_padded(&[f32::NAN, 0.0, 0.0, 0.0, 3e19, 0.0, 0.0, 0.0], 1);
+        let mut out = [0.0f32; 2];
+        crate::data::Arithmetic::distances_from(&rows, &[0.0; 4], &mut out);
+        assert!(out[0].is_nan() && out[1].is_finite());
+    }
+
+    /// Rows near each other at a tenth of the range of `f32`, and one that is as far as numbers go.
+    #[test]
+    fn squares_of_near_rows_are_kept_in_wide_data() {
+        let x = Array2::from_shape_fn((40, 1), |(n, _)| match n {
+            0 => 1e37f32,
+            n => 1e20 + n as f32 * 1e14,
+        });
+        let data = Dense::new(x.view()).unwrap();
+        let near = 1e14 * data.frame().inverse_unit() as f32;
+        assert!((near * near).is_normal(), "{near:e}");
+    }
 }

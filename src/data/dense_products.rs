@@ -1,4 +1,4 @@
-//! Weighted sums of dense rows with a share for every component, as matrix products (E5).
+//! Weighted sums of dense rows with a share for every component, as matrix products (E5, E46).
 
 use super::{Centres, DenseRows, Exactness, Moments, Second};
 use crate::block::Block;

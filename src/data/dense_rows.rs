@@ -7,11 +7,12 @@ use crate::float::{Element, Float};
 use crate::kernels::{distance, nearest, scaled, select, short, stride, vectorised};
 use std::borrow::Cow;
 
-/// A squared distance held where it stays finite: rows of weight 0 may be far enough to overflow.
+/// A squared distance held where it stays finite: rows of weight 0 may be far enough to overflow. NaN stays NaN: it is a fault of
+/// the data.
 #[inline(always)]
 pub(super) fn finite<F: Float>(squared: F) -> F {
     let most = F::from_f64(F::LARGEST_SCORE);
-    if squared <= most { squared } else { most }
+    if squared > most { most } else { squared }
 }
 
 /// Squared distance of a stored row, not padded, to a centre in the coordinates of a frame.

@@ -54,7 +54,7 @@ impl<F: Float> Frame<F> {
         Self::spanning(summary, widest, typical)
     }
 
-    /// A frame for rows of this summary, and as wide as `widest` at least.
+    /// A frame for rows of this summary, whose widest column is taken to be as wide as `least` at least.
     pub(crate) fn around(summary: &Summary, least: f64) -> Self {
         Self::spanning(summary, widest(summary, least), None)
     }
@@ -69,7 +69,7 @@ impl<F: Float> Frame<F> {
         frame
     }
 
-    /// A frame from an offset (d), which is the mean, and the width of the widest column.
+    /// A frame from an offset (d), which is taken for the mean as well, and the width of the widest column.
     pub(crate) fn new(offset: &[f64], widest: f64) -> Self {
         Self::with_exponent(offset, exponent::<F>(widest, None, 1.0))
     }

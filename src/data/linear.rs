@@ -1,4 +1,4 @@
-//! Scores of components as products: linear in the coordinates of a row and in squares of them (E21).
+//! Scores of components as products: linear in the coordinates of a row and in squares of them (E46).
 
 use super::{Centres, Scales};
 use crate::float::Float;
@@ -200,7 +200,7 @@ struct Forms<F> {
     width: usize,
     values: Vec<F>,
     constants: Vec<F>,
-    /// What bounds the terms that a score is the sum of, besides twice the score (E21).
+    /// What bounds the terms that a score is the sum of, besides twice the score (E46).
     terms: Vec<f64>,
 }
 

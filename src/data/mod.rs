@@ -179,14 +179,15 @@ pub trait Data: Sync {
 
 /// The coordinates to compute in, by the summary and a sample of the rows.
 fn frame_of_sample<D: Data + ?Sized>(data: &D) -> Frame<<D::Rows as Rows>::Float> {
-    // As they are stored: in a frame at 0, of unit 1.
-    let stored = Frame::new(&vec![0.0; data.dim()], 1.0);
+    // In the finest unit that these data may get: in a unit of 1 wide rows would be held, and lie on each other.
+    let finest = Frame::of_typical(data.summary(), Some(f64::MIN_POSITIVE));
     let sample: Vec<usize> = frame::sample(data.len())
         .filter(|&n| data.weight(n) > 0.0)
         .collect();
     let mut rows = D::Rows::default();
-    data.gather(&sample, &stored, &mut rows);
-    Frame::of_typical(data.summary(), rows.typical())
+    data.gather(&sample, &finest, &mut rows);
+    let typical = rows.typical().map(|typical| typical * finest.unit());
+    Frame::of_typical(data.summary(), typical)
 }
 
 /// A block of rows in the coordinates of a frame: the inner loops of the crate.
@@ -260,7 +261,7 @@ pub trait Rows: Default + Send + Sync + 'static {
     ) -> bool {
         false
     }
-    /// Scores of all rows that are products (E21): (len, k padded to whole vectors) into `out`, where the padding stays as
+    /// Scores of all rows that are products (E46): (len, k padded to whole vectors) into `out`, where the padding stays as
     /// it is. `features` is scratch. `false`, and nothing done, where there is no faster way than
     /// [`Scores::all`].
     #[doc(hidden)]

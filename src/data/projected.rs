@@ -79,8 +79,8 @@ impl<F: Float> Data for Projected<F> {
         self.residual
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = DenseRows<F>> + '_> {
-        self.rows.select(rows, weights)
+    fn select(&self, _: &[usize], _: Vec<f64>) -> Box<dyn Data<Rows = DenseRows<F>> + '_> {
+        unreachable!("coresets are drawn from rows in all columns")
     }
 }
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// - Distances and densities are over the q coordinates that a row knows, and never rescaled; a quantization error is, by
 ///   P'/q, which makes it an estimate of that of the rows ([E28](crate::equations#e28)).
 /// - A component has all P' coordinates, each from the rows that know it. A coordinate that no row of a seed or a component
-///   knows is the mean of all rows there; if no row at all knows it, that of the first row.
+///   knows is the mean of all rows there, also where no row keeps it: all coordinates are seen while the sketch is made.
 /// - Means come back in the data's own columns and unit. A model fitted on a sketch predicts and scores `Dense` rows
 ///   too, over all their coordinates, and any other sketch with the same seed and transform.
 /// - Centres given as seeds are in the data's own columns and unit.

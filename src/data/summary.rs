@@ -69,8 +69,8 @@ impl Summary {
             Ok(values)
         };
         let unit = unit_of((0..n).map(&weight));
-        let first = (0..n).find(|&n| weight(n) > 0.0).unwrap_or(0);
-        let pivot = values_of(first..first + 1)?;
+        let pivot = pivot_row((0..n).map(&weight));
+        let pivot = values_of(pivot..pivot + 1)?;
         let pivot: Vec<f64> = pivot.iter().map(|x| x.widen().to_f64()).collect();
         let mut total = Partial::new(dim);
         // Some blocks at a time: what is kept of all would grow with the data.
@@ -124,7 +124,7 @@ impl Summary {
 
     /// Checks rows (n, d) and their weights, and sums them up.
     ///
-    /// Moments are taken about the first row that counts: no cancellation for data far from 0.
+    /// Moments are taken about a row of the data: no cancellation for data far from 0.
     pub(crate) fn check<T: Element>(
         values: &[T],
         dim: usize,
@@ -132,11 +132,9 @@ impl Summary {
         what: &'static str,
     ) -> Result<Self> {
         let n = values.len() / dim;
-        let first = weights
-            .and_then(|w| w.iter().position(|w| *w > 0.0))
-            .unwrap_or(0);
+        let pivot = pivot_row(weights.unwrap_or_default().iter().copied());
         let unit = unit_of(weights.unwrap_or_default().iter().copied());
-        let pivot: Vec<f64> = values[first * dim..][..dim]
+        let pivot: Vec<f64> = values[pivot * dim..][..dim]
             .iter()
             .map(|&x| x.widen().to_f64())
             .collect();
@@ -161,6 +159,18 @@ impl Summary {
             check_rows(table(values, dim), weights, (what, T::Float::LIMIT), 0)
         })
     }
+}
+
+/// The row that moments are about: the first of the largest weight. A light one may be so far from the others that the variance
+/// would cancel.
+fn pivot_row(weights: impl Iterator<Item = f64>) -> usize {
+    let mut pivot = (0, f64::NEG_INFINITY);
+    for (n, weight) in weights.enumerate() {
+        if weight > pivot.1 {
+            pivot = (n, weight);
+        }
+    }
+    pivot.0
 }
 
 /// A weight in this unit; one that counts stays above 0, however small it is beside the others.
@@ -191,9 +201,9 @@ struct Partial {
     second: Vec<f64>,
     low: Vec<f64>,
     high: Vec<f64>,
-    /// Largest absolute value, whatever its weight.
+    /// Largest absolute value in rows that do not count; `low` and `high` have the others.
     largest: f64,
-    /// NaN as soon as any value or weight is not finite, whatever its weight.
+    /// NaN as soon as a weight, or a value in a row that does not count, is not finite. Values in rows that count show in `second`.
     probe: f64,
     negative_weight: bool,
 }
@@ -438,5 +448,17 @@ mod tests {
                 s.variance[j]
             );
         }
+    }
+
+    /// A first row that is far and of next to no weight: the variance is that of the others.
+    #[test]
+    fn moments_about_a_row_that_counts_do_not_cancel() {
+        let mut rng = crate::rng::Rng::from_seed(6);
+        let mut x: Vec<f64> = (0..1_000).map(|_| rng.normal()).collect();
+        let mut w = vec![1.0; 1_000];
+        let others = Summary::check(&x[1..], 1, None, "data").unwrap();
+        (x[0], w[0]) = (1e14, 1e-40);
+        let s = Summary::check(&x, 1, Some(&w), "data").unwrap();
+        assert!((s.variance[0] - others.variance[0]).abs() < 1e-9);
     }
 }

@@ -26,10 +26,10 @@ macro_rules! squared {
         impl Squared for $t {
             #[inline(always)]
             fn squared<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> Self {
-                let ((vectors, rest), (others, _)) = (S::$vectors(a), S::$vectors(b));
-                if !rest.is_empty() {
+                if is_short(a) {
                     return short(a, b);
                 }
+                let ((vectors, _), (others, _)) = (S::$vectors(a), S::$vectors(b));
                 let mut sums = simd.$splat(0.0);
                 for (&a, &b) in vectors.iter().zip(others) {
                     let t = simd.$sub(a, b);
@@ -41,16 +41,11 @@ macro_rules! squared {
             /// Four at a time: `a` is read once, and the four sums do not wait for each other.
             #[inline(always)]
             fn squared_of_four<S: Simd>(simd: S, a: &[Self], b: [&[Self]; 4]) -> [Self; 4] {
-                let (a, a_rest) = S::$vectors(a);
                 let [b0, b1, b2, b3] = b;
-                if !a_rest.is_empty() {
-                    return [
-                        short(a_rest, b0),
-                        short(a_rest, b1),
-                        short(a_rest, b2),
-                        short(a_rest, b3),
-                    ];
+                if is_short(a) {
+                    return [short(a, b0), short(a, b1), short(a, b2), short(a, b3)];
                 }
+                let (a, _) = S::$vectors(a);
                 // No closures here: they would be compiled for the oldest processor.
                 let b0 = &S::$vectors(b0).0[..a.len()];
                 let b1 = &S::$vectors(b1).0[..a.len()];
@@ -140,7 +135,13 @@ pub(crate) fn to_some<F: Float>(x: &[F], centres: &[F], ids: &[u32], out: &mut V
     });
 }
 
-/// Rows of 4 or 8 numbers, shorter than a vector.
+/// Whether rows have 4 or 8 numbers. Then their distances are added up in the order of [`short`] on every processor.
+#[inline(always)]
+fn is_short<F>(row: &[F]) -> bool {
+    row.len() <= 8
+}
+
+/// Rows of 4 or 8 numbers.
 #[inline(always)]
 fn short<F: Float>(a: &[F], b: &[F]) -> F {
     let (a, _) = a.as_chunks::<4>();
@@ -613,9 +614,19 @@ mod tests {
             for k in 1..=FEW {
                 let (mut ids, mut squared) = (vec![0; n], vec![0.0; n]);
                 nearest_of_few(&x, &mu[..k * s], s, &mut ids, &mut squared);
-                let mut least = vec![0.0; n];
-                to_own(&x, &mu, s, &ids, &mut least);
-                assert_eq!(squared, least);
+                let mut of_any = Vec::new();
+                with_all_vectors!({
+                    of_any.push(vec![0.0; n]);
+                    ToOwn {
+                        rows: &x,
+                        centres: &mu,
+                        stride: s,
+                        ids: &ids,
+                        out: of_any.last_mut().unwrap(),
+                    }
+                });
+                assert!(of_any.iter().all(|least| *least == squared), "{n} {d} {k}");
+                let least = squared;
                 for c in 0..k as u32 {
                     let mut other = vec![0.0; n];
                     to_own(&x, &mu, s, &vec![c; n], &mut other);

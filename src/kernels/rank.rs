@@ -72,7 +72,7 @@ rank!(
 pub(super) const OPEN: u8 = u8::MAX;
 
 /// The places of the lowest of at most [`RANKED`] scores, lowest first, into all of `places` but the last, which is for the
-/// others. Equal scores have the same place, and the next one is [`OPEN`]. So has NaN, which is lower than none: the first.
+/// others. Of equal scores the last has their place, and the next place stays [`OPEN`]. NaN has the first place: no score is below it.
 pub(super) fn lowest<F: Float>(scores: &[F], places: &mut [u8]) {
     let mut padded = [F::INFINITY; RANKED];
     padded[..scores.len()].copy_from_slice(scores);

@@ -35,7 +35,7 @@ pub(crate) struct Weighted<'a, T, G> {
     pub(crate) first: &'a mut [f64],
     /// (k, columns), or empty.
     pub(crate) second: &'a mut [f64],
-    /// Whether only the columns up to the number of each component are wanted, at least.
+    /// Whether component c needs its columns 0 to c alone (a lower triangle): most of the others are left out.
     pub(crate) lower: bool,
 }
 

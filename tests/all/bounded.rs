@@ -113,10 +113,7 @@ fn k_means_with_bounds_is_k_means() {
             assert_eq!(fit.labels, all.labels, "{n} {d} {k} after {iterations}");
             let off = (&fit.model.means() - &all.model.means()).mapv(f64::abs);
             assert!(off.iter().all(|off| *off < 1e-9));
-            let (few, many) = (
-                fit.report.evaluations.search,
-                all.report.evaluations.search,
-            );
+            let (few, many) = (fit.report.evaluations.search, all.report.evaluations.search);
             assert!(few < many || iterations < 12, "{few} of {many}");
         }
     }
