@@ -74,7 +74,8 @@ pub type DpGmmBuilder = Builder<Full, KMeansPlusPlus, Exhaustive, DirichletProce
 /// Supports of width 1: what raises $F$ lowers the weighted squared distance of the points to their means
 /// ([E9](crate::equations#e9); \[KM\] Prop. 3). Cost $nk$.
 ///
-/// With `.e_step(Bounded::new().near(clusters))` it has the same labels, and rows that bounds settle are not read. For rows in
+/// With `.e_step(Bounded::new().near(clusters))` it has the same labels, but for the rounding of distances, and rows that bounds
+/// settle are not read. For rows in
 /// memory, up to about 50 clusters and more than a few columns an iteration then takes a part of the time
 /// (`docs/performance.md` has a table). It keeps about 40 bytes more per row.
 pub fn k_means(clusters: usize) -> KMeansBuilder {

@@ -111,11 +111,11 @@ impl<T: Element> OnePass<T> {
     pub fn finish(mut self) -> Result<(Array2<T>, Array1<f64>)> {
         self.whole()?;
         let lists = std::mem::take(&mut self.lists);
+        // The rows that came last, then the lists.
         let mut all = self.fresh.emptied();
         for list in lists.into_iter().flatten() {
             all.append(list);
         }
-        all.append(self.fresh.emptied());
         if all.weights.is_empty() {
             return Err(Error::Empty { what: "stream" });
         }

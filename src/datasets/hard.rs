@@ -226,12 +226,12 @@ impl FromStr for Hard {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let mut families = (1..=100).map(Self::StudentT).chain(
-            Self::ALL
-                .into_iter()
-                .filter(|family| !matches!(family, Self::StudentT(_))),
-        );
-        families
+        let degrees = name.strip_prefix("student-t-").map(str::parse);
+        if let Some(Ok(degrees @ 1..)) = degrees {
+            return Ok(Self::StudentT(degrees));
+        }
+        Self::ALL
+            .into_iter()
             .find(|family| family.name() == name)
             .ok_or_else(|| {
                 Error::parameter(

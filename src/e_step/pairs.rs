@@ -12,8 +12,9 @@ pub(super) const COMPONENTS: usize = 64;
 /// Values kept before rows are grouped: bounds what is pending.
 const PENDING: usize = 1 << 17;
 
-/// Pairs kept before they are merged, and per component once they are more than that even so: bounds the
-/// memory of a worker to the larger of [`KEPT`] and k times [`KEPT_PER_COMPONENT`] pairs, twice while merging.
+/// Pairs are merged once there are so many, and then whenever they have doubled. If more are left, each component keeps its
+/// [`KEPT_PER_COMPONENT`] best. So a worker holds about twice the larger of `KEPT` and k times [`KEPT_PER_COMPONENT`] pairs, and a merged
+/// copy for a moment.
 const KEPT: usize = 1 << 18;
 const KEPT_PER_COMPONENT: usize = 64;
 

@@ -21,8 +21,8 @@ pub struct Fit<M> {
     pub report: Report,
     /// The best component of each row of the last phase (n, or the size of its coreset).
     pub labels: Array1<u32>,
-    /// Whether these labels are exact: the last search compared every row with every component. Where it did not,
-    /// [`relabel`](Fit::relabel) makes them so.
+    /// Whether these labels are exact: the last search compared every row with every component, or bounds say that the others
+    /// are farther, but for the rounding of distances. Where it did not, [`relabel`](Fit::relabel) makes them so.
     pub exact: bool,
     /// The supports K(n) of these rows, best first: (rows, C'); `None` when all components are in each.
     pub supports: Option<Array2<u32>>,

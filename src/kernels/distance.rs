@@ -352,15 +352,16 @@ impl<F: Float> ToFew<'_, F> {
 #[inline(always)]
 fn to_one<F: Float, const D: usize>(columns: &Columns<F, D>, centre: &[F; D]) -> [F; ROWS] {
     let mut sums = [[F::zero(); ROWS]; 4];
-    for j in 0..D {
+    for (j, (column, &mu)) in columns.0.iter().zip(centre).enumerate() {
+        let sums = &mut sums[j % 4];
         for r in 0..ROWS {
-            let t = columns.0[j][r] - centre[j];
-            sums[j % 4][r] += t * t;
+            let t = column[r] - mu;
+            sums[r] += t * t;
         }
     }
     let mut all = [F::zero(); ROWS];
-    for r in 0..ROWS {
-        all[r] = (sums[0][r] + sums[2][r]) + (sums[1][r] + sums[3][r]);
+    for (r, all) in all.iter_mut().enumerate() {
+        *all = (sums[0][r] + sums[2][r]) + (sums[1][r] + sums[3][r]);
     }
     all
 }

@@ -170,7 +170,9 @@ impl<F: Float> Proposal<F> {
             .map(|n| data.weight(n) * squared[n].to_f64())
             .sum();
         let base = 1.0 / data.summary().total_weight;
-        let slope = if spread > 0.0 { 1.0 / spread } else { 0.0 };
+        // Weights may be so small that it has no inverse.
+        let slope = Some(1.0 / spread).filter(|slope| slope.is_finite());
+        let slope = slope.unwrap_or(0.0);
         let density = |n: usize| base + slope * squared[n].to_f64();
         let cumulated = Cumulated::new((0..data.len()).map(|n| data.weight(n) * density(n)));
         Self {

@@ -28,7 +28,7 @@ use crate::seed::{self, Extended};
 /// ```
 ///
 /// 1. Some rows are [held out](Self::held_out). No model is fitted to them.
-/// 2. The [coreset](Self::coreset) is drawn, if there is one.
+/// 2. The [coreset](Self::coreset) is drawn from all rows, if there is one. Draws of rows that are held out are left out.
 /// 3. Models are fitted to the same rows, in parallel if the rows are few. On many rows, the passes of one fit after the
 ///    other are parallel.
 /// 4. Every model but the first is fitted once more, from the means of the one before it
@@ -72,7 +72,8 @@ impl<C> Sweep<C> {
         self
     }
 
-    /// The coreset that all models are fitted to. Default [`Full`]: all rows that are not held out. An algorithm with a
+    /// The coreset that all models are fitted to. Default [`Full`]: all rows that are not held out. Of N' draws about
+    /// (1 - held out) N' are left. An algorithm with a
     /// coreset of its own draws it from these rows.
     pub fn coreset<C2>(self, coreset: C2) -> Sweep<C2> {
         Sweep {

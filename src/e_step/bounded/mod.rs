@@ -70,8 +70,8 @@ impl Bounded {
         }
     }
 
-    /// Centres a row is compared with: its own and the nearest others. Default 48: three panels of the kernel; fewer leave
-    /// rows of many columns where they are. All centres make it exact.
+    /// Centres a row is compared with: its own and the nearest others. Default 48: with fewer, rows of many columns often stay
+    /// at a centre that is not the nearest. All centres make it exact, but for the rounding of distances.
     #[must_use]
     pub fn near(self, near: usize) -> Self {
         Self { near, ..self }
@@ -79,7 +79,8 @@ impl Bounded {
 
     /// Keeps no bounds: every iteration compares each row with all centres, as
     /// [`Exhaustive::nearest`](super::Exhaustive::nearest) does. It reads all rows again, and keeps 4 bytes of each in place
-    /// of about 40. It is exact, and components do not move. For rows that are not in memory: see
+    /// of about 40. Its labels are exact. Rounds of [moves](crate::Phase::moves) and of [transfers](crate::Phase::transfers)
+    /// need bounds, so there are none. For rows that are not in memory: see
     /// [`algorithms::fast_within`](crate::algorithms::fast_within).
     #[must_use]
     pub fn streaming(self) -> Self {

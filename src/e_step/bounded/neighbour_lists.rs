@@ -13,7 +13,8 @@ pub(crate) struct NeighbourLists<F> {
     /// (k, size): the component itself first.
     lists: Vec<u32>,
     moved: Vec<Moved<F>>,
-    /// A lower bound of the distance from each centre to any that is not on its list (k).
+    /// A lower bound of the distance from each centre to any candidate that is not on its list (k). Candidates are all centres, or,
+    /// where there are many, those on the inverted list of its cell: then a centre of another cell may be nearer (E35).
     reach: Vec<f64>,
 }
 
@@ -27,7 +28,7 @@ pub(crate) struct Moved<F> {
     /// Half the distance from its centre to the nearest other on its list: no centre on the list is nearer to a row
     /// within it.
     pub(crate) half_gap: F,
-    /// Half of its `reach`: no centre outside the list is nearer to a row within it.
+    /// Half of its `reach`: no candidate outside the list is nearer to a row within it.
     pub(crate) half_reach: F,
 }
 
