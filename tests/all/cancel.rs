@@ -1,8 +1,9 @@
 //! Cancelling: a fit ends within a few blocks of rows, with what its last complete search found.
 
+use crate::common::{phases, with_starts};
 use coremix::data::{DenseRows, Frame, Summary};
 use coremix::prelude::*;
-use coremix::{Algorithm, Cancel};
+use coremix::{Algorithm, Cancel, Rng};
 use ndarray::{Array2, Axis};
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
@@ -240,6 +241,57 @@ fn finished_restarts_are_kept() {
     let fit = fit.unwrap();
     assert_eq!((fit.report.restart, fit.report.stop), (0, Stop::Cancelled));
     assert_eq!(fit.labels, first.labels);
+}
+
+/// In the middle of a later start, the best of those before it is what a cancelled fit returns, unless the later one is better.
+#[test]
+fn a_worse_start_is_not_returned() {
+    let mut rng = Rng::from_seed(4);
+    // Two good pairs of clusters, of which one is better.
+    let corner = |n: usize, j: usize| if j == 0 { n % 2 * 10 } else { n / 2 % 2 * 9 } as f64;
+    let points = Array2::from_shape_fn((4_000, 2), |(n, j)| corner(n, j) + 0.1 * rng.normal());
+    let data = Dense::new(&points).unwrap();
+    let (mut worse, mut better) = (0, 0);
+    for seed in 0..30 {
+        let cancel = Cancel::new();
+        let fast = algorithms::fast(2)
+            .coreset(Lightweight::new(200))
+            .phases(with_starts(10, phases(48, None, None, 0)))
+            .max_iterations(12)
+            .seed(seed)
+            .cancel(&cancel);
+        // The free energies of the last searches of the starts, the one that is cancelled after its first search the last.
+        let mut last = Vec::new();
+        let fit = fast.build().unwrap().fit_observed(&data, |progress| {
+            if let Progress::Iteration {
+                iteration,
+                free_energy,
+                ..
+            } = progress
+            {
+                if *iteration == 0 {
+                    last.push(f64::NEG_INFINITY);
+                }
+                *last.last_mut().unwrap() = *free_energy;
+                if last.len() == 4 {
+                    cancel.cancel();
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        let report = fit.unwrap().report;
+        assert_eq!(report.stop, Stop::Cancelled, "{last:?}");
+        let (own, others) = last.split_last().unwrap();
+        let others = others.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        assert_eq!(
+            report.free_energies.last(),
+            Some(&own.max(others)),
+            "{seed}: {last:?}"
+        );
+        worse += usize::from(*own < others);
+        better += usize::from(*own > others);
+    }
+    assert!(worse > 3, "{worse} {better}");
 }
 
 /// What a cancelled fit has done is counted, and no more than once.
