@@ -119,6 +119,25 @@ fn k_means_with_bounds_is_k_means() {
     }
 }
 
+/// A component that no row is near to is counted in every way, and the others have all rows.
+#[test]
+fn a_component_without_rows_is_counted() {
+    let x = wide(300, 4, 1);
+    let data = Dense::new(x.view()).unwrap();
+    let mut start = seeds(&x, 5, 2);
+    start.row_mut(4).fill(1e6);
+    let builder = algorithms::k_means(5)
+        .tolerance(0.0)
+        .max_iterations(3)
+        .seeder(Given::new(start.view()));
+    let bounded = builder.clone().e_step(Bounded::new().near(5));
+    let all = builder.build().unwrap().fit(&data).unwrap();
+    let fit = bounded.build().unwrap().fit(&data).unwrap();
+    assert_eq!(fit.labels, all.labels);
+    assert!(fit.labels.iter().all(|label| *label != 4));
+    assert_eq!((fit.report.emptied, all.report.emptied), (1, 1));
+}
+
 /// Bounds and short lists: far fewer looks than rows times centres, at the same means.
 #[test]
 fn most_rows_are_settled_without_a_look() {
