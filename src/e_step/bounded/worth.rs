@@ -23,7 +23,8 @@ pub(crate) struct Worth {
 /// The centres of a list are packed for the rows of its component. That takes as long as comparing so many rows with them.
 const PACKING: f64 = 32.0;
 
-/// A gain of more than this part of the error is worth any search.
+/// After the first search of a phase, a gain of more than this part of the error is worth any search. Lists correct most of
+/// what the first one misses.
 const HIGHEST_PRICE: f64 = 5e-3;
 
 /// Draws per row that would be found, if a search were just worth its cost.
@@ -146,6 +147,7 @@ impl<'a, F: Float> Doubt<'a, F> {
             0 => F::zero(),
             _ => F::from_f64((self.mean * 2f64.powi(level as i32)).sqrt() * (1.0 - 1e-6)),
         });
+        // At most: each draw is compared with all centres and with its list, which may be chosen among all centres.
         (from, (3 * draws * centres.len()) as u64)
     }
 
