@@ -19,7 +19,7 @@ use std::str::FromStr;
 /// A named algorithm with its settings, chosen at run time.
 ///
 /// The names are those of the functions in [`algorithms`](crate::algorithms), with hyphens: see [`NAMES`](Self::NAMES).
-/// Settings that an algorithm does not have are ignored; those that are not set have the defaults named here. Stages of your
+/// Settings that an algorithm does not have are ignored, except for [another family](Self::with_family), which is an error; those that are not set have the defaults named here. Stages of your
 /// own need the functions in [`algorithms`](crate::algorithms), or a [`Builder`].
 ///
 /// ```
@@ -51,7 +51,7 @@ pub struct Algorithm {
     concentration: f64,
     family: Option<Family>,
     tolerance: Option<f64>,
-    rule: Rule,
+    rule: Option<Rule>,
     max_iterations: Option<usize>,
     restarts: usize,
     seed: u64,
@@ -207,10 +207,10 @@ impl Algorithm {
         self
     }
 
-    /// As [`Builder::stop_rule`].
+    /// As [`Builder::stop_rule`]. Default: that of the algorithm.
     #[must_use]
     pub fn with_stop_rule(mut self, rule: Rule) -> Self {
-        self.rule = rule;
+        self.rule = Some(rule);
         self
     }
 
@@ -358,10 +358,7 @@ impl Algorithm {
         M: MStep<R> + Send + 'static,
         E: EStep<R, M::Model> + Clone + Send + 'static,
     {
-        let mut builder = builder
-            .restarts(self.restarts)
-            .seed(self.seed)
-            .stop_rule(self.rule);
+        let mut builder = builder.restarts(self.restarts).seed(self.seed);
         if let Some(cancel) = &self.cancel {
             builder = builder.cancel(cancel);
         }
@@ -370,6 +367,9 @@ impl Algorithm {
         }
         if let Some(warm) = &self.warm {
             builder = builder.warm_start(warm);
+        }
+        if let Some(rule) = self.rule {
+            builder = builder.stop_rule(rule);
         }
         if let Some(tolerance) = self.tolerance {
             builder = builder.tolerance(tolerance);
@@ -408,8 +408,9 @@ impl Algorithm {
 
     fn no_family(&self) -> Result<()> {
         match self.family {
-            None | Some(Family::Shared) if self.name != Name::DpGmm => Ok(()),
             None => Ok(()),
+            // What the others have anyway.
+            Some(Family::Shared) if !self.is_dirichlet_process() => Ok(()),
             Some(family) => {
                 let rule = "this algorithm has a family of its own: leave the family unset";
                 Err(Error::parameter("family", format!("{family:?}"), rule))
@@ -470,7 +471,7 @@ impl FromStr for Algorithm {
             concentration: 1.0,
             family: None,
             tolerance: None,
-            rule: Rule::default(),
+            rule: None,
             max_iterations: None,
             restarts: 1,
             seed: 0,

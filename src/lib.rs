@@ -147,7 +147,8 @@
 //! - **Weighted**: a row of weight $w$ counts as $w$ copies, a row of weight 0 as absent. Every stage respects weights. Sums are
 //!   normalised by the sum of weights, never by a number of rows.
 //! - **Precise**: points, means and distances are `f32` or `f64`, as given (`u8` is computed in `f32`). Weights,
-//!   responsibilities, sums over points and free energies are `f64`. Distances are taken in scaled coordinates near the data
+//!   responsibilities of truncated supports, sums over points and free energies are `f64`; responsibilities of full supports have
+//!   the type of the points. Distances are taken in scaled coordinates near the data
 //!   (E24; [`Frame`](data::Frame)). Neither a far-off origin nor outliers cost the other rows digits.
 //! - **No panics, no NaN**: bad input is an [`Error`] that names the row or the setting, the value and the rule. If one
 //!   of your own stages breaks its rules, the error is [`Error::Stage`]. Non-convergence is no error but a [`Stop`] reason.

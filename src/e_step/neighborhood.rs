@@ -153,7 +153,7 @@ impl Neighborhood {
                 });
                 Started {
                     state,
-                    evaluations: (k * k) as u64,
+                    evaluations: (k as u64).pow(2),
                 }
             }
         }

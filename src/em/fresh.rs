@@ -32,6 +32,8 @@ pub(crate) struct Fresh<'a, R: Rows> {
     /// The sums for the next M-step; components without mass, and unobserved coordinates.
     statistics: Option<Hidden>,
     gaps: (usize, usize),
+    /// Told to the phases that follow.
+    widened: usize,
     /// Whether the next pass scores the supports there are.
     again: bool,
     /// Memory of the passes before: an allocation costs more than the work done in it.
@@ -75,6 +77,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
             streams,
             labels,
             calibrated,
+            widened,
             ..
         } = set_up;
         let k = joint.model().components();
@@ -99,6 +102,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
             evaluations: 0,
             statistics: None,
             gaps: (0, 0),
+            widened,
             again: false,
             blocks: Spare::default(),
             spare: Spare::default(),
@@ -240,7 +244,11 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
         let mut rng = self.streams.at(Purpose::Start, 0, 0);
         let evaluations = self.joint.start(&mut rng);
         self.evaluations = self.evaluations.saturating_add(evaluations);
-        let warm_up = if stopped { 0 } else { self.joint.warm_up() };
+        // A model that is known is no start to be made better.
+        let warm_up = match stopped || self.calibrated {
+            true => 0,
+            false => self.joint.warm_up(),
+        };
         for _ in 0..warm_up {
             // All members of a support have the same responsibility.
             let flat = LogJoint {
@@ -276,7 +284,7 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
             pending: self.steps <= self.restricted,
             zero_mass: self.gaps.0,
             unobserved: self.gaps.1,
-            widened: 0,
+            widened: self.widened,
         })
     }
 

@@ -320,7 +320,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
         let made = split_and_merge(self.data, frame, &mut centres, rows, bounds, streams);
         self.evaluations += made.evaluations;
         // While means are still on their way, most merges cannot be sure to pay.
-        let over = made.gain < little && made.settled < little;
+        let over = made.gain <= little && made.settled <= little;
         self.moves = if over { 0 } else { self.moves - 1 };
         if made.changes.is_empty() {
             if !over {
@@ -379,13 +379,13 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
         }
         let counts = [
             // No fit has so many rounds; files have smaller counts.
-            (self.moves as u64).min((1 << 48) - 1),
+            (self.moves as u64).min((1 << 60) - 1),
             u64::from(self.searched),
             u64::from(self.stale),
             self.steps as u64,
             self.evaluations,
             self.widened as u64,
-            (self.transfers as u64).min((1 << 48) - 1),
+            (self.transfers as u64).min((1 << 60) - 1),
         ];
         out.numbers("pass", &counts);
         out.numbers("pass free energies", &self.free_energies);

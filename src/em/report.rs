@@ -34,7 +34,7 @@ pub struct Report {
     pub timings: Timings,
     /// The restart that was kept, from 0.
     pub restart: usize,
-    /// The last free energy of every restart.
+    /// The last free energy of every restart; a fit that was cancelled may have begun fewer.
     pub restarts: Vec<f64>,
     /// Why the last [checkpoint](crate::Checkpoint) could not be written, if it could not. Its file is then an earlier one.
     pub checkpoint_fault: Option<String>,

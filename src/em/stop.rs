@@ -100,6 +100,8 @@ impl StopRule {
         let (change, unit) = match self.rule {
             Rule::PerCoordinate => (change, likelihood.entries / 2.0),
             Rule::RelativeToFreeEnergy => (change, last.abs().max(likelihood.weight)),
+            // Nothing remains, and there is no ratio.
+            Rule::Remaining if change == 0.0 => return true,
             Rule::Remaining => {
                 let ratio = match earlier {
                     [.., earlier] => change / (before - earlier).abs(),
@@ -188,17 +190,20 @@ mod tests {
 
     #[test]
     fn tolerance_zero_waits_until_nothing_changes() {
-        for rule in [Rule::PerCoordinate, Rule::RelativeToFreeEnergy] {
+        for rule in [
+            Rule::PerCoordinate,
+            Rule::RelativeToFreeEnergy,
+            Rule::Remaining,
+        ] {
             let rule = StopRule {
                 rule,
                 tolerance: 0.0,
                 max_iterations: 10,
             };
             assert_eq!(decide(rule, &[-5.0, -4.999_999], false, None), None);
-            assert_eq!(
-                decide(rule, &[-5.0, -5.0], false, None),
-                Some(Stop::Converged)
-            );
+            for same in [&[-5.0, -5.0][..], &[-5.0, -5.0, -5.0], &[-6.0, -5.0, -5.0]] {
+                assert_eq!(decide(rule, same, false, None), Some(Stop::Converged));
+            }
         }
     }
 }

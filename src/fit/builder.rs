@@ -222,8 +222,8 @@ impl<C, S, E, M> Builder<C, S, E, M> {
     /// carried over, and so are its variances and proportions, where the family has them. The model must be of the
     /// family and the number type of the fit, with as many components. There is one start per restart, and no seeding.
     ///
-    /// A truncated search that starts with random supports still has them first, and keeps to one variance for its first
-    /// M-steps. [`Start::Seeds`](crate::e_step::Start::Seeds) starts [`Neighborhood`](crate::e_step::Neighborhood) from
+    /// A truncated search that starts with random supports still has them first, without warm-up, and its first M-step changes
+    /// all parameters. So the means may leave those of the model. [`Start::Seeds`](crate::e_step::Start::Seeds) starts [`Neighborhood`](crate::e_step::Neighborhood) from
     /// the model. On a sketch, [`Diagonal`](crate::m_step::Diagonal) carries variances over from a model of the same basis
     /// only, and means otherwise.
     ///
@@ -299,8 +299,8 @@ impl<C: Stage, S: Stage, E: Stage + Clone, M: Stage> Builder<C, S, E, M> {
     }
 }
 
-/// Rows and columns that leave no phase out.
-const LARGE: usize = 1 << 24;
+/// Rows and columns of large data: few phases are left out.
+pub(super) const LARGE: usize = 1 << 24;
 
 impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
     /// The phases for data of this shape, checked.

@@ -41,7 +41,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
     }
 
     /// Fits the model, showing every step to `observer`. When that returns `ControlFlow::Break`, the fit ends with the
-    /// model of the next search: a stop before the first one gives a model at the seeds.
+    /// search that is shown. Before there is one, it ends with the first search, which is at the seeds.
     ///
     /// ```
     /// use coremix::prelude::*;

@@ -81,7 +81,10 @@ impl<'a, R: Rows> Course<'a, R> {
 
     /// A restart has ended.
     pub(super) fn keep(&mut self, found: LastSearch) {
-        let (restart, own) = (self.restarts.len(), found.standing());
+        let own = found.standing();
+        // Its own number: a cancelled fit has no entry for restarts that found nothing.
+        let restart = found.phases.last();
+        let restart = restart.map_or(self.restarts.len(), |phase| phase.restart);
         self.restarts.push(own.1);
         let best = self.best.as_ref();
         if best.is_none_or(|(_, best)| own > best.standing()) {

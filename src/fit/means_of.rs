@@ -1,6 +1,7 @@
 //! Seeds from another fit.
 
-use super::builder::Clusterer;
+use super::builder::{Clusterer, LARGE};
+use super::phase::Phase;
 use crate::cancel;
 use crate::coreset::Coreset;
 use crate::data::{Centres, Data, Frame, Rows};
@@ -40,7 +41,7 @@ impl<C, S, E, M> MeansOf<Clusterer<C, S, E, M>> {
     }
 }
 
-impl<C: Stage, S: Stage, E, M: Stage> Stage for MeansOf<Clusterer<C, S, E, M>> {
+impl<C: Stage, S: Stage, E: Stage + Clone, M: Stage> Stage for MeansOf<Clusterer<C, S, E, M>> {
     fn check(&self, clusters: usize) -> Result<()> {
         if self.0.clusters != clusters {
             let rule = "must be the number of clusters of the fit that starts from its means";
@@ -59,8 +60,11 @@ impl<C: Stage, S: Stage, E, M: Stage> Stage for MeansOf<Clusterer<C, S, E, M>> {
             ..
         } = &self.0;
         let stages = [coreset.settings(), seeder.settings(), m_step.settings()];
+        // Those for large data stand for the list. It was checked when the clusterer was built.
+        let phases = self.0.phases_for(LARGE, LARGE).unwrap_or_default();
+        let phases: Vec<String> = phases.iter().map(Phase::settings).collect();
         format!(
-            "MeansOf {stages:?} {:?} {}",
+            "MeansOf {stages:?} {phases:?} {:?} {}",
             settings.rule, settings.restarts
         )
     }

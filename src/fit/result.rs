@@ -102,9 +102,11 @@ impl<M> Fit<M> {
         // Every row against every component, for its posterior and, unless that tells it, for its nearest mean.
         let each =
             self.model.evaluations_per_component() + u64::from(!self.model.likeliest_is_nearest());
-        let evaluations = each * (data.len() * self.model.components()) as u64;
-        self.report.evaluations.scoring += evaluations;
-        self.report.distance_evaluations += evaluations;
+        let pairs = (data.len() as u64).saturating_mul(self.model.components() as u64);
+        let evaluations = each.saturating_mul(pairs);
+        let add = |count: &mut u64| *count = count.saturating_add(evaluations);
+        add(&mut self.report.evaluations.scoring);
+        add(&mut self.report.distance_evaluations);
         self.report.timings.scoring += started.elapsed();
         Ok(score)
     }

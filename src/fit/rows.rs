@@ -130,7 +130,8 @@ impl<'a, R: Rows> Plan<'a, R> {
         Err(no_phase())
     }
 
-    /// Chooses the phases whose rows are worth it, and draws their coresets; in a `hurry` none once the fit is stopped.
+    /// Chooses the phases whose rows are worth it, and draws their coresets; in a `hurry` none once the fit is stopped,
+    /// unless they are in a checkpoint.
     fn choose(
         &mut self,
         run: &Run<'a, R>,
@@ -157,7 +158,7 @@ impl<'a, R: Rows> Plan<'a, R> {
                     if without
                         || size <= before
                         || size > data.len() / 4
-                        || (hurry && watch.stopped())
+                        || (hurry && file.is_none() && watch.stopped())
                     {
                         continue;
                     }

@@ -354,6 +354,10 @@ fn phase<R: Rows>(
         widened: candidate.phases.last().map_or(0, |phase| phase.widened),
         rule,
     };
+    if set_up.joint.bounds().is_some() && u32::try_from(data.len()).is_err() {
+        let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
+        return Err(Error::parameter("rows", data.len(), rule));
+    }
     let started = Instant::now();
     let pass = pass_of(set_up, file.as_mut());
     let mut pass = pass.map_err(|fault| run.fault(fault))?;

@@ -277,12 +277,12 @@ impl<'a> Sections<'a> {
         }
     }
 
-    /// Counts, `N` of them: no fit comes near 2^48, and sums of them do not overflow.
+    /// Counts, `N` of them: no fit comes near 2^60, and sums of a few do not overflow.
     pub(crate) fn counts<const N: usize>(&mut self, name: &str) -> Result<[u64; N]> {
         let counts = <[u64; N]>::try_from(self.numbers::<u64>(name, &[N])?);
-        let below = |counts: &[u64; N]| counts.iter().all(|count| *count < 1 << 48);
+        let below = |counts: &[u64; N]| counts.iter().all(|count| *count < 1 << 60);
         let counts = counts.ok().filter(below);
-        counts.ok_or_else(|| FileFault::content(name, "must be counts below 2^48"))
+        counts.ok_or_else(|| FileFault::content(name, "must be counts below 2^60"))
     }
 
     /// Nothing may be left.

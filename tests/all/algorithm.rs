@@ -130,3 +130,40 @@ fn a_boxed_fit_is_relabelled_and_mapped() {
     assert_eq!(fit.model.sticks().nrows(), 8);
     assert_eq!(fit.report.iterations, iterations);
 }
+
+/// Every name is the function of that name with its defaults: the same bits, and so the same stop rule.
+#[test]
+fn every_name_is_its_function() {
+    use coremix::{Estimator, algorithms};
+    type Boxed = Box<dyn Estimator<Rows>>;
+
+    let x = points();
+    let data = Dense::new(x.view()).unwrap();
+    macro_rules! boxed {
+        ($builder:expr) => {
+            Box::new($builder.seed(3).build().unwrap()) as Boxed
+        };
+    }
+    for name in Algorithm::NAMES {
+        let function = match name {
+            "k-means" => boxed!(algorithms::k_means(8)),
+            "k-means-c-prime" => boxed!(algorithms::k_means_c_prime(8, 3)),
+            "gmm" => boxed!(algorithms::gmm(8)),
+            "lazy-k-means" => boxed!(algorithms::lazy_k_means(8, 0.1)),
+            "lwcs-k-means" => boxed!(algorithms::lwcs_k_means(8, 8_192)),
+            "var-gmm-s" => boxed!(algorithms::var_gmm_s(8, 3, 5)),
+            "vc-gmm" => boxed!(algorithms::vc_gmm(8, 8_192, 3, 5)),
+            "d-gmm" => boxed!(algorithms::d_gmm(8, 3, 5)),
+            "sparsified-gmm" => boxed!(algorithms::sparsified_gmm(8)),
+            "dp-gmm" => boxed!(algorithms::dp_gmm(8, 1.0)),
+            "fast" => boxed!(algorithms::fast(8)),
+            other => panic!("{other} has no function here"),
+        };
+        let function = function.fit(&data).unwrap();
+        let by_name = named(name).boxed::<Rows>().unwrap().fit(&data).unwrap();
+        assert_eq!(by_name.model.means(), function.model.means(), "{name}");
+        let (found, expected) = (by_name.report, function.report);
+        assert_eq!(found.free_energies, expected.free_energies, "{name}");
+        assert_eq!(found.stop, expected.stop, "{name}");
+    }
+}

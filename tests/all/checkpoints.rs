@@ -757,6 +757,48 @@ fn fits_that_go_on_and_are_stopped_at_once() {
     assert!(stopped >= 10, "{stopped}");
 }
 
+/// Coresets that a checkpoint holds are read even if the fit is stopped before it needs them.
+#[test]
+fn fits_with_coresets_go_on_and_are_stopped_at_once() {
+    let x = blobs::<f64>(800, 3, 9, 14);
+    let data = Dense::new(x.view()).unwrap();
+    let place = Place::new("coresets-stopped-at-once");
+    let fit = |checkpoint| {
+        let phase = |rows| Phase::new(Bounded::new().near(4)).rows(rows);
+        let builder = Clusterer::builder().clusters(9).tolerance(0.0);
+        let builder = builder.coreset(Lightweight::new(60)).max_iterations(3);
+        let larger = PhaseRows::Larger(Lightweight::new(150));
+        own(
+            builder.phases(move |_| {
+                vec![
+                    phase(PhaseRows::Coreset),
+                    phase(larger),
+                    phase(PhaseRows::All),
+                ]
+            }),
+            checkpoint,
+        )
+    };
+    let whole = bits(&fit(None).fit(&data).unwrap());
+    for after in 1..8 {
+        let mut seen = 0;
+        let checkpoint = place.checkpoint().every_iterations(1);
+        let first = fit(Some(checkpoint)).fit_observed(&data, &mut |progress| {
+            seen += usize::from(matches!(progress, Progress::Iteration { .. }));
+            match seen == after {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        first.unwrap();
+        let again = fit(Some(place.checkpoint().resume()));
+        let again = again.fit_observed(&data, &mut |_| ControlFlow::Break(()));
+        again.unwrap_or_else(|error| panic!("after {after}: {error}"));
+        let rest = fit(Some(place.checkpoint().resume())).fit(&data);
+        assert_eq!(bits(&rest.unwrap()), whole, "after {after}");
+    }
+}
+
 /// Stages from outside: an E-step with a state that it does not save, and a family without a format.
 mod outside {
     use super::*;

@@ -154,3 +154,16 @@ fn copies_in_distribution() {
     let slack = 4.0 * (of_a + of_b).sqrt();
     assert!((a - b).abs() <= slack, "{a} and {b}, allowed {slack}");
 }
+
+/// A perfect solution: nothing moves, so nothing remains to be gained.
+#[test]
+fn rows_of_few_values_converge() {
+    let two = Array2::from_shape_fn((200, 1), |(n, _)| (n % 2) as f64);
+    let three = Array2::from_shape_fn((90, 2), |(n, j)| (n % 3 * (j + 1)) as f64);
+    for (x, k) in [(&two, 2), (&three, 3), (&three, 5)] {
+        let data = Dense::new(x.view()).unwrap();
+        let fit = algorithms::fast(k).build().unwrap().fit(&data).unwrap();
+        assert_eq!(fit.report.stop, Stop::Converged, "{k}: {}", fit.report);
+        assert!(fit.report.iterations < 12, "{k}: {}", fit.report);
+    }
+}

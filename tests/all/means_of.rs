@@ -101,3 +101,18 @@ fn a_cancelled_fit_has_no_seeds() {
     let found = fit.build().unwrap().fit(&Dense::new(&x).unwrap());
     assert_eq!(found.unwrap_err(), Error::Cancelled);
 }
+
+/// A checkpoint belongs to one search and one list of phases: `fast` within memory has other phases.
+#[test]
+fn settings_tell_searches_and_phases() {
+    use coremix::Stage;
+    let of = [
+        MeansOf::new(algorithms::k_means(25).build().unwrap()).settings(),
+        MeansOf::new(algorithms::gmm(25).build().unwrap()).settings(),
+        MeansOf::new(algorithms::fast(25).build().unwrap()).settings(),
+        MeansOf::new(algorithms::fast_within(25, 1 << 24).build().unwrap()).settings(),
+    ];
+    for (i, settings) in of.iter().enumerate() {
+        assert!(!of[..i].contains(settings), "{settings}");
+    }
+}

@@ -297,3 +297,19 @@ fn with_checkpoints() {
     }
     std::fs::remove_file(path).ok();
 }
+
+/// Rounds of a warm-up are for seeds: a model that is known would be lost in them.
+#[test]
+fn no_warm_up_from_a_model() {
+    let x = blobs::<f64>(600, 5, 6, 12);
+    let data = Dense::new(x.view()).unwrap();
+    let builder = |warm_up| {
+        let e_step = Neighborhood::new(3, 5).start(Start::Seeds).warm_up(warm_up);
+        em(12, Isotropic::new()).e_step(e_step).tolerance(1e-6)
+    };
+    let first = builder(0).build().unwrap().fit(&data).unwrap();
+    let reached = *first.report.free_energies.last().unwrap();
+    let warm = builder(2).start_from(&first.model).build().unwrap();
+    let begins = warm.fit(&data).unwrap().report.free_energies[0];
+    assert!(close(begins, reached, 1e-3), "{begins} after {reached}");
+}
