@@ -135,3 +135,19 @@ fn factor(from: i32, to: i32) -> f64 {
     // Where it is less than 2^-1020 nothing is left.
     2f64.powi((from - to).max(-MOST))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A coordinate that no row keeps has the mean of all rows, and the mean of the variances that are known.
+    #[test]
+    fn coordinates_that_no_row_keeps() {
+        let mut sums = Sums::new(4);
+        sums.add::<f64>(1.0, (&[0, 1], &[1.0, 6.0]), &[1.0, 6.0, 5.0, 3.0]);
+        sums.add::<f64>(1.0, (&[0, 1], &[3.0, 0.0]), &[3.0, 0.0, 1.0, 3.0]);
+        let summary = sums.finish(&[0.0, 0.0, 10.0, 0.0]).unwrap();
+        assert_eq!(summary.mean, [2.0, 3.0, 13.0, 3.0]);
+        assert_eq!(summary.variance, [1.0, 9.0, 5.0, 5.0]);
+    }
+}

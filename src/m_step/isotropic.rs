@@ -435,3 +435,46 @@ impl<F: Float> Save for IsotropicMixture<F> {
         read().map_err(FileFault::of_bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Dense, DenseRows};
+
+    /// Rows far from all means, and so from their frame, where squared distances round by more than 1.
+    #[test]
+    fn the_margin_bounds_the_rounding_of_scores_far_away() {
+        let mut rng = Rng::from_seed(6);
+        let mut rows_of = |n: usize| {
+            let far = if n >= 600 { 3e4 } else { 0.0 };
+            [far + rng.normal() as f32, rng.normal() as f32, far]
+        };
+        let x: Vec<_> = (0..640).map(&mut rows_of).collect();
+        let x = Array2::from_shape_fn((640, 3), |(n, j)| x[n][j]);
+        let means = Array2::from_shape_fn((10, 3), |(c, j)| x[[c, j]]);
+        let variances = Array1::from_elem(10, 0.7);
+        let proportions = Array1::from_elem(10, 0.1);
+        let mixture =
+            IsotropicMixture::from_parameters(means.view(), variances.view(), proportions.view())
+                .unwrap();
+        let data = Dense::new(x.view()).unwrap();
+        let mut rows = DenseRows::default();
+        let frame = Mixture::<DenseRows<f32>>::frame(&mixture);
+        data.load(600..640, frame, &mut rows);
+        let (mut fast, mut direct, mut felt) = (Vec::new(), Vec::new(), 0.0f32);
+        Scores::<DenseRows<f32>>::all(&mixture, &rows, &mut fast);
+        let ids: Vec<u32> = (0..10).collect();
+        for i in 0..rows.len() {
+            mixture.some(&rows, i, &ids, &mut direct);
+            let margin = mixture.margin(&rows, i, f32::INFINITY);
+            for (a, b) in fast[i * 10..].iter().zip(&direct) {
+                felt = felt.max((a - b).abs());
+                assert!(
+                    (a - b).abs() <= margin,
+                    "row {i}: {a} and {b}, not within {margin}"
+                );
+            }
+        }
+        assert!(felt > 1.0, "{felt}");
+    }
+}
