@@ -2,7 +2,7 @@
 
 use crate::data::{Centres, Data, Frame, Rows};
 use crate::em::loaded_model;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same_columns, same_length};
 use crate::m_step::MStep;
 use crate::mixture::Mixture;
 use crate::rng::Rng;
@@ -61,9 +61,12 @@ fn seeds_at<R: Rows, M: Mixture<R>>(
     frame: &Frame<R::Float>,
     data: &dyn Data<Rows = R>,
 ) -> Result<Centres<R::Float>> {
-    let given = Given::new(model.means().view());
+    let means = model.means();
+    same_length("means of the model to start from", k, means.nrows())?;
+    same_columns("the model to start from", frame.columns(), means.ncols())?;
+    // Checks that no mean is too far from the rows.
+    let given = Given::new(means.view());
     given.check(k)?;
-    // Checks the columns, and that no mean is too far from the rows.
     let seeds = given.seed(data, frame, k, &mut Rng::from_seed(0))?;
     Ok(match model.frame() == frame {
         true => model.centres().clone(),

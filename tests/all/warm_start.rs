@@ -235,6 +235,7 @@ fn models_that_do_not_fit_are_errors() {
         ),
         "{error}"
     );
+    assert!(error.to_string().contains("model to start from"), "{error}");
     let columns = algorithms::gmm(5).start_from(&fitted(&y)).build().unwrap();
     let error = columns.fit(&data).unwrap_err();
     assert!(
@@ -248,6 +249,7 @@ fn models_that_do_not_fit_are_errors() {
         ),
         "{error}"
     );
+    assert!(error.to_string().contains("model to start from"), "{error}");
     // A model of a sketch, on the sketch of other columns.
     let sketch = Sketch::new(y.view(), 2, 1).unwrap();
     let warm = algorithms::gmm(5).start_from(&model).build().unwrap();
