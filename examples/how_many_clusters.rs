@@ -1,13 +1,14 @@
 //! How many clusters are there? Prints a table, and draws the curves:
-//! `cargo run --release --example how_many_clusters -- [PICTURE.svg [ALGORITHM]]`.
+//! `cargo run --release --example how_many_clusters -- [PICTURE.svg [ALGORITHM [ROWS.npy [MOST]]]]`.
 //!
-//! The default algorithm is `gmm`, on generated rows of 6 clusters.
+//! The default is `gmm` with up to 12 clusters, on generated rows of 6 clusters.
 
 use coremix::Rng;
 use coremix::data::DenseRows;
 use coremix::prelude::*;
 use coremix::selection::{Criterion, Selection, Sweep};
 use ndarray::Array2;
+use ndarray_npy::read_npy;
 use plotters::coord::types::{RangedCoordf64, RangedCoordu32};
 use plotters::prelude::*;
 use std::error::Error as StdError;
@@ -18,9 +19,8 @@ type Rows = DenseRows<f64>;
 type Panel<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordu32, RangedCoordf64>>;
 
-/// Clusters in the generated rows, and the most that are tried.
+/// Clusters in the generated rows.
 const CLUSTERS: usize = 6;
-const MOST: usize = 12;
 
 const INK: RGBColor = RGBColor(33, 37, 41);
 const BLUE: RGBColor = RGBColor(46, 107, 180);
@@ -35,6 +35,13 @@ fn points() -> Array2<f64> {
     })
 }
 
+/// Rows of a file of `f64`, `f32` or `u8`.
+fn read(path: &str) -> std::result::Result<Array2<f64>, ndarray_npy::ReadNpyError> {
+    read_npy::<_, Array2<f64>>(path)
+        .or_else(|_| read_npy::<_, Array2<f32>>(path).map(|x| x.mapv(f64::from)))
+        .or_else(|_| read_npy::<_, Array2<u8>>(path).map(|x| x.mapv(f64::from)))
+}
+
 fn main() -> std::result::Result<(), Box<dyn StdError>> {
     let mut arguments = std::env::args().skip(1);
     let picture = arguments.next();
@@ -42,17 +49,21 @@ fn main() -> std::result::Result<(), Box<dyn StdError>> {
     let algorithm = arguments.next().unwrap_or_else(|| "gmm".into());
     let algorithm: Algorithm = algorithm.parse()?;
 
-    let x = points();
+    let x = match arguments.next() {
+        Some(path) => read(&path)?,
+        None => points(),
+    };
+    let most = arguments.next().map_or(Ok(12), |most| most.parse())?;
     let data = Dense::new(x.view())?;
-    let sweep = Sweep::new(1..=MOST).held_out(0.2);
+    let sweep = Sweep::new(1..=most).held_out(0.2);
     let selection = sweep.run(&data, |k| algorithm.clone().with_clusters(k).boxed())?;
     println!("{algorithm}\n{selection}");
 
     // The Dirichlet process uses as many of its components as it needs.
-    let process = algorithms::dp_gmm(MOST, 1.0).build()?;
-    let beside = sweep.beside(&data, MOST, &process)?;
+    let process = algorithms::dp_gmm(most, 1.0).build()?;
+    let beside = sweep.beside(&data, most, &process)?;
     let (used, held_out) = (beside.criteria.in_use, beside.held_out.unwrap_or(f64::NAN));
-    println!("dp-gmm uses {used} of {MOST} components, held-out {held_out:.5}");
+    println!("dp-gmm uses {used} of {most} components, held-out {held_out:.5}");
 
     draw(Path::new(&picture), &selection)?;
     println!("drawn in {picture}");

@@ -217,8 +217,8 @@ fn larger(clusters: usize, most: usize) -> impl Iterator<Item = usize> {
 /// [`fast`] itself reads rows in the order of their components. That is slow where they lie in a file, and very slow where
 /// the file must be decoded from some place on, as Parquet must. This one reads them in the order of the file.
 ///
-/// Where all rows fit in that, this is [`fast`]. Otherwise the phases with bounds and moves run on the largest coreset that
-/// fits: of a quarter of the rows at most, and of 32 rows per cluster (8,192 at least) in any case. Then k-means on all rows
+/// Where all rows fit in that, this is [`fast`]. Otherwise the phases with bounds and moves run on coresets. The first has
+/// 32 rows per cluster, and 8,192 at least. The last is the largest that fits, of a quarter of the rows at most. Then k-means on all rows
 /// reads them again in every iteration. It keeps nothing of them but their labels, 4 bytes per row beside `bytes`, and
 /// compares each row with all means. See [`fast_phases_within`].
 ///

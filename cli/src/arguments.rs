@@ -200,6 +200,9 @@ pub(crate) struct Clusters {
     /// Fits from different seeds, of which the best is kept
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) restarts: usize,
+    /// Also fit a Dirichlet process, which finds the number of components itself: --to at most
+    #[arg(long)]
+    pub(crate) dirichlet_process: bool,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) seed: u64,

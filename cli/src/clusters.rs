@@ -65,12 +65,28 @@ fn of_rows<T: Element>(
         .coreset(clusters.coreset.map(Lightweight::new))
         .held_out(clusters.held_out)
         .seed(clusters.seed);
-    let found = sweep.run(data.as_data(), build);
+    let found = sweep.run(data.as_data(), build).and_then(|found| {
+        if !clusters.dirichlet_process {
+            return Ok(found.to_string());
+        }
+        let process = algorithms::dp_gmm(clusters.to, 1.0)
+            .seed(clusters.seed)
+            .restarts(clusters.restarts)
+            .cancel(cancel)
+            .build()?;
+        let process = sweep.beside(data.as_data(), clusters.to, &process)?;
+        let used = process.criteria.in_use;
+        let mut line = format!("dp-gmm uses {used} of {} components", clusters.to);
+        if let Some(held_out) = process.held_out {
+            line += &format!(", held-out {held_out:.5}");
+        }
+        Ok(format!("{found}\n{line}"))
+    });
     drop(bar);
     match found {
         Err(Error::Cancelled) => Err(Failure::Interrupted(String::new())),
         _ if cancel.is_cancelled() => Err(Failure::Interrupted(String::new())),
-        Ok(found) => say(&found.to_string()),
+        Ok(found) => say(&found),
         Err(error) => Err(error.into()),
     }
 }

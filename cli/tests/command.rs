@@ -437,6 +437,13 @@ fn numbers_of_clusters_are_compared() {
         table,
         folder.done(&with(&["--from", "4", "--to", "8", "--threads", "1"]))
     );
+    let process = folder.done(&with(&["--from", "4", "--to", "8", "--dirichlet-process"]));
+    let (first, last) = process.trim_end().rsplit_once('\n').unwrap();
+    assert_eq!(first.trim_end(), table.trim_end());
+    assert!(
+        last.starts_with("dp-gmm uses 6 of 8 components, held-out -"),
+        "{last}"
+    );
     let coreset = [
         "--to",
         "4",

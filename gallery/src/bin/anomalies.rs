@@ -1,6 +1,6 @@
 //! Rows unlike the others: the lowest log densities under a mixture.
 //!
-//! `cargo run --release -p gallery --bin anomalies -- [--out anomalies.svg]`: three clusters of different shapes and 40 rows
+//! `cargo run --release -p gallery --bin anomalies -- [--out anomalies.svg]`: three clusters of different shapes and 20 rows
 //! anywhere. A density with a threshold at its lowest percent finds most of them. Distance to the nearest mean alone would
 //! not: in the wide cluster, far is common.
 
