@@ -441,7 +441,7 @@ fn numbers_of_clusters_are_compared() {
     let (first, last) = process.trim_end().rsplit_once('\n').unwrap();
     assert_eq!(first.trim_end(), table.trim_end());
     assert!(
-        last.starts_with("dp-gmm uses 6 of 8 components, held-out -"),
+        last.starts_with("dp-gmm uses 6 of 8 components, held-out "),
         "{last}"
     );
     let coreset = [
