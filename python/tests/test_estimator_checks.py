@@ -31,6 +31,7 @@ def test_check(estimator, check):
 def test_no_check_is_skipped_or_excused(estimator):
     results = check_estimator(estimator, on_skip=None, on_fail=None)
     names = [result["check_name"] for result in results]
+    print(f"{estimator}: {len(names)} checks")
     assert "check_sample_weight_equivalence_on_dense_data" in names
     failed = [result["check_name"] for result in results if result["status"] == "failed"]
     skipped = [result["check_name"] for result in results if result["status"] == "skipped"]
