@@ -327,6 +327,8 @@ pub fn sparsified_gmm(clusters: usize) -> SparsifiedGmmBuilder {
 /// See [`DirichletProcess`] ([E29](crate::equations#e29), [E30](crate::equations#e30)) for the concentration and the
 /// priors. On a coreset, as \[DP\] do: `.coreset(Lightweight::new(size))`; with [`Exhaustive::truncated`] only the
 /// likeliest components share a point. Cost $n T$, where an evaluation takes $D^2$ operations instead of $D$.
+///
+/// Components that are not needed empty slowly. To count those in use, set a tolerance of 1e-5.
 pub fn dp_gmm(truncation: usize, concentration: f64) -> DpGmmBuilder {
     k_means(truncation)
         .e_step(Exhaustive::all())
