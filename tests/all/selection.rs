@@ -389,3 +389,24 @@ fn hostile_sweeps() {
     let boxed: Box<dyn Estimator<Table>> = Box::new(gmm(2).unwrap());
     assert!(Sweep::new([2]).beside(&data, 0, &*boxed).is_err());
 }
+
+/// Components that are not needed empty slowly: the default tolerance ends before, a small one does not.
+#[test]
+fn a_small_tolerance_counts_the_components() {
+    let mut rng = Rng::from_seed(1);
+    let x = Array2::from_shape_fn((3_000, 2), |(n, j)| {
+        let angle = (n % 6) as f64 / 6.0 * std::f64::consts::TAU;
+        5.0 * [angle.cos(), angle.sin()][j] + rng.normal()
+    });
+    let data = Dense::new(x.view()).unwrap();
+    let sweep = Sweep::new([12]).held_out(0.2);
+    let found = |tolerance: f64| {
+        let process = algorithms::dp_gmm(12, 1.0).tolerance(tolerance);
+        let process = process.max_iterations(1_000).build().unwrap();
+        sweep.beside(&data, 12, &process).unwrap()
+    };
+    let (early, late) = (found(1e-3), found(1e-5));
+    assert_eq!(late.criteria.in_use, 6);
+    assert!(early.criteria.in_use > 6);
+    assert!(late.held_out > early.held_out);
+}
