@@ -1,16 +1,17 @@
 //! What grows with what: the time of `vc_gmm` and `fast` with the number of clusters; time and memory of every pass over
 //! many rows, against a plain read of them.
 //!
-//! `cargo run --release -p reproduce --bin cost -- [clusters K.. | seeding K.. | rows [PART..]]` on generated data; everything unless
-//! told. At 32,000 clusters it takes minutes and 1 GB. Each part over many rows is a process of its own, so that the peak of
-//! its memory is its own.
+//! `cargo run --release -p reproduce --bin cost -- [clusters [POINTS.npy] K.. | seeding K.. | rows [PART..]]`; everything, on generated
+//! data, unless told. At 32,000 clusters it takes minutes and 1 GB. Each part over many rows is a process of its own, so that the
+//! peak of its memory is its own.
 
 use coremix::coreset::Coreset;
 use coremix::data::DenseRows;
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
-use coremix::{Progress, Report, Rng, algorithms};
+use coremix::{Element, Progress, Report, Rng, algorithms};
 use ndarray::Array2;
+use ndarray_npy::read_npy;
 use rayon::prelude::*;
 use reproduce::{median, overlapping_gaussians};
 use std::hint::black_box;
@@ -39,12 +40,18 @@ fn main() -> Result<()> {
     let names: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match &names[..] {
         [] => {
-            clusters(&CLUSTERS)?;
+            clusters(&overlapping_gaussians(MIXTURE), &CLUSTERS)?;
             seeding(&CLUSTERS)?;
             rows(&PARTS)
         }
-        ["clusters"] => clusters(&CLUSTERS),
-        ["clusters", numbers @ ..] => clusters(&parse(numbers)?),
+        ["clusters"] => clusters(&overlapping_gaussians(MIXTURE), &CLUSTERS),
+        ["clusters", file, numbers @ ..] if file.ends_with(".npy") => {
+            match read_npy::<_, Array2<f32>>(file) {
+                Ok(x) => clusters(&x, &parse(numbers)?),
+                Err(_) => clusters(&read_npy::<_, Array2<u8>>(file)?, &parse(numbers)?),
+            }
+        }
+        ["clusters", numbers @ ..] => clusters(&overlapping_gaussians(MIXTURE), &parse(numbers)?),
         ["seeding"] => seeding(&CLUSTERS),
         ["seeding", numbers @ ..] => seeding(&parse(numbers)?),
         ["rows"] => rows(&PARTS),
@@ -61,12 +68,13 @@ fn parse(numbers: &[&str]) -> Result<Vec<usize>> {
         .collect::<std::result::Result<_, _>>()?)
 }
 
-/// Times over the number of clusters, and how they grow.
-fn clusters(numbers: &[usize]) -> Result<()> {
-    let (n, d, _) = MIXTURE;
+/// Times over the number of clusters, and how they grow. The peak of the memory is that of the process so far.
+fn clusters<T: Element>(x: &Array2<T>, numbers: &[usize]) -> Result<()> {
+    let (n, d) = x.dim();
+    let input = memory("VmRSS:")?;
     println!("{n} x {d}; vc_gmm on a coreset of {CORESET}, C' = 3, G = 5; seconds\n");
     println!(
-        "{:>7}{:>10}{:>6}{:>14}{:>12}{:>10}{:>13}{:>13}{:>8}",
+        "{:>7}{:>10}{:>6}{:>14}{:>12}{:>10}{:>13}{:>13}{:>8}{:>10}{:>9}",
         "k",
         "vc_gmm EM",
         "steps",
@@ -75,9 +83,10 @@ fn clusters(numbers: &[usize]) -> Result<()> {
         "seeding",
         "first looks",
         "others",
-        "steps"
+        "steps",
+        "error",
+        "peak MB"
     );
-    let x = overlapping_gaussians(MIXTURE);
     let data = Dense::new(x.view())?;
     let mut columns: [Vec<f64>; 4] = Default::default();
     for &k in numbers {
@@ -110,10 +119,12 @@ fn clusters(numbers: &[usize]) -> Result<()> {
             .sum::<f64>()
             - first;
         println!(
-            "{k:>7}{em:>10.2}{:>6}{:>14.1}{whole:>12.2}{seeding:>10.3}{first:>13.2}{others:>13.2}{:>8}",
+            "{k:>7}{em:>10.2}{:>6}{:>14.1}{whole:>12.2}{seeding:>10.3}{first:>13.2}{others:>13.2}{:>8}{:>10.3e}{:>9.0}",
             vc.iterations,
             1e3 * search,
-            fit.report.iterations
+            fit.report.iterations,
+            fit.model.quantization_error(&data)?,
+            1e-6 * 1024.0 * (memory("VmHWM:")? - input),
         );
         for (column, time) in columns.iter_mut().zip([em, search, whole, seeding]) {
             column.push(time);
