@@ -59,9 +59,8 @@ fn main() -> std::result::Result<(), Box<dyn StdError>> {
     let selection = sweep.run(&data, |k| algorithm.clone().with_clusters(k).boxed())?;
     println!("{algorithm}\n{selection}");
 
-    // The Dirichlet process uses as many of its components as it needs. The others empty slowly.
-    let process = algorithms::dp_gmm(most, 1.0).tolerance(1e-5);
-    let process = process.max_iterations(1_000).build()?;
+    // The Dirichlet process uses as many of its components as it needs.
+    let process = algorithms::dp_gmm(most, 1.0).build()?;
     let beside = sweep.beside(&data, most, &process)?;
     let (used, held_out) = (beside.criteria.in_use, beside.held_out.unwrap_or(f64::NAN));
     println!("dp-gmm uses {used} of {most} components, held-out {held_out:.5}");

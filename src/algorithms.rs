@@ -1,7 +1,7 @@
 //! Each named algorithm as its stages. All return the builder, so every setting can still be changed.
 //!
 //! The M-step is [`SharedIsotropic`](crate::m_step::SharedIsotropic), except in [`sparsified_gmm`] and [`dp_gmm`]. The
-//! tolerance is 1e-3 with at most 200 iterations, except in [`fast`]. There is one restart, and the seed is 0. Nothing is
+//! tolerance is 1e-3 with at most 200 iterations, except in [`fast`] and [`dp_gmm`]. There is one restart, and the seed is 0. Nothing is
 //! checked before [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
 //!
 //! Costs are distance evaluations per iteration, for $n$ rows and $k$ clusters.
@@ -328,9 +328,13 @@ pub fn sparsified_gmm(clusters: usize) -> SparsifiedGmmBuilder {
 /// priors. On a coreset, as \[DP\] do: `.coreset(Lightweight::new(size))`; with [`Exhaustive::truncated`] only the
 /// likeliest components share a point. Cost $n T$, where an evaluation takes $D^2$ operations instead of $D$.
 ///
-/// Components that are not needed empty slowly. To count those in use, set a tolerance of 1e-5.
+/// Components that are not needed are merged with others ([E51](crate::equations#e51)), with full supports. It has its own
+/// defaults: a tolerance of 1e-5, with at most 1,000 iterations. Where clusters overlap, components that share several of them
+/// change slowly. For the density alone a larger tolerance is enough.
 pub fn dp_gmm(truncation: usize, concentration: f64) -> DpGmmBuilder {
     k_means(truncation)
         .e_step(Exhaustive::all())
         .m_step(DirichletProcess::new(concentration))
+        .tolerance(1e-5)
+        .max_iterations(1_000)
 }

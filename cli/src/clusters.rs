@@ -69,10 +69,7 @@ fn of_rows<T: Element>(
         if !clusters.dirichlet_process {
             return Ok(found.to_string());
         }
-        // Components empty slowly: with the default tolerance too many would be left.
         let process = algorithms::dp_gmm(clusters.to, 1.0)
-            .tolerance(1e-5)
-            .max_iterations(1_000)
             .seed(clusters.seed)
             .restarts(clusters.restarts)
             .cancel(cancel)

@@ -14,7 +14,8 @@ from ._mixture import CoremixMixture
 class BayesianGaussianMixture(CoremixMixture):
     """A Dirichlet process mixture of Gaussians with full covariances, by variational inference.
 
-    The data decide how many components have weight, up to ``n_components``.
+    The data decide how many components have weight, up to ``n_components``. Components merge where that is sure to raise the
+    lower bound of the evidence.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 //! Passes whose statistics are fresh: every row is searched, shared out and summed up, in fixed shards of fixed blocks.
 
 use super::joint::{Hidden, Joint};
+use super::stop::StopRule;
 use super::supports::Supports;
 use super::{Found, Pass, SetUp};
 use crate::block::{Block, UNSET};
@@ -32,6 +33,9 @@ pub(crate) struct Fresh<'a, R: Rows> {
     /// The sums for the next M-step; components without mass, and unobserved coordinates.
     statistics: Option<Hidden>,
     gaps: (usize, usize),
+    /// When components merge: where the free energy would settle. Those of the last two searches.
+    rule: StopRule,
+    free_energies: [f64; 2],
     /// Told to the phases that follow.
     widened: usize,
     /// Whether the next pass scores the supports there are.
@@ -48,6 +52,8 @@ enum Mode {
     Search,
     /// Searches and sums up.
     SearchAndSum,
+    /// The same, with all that is needed to merge components.
+    SearchToMerge,
     /// Scores the supports of the last search again and sums up.
     Sum,
 }
@@ -59,6 +65,9 @@ struct Shard {
     worker: Hidden,
     statistics: Option<Hidden>,
 }
+
+/// Components merge where changes are below this, also if the tolerance is smaller: rounding decides when a change is 0.
+const LEAST_TOLERANCE: f64 = 1e-9;
 
 /// Most shards of a pass: how far it can spread over threads.
 const MOST_SHARDS: usize = 32;
@@ -78,6 +87,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
             labels,
             calibrated,
             widened,
+            rule,
             ..
         } = set_up;
         let k = joint.model().components();
@@ -102,6 +112,8 @@ impl<'a, R: Rows> Fresh<'a, R> {
             evaluations: 0,
             statistics: None,
             gaps: (0, 0),
+            rule,
+            free_energies: [f64::INFINITY; 2],
             widened,
             again: false,
             blocks: Spare::default(),
@@ -122,6 +134,11 @@ impl<'a, R: Rows> Fresh<'a, R> {
             return Err(FileFault::content("supports", rule));
         }
         let counts = file.counts::<5>("pass")?;
+        // Older files have none: what follows from them is when components merge.
+        if file.has("pass free energies") {
+            let known = file.numbers("pass free energies", &[2])?;
+            pass.free_energies = [known[0], known[1]];
+        }
         let flag = |i: usize| counts[i] == 1;
         (pass.supports, pass.started) = (supports, true);
         (pass.searches, pass.steps) = (counts[0] as usize, counts[1] as usize);
@@ -154,7 +171,10 @@ impl<'a, R: Rows> Fresh<'a, R> {
         }
         if !parts.is_empty() {
             let merged = self.joint.merge(&mut parts, self.data.residual());
-            self.spare.give(parts);
+            // Sums to merge by are of another kind.
+            if mode != Mode::SearchToMerge {
+                self.spare.give(parts);
+            }
             self.statistics = Some(merged.statistics);
             self.gaps = (merged.zero_mass, merged.unobserved);
         }
@@ -190,8 +210,11 @@ impl<'a, R: Rows> Fresh<'a, R> {
                 likelihood: Likelihood::default(),
                 evaluations: 0,
                 worker: joint.worker(),
-                statistics: (mode != Mode::Search)
-                    .then(|| spare.take().unwrap_or_else(|| joint.statistics())),
+                statistics: match mode {
+                    Mode::Search => None,
+                    Mode::SearchToMerge => joint.statistics_to_merge(),
+                    _ => Some(spare.take().unwrap_or_else(|| joint.statistics())),
+                },
             };
             let fresh = || (R::default(), Block::new(k, joint.width()));
             let (mut rows, mut block) = blocks.take().unwrap_or_else(fresh);
@@ -279,16 +302,19 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
         };
         let likelihood = self.pass(mode, self.log_joint())?;
         self.calibrate(&likelihood);
+        let restricted = self.steps <= self.restricted;
+        let settled = self.settles(&likelihood);
+        let merged = settled && !restricted && self.merge_components()?;
         Ok(Found {
             likelihood,
-            pending: self.steps <= self.restricted,
+            pending: restricted || merged,
             zero_mass: self.gaps.0,
             unobserved: self.gaps.1,
             widened: self.widened,
         })
     }
 
-    /// Components move where rows have bounds ([`Kept`](super::Kept)).
+    /// Components split, and rows are transferred, where rows have bounds ([`Kept`](super::Kept)).
     fn move_components(&mut self) -> Result<()> {
         Ok(())
     }
@@ -331,6 +357,7 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
             u64::from(self.again),
         ];
         out.numbers("pass", &counts);
+        out.numbers("pass free energies", &self.free_energies);
     }
 }
 
@@ -341,6 +368,31 @@ impl<R: Rows> Fresh<'_, R> {
             self.joint.calibrate(found);
             self.calibrated = true;
         }
+    }
+
+    /// Whether the phase would end with this search, if there is nothing to merge and rounding is left aside.
+    fn settles(&mut self, likelihood: &Likelihood) -> bool {
+        let model = self.joint.model();
+        let free_energy = likelihood.free_energy(model.log_joint()) + model.prior_terms();
+        let rule = StopRule {
+            tolerance: self.rule.tolerance.max(LEAST_TOLERANCE),
+            ..self.rule
+        };
+        let settled = rule.settles_after(self.free_energies, free_energy, likelihood);
+        self.free_energies = [self.free_energies[1], free_energy];
+        settled
+    }
+
+    /// Merges components in the sums for the next M-step; whether there were any. The sums are taken once more, with what that
+    /// needs: in each pass it would take up to half of the time.
+    fn merge_components(&mut self) -> Result<bool> {
+        if self.joint.statistics_to_merge().is_none() {
+            return Ok(false);
+        }
+        self.pass(Mode::SearchToMerge, self.log_joint())?;
+        let joint = &*self.joint;
+        let statistics = self.statistics.as_deref_mut();
+        Ok(statistics.is_some_and(|sums| joint.merge_components(sums) > 0))
     }
 
     fn step(&mut self, restricted: bool) -> Result<()> {

@@ -68,9 +68,13 @@ pub(crate) trait Joint<R: Rows>: Sync {
     fn calibrate(&mut self, first: &Likelihood);
 
     fn statistics(&self) -> Hidden;
+    /// The same for a pass after which components may merge (E51), if they can: with full supports.
+    fn statistics_to_merge(&self) -> Option<Hidden>;
     fn accumulate(&self, rows: &R, block: &Block<R::Float>, statistics: &mut (dyn Any + Send));
     /// The sums of all parts, whose memory is reused; the residual of a subspace is added.
     fn merge(&self, parts: &mut Vec<Hidden>, residual: f64) -> Merged;
+    /// Merges components in the statistics, where that is sure to raise the free energy (E51); how many.
+    fn merge_components(&self, statistics: &mut (dyn Any + Send)) -> usize;
     /// The M-step. An error, if the model has another shape after it.
     fn update(&mut self, statistics: Hidden, restricted: bool) -> Result<()>;
     /// Puts centres in the place of those of the model.
@@ -311,6 +315,16 @@ where
             unobserved: all.unobserved(),
             statistics: Box::new(all),
         }
+    }
+
+    fn statistics_to_merge(&self) -> Option<Hidden> {
+        let full = self.width == self.components();
+        let statistics = full.then(|| self.m_step.statistics_to_merge(&self.model));
+        Some(Box::new(statistics.flatten()?))
+    }
+
+    fn merge_components(&self, statistics: &mut (dyn Any + Send)) -> usize {
+        self.m_step.merge(shown(statistics), &self.model)
     }
 
     fn update(&mut self, statistics: Hidden, restricted: bool) -> Result<()> {

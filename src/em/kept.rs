@@ -167,13 +167,8 @@ impl<'a, F: Float> Kept<'a, F> {
 
     /// Whether the phase would end with this free energy (E19), if there is nothing else to try.
     fn settles(&self, free_energy: f64, likelihood: &Likelihood) -> bool {
-        let [a, b] = self.free_energies;
-        // Infinite before there was a search.
-        let known: Vec<f64> = [a, b, free_energy]
-            .into_iter()
-            .filter(|f| f.is_finite())
-            .collect();
-        self.moves == 0 && self.rule.settles(&known, likelihood)
+        let known = self.free_energies;
+        self.moves == 0 && self.rule.settles_after(known, free_energy, likelihood)
     }
 
     /// Searches for a nearer centre for every row that its bounds leave open, and moves it in the sums.

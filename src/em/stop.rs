@@ -91,6 +91,17 @@ impl StopRule {
         (free_energies.len() > self.max_iterations).then_some(Stop::MaxIterations)
     }
 
+    /// The same after a search that found `free_energy`, with those of the two searches before: infinite, where there were none.
+    pub(crate) fn settles_after(
+        &self,
+        [a, b]: [f64; 2],
+        free_energy: f64,
+        likelihood: &Likelihood,
+    ) -> bool {
+        let known = [a, b, free_energy].into_iter().filter(|f| f.is_finite());
+        self.settles(&known.collect::<Vec<_>>(), likelihood)
+    }
+
     /// Whether the last change of the free energy counts as settled (E19).
     pub(crate) fn settles(&self, free_energies: &[f64], likelihood: &Likelihood) -> bool {
         let [earlier @ .., before, last] = free_energies else {

@@ -111,6 +111,18 @@ pub trait MStep<R: Rows>: Stage + Sync {
         statistics: &mut Self::Statistics,
     );
 
+    /// The sums over no points for a pass after which components may [merge](Self::merge). EM makes one where the free energy
+    /// would settle, if all components share every row. By default components do not merge (`None`).
+    fn statistics_to_merge(&self, _model: &Self::Model) -> Option<Self::Statistics> {
+        None
+    }
+
+    /// Merges components in such statistics, where that is sure to raise the free energy of the next update, and returns how
+    /// many it emptied. EM goes on if there were any.
+    fn merge(&self, _statistics: &mut Self::Statistics, _model: &Self::Model) -> usize {
+        0
+    }
+
     /// The parameters that maximise the free energy for the responsibilities behind the statistics, within the
     /// simpler family as long as the steps are `restricted`.
     fn update(&self, statistics: Self::Statistics, model: &mut Self::Model, restricted: bool);

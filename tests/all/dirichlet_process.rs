@@ -60,7 +60,7 @@ fn against_fixture<F: Float>(set: &str, weighting: &str, parameters: f64, sums: 
     for run in summary.rows() {
         let fit = fit(
             &data,
-            DirichletProcess::new(0.5),
+            DirichletProcess::new(0.5).merges(false),
             start.view(),
             run[0] as usize,
         );
@@ -823,6 +823,64 @@ fn a_truncation_larger_than_needed_leaves_components_at_the_prior() {
         fit.model.occupied(0.01) < 15 && effective < 12.0,
         "{effective}"
     );
+}
+
+/// Round clusters in turn, `apart` deviations from the next one on average.
+fn round_clusters(n: usize, clusters: usize, dim: usize, apart: f64, seed: u64) -> Array2<f64> {
+    let mut rng = Rng::from_seed(seed);
+    let centres = Array2::from_shape_fn((clusters, dim), |_| apart * rng.normal());
+    Array2::from_shape_fn((n, dim), |(i, j)| centres[[i % clusters, j]] + rng.normal())
+}
+
+/// Components that have at least one row.
+fn in_use<F: Float>(fit: &Fitted<F>, data: &Dense<'_, F>) -> usize {
+    let labels = fit.model.predict(data).unwrap();
+    let mut used: Vec<u32> = labels.to_vec();
+    used.sort_unstable();
+    used.dedup();
+    used.len()
+}
+
+/// However many rows there are, the components that are left are the clusters, also by a large tolerance. Without merges
+/// too many components are left.
+#[test]
+fn components_merge_until_they_are_the_clusters() {
+    for n in [1_500, 24_000] {
+        for seed in 0..3 {
+            let x = round_clusters(n, 10, 6, 5.0, seed);
+            let data = dense(&x, None);
+            let fit = |merges: bool| {
+                let family = DirichletProcess::new(1.0).merges(merges);
+                let builder = algorithms::dp_gmm(25, 1.0).m_step(family).tolerance(1e-3);
+                builder.seed(seed).build().unwrap().fit(&data).unwrap()
+            };
+            let (merged, plain) = (fit(true), fit(false));
+            let f = |fit: &Fitted<f64>| *fit.report.free_energies.last().unwrap();
+            assert_eq!(in_use(&merged, &data), 10, "{n} rows, seed {seed}");
+            assert!(in_use(&plain, &data) > 10 || n < 10_000);
+            assert!(f(&merged) >= f(&plain), "{} {}", f(&merged), f(&plain));
+            assert_eq!(merged.report.stop, Stop::Converged);
+            for pair in merged.report.free_energies.windows(2) {
+                assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{pair:?}");
+            }
+        }
+    }
+}
+
+/// Merges need all components in every support.
+#[test]
+fn truncated_searches_do_not_merge() {
+    let x = round_clusters(2_000, 5, 3, 6.0, 1);
+    let data = dense(&x, None);
+    let fit = |merges: bool| {
+        let family = DirichletProcess::new(1.0).merges(merges);
+        let builder = algorithms::dp_gmm(12, 1.0).m_step(family);
+        let builder = builder.e_step(Neighborhood::new(3, 3));
+        builder.build().unwrap().fit(&data).unwrap()
+    };
+    let (one, other) = (fit(true), fit(false));
+    assert_eq!(one.report.free_energies, other.report.free_energies);
+    assert_eq!(one.labels, other.labels);
 }
 
 /// However weak the prior, scores keep their digits: what an empty component adds to its own is no part of any other.

@@ -390,9 +390,9 @@ fn hostile_sweeps() {
     assert!(Sweep::new([2]).beside(&data, 0, &*boxed).is_err());
 }
 
-/// Components that are not needed empty slowly: the default tolerance ends before, a small one does not.
+/// It counts clusters that overlap a little. Without merges too many components are left, and the held-out rows show it.
 #[test]
-fn a_small_tolerance_counts_the_components() {
+fn the_dirichlet_process_counts_clusters() {
     let mut rng = Rng::from_seed(1);
     let x = Array2::from_shape_fn((3_000, 2), |(n, j)| {
         let angle = (n % 6) as f64 / 6.0 * std::f64::consts::TAU;
@@ -400,13 +400,14 @@ fn a_small_tolerance_counts_the_components() {
     });
     let data = Dense::new(x.view()).unwrap();
     let sweep = Sweep::new([12]).held_out(0.2);
-    let found = |tolerance: f64| {
-        let process = algorithms::dp_gmm(12, 1.0).tolerance(tolerance);
-        let process = process.max_iterations(1_000).build().unwrap();
+    let found = |merges: bool| {
+        let family = DirichletProcess::new(1.0).merges(merges);
+        let process = algorithms::dp_gmm(12, 1.0).m_step(family).tolerance(1e-3);
+        let process = process.build().unwrap();
         sweep.beside(&data, 12, &process).unwrap()
     };
-    let (early, late) = (found(1e-3), found(1e-5));
-    assert_eq!(late.criteria.in_use, 6);
-    assert!(early.criteria.in_use > 6);
-    assert!(late.held_out > early.held_out);
+    let (merged, plain) = (found(true), found(false));
+    assert_eq!(merged.criteria.in_use, 6);
+    assert!(plain.criteria.in_use > 6);
+    assert!(merged.held_out > plain.held_out);
 }

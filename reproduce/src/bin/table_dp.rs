@@ -255,7 +255,8 @@ impl Column {
 }
 
 fn family(settings: &Settings) -> DirichletProcess {
-    let family = DirichletProcess::new(settings.concentration);
+    // As published: components that are not needed empty by themselves.
+    let family = DirichletProcess::new(settings.concentration).merges(false);
     if settings.paper_priors {
         family.paper_priors()
     } else {

@@ -4,6 +4,7 @@ mod from_parameters;
 mod gamma;
 mod ill_conditioned;
 mod matrices;
+mod merging;
 mod mixture;
 mod normal_wishart;
 mod prior;
@@ -22,6 +23,7 @@ use crate::error::Result;
 use crate::float::Float;
 use crate::parallel;
 use crate::posterior::Likelihood;
+use merging::Overlaps;
 use mixture::Scored;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use normal_wishart::{FARTHEST, NormalWishart};
@@ -54,6 +56,10 @@ use sticks::Sticks;
 /// search ([E8](crate::equations#e8)). This is a proper $q$, so the first free energy is a bound too. A truncated search
 /// keeps to one variance for the first two M-steps, as in [`Isotropic`](super::Isotropic).
 ///
+/// **Merges.** Where the bound would settle, two components become one if that is sure to raise it
+/// ([E51](crate::equations#e51)), and EM goes on. Only full supports merge: with
+/// [`Exhaustive::truncated`](crate::e_step::Exhaustive::truncated) and other truncated searches components only empty.
+///
 /// **Weights count points** here, so not only their ratios matter: the larger the total weight, the weaker the prior. If
 /// columns determine one another, or if components collapse onto few points, only the prior bounds the precision. It must
 /// then not be lost in rounding. So a nearly singular component sums its rows in its own coordinates. There is a limit: a
@@ -82,6 +88,7 @@ pub struct DirichletProcess {
     degrees: Option<f64>,
     mean: PriorMean,
     scale: PriorScale,
+    merges: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -110,7 +117,16 @@ impl DirichletProcess {
             degrees: None,
             mean: PriorMean::OfData,
             scale: PriorScale::OfData,
+            merges: true,
         }
+    }
+
+    /// Whether components merge where that is sure to raise the bound ([E51](crate::equations#e51)). By default they do.
+    /// Without it EM is that of \[DP\]: components that are not needed empty slowly, and the more rows there are, the more of
+    /// them are left when the bound has settled.
+    #[must_use]
+    pub fn merges(self, merges: bool) -> Self {
+        Self { merges, ..self }
     }
 
     /// $\beta_0 \gt 0$: the weight of the prior mean, in points. Default 1.
@@ -161,6 +177,7 @@ impl DirichletProcess {
             degrees: None,
             mean: PriorMean::Zero,
             scale: PriorScale::Multiple(10.0),
+            merges: self.merges,
         }
     }
 }
@@ -259,6 +276,7 @@ impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
             mass: vec![0.0; k],
             first: vec![0.0; k * dim],
             second: vec![0.0; k * dim * dim],
+            overlaps: None,
         }
     }
 
@@ -274,6 +292,19 @@ impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
         statistics: &mut Self::Statistics,
     ) {
         statistics.add(rows, block, model);
+    }
+
+    fn statistics_to_merge(&self, model: &Self::Model) -> Option<Self::Statistics> {
+        let overlaps = Some(Overlaps::new(&model.components, &model.prior));
+        let statistics = MStep::<DenseRows<F>>::statistics(self, model);
+        self.merges.then_some(Scatter {
+            overlaps,
+            ..statistics
+        })
+    }
+
+    fn merge(&self, scatter: &mut Self::Statistics, model: &Self::Model) -> usize {
+        scatter.merge_components(model)
     }
 
     fn update(&self, scatter: Self::Statistics, model: &mut Self::Model, restricted: bool) {

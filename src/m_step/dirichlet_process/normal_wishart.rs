@@ -126,6 +126,16 @@ impl NormalWishart {
         self.factor.iter().map(|x| x * x).sum::<f64>().sqrt()
     }
 
+    /// The part of the bound that follows from the sums of the component, but for what is in proportion to its mass (E51).
+    pub(super) fn evidence(&self, prior: &Prior) -> f64 {
+        let (dim, gained) = (self.dim(), self.degrees - prior.degrees);
+        let rises = halves(prior.degrees, self.mean.len());
+        let rises = rises.map(|half| log_gamma_rise(half, 0.5 * gained));
+        let ratio = prior.mean_precision / self.mean_precision;
+        let by_scale = self.degrees * self.log_det - prior.degrees * prior.log_det;
+        0.5 * (dim * ratio.ln() + by_scale) + rises.sum::<f64>()
+    }
+
     /// The divergence from the prior, $\text{KL}(q(\mu, \Lambda) \parallel p(\mu, \Lambda))$ (E30; Bishop 10.74, 10.77,
     /// B.79).
     pub(super) fn divergence(&self, prior: &Prior) -> f64 {

@@ -1,6 +1,7 @@
 //! Weighted sums over rows: mass, first and second moments of every component.
 
 use super::matrices::{add, unpacked};
+use super::merging::Overlaps;
 use super::mixture::DirichletProcessMixture;
 use super::normal_wishart::NormalWishart;
 use super::prior::Prior;
@@ -24,6 +25,8 @@ pub struct Scatter {
     pub(super) first: Vec<f64>,
     /// (k, d, d), of which the lower half counts.
     pub(super) second: Vec<f64>,
+    /// In a pass after which components may merge (E51).
+    pub(super) overlaps: Option<Overlaps>,
 }
 
 impl Statistics for Scatter {
@@ -33,6 +36,9 @@ impl Statistics for Scatter {
         for part in &*parts {
             add(&mut total.mass, &part.mass);
             add(&mut total.first, &part.first);
+            if let (Some(total), Some(part)) = (&mut total.overlaps, &part.overlaps) {
+                add(&mut total.lost, &part.lost);
+            }
         }
         parallel::map_chunks(&mut total.second, ELEMENTS, |_, range, total| {
             for part in &*parts {
@@ -44,8 +50,10 @@ impl Statistics for Scatter {
                 mass,
                 first,
                 second,
+                overlaps,
                 ..
             } = &mut parts[0];
+            *overlaps = None;
             mass.fill(0.0);
             first.fill(0.0);
             second.fill(0.0);
@@ -69,6 +77,9 @@ impl Scatter {
         /// so without it the bound changes by about 1e-16 nats per point, less than its own rounding.
         const LEAST_SHARE: f64 = 1.0 / (1u64 << 60) as f64;
 
+        if let Some(overlaps) = &mut self.overlaps {
+            overlaps.add(rows, block);
+        }
         let (dim, k) = (self.dim, self.mass.len());
         // The rows of each component: (row, share), counted, then sorted by component.
         let mut ends = vec![0; k + 1];

@@ -49,6 +49,16 @@ impl Sticks {
         logs
     }
 
+    /// The part of the bound that follows from the masses,
+    /// $\sum_t \ln \left( B(\gamma_{t1}, \gamma_{t2}) / B(1, \alpha) \right)$ (E51).
+    pub(super) fn evidence(&self, concentration: f64) -> f64 {
+        let terms = self
+            .0
+            .iter()
+            .map(|&(a, b)| log_gamma(a) + concentration.ln() - log_gamma_rise(b, a));
+        terms.sum()
+    }
+
     /// The divergence from the prior, $\sum_t \text{KL}(q(v_t) \parallel \text{Beta}(1, \alpha))$ (E30).
     pub(super) fn divergence(&self, concentration: f64) -> f64 {
         let terms = self.0.iter().map(|&(a, b)| {

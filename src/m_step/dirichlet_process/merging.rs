@@ -1,0 +1,305 @@
+//! Merging components where that is sure to raise the bound (E51).
+
+use super::mixture::DirichletProcessMixture;
+use super::normal_wishart::NormalWishart;
+use super::prior::Prior;
+use super::statistics::Scatter;
+use super::sticks::Sticks;
+use crate::block::Block;
+use crate::data::{DenseRows, Rows};
+use crate::float::Float;
+use crate::parallel;
+
+/// How many others a component may merge with: those whose means are nearest in its own metric.
+const NEAREST: usize = 4;
+
+/// A merge must raise the bound by more than this, in nats: evidence of less is hardly worth a mention, and components that
+/// are nearly empty would come and go.
+const WORTH: f64 = 1.0;
+
+/// What one merge does.
+struct Merge {
+    /// Of the sums and the entropy, without the sticks.
+    evidence: f64,
+    /// Of the bound, if no other components merge.
+    gain: f64,
+    into: usize,
+    from: usize,
+    sums: Scatter,
+}
+
+/// What the entropy of the responsibilities would lose in each pair of components that may merge (E51).
+#[derive(Clone, Debug)]
+pub(super) struct Overlaps {
+    /// The lower number first.
+    pub(super) pairs: Vec<(u32, u32)>,
+    pub(super) lost: Vec<f64>,
+}
+
+impl Overlaps {
+    /// Of no rows.
+    pub(super) fn new(components: &[NormalWishart], prior: &Prior) -> Self {
+        let with_mass: Vec<usize> = (0..components.len())
+            .filter(|&t| components[t].mean_precision > prior.mean_precision)
+            .collect();
+        let lists = parallel::map(with_mass.len(), |i| {
+            let t = with_mass[i];
+            let mut apart = vec![0.0; prior.mean.len()];
+            let others = with_mass.iter().filter(|&&s| s != t);
+            let mut others: Vec<(f64, usize)> = others
+                .map(|&s| (components[t].form(&components[s].mean, &mut apart), s))
+                .collect();
+            others.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            others.truncate(NEAREST);
+            let pair = |&(_, s): &(f64, usize)| (t.min(s) as u32, t.max(s) as u32);
+            others.iter().map(pair).collect::<Vec<_>>()
+        });
+        let mut pairs = lists.concat();
+        pairs.sort_unstable();
+        pairs.dedup();
+        Self {
+            lost: vec![0.0; pairs.len()],
+            pairs,
+        }
+    }
+
+    /// Adds a block of rows that all components share; more than any merge gains, if they do not.
+    pub(super) fn add<F: Float>(&mut self, rows: &DenseRows<F>, block: &Block<F>) {
+        if block.shares.is_empty() {
+            return self.lost.fill(f64::INFINITY);
+        }
+        for i in 0..rows.len() {
+            let (weight, shares) = (rows.weight(i), block.shares_of(i));
+            for (lost, &(a, b)) in self.lost.iter_mut().zip(&self.pairs) {
+                let (a, b) = (shares[a as usize].to_f64(), shares[b as usize].to_f64());
+                *lost += weight * lost_entropy(a, b);
+            }
+        }
+    }
+}
+
+impl Scatter {
+    /// Gives all that some components have to others, where that is sure to raise the bound (E51). Returns how many it
+    /// emptied.
+    pub(super) fn merge_components<F: Float>(
+        &mut self,
+        model: &DirichletProcessMixture<F>,
+    ) -> usize {
+        let mut merges = self.merges(model);
+        merges.retain(|merge| merge.gain > WORTH);
+        merges.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+        let concentration = model.prior.concentration;
+        let mut now = of_sticks(concentration, &self.mass);
+        let (mut emptied, mut touched) = (0, vec![false; self.mass.len()]);
+        for merge in merges {
+            if touched[merge.into] || touched[merge.from] {
+                continue;
+            }
+            // Other merges have changed the sticks.
+            let masses = self.masses_after(merge.into, merge.from);
+            let after = of_sticks(concentration, &masses);
+            if merge.evidence + after - now > WORTH {
+                self.put(merge.into, merge.from, &merge.sums);
+                touched[merge.into] = true;
+                touched[merge.from] = true;
+                now = after;
+                emptied += 1;
+            }
+        }
+        emptied
+    }
+
+    /// What each pair of the model would gain by itself, where that can be said.
+    fn merges<F: Float>(&self, model: &DirichletProcessMixture<F>) -> Vec<Merge> {
+        let (prior, old) = (&model.prior, &model.components);
+        let evidence = parallel::map(old.len(), |t| {
+            let component = self.update(t, &old[t], prior)?;
+            (!old[t].ill_conditioned).then(|| component.evidence(prior))
+        });
+        let sticks = |masses: &[f64]| of_sticks(prior.concentration, masses);
+        let now = sticks(&self.mass);
+        let Some(overlaps) = &self.overlaps else {
+            return Vec::new();
+        };
+        let merges = parallel::map(overlaps.pairs.len(), |pair| {
+            let (a, b) = overlaps.pairs[pair];
+            let (a, b) = (a as usize, b as usize);
+            // Where the merged component stands among the sticks is free: the better place.
+            let place = |into, from| (sticks(&self.masses_after(into, from)), into, from);
+            let (one, other) = (place(a, b), place(b, a));
+            let (after, into, from) = if other.0 > one.0 { other } else { one };
+            let sums = self.merged(into, from, old);
+            let together = sums.update(0, &old[into], prior)?.evidence(prior);
+            // Shares are rounded.
+            let lost = overlaps.lost[pair] + F::EPSILON * sums.mass[0];
+            let evidence = together - evidence[a]? - evidence[b]? - lost;
+            Some(Merge {
+                evidence,
+                gain: evidence + after - now,
+                into,
+                from,
+                sums,
+            })
+        });
+        merges.into_iter().flatten().collect()
+    }
+
+    fn masses_after(&self, into: usize, from: usize) -> Vec<f64> {
+        let mut masses = self.mass.clone();
+        masses[into] += std::mem::take(&mut masses[from]);
+        masses
+    }
+
+    /// The sums of two components as those of one, about the mean of the first.
+    fn merged(&self, into: usize, from: usize, old: &[NormalWishart]) -> Scatter {
+        let dim = self.dim;
+        let sums = |t: usize| {
+            let first = &self.first[t * dim..(t + 1) * dim];
+            let second = &self.second[t * dim * dim..(t + 1) * dim * dim];
+            (self.mass[t], first, second)
+        };
+        let ((kept, first, second), (mass, moved, squares)) = (sums(into), sums(from));
+        let means = old[from].mean.iter().zip(&old[into].mean);
+        let step: Vec<f64> = means.map(|(from, into)| from - into).collect();
+        let mut merged = Scatter {
+            dim,
+            mass: vec![kept + mass],
+            first: first.to_vec(),
+            second: second.to_vec(),
+            overlaps: None,
+        };
+        for i in 0..dim {
+            merged.first[i] += moved[i] + mass * step[i];
+            for j in 0..=i {
+                merged.second[i * dim + j] += squares[i * dim + j]
+                    + moved[i] * step[j]
+                    + step[i] * moved[j]
+                    + mass * step[i] * step[j];
+            }
+        }
+        merged
+    }
+
+    fn put(&mut self, into: usize, from: usize, merged: &Scatter) {
+        let dim = self.dim;
+        (self.mass[into], self.mass[from]) = (merged.mass[0], 0.0);
+        self.first[into * dim..(into + 1) * dim].copy_from_slice(&merged.first);
+        self.first[from * dim..(from + 1) * dim].fill(0.0);
+        let square = dim * dim;
+        self.second[into * square..(into + 1) * square].copy_from_slice(&merged.second);
+        self.second[from * square..(from + 1) * square].fill(0.0);
+    }
+}
+
+/// The part of the bound that follows from the masses alone.
+fn of_sticks(concentration: f64, masses: &[f64]) -> f64 {
+    Sticks::new(concentration, masses).evidence(concentration)
+}
+
+/// What the entropy of two responsibilities loses when one component gets both:
+/// $(a + b) \ln (a + b) - a \ln a - b \ln b$. Where one is tiny, a bound without a logarithm.
+fn lost_entropy(a: f64, b: f64) -> f64 {
+    const TINY: f64 = 1e-12;
+    let (less, more) = if a < b { (a, b) } else { (b, a) };
+    if less <= 0.0 {
+        return 0.0;
+    }
+    if less < TINY {
+        // -x ln x <= 2 / e sqrt(x), and (a + b) ln (a + b) - a ln a <= b (1 + ln (a + b)) <= b.
+        return 0.736 * less.sqrt() + less;
+    }
+    let ratio = less / more;
+    // (a + b) ln (1 + r) - b ln r, with r = b / a.
+    (a + b) * ratio.ln_1p() - less * ratio.ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms;
+    use crate::data::{Data, Dense, Scores};
+    use crate::e_step::{EStep, Exhaustive};
+    use crate::m_step::{DirichletProcess, MStep};
+    use crate::mixture::Mixture;
+    use crate::posterior;
+    use crate::rng::Rng;
+    use ndarray::{Array1, Array2};
+
+    #[test]
+    fn lost_entropy_is_the_naive_one_or_more() {
+        let naive = |a: f64, b: f64| (a + b) * (a + b).ln() - a * a.ln() - b * b.ln();
+        for (a, b) in [
+            (0.5, 0.5),
+            (0.9, 0.1),
+            (1e-3, 2e-8),
+            (0.3, 0.69),
+            (1e-8, 0.999),
+        ] {
+            assert!((lost_entropy(a, b) - naive(a, b)).abs() < 1e-15 + 1e-12 * naive(a, b));
+        }
+        for b in [1e-13, 1e-18, 1e-100] {
+            let lost = lost_entropy(0.75, b);
+            assert!(lost >= naive(0.75, b) && lost < 1e-6);
+        }
+        assert_eq!(lost_entropy(0.4, 0.0), 0.0);
+    }
+
+    /// The bound with given responsibilities, term by term (E30).
+    fn bound(model: &DirichletProcessMixture<f64>, rows: &DenseRows<f64>, q: &Array2<f64>) -> f64 {
+        let (log_joint, mut scores) = (model.log_joint(), Vec::new());
+        let ids: Vec<u32> = (0..q.ncols() as u32).collect();
+        let mut total = model.prior_terms();
+        for (i, q) in q.rows().into_iter().enumerate() {
+            model.some(rows, i, &ids, &mut scores);
+            let terms = q.iter().zip(&scores).filter(|(q, _)| **q > 0.0);
+            let of_row = terms.map(|(q, score)| {
+                let log = log_joint.alpha + 2.0 * log_joint.gamma - log_joint.beta * score;
+                q * (log - q.ln())
+            });
+            total += rows.weight(i) * of_row.sum::<f64>();
+        }
+        total
+    }
+
+    #[test]
+    fn gains_are_differences_of_the_naive_bound() {
+        let (mut rng, n, k) = (Rng::from_seed(5), 90, 5);
+        let x = Array2::from_shape_fn((n, 2), |(i, _)| 3.0 * (i % 3) as f64 + rng.normal());
+        let w = Array1::from_shape_fn(n, |i| 0.5 + (i % 4) as f64);
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
+        let family = DirichletProcess::new(0.8);
+        let builder = algorithms::dp_gmm(k, 1.0).m_step(family.clone());
+        let fit = builder.max_iterations(2).tolerance(0.0).build().unwrap();
+        let model = fit.fit(&data).unwrap().model;
+        let mut rows = DenseRows::default();
+        data.load(0..n, &model.frame, &mut rows);
+        let all = Exhaustive::all();
+        let mut block = Block::new(k, k);
+        block.reset(n, &[]);
+        let mut worker = EStep::<DenseRows<f64>, _>::worker(&all, &model);
+        all.search(&(), &model, &rows, &mut block, &mut rng, &mut worker);
+        posterior::normalise(&rows, &mut block, model.log_joint());
+        let q = Array2::from_shape_fn((n, k), |(i, c)| block.shares_of(i)[c]);
+
+        let updated = |q: &Array2<f64>| {
+            let (mut model, mut sums) = (model.clone(), MStep::statistics(&family, &model));
+            sums.add(&rows, &block.with_shares(|i, c| q[[i, c]]), &model);
+            family.update(sums, &mut model, false);
+            bound(&model, &rows, q)
+        };
+        let mut sums = MStep::statistics_to_merge(&family, &model).unwrap();
+        sums.add(&rows, &block, &model);
+        let merges = sums.merges(&model);
+        assert_eq!(merges.len(), k * (k - 1) / 2);
+        for merge in merges {
+            let mut merged = q.clone();
+            for i in 0..n {
+                merged[[i, merge.into]] += std::mem::take(&mut merged[[i, merge.from]]);
+            }
+            let expected = updated(&merged) - updated(&q);
+            // Tiny responsibilities are bounded.
+            let off = expected - merge.gain;
+            assert!((-1e-9..1e-4).contains(&off), "{} {expected}", merge.gain);
+        }
+    }
+}
