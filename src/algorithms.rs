@@ -1,8 +1,8 @@
 //! Each named algorithm as its stages. All return the builder, so every setting can still be changed.
 //!
 //! The M-step is [`SharedIsotropic`](crate::m_step::SharedIsotropic), except in [`sparsified_gmm`] and [`dp_gmm`]. The
-//! tolerance is 1e-3 with at most 200 iterations, except in [`fast`] and [`dp_gmm`]. There is one restart, and the seed is 0. Nothing is
-//! checked before [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
+//! tolerance is 1e-3 with at most 200 iterations, except in [`fast`] and [`dp_gmm`]. There is one restart, and the seed is
+//! 0. Nothing is checked before [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
 //!
 //! Costs are distance evaluations per iteration, for $n$ rows and $k$ clusters.
 //!

@@ -23,7 +23,11 @@ class BayesianGaussianMixture(CoremixMixture):
         The truncation: the largest number of components.
     weight_concentration_prior : float or None, default=None
         The concentration of the process: the larger, the more components. None: 1.
-    coreset_size, init_params, greedy, n_init, max_iter, tol, merge_rows, n_jobs, random_state, callback
+    max_iter : int or None, default=None
+        Most iterations. None: 1,000.
+    tol : float or None, default=None
+        The fit ends when the lower bound gains less than half of this per row and column. None: 1e-5.
+    coreset_size, init_params, greedy, n_init, merge_rows, n_jobs, random_state, callback
         As in :class:`GaussianMixture`.
 
     Attributes
@@ -74,7 +78,7 @@ class BayesianGaussianMixture(CoremixMixture):
         self.callback = callback
 
     def _settings(self) -> dict[str, Any]:
-        return {"algorithm": "dp-gmm", "concentration": self.weight_concentration_prior} | self._careful()
+        return {"algorithm": "dp-gmm", "concentration": self.weight_concentration_prior} | self._careful(1e-5)
 
     def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
         super()._after_fit(rows, weights, found)

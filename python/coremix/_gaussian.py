@@ -85,7 +85,7 @@ class GaussianMixture(CoremixMixture):
         self.callback = callback
 
     def _settings(self) -> dict[str, Any]:
-        return {"algorithm": "gmm", "family": self.covariance_type} | self._careful()
+        return {"algorithm": "gmm", "family": self.covariance_type} | self._careful(1e-4)
 
 
 class VcGmm(CoremixMixture):

@@ -32,9 +32,9 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
         self._fit_model(X, sample_weight)
         return self
 
-    def _careful(self) -> dict[str, Any]:
+    def _careful(self, tolerance: float) -> dict[str, Any]:
         """Settings of mixtures whose densities are asked for: where they start, and that they end late."""
-        found: dict[str, Any] = {"tolerance": 1e-4 if self.tol is None else self.tol}
+        found: dict[str, Any] = {"tolerance": tolerance if self.tol is None else self.tol}
         if self.init_params == "kmeans":
             return found | {"refined": True}
         if self.init_params == "k-means++":

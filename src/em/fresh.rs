@@ -36,6 +36,7 @@ pub(crate) struct Fresh<'a, R: Rows> {
     /// When components merge: where the free energy would settle. Those of the last two searches.
     rule: StopRule,
     free_energies: [f64; 2],
+    merges: Merges,
     /// Told to the phases that follow.
     widened: usize,
     /// Whether the next pass scores the supports there are.
@@ -52,10 +53,17 @@ enum Mode {
     Search,
     /// Searches and sums up.
     SearchAndSum,
-    /// The same, with all that is needed to merge components.
-    SearchToMerge,
     /// Scores the supports of the last search again and sums up.
     Sum,
+}
+
+/// Whether components merge after this search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Merges {
+    NotYet,
+    Now,
+    /// They did not the last time, and the free energy has hardly changed since.
+    Tried,
 }
 
 /// Sums over the rows of a shard.
@@ -114,6 +122,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
             gaps: (0, 0),
             rule,
             free_energies: [f64::INFINITY; 2],
+            merges: Merges::NotYet,
             widened,
             again: false,
             blocks: Spare::default(),
@@ -136,8 +145,11 @@ impl<'a, R: Rows> Fresh<'a, R> {
         let counts = file.counts::<5>("pass")?;
         // Older files have none: what follows from them is when components merge.
         if file.has("pass free energies") {
-            let known = file.numbers("pass free energies", &[2])?;
+            let known = file.numbers("pass free energies", &[3])?;
             pass.free_energies = [known[0], known[1]];
+            if known[2] == 1.0 {
+                pass.merges = Merges::Tried;
+            }
         }
         let flag = |i: usize| counts[i] == 1;
         (pass.supports, pass.started) = (supports, true);
@@ -171,10 +183,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
         }
         if !parts.is_empty() {
             let merged = self.joint.merge(&mut parts, self.data.residual());
-            // Sums to merge by are of another kind.
-            if mode != Mode::SearchToMerge {
-                self.spare.give(parts);
-            }
+            self.spare.give(parts);
             self.statistics = Some(merged.statistics);
             self.gaps = (merged.zero_mass, merged.unobserved);
         }
@@ -198,11 +207,8 @@ impl<'a, R: Rows> Fresh<'a, R> {
         } = *self;
         let joint = &*self.joint;
         let model = joint.model();
-        let (n, k) = (data.len(), model.components());
-        let (shard_rows, block_rows) = (
-            shard_rows((n, data.dim()), k, joint.statistics_size()),
-            search::block_rows(k, data.dim()),
-        );
+        let k = model.components();
+        let (shard_rows, block_rows) = (self.shard_rows(), search::block_rows(k, data.dim()));
         let parts = supports.rows().into_parts(shard_rows);
         parallel::map_parts(parts, |shard, rows_of_shard| {
             let first = shard * shard_rows;
@@ -212,7 +218,6 @@ impl<'a, R: Rows> Fresh<'a, R> {
                 worker: joint.worker(),
                 statistics: match mode {
                     Mode::Search => None,
-                    Mode::SearchToMerge => joint.statistics_to_merge(),
                     _ => Some(spare.take().unwrap_or_else(|| joint.statistics())),
                 },
             };
@@ -252,6 +257,14 @@ impl<'a, R: Rows> Fresh<'a, R> {
             blocks.give([(rows, block)]);
             Ok(found)
         })
+    }
+
+    fn shard_rows(&self) -> usize {
+        let (shape, k) = (
+            (self.data.len(), self.data.dim()),
+            self.joint.model().components(),
+        );
+        shard_rows(shape, k, self.joint.statistics_size())
     }
 
     fn log_joint(&self) -> LogJoint {
@@ -303,19 +316,40 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
         let likelihood = self.pass(mode, self.log_joint())?;
         self.calibrate(&likelihood);
         let restricted = self.steps <= self.restricted;
-        let settled = self.settles(&likelihood);
-        let merged = settled && !restricted && self.merge_components()?;
+        let may_merge = !restricted && self.steps < self.rule.max_iterations && self.joint.merges();
+        self.merges = match (self.settles(&likelihood), self.merges) {
+            (false, _) => Merges::NotYet,
+            (true, Merges::NotYet) if may_merge => Merges::Now,
+            (true, merges) => merges,
+        };
         Ok(Found {
             likelihood,
-            pending: restricted || merged,
+            pending: restricted || self.merges == Merges::Now,
             zero_mass: self.gaps.0,
             unobserved: self.gaps.1,
             widened: self.widened,
         })
     }
 
-    /// Components split, and rows are transferred, where rows have bounds ([`Kept`](super::Kept)).
+    /// Components merge. They split, and rows are transferred, where rows have bounds ([`Kept`](super::Kept)).
+    ///
+    /// The sums are taken once more, with what merges need: in each pass that would take up to half of the time.
     fn move_components(&mut self) -> Result<()> {
+        if self.merges != Merges::Now {
+            return Ok(());
+        }
+        let parts = self.data.len().div_ceil(self.shard_rows());
+        self.statistics = None;
+        self.spare = Spare::default();
+        self.spare.give(self.joint.statistics_to_merge(parts));
+        self.pass(Mode::SearchAndSum, self.log_joint())?;
+        let joint = &*self.joint;
+        let merged = self.statistics.as_deref_mut();
+        let merged = merged.map_or(0, |sums| joint.merge_components(sums));
+        self.merges = match merged {
+            0 => Merges::Tried,
+            _ => Merges::NotYet,
+        };
         Ok(())
     }
 
@@ -357,7 +391,9 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
             u64::from(self.again),
         ];
         out.numbers("pass", &counts);
-        out.numbers("pass free energies", &self.free_energies);
+        let tried = f64::from(self.merges == Merges::Tried);
+        let [before, last] = self.free_energies;
+        out.numbers("pass free energies", &[before, last, tried]);
     }
 }
 
@@ -370,7 +406,7 @@ impl<R: Rows> Fresh<'_, R> {
         }
     }
 
-    /// Whether the phase would end with this search, if there is nothing to merge and rounding is left aside.
+    /// Whether the phase would end with this search, if there is nothing to merge, and rounding is left aside.
     fn settles(&mut self, likelihood: &Likelihood) -> bool {
         let model = self.joint.model();
         let free_energy = likelihood.free_energy(model.log_joint()) + model.prior_terms();
@@ -381,18 +417,6 @@ impl<R: Rows> Fresh<'_, R> {
         let settled = rule.settles_after(self.free_energies, free_energy, likelihood);
         self.free_energies = [self.free_energies[1], free_energy];
         settled
-    }
-
-    /// Merges components in the sums for the next M-step; whether there were any. The sums are taken once more, with what that
-    /// needs: in each pass it would take up to half of the time.
-    fn merge_components(&mut self) -> Result<bool> {
-        if self.joint.statistics_to_merge().is_none() {
-            return Ok(false);
-        }
-        self.pass(Mode::SearchToMerge, self.log_joint())?;
-        let joint = &*self.joint;
-        let statistics = self.statistics.as_deref_mut();
-        Ok(statistics.is_some_and(|sums| joint.merge_components(sums) > 0))
     }
 
     fn step(&mut self, restricted: bool) -> Result<()> {

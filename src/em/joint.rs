@@ -68,8 +68,10 @@ pub(crate) trait Joint<R: Rows>: Sync {
     fn calibrate(&mut self, first: &Likelihood);
 
     fn statistics(&self) -> Hidden;
-    /// The same for a pass after which components may merge (E51), if they can: with full supports.
-    fn statistics_to_merge(&self) -> Option<Hidden>;
+    /// Whether components merge (E51): some of this family do, with full supports.
+    fn merges(&self) -> bool;
+    /// The sums over no points for each of so many parts of the rows, in a pass after which components merge.
+    fn statistics_to_merge(&self, parts: usize) -> Vec<Hidden>;
     fn accumulate(&self, rows: &R, block: &Block<R::Float>, statistics: &mut (dyn Any + Send));
     /// The sums of all parts, whose memory is reused; the residual of a subspace is added.
     fn merge(&self, parts: &mut Vec<Hidden>, residual: f64) -> Merged;
@@ -317,14 +319,20 @@ where
         }
     }
 
-    fn statistics_to_merge(&self) -> Option<Hidden> {
-        let full = self.width == self.components();
-        let statistics = full.then(|| self.m_step.statistics_to_merge(&self.model));
-        Some(Box::new(statistics.flatten()?))
+    fn merges(&self) -> bool {
+        self.width == self.components() && self.m_step.merging().is_some()
+    }
+
+    fn statistics_to_merge(&self, parts: usize) -> Vec<Hidden> {
+        let merging = self.m_step.merging();
+        let statistics = merging.map(|m| m.statistics_to_merge(&self.model, parts));
+        let statistics = statistics.into_iter().flatten();
+        statistics.map(|part| Box::new(part) as Hidden).collect()
     }
 
     fn merge_components(&self, statistics: &mut (dyn Any + Send)) -> usize {
-        self.m_step.merge(shown(statistics), &self.model)
+        let merging = self.m_step.merging();
+        merging.map_or(0, |m| m.merge_components(shown(statistics), &self.model))
     }
 
     fn update(&mut self, statistics: Hidden, restricted: bool) -> Result<()> {

@@ -45,7 +45,7 @@ pub(crate) trait Pass<R: Rows> {
     fn start(&mut self, stopped: bool) -> Result<()>;
     /// Searches under the current model, and sums up what the M-step needs.
     fn search(&mut self) -> Result<Found>;
-    /// Split and merge (E37) and transfers (E50), where they are sure to raise the free energy.
+    /// Split and merge (E37), transfers (E50) and merges (E51), where they are sure to raise the free energy.
     fn move_components(&mut self) -> Result<()>;
     /// The M-step.
     fn update(&mut self) -> Result<()>;
@@ -67,7 +67,7 @@ pub(crate) trait Pass<R: Rows> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub(crate) likelihood: Likelihood,
-    /// Whether moves, transfers or restricted steps are still to come: the free energy cannot have settled before them.
+    /// Whether moves, transfers, merges or restricted steps are still to come: the free energy cannot have settled before them.
     pub(crate) pending: bool,
     pub(crate) zero_mass: usize,
     pub(crate) unobserved: usize,

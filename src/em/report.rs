@@ -32,9 +32,9 @@ pub struct Report {
     pub unobserved: usize,
     /// Time by stage, all restarts.
     pub timings: Timings,
-    /// The restart that was kept, from 0.
+    /// The restart that was kept, from 0: an index of `restarts`.
     pub restart: usize,
-    /// The last free energy of every restart; a fit that was cancelled may have begun fewer.
+    /// The last free energy of every restart. A fit that was cancelled may have fewer, and -∞ for those that found nothing.
     pub restarts: Vec<f64>,
     /// Why the last [checkpoint](crate::Checkpoint) could not be written, if it could not. Its file is then an earlier one.
     pub checkpoint_fault: Option<String>,

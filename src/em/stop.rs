@@ -91,7 +91,8 @@ impl StopRule {
         (free_energies.len() > self.max_iterations).then_some(Stop::MaxIterations)
     }
 
-    /// The same after a search that found `free_energy`, with those of the two searches before: infinite, where there were none.
+    /// Whether the free energy counts as settled after a search that found `free_energy`. Those of the two searches before
+    /// are infinite, where there were none.
     pub(crate) fn settles_after(
         &self,
         [a, b]: [f64; 2],

@@ -79,12 +79,10 @@ impl<'a, R: Rows> Course<'a, R> {
         self.waiting.is_empty() && self.leading.is_none()
     }
 
-    /// A restart has ended.
-    pub(super) fn keep(&mut self, found: LastSearch) {
+    /// A restart has ended. Those before it that are not known yet found nothing.
+    pub(super) fn keep(&mut self, restart: usize, found: LastSearch) {
         let own = found.standing();
-        // Its own number: a cancelled fit has no entry for restarts that found nothing.
-        let restart = found.phases.last();
-        let restart = restart.map_or(self.restarts.len(), |phase| phase.restart);
+        self.restarts.resize(restart, f64::NEG_INFINITY);
         self.restarts.push(own.1);
         let best = self.best.as_ref();
         if best.is_none_or(|(_, best)| own > best.standing()) {

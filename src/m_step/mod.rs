@@ -111,18 +111,6 @@ pub trait MStep<R: Rows>: Stage + Sync {
         statistics: &mut Self::Statistics,
     );
 
-    /// The sums over no points for a pass after which components may [merge](Self::merge). EM makes one where the free energy
-    /// would settle, if all components share every row. By default components do not merge (`None`).
-    fn statistics_to_merge(&self, _model: &Self::Model) -> Option<Self::Statistics> {
-        None
-    }
-
-    /// Merges components in such statistics, where that is sure to raise the free energy of the next update, and returns how
-    /// many it emptied. EM goes on if there were any.
-    fn merge(&self, _statistics: &mut Self::Statistics, _model: &Self::Model) -> usize {
-        0
-    }
-
     /// The parameters that maximise the free energy for the responsibilities behind the statistics, within the
     /// simpler family as long as the steps are `restricted`.
     fn update(&self, statistics: Self::Statistics, model: &mut Self::Model, restricted: bool);
@@ -130,6 +118,11 @@ pub trait MStep<R: Rows>: Stage + Sync {
     /// The further methods of a family with one shared variance. `None` for all others: then a phase on projected rows, or
     /// one with kept statistics, is an error.
     fn shared_variance(&self) -> Option<&dyn SharedVariance<R, Self::Model, Self::Statistics>> {
+        None
+    }
+
+    /// The further methods of a family whose components merge. `None` for all others.
+    fn merging(&self) -> Option<&dyn Merging<Self::Model, Self::Statistics>> {
         None
     }
 }
@@ -213,6 +206,16 @@ pub trait SharedVariance<R: Rows, Model, Statistics> {
     /// The statistics of an M-step: mass and first moments about the current means, the sum of all squared distances to
     /// them, and the weight of all coordinates.
     fn statistics_of(&self, moments: Moments, squared: f64, entries: f64) -> Statistics;
+}
+
+/// A family whose components merge where that is sure to raise the free energy ([E51](crate::equations#e51)). EM tries it
+/// where the free energy would settle, if all components share every row.
+pub trait Merging<Model, Statistics> {
+    /// The sums over no points for each of so many parts of the rows, with all that is needed to decide about merges.
+    fn statistics_to_merge(&self, model: &Model, parts: usize) -> Vec<Statistics>;
+    /// Merges components in such sums over all rows, where that is sure to raise the free energy of the next update. Returns
+    /// how many it emptied.
+    fn merge_components(&self, statistics: &mut Statistics, model: &Model) -> usize;
 }
 
 /// The smallest variance allowed ([E20](crate::equations#e20)) for components of this data, in the unit of the frame,

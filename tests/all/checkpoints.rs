@@ -468,9 +468,35 @@ fn arrays_are_settings() {
         .unwrap();
     own(prior(&mean), Some(resume.clone())).fit(&data).unwrap();
     assert_eq!(
-        what(own(prior(&(mean + 1e-9)), Some(resume)).fit(&data)),
+        what(own(prior(&(&mean + 1e-9)), Some(resume.clone())).fit(&data)),
         "family"
     );
+    let process = DirichletProcess::new(1.0).mean(mean.view()).merges(false);
+    let apart = algorithms::gmm(5).m_step(process);
+    assert_eq!(what(own(apart, Some(resume)).fit(&data)), "family");
+}
+
+/// Before components merge, where they have, and where they have not.
+#[test]
+fn merges_go_on() {
+    let x = blobs::<f64>(3_000, 3, 5, 9);
+    let data = Dense::new(x.view()).unwrap();
+    let fit = |tolerance: f64, merges: bool| {
+        let process = DirichletProcess::new(1.0).merges(merges);
+        let builder = algorithms::dp_gmm(14, 1.0).m_step(process);
+        builder.tolerance(tolerance).max_iterations(60)
+    };
+    for tolerance in [1e-3, 1e-4] {
+        let [merged, plain] = [true, false].map(|merges| {
+            let fit = fit(tolerance, merges).build().unwrap();
+            let report = fit.fit(&data).unwrap().report;
+            *report.free_energies.last().unwrap()
+        });
+        assert!(merged > plain + 1.0, "{merged} {plain}");
+        resumes("merging", &data, |checkpoint| {
+            own(fit(tolerance, true), checkpoint)
+        });
+    }
 }
 
 /// CRC-64/XZ bit by bit.

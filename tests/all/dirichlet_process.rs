@@ -841,7 +841,7 @@ fn in_use<F: Float>(fit: &Fitted<F>, data: &Dense<'_, F>) -> usize {
     used.len()
 }
 
-/// However many rows there are, the components that are left are the clusters, also by a large tolerance. Without merges
+/// With few rows and with more, the components that are left are the clusters, also by a large tolerance. Without merges
 /// too many components are left.
 #[test]
 fn components_merge_until_they_are_the_clusters() {
@@ -881,6 +881,56 @@ fn truncated_searches_do_not_merge() {
     let (one, other) = (fit(true), fit(false));
     assert_eq!(one.report.free_energies, other.report.free_energies);
     assert_eq!(one.labels, other.labels);
+    // Nor is there a pass for them.
+    assert_eq!(one.report.evaluations, other.report.evaluations);
+}
+
+/// Iterations that are used up where components would merge: the same free energies up to there, and no pass for merges that
+/// no update follows.
+#[test]
+fn merges_keep_to_the_iterations() {
+    let x = round_clusters(2_000, 5, 3, 6.0, 1);
+    let data = dense(&x, None);
+    let fit = |iterations: usize, merges: bool| {
+        let family = DirichletProcess::new(1.0).merges(merges);
+        let builder = algorithms::dp_gmm(12, 1.0).m_step(family).tolerance(1e-3);
+        let fit = builder.max_iterations(iterations).build().unwrap();
+        fit.fit(&data).unwrap().report
+    };
+    let (whole, plain) = (fit(100, true), fit(100, false));
+    assert!(whole.iterations > plain.iterations && whole.stop == Stop::Converged);
+    for iterations in 0..=whole.iterations {
+        let report = fit(iterations, true);
+        assert_eq!(report.free_energies, whole.free_energies[..=iterations]);
+        if iterations <= plain.iterations {
+            let plain = fit(iterations, false);
+            assert_eq!(report.evaluations, plain.evaluations, "{iterations}");
+        }
+    }
+}
+
+/// A tolerance below rounding: one pass for merges where the free energy has settled, not one in each iteration.
+#[test]
+fn merges_are_tried_once() {
+    let x = round_clusters(500, 3, 2, 8.0, 2);
+    let data = dense(&x, None);
+    let fit = |merges: bool| {
+        let family = DirichletProcess::new(1.0).merges(merges);
+        let builder = algorithms::dp_gmm(3, 1.0).m_step(family).tolerance(0.0);
+        builder
+            .max_iterations(300)
+            .build()
+            .unwrap()
+            .fit(&data)
+            .unwrap()
+            .report
+    };
+    let (tried, plain) = (fit(true), fit(false));
+    assert_eq!(tried.iterations, plain.iterations);
+    assert_eq!(tried.free_energies, plain.free_energies);
+    let one_pass = 3 * 500;
+    let [tried, plain] = [tried, plain].map(|report| report.distance_evaluations);
+    assert_eq!(tried, plain + one_pass);
 }
 
 /// However weak the prior, scores keep their digits: what an empty component adds to its own is no part of any other.

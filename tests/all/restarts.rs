@@ -85,5 +85,6 @@ fn cancelled_restarts() {
         .copied()
         .fold(f64::MIN, f64::max);
     assert_eq!(found.report.restarts[found.report.restart], best);
+    assert!(best.is_finite());
     assert_eq!(many.fit(&data).unwrap_err(), Error::Cancelled);
 }

@@ -17,15 +17,20 @@ const NEAREST: usize = 4;
 /// are nearly empty would come and go.
 const WORTH: f64 = 1.0;
 
-/// What one merge does.
+/// And by so much for each point of the components: what the determinant of a matrix that is just well-conditioned may lose
+/// in rounding.
+const ROUNDING: f64 = 1e-8;
+
+/// A merge of two components, and what it gains.
 struct Merge {
-    /// Of the sums and the entropy, without the sticks.
+    /// Of the components and the entropy, without the sticks.
     evidence: f64,
     /// Of the bound, if no other components merge.
     gain: f64,
+    /// More than this is worth it.
+    worth: f64,
     into: usize,
     from: usize,
-    sums: Scatter,
 }
 
 /// What the entropy of the responsibilities would lose in each pair of components that may merge (E51).
@@ -86,23 +91,27 @@ impl Scatter {
         model: &DirichletProcessMixture<F>,
     ) -> usize {
         let mut merges = self.merges(model);
-        merges.retain(|merge| merge.gain > WORTH);
+        merges.retain(|merge| merge.gain > merge.worth);
         merges.sort_by(|a, b| b.gain.total_cmp(&a.gain));
         let concentration = model.prior.concentration;
-        let mut now = of_sticks(concentration, &self.mass);
         let (mut emptied, mut touched) = (0, vec![false; self.mass.len()]);
-        for merge in merges {
-            if touched[merge.into] || touched[merge.from] {
+        for Merge {
+            evidence,
+            worth,
+            into,
+            from,
+            ..
+        } in merges
+        {
+            if touched[into] || touched[from] {
                 continue;
             }
             // Other merges have changed the sticks.
-            let masses = self.masses_after(merge.into, merge.from);
-            let after = of_sticks(concentration, &masses);
-            if merge.evidence + after - now > WORTH {
-                self.put(merge.into, merge.from, &merge.sums);
-                touched[merge.into] = true;
-                touched[merge.from] = true;
-                now = after;
+            if evidence + self.gain_of_sticks(concentration, into, from) > worth {
+                let sums = self.merged(into, from, &model.components);
+                self.put(into, from, &sums);
+                touched[into] = true;
+                touched[from] = true;
                 emptied += 1;
             }
         }
@@ -112,42 +121,51 @@ impl Scatter {
     /// What each pair of the model would gain by itself, where that can be said.
     fn merges<F: Float>(&self, model: &DirichletProcessMixture<F>) -> Vec<Merge> {
         let (prior, old) = (&model.prior, &model.components);
-        let evidence = parallel::map(old.len(), |t| {
-            let component = self.update(t, &old[t], prior)?;
-            (!old[t].ill_conditioned).then(|| component.evidence(prior))
-        });
-        let sticks = |masses: &[f64]| of_sticks(prior.concentration, masses);
-        let now = sticks(&self.mass);
         let Some(overlaps) = &self.overlaps else {
             return Vec::new();
         };
+        // Sums of nearly singular components are in their own coordinates, and rounding decides what their evidence is.
+        let of = |sums: &Scatter, t: usize, old: &NormalWishart| {
+            let component = sums.update(t, old, prior)?;
+            let well = !old.ill_conditioned && !component.ill_conditioned;
+            well.then(|| component.evidence(prior))
+        };
+        let evidence = parallel::map(old.len(), |t| of(self, t, &old[t]));
         let merges = parallel::map(overlaps.pairs.len(), |pair| {
             let (a, b) = overlaps.pairs[pair];
             let (a, b) = (a as usize, b as usize);
             // Where the merged component stands among the sticks is free: the better place.
-            let place = |into, from| (sticks(&self.masses_after(into, from)), into, from);
+            let place = |into, from| {
+                let gain = self.gain_of_sticks(prior.concentration, into, from);
+                (gain, into, from)
+            };
             let (one, other) = (place(a, b), place(b, a));
-            let (after, into, from) = if other.0 > one.0 { other } else { one };
+            let (of_sticks, into, from) = if other.0 > one.0 { other } else { one };
+            let apart = evidence[a]? + evidence[b]?;
             let sums = self.merged(into, from, old);
-            let together = sums.update(0, &old[into], prior)?.evidence(prior);
             // Shares are rounded.
-            let lost = overlaps.lost[pair] + F::EPSILON * sums.mass[0];
-            let evidence = together - evidence[a]? - evidence[b]? - lost;
+            let lost = overlaps.lost[pair] * (1.0 + F::EPSILON);
+            let evidence = of(&sums, 0, &old[into])? - apart - lost;
             Some(Merge {
                 evidence,
-                gain: evidence + after - now,
+                gain: evidence + of_sticks,
+                worth: WORTH + ROUNDING * sums.mass[0],
                 into,
                 from,
-                sums,
             })
         });
         merges.into_iter().flatten().collect()
     }
 
-    fn masses_after(&self, into: usize, from: usize) -> Vec<f64> {
+    /// The change of the part of the bound that follows from the masses: only sticks from one to the other change.
+    fn gain_of_sticks(&self, concentration: f64, into: usize, from: usize) -> f64 {
+        let evidence = |masses: &[f64]| {
+            let between = into.min(from)..=into.max(from);
+            Sticks::new(concentration, masses).evidence(concentration, between)
+        };
         let mut masses = self.mass.clone();
         masses[into] += std::mem::take(&mut masses[from]);
-        masses
+        evidence(&masses) - evidence(&self.mass)
     }
 
     /// The sums of two components as those of one, about the mean of the first.
@@ -191,22 +209,12 @@ impl Scatter {
     }
 }
 
-/// The part of the bound that follows from the masses alone.
-fn of_sticks(concentration: f64, masses: &[f64]) -> f64 {
-    Sticks::new(concentration, masses).evidence(concentration)
-}
-
 /// What the entropy of two responsibilities loses when one component gets both:
-/// $(a + b) \ln (a + b) - a \ln a - b \ln b$. Where one is tiny, a bound without a logarithm.
+/// $(a + b) \ln (a + b) - a \ln a - b \ln b$.
 fn lost_entropy(a: f64, b: f64) -> f64 {
-    const TINY: f64 = 1e-12;
     let (less, more) = if a < b { (a, b) } else { (b, a) };
     if less <= 0.0 {
         return 0.0;
-    }
-    if less < TINY {
-        // -x ln x <= 2 / e sqrt(x), and (a + b) ln (a + b) - a ln a <= b (1 + ln (a + b)) <= b.
-        return 0.736 * less.sqrt() + less;
     }
     let ratio = less / more;
     // (a + b) ln (1 + r) - b ln r, with r = b / a.
@@ -219,14 +227,14 @@ mod tests {
     use crate::algorithms;
     use crate::data::{Data, Dense, Scores};
     use crate::e_step::{EStep, Exhaustive};
-    use crate::m_step::{DirichletProcess, MStep};
+    use crate::m_step::{DirichletProcess, MStep, Merging};
     use crate::mixture::Mixture;
     use crate::posterior;
     use crate::rng::Rng;
     use ndarray::{Array1, Array2};
 
     #[test]
-    fn lost_entropy_is_the_naive_one_or_more() {
+    fn lost_entropy_is_the_naive_one() {
         let naive = |a: f64, b: f64| (a + b) * (a + b).ln() - a * a.ln() - b * b.ln();
         for (a, b) in [
             (0.5, 0.5),
@@ -237,69 +245,135 @@ mod tests {
         ] {
             assert!((lost_entropy(a, b) - naive(a, b)).abs() < 1e-15 + 1e-12 * naive(a, b));
         }
-        for b in [1e-13, 1e-18, 1e-100] {
-            let lost = lost_entropy(0.75, b);
-            assert!(lost >= naive(0.75, b) && lost < 1e-6);
+        // Where the naive one has no digits: b (1 + ln (a / b)).
+        for b in [1e-18, 1e-100, 1e-300] {
+            let expected = b * (1.0 + f64::ln(0.75 / b));
+            assert!((lost_entropy(b, 0.75) - expected).abs() < 1e-12 * expected);
         }
         assert_eq!(lost_entropy(0.4, 0.0), 0.0);
     }
 
-    /// The bound with given responsibilities, term by term (E30).
-    fn bound(model: &DirichletProcessMixture<f64>, rows: &DenseRows<f64>, q: &Array2<f64>) -> f64 {
-        let (log_joint, mut scores) = (model.log_joint(), Vec::new());
-        let ids: Vec<u32> = (0..q.ncols() as u32).collect();
-        let mut total = model.prior_terms();
-        for (i, q) in q.rows().into_iter().enumerate() {
-            model.some(rows, i, &ids, &mut scores);
-            let terms = q.iter().zip(&scores).filter(|(q, _)| **q > 0.0);
-            let of_row = terms.map(|(q, score)| {
-                let log = log_joint.alpha + 2.0 * log_joint.gamma - log_joint.beta * score;
-                q * (log - q.ln())
+    /// A model after two M-steps, and all responsibilities of its rows.
+    struct Case<F: Float> {
+        family: DirichletProcess,
+        model: DirichletProcessMixture<F>,
+        rows: DenseRows<F>,
+        block: Block<F>,
+        q: Array2<f64>,
+    }
+
+    impl<F: Float> Case<F> {
+        fn new(n: usize, clusters: usize, k: usize) -> Self {
+            let mut rng = Rng::from_seed(5);
+            let x = Array2::from_shape_fn((n, 2), |(i, j)| {
+                let centre = [i % clusters, i % clusters / 2][j];
+                F::from_f64(3.0 * centre as f64 + rng.normal())
             });
-            total += rows.weight(i) * of_row.sum::<f64>();
+            let w = Array1::from_shape_fn(n, |i| 0.5 + (i % 4) as f64);
+            let data = Dense::weighted(x.view(), w.view()).unwrap();
+            let family = DirichletProcess::new(0.8);
+            let builder = algorithms::dp_gmm(k, 1.0).m_step(family.clone());
+            let fit = builder.max_iterations(2).tolerance(0.0).build().unwrap();
+            let model = fit.fit(&data).unwrap().model;
+            let mut rows = DenseRows::default();
+            data.load(0..n, &model.frame, &mut rows);
+            let all = Exhaustive::all();
+            let mut block = Block::new(k, k);
+            block.reset(n, &[]);
+            let mut worker = EStep::<DenseRows<F>, _>::worker(&all, &model);
+            all.search(&(), &model, &rows, &mut block, &mut rng, &mut worker);
+            posterior::normalise(&rows, &mut block, model.log_joint());
+            let q = Array2::from_shape_fn((n, k), |(i, c)| block.shares_of(i)[c].to_f64());
+            Self {
+                family,
+                model,
+                rows,
+                block,
+                q,
+            }
         }
-        total
+
+        fn sums(&self) -> Scatter {
+            let mut sums = self.family.statistics_to_merge(&self.model, 1).remove(0);
+            sums.add(&self.rows, &self.block, &self.model);
+            sums
+        }
+
+        /// The bound after the M-step from these sums, with these responsibilities, term by term (E30).
+        fn bound(&self, sums: Scatter, q: &Array2<f64>) -> f64 {
+            let mut model = self.model.clone();
+            self.family.update(sums, &mut model, false);
+            let (log_joint, mut scores) = (model.log_joint(), Vec::new());
+            let ids: Vec<u32> = (0..q.ncols() as u32).collect();
+            let mut total = model.prior_terms();
+            for (i, q) in q.rows().into_iter().enumerate() {
+                model.some(&self.rows, i, &ids, &mut scores);
+                let terms = q.iter().zip(&scores).filter(|(q, _)| **q > 0.0);
+                let of_row = terms.map(|(q, score)| {
+                    let log =
+                        log_joint.alpha + 2.0 * log_joint.gamma - log_joint.beta * score.to_f64();
+                    q * (log - q.ln())
+                });
+                total += self.rows.weight(i) * of_row.sum::<f64>();
+            }
+            total
+        }
+
+        /// The same after the M-step from the responsibilities themselves.
+        fn naive(&self, q: &Array2<f64>) -> f64 {
+            let mut sums = MStep::statistics(&self.family, &self.model);
+            let block = self.block.with_shares(|i, c| q[[i, c]]);
+            sums.add(&self.rows, &block, &self.model);
+            self.bound(sums, q)
+        }
+
+        /// All that one component has given to another.
+        fn merge(q: &mut Array2<f64>, into: usize, from: usize) {
+            for mut q in q.rows_mut() {
+                q[into] += std::mem::take(&mut q[from]);
+            }
+        }
+    }
+
+    fn gains_are_differences<F: Float>(rounding: f64) {
+        let (k, case) = (5, Case::<F>::new(90, 3, 5));
+        let merges = case.sums().merges(&case.model);
+        assert_eq!(merges.len(), k * (k - 1) / 2);
+        for Merge {
+            gain, into, from, ..
+        } in merges
+        {
+            let mut merged = case.q.clone();
+            Case::<F>::merge(&mut merged, into, from);
+            let expected = case.naive(&merged) - case.naive(&case.q);
+            assert!((expected - gain).abs() < rounding, "{gain} {expected}");
+        }
     }
 
     #[test]
     fn gains_are_differences_of_the_naive_bound() {
-        let (mut rng, n, k) = (Rng::from_seed(5), 90, 5);
-        let x = Array2::from_shape_fn((n, 2), |(i, _)| 3.0 * (i % 3) as f64 + rng.normal());
-        let w = Array1::from_shape_fn(n, |i| 0.5 + (i % 4) as f64);
-        let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let family = DirichletProcess::new(0.8);
-        let builder = algorithms::dp_gmm(k, 1.0).m_step(family.clone());
-        let fit = builder.max_iterations(2).tolerance(0.0).build().unwrap();
-        let model = fit.fit(&data).unwrap().model;
-        let mut rows = DenseRows::default();
-        data.load(0..n, &model.frame, &mut rows);
-        let all = Exhaustive::all();
-        let mut block = Block::new(k, k);
-        block.reset(n, &[]);
-        let mut worker = EStep::<DenseRows<f64>, _>::worker(&all, &model);
-        all.search(&(), &model, &rows, &mut block, &mut rng, &mut worker);
-        posterior::normalise(&rows, &mut block, model.log_joint());
-        let q = Array2::from_shape_fn((n, k), |(i, c)| block.shares_of(i)[c]);
+        gains_are_differences::<f64>(1e-9);
+        gains_are_differences::<f32>(1e-3);
+    }
 
-        let updated = |q: &Array2<f64>| {
-            let (mut model, mut sums) = (model.clone(), MStep::statistics(&family, &model));
-            sums.add(&rows, &block.with_shares(|i, c| q[[i, c]]), &model);
-            family.update(sums, &mut model, false);
-            bound(&model, &rows, q)
-        };
-        let mut sums = MStep::statistics_to_merge(&family, &model).unwrap();
-        sums.add(&rows, &block, &model);
-        let merges = sums.merges(&model);
-        assert_eq!(merges.len(), k * (k - 1) / 2);
-        for merge in merges {
-            let mut merged = q.clone();
-            for i in 0..n {
-                merged[[i, merge.into]] += std::mem::take(&mut merged[[i, merge.from]]);
-            }
-            let expected = updated(&merged) - updated(&q);
-            // Tiny responsibilities are bounded.
-            let off = expected - merge.gain;
-            assert!((-1e-9..1e-4).contains(&off), "{} {expected}", merge.gain);
+    /// Several at once: their gains add up, but for the sticks.
+    #[test]
+    fn merges_raise_the_naive_bound() {
+        let case = Case::<f64>::new(900, 4, 12);
+        let mut sums = case.sums();
+        let (apart, mut q) = (sums.mass.clone(), case.q.clone());
+        let emptied = sums.merge_components(&case.model);
+        assert!(emptied > 1, "{emptied}");
+        let from: Vec<usize> = (0..12).filter(|&t| sums.mass[t] == 0.0).collect();
+        assert_eq!(from.len(), emptied);
+        for from in from {
+            let of_both = |t: &usize| *t != from && sums.mass[*t] == apart[*t] + apart[from];
+            let into = (0..12).find(of_both).unwrap();
+            Case::<f64>::merge(&mut q, into, from);
         }
+        let (before, after) = (case.naive(&case.q), case.naive(&q));
+        assert!(after > before + emptied as f64 * WORTH, "{before} {after}");
+        let got = case.bound(sums, &q);
+        assert!((got - after).abs() < 1e-9 * after.abs(), "{got} {after}");
     }
 }

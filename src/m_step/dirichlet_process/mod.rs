@@ -16,7 +16,7 @@ mod sticks;
 pub use mixture::DirichletProcessMixture;
 use statistics::Scatter;
 
-use super::{MStep, first_variance, steps_with_one_variance};
+use super::{MStep, Merging, first_variance, steps_with_one_variance};
 use crate::block::Block;
 use crate::data::{Centres, Data, DenseRows, Frame};
 use crate::error::Result;
@@ -78,7 +78,7 @@ use sticks::Sticks;
 /// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
 /// let process = DirichletProcess::new(1.0).mean_precision(0.1);
 /// let fit = algorithms::gmm(30).m_step(process).build()?.fit(&data)?; // at most 30 components
-/// assert!(fit.model.occupied(1.0) <= 30 && fit.model.covariances().dim() == (30, 2, 2));
+/// assert!(fit.model.occupied(1e-3) <= 30 && fit.model.covariances().dim() == (30, 2, 2));
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -294,19 +294,6 @@ impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
         statistics.add(rows, block, model);
     }
 
-    fn statistics_to_merge(&self, model: &Self::Model) -> Option<Self::Statistics> {
-        let overlaps = Some(Overlaps::new(&model.components, &model.prior));
-        let statistics = MStep::<DenseRows<F>>::statistics(self, model);
-        self.merges.then_some(Scatter {
-            overlaps,
-            ..statistics
-        })
-    }
-
-    fn merge(&self, scatter: &mut Self::Statistics, model: &Self::Model) -> usize {
-        scatter.merge_components(model)
-    }
-
     fn update(&self, scatter: Self::Statistics, model: &mut Self::Model, restricted: bool) {
         let k = model.components.len();
         if let Scored::Distances { .. } = model.scores {
@@ -346,5 +333,32 @@ impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
         }
         model.sticks = Sticks::new(model.prior.concentration, &scatter.mass);
         model.renew();
+    }
+
+    fn merging(&self) -> Option<&dyn Merging<Self::Model, Self::Statistics>> {
+        self.merges.then_some(self)
+    }
+}
+
+impl<F: Float> Merging<DirichletProcessMixture<F>, Scatter> for DirichletProcess {
+    fn statistics_to_merge(
+        &self,
+        model: &DirichletProcessMixture<F>,
+        parts: usize,
+    ) -> Vec<Scatter> {
+        let overlaps = Overlaps::new(&model.components, &model.prior);
+        let part = |_| Scatter {
+            overlaps: Some(overlaps.clone()),
+            ..self.statistics(model)
+        };
+        (0..parts).map(part).collect()
+    }
+
+    fn merge_components(
+        &self,
+        statistics: &mut Scatter,
+        model: &DirichletProcessMixture<F>,
+    ) -> usize {
+        statistics.merge_components(model)
     }
 }

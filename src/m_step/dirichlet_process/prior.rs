@@ -174,9 +174,10 @@ impl Stage for DirichletProcess {
             other => format!("{other:?}"),
         };
         let (alpha, beta, nu) = (self.concentration, self.mean_precision, self.degrees);
+        let merges = self.merges;
         format!(
             "DirichletProcess concentration {alpha:?}, mean precision {beta:?}, degrees {nu:?}, mean {mean}, \
-             scale {scale}"
+             scale {scale}, merges {merges}"
         )
     }
 }

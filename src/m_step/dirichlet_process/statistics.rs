@@ -36,8 +36,10 @@ impl Statistics for Scatter {
         for part in &*parts {
             add(&mut total.mass, &part.mass);
             add(&mut total.first, &part.first);
-            if let (Some(total), Some(part)) = (&mut total.overlaps, &part.overlaps) {
-                add(&mut total.lost, &part.lost);
+            match (&mut total.overlaps, &part.overlaps) {
+                (Some(total), Some(part)) => add(&mut total.lost, &part.lost),
+                // Rows of a part without them would be missing.
+                (total, _) => *total = None,
             }
         }
         parallel::map_chunks(&mut total.second, ELEMENTS, |_, range, total| {

@@ -2,6 +2,7 @@
 
 use super::gamma::{log_gamma, log_gamma_rise};
 use special::Gamma;
+use std::ops::RangeInclusive;
 
 /// The sticks of the Dirichlet process: $q(v_t) = \text{Beta}(\gamma_{t1}, \gamma_{t2})$ for $t = 1..T$.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,11 +50,10 @@ impl Sticks {
         logs
     }
 
-    /// The part of the bound that follows from the masses,
+    /// The part of the bound that follows from the masses, of some sticks:
     /// $\sum_t \ln \left( B(\gamma_{t1}, \gamma_{t2}) / B(1, \alpha) \right)$ (E51).
-    pub(super) fn evidence(&self, concentration: f64) -> f64 {
-        let terms = self
-            .0
+    pub(super) fn evidence(&self, concentration: f64, of: RangeInclusive<usize>) -> f64 {
+        let terms = self.0[of]
             .iter()
             .map(|&(a, b)| log_gamma(a) + concentration.ln() - log_gamma_rise(b, a));
         terms.sum()
