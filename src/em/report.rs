@@ -32,9 +32,9 @@ pub struct Report {
     pub unobserved: usize,
     /// Time by stage, all restarts.
     pub timings: Timings,
-    /// The restart that was kept, from 0: an index of `restarts`.
+    /// The restart that was kept, from 0: its place in `restarts`.
     pub restart: usize,
-    /// The last free energy of every restart. A fit that was cancelled may have fewer, and -∞ for those that found nothing.
+    /// The last free energy of every restart. A fit that was cancelled leaves out those that found nothing.
     pub restarts: Vec<f64>,
     /// Why the last [checkpoint](crate::Checkpoint) could not be written, if it could not. Its file is then an earlier one.
     pub checkpoint_fault: Option<String>,
@@ -171,7 +171,7 @@ pub struct Timings {
     pub seeding: Duration,
     /// Searches, together with the sums for the M-step.
     pub search: Duration,
-    /// New parameters from the sums.
+    /// New parameters from the sums, and what moves components before: split and merge, transfers, merges.
     pub update: Duration,
     /// [`Fit::score`](crate::Fit::score).
     pub scoring: Duration,

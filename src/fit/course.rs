@@ -79,14 +79,13 @@ impl<'a, R: Rows> Course<'a, R> {
         self.waiting.is_empty() && self.leading.is_none()
     }
 
-    /// A restart has ended. Those before it that are not known yet found nothing.
-    pub(super) fn keep(&mut self, restart: usize, found: LastSearch) {
-        let own = found.standing();
-        self.restarts.resize(restart, f64::NEG_INFINITY);
+    /// A restart has ended.
+    pub(super) fn keep(&mut self, found: LastSearch) {
+        let (own, place) = (found.standing(), self.restarts.len());
         self.restarts.push(own.1);
         let best = self.best.as_ref();
         if best.is_none_or(|(_, best)| own > best.standing()) {
-            self.best = Some((restart, found));
+            self.best = Some((place, found));
         }
     }
 

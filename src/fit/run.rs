@@ -96,7 +96,7 @@ fn in_turn<'a, R: Rows>(
     while course.restarts.len() < run.settings.restarts {
         let (found, cut) = until_cancelled(run, plan, course, (cost, watch))?;
         if let Some(found) = found {
-            course.keep(course.restarts.len(), found);
+            course.keep(found);
         }
         if cut {
             return Ok(true);
@@ -109,7 +109,7 @@ fn in_turn<'a, R: Rows>(
 }
 
 /// Restarts that know nothing of each other, some at a time: what they found is kept until all of these have ended. Whether
-/// one was cut short.
+/// one was cut short; those that found nothing are left out.
 fn beside_each_other<'a, R: Rows>(
     run: &Run<'a, R>,
     plan: &Plan<'a, R>,
@@ -129,12 +129,12 @@ fn beside_each_other<'a, R: Rows>(
             (found, own)
         });
         let mut cut = false;
-        for (i, (found, own)) in found.into_iter().enumerate() {
+        for (found, own) in found {
             let (found, cut_short) = found?;
             cost.add(&own);
             cut |= cut_short;
             if let Some(found) = found {
-                course.keep(first + i, found);
+                course.keep(found);
             }
         }
         if cut {

@@ -926,11 +926,16 @@ fn merges_are_tried_once() {
             .report
     };
     let (tried, plain) = (fit(true), fit(false));
-    assert_eq!(tried.iterations, plain.iterations);
-    assert_eq!(tried.free_energies, plain.free_energies);
+    // Where a change of exactly 0 comes first, the fit that tries goes on for an iteration.
+    let (searches, more) = (
+        plain.free_energies.len(),
+        tried.iterations - plain.iterations,
+    );
+    assert_eq!(tried.free_energies[..searches], plain.free_energies);
+    assert!(more <= 1, "{more}");
     let one_pass = 3 * 500;
     let [tried, plain] = [tried, plain].map(|report| report.distance_evaluations);
-    assert_eq!(tried, plain + one_pass);
+    assert_eq!(tried - plain, one_pass * (1 + more as u64));
 }
 
 /// However weak the prior, scores keep their digits: what an empty component adds to its own is no part of any other.

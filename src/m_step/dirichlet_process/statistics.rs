@@ -149,7 +149,8 @@ impl Scatter {
                 });
             }
             let second = &mut self.second[c * dim * dim..(c + 1) * dim * dim];
-            let norm = match component.ill_conditioned {
+            // What a merge gains is a small difference of large logarithms: all digits.
+            let norm = match component.ill_conditioned || self.overlaps.is_some() {
                 true => f64::INFINITY,
                 false => component.norm(),
             };
