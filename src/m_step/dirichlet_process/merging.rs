@@ -21,9 +21,13 @@ const WORTH: f64 = 1.0;
 /// in rounding.
 const ROUNDING: f64 = 1e-8;
 
+/// A prior that follows the data is no belief: it expects components as wide as all rows. Two narrow ones would become one
+/// wide one, if they have few rows. So a merge has to pay under weaker priors, too.
+pub(super) const WEAKER: [f64; 2] = [1.0 / 16.0, 1.0 / 256.0];
+
 /// A merge of two components, and what it gains.
 struct Merge {
-    /// Of the components and the entropy, without the sticks.
+    /// Of the components and the entropy, without the sticks: the least of all priors.
     evidence: f64,
     /// Of the bound, if no other components merge.
     gain: f64,
@@ -85,13 +89,13 @@ impl Overlaps {
 
 impl Scatter {
     /// Gives all that some components have to others, where that is sure to raise the bound (E51). Returns how many it
-    /// emptied.
+    /// emptied. It has to be sure under these weaker priors, too.
     pub(super) fn merge_components<F: Float>(
         &mut self,
         model: &DirichletProcessMixture<F>,
+        weaker: &[f64],
     ) -> usize {
-        let mut merges = self.merges(model);
-        merges.retain(|merge| merge.gain > merge.worth);
+        let mut merges = self.merges(model, weaker);
         merges.sort_by(|a, b| b.gain.total_cmp(&a.gain));
         let concentration = model.prior.concentration;
         let (mut emptied, mut touched) = (0, vec![false; self.mass.len()]);
@@ -119,16 +123,21 @@ impl Scatter {
     }
 
     /// What each pair of the model would gain by itself, where that can be said.
-    fn merges<F: Float>(&self, model: &DirichletProcessMixture<F>) -> Vec<Merge> {
+    fn merges<F: Float>(&self, model: &DirichletProcessMixture<F>, weaker: &[f64]) -> Vec<Merge> {
         let (prior, old) = (&model.prior, &model.components);
-        let Some(overlaps) = &self.overlaps else {
+        let weaker: Option<Vec<Prior>> = weaker.iter().map(|share| prior.weaker(*share)).collect();
+        let (Some(overlaps), Some(weaker)) = (&self.overlaps, weaker) else {
             return Vec::new();
         };
+        let priors: Vec<&Prior> = std::iter::once(prior).chain(&weaker).collect();
         // Sums of nearly singular components are in their own coordinates, and rounding decides what their evidence is.
-        let of = |sums: &Scatter, t: usize, old: &NormalWishart| {
-            let component = sums.update(t, old, prior)?;
-            let well = !old.ill_conditioned && !component.ill_conditioned;
-            well.then(|| component.evidence(prior))
+        let of = |sums: &Scatter, t: usize, old: &NormalWishart| -> Option<Vec<f64>> {
+            let evidence = |prior: &&Prior| {
+                let component = sums.update(t, old, prior)?;
+                let well = !old.ill_conditioned && !component.ill_conditioned;
+                well.then(|| component.evidence(prior))
+            };
+            priors.iter().map(evidence).collect()
         };
         let evidence = parallel::map(old.len(), |t| of(self, t, &old[t]));
         let merges = parallel::map(overlaps.pairs.len(), |pair| {
@@ -141,14 +150,16 @@ impl Scatter {
             };
             let (one, other) = (place(a, b), place(b, a));
             let (of_sticks, into, from) = if other.0 > one.0 { other } else { one };
-            let apart = evidence[a]? + evidence[b]?;
+            let (one, other) = (evidence[a].as_ref()?, evidence[b].as_ref()?);
             let sums = self.merged(into, from, old);
             // Shares are rounded.
             let lost = overlaps.lost[pair] * (1.0 + F::EPSILON);
-            let evidence = of(&sums, 0, &old[into])? - apart - lost;
+            let both = of(&sums, 0, &old[into])?;
+            let gains = (0..priors.len()).map(|i| both[i] - one[i] - other[i] - lost);
+            let gains: Vec<f64> = gains.collect();
             Some(Merge {
-                evidence,
-                gain: evidence + of_sticks,
+                evidence: gains.iter().copied().fold(f64::INFINITY, f64::min),
+                gain: gains[0] + of_sticks,
                 worth: WORTH + ROUNDING * sums.mass[0],
                 into,
                 from,
@@ -337,7 +348,7 @@ mod tests {
 
     fn gains_are_differences<F: Float>(rounding: f64) {
         let (k, case) = (5, Case::<F>::new(90, 3, 5));
-        let merges = case.sums().merges(&case.model);
+        let merges = case.sums().merges(&case.model, &[]);
         assert_eq!(merges.len(), k * (k - 1) / 2);
         for Merge {
             gain, into, from, ..
@@ -362,7 +373,7 @@ mod tests {
         let case = Case::<f64>::new(900, 4, 12);
         let mut sums = case.sums();
         let (apart, mut q) = (sums.mass.clone(), case.q.clone());
-        let emptied = sums.merge_components(&case.model);
+        let emptied = sums.merge_components(&case.model, &WEAKER);
         assert!(emptied > 1, "{emptied}");
         let from: Vec<usize> = (0..12).filter(|&t| sums.mass[t] == 0.0).collect();
         assert_eq!(from.len(), emptied);

@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::float::Float;
 use crate::parallel;
 use crate::posterior::Likelihood;
-use merging::Overlaps;
+use merging::{Overlaps, WEAKER};
 use mixture::Scored;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use normal_wishart::{FARTHEST, NormalWishart};
@@ -57,8 +57,9 @@ use sticks::Sticks;
 /// keeps to one variance for the first two M-steps, as in [`Isotropic`](super::Isotropic).
 ///
 /// **Merges.** Where the bound would settle, two components become one if that is sure to raise it
-/// ([E51](crate::equations#e51)), and EM goes on. Only full supports merge: with
-/// [`Exhaustive::truncated`](crate::e_step::Exhaustive::truncated) and other truncated searches components only empty.
+/// ([E51](crate::equations#e51)), and EM goes on. If $W_0$ follows the data, the merge must pay under weaker priors, too. Only
+/// full supports merge: with [`Exhaustive::truncated`](crate::e_step::Exhaustive::truncated) and other truncated searches
+/// components only empty.
 ///
 /// **Weights count points** here, so not only their ratios matter: the larger the total weight, the weaker the prior. If
 /// columns determine one another, or if components collapse onto few points, only the prior bounds the precision. It must
@@ -359,6 +360,10 @@ impl<F: Float> Merging<DirichletProcessMixture<F>, Scatter> for DirichletProcess
         statistics: &mut Scatter,
         model: &DirichletProcessMixture<F>,
     ) -> usize {
-        statistics.merge_components(model)
+        let weaker = match self.scale {
+            PriorScale::OfData => &WEAKER[..],
+            _ => &[],
+        };
+        statistics.merge_components(model, weaker)
     }
 }
