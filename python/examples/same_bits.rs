@@ -24,7 +24,7 @@ fn fit<F: coremix::Float + coremix::Element<Float = F>>(
     algorithm = match last {
         Some("diag") => algorithm.with_family(Family::Diagonal),
         Some("spherical") => algorithm.with_family(Family::Isotropic),
-        Some("refined") => algorithm.with_refined(true).with_tolerance(1e-4),
+        Some("refined") => algorithm.with_refined(true),
         _ => algorithm,
     };
     let path = &arguments[5];
