@@ -2,7 +2,6 @@
 //!
 //! Both can be left out: `fast` and 25 are the defaults. An unknown name prints all there are; `--list` prints them one by one.
 
-use coremix::data::DenseRows;
 use coremix::datasets::Birch;
 use coremix::prelude::*;
 use std::error::Error as StdError;
@@ -15,7 +14,7 @@ fn run(name: &str, clusters: usize) -> Result<()> {
     let algorithm: Algorithm = name.parse()?;
     let algorithm = algorithm.with_clusters(clusters).with_seed(42);
     // What is boxed has one type, whatever the algorithm is.
-    let estimator: Box<dyn Estimator<DenseRows<f32>>> = algorithm.boxed()?;
+    let estimator: Box<dyn Estimator<f32>> = algorithm.boxed()?;
     let mut fit = estimator.fit(&data)?;
     let score = fit.score(&data)?; // of all rows, and exact
 

@@ -4,7 +4,7 @@
 //! Without a path, it writes a file of 100,000 generated rows first. `fast` and 25 clusters are the defaults.
 
 use coremix::Element;
-use coremix::data::{Blocks, DenseRows, NpyFile};
+use coremix::data::{Blocks, NpyFile};
 use coremix::datasets::Birch;
 use coremix::prelude::*;
 use std::error::Error as StdError;
@@ -17,7 +17,7 @@ fn run<T: Element>(file: NpyFile<T>, clusters: usize, name: &str) -> Result<()> 
     let kind = std::any::type_name::<T>();
     println!("{n} rows of {d} numbers, read as {kind}");
     let algorithm = name.parse::<Algorithm>()?.with_clusters(clusters);
-    let fit = algorithm.boxed::<DenseRows<T::Float>>()?.fit(&data)?;
+    let fit = algorithm.boxed::<T::Float>()?.fit(&data)?;
     let error = fit.model.quantization_error(&data)?;
     println!("{algorithm}: quantization error {error:.5e}");
     println!("{}", fit.report);

@@ -4,7 +4,6 @@
 //! The default is `gmm` with up to 12 clusters, on generated rows of 6 clusters.
 
 use coremix::Rng;
-use coremix::data::DenseRows;
 use coremix::prelude::*;
 use coremix::selection::{Criterion, Selection, Sweep};
 use ndarray::Array2;
@@ -15,7 +14,6 @@ use std::error::Error as StdError;
 use std::fs;
 use std::path::Path;
 
-type Rows = DenseRows<f64>;
 type Panel<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordu32, RangedCoordf64>>;
 
@@ -71,7 +69,7 @@ fn main() -> std::result::Result<(), Box<dyn StdError>> {
 }
 
 /// One panel per criterion.
-fn draw(path: &Path, selection: &Selection<Rows>) -> std::result::Result<(), Box<dyn StdError>> {
+fn draw(path: &Path, selection: &Selection<f64>) -> std::result::Result<(), Box<dyn StdError>> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
@@ -90,7 +88,7 @@ fn draw(path: &Path, selection: &Selection<Rows>) -> std::result::Result<(), Box
 
 fn panel(
     area: &Panel<'_>,
-    selection: &Selection<Rows>,
+    selection: &Selection<f64>,
     criterion: Criterion,
 ) -> std::result::Result<(), Box<dyn StdError>> {
     let values = selection.candidates().iter();

@@ -1,10 +1,10 @@
 //! A coreset of one's own: every row for itself, with a chance in proportion to its weight (Poisson sampling).
 
 use coremix::coreset::{Coreset, Subset};
-use coremix::data::{Frame, Rows};
+use coremix::data::Frame;
 use coremix::datasets::Birch;
 use coremix::prelude::*;
-use coremix::{Rng, Stage, testing};
+use coremix::{Float, Rng, Stage, testing};
 
 /// About `size` rows: row n is chosen with probability p = min(1, size w / W), and stands for w / p.
 #[derive(Clone, Copy, Debug)]
@@ -14,13 +14,8 @@ struct Poisson {
 
 impl Stage for Poisson {}
 
-impl<R: Rows> Coreset<R> for Poisson {
-    fn sample(
-        &self,
-        data: &dyn Data<Rows = R>,
-        _: &Frame<R::Float>,
-        rng: &mut Rng,
-    ) -> Result<Option<Subset>> {
+impl<F: Float> Coreset<F> for Poisson {
+    fn sample(&self, data: &dyn Data<F>, _: &Frame<F>, rng: &mut Rng) -> Result<Option<Subset>> {
         let (mut rows, mut weights) = (Vec::new(), Vec::new());
         for n in 0..data.len() {
             let p = (self.size * data.weight(n) / data.summary().total_weight).min(1.0);

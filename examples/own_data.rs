@@ -3,7 +3,7 @@
 //! This shows how to write data. For rows that are only read from somewhere, a `data::Source` is enough: `data::Blocks` makes
 //! data of it, and `data::NpyFile` is one.
 
-use coremix::data::{DenseRows, Frame, Summary};
+use coremix::data::{Frame, Rows, Summary};
 use coremix::datasets::Birch;
 use coremix::prelude::*;
 use coremix::{Float, testing};
@@ -87,9 +87,7 @@ impl<F: Float> NpyFile<F> {
     }
 }
 
-impl<F: Float> Data for NpyFile<F> {
-    type Rows = DenseRows<F>;
-
+impl<F: Float> Data<F> for NpyFile<F> {
     fn len(&self) -> usize {
         self.shape[0]
     }
@@ -106,7 +104,7 @@ impl<F: Float> Data for NpyFile<F> {
         &self.summary
     }
 
-    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut DenseRows<F>) {
+    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) {
         let mut values = vec![F::zero(); rows.len() * self.dim()];
         self.read_or_nan(rows.start, &mut values);
         let row = |i: usize| i * self.dim()..(i + 1) * self.dim();
@@ -115,13 +113,13 @@ impl<F: Float> Data for NpyFile<F> {
         });
     }
 
-    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut DenseRows<F>) {
+    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) {
         into.fill(frame, rows.iter().map(|_| 1.0), |i, out| {
             self.read_or_nan(rows[i], out)
         });
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = DenseRows<F>> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<F> + '_> {
         let mut values = Array2::zeros((rows.len(), self.dim()));
         for (row, mut out) in rows.iter().zip(values.outer_iter_mut()) {
             self.read_or_nan(*row, out.as_slice_mut().expect("one row after the other"));

@@ -4,7 +4,7 @@ use coremix::data::Rows;
 use coremix::datasets::Birch;
 use coremix::e_step::EStep;
 use coremix::prelude::*;
-use coremix::{Block, Rng, Stage, testing};
+use coremix::{Block, Float, Rng, Stage, testing};
 
 /// Supports of `c_prime` components. Each search compares them with `looks` others, drawn anew for every row.
 #[derive(Clone, Copy, Debug)]
@@ -15,10 +15,10 @@ struct RandomLooks {
 
 impl Stage for RandomLooks {}
 
-impl<R: Rows, M: Mixture<R>> EStep<R, M> for RandomLooks {
+impl<F: Float, M: Mixture<F>> EStep<F, M> for RandomLooks {
     type State = ();
     /// Numbers of components, and memory for their scores.
-    type Worker = (Vec<u32>, Vec<R::Float>);
+    type Worker = (Vec<u32>, Vec<F>);
 
     fn width(&self, k: usize) -> usize {
         self.c_prime.min(k)
@@ -28,8 +28,8 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for RandomLooks {
         &self,
         (): &(),
         model: &M,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         rng: &mut Rng,
         (ids, scratch): &mut Self::Worker,
     ) {

@@ -3,7 +3,7 @@
 //! p(y | c) is a Gaussian N(y; mu_c, s_c / u) with u drawn from a gamma law of nu / 2 and nu / 2. Given the components of a
 //! point, u is expected to be (nu + D) / (nu + d^2 / s_c): the far ones count less (Peel and McLachlan 2000).
 
-use coremix::data::{Centres, DenseRows, Frame, Moments, PerComponent, Rows, Scores};
+use coremix::data::{Centres, Frame, Moments, PerComponent, Rows, Scores};
 use coremix::m_step::{MStep, variance_floor};
 use coremix::prelude::*;
 use coremix::{Block, Float, Likelihood, LogJoint, Rng, Stage, testing};
@@ -41,12 +41,12 @@ impl Stage for StudentT {
     }
 }
 
-impl<R: Rows> Scores<R> for StudentTMixture<R::Float> {
+impl<F: Float> Scores<F> for StudentTMixture<F> {
     fn components(&self) -> usize {
         self.centres.len()
     }
 
-    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
+    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
         rows.distances_to(i, &self.centres, ids, out);
         let (nu, d) = (self.nu, rows.entries() as f64);
         for (score, c) in out.iter_mut().zip(ids).filter(|_| !self.scales.is_empty()) {
@@ -57,12 +57,12 @@ impl<R: Rows> Scores<R> for StudentTMixture<R::Float> {
     }
 }
 
-impl<R: Rows> Mixture<R> for StudentTMixture<R::Float> {
-    fn centres(&self) -> &Centres<R::Float> {
+impl<F: Float> Mixture<F> for StudentTMixture<F> {
+    fn centres(&self) -> &Centres<F> {
         &self.centres
     }
 
-    fn frame(&self) -> &Frame<R::Float> {
+    fn frame(&self) -> &Frame<F> {
         &self.frame
     }
 
@@ -94,16 +94,16 @@ impl<R: Rows> Mixture<R> for StudentTMixture<R::Float> {
     }
 }
 
-impl<R: Rows> MStep<R> for StudentT {
-    type Model = StudentTMixture<R::Float>;
+impl<F: Float> MStep<F> for StudentT {
+    type Model = StudentTMixture<F>;
     /// Responsibilities times coordinates, and moments in which far rows count less.
     type Statistics = (Vec<f64>, Moments<PerComponent>);
 
     fn start(
         &self,
-        centres: Centres<R::Float>,
-        frame: Frame<R::Float>,
-        data: &dyn Data<Rows = R>,
+        centres: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
     ) -> Result<Self::Model> {
         let least = variance_floor(&frame, data.summary());
         let proportions = vec![1.0 / centres.len() as f64; centres.len()];
@@ -133,8 +133,8 @@ impl<R: Rows> MStep<R> for StudentT {
 
     fn accumulate(
         &self,
-        rows: &R,
-        block: &Block<R::Float>,
+        rows: &Rows<F>,
+        block: &Block<F>,
         model: &Self::Model,
         (entries, moments): &mut Self::Statistics,
     ) {
@@ -183,11 +183,7 @@ fn main() -> Result<()> {
     println!("the laws of families hold: in f64, in f32, and on a sketch");
     let seeds = x.slice(ndarray::s![..4, ..]);
     let builder = || algorithms::gmm(4).seeder(Given::new(seeds));
-    let own = builder()
-        .m_step(family)
-        .build()?
-        .fit(&data)?
-        .boxed::<DenseRows<f64>>();
+    let own = builder().m_step(family).build()?.fit(&data)?.boxed::<f64>();
     let gaussians = builder().m_step(Isotropic::new()).build()?.fit(&data)?;
     println!(
         "means of Student-t components, the corners of a square of side 10:\n{:.2}",

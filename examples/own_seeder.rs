@@ -12,15 +12,15 @@ struct Farthest;
 
 impl Stage for Farthest {}
 
-impl<R: Rows> Seeder<R> for Farthest {
+impl<F: Float> Seeder<F> for Farthest {
     fn seed(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
-        let mut rows = R::default();
+    ) -> Result<Seeds<F>> {
+        let mut rows = Rows::default();
         data.load(0..data.len(), frame, &mut rows);
         let there: Vec<usize> = (0..data.len()).filter(|&n| data.weight(n) > 0.0).collect();
         let mut left = rng.uniform() * data.summary().total_weight;
@@ -29,7 +29,7 @@ impl<R: Rows> Seeder<R> for Farthest {
             left < 0.0
         };
         let mut chosen = vec![*there.iter().find(below).unwrap_or(&there[0])];
-        let mut nearest = vec![R::Float::INFINITY; data.len()];
+        let mut nearest = vec![F::INFINITY; data.len()];
         while chosen.len() < k {
             rows.lower(0, &rows.to_centre(chosen[chosen.len() - 1]), &mut nearest);
             let far =

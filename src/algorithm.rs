@@ -3,14 +3,13 @@
 use crate::algorithms;
 use crate::cancel::Cancel;
 use crate::checkpoint::Checkpoint;
-use crate::compiled::Compiled;
 use crate::coreset::{Coreset, Lightweight};
-use crate::data::Rows;
 use crate::e_step::{EStep, Neighborhood};
 use crate::em::Rule;
 use crate::error::{Error, Result};
 use crate::fit::{Builder, Estimator, MeansOf, WarmStart};
-use crate::m_step::{Diagonal, DirichletProcess, Isotropic, MStep, SharedIsotropic};
+use crate::float::Float;
+use crate::m_step::{Diagonal, Isotropic, MStep, SharedIsotropic};
 use crate::saving::Save;
 use crate::seed::{AfkMc2, KMeansPlusPlus, Seeder};
 use std::fmt;
@@ -88,7 +87,7 @@ enum Name {
 }
 
 /// One type for all seeders: so each algorithm is compiled once.
-type AnySeeder<R> = Box<dyn Seeder<R> + Send>;
+type AnySeeder<F> = Box<dyn Seeder<F> + Send>;
 
 impl Algorithm {
     /// All names.
@@ -171,7 +170,7 @@ impl Algorithm {
         self
     }
 
-    /// Components drawn per point and search, R, of `d-gmm`. Default 5.
+    /// Components drawn per point and search, F, of `d-gmm`. Default 5.
     #[must_use]
     pub fn with_drawn(mut self, drawn: usize) -> Self {
         self.drawn = drawn;
@@ -256,34 +255,17 @@ impl Algorithm {
         self
     }
 
-    /// The algorithm, ready to fit data with rows of type `R`.
+    /// The algorithm, ready to fit data of the number type `F`.
     ///
     /// # Errors
-    /// As [`Builder::build`]; [`Error::Parameter`] for `dp-gmm` on a sketch, and for a family that the algorithm does not
+    /// As [`Builder::build`]; [`Error::Parameter`] for a family that the algorithm does not
     /// have.
-    pub fn boxed<R: Rows>(&self) -> Result<Box<dyn Estimator<R>>> {
-        R::Float::boxed(self)
-    }
-
-    /// The Dirichlet process, whose rows are dense.
-    pub(crate) fn dirichlet_process<R>(&self) -> Result<Box<dyn Estimator<R>>>
-    where
-        R: Rows,
-        DirichletProcess: MStep<R>,
-    {
-        self.no_family()?;
-        let builder = algorithms::dp_gmm(self.clusters()?, self.concentration);
-        let builder = builder.seeder(self.plus_plus()?);
-        self.finish(builder.coreset(self.coreset.map(Lightweight::new)))
-    }
-
-    /// Every other one.
-    pub(crate) fn of_rows<R: Rows>(&self) -> Result<Box<dyn Estimator<R>>> {
+    pub fn boxed<F: Float>(&self) -> Result<Box<dyn Estimator<F>>> {
         let k = self.clusters()?;
         let (c_prime, g) = (self.c_prime, self.neighbors);
         let plus_plus = self.plus_plus()?;
         let chain = self.chain.map_or_else(AfkMc2::default, AfkMc2::new);
-        let chain: AnySeeder<R> = Box::new(chain);
+        let chain: AnySeeder<F> = Box::new(chain);
         match self.name {
             Name::KMeans => self.of_families(algorithms::k_means(k).seeder(plus_plus)),
             Name::KMeansCPrime => {
@@ -319,23 +301,24 @@ impl Algorithm {
                 self.finish(builder)
             }
             Name::DpGmm => {
-                let rule = "works on dense rows alone, not on a sketch";
-                Err(Error::parameter("algorithm", self, rule))
+                self.no_family()?;
+                let builder = algorithms::dp_gmm(k, self.concentration).seeder(plus_plus);
+                self.finish(builder.coreset(self.coreset.map(Lightweight::new)))
             }
         }
     }
 
     /// With the components asked for.
-    fn of_families<R, C, E>(
+    fn of_families<F, C, E>(
         &self,
-        builder: Builder<C, AnySeeder<R>, E>,
-    ) -> Result<Box<dyn Estimator<R>>>
+        builder: Builder<C, AnySeeder<F>, E>,
+    ) -> Result<Box<dyn Estimator<F>>>
     where
-        R: Rows,
+        F: Float,
         E: Clone + Send + 'static,
-        E: EStep<R, <SharedIsotropic as MStep<R>>::Model>,
-        E: EStep<R, <Isotropic as MStep<R>>::Model>,
-        E: EStep<R, <Diagonal as MStep<R>>::Model>,
+        E: EStep<F, <SharedIsotropic as MStep<F>>::Model>,
+        E: EStep<F, <Isotropic as MStep<F>>::Model>,
+        E: EStep<F, <Diagonal as MStep<F>>::Model>,
     {
         let builder = builder.coreset(self.draws());
         let own = match self.name {
@@ -350,13 +333,13 @@ impl Algorithm {
     }
 
     /// With the settings that all have.
-    fn finish<R, C, S, E, M>(&self, builder: Builder<C, S, E, M>) -> Result<Box<dyn Estimator<R>>>
+    fn finish<F, C, S, E, M>(&self, builder: Builder<C, S, E, M>) -> Result<Box<dyn Estimator<F>>>
     where
-        R: Rows,
-        C: Coreset<R> + Send + 'static,
-        S: Seeder<R> + Send + 'static,
-        M: MStep<R> + Send + 'static,
-        E: EStep<R, M::Model> + Clone + Send + 'static,
+        F: Float,
+        C: Coreset<F> + Send + 'static,
+        S: Seeder<F> + Send + 'static,
+        M: MStep<F> + Send + 'static,
+        E: EStep<F, M::Model> + Clone + Send + 'static,
     {
         let mut builder = builder.restarts(self.restarts).seed(self.seed);
         if let Some(cancel) = &self.cancel {
@@ -381,7 +364,7 @@ impl Algorithm {
     }
 
     /// Seeds of k-means++, or what k-means made of such.
-    fn plus_plus<R: Rows>(&self) -> Result<AnySeeder<R>> {
+    fn plus_plus<F: Float>(&self) -> Result<AnySeeder<F>> {
         Ok(match (self.refined, self.greedy) {
             (true, _) => Box::new(MeansOf::new(algorithms::fast(self.clusters()?).build()?)),
             (false, true) => Box::new(KMeansPlusPlus::greedy()),

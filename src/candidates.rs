@@ -13,16 +13,15 @@ impl<F: Float> Block<F> {
     /// which the fit returns ([`Error::Stage`](crate::Error::Stage)). The first search has no last supports, so there `ids` needs
     /// as many different components as a support has members. If every support holds every component, all are scored,
     /// and `ids` is ignored.
-    pub fn keep_best<R, M>(
+    pub fn keep_best<M>(
         &mut self,
         i: usize,
         model: &M,
-        rows: &R,
+        rows: &Rows<F>,
         ids: &[u32],
         scratch: &mut Vec<F>,
     ) where
-        R: Rows<Float = F>,
-        M: Scores<R> + ?Sized,
+        M: Scores<F> + ?Sized,
     {
         let (k, width) = (self.components(), self.width());
         if i >= rows.len() || !self.has(i) {
@@ -83,14 +82,14 @@ pub(crate) struct Candidates<F> {
 
 /// The best components of row `i` among all, exactly: ranked by the approximate scores `approximate`
 /// (k), then every component within their rounding bound (E21) of the last place is scored directly.
-pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
+pub(crate) fn best<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
-    rows: &R,
+    rows: &Rows<F>,
     i: usize,
-    approximate: &[R::Float],
-    scratch: &mut Candidates<R::Float>,
+    approximate: &[F],
+    scratch: &mut Candidates<F>,
     out_ids: &mut [u32],
-    out_scores: &mut [R::Float],
+    out_scores: &mut [F],
 ) {
     let margin = reachable(scorer, rows, i, approximate, out_ids.len(), scratch);
     if margin.to_f64() == 0.0 {
@@ -106,14 +105,14 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
 
 /// Finds the components that may be among the `width` best of row `i`: those within the rounding bound (E21) of the last
 /// place, by approximate scores (k). Returns the bound.
-fn reachable<R: Rows, S: Scores<R> + ?Sized>(
+fn reachable<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
-    rows: &R,
+    rows: &Rows<F>,
     i: usize,
-    approximate: &[R::Float],
+    approximate: &[F],
     width: usize,
-    scratch: &mut Candidates<R::Float>,
-) -> R::Float {
+    scratch: &mut Candidates<F>,
+) -> F {
     let last = select::last_place(approximate, width, &mut scratch.kept);
     let margin = scorer.margin(rows, i, last);
     select::not_above(approximate, last + margin + margin, &mut scratch.ids);
@@ -121,7 +120,7 @@ fn reachable<R: Rows, S: Scores<R> + ?Sized>(
         // A family from outside gave NaN for scores, or for their margin: all are computed directly.
         scratch.ids.clear();
         scratch.ids.extend(0..approximate.len() as u32);
-        return R::Float::INFINITY;
+        return F::INFINITY;
     }
     margin
 }
@@ -129,10 +128,10 @@ fn reachable<R: Rows, S: Scores<R> + ?Sized>(
 impl<F: Float> Candidates<F> {
     /// The components that may be among the `width` best of row `i`, as approximate scores (k) and their rounding tell, with
     /// their scores.
-    pub(crate) fn of<R: Rows<Float = F>, S: Scores<R> + ?Sized>(
+    pub(crate) fn of<S: Scores<F> + ?Sized>(
         &mut self,
         scorer: &S,
-        rows: &R,
+        rows: &Rows<F>,
         i: usize,
         approximate: &[F],
         width: usize,

@@ -1,6 +1,6 @@
 //! The numbers the crate computes with ([`Float`]) and the numbers data may be stored in ([`Element`]).
 
-use crate::data::{Chosen, Dense, DenseRows, Frame, Summary};
+use crate::data::{Chosen, Dense, Frame, Rows, Summary};
 use crate::error::Result;
 use std::fmt::{Debug, Display, LowerExp};
 use std::ops::Neg;
@@ -19,8 +19,6 @@ mod sealed {
 pub trait Float:
     sealed::Sealed
     + Element<Float = Self>
-    + crate::compiled::Compiled<crate::data::DenseRows<Self>>
-    + crate::compiled::Compiled<crate::data::SketchRows<Self>>
     + crate::kernels::distance::Squared
     + crate::kernels::enter::Enter
     + crate::kernels::exponential::Exponential
@@ -116,7 +114,7 @@ pub trait Element:
         data: &Dense<'_, Self>,
         rows: Chosen<'_>,
         frame: &Frame<Self::Float>,
-        into: &mut DenseRows<Self::Float>,
+        into: &mut Rows<Self::Float>,
     );
     /// Squared distances to one centre: compiled inside the crate.
     #[doc(hidden)]
@@ -149,7 +147,7 @@ macro_rules! element {
                 data: &Dense<'_, $t>,
                 rows: Chosen<'_>,
                 frame: &Frame<$float>,
-                into: &mut DenseRows<$float>,
+                into: &mut Rows<$float>,
             ) {
                 match rows {
                     Chosen::Range(rows) => data.fill(rows, frame, into),

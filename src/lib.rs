@@ -203,7 +203,6 @@ mod block;
 mod cancel;
 mod candidates;
 mod checkpoint;
-mod compiled;
 pub mod coreset;
 mod counting;
 pub mod data;

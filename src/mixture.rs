@@ -1,10 +1,11 @@
 //! A fitted model: what every component family offers.
 
-use crate::compiled::Compiled;
 use crate::data::{Centres, Data, Frame, Linear, Rows, Scores};
 use crate::error::Result;
+use crate::float::Float;
 use crate::posterior::LogJoint;
 use crate::saving::FileFault;
+use crate::scoring;
 use ndarray::{Array1, Array2};
 use std::any::Any;
 use std::fmt;
@@ -30,12 +31,12 @@ use std::fmt;
 /// assert_eq!(score.labels, labels);
 /// # Ok::<(), Error>(())
 /// ```
-pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
+pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// The means, in the coordinates of the [frame](Self::frame).
-    fn centres(&self) -> &Centres<R::Float>;
+    fn centres(&self) -> &Centres<F>;
 
     /// The coordinates of the model ([E24](crate::equations#e24)).
-    fn frame(&self) -> &Frame<R::Float>;
+    fn frame(&self) -> &Frame<F>;
 
     /// From scores to log-joints ([E1](crate::equations#e1)).
     fn log_joint(&self) -> LogJoint;
@@ -47,7 +48,7 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     }
 
     /// The means (k, columns), in the data's own unit.
-    fn means(&self) -> Array2<R::Float> {
+    fn means(&self) -> Array2<F> {
         self.centres().leave(self.frame())
     }
 
@@ -94,8 +95,8 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     /// # Errors
     /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) if the data has another number of columns than the
     /// model; [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a sketch in other coordinates.
-    fn predict(&self, data: &dyn Data<Rows = R>) -> Result<Array1<u32>> {
-        R::Float::predict(self.erased(), data, 0.0)
+    fn predict(&self, data: &dyn Data<F>) -> Result<Array1<u32>> {
+        scoring::predict(self.erased(), data, 0.0)
     }
 
     /// As [`predict`](Self::predict), in less time where there are many components, at a stated error: the squared distance
@@ -108,8 +109,8 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     /// # Errors
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) unless `epsilon` is at least 0 and
     /// finite.
-    fn predict_within(&self, data: &dyn Data<Rows = R>, epsilon: f64) -> Result<Array1<u32>> {
-        R::Float::predict(self.erased(), data, epsilon)
+    fn predict_within(&self, data: &dyn Data<F>, epsilon: f64) -> Result<Array1<u32>> {
+        scoring::predict(self.erased(), data, epsilon)
     }
 
     /// The posteriors of all components: (n, k), each row sums to 1.
@@ -120,8 +121,8 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
-    fn responsibilities(&self, data: &dyn Data<Rows = R>) -> Result<Array2<R::Float>> {
-        R::Float::responsibilities(self.erased(), data)
+    fn responsibilities(&self, data: &dyn Data<F>) -> Result<Array2<F>> {
+        scoring::responsibilities(self.erased(), data)
     }
 
     /// The `c_prime` likeliest components of every row, best first, and their posteriors renormalised over
@@ -135,18 +136,18 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if `c_prime` is 0.
     fn truncated_responsibilities(
         &self,
-        data: &dyn Data<Rows = R>,
+        data: &dyn Data<F>,
         c_prime: usize,
-    ) -> Result<(Array2<u32>, Array2<R::Float>)> {
-        R::Float::truncated_responsibilities(self.erased(), data, c_prime)
+    ) -> Result<(Array2<u32>, Array2<F>)> {
+        scoring::truncated_responsibilities(self.erased(), data, c_prime)
     }
 
     /// The log-densities of a block of rows, in nats, for densities in the data's own unit: what
     /// [`log_densities`](Self::log_densities), [`log_likelihood`](Self::log_likelihood) and [`score`](Self::score)
     /// are made of. If labels are asked for, it leaves what [`predict`](Self::predict) says of the rows.
     #[doc(hidden)]
-    fn judge(&self, rows: &R, labels: Option<&mut [u32]>) -> Vec<f64> {
-        R::Float::judge(self.erased(), rows, labels)
+    fn judge(&self, rows: &Rows<F>, labels: Option<&mut [u32]>) -> Vec<f64> {
+        scoring::judge(self.erased(), rows, labels)
     }
 
     /// Whether scores are squared distances to the means, so that the likeliest component of a row is the one with the
@@ -168,8 +169,8 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
-    fn log_densities(&self, data: &dyn Data<Rows = R>) -> Result<Array1<f64>> {
-        R::Float::log_densities(self.erased(), data)
+    fn log_densities(&self, data: &dyn Data<F>) -> Result<Array1<f64>> {
+        scoring::log_densities(self.erased(), data)
     }
 
     /// The weighted log-likelihood over all components, in nats, for densities in the data's own unit.
@@ -181,16 +182,16 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
-    fn log_likelihood(&self, data: &dyn Data<Rows = R>) -> Result<f64> {
-        R::Float::log_likelihood(self.erased(), data)
+    fn log_likelihood(&self, data: &dyn Data<F>) -> Result<f64> {
+        scoring::log_likelihood(self.erased(), data)
     }
 
     /// Labels, quantization error and log-likelihood together, in fewer searches than one by one.
     ///
     /// # Errors
     /// As [`quantization_error`](Self::quantization_error).
-    fn score(&self, data: &dyn Data<Rows = R>) -> Result<Score> {
-        R::Float::score(self.erased(), data)
+    fn score(&self, data: &dyn Data<F>) -> Result<Score> {
+        scoring::score(self.erased(), data)
     }
 
     /// The weighted squared distance to the nearest mean, in the data's own unit, squared ([E22](crate::equations#e22)).
@@ -199,8 +200,8 @@ pub trait Mixture<R: Rows>: Scores<R> + Erased<R> + Any + Send {
     ///
     /// # Errors
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if the sum leaves the range of `f64`.
-    fn quantization_error(&self, data: &dyn Data<Rows = R>) -> Result<f64> {
-        R::Float::quantization_error(self.erased(), data)
+    fn quantization_error(&self, data: &dyn Data<F>) -> Result<f64> {
+        scoring::quantization_error(self.erased(), data)
     }
 }
 
@@ -217,7 +218,7 @@ pub struct Score {
 }
 
 /// What a model of any family can say of itself: fits of boxed models can be printed, and unwrapped in tests.
-impl<R: Rows> fmt::Debug for dyn Mixture<R> {
+impl<F: Float> fmt::Debug for dyn Mixture<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mixture")
             .field("means", &self.means())
@@ -226,39 +227,39 @@ impl<R: Rows> fmt::Debug for dyn Mixture<R> {
     }
 }
 
-impl<R: Rows, M: Scores<R> + ?Sized> Scores<R> for Box<M> {
+impl<F: Float, M: Scores<F> + ?Sized> Scores<F> for Box<M> {
     fn components(&self) -> usize {
         (**self).components()
     }
 
-    fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
+    fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
         (**self).all(rows, out);
     }
 
-    fn margin(&self, rows: &R, i: usize, reach: R::Float) -> R::Float {
+    fn margin(&self, rows: &Rows<F>, i: usize, reach: F) -> F {
         (**self).margin(rows, i, reach)
     }
 
-    fn linear(&self) -> Option<&Linear<R::Float>> {
+    fn linear(&self) -> Option<&Linear<F>> {
         (**self).linear()
     }
 
-    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
+    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
         (**self).some(rows, i, ids, out);
     }
 
-    fn best(&self, rows: &R, ids: &mut [u32], scores: &mut [R::Float]) -> bool {
+    fn best(&self, rows: &Rows<F>, ids: &mut [u32], scores: &mut [F]) -> bool {
         (**self).best(rows, ids, scores)
     }
 }
 
 // Every method: a family may have its own.
-impl<R: Rows, M: Mixture<R> + ?Sized> Mixture<R> for Box<M> {
-    fn centres(&self) -> &Centres<R::Float> {
+impl<F: Float, M: Mixture<F> + ?Sized> Mixture<F> for Box<M> {
+    fn centres(&self) -> &Centres<F> {
         (**self).centres()
     }
 
-    fn frame(&self) -> &Frame<R::Float> {
+    fn frame(&self) -> &Frame<F> {
         (**self).frame()
     }
 
@@ -270,7 +271,7 @@ impl<R: Rows, M: Mixture<R> + ?Sized> Mixture<R> for Box<M> {
         (**self).prior_terms()
     }
 
-    fn means(&self) -> Array2<R::Float> {
+    fn means(&self) -> Array2<F> {
         (**self).means()
     }
 
@@ -290,27 +291,27 @@ impl<R: Rows, M: Mixture<R> + ?Sized> Mixture<R> for Box<M> {
         (**self).variances()
     }
 
-    fn predict(&self, data: &dyn Data<Rows = R>) -> Result<Array1<u32>> {
+    fn predict(&self, data: &dyn Data<F>) -> Result<Array1<u32>> {
         (**self).predict(data)
     }
 
-    fn predict_within(&self, data: &dyn Data<Rows = R>, epsilon: f64) -> Result<Array1<u32>> {
+    fn predict_within(&self, data: &dyn Data<F>, epsilon: f64) -> Result<Array1<u32>> {
         (**self).predict_within(data, epsilon)
     }
 
-    fn responsibilities(&self, data: &dyn Data<Rows = R>) -> Result<Array2<R::Float>> {
+    fn responsibilities(&self, data: &dyn Data<F>) -> Result<Array2<F>> {
         (**self).responsibilities(data)
     }
 
     fn truncated_responsibilities(
         &self,
-        data: &dyn Data<Rows = R>,
+        data: &dyn Data<F>,
         c_prime: usize,
-    ) -> Result<(Array2<u32>, Array2<R::Float>)> {
+    ) -> Result<(Array2<u32>, Array2<F>)> {
         (**self).truncated_responsibilities(data, c_prime)
     }
 
-    fn judge(&self, rows: &R, labels: Option<&mut [u32]>) -> Vec<f64> {
+    fn judge(&self, rows: &Rows<F>, labels: Option<&mut [u32]>) -> Vec<f64> {
         (**self).judge(rows, labels)
     }
 
@@ -322,31 +323,31 @@ impl<R: Rows, M: Mixture<R> + ?Sized> Mixture<R> for Box<M> {
         (**self).evaluations_per_component()
     }
 
-    fn log_densities(&self, data: &dyn Data<Rows = R>) -> Result<Array1<f64>> {
+    fn log_densities(&self, data: &dyn Data<F>) -> Result<Array1<f64>> {
         (**self).log_densities(data)
     }
 
-    fn log_likelihood(&self, data: &dyn Data<Rows = R>) -> Result<f64> {
+    fn log_likelihood(&self, data: &dyn Data<F>) -> Result<f64> {
         (**self).log_likelihood(data)
     }
 
-    fn score(&self, data: &dyn Data<Rows = R>) -> Result<Score> {
+    fn score(&self, data: &dyn Data<F>) -> Result<Score> {
         (**self).score(data)
     }
 
-    fn quantization_error(&self, data: &dyn Data<Rows = R>) -> Result<f64> {
+    fn quantization_error(&self, data: &dyn Data<F>) -> Result<f64> {
         (**self).quantization_error(data)
     }
 }
 
 /// A model as a trait object, whatever its type: what its answers are computed from, inside the crate.
-pub trait Erased<R: Rows> {
+pub trait Erased<F: Float> {
     /// The same model.
-    fn erased(&self) -> &dyn Mixture<R>;
+    fn erased(&self) -> &dyn Mixture<F>;
 }
 
-impl<R: Rows, M: Mixture<R>> Erased<R> for M {
-    fn erased(&self) -> &dyn Mixture<R> {
+impl<F: Float, M: Mixture<F>> Erased<F> for M {
+    fn erased(&self) -> &dyn Mixture<F> {
         self
     }
 }

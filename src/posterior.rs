@@ -71,9 +71,9 @@ impl Likelihood {
 }
 
 /// Turns the scores of a block into responsibilities over the supports (E2), and sums up the free energy.
-pub(crate) fn normalise<R: Rows>(
-    rows: &R,
-    block: &mut Block<R::Float>,
+pub(crate) fn normalise<F: Float>(
+    rows: &Rows<F>,
+    block: &mut Block<F>,
     log_joint: LogJoint,
 ) -> Likelihood {
     let width = block.width();
@@ -128,9 +128,9 @@ pub(crate) fn normalise<R: Rows>(
 }
 
 /// The same for supports of all components.
-fn normalise_all<R: Rows>(
-    rows: &R,
-    block: &mut Block<R::Float>,
+fn normalise_all<F: Float>(
+    rows: &Rows<F>,
+    block: &mut Block<F>,
     log_joint: LogJoint,
 ) -> Likelihood {
     let shape = (block.stride(), block.components());
@@ -168,7 +168,7 @@ pub(crate) fn drop_lost<F: Float>(block: &mut Block<F>) {
 
 /// The total weight of a block of rows, and the weighted sum of the expectations of their scores under their
 /// responsibilities.
-pub(crate) fn expected_total<R: Rows>(rows: &R, block: &Block<R::Float>) -> (f64, f64) {
+pub(crate) fn expected_total<F: Float>(rows: &Rows<F>, block: &Block<F>) -> (f64, f64) {
     if block.width() == 1 {
         return weighted_total(rows, &block.scores);
     }
@@ -185,7 +185,7 @@ pub(crate) fn expected_total<R: Rows>(rows: &R, block: &Block<R::Float>) -> (f64
 
 /// The total weight of a block of rows, and the weighted sum of their values. There are several partial sums, so that no
 /// addition waits for the one before.
-fn weighted_total<R: Rows, F: Float>(rows: &R, values: &[F]) -> (f64, f64) {
+fn weighted_total<F: Float, T: Float>(rows: &Rows<F>, values: &[T]) -> (f64, f64) {
     const LANES: usize = 8;
     let (mut weights, mut sums) = ([0.0; LANES], [0.0; LANES]);
     vectorised!({

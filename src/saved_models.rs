@@ -1,6 +1,5 @@
 //! Saved models whose family the file says.
 
-use crate::data::{DenseRows, SketchRows};
 use crate::error::Result;
 use crate::fit::BoxedMixture;
 use crate::float::Float;
@@ -12,8 +11,7 @@ use crate::saving::{FileFault, ModelInfo, Reader, Save};
 use std::io::Read;
 use std::path::Path;
 
-/// Loads a model of any family, for dense rows: what [`Save::load`] of a [`BoxedMixture`] does. For rows of a sketch, say
-/// `BoxedMixture::<SketchRows<f32>>::load(path)`.
+/// Loads a model of any family: what [`Save::load`] of a [`BoxedMixture`] does.
 ///
 /// ```
 /// use coremix::prelude::*;
@@ -30,7 +28,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// As [`Save::load`].
-pub fn load_model<F: Float>(path: impl AsRef<Path>) -> Result<BoxedMixture<DenseRows<F>>> {
+pub fn load_model<F: Float>(path: impl AsRef<Path>) -> Result<BoxedMixture<F>> {
     Save::load(path)
 }
 
@@ -38,18 +36,18 @@ pub fn load_model<F: Float>(path: impl AsRef<Path>) -> Result<BoxedMixture<Dense
 ///
 /// # Errors
 /// As [`Save::read_from`].
-pub fn read_model<F: Float>(from: impl Read) -> Result<BoxedMixture<DenseRows<F>>> {
+pub fn read_model<F: Float>(from: impl Read) -> Result<BoxedMixture<F>> {
     Save::read_from(from)
 }
 
 /// An error for a file of another family; of the damage, if that is why.
 fn unknown<T>(bytes: &[u8], found: String) -> Result<T> {
     Reader::new(bytes).map_err(FileFault::of_bytes)?;
-    let expected = "a family of this crate that has such rows";
+    let expected = "a family of this crate";
     Err(FileFault::Family { expected, found }.of_bytes())
 }
 
-impl<F: Float> Save for Box<dyn Mixture<DenseRows<F>>> {
+impl<F: Float> Save for Box<dyn Mixture<F>> {
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         self.saved(notes)
     }
@@ -60,21 +58,6 @@ impl<F: Float> Save for Box<dyn Mixture<DenseRows<F>>> {
             "Isotropic" => Box::new(IsotropicMixture::<F>::from_bytes(bytes)?),
             "Diagonal" => Box::new(DiagonalMixture::<F>::from_bytes(bytes)?),
             "DirichletProcess" => Box::new(DirichletProcessMixture::<F>::from_bytes(bytes)?),
-            other => return unknown(bytes, other.to_string()),
-        })
-    }
-}
-
-impl<F: Float> Save for Box<dyn Mixture<SketchRows<F>>> {
-    fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
-        self.saved(notes)
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Ok(match &ModelInfo::read_from(bytes)?.family[..] {
-            "SharedIsotropic" => Box::new(SharedIsotropicMixture::<F>::from_bytes(bytes)?),
-            "Isotropic" => Box::new(IsotropicMixture::<F>::from_bytes(bytes)?),
-            "Diagonal" => Box::new(DiagonalMixture::<F>::from_bytes(bytes)?),
             other => return unknown(bytes, other.to_string()),
         })
     }

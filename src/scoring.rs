@@ -25,18 +25,18 @@ const TRIALS: usize = 4;
 const TRIAL: usize = 32;
 const FEWER: u64 = 8;
 
-type Model<'a, R> = &'a dyn Mixture<R>;
-type DataOf<'a, R> = &'a dyn Data<Rows = R>;
+type Model<'a, F> = &'a dyn Mixture<F>;
+type DataOf<'a, F> = &'a dyn Data<F>;
 
 /// [`Mixture::predict`] and [`Mixture::predict_within`]: `epsilon` is 0 for the former.
-pub(crate) fn predict<R: Rows>(
-    model: Model<'_, R>,
-    data: DataOf<'_, R>,
+pub(crate) fn predict<F: Float>(
+    model: Model<'_, F>,
+    data: DataOf<'_, F>,
     epsilon: f64,
 ) -> Result<Array1<u32>> {
     not_negative("epsilon", epsilon)?;
     let centres = model.centres();
-    let in_cells = R::use_cells() && model.likeliest_is_nearest() && centres.len() >= MANY;
+    let in_cells = !data.is_sparse() && model.likeliest_is_nearest() && centres.len() >= MANY;
     // Where cells are there already, they cost nothing.
     let pays = || data.len() as f64 >= ROWS_PER_POINT * (centres.len() as f64).sqrt();
     if !in_cells || epsilon == 0.0 && centres.cells().is_none() && !pays() {
@@ -48,7 +48,7 @@ pub(crate) fn predict<R: Rows>(
     let worth = rule_out_enough(model, data, epsilon);
     let blocks = by_blocks_of(CELL_ROWS, model, data, |rows| {
         let mut ids = vec![0; rows.len()];
-        let mut squared = vec![R::Float::default(); rows.len()];
+        let mut squared = vec![F::default(); rows.len()];
         if worth {
             let found = rows.nearest_by_cells(centres, epsilon, &mut ids, &mut squared);
             debug_assert!(found.is_some());
@@ -60,14 +60,14 @@ pub(crate) fn predict<R: Rows>(
 }
 
 /// Whether cells rule out enough components for a few of the rows, to be worth their cost for all.
-fn rule_out_enough<R: Rows>(model: Model<'_, R>, data: DataOf<'_, R>, epsilon: f64) -> bool {
+fn rule_out_enough<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>, epsilon: f64) -> bool {
     let (centres, n) = (model.centres(), data.len());
     if !data.is_checked() || n < TRIALS * TRIAL {
         return true;
     }
-    let (mut ids, mut squared) = (vec![0; TRIAL], vec![R::Float::default(); TRIAL]);
+    let (mut ids, mut squared) = (vec![0; TRIAL], vec![F::default(); TRIAL]);
     let trial = |trial: usize| {
-        let mut rows = R::default();
+        let mut rows = Rows::default();
         let first = trial * (n / TRIALS);
         data.load(first..first + TRIAL, model.frame(), &mut rows);
         rows.nearest_by_cells(centres, epsilon, &mut ids, &mut squared)
@@ -77,10 +77,10 @@ fn rule_out_enough<R: Rows>(model: Model<'_, R>, data: DataOf<'_, R>, epsilon: f
 }
 
 /// [`Mixture::responsibilities`].
-pub(crate) fn responsibilities<R: Rows>(
-    model: Model<'_, R>,
-    data: DataOf<'_, R>,
-) -> Result<Array2<R::Float>> {
+pub(crate) fn responsibilities<F: Float>(
+    model: Model<'_, F>,
+    data: DataOf<'_, F>,
+) -> Result<Array2<F>> {
     let blocks = by_blocks(model, data, |rows| {
         let block = all(model, rows);
         match block.is_shared() {
@@ -94,11 +94,11 @@ pub(crate) fn responsibilities<R: Rows>(
 }
 
 /// [`Mixture::truncated_responsibilities`].
-pub(crate) fn truncated_responsibilities<R: Rows>(
-    model: Model<'_, R>,
-    data: DataOf<'_, R>,
+pub(crate) fn truncated_responsibilities<F: Float>(
+    model: Model<'_, F>,
+    data: DataOf<'_, F>,
     c_prime: usize,
-) -> Result<(Array2<u32>, Array2<R::Float>)> {
+) -> Result<(Array2<u32>, Array2<F>)> {
     positive("c_prime", c_prime)?;
     let width = c_prime.min(model.components());
     let blocks = by_blocks(model, data, |rows| {
@@ -114,9 +114,9 @@ pub(crate) fn truncated_responsibilities<R: Rows>(
 }
 
 /// [`Mixture::judge`].
-pub(crate) fn judge<R: Rows>(
-    model: Model<'_, R>,
-    rows: &R,
+pub(crate) fn judge<F: Float>(
+    model: Model<'_, F>,
+    rows: &Rows<F>,
     labels: Option<&mut [u32]>,
 ) -> Vec<f64> {
     let found = together(model, rows);
@@ -129,14 +129,14 @@ pub(crate) fn judge<R: Rows>(
 }
 
 /// All components together, of every row.
-fn together<R: Rows>(model: Model<'_, R>, rows: &R) -> Vec<Together> {
+fn together<F: Float>(model: Model<'_, F>, rows: &Rows<F>) -> Vec<Together> {
     // Where scores are squared distances, they need not be whole ones.
     let centres = model.likeliest_is_nearest().then(|| model.centres());
     together::of_rows(model, centres, model.log_joint().beta, rows)
 }
 
 /// What they say of the density of every row.
-fn densities<R: Rows>(model: Model<'_, R>, rows: &R, found: &[Together]) -> Vec<f64> {
+fn densities<F: Float>(model: Model<'_, F>, rows: &Rows<F>, found: &[Together]) -> Vec<f64> {
     let log_joint = model.log_joint();
     let known = log_joint.alpha + rows.entries() as f64 * log_joint.gamma;
     let density = |found: &Together| known - log_joint.beta * found.best + found.sum.ln();
@@ -144,16 +144,16 @@ fn densities<R: Rows>(model: Model<'_, R>, rows: &R, found: &[Together]) -> Vec<
 }
 
 /// [`Mixture::log_densities`].
-pub(crate) fn log_densities<R: Rows>(
-    model: Model<'_, R>,
-    data: DataOf<'_, R>,
+pub(crate) fn log_densities<F: Float>(
+    model: Model<'_, F>,
+    data: DataOf<'_, F>,
 ) -> Result<Array1<f64>> {
     let blocks = by_blocks(model, data, |rows| model.judge(rows, None))?;
     Ok(blocks.concat().into())
 }
 
 /// [`Mixture::log_likelihood`].
-pub(crate) fn log_likelihood<R: Rows>(model: Model<'_, R>, data: DataOf<'_, R>) -> Result<f64> {
+pub(crate) fn log_likelihood<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<f64> {
     let blocks = by_blocks(model, data, |rows| weighted(rows, &model.judge(rows, None)))?;
     Ok(total(blocks.into_iter()))
 }
@@ -167,7 +167,7 @@ pub(crate) struct Classified {
 }
 
 /// The log-likelihood of rows together with their likeliest components (E47).
-pub(crate) fn classify<R: Rows>(model: Model<'_, R>, data: DataOf<'_, R>) -> Result<Classified> {
+pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Classified> {
     let log_joint = model.log_joint();
     let blocks = by_blocks(model, data, |rows| {
         let block = best(model, rows, 1);
@@ -189,7 +189,7 @@ pub(crate) fn classify<R: Rows>(model: Model<'_, R>, data: DataOf<'_, R>) -> Res
 }
 
 /// [`Mixture::score`].
-pub(crate) fn score<R: Rows>(model: Model<'_, R>, data: DataOf<'_, R>) -> Result<Score> {
+pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Score> {
     let blocks = by_blocks(model, data, |rows| {
         if model.likeliest_is_nearest() {
             // Then the best score is the squared distance to the nearest mean.
@@ -214,20 +214,23 @@ pub(crate) fn score<R: Rows>(model: Model<'_, R>, data: DataOf<'_, R>) -> Result
 }
 
 /// [`Mixture::quantization_error`].
-pub(crate) fn quantization_error<R: Rows>(model: Model<'_, R>, data: DataOf<'_, R>) -> Result<f64> {
+pub(crate) fn quantization_error<F: Float>(
+    model: Model<'_, F>,
+    data: DataOf<'_, F>,
+) -> Result<f64> {
     let blocks = by_blocks(model, data, |rows| error_of(model.centres(), rows))?;
     in_data_unit(model.frame(), blocks.into_iter())
 }
 
 /// sum_n w_n min_c |z_n - mu_c|^2 of a block, in the unit of the frame. Where rows know only some of their
 /// coordinates, these stand for all (E28).
-fn error_of<R: Rows>(centres: &Centres<R::Float>, rows: &R) -> f64 {
+fn error_of<F: Float>(centres: &Centres<F>, rows: &Rows<F>) -> f64 {
     let block = best(centres, rows, 1);
     let squared = (0..rows.len()).map(|i| rows.weight(i) * block.scores(i)[0].to_f64());
     of_all_coordinates(squared.sum(), centres, rows)
 }
 
-fn of_all_coordinates<R: Rows>(known: f64, centres: &Centres<R::Float>, rows: &R) -> f64 {
+fn of_all_coordinates<F: Float>(known: f64, centres: &Centres<F>, rows: &Rows<F>) -> f64 {
     known * (centres.dim() as f64 / rows.entries() as f64)
 }
 
@@ -247,10 +250,10 @@ fn total(blocks: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// `work` on every block of rows, results in order: none, where there are no rows.
-fn by_blocks<R: Rows, T: Send>(
-    model: &dyn Mixture<R>,
-    data: &dyn Data<Rows = R>,
-    work: impl Fn(&R) -> T + Sync,
+fn by_blocks<F: Float, T: Send>(
+    model: &dyn Mixture<F>,
+    data: &dyn Data<F>,
+    work: impl Fn(&Rows<F>) -> T + Sync,
 ) -> Result<Vec<T>> {
     let size = search::block_rows(model.components(), model.frame().dim());
     // Where nothing is as large as rows times components, more rows share one read of these.
@@ -262,11 +265,11 @@ fn by_blocks<R: Rows, T: Send>(
 }
 
 /// The same with so many rows in a block.
-fn by_blocks_of<R: Rows, T: Send>(
+fn by_blocks_of<F: Float, T: Send>(
     size: usize,
-    model: &dyn Mixture<R>,
-    data: &dyn Data<Rows = R>,
-    work: impl Fn(&R) -> T + Sync,
+    model: &dyn Mixture<F>,
+    data: &dyn Data<F>,
+    work: impl Fn(&Rows<F>) -> T + Sync,
 ) -> Result<Vec<T>> {
     if data.is_empty() {
         data.check(model.frame())?;
@@ -276,7 +279,7 @@ fn by_blocks_of<R: Rows, T: Send>(
     let data = checked.as_ref().map_or(data, |checked| checked);
     data.check(model.frame())?;
     let found = parallel::map_blocks(data.len(), size, |_, range| {
-        let mut rows = R::default();
+        let mut rows = Rows::default();
         data.load(range, model.frame(), &mut rows);
         work(&rows)
     });
@@ -287,7 +290,7 @@ fn by_blocks_of<R: Rows, T: Send>(
 }
 
 /// The `width` best components of every row.
-fn best<R: Rows, S: Scores<R> + ?Sized>(scorer: &S, rows: &R, width: usize) -> Block<R::Float> {
+fn best<F: Float, S: Scores<F> + ?Sized>(scorer: &S, rows: &Rows<F>, width: usize) -> Block<F> {
     let mut block = Block::listed(scorer.components(), width);
     block.reset(rows.len(), &[]);
     search::best(scorer, rows, &mut block, &mut Exact::default());
@@ -295,19 +298,23 @@ fn best<R: Rows, S: Scores<R> + ?Sized>(scorer: &S, rows: &R, width: usize) -> B
 }
 
 /// The best component of every row.
-pub(crate) fn label<R: Rows, S: Scores<R> + ?Sized>(scorer: &S, rows: &R, labels: &mut [u32]) {
+pub(crate) fn label<F: Float, S: Scores<F> + ?Sized>(
+    scorer: &S,
+    rows: &Rows<F>,
+    labels: &mut [u32],
+) {
     labels.copy_from_slice(&best(scorer, rows, 1).supports);
 }
 
 /// The sum of some numbers, one per row, with the weights of the rows. Of no weight, a density of 0 is not counted either.
-fn weighted<R: Rows>(rows: &R, values: &[f64]) -> f64 {
+fn weighted<F: Float>(rows: &Rows<F>, values: &[f64]) -> f64 {
     let values = values.iter().enumerate().map(|(i, x)| (rows.weight(i), x));
     let counted = values.filter(|(weight, _)| *weight > 0.0);
     counted.map(|(weight, value)| weight * value).sum()
 }
 
 /// All components of every row, with their responsibilities.
-fn all<R: Rows>(model: Model<'_, R>, rows: &R) -> Block<R::Float> {
+fn all<F: Float>(model: Model<'_, F>, rows: &Rows<F>) -> Block<F> {
     let (k, log_joint) = (model.components(), model.log_joint());
     let mut block = Block::new(k, k);
     block.reset(rows.len(), &[]);
@@ -323,7 +330,7 @@ fn all<R: Rows>(model: Model<'_, R>, rows: &R) -> Block<R::Float> {
 }
 
 /// Rows of `width` numbers, block by block, as one table (n, width).
-fn table<R: Rows, T>(blocks: Vec<Vec<T>>, data: DataOf<'_, R>, width: usize) -> Result<Array2<T>> {
+fn table<F: Float, T>(blocks: Vec<Vec<T>>, data: DataOf<'_, F>, width: usize) -> Result<Array2<T>> {
     let values: Vec<T> = blocks.into_iter().flatten().collect();
     let (read, n) = (values.len() / width, data.len());
     Array2::from_shape_vec((n, width), values).map_err(|_| {

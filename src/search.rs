@@ -30,11 +30,11 @@ pub(crate) fn block_rows(k: usize, dim: usize) -> usize {
 }
 
 /// The best components of every row, as many as supports have members: all, or the `block.width()` best.
-pub(crate) fn exhaustive<R: Rows>(
-    model: &dyn Mixture<R>,
-    rows: &R,
-    block: &mut Block<R::Float>,
-    scratch: &mut Exact<R::Float>,
+pub(crate) fn exhaustive<F: Float>(
+    model: &dyn Mixture<F>,
+    rows: &Rows<F>,
+    block: &mut Block<F>,
+    scratch: &mut Exact<F>,
 ) {
     if block.is_full() {
         all(model, model.log_joint().beta, rows, block, scratch);
@@ -45,11 +45,11 @@ pub(crate) fn exhaustive<R: Rows>(
 }
 
 /// The `block.width()` best components of every row, exactly.
-pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
+pub(crate) fn best<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
-    rows: &R,
-    block: &mut Block<R::Float>,
-    scratch: &mut Exact<R::Float>,
+    rows: &Rows<F>,
+    block: &mut Block<F>,
+    scratch: &mut Exact<F>,
 ) {
     let (k, width) = (scorer.components(), block.width());
     block.supports.resize(rows.len() * width, 0);
@@ -76,12 +76,12 @@ pub(crate) fn best<R: Rows, S: Scores<R> + ?Sized>(
 
 /// The scores of every row under all components. Where a component is near enough to have a share in the
 /// posterior, and the rounding bound (E21) would change it, its score is computed directly.
-pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
+pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
     beta: f64,
-    rows: &R,
-    block: &mut Block<R::Float>,
-    scratch: &mut Exact<R::Float>,
+    rows: &Rows<F>,
+    block: &mut Block<F>,
+    scratch: &mut Exact<F>,
 ) {
     /// An error of a log-joint that is negligible, in units of the square root of epsilon.
     const FELT: f64 = 1e-3;
@@ -98,15 +98,15 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
     for (i, approximate) in approximate.chunks_exact(k).enumerate() {
         let scores = block.scores_mut(i);
         scores.copy_from_slice(approximate);
-        let margin = scorer.margin(rows, i, R::Float::INFINITY).to_f64();
+        let margin = scorer.margin(rows, i, F::INFINITY).to_f64();
         if margin == 0.0 {
             // They are exact already.
             continue;
         }
-        let felt = beta * margin > FELT * R::Float::EPSILON.sqrt();
+        let felt = beta * margin > FELT * F::EPSILON.sqrt();
         // Always those that may be the best one: labels must not depend on rounding.
         let reach = 2.0 * margin + if felt { REACH / beta } else { 0.0 };
-        let reach = R::Float::from_f64(select::minimum(scores).to_f64() + reach);
+        let reach = F::from_f64(select::minimum(scores).to_f64() + reach);
         select::not_above(scores, reach, &mut scratch.reached);
         direct(scorer, rows, i, scores, scratch);
     }
@@ -115,13 +115,13 @@ pub(crate) fn all<R: Rows, S: Scores<R> + ?Sized>(
 
 /// Corrects scores that were found as products. Those that may be the best one of their row are computed directly, so that
 /// labels do not depend on rounding. So are those whose rounding can be felt in the responsibilities.
-fn settle<R: Rows, S: Scores<R> + ?Sized>(
+fn settle<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
-    linear: &Linear<R::Float>,
+    linear: &Linear<F>,
     beta: f64,
-    rows: &R,
-    block: &mut Block<R::Float>,
-    scratch: &mut Exact<R::Float>,
+    rows: &Rows<F>,
+    block: &mut Block<F>,
+    scratch: &mut Exact<F>,
 ) {
     let stride = block.stride();
     let exactness = Arc::clone(linear.exactness());
@@ -136,7 +136,7 @@ fn settle<R: Rows, S: Scores<R> + ?Sized>(
         if of_row || !exactness.felt.is_empty() {
             let upper = soft::least_upper(row, linear.errors());
             let error = error_up_to(upper.to_f64());
-            let reach = R::Float::from_f64(upper.to_f64() + reach + 2.0 * error);
+            let reach = F::from_f64(upper.to_f64() + reach + 2.0 * error);
             let far = beta * error > 1.0 || error.is_nan();
             let felt = match of_row || far {
                 true => None,
@@ -147,7 +147,7 @@ fn settle<R: Rows, S: Scores<R> + ?Sized>(
             found = soft::lowest_of(row);
         }
         let error = error_up_to(found.least.to_f64()) + linear.largest_unfelt();
-        let near = R::Float::from_f64(found.least.to_f64() + 2.0 * error);
+        let near = F::from_f64(found.least.to_f64() + 2.0 * error);
         // `!(next > near)`, not `next <= near`: of a NaN too.
         #[allow(clippy::neg_cmp_op_on_partial_ord)]
         if !(found.next > near) {
@@ -160,12 +160,12 @@ fn settle<R: Rows, S: Scores<R> + ?Sized>(
 }
 
 /// Computes the scores of a row directly that `scratch.reached` names.
-fn direct<R: Rows, S: Scores<R> + ?Sized>(
+fn direct<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
-    rows: &R,
+    rows: &Rows<F>,
     i: usize,
-    row: &mut [R::Float],
-    scratch: &mut Exact<R::Float>,
+    row: &mut [F],
+    scratch: &mut Exact<F>,
 ) {
     let k = scorer.components() as u32;
     // Not the padding, which is infinitely far.
@@ -177,11 +177,11 @@ fn direct<R: Rows, S: Scores<R> + ?Sized>(
 }
 
 /// Scores the supports a block came with again, and puts them best first.
-pub(crate) fn again<R: Rows, S: Scores<R> + ?Sized>(
+pub(crate) fn again<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
     beta: f64,
-    rows: &R,
-    block: &mut Block<R::Float>,
+    rows: &Rows<F>,
+    block: &mut Block<F>,
 ) {
     let width = block.width();
     if block.is_full() {

@@ -21,11 +21,11 @@ const FEW: usize = 8;
 /// The best component of every row and the sum over all. Scores are as they were found fast, but for those that may be the
 /// best one, and those whose rounding (E21) would change the sum: these are computed directly. `centres` are those that
 /// scores are squared distances to.
-pub(crate) fn of_rows<R: Rows, S: Scores<R> + ?Sized>(
+pub(crate) fn of_rows<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
-    centres: Option<&Centres<R::Float>>,
+    centres: Option<&Centres<F>>,
     beta: f64,
-    rows: &R,
+    rows: &Rows<F>,
 ) -> Vec<Together> {
     let mut sums = Vec::new();
     if centres.is_some_and(|centres| rows.together(centres, beta, &mut sums)) {
@@ -42,23 +42,23 @@ pub(crate) fn of_rows<R: Rows, S: Scores<R> + ?Sized>(
 }
 
 /// The search, with its scratch.
-struct Search<'a, R: Rows, S: ?Sized> {
+struct Search<'a, F: Float, S: ?Sized> {
     scorer: &'a S,
     beta: f64,
     /// All that are farther behind the best one, in nats, change the sum by less than its rounding.
     gap: f64,
-    rows: &'a R,
+    rows: &'a Rows<F>,
     ids: Vec<u32>,
-    scores: Vec<R::Float>,
+    scores: Vec<F>,
     exponents: Vec<f64>,
 }
 
-impl<'a, R: Rows, S: Scores<R> + ?Sized> Search<'a, R, S> {
-    fn new(scorer: &'a S, beta: f64, rows: &'a R) -> Self {
+impl<'a, F: Float, S: Scores<F> + ?Sized> Search<'a, F, S> {
+    fn new(scorer: &'a S, beta: f64, rows: &'a Rows<F>) -> Self {
         Self {
             scorer,
             beta,
-            gap: shares::gap::<R::Float>(scorer.components()),
+            gap: shares::gap::<F>(scorer.components()),
             rows,
             ids: Vec::new(),
             scores: Vec::new(),
@@ -67,13 +67,13 @@ impl<'a, R: Rows, S: Scores<R> + ?Sized> Search<'a, R, S> {
     }
 
     /// A row whose scores are these.
-    fn row(&mut self, i: usize, scores: &mut [R::Float]) -> Together {
+    fn row(&mut self, i: usize, scores: &mut [F]) -> Together {
         let (k, beta, gap) = (self.scorer.components(), self.beta, self.gap);
         let lowest = select::minimum(scores);
         let least = lowest.to_f64();
-        let reach = R::Float::from_f64(least.max(0.0) + gap / beta);
+        let reach = F::from_f64(least.max(0.0) + gap / beta);
         let margin = self.scorer.margin(self.rows, i, reach).to_f64();
-        let reach = R::Float::from_f64(least + 2.0 * margin + gap / beta);
+        let reach = F::from_f64(least + 2.0 * margin + gap / beta);
         if margin == 0.0 && least.is_finite() {
             // They are exact already.
             let label = scores.iter().position(|s| *s == lowest).unwrap_or(0) as u32;
@@ -87,16 +87,16 @@ impl<'a, R: Rows, S: Scores<R> + ?Sized> Search<'a, R, S> {
         if select::few_not_above(scores, reach, FEW, &mut self.ids) {
             return self.listed(i);
         }
-        let enough = shares::tolerance::<R::Float>();
+        let enough = shares::tolerance::<F>();
         let felt = shares::felt_within(k as f64, beta * margin, enough).min(gap);
         // Always those that may be the best one, and what has no score.
-        let near = R::Float::from_f64(least + 2.0 * margin + felt / beta);
+        let near = F::from_f64(least + 2.0 * margin + felt / beta);
         select::not_above(scores, near, &mut self.ids);
 
         let mut found = self.listed(i);
         if felt < gap && found.best < f64::INFINITY {
             for &id in &self.ids {
-                scores[id as usize] = R::Float::INFINITY;
+                scores[id as usize] = F::INFINITY;
             }
             let others = sum_within(scores, lowest, beta, reach);
             // They are behind the lowest of the fast scores, and that is not quite the best one.

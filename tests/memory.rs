@@ -1,6 +1,6 @@
 //! What fits take of memory, by an allocator that counts: a program of its own, since the tests of others would count as well.
 
-use coremix::data::{Blocks, DenseRows, Source};
+use coremix::data::{Blocks, Source};
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
 use ndarray::{Array2, s};
@@ -84,7 +84,7 @@ fn nothing_of_the_size_of_rows_times_components_is_kept() {
     for name in Algorithm::NAMES {
         let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(k);
         let algorithm = algorithm.with_max_iterations(1).with_tolerance(0.0);
-        let estimator = algorithm.boxed::<DenseRows<f32>>().unwrap();
+        let estimator = algorithm.boxed::<f32>().unwrap();
         let mut model = None;
         let bytes = peak(|| model = Some(estimator.fit(&data).unwrap().model));
         assert!(bytes < n * k, "{name}: {bytes} bytes");

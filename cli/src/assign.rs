@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::labels::{self, Labels};
 use crate::outputs;
 use crate::rows::{self, with_rows};
-use coremix::data::{DenseRows, ReadAhead, Source};
+use coremix::data::{ReadAhead, Source};
 use coremix::{BoxedMixture, Cancel, Element, ModelInfo, Save};
 use coremix_files::{Keys, Rows};
 
@@ -32,7 +32,7 @@ fn of_rows<T: Element>(
     (rows, keys): (Rows<T>, Option<Keys>),
     (cancel, quiet): (&Cancel, bool),
 ) -> Result<()> {
-    let model: BoxedMixture<DenseRows<T::Float>> = Save::load(&assign.model)?;
+    let model: BoxedMixture<T::Float> = Save::load(&assign.model)?;
     let (own, found) = (model.means().ncols(), rows.dim());
     if own != found {
         let what = format!(

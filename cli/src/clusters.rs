@@ -7,7 +7,7 @@ use crate::memory::{self, Shape};
 use crate::outputs::say;
 use crate::progress::Bar;
 use crate::rows::{self, with_rows};
-use coremix::data::{DenseRows, Source as _};
+use coremix::data::Source as _;
 use coremix::prelude::*;
 use coremix::selection::Sweep;
 use coremix::{Element, Error, Estimator};
@@ -52,7 +52,7 @@ fn of_rows<T: Element>(
     if let Some(family) = clusters.family {
         algorithm = algorithm.with_family(family.of_crate());
     }
-    let build = |k| -> coremix::Result<Box<dyn Estimator<DenseRows<T::Float>>>> {
+    let build = |k| -> coremix::Result<Box<dyn Estimator<T::Float>>> {
         algorithm.clone().with_clusters(k).boxed()
     };
     let bar = Bar::of_fit(quiet);

@@ -7,7 +7,7 @@ use crate::memory::{self, Shape};
 use crate::outputs::{self, say};
 use crate::progress::Bar;
 use crate::rows::{self, COLUMNS, with_rows};
-use coremix::data::{DenseRows, Source as _};
+use coremix::data::Source as _;
 use coremix::prelude::*;
 use coremix::{Checkpoint, Element, Estimator};
 use coremix_files::{Keys, Rows};
@@ -51,7 +51,7 @@ fn of_rows<T: Element>(
         Some(checkpoint) => algorithm.with_checkpoint(checkpoint),
         None => algorithm,
     };
-    let estimator: Box<dyn Estimator<DenseRows<T::Float>>> = algorithm.boxed()?;
+    let estimator: Box<dyn Estimator<T::Float>> = algorithm.boxed()?;
     let bar = Bar::of_fit(quiet);
     bar.say(format!(
         "checking {} rows of {} columns",

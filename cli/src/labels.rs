@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::interrupt;
 use crate::progress::Bar;
-use coremix::data::{DenseRows, Source};
+use coremix::data::Source;
 use coremix::prelude::*;
 use coremix::{Element, Mixture};
 use coremix_files::{Keys, NpyWriter, ParquetWriter};
@@ -48,7 +48,7 @@ const MOST: usize = 1 << 16;
 
 /// Writes the label of every row of a source.
 pub(crate) fn write<T: Element>(
-    model: &dyn Mixture<DenseRows<T::Float>>,
+    model: &dyn Mixture<T::Float>,
     rows: &impl Source<Element = T>,
     labels: Labels<'_>,
     (cancel, quiet): (&Cancel, bool),

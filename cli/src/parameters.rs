@@ -2,7 +2,6 @@
 
 use crate::failure::{Failure, Result};
 use crate::outputs;
-use coremix::data::DenseRows;
 use coremix::m_step::DirichletProcessMixture;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float, ModelInfo};
@@ -42,7 +41,7 @@ fn of_type<F: Float + WritableElement>(
         put((npz, to), "mean_precisions", model.mean_precisions())?;
         put((npz, to), "sticks", model.sticks())?;
     }
-    let model: BoxedMixture<DenseRows<F>> = Save::load(model)?;
+    let model: BoxedMixture<F> = Save::load(model)?;
     put((npz, to), "means", model.means())?;
     put((npz, to), "variances", model.variances())?;
     put((npz, to), "proportions", model.proportions())

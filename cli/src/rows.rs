@@ -2,7 +2,7 @@
 
 use crate::arguments::{Input, Number};
 use crate::failure::{Failure, Result};
-use coremix::data::{Blocks, Data, Dense, DenseRows, ReadAhead, Source as _};
+use coremix::data::{Blocks, Data, Dense, ReadAhead, Source as _};
 use coremix::{Element, ModelInfo};
 use coremix_files::{AnySource, ElementType, Format, Opened, Options, Rows, open, open_all};
 use ndarray::Array2;
@@ -29,7 +29,7 @@ pub(crate) enum FileData<T: Element> {
 }
 
 impl<T: Element> FileData<T> {
-    pub(crate) fn as_data(&self) -> &dyn Data<Rows = DenseRows<T::Float>> {
+    pub(crate) fn as_data(&self) -> &dyn Data<T::Float> {
         match self {
             Self::Loaded(rows, _) => rows,
             Self::Streamed(rows) => rows,

@@ -5,7 +5,6 @@ use crate::failure::Result;
 use crate::outputs::say;
 use crate::progress::Bar;
 use crate::rows::{self, with_rows};
-use coremix::data::DenseRows;
 use coremix::{BoxedMixture, Element, ModelInfo, Save};
 use coremix_files::Rows;
 
@@ -21,7 +20,7 @@ fn of_rows<T: Element>(
     (rows, weights): (Rows<T>, Option<Vec<f64>>),
     quiet: bool,
 ) -> Result<()> {
-    let model: BoxedMixture<DenseRows<T::Float>> = Save::load(&score.model)?;
+    let model: BoxedMixture<T::Float> = Save::load(&score.model)?;
     let bar = Bar::of_fit(quiet);
     bar.say("reading");
     let data = rows::data(rows, weights, false)?;

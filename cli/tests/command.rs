@@ -1,6 +1,5 @@
 //! The command, run as a user runs it.
 
-use coremix::data::DenseRows;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, ModelInfo};
 use coremix_files::{AnySource, Options, open};
@@ -122,7 +121,7 @@ fn a_model_is_fitted_saved_and_used() {
         .unwrap()
         .fit(&data)
         .unwrap();
-    let saved: BoxedMixture<DenseRows<f32>> = Save::load(folder.at("m.coremix")).unwrap();
+    let saved: BoxedMixture<f32> = Save::load(folder.at("m.coremix")).unwrap();
     assert_eq!(saved.means(), own.model.means());
     let expected: Vec<f64> = own.labels.iter().map(|l| f64::from(*l)).collect();
     assert_eq!(labels(&folder.at("labels.parquet")), expected);

@@ -1,6 +1,5 @@
 //! Models and reports through the formats of serde: text and binary.
 
-use coremix::data::DenseRows;
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, datasets::Birch};
@@ -20,19 +19,19 @@ fn models_of_all_families_come_back_bit_for_bit() {
         let model = algorithm.boxed().unwrap().fit(&data).unwrap().model;
         let bytes = model.to_bytes(&[]).unwrap();
         let text = serde_json::to_string(&model).unwrap();
-        let back: BoxedMixture<DenseRows<f32>> = serde_json::from_str(&text).unwrap();
+        let back: BoxedMixture<f32> = serde_json::from_str(&text).unwrap();
         assert_eq!(back.to_bytes(&[]).unwrap(), bytes, "{name}");
         let mut binary = Vec::new();
         ciborium::into_writer(&model, &mut binary).unwrap();
         assert!(binary.len() < bytes.len() + 200);
-        let back: BoxedMixture<DenseRows<f32>> = ciborium::from_reader(&binary[..]).unwrap();
+        let back: BoxedMixture<f32> = ciborium::from_reader(&binary[..]).unwrap();
         assert_eq!(back.to_bytes(&[]).unwrap(), bytes, "{name}");
 
         let shared = serde_json::from_str::<SharedIsotropicMixture<f32>>(&text);
         let is_shared = family.map_or(!name.starts_with("dp-gmm"), |f| f == Family::Shared);
         assert_eq!(shared.is_ok(), is_shared, "{name}");
         let changed = text.replacen("AAAA", "AAAB", 1);
-        assert!(serde_json::from_str::<BoxedMixture<DenseRows<f32>>>(&changed).is_err());
+        assert!(serde_json::from_str::<BoxedMixture<f32>>(&changed).is_err());
     }
 }
 

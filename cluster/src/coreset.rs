@@ -7,7 +7,7 @@ use crate::summary::{Summary, unchanged};
 use crate::table::Table;
 use crate::task::{Sample, Work};
 use coremix::Fit;
-use coremix::data::{Dense, DenseRows};
+use coremix::data::Dense;
 use coremix::ndarray::{Array1, Array2};
 use coremix::{Algorithm, BoxedMixture, Float};
 
@@ -103,7 +103,7 @@ impl Coreset {
     }
 }
 
-type Fitted<F> = Fit<BoxedMixture<DenseRows<F>>>;
+type Fitted<F> = Fit<BoxedMixture<F>>;
 
 fn fit<F: Float>(
     points: &Array2<F>,
@@ -111,5 +111,5 @@ fn fit<F: Float>(
     algorithm: &Algorithm,
 ) -> coremix::Result<Fitted<F>> {
     let data = Dense::weighted(points.view(), weights.view())?;
-    algorithm.boxed::<DenseRows<F>>()?.fit(&data)
+    algorithm.boxed::<F>()?.fit(&data)
 }

@@ -1,7 +1,7 @@
 //! The model of a job, in the number type of its columns.
 
 use crate::rows::Rows;
-use coremix::data::{Dense, DenseRows};
+use coremix::data::{Dense, Rows};
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::ndarray::{Array2, ArrayView2};
 use coremix::{Error, Mixture, ModelInfo, Result, Save};
@@ -143,7 +143,7 @@ impl Model {
     }
 
     /// The model that a boxed fit has, if it is of this family.
-    pub(crate) fn of_fit<F: coremix::Float>(fitted: &dyn Mixture<DenseRows<F>>) -> Result<Self> {
+    pub(crate) fn of_fit<F: coremix::Float>(fitted: &dyn Mixture<F>) -> Result<Self> {
         let any: &dyn std::any::Any = fitted;
         if let Some(model) = any.downcast_ref::<SharedIsotropicMixture<f32>>() {
             let means = model.means().mapv(f64::from);
@@ -184,7 +184,7 @@ fn supports<F: coremix::Float>(
     };
     let view = ArrayView2::from_shape((rows.len(), rows.dim()), values).map_err(mismatch)?;
     let data = Dense::batch(view)?;
-    let model: &dyn Mixture<DenseRows<F>> = model;
+    let model: &dyn Mixture<F> = model;
     Ok(match width {
         1 => model.predict(&data)?.to_vec(),
         _ => {

@@ -4,7 +4,6 @@ use crate::Result;
 use crate::family::{self, Covariances, Family};
 use crate::iterations::Iterations;
 use clap::{Args, ValueEnum};
-use coremix::data::{DenseRows, Rows};
 use coremix::prelude::{Data, Dense, Estimator, Fit, Mixture, Report, Sketch};
 use coremix::{Element, Float, Score};
 use ndarray::Array2;
@@ -254,14 +253,14 @@ impl Algorithm {
     }
 
     /// Fits its model to `data`, the rows themselves or a sketch of them.
-    fn fit_to<R: Rows>(
+    fn fit_to<F: Float>(
         self,
         s: &Settings,
-        data: &dyn Data<Rows = R>,
-        rows: &dyn Data<Rows = DenseRows<R::Float>>,
+        data: &dyn Data<F>,
+        rows: &dyn Data<F>,
         iterations: &mut Iterations<'_>,
     ) -> Result<Outcome> {
-        let estimator: Box<dyn Estimator<R>> = self.with(s)?.boxed()?;
+        let estimator: Box<dyn Estimator<F>> = self.with(s)?.boxed()?;
         let fit = estimator.fit_observed(data, &mut |progress| iterations.see(progress))?;
         iterations.finish(&fit.report)?;
         // A model of sketched rows is one of all their columns as well.
@@ -382,7 +381,7 @@ const VISIBLE: f64 = 0.01;
 
 fn shared<F: Float>(
     fit: &Fit<Box<dyn Family<F>>>,
-    data: &dyn Data<Rows = DenseRows<F>>,
+    data: &dyn Data<F>,
 ) -> coremix::Result<Vec<Shared>> {
     let (k, ran_on) = (fit.model.components(), fit.labels.len());
     let width = fit.supports.as_ref().map_or(k, |supports| supports.ncols());

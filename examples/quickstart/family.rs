@@ -1,7 +1,6 @@
 //! Component families: which there are, and what a picture needs of a model of any of them.
 
 use clap::ValueEnum;
-use coremix::data::{DenseRows, Rows};
 use coremix::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
 };
@@ -44,12 +43,12 @@ pub(crate) trait Covariances {
 }
 
 /// A fitted model of all columns, whatever its family.
-pub(crate) trait Family<F: Float>: Mixture<DenseRows<F>> + Covariances {}
+pub(crate) trait Family<F: Float>: Mixture<F> + Covariances {}
 
-impl<F: Float, M: Mixture<DenseRows<F>> + Covariances> Family<F> for M {}
+impl<F: Float, M: Mixture<F> + Covariances> Family<F> for M {}
 
 /// A model with what is particular to its family.
-pub(crate) fn of<R: Rows>(model: BoxedMixture<R>) -> Box<dyn Family<R::Float>> {
+pub(crate) fn of<F: Float>(model: BoxedMixture<F>) -> Box<dyn Family<F>> {
     fn is<F: Float, M: Family<F>>(model: Box<dyn Any>) -> Result<Box<dyn Family<F>>, Box<dyn Any>> {
         Ok(model.downcast::<M>()?)
     }

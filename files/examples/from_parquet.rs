@@ -5,7 +5,7 @@
 //! ```
 
 use clap::Parser;
-use coremix::data::{Blocks, Data, DenseRows, ReadAhead, Source};
+use coremix::data::{Blocks, Data, ReadAhead, Source};
 use coremix::{Algorithm, Element, Float};
 use coremix_files::{AnySource, Keys, Opened, Options, ParquetWriter, open};
 use std::error::Error;
@@ -87,7 +87,7 @@ fn source<T: Element + Default>(
 }
 
 fn fit<F: Float>(
-    data: &dyn Data<Rows = DenseRows<F>>,
+    data: &dyn Data<F>,
     keys: Option<Keys>,
     arguments: &Arguments,
 ) -> Result<(), Box<dyn Error>> {
@@ -102,7 +102,7 @@ fn fit<F: Float>(
     if let Some(bytes) = arguments.memory {
         algorithm = algorithm.with_memory(bytes);
     }
-    let fit = algorithm.boxed::<DenseRows<F>>()?.fit(data)?;
+    let fit = algorithm.boxed::<F>()?.fit(data)?;
     let seconds = begun.elapsed().as_secs_f64();
     println!(
         "fitted in {seconds:.2} s: {:?} after {} iterations",

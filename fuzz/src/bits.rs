@@ -1,9 +1,8 @@
 //! All of a fit that does not depend on time.
 
 use coremix::coreset::Subset;
-use coremix::data::Rows;
 use coremix::ndarray::{Array1, Array2};
-use coremix::{BoxedMixture, Fit, Mixture, Report};
+use coremix::{BoxedMixture, Fit, Float, Mixture, Report};
 
 /// What two fits that should be the same are compared by.
 #[derive(Debug, PartialEq)]
@@ -19,7 +18,7 @@ pub(crate) struct Bits {
 
 impl Bits {
     /// Of a fit by a family of the crate.
-    pub(crate) fn of<R: Rows>(fit: &Fit<BoxedMixture<R>>) -> Self {
+    pub(crate) fn of<F: Float>(fit: &Fit<BoxedMixture<F>>) -> Self {
         let Report {
             stop,
             iterations,

@@ -2,7 +2,6 @@
 
 use crate::bytes::Bytes;
 use coremix::coreset::Coreset;
-use coremix::data::{DenseRows, Rows};
 use coremix::e_step::EStep;
 use coremix::m_step::MStep;
 use coremix::ndarray::{Array1, Array2};
@@ -17,7 +16,7 @@ const CLUSTERS: usize = 12;
 const ITERATIONS: usize = 12;
 
 /// An estimator of rows of type `R`.
-pub(crate) type Boxed<R> = Box<dyn Estimator<R>>;
+pub(crate) type Boxed<F> = Box<dyn Estimator<F>>;
 
 /// What a fit writes down, and what ends it.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +71,7 @@ fn rule(bytes: &mut Bytes<'_>) -> Rule {
     ])
 }
 
-fn any_coreset<R: Rows>(bytes: &mut Bytes<'_>) -> AnyCoreset<R> {
+fn any_coreset<F: Float>(bytes: &mut Bytes<'_>) -> AnyCoreset<F> {
     match bytes.below(4) {
         0 | 1 => Box::new(Full),
         2 => Box::new(UniformCoreset::new(bytes.count(80))),
@@ -81,14 +80,14 @@ fn any_coreset<R: Rows>(bytes: &mut Bytes<'_>) -> AnyCoreset<R> {
 }
 
 /// A seeder for data of so many columns.
-pub(crate) fn any_seeder<R: Rows>(columns: usize, bytes: &mut Bytes<'_>) -> AnySeeder<R> {
+pub(crate) fn any_seeder<F: Float>(columns: usize, bytes: &mut Bytes<'_>) -> AnySeeder<F> {
     match bytes.below(6) {
         0 => Box::new(KMeansPlusPlus::greedy()),
         1 => Box::new(KMeansPlusPlus::new().candidates(bytes.few(6))),
         2 => Box::new(AfkMc2::new(bytes.few(30))),
         3 => Box::new(HierarchicalKMeansPlusPlus::new()),
         4 => Box::new(UniformSeeder::new()),
-        _ => Box::new(given::<R::Float>(columns, bytes)),
+        _ => Box::new(given::<F>(columns, bytes)),
     }
 }
 
@@ -107,14 +106,14 @@ fn given<F: Float>(columns: usize, bytes: &mut Bytes<'_>) -> Given<F> {
     Given::new(centres.view())
 }
 
-type AnyCoreset<R> = Box<dyn Coreset<R> + Send>;
-pub(crate) type AnySeeder<R> = Box<dyn Seeder<R> + Send>;
+type AnyCoreset<F> = Box<dyn Coreset<F> + Send>;
+pub(crate) type AnySeeder<F> = Box<dyn Seeder<F> + Send>;
 
 /// A builder with any coreset and any seeder of the crate.
-type Free<R, E = Exhaustive, M = SharedIsotropic> = Builder<AnyCoreset<R>, AnySeeder<R>, E, M>;
+type Free<F, E = Exhaustive, M = SharedIsotropic> = Builder<AnyCoreset<F>, AnySeeder<F>, E, M>;
 
 /// The settings that are not stages.
-fn with_settings<R: Rows>(columns: usize, control: &Control, bytes: &mut Bytes<'_>) -> Free<R> {
+fn with_settings<F: Float>(columns: usize, control: &Control, bytes: &mut Bytes<'_>) -> Free<F> {
     let mut builder = Clusterer::builder()
         .clusters(bytes.count(CLUSTERS))
         .seed(u64::from(bytes.byte()))
@@ -134,12 +133,12 @@ fn with_settings<R: Rows>(columns: usize, control: &Control, bytes: &mut Bytes<'
 }
 
 /// Stages of the crate in any combination, for data of so many columns.
-pub(crate) fn of_stages<R: Rows>(
+pub(crate) fn of_stages<F: Float>(
     columns: usize,
     control: &Control,
     bytes: &mut Bytes<'_>,
-) -> Result<Boxed<R>> {
-    let builder = with_settings::<R>(columns, control, bytes);
+) -> Result<Boxed<F>> {
+    let builder = with_settings::<F>(columns, control, bytes);
     match bytes.below(6) {
         0 => of_family(builder.e_step(exhaustive(bytes)), bytes),
         1 => of_family(builder.e_step(neighborhood(bytes)), bytes),
@@ -157,9 +156,8 @@ pub(crate) fn dirichlet_process<F: Float>(
     columns: usize,
     control: &Control,
     bytes: &mut Bytes<'_>,
-) -> Result<Boxed<DenseRows<F>>> {
-    let builder =
-        with_settings::<DenseRows<F>>(columns, control, bytes).m_step(process(columns, bytes));
+) -> Result<Boxed<F>> {
+    let builder = with_settings::<F>(columns, control, bytes).m_step(process(columns, bytes));
     match bytes.below(3) {
         0 => built(builder.e_step(exhaustive(bytes))),
         1 => built(builder.e_step(neighborhood(bytes))),
@@ -251,13 +249,13 @@ fn process(columns: usize, bytes: &mut Bytes<'_>) -> DirichletProcess {
 }
 
 /// With the components asked for.
-fn of_family<R, E>(builder: Free<R, E>, bytes: &mut Bytes<'_>) -> Result<Boxed<R>>
+fn of_family<F, E>(builder: Free<F, E>, bytes: &mut Bytes<'_>) -> Result<Boxed<F>>
 where
-    R: Rows,
+    F: Float,
     E: Clone + Send + 'static,
-    E: EStep<R, <SharedIsotropic as MStep<R>>::Model>,
-    E: EStep<R, <Isotropic as MStep<R>>::Model>,
-    E: EStep<R, <Diagonal as MStep<R>>::Model>,
+    E: EStep<F, <SharedIsotropic as MStep<F>>::Model>,
+    E: EStep<F, <Isotropic as MStep<F>>::Model>,
+    E: EStep<F, <Diagonal as MStep<F>>::Model>,
 {
     match bytes.below(5) {
         0 => built(builder),
@@ -268,11 +266,11 @@ where
     }
 }
 
-fn built<R, E, M>(builder: Free<R, E, M>) -> Result<Boxed<R>>
+fn built<F, E, M>(builder: Free<F, E, M>) -> Result<Boxed<F>>
 where
-    R: Rows,
-    M: MStep<R> + Send + 'static,
-    E: EStep<R, M::Model> + Clone + Send + 'static,
+    F: Float,
+    M: MStep<F> + Send + 'static,
+    E: EStep<F, M::Model> + Clone + Send + 'static,
 {
     Ok(Box::new(builder.build()?))
 }

@@ -4,9 +4,9 @@ use crate::bits::Bits;
 use crate::bytes::Bytes;
 use crate::estimators::{self, AnySeeder, Boxed, Control};
 use crate::sound;
-use crate::table::{Number, Read, RowsOf, Shape, Table};
+use crate::table::{FloatOf, Number, Read, Shape, Table};
 use crate::threads;
-use coremix::data::{Blocks, Data, Rows, SketchRows, Transform};
+use coremix::data::{Blocks, Data, Transform};
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float};
 use std::ops::ControlFlow;
@@ -23,15 +23,15 @@ pub(crate) fn run(bytes: &[u8]) {
 }
 
 /// What is done with an estimator.
-enum Way<R: Rows> {
+enum Way<F: Float> {
     Fit,
     /// Stopped after so many things were seen.
     Observed(usize),
     /// From other seeds.
-    Seeded(AnySeeder<R>),
+    Seeded(AnySeeder<F>),
 }
 
-impl<R: Rows> Way<R> {
+impl<F: Float> Way<F> {
     fn new(columns: usize, bytes: &mut Bytes<'_>) -> Self {
         match bytes.below(8) {
             0..=4 => Self::Fit,
@@ -40,7 +40,7 @@ impl<R: Rows> Way<R> {
         }
     }
 
-    fn go(&self, boxed: &Boxed<R>, data: &dyn Data<Rows = R>) -> Found<R> {
+    fn go(&self, boxed: &Boxed<F>, data: &dyn Data<F>) -> Found<F> {
         match self {
             Self::Fit => boxed.fit(data),
             Self::Observed(seen) => {
@@ -59,7 +59,7 @@ impl<R: Rows> Way<R> {
     }
 }
 
-type Found<R> = Result<Fit<BoxedMixture<R>>>;
+type Found<F> = Result<Fit<BoxedMixture<F>>>;
 
 /// What makes no difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,14 +85,14 @@ fn dense<T: Number>(mut bytes: Bytes<'_>) {
         Again::Blocks,
     ]);
     let warm = bytes.one_in(8);
-    let way = Way::<RowsOf<T>>::new(shape.columns, bytes);
+    let way = Way::<FloatOf<T>>::new(shape.columns, bytes);
     let (mut named, columns) = (None, shape.columns);
     let boxed = match bytes.below(4) {
         0 | 1 => {
             let algorithm = named.insert(estimators::by_name(&Control::default(), bytes));
-            algorithm.boxed::<RowsOf<T>>()
+            algorithm.boxed::<FloatOf<T>>()
         }
-        2 => estimators::of_stages::<RowsOf<T>>(columns, &Control::default(), bytes),
+        2 => estimators::of_stages::<FloatOf<T>>(columns, &Control::default(), bytes),
         _ => estimators::dirichlet_process::<T::Float>(columns, &Control::default(), bytes),
     };
     let table = Table::<T>::new(shape, bytes);
@@ -123,7 +123,7 @@ fn dense<T: Number>(mut bytes: Bytes<'_>) {
     }
     if let (true, Some(algorithm), Ok(fit)) = (warm, named, &found) {
         let algorithm = algorithm.with_start_from(&fit.model);
-        if let Some(boxed) = known(algorithm.boxed::<RowsOf<T>>()) {
+        if let Some(boxed) = known(algorithm.boxed::<FloatOf<T>>()) {
             check(&boxed.fit(&data), &data);
         }
     }
@@ -133,7 +133,7 @@ fn sketch<F: Number + Float>(mut bytes: Bytes<'_>) {
     let bytes = &mut bytes;
     let shape = Shape::new(bytes);
     let threaded = bytes.one_in(4);
-    let way = Way::<SketchRows<F>>::new(shape.columns, bytes);
+    let way = Way::<F>::new(shape.columns, bytes);
     let boxed = match bytes.below(2) {
         0 => estimators::by_name(&Control::default(), bytes).boxed(),
         _ => estimators::of_stages(shape.columns, &Control::default(), bytes),
@@ -189,7 +189,7 @@ fn said(error: &Error) {
 }
 
 /// A sound fit, or an error of its input.
-fn check<R: Rows>(found: &Found<R>, data: &dyn Data<Rows = R>) {
+fn check<F: Float>(found: &Found<F>, data: &dyn Data<F>) {
     match found {
         Ok(fit) => sound::fit(fit, data),
         Err(error) => said(error),
@@ -197,8 +197,8 @@ fn check<R: Rows>(found: &Found<R>, data: &dyn Data<Rows = R>) {
 }
 
 /// The same bits, or the same error.
-fn same<R: Rows>(a: &Found<R>, b: &Found<R>) {
-    let bits = |found: &Found<R>| match found {
+fn same<F: Float>(a: &Found<F>, b: &Found<F>) {
+    let bits = |found: &Found<F>| match found {
         Ok(fit) => Ok(Bits::of(fit)),
         Err(error) => Err(error.to_string()),
     };

@@ -3,10 +3,8 @@
 use crate::bytes::Bytes;
 use crate::damage::{damaged, repaired};
 use crate::sound;
-use crate::table::{Number, RowsOf};
-use coremix::data::{
-    Blocks, DenseRows, NpyFile, SketchRows, Source, Transform, VectorFile, VectorFormat,
-};
+use crate::table::{FloatOf, Number};
+use coremix::data::{Blocks, NpyFile, Source, Transform, VectorFile, VectorFormat};
 use coremix::m_step::DirichletProcessMixture;
 use coremix::ndarray::Array2;
 use coremix::prelude::*;
@@ -83,7 +81,10 @@ fn source<T: Number, S: Source<Element = T>>(opened: Result<S>, length: usize) {
     };
     assert!(read.is_ok(), "rows that could not be read became data");
     let fit = "k-means".parse::<Algorithm>().expect("a name");
-    let fit = fit.with_clusters(1).boxed::<RowsOf<T>>().expect("settings");
+    let fit = fit
+        .with_clusters(1)
+        .boxed::<FloatOf<T>>()
+        .expect("settings");
     sound::fit(&fit.fit(&data).expect("a fit"), &data);
 }
 
@@ -124,7 +125,7 @@ fn model<F: Number + Float>(mut bytes: Bytes<'_>) -> Vec<u8> {
 /// Bytes that may be a model, as rows of all kinds know it.
 fn loaded<F: Number + Float>(file: Vec<u8>) {
     let info = ModelInfo::read_from(&file[..]);
-    let dense = BoxedMixture::<DenseRows<F>>::from_bytes(&file);
+    let dense = BoxedMixture::<F>::from_bytes(&file);
     let streamed = coremix::read_model::<F>(&file[..]);
     if let Ok(model) = &dense {
         let info = info.as_ref().expect("the header of a model");
@@ -147,10 +148,10 @@ fn loaded<F: Number + Float>(file: Vec<u8>) {
         }
         let notes = [("a", "b")];
         let file = model.saved(&notes).expect("a model that was loaded");
-        let back = BoxedMixture::<DenseRows<F>>::from_bytes(&file).expect("the same model");
+        let back = BoxedMixture::<F>::from_bytes(&file).expect("the same model");
         same(&back.saved(&notes), &Ok(file));
     }
-    if let Ok(model) = BoxedMixture::<SketchRows<F>>::from_bytes(&file) {
+    if let Ok(model) = BoxedMixture::<F>::from_bytes(&file) {
         assert!(
             dense.is_ok(),
             "a model of a sketch is one of dense rows as well"

@@ -5,8 +5,9 @@ use crate::bytes::Bytes;
 use crate::damage::damaged;
 use crate::estimators::{self, Boxed, Control};
 use crate::places;
-use crate::table::{Number, RowsOf, Shape, Table};
-use coremix::data::{Data, Rows, SketchRows};
+use crate::table::{FloatOf, Number, Shape, Table};
+use coremix::Float;
+use coremix::data::Data;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Cancel};
 use std::ops::ControlFlow;
@@ -22,7 +23,7 @@ pub(crate) fn run(bytes: &[u8]) {
 }
 
 /// Makes the estimator, with a checkpoint or without one.
-type Make<'a, R> = &'a dyn Fn(&Control) -> Result<Boxed<R>>;
+type Make<'a, F> = &'a dyn Fn(&Control) -> Result<Boxed<F>>;
 
 /// How a fit ends early.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +64,7 @@ fn dense<T: Number>(mut bytes: Bytes<'_>) {
     let bytes = &mut bytes;
     let (shape, accidents) = (Shape::new(bytes), Accidents::new(bytes));
     let (kind, settings) = (bytes.below(4), bytes.part(96));
-    let make = |control: &Control| -> Result<Boxed<RowsOf<T>>> {
+    let make = |control: &Control| -> Result<Boxed<FloatOf<T>>> {
         let bytes = &mut settings.clone();
         match kind {
             0 | 1 => estimators::by_name(control, bytes).boxed(),
@@ -81,7 +82,7 @@ fn sketch(mut bytes: Bytes<'_>) {
     let bytes = &mut bytes;
     let (shape, accidents) = (Shape::new(bytes), Accidents::new(bytes));
     let (kind, settings) = (bytes.below(2), bytes.part(96));
-    let make = |control: &Control| -> Result<Boxed<SketchRows<f32>>> {
+    let make = |control: &Control| -> Result<Boxed<f32>> {
         let bytes = &mut settings.clone();
         match kind {
             0 => estimators::by_name(control, bytes).boxed(),
@@ -96,7 +97,7 @@ fn sketch(mut bytes: Bytes<'_>) {
     }
 }
 
-fn goes_on<R: Rows>(make: Make<'_, R>, data: &dyn Data<Rows = R>, accidents: &Accidents<'_>) {
+fn goes_on<F: Float>(make: Make<'_, F>, data: &dyn Data<F>, accidents: &Accidents<'_>) {
     let whole = make(&Control::default()).and_then(|fit| fit.fit(data));
     let Ok(whole) = whole else {
         return;
@@ -149,12 +150,12 @@ fn goes_on<R: Rows>(make: Make<'_, R>, data: &dyn Data<Rows = R>, accidents: &Ac
 }
 
 /// A fit that is ended after so many things were seen, if it does not end before.
-fn stopped<R: Rows>(
-    fit: &Boxed<R>,
-    data: &dyn Data<Rows = R>,
+fn stopped<F: Float>(
+    fit: &Boxed<F>,
+    data: &dyn Data<F>,
     (seen, end): (usize, End),
     cancel: &Cancel,
-) -> Result<Fit<BoxedMixture<R>>> {
+) -> Result<Fit<BoxedMixture<F>>> {
     let mut left = seen;
     fit.fit_observed(data, &mut |_| {
         left = left.saturating_sub(1);

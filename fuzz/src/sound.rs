@@ -1,12 +1,12 @@
 //! What every fit and every model promises, whatever it was made of.
 
-use coremix::data::{Data, Rows};
+use coremix::data::Data;
 use coremix::ndarray::Array2;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float};
 
 /// Asserts that a fit can be used: it is finite everywhere, F never fell within a phase, and the model has answers.
-pub(crate) fn fit<R: Rows>(fit: &Fit<BoxedMixture<R>>, data: &dyn Data<Rows = R>) {
+pub(crate) fn fit<F: Float>(fit: &Fit<BoxedMixture<F>>, data: &dyn Data<F>) {
     let (model, report) = (&*fit.model, &fit.report);
     let k = model.components();
     parameters(model);
@@ -28,7 +28,7 @@ pub(crate) fn fit<R: Rows>(fit: &Fit<BoxedMixture<R>>, data: &dyn Data<Rows = R>
     let of_density = 1.0 + 0.5 * variances.ncols() as f64 * widest;
     for phase in &report.phases {
         assert_eq!(phase.free_energies.len(), phase.iterations + 1, "searches");
-        never_falls::<R::Float>(&phase.free_energies, (weight * of_density).max(of_priors));
+        never_falls::<F>(&phase.free_energies, (weight * of_density).max(of_priors));
     }
     assert_eq!(fit.labels.len(), last.rows, "labels");
     labels(fit.labels.iter(), k);
@@ -57,9 +57,9 @@ fn never_falls<F: Float>(free_energies: &[f64], unit: f64) {
 }
 
 /// The numbers that a model is made of.
-pub(crate) fn parameters<R: Rows>(model: &dyn Mixture<R>) {
+pub(crate) fn parameters<F: Float>(model: &dyn Mixture<F>) {
     let means = model.means();
-    let finite = |x: &R::Float| Float::is_finite(*x);
+    let finite = |x: &F| Float::is_finite(*x);
     assert!(means.iter().all(finite), "means {means:?}");
     assert_eq!(means.nrows(), model.components(), "means");
     let variances = model.variances();
@@ -75,7 +75,7 @@ pub(crate) fn parameters<R: Rows>(model: &dyn Mixture<R>) {
 }
 
 /// Asserts that what a model says of rows is an answer: no NaN, no label out of range.
-pub(crate) fn answers<R: Rows>(model: &dyn Mixture<R>, data: &dyn Data<Rows = R>) {
+pub(crate) fn answers<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) {
     let (n, k) = (data.len(), model.components());
     let predicted = model.predict(data).expect("labels");
     assert_eq!(predicted.len(), n, "labels");

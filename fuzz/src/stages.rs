@@ -3,7 +3,8 @@
 use crate::bytes::Bytes;
 use crate::liars::{LyingCoreset, LyingData, LyingFamily, LyingSearch, LyingSeeder};
 use crate::table::{Shape, Table};
-use coremix::data::{Data, DenseRows, Rows, SketchRows};
+use coremix::Float;
+use coremix::data::Data;
 use coremix::e_step::EStep;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
@@ -86,9 +87,9 @@ fn sketch(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
     match search {
         Some(search) => {
             let builder = cast.builder().e_step(search);
-            fit::<SketchRows<f32>, _, _>(builder, &data, &data, &cast.with("LyingSearch"));
+            fit::<f32, _, _>(builder, &data, &data, &cast.with("LyingSearch"));
         }
-        None => fit::<SketchRows<f32>, _, _>(cast.builder(), &data, &data, cast),
+        None => fit::<f32, _, _>(cast.builder(), &data, &data, cast),
     }
 }
 
@@ -102,7 +103,7 @@ fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
         return;
     };
     let lying = lies.map(|mut lies| LyingData::new(&honest, &mut lies));
-    let (data, cast): (&dyn Data<Rows = DenseRows<f64>>, _) = match &lying {
+    let (data, cast): (&dyn Data<f64>, _) = match &lying {
         Some(lying) => {
             let mut cast = cast.with("LyingData");
             cast.subtle = lying.is_subtle();
@@ -116,7 +117,7 @@ fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
         }
         return laws(&cast, &search, &family, &honest);
     }
-    let honest: &dyn Data<Rows = DenseRows<f64>> = &honest;
+    let honest: &dyn Data<f64> = &honest;
     let builder = cast.builder();
     let (own_search, own_family) = (cast.with("LyingSearch"), cast.with("LyingFamily"));
     match which {
@@ -154,15 +155,11 @@ fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
 }
 
 /// Fits the data, and asks the model about rows as they are.
-fn fit<R, E, M>(
-    builder: Free<E, M>,
-    data: &dyn Data<Rows = R>,
-    honest: &dyn Data<Rows = R>,
-    cast: &Cast,
-) where
-    R: Rows,
-    M: MStep<R>,
-    E: EStep<R, M::Model> + Clone,
+fn fit<F, E, M>(builder: Free<E, M>, data: &dyn Data<F>, honest: &dyn Data<F>, cast: &Cast)
+where
+    F: Float,
+    M: MStep<F>,
+    E: EStep<F, M::Model> + Clone,
 {
     let found = builder.build().and_then(|fit| fit.fit(data));
     let fit = match found {
@@ -183,7 +180,7 @@ fn fit<R, E, M>(
     assert!(energies.all(|f| f.is_finite()), "{phases:?}");
     // Whatever it says: a liar may be the model.
     for rows in [honest, data] {
-        let model: &dyn Mixture<R> = &fit.model;
+        let model: &dyn Mixture<F> = &fit.model;
         model.predict(rows).ok();
         model.responsibilities(rows).ok();
         model.truncated_responsibilities(rows, 2).ok();
@@ -209,12 +206,7 @@ fn blamed(error: &Error, cast: &Cast) {
 }
 
 /// Holds each stage alone against the laws: they may be broken, and that is all.
-fn laws(
-    cast: &Cast,
-    search: &LyingSearch,
-    family: &LyingFamily,
-    data: &dyn Data<Rows = DenseRows<f64>>,
-) {
+fn laws(cast: &Cast, search: &LyingSearch, family: &LyingFamily, data: &dyn Data<f64>) {
     let k = cast.clusters.min(3);
     for result in [
         testing::coreset(&cast.coreset, data),

@@ -1,7 +1,7 @@
 //! Tables of numbers: of any shape, with any values and weights, in any order of memory.
 
 use crate::bytes::Bytes;
-use coremix::data::{DenseRows, Source};
+use coremix::data::Source;
 use coremix::ndarray::{Array2, ArrayView2, ShapeBuilder, s};
 use coremix::prelude::*;
 use coremix::{Element, Float, Rng};
@@ -360,4 +360,4 @@ impl<T: Number> Source for Read<'_, T> {
 }
 
 /// Rows of a table, whatever its numbers are.
-pub(crate) type RowsOf<T> = DenseRows<<T as Element>::Float>;
+pub(crate) type FloatOf<T> = <T as Element>::Float;

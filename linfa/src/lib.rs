@@ -19,7 +19,7 @@
 //! linfa takes arrays of ndarray 0.16, and coremix those of 0.17. Arrays in standard layout (row by row) are passed on as
 //! they are, without a copy. Others are copied once. Targets of a data set are ignored.
 
-use coremix::data::{Dense, DenseRows, Rows};
+use coremix::data::Dense;
 use coremix::ndarray::ArrayView2 as RowsView;
 use coremix::{BoxedMixture, Element, Estimator, Fit as Fitted, Mixture};
 use linfa::DatasetBase;
@@ -54,20 +54,16 @@ pub enum Error {
 
 /// A fitted model, as linfa predicts with it.
 #[derive(Debug)]
-pub struct Model<F: Element<Float = F> + coremix::Float>
-where
-    DenseRows<F>: Rows<Float = F>,
-{
+pub struct Model<F: Element<Float = F> + coremix::Float> {
     /// What the fit returned: the model of coremix, labels, and the report.
-    pub fit: Fitted<BoxedMixture<DenseRows<F>>>,
+    pub fit: Fitted<BoxedMixture<F>>,
 }
 
 impl<F, D, T, E> Fit<ArrayBase<D, Ix2>, T, Error> for Linfa<E>
 where
     F: Element<Float = F> + coremix::Float + linfa::Float,
-    DenseRows<F>: Rows<Float = F>,
     D: Data<Elem = F>,
-    E: Estimator<DenseRows<F>>,
+    E: Estimator<F>,
 {
     type Object = Model<F>;
 
@@ -87,7 +83,6 @@ where
 impl<F, D> PredictInplace<ArrayBase<D, Ix2>, Array1<usize>> for Model<F>
 where
     F: Element<Float = F> + coremix::Float + linfa::Float,
-    DenseRows<F>: Rows<Float = F>,
     D: Data<Elem = F>,
 {
     /// The likeliest component of every row. As linfa's own models do, it panics if there are as many targets not as rows,

@@ -1,6 +1,5 @@
 //! linfa's traits beside the crate's own: the same models.
 
-use coremix::data::DenseRows;
 use coremix::prelude::*;
 use coremix_linfa::Linfa;
 use linfa::DatasetBase;
@@ -35,7 +34,7 @@ fn fits_and_predictions_are_those_of_the_crate() {
         .unwrap();
     assert_eq!(found.fit.model.means(), plain.model.means());
     let dataset = DatasetBase::from(x.clone()).with_weights(weights);
-    let boxed: Box<dyn Estimator<DenseRows<f32>>> = Box::new(gmm());
+    let boxed: Box<dyn Estimator<f32>> = Box::new(gmm());
     let found = Linfa::new(boxed).fit(&dataset).unwrap();
     assert_eq!(found.fit.model.means(), weighted.model.means());
 
@@ -63,7 +62,6 @@ fn every_algorithm_is_the_one_of_the_crate() {
     fn check<F>(of: impl Fn(f32) -> F)
     where
         F: coremix::Element<Float = F> + coremix::Float + linfa::Float,
-        DenseRows<F>: coremix::data::Rows<Float = F>,
     {
         let x = rows().mapv(of);
         let own = coremix::ndarray::Array2::from_shape_fn(x.dim(), |at| x[at]);
@@ -71,7 +69,7 @@ fn every_algorithm_is_the_one_of_the_crate() {
         let dataset = DatasetBase::from(x.clone());
         for name in Algorithm::NAMES {
             let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(4);
-            let estimator = algorithm.with_coreset(100).boxed::<DenseRows<F>>().unwrap();
+            let estimator = algorithm.with_coreset(100).boxed::<F>().unwrap();
             let expected = estimator.fit(&data).unwrap().model;
             let found = Linfa::new(estimator).fit(&dataset).unwrap();
             assert_eq!(found.fit.model.means(), expected.means(), "{name}");

@@ -2,7 +2,7 @@
 //!
 //! `same_bits ROWS.npy f32|f64 ALGORITHM CLUSTERS SEED MODEL.cmx [FAMILY|COORDINATES|refined]`
 
-use coremix::data::{DenseRows, NpyFile, SketchRows, Source};
+use coremix::data::{NpyFile, Source};
 use coremix::prelude::*;
 use ndarray::Array2;
 use std::error::Error as StdError;
@@ -31,12 +31,12 @@ fn fit<F: coremix::Float + coremix::Element<Float = F>>(
     match last.and_then(|q| q.parse().ok()) {
         Some(q) => {
             let sketch = Sketch::new(rows.view(), q, seed)?;
-            let model = algorithm.boxed::<SketchRows<F>>()?.fit(&sketch)?.model;
+            let model = algorithm.boxed::<F>()?.fit(&sketch)?.model;
             model.save(path)?;
         }
         None => {
             let data = Dense::new(&rows)?;
-            let model = algorithm.boxed::<DenseRows<F>>()?.fit(&data)?.model;
+            let model = algorithm.boxed::<F>()?.fit(&data)?.model;
             model.save(path)?;
         }
     }

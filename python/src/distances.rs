@@ -1,6 +1,6 @@
 //! Distances of rows to all means.
 
-use coremix::data::{Data, DenseRows, Rows};
+use coremix::data::{Data, Rows};
 use coremix::ndarray::{ArrayViewMut2, Axis};
 use coremix::{Error, Float, Mixture, Result};
 use rayon::prelude::*;
@@ -10,8 +10,8 @@ const BLOCK: usize = 256;
 
 /// The distances of each row to all means (n, k), in the data's own unit: directly, so that small ones are not lost.
 pub(crate) fn distances<F: Float>(
-    model: &dyn Mixture<DenseRows<F>>,
-    data: &dyn Data<Rows = DenseRows<F>>,
+    model: &dyn Mixture<F>,
+    data: &dyn Data<F>,
     mut all: ArrayViewMut2<'_, F>,
 ) -> Result<()> {
     if data.dim() != model.frame().columns() {
@@ -26,7 +26,7 @@ pub(crate) fn distances<F: Float>(
     let mut blocks: Vec<_> = all.axis_chunks_iter_mut(Axis(0), BLOCK).collect();
     blocks.par_iter_mut().enumerate().for_each(|(block, out)| {
         let first = block * BLOCK;
-        let (mut rows, mut squared) = (DenseRows::default(), Vec::new());
+        let (mut rows, mut squared) = (Rows::default(), Vec::new());
         data.load(first..first + out.nrows(), frame, &mut rows);
         for (i, mut out) in out.rows_mut().into_iter().enumerate() {
             rows.distances_to(i, centres, &ids, &mut squared);

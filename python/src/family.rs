@@ -1,7 +1,6 @@
 //! What is particular to a family: its parameters, and samples of it.
 
 use crate::input::Number;
-use coremix::data::DenseRows;
 use coremix::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
 };
@@ -21,7 +20,7 @@ pub(crate) enum Family<'a, F> {
 }
 
 impl<'a, F: Number> Family<'a, F> {
-    pub(crate) fn of(model: &'a dyn Mixture<DenseRows<F>>) -> Result<Self> {
+    pub(crate) fn of(model: &'a dyn Mixture<F>) -> Result<Self> {
         let any: &dyn Any = model;
         let found = any.downcast_ref().map(Self::Shared);
         let found = found.or_else(|| any.downcast_ref().map(Self::Isotropic));
@@ -50,7 +49,7 @@ pub(crate) enum Parameters {
 }
 
 impl Parameters {
-    pub(crate) fn of<F: Number>(model: &dyn Mixture<DenseRows<F>>) -> Result<Self> {
+    pub(crate) fn of<F: Number>(model: &dyn Mixture<F>) -> Result<Self> {
         let proportions = model.proportions();
         Ok(match Family::of(model)? {
             Family::Shared(own) => Self::Shared(own.variance(), proportions),
@@ -123,7 +122,7 @@ fn full<F: Number>(model: &DiagonalMixture<F>) -> Result<Array3<f64>> {
 
 /// Draws points from a model: points (n, d) and their components (n).
 pub(crate) fn sample<F: Number>(
-    model: &dyn Mixture<DenseRows<F>>,
+    model: &dyn Mixture<F>,
     n: usize,
     seed: u64,
 ) -> Result<(Array2<F>, Array1<u32>)> {

@@ -9,7 +9,7 @@ use crate::report::report;
 use crate::settings::algorithm;
 use crate::threads;
 use crate::watch::interruptible;
-use coremix::data::{Data, Dense, DenseRows, Sketch, SketchRows};
+use coremix::data::{Data, Dense, Rows, Sketch};
 use coremix::ndarray::{Array1, ArrayView1};
 use coremix::{Algorithm, BoxedMixture, Cancel, Fit, Report, Result, Save};
 use numpy::IntoPyArray;
@@ -95,10 +95,7 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    fn fit<F: Number>(
-        &self,
-        callback: Option<&mut Callback>,
-    ) -> Result<(BoxedMixture<DenseRows<F>>, Found)> {
+    fn fit<F: Number>(&self, callback: Option<&mut Callback>) -> Result<(BoxedMixture<F>, Found)> {
         if let Some(least) = self.preparation.merge {
             let merged: Dense<'_, F> = distinct(self.rows, self.weights, least)?;
             let (model, mut found) = match self.preparation.sketch {
@@ -117,10 +114,10 @@ impl Task<'_> {
 
     fn of_dense<F: Number>(
         &self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         callback: Option<&mut Callback>,
-    ) -> Result<(BoxedMixture<DenseRows<F>>, Found)> {
-        let estimator = self.algorithm.boxed::<DenseRows<F>>()?;
+    ) -> Result<(BoxedMixture<F>, Found)> {
+        let estimator = self.algorithm.boxed::<F>()?;
         let fit = match callback {
             Some(callback) => estimator.fit_observed(data, &mut |step| callback.see(step))?,
             None => estimator.fit(data)?,
@@ -140,8 +137,8 @@ impl Task<'_> {
         &self,
         sketch: Sketch<F>,
         callback: Option<&mut Callback>,
-    ) -> Result<(BoxedMixture<DenseRows<F>>, Found)> {
-        let estimator = self.algorithm.boxed::<SketchRows<F>>()?;
+    ) -> Result<(BoxedMixture<F>, Found)> {
+        let estimator = self.algorithm.boxed::<F>()?;
         let fit = match callback {
             Some(callback) => estimator.fit_observed(&sketch, &mut |step| callback.see(step))?,
             None => estimator.fit(&sketch)?,

@@ -2,7 +2,7 @@
 
 use crate::arrow::Table;
 use crate::strided::Strided;
-use coremix::data::{Blocks, Data, Dense, DenseRows, Sketch, Source};
+use coremix::data::{Blocks, Data, Dense, Rows, Sketch, Source};
 use coremix::ndarray::{Array1, Array2, ArrayView1, ArrayView2, s};
 use coremix::{Cancel, Element, Error, Float, Result};
 use half::f16;
@@ -83,7 +83,7 @@ pub(crate) enum Rows<'a> {
 pub(crate) type Read<'a, F> = Box<dyn Source<Element = F> + 'a>;
 
 /// Data that models of this number type know.
-pub(crate) type Known<'a, F> = Box<dyn Data<Rows = DenseRows<F>> + 'a>;
+pub(crate) type Known<'a, F> = Box<dyn Data<F> + 'a>;
 
 /// `f32` or `f64`, as what rows of any type are read as.
 pub(crate) trait Number: Float + Element<Float = Self> {

@@ -6,7 +6,7 @@ use crate::family::{Parameters, sample};
 use crate::input::{Input, Rows, Weights};
 use crate::threads;
 use crate::watch::interruptible;
-use coremix::data::DenseRows;
+use coremix::data::Rows;
 use coremix::ndarray::{Array2, s};
 use coremix::{BoxedMixture, Cancel, Error, ModelInfo, Result, Save};
 use numpy::{IntoPyArray, PyArray1};
@@ -21,8 +21,8 @@ pub(crate) struct Model(pub(crate) OfType);
 
 /// A model of either number type.
 pub(crate) enum OfType {
-    Single(BoxedMixture<DenseRows<f32>>),
-    Double(BoxedMixture<DenseRows<f64>>),
+    Single(BoxedMixture<f32>),
+    Double(BoxedMixture<f64>),
 }
 
 /// The same for a model of either number type: `$of` is the model, `$number` its type.

@@ -1,7 +1,6 @@
 //! What a callback is told, and what becomes of its answer.
 
-use coremix::data::Rows;
-use coremix::{Mixture, Progress};
+use coremix::{Float, Mixture, Progress};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use std::ops::ControlFlow;
@@ -23,7 +22,7 @@ impl Callback {
     }
 
     /// Calls the function with a dictionary. `False` and exceptions stop the fit.
-    pub(crate) fn see<R: Rows>(&mut self, step: &Progress<'_, dyn Mixture<R>>) -> ControlFlow<()> {
+    pub(crate) fn see<F: Float>(&mut self, step: &Progress<'_, dyn Mixture<F>>) -> ControlFlow<()> {
         let answer = Python::attach(|py| {
             let answer = self.function.call1(py, (told(py, step)?,))?;
             Ok::<_, PyErr>(answer.bind(py).is(PyBool::new(py, false)))
@@ -44,9 +43,9 @@ impl Callback {
     }
 }
 
-fn told<'py, R: Rows>(
+fn told<'py, F: Float>(
     py: Python<'py>,
-    step: &Progress<'_, dyn Mixture<R>>,
+    step: &Progress<'_, dyn Mixture<F>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let told = PyDict::new(py);
     let spent = |stage: &str, evaluations: u64, elapsed: Duration| {

@@ -1,8 +1,9 @@
 //! No coreset: every row as it is.
 
 use super::{Coreset, Subset};
-use crate::data::{Data, Frame, Rows};
+use crate::data::{Data, Frame};
 use crate::error::Result;
+use crate::float::Float;
 use crate::rng::Rng;
 use crate::stage::Stage;
 
@@ -21,13 +22,8 @@ pub struct Full;
 
 impl Stage for Full {}
 
-impl<R: Rows> Coreset<R> for Full {
-    fn sample(
-        &self,
-        _: &dyn Data<Rows = R>,
-        _: &Frame<R::Float>,
-        _: &mut Rng,
-    ) -> Result<Option<Subset>> {
+impl<F: Float> Coreset<F> for Full {
+    fn sample(&self, _: &dyn Data<F>, _: &Frame<F>, _: &mut Rng) -> Result<Option<Subset>> {
         Ok(None)
     }
 }

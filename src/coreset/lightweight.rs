@@ -2,8 +2,7 @@
 //! KDD 2018), on weighted data.
 
 use super::{Coreset, Subset};
-use crate::compiled::Compiled;
-use crate::data::{Data, Frame, Rows};
+use crate::data::{Data, Frame};
 use crate::error::{Result, positive};
 use crate::float::Float;
 use crate::parallel;
@@ -63,23 +62,23 @@ impl Stage for Lightweight {
     }
 }
 
-impl<R: Rows> Coreset<R> for Lightweight {
+impl<F: Float> Coreset<F> for Lightweight {
     fn sample(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         rng: &mut Rng,
     ) -> Result<Option<Subset>> {
-        R::Float::sample_lightly(self, data, frame, rng)
+        self.draw(data, frame, rng)
     }
 }
 
 impl Lightweight {
     /// Draws the coreset.
-    pub(crate) fn draw<R: Rows>(
+    pub(crate) fn draw<F: Float>(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         rng: &mut Rng,
     ) -> Result<Option<Subset>> {
         self.with(data, frame, |size| SortedUniforms::new(size, rng))
@@ -87,20 +86,20 @@ impl Lightweight {
 
     /// Draws it by one uniform number from each of N' parts of the interval from 0 to 1: with the same probabilities, but
     /// the numbers of draws of a row differ less.
-    pub(crate) fn draw_in_strata<R: Rows>(
+    pub(crate) fn draw_in_strata<F: Float>(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         rng: &mut Rng,
     ) -> Result<Option<Subset>> {
         self.with(data, frame, |size| SortedUniforms::in_strata(size, rng))
     }
 
     /// Draws it by these numbers.
-    fn with<'a, R: Rows>(
+    fn with<'a, F: Float>(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         draws: impl FnOnce(usize) -> SortedUniforms<'a>,
     ) -> Result<Option<Subset>> {
         if self.size >= data.len() {
@@ -118,7 +117,7 @@ impl Lightweight {
             true => (1.0, slope),
             false => (2.0, 0.0),
         };
-        let density = |d2: R::Float| (base + slope * d2.to_f64()) / (2.0 * total);
+        let density = |d2: F| (base + slope * d2.to_f64()) / (2.0 * total);
 
         // The draws of each block, in ascending order, and where it begins.
         let mut draws = draws(self.size);
@@ -184,14 +183,14 @@ struct Totals {
 }
 
 /// Squared distances of all rows to the mean of the data (n), and the totals of each block of them, their weights times `unit`.
-fn squared_distances_to_mean<R: Rows>(
-    data: &dyn Data<Rows = R>,
-    frame: &Frame<R::Float>,
+fn squared_distances_to_mean<F: Float>(
+    data: &dyn Data<F>,
+    frame: &Frame<F>,
     unit: f64,
-) -> (Vec<R::Float>, Vec<Totals>) {
-    let mut centre = vec![R::Float::from_f64(0.0); frame.offset().len()];
+) -> (Vec<F>, Vec<Totals>) {
+    let mut centre = vec![F::from_f64(0.0); frame.offset().len()];
     frame.enter_exact(&data.summary().mean, &mut centre);
-    let mut squared = vec![R::Float::from_f64(0.0); data.len()];
+    let mut squared = vec![F::from_f64(0.0); data.len()];
     let blocks = parallel::map_chunks(&mut squared, PIECE, |_, range, squared| {
         data.distances_from(range.clone(), frame, &centre, squared);
         // Four sums side by side: with a single one, each addition would wait for the one before.

@@ -19,8 +19,9 @@ pub use one_pass::OnePass;
 pub use uniform::Uniform;
 pub(crate) use uniform::some_rows;
 
-use crate::data::{Data, Frame, Rows};
+use crate::data::{Data, Frame};
 use crate::error::{Result, sound_total, sound_weight};
+use crate::float::Float;
 use crate::rng::Rng;
 use crate::stage::Stage;
 
@@ -76,11 +77,11 @@ impl Subset {
 ///
 /// impl Stage for Half {}
 ///
-/// impl<R: Rows> Coreset<R> for Half {
+/// impl<F: Float> Coreset<F> for Half {
 ///     fn sample(
 ///         &self,
-///         data: &dyn Data<Rows = R>,
-///         _: &Frame<R::Float>,
+///         data: &dyn Data<F>,
+///         _: &Frame<F>,
 ///         rng: &mut Rng,
 ///     ) -> Result<Option<Subset>> {
 ///         let chosen = (0..data.len()).filter(|n| data.weight(*n) > 0.0 && rng.uniform() < 0.5);
@@ -96,24 +97,20 @@ impl Subset {
 /// assert!(fit.report.coreset_size < 1_000);
 /// # Ok::<(), Error>(())
 /// ```
-pub trait Coreset<R: Rows>: Stage + Sync {
+pub trait Coreset<F: Float>: Stage + Sync {
     /// Chooses rows, or `None` for all rows as they are.
     ///
     /// # Errors
     /// None of the coresets here fails on checked data; others may.
-    fn sample(
-        &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
-        rng: &mut Rng,
-    ) -> Result<Option<Subset>>;
+    fn sample(&self, data: &dyn Data<F>, frame: &Frame<F>, rng: &mut Rng)
+    -> Result<Option<Subset>>;
 }
 
-impl<R: Rows, C: Coreset<R> + ?Sized> Coreset<R> for Box<C> {
+impl<F: Float, C: Coreset<F> + ?Sized> Coreset<F> for Box<C> {
     fn sample(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         rng: &mut Rng,
     ) -> Result<Option<Subset>> {
         (**self).sample(data, frame, rng)
@@ -138,11 +135,11 @@ impl<C: Stage> Stage for Option<C> {
 }
 
 /// `None` is all rows as they are.
-impl<R: Rows, C: Coreset<R>> Coreset<R> for Option<C> {
+impl<F: Float, C: Coreset<F>> Coreset<F> for Option<C> {
     fn sample(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         rng: &mut Rng,
     ) -> Result<Option<Subset>> {
         match self {

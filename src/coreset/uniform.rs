@@ -1,8 +1,9 @@
 //! Uniform subsampling, with the weights that keep sums right (E16).
 
 use super::{Coreset, Subset};
-use crate::data::{Data, Frame, Rows};
+use crate::data::{Data, Frame};
 use crate::error::{Result, positive};
+use crate::float::Float;
 use crate::rng::Rng;
 use crate::stage::Stage;
 
@@ -45,13 +46,8 @@ impl Stage for Uniform {
     }
 }
 
-impl<R: Rows> Coreset<R> for Uniform {
-    fn sample(
-        &self,
-        data: &dyn Data<Rows = R>,
-        _: &Frame<R::Float>,
-        rng: &mut Rng,
-    ) -> Result<Option<Subset>> {
+impl<F: Float> Coreset<F> for Uniform {
+    fn sample(&self, data: &dyn Data<F>, _: &Frame<F>, rng: &mut Rng) -> Result<Option<Subset>> {
         if self.size >= data.len() {
             return Ok(None);
         }
@@ -70,11 +66,7 @@ impl<R: Rows> Coreset<R> for Uniform {
 /// `size` of the rows of positive weight, in order: each such set has the same chance.
 ///
 /// Selection sampling: each row in turn, with a probability for which there are exactly so many in the end.
-pub(crate) fn some_rows<R: Rows>(
-    data: &dyn Data<Rows = R>,
-    size: usize,
-    rng: &mut Rng,
-) -> Vec<usize> {
+pub(crate) fn some_rows<F: Float>(data: &dyn Data<F>, size: usize, rng: &mut Rng) -> Vec<usize> {
     let mut left = data.summary().rows;
     let mut chosen = Vec::with_capacity(size);
     for n in (0..data.len()).filter(|&n| data.weight(n) > 0.0) {

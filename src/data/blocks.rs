@@ -1,6 +1,6 @@
 //! Rows that are not in memory: blocks of them are read when they are asked for.
 
-use super::{Chosen, Data, Decode, Dense, DenseRows, Frame, Summary, frame_of_sample};
+use super::{Chosen, Data, Decode, Dense, Frame, Rows, Summary, frame_of_sample};
 use crate::error::{Error, Result, same_length};
 use crate::float::{Element, Float};
 use crate::parallel::{self, BLOCK, Spare};
@@ -282,9 +282,7 @@ fn sound<T: Element>(row: &[T]) -> bool {
     row.iter().fold(true, |sound, x| sound & within(x))
 }
 
-impl<S: Source> Data for Blocks<S> {
-    type Rows = DenseRows<FloatOf<S>>;
-
+impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
     fn name(&self) -> &'static str {
         self.source.name()
     }
@@ -313,7 +311,7 @@ impl<S: Source> Data for Blocks<S> {
         self.faults.about(row)
     }
 
-    fn load(&self, rows: Range<usize>, frame: &Frame<FloatOf<S>>, into: &mut Self::Rows) {
+    fn load(&self, rows: Range<usize>, frame: &Frame<FloatOf<S>>, into: &mut Rows<FloatOf<S>>) {
         self.with_buffer(rows.len(), |values| {
             let faulty = self.read(rows.start, values);
             let weights = self.weights.as_ref().map(|all| &all[rows.clone()]);
@@ -323,7 +321,7 @@ impl<S: Source> Data for Blocks<S> {
         });
     }
 
-    fn gather(&self, rows: &[usize], frame: &Frame<FloatOf<S>>, into: &mut Self::Rows) {
+    fn gather(&self, rows: &[usize], frame: &Frame<FloatOf<S>>, into: &mut Rows<FloatOf<S>>) {
         let (sorted, places) = in_order(rows);
         self.with_buffer(sorted.len(), |values| {
             let faulty = self.read_sorted(&sorted, values);
@@ -356,7 +354,7 @@ impl<S: Source> Data for Blocks<S> {
         });
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = Self::Rows> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<FloatOf<S>> + '_> {
         let dim = self.dim;
         let mut values = vec![S::Element::ZERO; rows.len() * dim];
         let failed = parallel::map_chunks(&mut values, BLOCK * dim, |block, _, out| {

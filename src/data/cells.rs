@@ -1,6 +1,6 @@
 //! Many centres in cells, for searches that leave out most of them (E45).
 
-use super::{Centres, DenseRows, Rows};
+use super::{Centres, Rows};
 use crate::float::Float;
 use crate::kernels::stride;
 use crate::{counting, parallel};
@@ -122,7 +122,7 @@ fn nearest<F: Float>(centres: &Centres<F>, points: &Centres<F>) -> (Vec<u32>, Ve
     let stride = stride(centres.dim());
     let found = parallel::map_blocks(centres.len(), BLOCK, |_, range| {
         let values = &centres.values()[range.start * stride..range.end * stride];
-        let rows = DenseRows::of_padded(values, centres.dim());
+        let rows = Rows::of_padded(values, centres.dim());
         let (mut ids, mut squared) = (vec![0; range.len()], vec![F::zero(); range.len()]);
         rows.nearest(points, &mut ids, &mut squared);
         (ids, squared)

@@ -316,20 +316,20 @@ impl<F: Float> Centres<F> {
 }
 
 /// Centres score rows by their squared distances.
-impl<R: Rows> Scores<R> for Centres<R::Float> {
+impl<F: Float> Scores<F> for Centres<F> {
     fn components(&self) -> usize {
         self.len()
     }
-    fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
+    fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
         rows.distances(self, out);
     }
-    fn margin(&self, rows: &R, i: usize, reach: R::Float) -> R::Float {
+    fn margin(&self, rows: &Rows<F>, i: usize, reach: F) -> F {
         rows.margin(i, self, reach)
     }
-    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
+    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
         rows.distances_to(i, self, ids, out);
     }
-    fn best(&self, rows: &R, ids: &mut [u32], scores: &mut [R::Float]) -> bool {
+    fn best(&self, rows: &Rows<F>, ids: &mut [u32], scores: &mut [F]) -> bool {
         rows.nearest(self, ids, scores)
     }
 }

@@ -1,7 +1,6 @@
 //! Data from outside: what it says and what it loads is checked before anyone computes with it.
 
 use super::{Data, Frame, Rows, Summary};
-use crate::compiled::Compiled;
 use crate::error::{Error, Result, sound_total, sound_weight};
 use crate::float::Float;
 use std::ops::Range;
@@ -10,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Data that may break its rules. A block that does is replaced by rows that do no harm, and the fault is kept: whoever
 /// computed with it asks for the [`result`](Self::result) at the end, and what was computed does not count.
-pub(crate) struct Checked<'a, R: Rows> {
-    data: Wrapped<'a, R>,
+pub(crate) struct Checked<'a, F: Float> {
+    data: Wrapped<'a, F>,
     /// The shape that it must have.
     len: usize,
     dim: usize,
@@ -20,9 +19,9 @@ pub(crate) struct Checked<'a, R: Rows> {
     faults: Arc<Faults>,
 }
 
-enum Wrapped<'a, R: Rows> {
-    Borrowed(&'a dyn Data<Rows = R>),
-    Selected(Box<dyn Data<Rows = R> + 'a>),
+enum Wrapped<'a, F: Float> {
+    Borrowed(&'a dyn Data<F>),
+    Selected(Box<dyn Data<F> + 'a>),
 }
 
 struct Faults {
@@ -42,10 +41,10 @@ impl Faults {
     }
 }
 
-impl<'a, R: Rows> Checked<'a, R> {
+impl<'a, F: Float> Checked<'a, F> {
     /// The data with its blocks checked; `None` where that is not needed. Without rows it is an error: whoever has an
     /// answer about none does not come here.
-    pub(crate) fn unless_known(data: &'a dyn Data<Rows = R>) -> Result<Option<Self>> {
+    pub(crate) fn unless_known(data: &'a dyn Data<F>) -> Result<Option<Self>> {
         let (len, dim) = (data.len(), data.dim());
         if len == 0 || dim == 0 {
             return Err(Error::Empty { what: "data" });
@@ -104,7 +103,7 @@ impl<'a, R: Rows> Checked<'a, R> {
         first.as_ref().map_or(Ok(()), |(_, what)| error(what))
     }
 
-    fn data(&self) -> &dyn Data<Rows = R> {
+    fn data(&self) -> &dyn Data<F> {
         match &self.data {
             Wrapped::Borrowed(data) => *data,
             Wrapped::Selected(data) => &**data,
@@ -115,12 +114,12 @@ impl<'a, R: Rows> Checked<'a, R> {
     fn load_checked(
         &self,
         numbers: impl ExactSizeIterator<Item = usize> + Clone,
-        frame: &Frame<R::Float>,
-        into: &mut R,
-        load: impl FnOnce(&mut R),
+        frame: &Frame<F>,
+        into: &mut Rows<F>,
+        load: impl FnOnce(&mut Rows<F>),
     ) {
         // Rows of an earlier load must not remain.
-        R::Float::blank(into, 0, frame);
+        into.blank(0, frame);
         if !self.misshapen {
             load(into);
         }
@@ -133,7 +132,7 @@ impl<'a, R: Rows> Checked<'a, R> {
                     "{found} rows in a block of {expected}, from row {first} on: load as many as asked for"
                 ),
             ))
-        } else if let Some((i, what)) = R::Float::unsound(into, frame) {
+        } else if let Some((i, what)) = into.unsound(frame) {
             let row = numbers.clone().nth(i).unwrap_or(first);
             let what = self.data().fault(row).unwrap_or(what);
             Some((row, format!("row {row}: {what}")))
@@ -150,20 +149,22 @@ impl<'a, R: Rows> Checked<'a, R> {
         };
         if let Some((row, what)) = fault {
             self.faults.note(row, what);
-            R::Float::blank(into, expected, frame);
+            into.blank(expected, frame);
         }
     }
 }
 
-impl<R: Rows> Data for Checked<'_, R> {
-    type Rows = R;
-
+impl<F: Float> Data<F> for Checked<'_, F> {
     fn name(&self) -> &'static str {
         self.faults.stage
     }
 
     fn is_checked(&self) -> bool {
         true
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.data().is_sparse()
     }
 
     fn len(&self) -> usize {
@@ -185,7 +186,7 @@ impl<R: Rows> Data for Checked<'_, R> {
         self.data().summary()
     }
 
-    fn frame(&self) -> Frame<R::Float> {
+    fn frame(&self) -> Frame<F> {
         let frame = self.data().frame();
         if frame.dim() == self.dim {
             return frame;
@@ -198,29 +199,23 @@ impl<R: Rows> Data for Checked<'_, R> {
         Frame::of(self.summary())
     }
 
-    fn check(&self, frame: &Frame<R::Float>) -> Result<()> {
+    fn check(&self, frame: &Frame<F>) -> Result<()> {
         self.data().check(frame)
     }
 
-    fn load(&self, rows: Range<usize>, frame: &Frame<R::Float>, into: &mut R) {
-        let load = |into: &mut R| self.data().load(rows.clone(), frame, into);
+    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) {
+        let load = |into: &mut Rows<F>| self.data().load(rows.clone(), frame, into);
         self.load_checked(rows.clone(), frame, into, load);
     }
 
-    fn gather(&self, rows: &[usize], frame: &Frame<R::Float>, into: &mut R) {
-        let load = |into: &mut R| self.data().gather(rows, frame, into);
+    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) {
+        let load = |into: &mut Rows<F>| self.data().gather(rows, frame, into);
         self.load_checked(rows.iter().copied(), frame, into, load);
     }
 
-    fn distances_from(
-        &self,
-        rows: Range<usize>,
-        frame: &Frame<R::Float>,
-        centre: &[R::Float],
-        out: &mut [R::Float],
-    ) {
+    fn distances_from(&self, rows: Range<usize>, frame: &Frame<F>, centre: &[F], out: &mut [F]) {
         // What it leaves alone is a fault as well.
-        out.fill(R::Float::from_f64(f64::NAN));
+        out.fill(F::from_f64(f64::NAN));
         if !self.misshapen {
             self.data().distances_from(rows.clone(), frame, centre, out);
         }
@@ -229,7 +224,7 @@ impl<R: Rows> Data for Checked<'_, R> {
             let what = self.data().fault(row);
             let what = what.unwrap_or_else(|| "its distance is not finite: it must be".into());
             self.faults.note(row, format!("row {row}: {what}"));
-            out.fill(R::Float::from_f64(0.0));
+            out.fill(F::from_f64(0.0));
         }
     }
 
@@ -237,7 +232,7 @@ impl<R: Rows> Data for Checked<'_, R> {
         self.data().residual()
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = R> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<F> + '_> {
         let selected = self.data().select(rows, weights.clone());
         let (len, dim) = (selected.len(), selected.dim());
         let same = |n: usize| selected.weight(n) == weights[n];

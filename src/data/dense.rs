@@ -1,7 +1,7 @@
 //! Dense rows: a borrowed or owned (n, d) array in row-major order.
 
-use super::dense_rows::{finite, squared_distance};
-use super::{Data, DenseRows, Frame, Rows, Summary};
+use super::rows::{finite, squared_distance};
+use super::{Data, Frame, Rows, Summary};
 use crate::error::{Error, Result, same_length};
 use crate::float::{Element, Float};
 use crate::kernels::{enter, stride, vectorised};
@@ -184,7 +184,7 @@ impl<'a, T: Element> Dense<'a, T> {
         rows: impl ExactSizeIterator<Item = usize> + Clone,
         frame: &Frame<T::Float>,
         entries: usize,
-        into: &mut DenseRows<T::Float>,
+        into: &mut Rows<T::Float>,
     ) {
         self.fill(rows, frame, into);
         into.entries = entries;
@@ -261,7 +261,7 @@ impl<'a, T: Element> Dense<'a, T> {
         &self,
         rows: impl ExactSizeIterator<Item = usize> + Clone,
         frame: &Frame<T::Float>,
-        into: &mut DenseRows<T::Float>,
+        into: &mut Rows<T::Float>,
     ) {
         into.reset(rows.len(), frame.dim());
         let stride = stride(frame.dim());
@@ -358,7 +358,7 @@ impl<T: Element> Dense<'_, T> {
         out: &mut [T::Float],
     ) {
         if frame.basis().is_some() {
-            let mut block = DenseRows::default();
+            let mut block = Rows::default();
             self.load(rows, frame, &mut block);
             block.distances_from(centre, out);
             return;
@@ -383,9 +383,7 @@ pub enum Chosen<'a> {
     List(&'a [usize]),
 }
 
-impl<T: Element> Data for Dense<'_, T> {
-    type Rows = DenseRows<T::Float>;
-
+impl<T: Element> Data<T::Float> for Dense<'_, T> {
     fn is_checked(&self) -> bool {
         self.checked
     }
@@ -408,11 +406,11 @@ impl<T: Element> Data for Dense<'_, T> {
         &self.summary
     }
 
-    fn load(&self, rows: Range<usize>, frame: &Frame<T::Float>, into: &mut Self::Rows) {
+    fn load(&self, rows: Range<usize>, frame: &Frame<T::Float>, into: &mut Rows<T::Float>) {
         T::load(self, Chosen::Range(rows), frame, into);
     }
 
-    fn gather(&self, rows: &[usize], frame: &Frame<T::Float>, into: &mut Self::Rows) {
+    fn gather(&self, rows: &[usize], frame: &Frame<T::Float>, into: &mut Rows<T::Float>) {
         T::load(self, Chosen::List(rows), frame, into);
     }
 
@@ -426,7 +424,7 @@ impl<T: Element> Data for Dense<'_, T> {
         T::distances_from(self, rows, frame, centre, out);
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = Self::Rows> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<T::Float> + '_> {
         let mut values = Vec::with_capacity(rows.len() * self.dim);
         for &n in rows {
             values.extend_from_slice(self.row(n));
@@ -453,7 +451,7 @@ mod tests {
         weights[0] = 0.0;
         let data = Dense::weighted(x.view(), weights.view()).unwrap();
         let frame = Frame::of(data.summary());
-        let mut rows = DenseRows::default();
+        let mut rows = Rows::default();
         data.load(0..x.nrows(), &frame, &mut rows);
         let centre = rows.row(3).to_vec();
         let mut naive = vec![T::Float::INFINITY; x.nrows()];
@@ -493,9 +491,9 @@ mod tests {
     /// A row that could not be read is at no distance, and one that is very far at a finite one.
     #[test]
     fn distances_of_what_is_no_number_are_none() {
-        let rows = DenseRows::of_padded(&[f32::NAN, 0.0, 0.0, 0.0, 3e19, 0.0, 0.0, 0.0], 1);
+        let rows = Rows::of_padded(&[f32::NAN, 0.0, 0.0, 0.0, 3e19, 0.0, 0.0, 0.0], 1);
         let mut out = [0.0f32; 2];
-        crate::data::Arithmetic::distances_from(&rows, &[0.0; 4], &mut out);
+        rows.distances_from(&[0.0; 4], &mut out);
         assert!(out[0].is_nan() && out[1].is_finite());
     }
 

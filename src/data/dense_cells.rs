@@ -1,7 +1,7 @@
 //! The nearest of many centres for dense rows, cell by cell: exactly, or to within a factor.
 
+use super::Rows;
 use super::cells::{self, Cells};
-use super::{Arithmetic, DenseRows, Rows};
 use crate::float::Float;
 use crate::kernels::stride;
 
@@ -18,7 +18,7 @@ struct Course {
     visited: usize,
 }
 
-impl<F: Float> DenseRows<F> {
+impl<F: Float> Rows<F> {
     /// The nearest centre of every row into `ids`, and its squared distance, computed directly: at most $1 + \epsilon$ times
     /// the least one (E45). With $\epsilon = 0$ they are those of [`Rows::nearest`], bit for bit. Returns the number of
     /// distance evaluations.
@@ -31,7 +31,7 @@ impl<F: Float> DenseRows<F> {
     ) -> u64 {
         let number = cells.cells.len();
         let mut to_points = Vec::new();
-        Arithmetic::distances(self, &cells.points, &mut to_points);
+        self.distances(&cells.points, &mut to_points);
         let mut evaluations = (self.len() * number) as u64;
         ids.fill(u32::MAX);
         squared.fill(F::INFINITY);
@@ -53,7 +53,7 @@ impl<F: Float> DenseRows<F> {
         let mut courses = Vec::with_capacity(self.len());
         for (i, to_points) in to_points.chunks_exact(number).enumerate() {
             let point = nearest_point[i];
-            let margin = Arithmetic::margin(self, i, &cells.points, F::INFINITY).to_f64();
+            let margin = self.margin(i, &cells.points, F::INFINITY).to_f64();
             let most = limit.of(squared[i]);
             let (own, between) = (to_points[point].to_f64(), cells.between(point));
             let mut ahead = Vec::new();
@@ -122,7 +122,7 @@ impl<F: Float> DenseRows<F> {
             block.weights.resize(rows.len(), 1.0);
             found.resize(rows.len(), 0);
             distances.resize(rows.len(), F::zero());
-            Arithmetic::nearest(block, &cell.centres, &mut found, &mut distances);
+            block.nearest(&cell.centres, &mut found, &mut distances);
             evaluations += (rows.len() * cell.ids.len()) as u64;
             for ((i, &found), &distance) in rows.drain(..).zip(&found).zip(&distances) {
                 let (i, id) = (i as usize, cell.ids[found as usize]);
@@ -209,7 +209,7 @@ mod tests {
             let data = Dense::new(x.view()).unwrap();
             let frame = Frame::of(data.summary());
             let centres = Centres::enter(mu.view(), &frame);
-            let mut rows = DenseRows::default();
+            let mut rows = Rows::default();
             data.load(0..x.nrows(), &frame, &mut rows);
             let n = rows.len();
             let (mut exact, mut least) = (vec![0; n], vec![F::zero(); n]);
@@ -244,7 +244,7 @@ mod tests {
         let data = Dense::new(x.view()).unwrap();
         let frame = Frame::of(data.summary());
         let centres = Centres::enter(mu.view(), &frame);
-        let mut rows = DenseRows::default();
+        let mut rows = Rows::default();
         data.load(0..x.nrows(), &frame, &mut rows);
         let (mut ids, mut squared) = (vec![0; rows.len()], vec![0.0; rows.len()]);
         let found = rows.visit_cells(&Cells::of(&centres), 0.0, &mut ids, &mut squared);

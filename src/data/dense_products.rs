@@ -1,6 +1,6 @@
 //! Weighted sums of dense rows with a share for every component, as matrix products (E5, E46).
 
-use super::{Centres, DenseRows, Exactness, Moments, Second};
+use super::{Centres, Exactness, Moments, Rows, Second};
 use crate::block::Block;
 use crate::float::Float;
 use crate::kernels::weighted::{self, Weighted};
@@ -13,7 +13,7 @@ const ROWS: usize = 128;
 /// Weights that differ more than this have no sums in the type of the data.
 const WEIGHTS_APART: f64 = 1e10;
 
-impl<F: Float> DenseRows<F> {
+impl<F: Float> Rows<F> {
     /// Sum of squared distances of some rows to a centre, with their shares.
     fn squares(&self, rows: Range<usize>, centre: &[F], share: impl Fn(usize) -> f64) -> f64 {
         let shares = rows

@@ -1,7 +1,7 @@
 //! What all centres together say of dense rows: the nearest, and the sum over all that a log-density is made of.
 
-use super::dense_rows::{rounding, underflow};
-use super::{Centres, DenseRows, Rows};
+use super::rows::{rounding, underflow};
+use super::{Centres, Rows};
 use crate::float::Float;
 use crate::kernels::exponential::best_and_sum;
 use crate::kernels::shares::{self, Asked, Group};
@@ -22,7 +22,7 @@ const LOST: f64 = 1e-30;
 /// Rows that are searched together: their components near are listed.
 const TOGETHER: usize = 96;
 
-impl<F: Float> DenseRows<F> {
+impl<F: Float> Rows<F> {
     /// [`Rows::together`]. Distances are as they were found fast, but for those that may be the least one, and those whose
     /// rounding (E21) would change the sum: these are computed directly.
     pub(super) fn sum_up(&self, centres: &Centres<F>, beta: f64, found: &mut Vec<(u32, f64, f64)>) {

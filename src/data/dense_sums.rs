@@ -1,6 +1,6 @@
 //! Weighted sums of dense rows, component by component (E5).
 
-use super::{Centres, DenseRows, Moments, Rows, Second};
+use super::{Centres, Moments, Rows, Second};
 use crate::block::Block;
 use crate::float::Float;
 use crate::kernels::abreast::{Columns, ROWS};
@@ -10,7 +10,7 @@ use crate::kernels::{stride, vectorised};
 /// less time than those that a row chooses.
 const FEW: usize = 4;
 
-impl<F: Float> DenseRows<F> {
+impl<F: Float> Rows<F> {
     /// [`Rows::accumulate`](super::Rows::accumulate).
     pub(super) fn add_up<S: Second>(
         &self,
@@ -290,7 +290,7 @@ mod tests {
             let data = Dense::weighted(x.view(), weights.view()).unwrap();
             let frame = Frame::of(data.summary());
             let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-            let (mut rows, mut block) = (DenseRows::default(), Block::new(k, width));
+            let (mut rows, mut block) = (Rows::default(), Block::new(k, width));
             data.load(0..n, &frame, &mut rows);
             let supports: Vec<u32> = (0..n * width).map(|i| (i * i % (k - 1)) as u32).collect();
             block.reset(n, &supports);
@@ -331,7 +331,7 @@ mod tests {
         let data = Dense::new(x.view()).unwrap();
         let frame = Frame::of(data.summary());
         let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-        let (mut rows, mut block) = (DenseRows::default(), Block::new(k, k));
+        let (mut rows, mut block) = (Rows::default(), Block::new(k, k));
         data.load(0..n, &frame, &mut rows);
         block.reset(n, &[]);
         let shares = (0..n * k).map(|i| 10f64.powf(-2.0 * power[i / k] - 40.0 * rng.uniform()));

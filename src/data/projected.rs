@@ -1,6 +1,6 @@
 //! Rows in fewer coordinates: those of the principal subspace of the data.
 
-use super::{Centres, Data, Dense, DenseRows, Frame, Rows, Summary};
+use super::{Centres, Data, Dense, Frame, Rows, Summary};
 use crate::factor;
 use crate::float::Float;
 use crate::kernels::distance::{self, matrix};
@@ -38,9 +38,7 @@ pub(crate) struct Projected<F: Float> {
     residual: f64,
 }
 
-impl<F: Float> Data for Projected<F> {
-    type Rows = DenseRows<F>;
-
+impl<F: Float> Data<F> for Projected<F> {
     fn is_checked(&self) -> bool {
         true
     }
@@ -66,11 +64,11 @@ impl<F: Float> Data for Projected<F> {
     }
 
     /// They are in the coordinates of their own frame already.
-    fn load(&self, rows: Range<usize>, _: &Frame<F>, into: &mut DenseRows<F>) {
+    fn load(&self, rows: Range<usize>, _: &Frame<F>, into: &mut Rows<F>) {
         self.rows.copy(rows, &self.plain, self.entries, into);
     }
 
-    fn gather(&self, rows: &[usize], _: &Frame<F>, into: &mut DenseRows<F>) {
+    fn gather(&self, rows: &[usize], _: &Frame<F>, into: &mut Rows<F>) {
         self.rows
             .copy(rows.iter().copied(), &self.plain, self.entries, into);
     }
@@ -79,7 +77,7 @@ impl<F: Float> Data for Projected<F> {
         self.residual
     }
 
-    fn select(&self, _: &[usize], _: Vec<f64>) -> Box<dyn Data<Rows = DenseRows<F>> + '_> {
+    fn select(&self, _: &[usize], _: Vec<f64>) -> Box<dyn Data<F> + '_> {
         unreachable!("coresets are drawn from rows in all columns")
     }
 }
@@ -98,11 +96,11 @@ impl<F: Float> Subspace<F> {
     /// About the `dim` principal directions of the rows, by subspace iteration from random ones on a sample, which comes
     /// back with them.
     pub(crate) fn principal<'a>(
-        data: &'a dyn Data<Rows = DenseRows<F>>,
+        data: &'a dyn Data<F>,
         frame: &Frame<F>,
         dim: usize,
         rng: &mut Rng,
-    ) -> (Self, Box<dyn Data<Rows = DenseRows<F>> + 'a>) {
+    ) -> (Self, Box<dyn Data<F> + 'a>) {
         let d = frame.dim();
         let rows: Vec<usize> = (0..data.len()).filter(|&n| data.weight(n) > 0.0).collect();
         let size = LEAST.max(SAMPLE * dim);
@@ -122,7 +120,7 @@ impl<F: Float> Subspace<F> {
         let mut directions = rng.normals((dim, d)).mapv(F::from_f64);
         for _ in 0..STEPS {
             let blocks = parallel::map_blocks(sample.len(), ROWS, |_, range| {
-                let mut rows = DenseRows::default();
+                let mut rows = Rows::default();
                 sample.load(range, &centred, &mut rows);
                 let x = matrix(rows.values(), rows.len(), d, stride(d));
                 let mut along = product(&x, &directions.t());
@@ -153,13 +151,13 @@ impl<F: Float> Subspace<F> {
     }
 
     /// The rows of a data set in the subspace.
-    pub(crate) fn project(&self, data: &dyn Data<Rows = DenseRows<F>>) -> Projected<F> {
+    pub(crate) fn project(&self, data: &dyn Data<F>) -> Projected<F> {
         let (p, d) = self.directions.dim();
         let directions = self.directions.as_slice().expect("in order");
         let directions = Directions::pack(directions, d);
         let mut values = vec![F::zero(); data.len() * p];
         let residuals = parallel::map_chunks(&mut values, ROWS * p, |_, range, values| {
-            let mut rows = DenseRows::default();
+            let mut rows = Rows::default();
             data.load(range.start / p..range.end / p, &self.centred, &mut rows);
             project(rows.values(), stride(d), &directions, values);
             let mut norms = Vec::new();

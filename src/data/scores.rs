@@ -7,12 +7,12 @@ use crate::float::Float;
 ///
 /// Law: [`all`](Self::all) agrees with [`some`](Self::some) to within [`margin`](Self::margin), to the last bit where
 /// that is 0, for every component that can have a share in the posterior.
-pub trait Scores<R: Rows>: Sync {
+pub trait Scores<F: Float>: Sync {
     /// Number of components, k.
     fn components(&self) -> usize;
     /// Scores of all rows under all components, fast, good to the margin: (len, k) into `out`. By default they are those
     /// that [`some`](Self::some) computes directly.
-    fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
+    fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
         let ids: Vec<u32> = (0..self.components() as u32).collect();
         let mut scores = Vec::new();
         out.clear();
@@ -24,29 +24,29 @@ pub trait Scores<R: Rows>: Sync {
     /// Bound on the rounding error of the scores of row `i` in [`all`](Self::all),
     /// for components whose score could be as low as `reach`. The default, 0, is right where those are computed directly:
     /// whoever gives a faster one gives its margin too.
-    fn margin(&self, _rows: &R, _i: usize, _reach: R::Float) -> R::Float {
-        R::Float::from_f64(0.0)
+    fn margin(&self, _rows: &Rows<F>, _i: usize, _reach: F) -> F {
+        F::from_f64(0.0)
     }
     /// Scores that are products: where rows take them so, they take the place of [`all`](Self::all) in searches for all
     /// components. `None` by default.
     #[doc(hidden)]
-    fn linear(&self) -> Option<&Linear<R::Float>> {
+    fn linear(&self) -> Option<&Linear<F>> {
         None
     }
     /// Scores of row `i` under the components `ids`, computed directly.
-    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>);
+    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>);
     /// The best component of every row and its score, as [`some`](Self::some) finds it: the lowest index where several are
     /// as good. `false`, and nothing done, where that is no faster than to go through [`all`](Self::all).
-    fn best(&self, _rows: &R, _ids: &mut [u32], _scores: &mut [R::Float]) -> bool {
+    fn best(&self, _rows: &Rows<F>, _ids: &mut [u32], _scores: &mut [F]) -> bool {
         false
     }
 }
 
 /// Scores as [`all`](Scores::all) computes them, and directly where a family gives another number of them.
-pub(crate) fn all_scores<R: Rows, S: Scores<R> + ?Sized>(
+pub(crate) fn all_scores<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
-    rows: &R,
-    out: &mut Vec<R::Float>,
+    rows: &Rows<F>,
+    out: &mut Vec<F>,
 ) {
     scorer.all(rows, out);
     let k = scorer.components();
@@ -63,16 +63,16 @@ pub(crate) fn all_scores<R: Rows, S: Scores<R> + ?Sized>(
 
 /// Scores as [`some`](Scores::some) computes them, NaN where a family gives too few: then a row has none, which is an error.
 #[inline(always)]
-pub(crate) fn some_scores<R: Rows, S: Scores<R> + ?Sized>(
+pub(crate) fn some_scores<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
-    rows: &R,
+    rows: &Rows<F>,
     i: usize,
     ids: &[u32],
-    out: &mut Vec<R::Float>,
+    out: &mut Vec<F>,
 ) {
     scorer.some(rows, i, ids, out);
     if out.len() != ids.len() {
         out.clear();
-        out.resize(ids.len(), R::Float::from_f64(f64::NAN));
+        out.resize(ids.len(), F::from_f64(f64::NAN));
     }
 }

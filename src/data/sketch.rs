@@ -2,7 +2,7 @@
 
 use super::basis::Basis;
 use super::frame::{self, Frame, held};
-use super::{Data, SketchRows, Summary};
+use super::{Data, Rows, Summary};
 use crate::error::{Error, Result, same_columns};
 use crate::float::Float;
 use ndarray::{Array2, ArrayView2};
@@ -94,22 +94,22 @@ impl<F: Float> Sketch<F> {
         &self,
         rows: impl ExactSizeIterator<Item = usize>,
         frame: &Frame<F>,
-        into: &mut SketchRows<F>,
+        into: &mut Rows<F>,
     ) {
         let (scale, most) = (F::from_f64(frame.inverse_unit()), Frame::most());
         let enter = |x: F| held(x * scale, most);
         let shift = |j: usize| F::from_f64(self.pivot[j] - frame.offset()[j].to_f64());
         // In the frame of this data all shifts are 0.
         let own = (0..self.dim()).all(|j| self.pivot[j] == frame.offset()[j].to_f64());
-        into.reset(self.dim(), self.entries);
-        into.mean = Arc::clone(frame.mean());
-        into.ids.reserve(rows.len() * self.entries);
+        into.reset_sparse(self.dim(), self.entries, frame.mean());
+        let known = &mut into.sparse.as_mut().expect("rows of a sketch").ids;
+        known.reserve(rows.len() * self.entries);
         into.values.reserve(rows.len() * self.entries);
         for n in rows {
             let places = n * self.entries..(n + 1) * self.entries;
             let (ids, values) = (&self.ids[places.clone()], &self.values[places]);
             into.weights.push(self.weight(n));
-            into.ids.extend_from_slice(ids);
+            known.extend_from_slice(ids);
             if own {
                 into.values.extend(values.iter().map(|&x| enter(x)));
             } else {
@@ -121,10 +121,12 @@ impl<F: Float> Sketch<F> {
     }
 }
 
-impl<F: Float> Data for Sketch<F> {
-    type Rows = SketchRows<F>;
-
+impl<F: Float> Data<F> for Sketch<F> {
     fn is_checked(&self) -> bool {
+        true
+    }
+
+    fn is_sparse(&self) -> bool {
         true
     }
 
@@ -163,15 +165,15 @@ impl<F: Float> Data for Sketch<F> {
         Ok(())
     }
 
-    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut SketchRows<F>) {
+    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) {
         self.fill(rows, frame, into);
     }
 
-    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut SketchRows<F>) {
+    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) {
         self.fill(rows.iter().copied(), frame, into);
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = Self::Rows> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<F> + '_> {
         let places = |&n: &usize| n * self.entries..(n + 1) * self.entries;
         let ids = rows.iter().flat_map(|n| &self.ids[places(n)]);
         let values = rows.iter().flat_map(|n| &self.values[places(n)]);
@@ -209,13 +211,13 @@ mod tests {
         d: usize,
         q: usize,
         k: usize,
-    ) -> (SketchRows<f64>, Centres<f64>, Sketch<f64>) {
+    ) -> (Rows<f64>, Centres<f64>, Sketch<f64>) {
         let mut rng = Rng::from_seed(3);
         let x = points(n, d, &mut rng);
         let w = Array1::from_shape_fn(n, |n| (n % 4) as f64);
         let sketch = Sketch::weighted(x.view(), w.view(), q, 7).unwrap();
         let frame = sketch.frame();
-        let mut rows = SketchRows::default();
+        let mut rows = Rows::default();
         sketch.load(0..n, &frame, &mut rows);
         let centres = Centres::enter(x.slice_axis(ndarray::Axis(0), (0..k).into()), &frame);
         (rows, centres, sketch)
@@ -226,7 +228,7 @@ mod tests {
         let (rows, _, sketch) = rows_and_centres(40, 13, 4, 1);
         let (frame, values) = (sketch.frame(), sketch.values());
         for i in 0..rows.len() {
-            let (ids, zs) = rows.all().row(i);
+            let (ids, zs) = rows.known().unwrap().row(i);
             let centre = rows.to_centre(i);
             for (e, (&j, &z)) in ids.iter().zip(zs).enumerate() {
                 let y = frame.leave_exact(j as usize, z);
@@ -241,17 +243,17 @@ mod tests {
             }
             assert_eq!(unseen.count(), 9);
         }
-        let mut some = SketchRows::default();
+        let mut some = Rows::default();
         sketch.gather(&[5, 0, 5], &frame, &mut some);
         for (i, n) in [5, 0, 5].into_iter().enumerate() {
-            assert_eq!(some.all().row(i), rows.all().row(n));
+            assert_eq!(some.known().unwrap().row(i), rows.known().unwrap().row(n));
             assert_eq!(some.weight(i), rows.weight(n));
         }
     }
 
     /// The naive sums: mass, then per coordinate mass, first and second moment.
     fn naive(
-        rows: &SketchRows<f64>,
+        rows: &Rows<f64>,
         centres: &Centres<f64>,
         block: &Block<f64>,
         c: usize,
@@ -265,7 +267,7 @@ mod tests {
             };
             let share = place.map_or(0.0, |p| block.responsibilities(i)[p] * rows.weight(i));
             mass += share;
-            let (ids, values) = rows.all().row(i);
+            let (ids, values) = rows.known().unwrap().row(i);
             for (&j, &z) in ids.iter().zip(values) {
                 let t = z - centres.row(c)[j as usize];
                 let sums = &mut sums[j as usize];
@@ -344,10 +346,13 @@ mod tests {
         assert_eq!((some.len(), some.summary().rows), (3, 2));
         assert_eq!(some.summary().total_weight, 5.5);
         assert_eq!(some.frame(), sketch.frame());
-        let mut selected = SketchRows::default();
+        let mut selected = Rows::default();
         some.load(0..3, &some.frame(), &mut selected);
         for (i, n) in [7, 7, 2].into_iter().enumerate() {
-            assert_eq!(selected.all().row(i), rows.all().row(n));
+            assert_eq!(
+                selected.known().unwrap().row(i),
+                rows.known().unwrap().row(n)
+            );
         }
         assert_eq!(selected.weight(2), 3.5);
     }

@@ -2,12 +2,12 @@
 
 use super::EStep;
 use crate::block::Block;
-use crate::compiled::Compiled;
 use crate::data::Rows;
 use crate::error::{Result, positive};
+use crate::float::Float;
 use crate::mixture::Mixture;
 use crate::rng::Rng;
-use crate::search::Exact;
+use crate::search::{self, Exact};
 use crate::stage::Stage;
 
 /// K(n) = the C' best of all components. Width 1 is Lloyd's k-means, C' is k-means-C' (\[KM\] Alg. 3), all
@@ -65,9 +65,9 @@ impl Stage for Exhaustive {
     }
 }
 
-impl<R: Rows, M: Mixture<R>> EStep<R, M> for Exhaustive {
+impl<F: Float, M: Mixture<F>> EStep<F, M> for Exhaustive {
     type State = ();
-    type Worker = Exact<R::Float>;
+    type Worker = Exact<F>;
 
     fn width(&self, k: usize) -> usize {
         self.c_prime.unwrap_or(k).min(k)
@@ -81,11 +81,11 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for Exhaustive {
         &self,
         (): &(),
         model: &M,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         _: &mut Rng,
         worker: &mut Self::Worker,
     ) {
-        R::Float::search_all(model.erased(), rows, block, worker);
+        search::exhaustive(model.erased(), rows, block, worker);
     }
 }

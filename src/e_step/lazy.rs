@@ -2,7 +2,6 @@
 
 use super::EStep;
 use crate::block::{Block, UNSET};
-use crate::compiled::Compiled;
 use crate::data::Rows;
 use crate::error::{Result, not_negative};
 use crate::float::Float;
@@ -55,9 +54,9 @@ impl Stage for Lazy {
 }
 
 /// Scores are squared distances only for a shared variance, so this is the only family that it works with.
-impl<R: Rows> EStep<R, SharedIsotropicMixture<R::Float>> for Lazy {
+impl<F: Float> EStep<F, SharedIsotropicMixture<F>> for Lazy {
     type State = ();
-    type Worker = LazyWorker<R::Float>;
+    type Worker = LazyWorker<F>;
 
     fn width(&self, _: usize) -> usize {
         1
@@ -70,23 +69,23 @@ impl<R: Rows> EStep<R, SharedIsotropicMixture<R::Float>> for Lazy {
     fn search(
         &self,
         (): &(),
-        model: &SharedIsotropicMixture<R::Float>,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        model: &SharedIsotropicMixture<F>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         _: &mut Rng,
         worker: &mut Self::Worker,
     ) {
-        R::Float::search_lazily(self.epsilon, model.erased(), rows, block, worker);
+        search(self.epsilon, model.erased(), rows, block, worker);
     }
 }
 
 /// The nearest component of every row, or its last one where that is nearly as near (E11).
-pub(crate) fn search<R: Rows>(
+pub(crate) fn search<F: Float>(
     epsilon: f64,
-    model: &dyn Mixture<R>,
-    rows: &R,
-    block: &mut Block<R::Float>,
-    worker: &mut LazyWorker<R::Float>,
+    model: &dyn Mixture<F>,
+    rows: &Rows<F>,
+    block: &mut Block<F>,
+    worker: &mut LazyWorker<F>,
 ) {
     worker.old.clone_from(&block.supports);
     search::exhaustive(model, rows, block, &mut worker.exact);

@@ -28,16 +28,12 @@ pub use bounded::Bounded;
 pub(crate) use bounded::{Assignment, Change, Member, NeighbourLists, Sums, Worth};
 pub use exhaustive::Exhaustive;
 pub use lazy::Lazy;
-pub(crate) use lazy::LazyWorker;
-pub(crate) use neighborhood::NeighborhoodWorker;
 pub use neighborhood::{Neighborhood, Start};
-pub(crate) use neighbors::Neighbors;
-pub(crate) use similarity::Similarity;
 pub use similarity_sampling::SimilaritySampling;
-pub(crate) use similarity_sampling::SimilaritySamplingWorker;
 
 use crate::block::Block;
 use crate::data::Rows;
+use crate::float::Float;
 use crate::mixture::Mixture;
 use crate::rng::Rng;
 use crate::stage::Stage;
@@ -75,9 +71,9 @@ use crate::stage::Stage;
 ///
 /// impl Stage for Two {}
 ///
-/// impl<R: Rows, M: Mixture<R>> EStep<R, M> for Two {
+/// impl<F: Float, M: Mixture<F>> EStep<F, M> for Two {
 ///     type State = ();
-///     type Worker = (Vec<u32>, Vec<R::Float>);
+///     type Worker = (Vec<u32>, Vec<F>);
 ///
 ///     fn width(&self, _: usize) -> usize {
 ///         1
@@ -87,8 +83,8 @@ use crate::stage::Stage;
 ///         &self,
 ///         (): &(),
 ///         model: &M,
-///         rows: &R,
-///         block: &mut Block<R::Float>,
+///         rows: &Rows<F>,
+///         block: &mut Block<F>,
 ///         rng: &mut Rng,
 ///         (ids, scores): &mut Self::Worker,
 ///     ) {
@@ -105,7 +101,7 @@ use crate::stage::Stage;
 /// assert!(!fit.exact);
 /// # Ok::<(), Error>(())
 /// ```
-pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
+pub trait EStep<F: Float, M: Mixture<F>>: Stage + Sync {
     /// What is kept from one search to the next, besides the supports.
     type State: Default + Send + Sync;
     /// What one worker keeps from block to block: scratch, and what [`finish_pass`](Self::finish_pass)
@@ -122,8 +118,8 @@ pub trait EStep<R: Rows, M: Mixture<R>>: Stage + Sync {
         &self,
         state: &Self::State,
         model: &M,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         rng: &mut Rng,
         worker: &mut Self::Worker,
     );

@@ -5,7 +5,6 @@ use super::pairs::{Gathered, PairSums};
 use super::search_space::SearchSpace;
 use super::{EStep, Started};
 use crate::block::{Block, UNSET};
-use crate::compiled::Compiled;
 use crate::data::Rows;
 use crate::error::{Result, positive};
 use crate::float::Float;
@@ -121,9 +120,9 @@ impl Neighborhood {
     }
 
     /// G_c before the first search.
-    pub(crate) fn first_neighbors<R: Rows>(
+    pub(crate) fn first_neighbors<F: Float>(
         &self,
-        model: &dyn Mixture<R>,
+        model: &dyn Mixture<F>,
         rng: &mut Rng,
     ) -> Started<Neighbors> {
         let k = model.components();
@@ -147,7 +146,7 @@ impl Neighborhood {
                 let state = Neighbors::new(k, size, |c, list| {
                     centres.distances_from(c, &all, &mut squared);
                     // A copy of c with a lower index would come before it.
-                    squared[c] = -R::Float::from_f64(1.0);
+                    squared[c] = -F::from_f64(1.0);
                     scores.resize(size, squared[c]);
                     select::smallest(&all, &squared, list, &mut scores);
                 });
@@ -172,9 +171,9 @@ impl Stage for Neighborhood {
     }
 }
 
-impl<R: Rows, M: Mixture<R>> EStep<R, M> for Neighborhood {
+impl<F: Float, M: Mixture<F>> EStep<F, M> for Neighborhood {
     type State = Neighbors;
-    type Worker = NeighborhoodWorker<R::Float>;
+    type Worker = NeighborhoodWorker<F>;
 
     fn width(&self, k: usize) -> usize {
         self.c_prime.min(k)
@@ -197,7 +196,7 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for Neighborhood {
     }
 
     fn start(&self, model: &M, rng: &mut Rng) -> Started<Neighbors> {
-        R::Float::first_neighbors(self, model.erased(), rng)
+        self.first_neighbors(model.erased(), rng)
     }
 
     fn worker(&self, model: &M) -> Self::Worker {
@@ -208,12 +207,12 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for Neighborhood {
         &self,
         neighbors: &Neighbors,
         model: &M,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         rng: &mut Rng,
         worker: &mut Self::Worker,
     ) {
-        R::Float::search_neighborhood(self, neighbors, model.erased(), rows, block, rng, worker);
+        self.search_rows(neighbors, model.erased(), rows, block, rng, worker);
     }
 
     fn save_state(&self, state: &Neighbors) -> Option<Vec<u8>> {
@@ -232,14 +231,14 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for Neighborhood {
 
 impl Neighborhood {
     /// Searches a block of rows (E12, E13).
-    pub(crate) fn search_rows<R: Rows>(
+    pub(crate) fn search_rows<F: Float>(
         &self,
         neighbors: &Neighbors,
-        model: &dyn Mixture<R>,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        model: &dyn Mixture<F>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         rng: &mut Rng,
-        worker: &mut NeighborhoodWorker<R::Float>,
+        worker: &mut NeighborhoodWorker<F>,
     ) {
         let (k, width) = (block.components(), block.width());
         // Full supports need no search; and from seeds the first supports are the best ones.

@@ -4,7 +4,6 @@ use super::pairs::PairSums;
 use super::similarity::{self, Gaps, Similarity};
 use super::{EStep, Started};
 use crate::block::{Block, UNSET};
-use crate::compiled::Compiled;
 use crate::data::Rows;
 use crate::error::{Result, positive};
 use crate::float::Float;
@@ -95,9 +94,9 @@ impl Stage for SimilaritySampling {
     }
 }
 
-impl<R: Rows, M: Mixture<R>> EStep<R, M> for SimilaritySampling {
+impl<F: Float, M: Mixture<F>> EStep<F, M> for SimilaritySampling {
     type State = Similarity;
-    type Worker = SimilaritySamplingWorker<R::Float>;
+    type Worker = SimilaritySamplingWorker<F>;
 
     fn width(&self, k: usize) -> usize {
         self.h.min(k)
@@ -126,12 +125,12 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for SimilaritySampling {
         &self,
         similarity: &Similarity,
         model: &M,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         rng: &mut Rng,
         worker: &mut Self::Worker,
     ) {
-        R::Float::search_by_similarity(self, similarity, model.erased(), rows, block, rng, worker);
+        self.search_rows(similarity, model.erased(), rows, block, rng, worker);
     }
 
     fn save_state(&self, state: &Similarity) -> Option<Vec<u8>> {
@@ -153,14 +152,14 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for SimilaritySampling {
 
 impl SimilaritySampling {
     /// Searches a block of rows (E25).
-    pub(crate) fn search_rows<R: Rows>(
+    pub(crate) fn search_rows<F: Float>(
         &self,
         similarity: &Similarity,
-        model: &dyn Mixture<R>,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        model: &dyn Mixture<F>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         rng: &mut Rng,
-        worker: &mut SimilaritySamplingWorker<R::Float>,
+        worker: &mut SimilaritySamplingWorker<F>,
     ) {
         if block.is_full() {
             // Every support is full already; there is nothing to search.
@@ -256,7 +255,7 @@ impl SharedPoints {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Data, Dense, DenseRows};
+    use crate::data::{Data, Dense};
     use crate::m_step::SharedIsotropicMixture;
     use ndarray::{Array1, Array2};
 
@@ -294,7 +293,7 @@ mod tests {
             let e_step = SimilaritySampling::new(h, r);
             let (n, k) = (self.x.nrows(), self.means.nrows());
             let mut rng = Rng::from_seed(4);
-            let start = EStep::<DenseRows<f64>, Model>::start(&e_step, &model, &mut rng);
+            let start = EStep::<f64, Model>::start(&e_step, &model, &mut rng);
             let mut similarity = start.state;
             let mut supports = vec![UNSET; n * h];
             for _ in 0..searches {
@@ -303,16 +302,12 @@ mod tests {
                 for part in 0..workers {
                     let range = part * n / workers..(part + 1) * n / workers;
                     let mut rows = Default::default();
-                    data.load(
-                        range.clone(),
-                        Mixture::<DenseRows<f64>>::frame(&model),
-                        &mut rows,
-                    );
+                    data.load(range.clone(), Mixture::<f64>::frame(&model), &mut rows);
                     let mut block = Block::new(k, h);
                     let places = range.start * h..range.end * h;
                     block.reset(rows.len(), &supports[places.clone()]);
-                    let mut worker = EStep::<DenseRows<f64>, Model>::worker(&e_step, &model);
-                    EStep::<DenseRows<f64>, Model>::search(
+                    let mut worker = EStep::<f64, Model>::worker(&e_step, &model);
+                    EStep::<f64, Model>::search(
                         &e_step,
                         &similarity,
                         &model,
@@ -329,7 +324,7 @@ mod tests {
                     left.push(worker);
                 }
                 see(&similarity, &before, &supports);
-                EStep::<DenseRows<f64>, Model>::finish_pass(&e_step, &mut similarity, left);
+                EStep::<f64, Model>::finish_pass(&e_step, &mut similarity, left);
             }
             (similarity, supports)
         }

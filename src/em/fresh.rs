@@ -16,9 +16,9 @@ use crate::saving::{FileFault, Sections, Stream};
 use crate::search;
 
 /// What is the same for every pass of a phase, and what it has found so far.
-pub(crate) struct Fresh<'a, R: Rows> {
-    data: &'a dyn Data<Rows = R>,
-    joint: &'a mut dyn Joint<R>,
+pub(crate) struct Fresh<'a, F: Float> {
+    data: &'a dyn Data<F>,
+    joint: &'a mut dyn Joint<F>,
     streams: Streams,
     calibrated: bool,
     /// The first M-steps that keep to a simpler family: none from a model that is known.
@@ -42,7 +42,7 @@ pub(crate) struct Fresh<'a, R: Rows> {
     /// Whether the next pass scores the supports there are.
     again: bool,
     /// Memory of the passes before: an allocation costs more than the work done in it.
-    blocks: Spare<(R, Block<R::Float>)>,
+    blocks: Spare<(Rows<F>, Block<F>)>,
     spare: Spare<Hidden>,
 }
 
@@ -86,8 +86,8 @@ const FEWEST_SHARDS: usize = 8;
 /// Rows of a shard for every component, beyond that: its sums are zeroed and merged in little of the time its rows take.
 const ROWS_PER_SUM: usize = 16;
 
-impl<'a, R: Rows> Fresh<'a, R> {
-    pub(crate) fn new(set_up: SetUp<'a, R>) -> Self {
+impl<'a, F: Float> Fresh<'a, F> {
+    pub(crate) fn new(set_up: SetUp<'a, F>) -> Self {
         let SetUp {
             data,
             joint,
@@ -132,7 +132,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
 
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
-        set_up: SetUp<'a, R>,
+        set_up: SetUp<'a, F>,
         file: &mut Sections<'_>,
     ) -> std::result::Result<Self, FileFault> {
         let mut pass = Self::new(set_up);
@@ -221,7 +221,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
                     _ => Some(spare.take().unwrap_or_else(|| joint.statistics())),
                 },
             };
-            let fresh = || (R::default(), Block::new(k, joint.width()));
+            let fresh = || (Rows::default(), Block::new(k, joint.width()));
             let (mut rows, mut block) = blocks.take().unwrap_or_else(fresh);
             for (b, kept) in rows_of_shard.into_parts(block_rows).into_iter().enumerate() {
                 cancel::check();
@@ -272,7 +272,7 @@ impl<'a, R: Rows> Fresh<'a, R> {
     }
 }
 
-impl<R: Rows> Pass<R> for Fresh<'_, R> {
+impl<F: Float> Pass<F> for Fresh<'_, F> {
     fn start(&mut self, stopped: bool) -> Result<()> {
         if std::mem::replace(&mut self.started, true) {
             return Ok(());
@@ -359,7 +359,7 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
         Ok(())
     }
 
-    fn joint(&mut self) -> &mut dyn Joint<R> {
+    fn joint(&mut self) -> &mut dyn Joint<F> {
         self.joint
     }
 
@@ -397,7 +397,7 @@ impl<R: Rows> Pass<R> for Fresh<'_, R> {
     }
 }
 
-impl<R: Rows> Fresh<'_, R> {
+impl<F: Float> Fresh<'_, F> {
     /// Starts the variance, if nothing is known of it yet.
     fn calibrate(&mut self, found: &Likelihood) {
         if !self.calibrated {
@@ -429,7 +429,7 @@ impl<R: Rows> Fresh<'_, R> {
 
 /// What is wrong with a block: of the family, where it gives a row no score, or names a component that does not exist (what a
 /// search names is checked before), and of the search otherwise.
-fn fault<R: Rows>(joint: &dyn Joint<R>, rows: &R, block: &Block<R::Float>, what: String) -> Error {
+fn fault<F: Float>(joint: &dyn Joint<F>, rows: &Rows<F>, block: &Block<F>, what: String) -> Error {
     let (model, mut scores) = (joint.model(), Vec::new());
     let ids: Vec<u32> = (0..model.components() as u32).collect();
     for i in 0..rows.len() {
@@ -442,10 +442,7 @@ fn fault<R: Rows>(joint: &dyn Joint<R>, rows: &R, block: &Block<R::Float>, what:
         }
     }
     // The best of all components as the family says it: it may have no number that a component can have.
-    let (mut best, mut best_scores) = (
-        vec![0; rows.len()],
-        vec![R::Float::from_f64(0.0); rows.len()],
-    );
+    let (mut best, mut best_scores) = (vec![0; rows.len()], vec![F::from_f64(0.0); rows.len()]);
     let found = model.best(rows, &mut best, &mut best_scores);
     if found && let Some(i) = best.iter().position(|c| *c == UNSET) {
         let what = format!("component {UNSET} of row {} does not exist", block.row(i));

@@ -8,6 +8,7 @@ use crate::block::Block;
 use crate::data::{Centres, Moments, Rows, Scores, Subspace};
 use crate::e_step::{Bounded, EStep};
 use crate::error::{Error, Result};
+use crate::float::Float;
 use crate::m_step::{MStep, SharedVariance, Statistics};
 use crate::mixture::Mixture;
 use crate::posterior::Likelihood;
@@ -19,9 +20,9 @@ use std::any::Any;
 pub(crate) type Hidden = Box<dyn Any + Send>;
 
 /// An E-step, an M-step and their model.
-pub(crate) trait Joint<R: Rows>: Sync {
+pub(crate) trait Joint<F: Float>: Sync {
     /// The model, in the coordinates of the phase.
-    fn model(&self) -> &dyn Mixture<R>;
+    fn model(&self) -> &dyn Mixture<F>;
     /// The model in all coordinates, as the observer's type.
     fn shown(&mut self) -> &dyn Any;
     /// A copy of it.
@@ -31,7 +32,7 @@ pub(crate) trait Joint<R: Rows>: Sync {
     /// The model in all coordinates, at the end.
     fn into_model(self: Box<Self>) -> Box<dyn Any + Send>;
     /// Takes the E-step of phase `phase`, and the coordinates of a subspace, if there is one.
-    fn enter(&mut self, phase: usize, subspace: Option<&Subspace<R::Float>>) -> Result<()>;
+    fn enter(&mut self, phase: usize, subspace: Option<&Subspace<F>>) -> Result<()>;
     /// Takes the model back to all coordinates.
     fn leave(&mut self);
 
@@ -59,8 +60,8 @@ pub(crate) trait Joint<R: Rows>: Sync {
     fn worker(&self) -> Hidden;
     fn search(
         &self,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         rng: &mut Rng,
         worker: &mut (dyn Any + Send),
     );
@@ -72,7 +73,7 @@ pub(crate) trait Joint<R: Rows>: Sync {
     fn merges(&self) -> bool;
     /// The sums over no points for each of so many parts of the rows, in a pass after which components merge.
     fn statistics_to_merge(&self, parts: usize) -> Vec<Hidden>;
-    fn accumulate(&self, rows: &R, block: &Block<R::Float>, statistics: &mut (dyn Any + Send));
+    fn accumulate(&self, rows: &Rows<F>, block: &Block<F>, statistics: &mut (dyn Any + Send));
     /// The sums of all parts, whose memory is reused; the residual of a subspace is added.
     fn merge(&self, parts: &mut Vec<Hidden>, residual: f64) -> Merged;
     /// Merges components in the statistics, where that is sure to raise the free energy (E51); how many.
@@ -80,7 +81,7 @@ pub(crate) trait Joint<R: Rows>: Sync {
     /// The M-step. An error, if the model has another shape after it.
     fn update(&mut self, statistics: Hidden, restricted: bool) -> Result<()>;
     /// Puts centres in the place of those of the model.
-    fn place(&mut self, centres: Centres<R::Float>) -> Result<()>;
+    fn place(&mut self, centres: Centres<F>) -> Result<()>;
     /// The M-step from kept statistics: moments about the current means, squared distances, the weight of all coordinates.
     fn update_from(&mut self, moments: Moments, squared: f64, entries: f64) -> Result<()>;
 }
@@ -93,11 +94,11 @@ pub(crate) struct Merged {
 }
 
 /// The stages of a fit, one E-step per phase, and the model.
-pub(crate) struct Joined<'a, R, E, M>
+pub(crate) struct Joined<'a, F, E, M>
 where
-    R: Rows,
-    M: MStep<R>,
-    E: EStep<R, M::Model>,
+    F: Float,
+    M: MStep<F>,
+    E: EStep<F, M::Model>,
 {
     e_steps: Vec<&'a E>,
     e_step: &'a E,
@@ -107,15 +108,15 @@ where
     /// In the coordinates of the phase.
     model: M::Model,
     /// In all coordinates, while `model` is in a subspace.
-    whole: Option<(M::Model, Subspace<R::Float>)>,
+    whole: Option<(M::Model, Subspace<F>)>,
     state: E::State,
 }
 
-impl<'a, R, E, M> Joined<'a, R, E, M>
+impl<'a, F, E, M> Joined<'a, F, E, M>
 where
-    R: Rows,
-    M: MStep<R>,
-    E: EStep<R, M::Model>,
+    F: Float,
+    M: MStep<F>,
+    E: EStep<F, M::Model>,
 {
     pub(crate) fn new(e_steps: Vec<&'a E>, m_step: &'a M, model: M::Model) -> Self {
         Self {
@@ -133,7 +134,7 @@ where
         self.model.components()
     }
 
-    fn shared_variance(&self) -> Result<&'a dyn SharedVariance<R, M::Model, M::Statistics>> {
+    fn shared_variance(&self) -> Result<&'a dyn SharedVariance<F, M::Model, M::Statistics>> {
         let rule = "need one variance for all components: SharedIsotropic, or another search";
         let missing = || Error::parameter("phases", "bounds or a subspace", rule);
         self.m_step.shared_variance().ok_or_else(missing)
@@ -149,13 +150,13 @@ where
     }
 }
 
-impl<R, E, M> Joint<R> for Joined<'_, R, E, M>
+impl<F, E, M> Joint<F> for Joined<'_, F, E, M>
 where
-    R: Rows,
-    M: MStep<R>,
-    E: EStep<R, M::Model>,
+    F: Float,
+    M: MStep<F>,
+    E: EStep<F, M::Model>,
 {
-    fn model(&self) -> &dyn Mixture<R> {
+    fn model(&self) -> &dyn Mixture<F> {
         &self.model
     }
 
@@ -179,7 +180,7 @@ where
         Box::new(self.model)
     }
 
-    fn enter(&mut self, phase: usize, subspace: Option<&Subspace<R::Float>>) -> Result<()> {
+    fn enter(&mut self, phase: usize, subspace: Option<&Subspace<F>>) -> Result<()> {
         self.e_step = self.e_steps[phase];
         self.width = self.e_step.width(self.components());
         if let Some(subspace) = subspace {
@@ -202,16 +203,16 @@ where
             return Ok(None);
         };
         let whole = self.whole.as_ref();
-        let whole = whole.map(|(whole, _)| saved_model::<R, _>(whole));
+        let whole = whole.map(|(whole, _)| saved_model::<F, _>(whole));
         Ok(Some(SavedStages {
-            model: saved_model::<R, _>(&self.model)?,
+            model: saved_model::<F, _>(&self.model)?,
             whole: whole.transpose()?,
             state,
         }))
     }
 
     fn resume(&mut self, saved: &SavedStages) -> std::result::Result<(), FileFault> {
-        let model = loaded_model::<R, M::Model>(&saved.model)?;
+        let model = loaded_model::<F, M::Model>(&saved.model)?;
         if shape(&model) != shape(&self.model) || model.frame() != self.model.frame() {
             let rule = "must be in the coordinates of the phase";
             return Err(FileFault::content("model", rule));
@@ -277,8 +278,8 @@ where
 
     fn search(
         &self,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         rng: &mut Rng,
         worker: &mut (dyn Any + Send),
     ) {
@@ -300,7 +301,7 @@ where
         Box::new(self.m_step.statistics(&self.model))
     }
 
-    fn accumulate(&self, rows: &R, block: &Block<R::Float>, statistics: &mut (dyn Any + Send)) {
+    fn accumulate(&self, rows: &Rows<F>, block: &Block<F>, statistics: &mut (dyn Any + Send)) {
         let statistics = shown(statistics);
         self.m_step.accumulate(rows, block, &self.model, statistics);
     }
@@ -350,7 +351,7 @@ where
         Err(Error::stage(self.family_name(), what))
     }
 
-    fn place(&mut self, centres: Centres<R::Float>) -> Result<()> {
+    fn place(&mut self, centres: Centres<F>) -> Result<()> {
         self.shared_variance()?.place(&mut self.model, centres);
         Ok(())
     }
@@ -364,20 +365,20 @@ where
 }
 
 /// Components and centres, and their coordinates.
-pub(crate) fn shape<R: Rows>(model: &impl Mixture<R>) -> [usize; 3] {
+pub(crate) fn shape<F: Float>(model: &impl Mixture<F>) -> [usize; 3] {
     let centres = model.centres();
     [model.components(), centres.len(), centres.dim()]
 }
 
 /// A model as bytes, for a checkpoint.
-pub(crate) fn saved_model<R: Rows, M: Mixture<R>>(
+pub(crate) fn saved_model<F: Float, M: Mixture<F>>(
     model: &M,
 ) -> std::result::Result<Vec<u8>, FileFault> {
     model.saved(&[]).map_err(fault_of)
 }
 
 /// A model from its bytes in a checkpoint.
-pub(crate) fn loaded_model<R: Rows, M: Mixture<R>>(
+pub(crate) fn loaded_model<F: Float, M: Mixture<F>>(
     bytes: &[u8],
 ) -> std::result::Result<M, FileFault> {
     M::loaded(bytes).map_err(fault_of)

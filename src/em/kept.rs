@@ -6,7 +6,7 @@ use super::moves::split_and_merge;
 use super::supports::Supports;
 use super::transfers::Candidates;
 use super::{Found, Pass, SetUp, StopRule};
-use crate::data::{Centres, Data, DenseRows};
+use crate::data::{Centres, Data, Rows};
 use crate::e_step::{Assignment, Bounded, Change, NeighbourLists, Sums, Worth};
 use crate::error::Result;
 use crate::float::Float;
@@ -16,8 +16,8 @@ use crate::saving::{FileFault, Sections, Stream};
 
 /// The rows by component with their bounds, the sums, and the lists by which rows are searched.
 pub(crate) struct Kept<'a, F: Float> {
-    data: &'a dyn Data<Rows = DenseRows<F>>,
-    joint: &'a mut dyn Joint<DenseRows<F>>,
+    data: &'a dyn Data<F>,
+    joint: &'a mut dyn Joint<F>,
     streams: Streams,
     /// What a wider search is worth, and when the phase ends.
     worth: Worth,
@@ -57,7 +57,7 @@ const LITTLE: f64 = 2e-3;
 
 impl<'a, F: Float> Kept<'a, F> {
     /// From the components of the rows where they are known, or from the nearest centres.
-    pub(crate) fn new(mut set_up: SetUp<'a, DenseRows<F>>) -> Self {
+    pub(crate) fn new(mut set_up: SetUp<'a, F>) -> Self {
         let (worth, data) = (worth(&set_up), set_up.data);
         let model = set_up.joint.model();
         let (centres, frame) = (model.centres(), model.frame());
@@ -77,7 +77,7 @@ impl<'a, F: Float> Kept<'a, F> {
 
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
-        set_up: SetUp<'a, DenseRows<F>>,
+        set_up: SetUp<'a, F>,
         file: &mut Sections<'_>,
     ) -> std::result::Result<Self, FileFault> {
         let centres = set_up.joint.model().centres();
@@ -109,7 +109,7 @@ impl<'a, F: Float> Kept<'a, F> {
     }
 
     /// Rows by component and their sums, before the first search.
-    fn with(set_up: SetUp<'a, DenseRows<F>>, assignment: Assignment<F>, sums: Sums<F>) -> Self {
+    fn with(set_up: SetUp<'a, F>, assignment: Assignment<F>, sums: Sums<F>) -> Self {
         let worth = worth(&set_up);
         let SetUp {
             data,
@@ -122,7 +122,7 @@ impl<'a, F: Float> Kept<'a, F> {
             rule,
             ..
         } = set_up;
-        let mut row = DenseRows::default();
+        let mut row = Rows::default();
         data.load(0..1, joint.model().frame(), &mut row);
         let weight = data.summary().total_weight;
         Self {
@@ -258,7 +258,7 @@ impl<'a, F: Float> Kept<'a, F> {
     }
 }
 
-impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
+impl<F: Float> Pass<F> for Kept<'_, F> {
     fn start(&mut self, _: bool) -> Result<()> {
         if !self.calibrated {
             // The first search starts the variance (E8).
@@ -346,7 +346,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
         Ok(())
     }
 
-    fn joint(&mut self) -> &mut dyn Joint<DenseRows<F>> {
+    fn joint(&mut self) -> &mut dyn Joint<F> {
         self.joint
     }
 
@@ -392,7 +392,7 @@ impl<F: Float> Pass<DenseRows<F>> for Kept<'_, F> {
 }
 
 /// What a wider search is worth in a phase.
-fn worth<F: Float>(set_up: &SetUp<'_, DenseRows<F>>) -> Worth {
+fn worth<F: Float>(set_up: &SetUp<'_, F>) -> Worth {
     let joint = &set_up.joint;
     let all = joint.model().components();
     let near = joint.bounds().map_or(all, Bounded::size);
@@ -409,7 +409,7 @@ fn longer(near: usize, times: usize, all: usize) -> usize {
 /// Whether most of the quantization error of some centres lies outside a subspace: then the subspace is not used. `data` is
 /// a sample in the subspace, and `centres` are in it as well.
 pub(crate) fn outside<F: Float>(
-    data: &dyn Data<Rows = DenseRows<F>>,
+    data: &dyn Data<F>,
     frame: &crate::data::Frame<F>,
     centres: &Centres<F>,
     near: usize,

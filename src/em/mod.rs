@@ -31,15 +31,16 @@ pub(crate) use stop::StopRule;
 pub use stop::{Rule, Stop};
 pub(crate) use supports::Supports;
 
-use crate::data::{Data, Rows};
+use crate::data::Data;
 use crate::error::{Error, Result};
+use crate::float::Float;
 use crate::posterior::Likelihood;
 use crate::rng::Streams;
 use crate::saving::Stream;
 use std::time::Instant;
 
 /// One pass after the other over the rows of a phase.
-pub(crate) trait Pass<R: Rows> {
+pub(crate) trait Pass<F: Float> {
     /// Everything before the first pass: warm-up, first searches, and the variance they start (E8). Nothing, if the pass
     /// goes on from a checkpoint.
     fn start(&mut self, stopped: bool) -> Result<()>;
@@ -50,7 +51,7 @@ pub(crate) trait Pass<R: Rows> {
     /// The M-step.
     fn update(&mut self) -> Result<()>;
     /// The stages and their model.
-    fn joint(&mut self) -> &mut dyn Joint<R>;
+    fn joint(&mut self) -> &mut dyn Joint<F>;
     /// Distance evaluations so far.
     fn evaluations(&self) -> u64;
     /// What the last search found, taken out.
@@ -76,9 +77,9 @@ pub(crate) struct Found {
 }
 
 /// What every pass of a phase needs.
-pub(crate) struct SetUp<'a, R: Rows> {
-    pub(crate) data: &'a dyn Data<Rows = R>,
-    pub(crate) joint: &'a mut dyn Joint<R>,
+pub(crate) struct SetUp<'a, F: Float> {
+    pub(crate) data: &'a dyn Data<F>,
+    pub(crate) joint: &'a mut dyn Joint<F>,
     pub(crate) streams: Streams,
     /// Rounds of moves and of transfers, at most.
     pub(crate) moves: usize,
@@ -93,8 +94,8 @@ pub(crate) struct SetUp<'a, R: Rows> {
 }
 
 /// One phase of variational EM. It ends after a search, so labels, supports, model and the last free energy belong together.
-pub(crate) fn maximise<R: Rows>(
-    pass: &mut dyn Pass<R>,
+pub(crate) fn maximise<F: Float>(
+    pass: &mut dyn Pass<F>,
     rule: &StopRule,
     watch: &mut Watch<'_>,
     report: &mut PhaseReport,

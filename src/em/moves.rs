@@ -1,7 +1,7 @@
 //! Split and merge: a component moves from where merging costs little to where a split gains much.
 
 use super::split::{SAMPLE, Split};
-use crate::data::{Centres, Data, DenseRows, Frame};
+use crate::data::{Centres, Data, Frame};
 use crate::e_step::{Assignment, Change};
 use crate::float::Float;
 use crate::parallel;
@@ -41,7 +41,7 @@ const DOUBT: f64 = 1.5;
 /// So a move with $G_g > L_l$ raises the free energy, and no move has to be taken back. The bounds of all rows must be
 /// tight: the search before read every row.
 pub(crate) fn split_and_merge<F: Float>(
-    data: &dyn Data<Rows = DenseRows<F>>,
+    data: &dyn Data<F>,
     frame: &Frame<F>,
     centres: &mut Centres<F>,
     assignment: &Assignment<F>,
@@ -124,7 +124,7 @@ pub(crate) fn split_and_merge<F: Float>(
 
 /// What a choice of moves is made from.
 struct Parts<'a, F: Float> {
-    data: &'a dyn Data<Rows = DenseRows<F>>,
+    data: &'a dyn Data<F>,
     frame: &'a Frame<F>,
     assignment: &'a Assignment<F>,
     errors: Vec<Errors>,
@@ -225,7 +225,7 @@ struct Errors {
 
 impl Errors {
     fn of<F: Float>(
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         assignment: &Assignment<F>,
         offsets: &[(f64, f64)],
         c: usize,
@@ -269,7 +269,7 @@ impl Errors {
 #[cfg(test)]
 mod tests {
     use super::split_and_merge;
-    use crate::data::{Centres, Data, Dense, DenseRows};
+    use crate::data::{Centres, Data, Dense, Rows};
     use crate::e_step::{Assignment, NeighbourLists, Sums};
     use crate::rng::{Rng, Streams};
     use approx::assert_abs_diff_eq;
@@ -346,7 +346,7 @@ mod tests {
         centres: &Centres<f64>,
         assignment: &Assignment<f64>,
     ) -> f64 {
-        let mut rows = DenseRows::default();
+        let mut rows = Rows::default();
         let mut total = 0.0;
         for (n, &label) in assignment.labels().iter().enumerate() {
             data.load(n..n + 1, frame, &mut rows);

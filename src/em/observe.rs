@@ -2,8 +2,8 @@
 
 use super::{Joint, Pass, PhaseReport, Saver, Stop, Supports};
 use crate::cancel::{self, Cancel};
-use crate::data::Rows;
 use crate::error::Result;
+use crate::float::Float;
 use crate::mixture::Mixture;
 use crate::trace;
 use std::any::Any;
@@ -128,11 +128,11 @@ impl<'a> Event<'a> {
 
 impl<'a, M: 'static> Progress<'a, M> {
     /// The same with a model of any type.
-    pub(crate) fn erased<R: Rows>(self) -> Progress<'a, dyn Mixture<R>>
+    pub(crate) fn erased<F: Float>(self) -> Progress<'a, dyn Mixture<F>>
     where
-        M: Mixture<R>,
+        M: Mixture<F>,
     {
-        self.with(|model| model as &dyn Mixture<R>)
+        self.with(|model| model as &dyn Mixture<F>)
     }
 }
 
@@ -232,9 +232,9 @@ impl<'a> Watch<'a> {
 
     /// Writes a checkpoint before the next search, if it is due. An E-step whose state cannot be saved leaves it to the end
     /// of the phase.
-    pub(crate) fn save<R: Rows>(
+    pub(crate) fn save<F: Float>(
         &mut self,
-        pass: &mut dyn Pass<R>,
+        pass: &mut dyn Pass<F>,
         report: &PhaseReport,
     ) -> Result<()> {
         let Some(saver) = self.saver() else {
@@ -264,7 +264,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Keeps what a search has found, in case the fit is cancelled before the next one is done.
-    pub(crate) fn keep<R: Rows>(&mut self, pass: &mut dyn Pass<R>, report: &PhaseReport) {
+    pub(crate) fn keep<F: Float>(&mut self, pass: &mut dyn Pass<F>, report: &PhaseReport) {
         if self.cancel.is_some() {
             let (place, reached, ref phases) = self.at;
             let own = standing(reached, std::slice::from_ref(report));
@@ -302,9 +302,9 @@ impl<'a> Watch<'a> {
     }
 
     /// Shows a search. Whether to stop, and why.
-    pub(crate) fn iteration<R: Rows>(
+    pub(crate) fn iteration<F: Float>(
         &mut self,
-        joint: &mut dyn Joint<R>,
+        joint: &mut dyn Joint<F>,
         report: &PhaseReport,
         limit: usize,
     ) -> Option<Stop> {

@@ -1,6 +1,6 @@
 //! A component in two: where 2-means on a few of its rows would put its parts, and what that gains.
 
-use crate::data::{Data, DenseRows, Frame, Rows};
+use crate::data::{Data, Frame, Rows};
 use crate::e_step::Member;
 use crate::float::Float;
 use crate::kernels::vectorised;
@@ -30,14 +30,14 @@ impl<F: Float> Split<F> {
     /// A split by 2-means on some of the rows of a component, the best of a few starts: a drawn row and the centre. `None`
     /// without rows apart from the centre.
     pub(super) fn guess(
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centre: &[F],
         members: &[Member<F>],
         rng: &mut Rng,
     ) -> Option<Self> {
         let (ids, weights) = sample(data, members, rng);
-        let mut rows = DenseRows::default();
+        let mut rows = Rows::default();
         data.gather(&ids, frame, &mut rows);
         let mut to_centre = vec![F::INFINITY; rows.len()];
         rows.lower(0, centre, &mut to_centre);
@@ -75,7 +75,7 @@ impl<F: Float> Split<F> {
     }
 
     /// Weighted squared distances of rows to the nearer centre.
-    fn error_of(&self, rows: &DenseRows<F>, weights: &[f64]) -> f64 {
+    fn error_of(&self, rows: &Rows<F>, weights: &[f64]) -> f64 {
         let (to_stay, to_leave) = self.distances(rows);
         let nearest = to_stay.iter().zip(&to_leave).zip(weights);
         nearest
@@ -84,12 +84,7 @@ impl<F: Float> Split<F> {
     }
 
     /// The same over all rows of a component.
-    pub(super) fn error(
-        &self,
-        data: &dyn Data<Rows = DenseRows<F>>,
-        frame: &Frame<F>,
-        members: &[Member<F>],
-    ) -> f64 {
+    pub(super) fn error(&self, data: &dyn Data<F>, frame: &Frame<F>, members: &[Member<F>]) -> f64 {
         let parts = parallel::map_blocks(members.len(), GATHER, |_, places| {
             let rows = gathered(data, frame, &members[places]);
             let weights: Vec<f64> = (0..rows.len()).map(|i| rows.weight(i)).collect();
@@ -99,7 +94,7 @@ impl<F: Float> Split<F> {
     }
 
     /// Squared distances of rows to both centres.
-    fn distances(&self, rows: &DenseRows<F>) -> (Vec<F>, Vec<F>) {
+    fn distances(&self, rows: &Rows<F>) -> (Vec<F>, Vec<F>) {
         let to = |centre: &[F]| {
             let mut squared = vec![F::INFINITY; rows.len()];
             rows.lower(0, centre, &mut squared);
@@ -109,7 +104,7 @@ impl<F: Float> Split<F> {
     }
 
     /// Moves both centres to the means of the rows nearer to them.
-    fn step(&mut self, rows: &DenseRows<F>, weights: &[f64]) {
+    fn step(&mut self, rows: &Rows<F>, weights: &[f64]) {
         let (to_stay, to_leave) = self.distances(rows);
         let mut sums = [vec![0.0; self.stay.len()], vec![0.0; self.stay.len()]];
         let mut mass = [0.0; 2];
@@ -135,7 +130,7 @@ impl<F: Float> Split<F> {
     /// Whether each member leaves, in order.
     pub(super) fn sides(
         &self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         members: &[Member<F>],
     ) -> Vec<bool> {
@@ -152,7 +147,7 @@ impl<F: Float> Split<F> {
 /// away are not missed. With their new weights, sums over them are those over all rows on average. All rows, if there are
 /// few.
 fn sample<F: Float>(
-    data: &dyn Data<Rows = DenseRows<F>>,
+    data: &dyn Data<F>,
     members: &[Member<F>],
     rng: &mut Rng,
 ) -> (Vec<usize>, Vec<f64>) {
@@ -200,13 +195,9 @@ fn sample<F: Float>(
 }
 
 /// The rows of some members.
-fn gathered<F: Float>(
-    data: &dyn Data<Rows = DenseRows<F>>,
-    frame: &Frame<F>,
-    members: &[Member<F>],
-) -> DenseRows<F> {
+fn gathered<F: Float>(data: &dyn Data<F>, frame: &Frame<F>, members: &[Member<F>]) -> Rows<F> {
     let ids: Vec<usize> = members.iter().map(|m| m.row as usize).collect();
-    let mut rows = DenseRows::default();
+    let mut rows = Rows::default();
     data.gather(&ids, frame, &mut rows);
     rows
 }

@@ -2,7 +2,7 @@
 //! is the nearest (Hartigan's method).
 
 use crate::cancel;
-use crate::data::{Data, DenseRows, Frame, Rows};
+use crate::data::{Data, Frame, Rows};
 use crate::e_step::{Assignment, Change, Sums};
 use crate::float::Float;
 use crate::parallel;
@@ -53,7 +53,7 @@ fn gain((w, unit): (f64, f64), (own, near): (f64, f64), (other, far): (f64, f64)
 
 /// What a single copy of a row weighs, where weights count copies: the smallest weight, but for rows that together have hardly
 /// any of the mass.
-fn unit_of<R: Rows>(data: &dyn Data<Rows = R>) -> f64 {
+fn unit_of<F: Float>(data: &dyn Data<F>) -> f64 {
     /// Rows of smaller weights have at most this part of the mass.
     const HARDLY_ANY: f64 = 1e-3;
 
@@ -86,7 +86,7 @@ impl Candidates {
     /// centres of the list stands for that on this one. `offsets` are
     /// the mass of each component, and how far the mean of its rows is from its centre.
     pub(crate) fn of<F: Float>(
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         assignment: &Assignment<F>,
         offsets: &[(f64, f64)],
     ) -> Self {
@@ -131,7 +131,7 @@ impl Candidates {
     /// with the means as they are, several at a time: few are left.
     pub(crate) fn transfer<F: Float>(
         self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         sums: &Sums<F>,
     ) -> Transfers {
@@ -182,13 +182,9 @@ impl Candidates {
 }
 
 /// The rows of some changes.
-fn gathered<F: Float>(
-    data: &dyn Data<Rows = DenseRows<F>>,
-    frame: &Frame<F>,
-    changes: &[Change],
-) -> DenseRows<F> {
+fn gathered<F: Float>(data: &dyn Data<F>, frame: &Frame<F>, changes: &[Change]) -> Rows<F> {
     let ids: Vec<usize> = changes.iter().map(|change| change.row as usize).collect();
-    let mut rows = DenseRows::default();
+    let mut rows = Rows::default();
     data.gather(&ids, frame, &mut rows);
     rows
 }

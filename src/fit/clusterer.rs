@@ -6,17 +6,17 @@ use super::phase::Phase;
 use super::result::Fit;
 use super::task::{Names, Run, Settings};
 use super::warm::WarmStart;
-use crate::compiled::Compiled;
 use crate::coreset::Coreset;
-use crate::data::{Centres, Checked, Data, Rows};
+use crate::data::{Centres, Checked, Data};
 use crate::e_step::EStep;
 use crate::em::{
     Event, Joined, Joint, Observer, Progress, Saver, Watch, loaded_model, saved_model, shape,
 };
 use crate::error::{Error, Result};
+use crate::float::Float;
 use crate::m_step::MStep;
 use crate::mixture::Mixture;
-use crate::saving::{FileFault, Number};
+use crate::saving::FileFault;
 use crate::seed::Seeder;
 use crate::stage::{self, Stage};
 use std::any::Any;
@@ -29,13 +29,13 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
     /// [`Error::TooManyClusters`] if the data, or the coreset drawn from it, has fewer rows of positive
     /// weight than there are clusters; what the seeder objects to, and the M-step; [`Error::Stage`] for a stage of yours
     /// that breaks its rules.
-    pub fn fit<R>(&self, data: &dyn Data<Rows = R>) -> Result<Fit<M::Model>>
+    pub fn fit<F>(&self, data: &dyn Data<F>) -> Result<Fit<M::Model>>
     where
-        R: Rows,
-        C: Coreset<R>,
-        S: Seeder<R>,
-        M: MStep<R>,
-        E: EStep<R, M::Model>,
+        F: Float,
+        C: Coreset<F>,
+        S: Seeder<F>,
+        M: MStep<F>,
+        E: EStep<F, M::Model>,
     {
         self.run(data, &self.seeder, None)
     }
@@ -62,26 +62,26 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
     ///
     /// # Errors
     /// As [`fit`](Self::fit).
-    pub fn fit_observed<R>(
+    pub fn fit_observed<F>(
         &self,
-        data: &dyn Data<Rows = R>,
+        data: &dyn Data<F>,
         mut observer: impl FnMut(&Progress<'_, M::Model>) -> ControlFlow<()>,
     ) -> Result<Fit<M::Model>>
     where
-        R: Rows,
-        C: Coreset<R>,
-        S: Seeder<R>,
-        M: MStep<R>,
-        E: EStep<R, M::Model>,
+        F: Float,
+        C: Coreset<F>,
+        S: Seeder<F>,
+        M: MStep<F>,
+        E: EStep<F, M::Model>,
     {
         let mut closure = |event: Event<'_>| observer(&event.of::<M::Model>());
         self.run(data, &self.seeder, Some(&mut closure))
     }
 
     /// What this fit is, for its checkpoints.
-    fn header<R>(&self, data: &dyn Data<Rows = R>, seeder: &str, phases: &[Phase<E>]) -> String
+    fn header<F>(&self, data: &dyn Data<F>, seeder: &str, phases: &[Phase<E>]) -> String
     where
-        R: Rows,
+        F: Float,
         C: Stage,
         M: Stage,
     {
@@ -94,8 +94,8 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         } = self.settings;
         let mut header = Fingerprint::default();
         header.add("crate version", env!("CARGO_PKG_VERSION"));
-        header.add("rows of type", stage::name::<R>());
-        header.add("number type", R::Float::NAME);
+        header.add("rows of type", stage::name::<F>());
+        header.add("number type", <F as crate::saving::Number>::NAME);
         header.add("clusters", self.clusters);
         header.add("coreset", self.coreset.settings());
         header.add("seeder", seeder);
@@ -115,17 +115,17 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
     }
 
     /// Hides the types of the stages, runs, and brings the model's back. The seeder may be another than its own.
-    pub(super) fn run<R>(
+    pub(super) fn run<F>(
         &self,
-        data: &dyn Data<Rows = R>,
-        seeder: &dyn Seeder<R>,
+        data: &dyn Data<F>,
+        seeder: &dyn Seeder<F>,
         observer: Option<Observer<'_>>,
     ) -> Result<Fit<M::Model>>
     where
-        R: Rows,
-        C: Coreset<R>,
-        M: MStep<R>,
-        E: EStep<R, M::Model>,
+        F: Float,
+        C: Coreset<F>,
+        M: MStep<F>,
+        E: EStep<F, M::Model>,
     {
         let checked = Checked::unless_known(data)?;
         let data = checked.as_ref().map_or(data, |checked| checked);
@@ -141,11 +141,11 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         };
         let mut watch = watch.with_checkpoints(saver);
         let (m_step, clusters) = (&self.m_step, self.clusters);
-        let joined = |model| -> Box<dyn Joint<R> + '_> {
+        let joined = |model| -> Box<dyn Joint<F> + '_> {
             let e_steps = phases.iter().map(|phase| &phase.e_step).collect();
             Box::new(Joined::new(e_steps, m_step, model))
         };
-        let start = |seeds: Centres<R::Float>, frame| -> Result<Box<dyn Joint<R> + '_>> {
+        let start = |seeds: Centres<F>, frame| -> Result<Box<dyn Joint<F> + '_>> {
             let (k, d) = (seeds.len(), seeds.dim());
             let model = m_step.start(seeds, frame, data)?;
             let (found, in_frame) = (shape(&model), model.frame().dim());
@@ -166,7 +166,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
             }
         });
         let load = |bytes: &[u8]| {
-            let model = loaded_model::<R, M::Model>(bytes)?;
+            let model = loaded_model::<F, M::Model>(bytes)?;
             let fits = shape(&model) == [clusters, clusters, data.dim()];
             match fits && *model.frame() == data.frame() {
                 true => Ok(joined(model)),
@@ -178,7 +178,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         };
         let save = |model: &dyn Any| {
             let model = model.downcast_ref::<M::Model>();
-            saved_model::<R, _>(model.expect("a model of the M-step"))
+            saved_model::<F, _>(model.expect("a model of the M-step"))
         };
         let run = Run {
             data,
@@ -196,7 +196,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
                 seeder: seeder.name(),
             },
         };
-        let fitted = R::Float::fit(run, &mut watch);
+        let fitted = super::run::run(run, &mut watch);
         if let Some(checked) = &checked {
             checked.result()?;
         }

@@ -2,9 +2,9 @@
 
 use super::rows::{Cost, Plan};
 use super::task::Run;
-use crate::data::Rows;
 use crate::em::{Joint, LastSearch, PhaseReport, SavedStages, Supports, Watch};
 use crate::error::Result;
+use crate::float::Float;
 use crate::rng::Streams;
 use crate::saving::{FileFault, Sections, Stream};
 use std::collections::VecDeque;
@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 type Read<T> = std::result::Result<T, FileFault>;
 
 /// The stages of a restart on their way through the phases, or of one of its starts.
-pub(super) struct Candidate<'a, R: Rows> {
-    pub(super) joint: Box<dyn Joint<R> + 'a>,
+pub(super) struct Candidate<'a, F: Float> {
+    pub(super) joint: Box<dyn Joint<F> + 'a>,
     pub(super) start: usize,
     /// Whether variances are known before the first phase.
     pub(super) calibrated: bool,
@@ -28,7 +28,7 @@ pub(super) struct Candidate<'a, R: Rows> {
 }
 
 /// How far a fit is.
-pub(super) struct Course<'a, R: Rows> {
+pub(super) struct Course<'a, F: Float> {
     /// The best of the restarts that have ended, and the last free energy of each.
     pub(super) best: Option<(usize, LastSearch)>,
     pub(super) restarts: Vec<f64>,
@@ -37,8 +37,8 @@ pub(super) struct Course<'a, R: Rows> {
     /// Whether phases in a subspace run in it.
     pub(super) subspace: bool,
     /// The candidates that the phase is still before, and the best of those that it is behind.
-    pub(super) waiting: VecDeque<Candidate<'a, R>>,
-    pub(super) leading: Option<Candidate<'a, R>>,
+    pub(super) waiting: VecDeque<Candidate<'a, F>>,
+    pub(super) leading: Option<Candidate<'a, F>>,
     /// Where the first of those that wait is in the middle of the phase.
     pub(super) middle: Option<Middle>,
 }
@@ -51,7 +51,7 @@ pub(super) struct Middle {
     pub(super) pass: Sections<'static>,
 }
 
-impl<R: Rows> Default for Course<'_, R> {
+impl<F: Float> Default for Course<'_, F> {
     fn default() -> Self {
         Self {
             best: None,
@@ -65,7 +65,7 @@ impl<R: Rows> Default for Course<'_, R> {
     }
 }
 
-impl<'a, R: Rows> Course<'a, R> {
+impl<'a, F: Float> Course<'a, F> {
     /// Before a restart that knows nothing of those before it.
     pub(super) fn of_restart(restart: usize) -> Self {
         Self {
@@ -90,12 +90,12 @@ impl<'a, R: Rows> Course<'a, R> {
     }
 
     /// The candidate that would be kept if the restart ended now.
-    pub(super) fn first(&self) -> Option<&Candidate<'a, R>> {
+    pub(super) fn first(&self) -> Option<&Candidate<'a, F>> {
         self.leading.as_ref().or(self.waiting.front())
     }
 
     /// The best candidate of the restart, which ends.
-    pub(super) fn end(&mut self) -> Option<Candidate<'a, R>> {
+    pub(super) fn end(&mut self) -> Option<Candidate<'a, F>> {
         let first = self.waiting.pop_front();
         self.waiting.clear();
         self.number = 0;
@@ -105,8 +105,8 @@ impl<'a, R: Rows> Course<'a, R> {
     /// Writes a checkpoint between two phases.
     pub(super) fn save(
         &self,
-        run: &Run<'_, R>,
-        plan: &Plan<'_, R>,
+        run: &Run<'_, F>,
+        plan: &Plan<'_, F>,
         (cost, watch): (&Cost, &mut Watch<'_>),
     ) -> Result<()> {
         let Some(saver) = watch.saver() else {
@@ -120,9 +120,9 @@ impl<'a, R: Rows> Course<'a, R> {
     /// A phase begins with this candidate: what its checkpoints hold besides the phase.
     pub(super) fn begin(
         &self,
-        run: &Run<'_, R>,
-        plan: &Plan<'_, R>,
-        current: &Candidate<'_, R>,
+        run: &Run<'_, F>,
+        plan: &Plan<'_, F>,
+        current: &Candidate<'_, F>,
         (cost, watch): (&Cost, &mut Watch<'_>),
     ) -> Result<()> {
         let Some(saver) = watch.saver() else {
@@ -136,9 +136,9 @@ impl<'a, R: Rows> Course<'a, R> {
 
     fn written<'b>(
         &'b self,
-        run: &Run<'_, R>,
-        (plan, cost): (&'b Plan<'_, R>, &'b Cost),
-        current: Option<&'b Candidate<'_, R>>,
+        run: &Run<'_, F>,
+        (plan, cost): (&'b Plan<'_, F>, &'b Cost),
+        current: Option<&'b Candidate<'_, F>>,
     ) -> Read<Written<'b>> {
         let mut candidates = Vec::new();
         candidates.extend(current.map(|candidate| Record::of(candidate, None)));
@@ -182,8 +182,8 @@ impl<'a, R: Rows> Course<'a, R> {
 
     /// From a checkpoint of this fit.
     pub(super) fn read(
-        run: &Run<'a, R>,
-        plan: &Plan<'a, R>,
+        run: &Run<'a, F>,
+        plan: &Plan<'a, F>,
         cost: &mut Cost,
         mut file: Sections<'static>,
     ) -> Read<Self> {
@@ -302,7 +302,7 @@ struct Record<'b> {
 }
 
 impl<'b> Record<'b> {
-    fn of<R: Rows>(candidate: &'b Candidate<'_, R>, model: Option<Vec<u8>>) -> Self {
+    fn of<F: Float>(candidate: &'b Candidate<'_, F>, model: Option<Vec<u8>>) -> Self {
         let found = candidate.found.as_ref();
         Self {
             start: candidate.start,
@@ -349,10 +349,10 @@ struct Found {
 }
 
 impl Found {
-    fn read<R: Rows>(
+    fn read<F: Float>(
         of: &str,
         file: &mut Sections<'_>,
-        plan: &Plan<'_, R>,
+        plan: &Plan<'_, F>,
         k: usize,
     ) -> Read<Self> {
         let name = format!("{of}numbers");

@@ -3,10 +3,11 @@
 use super::builder::Clusterer;
 use super::result::Fit;
 use crate::coreset::Coreset;
-use crate::data::{Data, Rows};
+use crate::data::Data;
 use crate::e_step::EStep;
 use crate::em::{Event, Progress};
 use crate::error::Result;
+use crate::float::Float;
 use crate::m_step::MStep;
 use crate::mixture::Mixture;
 use crate::seed::Seeder;
@@ -14,10 +15,10 @@ use crate::stage::Stage;
 use std::ops::ControlFlow;
 
 /// A model of any family.
-pub type BoxedMixture<R> = Box<dyn Mixture<R>>;
+pub type BoxedMixture<F> = Box<dyn Mixture<F>>;
 
 /// The observer of a fit whose model is of any family.
-pub type BoxedObserver<'a, R> = &'a mut dyn FnMut(&Progress<'_, dyn Mixture<R>>) -> ControlFlow<()>;
+pub type BoxedObserver<'a, F> = &'a mut dyn FnMut(&Progress<'_, dyn Mixture<F>>) -> ControlFlow<()>;
 
 /// Whatever fits a mixture to rows of type `R`; usable as a trait object.
 ///
@@ -25,11 +26,11 @@ pub type BoxedObserver<'a, R> = &'a mut dyn FnMut(&Progress<'_, dyn Mixture<R>>)
 ///
 /// ```
 /// use coremix::prelude::*;
-/// use coremix::data::DenseRows;
+/// use coremix::data::Rows;
 /// # use ndarray::Array2;
 /// # let x = Array2::from_shape_fn((600, 2), |(n, j)| (n % 6 * (j + 1)) as f64 + 0.01 * (n / 6) as f64);
 /// let data = Dense::new(x.view())?;
-/// let algorithms: Vec<Box<dyn Estimator<DenseRows<f64>>>> = vec![
+/// let algorithms: Vec<Box<dyn Estimator<f64>>> = vec![
 ///     Box::new(algorithms::k_means(6).build()?),
 ///     Box::new(algorithms::gmm(6).m_step(Diagonal::new()).build()?),
 /// ];
@@ -39,12 +40,12 @@ pub type BoxedObserver<'a, R> = &'a mut dyn FnMut(&Progress<'_, dyn Mixture<R>>)
 /// }
 /// # Ok::<(), Error>(())
 /// ```
-pub trait Estimator<R: Rows>: Send + Sync {
+pub trait Estimator<F: Float>: Send + Sync {
     /// Fits the model to the data.
     ///
     /// # Errors
     /// As [`Clusterer::fit`].
-    fn fit(&self, data: &dyn Data<Rows = R>) -> Result<Fit<BoxedMixture<R>>>;
+    fn fit(&self, data: &dyn Data<F>) -> Result<Fit<BoxedMixture<F>>>;
 
     /// Fits the model, showing every step to `observer`: a closure behind `&mut`, as in
     /// `fit_observed(&data, &mut |progress| ..)`.
@@ -53,9 +54,9 @@ pub trait Estimator<R: Rows>: Send + Sync {
     /// As [`Clusterer::fit_observed`].
     fn fit_observed(
         &self,
-        data: &dyn Data<Rows = R>,
-        observer: BoxedObserver<'_, R>,
-    ) -> Result<Fit<BoxedMixture<R>>>;
+        data: &dyn Data<F>,
+        observer: BoxedObserver<'_, F>,
+    ) -> Result<Fit<BoxedMixture<F>>>;
 
     /// Fits the model from the seeds of another seeder than its own. One that [starts from a
     /// model](crate::Builder::start_from) has no seeds, and ignores it.
@@ -64,59 +65,59 @@ pub trait Estimator<R: Rows>: Send + Sync {
     /// As [`Clusterer::fit`], and what the seeder says of its settings.
     fn fit_seeded(
         &self,
-        data: &dyn Data<Rows = R>,
-        seeder: &dyn Seeder<R>,
-    ) -> Result<Fit<BoxedMixture<R>>>;
+        data: &dyn Data<F>,
+        seeder: &dyn Seeder<F>,
+    ) -> Result<Fit<BoxedMixture<F>>>;
 }
 
-impl<R: Rows, E: Estimator<R> + ?Sized> Estimator<R> for Box<E> {
-    fn fit(&self, data: &dyn Data<Rows = R>) -> Result<Fit<BoxedMixture<R>>> {
+impl<F: Float, E: Estimator<F> + ?Sized> Estimator<F> for Box<E> {
+    fn fit(&self, data: &dyn Data<F>) -> Result<Fit<BoxedMixture<F>>> {
         (**self).fit(data)
     }
 
     fn fit_observed(
         &self,
-        data: &dyn Data<Rows = R>,
-        observer: BoxedObserver<'_, R>,
-    ) -> Result<Fit<BoxedMixture<R>>> {
+        data: &dyn Data<F>,
+        observer: BoxedObserver<'_, F>,
+    ) -> Result<Fit<BoxedMixture<F>>> {
         (**self).fit_observed(data, observer)
     }
 
     fn fit_seeded(
         &self,
-        data: &dyn Data<Rows = R>,
-        seeder: &dyn Seeder<R>,
-    ) -> Result<Fit<BoxedMixture<R>>> {
+        data: &dyn Data<F>,
+        seeder: &dyn Seeder<F>,
+    ) -> Result<Fit<BoxedMixture<F>>> {
         (**self).fit_seeded(data, seeder)
     }
 }
 
-impl<R, C, S, E, M> Estimator<R> for Clusterer<C, S, E, M>
+impl<F, C, S, E, M> Estimator<F> for Clusterer<C, S, E, M>
 where
-    R: Rows,
-    C: Coreset<R> + Send,
-    S: Seeder<R> + Send,
-    M: MStep<R> + Send,
-    E: EStep<R, M::Model> + Stage + Clone + Send,
+    F: Float,
+    C: Coreset<F> + Send,
+    S: Seeder<F> + Send,
+    M: MStep<F> + Send,
+    E: EStep<F, M::Model> + Stage + Clone + Send,
 {
-    fn fit(&self, data: &dyn Data<Rows = R>) -> Result<Fit<BoxedMixture<R>>> {
+    fn fit(&self, data: &dyn Data<F>) -> Result<Fit<BoxedMixture<F>>> {
         Ok(self.run(data, &self.seeder, None)?.boxed())
     }
 
     fn fit_observed(
         &self,
-        data: &dyn Data<Rows = R>,
-        observer: BoxedObserver<'_, R>,
-    ) -> Result<Fit<BoxedMixture<R>>> {
+        data: &dyn Data<F>,
+        observer: BoxedObserver<'_, F>,
+    ) -> Result<Fit<BoxedMixture<F>>> {
         let mut closure = |event: Event<'_>| observer(&event.of::<M::Model>().erased());
         Ok(self.run(data, &self.seeder, Some(&mut closure))?.boxed())
     }
 
     fn fit_seeded(
         &self,
-        data: &dyn Data<Rows = R>,
-        seeder: &dyn Seeder<R>,
-    ) -> Result<Fit<BoxedMixture<R>>> {
+        data: &dyn Data<F>,
+        seeder: &dyn Seeder<F>,
+    ) -> Result<Fit<BoxedMixture<F>>> {
         seeder.check(self.clusters)?;
         Ok(self.run(data, seeder, None)?.boxed())
     }

@@ -1,6 +1,7 @@
 //! What a fit is, in lines of text: the header of its checkpoints. One of another fit is refused.
 
 use crate::data::{Data, Rows};
+use crate::float::Float;
 use crate::saving::{Crc64, FileFault, Number};
 use std::fmt::{Display, Write};
 
@@ -19,7 +20,7 @@ impl Fingerprint {
     }
 
     /// Shape, weight, summary and some rows of the data.
-    pub(super) fn add_data<R: Rows>(&mut self, data: &dyn Data<Rows = R>) {
+    pub(super) fn add_data<F: Float>(&mut self, data: &dyn Data<F>) {
         let summary = data.summary();
         self.add("rows", data.len());
         self.add("columns", data.dim());
@@ -31,7 +32,7 @@ impl Fingerprint {
         self.add("summary", format!("{:016x}", Crc64::of(&bytes)));
         let step = data.len().div_ceil(ROWS).max(1);
         let some: Vec<usize> = (0..data.len()).step_by(step).collect();
-        let mut rows = R::default();
+        let mut rows = Rows::default();
         data.gather(&some, &data.frame(), &mut rows);
         let mut bytes = Vec::new();
         for (i, &row) in some.iter().enumerate() {

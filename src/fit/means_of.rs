@@ -4,9 +4,10 @@ use super::builder::{Clusterer, LARGE};
 use super::phase::Phase;
 use crate::cancel;
 use crate::coreset::Coreset;
-use crate::data::{Centres, Data, Frame, Rows};
+use crate::data::{Centres, Data, Frame};
 use crate::e_step::EStep;
 use crate::error::{Error, Result};
+use crate::float::Float;
 use crate::m_step::MStep;
 use crate::mixture::Mixture;
 use crate::rng::Rng;
@@ -70,21 +71,21 @@ impl<C: Stage, S: Stage, E: Stage + Clone, M: Stage> Stage for MeansOf<Clusterer
     }
 }
 
-impl<R, C, S, E, M> Seeder<R> for MeansOf<Clusterer<C, S, E, M>>
+impl<F, C, S, E, M> Seeder<F> for MeansOf<Clusterer<C, S, E, M>>
 where
-    R: Rows,
-    C: Coreset<R> + Clone,
-    S: Seeder<R> + Clone,
-    M: MStep<R> + Clone,
-    E: EStep<R, M::Model> + Stage + Clone,
+    F: Float,
+    C: Coreset<F> + Clone,
+    S: Seeder<F> + Clone,
+    M: MStep<F> + Clone,
+    E: EStep<F, M::Model> + Stage + Clone,
 {
     fn seed(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         _: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
+    ) -> Result<Seeds<F>> {
         let mut other = self.0.clone();
         other.settings.seed = (rng.uniform() * 2f64.powi(53)) as u64;
         // That of the fit which this is a part of.

@@ -18,6 +18,4 @@ pub use estimator::{BoxedMixture, BoxedObserver, Estimator};
 pub use means_of::MeansOf;
 pub use phase::{Columns, Phase, Shape};
 pub use result::Fit;
-pub(crate) use run::{Fitted, run};
-pub(crate) use task::Run;
 pub(crate) use warm::WarmStart;

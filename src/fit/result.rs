@@ -1,9 +1,10 @@
 //! What a fit returns.
 
 use crate::coreset::Subset;
-use crate::data::{Data, Rows};
+use crate::data::Data;
 use crate::em::Report;
 use crate::error::{Error, Result};
+use crate::float::Float;
 use crate::mixture::{Mixture, Score};
 use ndarray::{Array1, Array2};
 use std::time::Instant;
@@ -32,11 +33,11 @@ pub struct Fit<M> {
 
 impl<M> Fit<M> {
     /// The same with a model of any family.
-    pub fn boxed<R: Rows>(self) -> Fit<Box<dyn Mixture<R>>>
+    pub fn boxed<F: Float>(self) -> Fit<Box<dyn Mixture<F>>>
     where
-        M: Mixture<R>,
+        M: Mixture<F>,
     {
-        self.map(|model| Box::new(model) as Box<dyn Mixture<R>>)
+        self.map(|model| Box::new(model) as Box<dyn Mixture<F>>)
     }
 
     /// The same with something made of the model in its place, such as a boxed model of a certain family.
@@ -56,9 +57,9 @@ impl<M> Fit<M> {
     ///
     /// # Errors
     /// [`Error::DimensionMismatch`] or [`Error::LengthMismatch`] if `data` is not what was fitted.
-    pub fn relabel<R: Rows>(&mut self, data: &dyn Data<Rows = R>) -> Result<()>
+    pub fn relabel<F: Float>(&mut self, data: &dyn Data<F>) -> Result<()>
     where
-        M: Mixture<R>,
+        M: Mixture<F>,
     {
         if self.exact {
             return Ok(());
@@ -93,9 +94,9 @@ impl<M> Fit<M> {
     ///
     /// # Errors
     /// [`Error::DimensionMismatch`] if the data has another number of columns than the model.
-    pub fn score<R: Rows>(&mut self, data: &dyn Data<Rows = R>) -> Result<Score>
+    pub fn score<F: Float>(&mut self, data: &dyn Data<F>) -> Result<Score>
     where
-        M: Mixture<R>,
+        M: Mixture<F>,
     {
         let started = Instant::now();
         let score = self.model.score(data)?;

@@ -2,11 +2,11 @@
 
 use super::phase::{Columns, Outline};
 use super::task::Run;
-use crate::compiled::Compiled;
 use crate::coreset::{Coreset, Subset};
-use crate::data::{Data, Frame, Rows, Subspace};
+use crate::data::{Data, Frame, Subspace};
 use crate::em::{Evaluations, PhaseReport, PhaseRows, Progress, Timings, Watch};
 use crate::error::{Error, Result};
+use crate::float::Float;
 use crate::rng::{Purpose, Streams};
 use crate::saving::{FileFault, Sections, Stream};
 use crate::seed;
@@ -14,28 +14,28 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 /// Some rows, and the same in the subspace once a phase has asked for them.
-pub(super) struct RowSet<'a, R: Rows> {
+pub(super) struct RowSet<'a, F: Float> {
     pub(super) which: PhaseRows,
     /// `None`: all rows as they are.
-    selected: Option<(Box<dyn Data<Rows = R> + 'a>, Subset)>,
-    projected: OnceLock<Option<SentRows<R>>>,
+    selected: Option<(Box<dyn Data<F> + 'a>, Subset)>,
+    projected: OnceLock<Option<SentRows<F>>>,
 }
 
 /// Rows that any thread may make for the others.
-type SentRows<R> = Box<dyn Data<Rows = R> + Send>;
+type SentRows<F> = Box<dyn Data<F> + Send>;
 
 /// A subspace, and a sample of rows in it.
-type Principal<R> = (Subspace<<R as Rows>::Float>, SentRows<R>);
+type Principal<F> = (Subspace<F>, SentRows<F>);
 
 /// The phases of a fit on this data, each with the place of its rows, and the rows.
-pub(super) struct Plan<'a, R: Rows> {
-    data: &'a dyn Data<Rows = R>,
-    pub(super) frame: Frame<R::Float>,
-    pub(super) sets: Vec<RowSet<'a, R>>,
+pub(super) struct Plan<'a, F: Float> {
+    data: &'a dyn Data<F>,
+    pub(super) frame: Frame<F>,
+    pub(super) sets: Vec<RowSet<'a, F>>,
     /// Phases by their number in the list, with the place of their rows.
     pub(super) phases: Vec<(usize, Outline, usize)>,
     /// The subspace, and a sample of rows in it.
-    subspace: OnceLock<Option<Principal<R>>>,
+    subspace: OnceLock<Option<Principal<F>>>,
 }
 
 /// What a fit, or one of its restarts, has cost so far.
@@ -92,10 +92,10 @@ impl Cost {
     }
 }
 
-impl<'a, R: Rows> Plan<'a, R> {
+impl<'a, F: Float> Plan<'a, F> {
     /// Draws the coreset, or reads it from a checkpoint, and leaves out phases whose rows are not worth it.
     pub(super) fn new(
-        run: &Run<'a, R>,
+        run: &Run<'a, F>,
         mut file: Option<&mut Sections<'_>>,
         cost: &mut Cost,
         watch: &mut Watch<'_>,
@@ -134,7 +134,7 @@ impl<'a, R: Rows> Plan<'a, R> {
     /// unless they are in a checkpoint.
     fn choose(
         &mut self,
-        run: &Run<'a, R>,
+        run: &Run<'a, F>,
         mut file: Option<&mut Sections<'_>>,
         (cost, watch): (&mut Cost, &mut Watch<'_>),
         hurry: bool,
@@ -184,8 +184,8 @@ impl<'a, R: Rows> Plan<'a, R> {
     /// Draws a coreset, or reads it from a checkpoint, and checks what comes.
     fn draw(
         &self,
-        run: &Run<'a, R>,
-        coreset: &dyn Coreset<R>,
+        run: &Run<'a, F>,
+        coreset: &dyn Coreset<F>,
         (streams, number): (Streams, usize),
         file: Option<&mut Sections<'_>>,
         (cost, watch): (&mut Cost, &mut Watch<'_>),
@@ -232,7 +232,7 @@ impl<'a, R: Rows> Plan<'a, R> {
     }
 
     /// The rows at a place.
-    pub(super) fn rows(&self, place: usize) -> &dyn Data<Rows = R> {
+    pub(super) fn rows(&self, place: usize) -> &dyn Data<F> {
         self.sets[place].all(self.data)
     }
 
@@ -261,14 +261,20 @@ impl<'a, R: Rows> Plan<'a, R> {
         self.subspace.get_or_init(|| {
             let started = Instant::now();
             let mut rng = Streams::new(seed, 0).at(Purpose::Subspace, 0, 0);
-            let found = R::Float::principal(self.rows(place), &self.frame, p, &mut rng);
+            let rows = self.rows(place);
+            // Sparse rows have no principal directions.
+            let found = (!rows.is_sparse()).then(|| {
+                let (subspace, sample) = Subspace::principal(rows, &self.frame, p, &mut rng);
+                let sample = subspace.project(&*sample);
+                (subspace, Box::new(sample) as SentRows<F>)
+            });
             cost.timings.projection += started.elapsed();
             found
         });
     }
 
     /// The subspace, and a sample of the rows in it.
-    pub(super) fn subspace(&self) -> Option<(&Subspace<R::Float>, &dyn Data<Rows = R>)> {
+    pub(super) fn subspace(&self) -> Option<(&Subspace<F>, &dyn Data<F>)> {
         let (subspace, sample) = self.subspace.get()?.as_ref()?;
         Some((subspace, &**sample))
     }
@@ -278,15 +284,15 @@ impl<'a, R: Rows> Plan<'a, R> {
         if let Some((subspace, _)) = self.subspace() {
             self.sets[place].projected.get_or_init(|| {
                 let started = Instant::now();
-                let found = R::Float::project(subspace, self.sets[place].all(self.data));
+                let found = subspace.project(self.sets[place].all(self.data));
                 cost.timings.projection += started.elapsed();
-                found
+                Some(Box::new(found) as SentRows<F>)
             });
         }
     }
 
     /// The rows at a place in the subspace, if they have been projected.
-    pub(super) fn projected(&self, place: usize) -> Option<&dyn Data<Rows = R>> {
+    pub(super) fn projected(&self, place: usize) -> Option<&dyn Data<F>> {
         let rows = self.sets[place].projected.get()?.as_ref()?;
         Some(&**rows)
     }
@@ -315,8 +321,8 @@ pub(super) fn no_phase() -> Error {
     Error::parameter("phases", 0, rule)
 }
 
-impl<'a, R: Rows> RowSet<'a, R> {
-    fn new(which: PhaseRows, data: &'a dyn Data<Rows = R>, subset: Option<Subset>) -> Self {
+impl<'a, F: Float> RowSet<'a, F> {
+    fn new(which: PhaseRows, data: &'a dyn Data<F>, subset: Option<Subset>) -> Self {
         let selected = subset.map(|subset| {
             let rows = data.select(&subset.rows, subset.weights.clone());
             (rows, subset)
@@ -332,7 +338,7 @@ impl<'a, R: Rows> RowSet<'a, R> {
         }
     }
 
-    fn all<'b>(&'b self, data: &'b dyn Data<Rows = R>) -> &'b dyn Data<Rows = R> {
+    fn all<'b>(&'b self, data: &'b dyn Data<F>) -> &'b dyn Data<F> {
         match &self.selected {
             Some((rows, _)) => &**rows,
             None => data,

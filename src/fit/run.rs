@@ -5,14 +5,13 @@ use super::phase::Columns;
 use super::rows::{Cost, Plan, no_phase};
 use super::task::Run;
 use crate::cancel;
-use crate::compiled::Compiled;
 use crate::coreset::Subset;
-use crate::data::Rows;
 use crate::em::{
-    self, Evaluations, Fresh, Joint, LastSearch, Pass, PhaseReport, Progress, Report, SetUp, Stop,
-    StopRule, Supports, Watch,
+    self, Evaluations, Fresh, Joint, Kept, LastSearch, Pass, PhaseReport, Progress, Report, SetUp,
+    Stop, StopRule, Supports, Watch,
 };
 use crate::error::{Error, Result};
+use crate::float::Float;
 use crate::parallel;
 use crate::rng::{Purpose, Streams};
 use crate::saving::{FileFault, Sections};
@@ -30,7 +29,7 @@ pub(crate) struct Fitted {
 }
 
 /// All of a fit; it ends at once where it is cancelled.
-pub(crate) fn run<R: Rows>(run: Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
+pub(crate) fn run<F: Float>(run: Run<'_, F>, watch: &mut Watch<'_>) -> Result<Fitted> {
     let (data, seed) = (run.data, run.settings.seed);
     let _span = trace::fit(data.len(), data.dim(), run.clusters, seed);
     let work = || cancel::catch(|| all(&run, watch)).unwrap_or(Err(Error::Cancelled));
@@ -38,7 +37,7 @@ pub(crate) fn run<R: Rows>(run: Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fit
 }
 
 /// All restarts.
-fn all<R: Rows>(run: &Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
+fn all<F: Float>(run: &Run<'_, F>, watch: &mut Watch<'_>) -> Result<Fitted> {
     let mut file = run.resumed(watch)?;
     let mut cost = Cost::default();
     let plan = Plan::new(run, file.as_mut(), &mut cost, watch)?;
@@ -87,10 +86,10 @@ fn all<R: Rows>(run: &Run<'_, R>, watch: &mut Watch<'_>) -> Result<Fitted> {
 }
 
 /// One restart after the other. Whether the last of them was cut short.
-fn in_turn<'a, R: Rows>(
-    run: &Run<'a, R>,
-    plan: &Plan<'a, R>,
-    course: &mut Course<'a, R>,
+fn in_turn<'a, F: Float>(
+    run: &Run<'a, F>,
+    plan: &Plan<'a, F>,
+    course: &mut Course<'a, F>,
     (cost, watch): (&mut Cost, &mut Watch<'_>),
 ) -> Result<bool> {
     while course.restarts.len() < run.settings.restarts {
@@ -110,10 +109,10 @@ fn in_turn<'a, R: Rows>(
 
 /// Restarts that know nothing of each other, some at a time: what they found is kept until all of these have ended. Whether
 /// one was cut short; those that found nothing are left out.
-fn beside_each_other<'a, R: Rows>(
-    run: &Run<'a, R>,
-    plan: &Plan<'a, R>,
-    course: &mut Course<'a, R>,
+fn beside_each_other<'a, F: Float>(
+    run: &Run<'a, F>,
+    plan: &Plan<'a, F>,
+    course: &mut Course<'a, F>,
     (cost, watch): (&mut Cost, &(dyn Fn() -> Watch<'static> + Sync)),
 ) -> Result<bool> {
     const TOGETHER: usize = 64;
@@ -145,10 +144,10 @@ fn beside_each_other<'a, R: Rows>(
 }
 
 /// One restart, or what its last search found if it is cancelled, and whether it was.
-fn until_cancelled<'a, R: Rows>(
-    run: &Run<'a, R>,
-    plan: &Plan<'a, R>,
-    course: &mut Course<'a, R>,
+fn until_cancelled<'a, F: Float>(
+    run: &Run<'a, F>,
+    plan: &Plan<'a, F>,
+    course: &mut Course<'a, F>,
     (cost, watch): (&mut Cost, &mut Watch<'_>),
 ) -> Result<(Option<LastSearch>, bool)> {
     if let Some(found) = cancel::catch(|| one(run, plan, course, (cost, watch))) {
@@ -163,10 +162,10 @@ fn until_cancelled<'a, R: Rows>(
 }
 
 /// One restart: its starts through the first phase, and the best of them through the others.
-fn one<'a, R: Rows>(
-    run: &Run<'a, R>,
-    plan: &Plan<'a, R>,
-    course: &mut Course<'a, R>,
+fn one<'a, F: Float>(
+    run: &Run<'a, F>,
+    plan: &Plan<'a, F>,
+    course: &mut Course<'a, F>,
     (cost, watch): (&mut Cost, &mut Watch<'_>),
 ) -> Result<LastSearch> {
     // That of another restart says nothing of this one.
@@ -194,7 +193,7 @@ fn one<'a, R: Rows>(
             if course.leading.is_none() || !watch.stopped() {
                 phase(run, plan, course, &mut candidate, (cost, watch))?;
             }
-            let standing = |c: &Candidate<'_, R>| em::standing(c.reached, &c.phases);
+            let standing = |c: &Candidate<'_, F>| em::standing(c.reached, &c.phases);
             let leading = course.leading.as_ref();
             if leading.is_none_or(|leading| standing(&candidate) > standing(leading)) {
                 course.leading = Some(candidate);
@@ -217,10 +216,10 @@ fn one<'a, R: Rows>(
 }
 
 /// The starts of a restart, at their seeds.
-fn starts<'a, R: Rows>(
-    run: &Run<'a, R>,
-    plan: &Plan<'a, R>,
-    course: &mut Course<'a, R>,
+fn starts<'a, F: Float>(
+    run: &Run<'a, F>,
+    plan: &Plan<'a, F>,
+    course: &mut Course<'a, F>,
     (cost, watch): (&mut Cost, &mut Watch<'_>),
 ) -> Result<()> {
     let (_, first, place) = plan.phases[0];
@@ -241,12 +240,12 @@ fn starts<'a, R: Rows>(
 }
 
 /// A start at its seeds.
-fn seeded<'a, R: Rows>(
-    run: &Run<'a, R>,
-    plan: &Plan<'a, R>,
+fn seeded<'a, F: Float>(
+    run: &Run<'a, F>,
+    plan: &Plan<'a, F>,
     (restart, start): (usize, usize),
     (cost, watch): (&mut Cost, &mut Watch<'_>),
-) -> Result<Candidate<'a, R>> {
+) -> Result<Candidate<'a, F>> {
     let started = Instant::now();
     let streams = Streams::new(run.settings.seed, restart as u64).start(start);
     let (joint, known, evaluations) = match run.warm {
@@ -288,21 +287,21 @@ fn seeded<'a, R: Rows>(
 }
 
 /// Whether there is a subspace, and most of the quantization error of the seeds is in it.
-fn worth_it<R: Rows>(plan: &Plan<'_, R>, joint: &dyn Joint<R>) -> bool {
+fn worth_it<F: Float>(plan: &Plan<'_, F>, joint: &dyn Joint<F>) -> bool {
     let Some((subspace, sample)) = plan.subspace() else {
         return false;
     };
     let centres = subspace.enter(joint.model().centres());
     let near = joint.bounds().map_or(centres.len(), |bounds| bounds.size());
-    !R::Float::outside(sample, &subspace.frame(), &centres, near)
+    !em::outside(sample, &subspace.frame(), &centres, near)
 }
 
 /// One phase of a candidate.
-fn phase<R: Rows>(
-    run: &Run<'_, R>,
-    plan: &Plan<'_, R>,
-    course: &mut Course<'_, R>,
-    candidate: &mut Candidate<'_, R>,
+fn phase<F: Float>(
+    run: &Run<'_, F>,
+    plan: &Plan<'_, F>,
+    course: &mut Course<'_, F>,
+    candidate: &mut Candidate<'_, F>,
     (cost, watch): (&mut Cost, &mut Watch<'_>),
 ) -> Result<()> {
     let (e_step, outline, place) = plan.phases[course.number];
@@ -380,12 +379,16 @@ fn phase<R: Rows>(
 }
 
 /// The pass of a phase, at its beginning or from a checkpoint.
-fn pass_of<'a, R: Rows>(
-    set_up: SetUp<'a, R>,
+fn pass_of<'a, F: Float>(
+    set_up: SetUp<'a, F>,
     file: Option<&mut Sections<'_>>,
-) -> std::result::Result<Box<dyn Pass<R> + 'a>, FileFault> {
-    if set_up.joint.bounds().is_some() {
-        return R::Float::kept_pass(set_up, file);
+) -> std::result::Result<Box<dyn Pass<F> + 'a>, FileFault> {
+    // Sparse rows, which know different coordinates, have no bounds: their passes are fresh.
+    if set_up.joint.bounds().is_some() && !set_up.data.is_sparse() {
+        return Ok(match file {
+            Some(file) => Box::new(Kept::resumed(set_up, file)?),
+            None => Box::new(Kept::new(set_up)),
+        });
     }
     Ok(match file {
         Some(file) => Box::new(Fresh::resumed(set_up, file)?),

@@ -6,24 +6,25 @@ use super::warm::WarmStart;
 use crate::cancel::Cancel;
 use crate::checkpoint::Checkpoint;
 use crate::coreset::Coreset;
-use crate::data::{Centres, Data, Frame, Rows};
+use crate::data::{Centres, Data, Frame};
 use crate::em::{Joint, StopRule, Watch};
 use crate::error::{Error, Result};
+use crate::float::Float;
 use crate::saving::{CHECKPOINT, FileFault, Sections};
 use crate::seed::Seeder;
 use std::any::Any;
 
 /// What a fit needs, without the types of its stages.
-pub(crate) struct Run<'a, R: Rows> {
-    pub(crate) data: &'a dyn Data<Rows = R>,
-    pub(crate) coreset: &'a dyn Coreset<R>,
-    pub(crate) seeder: &'a dyn Seeder<R>,
+pub(crate) struct Run<'a, F: Float> {
+    pub(crate) data: &'a dyn Data<F>,
+    pub(crate) coreset: &'a dyn Coreset<F>,
+    pub(crate) seeder: &'a dyn Seeder<F>,
     /// The stages with a model at the seeds.
-    pub(crate) start: &'a Start<'a, R>,
+    pub(crate) start: &'a Start<'a, F>,
     /// The same with the model to start from, if there is one.
-    pub(crate) warm: Option<&'a Warm<'a, R>>,
+    pub(crate) warm: Option<&'a Warm<'a, F>>,
     /// The same with a model from a checkpoint.
-    pub(crate) load: &'a Load<'a, R>,
+    pub(crate) load: &'a Load<'a, F>,
     /// A model as bytes, for a checkpoint.
     pub(crate) save: &'a Save<'a>,
     pub(crate) outlines: Vec<Outline>,
@@ -32,20 +33,17 @@ pub(crate) struct Run<'a, R: Rows> {
     pub(crate) names: Names,
 }
 
-type Start<'a, R> = dyn Fn(Centres<<R as Rows>::Float>, Frame<<R as Rows>::Float>) -> Result<Box<dyn Joint<R> + 'a>>
-    + Sync
-    + 'a;
+type Start<'a, F> = dyn Fn(Centres<F>, Frame<F>) -> Result<Box<dyn Joint<F> + 'a>> + Sync + 'a;
 
 /// Whether variances are known as well.
-type Warm<'a, R> =
-    dyn Fn(Frame<<R as Rows>::Float>) -> Result<(Box<dyn Joint<R> + 'a>, bool)> + Sync + 'a;
+type Warm<'a, F> = dyn Fn(Frame<F>) -> Result<(Box<dyn Joint<F> + 'a>, bool)> + Sync + 'a;
 
-type Load<'a, R> =
-    dyn Fn(&[u8]) -> std::result::Result<Box<dyn Joint<R> + 'a>, FileFault> + Sync + 'a;
+type Load<'a, F> =
+    dyn Fn(&[u8]) -> std::result::Result<Box<dyn Joint<F> + 'a>, FileFault> + Sync + 'a;
 
 type Save<'a> = dyn Fn(&dyn Any) -> std::result::Result<Vec<u8>, FileFault> + Sync + 'a;
 
-impl<R: Rows> Run<'_, R> {
+impl<F: Float> Run<'_, F> {
     /// The error of the checkpoint that the fit goes on from.
     pub(super) fn fault(&self, fault: FileFault) -> Error {
         match &self.settings.checkpoint {

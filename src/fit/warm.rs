@@ -1,8 +1,9 @@
 //! Starting from a model, in place of seeds.
 
-use crate::data::{Centres, Data, Frame, Rows};
+use crate::data::{Centres, Data, Frame};
 use crate::em::loaded_model;
 use crate::error::{Error, Result, same_columns, same_length};
+use crate::float::Float;
 use crate::m_step::MStep;
 use crate::mixture::Mixture;
 use crate::rng::Rng;
@@ -34,15 +35,15 @@ impl WarmStart {
     }
 
     /// The model of a fit that begins, and whether it has variances.
-    pub(super) fn model<R: Rows, M: MStep<R>>(
+    pub(super) fn model<F: Float, M: MStep<F>>(
         &self,
         m_step: &M,
         k: usize,
-        frame: Frame<R::Float>,
-        data: &dyn Data<Rows = R>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
     ) -> Result<(M::Model, bool)> {
         let bytes = self.0.as_ref().map_err(Error::clone)?;
-        let model = loaded_model::<R, M::Model>(bytes).map_err(|fault| Error::Model {
+        let model = loaded_model::<F, M::Model>(bytes).map_err(|fault| Error::Model {
             path: "model to start from".to_string(),
             fault,
         })?;
@@ -55,12 +56,12 @@ impl WarmStart {
 }
 
 /// The means of a model as seeds: exactly its centres where it is in the same coordinates.
-fn seeds_at<R: Rows, M: Mixture<R>>(
+fn seeds_at<F: Float, M: Mixture<F>>(
     model: &M,
     k: usize,
-    frame: &Frame<R::Float>,
-    data: &dyn Data<Rows = R>,
-) -> Result<Centres<R::Float>> {
+    frame: &Frame<F>,
+    data: &dyn Data<F>,
+) -> Result<Centres<F>> {
     let means = model.means();
     same_length("means of the model to start from", k, means.nrows())?;
     same_columns("the model to start from", frame.columns(), means.ncols())?;

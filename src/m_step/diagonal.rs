@@ -73,16 +73,11 @@ impl Stage for Diagonal {
     }
 }
 
-impl<R: Rows> MStep<R> for Diagonal {
-    type Model = DiagonalMixture<R::Float>;
+impl<F: Float> MStep<F> for Diagonal {
+    type Model = DiagonalMixture<F>;
     type Statistics = Moments<PerCoordinate>;
 
-    fn start(
-        &self,
-        seeds: Centres<R::Float>,
-        frame: Frame<R::Float>,
-        data: &dyn Data<Rows = R>,
-    ) -> Result<Self::Model> {
+    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let (variance, least_variance) = first_variance(&frame, data.summary());
         let variances = vec![variance; seeds.len() * stride(seeds.dim())];
         let proportions = Proportions::equal(seeds.len(), self.mixing);
@@ -100,9 +95,9 @@ impl<R: Rows> MStep<R> for Diagonal {
     fn start_from(
         &self,
         from: &Self::Model,
-        seeds: Centres<R::Float>,
-        frame: Frame<R::Float>,
-        data: &dyn Data<Rows = R>,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
     ) -> Result<Option<Self::Model>> {
         if from.frame.basis() != frame.basis() {
             // Its variances are along other axes.
@@ -137,8 +132,8 @@ impl<R: Rows> MStep<R> for Diagonal {
 
     fn accumulate(
         &self,
-        rows: &R,
-        block: &Block<R::Float>,
+        rows: &Rows<F>,
+        block: &Block<F>,
         model: &Self::Model,
         statistics: &mut Self::Statistics,
     ) {
@@ -372,11 +367,11 @@ impl<F: Float> DiagonalMixture<F> {
 }
 
 /// Scores are squared distances in units of each variance, and what densities and proportions add (E33).
-impl<R: Rows> Scores<R> for DiagonalMixture<R::Float> {
+impl<F: Float> Scores<F> for DiagonalMixture<F> {
     fn components(&self) -> usize {
         self.centres.len()
     }
-    fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
+    fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
         rows.scaled_distances(&self.centres, &self.scales, out);
         for scores in out.chunks_exact_mut(self.centres.len()) {
             for (score, penalty) in scores.iter_mut().zip(&self.penalties) {
@@ -384,11 +379,11 @@ impl<R: Rows> Scores<R> for DiagonalMixture<R::Float> {
             }
         }
     }
-    fn margin(&self, _: &R, _: usize, _: R::Float) -> R::Float {
+    fn margin(&self, _: &Rows<F>, _: usize, _: F) -> F {
         // All scores are computed directly.
-        R::Float::from_f64(0.0)
+        F::from_f64(0.0)
     }
-    fn linear(&self) -> Option<&Linear<R::Float>> {
+    fn linear(&self) -> Option<&Linear<F>> {
         let make = || {
             Linear::diagonal(
                 &self.centres,
@@ -399,7 +394,7 @@ impl<R: Rows> Scores<R> for DiagonalMixture<R::Float> {
         };
         Some(self.linear.get(make))
     }
-    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
+    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
         rows.scaled_distances_to(i, &self.centres, &self.scales, ids, out);
         for (score, &c) in out.iter_mut().zip(ids) {
             *score = penalised(score.to_f64(), self.penalties[c as usize]);
@@ -407,7 +402,7 @@ impl<R: Rows> Scores<R> for DiagonalMixture<R::Float> {
     }
 }
 
-impl<R: Rows> Mixture<R> for DiagonalMixture<R::Float> {
+impl<F: Float> Mixture<F> for DiagonalMixture<F> {
     fn proportions(&self) -> Array1<f64> {
         Array1::from(self.proportions.values().to_vec())
     }
@@ -428,11 +423,11 @@ impl<R: Rows> Mixture<R> for DiagonalMixture<R::Float> {
         Self::from_bytes(bytes)
     }
 
-    fn centres(&self) -> &Centres<R::Float> {
+    fn centres(&self) -> &Centres<F> {
         &self.centres
     }
 
-    fn frame(&self) -> &Frame<R::Float> {
+    fn frame(&self) -> &Frame<F> {
         &self.frame
     }
 

@@ -75,16 +75,11 @@ impl Stage for Isotropic {
     }
 }
 
-impl<R: Rows> MStep<R> for Isotropic {
-    type Model = IsotropicMixture<R::Float>;
+impl<F: Float> MStep<F> for Isotropic {
+    type Model = IsotropicMixture<F>;
     type Statistics = Moments<PerComponent>;
 
-    fn start(
-        &self,
-        seeds: Centres<R::Float>,
-        frame: Frame<R::Float>,
-        data: &dyn Data<Rows = R>,
-    ) -> Result<Self::Model> {
+    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let (variance, least_variance) = first_variance(&frame, data.summary());
         let variances = vec![variance; seeds.len()];
         let proportions = Proportions::equal(seeds.len(), self.mixing);
@@ -102,9 +97,9 @@ impl<R: Rows> MStep<R> for Isotropic {
     fn start_from(
         &self,
         from: &Self::Model,
-        seeds: Centres<R::Float>,
-        frame: Frame<R::Float>,
-        data: &dyn Data<Rows = R>,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
     ) -> Result<Option<Self::Model>> {
         let mut model = self.start(seeds, frame, data)?;
         let factor = rescaling(&from.frame, &model.frame);
@@ -134,8 +129,8 @@ impl<R: Rows> MStep<R> for Isotropic {
 
     fn accumulate(
         &self,
-        rows: &R,
-        block: &Block<R::Float>,
+        rows: &Rows<F>,
+        block: &Block<F>,
         model: &Self::Model,
         statistics: &mut Self::Statistics,
     ) {
@@ -328,11 +323,11 @@ impl OwnVariances {
 }
 
 /// Scores are squared distances in units of each component's variance, and what its density and proportion add (E31).
-impl<R: Rows> Scores<R> for IsotropicMixture<R::Float> {
+impl<F: Float> Scores<F> for IsotropicMixture<F> {
     fn components(&self) -> usize {
         self.centres.len()
     }
-    fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
+    fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
         rows.distances(&self.centres, out);
         let entries = rows.entries() as f64;
         for scores in out.chunks_exact_mut(self.centres.len()) {
@@ -341,12 +336,12 @@ impl<R: Rows> Scores<R> for IsotropicMixture<R::Float> {
             }
         }
     }
-    fn margin(&self, rows: &R, i: usize, _: R::Float) -> R::Float {
+    fn margin(&self, rows: &Rows<F>, i: usize, _: F) -> F {
         let (factor, added) = self.scores.largest;
-        let squared = rows.margin(i, &self.centres, R::Float::INFINITY).to_f64();
-        R::Float::from_f64(factor * squared + 4.0 * R::Float::EPSILON * added)
+        let squared = rows.margin(i, &self.centres, F::INFINITY).to_f64();
+        F::from_f64(factor * squared + 4.0 * F::EPSILON * added)
     }
-    fn linear(&self) -> Option<&Linear<R::Float>> {
+    fn linear(&self) -> Option<&Linear<F>> {
         // Rows that know every coordinate: others have no products.
         let entries = self.centres.dim() as f64;
         let part = |c: usize| {
@@ -356,7 +351,7 @@ impl<R: Rows> Scores<R> for IsotropicMixture<R::Float> {
         let make = || Linear::isotropic(&self.centres, 0.5 / self.scores.unit, part);
         Some(self.linear.get(make))
     }
-    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
+    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
         rows.distances_to(i, &self.centres, ids, out);
         let entries = rows.entries() as f64;
         for (score, &c) in out.iter_mut().zip(ids) {
@@ -365,7 +360,7 @@ impl<R: Rows> Scores<R> for IsotropicMixture<R::Float> {
     }
 }
 
-impl<R: Rows> Mixture<R> for IsotropicMixture<R::Float> {
+impl<F: Float> Mixture<F> for IsotropicMixture<F> {
     fn proportions(&self) -> Array1<f64> {
         Array1::from(self.proportions.values().to_vec())
     }
@@ -390,11 +385,11 @@ impl<R: Rows> Mixture<R> for IsotropicMixture<R::Float> {
         Self::from_bytes(bytes)
     }
 
-    fn centres(&self) -> &Centres<R::Float> {
+    fn centres(&self) -> &Centres<F> {
         &self.centres
     }
 
-    fn frame(&self) -> &Frame<R::Float> {
+    fn frame(&self) -> &Frame<F> {
         &self.frame
     }
 
@@ -439,7 +434,7 @@ impl<F: Float> Save for IsotropicMixture<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Dense, DenseRows};
+    use crate::data::{Dense, Rows};
 
     /// Rows far from all means, and so from their frame, where squared distances round by more than 1.
     #[test]
@@ -458,11 +453,11 @@ mod tests {
             IsotropicMixture::from_parameters(means.view(), variances.view(), proportions.view())
                 .unwrap();
         let data = Dense::new(x.view()).unwrap();
-        let mut rows = DenseRows::default();
-        let frame = Mixture::<DenseRows<f32>>::frame(&mixture);
+        let mut rows = Rows::default();
+        let frame = Mixture::<f32>::frame(&mixture);
         data.load(600..640, frame, &mut rows);
         let (mut fast, mut direct, mut felt) = (Vec::new(), Vec::new(), 0.0f32);
-        Scores::<DenseRows<f32>>::all(&mixture, &rows, &mut fast);
+        Scores::<f32>::all(&mixture, &rows, &mut fast);
         let ids: Vec<u32> = (0..10).collect();
         for i in 0..rows.len() {
             mixture.some(&rows, i, &ids, &mut direct);

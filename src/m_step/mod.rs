@@ -43,9 +43,9 @@ use std::f64::consts::PI;
 /// coremix::testing::family(&Isotropic::new(), &data, 4)?; // the laws hold
 /// # Ok::<(), Error>(())
 /// ```
-pub trait MStep<R: Rows>: Stage + Sync {
+pub trait MStep<F: Float>: Stage + Sync {
     /// The model with its parameters.
-    type Model: Mixture<R> + Clone;
+    type Model: Mixture<F> + Clone;
     /// Mergeable weighted sums.
     type Statistics: Statistics;
 
@@ -54,12 +54,7 @@ pub trait MStep<R: Rows>: Stage + Sync {
     ///
     /// # Errors
     /// Settings that do not suit the data: [`Error::Parameter`] or [`Error::DimensionMismatch`], by name.
-    fn start(
-        &self,
-        seeds: Centres<R::Float>,
-        frame: Frame<R::Float>,
-        data: &dyn Data<Rows = R>,
-    ) -> Result<Self::Model>;
+    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model>;
 
     /// The model that goes on from `model` on other rows, with its means at the seeds, for
     /// [`Builder::start_from`](crate::Builder::start_from): variances and proportions are carried over. By default there is
@@ -70,9 +65,9 @@ pub trait MStep<R: Rows>: Stage + Sync {
     fn start_from(
         &self,
         _model: &Self::Model,
-        _seeds: Centres<R::Float>,
-        _frame: Frame<R::Float>,
-        _data: &dyn Data<Rows = R>,
+        _seeds: Centres<F>,
+        _frame: Frame<F>,
+        _data: &dyn Data<F>,
     ) -> Result<Option<Self::Model>> {
         Ok(None)
     }
@@ -105,8 +100,8 @@ pub trait MStep<R: Rows>: Stage + Sync {
     /// Adds a block of rows, shared out by its responsibilities ([E5](crate::equations#e5)).
     fn accumulate(
         &self,
-        rows: &R,
-        block: &Block<R::Float>,
+        rows: &Rows<F>,
+        block: &Block<F>,
         model: &Self::Model,
         statistics: &mut Self::Statistics,
     );
@@ -117,7 +112,7 @@ pub trait MStep<R: Rows>: Stage + Sync {
 
     /// The further methods of a family with one shared variance. `None` for all others: then a phase on projected rows, or
     /// one with kept statistics, is an error.
-    fn shared_variance(&self) -> Option<&dyn SharedVariance<R, Self::Model, Self::Statistics>> {
+    fn shared_variance(&self) -> Option<&dyn SharedVariance<F, Self::Model, Self::Statistics>> {
         None
     }
 
@@ -194,15 +189,15 @@ impl<S: Second + Sync + 'static> Statistics for Moments<S> {
 
 /// A family whose scores are squared distances, with one variance for all: it can work on projected rows
 /// ([E39](crate::equations#e39)), and its update needs no more than the sums that are kept ([E36](crate::equations#e36)).
-pub trait SharedVariance<R: Rows, Model, Statistics> {
+pub trait SharedVariance<F: Float, Model, Statistics> {
     /// Adds the squared distances from a subspace to those within it.
     fn add_residual(&self, statistics: &mut Statistics, residual: f64);
     /// The model in the coordinates of a subspace.
-    fn project(&self, model: &Model, subspace: &Subspace<R::Float>) -> Model;
+    fn project(&self, model: &Model, subspace: &Subspace<F>) -> Model;
     /// Takes the parameters of a model in a subspace back to all coordinates.
-    fn lift(&self, model: &mut Model, projected: &Model, subspace: &Subspace<R::Float>);
+    fn lift(&self, model: &mut Model, projected: &Model, subspace: &Subspace<F>);
     /// Puts centres in the place of those of the model: those that moved ([E37](crate::equations#e37)).
-    fn place(&self, model: &mut Model, centres: Centres<R::Float>);
+    fn place(&self, model: &mut Model, centres: Centres<F>);
     /// The statistics of an M-step: mass and first moments about the current means, the sum of all squared distances to
     /// them, and the weight of all coordinates.
     fn statistics_of(&self, moments: Moments, squared: f64, entries: f64) -> Statistics;

@@ -64,16 +64,11 @@ impl SharedIsotropic {
 
 impl Stage for SharedIsotropic {}
 
-impl<R: Rows> MStep<R> for SharedIsotropic {
-    type Model = SharedIsotropicMixture<R::Float>;
+impl<F: Float> MStep<F> for SharedIsotropic {
+    type Model = SharedIsotropicMixture<F>;
     type Statistics = SharedStatistics;
 
-    fn start(
-        &self,
-        seeds: Centres<R::Float>,
-        frame: Frame<R::Float>,
-        data: &dyn Data<Rows = R>,
-    ) -> Result<Self::Model> {
+    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let (variance, least_variance) = first_variance(&frame, data.summary());
         Ok(SharedIsotropicMixture::assemble(
             seeds,
@@ -86,9 +81,9 @@ impl<R: Rows> MStep<R> for SharedIsotropic {
     fn start_from(
         &self,
         from: &Self::Model,
-        seeds: Centres<R::Float>,
-        frame: Frame<R::Float>,
-        data: &dyn Data<Rows = R>,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
     ) -> Result<Option<Self::Model>> {
         let mut model = self.start(seeds, frame, data)?;
         model.set_variance(from.variance * rescaling(&from.frame, &model.frame));
@@ -110,8 +105,8 @@ impl<R: Rows> MStep<R> for SharedIsotropic {
 
     fn accumulate(
         &self,
-        rows: &R,
-        block: &Block<R::Float>,
+        rows: &Rows<F>,
+        block: &Block<F>,
         model: &Self::Model,
         statistics: &mut Self::Statistics,
     ) {
@@ -126,20 +121,18 @@ impl<R: Rows> MStep<R> for SharedIsotropic {
         let moments = &statistics.moments;
         moments.move_centres(&mut model.centres, |_, _, fall| gain += fall);
         // Seeds far outside the data: nearly all of the old sum cancels, and only rounding is left.
-        let rounding = (model.centres.dim() + 8) as f64 * R::Float::EPSILON * statistics.squared;
+        let rounding = (model.centres.dim() + 8) as f64 * F::EPSILON * statistics.squared;
         let squared = (statistics.squared - gain).max(rounding);
         model.set_variance(squared / statistics.entries);
         model.forget();
     }
 
-    fn shared_variance(&self) -> Option<&dyn SharedVariance<R, Self::Model, Self::Statistics>> {
+    fn shared_variance(&self) -> Option<&dyn SharedVariance<F, Self::Model, Self::Statistics>> {
         Some(self)
     }
 }
 
-impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatistics>
-    for SharedIsotropic
-{
+impl<F: Float> SharedVariance<F, SharedIsotropicMixture<F>, SharedStatistics> for SharedIsotropic {
     fn add_residual(&self, statistics: &mut SharedStatistics, residual: f64) {
         statistics.squared += residual;
     }
@@ -152,16 +145,16 @@ impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatisti
         }
     }
 
-    fn place(&self, model: &mut SharedIsotropicMixture<R::Float>, centres: Centres<R::Float>) {
+    fn place(&self, model: &mut SharedIsotropicMixture<F>, centres: Centres<F>) {
         model.centres = centres;
         model.forget();
     }
 
     fn project(
         &self,
-        model: &SharedIsotropicMixture<R::Float>,
-        subspace: &Subspace<R::Float>,
-    ) -> SharedIsotropicMixture<R::Float> {
+        model: &SharedIsotropicMixture<F>,
+        subspace: &Subspace<F>,
+    ) -> SharedIsotropicMixture<F> {
         let centres = subspace.enter(&model.centres);
         SharedIsotropicMixture::assemble(
             centres,
@@ -173,9 +166,9 @@ impl<R: Rows> SharedVariance<R, SharedIsotropicMixture<R::Float>, SharedStatisti
 
     fn lift(
         &self,
-        model: &mut SharedIsotropicMixture<R::Float>,
-        projected: &SharedIsotropicMixture<R::Float>,
-        subspace: &Subspace<R::Float>,
+        model: &mut SharedIsotropicMixture<F>,
+        projected: &SharedIsotropicMixture<F>,
+        subspace: &Subspace<F>,
     ) {
         model.variance = projected.variance;
         model.centres = subspace.leave(&projected.centres);
@@ -306,30 +299,30 @@ impl<F: Float> SharedIsotropicMixture<F> {
 }
 
 /// Scores are squared distances to the means, in the unit of the frame.
-impl<R: Rows> Scores<R> for SharedIsotropicMixture<R::Float> {
+impl<F: Float> Scores<F> for SharedIsotropicMixture<F> {
     fn components(&self) -> usize {
         self.centres.len()
     }
-    fn all(&self, rows: &R, out: &mut Vec<R::Float>) {
+    fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
         rows.distances(&self.centres, out);
     }
-    fn margin(&self, rows: &R, i: usize, reach: R::Float) -> R::Float {
+    fn margin(&self, rows: &Rows<F>, i: usize, reach: F) -> F {
         rows.margin(i, &self.centres, reach)
     }
-    fn linear(&self) -> Option<&Linear<R::Float>> {
+    fn linear(&self) -> Option<&Linear<F>> {
         let beta = 0.5 / self.variance;
         let make = || Linear::isotropic(&self.centres, beta, |_| (1.0, 0.0));
         Some(self.linear.get(make))
     }
-    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
+    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
         rows.distances_to(i, &self.centres, ids, out);
     }
-    fn best(&self, rows: &R, ids: &mut [u32], scores: &mut [R::Float]) -> bool {
+    fn best(&self, rows: &Rows<F>, ids: &mut [u32], scores: &mut [F]) -> bool {
         rows.nearest(&self.centres, ids, scores)
     }
 }
 
-impl<R: Rows> Mixture<R> for SharedIsotropicMixture<R::Float> {
+impl<F: Float> Mixture<F> for SharedIsotropicMixture<F> {
     fn variances(&self) -> Array2<f64> {
         Array2::from_elem((self.centres.len(), self.centres.dim()), self.variance())
     }
@@ -346,11 +339,11 @@ impl<R: Rows> Mixture<R> for SharedIsotropicMixture<R::Float> {
         Self::from_bytes(bytes)
     }
 
-    fn centres(&self) -> &Centres<R::Float> {
+    fn centres(&self) -> &Centres<F> {
         &self.centres
     }
 
-    fn frame(&self) -> &Frame<R::Float> {
+    fn frame(&self) -> &Frame<F> {
         &self.frame
     }
 

@@ -1,7 +1,6 @@
 //! Models in the formats of serde: a few readable fields, and the bytes of the file, in which nothing is lost.
 
 use super::{ModelInfo, Save};
-use crate::data::{DenseRows, SketchRows};
 use crate::float::Float;
 use crate::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
@@ -106,19 +105,14 @@ families!(
     DirichletProcessMixture
 );
 
-macro_rules! boxed {
-    ($($rows:ident),+) => {$(
-        impl<F: Float> Serialize for dyn Mixture<$rows<F>> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                write(self.saved(&[]), serializer)
-            }
-        }
-
-        impl<'de, F: Float> Deserialize<'de> for Box<dyn Mixture<$rows<F>>> {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                read(deserializer)
-            }
-        }
-    )+};
+impl<F: Float> Serialize for dyn Mixture<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        write(self.saved(&[]), serializer)
+    }
 }
-boxed!(DenseRows, SketchRows);
+
+impl<'de, F: Float> Deserialize<'de> for Box<dyn Mixture<F>> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer)
+    }
+}

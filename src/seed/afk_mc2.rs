@@ -4,7 +4,6 @@
 use super::{Cumulated, Seeder, Seeds, by_weight};
 use crate::cancel;
 use crate::candidates;
-use crate::compiled::Compiled;
 use crate::data::{Centres, Data, Frame, Rows};
 use crate::error::{Error, Result, positive};
 use crate::float::Float;
@@ -83,27 +82,27 @@ const LONGEST: usize = 1 << 20;
 /// Fresh chains tried before all rows are evaluated, when a chain found nothing but copies of seeds.
 const RETRIES: usize = 4;
 
-impl<R: Rows> Seeder<R> for AfkMc2 {
+impl<F: Float> Seeder<F> for AfkMc2 {
     fn seed(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
-        R::Float::seed_afk_mc2(self, data, frame, k, rng)
+    ) -> Result<Seeds<F>> {
+        self.choose(data, frame, k, rng)
     }
 }
 
 impl AfkMc2 {
     /// Chooses the seeds.
-    pub(crate) fn choose<R: Rows>(
+    pub(crate) fn choose<F: Float>(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
+    ) -> Result<Seeds<F>> {
         let mut rows = Vec::with_capacity(k);
         rows.extend(by_weight(data, &rows, 1, rng));
         let mut seeds = Seeds::at_rows(data, frame, &rows, 0);
@@ -160,11 +159,7 @@ struct Proposal<F> {
 }
 
 impl<F: Float> Proposal<F> {
-    fn new<R: Rows<Float = F>>(
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<F>,
-        first: &Centres<F>,
-    ) -> Self {
+    fn new(data: &dyn Data<F>, frame: &Frame<F>, first: &Centres<F>) -> Self {
         let squared = distances(data, frame, first);
         let spread: f64 = (0..data.len())
             .map(|n| data.weight(n) * squared[n].to_f64())
@@ -190,35 +185,35 @@ impl<F: Float> Proposal<F> {
 }
 
 /// The candidates of the chains of a batch, with their squared distances to the nearest seed so far.
-struct Chains<R: Rows> {
+struct Chains<F: Float> {
     candidates: Vec<usize>,
     densities: Vec<f64>,
-    rows: R,
-    nearest: Vec<R::Float>,
+    rows: Rows<F>,
+    nearest: Vec<F>,
 }
 
-impl<R: Rows> Chains<R> {
+impl<F: Float> Chains<F> {
     fn draw(
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
-        proposal: &Proposal<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
+        proposal: &Proposal<F>,
         n: usize,
         rng: &mut Rng,
     ) -> Self {
         let candidates: Vec<usize> = (0..n).map(|_| proposal.cumulated.draw(rng)).collect();
         let densities = candidates.iter().map(|&n| proposal.density(n)).collect();
-        let mut rows = R::default();
+        let mut rows = Rows::default();
         data.gather(&candidates, frame, &mut rows);
         Self {
             candidates,
             densities,
             rows,
-            nearest: vec![R::Float::INFINITY; n],
+            nearest: vec![F::INFINITY; n],
         }
     }
 
     /// Distances to the nearest of all seeds so far.
-    fn measure(&mut self, seeds: &Centres<R::Float>) -> u64 {
+    fn measure(&mut self, seeds: &Centres<F>) -> u64 {
         let rows = &self.rows;
         let ids: Vec<u32> = (0..seeds.len() as u32).collect();
         let size = (4_096 / seeds.len()).clamp(4, BLOCK);
@@ -236,7 +231,7 @@ impl<R: Rows> Chains<R> {
     }
 
     /// One more seed, for the candidates from `from` on.
-    fn lower(&mut self, seed: &[R::Float], from: usize) -> u64 {
+    fn lower(&mut self, seed: &[F], from: usize) -> u64 {
         if from >= self.candidates.len() {
             return 0;
         }
@@ -259,10 +254,10 @@ impl<R: Rows> Chains<R> {
 }
 
 /// A row by exact D^2 sampling, for chains that found nothing; `None` if every D^2 is 0.
-fn exact<R: Rows>(
-    data: &dyn Data<Rows = R>,
-    frame: &Frame<R::Float>,
-    seeds: &Centres<R::Float>,
+fn exact<F: Float>(
+    data: &dyn Data<F>,
+    frame: &Frame<F>,
+    seeds: &Centres<F>,
     rng: &mut Rng,
 ) -> (Option<usize>, u64) {
     let squared = distances(data, frame, seeds);
@@ -273,15 +268,11 @@ fn exact<R: Rows>(
 }
 
 /// Squared distance of every row to the nearest seed.
-fn distances<R: Rows>(
-    data: &dyn Data<Rows = R>,
-    frame: &Frame<R::Float>,
-    seeds: &Centres<R::Float>,
-) -> Vec<R::Float> {
+fn distances<F: Float>(data: &dyn Data<F>, frame: &Frame<F>, seeds: &Centres<F>) -> Vec<F> {
     let blocks = parallel::map_blocks(data.len(), BLOCK, |_, range| {
-        let mut rows = R::default();
+        let mut rows = Rows::default();
         data.load(range, frame, &mut rows);
-        let mut nearest = vec![R::Float::INFINITY; rows.len()];
+        let mut nearest = vec![F::INFINITY; rows.len()];
         if seeds.len() < 8 {
             for c in 0..seeds.len() {
                 rows.lower(0, seeds.row(c), &mut nearest);

@@ -1,8 +1,7 @@
 //! Seeds from the means of a model with fewer components.
 
 use super::{Given, KMeansPlusPlus, Seeder, Seeds};
-use crate::compiled::Compiled;
-use crate::data::{Data, Frame, Rows};
+use crate::data::{Data, Frame};
 use crate::error::Result;
 use crate::float::Float;
 use crate::rng::Rng;
@@ -30,16 +29,16 @@ impl<F: Float> Stage for Extended<F> {
     }
 }
 
-impl<R: Rows> Seeder<R> for Extended<R::Float> {
+impl<F: Float> Seeder<F> for Extended<F> {
     fn seed(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
+    ) -> Result<Seeds<F>> {
         let first = self.means.seed(data, frame, k, rng)?.centres;
         let greedy = KMeansPlusPlus::greedy();
-        R::Float::seed_k_means_plus_plus(&greedy, data, frame, (k, Some(&first)), rng)
+        greedy.choose(data, frame, (k, Some(&first)), rng)
     }
 }

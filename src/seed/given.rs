@@ -1,7 +1,7 @@
 //! Seeds given by the user.
 
 use super::{Seeder, Seeds};
-use crate::data::{Centres, Data, Frame, Rows, check_rows};
+use crate::data::{Centres, Data, Frame, check_rows};
 use crate::error::{Error, Result, same_columns, same_length};
 use crate::float::Float;
 use crate::rng::Rng;
@@ -82,10 +82,10 @@ impl<F: Float> Stage for Given<F> {
     }
 }
 
-impl<F: Float, R: Rows<Float = F>> Seeder<R> for Given<F> {
+impl<F: Float> Seeder<F> for Given<F> {
     fn seed(
         &self,
-        data: &dyn Data<Rows = R>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         _: usize,
         _: &mut Rng,

@@ -2,7 +2,6 @@
 //! alone.
 
 use super::{Cumulated, Seeder, Seeds, by_weight};
-use crate::compiled::Compiled;
 use crate::data::{Centres, Data, Frame, Rows};
 use crate::error::Result;
 use crate::float::Float;
@@ -67,27 +66,27 @@ const LEAST: usize = 16;
 /// Proposals that are one piece of work.
 const PIECE: usize = 32;
 
-impl<R: Rows> Seeder<R> for HierarchicalKMeansPlusPlus {
+impl<F: Float> Seeder<F> for HierarchicalKMeansPlusPlus {
     fn seed(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
-        R::Float::seed_hierarchically(self, data, frame, k, rng)
+    ) -> Result<Seeds<F>> {
+        self.choose(data, frame, k, rng)
     }
 }
 
 impl HierarchicalKMeansPlusPlus {
     /// Chooses the seeds.
-    pub(crate) fn choose<R: Rows>(
+    pub(crate) fn choose<F: Float>(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
+    ) -> Result<Seeds<F>> {
         let first = Cumulated::new((0..data.len()).map(|n| data.weight(n))).draw(rng);
         let mut cells = Cells::new(data, frame, first);
         while cells.seeds.len() < k {
@@ -109,15 +108,15 @@ impl HierarchicalKMeansPlusPlus {
 }
 
 /// Rows by cell, with their distances to the nearest seed of it.
-struct Cells<'a, R: Rows> {
-    data: &'a dyn Data<Rows = R>,
-    frame: &'a Frame<R::Float>,
+struct Cells<'a, F: Float> {
+    data: &'a dyn Data<F>,
+    frame: &'a Frame<F>,
     /// Rows that are seeds, and where they are.
     seeds: Vec<usize>,
-    centres: Centres<R::Float>,
+    centres: Centres<F>,
     cells: Vec<Cell>,
     /// Per row, as of its last evaluation.
-    near: Vec<Near<R::Float>>,
+    near: Vec<Near<F>>,
     evaluations: u64,
 }
 
@@ -139,11 +138,11 @@ struct Near<F> {
     nearest: u8,
 }
 
-impl<'a, R: Rows> Cells<'a, R> {
+impl<'a, F: Float> Cells<'a, F> {
     /// One cell with one seed, which no row has been compared with.
-    fn new(data: &'a dyn Data<Rows = R>, frame: &'a Frame<R::Float>, first: usize) -> Self {
+    fn new(data: &'a dyn Data<F>, frame: &'a Frame<F>, first: usize) -> Self {
         let near = Near {
-            squared: R::Float::INFINITY,
+            squared: F::INFINITY,
             cell: 0,
             compared: 0,
             nearest: 0,
@@ -157,14 +156,14 @@ impl<'a, R: Rows> Cells<'a, R> {
             near: vec![near; data.len()],
             evaluations: 0,
         };
-        let mut row = R::default();
+        let mut row = Rows::default();
         data.gather(&[first], frame, &mut row);
         cells.add(first, &row.to_centre(0), 0);
         cells
     }
 
     /// A seed in a cell that is not cut yet.
-    fn add(&mut self, row: usize, centre: &[R::Float], cell: u32) {
+    fn add(&mut self, row: usize, centre: &[F], cell: u32) {
         let seed = self.seeds.len() as u32;
         self.seeds.push(row);
         self.centres.push(centre);
@@ -187,12 +186,12 @@ impl<'a, R: Rows> Cells<'a, R> {
     /// is not cut. Counts the evaluations.
     fn follow(
         &self,
-        rows: &R,
+        rows: &Rows<F>,
         i: usize,
-        mut near: Near<R::Float>,
-        distances: &mut Vec<R::Float>,
+        mut near: Near<F>,
+        distances: &mut Vec<F>,
         evaluations: &mut u64,
-    ) -> Near<R::Float> {
+    ) -> Near<F> {
         loop {
             let cell = &self.cells[near.cell as usize];
             let fresh = &cell.seeds[near.compared as usize..cell.len];
@@ -222,7 +221,7 @@ impl<'a, R: Rows> Cells<'a, R> {
         let mut near = std::mem::take(&mut self.near);
         let all = &*self;
         let evaluations = parallel::map_chunks(&mut near, BLOCK, |_, range, near| {
-            let (mut rows, mut distances) = (R::default(), Vec::new());
+            let (mut rows, mut distances) = (Rows::default(), Vec::new());
             all.data.load(range, all.frame, &mut rows);
             let mut evaluations = 0;
             for (i, near) in near.iter_mut().enumerate() {
@@ -253,7 +252,7 @@ impl<'a, R: Rows> Cells<'a, R> {
                 .collect();
             let all = &*self;
             let pieces = parallel::map_blocks(together, PIECE, |_, range| {
-                let (mut rows, mut distances) = (R::default(), Vec::new());
+                let (mut rows, mut distances) = (Rows::default(), Vec::new());
                 let ids: Vec<usize> = proposals[range].iter().map(|(n, _)| *n).collect();
                 all.data.gather(&ids, all.frame, &mut rows);
                 let mut evaluations = 0;
@@ -355,17 +354,12 @@ mod tests {
     }
 
     /// The potential that distinct seeds leave.
-    fn potential(
-        seeder: &impl Seeder<crate::data::DenseRows<f64>>,
-        data: &Dense<'_, f64>,
-        k: usize,
-        seed: u64,
-    ) -> f64 {
+    fn potential(seeder: &impl Seeder<f64>, data: &Dense<'_, f64>, k: usize, seed: u64) -> f64 {
         let frame = data.frame();
         let seeds = seeder
             .seed(data, &frame, k, &mut Rng::from_seed(seed))
             .unwrap();
-        let mut rows = crate::data::DenseRows::default();
+        let mut rows = crate::data::Rows::default();
         data.load(0..data.len(), &frame, &mut rows);
         let mut nearest = vec![f64::INFINITY; data.len()];
         for c in 0..k {

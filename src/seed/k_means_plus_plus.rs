@@ -1,7 +1,6 @@
 //! k-means++ (Arthur, Vassilvitskii 2007), on weighted data, with greedy candidates as an option.
 
 use super::{Seeder, Seeds, by_weight};
-use crate::compiled::Compiled;
 use crate::data::{Centres, Data, Frame, Rows};
 use crate::error::{Result, positive};
 use crate::float::Float;
@@ -86,27 +85,27 @@ impl Stage for KMeansPlusPlus {
     }
 }
 
-impl<R: Rows> Seeder<R> for KMeansPlusPlus {
+impl<F: Float> Seeder<F> for KMeansPlusPlus {
     fn seed(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
-        R::Float::seed_k_means_plus_plus(self, data, frame, (k, None), rng)
+    ) -> Result<Seeds<F>> {
+        self.choose(data, frame, (k, None), rng)
     }
 }
 
 impl KMeansPlusPlus {
     /// Chooses the seeds: `first`, and so many more that there are `k`.
-    pub(crate) fn choose<R: Rows>(
+    pub(crate) fn choose<F: Float>(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
-        (k, first): (usize, Option<&Centres<R::Float>>),
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
+        (k, first): (usize, Option<&Centres<F>>),
         rng: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
+    ) -> Result<Seeds<F>> {
         let candidates = match self.candidates {
             Candidates::Fixed(candidates) => candidates.min(data.len()),
             Candidates::Logarithmic => 2 + (k as f64).ln() as usize,
@@ -140,17 +139,17 @@ impl KMeansPlusPlus {
 }
 
 /// The squared distance of every row to its nearest seed, and w_n times it summed over blocks.
-struct Nearest<'a, R: Rows> {
-    data: &'a dyn Data<Rows = R>,
-    frame: &'a Frame<R::Float>,
-    squared: Vec<R::Float>,
+struct Nearest<'a, F: Float> {
+    data: &'a dyn Data<F>,
+    frame: &'a Frame<F>,
+    squared: Vec<F>,
     potentials: Vec<f64>,
     evaluations: u64,
 }
 
-impl<'a, R: Rows> Nearest<'a, R> {
-    fn new(data: &'a dyn Data<Rows = R>, frame: &'a Frame<R::Float>) -> Self {
-        let squared = vec![R::Float::INFINITY; data.len()];
+impl<'a, F: Float> Nearest<'a, F> {
+    fn new(data: &'a dyn Data<F>, frame: &'a Frame<F>) -> Self {
+        let squared = vec![F::INFINITY; data.len()];
         Self {
             data,
             frame,
@@ -178,10 +177,10 @@ impl<'a, R: Rows> Nearest<'a, R> {
         }
         let Self { data, frame, .. } = *self;
         self.evaluations += (data.len() * candidates.len()) as u64;
-        let mut seeds = R::default();
+        let mut seeds = Rows::default();
         data.gather(candidates, frame, &mut seeds);
         let potentials = parallel::map_blocks(data.len(), BLOCK, |_, range| {
-            let mut rows = R::default();
+            let mut rows = Rows::default();
             data.load(range.clone(), frame, &mut rows);
             let mut squared = Vec::new();
             (0..candidates.len())
@@ -189,7 +188,7 @@ impl<'a, R: Rows> Nearest<'a, R> {
                     squared.clear();
                     squared.extend_from_slice(&self.squared[range.clone()]);
                     rows.lower(0, &seeds.to_centre(candidate), &mut squared);
-                    potential::<R>(&rows, &squared)
+                    potential::<F>(&rows, &squared)
                 })
                 .collect::<Vec<f64>>()
         });
@@ -202,26 +201,26 @@ impl<'a, R: Rows> Nearest<'a, R> {
     /// Takes a row as the next seed.
     fn lower(&mut self, row: usize) {
         let Self { data, frame, .. } = *self;
-        let mut seed = R::default();
+        let mut seed = Rows::default();
         data.gather(&[row], frame, &mut seed);
         self.lower_to(&seed.to_centre(0));
     }
 
     /// Takes any centre as the next seed.
-    fn lower_to(&mut self, seed: &[R::Float]) {
+    fn lower_to(&mut self, seed: &[F]) {
         let Self { data, frame, .. } = *self;
         self.evaluations += data.len() as u64;
         self.potentials = parallel::map_chunks(&mut self.squared, BLOCK, |_, range, squared| {
-            let mut rows = R::default();
+            let mut rows = Rows::default();
             data.load(range, frame, &mut rows);
             rows.lower(0, seed, squared);
-            potential::<R>(&rows, squared)
+            potential::<F>(&rows, squared)
         });
     }
 }
 
 /// Sum of w_n d_n^2 over a block.
-fn potential<R: Rows>(rows: &R, squared: &[R::Float]) -> f64 {
+fn potential<F: Float>(rows: &Rows<F>, squared: &[F]) -> f64 {
     squared
         .iter()
         .enumerate()

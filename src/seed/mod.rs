@@ -38,13 +38,8 @@ pub struct Seeds<F> {
 
 impl<F: Float> Seeds<F> {
     /// Seeds at the given rows of the data.
-    pub fn at_rows<R: Rows<Float = F>>(
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<F>,
-        rows: &[usize],
-        evaluations: u64,
-    ) -> Self {
-        let mut block = R::default();
+    pub fn at_rows(data: &dyn Data<F>, frame: &Frame<F>, rows: &[usize], evaluations: u64) -> Self {
+        let mut block = Rows::default();
         data.gather(rows, frame, &mut block);
         let mut centres = Centres::with_capacity(rows.len(), data.dim());
         for i in 0..rows.len() {
@@ -103,14 +98,14 @@ impl<F: Float> Seeds<F> {
 ///
 /// impl Stage for First {}
 ///
-/// impl<R: Rows> Seeder<R> for First {
+/// impl<F: Float> Seeder<F> for First {
 ///     fn seed(
 ///         &self,
-///         data: &dyn Data<Rows = R>,
-///         frame: &Frame<R::Float>,
+///         data: &dyn Data<F>,
+///         frame: &Frame<F>,
 ///         k: usize,
 ///         _: &mut Rng,
-///     ) -> Result<Seeds<R::Float>> {
+///     ) -> Result<Seeds<F>> {
 ///         let there = (0..data.len()).filter(|n| data.weight(*n) > 0.0);
 ///         let rows: Vec<usize> = there.take(k).collect();
 ///         Ok(Seeds::at_rows(data, frame, &rows, 0))
@@ -123,35 +118,35 @@ impl<F: Float> Seeds<F> {
 /// assert_eq!(fit.report.evaluations.seeding, 0);
 /// # Ok::<(), Error>(())
 /// ```
-pub trait Seeder<R: Rows>: Stage + Sync {
+pub trait Seeder<F: Float>: Stage + Sync {
     /// Chooses `k` seeds; the data has at least `k` rows of positive weight.
     ///
     /// # Errors
     /// [`Error::DimensionMismatch`] for given centres of another dimension.
     fn seed(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<R::Float>>;
+    ) -> Result<Seeds<F>>;
 }
 
-impl<R: Rows, S: Seeder<R> + ?Sized> Seeder<R> for Box<S> {
+impl<F: Float, S: Seeder<F> + ?Sized> Seeder<F> for Box<S> {
     fn seed(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
+    ) -> Result<Seeds<F>> {
         (**self).seed(data, frame, k, rng)
     }
 }
 
 /// Whether `k` seeds can be chosen from `data`.
-pub(crate) fn enough_rows<R: Rows>(
-    data: &dyn Data<Rows = R>,
+pub(crate) fn enough_rows<F: Float>(
+    data: &dyn Data<F>,
     k: usize,
     rows_of: &'static str,
 ) -> Result<()> {
@@ -202,8 +197,8 @@ impl Cumulated {
 ///
 /// The smallest of Exp(1) / w are such a draw (Efraimidis and Spirakis, Weighted random sampling with a
 /// reservoir, 2006).
-fn by_weight<R: Rows>(
-    data: &dyn Data<Rows = R>,
+fn by_weight<F: Float>(
+    data: &dyn Data<F>,
     taken: &[usize],
     count: usize,
     rng: &mut Rng,

@@ -1,8 +1,9 @@
 //! Seeds drawn in proportion to the weights, without any distances.
 
 use super::{Seeder, Seeds, by_weight};
-use crate::data::{Data, Frame, Rows};
+use crate::data::{Data, Frame};
 use crate::error::Result;
+use crate::float::Float;
 use crate::rng::Rng;
 use crate::stage::Stage;
 
@@ -29,14 +30,14 @@ impl Uniform {
 
 impl Stage for Uniform {}
 
-impl<R: Rows> Seeder<R> for Uniform {
+impl<F: Float> Seeder<F> for Uniform {
     fn seed(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         k: usize,
         rng: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
+    ) -> Result<Seeds<F>> {
         let rows = by_weight(data, &[], k, rng);
         Ok(Seeds::at_rows(data, frame, &rows, 0))
     }

@@ -1,9 +1,10 @@
 //! BIC, AIC and ICL of a model (E47).
 
-use crate::compiled::Compiled;
-use crate::data::{Data, Rows};
+use crate::data::Data;
 use crate::error::{Error, Result};
+use crate::float::Float;
 use crate::mixture::Mixture;
+use crate::scoring;
 use std::fmt;
 
 /// By what models are compared.
@@ -62,12 +63,12 @@ impl Criteria {
     /// # Errors
     /// [`Error::DimensionMismatch`] if the data has another number of columns than the model, [`Error::BasisMismatch`] for a
     /// sketch in other coordinates, [`Error::TotalWeight`] for data without weight.
-    pub fn of<R: Rows>(model: &dyn Mixture<R>, data: &dyn Data<Rows = R>) -> Result<Self> {
+    pub fn of<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Result<Self> {
         let total = data.summary().total_weight;
         if total.is_nan() || total <= 0.0 {
             return Err(Error::TotalWeight { total });
         }
-        let complete = R::Float::classify(model, data)?;
+        let complete = scoring::classify(model, data)?;
         Ok(Self {
             sample_size: total,
             free_parameters: model.free_parameters(),

@@ -1,8 +1,9 @@
 //! Rows that no model is fitted to, and how models compare on them (E49).
 
 use crate::coreset::some_rows;
-use crate::data::{Data, Rows};
+use crate::data::Data;
 use crate::error::{Error, Result};
+use crate::float::Float;
 use crate::mixture::Mixture;
 use crate::rng::Rng;
 
@@ -10,8 +11,8 @@ use crate::rng::Rng;
 const GROUPS: usize = 1024;
 
 /// A part of the rows of positive weight, in order: each such part has the same chance.
-pub(super) fn choose<R: Rows>(
-    data: &dyn Data<Rows = R>,
+pub(super) fn choose<F: Float>(
+    data: &dyn Data<F>,
     fraction: f64,
     rng: &mut Rng,
 ) -> Result<Vec<usize>> {
@@ -31,7 +32,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    pub(super) fn of<R: Rows>(model: &dyn Mixture<R>, data: &dyn Data<Rows = R>) -> Result<Self> {
+    pub(super) fn of<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Result<Self> {
         let mut sums = vec![0.0; data.len().min(GROUPS)];
         let groups = sums.len();
         for (n, density) in model.log_densities(data)?.iter().enumerate() {
@@ -41,7 +42,7 @@ impl Groups {
     }
 
     /// The weights of the groups.
-    pub(super) fn weights<R: Rows>(data: &dyn Data<Rows = R>) -> Vec<f64> {
+    pub(super) fn weights<F: Float>(data: &dyn Data<F>) -> Vec<f64> {
         let mut weights = vec![0.0; data.len().min(GROUPS)];
         let groups = weights.len();
         (0..data.len()).for_each(|n| weights[n % groups] += data.weight(n));

@@ -1,19 +1,19 @@
 //! What a sweep returns: a table.
 
 use super::{Criteria, Criterion};
-use crate::data::Rows;
 use crate::em::Report;
 use crate::fit::BoxedMixture;
+use crate::float::Float;
 use std::fmt;
 
 /// A model of a sweep, and how it compares.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Candidate<R: Rows> {
+pub struct Candidate<F: Float> {
     /// The number of clusters that was asked for.
     pub clusters: usize,
     /// The model.
-    pub model: BoxedMixture<R>,
+    pub model: BoxedMixture<F>,
     /// What its fit did, and what it cost.
     pub report: Report,
     /// Whether it was found from the model with fewer clusters, and not from seeds of its own.
@@ -26,7 +26,7 @@ pub struct Candidate<R: Rows> {
     pub held_out_error: Option<f64>,
 }
 
-impl<R: Rows> Candidate<R> {
+impl<F: Float> Candidate<F> {
     /// The value of a criterion, where it has one.
     #[must_use]
     pub fn value(&self, criterion: Criterion) -> Option<f64> {
@@ -40,30 +40,30 @@ impl<R: Rows> Candidate<R> {
 /// Models with different numbers of clusters, fitted to the same rows. It prints as a table, where a star marks the best
 /// model by each criterion.
 #[derive(Debug)]
-pub struct Selection<R: Rows> {
-    candidates: Vec<Candidate<R>>,
+pub struct Selection<F: Float> {
+    candidates: Vec<Candidate<F>>,
 }
 
-impl<R: Rows> Selection<R> {
-    pub(super) fn new(candidates: Vec<Candidate<R>>) -> Self {
+impl<F: Float> Selection<F> {
+    pub(super) fn new(candidates: Vec<Candidate<F>>) -> Self {
         Self { candidates }
     }
 
     /// All models, by their number of clusters.
     #[must_use]
-    pub fn candidates(&self) -> &[Candidate<R>] {
+    pub fn candidates(&self) -> &[Candidate<F>] {
         &self.candidates
     }
 
     /// The same, to take models out.
     #[must_use]
-    pub fn into_candidates(self) -> Vec<Candidate<R>> {
+    pub fn into_candidates(self) -> Vec<Candidate<F>> {
         self.candidates
     }
 
     /// The best model by a criterion; `None` if no model has a value. Of equals, the one with fewest clusters.
     #[must_use]
-    pub fn best(&self, criterion: Criterion) -> Option<&Candidate<R>> {
+    pub fn best(&self, criterion: Criterion) -> Option<&Candidate<F>> {
         let values = self.candidates.iter().map(|one| one.value(criterion));
         let sign = match criterion {
             Criterion::HeldOut => -1.0,
@@ -72,7 +72,7 @@ impl<R: Rows> Selection<R> {
         let costs: Vec<Option<f64>> = values.map(|value| value.map(|x| sign * x)).collect();
         let least = costs.iter().flatten().copied().reduce(f64::min)?;
         let mut all = costs.iter().zip(&self.candidates);
-        let good = |(cost, one): &(&Option<f64>, &Candidate<R>)| {
+        let good = |(cost, one): &(&Option<f64>, &Candidate<F>)| {
             let slack = match criterion {
                 Criterion::HeldOut => one.held_out_error.unwrap_or(0.0),
                 _ => 0.0,
@@ -83,7 +83,7 @@ impl<R: Rows> Selection<R> {
     }
 }
 
-impl<R: Rows> fmt::Display for Selection<R> {
+impl<F: Float> fmt::Display for Selection<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -3,9 +3,10 @@
 use super::held_out::{self, Groups};
 use super::{Candidate, Criteria, Selection};
 use crate::coreset::{Coreset, Full, Subset};
-use crate::data::{Checked, Data, Rows};
+use crate::data::{Checked, Data};
 use crate::error::{Error, Result, positive};
 use crate::fit::{BoxedMixture, Estimator, Fit};
+use crate::float::Float;
 use crate::parallel;
 use crate::rng::{Purpose, Streams};
 use crate::seed::{self, Extended};
@@ -106,15 +107,15 @@ impl<C> Sweep<C> {
     /// [`Error::Parameter`] if there are no numbers of clusters, or one is 0; if the held-out part is not at least 0 and
     /// below 1, or leaves no rows on one side. [`Error::TooManyClusters`] if there are fewer rows; what `build` and the fits
     /// say.
-    pub fn run<R, E>(
+    pub fn run<F, E>(
         &self,
-        data: &dyn Data<Rows = R>,
+        data: &dyn Data<F>,
         build: impl Fn(usize) -> Result<E>,
-    ) -> Result<Selection<R>>
+    ) -> Result<Selection<F>>
     where
-        R: Rows,
-        C: Coreset<R>,
-        E: Estimator<R>,
+        F: Float,
+        C: Coreset<F>,
+        E: Estimator<F>,
     {
         let Some(&least) = self.clusters.first() else {
             let rule = "must be given: at least one number of clusters";
@@ -124,7 +125,7 @@ impl<C> Sweep<C> {
         let estimators: Result<Vec<E>> = self.clusters.iter().map(|k| build(*k)).collect();
         let estimators = estimators?;
         let all = estimators.iter().zip(&self.clusters);
-        let all: Vec<Entry<'_, R>> = all.map(|(e, k)| (*k, e as _)).collect();
+        let all: Vec<Entry<'_, F>> = all.map(|(e, k)| (*k, e as _)).collect();
         self.compare(data, &all)
     }
 
@@ -134,14 +135,14 @@ impl<C> Sweep<C> {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn beside<R: Rows>(
+    pub fn beside<F: Float>(
         &self,
-        data: &dyn Data<Rows = R>,
+        data: &dyn Data<F>,
         clusters: usize,
-        estimator: &dyn Estimator<R>,
-    ) -> Result<Candidate<R>>
+        estimator: &dyn Estimator<F>,
+    ) -> Result<Candidate<F>>
     where
-        C: Coreset<R>,
+        C: Coreset<F>,
     {
         positive("clusters of a sweep", clusters)?;
         let found = self.compare(data, &[(clusters, estimator)])?;
@@ -149,13 +150,9 @@ impl<C> Sweep<C> {
     }
 
     /// The same, whatever the type of the estimators.
-    fn compare<R: Rows>(
-        &self,
-        data: &dyn Data<Rows = R>,
-        all: &[Entry<'_, R>],
-    ) -> Result<Selection<R>>
+    fn compare<F: Float>(&self, data: &dyn Data<F>, all: &[Entry<'_, F>]) -> Result<Selection<F>>
     where
-        C: Coreset<R>,
+        C: Coreset<F>,
     {
         let checked = Checked::unless_known(data)?;
         let found = compare(self, checked.as_ref().map_or(data, |checked| checked), all);
@@ -166,9 +163,9 @@ impl<C> Sweep<C> {
     }
 
     /// The rows to fit to, and those held out.
-    fn split<'a, R: Rows>(&self, data: &'a dyn Data<Rows = R>) -> Result<Split<'a, R>>
+    fn split<'a, F: Float>(&self, data: &'a dyn Data<F>) -> Result<Split<'a, F>>
     where
-        C: Coreset<R>,
+        C: Coreset<F>,
     {
         let streams = Streams::new(self.seed, 0);
         if !(0.0..1.0).contains(&self.held_out) {
@@ -229,17 +226,17 @@ impl<C> Sweep<C> {
 }
 
 /// A number of clusters, and the estimator for it.
-type Entry<'a, R> = (usize, &'a dyn Estimator<R>);
+type Entry<'a, F> = (usize, &'a dyn Estimator<F>);
 
-type Found<R> = Fit<BoxedMixture<R>>;
+type Found<F> = Fit<BoxedMixture<F>>;
 
 /// The rows of a sweep.
-struct Split<'a, R: Rows> {
+struct Split<'a, F: Float> {
     /// `None`: all rows.
-    fitted: Option<Box<dyn Data<Rows = R> + 'a>>,
+    fitted: Option<Box<dyn Data<F> + 'a>>,
     /// The most rows that those of a coreset can stand for.
     sample_size: f64,
-    held_out: Option<Box<dyn Data<Rows = R> + 'a>>,
+    held_out: Option<Box<dyn Data<F> + 'a>>,
 }
 
 /// The effective number of rows of a coreset (E48).
@@ -251,11 +248,11 @@ fn effective(weights: &[f64]) -> f64 {
     sum * sum / f64::max(squares, f64::MIN_POSITIVE)
 }
 
-fn compare<R: Rows, C: Coreset<R>>(
+fn compare<F: Float, C: Coreset<F>>(
     sweep: &Sweep<C>,
-    data: &dyn Data<Rows = R>,
-    all: &[Entry<'_, R>],
-) -> Result<Selection<R>> {
+    data: &dyn Data<F>,
+    all: &[Entry<'_, F>],
+) -> Result<Selection<F>> {
     let most = all.last().map_or(0, |(clusters, _)| *clusters);
     seed::enough_rows(data, most, "data")?;
     sweep.coreset.check(most)?;
@@ -264,7 +261,7 @@ fn compare<R: Rows, C: Coreset<R>>(
     seed::enough_rows(fitted, most, "data without the held-out rows")?;
 
     let cold = parallel::map_fits(all.len(), fitted.len(), |i| all[i].1.fit(fitted));
-    let mut fits: Vec<(Found<R>, bool)> = Vec::new();
+    let mut fits: Vec<(Found<F>, bool)> = Vec::new();
     for (cold, (_, estimator)) in cold.into_iter().zip(all) {
         let cold = cold?;
         let kept = match fits.last() {
@@ -285,7 +282,7 @@ fn compare<R: Rows, C: Coreset<R>>(
     let sizes = coresets.map(|subset| effective(&subset.weights));
     let sample_size = sizes.fold(split.sample_size, f64::min);
     let held_out = split.held_out.as_deref();
-    let judge = |fit: &Found<R>| {
+    let judge = |fit: &Found<F>| {
         let criteria = Criteria::of(&*fit.model, fitted)?;
         let groups = held_out.map(|rows| Groups::of(&*fit.model, rows));
         Ok((criteria, groups.transpose()?))
@@ -317,14 +314,14 @@ fn compare<R: Rows, C: Coreset<R>>(
 }
 
 /// Whether one of two fits of an algorithm is the better one: free energies compare on the same rows alone.
-fn is_better<R: Rows>(one: &Found<R>, other: &Found<R>) -> bool {
-    let last = |fit: &Found<R>| {
+fn is_better<F: Float>(one: &Found<F>, other: &Found<F>) -> bool {
+    let last = |fit: &Found<F>| {
         fit.report
             .phases
             .last()
             .map(|phase| (phase.ran_on, phase.rows))
     };
-    let energy = |fit: &Found<R>| fit.report.free_energies.last().copied();
+    let energy = |fit: &Found<F>| fit.report.free_energies.last().copied();
     last(one) == last(other) && energy(one) > energy(other)
 }
 

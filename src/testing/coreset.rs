@@ -2,8 +2,9 @@
 
 use super::{THREADS, broken, coordinates, reweighted};
 use crate::coreset::{Coreset, Subset};
-use crate::data::{Data, Rows};
+use crate::data::Data;
 use crate::error::Result;
+use crate::float::Float;
 use crate::parallel;
 use crate::rng::Rng;
 
@@ -13,12 +14,12 @@ use crate::rng::Rng;
 ///
 /// # Errors
 /// [`Error::Stage`](crate::Error::Stage) with the law; what the coreset returns.
-pub fn coreset<R: Rows, C: Coreset<R>>(coreset: &C, data: &dyn Data<Rows = R>) -> Result<()> {
+pub fn coreset<F: Float, C: Coreset<F>>(coreset: &C, data: &dyn Data<F>) -> Result<()> {
     coreset_on(coreset, data)?;
     coreset_on(coreset, &*reweighted(data))
 }
 
-fn coreset_on<R: Rows, C: Coreset<R>>(coreset: &C, data: &dyn Data<Rows = R>) -> Result<()> {
+fn coreset_on<F: Float, C: Coreset<F>>(coreset: &C, data: &dyn Data<F>) -> Result<()> {
     /// Coresets that are drawn, and how many standard errors their mean may be off.
     const SEEDS: u64 = 300;
     const ERRORS: f64 = 6.0;

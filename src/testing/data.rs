@@ -2,7 +2,7 @@
 
 use super::{LOOKED_AT, broken, same};
 use crate::algorithm::Algorithm;
-use crate::data::{Data, Dense, DenseRows, Rows};
+use crate::data::{Data, Dense, Rows};
 use crate::error::Result;
 use crate::float::{Element, Float};
 
@@ -14,7 +14,7 @@ use crate::float::{Element, Float};
 pub fn data<T, D>(own: &D, same_rows: &Dense<'_, T>) -> Result<()>
 where
     T: Element,
-    D: Data<Rows = DenseRows<T::Float>>,
+    D: Data<T::Float>,
 {
     let wrong = |what: &str| {
         Err(broken::<D>(format!(
@@ -40,12 +40,12 @@ where
     if selected.summary() != expected.summary() {
         return wrong("the summary of selected rows");
     }
-    let pairs: [(&dyn Data<Rows = _>, &dyn Data<Rows = _>, _); 2] = [
+    let pairs: [(&dyn Data<_>, &dyn Data<_>, _); 2] = [
         (own, same_rows, "rows"),
         (&*selected, &*expected, "selected rows"),
     ];
     for (own, other, what) in pairs {
-        let (n, mut loaded) = (other.len(), [DenseRows::default(), DenseRows::default()]);
+        let (n, mut loaded) = (other.len(), [Rows::default(), Rows::default()]);
         if own.len() != n {
             return wrong(&format!("the number of {what}"));
         }
@@ -75,11 +75,9 @@ where
             "vc-gmm" | "fast" => algorithm.with_coreset((n / 2).max(k)),
             _ => algorithm,
         };
-        let estimator = algorithm
-            .with_max_iterations(10)
-            .boxed::<DenseRows<T::Float>>()?;
+        let estimator = algorithm.with_max_iterations(10).boxed::<T::Float>()?;
         let (a, b) = (estimator.fit(own)?, estimator.fit(same_rows)?);
-        same::<D, DenseRows<T::Float>, _, _>((&a, &*a.model), (&b, &*b.model), name)?;
+        same::<D, T::Float, _, _>((&a, &*a.model), (&b, &*b.model), name)?;
         let of = format!("{name}: what the model predicts");
         if a.model.predict(own)? != b.model.predict(same_rows)? {
             return wrong(&of);
@@ -89,7 +87,7 @@ where
 }
 
 /// The first row in which two blocks differ.
-fn differing<F: Float>([a, b]: &[DenseRows<F>; 2]) -> Option<usize> {
+fn differing<F: Float>([a, b]: &[Rows<F>; 2]) -> Option<usize> {
     if a.len() != b.len() {
         return Some(a.len().min(b.len()));
     }

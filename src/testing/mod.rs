@@ -49,7 +49,7 @@ fn broken<S: ?Sized>(what: impl Into<String>) -> Error {
 }
 
 /// Rows with other weights: every third one 0, the others larger and smaller.
-fn reweighted<'a, R: Rows>(data: &'a dyn Data<Rows = R>) -> Box<dyn Data<Rows = R> + 'a> {
+fn reweighted<'a, F: Float>(data: &'a dyn Data<F>) -> Box<dyn Data<F> + 'a> {
     let all: Vec<usize> = (0..data.len()).collect();
     let weight = |&n: &usize| match n % 3 {
         2 => 0.0,
@@ -59,8 +59,8 @@ fn reweighted<'a, R: Rows>(data: &'a dyn Data<Rows = R>) -> Box<dyn Data<Rows = 
 }
 
 /// All rows in the frame (n, d).
-fn coordinates<R: Rows>(data: &dyn Data<Rows = R>, frame: &Frame<R::Float>) -> Array2<f64> {
-    let mut rows = R::default();
+fn coordinates<F: Float>(data: &dyn Data<F>, frame: &Frame<F>) -> Array2<f64> {
+    let mut rows = Rows::default();
     data.load(0..data.len(), frame, &mut rows);
     let centres: Vec<_> = (0..rows.len()).map(|i| rows.to_centre(i)).collect();
     Array2::from_shape_fn((rows.len(), frame.dim()), |(i, j)| centres[i][j].to_f64())
@@ -70,11 +70,7 @@ fn coordinates<R: Rows>(data: &dyn Data<Rows = R>, frame: &Frame<R::Float>) -> A
 ///
 /// # Errors
 /// [`Error::Stage`] with the law; what the seeder returns.
-pub fn seeder<R: Rows, S: Seeder<R>>(
-    seeder: &S,
-    data: &dyn Data<Rows = R>,
-    k: usize,
-) -> Result<()> {
+pub fn seeder<F: Float, S: Seeder<F>>(seeder: &S, data: &dyn Data<F>, k: usize) -> Result<()> {
     const SEEDS: u64 = 20;
 
     let other = reweighted(data);
@@ -82,7 +78,7 @@ pub fn seeder<R: Rows, S: Seeder<R>>(
         crate::seed::enough_rows(data, k, "data")?;
         let frame = data.frame();
         let values = coordinates(data, &frame);
-        let choose = |seed| -> Result<Centres<R::Float>> {
+        let choose = |seed| -> Result<Centres<F>> {
             let seeds = seeder.seed(data, &frame, k, &mut Rng::from_seed(seed))?;
             seeds.check(k, frame.dim()).map_err(broken::<S>)?;
             Ok(seeds.centres)
@@ -121,34 +117,29 @@ struct Still;
 
 impl Stage for Still {}
 
-type Shared<R> = SharedIsotropicMixture<<R as Rows>::Float>;
-type SumsOf<R> = <SharedIsotropic as MStep<R>>::Statistics;
+type Shared<F> = SharedIsotropicMixture<F>;
+type SumsOf<F> = <SharedIsotropic as MStep<F>>::Statistics;
 
-impl<R: Rows> MStep<R> for Still {
-    type Model = Shared<R>;
-    type Statistics = SumsOf<R>;
+impl<F: Float> MStep<F> for Still {
+    type Model = Shared<F>;
+    type Statistics = SumsOf<F>;
 
-    fn start(
-        &self,
-        seeds: Centres<R::Float>,
-        frame: Frame<R::Float>,
-        data: &dyn Data<Rows = R>,
-    ) -> Result<Self::Model> {
+    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         SharedIsotropic.start(seeds, frame, data)
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &crate::posterior::Likelihood) {
-        MStep::<R>::calibrate(&SharedIsotropic, model, first);
+        MStep::<F>::calibrate(&SharedIsotropic, model, first);
     }
 
     fn statistics(&self, model: &Self::Model) -> Self::Statistics {
-        MStep::<R>::statistics(&SharedIsotropic, model)
+        MStep::<F>::statistics(&SharedIsotropic, model)
     }
 
     fn accumulate(
         &self,
-        rows: &R,
-        block: &Block<R::Float>,
+        rows: &Rows<F>,
+        block: &Block<F>,
         model: &Self::Model,
         statistics: &mut Self::Statistics,
     ) {
@@ -157,7 +148,7 @@ impl<R: Rows> MStep<R> for Still {
 
     fn update(&self, _: Self::Statistics, _: &mut Self::Model, _: bool) {}
 
-    fn shared_variance(&self) -> Option<&dyn SharedVariance<R, Self::Model, Self::Statistics>> {
+    fn shared_variance(&self) -> Option<&dyn SharedVariance<F, Self::Model, Self::Statistics>> {
         Some(&SharedIsotropic)
     }
 }
@@ -168,15 +159,15 @@ fn tolerance<F: Float>() -> f64 {
 }
 
 /// A fit of some iterations, whether they settle or not.
-fn fit<R, E, M>(
+fn fit<F, E, M>(
     (e_step, m_step): (&E, &M),
-    data: &dyn Data<Rows = R>,
+    data: &dyn Data<F>,
     (k, iterations, seed): (usize, usize, u64),
 ) -> Result<Fit<M::Model>>
 where
-    R: Rows,
-    E: EStep<R, M::Model> + Clone,
-    M: MStep<R> + Clone,
+    F: Float,
+    E: EStep<F, M::Model> + Clone,
+    M: MStep<F> + Clone,
 {
     let builder = Clusterer::builder().clusters(k).seed(seed).tolerance(0.0);
     let builder = builder.max_iterations(iterations);
@@ -199,7 +190,7 @@ fn rises<S, F: Float, M>(fit: &Fit<M>, of: &str) -> Result<()> {
 }
 
 /// Two fits are the same, bit for bit: free energies, labels and means.
-fn same<S, R: Rows, A: Mixture<R> + ?Sized, B: Mixture<R> + ?Sized>(
+fn same<S, F: Float, A: Mixture<F> + ?Sized, B: Mixture<F> + ?Sized>(
     a: (&Fit<impl Sized>, &A),
     b: (&Fit<impl Sized>, &B),
     of: &str,
@@ -229,34 +220,34 @@ fn same<S, R: Rows, A: Mixture<R> + ?Sized, B: Mixture<R> + ?Sized>(
 ///
 /// # Errors
 /// [`Error::Stage`] with the law; what the fit returns.
-pub fn e_step<R, E>(e_step: &E, data: &dyn Data<Rows = R>, k: usize) -> Result<()>
+pub fn e_step<F, E>(e_step: &E, data: &dyn Data<F>, k: usize) -> Result<()>
 where
-    R: Rows,
-    E: EStep<R, Shared<R>> + Clone,
+    F: Float,
+    E: EStep<F, Shared<F>> + Clone,
 {
     for seed in 0..3 {
         let still = fit((e_step, &Still), data, (k, 10, seed))?;
-        rises::<E, R::Float, _>(&still, "with the model fixed")?;
+        rises::<E, F, _>(&still, "with the model fixed")?;
         let moving = fit((e_step, &SharedIsotropic), data, (k, 10, seed))?;
-        rises::<E, R::Float, _>(&moving, "in a fit")?;
+        rises::<E, F, _>(&moving, "in a fit")?;
     }
     let stages = (e_step, &SharedIsotropic);
-    threads::<E, R, E, _>(stages, data, k)?;
-    resuming::goes_on::<E, R, E, _>(stages, data, k)
+    threads::<E, F, E, _>(stages, data, k)?;
+    resuming::goes_on::<E, F, E, _>(stages, data, k)
 }
 
 /// Any number of threads gives the same bits. `S` is the stage to blame.
-fn threads<S, R, E, M>(stages: (&E, &M), data: &dyn Data<Rows = R>, k: usize) -> Result<()>
+fn threads<S, F, E, M>(stages: (&E, &M), data: &dyn Data<F>, k: usize) -> Result<()>
 where
-    R: Rows,
-    E: EStep<R, M::Model> + Clone,
-    M: MStep<R> + Clone,
+    F: Float,
+    E: EStep<F, M::Model> + Clone,
+    M: MStep<F> + Clone,
 {
     let once = fit(stages, data, (k, 5, 0))?;
     for threads in THREADS {
         let again = parallel::with_threads(threads, || fit(stages, data, (k, 5, 0)))?;
         let of = format!("on {threads} threads");
-        same::<S, R, _, _>((&once, &once.model), (&again, &again.model), &of)?;
+        same::<S, F, _, _>((&once, &once.model), (&again, &again.model), &of)?;
     }
     Ok(())
 }
@@ -269,17 +260,17 @@ where
 ///
 /// # Errors
 /// [`Error::Stage`] with the law; what the fit returns.
-pub fn family<R, M>(m_step: &M, data: &dyn Data<Rows = R>, k: usize) -> Result<()>
+pub fn family<F, M>(m_step: &M, data: &dyn Data<F>, k: usize) -> Result<()>
 where
-    R: Rows,
-    M: MStep<R> + Clone,
+    F: Float,
+    M: MStep<F> + Clone,
 {
-    let within = tolerance::<R::Float>();
+    let within = tolerance::<F>();
     for width in [1, 2, k] {
         let e_step = Exhaustive::truncated(width);
         for seed in 0..3 {
             let fit = fit((&e_step, m_step), data, (k, 15, seed))?;
-            rises::<M, R::Float, _>(&fit, &format!("supports of {width}"))?;
+            rises::<M, F, _>(&fit, &format!("supports of {width}"))?;
             if fit.model.prior_terms() != 0.0 {
                 // The free energy bounds the evidence.
                 continue;
@@ -299,31 +290,31 @@ where
             }
         }
     }
-    threads::<M, R, _, M>((&Exhaustive::all(), m_step), data, k)?;
-    resuming::goes_on::<M, R, _, M>((&Exhaustive::all(), m_step), data, k)?;
+    threads::<M, F, _, M>((&Exhaustive::all(), m_step), data, k)?;
+    resuming::goes_on::<M, F, _, M>((&Exhaustive::all(), m_step), data, k)?;
     let fit = fit((&Exhaustive::all(), m_step), data, (k, 3, 0))?;
     let responsibilities = fit.model.responsibilities(data)?;
     for (row, shares) in responsibilities.outer_iter().enumerate() {
         let sum: f64 = shares.iter().map(|q| q.to_f64()).sum();
         let off = (sum - 1.0).abs();
-        if off.is_nan() || off > 4.0 * k as f64 * R::Float::EPSILON {
+        if off.is_nan() || off > 4.0 * k as f64 * F::EPSILON {
             let what = format!("the responsibilities of row {row} sum to {sum}");
             return Err(broken::<M>(what));
         }
     }
-    scores_agree::<M, R>(&fit.model, data)?;
+    scores_agree::<M, F>(&fit.model, data)?;
     statistics_add_up(m_step, &fit.model, data)
 }
 
 /// Rows that the direct checks look at.
 const LOOKED_AT: usize = 300;
 
-fn scores_agree<S, R: Rows>(model: &dyn Mixture<R>, data: &dyn Data<Rows = R>) -> Result<()> {
+fn scores_agree<S, F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Result<()> {
     /// Components this many nats behind have no share.
     const REACH: f64 = 60.0;
 
     let (k, beta) = (model.components(), model.log_joint().beta);
-    let mut rows = R::default();
+    let mut rows = Rows::default();
     data.load(0..data.len().min(LOOKED_AT), model.frame(), &mut rows);
     let ids: Vec<u32> = (0..k as u32).collect();
     let (mut fast, mut direct) = (Vec::new(), Vec::new());
@@ -339,7 +330,7 @@ fn scores_agree<S, R: Rows>(model: &dyn Mixture<R>, data: &dyn Data<Rows = R>) -
     for (i, fast) in fast.chunks_exact(k).enumerate() {
         model.some(&rows, i, &ids, &mut direct);
         let direct = direct.iter().map(|score| score.to_f64());
-        let margin = model.margin(&rows, i, R::Float::INFINITY).to_f64();
+        let margin = model.margin(&rows, i, F::INFINITY).to_f64();
         let best = direct.clone().fold(f64::INFINITY, f64::min);
         for ((c, score), fast) in direct.enumerate().zip(fast) {
             let near = beta * (score - best) <= REACH;
@@ -354,14 +345,14 @@ fn scores_agree<S, R: Rows>(model: &dyn Mixture<R>, data: &dyn Data<Rows = R>) -
     Ok(())
 }
 
-fn statistics_add_up<R, M>(m_step: &M, model: &M::Model, data: &dyn Data<Rows = R>) -> Result<()>
+fn statistics_add_up<F, M>(m_step: &M, model: &M::Model, data: &dyn Data<F>) -> Result<()>
 where
-    R: Rows,
-    M: MStep<R>,
+    F: Float,
+    M: MStep<F>,
 {
     let (n, k) = (data.len().min(LOOKED_AT), model.components());
     let add = |rows: std::ops::Range<usize>, sums: &mut M::Statistics| {
-        let (mut loaded, mut block) = (R::default(), Block::new(k, k));
+        let (mut loaded, mut block) = (Rows::default(), Block::new(k, k));
         data.load(rows, model.frame(), &mut loaded);
         block.reset(loaded.len(), &[]);
         search::all(
@@ -391,7 +382,7 @@ where
         if parts.is_empty() {
             return Err(broken::<M>("merging left no part to be used again"));
         }
-        if let Some(what) = differ::<R, _>(&whole, &merged) {
+        if let Some(what) = differ::<F, _>(&whole, &merged) {
             let what = format!(
                 "statistics of three blocks, {round}, give other {what} than those of all rows"
             );
@@ -410,8 +401,8 @@ where
 }
 
 /// What two models differ in by more than rounding.
-fn differ<R: Rows, M: Mixture<R>>(a: &M, b: &M) -> Option<&'static str> {
-    let within = tolerance::<R::Float>();
+fn differ<F: Float, M: Mixture<F>>(a: &M, b: &M) -> Option<&'static str> {
+    let within = tolerance::<F>();
     let near = |a: f64, b: f64, unit: f64| (a - b).abs() <= within * unit || a == b;
     let centres = |model: &M| -> Vec<f64> {
         let centres = model.centres();

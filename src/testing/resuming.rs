@@ -2,12 +2,13 @@
 
 use super::{broken, same};
 use crate::checkpoint::Checkpoint;
-use crate::data::{Data, Rows};
+use crate::data::Data;
 use crate::e_step::EStep;
 use crate::em::Progress;
 use crate::error::{Error, Result};
 use crate::file_fault::FileFault;
 use crate::fit::Clusterer;
+use crate::float::Float;
 use crate::m_step::MStep;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -16,20 +17,16 @@ use std::time::Duration;
 
 /// A fit that is stopped and goes on from its checkpoint gives the same bits as one that is not stopped. `S` is the stage to
 /// blame. A family that cannot be saved has no checkpoints.
-pub(super) fn goes_on<S, R, E, M>(
-    stages: (&E, &M),
-    data: &dyn Data<Rows = R>,
-    k: usize,
-) -> Result<()>
+pub(super) fn goes_on<S, F, E, M>(stages: (&E, &M), data: &dyn Data<F>, k: usize) -> Result<()>
 where
-    R: Rows,
-    E: EStep<R, M::Model> + Clone,
-    M: MStep<R> + Clone,
+    F: Float,
+    E: EStep<F, M::Model> + Clone,
+    M: MStep<F> + Clone,
 {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let path = std::env::temp_dir().join(format!("coremix-testing-{process}-{count}.ckp"));
-    let found = goes_on_from::<S, R, E, M>(&path, stages, data, k);
+    let found = goes_on_from::<S, F, E, M>(&path, stages, data, k);
     std::fs::remove_file(&path).ok();
     match found {
         Err(Error::Checkpoint {
@@ -40,16 +37,16 @@ where
     }
 }
 
-fn goes_on_from<S, R, E, M>(
+fn goes_on_from<S, F, E, M>(
     path: &Path,
     (e_step, m_step): (&E, &M),
-    data: &dyn Data<Rows = R>,
+    data: &dyn Data<F>,
     k: usize,
 ) -> Result<()>
 where
-    R: Rows,
-    E: EStep<R, M::Model> + Clone,
-    M: MStep<R> + Clone,
+    F: Float,
+    E: EStep<F, M::Model> + Clone,
+    M: MStep<F> + Clone,
 {
     let builder = || {
         let builder = Clusterer::builder().clusters(k).tolerance(0.0);
@@ -76,7 +73,7 @@ where
             found => found?,
         };
         let of = format!("resumed after {stop} iterations");
-        same::<S, R, _, _>((&whole, &whole.model), (&resumed, &resumed.model), &of)?;
+        same::<S, F, _, _>((&whole, &whole.model), (&resumed, &resumed.model), &of)?;
         if whole.report.distance_evaluations != resumed.report.distance_evaluations {
             return Err(broken::<S>(format!("{of}: other evaluations")));
         }

@@ -1,13 +1,10 @@
 //! Algorithms by name, and boxed models.
 
-use coremix::data::DenseRows;
 use coremix::m_step::DirichletProcessMixture;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Rng};
 use ndarray::Array2;
 use std::any::Any;
-
-type Rows = DenseRows<f64>;
 
 /// 400 rows around 8 centres that overlap.
 fn points() -> Array2<f64> {
@@ -22,7 +19,7 @@ fn named(name: &str) -> Algorithm {
 }
 
 fn means_of(algorithm: &Algorithm, data: &Dense<'_, f64>) -> Array2<f64> {
-    let estimator = algorithm.boxed::<Rows>().unwrap();
+    let estimator = algorithm.boxed::<f64>().unwrap();
     estimator.fit(data).unwrap().model.means()
 }
 
@@ -53,7 +50,7 @@ fn settings_of_seeders_and_searches_reach_them() {
 }
 
 /// What a model says of itself and of data, through the trait alone.
-fn answers(model: &impl Mixture<Rows>, data: &Dense<'_, f64>) -> Vec<f64> {
+fn answers(model: &impl Mixture<f64>, data: &Dense<'_, f64>) -> Vec<f64> {
     let labels = model.predict(data).unwrap();
     let (members, shares) = model.truncated_responsibilities(data, 2).unwrap();
     let score = model.score(data).unwrap();
@@ -80,12 +77,12 @@ fn answers(model: &impl Mixture<Rows>, data: &Dense<'_, f64>) -> Vec<f64> {
 fn a_boxed_model_answers_as_the_model() {
     let x = points();
     let data = Dense::new(x.view()).unwrap();
-    fn check<M: Mixture<Rows>>(fit: Fit<M>, data: &Dense<'_, f64>) {
+    fn check<M: Mixture<f64>>(fit: Fit<M>, data: &Dense<'_, f64>) {
         let mut own = fit;
         let expected = answers(&own.model, data);
         let scored = own.score(data).unwrap();
         let evaluations = own.report.evaluations.scoring;
-        let mut boxed: Fit<BoxedMixture<Rows>> = own.boxed();
+        let mut boxed: Fit<BoxedMixture<f64>> = own.boxed();
         assert_eq!(answers(&boxed.model, data), expected);
         assert_eq!(boxed.score(data).unwrap(), scored);
         // Scoring cost as much again.
@@ -111,7 +108,7 @@ fn a_boxed_fit_is_relabelled_and_mapped() {
     let x = points();
     let data = Dense::new(x.view()).unwrap();
     let vc = named("vc-gmm").with_c_prime(1).with_neighbors(1);
-    let vc = vc.with_coreset(100).boxed::<Rows>().unwrap();
+    let vc = vc.with_coreset(100).boxed::<f64>().unwrap();
     let mut fit = vc.fit(&data).unwrap();
     fit.relabel(&data).unwrap();
     let all = fit.model.predict(&data).unwrap();
@@ -121,7 +118,7 @@ fn a_boxed_fit_is_relabelled_and_mapped() {
         assert_eq!(label, all[row]);
     }
 
-    let fit = named("dp-gmm").boxed::<Rows>().unwrap().fit(&data).unwrap();
+    let fit = named("dp-gmm").boxed::<f64>().unwrap().fit(&data).unwrap();
     let iterations = fit.report.iterations;
     let fit = fit.map(|model| {
         let model: Box<dyn Any> = model;
@@ -135,7 +132,7 @@ fn a_boxed_fit_is_relabelled_and_mapped() {
 #[test]
 fn every_name_is_its_function() {
     use coremix::{Estimator, algorithms};
-    type Boxed = Box<dyn Estimator<Rows>>;
+    type Boxed = Box<dyn Estimator<f64>>;
 
     let x = points();
     let data = Dense::new(x.view()).unwrap();
@@ -160,7 +157,7 @@ fn every_name_is_its_function() {
             other => panic!("{other} has no function here"),
         };
         let function = function.fit(&data).unwrap();
-        let by_name = named(name).boxed::<Rows>().unwrap().fit(&data).unwrap();
+        let by_name = named(name).boxed::<f64>().unwrap().fit(&data).unwrap();
         assert_eq!(by_name.model.means(), function.model.means(), "{name}");
         let (found, expected) = (by_name.report, function.report);
         assert_eq!(found.free_energies, expected.free_energies, "{name}");

@@ -1,7 +1,7 @@
 //! Rows that are read when they are asked for: the fits of rows in memory, files of all kinds, and what is wrong with them.
 
 use crate::common::blobs;
-use coremix::data::{Blocks, DenseRows, NpyFile, Rows, Source, VectorFile, VectorFormat};
+use coremix::data::{Blocks, NpyFile, Rows, Source, VectorFile, VectorFormat};
 use coremix::prelude::*;
 use coremix::{Element, Float, Rng, testing};
 use ndarray::{Array1, Array2, ShapeBuilder};
@@ -90,7 +90,7 @@ fn same_fits<T: Element>(rows: &Array2<T>, dense: &Dense<'_, T>, weights: Option
     );
     testing::data(&data, dense).unwrap();
     for name in Algorithm::NAMES {
-        let estimator = algorithm(name).boxed::<DenseRows<T::Float>>().unwrap();
+        let estimator = algorithm(name).boxed::<T::Float>().unwrap();
         let a = estimator.fit(&data).unwrap();
         let b = estimator.fit(dense).unwrap();
         assert_eq!(a.model.means(), b.model.means(), "{name}");
@@ -149,7 +149,7 @@ fn the_summary_of_many_rows_is_that_of_rows_in_memory() {
     let dense = Dense::new(rows.view()).unwrap();
     assert_eq!(data.summary(), dense.summary());
     assert_eq!(data.frame(), dense.frame());
-    let fit = |data: &dyn Data<Rows = DenseRows<f32>>| {
+    let fit = |data: &dyn Data<f32>| {
         let estimator = algorithm("fast").boxed().unwrap();
         estimator.fit(data).unwrap().model.means()
     };
@@ -165,13 +165,13 @@ fn neighbours_are_read_together() {
     let frame = data.frame();
     let before = data.source().counts();
     let list = [7, 999, 5, 6, 500, 6, 998, 8];
-    let mut block = DenseRows::default();
+    let mut block = Rows::default();
     data.gather(&list, &frame, &mut block);
     let after = data.source().counts();
     assert_eq!(after[0] - before[0], 3);
     assert_eq!(after[1] - before[1], 7);
     let dense = Dense::new(rows.view()).unwrap();
-    let mut expected = DenseRows::default();
+    let mut expected = Rows::default();
     dense.gather(&list, &frame, &mut expected);
     assert_eq!(block.len(), list.len());
     assert!((0..list.len()).all(|i| block.to_centre(i) == expected.to_centre(i)));
@@ -301,7 +301,7 @@ fn lost<T>(result: Result<T>, name: &str, text: &str) -> bool {
 
 fn losing<T: Element>(rows: &Array2<T>, value: Option<T>, text: &str) {
     for name in Algorithm::NAMES {
-        let estimator = algorithm(name).boxed::<DenseRows<T::Float>>().unwrap();
+        let estimator = algorithm(name).boxed::<T::Float>().unwrap();
         let mut source = Counted::new(rows);
         // The last row: it is read alone, so that the error is about no other.
         source.fault = (700, value);

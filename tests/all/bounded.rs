@@ -2,7 +2,7 @@
 
 use crate::common::{blobs, phases, seeds, squared_distance, with_starts};
 use approx::assert_abs_diff_eq;
-use coremix::data::{DenseRows, Frame, SketchRows};
+use coremix::data::Frame;
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
 use coremix::{Float, Rng, Shape, Stage, algorithms};
@@ -723,10 +723,10 @@ struct Improving {
 
 impl Stage for Improving {}
 
-impl Seeder<DenseRows<f64>> for Improving {
+impl Seeder<f64> for Improving {
     fn seed(
         &self,
-        _: &dyn Data<Rows = DenseRows<f64>>,
+        _: &dyn Data<f64>,
         frame: &Frame<f64>,
         k: usize,
         _: &mut Rng,
@@ -784,8 +784,7 @@ fn fast_fits_sketches() -> Result<()> {
 
 fn fast_on_a_sketch<F: Float>(within: f64) -> Result<()>
 where
-    SketchRows<F>: coremix::data::Rows<Float = F>,
-    HierarchicalKMeansPlusPlus: Seeder<SketchRows<F>>,
+    HierarchicalKMeansPlusPlus: Seeder<F>,
 {
     let (n, k) = (12_000, 60);
     let x: Array2<F> = blobs(n, 40, 50, 7);

@@ -1,7 +1,7 @@
 //! Cancelling: a fit ends within a few blocks of rows, with what its last complete search found.
 
 use crate::common::{phases, with_starts};
-use coremix::data::{DenseRows, Frame, Summary};
+use coremix::data::{Frame, Rows, Summary};
 use coremix::prelude::*;
 use coremix::{Algorithm, Cancel, Rng};
 use ndarray::{Array2, Axis};
@@ -36,9 +36,7 @@ impl<'a> Counting<'a> {
     }
 }
 
-impl Data for Counting<'_> {
-    type Rows = DenseRows<f64>;
-
+impl Data<f64> for Counting<'_> {
     fn len(&self) -> usize {
         self.inner.len()
     }
@@ -51,19 +49,15 @@ impl Data for Counting<'_> {
     fn summary(&self) -> &Summary {
         self.inner.summary()
     }
-    fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut DenseRows<f64>) {
+    fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut Rows<f64>) {
         self.count(rows.len());
         self.inner.load(rows, frame, into);
     }
-    fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut DenseRows<f64>) {
+    fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Rows<f64>) {
         self.count(rows.len());
         self.inner.gather(rows, frame, into);
     }
-    fn select(
-        &self,
-        rows: &[usize],
-        weights: Vec<f64>,
-    ) -> Box<dyn Data<Rows = DenseRows<f64>> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<f64> + '_> {
         let values = self.inner.points().select(Axis(0), rows);
         Box::new(Counting {
             inner: Dense::part_of(self.summary(), values, weights),

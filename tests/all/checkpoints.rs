@@ -1,9 +1,9 @@
 //! Checkpoints: a fit that goes on gives the bits of one that was never stopped.
 
 use crate::common::{blobs, phases, with_starts};
-use coremix::data::{DenseRows, Rows, SketchRows};
+use coremix::data::Rows;
 use coremix::prelude::*;
-use coremix::{BoxedMixture, Estimator, FileFault, Rng, algorithms};
+use coremix::{BoxedMixture, Estimator, FileFault, Float, Rng, algorithms};
 use ndarray::{Array1, Array2, Axis, s};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ struct Bits {
     free_energies: Vec<u64>,
 }
 
-fn bits<R: Rows>(fit: &Fit<BoxedMixture<R>>) -> Bits {
+fn bits<F: Float>(fit: &Fit<BoxedMixture<F>>) -> Bits {
     let all = fit.report.phases.iter().flat_map(|p| &p.free_energies);
     let all = all
         .chain(&fit.report.free_energies)
@@ -93,10 +93,10 @@ fn bits<R: Rows>(fit: &Fit<BoxedMixture<R>>) -> Bits {
     }
 }
 
-type Boxed<R> = Box<dyn Estimator<R>>;
+type Boxed<F> = Box<dyn Estimator<F>>;
 
 /// A fit that is stopped after so many searches.
-fn stopped<R: Rows>(fit: &Boxed<R>, data: &dyn Data<Rows = R>, after: usize) -> Result<bool> {
+fn stopped<F: Float>(fit: &Boxed<F>, data: &dyn Data<F>, after: usize) -> Result<bool> {
     let mut searches = 0;
     let found = fit.fit_observed(data, &mut |progress| {
         searches += usize::from(matches!(progress, Progress::Iteration { .. }));
@@ -110,11 +110,7 @@ fn stopped<R: Rows>(fit: &Boxed<R>, data: &dyn Data<Rows = R>, after: usize) -> 
 
 /// Stopped after any search, with checkpoints of several intervals, and resumed: the same bits, and the same as with
 /// checkpoints alone.
-fn resumes<R: Rows>(
-    name: &str,
-    data: &dyn Data<Rows = R>,
-    fit: impl Fn(Option<Checkpoint>) -> Boxed<R>,
-) {
+fn resumes<F: Float>(name: &str, data: &dyn Data<F>, fit: impl Fn(Option<Checkpoint>) -> Boxed<F>) {
     let place = Place::new(name);
     let whole = bits(&fit(None).fit(data).unwrap());
     let mut searches = 0;
@@ -141,10 +137,10 @@ fn resumes<R: Rows>(
 }
 
 /// The same where a fit is stopped again and again.
-fn resumes_often<R: Rows>(
+fn resumes_often<F: Float>(
     name: &str,
-    data: &dyn Data<Rows = R>,
-    fit: impl Fn(Option<Checkpoint>) -> Boxed<R>,
+    data: &dyn Data<F>,
+    fit: impl Fn(Option<Checkpoint>) -> Boxed<F>,
 ) {
     let place = Place::new(&format!("{name} often"));
     let whole = bits(&fit(None).fit(data).unwrap());
@@ -166,7 +162,7 @@ fn named(name: &str) -> Algorithm {
     algorithm.with_max_iterations(6).with_tolerance(1e-9)
 }
 
-fn boxed<R: Rows>(algorithm: &Algorithm, checkpoint: Option<Checkpoint>) -> Boxed<R> {
+fn boxed<F: Float>(algorithm: &Algorithm, checkpoint: Option<Checkpoint>) -> Boxed<F> {
     match checkpoint {
         Some(checkpoint) => algorithm.clone().with_checkpoint(&checkpoint).boxed(),
         None => algorithm.boxed(),
@@ -182,11 +178,11 @@ fn every_named_algorithm_goes_on_to_the_same_bits() {
     let sketch = Sketch::new(y.view(), 3, 7).unwrap();
     for name in Algorithm::NAMES {
         let algorithm = named(name);
-        resumes::<DenseRows<f32>>(name, &dense, |checkpoint| boxed(&algorithm, checkpoint));
-        resumes_often::<DenseRows<f32>>(name, &dense, |checkpoint| boxed(&algorithm, checkpoint));
+        resumes::<f32>(name, &dense, |checkpoint| boxed(&algorithm, checkpoint));
+        resumes_often::<f32>(name, &dense, |checkpoint| boxed(&algorithm, checkpoint));
         if name != "dp-gmm" {
             let of = format!("{name} on a sketch");
-            resumes::<SketchRows<f64>>(&of, &sketch, |checkpoint| boxed(&algorithm, checkpoint));
+            resumes::<f64>(&of, &sketch, |checkpoint| boxed(&algorithm, checkpoint));
         }
     }
 }
@@ -199,20 +195,17 @@ fn every_family_goes_on_to_the_same_bits() {
         for family in [coremix::Family::Isotropic, coremix::Family::Diagonal] {
             let algorithm = named(name).with_family(family);
             let of = format!("{name} {family:?}");
-            resumes::<DenseRows<f64>>(&of, &data, |checkpoint| boxed(&algorithm, checkpoint));
+            resumes::<f64>(&of, &data, |checkpoint| boxed(&algorithm, checkpoint));
         }
     }
 }
 
-fn own<C, S, E, M>(
-    builder: Builder<C, S, E, M>,
-    checkpoint: Option<Checkpoint>,
-) -> Boxed<DenseRows<f64>>
+fn own<C, S, E, M>(builder: Builder<C, S, E, M>, checkpoint: Option<Checkpoint>) -> Boxed<f64>
 where
-    C: coremix::coreset::Coreset<DenseRows<f64>> + Send + 'static,
-    S: coremix::seed::Seeder<DenseRows<f64>> + Send + 'static,
-    M: coremix::m_step::MStep<DenseRows<f64>> + Send + 'static,
-    E: coremix::e_step::EStep<DenseRows<f64>, M::Model> + Clone + Send + 'static,
+    C: coremix::coreset::Coreset<f64> + Send + 'static,
+    S: coremix::seed::Seeder<f64> + Send + 'static,
+    M: coremix::m_step::MStep<f64> + Send + 'static,
+    E: coremix::e_step::EStep<f64, M::Model> + Clone + Send + 'static,
 {
     let builder = match checkpoint {
         Some(checkpoint) => builder.checkpoint(&checkpoint),
@@ -323,14 +316,10 @@ fn threads_may_be_others() {
         let algorithm = named(name);
         let checkpoint = place.checkpoint().every_iterations(1);
         let whole = on(1, &|| {
-            bits(
-                &boxed::<DenseRows<f32>>(&algorithm, None)
-                    .fit(&data)
-                    .unwrap(),
-            )
+            bits(&boxed::<f32>(&algorithm, None).fit(&data).unwrap())
         });
         stopped(
-            &boxed::<DenseRows<f32>>(&algorithm, Some(checkpoint.clone())),
+            &boxed::<f32>(&algorithm, Some(checkpoint.clone())),
             &data,
             3,
         )
@@ -340,7 +329,7 @@ fn threads_may_be_others() {
             std::fs::copy(place.file(), &copy).unwrap();
             let checkpoint = Checkpoint::to(&copy).resume();
             let resumed = on(threads, &|| {
-                let fit = boxed::<DenseRows<f32>>(&algorithm, Some(checkpoint.clone()));
+                let fit = boxed::<f32>(&algorithm, Some(checkpoint.clone()));
                 bits(&fit.fit(&data).unwrap())
             });
             assert_eq!(resumed, whole, "{name} on {threads} threads");
@@ -369,15 +358,10 @@ fn checkpoints_of_other_fits_are_refused() {
     let place = Place::new("others");
     let checkpoint = place.checkpoint().every_iterations(1);
     let base = named("vc-gmm");
-    stopped(
-        &boxed::<DenseRows<f64>>(&base, Some(checkpoint.clone())),
-        &data,
-        4,
-    )
-    .unwrap();
+    stopped(&boxed::<f64>(&base, Some(checkpoint.clone())), &data, 4).unwrap();
     let resume = checkpoint.resume();
     let file = place.bytes();
-    let of = |algorithm: &Algorithm, data: &dyn Data<Rows = DenseRows<f64>>| {
+    let of = |algorithm: &Algorithm, data: &dyn Data<f64>| {
         boxed(algorithm, Some(resume.clone())).fit(data)
     };
     for (expected, other) in [
@@ -422,10 +406,10 @@ fn checkpoints_of_other_fits_are_refused() {
     assert!(others == "summary" || others == "some rows", "{others}");
     let single = x.mapv(|x| x as f32);
     let single = Dense::new(single.view()).unwrap();
-    let found = boxed::<DenseRows<f32>>(&base, Some(resume.clone())).fit(&single);
+    let found = boxed::<f32>(&base, Some(resume.clone())).fit(&single);
     assert_eq!(what(found), "number type");
     let sketch = Sketch::new(x.view(), 3, 1).unwrap();
-    let found = boxed::<SketchRows<f64>>(&base, Some(resume.clone())).fit(&sketch);
+    let found = boxed::<f64>(&base, Some(resume.clone())).fit(&sketch);
     assert_eq!(what(found), "rows of type");
     // A refused file stays as it was, and the message says what differs.
     assert_eq!(place.bytes(), file);
@@ -515,12 +499,7 @@ fn small(place: &Place, name: &str, x: &Array2<f64>) -> Algorithm {
     let algorithm = algorithm.with_restarts(2).with_coreset(30);
     let data = Dense::new(x.view()).unwrap();
     let checkpoint = place.checkpoint().every_iterations(1);
-    stopped(
-        &boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint)),
-        &data,
-        8,
-    )
-    .unwrap();
+    stopped(&boxed::<f64>(&algorithm, Some(checkpoint)), &data, 8).unwrap();
     algorithm
 }
 
@@ -535,7 +514,7 @@ fn damaged_checkpoints_are_errors() {
         let resume = |bytes: &[u8]| {
             std::fs::write(place.file(), bytes).unwrap();
             let checkpoint = place.checkpoint().resume();
-            boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint)).fit(&data)
+            boxed::<f64>(&algorithm, Some(checkpoint)).fit(&data)
         };
         resume(&bytes).unwrap();
         let mut damaged = bytes.clone();
@@ -621,7 +600,7 @@ fn forged_checkpoints_do_not_panic() {
             forged[end..].copy_from_slice(&sum.to_le_bytes());
             std::fs::write(place.file(), &forged).unwrap();
             let checkpoint = place.checkpoint().resume();
-            match boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint)).fit(&data) {
+            match boxed::<f64>(&algorithm, Some(checkpoint)).fit(&data) {
                 Ok(fit) => {
                     assert!(fit.labels.iter().all(|label| *label < 4));
                     fitted += 1;
@@ -643,7 +622,7 @@ fn files_that_cannot_be_written_or_read() {
     let place = Place::new("files");
     let fit = |checkpoint: Checkpoint| {
         let algorithm = named("k-means").with_restarts(3);
-        boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint))
+        boxed::<f64>(&algorithm, Some(checkpoint))
     };
     let kind = |fault| match fault {
         FileFault::System { kind, .. } => kind,
@@ -682,7 +661,7 @@ fn files_that_cannot_be_written_or_read() {
 
     // The folder goes away while the fit runs.
     let whole = bits(
-        &boxed::<DenseRows<f64>>(&named("k-means").with_restarts(3), None)
+        &boxed::<f64>(&named("k-means").with_restarts(3), None)
             .fit(&data)
             .unwrap(),
     );
@@ -717,16 +696,11 @@ fn cancelled_fits_go_on() {
     let mut cancelled = 0;
     for name in ["vc-gmm", "fast", "k-means"] {
         let algorithm = named(name);
-        let whole = bits(
-            &boxed::<DenseRows<f64>>(&algorithm, None)
-                .fit(&data)
-                .unwrap(),
-        );
+        let whole = bits(&boxed::<f64>(&algorithm, None).fit(&data).unwrap());
         for after in [1, 2, 4, 5] {
             let cancel = coremix::Cancel::new();
             let checkpoint = place.checkpoint().every_iterations(1);
-            let fit =
-                boxed::<DenseRows<f64>>(&algorithm.clone().with_cancel(&cancel), Some(checkpoint));
+            let fit = boxed::<f64>(&algorithm.clone().with_cancel(&cancel), Some(checkpoint));
             let mut searches = 0;
             let found = fit.fit_observed(&data, &mut |progress| {
                 searches += usize::from(matches!(progress, Progress::Iteration { .. }));
@@ -738,7 +712,7 @@ fn cancelled_fits_go_on() {
             // The last search of a fit may be the one.
             cancelled += usize::from(found.unwrap().report.stop == Stop::Cancelled);
             let checkpoint = place.checkpoint().resume();
-            let resumed = boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint)).fit(&data);
+            let resumed = boxed::<f64>(&algorithm, Some(checkpoint)).fit(&data);
             assert_eq!(bits(&resumed.unwrap()), whole, "{name}: after {after}");
         }
     }
@@ -841,9 +815,9 @@ mod outside {
 
     impl Stage for EveryOther {}
 
-    impl<R: Rows, M: Mixture<R>> EStep<R, M> for EveryOther {
+    impl<F: Float, M: Mixture<F>> EStep<F, M> for EveryOther {
         type State = u64;
-        type Worker = Vec<R::Float>;
+        type Worker = Vec<F>;
 
         fn width(&self, _: usize) -> usize {
             1
@@ -860,10 +834,10 @@ mod outside {
             &self,
             searches: &u64,
             model: &M,
-            rows: &R,
-            block: &mut Block<R::Float>,
+            rows: &Rows<F>,
+            block: &mut Block<F>,
             _: &mut Rng,
-            scores: &mut Vec<R::Float>,
+            scores: &mut Vec<F>,
         ) {
             for i in 0..rows.len() {
                 let ids = match searches % 2 {
@@ -954,7 +928,7 @@ fn killed(path: &Path, name: &str) -> Result<Bits> {
     let algorithm = named(name).with_clusters(40).with_coreset(900);
     let algorithm = algorithm.with_max_iterations(12);
     let checkpoint = Checkpoint::to(path).every(Duration::ZERO).resume_if_there();
-    let fit = boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint)).fit(&data)?;
+    let fit = boxed::<f64>(&algorithm, Some(checkpoint)).fit(&data)?;
     Ok(bits(&fit))
 }
 
@@ -1043,12 +1017,7 @@ fn a_full_disk_leaves_the_old_file() {
     let algorithm = named(name).with_clusters(40).with_coreset(900);
     let algorithm = algorithm.with_max_iterations(12);
     let checkpoint = place.checkpoint().every_iterations(1);
-    stopped(
-        &boxed::<DenseRows<f64>>(&algorithm, Some(checkpoint)),
-        &data,
-        4,
-    )
-    .unwrap();
+    stopped(&boxed::<f64>(&algorithm, Some(checkpoint)), &data, 4).unwrap();
     let before = place.bytes();
     assert_ne!(before, old);
     assert!(!limited().status.success());

@@ -8,7 +8,6 @@ pub use compare::{close, distance, last, same, squared_distance};
 pub use families::Family;
 
 use coremix::coreset::{Coreset, Subset};
-use coremix::data::{DenseRows, SketchRows};
 use coremix::e_step::EStep;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
@@ -31,7 +30,7 @@ pub struct Outcome<F: Float> {
     pub report: Report,
     /// The log-likelihood of the rows EM ran on: those of the coreset, or of the sketch.
     pub bound: f64,
-    pub model: Box<dyn Mixture<DenseRows<F>>>,
+    pub model: Box<dyn Mixture<F>>,
 }
 
 impl<F: Float> Outcome<F> {
@@ -99,7 +98,7 @@ type Run<F> = Box<dyn for<'a> Fn(&Dense<'a, F>, &Settings<F>) -> Result<Outcome<
 
 /// The rows that an algorithm looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
+pub enum Known {
     Dense,
     /// All preconditioned coordinates: nothing is lost but the last digits.
     WholeSketch,
@@ -110,11 +109,11 @@ pub enum Rows {
 impl<F: Float> Algorithm<F> {
     /// Whether its scores are the naive densities of its parameters and the rows as they are.
     pub fn is_naive(&self) -> bool {
-        self.rows != Rows::Sketch && !self.bayesian
+        self.rows != Known::Sketch && !self.bayesian
     }
 }
 
-impl Rows {
+impl Known {
     /// Coordinates kept of `d`.
     pub fn known(self, d: usize) -> usize {
         match self {
@@ -130,7 +129,7 @@ pub struct Algorithm<F: Float> {
     /// Neither a random search nor a coreset: given seeds, nothing is left to chance.
     pub deterministic: bool,
     /// What it looks at.
-    pub rows: Rows,
+    pub rows: Known,
     /// Has distributions in place of parameters: F bounds the evidence instead of a likelihood, and a weight of 2 says
     /// more than a weight of 1.
     pub bayesian: bool,
@@ -218,23 +217,23 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         }),
         on_sketch(
             "k-means on a whole sketch",
-            Rows::WholeSketch,
+            Known::WholeSketch,
             algorithms::k_means,
         ),
         on_sketch(
             "gmm, isotropic, on a whole sketch",
-            Rows::WholeSketch,
+            Known::WholeSketch,
             |k| algorithms::gmm(k).m_step(Isotropic::new()),
         ),
-        on_sketch("sparsified k-means", Rows::Sketch, algorithms::k_means),
-        on_sketch("sparsified-gmm", Rows::Sketch, algorithms::sparsified_gmm),
-        on_sketch("sparsified-gmm, isotropic", Rows::Sketch, |k| {
+        on_sketch("sparsified k-means", Known::Sketch, algorithms::k_means),
+        on_sketch("sparsified-gmm", Known::Sketch, algorithms::sparsified_gmm),
+        on_sketch("sparsified-gmm, isotropic", Known::Sketch, |k| {
             algorithms::sparsified_gmm(k).m_step(Isotropic::new())
         }),
-        on_sketch("vc-gmm on a sketch", Rows::Sketch, |k| {
+        on_sketch("vc-gmm on a sketch", Known::Sketch, |k| {
             algorithms::vc_gmm(k, 60, 3, 3).m_step(Isotropic::new())
         }),
-        on_sketch("d-gmm on a sketch", Rows::Sketch, |k| {
+        on_sketch("d-gmm on a sketch", Known::Sketch, |k| {
             algorithms::d_gmm(k, 3, 2).m_step(Diagonal::new())
         }),
     ]
@@ -292,11 +291,10 @@ fn algorithm<F, C, S, E, M>(
 ) -> Algorithm<F>
 where
     F: Float,
-    DenseRows<F>: coremix::data::Rows<Float = F>,
-    C: Coreset<DenseRows<F>> + Stage,
-    S: Seeder<DenseRows<F>> + Stage,
-    M: MStep<DenseRows<F>> + Stage,
-    E: EStep<DenseRows<F>, M::Model> + Stage + Clone,
+    C: Coreset<F> + Stage,
+    S: Seeder<F> + Stage,
+    M: MStep<F> + Stage,
+    E: EStep<F, M::Model> + Stage + Clone,
     M::Model: Family<F>,
 {
     let fit = move |data: &Dense<'_, F>, settings: &Settings<F>| {
@@ -305,7 +303,7 @@ where
     Algorithm {
         name,
         deterministic,
-        rows: Rows::Dense,
+        rows: Known::Dense,
         bayesian: name.starts_with("dp-gmm"),
         fit: Box::new(fit),
     }
@@ -314,16 +312,16 @@ where
 /// The same on a sketch of the data.
 fn on_sketch<F, C, S, E, M>(
     name: &'static str,
-    rows: Rows,
+    rows: Known,
     builder: impl Fn(usize) -> Builder<C, S, E, M> + Send + Sync + 'static,
 ) -> Algorithm<F>
 where
     F: Float,
-    C: Coreset<SketchRows<F>> + Stage,
-    S: Seeder<SketchRows<F>> + Stage,
-    M: MStep<SketchRows<F>> + Stage,
-    E: EStep<SketchRows<F>, M::Model> + Stage + Clone,
-    M::Model: Family<F> + Mixture<DenseRows<F>>,
+    C: Coreset<F> + Stage,
+    S: Seeder<F> + Stage,
+    M: MStep<F> + Stage,
+    E: EStep<F, M::Model> + Stage + Clone,
+    M::Model: Family<F> + Mixture<F>,
 {
     let run = move |data: &Dense<'_, F>, settings: &Settings<F>| {
         let q = rows.known(data.points().ncols());
@@ -332,26 +330,25 @@ where
     };
     Algorithm {
         name,
-        deterministic: rows == Rows::WholeSketch,
+        deterministic: rows == Known::WholeSketch,
         rows,
         bayesian: false,
         fit: Box::new(run),
     }
 }
 
-fn fit<F, R, C, S, E, M>(
+fn fit<F, C, S, E, M>(
     builder: Builder<C, S, E, M>,
     settings: &Settings<F>,
-    data: &dyn Data<Rows = R>,
+    data: &dyn Data<F>,
 ) -> Result<Outcome<F>>
 where
     F: Float,
-    R: coremix::data::Rows<Float = F>,
-    C: Coreset<R> + Stage,
-    S: Seeder<R> + Stage,
-    M: MStep<R> + Stage,
-    E: EStep<R, M::Model> + Stage + Clone,
-    M::Model: Family<F> + Mixture<DenseRows<F>>,
+    C: Coreset<F> + Stage,
+    S: Seeder<F> + Stage,
+    M: MStep<F> + Stage,
+    E: EStep<F, M::Model> + Stage + Clone,
+    M::Model: Family<F> + Mixture<F>,
 {
     let builder = builder
         .tolerance(settings.tolerance)
@@ -363,26 +360,22 @@ where
     }
 }
 
-fn outcome<F, R, C, S, E, M>(
-    builder: Builder<C, S, E, M>,
-    data: &dyn Data<Rows = R>,
-) -> Result<Outcome<F>>
+fn outcome<F, C, S, E, M>(builder: Builder<C, S, E, M>, data: &dyn Data<F>) -> Result<Outcome<F>>
 where
     F: Float,
-    R: coremix::data::Rows<Float = F>,
-    C: Coreset<R> + Stage,
-    S: Seeder<R> + Stage,
-    M: MStep<R> + Stage,
-    E: EStep<R, M::Model> + Stage + Clone,
-    M::Model: Family<F> + Mixture<DenseRows<F>>,
+    C: Coreset<F> + Stage,
+    S: Seeder<F> + Stage,
+    M: MStep<F> + Stage,
+    E: EStep<F, M::Model> + Stage + Clone,
+    M::Model: Family<F> + Mixture<F>,
 {
     let fit = builder.build()?.fit(data)?;
     let bound = match &fit.coreset {
         Some(c) => {
             let rows = data.select(&c.rows, c.weights.clone());
-            Mixture::<R>::log_likelihood(&fit.model, &*rows)?
+            Mixture::<F>::log_likelihood(&fit.model, &*rows)?
         }
-        None => Mixture::<R>::log_likelihood(&fit.model, data)?,
+        None => Mixture::<F>::log_likelihood(&fit.model, data)?,
     };
     Ok(Outcome {
         bound,

@@ -3,7 +3,7 @@
 use crate::common::{blobs, phases};
 use approx::assert_abs_diff_eq;
 use coremix::coreset::Coreset;
-use coremix::data::{Data, DenseRows, SketchRows};
+use coremix::data::{Data, Rows};
 use coremix::e_step::EStep;
 use coremix::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
@@ -115,7 +115,7 @@ fn a_fit_from_the_builder() -> Result<()> {
     assert_eq!(seen, 3 + observed.report.iterations);
 
     // The model answers as a trait object as well.
-    let model: &dyn Mixture<DenseRows<f32>> = &fit.model;
+    let model: &dyn Mixture<f32> = &fit.model;
     assert_eq!(model.predict(&data)?, labels);
     let shares: Array2<f32> = model.responsibilities(&data)?;
     assert_eq!(shares.dim(), (3_000, 50));
@@ -321,7 +321,7 @@ fn families_and_sketches() -> Result<()> {
     let sum = dp.model.log_likelihood(&data)?;
     assert_abs_diff_eq!(predictive.sum() / sum, 1.0, epsilon = 1e-9);
 
-    let models: [&dyn Mixture<DenseRows<f32>>; 4] = [
+    let models: [&dyn Mixture<f32>; 4] = [
         &isotropic.model,
         &diagonal.model,
         &sparsified.model,
@@ -401,7 +401,7 @@ fn all_public_types_are_send_sync_unpin() {
     check::<Progress<'_, Model>>();
     check::<(Error, Result<Model>, Rng)>();
     check::<(coremix::Block<f32>, coremix::Likelihood, coremix::LogJoint)>();
-    check::<(D<'_>, Dense<'_, f64>, Dense<'_, u8>, DenseRows<f32>)>();
+    check::<(D<'_>, Dense<'_, f64>, Dense<'_, u8>, Rows<f32>)>();
     check::<(coremix::data::Centres<f32>, coremix::data::Frame<f64>)>();
     check::<(coremix::data::Moments, coremix::data::Summary)>();
     check::<coremix::datasets::Labelled<f32>>();
@@ -427,24 +427,24 @@ fn all_public_types_are_send_sync_unpin() {
     )>();
     check::<(
         Sketch<f32>,
-        SketchRows<f32>,
+        Rows<f32>,
         coremix::data::SketchBuilder<f32>,
         coremix::data::Basis,
     )>();
     check::<(
-        <Isotropic as MStep<SketchRows<f32>>>::Statistics,
-        <Diagonal as MStep<SketchRows<f32>>>::Statistics,
-        <DirichletProcess as MStep<DenseRows<f32>>>::Statistics,
+        <Isotropic as MStep<f32>>::Statistics,
+        <Diagonal as MStep<f32>>::Statistics,
+        <DirichletProcess as MStep<f32>>::Statistics,
     )>();
     // What stages name only through their traits.
-    check::<<SharedIsotropic as MStep<DenseRows<f32>>>::Statistics>();
-    check::<<Bounded as EStep<DenseRows<f32>, Model>>::Worker>();
-    check::<<Exhaustive as EStep<DenseRows<f32>, Model>>::Worker>();
-    check::<<Lazy as EStep<DenseRows<f32>, Model>>::Worker>();
-    check::<<Neighborhood as EStep<DenseRows<f32>, Model>>::Worker>();
-    check::<<Neighborhood as EStep<DenseRows<f32>, Model>>::State>();
-    check::<<SimilaritySampling as EStep<DenseRows<f32>, Model>>::Worker>();
-    check::<<SimilaritySampling as EStep<DenseRows<f32>, Model>>::State>();
+    check::<<SharedIsotropic as MStep<f32>>::Statistics>();
+    check::<<Bounded as EStep<f32, Model>>::Worker>();
+    check::<<Exhaustive as EStep<f32, Model>>::Worker>();
+    check::<<Lazy as EStep<f32, Model>>::Worker>();
+    check::<<Neighborhood as EStep<f32, Model>>::Worker>();
+    check::<<Neighborhood as EStep<f32, Model>>::State>();
+    check::<<SimilaritySampling as EStep<f32, Model>>::Worker>();
+    check::<<SimilaritySampling as EStep<f32, Model>>::State>();
 }
 
 // ---- The small print, for every named algorithm ---------------------------------------------------------
@@ -482,9 +482,9 @@ fn bits(fit: &Fit<SharedIsotropicMixture<f32>>) -> impl PartialEq + std::fmt::De
 
 fn seeds_decide<C, S, E>(name: &str, builder: Builder<C, S, E>)
 where
-    C: Coreset<DenseRows<f32>> + Clone + Stage,
-    S: Seeder<DenseRows<f32>> + Clone + Stage,
-    E: EStep<DenseRows<f32>, SharedIsotropicMixture<f32>> + Clone + Stage,
+    C: Coreset<f32> + Clone + Stage,
+    S: Seeder<f32> + Clone + Stage,
+    E: EStep<f32, SharedIsotropicMixture<f32>> + Clone + Stage,
 {
     let x: Array2<f32> = points(1_500, 4, 15);
     let data = Dense::new(x.view()).unwrap();
@@ -509,9 +509,9 @@ fn the_same_seed_gives_the_same_result() {
 
 fn restarts_keep_the_best<C, S, E>(name: &str, builder: Builder<C, S, E>)
 where
-    C: Coreset<DenseRows<f32>> + Clone + Stage,
-    S: Seeder<DenseRows<f32>> + Clone + Stage,
-    E: EStep<DenseRows<f32>, SharedIsotropicMixture<f32>> + Clone + Stage,
+    C: Coreset<f32> + Clone + Stage,
+    S: Seeder<f32> + Clone + Stage,
+    E: EStep<f32, SharedIsotropicMixture<f32>> + Clone + Stage,
 {
     let x: Array2<f32> = points(1_500, 4, 15);
     let data = Dense::new(x.view()).unwrap();
@@ -740,9 +740,9 @@ fn distance_evaluations_follow_the_formulas() -> Result<()> {
 
 fn sums_by_stage<C, S, E>(name: &str, builder: Builder<C, S, E>)
 where
-    C: Coreset<DenseRows<f32>> + Clone + Stage,
-    S: Seeder<DenseRows<f32>> + Clone + Stage,
-    E: EStep<DenseRows<f32>, SharedIsotropicMixture<f32>> + Clone + Stage,
+    C: Coreset<f32> + Clone + Stage,
+    S: Seeder<f32> + Clone + Stage,
+    E: EStep<f32, SharedIsotropicMixture<f32>> + Clone + Stage,
 {
     let x: Array2<f32> = points(900, 4, 15);
     let data = Dense::new(x.view()).unwrap();

@@ -3,7 +3,6 @@
 use crate::common::{blobs, close, read, seeds};
 use approx::assert_abs_diff_eq;
 use coremix::coreset::Coreset;
-use coremix::data::DenseRows;
 use coremix::e_step::EStep;
 use coremix::m_step::DirichletProcessMixture;
 use coremix::prelude::*;
@@ -150,9 +149,9 @@ fn runs<F: Float>(x: &Array2<F>, k: usize, seed: u64) -> Vec<(&'static str, Fitt
     ) -> (&'static str, Fitted<F>)
     where
         F: Float,
-        C: Coreset<DenseRows<F>> + Stage,
-        S: coremix::seed::Seeder<DenseRows<F>> + Stage,
-        E: EStep<DenseRows<F>, DirichletProcessMixture<F>> + Stage + Clone,
+        C: Coreset<F> + Stage,
+        S: coremix::seed::Seeder<F> + Stage,
+        E: EStep<F, DirichletProcessMixture<F>> + Stage + Clone,
     {
         (name, builder.build().unwrap().fit(data).unwrap())
     }

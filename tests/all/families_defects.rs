@@ -3,7 +3,7 @@
 
 use coremix::Float;
 use coremix::algorithms;
-use coremix::data::{Data, Rows};
+use coremix::data::Data;
 use coremix::m_step::{DiagonalMixture, IsotropicMixture, SharedIsotropicMixture};
 use coremix::prelude::*;
 use ndarray::{Array1, Array2, Axis, array};
@@ -138,17 +138,13 @@ fn the_order_of_rows_does_not_matter() {
 }
 
 /// What a fit says and what its model says of the data: numbers, F that never falls and stays below the log-likelihood.
-fn sound<R: Rows, M: Mixture<R>>(
+fn sound<F: Float, M: Mixture<F>>(
     fit: &Fit<M>,
-    data: &dyn Data<Rows = R>,
+    data: &dyn Data<F>,
     full: bool,
     case: &str,
 ) -> Vec<f64> {
-    let within = if R::Float::EPSILON < 1e-10 {
-        1e-9
-    } else {
-        1e-6
-    };
+    let within = if F::EPSILON < 1e-10 { 1e-9 } else { 1e-6 };
     let f = &fit.report.free_energies;
     let weight: f64 = (0..data.len()).map(|n| data.weight(n)).sum();
     assert!(f.iter().all(|f| f.is_finite()), "{case}: {f:?}");

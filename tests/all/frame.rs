@@ -1,6 +1,6 @@
 //! Outliers and columns of different scales leave the digits of all other rows alone (E24).
 
-use crate::common::{Rows, Settings, all};
+use crate::common::{Known, Settings, all};
 use coremix::prelude::*;
 use coremix::{Float, algorithms};
 use ndarray::{Array1, Array2, ArrayView2};
@@ -55,7 +55,7 @@ fn errors_are_those_of_the_means<F: Float>(what: &str, x: &Array2<F>, k: usize, 
             Some(w) => Dense::weighted(x.view(), w.view()).unwrap(),
         };
         // The means of a sketch come back through a transform, which mixes the digits of all columns.
-        for algorithm in all::<F>().iter().filter(|a| a.rows == Rows::Dense) {
+        for algorithm in all::<F>().iter().filter(|a| a.rows == Known::Dense) {
             let name = format!("{what}, {}, weighted {}", algorithm.name, w.is_some());
             let fit = match (algorithm.fit)(&data, &Settings::new(k, 3)) {
                 Err(Error::TooManyClusters { .. }) => continue,

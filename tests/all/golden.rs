@@ -5,7 +5,7 @@
 
 use approx::assert_relative_eq;
 use coremix::coreset::{Coreset, Subset};
-use coremix::data::{DenseRows, Rows};
+use coremix::data::Rows;
 use coremix::prelude::*;
 use coremix::seed::Seeder;
 use coremix::{Float, Rng};
@@ -29,20 +29,20 @@ pub(crate) fn weights() -> Array1<f64> {
 }
 
 /// The rows that the seeder chooses.
-fn seeds<F: Float>(seeder: &impl Seeder<DenseRows<F>>, k: usize) -> Vec<usize> {
+fn seeds<F: Float>(seeder: &impl Seeder<F>, k: usize) -> Vec<usize> {
     let (x, w) = (points::<F>(), weights());
     let data = Dense::weighted(x.view(), w.view()).unwrap();
     let frame = data.frame();
     let chosen = seeder
         .seed(&data, &frame, k, &mut Rng::from_seed(7))
         .unwrap();
-    let mut rows = DenseRows::default();
+    let mut rows = Rows::default();
     data.load(0..ROWS, &frame, &mut rows);
     let row_of = |c: usize| (0..ROWS).find(|n| *rows.to_centre(*n) == *chosen.centres.row(c));
     (0..k).map(|c| row_of(c).expect("seeds are rows")).collect()
 }
 
-fn subset<F: Float>(coreset: &impl Coreset<DenseRows<F>>) -> Subset {
+fn subset<F: Float>(coreset: &impl Coreset<F>) -> Subset {
     let (x, w) = (points::<F>(), weights());
     let data = Dense::weighted(x.view(), w.view()).unwrap();
     let frame = data.frame();
@@ -51,18 +51,14 @@ fn subset<F: Float>(coreset: &impl Coreset<DenseRows<F>>) -> Subset {
 }
 
 /// In both types.
-fn check_seeds<S: Seeder<DenseRows<f32>> + Seeder<DenseRows<f64>>>(seeder: &S, expected: &[usize]) {
+fn check_seeds<S: Seeder<f32> + Seeder<f64>>(seeder: &S, expected: &[usize]) {
     let k = expected.len();
     assert_eq!(seeds::<f64>(seeder, k), expected, "f64");
     assert_eq!(seeds::<f32>(seeder, k), expected, "f32");
 }
 
 /// In both types.
-fn check_subset<C: Coreset<DenseRows<f32>> + Coreset<DenseRows<f64>>>(
-    coreset: &C,
-    rows: &[usize],
-    weights: &[f64],
-) {
+fn check_subset<C: Coreset<f32> + Coreset<f64>>(coreset: &C, rows: &[usize], weights: &[f64]) {
     for (name, found) in [
         ("f64", subset::<f64>(coreset)),
         ("f32", subset::<f32>(coreset)),

@@ -4,7 +4,8 @@
 //! never written again. Only the checkpoint belongs to one version: when the version changes, remove it and write another.
 
 use crate::{golden, saving};
-use coremix::data::{SketchRows, Transform};
+use coremix::Float;
+use coremix::data::Transform;
 use coremix::m_step::{DiagonalMixture, IsotropicMixture, SharedIsotropicMixture};
 use coremix::prelude::*;
 use coremix::{BoxedMixture, FileFault, ModelInfo, load_model};
@@ -43,11 +44,7 @@ fn same_file(name: &str, family: &str, number: &str, shape: (usize, usize), byte
 }
 
 /// What a model said of these rows on some machine, in its notes: others differ in the last digits.
-fn says_the_same<R: coremix::data::Rows>(
-    name: &str,
-    model: &BoxedMixture<R>,
-    data: &dyn Data<Rows = R>,
-) {
+fn says_the_same<F: Float>(name: &str, model: &BoxedMixture<F>, data: &dyn Data<F>) {
     let info = ModelInfo::of_file(path(name)).unwrap();
     let said: f64 = info.note("log-likelihood").unwrap().parse().unwrap();
     let says = model.log_likelihood(data).unwrap();
@@ -118,12 +115,12 @@ fn golden_files_of_fits_say_the_same() {
     write_new("sketch.model", |path| {
         let fit = algorithms::sparsified_gmm(4).max_iterations(5).build();
         let model = fit.unwrap().fit(&sketch).unwrap().model;
-        let says = Mixture::<SketchRows<f64>>::log_likelihood(&model, &sketch);
+        let says = Mixture::<f64>::log_likelihood(&model, &sketch);
         let says = says.unwrap().to_string();
         let notes = [("log-likelihood", &*says)];
         model.save_with_notes(path, &notes).unwrap();
     });
-    let loaded: BoxedMixture<SketchRows<f64>> = Save::load(path("sketch.model")).unwrap();
+    let loaded: BoxedMixture<f64> = Save::load(path("sketch.model")).unwrap();
     says_the_same("sketch.model", &loaded, &sketch);
     // And of rows that are no sketch.
     let loaded = load_model::<f64>(path("sketch.model")).unwrap();

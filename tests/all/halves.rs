@@ -3,7 +3,7 @@
 use crate::common::blobs;
 use coremix::Rng;
 use coremix::coreset::Coreset;
-use coremix::data::{DenseRows, Rows};
+use coremix::data::Rows;
 use coremix::prelude::*;
 use coremix::seed::Seeder;
 use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
@@ -32,12 +32,12 @@ fn apart(a: ArrayView1<f64>, b: ArrayView1<f64>) -> f64 {
 }
 
 /// Seed by seed, since later ones depend on those before.
-fn seeds_are_the_same(name: &str, seeder: &impl Seeder<DenseRows<f64>>, k: usize) {
+fn seeds_are_the_same(name: &str, seeder: &impl Seeder<f64>, k: usize) {
     let mut from = 0;
     let [one, two] = rows().map(|(x, w)| {
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let frame = data.frame();
-        let mut block = DenseRows::default();
+        let mut block = Rows::default();
         data.load(0..ROWS, &frame, &mut block);
         let mut counts = Array2::zeros((k, ROWS));
         for seed in from..from + SEEDS {
@@ -68,7 +68,7 @@ fn seeds_respect_weights_that_are_fractions() {
 }
 
 /// The weight that a coreset gives a row, on average: that of both its halves.
-fn weights_are_the_same(name: &str, coreset: &impl Coreset<DenseRows<f64>>) {
+fn weights_are_the_same(name: &str, coreset: &impl Coreset<f64>) {
     let [one, two] = rows().map(|(x, w)| {
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let frame = data.frame();

@@ -1,8 +1,7 @@
 //! Bad and extreme input: an error that names the cause, or a sound result. Never a panic, never a NaN.
 
-use crate::common::{Outcome, Rows, Settings, all, blobs, seeds, squared_distance};
+use crate::common::{Known, Outcome, Settings, all, blobs, seeds, squared_distance};
 use approx::assert_abs_diff_eq;
-use coremix::data::DenseRows;
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
 use coremix::{Element, Float, algorithms};
@@ -24,8 +23,8 @@ macro_rules! refused {
 /// Answers about `data` are answers: no NaN, no label out of range. Infinities are allowed in sums alone,
 /// where the true value may be beyond any float.
 #[track_caller]
-fn answers<F: Float>(name: &str, model: &dyn Mixture<DenseRows<F>>, data: &Dense<'_, F>) {
-    let k = Mixture::<DenseRows<F>>::centres(model).len();
+fn answers<F: Float>(name: &str, model: &dyn Mixture<F>, data: &Dense<'_, F>) {
+    let k = Mixture::<F>::centres(model).len();
     let labels = model.predict(data).unwrap();
     assert!(labels.iter().all(|&label| (label as usize) < k), "{name}");
     let shares = model.responsibilities(data).unwrap();
@@ -161,7 +160,7 @@ fn every_algorithm<F: Float>(what: &str, x: ArrayView2<'_, F>, w: Option<&Array1
                     );
                 }
                 // Preconditioned coordinates are sums over all columns.
-                Err(Error::TooLarge { .. }) => assert_ne!(algorithm.rows, Rows::Dense, "{name}"),
+                Err(Error::TooLarge { .. }) => assert_ne!(algorithm.rows, Known::Dense, "{name}"),
                 Err(error) => panic!("{name}: {error}"),
             }
         }
@@ -208,10 +207,10 @@ fn empty_data() {
 
 /// No rows, and as many columns as the model has: empty answers, and sums of 0.
 #[track_caller]
-fn answers_about_nothing<F: Float>(name: &str, model: &dyn Mixture<DenseRows<F>>, d: usize) {
+fn answers_about_nothing<F: Float>(name: &str, model: &dyn Mixture<F>, d: usize) {
     let x = Array2::<F>::zeros((0, d));
     let data = Dense::batch(&x).unwrap();
-    let k = Mixture::<DenseRows<F>>::centres(model).len();
+    let k = Mixture::<F>::centres(model).len();
     assert!(data.is_empty() && data.points().dim() == (0, d), "{name}");
     assert_eq!(model.predict(&data).unwrap().len(), 0, "{name}");
     let shares = model.responsibilities(&data).unwrap();
@@ -274,7 +273,7 @@ fn empty_batches_have_empty_answers() {
 fn empty_batches_are_not_fitted() {
     let x = Array2::<f64>::zeros((0, 3));
     let data = Dense::batch(&x).unwrap();
-    for algorithm in all::<f64>().iter().filter(|a| a.rows == Rows::Dense) {
+    for algorithm in all::<f64>().iter().filter(|a| a.rows == Known::Dense) {
         let fit = (algorithm.fit)(&data, &Settings::new(4, 3));
         refused!(fit, Error::Empty { what: "data" }, "at least one row");
     }
@@ -700,7 +699,7 @@ fn degenerate<F: Float>() {
             for algorithm in all::<F>() {
                 if let Ok(fit) = (algorithm.fit)(&data, &Settings::new(k, 2)) {
                     // There and back through a transform costs the last digits.
-                    let exact = algorithm.rows == Rows::Dense;
+                    let exact = algorithm.rows == Known::Dense;
                     let digits = if exact { 0.0 } else { 8.0 * F::EPSILON };
                     let largest = x.iter().fold(0.0f64, |most, v| most.max(v.to_f64().abs()));
                     for (mean, x) in fit.means.rows().into_iter().flatten().zip(x.iter().cycle()) {
@@ -737,7 +736,7 @@ fn degenerate<F: Float>() {
     x.column_mut(2).fill(f(-3e9));
     every_algorithm("constant columns", x.view(), None, 5);
     let data = Dense::new(x.view()).unwrap();
-    for algorithm in all::<F>().iter().filter(|a| a.rows == Rows::Dense) {
+    for algorithm in all::<F>().iter().filter(|a| a.rows == Known::Dense) {
         let fit = (algorithm.fit)(&data, &Settings::new(5, 2)).unwrap();
         for mean in fit.means.rows() {
             assert_eq!((mean[0], mean[2]), (f(0.1), f(-3e9)), "{}", algorithm.name);
@@ -936,7 +935,7 @@ fn far_from_zero() {
         let moved_start = start.mapv(|v| v + 1e9);
         let there = (b.fit)(&shifted.1, &Settings::fixed(moved_start.view(), 5)).unwrap();
         // A step of f64 at 1e9 is 1.2e-7; a transform adds up several.
-        let step = [1.3e-7, 1e-6][usize::from(a.rows == Rows::WholeSketch)];
+        let step = [1.3e-7, 1e-6][usize::from(a.rows == Known::WholeSketch)];
         let difference = &there.means.mapv(|v| v - 1e9) - &here.means;
         assert!(
             difference.iter().all(|t| t.abs() <= step),
@@ -1065,7 +1064,7 @@ fn absent_rows<F: Float>(far: &[f64], tolerance: f64) {
             for algorithm in all::<F>() {
                 let name = format!("{}, absent {far:e}, first: {first}", algorithm.name);
                 let fit = match (algorithm.fit)(&data, &few_steps(4)) {
-                    Err(Error::TooLarge { .. }) if algorithm.rows != Rows::Dense => continue,
+                    Err(Error::TooLarge { .. }) if algorithm.rows != Known::Dense => continue,
                     fit => fit.unwrap(),
                 };
                 sound(&name, &fit, &data, 300.0);

@@ -1,7 +1,7 @@
 //! The laws of the crate, over all algorithms from one list (docs/architecture.md names each).
 
 use crate::common::{
-    Outcome, Rows, Settings, all, blobs, close, distance, last, same, seeds, shuffled,
+    Known, Outcome, Settings, all, blobs, close, distance, last, same, seeds, shuffled,
     squared_distance,
 };
 use coremix::prelude::*;
@@ -205,7 +205,7 @@ proptest! {
             // A point on a border may change sides in any iteration, and change back; what follows is another path. Values
             // here are multiples of 1/16, and ties are common, which a transform rounds apart.
             let another_path = || {
-                let tie = |centres: &Array2<f64>| a.rows == Rows::WholeSketch && tied(&wide_points, centres);
+                let tie = |centres: &Array2<f64>| a.rows == Known::WholeSketch && tied(&wide_points, centres);
                 let mut parted = tie(&wide_start);
                 for iterations in 1..=3 {
                     let a_fit = (a.fit)(&data, &Settings::fixed(start.view(), iterations)).unwrap();
@@ -220,7 +220,7 @@ proptest! {
             let (f, g) = (last(&a_fit), last(&b_fit));
             // The variance floor (E20) follows the digits of the type: where it holds a component up, F differs. A
             // transform may gather the offsets of all columns in one coordinate.
-            let gathered = if a.rows == Rows::WholeSketch { problem.d as f64 } else { 1.0 };
+            let gathered = if a.rows == Known::WholeSketch { problem.d as f64 } else { 1.0 };
             let floor = (f64::from(f32::EPSILON) * 1e6).powi(2) * gathered;
             let floored = a_fit.variances.iter().any(|v| *v < 2.0 * floor);
             prop_assert!(floored || close(f, g, 1e-4) || another_path(), "{}: {f} {g}", a.name);
@@ -423,7 +423,7 @@ fn copies_in_distribution() {
     let half = concatenate![Axis(0), w, w] / 2.0;
     let halved = Dense::weighted(twice.view(), half.view()).unwrap();
     // Copies of a row know different coordinates of it, and together more than one row of their weight.
-    for algorithm in all::<f64>().into_iter().filter(|a| a.rows != Rows::Sketch) {
+    for algorithm in all::<f64>().into_iter().filter(|a| a.rows != Known::Sketch) {
         let errors = |data: &Dense<f64>, offset: u64| -> (f64, f64) {
             let runs = 300;
             let values: Vec<f64> = (0..runs)

@@ -1,6 +1,5 @@
 //! Seeds from another fit.
 
-use coremix::data::DenseRows;
 use coremix::datasets::Birch;
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
@@ -54,7 +53,7 @@ fn mixtures_end_higher() {
             let algorithm: Algorithm = "gmm".parse().unwrap();
             let algorithm = algorithm.with_clusters(25).with_family(Family::Diagonal);
             let algorithm = algorithm.with_refined(refined).with_seed(seed);
-            let estimator = algorithm.boxed::<DenseRows<f64>>().unwrap();
+            let estimator = algorithm.boxed::<f64>().unwrap();
             let model = estimator.fit(&data).unwrap().model;
             model.log_likelihood(&data).unwrap()
         };

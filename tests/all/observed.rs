@@ -1,7 +1,6 @@
 //! An observer that stops a fit gets the first part of the same fit.
 
 use crate::common::blobs;
-use coremix::data::DenseRows;
 use coremix::prelude::*;
 use std::ops::ControlFlow;
 
@@ -16,7 +15,7 @@ struct Search {
 
 /// The searches until the observer stops the fit after so many, and the fit.
 fn first(
-    of: &dyn Estimator<DenseRows<f32>>,
+    of: &dyn Estimator<f32>,
     data: &Dense<'_, f32>,
     searches: usize,
 ) -> (Vec<Search>, Report, Vec<u32>) {
@@ -58,7 +57,7 @@ fn a_fit_that_is_stopped_is_the_first_part_of_the_same_fit() {
         // A coreset, so that `fast` has phases in a subspace and on several kinds of rows. One start in each.
         let algorithm = algorithm.with_clusters(12).with_coreset(200);
         let algorithm = algorithm.with_max_iterations(6).with_tolerance(1e-9);
-        let estimator = algorithm.boxed::<DenseRows<f32>>().unwrap();
+        let estimator = algorithm.boxed::<f32>().unwrap();
         let (whole, report, _) = first(&*estimator, &data, usize::MAX);
         assert!(whole.len() > 2, "{name}: {} searches", whole.len());
         let all = report.phases.iter().flat_map(|phase| &phase.free_energies);

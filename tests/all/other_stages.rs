@@ -17,13 +17,8 @@ struct Half {
 
 impl Stage for Half {}
 
-impl<R: Rows> Coreset<R> for Half {
-    fn sample(
-        &self,
-        data: &dyn Data<Rows = R>,
-        _: &Frame<R::Float>,
-        rng: &mut Rng,
-    ) -> Result<Option<Subset>> {
+impl<F: Float> Coreset<F> for Half {
+    fn sample(&self, data: &dyn Data<F>, _: &Frame<F>, rng: &mut Rng) -> Result<Option<Subset>> {
         let chosen =
             |n: &usize| rng.uniform() < 0.5 && (self.also_weight_0 || data.weight(*n) > 0.0);
         let rows: Vec<usize> = (0..data.len()).filter(chosen).collect();
@@ -43,14 +38,14 @@ struct First;
 
 impl Stage for First {}
 
-impl<R: Rows> Seeder<R> for First {
+impl<F: Float> Seeder<F> for First {
     fn seed(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         k: usize,
         _: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
+    ) -> Result<Seeds<F>> {
         Ok(Seeds::at_rows(data, frame, &(0..k).collect::<Vec<_>>(), 0))
     }
 }
@@ -61,9 +56,9 @@ struct Drifting;
 
 impl Stage for Drifting {}
 
-impl<R: Rows, M: Mixture<R>> EStep<R, M> for Drifting {
+impl<F: Float, M: Mixture<F>> EStep<F, M> for Drifting {
     type State = u64;
-    type Worker = Vec<R::Float>;
+    type Worker = Vec<F>;
 
     fn width(&self, _: usize) -> usize {
         1
@@ -74,10 +69,10 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for Drifting {
         &self,
         passes: &u64,
         model: &M,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         _: &mut Rng,
-        scratch: &mut Vec<R::Float>,
+        scratch: &mut Vec<F>,
     ) {
         let k = model.components() as u32;
         for i in 0..rows.len() {
@@ -94,15 +89,15 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for Drifting {
 /// Scores that are worse than those of the model by a factor.
 struct Worse<'a, M>(&'a M, f64);
 
-impl<R: Rows, M: Scores<R>> Scores<R> for Worse<'_, M> {
+impl<F: Float, M: Scores<F>> Scores<F> for Worse<'_, M> {
     fn components(&self) -> usize {
         self.0.components()
     }
 
-    fn some(&self, rows: &R, i: usize, ids: &[u32], out: &mut Vec<R::Float>) {
+    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
         self.0.some(rows, i, ids, out);
         for score in out {
-            *score = R::Float::from_f64(score.to_f64() * self.1);
+            *score = F::from_f64(score.to_f64() * self.1);
         }
     }
 }
@@ -113,9 +108,9 @@ struct Falling;
 
 impl Stage for Falling {}
 
-impl<R: Rows, M: Mixture<R>> EStep<R, M> for Falling {
+impl<F: Float, M: Mixture<F>> EStep<F, M> for Falling {
     type State = u64;
-    type Worker = Vec<R::Float>;
+    type Worker = Vec<F>;
 
     fn width(&self, _: usize) -> usize {
         1
@@ -125,10 +120,10 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for Falling {
         &self,
         passes: &u64,
         model: &M,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         _: &mut Rng,
-        scratch: &mut Vec<R::Float>,
+        scratch: &mut Vec<F>,
     ) {
         let ids: Vec<u32> = (0..model.components() as u32).collect();
         let worse = Worse(model, (passes + 1) as f64);

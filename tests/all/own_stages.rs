@@ -4,11 +4,11 @@
 use crate::common::{blobs, seeds};
 use coremix::algorithms;
 use coremix::coreset::{Coreset, Subset};
-use coremix::data::{DenseRows, Frame, Rows};
+use coremix::data::{Frame, Rows};
 use coremix::e_step::EStep;
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
-use coremix::{Block, Rng, Stage};
+use coremix::{Block, Float, Rng, Stage};
 use ndarray::Array2;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -35,13 +35,8 @@ struct Chosen {
 
 impl Stage for Chosen {}
 
-impl<R: Rows> Coreset<R> for Chosen {
-    fn sample(
-        &self,
-        _: &dyn Data<Rows = R>,
-        _: &Frame<R::Float>,
-        _: &mut Rng,
-    ) -> Result<Option<Subset>> {
+impl<F: Float> Coreset<F> for Chosen {
+    fn sample(&self, _: &dyn Data<F>, _: &Frame<F>, _: &mut Rng) -> Result<Option<Subset>> {
         let (rows, weights) = (self.rows.clone(), self.weights.clone());
         let evaluations = 0;
         Ok(Some(Subset {
@@ -131,14 +126,14 @@ struct FirstRows(usize);
 
 impl Stage for FirstRows {}
 
-impl<R: Rows> Seeder<R> for FirstRows {
+impl<F: Float> Seeder<F> for FirstRows {
     fn seed(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         k: usize,
         _: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
+    ) -> Result<Seeds<F>> {
         let rows: Vec<usize> = (0..self.0 * k / 3).collect();
         Ok(Seeds::at_rows(data, frame, &rows, 0))
     }
@@ -150,14 +145,8 @@ struct OfOtherData(Array2<f32>);
 
 impl Stage for OfOtherData {}
 
-impl Seeder<DenseRows<f32>> for OfOtherData {
-    fn seed(
-        &self,
-        _: &dyn Data<Rows = DenseRows<f32>>,
-        _: &Frame<f32>,
-        k: usize,
-        _: &mut Rng,
-    ) -> Result<Seeds<f32>> {
+impl Seeder<f32> for OfOtherData {
+    fn seed(&self, _: &dyn Data<f32>, _: &Frame<f32>, k: usize, _: &mut Rng) -> Result<Seeds<f32>> {
         let other = Dense::new(self.0.view())?;
         let rows: Vec<usize> = (0..k).collect();
         Ok(Seeds::at_rows(&other, &other.frame(), &rows, 0))
@@ -203,9 +192,9 @@ struct SomeOfThem {
 
 impl Stage for SomeOfThem {}
 
-impl<R: Rows, M: Mixture<R>> EStep<R, M> for SomeOfThem {
+impl<F: Float, M: Mixture<F>> EStep<F, M> for SomeOfThem {
     type State = ();
-    type Worker = Vec<R::Float>;
+    type Worker = Vec<F>;
 
     fn width(&self, _: usize) -> usize {
         self.c_prime
@@ -215,10 +204,10 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for SomeOfThem {
         &self,
         (): &(),
         model: &M,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         _: &mut Rng,
-        scratch: &mut Vec<R::Float>,
+        scratch: &mut Vec<F>,
     ) {
         for i in 0..rows.len() {
             block.keep_best(i, model, rows, &self.ids, scratch);
@@ -293,9 +282,9 @@ impl Clone for Tired {
 
 impl Stage for Tired {}
 
-impl<R: Rows, M: Mixture<R>> EStep<R, M> for Tired {
+impl<F: Float, M: Mixture<F>> EStep<F, M> for Tired {
     type State = ();
-    type Worker = Vec<R::Float>;
+    type Worker = Vec<F>;
 
     fn width(&self, _: usize) -> usize {
         2
@@ -305,10 +294,10 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for Tired {
         &self,
         (): &(),
         model: &M,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         _: &mut Rng,
-        scratch: &mut Vec<R::Float>,
+        scratch: &mut Vec<F>,
     ) {
         let tired = self.served.fetch_add(1, Ordering::Relaxed) >= self.blocks;
         let ids: Vec<u32> = (0..block.components() as u32).collect();
@@ -355,9 +344,9 @@ impl Clone for Odd {
 
 impl Stage for Odd {}
 
-impl<R: Rows, M: Mixture<R>> EStep<R, M> for Odd {
+impl<F: Float, M: Mixture<F>> EStep<F, M> for Odd {
     type State = ();
-    type Worker = Vec<R::Float>;
+    type Worker = Vec<F>;
 
     fn width(&self, k: usize) -> usize {
         let asked = self.asked.fetch_add(1, Ordering::Relaxed);
@@ -379,16 +368,16 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for Odd {
         &self,
         (): &(),
         model: &M,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         _: &mut Rng,
-        scratch: &mut Vec<R::Float>,
+        scratch: &mut Vec<F>,
     ) {
         let ids: Vec<u32> = (0..block.components() as u32).collect();
         for i in 0..rows.len() {
             let place = i.saturating_add(self.beyond);
             match self.no_rows {
-                true => block.keep_best(place, model, &R::default(), &ids, scratch),
+                true => block.keep_best(place, model, &Rows::default(), &ids, scratch),
                 false => block.keep_best(place, model, rows, &ids, scratch),
             }
         }
@@ -454,7 +443,7 @@ fn other_seeders_are_checked() {
 /// A box has the stage's checks, name, settings and numbers; so has an option, for coresets.
 #[test]
 fn stages_in_boxes_are_those_stages() {
-    type OfRows = DenseRows<f64>;
+    type OfRows = f64;
     type AnyCoreset = Box<dyn Coreset<OfRows> + Send>;
     type AnySeeder = Box<dyn Seeder<OfRows> + Send>;
     let x: Array2<f64> = blobs(300, 3, 4, 1);

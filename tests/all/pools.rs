@@ -1,7 +1,7 @@
 //! Work runs on the thread pool of the caller, and nowhere else.
 
 use crate::common::blobs;
-use coremix::data::{Blocks, DenseRows, Source};
+use coremix::data::{Blocks, Source};
 use coremix::prelude::*;
 use ndarray::Array2;
 use std::collections::BTreeSet;
@@ -66,7 +66,7 @@ fn rows_are_read_by_the_threads_of_the_caller() {
                 let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(6);
                 let algorithm = algorithm.with_coreset(500).with_max_iterations(3);
                 let estimator = algorithm.with_restarts(restarts);
-                let estimator = estimator.boxed::<DenseRows<f32>>().unwrap();
+                let estimator = estimator.boxed::<f32>().unwrap();
                 let model = estimator.fit(&data).unwrap().model;
                 model.predict(&data).unwrap();
                 model.predict_within(&data, 0.1).unwrap();

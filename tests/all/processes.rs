@@ -1,10 +1,9 @@
 //! What holds between processes: the same bits in each, and whole files whenever one is killed.
 
 use crate::common::blobs;
-use coremix::Rng;
-use coremix::data::{DenseRows, Rows, SketchRows};
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
+use coremix::{Float, Rng};
 use ndarray::{Array1, Array2};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -41,11 +40,11 @@ fn process(test: &str, path: &Path, threads: usize) -> Child {
 }
 
 /// All bits of a fit, as text.
-fn text<R: Rows>(name: &str, data: &dyn Data<Rows = R>, to: &mut String) {
+fn text<F: Float>(name: &str, data: &dyn Data<F>, to: &mut String) {
     let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(8);
     let algorithm = algorithm.with_coreset(300).with_restarts(2).with_seed(9);
     let algorithm = algorithm.with_max_iterations(6).with_tolerance(1e-9);
-    let fit = algorithm.boxed::<R>().unwrap().fit(data).unwrap();
+    let fit = algorithm.boxed::<F>().unwrap().fit(data).unwrap();
     let energies = fit.report.phases.iter().flat_map(|p| &p.free_energies);
     let energies: Vec<u64> = energies.map(|f| f.to_bits()).collect();
     let model = fit.model.saved(&[]).unwrap();
@@ -66,9 +65,9 @@ fn all() -> String {
     let sketch = Sketch::new(y.view(), 3, 7).unwrap();
     let mut found = String::new();
     for name in Algorithm::NAMES {
-        text::<DenseRows<f32>>(name, &dense, &mut found);
+        text::<f32>(name, &dense, &mut found);
         if name != "dp-gmm" {
-            text::<SketchRows<f64>>(name, &sketch, &mut found);
+            text::<f64>(name, &sketch, &mut found);
         }
     }
     found

@@ -4,7 +4,6 @@
 //! `tests/fixtures/README.md` says what the files hold and how they were made.
 
 use crate::common::read;
-use coremix::data::DenseRows;
 use coremix::m_step::{DiagonalMixture, IsotropicMixture, MStep, SharedIsotropicMixture};
 use coremix::prelude::*;
 use coremix::{Element, Float, Stage, algorithms};
@@ -213,7 +212,7 @@ fn f32_agrees_with_the_reference_as_far_as_its_digits_go() {
 }
 
 /// What a model with variances and proportions of its own is compared by.
-trait OwnVariances<F: Float>: Mixture<DenseRows<F>> {
+trait OwnVariances<F: Float>: Mixture<F> {
     fn means(&self) -> ArrayView2<'_, F>;
     /// (k, 1) or (k, d).
     fn variances(&self) -> Array2<f64>;
@@ -247,7 +246,7 @@ impl<F: Float> OwnVariances<F> for DiagonalMixture<F> {
 /// EM with all components in every support, from the start that scikit-learn had.
 fn against_scikit_learn<F: Float, M>(family: &str, m_step: M, tolerance: Tolerance)
 where
-    M: MStep<DenseRows<F>, Model: OwnVariances<F>> + Stage + Copy,
+    M: MStep<F, Model: OwnVariances<F>> + Stage + Copy,
 {
     for (name, weights) in [
         ("blobs_unweighted", None),

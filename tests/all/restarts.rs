@@ -1,12 +1,11 @@
 //! Restarts beside each other are those that run one after the other.
 
-use coremix::data::DenseRows;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Rng};
 use ndarray::Array2;
 use std::ops::ControlFlow;
 
-type Found = Fit<BoxedMixture<DenseRows<f32>>>;
+type Found = Fit<BoxedMixture<f32>>;
 
 /// All that restarts could change.
 fn bits(fit: &Found) -> Vec<u64> {
@@ -40,7 +39,7 @@ fn beside_each_other_and_in_turn() {
         let algorithm = algorithm.with_clusters(9).with_restarts(7).with_seed(2);
         // A coreset, so that `fast` has phases in a subspace and on several kinds of rows.
         let algorithm = algorithm.with_coreset(200).with_max_iterations(8);
-        let estimator = algorithm.boxed::<DenseRows<f32>>().unwrap();
+        let estimator = algorithm.boxed::<f32>().unwrap();
         let on = |threads: usize, work: &(dyn Fn() -> Found + Sync)| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
             bits(&pool.build().unwrap().install(work))

@@ -1,6 +1,6 @@
 //! Models that outlive the process: what is loaded is what was saved, bit for bit, and what is damaged is an error.
 
-use coremix::data::{Centres, DenseRows, Frame, Scores, SketchRows, Transform};
+use coremix::data::{Centres, Frame, Rows, Scores, Transform};
 use coremix::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
 };
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 const NOTES: [(&str, &str); 2] = [("seed", "42"), ("algorithm", "gmm = \"EM\", ü")];
 
 /// A family of the crate.
-trait Known<F: Float>: Save + Mixture<DenseRows<F>> + Clone + Debug + PartialEq {
+trait Known<F: Float>: Save + Mixture<F> + Clone + Debug + PartialEq {
     fn drawn(&self) -> Vec<u64>;
     fn own_means(&self) -> Array2<F>;
 }
@@ -43,10 +43,7 @@ fn bits<F: Float, D: Dimension>(values: &ndarray::Array<F, D>) -> Vec<u64> {
 }
 
 /// All that a model says of itself and of some rows, bit for bit.
-fn answers<R: coremix::data::Rows>(
-    model: &dyn Mixture<R>,
-    data: &dyn Data<Rows = R>,
-) -> Vec<Vec<u64>> {
+fn answers<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Vec<Vec<u64>> {
     let score = model.score(data).unwrap();
     vec![
         bits(&model.means()),
@@ -237,12 +234,12 @@ fn sketches<F: Float>() {
         check(&name("isotropic"), &isotropic);
         check(&name("diagonal"), &diagonal);
 
-        let models: [&dyn Mixture<SketchRows<F>>; 3] = [&shared, &isotropic, &diagonal];
+        let models: [&dyn Mixture<F>; 3] = [&shared, &isotropic, &diagonal];
         for model in models {
             let bytes = model.saved(&NOTES).unwrap();
             let info = ModelInfo::read_from(&bytes[..]).unwrap();
             assert_eq!((info.coordinates, info.columns), (d, 5));
-            let back = BoxedMixture::<SketchRows<F>>::from_bytes(&bytes).unwrap();
+            let back = BoxedMixture::<F>::from_bytes(&bytes).unwrap();
             assert_eq!(answers(&*back, &sketch), answers(model, &sketch));
             assert_eq!(back.frame().basis(), model.frame().basis());
             assert_eq!(back.to_bytes(&NOTES).unwrap(), bytes);
@@ -289,8 +286,8 @@ fn small() -> Vec<Vec<u8>> {
     ]
 }
 
-fn load(bytes: &[u8]) -> Result<BoxedMixture<DenseRows<f32>>> {
-    BoxedMixture::<DenseRows<f32>>::from_bytes(bytes)
+fn load(bytes: &[u8]) -> Result<BoxedMixture<f32>> {
+    BoxedMixture::<f32>::from_bytes(bytes)
 }
 
 fn fault_of<T>(result: Result<T>) -> FileFault {
@@ -537,11 +534,11 @@ fn other_families_types_versions_and_files_are_told_apart() {
         found: "f32".into(),
     };
     for bytes in &files {
-        let found = fault_of(BoxedMixture::<DenseRows<f64>>::from_bytes(bytes));
+        let found = fault_of(BoxedMixture::<f64>::from_bytes(bytes));
         assert_eq!(found, expected);
     }
     // There is no Dirichlet process of sketches.
-    let found = fault_of(BoxedMixture::<SketchRows<f32>>::from_bytes(&files[3]));
+    let found = fault_of(BoxedMixture::<f32>::from_bytes(&files[3]));
     assert!(matches!(found, FileFault::Family { found, .. } if found == "DirichletProcess"));
 
     for found in [0, 2, u32::MAX] {
@@ -697,34 +694,34 @@ fn threads_that_save_to_one_path_leave_one_whole_file() {
 /// A family from outside, which says nothing of files.
 struct Own(SharedIsotropicMixture<f64>);
 
-impl Scores<DenseRows<f64>> for Own {
+impl Scores<f64> for Own {
     fn components(&self) -> usize {
-        Scores::<DenseRows<f64>>::components(&self.0)
+        Scores::<f64>::components(&self.0)
     }
-    fn some(&self, rows: &DenseRows<f64>, i: usize, ids: &[u32], out: &mut Vec<f64>) {
+    fn some(&self, rows: &Rows<f64>, i: usize, ids: &[u32], out: &mut Vec<f64>) {
         self.0.some(rows, i, ids, out);
     }
 }
 
-impl Mixture<DenseRows<f64>> for Own {
+impl Mixture<f64> for Own {
     fn centres(&self) -> &Centres<f64> {
-        Mixture::<DenseRows<f64>>::centres(&self.0)
+        Mixture::<f64>::centres(&self.0)
     }
     fn frame(&self) -> &Frame<f64> {
-        Mixture::<DenseRows<f64>>::frame(&self.0)
+        Mixture::<f64>::frame(&self.0)
     }
     fn log_joint(&self) -> LogJoint {
-        Mixture::<DenseRows<f64>>::log_joint(&self.0)
+        Mixture::<f64>::log_joint(&self.0)
     }
     fn variances(&self) -> Array2<f64> {
-        Mixture::<DenseRows<f64>>::variances(&self.0)
+        Mixture::<f64>::variances(&self.0)
     }
 }
 
 #[test]
 fn a_family_from_outside_says_that_it_cannot_be_saved() {
     let model = SharedIsotropicMixture::from_parameters(array![[0.5]].view(), 1.0).unwrap();
-    let boxed: BoxedMixture<DenseRows<f64>> = Box::new(Own(model));
+    let boxed: BoxedMixture<f64> = Box::new(Own(model));
     let folder = folder("own");
     let path = folder.join("model");
     let error = boxed.save(&path).unwrap_err();

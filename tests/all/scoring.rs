@@ -1,6 +1,5 @@
 //! What models say of data beside naive sums over all components, in `f64`, of the same numbers.
 
-use coremix::data::DenseRows;
 use coremix::m_step::{DiagonalMixture, IsotropicMixture, SharedIsotropicMixture};
 use coremix::prelude::*;
 use coremix::{Float, Rng};
@@ -78,7 +77,7 @@ fn naive<F: Float>(
 /// Log-densities are the naive ones, and the other answers agree with them and with each other.
 fn check<F: Float>(
     name: &str,
-    model: &dyn Mixture<DenseRows<F>>,
+    model: &dyn Mixture<F>,
     x: &Array2<F>,
     expected: &[(f64, f64)],
     within: f64,
@@ -222,7 +221,7 @@ fn labels_of_many_components() {
                 let most = squared(i, nearest) * (1.0 + epsilon);
                 assert!(squared(i, found) <= most * (1.0 + 1e-9));
             }
-            let boxed: Box<dyn Mixture<DenseRows<f64>>> = Box::new(model.clone());
+            let boxed: Box<dyn Mixture<f64>> = Box::new(model.clone());
             assert_eq!(boxed.predict_within(&data, epsilon).unwrap(), found);
         }
         for epsilon in [-1.0, f64::NAN, f64::INFINITY] {

@@ -2,14 +2,13 @@
 
 use crate::common::read;
 use coremix::coreset::Coreset;
-use coremix::data::DenseRows;
 use coremix::m_step::{DiagonalMixture, IsotropicMixture};
 use coremix::prelude::*;
 use coremix::selection::{Criteria, Criterion, Selection, Sweep};
 use coremix::{Estimator, Rng};
 use ndarray::{Array1, Array2, Axis, s};
 
-type Table = DenseRows<f64>;
+type Table = f64;
 
 /// `n` rows, equally many around `k` centres that are far apart.
 fn separated(k: usize, n: usize, seed: u64) -> Array2<f64> {

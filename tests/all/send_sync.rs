@@ -3,9 +3,9 @@
 
 use coremix::coreset::{OnePass, Subset};
 use coremix::data::{
-    Basis, Blocks, Centres, Chosen, DenseRows, Frame, Linear, Moments, NpyFile, OnDisk,
-    PerComponent, PerCoordinate, ReadAhead, Scales, SketchBuilder, SketchRows, Subspace, Summary,
-    Transform, VectorFile, VectorFormat,
+    Basis, Blocks, Centres, Chosen, Frame, Linear, Moments, NpyFile, OnDisk, PerComponent,
+    PerCoordinate, ReadAhead, Rows, Scales, SketchBuilder, Subspace, Summary, Transform,
+    VectorFile, VectorFormat,
 };
 use coremix::datasets::{Birch, Hard, Labelled};
 use coremix::e_step::Started;
@@ -20,8 +20,6 @@ use coremix::{
     Score, Shape, Timings,
 };
 use std::collections::BTreeSet;
-
-type Rows = DenseRows<f64>;
 
 fn is_both<T: Send + Sync + ?Sized>(names: &mut BTreeSet<String>) {
     // `path::Name<..>` without the path and the parameters.
@@ -38,18 +36,18 @@ fn named() -> BTreeSet<String> {
     both!(&mut names;
         Algorithm, coremix::Family, Block<f32>, Cancel, Checkpoint, Subset, Full, Lightweight,
         OnePass<f32>, UniformCoreset, Basis, Transform, Blocks<NpyFile<f32>>, Centres<f32>,
-        Chosen<'static>, Dense<'static, u8>, Rows, OnDisk, Frame<f64>, Linear<f32>, Moments,
+        Chosen<'static>, Dense<'static, u8>, OnDisk, Frame<f64>, Linear<f32>, Moments,
         Moments<PerComponent>, NpyFile<u8>, Subspace<f32>, ReadAhead<NpyFile<f32>>, Scales<f32>,
-        PerComponent, PerCoordinate, Sketch<f32>, SketchBuilder<f32>, SketchRows<f64>, Summary,
+        PerComponent, PerCoordinate, Sketch<f32>, SketchBuilder<f32>, Rows<f64>, Summary,
         VectorFormat, VectorFile<f32>, Labelled<f32>, Birch, Hard, Started<()>, Bounded, Exhaustive,
-        Lazy, Start, Neighborhood, SimilaritySampling, Progress<'static, dyn Mixture<Rows>>, PhaseRows,
+        Lazy, Start, Neighborhood, SimilaritySampling, Progress<'static, dyn Mixture<f64>>, PhaseRows,
         Evaluations, Timings, PhaseReport, Report, Rule, Stop, Error, FileFault, Builder, Clusterer,
-        algorithms::FastBuilder, Columns, Shape, Phase<Bounded>, Fit<BoxedMixture<Rows>>, Diagonal,
+        algorithms::FastBuilder, Columns, Shape, Phase<Bounded>, Fit<BoxedMixture<f64>>, Diagonal,
         DiagonalMixture<f32>, DirichletProcess, DirichletProcessMixture<f64>, Isotropic,
         IsotropicMixture<f32>, SharedIsotropic, SharedIsotropicMixture<f32>, Score, Likelihood,
         LogJoint, Rng, ModelInfo, Seeds<f32>, AfkMc2, Given<f32>, HierarchicalKMeansPlusPlus,
-        KMeansPlusPlus, MeansOf<Clusterer>, UniformSeeder, Candidate<Rows>, Criteria, Criterion, Selection<Rows>,
-        Sweep, dyn Estimator<Rows>, dyn Mixture<Rows>,
+        KMeansPlusPlus, MeansOf<Clusterer>, UniformSeeder, Candidate<f64>, Criteria, Criterion, Selection<f64>,
+        Sweep, dyn Estimator<f64>, dyn Mixture<f64>,
     );
     names
 }

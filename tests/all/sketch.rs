@@ -2,7 +2,7 @@
 
 use approx::assert_abs_diff_eq;
 use coremix::coreset::Coreset;
-use coremix::data::{Data, SketchRows, Transform};
+use coremix::data::{Data, Transform};
 use coremix::e_step::EStep;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
@@ -639,10 +639,10 @@ fn never_falls<F, C, S, E, M>(
     tolerance: f64,
 ) where
     F: Float,
-    C: Coreset<SketchRows<F>> + Stage,
-    S: Seeder<SketchRows<F>> + Stage,
-    M: MStep<SketchRows<F>> + Stage,
-    E: EStep<SketchRows<F>, M::Model> + Stage + Clone + Send,
+    C: Coreset<F> + Stage,
+    S: Seeder<F> + Stage,
+    M: MStep<F> + Stage,
+    E: EStep<F, M::Model> + Stage + Clone + Send,
 {
     for seed in 0..3 {
         let fit = |threads: usize| {

@@ -3,7 +3,7 @@
 
 use crate::common::blobs;
 use coremix::algorithms;
-use coremix::data::{Centres, DenseRows, Frame, Rows, Scores, Summary};
+use coremix::data::{Centres, Frame, Rows, Scores, Summary};
 use coremix::m_step::{MStep, SharedIsotropicMixture};
 use coremix::prelude::*;
 use coremix::{Block, Likelihood, LogJoint, Stage, testing};
@@ -64,13 +64,13 @@ struct Model {
     updated: bool,
 }
 
-type Inner = DenseRows<f64>;
+type Inner = Rows<f64>;
 
 impl Stage for Family {}
 
 /// The sums of [`SharedIsotropic`], which can only be made and merged.
 struct Sums {
-    inner: <SharedIsotropic as MStep<Inner>>::Statistics,
+    inner: <SharedIsotropic as MStep<f64>>::Statistics,
     wrong: Wrong,
     mass: Vec<f64>,
 }
@@ -107,14 +107,14 @@ impl coremix::m_step::Statistics for Sums {
     }
 }
 
-impl Scores<Inner> for Model {
+impl Scores<f64> for Model {
     fn components(&self) -> usize {
         let fewer = match self.wrong {
             Wrong::FewerComponents => 1,
             Wrong::FewerLater => usize::from(self.updated),
             _ => 0,
         };
-        Scores::<Inner>::components(&self.inner) - fewer
+        Scores::<f64>::components(&self.inner) - fewer
     }
 
     fn all(&self, rows: &Inner, out: &mut Vec<f64>) {
@@ -153,35 +153,30 @@ impl Scores<Inner> for Model {
     }
 }
 
-impl Mixture<Inner> for Model {
+impl Mixture<f64> for Model {
     fn centres(&self) -> &Centres<f64> {
-        Mixture::<Inner>::centres(&self.inner)
+        Mixture::<f64>::centres(&self.inner)
     }
     fn frame(&self) -> &Frame<f64> {
-        Mixture::<Inner>::frame(&self.inner)
+        Mixture::<f64>::frame(&self.inner)
     }
     fn log_joint(&self) -> LogJoint {
-        let mut log_joint = Mixture::<Inner>::log_joint(&self.inner);
+        let mut log_joint = Mixture::<f64>::log_joint(&self.inner);
         if self.wrong == Wrong::NanDensity {
             log_joint.alpha = f64::NAN;
         }
         log_joint
     }
     fn variances(&self) -> Array2<f64> {
-        Mixture::<Inner>::variances(&self.inner)
+        Mixture::<f64>::variances(&self.inner)
     }
 }
 
-impl MStep<Inner> for Family {
+impl MStep<f64> for Family {
     type Model = Model;
     type Statistics = Sums;
 
-    fn start(
-        &self,
-        seeds: Centres<f64>,
-        frame: Frame<f64>,
-        data: &dyn Data<Rows = Inner>,
-    ) -> Result<Model> {
+    fn start(&self, seeds: Centres<f64>, frame: Frame<f64>, data: &dyn Data<f64>) -> Result<Model> {
         let (inner, wrong) = (SharedIsotropic.start(seeds, frame, data)?, self.0);
         Ok(Model {
             inner,
@@ -190,10 +185,10 @@ impl MStep<Inner> for Family {
         })
     }
     fn calibrate(&self, model: &mut Model, first: &Likelihood) {
-        MStep::<Inner>::calibrate(&SharedIsotropic, &mut model.inner, first);
+        MStep::<f64>::calibrate(&SharedIsotropic, &mut model.inner, first);
     }
     fn statistics(&self, model: &Model) -> Sums {
-        let inner = MStep::<Inner>::statistics(&SharedIsotropic, &model.inner);
+        let inner = MStep::<f64>::statistics(&SharedIsotropic, &model.inner);
         let mass = vec![0.0; model.components()];
         Sums {
             inner,
@@ -212,7 +207,7 @@ impl MStep<Inner> for Family {
     fn update(&self, sums: Sums, model: &mut Model, restricted: bool) {
         let before = model.inner.clone();
         model.updated = true;
-        MStep::<Inner>::update(&SharedIsotropic, sums.inner, &mut model.inner, restricted);
+        MStep::<f64>::update(&SharedIsotropic, sums.inner, &mut model.inner, restricted);
         if self.0 == Wrong::Falling && before.means() != model.inner.means() {
             let (old, new) = (before.means(), model.inner.means());
             let past = &new + &((&new - &old) * 3.0);
@@ -369,9 +364,7 @@ impl<'a> Own<'a> {
     }
 }
 
-impl Data for Own<'_> {
-    type Rows = Inner;
-
+impl Data<f64> for Own<'_> {
     fn len(&self) -> usize {
         self.inner.len()
     }
@@ -390,7 +383,7 @@ impl Data for Own<'_> {
     fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Inner) {
         self.fill(rows, frame, into);
     }
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = Inner> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<f64> + '_> {
         let (mut rows, mut weights) = (rows.to_vec(), weights);
         if self.broken == Broken::SelectsFewer {
             rows.pop();
@@ -438,11 +431,11 @@ fn what_is_wrong_with_data_is_said() {
         // What is drawn for a coreset is not what is loaded: all other algorithms read all rows.
         for name in &names[..6] {
             let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(4);
-            let fit = algorithm.boxed::<Inner>().unwrap().fit(&data);
+            let fit = algorithm.boxed::<f64>().unwrap().fit(&data);
             refused(fit, "Own", text);
         }
         refused(model.predict(&data), "Own", text);
-        refused(Mixture::<Inner>::score(&model, &data), "Own", text);
+        refused(Mixture::<f64>::score(&model, &data), "Own", text);
     }
     for (broken, text) in [
         (Broken::SelectsFewer, "200 rows of 3 coordinates selected"),
@@ -453,7 +446,7 @@ fn what_is_wrong_with_data_is_said() {
             let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(4);
             let fit = algorithm
                 .with_coreset(200)
-                .boxed::<Inner>()
+                .boxed::<f64>()
                 .unwrap()
                 .fit(&data);
             refused(fit, "Own", text);

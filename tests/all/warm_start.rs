@@ -1,7 +1,6 @@
 //! Fits that start from a model, on the same rows and on others.
 
 use crate::common::blobs;
-use coremix::data::{DenseRows, SketchRows};
 use coremix::m_step::MStep;
 use coremix::prelude::*;
 use coremix::{Builder, FileFault, Float, Stage, algorithms};
@@ -20,7 +19,7 @@ fn em<M>(k: usize, family: M) -> Builder<Full, KMeansPlusPlus, Exhaustive, M> {
 /// are in another unit, so they live in another frame.
 fn begins_with_the_model<M>(family: M)
 where
-    M: MStep<DenseRows<f64>> + Stage + Clone,
+    M: MStep<f64> + Stage + Clone,
     M::Model: Save,
 {
     let old = blobs::<f64>(700, 3, 7, 1);
@@ -66,7 +65,7 @@ fn a_fit_begins_with_the_parameters_of_its_model() {
 /// must not. Found by a fuzz target.
 fn never_falls_from_its_model<M>(family: M)
 where
-    M: MStep<DenseRows<f64>> + Stage + Clone,
+    M: MStep<f64> + Stage + Clone,
     M::Model: Save,
 {
     let x = blobs::<f64>(300, 5, 4, 255);
@@ -176,19 +175,14 @@ fn algorithms_by_name() {
             .unwrap()
             .with_clusters(12)
             .with_coreset(200);
-        let first = algorithm
-            .boxed::<DenseRows<f32>>()
-            .unwrap()
-            .fit(&data)
-            .unwrap();
+        let first = algorithm.boxed::<f32>().unwrap().fit(&data).unwrap();
         let bytes = first.model.to_bytes(&[]).unwrap();
         let loaded = coremix::read_model::<f32>(&bytes[..]).unwrap();
         let warm = algorithm.clone().with_start_from(&loaded);
-        let fit = warm.boxed::<DenseRows<f32>>().unwrap().fit(&data).unwrap();
+        let fit = warm.boxed::<f32>().unwrap().fit(&data).unwrap();
         assert_eq!(fit.report.evaluations.seeding, 0, "{name}");
-        let error = |fit: &Fit<coremix::BoxedMixture<DenseRows<f32>>>| {
-            fit.model.quantization_error(&data).unwrap()
-        };
+        let error =
+            |fit: &Fit<coremix::BoxedMixture<f32>>| fit.model.quantization_error(&data).unwrap();
         assert!(error(&fit) <= 1.1 * error(&first), "{name}");
     }
 }
@@ -204,10 +198,9 @@ fn of_model<T>(result: Result<T>) -> FileFault {
 fn models_that_do_not_fit_are_errors() {
     let (x, y) = (blobs::<f64>(300, 3, 5, 6), blobs::<f64>(300, 4, 5, 6));
     let data = Dense::new(x.view()).unwrap();
-    fn fitted<F>(x: &Array2<F>) -> coremix::BoxedMixture<DenseRows<F>>
+    fn fitted<F>(x: &Array2<F>) -> coremix::BoxedMixture<F>
     where
         F: Float + coremix::Element<Float = F>,
-        DenseRows<F>: coremix::data::Rows<Float = F>,
     {
         let data = Dense::new(x.view()).unwrap();
         let algorithm = "k-means".parse::<Algorithm>().unwrap().with_clusters(5);
@@ -253,7 +246,7 @@ fn models_that_do_not_fit_are_errors() {
     // A model of a sketch, on the sketch of other columns.
     let sketch = Sketch::new(y.view(), 2, 1).unwrap();
     let warm = algorithms::gmm(5).start_from(&model).build().unwrap();
-    assert!(warm.fit::<SketchRows<f64>>(&sketch).is_err());
+    assert!(warm.fit::<f64>(&sketch).is_err());
 }
 
 /// A warm start is one of the settings of a checkpoint, and goes on as any fit.

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use coremix::Stop;
-use coremix::data::{Dense, DenseRows};
+use coremix::data::Dense;
 use coremix::{Mixture, load_model};
 use coremix_cluster::{Error, Stores, Support};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
@@ -110,7 +110,7 @@ async fn scores_and_labels_are_those_of_the_core() {
         let coremix_cluster::Model::Single(model) = &fitted.model else {
             panic!("f32 columns give an f32 model");
         };
-        let model: &dyn Mixture<DenseRows<f32>> = model;
+        let model: &dyn Mixture<f32> = model;
         let expected = model.score(&data).unwrap();
         let score = job
             .score(&open(&place, 7, 100).await, &fitted.model)

@@ -3,7 +3,7 @@
 use crate::common::{below, seeded};
 use crate::samples::{Arrow, Lists, Parquet, csv, lists, table};
 use arrow_array::{ArrayRef, Float32Array, Float64Array, UInt8Array};
-use coremix::data::{Blocks, DenseRows, ReadAhead, Source};
+use coremix::data::{Blocks, ReadAhead, Source};
 use coremix::prelude::*;
 use coremix_files::{AnySource, ArrowFile, CsvFile, Number, Options, ParquetFile, open};
 use ndarray::Array2;
@@ -36,7 +36,7 @@ fn same_fits<T: Number>(
     for name in Algorithm::NAMES {
         let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(5);
         let algorithm = algorithm.with_coreset(200).with_max_iterations(5);
-        let estimator = algorithm.boxed::<DenseRows<T::Float>>().unwrap();
+        let estimator = algorithm.boxed::<T::Float>().unwrap();
         let a = estimator.fit(&data).unwrap();
         let b = estimator.fit(&dense).unwrap();
         assert_eq!(a.model.means(), b.model.means(), "{name}");

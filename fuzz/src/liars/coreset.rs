@@ -2,8 +2,9 @@
 
 use super::wrong;
 use crate::bytes::Bytes;
+use coremix::Float;
 use coremix::coreset::{Coreset, Subset};
-use coremix::data::{Data, Frame, Rows};
+use coremix::data::{Data, Frame};
 use coremix::prelude::*;
 use coremix::{Rng, Stage};
 
@@ -49,13 +50,8 @@ impl LyingCoreset {
 
 impl Stage for LyingCoreset {}
 
-impl<R: Rows> Coreset<R> for LyingCoreset {
-    fn sample(
-        &self,
-        _: &dyn Data<Rows = R>,
-        _: &Frame<R::Float>,
-        _: &mut Rng,
-    ) -> Result<Option<Subset>> {
+impl<F: Float> Coreset<F> for LyingCoreset {
+    fn sample(&self, _: &dyn Data<F>, _: &Frame<F>, _: &mut Rng) -> Result<Option<Subset>> {
         match self {
             Self::All => Ok(None),
             Self::Chosen(subset) => Ok(Some(subset.clone())),

@@ -2,13 +2,13 @@
 
 use super::wrong;
 use crate::bytes::Bytes;
-use coremix::data::{Data, DenseRows, Frame, Rows, Summary};
+use coremix::data::{Data, Frame, Rows, Summary};
 use coremix::ndarray::{Axis, s};
 use coremix::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-type Inner = DenseRows<f64>;
+type Inner = Rows<f64>;
 
 /// What is wrong with data, from one of its calls on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -142,9 +142,7 @@ impl<'a> LyingData<'a> {
     }
 }
 
-impl Data for LyingData<'_> {
-    type Rows = Inner;
-
+impl Data<f64> for LyingData<'_> {
     fn len(&self) -> usize {
         match self.lie {
             Lie::Shape(rows, _) if self.lie().is_some() => rows,
@@ -231,7 +229,7 @@ impl Data for LyingData<'_> {
         }
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<Rows = Inner> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<f64> + '_> {
         let n = self.inner.len();
         let mut rows: Vec<usize> = rows.iter().map(|row| row % n).collect();
         let mut weights = weights;

@@ -2,14 +2,14 @@
 
 use super::wrong;
 use crate::bytes::Bytes;
-use coremix::data::{Centres, Data, DenseRows, Frame, Scores};
+use coremix::data::{Centres, Data, Frame, Rows, Scores};
 use coremix::m_step::{MStep, SharedIsotropicMixture, Statistics};
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
 use coremix::{Block, Likelihood, LogJoint, Stage};
 use std::sync::Arc;
 
-type Inner = DenseRows<f64>;
+type Inner = Rows<f64>;
 
 /// The lies, each with a number that stands where another should.
 #[derive(Clone, Debug, Default)]
@@ -94,9 +94,9 @@ pub(crate) struct LyingModel {
     later: bool,
 }
 
-impl Scores<Inner> for LyingModel {
+impl Scores<f64> for LyingModel {
     fn components(&self) -> usize {
-        let k = Scores::<Inner>::components(&self.inner);
+        let k = Scores::<f64>::components(&self.inner);
         match self.later || !self.lies.only_later {
             true => off(k, self.lies.components),
             false => k,
@@ -115,7 +115,7 @@ impl Scores<Inner> for LyingModel {
 
     fn some(&self, rows: &Inner, i: usize, ids: &[u32], out: &mut Vec<f64>) {
         // The inner model would not know others.
-        let k = Scores::<Inner>::components(&self.inner) as u32;
+        let k = Scores::<f64>::components(&self.inner) as u32;
         let known: Vec<u32> = ids.iter().map(|c| c % k).collect();
         self.inner.some(rows, i, &known, out);
         match self.lies.score {
@@ -135,17 +135,17 @@ impl Scores<Inner> for LyingModel {
     }
 }
 
-impl Mixture<Inner> for LyingModel {
+impl Mixture<f64> for LyingModel {
     fn centres(&self) -> &Centres<f64> {
-        Mixture::<Inner>::centres(&self.inner)
+        Mixture::<f64>::centres(&self.inner)
     }
 
     fn frame(&self) -> &Frame<f64> {
-        Mixture::<Inner>::frame(&self.inner)
+        Mixture::<f64>::frame(&self.inner)
     }
 
     fn log_joint(&self) -> LogJoint {
-        let mut log_joint = Mixture::<Inner>::log_joint(&self.inner);
+        let mut log_joint = Mixture::<f64>::log_joint(&self.inner);
         match self.lies.log_joint {
             Some((0, value)) => log_joint.alpha = value,
             Some((1, value)) => log_joint.beta = value,
@@ -160,7 +160,7 @@ impl Mixture<Inner> for LyingModel {
     }
 
     fn proportions(&self) -> Array1<f64> {
-        let known = Mixture::<Inner>::proportions(&self.inner);
+        let known = Mixture::<f64>::proportions(&self.inner);
         match self.lies.proportions {
             Some(wrong) => known.mapv(|_| wrong),
             None => known,
@@ -170,14 +170,14 @@ impl Mixture<Inner> for LyingModel {
     fn variances(&self) -> Array2<f64> {
         match self.lies.variances {
             Some(shape) => Array2::ones(shape),
-            None => Mixture::<Inner>::variances(&self.inner),
+            None => Mixture::<f64>::variances(&self.inner),
         }
     }
 }
 
 /// The sums of the inner family.
 pub(crate) struct LyingSums {
-    inner: <SharedIsotropic as MStep<Inner>>::Statistics,
+    inner: <SharedIsotropic as MStep<f64>>::Statistics,
     lies: Arc<Lies>,
 }
 
@@ -200,7 +200,7 @@ impl Statistics for LyingSums {
     }
 }
 
-impl MStep<Inner> for LyingFamily {
+impl MStep<f64> for LyingFamily {
     type Model = LyingModel;
     type Statistics = LyingSums;
 
@@ -208,7 +208,7 @@ impl MStep<Inner> for LyingFamily {
         &self,
         seeds: Centres<f64>,
         frame: Frame<f64>,
-        data: &dyn Data<Rows = Inner>,
+        data: &dyn Data<f64>,
     ) -> Result<LyingModel> {
         if self.0.refuses {
             return Err(Error::Empty { what: "patience" });
@@ -229,12 +229,12 @@ impl MStep<Inner> for LyingFamily {
     }
 
     fn calibrate(&self, model: &mut LyingModel, first: &Likelihood) {
-        MStep::<Inner>::calibrate(&SharedIsotropic, &mut model.inner, first);
+        MStep::<f64>::calibrate(&SharedIsotropic, &mut model.inner, first);
     }
 
     fn statistics(&self, model: &LyingModel) -> LyingSums {
         LyingSums {
-            inner: MStep::<Inner>::statistics(&SharedIsotropic, &model.inner),
+            inner: MStep::<f64>::statistics(&SharedIsotropic, &model.inner),
             lies: self.0.clone(),
         }
     }
@@ -250,7 +250,7 @@ impl MStep<Inner> for LyingFamily {
     }
 
     fn update(&self, sums: LyingSums, model: &mut LyingModel, restricted: bool) {
-        MStep::<Inner>::update(&SharedIsotropic, sums.inner, &mut model.inner, restricted);
+        MStep::<f64>::update(&SharedIsotropic, sums.inner, &mut model.inner, restricted);
         model.later = true;
         if let Some((c, value)) = self.0.mean {
             let mut means = model.inner.means().to_owned();

@@ -1,6 +1,7 @@
 //! A search that leaves out rows, names components that do not exist, and says what is not so.
 
 use crate::bytes::Bytes;
+use coremix::Float;
 use coremix::data::Rows;
 use coremix::e_step::{EStep, Started};
 use coremix::prelude::*;
@@ -97,9 +98,9 @@ impl Clone for LyingSearch {
 
 impl Stage for LyingSearch {}
 
-impl<R: Rows, M: Mixture<R>> EStep<R, M> for LyingSearch {
+impl<F: Float, M: Mixture<F>> EStep<F, M> for LyingSearch {
     type State = ();
-    type Worker = Vec<R::Float>;
+    type Worker = Vec<F>;
 
     fn width(&self, k: usize) -> usize {
         match self.width {
@@ -113,10 +114,10 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for LyingSearch {
         &self,
         (): &(),
         model: &M,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         _: &mut Rng,
-        scratch: &mut Vec<R::Float>,
+        scratch: &mut Vec<F>,
     ) {
         let all: Vec<u32> = (0..block.components() as u32).collect();
         for i in 0..rows.len() {
@@ -127,7 +128,7 @@ impl<R: Rows, M: Mixture<R>> EStep<R, M> for LyingSearch {
                 Deed::Row(step) => {
                     block.keep_best(i.saturating_add(step), model, rows, &all, scratch);
                 }
-                Deed::NoRows => block.keep_best(i, model, &R::default(), &all, scratch),
+                Deed::NoRows => block.keep_best(i, model, &Rows::default(), &all, scratch),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::wrong;
 use crate::bytes::Bytes;
-use coremix::data::{Data, Frame, Rows};
+use coremix::data::{Data, Frame};
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
 use coremix::{Float, Rng, Stage};
@@ -44,21 +44,21 @@ impl LyingSeeder {
 
 impl Stage for LyingSeeder {}
 
-impl<R: Rows> Seeder<R> for LyingSeeder {
+impl<F: Float> Seeder<F> for LyingSeeder {
     fn seed(
         &self,
-        data: &dyn Data<Rows = R>,
-        frame: &Frame<R::Float>,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
         k: usize,
         _: &mut Rng,
-    ) -> Result<Seeds<R::Float>> {
+    ) -> Result<Seeds<F>> {
         let rows = 0..self.count.unwrap_or(k);
         let rows: Vec<usize> = rows.map(|c| c * self.step % data.len()).collect();
         let mut seeds = Seeds::at_rows(data, frame, &rows, self.evaluations);
         seeds.centres.update(|c, row| {
             for (_, place, value) in self.spoiled.iter().filter(|(seed, ..)| *seed == c) {
                 let last = row.len().saturating_sub(1);
-                row[last.min(*place)] = R::Float::from_f64(*value);
+                row[last.min(*place)] = F::from_f64(*value);
             }
         });
         Ok(seeds)

@@ -5,7 +5,6 @@ use super::plain::{Kind, Plain};
 use super::sums::Sums;
 use crate::input::Number;
 use crate::model::{Model, OfType};
-use coremix::data::DenseRows;
 use coremix::m_step::{DiagonalMixture, IsotropicMixture, SharedIsotropicMixture};
 use coremix::ndarray::{Array1, Array2, Axis};
 use coremix::{BoxedMixture, Result as CoreResult};
@@ -19,10 +18,7 @@ pub(super) fn update(model: &Model, sums: &Sums) -> Result<Model, String> {
     }))
 }
 
-fn of_number<F: Number>(
-    model: &BoxedMixture<DenseRows<F>>,
-    sums: &Sums,
-) -> Result<BoxedMixture<DenseRows<F>>, String> {
+fn of_number<F: Number>(model: &BoxedMixture<F>, sums: &Sums) -> Result<BoxedMixture<F>, String> {
     let old = Plain::of(&**model).map_err(|error| error.to_string())?;
     if sums.model != old.mark() {
         return Err("statistics: they are of another model than the one to update".into());
@@ -32,7 +28,7 @@ fn of_number<F: Number>(
         return Err("statistics: no row has positive weight; at least one must".into());
     }
     let new = new_parameters::<F>(&old, sums);
-    let boxed: CoreResult<BoxedMixture<DenseRows<F>>> = match old.kind {
+    let boxed: CoreResult<BoxedMixture<F>> = match old.kind {
         Kind::Shared => {
             let found = SharedIsotropicMixture::from_parameters(new.means.view(), new.shared);
             found.map(|model| Box::new(model) as _)

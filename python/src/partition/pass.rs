@@ -5,7 +5,7 @@ use super::plain::Plain;
 use super::sums::Sums;
 use crate::input::{Number, Rows};
 use crate::model::{Model, each};
-use coremix::data::DenseRows;
+use coremix::data::Rows;
 use coremix::ndarray::ArrayView1;
 use coremix::{BoxedMixture, Mixture};
 use rayon::prelude::*;
@@ -32,7 +32,7 @@ pub(super) fn pass(
 fn of_number<F: Number>(
     rows: &Rows<'_>,
     weights: Option<ArrayView1<'_, f64>>,
-    model: &BoxedMixture<DenseRows<F>>,
+    model: &BoxedMixture<F>,
     width: Option<usize>,
 ) -> Result<Sums, String> {
     let plain = Plain::of(&**model).map_err(|error| error.to_string())?;

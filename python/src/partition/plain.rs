@@ -3,7 +3,6 @@
 use super::exact;
 use crate::family::Family;
 use crate::input::Number;
-use coremix::data::DenseRows;
 use coremix::ndarray::{Array2, Axis};
 use coremix::{Error, Mixture, Result};
 use std::f64::consts::PI;
@@ -28,7 +27,7 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    pub(super) fn of<F: Number>(model: &dyn Mixture<DenseRows<F>>) -> Result<Self> {
+    pub(super) fn of<F: Number>(model: &dyn Mixture<F>) -> Result<Self> {
         let rule = "partitions are for models with a variance per component or column: not for a Dirichlet process, and not \
             for a model that was fitted on a sketch";
         let refused = |value: &str| Error::Parameter {

@@ -43,7 +43,7 @@ fn noise(n: usize, j: usize) -> f32 {
     (mixed >> 40) as f32 / (1 << 24) as f32
 }
 
-fn measure<R: coremix::data::Rows>(name: &str, data: &dyn Data<Rows = R>, k: usize) -> Result<()> {
+fn measure<F: coremix::Float>(name: &str, data: &dyn Data<F>, k: usize) -> Result<()> {
     let mut line = Vec::new();
     let mut longest = 0.0f64;
     for time in TIMES {
@@ -51,7 +51,7 @@ fn measure<R: coremix::data::Rows>(name: &str, data: &dyn Data<Rows = R>, k: usi
         let algorithm = algorithm.with_tolerance(0.0);
         let started = Instant::now();
         let cancel = Cancel::after(Duration::from_secs_f64(time));
-        let boxed: Box<dyn Estimator<R>> = algorithm.with_cancel(&cancel).boxed()?;
+        let boxed: Box<dyn Estimator<F>> = algorithm.with_cancel(&cancel).boxed()?;
         let mut stage = "coreset";
         let found = boxed.fit_observed(data, &mut |progress| {
             stage = match progress {

@@ -6,7 +6,6 @@
 //! peak of its memory is its own.
 
 use coremix::coreset::Coreset;
-use coremix::data::DenseRows;
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
 use coremix::{Element, Progress, Report, Rng, algorithms};
@@ -150,8 +149,7 @@ fn seeding(numbers: &[usize]) -> Result<()> {
     let mut columns: [Vec<f64>; 2] = Default::default();
     for &k in numbers {
         let mut rng = Rng::from_seed(1);
-        let subset =
-            Coreset::<DenseRows<f32>>::sample(&Lightweight::new(32 * k), &data, &frame, &mut rng)?;
+        let subset = Coreset::<f32>::sample(&Lightweight::new(32 * k), &data, &frame, &mut rng)?;
         let subset = subset.ok_or("fewer rows than the coreset is to have")?;
         let rows = data.select(&subset.rows, subset.weights);
         print!("{k:>7}");
@@ -227,7 +225,7 @@ fn part(name: &str) -> Result<()> {
             let coreset = Lightweight::new(65_536);
             time_of(5, || {
                 let mut rng = Rng::from_seed(1);
-                Coreset::<DenseRows<f32>>::sample(&coreset, &data, &frame, &mut rng).map(drop)
+                Coreset::<f32>::sample(&coreset, &data, &frame, &mut rng).map(drop)
             })
         }
         _ => {

@@ -10,7 +10,6 @@
 //! ```
 
 use clap::Parser;
-use coremix::data::DenseRows;
 use coremix::datasets::Birch;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Rng};
@@ -76,7 +75,7 @@ fn child(name: &str, folder: &Path, rows: usize) -> std::result::Result<(), Fail
         .with_tolerance(1e-7)
         .with_restarts(2)
         .with_checkpoint(&checkpoint.resume_if_there());
-    let fit = algorithm.boxed::<DenseRows<f32>>()?.fit(&data)?;
+    let fit = algorithm.boxed::<f32>()?.fit(&data)?;
     let done = folder.join("fit.part");
     fs::write(&done, bits(&fit)?)?;
     // Whole or not there: a kill may come here too.
@@ -85,7 +84,7 @@ fn child(name: &str, folder: &Path, rows: usize) -> std::result::Result<(), Fail
 }
 
 /// Model, labels, free energies and evaluations.
-fn bits(fit: &Fit<BoxedMixture<DenseRows<f32>>>) -> Result<Vec<u8>> {
+fn bits(fit: &Fit<BoxedMixture<f32>>) -> Result<Vec<u8>> {
     let mut bytes = fit.model.saved(&[])?;
     bytes.extend(fit.labels.iter().flat_map(|label| label.to_le_bytes()));
     for phase in &fit.report.phases {

@@ -5,7 +5,7 @@
 //! peak of its memory is what the system says (VmHWM, on Linux).
 
 use coremix::Estimator;
-use coremix::data::{Blocks, DenseRows, Source};
+use coremix::data::{Blocks, Source};
 use coremix::prelude::*;
 use std::io;
 use std::process::Command;
@@ -119,7 +119,7 @@ fn fit(name: &str, shape: &[usize]) -> std::result::Result<(), Box<dyn std::erro
         algorithm = algorithm.with_memory(limit);
     }
     let algorithm = algorithm.with_max_iterations(3);
-    let boxed: Box<dyn Estimator<DenseRows<f32>>> = algorithm.boxed()?;
+    let boxed: Box<dyn Estimator<f32>> = algorithm.boxed()?;
     let found = boxed.fit(&data)?;
     assert!(found.model.components() == clusters);
     let status = std::fs::read_to_string("/proc/self/status")?;

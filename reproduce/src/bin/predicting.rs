@@ -4,7 +4,6 @@
 //! means. Microseconds per row, medians, on all threads.
 
 use coremix::Rng;
-use coremix::data::DenseRows;
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
 use ndarray::{Array2, ArrayView2, s};
@@ -56,7 +55,7 @@ fn compare(
         means[[i * 7919 % k, j]] + (spread * rng.normal()) as f32
     });
     let model = SharedIsotropicMixture::from_parameters(means.view(), spread * spread)?;
-    let model: &dyn Mixture<DenseRows<f32>> = &model;
+    let model: &dyn Mixture<f32> = &model;
     let (all, labels) = timed(x.slice(s![..few, ..]), |data| model.predict(data))?;
     let started = Instant::now();
     let found = model.predict(&Dense::new(x.view())?)?;

@@ -3,14 +3,13 @@
 //! An observer makes a fit run its restarts one after the other. Without one they run beside each other where rows are few. The
 //! program checks that both give the same model, and prints the medians of five fits each, in turn.
 
-use coremix::data::DenseRows;
 use coremix::prelude::*;
 use coremix::{Estimator, Rng};
 use ndarray::Array2;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-type Table = DenseRows<f32>;
+type Table = f32;
 
 fn main() -> Result<()> {
     let restarts = std::env::args().nth(1).and_then(|text| text.parse().ok());

@@ -4,7 +4,6 @@
 //! have variances of their own.
 //! In `tight` data every row has one component, in `near` ones a few, in `overlapping` ones nearly all.
 
-use coremix::data::DenseRows;
 use coremix::m_step::{IsotropicMixture, SharedIsotropicMixture};
 use coremix::prelude::*;
 use coremix::{Float, Rng};
@@ -64,7 +63,7 @@ fn compare<F: Float>(
     });
     let data = Dense::new(x.view())?;
     let variance = spread * spread;
-    let model: Box<dyn Mixture<DenseRows<F>>> = if own {
+    let model: Box<dyn Mixture<F>> = if own {
         let variances = Array1::from_shape_fn(k, |c| variance * (0.8 + 0.1 * (c % 5) as f64));
         let proportions = Array1::from_elem(k, 1.0 / k as f64);
         let (variances, proportions) = (variances.view(), proportions.view());

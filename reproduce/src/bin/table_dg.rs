@@ -8,7 +8,6 @@
 //! machine.
 
 use coremix::coreset::Coreset;
-use coremix::data::DenseRows;
 use coremix::e_step::EStep;
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
@@ -134,9 +133,9 @@ impl<F: Float> Column<F> {
     fn run<T, C, S, E>(&mut self, x: &Array2<T>, builder: Builder<C, S, E>, seed: u64) -> Result<()>
     where
         T: Element<Float = F>,
-        C: Coreset<DenseRows<F>>,
-        S: Seeder<DenseRows<F>>,
-        E: EStep<DenseRows<F>, SharedIsotropicMixture<F>> + Clone,
+        C: Coreset<F>,
+        S: Seeder<F>,
+        E: EStep<F, SharedIsotropicMixture<F>> + Clone,
     {
         let started = Instant::now();
         let data = Dense::new(x.view())?;

@@ -11,7 +11,6 @@
 
 use clap::Parser;
 use coremix::coreset::Coreset;
-use coremix::data::DenseRows;
 use coremix::m_step::DirichletProcessMixture;
 use coremix::prelude::*;
 use coremix::{Builder, Rng, algorithms};
@@ -216,7 +215,7 @@ impl Column {
         seed: u64,
     ) -> Outcome<()>
     where
-        C: Coreset<DenseRows<f32>>,
+        C: Coreset<f32>,
     {
         let started = Instant::now();
         let data = Dense::new(fitted.view())?;
@@ -281,7 +280,7 @@ fn run<C>(
     data: &Dense<'_, f32>,
 ) -> Result<Fit<DirichletProcessMixture<f32>>>
 where
-    C: Coreset<DenseRows<f32>>,
+    C: Coreset<f32>,
 {
     match settings.c_prime {
         Some(c_prime) => builder.e_step(Exhaustive::truncated(c_prime)),

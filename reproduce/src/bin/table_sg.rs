@@ -13,7 +13,7 @@
 //! Figures are means over trials with their standard error in brackets, times are medians.
 
 use coremix::coreset::Coreset;
-use coremix::data::{DenseRows, Rows, Transform};
+use coremix::data::Transform;
 use coremix::e_step::EStep;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
@@ -136,16 +136,16 @@ impl Column {
         &mut self,
         make: impl FnOnce() -> Result<D>,
         builder: Builder<C, S, E, M>,
-        rows: Option<&dyn Data<Rows = DenseRows<F>>>,
+        rows: Option<&dyn Data<F>>,
         score: impl FnOnce(&Array1<u32>) -> Result<f64>,
     ) -> Result<()>
     where
-        D: Data<Rows: Rows<Float = F>>,
+        D: Data<F>,
         F: Float,
-        C: Coreset<D::Rows>,
-        S: Seeder<D::Rows>,
-        M: MStep<D::Rows, Model: Mixture<DenseRows<F>>>,
-        E: EStep<D::Rows, M::Model> + Clone,
+        C: Coreset<F>,
+        S: Seeder<F>,
+        M: MStep<F, Model: Mixture<F>>,
+        E: EStep<F, M::Model> + Clone,
     {
         let started = Instant::now();
         let data = make()?;
@@ -156,10 +156,10 @@ impl Column {
         self.fitting.push(started.elapsed().as_secs_f64());
         self.iterations.push(fit.report.iterations as f64);
         self.unobserved.push(fit.report.unobserved as f64);
-        let labels = Mixture::<D::Rows>::predict(&fit.model, &data)?;
+        let labels = Mixture::<F>::predict(&fit.model, &data)?;
         self.scores.push(score(&labels)?);
         if let Some(rows) = rows {
-            let error = Mixture::<DenseRows<F>>::quantization_error(&fit.model, rows)?;
+            let error = Mixture::<F>::quantization_error(&fit.model, rows)?;
             self.errors.push(error);
         }
         Ok(())
@@ -291,7 +291,7 @@ fn of_large(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
             as_published(builder, TOLERANCE).seed(seed)
         };
         let d = || as_published(algorithms::d_gmm(k, 5, 5), TOLERANCE).seed(seed);
-        let rows: Option<&dyn Data<Rows = _>> = Some(&rows);
+        let rows: Option<&dyn Data<_>> = Some(&rows);
         table[0].run(dense, k_means(), rows, purity)?;
         table[1].run(sketch, k_means(), rows, purity)?;
         table[2].run(dense, var(), rows, purity)?;

@@ -2,7 +2,7 @@
 
 use crate::block::Block;
 use crate::counting;
-use crate::data::{Centres, Data, DenseRows, Frame, Rows};
+use crate::data::{Centres, Data, Frame, Rows};
 use crate::float::Float;
 use crate::parallel;
 use crate::search::{self, Exact};
@@ -59,17 +59,13 @@ const STRETCHES: usize = 8;
 
 impl<F: Float> Assignment<F> {
     /// Every row with its nearest centre, without bounds.
-    pub(crate) fn labelled(
-        data: &dyn Data<Rows = DenseRows<F>>,
-        frame: &Frame<F>,
-        centres: &Centres<F>,
-    ) -> Self {
+    pub(crate) fn labelled(data: &dyn Data<F>, frame: &Frame<F>, centres: &Centres<F>) -> Self {
         let k = centres.len();
         let blocks = parallel::map_blocks(
             data.len(),
             search::block_rows(k, centres.dim()),
             |_, range| {
-                let mut rows = DenseRows::default();
+                let mut rows = Rows::default();
                 data.load(range, frame, &mut rows);
                 let mut block = Block::new(k, 1);
                 block.reset(rows.len(), &[]);
@@ -81,7 +77,7 @@ impl<F: Float> Assignment<F> {
     }
 
     /// Weighted squared distances of the rows to their centres, by the upper bounds.
-    pub(crate) fn squared(&self, data: &dyn Data<Rows = DenseRows<F>>) -> f64 {
+    pub(crate) fn squared(&self, data: &dyn Data<F>) -> f64 {
         let parts = parallel::map_blocks(self.members.len(), PART, |_, places| {
             let members = self.members[places].iter();
             members

@@ -4,7 +4,7 @@ use super::assignment::{Assignment, Change, Member, PART};
 use super::kernel::{Kernel, TOGETHER, root};
 use super::neighbour_lists::{Moved, NeighbourLists};
 use crate::counting;
-use crate::data::{Centres, Data, DenseRows, Frame};
+use crate::data::{Centres, Data, Frame};
 use crate::float::Float;
 use crate::parallel;
 
@@ -13,7 +13,7 @@ impl<F: Float> Assignment<F> {
     /// Returns the changes, by place, and the number of distance evaluations.
     pub(crate) fn search(
         &mut self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         nearby: &NeighbourLists<F>,
@@ -42,7 +42,7 @@ pub(super) fn all<F: Float>(workers: Vec<Worker<'_, F>>) -> (Vec<Change>, u64) {
 
 /// What one worker needs to search the members of some components.
 pub(super) struct Worker<'a, F: Float> {
-    data: &'a dyn Data<Rows = DenseRows<F>>,
+    data: &'a dyn Data<F>,
     frame: &'a Frame<F>,
     centres: &'a Centres<F>,
     changes: Vec<Change>,
@@ -53,11 +53,7 @@ pub(super) struct Worker<'a, F: Float> {
 }
 
 impl<'a, F: Float> Worker<'a, F> {
-    pub(super) fn new(
-        data: &'a dyn Data<Rows = DenseRows<F>>,
-        frame: &'a Frame<F>,
-        centres: &'a Centres<F>,
-    ) -> Self {
+    pub(super) fn new(data: &'a dyn Data<F>, frame: &'a Frame<F>, centres: &'a Centres<F>) -> Self {
         Self {
             data,
             frame,

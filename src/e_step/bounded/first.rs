@@ -6,7 +6,7 @@ use super::quantizer::CoarseQuantizer;
 use super::wider::{packs, two_nearest};
 use super::worth::{Doubt, Worth};
 use crate::counting;
-use crate::data::{Centres, Data, DenseRows, Frame};
+use crate::data::{Centres, Data, Frame, Rows};
 use crate::float::Float;
 use crate::parallel;
 use crate::search;
@@ -23,7 +23,7 @@ impl<F: Float> Assignment<F> {
     /// over neighbour lists, would correct too little. `beside` is the residual of projected rows. Returns the number of
     /// distance evaluations as well.
     pub(crate) fn first(
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         worth: &Worth,
@@ -61,7 +61,7 @@ impl<F: Float> Assignment<F> {
 
     /// The same over the inverted list of each row's point alone: it may miss the nearest.
     fn by_quantizer(
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         quantizer: &CoarseQuantizer<F>,
@@ -75,7 +75,7 @@ impl<F: Float> Assignment<F> {
 
     /// The same over all centres.
     pub(crate) fn exhaustive(
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centres: &Centres<F>,
     ) -> (Self, u64) {
@@ -97,7 +97,7 @@ impl<F: Float> Assignment<F> {
             data.len(),
             search::block_rows(k, centres.dim()),
             |_, range| {
-                let mut rows = DenseRows::default();
+                let mut rows = Rows::default();
                 data.load(range.clone(), frame, &mut rows);
                 let found = range.zip(two_nearest(centres, &rows));
                 let member =
@@ -119,7 +119,7 @@ impl<F: Float> Assignment<F> {
 
     /// The nearest centre of every row and the second nearest, among those that `list` gives for its point.
     fn around<'a>(
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         points: &Centres<F>,
@@ -188,7 +188,7 @@ mod tests {
         let points = Centres::enter(x.view().split_at(ndarray::Axis(0), 5).0, &frame);
         let all: Vec<u32> = (0..600).collect();
         let found = Assignment::around(&data, &frame, &centres, &points, |_| &all);
-        let mut rows = DenseRows::default();
+        let mut rows = Rows::default();
         data.load(0..data.len(), &frame, &mut rows);
         let distance = |row: u32, c: usize| -> f64 {
             let pairs = rows.row(row as usize).iter().zip(centres.row(c));
@@ -218,7 +218,7 @@ mod tests {
         for k in [1, 2, 3, 16, 17, FEW, FEW + 1] {
             let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
             let (found, _) = Assignment::exhaustive(&data, &frame, &centres);
-            let mut rows = DenseRows::default();
+            let mut rows = Rows::default();
             data.load(0..data.len(), &frame, &mut rows);
             let all: Vec<u32> = (0..k as u32).collect();
             for c in 0..k {

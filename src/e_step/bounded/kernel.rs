@@ -1,6 +1,6 @@
 //! Rows compared with packed centres: the nearest and the second nearest.
 
-use crate::data::{Centres, Data, DenseRows, Frame, Rows};
+use crate::data::{Centres, Data, Frame, Rows};
 use crate::float::Float;
 use crate::kernels::packed::Packed;
 use crate::kernels::select;
@@ -12,7 +12,7 @@ pub(super) const TOGETHER: usize = 256;
 #[derive(Default)]
 pub(super) struct Kernel<F> {
     ids: Vec<usize>,
-    rows: DenseRows<F>,
+    rows: Rows<F>,
     list: Vec<u32>,
     packed: Packed<F>,
     squared: Vec<F>,
@@ -33,7 +33,7 @@ impl<F: Float> Kernel<F> {
     /// Loads rows.
     pub(super) fn gather(
         &mut self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         rows: impl Iterator<Item = usize>,
     ) {

@@ -29,13 +29,13 @@ pub(crate) use worth::Worth;
 
 use super::EStep;
 use crate::block::Block;
-use crate::compiled::Compiled;
 use crate::data::Rows;
 use crate::error::{Result, positive};
+use crate::float::Float;
 use crate::m_step::SharedIsotropicMixture;
 use crate::mixture::Erased;
 use crate::rng::Rng;
-use crate::search::Exact;
+use crate::search::{self, Exact};
 use crate::stage::Stage;
 
 /// The nearest of the centres near a row's own, for rows that bounds do not settle: supports of width 1
@@ -112,9 +112,9 @@ impl Stage for Bounded {
     }
 }
 
-impl<R: Rows> EStep<R, SharedIsotropicMixture<R::Float>> for Bounded {
+impl<F: Float> EStep<F, SharedIsotropicMixture<F>> for Bounded {
     type State = ();
-    type Worker = Exact<R::Float>;
+    type Worker = Exact<F>;
 
     fn width(&self, _: usize) -> usize {
         1
@@ -127,13 +127,13 @@ impl<R: Rows> EStep<R, SharedIsotropicMixture<R::Float>> for Bounded {
     fn search(
         &self,
         (): &(),
-        model: &SharedIsotropicMixture<R::Float>,
-        rows: &R,
-        block: &mut Block<R::Float>,
+        model: &SharedIsotropicMixture<F>,
+        rows: &Rows<F>,
+        block: &mut Block<F>,
         _: &mut Rng,
         worker: &mut Self::Worker,
     ) {
-        R::Float::search_all(model.erased(), rows, block, worker);
+        search::exhaustive(model.erased(), rows, block, worker);
     }
 
     fn bounds(&self) -> Option<&Bounded> {

@@ -1,7 +1,7 @@
 //! The nearest of some centres to others, as lists.
 
 use crate::candidates::Candidates;
-use crate::data::{Centres, DenseRows, Rows};
+use crate::data::{Centres, Rows};
 use crate::float::Float;
 use crate::parallel;
 
@@ -21,7 +21,7 @@ pub(super) fn lists<F: Float>(
     parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
         let places = range.start / size..range.end / size;
         let rows = &from.values()[places.start * stride..places.end * stride];
-        let rows = DenseRows::of_padded(rows, from.dim());
+        let rows = Rows::of_padded(rows, from.dim());
         let (mut candidates, mut approximate) = (Candidates::default(), Vec::new());
         rows.distances(to, &mut approximate);
         let approximate = approximate.chunks_exact(to.len());

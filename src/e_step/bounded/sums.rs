@@ -2,7 +2,7 @@
 
 use super::assignment::{Assignment, Change, PART};
 use crate::counting;
-use crate::data::{Centres, Data, DenseRows, Frame, Moments, Rows};
+use crate::data::{Centres, Data, Frame, Moments, Rows};
 use crate::float::Float;
 use crate::kernels::vectorised;
 use crate::parallel;
@@ -42,7 +42,7 @@ struct Entry {
 impl<F: Float> Sums<F> {
     /// The sums of an assignment, about the centres.
     pub(crate) fn of(
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         assignment: &Assignment<F>,
@@ -76,7 +76,7 @@ impl<F: Float> Sums<F> {
     /// Recomputes the sums of the `stale` components, about their current centres.
     pub(crate) fn renew(
         &mut self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         assignment: &Assignment<F>,
@@ -106,7 +106,7 @@ impl<F: Float> Sums<F> {
     /// are cut into several parts occurs once per part.
     fn gathered(
         &self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         starts: &[usize],
         wanted: impl Fn(usize) -> bool + Sync,
@@ -152,7 +152,7 @@ impl<F: Float> Sums<F> {
     /// as well, without any change.
     pub(crate) fn apply(
         &mut self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         assignment: &Assignment<F>,
@@ -289,14 +289,14 @@ struct Gather<F> {
     ids: Vec<usize>,
     /// Weights, negative for rows that leave.
     shares: Vec<f64>,
-    rows: DenseRows<F>,
+    rows: Rows<F>,
 }
 
 impl<F: Float> Gather<F> {
     /// Adds rows to the sums of one component.
     fn add(
         &mut self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         anchor: &[F],
         mut entries: impl Iterator<Item = Entry>,

@@ -6,7 +6,7 @@ use super::kernel::root;
 use super::neighbour_lists::NeighbourLists;
 use crate::block::Block;
 use crate::counting;
-use crate::data::{Centres, Data, DenseRows, Frame, Rows};
+use crate::data::{Centres, Data, Frame, Rows};
 use crate::float::Float;
 use crate::parallel;
 use crate::search::{self, Exact};
@@ -48,7 +48,7 @@ impl<F: Float> Assignment<F> {
     /// Where such rows are many, they are searched component by component. A few in all components are searched together.
     pub(crate) fn widen(
         &mut self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         nearby: Option<&NeighbourLists<F>>,
@@ -76,7 +76,7 @@ impl<F: Float> Assignment<F> {
     /// Compares uncovered rows with all centres, packed about the centre of their component.
     fn widen_components(
         &mut self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         uncovered: &Uncovered<'_, F>,
@@ -104,7 +104,7 @@ impl<F: Float> Assignment<F> {
     /// Compares uncovered rows of all components with all centres.
     fn widen_together(
         &mut self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         uncovered: &Uncovered<'_, F>,
@@ -117,7 +117,7 @@ impl<F: Float> Assignment<F> {
             |_, range| {
                 let row = |(_, place): &(u32, usize)| self.member(*place).row as usize;
                 let ids: Vec<usize> = places[range].iter().map(row).collect();
-                let mut rows = DenseRows::default();
+                let mut rows = Rows::default();
                 data.gather(&ids, frame, &mut rows);
                 two_nearest(centres, &rows)
             },
@@ -162,7 +162,7 @@ impl<F: Float> Assignment<F> {
 /// well, at any distance.
 pub(super) fn two_nearest<F: Float>(
     centres: &Centres<F>,
-    rows: &DenseRows<F>,
+    rows: &Rows<F>,
 ) -> Vec<([u32; 2], [F; 2])> {
     let width = centres.len().min(2);
     let mut block = Block::new(centres.len(), width);

@@ -3,7 +3,7 @@
 use super::assignment::{Assignment, Member};
 use super::neighbour_lists::NeighbourLists;
 use crate::block::Block;
-use crate::data::{Centres, Data, DenseRows, Frame, Rows};
+use crate::data::{Centres, Data, Frame, Rows};
 use crate::float::Float;
 use crate::parallel;
 use crate::search::{self, Exact};
@@ -86,7 +86,7 @@ impl Worth {
     /// its cost; `None` if it never is. Returns the number of distance evaluations as well.
     pub(crate) fn is_worth_it<F: Float>(
         &self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         assignment: &Assignment<F>,
@@ -124,7 +124,7 @@ impl<'a, F: Float> Doubt<'a, F> {
     /// depends on their number; `None` if no gain is above its price. Rows far from their centres can gain most.
     pub(crate) fn pays(
         &self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         price: impl Fn(usize) -> f64,
@@ -154,7 +154,7 @@ impl<'a, F: Float> Doubt<'a, F> {
     /// Counts the open members.
     pub(crate) fn of(
         assignment: &'a Assignment<F>,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         error: f64,
         open: impl Fn(usize, &Member<F>) -> bool + Sync,
     ) -> Self {
@@ -189,7 +189,7 @@ impl<'a, F: Float> Doubt<'a, F> {
     /// component. By level, from `draws` of the open members, drawn in proportion to their part of the error.
     fn gains(
         &self,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
         frame: &Frame<F>,
         centres: &Centres<F>,
         draws: usize,
@@ -233,7 +233,7 @@ impl<'a, F: Float> Doubt<'a, F> {
         let gains = parallel::map_blocks(drawn.len(), TOGETHER, |_, range| {
             let drawn = &drawn[range];
             let ids: Vec<usize> = drawn.iter().map(|(_, row, ..)| *row).collect();
-            let mut rows = DenseRows::default();
+            let mut rows = Rows::default();
             data.gather(&ids, frame, &mut rows);
             let mut block = Block::new(centres.len(), 1);
             block.reset(rows.len(), &[]);
@@ -261,6 +261,6 @@ fn level<F: Float>(member: &Member<F>, mean: f64) -> usize {
 }
 
 /// A row's part of the error, by its upper bound.
-fn share<F: Float>(data: &dyn Data<Rows = DenseRows<F>>, member: &Member<F>) -> f64 {
+fn share<F: Float>(data: &dyn Data<F>, member: &Member<F>) -> f64 {
     data.weight(member.row as usize) * member.upper.to_f64().powi(2)
 }

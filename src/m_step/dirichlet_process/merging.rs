@@ -6,7 +6,7 @@ use super::prior::Prior;
 use super::statistics::Scatter;
 use super::sticks::Sticks;
 use crate::block::Block;
-use crate::data::{DenseRows, Rows};
+use crate::data::Rows;
 use crate::float::Float;
 use crate::parallel;
 
@@ -73,7 +73,7 @@ impl Overlaps {
     }
 
     /// Adds a block of rows that all components share; more than any merge gains, if they do not.
-    pub(super) fn add<F: Float>(&mut self, rows: &DenseRows<F>, block: &Block<F>) {
+    pub(super) fn add<F: Float>(&mut self, rows: &Rows<F>, block: &Block<F>) {
         if block.shares.is_empty() {
             return self.lost.fill(f64::INFINITY);
         }
@@ -268,7 +268,7 @@ mod tests {
     struct Case<F: Float> {
         family: DirichletProcess,
         model: DirichletProcessMixture<F>,
-        rows: DenseRows<F>,
+        rows: Rows<F>,
         block: Block<F>,
         q: Array2<f64>,
     }
@@ -286,12 +286,12 @@ mod tests {
             let builder = algorithms::dp_gmm(k, 1.0).m_step(family.clone());
             let fit = builder.max_iterations(2).tolerance(0.0).build().unwrap();
             let model = fit.fit(&data).unwrap().model;
-            let mut rows = DenseRows::default();
+            let mut rows = Rows::default();
             data.load(0..n, &model.frame, &mut rows);
             let all = Exhaustive::all();
             let mut block = Block::new(k, k);
             block.reset(n, &[]);
-            let mut worker = EStep::<DenseRows<F>, _>::worker(&all, &model);
+            let mut worker = EStep::<F, _>::worker(&all, &model);
             all.search(&(), &model, &rows, &mut block, &mut rng, &mut worker);
             posterior::normalise(&rows, &mut block, model.log_joint());
             let q = Array2::from_shape_fn((n, k), |(i, c)| block.shares_of(i)[c].to_f64());

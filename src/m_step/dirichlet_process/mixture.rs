@@ -4,7 +4,7 @@ use super::matrices;
 use super::normal_wishart::{FARTHEST, NormalWishart};
 use super::prior::Prior;
 use super::sticks::Sticks;
-use crate::data::{Centres, DenseRows, Frame, Rows, Scores, largest_terms};
+use crate::data::{Centres, Frame, Rows, Scores, largest_terms};
 use crate::error::{Result, positive};
 use crate::factor;
 use crate::float::Float;
@@ -221,14 +221,14 @@ impl<F: Float> DirichletProcessMixture<F> {
 
 /// Scores are -2 times expected log-joints (E29), but for constants. The fast ones are in the type of the data; those
 /// of components that may have a share in the row are then computed again in `f64`, so nothing is left to the margin.
-impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
+impl<F: Float> Scores<F> for DirichletProcessMixture<F> {
     fn components(&self) -> usize {
         self.components.len()
     }
 
     /// Scores of components more than about 45 nats below the best one are approximate: their responsibility is lost
     /// beside 1.
-    fn all(&self, rows: &DenseRows<F>, out: &mut Vec<F>) {
+    fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
         /// exp(-REACH) is lost beside 1 in `f64`.
         const REACH: f64 = 45.0;
         let Scored::Expected { added, norms, .. } = &self.scores else {
@@ -290,14 +290,14 @@ impl<F: Float> Scores<DenseRows<F>> for DirichletProcessMixture<F> {
         }
     }
 
-    fn margin(&self, rows: &DenseRows<F>, i: usize, reach: F) -> F {
+    fn margin(&self, rows: &Rows<F>, i: usize, reach: F) -> F {
         match self.scores {
             Scored::Distances { .. } => rows.margin(i, &self.centres, reach),
             Scored::Expected { .. } => F::zero(),
         }
     }
 
-    fn some(&self, rows: &DenseRows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
+    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
         let Scored::Expected { added, .. } = &self.scores else {
             return rows.distances_to(i, &self.centres, ids, out);
         };
@@ -316,7 +316,7 @@ fn held<F: Float>(score: f64) -> f64 {
     score.min(F::LARGEST_SCORE)
 }
 
-impl<F: Float> Mixture<DenseRows<F>> for DirichletProcessMixture<F> {
+impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
     fn proportions(&self) -> Array1<f64> {
         self.proportions().to_owned()
     }
@@ -370,7 +370,7 @@ impl<F: Float> Mixture<DenseRows<F>> for DirichletProcessMixture<F> {
 
     /// Predictive densities (Bishop 10.81), in `f64` for every component: their tails fall off slowly, and there is no
     /// telling which of them matter.
-    fn judge(&self, rows: &DenseRows<F>, labels: Option<&mut [u32]>) -> Vec<f64> {
+    fn judge(&self, rows: &Rows<F>, labels: Option<&mut [u32]>) -> Vec<f64> {
         if let Some(labels) = labels {
             scoring::label(self, rows, labels);
         }
@@ -414,7 +414,7 @@ mod tests {
         far.row_mut(0).fill(T::from_f64(T::LIMIT));
         far.row_mut(1).fill(T::from_f64(1e9));
         let data = Dense::new(far.view()).unwrap();
-        let mut rows = DenseRows::default();
+        let mut rows = Rows::default();
         data.load(0..700, &model.frame, &mut rows);
         let (mut fast, mut direct) = (Vec::new(), Vec::new());
         model.all(&rows, &mut fast);

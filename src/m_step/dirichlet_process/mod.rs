@@ -18,8 +18,8 @@ use statistics::Scatter;
 
 use super::{MStep, Merging, first_variance, steps_with_one_variance};
 use crate::block::Block;
-use crate::data::{Centres, Data, DenseRows, Frame};
-use crate::error::Result;
+use crate::data::{Centres, Data, Frame, Rows};
+use crate::error::{Error, Result};
 use crate::float::Float;
 use crate::parallel;
 use crate::posterior::Likelihood;
@@ -183,16 +183,15 @@ impl DirichletProcess {
     }
 }
 
-impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
+impl<F: Float> MStep<F> for DirichletProcess {
     type Model = DirichletProcessMixture<F>;
     type Statistics = Scatter;
 
-    fn start(
-        &self,
-        seeds: Centres<F>,
-        frame: Frame<F>,
-        data: &dyn Data<Rows = DenseRows<F>>,
-    ) -> Result<Self::Model> {
+    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
+        if data.is_sparse() {
+            let rule = "works on dense rows alone, not on a sketch";
+            return Err(Error::parameter("DirichletProcess", "a sketch", rule));
+        }
         let prior = self.prior(&frame, data)?;
         let (variance, least_variance) = first_variance(&frame, data.summary());
         let components = (0..seeds.len())
@@ -220,7 +219,7 @@ impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
         from: &Self::Model,
         seeds: Centres<F>,
         frame: Frame<F>,
-        data: &dyn Data<Rows = DenseRows<F>>,
+        data: &dyn Data<F>,
     ) -> Result<Option<Self::Model>> {
         if let Scored::Distances { .. } = from.scores {
             return Ok(None);
@@ -287,7 +286,7 @@ impl<F: Float> MStep<DenseRows<F>> for DirichletProcess {
 
     fn accumulate(
         &self,
-        rows: &DenseRows<F>,
+        rows: &Rows<F>,
         block: &Block<F>,
         model: &Self::Model,
         statistics: &mut Self::Statistics,

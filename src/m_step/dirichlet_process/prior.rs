@@ -68,11 +68,7 @@ impl Prior {
 
 impl DirichletProcess {
     /// The prior in the coordinates of `frame`.
-    pub(super) fn prior<R: Rows>(
-        &self,
-        frame: &Frame<R::Float>,
-        data: &dyn Data<Rows = R>,
-    ) -> Result<Prior> {
+    pub(super) fn prior<F: Float>(&self, frame: &Frame<F>, data: &dyn Data<F>) -> Result<Prior> {
         let dim = data.dim();
         let degrees = self.degrees.unwrap_or(dim as f64);
         if degrees <= dim as f64 - 1.0 {
@@ -84,7 +80,7 @@ impl DirichletProcess {
             _ => None,
         };
         // Held where rows and centres are that are no part of the data, and where its square has a weighted sum.
-        let most = Frame::<R::Float>::most().to_f64() / self.mean_precision.max(1.0).sqrt();
+        let most = Frame::<F>::most().to_f64() / self.mean_precision.max(1.0).sqrt();
         let enter = |mean: &mut dyn Iterator<Item = f64>| -> Vec<f64> {
             let origin = frame.offset().iter().map(|o| o.to_f64());
             mean.zip(origin)
@@ -95,7 +91,7 @@ impl DirichletProcess {
             (PriorMean::OfData, Some((mean, _))) => mean.clone(),
             (PriorMean::Given(mean), _) => {
                 same_columns("mean", dim, mean.len())?;
-                not_beyond(mean, R::Float::LIMIT)?;
+                not_beyond(mean, F::LIMIT)?;
                 enter(&mut mean.iter().copied())
             }
             _ => enter(&mut std::iter::repeat_n(0.0, dim)),
@@ -229,7 +225,7 @@ fn diagonal(value: f64, dim: usize) -> Vec<f64> {
 
 /// Weighted mean (d) and covariance (d, d; its lower half) of the data, in the coordinates of `frame`, from sums about
 /// its mean, which is that of the data but for rounding.
-fn moments<R: Rows>(frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> (Vec<f64>, Vec<f64>) {
+fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> (Vec<f64>, Vec<f64>) {
     /// Parts of the data: each has its own sums.
     const PARTS: usize = 32;
     let (n, dim) = (data.len(), data.dim());
@@ -237,7 +233,7 @@ fn moments<R: Rows>(frame: &Frame<R::Float>, data: &dyn Data<Rows = R>) -> (Vec<
     let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
     let parts = parallel::map_blocks(n, size, |_, range| {
         let (mut first, mut second) = (vec![0.0; dim], vec![0.0; dim * dim]);
-        let (mut rows, mut apart, mut weights) = (R::default(), Vec::new(), Vec::new());
+        let (mut rows, mut apart, mut weights) = (Rows::default(), Vec::new(), Vec::new());
         let mut scratch = Scratch::<f64>::default();
         for from in range.clone().step_by(BLOCK) {
             data.load(from..(from + BLOCK).min(range.end), frame, &mut rows);
@@ -333,7 +329,7 @@ fn proper(mut covariance: Vec<f64>, least_variance: f64, dim: usize) -> Vec<f64>
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::data::{Dense, DenseRows as R};
+    use crate::data::{Dense, Rows};
     use crate::rng::Rng;
     use approx::assert_abs_diff_eq;
     use ndarray::{Array1, Array2};
@@ -424,7 +420,7 @@ pub(super) mod tests {
             let prior = diagonal(narrow, 6);
             let mean: Vec<f64> = frame.mean()[..6].iter().map(|m| m.to_f64()).collect();
             let got = beside(prior.clone(), (&mean, 1.0, 6.0), &frame, summary);
-            let (mut rows, range) = (R::<F>::default(), 0..60);
+            let (mut rows, range) = (Rows::<F>::default(), 0..60);
             data.load(range.clone(), &frame, &mut rows);
             for (i, c) in range
                 .clone()

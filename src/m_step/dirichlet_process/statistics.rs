@@ -7,7 +7,7 @@ use super::normal_wishart::NormalWishart;
 use super::prior::Prior;
 use super::products::add_products;
 use crate::block::Block;
-use crate::data::{DenseRows, Rows};
+use crate::data::Rows;
 use crate::float::Float;
 use crate::kernels::vectorised;
 use crate::m_step::Statistics;
@@ -71,7 +71,7 @@ impl Statistics for Scatter {
 impl Scatter {
     pub(super) fn add<F: Float>(
         &mut self,
-        rows: &DenseRows<F>,
+        rows: &Rows<F>,
         block: &Block<F>,
         model: &DirichletProcessMixture<F>,
     ) {

@@ -1,11 +1,13 @@
-//! A block of dense rows, and the arithmetic on it.
+//! A block of rows, the one type of rows there is: the arithmetic of the crate on points.
 
 use super::frame::{self, Frame};
-use super::{Centres, Linear, Moments, Rows, Scales, Second};
+use super::{Centres, Linear, Moments, Scales, Second};
 use crate::block::Block;
 use crate::float::{Element, Float};
+use crate::kernels::sparse::{self, Entries};
 use crate::kernels::{distance, nearest, scaled, select, short, stride, vectorised};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A squared distance held where it stays finite: rows of weight 0 may be far enough to overflow. NaN stays NaN: it is a fault of
 /// the data.
@@ -58,19 +60,34 @@ pub(super) fn squared_distance<T: Element>(
     sums[0]
 }
 
-/// A block of dense rows in the coordinates of a frame, padded, with weights.
+/// A block of weighted rows in the coordinates of a frame: the inner loops of the crate.
+///
+/// Rows are dense, or sparse: rows of a [`Sketch`](super::Sketch) know some of their coordinates, each as many. All rows of
+/// a block are of one kind.
 #[derive(Clone, Debug, Default)]
-pub struct DenseRows<F> {
+pub struct Rows<F> {
     pub(super) dim: usize,
-    /// Coordinates that each row stands for: more than it has, for projected rows.
+    /// Coordinates that each row stands for: more than it has, for projected rows; those that it knows, for sparse ones.
     pub(super) entries: usize,
+    /// Dense rows, padded; or (n, entries), the known coordinates of sparse rows.
     pub(super) values: Vec<F>,
     pub(super) weights: Vec<f64>,
+    pub(super) sparse: Option<Sparse<F>>,
 }
 
-impl<F: Float> DenseRows<F> {
+/// What sparse rows have beside their values.
+#[derive(Clone, Debug)]
+pub(super) struct Sparse<F> {
+    /// (n, entries): which coordinates are known.
+    pub(super) ids: Vec<u32>,
+    /// The mean of the data, in the frame, padded: it stands for coordinates that are not known.
+    pub(super) mean: Arc<[F]>,
+}
+
+impl<F: Float> Rows<F> {
+    /// Makes room for `n` dense rows.
     pub(super) fn reset(&mut self, n: usize, dim: usize) {
-        if self.dim != dim {
+        if self.dim != dim || self.sparse.take().is_some() {
             // Padding is never written by `fill`, so it must start as zeros.
             self.values.clear();
             self.dim = dim;
@@ -121,6 +138,30 @@ impl<F: Float> DenseRows<F> {
         self.weights.resize(n, 1.0);
     }
 
+    /// Removes all rows. Those that follow are sparse, with `entries` known coordinates each.
+    pub(super) fn reset_sparse(&mut self, dim: usize, entries: usize, mean: &Arc<[F]>) {
+        (self.dim, self.entries) = (dim, entries);
+        self.values.clear();
+        self.weights.clear();
+        let mut ids = self
+            .sparse
+            .take()
+            .map_or_else(Vec::new, |sparse| sparse.ids);
+        ids.clear();
+        let mean = Arc::clone(mean);
+        self.sparse = Some(Sparse { ids, mean });
+    }
+
+    /// The known coordinates, if rows know only some.
+    #[inline(always)]
+    pub(super) fn known(&self) -> Option<Entries<'_, F>> {
+        self.sparse.as_ref().map(|sparse| Entries {
+            entries: self.entries,
+            ids: &sparse.ids,
+            values: &self.values,
+        })
+    }
+
     /// Puts NaN in the places of rows that could not be read.
     pub(super) fn spoil(&mut self, rows: impl Iterator<Item = usize>) {
         let stride = stride(self.dim);
@@ -134,6 +175,11 @@ impl<F: Float> DenseRows<F> {
         if self.dim != frame.dim() {
             let (found, expected) = (self.dim, frame.dim());
             return Some((0, format!("{found} coordinates, but {expected} expected")));
+        }
+        if self.sparse.is_some() {
+            let place = self.values.iter().position(|x| !x.is_finite())?;
+            let row = place / self.entries.max(1);
+            return Some((row, "a value is NaN or infinite".into()));
         }
         // NaN as soon as any value is not finite: a sum that needs no branch.
         let rows = self.values.chunks_exact(stride(self.dim));
@@ -150,6 +196,7 @@ impl<F: Float> DenseRows<F> {
             entries: dim,
             values: values.to_vec(),
             weights: vec![1.0; values.len() / stride(dim)],
+            sparse: None,
         }
     }
 
@@ -201,36 +248,54 @@ pub(super) fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach
     relative + underflow::<F>(dim)
 }
 
-impl<F: Float> Rows for DenseRows<F> {
-    type Float = F;
-
+impl<F: Float> Rows<F> {
+    /// Number of rows in the block.
     #[inline(always)]
-    fn len(&self) -> usize {
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.weights.len()
     }
 
+    /// Whether the block has no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    /// Weight of row `i` of the block.
     #[inline(always)]
-    fn weight(&self, i: usize) -> f64 {
+    #[must_use]
+    pub fn weight(&self, i: usize) -> f64 {
         self.weights[i]
     }
 
-    fn entries(&self) -> usize {
+    /// Coordinates that each row knows, out of d: all, for dense rows. Distances and densities are over these.
+    #[must_use]
+    pub fn entries(&self) -> usize {
         self.entries
     }
 
-    fn to_centre(&self, i: usize) -> Cow<'_, [F]> {
-        Cow::Borrowed(self.row(i))
+    /// Row `i` as a centre: `d` numbers, padded. A coordinate that it does not know is the mean of the data there.
+    #[doc(alias = "row")]
+    #[must_use]
+    pub fn to_centre(&self, i: usize) -> Cow<'_, [F]> {
+        let Some((known, sparse)) = self.known().zip(self.sparse.as_ref()) else {
+            return Cow::Borrowed(self.row(i));
+        };
+        let mut centre = sparse.mean.to_vec();
+        let (ids, values) = known.row(i);
+        for (&j, &x) in ids.iter().zip(values) {
+            centre[j as usize] = x;
+        }
+        Cow::Owned(centre)
     }
 
-    fn use_cells() -> bool {
-        true
-    }
-
-    super::compiled_loops!(F);
-}
-
-impl<F: Float> super::Arithmetic for DenseRows<F> {
-    fn typical(&self) -> Option<f64> {
+    /// A distance at which rows have others: that of the column where it is largest. `None` where rows are equal, or know
+    /// only some of their coordinates.
+    pub(super) fn typical(&self) -> Option<f64> {
+        if self.sparse.is_some() {
+            return None;
+        }
         let mut values = Vec::with_capacity(self.len());
         let columns = (0..self.dim).filter_map(|column| {
             values.clear();
@@ -240,8 +305,14 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         columns.reduce(f64::max)
     }
 
-    /// In the order of [`Dense`](super::Dense)'s own: the same bits, wherever rows come from.
-    fn distances_from(&self, centre: &[F], out: &mut [F]) {
+    /// Squared distances of all rows to one centre, computed directly, into `out` (len): held where they stay finite.
+    #[inline(never)]
+    pub fn distances_from(&self, centre: &[F], out: &mut [F]) {
+        if self.sparse.is_some() {
+            out.fill(F::INFINITY);
+            return self.lower(0, centre, out);
+        }
+        // In the order of `Dense`'s own: the same bits, wherever rows come from.
         let (stride, zeros) = (stride(self.dim), vec![F::zero(); centre.len()]);
         vectorised!({
             for (row, out) in self.values.chunks_exact(stride).zip(out) {
@@ -250,7 +321,18 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         });
     }
 
-    fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
+    /// Squared distances of all rows to all centres by expansion (E21): (len, k) into `out`.
+    ///
+    /// $$\hat s_c = \lVert z - a \rVert^2 - 2 (z - a)^\top (\mu_c - a) + \lVert \mu_c - a \rVert^2$$
+    ///
+    /// about a point $a$ near most of the centres.
+    ///
+    /// Fast, and good enough to rank; in the unit of the frame, squared, as are all distances here.
+    #[inline(never)]
+    pub fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
+        if let Some(known) = self.known() {
+            return sparse::to_all(known, centres.by_coordinate(), centres.len(), out);
+        }
         let expanded = centres.expanded();
         let relative = self.relative(expanded.about());
         let mut norms = Vec::new();
@@ -260,7 +342,18 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         distance::to_all(rows, centres, self.dim, out);
     }
 
-    fn margin(&self, i: usize, centres: &Centres<F>, reach: F) -> F {
+    /// Bound on the rounding error of row `i` in [`distances`](Self::distances) (E21).
+    ///
+    /// $$\gamma \left( \lVert z \rVert + \max_c \lVert \mu_c \rVert \right)^2, \qquad \gamma = (d + 8) \cdot \text{machine epsilon, for dense rows}$$
+    ///
+    /// with both as seen from $a$. It is about the centres that could be as near as the squared distance `reach` (all of
+    /// them, for infinity): where those are no farther from the origin than $\lVert z \rVert + \frac 32
+    /// \sqrt{\text{reach}}$, that is in place of the largest norm. It is 0 for sparse rows, whose distances are direct.
+    #[inline(never)]
+    pub fn margin(&self, i: usize, centres: &Centres<F>, reach: F) -> F {
+        if self.sparse.is_some() {
+            return F::zero();
+        }
         let (row, expanded) = (self.row(i), centres.expanded());
         let norm = match expanded.about() {
             None => distance::norm(row),
@@ -274,7 +367,14 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         ))
     }
 
-    fn nearest(&self, centres: &Centres<F>, ids: &mut [u32], squared: &mut [F]) -> bool {
+    /// The nearest of all centres for every row, and its squared distance, computed directly: the lowest index where
+    /// several are as near. `false`, and nothing done, where that is no faster than to go through
+    /// [`distances`](Self::distances): for sparse rows.
+    #[inline(never)]
+    pub fn nearest(&self, centres: &Centres<F>, ids: &mut [u32], squared: &mut [F]) -> bool {
+        if self.sparse.is_some() {
+            return false;
+        }
         let stride = stride(self.dim);
         if distance::are_few(centres.len()) {
             let centres = centres.values();
@@ -337,37 +437,75 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         true
     }
 
-    fn nearest_by_cells(
+    /// The nearest centre of every row, and its squared distance, computed directly: at most $1 + \epsilon$ times the least
+    /// one. Returns the number of distance evaluations; none, and nothing done, where the centres are not in cells, or rows
+    /// are sparse.
+    #[inline(never)]
+    pub(crate) fn nearest_by_cells(
         &self,
         centres: &Centres<F>,
         epsilon: f64,
         ids: &mut [u32],
         squared: &mut [F],
     ) -> Option<u64> {
-        let cells = centres.cells()?;
+        let cells = centres.cells().filter(|_| self.sparse.is_none())?;
         Some(self.visit_cells(cells, epsilon, ids, squared))
     }
 
-    fn together(&self, centres: &Centres<F>, beta: f64, found: &mut Vec<(u32, f64, f64)>) -> bool {
+    /// Per row: the nearest of all centres, the first of equals; its squared distance $s$, computed directly; and
+    /// $\sum_c e^{-\beta (s_c - s)}$ over all centres. `false`, and nothing done, for sparse rows.
+    #[inline(never)]
+    pub(crate) fn together(
+        &self,
+        centres: &Centres<F>,
+        beta: f64,
+        found: &mut Vec<(u32, f64, f64)>,
+    ) -> bool {
+        if self.sparse.is_some() {
+            return false;
+        }
         self.sum_up(centres, beta, found);
         true
     }
 
-    fn linear(&self, scores: &Linear<F>, features: &mut Vec<F>, out: &mut [F]) -> bool {
+    /// Scores of all rows that are products (E46): (len, k padded to whole vectors) into `out`, where the padding stays as
+    /// it is. `features` is scratch. `false`, and nothing done, for sparse rows.
+    #[inline(never)]
+    pub(crate) fn linear(&self, scores: &Linear<F>, features: &mut Vec<F>, out: &mut [F]) -> bool {
+        if self.sparse.is_some() {
+            return false;
+        }
         scores.scores(&self.values, features, out);
         true
     }
 
-    #[inline(always)]
-    fn distances_to(&self, i: usize, centres: &Centres<F>, ids: &[u32], out: &mut Vec<F>) {
+    /// Squared distances of row `i` to the centres `ids`, computed directly.
+    #[inline(never)]
+    pub fn distances_to(&self, i: usize, centres: &Centres<F>, ids: &[u32], out: &mut Vec<F>) {
+        if let Some(known) = self.known() {
+            return sparse::to_some(known.row(i), (centres.values(), self.dim), ids, out);
+        }
         distance::to_some(self.row(i), centres.values(), ids, out);
     }
 
-    fn scaled_distances(&self, centres: &Centres<F>, scales: &Scales<F>, out: &mut Vec<F>) {
+    /// Squared distances of all rows to all centres with a factor per component and coordinate, and what the
+    /// scales add (E31), computed directly: (len, k) into `out`.
+    ///
+    /// $$s_c = \sum_j \left( a_{cj} (z_j - \mu_{cj})^2 + b_{cj} \right)$$
+    ///
+    /// over the coordinates that the row knows.
+    #[inline(never)]
+    pub fn scaled_distances(&self, centres: &Centres<F>, scales: &Scales<F>, out: &mut Vec<F>) {
+        if let Some(known) = self.known() {
+            let (k, scales) = (centres.len(), scales.by_coordinate());
+            return sparse::scaled_to_all(known, centres.by_coordinate(), scales, k, out);
+        }
         scaled::to_all(&self.values, centres.values(), scales.of_rows(), out);
     }
 
-    fn scaled_distances_to(
+    /// The [scaled distances](Self::scaled_distances) of row `i` to the centres `ids`.
+    #[inline(never)]
+    pub fn scaled_distances_to(
         &self,
         i: usize,
         centres: &Centres<F>,
@@ -375,19 +513,40 @@ impl<F: Float> super::Arithmetic for DenseRows<F> {
         ids: &[u32],
         out: &mut Vec<F>,
     ) {
+        if let Some(known) = self.known() {
+            let (row, centres) = (known.row(i), (centres.values(), self.dim));
+            return sparse::scaled_to_some(row, centres, scales.of_entries(), ids, out);
+        }
         scaled::to_some(self.row(i), centres.values(), scales.of_rows(), ids, out);
     }
 
-    fn lower(&self, first: usize, centre: &[F], nearest: &mut [F]) {
+    /// Lowers `nearest` to the squared distances of as many rows, from row `first` on, to one more centre,
+    /// computed directly.
+    #[inline(never)]
+    pub fn lower(&self, first: usize, centre: &[F], nearest: &mut [F]) {
+        if let Some(known) = self.known() {
+            let places = first * self.entries..;
+            let rows = Entries {
+                entries: self.entries,
+                ids: &known.ids[places.clone()],
+                values: &known.values[places],
+            };
+            return sparse::lower(rows, centre, nearest);
+        }
         distance::lower(&self.values[first * centre.len()..], centre, nearest);
     }
 
-    fn accumulate<S: Second>(
+    /// Adds the rows, shared out by the responsibilities of `block`, to `moments` about `centres` (E5).
+    #[inline(never)]
+    pub fn accumulate<S: Second>(
         &self,
         block: &Block<F>,
         centres: &Centres<F>,
         moments: &mut Moments<S>,
     ) {
+        if let Some(known) = self.known() {
+            return self.add_sparse(known, block, centres, moments);
+        }
         self.add_up(block, centres, moments);
     }
 }

@@ -1,0 +1,94 @@
+//! M-step sums of rows that know some of their coordinates.
+
+use super::{Centres, Moments, Rows, Second};
+use crate::block::Block;
+use crate::float::Float;
+use crate::kernels::sparse::{self, Entries};
+use crate::kernels::{stride, vectorised};
+
+impl<F: Float> Rows<F> {
+    /// [`accumulate`](Self::accumulate) of sparse rows.
+    pub(super) fn add_sparse<S: Second>(
+        &self,
+        known: Entries<'_, F>,
+        block: &Block<F>,
+        centres: &Centres<F>,
+        moments: &mut Moments<S>,
+    ) {
+        // Sums of their own pay where they are looked at more often than they are coordinates.
+        if block.is_full() && self.values.len() >= self.dim {
+            if block.components() <= 4 {
+                self.accumulate_full::<S, 4>(known, block, centres, moments);
+            } else {
+                self.accumulate_full::<S, 8>(known, block, centres, moments);
+            }
+            return;
+        }
+        let all: Vec<u32> = (0..block.components() as u32).collect();
+        for (i, row) in known.rows().enumerate() {
+            let support = if block.is_full() {
+                &all[..]
+            } else {
+                block.support(i)
+            };
+            for (&c, &q) in support.iter().zip(block.responsibilities(i)) {
+                let share = self.weights[i] * q;
+                if share > 0.0 {
+                    moments.add_entries(c as usize, share, row, centres);
+                }
+            }
+        }
+    }
+
+    /// Adds all rows to all components: few sums are looked at per coordinate, `L` components at a time.
+    fn accumulate_full<S: Second, const L: usize>(
+        &self,
+        known: Entries<'_, F>,
+        block: &Block<F>,
+        centres: &Centres<F>,
+        moments: &mut Moments<S>,
+    ) {
+        let (k, stride) = (block.components(), stride(block.components()));
+        let table = centres.by_coordinate();
+        // Mass, first and second moments.
+        let mut sums = vec![[[0.0; L]; 3]; self.dim];
+        for first in (0..k).step_by(L) {
+            let components = first..k.min(first + L);
+            vectorised!({
+                for (i, (ids, values)) in known.rows().enumerate() {
+                    let mut shares = [0.0; L];
+                    let responsibilities = &block.responsibilities(i)[components.clone()];
+                    for (l, q) in responsibilities.iter().enumerate() {
+                        shares[l] = self.weights[i] * q;
+                        moments.add_mass(first + l, shares[l]);
+                    }
+                    if self.weights[i] <= 0.0 {
+                        continue;
+                    }
+                    for (&j, x) in ids.iter().zip(values) {
+                        let j = j as usize;
+                        let mu = *sparse::at::<F, L>(table, j * stride + first);
+                        // A copy and back: the compiler sees that nothing overlaps, and takes whole vectors.
+                        let [mut observed, mut firsts, mut seconds] = sums[j];
+                        for l in 0..L {
+                            let t = x.to_f64() - mu[l].to_f64();
+                            let part = shares[l] * t;
+                            observed[l] += shares[l];
+                            firsts[l] += part;
+                            if S::WANTED {
+                                seconds[l] += part * t;
+                            }
+                        }
+                        sums[j] = [observed, firsts, seconds];
+                    }
+                }
+            });
+            for (j, sums) in sums.iter_mut().enumerate() {
+                for (l, c) in components.clone().enumerate() {
+                    moments.add_coordinate(c, j, [sums[0][l], sums[1][l], sums[2][l]]);
+                }
+                *sums = [[0.0; L]; 3];
+            }
+        }
+    }
+}
