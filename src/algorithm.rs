@@ -260,6 +260,7 @@ impl Algorithm {
     /// # Errors
     /// As [`Builder::build`]; [`Error::Parameter`] for a family that the algorithm does not
     /// have.
+    #[inline(never)]
     pub fn boxed<F: Float>(&self) -> Result<Box<dyn Estimator<F>>> {
         let k = self.clusters()?;
         let (c_prime, g) = (self.c_prime, self.neighbors);

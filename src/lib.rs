@@ -222,6 +222,7 @@ mod fit;
 mod float;
 #[cfg(doctest)]
 mod guide;
+mod instances;
 mod kernels;
 pub mod m_step;
 mod matching;

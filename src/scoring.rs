@@ -29,6 +29,7 @@ type Model<'a, F> = &'a dyn Mixture<F>;
 type DataOf<'a, F> = &'a dyn Data<F>;
 
 /// [`Mixture::predict`] and [`Mixture::predict_within`]: `epsilon` is 0 for the former.
+#[inline(never)]
 pub(crate) fn predict<F: Float>(
     model: Model<'_, F>,
     data: DataOf<'_, F>,
@@ -77,6 +78,7 @@ fn rule_out_enough<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>, epsilon: 
 }
 
 /// [`Mixture::responsibilities`].
+#[inline(never)]
 pub(crate) fn responsibilities<F: Float>(
     model: Model<'_, F>,
     data: DataOf<'_, F>,
@@ -94,6 +96,7 @@ pub(crate) fn responsibilities<F: Float>(
 }
 
 /// [`Mixture::truncated_responsibilities`].
+#[inline(never)]
 pub(crate) fn truncated_responsibilities<F: Float>(
     model: Model<'_, F>,
     data: DataOf<'_, F>,
@@ -114,6 +117,7 @@ pub(crate) fn truncated_responsibilities<F: Float>(
 }
 
 /// [`Mixture::judge`].
+#[inline(never)]
 pub(crate) fn judge<F: Float>(
     model: Model<'_, F>,
     rows: &Rows<F>,
@@ -144,6 +148,7 @@ fn densities<F: Float>(model: Model<'_, F>, rows: &Rows<F>, found: &[Together]) 
 }
 
 /// [`Mixture::log_densities`].
+#[inline(never)]
 pub(crate) fn log_densities<F: Float>(
     model: Model<'_, F>,
     data: DataOf<'_, F>,
@@ -153,6 +158,7 @@ pub(crate) fn log_densities<F: Float>(
 }
 
 /// [`Mixture::log_likelihood`].
+#[inline(never)]
 pub(crate) fn log_likelihood<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<f64> {
     let blocks = by_blocks(model, data, |rows| weighted(rows, &model.judge(rows, None)))?;
     Ok(total(blocks.into_iter()))
@@ -167,6 +173,7 @@ pub(crate) struct Classified {
 }
 
 /// The log-likelihood of rows together with their likeliest components (E47).
+#[inline(never)]
 pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Classified> {
     let log_joint = model.log_joint();
     let blocks = by_blocks(model, data, |rows| {
@@ -189,6 +196,7 @@ pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Re
 }
 
 /// [`Mixture::score`].
+#[inline(never)]
 pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Score> {
     let blocks = by_blocks(model, data, |rows| {
         if model.likeliest_is_nearest() {
@@ -214,6 +222,7 @@ pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Resul
 }
 
 /// [`Mixture::quantization_error`].
+#[inline(never)]
 pub(crate) fn quantization_error<F: Float>(
     model: Model<'_, F>,
     data: DataOf<'_, F>,

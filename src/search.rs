@@ -30,6 +30,7 @@ pub(crate) fn block_rows(k: usize, dim: usize) -> usize {
 }
 
 /// The best components of every row, as many as supports have members: all, or the `block.width()` best.
+#[inline(never)]
 pub(crate) fn exhaustive<F: Float>(
     model: &dyn Mixture<F>,
     rows: &Rows<F>,

@@ -9,7 +9,7 @@ use crate::report::report;
 use crate::settings::algorithm;
 use crate::threads;
 use crate::watch::interruptible;
-use coremix::data::{Data, Dense, Rows, Sketch};
+use coremix::data::{Data, Dense, Sketch};
 use coremix::ndarray::{Array1, ArrayView1};
 use coremix::{Algorithm, BoxedMixture, Cancel, Fit, Report, Result, Save};
 use numpy::IntoPyArray;

@@ -2,7 +2,7 @@
 
 use crate::arrow::Table;
 use crate::strided::Strided;
-use coremix::data::{Blocks, Data, Dense, Rows, Sketch, Source};
+use coremix::data::{Blocks, Data, Dense, Sketch, Source};
 use coremix::ndarray::{Array1, Array2, ArrayView1, ArrayView2, s};
 use coremix::{Cancel, Element, Error, Float, Result};
 use half::f16;

@@ -6,7 +6,6 @@ use crate::family::{Parameters, sample};
 use crate::input::{Input, Rows, Weights};
 use crate::threads;
 use crate::watch::interruptible;
-use coremix::data::Rows;
 use coremix::ndarray::{Array2, s};
 use coremix::{BoxedMixture, Cancel, Error, ModelInfo, Result, Save};
 use numpy::{IntoPyArray, PyArray1};

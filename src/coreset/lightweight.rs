@@ -75,6 +75,7 @@ impl<F: Float> Coreset<F> for Lightweight {
 
 impl Lightweight {
     /// Draws the coreset.
+    #[inline(never)]
     pub(crate) fn draw<F: Float>(
         &self,
         data: &dyn Data<F>,

@@ -80,6 +80,7 @@ impl<F: Float> EStep<F, SharedIsotropicMixture<F>> for Lazy {
 }
 
 /// The nearest component of every row, or its last one where that is nearly as near (E11).
+#[inline(never)]
 pub(crate) fn search<F: Float>(
     epsilon: f64,
     model: &dyn Mixture<F>,

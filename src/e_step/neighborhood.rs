@@ -120,6 +120,7 @@ impl Neighborhood {
     }
 
     /// G_c before the first search.
+    #[inline(never)]
     pub(crate) fn first_neighbors<F: Float>(
         &self,
         model: &dyn Mixture<F>,
@@ -231,6 +232,7 @@ impl<F: Float, M: Mixture<F>> EStep<F, M> for Neighborhood {
 
 impl Neighborhood {
     /// Searches a block of rows (E12, E13).
+    #[inline(never)]
     pub(crate) fn search_rows<F: Float>(
         &self,
         neighbors: &Neighbors,

@@ -152,6 +152,7 @@ impl<F: Float, M: Mixture<F>> EStep<F, M> for SimilaritySampling {
 
 impl SimilaritySampling {
     /// Searches a block of rows (E25).
+    #[inline(never)]
     pub(crate) fn search_rows<F: Float>(
         &self,
         similarity: &Similarity,

@@ -29,6 +29,7 @@ pub(crate) struct Fitted {
 }
 
 /// All of a fit; it ends at once where it is cancelled.
+#[inline(never)]
 pub(crate) fn run<F: Float>(run: Run<'_, F>, watch: &mut Watch<'_>) -> Result<Fitted> {
     let (data, seed) = (run.data, run.settings.seed);
     let _span = trace::fit(data.len(), data.dim(), run.clusters, seed);

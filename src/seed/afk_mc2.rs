@@ -96,6 +96,7 @@ impl<F: Float> Seeder<F> for AfkMc2 {
 
 impl AfkMc2 {
     /// Chooses the seeds.
+    #[inline(never)]
     pub(crate) fn choose<F: Float>(
         &self,
         data: &dyn Data<F>,

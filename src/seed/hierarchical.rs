@@ -80,6 +80,7 @@ impl<F: Float> Seeder<F> for HierarchicalKMeansPlusPlus {
 
 impl HierarchicalKMeansPlusPlus {
     /// Chooses the seeds.
+    #[inline(never)]
     pub(crate) fn choose<F: Float>(
         &self,
         data: &dyn Data<F>,

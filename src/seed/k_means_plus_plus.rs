@@ -99,6 +99,7 @@ impl<F: Float> Seeder<F> for KMeansPlusPlus {
 
 impl KMeansPlusPlus {
     /// Chooses the seeds: `first`, and so many more that there are `k`.
+    #[inline(never)]
     pub(crate) fn choose<F: Float>(
         &self,
         data: &dyn Data<F>,

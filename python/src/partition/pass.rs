@@ -5,7 +5,6 @@ use super::plain::Plain;
 use super::sums::Sums;
 use crate::input::{Number, Rows};
 use crate::model::{Model, each};
-use coremix::data::Rows;
 use coremix::ndarray::ArrayView1;
 use coremix::{BoxedMixture, Mixture};
 use rayon::prelude::*;

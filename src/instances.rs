@@ -1,0 +1,53 @@
+//! What is compiled inside this crate, for both number types.
+//!
+//! Generic code is compiled where its types become known, unless a crate below has done it already: functions that
+//! are `#[inline(never)]` are linked from there. These statics make the types known here. Without them a program that uses
+//! the crate means the same, and takes longer to build.
+
+use crate::algorithm::Algorithm;
+use crate::data::{Data, Dense, Sketch};
+use crate::error::Result;
+use crate::fit::Estimator;
+use crate::float::Float;
+use crate::mixture::{Mixture, Score};
+use crate::scoring::{self, Classified};
+use ndarray::{Array1, Array2};
+
+type Model<'a, F> = &'a dyn Mixture<F>;
+type Rows<'a, F> = &'a dyn Data<F>;
+
+/// Functions from which all others are reached.
+#[expect(dead_code, reason = "they are compiled, not called")]
+struct Instances<F: Float> {
+    algorithms: fn(&Algorithm) -> Result<Box<dyn Estimator<F>>>,
+    predict: fn(Model<'_, F>, Rows<'_, F>, f64) -> Result<Array1<u32>>,
+    responsibilities: fn(Model<'_, F>, Rows<'_, F>) -> Result<Array2<F>>,
+    truncated: fn(Model<'_, F>, Rows<'_, F>, usize) -> Result<(Array2<u32>, Array2<F>)>,
+    log_densities: fn(Model<'_, F>, Rows<'_, F>) -> Result<Array1<f64>>,
+    log_likelihood: fn(Model<'_, F>, Rows<'_, F>) -> Result<f64>,
+    classify: fn(Model<'_, F>, Rows<'_, F>) -> Result<Classified>,
+    score: fn(Model<'_, F>, Rows<'_, F>) -> Result<Score>,
+    quantization_error: fn(Model<'_, F>, Rows<'_, F>) -> Result<f64>,
+    dense: fn(Dense<'static, F>) -> Box<dyn Data<F>>,
+    sketch: fn(Sketch<F>) -> Box<dyn Data<F>>,
+}
+
+macro_rules! instances {
+    ($($name:ident: $float:ty),*) => {$(
+        #[used]
+        static $name: Instances<$float> = Instances {
+            algorithms: Algorithm::boxed,
+            predict: scoring::predict,
+            responsibilities: scoring::responsibilities,
+            truncated: scoring::truncated_responsibilities,
+            log_densities: scoring::log_densities,
+            log_likelihood: scoring::log_likelihood,
+            classify: scoring::classify,
+            score: scoring::score,
+            quantization_error: scoring::quantization_error,
+            dense: |data| Box::new(data),
+            sketch: |data| Box::new(data),
+        };
+    )*};
+}
+instances!(F32: f32, F64: f64);
