@@ -4,13 +4,13 @@
 //! are `#[inline(never)]` are linked from there. These statics make the types known here. Without them a program that uses
 //! the crate means the same, and takes longer to build.
 
-use crate::algorithm::Algorithm;
+use crate::algorithms::by_name::Algorithm;
+use crate::base::error::Result;
+use crate::base::float::Float;
 use crate::data::{Data, Dense, Sketch};
-use crate::error::Result;
 use crate::fit::Estimator;
-use crate::float::Float;
-use crate::mixture::{Mixture, Score};
-use crate::scoring::{self, Classified};
+use crate::model::predict::{self, Classified};
+use crate::model::{Mixture, Score};
 use ndarray::{Array1, Array2};
 
 type Model<'a, F> = &'a dyn Mixture<F>;
@@ -37,14 +37,14 @@ macro_rules! instances {
         #[used]
         static $name: Instances<$float> = Instances {
             algorithms: Algorithm::boxed,
-            predict: scoring::predict,
-            responsibilities: scoring::responsibilities,
-            truncated: scoring::truncated_responsibilities,
-            log_densities: scoring::log_densities,
-            log_likelihood: scoring::log_likelihood,
-            classify: scoring::classify,
-            score: scoring::score,
-            quantization_error: scoring::quantization_error,
+            predict: predict::predict,
+            responsibilities: predict::responsibilities,
+            truncated: predict::truncated_responsibilities,
+            log_densities: predict::log_densities,
+            log_likelihood: predict::log_likelihood,
+            classify: predict::classify,
+            score: predict::score,
+            quantization_error: predict::quantization_error,
             dense: |data| Box::new(data),
             sketch: |data| Box::new(data),
         };

@@ -197,14 +197,9 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod algorithm;
 pub mod algorithms;
-mod block;
-mod cancel;
-mod candidates;
-mod checkpoint;
+mod base;
 pub mod coreset;
-mod counting;
 pub mod data;
 pub mod datasets;
 pub mod e_step;
@@ -215,72 +210,58 @@ pub mod e_step;
 #[doc = include_str!("../docs/equations.md")]
 pub mod equations {}
 mod em;
-mod error;
-mod factor;
-mod file_fault;
 mod fit;
-mod float;
 #[cfg(doctest)]
 mod guide;
 mod instances;
+mod io;
 mod kernels;
 pub mod m_step;
-mod matching;
 pub mod metrics;
-mod mixture;
-mod parallel;
-mod posterior;
-mod rng;
-mod saved_models;
-mod saving;
-mod scoring;
-mod search;
+mod model;
 pub mod seed;
 pub mod selection;
-mod stage;
 pub mod testing;
-mod together;
-mod trace;
 
 /// The arrays that the crate takes and gives.
 pub use ndarray;
 
-pub use algorithm::{Algorithm, Family};
-pub use block::Block;
-pub use cancel::Cancel;
-pub use checkpoint::Checkpoint;
+pub use algorithms::by_name::{Algorithm, Family};
+pub use base::cancel::Cancel;
+pub use base::error::{Error, Result};
+pub use base::file_fault::FileFault;
+pub use base::float::{Element, Float};
+pub use base::rng::Rng;
+pub use base::stage::Stage;
 pub use em::{Evaluations, PhaseReport, PhaseRows, Progress, Report, Rule, Stop, Timings};
-pub use error::{Error, Result};
-pub use file_fault::FileFault;
+pub use fit::checkpoint::Checkpoint;
 pub use fit::{
     BoxedMixture, BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase, Shape,
 };
-pub use float::{Element, Float};
-pub use mixture::{Mixture, Score};
-pub use posterior::{Likelihood, LogJoint};
-pub use rng::Rng;
-pub use saved_models::{load_model, read_model};
-pub use saving::{ModelInfo, Save};
-pub use stage::Stage;
+pub use io::models::{load_model, read_model};
+pub use io::{ModelInfo, Save};
+pub use model::block::Block;
+pub use model::posterior::{Likelihood, LogJoint};
+pub use model::{Mixture, Score};
 
 /// Everything a user of the crate names: the builder, data, every stage, the model's trait.
 ///
 /// Two stages are called `Uniform`; here they are `UniformCoreset` and `UniformSeeder`.
 pub mod prelude {
-    pub use crate::algorithm::{Algorithm, Family};
     pub use crate::algorithms;
-    pub use crate::cancel::Cancel;
-    pub use crate::checkpoint::Checkpoint;
+    pub use crate::algorithms::by_name::{Algorithm, Family};
+    pub use crate::base::cancel::Cancel;
+    pub use crate::base::error::{Error, Result};
     pub use crate::coreset::{Full, Lightweight, Uniform as UniformCoreset};
     pub use crate::data::{Data, Dense, Sketch};
     pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
     pub use crate::em::{PhaseRows, Progress, Report, Rule, Stop};
-    pub use crate::error::{Error, Result};
+    pub use crate::fit::checkpoint::Checkpoint;
     pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase};
+    pub use crate::io::Save;
     pub use crate::m_step::{Diagonal, DirichletProcess, Isotropic, SharedIsotropic};
     pub use crate::metrics;
-    pub use crate::mixture::Mixture;
-    pub use crate::saving::Save;
+    pub use crate::model::Mixture;
     pub use crate::seed::{
         AfkMc2, Given, HierarchicalKMeansPlusPlus, KMeansPlusPlus, Uniform as UniformSeeder,
     };

@@ -1,11 +1,11 @@
 //! No coreset: every row as it is.
 
 use super::{Coreset, Subset};
+use crate::base::error::Result;
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::{Data, Frame};
-use crate::error::Result;
-use crate::float::Float;
-use crate::rng::Rng;
-use crate::stage::Stage;
 
 /// All rows with their own weights. Costs nothing.
 ///

@@ -2,12 +2,12 @@
 //! KDD 2018), on weighted data.
 
 use super::{Coreset, Subset};
+use crate::base::error::{Result, positive};
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::{Data, Frame};
-use crate::error::{Result, positive};
-use crate::float::Float;
-use crate::parallel;
-use crate::rng::Rng;
-use crate::stage::Stage;
 
 /// Rows drawn half in proportion to their weight and half to their weighted squared distance from the mean
 /// ([E15](crate::equations#e15); Bachem, Lucic, Krause, KDD 2018). One distance evaluation per row.
@@ -272,8 +272,8 @@ impl<'a> SortedUniforms<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::data::Dense;
-    use crate::rng::Rng;
     use approx::assert_abs_diff_eq;
     use ndarray::{Array1, Array2};
 

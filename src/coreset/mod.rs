@@ -19,11 +19,11 @@ pub use one_pass::OnePass;
 pub use uniform::Uniform;
 pub(crate) use uniform::some_rows;
 
+use crate::base::error::{Result, sound_total, sound_weight};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::{Data, Frame};
-use crate::error::{Result, sound_total, sound_weight};
-use crate::float::Float;
-use crate::rng::Rng;
-use crate::stage::Stage;
 
 /// Rows of a data set with new weights.
 #[derive(Clone, Debug, PartialEq)]

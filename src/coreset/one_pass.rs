@@ -1,10 +1,10 @@
 //! Lightweight coresets of rows that come once: merge and reduce.
 
 use super::Lightweight;
+use crate::base::error::{Error, Result, positive, same_columns, same_length, sound_weight};
+use crate::base::float::{Element, Float};
+use crate::base::rng::{Purpose, Streams};
 use crate::data::{Data, Dense, check_rows};
-use crate::error::{Error, Result, positive, same_columns, same_length, sound_weight};
-use crate::float::{Element, Float};
-use crate::rng::{Purpose, Streams};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// A lightweight coreset of rows that come once, block after block, and are not kept.
@@ -245,7 +245,7 @@ impl<T: Element> List<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
     use approx::assert_abs_diff_eq;
     use ndarray::{Axis, Slice};
 

@@ -1,11 +1,11 @@
 //! Uniform subsampling, with the weights that keep sums right (E16).
 
 use super::{Coreset, Subset};
+use crate::base::error::{Result, positive};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::{Data, Frame};
-use crate::error::{Result, positive};
-use crate::float::Float;
-use crate::rng::Rng;
-use crate::stage::Stage;
 
 /// Rows drawn uniformly without replacement among those of positive weight ([E16](crate::equations#e16)). No distance
 /// evaluations.

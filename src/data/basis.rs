@@ -1,8 +1,8 @@
 //! The coordinates of sparsified rows: an orthonormal preconditioner, which spreads the information of a row evenly.
 
-use crate::error::{Result, same_columns};
+use crate::base::error::{Result, same_columns};
+use crate::base::rng::{Purpose, Streams};
 use crate::kernels::vectorised;
-use crate::rng::{Purpose, Streams};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use rustdct::{DctPlanner, TransformType2And3};
 use std::fmt;
@@ -251,7 +251,7 @@ fn hadamard(values: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
     use std::f64::consts::PI;
 
     /// The matrix of the transform (P', P), without signs, from its definition.

@@ -1,9 +1,9 @@
 //! Rows that are not in memory: blocks of them are read when they are asked for.
 
 use super::{Chosen, Data, Decode, Dense, Frame, Rows, Summary, frame_of_sample};
-use crate::error::{Error, Result, same_length};
-use crate::float::{Element, Float};
-use crate::parallel::{self, BLOCK, Spare};
+use crate::base::error::{Error, Result, same_length};
+use crate::base::float::{Element, Float};
+use crate::base::parallel::{self, BLOCK, Spare};
 use ndarray::Array2;
 use std::io;
 use std::ops::Range;
@@ -50,7 +50,7 @@ pub trait Source: Sync {
 
     /// The name of the source in errors: that of its type.
     fn name(&self) -> &'static str {
-        crate::stage::name::<Self>()
+        crate::base::stage::name::<Self>()
     }
     /// Number of rows, n.
     fn len(&self) -> usize;

@@ -1,9 +1,9 @@
 //! Many centres in cells, for searches that leave out most of them (E45).
 
 use super::{Centres, Rows};
-use crate::float::Float;
+use crate::base::float::Float;
+use crate::base::{parallel, sort};
 use crate::kernels::stride;
-use crate::{counting, parallel};
 
 /// Steps of k-means on the centres that place the points.
 const STEPS: usize = 2;
@@ -62,7 +62,7 @@ impl<F: Float> Cells<F> {
     fn with(centres: &Centres<F>, all: &Centres<F>, nearest: &[u32], squared: &[F]) -> Self {
         let dim = centres.dim();
         let of_points = || nearest.iter().copied().zip(0..);
-        let (starts, members) = counting::sorted(all.len(), 0, of_points);
+        let (starts, members) = sort::sorted(all.len(), 0, of_points);
         let (mut points, mut cells) = (Centres::with_capacity(all.len(), dim), Vec::new());
         for (point, ends) in starts.windows(2).enumerate() {
             let ids = members[ends[0]..ends[1]].to_vec();

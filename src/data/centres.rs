@@ -1,11 +1,12 @@
 //! A set of centres in the coordinates of a frame.
 
 use super::cells::Cells;
-use super::{Basis, Frame, OnDemand, Rows, Scores};
-use crate::float::Float;
+use super::{Basis, Frame, Rows, Scores};
+use crate::base::cached::Cached;
+use crate::base::float::Float;
+use crate::io::{FileFault, Sections, Stream};
 use crate::kernels::nearest::Panels;
 use crate::kernels::{distance, sparse, stride};
-use crate::saving::{FileFault, Sections, Stream};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
 /// `k` centres in `d` dimensions, in the coordinates of a [`Frame`], padded.
@@ -13,9 +14,9 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 pub struct Centres<F> {
     dim: usize,
     values: Vec<F>,
-    by_coordinate: OnDemand<Vec<F>>,
-    expanded: OnDemand<Expanded<F>>,
-    cells: OnDemand<Box<Cells<F>>>,
+    by_coordinate: Cached<Vec<F>>,
+    expanded: Cached<Expanded<F>>,
+    cells: Cached<Box<Cells<F>>>,
 }
 
 /// Distances are expanded about another point than the origin where that makes the mean squared norm so many times
@@ -30,7 +31,7 @@ pub(crate) struct Expanded<F> {
     relative: Option<(Vec<F>, Vec<F>)>,
     norms: Vec<F>,
     largest_norm: f64,
-    panels: OnDemand<Panels<F>>,
+    panels: Cached<Panels<F>>,
 }
 
 impl<F: Float> Expanded<F> {
@@ -55,7 +56,7 @@ impl<F: Float> Expanded<F> {
             largest_norm: norms.iter().fold(0.0, largest),
             norms,
             relative,
-            panels: OnDemand::default(),
+            panels: Cached::default(),
         }
     }
 
@@ -126,9 +127,9 @@ impl<F: Float> Centres<F> {
         Self {
             dim,
             values,
-            by_coordinate: OnDemand::default(),
-            expanded: OnDemand::default(),
-            cells: OnDemand::default(),
+            by_coordinate: Cached::default(),
+            expanded: Cached::default(),
+            cells: Cached::default(),
         }
     }
 
@@ -299,9 +300,9 @@ impl<F: Float> Centres<F> {
 
     /// Forgets what was made of the values.
     fn forget(&mut self) {
-        self.by_coordinate = OnDemand::default();
-        self.expanded = OnDemand::default();
-        self.cells = OnDemand::default();
+        self.by_coordinate = Cached::default();
+        self.expanded = Cached::default();
+        self.cells = Cached::default();
     }
 
     /// Squared distances from centre `c` to the centres `ids`, computed directly.

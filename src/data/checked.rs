@@ -1,8 +1,8 @@
 //! Data from outside: what it says and what it loads is checked before anyone computes with it.
 
 use super::{Data, Frame, Rows, Summary};
-use crate::error::{Error, Result, sound_total, sound_weight};
-use crate::float::Float;
+use crate::base::error::{Error, Result, sound_total, sound_weight};
+use crate::base::float::Float;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -2,8 +2,8 @@
 
 use super::rows::{finite, squared_distance};
 use super::{Data, Frame, Rows, Summary};
-use crate::error::{Error, Result, same_length};
-use crate::float::{Element, Float};
+use crate::base::error::{Error, Result, same_length};
+use crate::base::float::{Element, Float};
 use crate::kernels::{enter, stride, vectorised};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use std::borrow::Cow;
@@ -442,7 +442,7 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
     use approx::assert_abs_diff_eq;
     use ndarray::Array1;
 

@@ -2,7 +2,7 @@
 
 use super::Rows;
 use super::cells::{self, Cells};
-use crate::float::Float;
+use crate::base::float::Float;
 use crate::kernels::stride;
 
 /// Cells that a row is compared with in the second round; twice as many in every round after it.
@@ -160,8 +160,8 @@ impl Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::data::{Centres, Data, Dense, Frame};
-    use crate::rng::Rng;
     use ndarray::Array2;
 
     /// Centres in groups, in one cloud, with copies, all equal, with one far out, and far from 0; few and one of them.

@@ -1,10 +1,10 @@
 //! Weighted sums of dense rows with a share for every component, as matrix products (E5, E46).
 
 use super::{Centres, Exactness, Moments, Rows, Second};
-use crate::block::Block;
-use crate::float::Float;
+use crate::base::float::Float;
 use crate::kernels::weighted::{self, Weighted};
 use crate::kernels::{LANES, distance, features, soft, stride};
+use crate::model::block::Block;
 use std::ops::Range;
 
 /// Rows whose sums stay in the type of the data, before they are added up in `f64`.

@@ -2,7 +2,7 @@
 
 use super::rows::{rounding, underflow};
 use super::{Centres, Rows};
-use crate::float::Float;
+use crate::base::float::Float;
 use crate::kernels::exponential::best_and_sum;
 use crate::kernels::shares::{self, Asked, Group};
 use crate::kernels::{distance, stride};

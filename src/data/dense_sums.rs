@@ -1,10 +1,10 @@
 //! Weighted sums of dense rows, component by component (E5).
 
 use super::{Centres, Moments, Rows, Second};
-use crate::block::Block;
-use crate::float::Float;
+use crate::base::float::Float;
 use crate::kernels::abreast::{Columns, ROWS};
 use crate::kernels::{stride, vectorised};
+use crate::model::block::Block;
 
 /// So few components that all rows add to the sums of each of them, most with a share of 0: sums that stay in registers take
 /// less time than those that a row chooses.
@@ -272,8 +272,8 @@ fn add_columns<F: Float, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::data::{Data, Dense, Frame};
-    use crate::rng::Rng;
     use ndarray::{Array1, Array2};
 
     /// Short rows, rows of one vector, and rows of some; supports of one component and of several.

@@ -1,9 +1,9 @@
 //! Rows of numbers in a file, wherever in it they lie.
 
 use super::stored::{Decoder, Kind};
-use crate::error::{Error, Result};
-use crate::float::Element;
-use crate::parallel::Spare;
+use crate::base::error::{Error, Result};
+use crate::base::float::Element;
+use crate::base::parallel::Spare;
 use std::fs::File;
 use std::io;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The coordinates the crate computes in: near the data, and scaled by a power of two.
 
 use super::{Basis, Summary};
-use crate::float::{Element, Float};
+use crate::base::float::{Element, Float};
 use crate::kernels::stride;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Scores of components as products: linear in the coordinates of a row and in squares of them (E46).
 
 use super::{Centres, Scales};
-use crate::float::Float;
+use crate::base::float::Float;
 use crate::kernels::nearest::Panels;
 use crate::kernels::{LANES, expanded, features, stride};
 use std::sync::Arc;

@@ -18,7 +18,6 @@ mod frame;
 mod linear;
 mod moments;
 mod npy;
-mod on_demand;
 mod projected;
 mod read_ahead;
 mod rows;
@@ -46,7 +45,6 @@ pub use linear::Linear;
 pub(crate) use linear::{Exactness, largest_terms};
 pub use moments::Moments;
 pub use npy::NpyFile;
-pub(crate) use on_demand::OnDemand;
 pub use projected::Subspace;
 pub use read_ahead::ReadAhead;
 pub use rows::Rows;
@@ -61,8 +59,8 @@ pub use summary::Summary;
 pub(crate) use summary::check_rows;
 pub use vectors::{VectorFile, VectorFormat};
 
-use crate::error::{Result, same_columns};
-use crate::float::Float;
+use crate::base::error::{Result, same_columns};
+use crate::base::float::Float;
 use std::ops::Range;
 
 /// A weighted set of `n` points in `d` dimensions; usable as a trait object.
@@ -96,7 +94,7 @@ use std::ops::Range;
 pub trait Data<F: Float>: Sync {
     /// The name of the data in errors: that of its type.
     fn name(&self) -> &'static str {
-        crate::stage::name::<Self>()
+        crate::base::stage::name::<Self>()
     }
     /// Whether every row was checked when the data was made, and stays as it is: then blocks are not checked again when
     /// they are loaded.

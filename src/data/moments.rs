@@ -1,9 +1,9 @@
 //! Weighted statistics of components: what a block of rows adds to an M-step.
 
 use super::{Centres, Second};
-use crate::float::Float;
+use crate::base::float::Float;
+use crate::base::parallel;
 use crate::kernels::stride;
-use crate::parallel;
 
 /// Mass, first and (if `S` says so) second moments of every component about its current mean (E5), in `f64`, in
 /// the coordinates of the frame.

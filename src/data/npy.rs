@@ -3,8 +3,8 @@
 use super::Source;
 use super::file::{Layout, Placed, ReadAt, Table, table};
 use super::stored::Kind;
-use crate::error::Result;
-use crate::float::Element;
+use crate::base::error::Result;
+use crate::base::float::Element;
 use std::path::Path;
 
 /// The rows of a matrix in an `.npy` file of `NumPy`, read when they are asked for: a [`Source`].

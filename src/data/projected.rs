@@ -1,13 +1,13 @@
 //! Rows in fewer coordinates: those of the principal subspace of the data.
 
 use super::{Centres, Data, Dense, Frame, Rows, Summary};
-use crate::factor;
-use crate::float::Float;
+use crate::base::float::Float;
+use crate::base::linalg;
+use crate::base::parallel;
+use crate::base::rng::Rng;
 use crate::kernels::distance::{self, matrix};
 use crate::kernels::project::{Directions, project};
 use crate::kernels::stride;
-use crate::parallel;
-use crate::rng::Rng;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
@@ -134,7 +134,7 @@ impl<F: Float> Subspace<F> {
             for block in &blocks {
                 sum.zip_mut_with(block, |sum, x| *sum += x.to_f64());
             }
-            directions = factor::orthonormal(&sum).mapv(F::from_f64);
+            directions = linalg::orthonormal(&sum).mapv(F::from_f64);
         }
         let subspace = Self {
             directions,

@@ -2,10 +2,10 @@
 
 use super::frame::{self, Frame};
 use super::{Centres, Linear, Moments, Scales, Second};
-use crate::block::Block;
-use crate::float::{Element, Float};
+use crate::base::float::{Element, Float};
 use crate::kernels::sparse::{self, Entries};
 use crate::kernels::{distance, nearest, scaled, select, short, stride, vectorised};
+use crate::model::block::Block;
 use std::borrow::Cow;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Factors per component and coordinate: what turns squared distances into scores where variances differ.
 
-use super::OnDemand;
-use crate::float::Float;
+use crate::base::cached::Cached;
+use crate::base::float::Float;
 use crate::kernels::{sparse, stride};
 
 /// For `k` components in `d` coordinates, a factor of the squared difference, and what is added (E31).
@@ -16,7 +16,7 @@ pub struct Scales<F> {
     terms: Vec<F>,
     /// (k): the terms of all coordinates together.
     totals: Vec<F>,
-    by_coordinate: OnDemand<Vec<F>>,
+    by_coordinate: Cached<Vec<F>>,
 }
 
 impl<F: Float> Scales<F> {
@@ -41,7 +41,7 @@ impl<F: Float> Scales<F> {
             factors,
             terms,
             totals,
-            by_coordinate: OnDemand::default(),
+            by_coordinate: Cached::default(),
         }
     }
 

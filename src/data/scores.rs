@@ -1,7 +1,7 @@
 //! How good components are for rows: what a search ranks by.
 
 use super::{Linear, Rows};
-use crate::float::Float;
+use crate::base::float::Float;
 
 /// Something that scores rows under its components; the lower, the better the component.
 ///

@@ -1,7 +1,7 @@
 //! Which second moments a family needs, and how they are kept.
 
 use super::Moments;
-use crate::float::Float;
+use crate::base::float::Float;
 
 /// Which second moments a component family needs: none, `()`; [`PerComponent`]; [`PerCoordinate`].
 pub trait Second: Send + Sized {

@@ -3,8 +3,8 @@
 use super::basis::Basis;
 use super::frame::{self, Frame, held};
 use super::{Data, Rows, Summary};
-use crate::error::{Error, Result, same_columns};
-use crate::float::Float;
+use crate::base::error::{Error, Result, same_columns};
+use crate::base::float::Float;
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
 use std::sync::Arc;
@@ -192,12 +192,12 @@ impl<F: Float> Data<F> for Sketch<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Block;
+    use crate::base::rng::Rng;
     use crate::data::{Centres, Moments, Rows, Second};
     use crate::data::{PerComponent, PerCoordinate};
     use crate::kernels::stride;
-    use crate::posterior::{self, LogJoint};
-    use crate::rng::Rng;
+    use crate::model::block::Block;
+    use crate::model::posterior::{self, LogJoint};
     use approx::assert_abs_diff_eq;
     use ndarray::Array1;
 

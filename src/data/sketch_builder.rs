@@ -5,10 +5,10 @@ use super::basis::{Basis, Transform, Workspace};
 use super::frame::nearest_zero;
 use super::sketch_sums::Sums;
 use super::summary::check_rows;
-use crate::error::{Error, Result, positive, same_columns, same_length, sound_weight};
-use crate::float::{Element, Float};
-use crate::parallel::{self, BLOCK};
-use crate::rng::{Purpose, Streams};
+use crate::base::error::{Error, Result, positive, same_columns, same_length, sound_weight};
+use crate::base::float::{Element, Float};
+use crate::base::parallel::{self, BLOCK};
+use crate::base::rng::{Purpose, Streams};
 use ndarray::{ArrayView1, ArrayView2, Axis, Slice};
 use std::ops::Range;
 

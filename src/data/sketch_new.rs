@@ -1,8 +1,8 @@
 //! Sketches of rows that are in memory.
 
 use super::{Dense, Sketch, SketchBuilder};
-use crate::error::{Error, Result};
-use crate::float::{Element, Float};
+use crate::base::error::{Error, Result};
+use crate::base::float::{Element, Float};
 use ndarray::{ArrayView1, ArrayView2};
 
 impl<F: Float> Sketch<F> {

@@ -1,8 +1,8 @@
 //! Sums over the coordinates that the rows of a sketch know.
 
 use super::Summary;
-use crate::error::{Result, sound_total};
-use crate::float::Float;
+use crate::base::error::{Result, sound_total};
+use crate::base::float::Float;
 
 /// Weighted sums per coordinate, over the rows that know it, about the pivot.
 #[derive(Debug)]

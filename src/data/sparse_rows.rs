@@ -1,10 +1,10 @@
 //! M-step sums of rows that know some of their coordinates.
 
 use super::{Centres, Moments, Rows, Second};
-use crate::block::Block;
-use crate::float::Float;
+use crate::base::float::Float;
 use crate::kernels::sparse::{self, Entries};
 use crate::kernels::{stride, vectorised};
+use crate::model::block::Block;
 
 impl<F: Float> Rows<F> {
     /// [`accumulate`](Self::accumulate) of sparse rows.

@@ -1,9 +1,9 @@
 //! What a fit needs to know of the whole data before it starts, in one pass.
 
-use crate::error::{Error, Result, sound_total, sound_weight};
-use crate::float::{Element, Float};
+use crate::base::error::{Error, Result, sound_total, sound_weight};
+use crate::base::float::{Element, Float};
+use crate::base::parallel::{self, BLOCK};
 use crate::kernels::vectorised;
-use crate::parallel::{self, BLOCK};
 use ndarray::ArrayView2;
 use std::ops::Range;
 
@@ -424,7 +424,7 @@ mod tests {
 
     #[test]
     fn moments_are_those_of_two_passes_even_far_from_zero() {
-        let mut rng = crate::rng::Rng::from_seed(5);
+        let mut rng = crate::base::rng::Rng::from_seed(5);
         let (n, d) = (1_500, 3);
         let x: Vec<f64> = (0..n * d)
             .map(|i| 1e6 * (i % d) as f64 + rng.normal())
@@ -453,7 +453,7 @@ mod tests {
     /// A first row that is far and of next to no weight: the variance is that of the others.
     #[test]
     fn moments_about_a_row_that_counts_do_not_cancel() {
-        let mut rng = crate::rng::Rng::from_seed(6);
+        let mut rng = crate::base::rng::Rng::from_seed(6);
         let mut x: Vec<f64> = (0..1_000).map(|_| rng.normal()).collect();
         let mut w = vec![1.0; 1_000];
         let others = Summary::check(&x[1..], 1, None, "data").unwrap();

@@ -3,8 +3,8 @@
 use super::Source;
 use super::file::{Layout, Placed, ReadAt, Table, table};
 use super::stored::Kind;
-use crate::error::{Error, Result};
-use crate::float::Element;
+use crate::base::error::{Error, Result};
+use crate::base::float::Element;
 use std::path::Path;
 
 /// A format of vector files. Numbers are little-endian.

@@ -1,9 +1,9 @@
 //! The BIRCH data: 25 clusters in two dimensions.
 
 use super::Labelled;
-use crate::error::{Result, positive};
-use crate::float::Float;
-use crate::rng::Rng;
+use crate::base::error::{Result, positive};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
 use ndarray::{Array2, Axis};
 
 /// The BIRCH data of \[KM\]: 25 isotropic Gaussian clusters of standard deviation 1 in two dimensions.

@@ -1,8 +1,8 @@
 //! Families of rows on which clustering programs fail: what real data does, one trait at a time.
 
-use crate::error::{Error, Result, positive};
-use crate::float::Float;
-use crate::rng::Rng;
+use crate::base::error::{Error, Result, positive};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
 use ndarray::{Array2, Axis};
 use std::str::FromStr;
 

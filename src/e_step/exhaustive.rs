@@ -1,14 +1,14 @@
 //! The exhaustive search: every point against every component.
 
 use super::EStep;
-use crate::block::Block;
+use crate::base::error::{Result, positive};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::Rows;
-use crate::error::{Result, positive};
-use crate::float::Float;
-use crate::mixture::Mixture;
-use crate::rng::Rng;
-use crate::search::{self, Exact};
-use crate::stage::Stage;
+use crate::model::Mixture;
+use crate::model::block::Block;
+use crate::model::search::{self, Exact};
 
 /// K(n) = the C' best of all components. Width 1 is Lloyd's k-means, C' is k-means-C' (\[KM\] Alg. 3), all
 /// components is EM. n k distance evaluations per search.

@@ -1,15 +1,15 @@
 //! The lazy search of lazy-k-means.
 
 use super::EStep;
-use crate::block::{Block, UNSET};
+use crate::base::error::{Result, not_negative};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::Rows;
-use crate::error::{Result, not_negative};
-use crate::float::Float;
 use crate::m_step::SharedIsotropicMixture;
-use crate::mixture::{Erased, Mixture};
-use crate::rng::Rng;
-use crate::search::{self, Exact};
-use crate::stage::Stage;
+use crate::model::block::{Block, UNSET};
+use crate::model::search::{self, Exact};
+use crate::model::{Erased, Mixture};
 
 /// A point leaves its component only for one that is nearer by a factor 1 + epsilon on unsquared distances
 /// ([E11](crate::equations#e11); \[KM\] Eq. 21, after Har-Peled and Sadri, How fast is the k-means method?, 2005). n k

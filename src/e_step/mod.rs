@@ -31,12 +31,12 @@ pub use lazy::Lazy;
 pub use neighborhood::{Neighborhood, Start};
 pub use similarity_sampling::SimilaritySampling;
 
-use crate::block::Block;
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::Rows;
-use crate::float::Float;
-use crate::mixture::Mixture;
-use crate::rng::Rng;
-use crate::stage::Stage;
+use crate::model::Mixture;
+use crate::model::block::Block;
 
 /// A search for supports.
 ///

@@ -4,15 +4,15 @@ use super::neighbors::{self, Neighbors};
 use super::pairs::{Gathered, PairSums};
 use super::search_space::SearchSpace;
 use super::{EStep, Started};
-use crate::block::{Block, UNSET};
+use crate::base::error::{Result, positive};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::Rows;
-use crate::error::{Result, positive};
-use crate::float::Float;
 use crate::kernels::select;
-use crate::mixture::Mixture;
-use crate::rng::Rng;
-use crate::search::{self, Exact};
-use crate::stage::Stage;
+use crate::model::Mixture;
+use crate::model::block::{Block, UNSET};
+use crate::model::search::{self, Exact};
 
 /// A point is compared only with the neighbors of its components, and with some random ones (\[VC\] Alg. 1;
 /// [E12](crate::equations#e12), [E13](crate::equations#e13)).

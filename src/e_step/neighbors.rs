@@ -1,9 +1,9 @@
 //! Which components are near each other, estimated from the points (E14).
 
 use super::pairs::{COMPONENTS, Gathered, Pair, PairSums};
-use crate::block::UNSET;
-use crate::parallel;
-use crate::saving::Number;
+use crate::base::parallel;
+use crate::io::Number;
+use crate::model::block::UNSET;
 
 /// The neighbors G_c of every component: `c` itself first, then the others by increasing mean score. Places
 /// that are not filled are unset. (k, G) numbers.
@@ -95,7 +95,7 @@ fn mean_score(pair: &Pair) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
     use std::collections::BTreeMap;
 
     #[test]

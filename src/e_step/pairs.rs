@@ -1,10 +1,10 @@
 //! Sums over pairs of components that points bring together, in memory that follows from the pairs there are:
 //! what neighbor estimates (E14) and similarities (E26) are made of.
 
-use crate::block::UNSET;
-use crate::counting;
-use crate::float::Float;
-use crate::parallel;
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::base::sort;
+use crate::model::block::UNSET;
 
 /// Components whose pairs are read together.
 pub(super) const COMPONENTS: usize = 64;
@@ -201,7 +201,7 @@ impl PairSums {
         let single = self.pairs.is_empty();
         self.group();
         let starts = if single {
-            counting::starts(self.stamps.len(), self.pairs.iter().map(|pair| pair.from))
+            sort::starts(self.stamps.len(), self.pairs.iter().map(|pair| pair.from))
         } else {
             self.merge()
         };
@@ -267,7 +267,7 @@ impl SameComponent {
 /// Counting sort: where the items of each of `k` components start (k + 1), and the items in order of their
 /// component, those of one component in their own order.
 fn by_component(k: usize, items: impl Iterator<Item = u32> + Clone) -> (Vec<usize>, Vec<u32>) {
-    counting::sorted(k, 0, || items.clone().zip(0..))
+    sort::sorted(k, 0, || items.clone().zip(0..))
 }
 
 /// The pairs of one worker, by component.

@@ -1,9 +1,9 @@
 //! Which components share points, as a distribution to draw from (E25, E26).
 
 use super::pairs::{COMPONENTS, Gathered, PairSums};
-use crate::parallel;
-use crate::rng::Rng;
-use crate::saving::Number;
+use crate::base::parallel;
+use crate::base::rng::Rng;
+use crate::io::Number;
 
 /// The similarities of every component to the others (E26), kept where they are positive: one number for each
 /// pair that some support holds, never k^2.

@@ -3,16 +3,16 @@
 use super::pairs::PairSums;
 use super::similarity::{self, Gaps, Similarity};
 use super::{EStep, Started};
-use crate::block::{Block, UNSET};
+use crate::base::error::{Result, positive};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::Rows;
-use crate::error::{Result, positive};
-use crate::float::Float;
 use crate::kernels::select;
-use crate::mixture::Mixture;
-use crate::posterior;
-use crate::rng::Rng;
-use crate::search::{self, Exact};
-use crate::stage::Stage;
+use crate::model::Mixture;
+use crate::model::block::{Block, UNSET};
+use crate::model::posterior;
+use crate::model::search::{self, Exact};
 
 /// A point tries a few components drawn in proportion to their similarity to its nearest one (\[DG\] Alg. 1;
 /// [E25](crate::equations#e25), [E26](crate::equations#e26)).

@@ -4,16 +4,16 @@ use super::joint::{Hidden, Joint};
 use super::stop::StopRule;
 use super::supports::Supports;
 use super::{Found, Pass, SetUp};
-use crate::block::{Block, UNSET};
-use crate::cancel;
+use crate::base::cancel;
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
+use crate::base::parallel::{self, Spare};
+use crate::base::rng::{Purpose, Streams};
 use crate::data::{Data, Rows, some_scores};
-use crate::error::{Error, Result};
-use crate::float::Float;
-use crate::parallel::{self, Spare};
-use crate::posterior::{self, Likelihood, LogJoint};
-use crate::rng::{Purpose, Streams};
-use crate::saving::{FileFault, Sections, Stream};
-use crate::search;
+use crate::io::{FileFault, Sections, Stream};
+use crate::model::block::{Block, UNSET};
+use crate::model::posterior::{self, Likelihood, LogJoint};
+use crate::model::search;
 
 /// What is the same for every pass of a phase, and what it has found so far.
 pub(crate) struct Fresh<'a, F: Float> {

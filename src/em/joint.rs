@@ -4,16 +4,16 @@
 //! its one implementation: it owns the model and what the stages keep, and only hands calls on.
 
 use super::SavedStages;
-use crate::block::Block;
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
 use crate::data::{Centres, Moments, Rows, Scores, Subspace};
 use crate::e_step::{Bounded, EStep};
-use crate::error::{Error, Result};
-use crate::float::Float;
+use crate::io::FileFault;
 use crate::m_step::{MStep, SharedVariance, Statistics};
-use crate::mixture::Mixture;
-use crate::posterior::Likelihood;
-use crate::rng::Rng;
-use crate::saving::FileFault;
+use crate::model::Mixture;
+use crate::model::block::Block;
+use crate::model::posterior::Likelihood;
 use std::any::Any;
 
 /// Scratch of a worker, or statistics, whatever their type.
@@ -225,11 +225,11 @@ where
     }
 
     fn search_name(&self) -> &'static str {
-        crate::stage::name::<E>()
+        crate::base::stage::name::<E>()
     }
 
     fn family_name(&self) -> &'static str {
-        crate::stage::name::<M>()
+        crate::base::stage::name::<M>()
     }
 
     fn width(&self) -> usize {

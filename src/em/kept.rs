@@ -6,13 +6,13 @@ use super::moves::split_and_merge;
 use super::supports::Supports;
 use super::transfers::Candidates;
 use super::{Found, Pass, SetUp, StopRule};
+use crate::base::error::Result;
+use crate::base::float::Float;
+use crate::base::rng::Streams;
 use crate::data::{Centres, Data, Rows};
 use crate::e_step::{Assignment, Bounded, Change, NeighbourLists, Sums, Worth};
-use crate::error::Result;
-use crate::float::Float;
-use crate::posterior::Likelihood;
-use crate::rng::Streams;
-use crate::saving::{FileFault, Sections, Stream};
+use crate::io::{FileFault, Sections, Stream};
+use crate::model::posterior::Likelihood;
 
 /// The rows by component with their bounds, the sums, and the lists by which rows are searched.
 pub(crate) struct Kept<'a, F: Float> {

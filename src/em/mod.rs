@@ -16,6 +16,7 @@ mod saver;
 mod split;
 mod stop;
 mod supports;
+pub(crate) mod trace;
 mod transfers;
 
 pub(crate) use fresh::Fresh;
@@ -31,12 +32,12 @@ pub(crate) use stop::StopRule;
 pub use stop::{Rule, Stop};
 pub(crate) use supports::Supports;
 
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
+use crate::base::rng::Streams;
 use crate::data::Data;
-use crate::error::{Error, Result};
-use crate::float::Float;
-use crate::posterior::Likelihood;
-use crate::rng::Streams;
-use crate::saving::Stream;
+use crate::io::Stream;
+use crate::model::posterior::Likelihood;
 use std::time::Instant;
 
 /// One pass after the other over the rows of a phase.

@@ -1,11 +1,11 @@
 //! Split and merge: a component moves from where merging costs little to where a split gains much.
 
 use super::split::{SAMPLE, Split};
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::base::rng::{Purpose, Streams};
 use crate::data::{Centres, Data, Frame};
 use crate::e_step::{Assignment, Change};
-use crate::float::Float;
-use crate::parallel;
-use crate::rng::{Purpose, Streams};
 
 /// What a round of moves did.
 pub(crate) struct Moves {
@@ -269,9 +269,9 @@ impl Errors {
 #[cfg(test)]
 mod tests {
     use super::split_and_merge;
+    use crate::base::rng::{Rng, Streams};
     use crate::data::{Centres, Data, Dense, Rows};
     use crate::e_step::{Assignment, NeighbourLists, Sums};
-    use crate::rng::{Rng, Streams};
     use approx::assert_abs_diff_eq;
     use ndarray::{Array1, Array2};
 

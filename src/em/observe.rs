@@ -1,11 +1,11 @@
 //! The observer: one closure that sees a fit from the coreset to the last iteration, and can stop it.
 
 use super::{Joint, Pass, PhaseReport, Saver, Stop, Supports};
-use crate::cancel::{self, Cancel};
-use crate::error::Result;
-use crate::float::Float;
-use crate::mixture::Mixture;
-use crate::trace;
+use crate::base::cancel::{self, Cancel};
+use crate::base::error::Result;
+use crate::base::float::Float;
+use crate::em::trace;
+use crate::model::Mixture;
 use std::any::Any;
 use std::ops::ControlFlow;
 use std::sync::Arc;

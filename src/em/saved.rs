@@ -1,9 +1,9 @@
 //! Supports and reports in a checkpoint, and back.
 
 use super::{PhaseReport, PhaseRows, Stop, Supports, Timings};
-use crate::block::UNSET;
 use crate::coreset::Lightweight;
-use crate::saving::{FileFault, Sections, Stream};
+use crate::io::{FileFault, Sections, Stream};
+use crate::model::block::UNSET;
 use std::time::{Duration, Instant};
 
 type Read<T> = std::result::Result<T, FileFault>;

@@ -1,8 +1,8 @@
 //! Checkpoints while a fit runs: when they are due, and what becomes of failures.
 
-use crate::checkpoint::Checkpoint;
-use crate::error::{Error, Result};
-use crate::saving::{self, CHECKPOINT, FileFault, Stream};
+use crate::base::error::{Error, Result};
+use crate::fit::checkpoint::Checkpoint;
+use crate::io::{self, CHECKPOINT, FileFault, Stream};
 use std::time::Instant;
 
 /// Writes the checkpoints of a fit.
@@ -22,7 +22,7 @@ pub(crate) struct Saver {
 impl Saver {
     /// Fails where no file can be written.
     pub(crate) fn new(checkpoint: &Checkpoint, header: String) -> Result<Self> {
-        let prepared = saving::prepare(checkpoint.path());
+        let prepared = io::prepare(checkpoint.path());
         prepared.map_err(|error| checkpoint.fault(error.into()))?;
         Ok(Self {
             checkpoint: checkpoint.clone(),
@@ -65,7 +65,7 @@ impl Saver {
     /// Writes a checkpoint. The first one of a fit must succeed.
     pub(crate) fn write(&mut self, fill: &dyn Fn(&mut Stream<'_>)) -> Result<()> {
         let path = self.checkpoint.path();
-        self.fault = saving::write(&CHECKPOINT, path, &self.header, fill).err();
+        self.fault = io::write(&CHECKPOINT, path, &self.header, fill).err();
         if let (Some(fault), None) = (&self.fault, self.written) {
             return Err(self.checkpoint.fault(fault.clone()));
         }

@@ -1,11 +1,11 @@
 //! A component in two: where 2-means on a few of its rows would put its parts, and what that gains.
 
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::base::rng::Rng;
 use crate::data::{Data, Frame, Rows};
 use crate::e_step::Member;
-use crate::float::Float;
 use crate::kernels::vectorised;
-use crate::parallel;
-use crate::rng::Rng;
 
 /// Rows of a component that decide where it would split.
 pub(super) const SAMPLE: usize = 128;

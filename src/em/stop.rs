@@ -1,7 +1,7 @@
 //! When a phase ends.
 
 use super::Found;
-use crate::posterior::Likelihood;
+use crate::model::posterior::Likelihood;
 use std::ops::Range;
 
 /// Why a phase or a fit ended. None of these loses the model.

@@ -1,9 +1,9 @@
 //! What is kept per row between searches: its label, and its support where that is not everything; and the order in which
 //! rows are searched.
 
-use crate::block::UNSET;
-use crate::counting;
-use crate::parallel;
+use crate::base::parallel;
+use crate::base::sort;
+use crate::model::block::UNSET;
 use ndarray::{Array1, Array2};
 
 /// Places moved together.
@@ -97,7 +97,7 @@ impl Supports {
 
     /// Orders rows by their labels; those with the same label stay in their order.
     pub(super) fn order_by_label(&mut self, k: usize) {
-        let mut next = counting::starts(k, self.labels.iter().copied());
+        let mut next = sort::starts(k, self.labels.iter().copied());
         let (mut new_labels, mut new_supports, mut from) = std::mem::take(&mut self.spare);
         new_labels.resize(self.labels.len(), 0);
         new_supports.resize(self.supports.len(), 0);

@@ -1,11 +1,11 @@
 //! Transfers: a row goes to another component where the squared distances fall once the means follow, although its own mean
 //! is the nearest (Hartigan's method).
 
-use crate::cancel;
+use crate::base::cancel;
+use crate::base::float::Float;
+use crate::base::parallel;
 use crate::data::{Data, Frame, Rows};
 use crate::e_step::{Assignment, Change, Sums};
-use crate::float::Float;
-use crate::parallel;
 use std::collections::{BTreeMap, HashMap};
 
 /// Rows that may be worth a transfer, by their bounds.
@@ -232,8 +232,8 @@ impl<F: Float> Means<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::data::{Centres, Dense};
-    use crate::rng::Rng;
     use ndarray::{Array1, Array2};
 
     /// Squared distances of weighted rows to the means of their components, in the naive way.

@@ -3,16 +3,16 @@
 use super::phase::{Columns, Phase, Shape};
 use super::task::Settings;
 use super::warm::WarmStart;
-use crate::cancel::Cancel;
-use crate::checkpoint::Checkpoint;
+use crate::base::cancel::Cancel;
+use crate::base::error::{Error, Result, not_negative, positive};
+use crate::base::stage::Stage;
 use crate::coreset::Full;
 use crate::e_step::Exhaustive;
 use crate::em::{Rule, StopRule};
-use crate::error::{Error, Result, not_negative, positive};
+use crate::fit::checkpoint::Checkpoint;
+use crate::io::Save;
 use crate::m_step::SharedIsotropic;
-use crate::saving::Save;
 use crate::seed::KMeansPlusPlus;
-use crate::stage::Stage;
 use std::fmt;
 use std::sync::Arc;
 
@@ -267,7 +267,7 @@ impl<C: Stage, S: Stage, E: Stage + Clone, M: Stage> Builder<C, S, E, M> {
             .clusters
             .ok_or_else(|| Error::parameter("clusters", "unset", "must be given: .clusters(k)"))?;
         positive("clusters", clusters)?;
-        if clusters >= crate::block::UNSET as usize {
+        if clusters >= crate::model::block::UNSET as usize {
             return Err(Error::parameter(
                 "clusters",
                 clusters,

@@ -6,19 +6,19 @@ use super::phase::Phase;
 use super::result::Fit;
 use super::task::{Names, Run, Settings};
 use super::warm::WarmStart;
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
+use crate::base::stage::{self, Stage};
 use crate::coreset::Coreset;
 use crate::data::{Centres, Checked, Data};
 use crate::e_step::EStep;
 use crate::em::{
     Event, Joined, Joint, Observer, Progress, Saver, Watch, loaded_model, saved_model, shape,
 };
-use crate::error::{Error, Result};
-use crate::float::Float;
+use crate::io::FileFault;
 use crate::m_step::MStep;
-use crate::mixture::Mixture;
-use crate::saving::FileFault;
+use crate::model::Mixture;
 use crate::seed::Seeder;
-use crate::stage::{self, Stage};
 use std::any::Any;
 use std::ops::ControlFlow;
 
@@ -95,7 +95,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         let mut header = Fingerprint::default();
         header.add("crate version", env!("CARGO_PKG_VERSION"));
         header.add("rows of type", stage::name::<F>());
-        header.add("number type", <F as crate::saving::Number>::NAME);
+        header.add("number type", <F as crate::io::Number>::NAME);
         header.add("clusters", self.clusters);
         header.add("coreset", self.coreset.settings());
         header.add("seeder", seeder);

@@ -2,11 +2,11 @@
 
 use super::rows::{Cost, Plan};
 use super::task::Run;
+use crate::base::error::Result;
+use crate::base::float::Float;
+use crate::base::rng::Streams;
 use crate::em::{Joint, LastSearch, PhaseReport, SavedStages, Supports, Watch};
-use crate::error::Result;
-use crate::float::Float;
-use crate::rng::Streams;
-use crate::saving::{FileFault, Sections, Stream};
+use crate::io::{FileFault, Sections, Stream};
 use std::collections::VecDeque;
 
 type Read<T> = std::result::Result<T, FileFault>;

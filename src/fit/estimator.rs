@@ -2,16 +2,16 @@
 
 use super::builder::Clusterer;
 use super::result::Fit;
+use crate::base::error::Result;
+use crate::base::float::Float;
+use crate::base::stage::Stage;
 use crate::coreset::Coreset;
 use crate::data::Data;
 use crate::e_step::EStep;
 use crate::em::{Event, Progress};
-use crate::error::Result;
-use crate::float::Float;
 use crate::m_step::MStep;
-use crate::mixture::Mixture;
+use crate::model::Mixture;
 use crate::seed::Seeder;
-use crate::stage::Stage;
 use std::ops::ControlFlow;
 
 /// A model of any family.

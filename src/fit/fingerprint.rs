@@ -1,8 +1,8 @@
 //! What a fit is, in lines of text: the header of its checkpoints. One of another fit is refused.
 
+use crate::base::float::Float;
 use crate::data::{Data, Rows};
-use crate::float::Float;
-use crate::saving::{Crc64, FileFault, Number};
+use crate::io::{Crc64, FileFault, Number};
 use std::fmt::{Display, Write};
 
 /// Lines `key = value`.

@@ -2,17 +2,17 @@
 
 use super::builder::{Clusterer, LARGE};
 use super::phase::Phase;
-use crate::cancel;
+use crate::base::cancel;
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::coreset::Coreset;
 use crate::data::{Centres, Data, Frame};
 use crate::e_step::EStep;
-use crate::error::{Error, Result};
-use crate::float::Float;
 use crate::m_step::MStep;
-use crate::mixture::Mixture;
-use crate::rng::Rng;
+use crate::model::Mixture;
 use crate::seed::{Seeder, Seeds};
-use crate::stage::Stage;
 
 /// Seeds that are the means of another fit to the same rows: with k-means for a mixture, the mixture starts near a good
 /// clustering.

@@ -1,6 +1,7 @@
 //! The builder, and the pipeline it builds: coreset, seeds, restarts, and the phases of EM.
 
 mod builder;
+pub(crate) mod checkpoint;
 mod clusterer;
 mod course;
 mod estimator;

@@ -1,8 +1,8 @@
 //! Phases as data: which rows, which columns, which search, how many moves.
 
+use crate::base::error::{Result, not_negative, positive};
+use crate::base::stage::Stage;
 use crate::em::PhaseRows;
-use crate::error::{Result, not_negative, positive};
-use crate::stage::Stage;
 
 /// One run of the EM loop, from the model of the phase before, or from the seeds.
 ///

@@ -1,11 +1,11 @@
 //! What a fit returns.
 
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
 use crate::coreset::Subset;
 use crate::data::Data;
 use crate::em::Report;
-use crate::error::{Error, Result};
-use crate::float::Float;
-use crate::mixture::{Mixture, Score};
+use crate::model::{Mixture, Score};
 use ndarray::{Array1, Array2};
 use std::time::Instant;
 

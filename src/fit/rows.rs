@@ -2,13 +2,13 @@
 
 use super::phase::{Columns, Outline};
 use super::task::Run;
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
+use crate::base::rng::{Purpose, Streams};
 use crate::coreset::{Coreset, Subset};
 use crate::data::{Data, Frame, Subspace};
 use crate::em::{Evaluations, PhaseReport, PhaseRows, Progress, Timings, Watch};
-use crate::error::{Error, Result};
-use crate::float::Float;
-use crate::rng::{Purpose, Streams};
-use crate::saving::{FileFault, Sections, Stream};
+use crate::io::{FileFault, Sections, Stream};
 use crate::seed;
 use std::sync::OnceLock;
 use std::time::Instant;

@@ -4,18 +4,18 @@ use super::course::{Candidate, Course};
 use super::phase::Columns;
 use super::rows::{Cost, Plan, no_phase};
 use super::task::Run;
-use crate::cancel;
+use crate::base::cancel;
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::base::rng::{Purpose, Streams};
 use crate::coreset::Subset;
+use crate::em::trace;
 use crate::em::{
     self, Evaluations, Fresh, Joint, Kept, LastSearch, Pass, PhaseReport, Progress, Report, SetUp,
     Stop, StopRule, Supports, Watch,
 };
-use crate::error::{Error, Result};
-use crate::float::Float;
-use crate::parallel;
-use crate::rng::{Purpose, Streams};
-use crate::saving::{FileFault, Sections};
-use crate::trace;
+use crate::io::{FileFault, Sections};
 use std::any::Any;
 use std::time::Instant;
 

@@ -3,14 +3,14 @@
 use super::fingerprint::compare;
 use super::phase::Outline;
 use super::warm::WarmStart;
-use crate::cancel::Cancel;
-use crate::checkpoint::Checkpoint;
+use crate::base::cancel::Cancel;
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
 use crate::coreset::Coreset;
 use crate::data::{Centres, Data, Frame};
 use crate::em::{Joint, StopRule, Watch};
-use crate::error::{Error, Result};
-use crate::float::Float;
-use crate::saving::{CHECKPOINT, FileFault, Sections};
+use crate::fit::checkpoint::Checkpoint;
+use crate::io::{CHECKPOINT, FileFault, Sections};
 use crate::seed::Seeder;
 use std::any::Any;
 

@@ -1,15 +1,15 @@
 //! Starting from a model, in place of seeds.
 
+use crate::base::error::{Error, Result, same_columns, same_length};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::{Centres, Data, Frame};
 use crate::em::loaded_model;
-use crate::error::{Error, Result, same_columns, same_length};
-use crate::float::Float;
+use crate::io::{Crc64, Save};
 use crate::m_step::MStep;
-use crate::mixture::Mixture;
-use crate::rng::Rng;
-use crate::saving::{Crc64, Save};
+use crate::model::Mixture;
 use crate::seed::{Given, Seeder};
-use crate::stage::Stage;
 use std::sync::Arc;
 
 /// A model to start from, as the bytes of a file: whatever its family, it is checked when it is used.

@@ -1,6 +1,6 @@
 //! Short rows by coordinate, side by side: nothing is added up or compared across lanes.
 
-use crate::float::Float;
+use crate::base::float::Float;
 
 /// Rows side by side.
 pub(crate) const ROWS: usize = 64;

@@ -2,7 +2,7 @@
 
 use super::abreast::{Columns, ROWS};
 use super::stride;
-use crate::float::Float;
+use crate::base::float::Float;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
 use pulp::{Arch, Simd, WithSimd};
@@ -527,7 +527,7 @@ pub(crate) fn matrix<F>(values: &[F], n: usize, dim: usize, stride: usize) -> Ar
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
     use approx::assert_abs_diff_eq;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Rows into the coordinates of a frame, in place.
 
-use crate::float::Float;
+use crate::base::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
 /// `(x - offset) * scale`, held between `-most` and `most`, with the vectors of the processor.

@@ -3,7 +3,7 @@
 
 use super::LANES;
 use super::nearest::Panels;
-use crate::float::Float;
+use crate::base::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
 /// $\lVert \mu_c \rVert^2 - 2 x^\top \mu_c$ for padded rows and all centres, both as seen from the same point, into `out`
@@ -86,8 +86,8 @@ fn all_rows<F: Float, S: Simd, const P: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::kernels::stride;
-    use crate::rng::Rng;
 
     #[test]
     fn scores_are_the_naive_ones() {

@@ -1,7 +1,7 @@
 //! Exponentials of many numbers at once, with the vectors of the processor.
 
 use super::LANES;
-use crate::float::Float;
+use crate::base::float::Float;
 use pulp::Simd;
 
 /// ln 2 in two parts; products of the first with exponents are exact.

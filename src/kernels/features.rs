@@ -1,6 +1,6 @@
 //! What rows are turned into before products: differences, squares, norms, weighted copies.
 
-use crate::float::Float;
+use crate::base::float::Float;
 
 /// Padded rows as seen from a point (d), each followed by its squared norm: (rows, d + 1).
 pub(crate) fn with_norms<F: Float>(rows: &[F], stride: usize, about: &[F], out: &mut [F]) {

@@ -1,7 +1,7 @@
 //! The nearest of all centres for many rows: products and selection in one go, nothing written in between.
 
 use super::{LANES, products};
-use crate::float::Float;
+use crate::base::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 use std::ops::Range;
 
@@ -397,8 +397,8 @@ lowest!(
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::kernels::stride;
-    use crate::rng::Rng;
 
     /// Padded rows, (stride, d), padded centres with their norms, and what is found.
     type Found<'a> = (

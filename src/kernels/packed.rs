@@ -1,7 +1,7 @@
 //! Squared distances from rows near one point to centres near it: expanded about that point (E21).
 
 use super::{LANES, products};
-use crate::float::Float;
+use crate::base::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Rows that share one read of a panel.
@@ -340,8 +340,8 @@ panel!(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::kernels::stride;
-    use crate::rng::Rng;
 
     #[test]
     fn the_first_two_are_those_of_the_naive_distances() {

@@ -1,7 +1,7 @@
 //! Rows times panels of centres or directions: how they are packed, and the inner loop of what goes by them.
 
 use super::LANES;
-use crate::float::Float;
+use crate::base::float::Float;
 use pulp::Simd;
 
 /// Rows by coordinate, times a factor: (panels, dim, [`LANES`]) numbers out of rows of `stride`, zeros where there are no

@@ -1,7 +1,7 @@
 //! Coordinates of rows along a few directions: a product of a tall matrix and a small one.
 
 use super::{LANES, products};
-use crate::float::Float;
+use crate::base::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Directions by coordinate: (panels, d, [`LANES`]) numbers, zeros where there are no more directions.
@@ -155,8 +155,8 @@ along!(f64, f64s, as_mut_simd_f64s, splat_f64s);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::kernels::stride;
-    use crate::rng::Rng;
     use approx::assert_abs_diff_eq;
 
     #[test]

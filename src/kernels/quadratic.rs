@@ -3,7 +3,7 @@
 //! Rows are turned into columns of [`COLUMN`] rows each, so that one number of $M$ meets a whole vector of rows,
 //! and the triangle is walked as it is: half the work of a matrix product, which would multiply its zeros.
 
-use crate::float::Float;
+use crate::base::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Rows side by side in a column: a whole number of panels for every vector there is.
@@ -272,7 +272,7 @@ fn sum(a: f64, b: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
     use approx::assert_abs_diff_eq;
 
     #[test]

@@ -1,6 +1,6 @@
 //! A few candidates in the order of their scores, without branches.
 
-use crate::float::Float;
+use crate::base::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
 /// As many candidates are ranked by comparing each with all others.
@@ -102,7 +102,7 @@ impl<F: Float> WithSimd for Lowest<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
 
     fn places_are_those_of_a_sort<F: Float>() {
         let mut rng = Rng::from_seed(7);

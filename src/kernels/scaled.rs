@@ -1,6 +1,6 @@
 //! Squared distances between padded rows with a factor per coordinate and component.
 
-use crate::float::Float;
+use crate::base::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Scaled squared distances from the padded row `x` to the rows `ids` of `centres`, with their factors (k, d)
@@ -88,8 +88,8 @@ impl<F: Float> WithSimd for ToAll<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::kernels::stride;
-    use crate::rng::Rng;
     use approx::assert_abs_diff_eq;
 
     #[test]

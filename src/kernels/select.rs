@@ -2,7 +2,7 @@
 //! depends on the order in which components were evaluated.
 
 use super::rank::{self, RANKED};
-use crate::float::Float;
+use crate::base::float::Float;
 
 /// The `out_ids.len()` best of `(ids, scores)`, best first, by (score, index).
 ///
@@ -336,7 +336,7 @@ pub(crate) fn minimum<F: Float>(values: &[F]) -> F {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
 
     #[test]
     fn smallest_is_the_head_of_a_sort_by_score_and_index() {

@@ -4,7 +4,7 @@
 
 use super::nearest::Panels;
 use super::{LANES, first_lane, products};
-use crate::float::Float;
+use crate::base::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Rows that share one read of a panel, where there are registers for their numbers and all of their sums; else half as

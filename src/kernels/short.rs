@@ -3,7 +3,7 @@
 use super::LANES;
 use super::abreast::{Columns, ROWS};
 use super::nearest::{OPEN, Panels};
-use crate::float::Float;
+use crate::base::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
 /// The most numbers that a short row has.

@@ -1,7 +1,7 @@
 //! Scores of all components turned into responsibilities, row by row, with whole vectors.
 
 use super::LANES;
-use crate::float::Float;
+use crate::base::float::Float;
 
 /// The two lowest scores of a row; whether none is NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -305,7 +305,7 @@ pub(crate) fn totals<F: Float>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
 
     fn rows<F: Float>(n: usize, k: usize, stride: usize, spread: f64) -> Vec<F> {
         let mut rng = Rng::from_seed(k as u64);

@@ -4,7 +4,7 @@
 //! and odd places apart, so that the same distance has the same bits wherever it is computed.
 
 use super::stride;
-use crate::float::Float;
+use crate::base::float::Float;
 
 /// Rows with `entries` observed coordinates each.
 #[derive(Clone, Copy)]
@@ -230,7 +230,7 @@ pub(crate) fn at<T, const L: usize>(values: &[T], start: usize) -> &[T; L] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
     use approx::assert_abs_diff_eq;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Sums of rows with a share for every component: products of the shares, transposed, with the rows.
 
 use super::LANES;
-use crate::float::Float;
+use crate::base::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Rows of shares end with as many places more as the kernel may read beyond the last.
@@ -287,7 +287,7 @@ weigh!(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
 
     #[test]
     fn sums_are_the_naive_ones() {

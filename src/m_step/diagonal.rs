@@ -5,18 +5,19 @@ use super::{
     MStep, check_saved, check_variances, first_variance, frame_around, log_joint_in_units_of,
     rescaling, steps_with_one_variance,
 };
-use crate::block::Block;
+use crate::base::cached::Cached;
+use crate::base::error::{Error, Result, positive, same_columns, same_length};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::{
-    Centres, Data, Frame, Linear, Moments, OnDemand, PerCoordinate, Rows, Scales, Scores, Summary,
+    Centres, Data, Frame, Linear, Moments, PerCoordinate, Rows, Scales, Scores, Summary,
 };
-use crate::error::{Error, Result, positive, same_columns, same_length};
-use crate::float::Float;
+use crate::io::{self, Common, FileFault, Reader, Save};
 use crate::kernels::stride;
-use crate::mixture::Mixture;
-use crate::posterior::{Likelihood, LogJoint};
-use crate::rng::Rng;
-use crate::saving::{self, Common, FileFault, Reader, Save};
-use crate::stage::Stage;
+use crate::model::Mixture;
+use crate::model::block::Block;
+use crate::model::posterior::{Likelihood, LogJoint};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
@@ -195,7 +196,7 @@ pub struct DiagonalMixture<F> {
     /// What the proportion of each component adds to its scores (k).
     penalties: Vec<f64>,
     /// Scores as products, of these centres and variances.
-    linear: OnDemand<Linear<F>>,
+    linear: Cached<Linear<F>>,
     means: Array2<F>,
 }
 
@@ -248,7 +249,7 @@ impl<F: Float> DiagonalMixture<F> {
         let mut model = Self {
             scales: Scales::new(0, centres.dim(), |_, _| (0.0, 0.0)),
             penalties: Vec::new(),
-            linear: OnDemand::default(),
+            linear: Cached::default(),
             unit,
             centres,
             frame,
@@ -279,7 +280,7 @@ impl<F: Float> DiagonalMixture<F> {
         });
         self.penalties = (0..k).map(|c| self.proportions.penalty(c, unit)).collect();
         self.unit = unit;
-        self.linear = OnDemand::default();
+        self.linear = Cached::default();
     }
 
     /// The means (k, d), in the data's own unit.
@@ -442,7 +443,7 @@ impl<F: Float> Save for DiagonalMixture<F> {
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let (k, dim) = (self.centres.len(), self.centres.dim());
         let common = (&self.centres, &self.frame);
-        saving::model(FAMILY, common, self.means(), notes, &|file| {
+        io::model(FAMILY, common, self.means(), notes, &|file| {
             let variances = (0..k).flat_map(|c| (0..dim).map(move |j| self.variance(c, j)));
             file.section("variances", k * dim, variances);
             file.numbers("least variance", &[self.least_variance]);

@@ -5,17 +5,16 @@ use super::{
     MStep, check_saved, check_variances, first_variance, frame_around, log_joint_in_units_of,
     rescaling, steps_with_one_variance,
 };
-use crate::block::Block;
-use crate::data::{
-    Centres, Data, Frame, Linear, Moments, OnDemand, PerComponent, Rows, Scores, Summary,
-};
-use crate::error::{Result, positive, same_length};
-use crate::float::Float;
-use crate::mixture::Mixture;
-use crate::posterior::{Likelihood, LogJoint};
-use crate::rng::Rng;
-use crate::saving::{self, Common, FileFault, Reader, Save};
-use crate::stage::Stage;
+use crate::base::cached::Cached;
+use crate::base::error::{Result, positive, same_length};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
+use crate::data::{Centres, Data, Frame, Linear, Moments, PerComponent, Rows, Scores, Summary};
+use crate::io::{self, Common, FileFault, Reader, Save};
+use crate::model::Mixture;
+use crate::model::block::Block;
+use crate::model::posterior::{Likelihood, LogJoint};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// A variance and a mixing proportion per component ([E31](crate::equations#e31); \[VC\] in the published version, \[SG\]
@@ -173,7 +172,7 @@ pub struct IsotropicMixture<F> {
     proportions: Proportions,
     scores: OwnVariances,
     /// Scores as products, of these centres and variances.
-    linear: OnDemand<Linear<F>>,
+    linear: Cached<Linear<F>>,
     means: Array2<F>,
 }
 
@@ -244,7 +243,7 @@ impl<F: Float> IsotropicMixture<F> {
             least_variance,
             proportions,
             scores,
-            linear: OnDemand::default(),
+            linear: Cached::default(),
             means,
         };
         model.renew_scores(unit);
@@ -272,7 +271,7 @@ impl<F: Float> IsotropicMixture<F> {
             parts,
             largest,
         };
-        self.linear = OnDemand::default();
+        self.linear = Cached::default();
     }
 
     /// The means (k, d), in the data's own unit.
@@ -403,7 +402,7 @@ const FAMILY: &str = "Isotropic";
 impl<F: Float> Save for IsotropicMixture<F> {
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let common = (&self.centres, &self.frame);
-        saving::model(FAMILY, common, self.means(), notes, &|file| {
+        io::model(FAMILY, common, self.means(), notes, &|file| {
             file.numbers("variances", &self.variances);
             file.numbers("least variance", &[self.least_variance]);
             file.numbers("unit of scores", &[self.scores.unit]);

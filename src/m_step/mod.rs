@@ -19,14 +19,14 @@ pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
 pub use isotropic::{Isotropic, IsotropicMixture};
 pub use shared_isotropic::{SharedIsotropic, SharedIsotropicMixture};
 
-use crate::block::Block;
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
+use crate::base::stage::Stage;
 use crate::data::{Centres, Data, Frame, Moments, Rows, Second, Subspace, Summary};
-use crate::error::{Error, Result};
-use crate::float::Float;
-use crate::mixture::Mixture;
-use crate::posterior::{Likelihood, LogJoint};
-use crate::saving::FileFault;
-use crate::stage::Stage;
+use crate::io::FileFault;
+use crate::model::Mixture;
+use crate::model::block::Block;
+use crate::model::posterior::{Likelihood, LogJoint};
 use std::f64::consts::PI;
 
 /// A component family: how its parameters start, and how they follow from responsibilities.

@@ -1,9 +1,9 @@
 //! Mixing proportions: equal, or learned as the mass of each component.
 
-use crate::error::{Error, Result, not_negative, same_length};
-use crate::float::Float;
-use crate::rng::Rng;
-use crate::saving::{FileFault, Reader, Stream};
+use crate::base::error::{Error, Result, not_negative, same_length};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::io::{FileFault, Reader, Stream};
 use ndarray::ArrayView1;
 
 /// The section of a file that says that proportions stay equal.

@@ -4,17 +4,16 @@ use super::{
     MStep, SharedVariance, Statistics, check_variances, first_variance, frame_around,
     log_joint_in_units_of, rescaling,
 };
-use crate::block::Block;
-use crate::data::{
-    Centres, Data, Frame, Linear, Moments, OnDemand, Rows, Scores, Subspace, Summary,
-};
-use crate::error::{Result, positive};
-use crate::float::Float;
-use crate::mixture::Mixture;
-use crate::posterior::{Likelihood, LogJoint, expected_total};
-use crate::rng::Rng;
-use crate::saving::{self, Common, FileFault, Reader, Save};
-use crate::stage::Stage;
+use crate::base::cached::Cached;
+use crate::base::error::{Result, positive};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
+use crate::data::{Centres, Data, Frame, Linear, Moments, Rows, Scores, Subspace, Summary};
+use crate::io::{self, Common, FileFault, Reader, Save};
+use crate::model::Mixture;
+use crate::model::block::Block;
+use crate::model::posterior::{Likelihood, LogJoint, expected_total};
 use ndarray::{Array1, Array2, ArrayView2};
 
 /// One variance for all components and columns, equal mixing proportions ([E1](crate::equations#e1); \[KM\] Eq. 1, \[VC\]
@@ -219,9 +218,9 @@ pub struct SharedIsotropicMixture<F> {
     variance: f64,
     least_variance: f64,
     /// Those given, or the centres out of the frame: few updates of a fit are asked for them.
-    means: OnDemand<Array2<F>>,
+    means: Cached<Array2<F>>,
     /// Scores as products, of these centres and this variance.
-    linear: OnDemand<Linear<F>>,
+    linear: Cached<Linear<F>>,
 }
 
 impl<F: Float> SharedIsotropicMixture<F> {
@@ -249,21 +248,21 @@ impl<F: Float> SharedIsotropicMixture<F> {
             frame,
             variance,
             least_variance,
-            means: OnDemand::default(),
-            linear: OnDemand::default(),
+            means: Cached::default(),
+            linear: Cached::default(),
         }
     }
 
     /// Forgets what was made of the centres and the variance.
     fn forget(&mut self) {
-        self.means = OnDemand::default();
-        self.linear = OnDemand::default();
+        self.means = Cached::default();
+        self.linear = Cached::default();
     }
 
     /// The same model with another variance, in the unit of its frame.
     fn set_variance(&mut self, variance: f64) {
         self.variance = variance.max(self.least_variance);
-        self.linear = OnDemand::default();
+        self.linear = Cached::default();
     }
 
     /// The means (k, d), in the data's own unit.
@@ -361,7 +360,7 @@ const FAMILY: &str = "SharedIsotropic";
 impl<F: Float> Save for SharedIsotropicMixture<F> {
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let common = (&self.centres, &self.frame);
-        saving::model(FAMILY, common, self.means(), notes, &|file| {
+        io::model(FAMILY, common, self.means(), notes, &|file| {
             file.numbers("variance", &[self.variance, self.least_variance]);
         })
     }

@@ -1,6 +1,6 @@
 //! How often each label of one side meets each label of the other.
 
-use crate::error::{Error, Result, same_length};
+use crate::base::error::{Error, Result, same_length};
 use ndarray::ArrayView1;
 
 /// The non-zero cells of the table `n_ij` of two labellings, ordered by row and then column, and its margins.

@@ -1,6 +1,6 @@
 //! Quantization errors beside that of a reference.
 
-use crate::error::{Error, Result, not_negative};
+use crate::base::error::{Error, Result, not_negative};
 
 /// The relative difference `(q - q_ref) / q_ref` of a quantization error from a reference one.
 ///

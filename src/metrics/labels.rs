@@ -1,7 +1,7 @@
 //! Scores of two labellings that need their contingency table alone.
 
 use super::contingency::Contingency;
-use crate::error::Result;
+use crate::base::error::Result;
 use ndarray::ArrayView1;
 
 /// The fraction of points that belong to the most frequent class of their cluster.
@@ -179,7 +179,7 @@ fn adjusted_rand(both: u128, only_rows: u128, only_columns: u128, neither: u128)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
+    use crate::base::error::Error;
     use crate::metrics::contingency::Cell;
     use crate::metrics::tests::{Lcg, close, fixture};
     use ndarray::{Array1, array};

@@ -1,9 +1,9 @@
 //! Scores under the best one-to-one matching: of clusters with classes, and of centres with centres.
 
 use super::contingency::{Cell, Contingency};
-use crate::error::{Error, Result, same_columns, same_length};
-use crate::float::Float;
-use crate::matching::matching;
+use crate::base::error::{Error, Result, same_columns, same_length};
+use crate::base::float::Float;
+use crate::metrics::assignment::matching;
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
 /// The fraction of points whose cluster is the one matched to their class, under the best one-to-one matching.

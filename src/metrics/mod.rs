@@ -7,6 +7,7 @@
 //!
 //! All scores are unitless, except [`matched_rmse`], which has the unit of the data.
 
+pub(crate) mod assignment;
 mod contingency;
 mod errors;
 mod labels;

@@ -2,14 +2,14 @@
 //! weighted data.
 
 use super::{Cumulated, Seeder, Seeds, by_weight};
-use crate::cancel;
-use crate::candidates;
+use crate::base::cancel;
+use crate::base::error::{Error, Result, positive};
+use crate::base::float::Float;
+use crate::base::parallel::{self, BLOCK};
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::{Centres, Data, Frame, Rows};
-use crate::error::{Error, Result, positive};
-use crate::float::Float;
-use crate::parallel::{self, BLOCK};
-use crate::rng::Rng;
-use crate::stage::Stage;
+use crate::model::candidates;
 
 /// Approximates k-means++ by a Markov chain of length m per seed ([E18](crate::equations#e18); Bachem, Lucic, Hassani,
 /// Krause, NIPS 2016): n + m k (k - 1) / 2 distance evaluations instead of n k.

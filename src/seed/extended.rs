@@ -1,11 +1,11 @@
 //! Seeds from the means of a model with fewer components.
 
 use super::{Given, KMeansPlusPlus, Seeder, Seeds};
+use crate::base::error::Result;
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::{Data, Frame};
-use crate::error::Result;
-use crate::float::Float;
-use crate::rng::Rng;
-use crate::stage::Stage;
 use ndarray::ArrayView2;
 
 /// Given means, and as many seeds by greedy k-means++ as are missing.

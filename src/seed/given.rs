@@ -1,12 +1,12 @@
 //! Seeds given by the user.
 
 use super::{Seeder, Seeds};
+use crate::base::error::{Error, Result, same_columns, same_length};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::{Centres, Data, Frame, check_rows};
-use crate::error::{Error, Result, same_columns, same_length};
-use crate::float::Float;
-use crate::rng::Rng;
-use crate::saving::Crc64;
-use crate::stage::Stage;
+use crate::io::Crc64;
 use ndarray::{Array2, ArrayView2};
 
 /// Start centres (k, d), in the data's own unit. No distance evaluations, no randomness.

@@ -2,12 +2,12 @@
 //! alone.
 
 use super::{Cumulated, Seeder, Seeds, by_weight};
+use crate::base::error::Result;
+use crate::base::float::Float;
+use crate::base::parallel::{self, BLOCK};
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::{Centres, Data, Frame, Rows};
-use crate::error::Result;
-use crate::float::Float;
-use crate::parallel::{self, BLOCK};
-use crate::rng::Rng;
-use crate::stage::Stage;
 
 /// k-means++ for many clusters: of the order of $n \log k$ distance evaluations where cells are of similar size, instead of
 /// $n k$ ([E38](crate::equations#e38)).

@@ -1,12 +1,12 @@
 //! k-means++ (Arthur, Vassilvitskii 2007), on weighted data, with greedy candidates as an option.
 
 use super::{Seeder, Seeds, by_weight};
+use crate::base::error::{Result, positive};
+use crate::base::float::Float;
+use crate::base::parallel::{self, BLOCK};
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::{Centres, Data, Frame, Rows};
-use crate::error::{Result, positive};
-use crate::float::Float;
-use crate::parallel::{self, BLOCK};
-use crate::rng::Rng;
-use crate::stage::Stage;
 
 /// Each seed is a row drawn in proportion to its weighted squared distance to the nearest seed so far
 /// ([E17](crate::equations#e17); Arthur, Vassilvitskii, SODA 2007): n distance evaluations per seed and candidate.

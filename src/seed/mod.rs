@@ -21,11 +21,11 @@ pub use hierarchical::HierarchicalKMeansPlusPlus;
 pub use k_means_plus_plus::KMeansPlusPlus;
 pub use uniform::Uniform;
 
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::{Centres, Data, Frame, Rows};
-use crate::error::{Error, Result};
-use crate::float::Float;
-use crate::rng::Rng;
-use crate::stage::Stage;
 
 /// Start centres and what they cost.
 #[derive(Clone, Debug)]

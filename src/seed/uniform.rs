@@ -1,11 +1,11 @@
 //! Seeds drawn in proportion to the weights, without any distances.
 
 use super::{Seeder, Seeds, by_weight};
+use crate::base::error::Result;
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::{Data, Frame};
-use crate::error::Result;
-use crate::float::Float;
-use crate::rng::Rng;
-use crate::stage::Stage;
 
 /// `k` distinct rows, drawn one after the other in proportion to their weight. No distance evaluations.
 ///

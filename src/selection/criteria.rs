@@ -1,10 +1,10 @@
 //! BIC, AIC and ICL of a model (E47).
 
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
 use crate::data::Data;
-use crate::error::{Error, Result};
-use crate::float::Float;
-use crate::mixture::Mixture;
-use crate::scoring;
+use crate::model::Mixture;
+use crate::model::predict;
 use std::fmt;
 
 /// By what models are compared.
@@ -68,7 +68,7 @@ impl Criteria {
         if total.is_nan() || total <= 0.0 {
             return Err(Error::TotalWeight { total });
         }
-        let complete = scoring::classify(model, data)?;
+        let complete = predict::classify(model, data)?;
         Ok(Self {
             sample_size: total,
             free_parameters: model.free_parameters(),

@@ -1,11 +1,11 @@
 //! Rows that no model is fitted to, and how models compare on them (E49).
 
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
 use crate::coreset::some_rows;
 use crate::data::Data;
-use crate::error::{Error, Result};
-use crate::float::Float;
-use crate::mixture::Mixture;
-use crate::rng::Rng;
+use crate::model::Mixture;
 
 /// Most groups of rows that the standard error is made of.
 const GROUPS: usize = 1024;

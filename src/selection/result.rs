@@ -1,9 +1,9 @@
 //! What a sweep returns: a table.
 
 use super::{Criteria, Criterion};
+use crate::base::float::Float;
 use crate::em::Report;
 use crate::fit::BoxedMixture;
-use crate::float::Float;
 use std::fmt;
 
 /// A model of a sweep, and how it compares.

@@ -2,13 +2,13 @@
 
 use super::held_out::{self, Groups};
 use super::{Candidate, Criteria, Selection};
+use crate::base::error::{Error, Result, positive};
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::base::rng::{Purpose, Streams};
 use crate::coreset::{Coreset, Full, Subset};
 use crate::data::{Checked, Data};
-use crate::error::{Error, Result, positive};
 use crate::fit::{BoxedMixture, Estimator, Fit};
-use crate::float::Float;
-use crate::parallel;
-use crate::rng::{Purpose, Streams};
 use crate::seed::{self, Extended};
 
 /// Fits models with several numbers of clusters to the same rows, and compares them.

@@ -1,12 +1,12 @@
 //! The laws of coresets.
 
 use super::{THREADS, broken, coordinates, reweighted};
+use crate::base::error::Result;
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::base::rng::Rng;
 use crate::coreset::{Coreset, Subset};
 use crate::data::Data;
-use crate::error::Result;
-use crate::float::Float;
-use crate::parallel;
-use crate::rng::Rng;
 
 /// Coresets: what they choose is sound and the same for the same seed, and rows of weight 0 are never chosen. On average
 /// over seeds, weighted sums over the coreset are those over all rows: of 1, of every eighth row alone, of every coordinate

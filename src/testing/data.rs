@@ -1,10 +1,10 @@
 //! The laws of data.
 
 use super::{LOOKED_AT, broken, same};
-use crate::algorithm::Algorithm;
+use crate::algorithms::by_name::Algorithm;
+use crate::base::error::Result;
+use crate::base::float::{Element, Float};
 use crate::data::{Data, Dense, Rows};
-use crate::error::Result;
-use crate::float::{Element, Float};
 
 /// Data: it loads what the `same` rows in memory load, range or list, selected or not, with the same summary and frame; and
 /// algorithms of every kind give the same fits, bit for bit.

@@ -24,20 +24,20 @@ mod resuming;
 pub use coreset::coreset;
 pub use data::data;
 
-use crate::block::Block;
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::base::rng::Rng;
+use crate::base::stage::{self, Stage};
 use crate::data::{Centres, Data, Frame, Rows, Scores};
 use crate::e_step::{EStep, Exhaustive};
-use crate::error::{Error, Result};
 use crate::fit::{Clusterer, Fit};
-use crate::float::Float;
 use crate::m_step::{MStep, SharedIsotropic, SharedIsotropicMixture, SharedVariance, Statistics};
-use crate::mixture::Mixture;
-use crate::parallel;
-use crate::posterior;
-use crate::rng::Rng;
-use crate::search::{self, Exact};
+use crate::model::Mixture;
+use crate::model::block::Block;
+use crate::model::posterior;
+use crate::model::search::{self, Exact};
 use crate::seed::Seeder;
-use crate::stage::{self, Stage};
 use ndarray::Array2;
 
 /// Threads that have to give the same bits.
@@ -128,7 +128,7 @@ impl<F: Float> MStep<F> for Still {
         SharedIsotropic.start(seeds, frame, data)
     }
 
-    fn calibrate(&self, model: &mut Self::Model, first: &crate::posterior::Likelihood) {
+    fn calibrate(&self, model: &mut Self::Model, first: &crate::model::posterior::Likelihood) {
         MStep::<F>::calibrate(&SharedIsotropic, model, first);
     }
 

@@ -1,14 +1,14 @@
 //! The law of checkpoints.
 
 use super::{broken, same};
-use crate::checkpoint::Checkpoint;
+use crate::base::error::{Error, Result};
+use crate::base::file_fault::FileFault;
+use crate::base::float::Float;
 use crate::data::Data;
 use crate::e_step::EStep;
 use crate::em::Progress;
-use crate::error::{Error, Result};
-use crate::file_fault::FileFault;
 use crate::fit::Clusterer;
-use crate::float::Float;
+use crate::fit::checkpoint::Checkpoint;
 use crate::m_step::MStep;
 use std::ops::ControlFlow;
 use std::path::Path;

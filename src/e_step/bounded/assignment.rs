@@ -1,11 +1,11 @@
 //! Which component each row belongs to, stored by component, with bounds that settle most rows without reading them.
 
-use crate::block::Block;
-use crate::counting;
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::base::sort;
 use crate::data::{Centres, Data, Frame, Rows};
-use crate::float::Float;
-use crate::parallel;
-use crate::search::{self, Exact};
+use crate::model::block::Block;
+use crate::model::search::{self, Exact};
 use std::ops::Range;
 
 /// A row of a component.
@@ -101,7 +101,7 @@ impl<F: Float> Assignment<F> {
     ) -> Self {
         let stretch = parts.div_ceil(STRETCHES).max(1);
         let sorted = parallel::map_blocks(parts, stretch, |_, parts| {
-            counting::sorted(k, Member::unknown(0), || parts.clone().flat_map(&part))
+            sort::sorted(k, Member::unknown(0), || parts.clone().flat_map(&part))
         });
         let starts = (0..=k)
             .map(|c| sorted.iter().map(|(starts, _)| starts[c]).sum())
@@ -175,7 +175,7 @@ impl<F: Float> Assignment<F> {
         work: impl Fn(usize, &mut dyn Iterator<Item = (usize, Range<usize>)>) -> T + Sync,
     ) -> Vec<T> {
         parallel::map_blocks(self.len(), PART, |part, places| {
-            work(part, &mut counting::among(&self.starts, places))
+            work(part, &mut sort::among(&self.starts, places))
         })
     }
 
@@ -211,9 +211,9 @@ impl<F: Float> Assignment<F> {
             return;
         }
         let k = self.components();
-        let left = counting::starts(k, changes.iter().map(|change| change.from));
+        let left = sort::starts(k, changes.iter().map(|change| change.from));
         let by_target = || changes.iter().map(|change| (change.to, change.place));
-        let (came, coming) = counting::sorted(k, 0, by_target);
+        let (came, coming) = sort::sorted(k, 0, by_target);
         let starts = (0..=k).map(|c| self.starts[c] - left[c] + came[c]);
         let spare = std::mem::take(&mut self.spare);
         let filled = Self::filled(starts.collect(), spare, |c, places| {
@@ -280,7 +280,7 @@ fn parts<'a, F>(starts: &[usize], mut members: &'a mut [Member<F>]) -> Vec<Part<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
 
     /// Rows move between components as in a list of labels; those that stay come first, in their order.
     #[test]

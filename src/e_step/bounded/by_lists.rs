@@ -3,10 +3,10 @@
 use super::assignment::{Assignment, Change, Member, PART};
 use super::kernel::{Kernel, TOGETHER, root};
 use super::neighbour_lists::{Moved, NeighbourLists};
-use crate::counting;
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::base::sort;
 use crate::data::{Centres, Data, Frame};
-use crate::float::Float;
-use crate::parallel;
 
 impl<F: Float> Assignment<F> {
     /// Searches the neighbour list of the row's component for a nearer centre, for every row that the bounds do not settle.
@@ -22,7 +22,7 @@ impl<F: Float> Assignment<F> {
         let found = parallel::map_chunks(members, PART, |_, places, members| {
             let mut worker = Worker::new(data, frame, centres);
             let first = places.start;
-            for (c, places) in counting::among(starts, places) {
+            for (c, places) in sort::among(starts, places) {
                 let members = &mut members[places.start - first..places.end - first];
                 worker.by_bounds(nearby.moved(c as u32), members);
                 worker.search(c as u32, places.start, members, nearby.list(c as u32));

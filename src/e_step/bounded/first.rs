@@ -5,11 +5,11 @@ use super::kernel::{Kernel, TOGETHER, root};
 use super::quantizer::CoarseQuantizer;
 use super::wider::{packs, two_nearest};
 use super::worth::{Doubt, Worth};
-use crate::counting;
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::base::sort;
 use crate::data::{Centres, Data, Frame, Rows};
-use crate::float::Float;
-use crate::parallel;
-use crate::search;
+use crate::model::search;
 
 /// Up to so many centres, all of them are the list, whichever is the nearest.
 const FEW: usize = 48;
@@ -131,7 +131,7 @@ impl<F: Float> Assignment<F> {
             let mut kernel = Kernel::default();
             let mut farthest = Vec::new();
             let mut found = Vec::with_capacity(places.len());
-            for (point, places) in counting::among(near.starts(), places) {
+            for (point, places) in sort::among(near.starts(), places) {
                 let list = list(point);
                 // Centres that are not on the list are at least this far from the point.
                 let reach = if list.len() == centres.len() {
@@ -168,8 +168,8 @@ impl<F: Float> Assignment<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::data::{Dense, Rows};
-    use crate::rng::Rng;
     use ndarray::Array2;
 
     /// Tight pairs of centres far from any point of the quantizer: expanded distances alone would confuse them.

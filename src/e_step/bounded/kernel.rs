@@ -1,7 +1,7 @@
 //! Rows compared with packed centres: the nearest and the second nearest.
 
+use crate::base::float::Float;
 use crate::data::{Centres, Data, Frame, Rows};
-use crate::float::Float;
 use crate::kernels::packed::Packed;
 use crate::kernels::select;
 

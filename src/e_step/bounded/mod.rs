@@ -28,15 +28,15 @@ pub(crate) use sums::Sums;
 pub(crate) use worth::Worth;
 
 use super::EStep;
-use crate::block::Block;
+use crate::base::error::{Result, positive};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
 use crate::data::Rows;
-use crate::error::{Result, positive};
-use crate::float::Float;
 use crate::m_step::SharedIsotropicMixture;
-use crate::mixture::Erased;
-use crate::rng::Rng;
-use crate::search::{self, Exact};
-use crate::stage::Stage;
+use crate::model::Erased;
+use crate::model::block::Block;
+use crate::model::search::{self, Exact};
 
 /// The nearest of the centres near a row's own, for rows that bounds do not settle: supports of width 1
 /// ([E35](crate::equations#e35), [E36](crate::equations#e36), [E40](crate::equations#e40)).

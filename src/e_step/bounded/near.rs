@@ -1,9 +1,9 @@
 //! The nearest of some centres to others, as lists.
 
-use crate::candidates::Candidates;
+use crate::base::float::Float;
+use crate::base::parallel;
 use crate::data::{Centres, Rows};
-use crate::float::Float;
-use crate::parallel;
+use crate::model::candidates::Candidates;
 
 /// Centres whose lists are one piece of work.
 pub(super) const CENTRES: usize = 32;

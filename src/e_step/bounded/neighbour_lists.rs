@@ -2,9 +2,9 @@
 
 use super::near::{CENTRES, fill, lists, slack};
 use super::quantizer::CoarseQuantizer;
+use crate::base::float::Float;
+use crate::base::parallel;
 use crate::data::Centres;
-use crate::float::Float;
-use crate::parallel;
 
 /// The centres that the rows of a component are compared with: the component's own, and the nearest others.
 #[derive(Debug)]
@@ -164,7 +164,7 @@ impl<F: Float> NeighbourLists<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
     use ndarray::Array2;
 
     /// Two groups of centres so far from the origin that expanded distances within them are rounding, one with a copy.

@@ -3,8 +3,8 @@
 use super::assignment::Assignment;
 use super::near;
 use super::sums::Sums;
+use crate::base::float::Float;
 use crate::data::{Centres, Dense, Frame};
-use crate::float::Float;
 
 /// A coarse quantizer and its inverted lists (E40): a row is compared only with the list of its nearest point.
 #[derive(Debug)]

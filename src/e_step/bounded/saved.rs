@@ -3,9 +3,9 @@
 use super::assignment::{Assignment, Member};
 use super::neighbour_lists::NeighbourLists;
 use super::sums::Sums;
+use crate::base::float::Float;
 use crate::data::Centres;
-use crate::float::Float;
-use crate::saving::{FileFault, Sections, Stream};
+use crate::io::{FileFault, Sections, Stream};
 
 type Read<T> = std::result::Result<T, FileFault>;
 
@@ -105,9 +105,9 @@ impl<F: Float> NeighbourLists<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::data::{Data, Dense};
-    use crate::rng::Rng;
-    use crate::saving::{CHECKPOINT, read_file, write};
+    use crate::io::{CHECKPOINT, read_file, write};
     use ndarray::{Array2, Axis};
 
     /// Everything comes back, also what only matters once sums collapse.

@@ -1,11 +1,11 @@
 //! Mass, first and second moments of the components, kept from iteration to iteration: only changes are added.
 
 use super::assignment::{Assignment, Change, PART};
-use crate::counting;
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::base::sort;
 use crate::data::{Centres, Data, Frame, Moments, Rows};
-use crate::float::Float;
 use crate::kernels::vectorised;
-use crate::parallel;
 
 /// Sums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
 ///
@@ -114,7 +114,7 @@ impl<F: Float> Sums<F> {
     ) -> Vec<(usize, Vec<f64>)> {
         let parts = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
             let mut gather = Gather::default();
-            let wanted = counting::among(starts, places).filter(|(c, _)| wanted(*c));
+            let wanted = sort::among(starts, places).filter(|(c, _)| wanted(*c));
             let sums = wanted.map(|(c, places)| {
                 let mut sums = vec![0.0; self.line];
                 let entries = places.map(&entry);
@@ -164,7 +164,7 @@ impl<F: Float> Sums<F> {
                 [(from, -1.0), (to, 1.0)].map(|(c, sign)| (c, Entry { row, sign }))
             })
         };
-        let (starts, entries) = counting::sorted(k, Entry { row: 0, sign: 0.0 }, entries);
+        let (starts, entries) = sort::sorted(k, Entry { row: 0, sign: 0.0 }, entries);
         let lost = |c: usize| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1);
         let found = self.gathered(data, frame, &starts, |c| !lost(c), |place| entries[place]);
         // Rows that leave are in the sum before, rows that come are in the sum after: the larger one covers both.
@@ -378,8 +378,8 @@ fn add_columns<F: Float, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::data::Dense;
-    use crate::rng::Rng;
     use ndarray::Array2;
 
     /// Far rows come and leave: what is kept has the digits of sums made anew.

@@ -4,12 +4,12 @@ use super::assignment::{Assignment, Change, Member, PART};
 use super::by_lists::{self, Worker};
 use super::kernel::root;
 use super::neighbour_lists::NeighbourLists;
-use crate::block::Block;
-use crate::counting;
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::base::sort;
 use crate::data::{Centres, Data, Frame, Rows};
-use crate::float::Float;
-use crate::parallel;
-use crate::search::{self, Exact};
+use crate::model::block::Block;
+use crate::model::search::{self, Exact};
 
 /// With so many rows per group, or more, all centres are packed for each group: that takes about as long as comparing a few
 /// tens of rows with them.
@@ -85,7 +85,7 @@ impl<F: Float> Assignment<F> {
         let found = parallel::map_chunks(members, PART, |_, places, members| {
             let mut worker = Worker::new(data, frame, centres);
             let (first, mut list) = (places.start, Vec::with_capacity(centres.len()));
-            for (c, places) in counting::among(starts, places) {
+            for (c, places) in sort::among(starts, places) {
                 let members = &mut members[places.start - first..places.end - first];
                 let open = (0..members.len()).filter(|&i| uncovered.has(c, &members[i]));
                 worker.open.clear();

@@ -2,11 +2,11 @@
 
 use super::assignment::{Assignment, Member};
 use super::neighbour_lists::NeighbourLists;
-use crate::block::Block;
+use crate::base::float::Float;
+use crate::base::parallel;
 use crate::data::{Centres, Data, Frame, Rows};
-use crate::float::Float;
-use crate::parallel;
-use crate::search::{self, Exact};
+use crate::model::block::Block;
+use crate::model::search::{self, Exact};
 
 /// The price of a search. A phase ends when an iteration, with `near` evaluations per row, gains less than the tolerance. So
 /// that gain is the price of an iteration.

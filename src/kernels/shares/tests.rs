@@ -1,8 +1,8 @@
 //! The sums and lists of many rows beside naive ones.
 
 use super::*;
+use crate::base::rng::Rng;
 use crate::kernels::stride;
-use crate::rng::Rng;
 
 /// All scores of a row, naively.
 fn naive(row: &[f64], mu: &[f64], stride: usize) -> Vec<f64> {

@@ -4,9 +4,9 @@ use super::mixture::{DirichletProcessMixture, Scored};
 use super::normal_wishart::NormalWishart;
 use super::prior::Prior;
 use super::sticks::Sticks;
+use crate::base::error::{Error, Result, same_columns, same_length};
+use crate::base::float::Float;
 use crate::data::{Centres, Frame, Summary};
-use crate::error::{Error, Result, same_columns, same_length};
-use crate::float::Float;
 use crate::m_step::{check_variances, frame_around};
 use ndarray::{ArrayView1, ArrayView2, ArrayView3};
 
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use crate::algorithms;
     use crate::data::Dense;
-    use crate::mixture::Mixture;
+    use crate::model::Mixture;
     use approx::assert_relative_eq;
     use ndarray::{Array1, Array2, Array3};
 

@@ -6,7 +6,7 @@
 use super::matrices::{Cholesky, packed, product, solve, times, unpacked};
 use super::normal_wishart::{ILL_CONDITIONED, NormalWishart};
 use super::prior::Prior;
-use crate::factor::inverse_of_lower as inverse;
+use crate::base::linalg::inverse_of_lower as inverse;
 
 impl NormalWishart {
     /// The same for a component that was ill-conditioned: `matrix` is $M W^{-1} M^T$ (its lower half), with the factor
@@ -96,7 +96,7 @@ fn least_pivot(factor: &[f64], dim: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
 
     /// A symmetric positive definite matrix.
     fn definite(d: usize, rng: &mut Rng) -> Vec<f64> {

@@ -1,6 +1,6 @@
 //! Small symmetric matrices (d, d): Cholesky factors, packed triangles, products.
 
-use crate::factor;
+use crate::base::linalg;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2};
 
@@ -33,7 +33,7 @@ impl Cholesky {
         if !factor.iter().all(|x| x.is_finite()) {
             return None;
         }
-        if !factor::cholesky(&mut factor, dim) {
+        if !linalg::cholesky(&mut factor, dim) {
             return None;
         }
         let mut least_pivot = f64::INFINITY;

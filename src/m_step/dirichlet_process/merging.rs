@@ -5,10 +5,10 @@ use super::normal_wishart::NormalWishart;
 use super::prior::Prior;
 use super::statistics::Scatter;
 use super::sticks::Sticks;
-use crate::block::Block;
+use crate::base::float::Float;
+use crate::base::parallel;
 use crate::data::Rows;
-use crate::float::Float;
-use crate::parallel;
+use crate::model::block::Block;
 
 /// How many others a component may merge with: those whose means are nearest in its own metric.
 const NEAREST: usize = 4;
@@ -236,12 +236,12 @@ fn lost_entropy(a: f64, b: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::algorithms;
+    use crate::base::rng::Rng;
     use crate::data::{Data, Dense, Scores};
     use crate::e_step::{EStep, Exhaustive};
     use crate::m_step::{DirichletProcess, MStep, Merging};
-    use crate::mixture::Mixture;
-    use crate::posterior;
-    use crate::rng::Rng;
+    use crate::model::Mixture;
+    use crate::model::posterior;
     use ndarray::{Array1, Array2};
 
     #[test]

@@ -4,19 +4,19 @@ use super::matrices;
 use super::normal_wishart::{FARTHEST, NormalWishart};
 use super::prior::Prior;
 use super::sticks::Sticks;
+use crate::base::error::{Result, positive};
+use crate::base::float::Float;
+use crate::base::linalg;
+use crate::base::parallel;
+use crate::base::rng::Rng;
 use crate::data::{Centres, Frame, Rows, Scores, largest_terms};
-use crate::error::{Result, positive};
-use crate::factor;
-use crate::float::Float;
+use crate::io::Save;
 use crate::kernels::quadratic::Columns;
 use crate::kernels::stride;
 use crate::m_step::proportions;
-use crate::mixture::Mixture;
-use crate::parallel;
-use crate::posterior::LogJoint;
-use crate::rng::Rng;
-use crate::saving::Save;
-use crate::scoring;
+use crate::model::Mixture;
+use crate::model::posterior::LogJoint;
+use crate::model::predict;
 use ndarray::{Array1, Array2, Array3, ArrayView2};
 use std::f64::consts::PI;
 
@@ -121,7 +121,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     #[must_use]
     pub fn covariances(&self) -> Array3<f64> {
         self.matrices(self.frame.unit(), |factor, dim| {
-            let inverse = factor::inverse_of_lower(factor, dim);
+            let inverse = linalg::inverse_of_lower(factor, dim);
             matrices::product((&inverse, false), (&inverse, true), dim)
         })
     }
@@ -190,7 +190,7 @@ impl<F: Float> DirichletProcessMixture<F> {
         let dim = self.centres.dim();
         let inverses: Vec<Vec<f64>> = parallel::map(self.components.len(), |t| {
             let factor = matrices::unpacked(&self.components[t].factor, dim);
-            factor::inverse_of_lower(&factor, dim)
+            linalg::inverse_of_lower(&factor, dim)
         });
         let proportions = proportions::Proportions::learned(self.proportions().into_iter());
         let mut rng = Rng::from_seed(seed);
@@ -372,7 +372,7 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
     /// telling which of them matter.
     fn judge(&self, rows: &Rows<F>, labels: Option<&mut [u32]>) -> Vec<f64> {
         if let Some(labels) = labels {
-            scoring::label(self, rows, labels);
+            predict::label(self, rows, labels);
         }
         let (n, k) = (rows.len(), self.components.len());
         let mut logs = vec![0.0; n * k];
@@ -398,8 +398,8 @@ mod tests {
     use super::super::prior::tests::ill_conditioned;
     use super::*;
     use crate::algorithms;
+    use crate::base::float::Element;
     use crate::data::{Data, Dense};
-    use crate::float::Element;
     use crate::kernels::quadratic;
 
     fn scores<T: Element<Float = T> + Float>() -> f64 {

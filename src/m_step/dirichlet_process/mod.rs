@@ -17,12 +17,12 @@ pub use mixture::DirichletProcessMixture;
 use statistics::Scatter;
 
 use super::{MStep, Merging, first_variance, steps_with_one_variance};
-use crate::block::Block;
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
+use crate::base::parallel;
 use crate::data::{Centres, Data, Frame, Rows};
-use crate::error::{Error, Result};
-use crate::float::Float;
-use crate::parallel;
-use crate::posterior::Likelihood;
+use crate::model::block::Block;
+use crate::model::posterior::Likelihood;
 use merging::{Overlaps, WEAKER};
 use mixture::Scored;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};

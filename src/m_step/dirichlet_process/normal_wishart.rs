@@ -9,8 +9,8 @@ use std::f64::consts::{LN_2, PI};
 use super::gamma::log_gamma_rise;
 use super::matrices::{Cholesky, packed, product, unpacked};
 use super::prior::Prior;
-use crate::factor;
-use crate::float::Float;
+use crate::base::float::Float;
+use crate::base::linalg;
 use crate::kernels::quadratic;
 
 /// Quadratic forms are clamped here, so that numbers computed from them stay finite.
@@ -80,7 +80,7 @@ impl NormalWishart {
         let dim = mean.len();
         let cholesky = Cholesky::of_rounded(inverse_scale, dim)?;
         let root = degrees.sqrt();
-        let mut factor = packed(&factor::inverse_of_lower(&cholesky.factor, dim), dim);
+        let mut factor = packed(&linalg::inverse_of_lower(&cholesky.factor, dim), dim);
         for x in &mut factor {
             *x *= root;
         }
@@ -186,7 +186,7 @@ fn expected_log_det(degrees: f64, dim: usize, log_det: f64) -> f64 {
 pub(super) mod tests {
     use super::super::gamma::log_gamma;
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
     use approx::assert_abs_diff_eq;
 
     /// Trapezoids on a lattice so wide and fine that the rest is rounding.

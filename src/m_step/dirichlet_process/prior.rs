@@ -3,14 +3,14 @@
 use super::matrices::{self, Cholesky, add};
 use super::products::{Scratch, add_products};
 use super::{DirichletProcess, PriorMean, PriorScale};
+use crate::base::error::{Error, Result, same_columns};
+use crate::base::float::Float;
+use crate::base::linalg;
+use crate::base::parallel::{self, BLOCK};
+use crate::base::stage::Stage;
 use crate::data::{Data, Frame, Rows, Summary};
-use crate::error::{Error, Result, same_columns};
-use crate::factor;
-use crate::float::Float;
+use crate::io::Crc64;
 use crate::m_step::variance_floor;
-use crate::parallel::{self, BLOCK};
-use crate::saving::Crc64;
-use crate::stage::Stage;
 use ndarray::{Array1, ArrayView2};
 
 /// The prior of every component: a Normal-Wishart distribution with known parameters.
@@ -210,7 +210,7 @@ fn not_beyond(mean: &Array1<f64>, limit: f64) -> Result<()> {
 fn inverse_of(matrix: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
     let dim = matrix.nrows();
     let values: Vec<f64> = matrix.iter().copied().collect();
-    let inverse = factor::inverse_of_lower(&Cholesky::of(&values, dim)?.factor, dim);
+    let inverse = linalg::inverse_of_lower(&Cholesky::of(&values, dim)?.factor, dim);
     let product = matrices::product((&inverse, true), (&inverse, false), dim);
     product.iter().all(|x| x.is_finite()).then_some(product)
 }
@@ -329,8 +329,8 @@ fn proper(mut covariance: Vec<f64>, least_variance: f64, dim: usize) -> Vec<f64>
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::data::{Dense, Rows};
-    use crate::rng::Rng;
     use approx::assert_abs_diff_eq;
     use ndarray::{Array1, Array2};
 
@@ -412,7 +412,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_prior_so_narrow_that_scores_leave_the_type_is_raised() {
-        fn raised<F: crate::float::Element<Float = F> + Float>(narrow: f64) -> bool {
+        fn raised<F: crate::base::float::Element<Float = F> + Float>(narrow: f64) -> bool {
             let x = ill_conditioned::<F>(60);
             let w = Array1::from_elem(60, 1e-280);
             let data = Dense::weighted(x.view(), w.view()).unwrap();

@@ -1,6 +1,6 @@
 //! Weighted sums of the products of rows with themselves, as matrix products.
 
-use crate::float::Float;
+use crate::base::float::Float;
 use crate::kernels::LANES;
 use crate::kernels::weighted::{self, Weighted};
 
@@ -107,7 +107,7 @@ fn in_type<T: Float>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
 
     fn products_are_the_naive_ones<F: Float>(norm: f64, within: f64) {
         let mut rng = Rng::from_seed(4);

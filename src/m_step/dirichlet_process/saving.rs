@@ -4,9 +4,9 @@ use super::mixture::{DirichletProcessMixture, Scored};
 use super::normal_wishart::NormalWishart;
 use super::prior::Prior;
 use super::sticks::Sticks;
-use crate::error::Result;
-use crate::float::Float;
-use crate::saving::{self, Common, FileFault, Reader, Save, Stream};
+use crate::base::error::Result;
+use crate::base::float::Float;
+use crate::io::{self, Common, FileFault, Reader, Save, Stream};
 
 const FAMILY: &str = "DirichletProcess";
 
@@ -15,7 +15,7 @@ type Read<T> = std::result::Result<T, FileFault>;
 impl<F: Float> Save for DirichletProcessMixture<F> {
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let common = (&self.centres, &self.frame);
-        saving::model(FAMILY, common, self.means(), notes, &|file| {
+        io::model(FAMILY, common, self.means(), notes, &|file| {
             file.numbers("least variance", &[self.least_variance]);
             self.prior.write(file);
             let sticks = self.sticks.0.iter().flat_map(|&(a, b)| [a, b]);

@@ -6,12 +6,12 @@ use super::mixture::DirichletProcessMixture;
 use super::normal_wishart::NormalWishart;
 use super::prior::Prior;
 use super::products::add_products;
-use crate::block::Block;
+use crate::base::float::Float;
+use crate::base::parallel;
 use crate::data::Rows;
-use crate::float::Float;
 use crate::kernels::vectorised;
 use crate::m_step::Statistics;
-use crate::parallel;
+use crate::model::block::Block;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2};
 

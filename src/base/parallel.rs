@@ -3,7 +3,7 @@
 //! Work is cut by the shape of the data, never by the number of threads, and results come back in order:
 //! that is all it takes for the same bits on any pool. The caller's rayon pool is used.
 
-use crate::cancel;
+use crate::base::cancel;
 use rayon::prelude::*;
 use std::cell::Cell;
 use std::ops::Range;

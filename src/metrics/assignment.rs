@@ -71,7 +71,7 @@ pub(crate) fn matching(costs: ArrayView2<'_, f64>) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
     use approx::assert_relative_eq;
     use ndarray::Array2;
 

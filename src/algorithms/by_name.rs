@@ -1,16 +1,16 @@
 //! Algorithms by name: which one, and its settings, chosen at run time.
 
 use crate::algorithms;
-use crate::cancel::Cancel;
-use crate::checkpoint::Checkpoint;
+use crate::base::cancel::Cancel;
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
 use crate::coreset::{Coreset, Lightweight};
 use crate::e_step::{EStep, Neighborhood};
 use crate::em::Rule;
-use crate::error::{Error, Result};
+use crate::fit::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, WarmStart};
-use crate::float::Float;
+use crate::io::Save;
 use crate::m_step::{Diagonal, Isotropic, MStep, SharedIsotropic};
-use crate::saving::Save;
 use crate::seed::{AfkMc2, KMeansPlusPlus, Seeder};
 use std::fmt;
 use std::str::FromStr;

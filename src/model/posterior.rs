@@ -1,10 +1,10 @@
 //! From scores to responsibilities and the free energy: the one place where posteriors are normalised.
 
-use crate::block::Block;
+use crate::base::float::Float;
 use crate::data::Rows;
-use crate::float::Float;
 use crate::kernels::exponential::exponentials;
 use crate::kernels::{soft, vectorised};
+use crate::model::block::Block;
 
 /// How scores turn into log-joints ([E1](crate::equations#e1)).
 ///

@@ -1,14 +1,14 @@
 //! Predictions and scores of a model, over all components and all rows, in blocks: compiled once per kind of rows.
 
-use crate::block::Block;
+use crate::base::error::{Error, Result, not_negative, positive};
+use crate::base::float::Float;
+use crate::base::parallel;
 use crate::data::{Centres, Checked, Data, Frame, Rows, Scores};
-use crate::error::{Error, Result, not_negative, positive};
-use crate::float::Float;
-use crate::mixture::{Mixture, Score};
-use crate::parallel;
-use crate::posterior;
-use crate::search::{self, Exact};
-use crate::together::{self, Together};
+use crate::model::block::Block;
+use crate::model::posterior;
+use crate::model::search::{self, Exact};
+use crate::model::together::{self, Together};
+use crate::model::{Mixture, Score};
 use ndarray::{Array1, Array2};
 
 /// The least rows in a block whose scores are not stored.

@@ -1,7 +1,8 @@
 //! The result of a search for a block of rows: supports, scores and, once normalised, responsibilities.
 
-use crate::data::{Exactness, OnDemand};
-use crate::float::Float;
+use crate::base::cached::Cached;
+use crate::base::float::Float;
+use crate::data::Exactness;
 use crate::kernels::{LANES, weighted};
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ pub struct Block<F> {
     /// [`weighted::SPARE`] numbers more. Those below 2^-60 are lost in all sums (E41), so this type can hold what counts.
     pub(crate) shares: Vec<F>,
     /// The responsibilities of full supports for those who ask for `f64`.
-    widened: OnDemand<Vec<f64>>,
+    widened: Cached<Vec<f64>>,
     /// The expected score of each row, where responsibilities are in `shares`.
     pub(crate) expected: Vec<f64>,
     /// How far the scores of full supports are exact, where that is known: if they are products (E46).
@@ -65,7 +66,7 @@ impl<F: Float> Block<F> {
             scores,
             responsibilities,
             shares: Vec::new(),
-            widened: OnDemand::default(),
+            widened: Cached::default(),
             expected: Vec::new(),
             exactness: None,
             numbers: Vec::new(),
@@ -105,7 +106,7 @@ impl<F: Float> Block<F> {
             self.responsibilities.resize(rows * self.width, 0.0);
         }
         self.shares.clear();
-        self.widened = OnDemand::default();
+        self.widened = Cached::default();
         self.expected.clear();
         self.exactness = None;
         self.evaluations = 0;
@@ -236,7 +237,7 @@ impl<F: Float> Block<F> {
         let places = (0..self.len()).flat_map(|i| (0..self.width).map(move |place| (i, place)));
         block.responsibilities = places.map(|(i, place)| share(i, place)).collect();
         block.shares.clear();
-        block.widened = OnDemand::default();
+        block.widened = Cached::default();
         block.expected.clear();
         block
     }
@@ -283,7 +284,7 @@ impl<F: Float> Block<F> {
     pub(crate) fn make_shares(&mut self) {
         let places = self.scores.len() + weighted::SPARE;
         self.shares.resize(places, F::zero());
-        self.widened = OnDemand::default();
+        self.widened = Cached::default();
     }
 
     /// The responsibilities of row `i` in the type of the data (C'), where [`shares`](Self::shares) holds them.

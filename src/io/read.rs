@@ -3,9 +3,9 @@
 use super::info::ModelInfo;
 use super::sections::Sections;
 use super::{MODEL, signs_of};
+use crate::base::file_fault::FileFault;
+use crate::base::float::Float;
 use crate::data::{Basis, Centres, Frame, Transform};
-use crate::file_fault::FileFault;
-use crate::float::Float;
 use ndarray::Array2;
 use std::ops::{Deref, DerefMut};
 

@@ -144,7 +144,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::base::rng::Rng;
     use approx::{assert_abs_diff_eq, assert_relative_eq};
 
     /// Below, at and beyond one block, and several.

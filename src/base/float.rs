@@ -1,7 +1,7 @@
 //! The numbers the crate computes with ([`Float`]) and the numbers data may be stored in ([`Element`]).
 
+use crate::base::error::Result;
 use crate::data::{Chosen, Dense, Frame, Rows, Summary};
-use crate::error::Result;
 use std::fmt::{Debug, Display, LowerExp};
 use std::ops::Neg;
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub trait Float:
     + crate::kernels::shares::Share
     + crate::kernels::short::Short
     + crate::kernels::weighted::Weigh
-    + crate::saving::numbers::Number
+    + crate::io::numbers::Number
     + num_traits::NumAssign
     + Neg<Output = Self>
     + PartialOrd

@@ -1,7 +1,7 @@
 //! Errors about the file of a model.
 
-use crate::error::Error;
-use crate::file_fault::FileFault;
+use crate::base::error::Error;
+use crate::base::file_fault::FileFault;
 use std::path::Path;
 
 impl FileFault {

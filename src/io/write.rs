@@ -3,10 +3,10 @@
 use super::info::{ModelInfo, check_notes};
 use super::sections::{Stream, write_to};
 use super::{MODEL, signs_of};
+use crate::base::error::Result;
+use crate::base::file_fault::FileFault;
+use crate::base::float::Float;
 use crate::data::{Centres, Frame, Transform};
-use crate::error::Result;
-use crate::file_fault::FileFault;
-use crate::float::Float;
 use ndarray::ArrayView2;
 
 /// The bytes of a model of this family. `means` (k, columns) are those that the model gives; they are stored if they do not

@@ -29,6 +29,7 @@
 //! assert!(experiment.builder.build().is_ok(), "{}", experiment.name);
 //! ```
 
+pub(crate) mod by_name;
 use crate::coreset::{Full, Lightweight};
 use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
 use crate::em::{PhaseRows, Rule};

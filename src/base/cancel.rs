@@ -108,7 +108,7 @@ pub(crate) fn under<T>(flag: &Option<Cancel>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Ends the work if its flag is set. For loops that take long: [`parallel`](crate::parallel) checks between its parts.
+/// Ends the work if its flag is set. For loops that take long: [`parallel`](crate::base::parallel) checks between its parts.
 pub(crate) fn check() {
     let cancelled = CURRENT.with_borrow(|flag| flag.as_ref().is_some_and(Cancel::is_cancelled));
     if cfg!(panic = "unwind") && cancelled {
@@ -130,7 +130,7 @@ pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel;
+    use crate::base::parallel;
     use std::sync::atomic::AtomicUsize;
 
     #[test]

@@ -1,13 +1,13 @@
 //! Saved models whose family the file says.
 
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::float::Float;
 use crate::fit::BoxedMixture;
-use crate::float::Float;
+use crate::io::{FileFault, ModelInfo, Reader, Save};
 use crate::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
 };
-use crate::mixture::Mixture;
-use crate::saving::{FileFault, ModelInfo, Reader, Save};
+use crate::model::Mixture;
 use std::io::Read;
 use std::path::Path;
 

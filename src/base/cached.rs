@@ -4,9 +4,9 @@ use std::sync::OnceLock;
 
 /// Two are always equal, whether made yet or not.
 #[derive(Clone, Debug)]
-pub(crate) struct OnDemand<T>(OnceLock<T>);
+pub(crate) struct Cached<T>(OnceLock<T>);
 
-impl<T> OnDemand<T> {
+impl<T> Cached<T> {
     /// The value; `make` must not use the thread pool, whose other threads may be waiting here.
     pub(crate) fn get(&self, make: impl FnOnce() -> T) -> &T {
         self.0.get_or_init(make)
@@ -18,13 +18,13 @@ impl<T> OnDemand<T> {
     }
 }
 
-impl<T> Default for OnDemand<T> {
+impl<T> Default for Cached<T> {
     fn default() -> Self {
         Self(OnceLock::new())
     }
 }
 
-impl<T> PartialEq for OnDemand<T> {
+impl<T> PartialEq for Cached<T> {
     fn eq(&self, _: &Self) -> bool {
         true
     }

@@ -1,11 +1,17 @@
 //! A fitted model: what every component family offers.
 
+pub(crate) mod block;
+pub(crate) mod candidates;
+pub(crate) mod posterior;
+pub(crate) mod predict;
+pub(crate) mod search;
+pub(crate) mod together;
+
+use crate::base::error::Result;
+use crate::base::float::Float;
 use crate::data::{Centres, Data, Frame, Linear, Rows, Scores};
-use crate::error::Result;
-use crate::float::Float;
-use crate::posterior::LogJoint;
-use crate::saving::FileFault;
-use crate::scoring;
+use crate::io::FileFault;
+use crate::model::posterior::LogJoint;
 use ndarray::{Array1, Array2};
 use std::any::Any;
 use std::fmt;
@@ -96,7 +102,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) if the data has another number of columns than the
     /// model; [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a sketch in other coordinates.
     fn predict(&self, data: &dyn Data<F>) -> Result<Array1<u32>> {
-        scoring::predict(self.erased(), data, 0.0)
+        predict::predict(self.erased(), data, 0.0)
     }
 
     /// As [`predict`](Self::predict), in less time where there are many components, at a stated error: the squared distance
@@ -110,7 +116,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) unless `epsilon` is at least 0 and
     /// finite.
     fn predict_within(&self, data: &dyn Data<F>, epsilon: f64) -> Result<Array1<u32>> {
-        scoring::predict(self.erased(), data, epsilon)
+        predict::predict(self.erased(), data, epsilon)
     }
 
     /// The posteriors of all components: (n, k), each row sums to 1.
@@ -122,7 +128,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// # Errors
     /// As [`predict`](Self::predict).
     fn responsibilities(&self, data: &dyn Data<F>) -> Result<Array2<F>> {
-        scoring::responsibilities(self.erased(), data)
+        predict::responsibilities(self.erased(), data)
     }
 
     /// The `c_prime` likeliest components of every row, best first, and their posteriors renormalised over
@@ -139,7 +145,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         data: &dyn Data<F>,
         c_prime: usize,
     ) -> Result<(Array2<u32>, Array2<F>)> {
-        scoring::truncated_responsibilities(self.erased(), data, c_prime)
+        predict::truncated_responsibilities(self.erased(), data, c_prime)
     }
 
     /// The log-densities of a block of rows, in nats, for densities in the data's own unit: what
@@ -147,7 +153,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// are made of. If labels are asked for, it leaves what [`predict`](Self::predict) says of the rows.
     #[doc(hidden)]
     fn judge(&self, rows: &Rows<F>, labels: Option<&mut [u32]>) -> Vec<f64> {
-        scoring::judge(self.erased(), rows, labels)
+        predict::judge(self.erased(), rows, labels)
     }
 
     /// Whether scores are squared distances to the means, so that the likeliest component of a row is the one with the
@@ -170,7 +176,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// # Errors
     /// As [`predict`](Self::predict).
     fn log_densities(&self, data: &dyn Data<F>) -> Result<Array1<f64>> {
-        scoring::log_densities(self.erased(), data)
+        predict::log_densities(self.erased(), data)
     }
 
     /// The weighted log-likelihood over all components, in nats, for densities in the data's own unit.
@@ -183,7 +189,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// # Errors
     /// As [`predict`](Self::predict).
     fn log_likelihood(&self, data: &dyn Data<F>) -> Result<f64> {
-        scoring::log_likelihood(self.erased(), data)
+        predict::log_likelihood(self.erased(), data)
     }
 
     /// Labels, quantization error and log-likelihood together, in fewer searches than one by one.
@@ -191,7 +197,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// # Errors
     /// As [`quantization_error`](Self::quantization_error).
     fn score(&self, data: &dyn Data<F>) -> Result<Score> {
-        scoring::score(self.erased(), data)
+        predict::score(self.erased(), data)
     }
 
     /// The weighted squared distance to the nearest mean, in the data's own unit, squared ([E22](crate::equations#e22)).
@@ -201,7 +207,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// # Errors
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if the sum leaves the range of `f64`.
     fn quantization_error(&self, data: &dyn Data<F>) -> Result<f64> {
-        scoring::quantization_error(self.erased(), data)
+        predict::quantization_error(self.erased(), data)
     }
 }
 

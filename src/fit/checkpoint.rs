@@ -1,7 +1,7 @@
 //! Checkpoints: where a fit writes down how far it is, how often, and whether it goes on from there.
 
-use crate::error::{Error, Result, positive};
-use crate::saving::{CHECKPOINT, FileFault, read_file};
+use crate::base::error::{Error, Result, positive};
+use crate::io::{CHECKPOINT, FileFault, read_file};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

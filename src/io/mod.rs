@@ -5,6 +5,7 @@ mod atomic;
 mod checksum;
 mod fault;
 mod info;
+pub(crate) mod models;
 pub(crate) mod numbers;
 mod read;
 mod sections;
@@ -12,7 +13,7 @@ mod sections;
 mod with_serde;
 mod write;
 
-pub(crate) use crate::file_fault::FileFault;
+pub(crate) use crate::base::file_fault::FileFault;
 pub(crate) use atomic::prepare;
 pub(crate) use checksum::Crc64;
 pub use info::ModelInfo;
@@ -21,8 +22,8 @@ pub(crate) use read::{Common, Reader};
 pub(crate) use sections::{FileKind, Sections, Stream, write};
 pub(crate) use write::model;
 
+use crate::base::error::{Error, Result};
 use crate::data::Basis;
-use crate::error::{Error, Result};
 use info::{PREFIX, Prefix};
 use std::io::{Read, Write};
 use std::path::Path;

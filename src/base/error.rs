@@ -1,6 +1,6 @@
 //! The one error type of the crate: what was wrong, where, and the rule it broke.
 
-use crate::file_fault::FileFault;
+use crate::base::file_fault::FileFault;
 
 /// `Result` with the crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;

@@ -2,8 +2,8 @@
 
 use super::MODEL;
 use super::sections::FileKind;
-use crate::error::{Error, Result};
-use crate::file_fault::FileFault;
+use crate::base::error::{Error, Result};
+use crate::base::file_fault::FileFault;
 use std::fmt::Write as _;
 use std::io::Read;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! What every stage of the pipeline has in common.
 
-use crate::error::Result;
+use crate::base::error::Result;
 
 /// A stage of the pipeline: a value with settings, checked once when the builder builds.
 ///

@@ -1,11 +1,11 @@
 //! Models in the formats of serde: a few readable fields, and the bytes of the file, in which nothing is lost.
 
 use super::{ModelInfo, Save};
-use crate::float::Float;
+use crate::base::float::Float;
 use crate::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
 };
-use crate::mixture::Mixture;
+use crate::model::Mixture;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde::de::{Error as _, Visitor};
 use serde::ser::Error as _;

@@ -1,7 +1,7 @@
 //! What all components together say of rows: the best one, and the sum over all that a log-density is made of.
 
+use crate::base::float::Float;
 use crate::data::{Centres, Rows, Scores, all_scores, some_scores};
-use crate::float::Float;
 use crate::kernels::exponential::{best_and_sum, sum_within};
 use crate::kernels::{select, shares};
 
@@ -117,8 +117,8 @@ impl<'a, F: Float, S: Scores<F> + ?Sized> Search<'a, F, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::data::{Data, Dense, Frame};
-    use crate::rng::Rng;
     use ndarray::Array2;
 
     /// Sums in which few components have a share, some, and all; rounding of fast scores that is felt and that is not:

@@ -1,11 +1,11 @@
 //! Searching all components for a block of rows: what E-steps and predictions share.
 
-use crate::block::Block;
-use crate::candidates;
+use crate::base::float::Float;
 use crate::data::{Linear, Rows, Scores, all_scores, some_scores};
-use crate::float::Float;
 use crate::kernels::{select, soft};
-use crate::mixture::Mixture;
+use crate::model::Mixture;
+use crate::model::block::Block;
+use crate::model::candidates;
 use std::sync::Arc;
 
 /// Scratch of the searches over all components.
@@ -204,8 +204,8 @@ pub(crate) fn again<F: Float, S: Scores<F> + ?Sized>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::data::{Centres, Data, Dense, Frame};
-    use crate::rng::Rng;
     use ndarray::Array2;
 
     /// Centres in tight groups far from the mean: approximate distances alone would confuse them.

@@ -1,0 +1,12 @@
+//! What everything else stands on: numbers, errors, randomness, threads, small linear algebra.
+
+pub(crate) mod cached;
+pub(crate) mod cancel;
+pub(crate) mod error;
+pub(crate) mod file_fault;
+pub(crate) mod float;
+pub(crate) mod linalg;
+pub(crate) mod parallel;
+pub(crate) mod rng;
+pub(crate) mod sort;
+pub(crate) mod stage;
