@@ -94,7 +94,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         } = self.settings;
         let mut header = Fingerprint::default();
         header.add("crate version", env!("CARGO_PKG_VERSION"));
-        header.add("rows of type", stage::name::<F>());
+        header.add("sketch", data.is_sparse());
         header.add("number type", <F as crate::io::Number>::NAME);
         header.add("clusters", self.clusters);
         header.add("coreset", self.coreset.settings());

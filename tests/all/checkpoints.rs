@@ -410,7 +410,7 @@ fn checkpoints_of_other_fits_are_refused() {
     assert_eq!(what(found), "number type");
     let sketch = Sketch::new(x.view(), 3, 1).unwrap();
     let found = boxed::<f64>(&base, Some(resume.clone())).fit(&sketch);
-    assert_eq!(what(found), "rows of type");
+    assert_eq!(what(found), "sketch");
     // A refused file stays as it was, and the message says what differs.
     assert_eq!(place.bytes(), file);
     let message = of(&base.clone().with_seed(6), &data)
