@@ -110,7 +110,7 @@ type AnyCoreset<F> = Box<dyn Coreset<F> + Send>;
 pub(crate) type AnySeeder<F> = Box<dyn Seeder<F> + Send>;
 
 /// A builder with any coreset and any seeder of the crate.
-type Free<F, E = Exhaustive, M = SharedIsotropic> = Builder<AnyCoreset<F>, AnySeeder<F>, E, M>;
+type Free<F, E = Exhaustive, M = Gaussian> = Builder<AnyCoreset<F>, AnySeeder<F>, E, M>;
 
 /// The settings that are not stages.
 fn with_settings<F: Float>(columns: usize, control: &Control, bytes: &mut Bytes<'_>) -> Free<F> {
@@ -252,17 +252,14 @@ fn process(columns: usize, bytes: &mut Bytes<'_>) -> DirichletProcess {
 fn of_family<F, E>(builder: Free<F, E>, bytes: &mut Bytes<'_>) -> Result<Boxed<F>>
 where
     F: Float,
-    E: Clone + Send + 'static,
-    E: EStep<F, <SharedIsotropic as MStep<F>>::Model>,
-    E: EStep<F, <Isotropic as MStep<F>>::Model>,
-    E: EStep<F, <Diagonal as MStep<F>>::Model>,
+    E: EStep<F, <Gaussian as MStep<F>>::Model> + Clone + Send + 'static,
 {
     match bytes.below(5) {
         0 => built(builder),
-        1 => built(builder.m_step(Isotropic::new())),
-        2 => built(builder.m_step(Isotropic::new().equal_proportions())),
-        3 => built(builder.m_step(Diagonal::new())),
-        _ => built(builder.m_step(Diagonal::new().equal_proportions())),
+        1 => built(builder.covariance(Covariance::Spherical)),
+        2 => built(builder.m_step(Gaussian::new(Covariance::Spherical).equal_proportions())),
+        3 => built(builder.covariance(Covariance::Diagonal)),
+        _ => built(builder.m_step(Gaussian::new(Covariance::Diagonal).equal_proportions())),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::em::Rule;
 use crate::fit::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, WarmStart};
 use crate::io::Save;
-use crate::m_step::{Diagonal, Isotropic, MStep, SharedIsotropic};
+use crate::m_step::{Covariance, Gaussian, GaussianMixture, MStep};
 use crate::seed::{AfkMc2, KMeansPlusPlus, Seeder};
 use std::fmt;
 use std::str::FromStr;
@@ -63,11 +63,11 @@ pub struct Algorithm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Family {
-    /// [`SharedIsotropic`].
+    /// [`Covariance::TiedSpherical`].
     Shared,
-    /// [`Isotropic`].
+    /// [`Covariance::Spherical`].
     Isotropic,
-    /// [`Diagonal`].
+    /// [`Covariance::Diagonal`].
     Diagonal,
 }
 
@@ -316,21 +316,19 @@ impl Algorithm {
     ) -> Result<Box<dyn Estimator<F>>>
     where
         F: Float,
-        E: Clone + Send + 'static,
-        E: EStep<F, <SharedIsotropic as MStep<F>>::Model>,
-        E: EStep<F, <Isotropic as MStep<F>>::Model>,
-        E: EStep<F, <Diagonal as MStep<F>>::Model>,
+        E: EStep<F, GaussianMixture<F>> + Clone + Send + 'static,
     {
         let builder = builder.coreset(self.draws());
         let own = match self.name {
             Name::SparsifiedGmm => Family::Diagonal,
             _ => Family::Shared,
         };
-        match self.family.unwrap_or(own) {
-            Family::Shared => self.finish(builder),
-            Family::Isotropic => self.finish(builder.m_step(Isotropic::new())),
-            Family::Diagonal => self.finish(builder.m_step(Diagonal::new())),
-        }
+        let covariance = match self.family.unwrap_or(own) {
+            Family::Shared => Covariance::TiedSpherical,
+            Family::Isotropic => Covariance::Spherical,
+            Family::Diagonal => Covariance::Diagonal,
+        };
+        self.finish(builder.m_step(Gaussian::new(covariance)))
     }
 
     /// With the settings that all have.

@@ -1,6 +1,6 @@
 //! Each named algorithm as its stages. All return the builder, so every setting can still be changed.
 //!
-//! The M-step is [`SharedIsotropic`](crate::m_step::SharedIsotropic), except in [`sparsified_gmm`] and [`dp_gmm`]. The
+//! The M-step is [`Gaussian`](crate::m_step::Gaussian), except in [`sparsified_gmm`] and [`dp_gmm`]. The
 //! tolerance is 1e-3 with at most 200 iterations, except in [`fast`] and [`dp_gmm`]. There is one restart, and the seed is
 //! 0. Nothing is checked before [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
 //!
@@ -34,7 +34,7 @@ use crate::coreset::{Full, Lightweight};
 use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
 use crate::em::{PhaseRows, Rule};
 use crate::fit::{Builder, Clusterer, Columns, Phase, Shape};
-use crate::m_step::{Diagonal, DirichletProcess};
+use crate::m_step::{Covariance, DirichletProcess, Gaussian};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus};
 
 /// What [`k_means`] returns.
@@ -65,7 +65,7 @@ pub type DGmmBuilder = Builder<Full, AfkMc2, SimilaritySampling>;
 pub type FastBuilder = Builder<Lightweight, HierarchicalKMeansPlusPlus, Bounded>;
 
 /// What [`sparsified_gmm`] returns.
-pub type SparsifiedGmmBuilder = Builder<Full, KMeansPlusPlus, Exhaustive, Diagonal>;
+pub type SparsifiedGmmBuilder = Builder<Full, KMeansPlusPlus, Exhaustive, Gaussian>;
 
 /// What [`dp_gmm`] returns.
 pub type DpGmmBuilder = Builder<Full, KMeansPlusPlus, Exhaustive, DirichletProcess>;
@@ -304,7 +304,7 @@ fn rows_for(clusters: usize) -> usize {
 ///
 /// Densities are over the q observed coordinates of a row, and every coordinate is updated from the rows that observe it
 /// ([E27](crate::equations#e27), [E28](crate::equations#e28)). Cost $nk$ distances over q coordinates each, whatever the
-/// number of columns is. Spherical components: `.m_step(Isotropic::new())`; sparsified k-means is [`k_means`] on the same
+/// number of columns is. Spherical components: `.covariance(Covariance::Spherical)`; sparsified k-means is [`k_means`] on the same
 /// sketch. Works on dense rows too.
 ///
 /// ```
@@ -319,7 +319,7 @@ fn rows_for(clusters: usize) -> usize {
 /// # Ok::<(), Error>(())
 /// ```
 pub fn sparsified_gmm(clusters: usize) -> SparsifiedGmmBuilder {
-    gmm(clusters).m_step(Diagonal::new())
+    gmm(clusters).covariance(Covariance::Diagonal)
 }
 
 /// The Dirichlet process mixture of Gaussians with full precision matrices (\[DP\] Alg. 1 without its coreset), truncated

@@ -6,7 +6,7 @@ use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::data::Rows;
-use crate::m_step::SharedIsotropicMixture;
+use crate::m_step::GaussianMixture;
 use crate::model::block::{Block, UNSET};
 use crate::model::search::{self, Exact};
 use crate::model::{Erased, Mixture};
@@ -54,7 +54,7 @@ impl Stage for Lazy {
 }
 
 /// Scores are squared distances only for a shared variance, so this is the only family that it works with.
-impl<F: Float> EStep<F, SharedIsotropicMixture<F>> for Lazy {
+impl<F: Float> EStep<F, GaussianMixture<F>> for Lazy {
     type State = ();
     type Worker = LazyWorker<F>;
 
@@ -66,10 +66,14 @@ impl<F: Float> EStep<F, SharedIsotropicMixture<F>> for Lazy {
         self.epsilon == 0.0
     }
 
+    fn needs_one_variance(&self) -> bool {
+        true
+    }
+
     fn search(
         &self,
         (): &(),
-        model: &SharedIsotropicMixture<F>,
+        model: &GaussianMixture<F>,
         rows: &Rows<F>,
         block: &mut Block<F>,
         _: &mut Rng,

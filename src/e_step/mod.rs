@@ -185,6 +185,11 @@ pub trait EStep<F: Float, M: Mixture<F>>: Stage + Sync {
     fn bounds(&self) -> Option<&Bounded> {
         None
     }
+
+    /// Whether scores must be squared distances, so that components must share one variance. Otherwise a fit is an error.
+    fn needs_one_variance(&self) -> bool {
+        self.bounds().is_some()
+    }
 }
 
 /// A state before the first search, and the distance evaluations it took.

@@ -135,7 +135,8 @@ where
     }
 
     fn shared_variance(&self) -> Result<&'a dyn SharedVariance<F, M::Model, M::Statistics>> {
-        let rule = "need one variance for all components: SharedIsotropic, or another search";
+        let rule =
+            "need one variance for all components: Covariance::TiedSpherical, or another search";
         let missing = || Error::parameter("phases", "bounds or a subspace", rule);
         self.m_step.shared_variance().ok_or_else(missing)
     }
@@ -183,6 +184,9 @@ where
     fn enter(&mut self, phase: usize, subspace: Option<&Subspace<F>>) -> Result<()> {
         self.e_step = self.e_steps[phase];
         self.width = self.e_step.width(self.components());
+        if self.e_step.needs_one_variance() {
+            self.shared_variance()?;
+        }
         if let Some(subspace) = subspace {
             let projected = self.shared_variance()?.project(&self.model, subspace);
             let whole = std::mem::replace(&mut self.model, projected);
@@ -356,9 +360,10 @@ where
         Ok(())
     }
 
-    fn update_from(&mut self, moments: Moments, squared: f64, entries: f64) -> Result<()> {
+    fn update_from(&mut self, mut moments: Moments, squared: f64, entries: f64) -> Result<()> {
         let shared = self.shared_variance()?;
-        let statistics = shared.statistics_of(moments, squared, entries);
+        moments.add_total(squared, entries);
+        let statistics = shared.statistics_of(moments);
         self.m_step.update(statistics, &mut self.model, false);
         Ok(())
     }

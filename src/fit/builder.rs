@@ -11,7 +11,7 @@ use crate::e_step::Exhaustive;
 use crate::em::{Rule, StopRule};
 use crate::fit::checkpoint::Checkpoint;
 use crate::io::Save;
-use crate::m_step::SharedIsotropic;
+use crate::m_step::{Covariance, Gaussian};
 use crate::seed::KMeansPlusPlus;
 use std::fmt;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use std::sync::Arc;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Clusterer<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIsotropic> {
+pub struct Clusterer<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = Gaussian> {
     pub(super) coreset: C,
     pub(super) seeder: S,
     phases: Phases<E>,
@@ -75,13 +75,13 @@ impl<E: fmt::Debug> fmt::Debug for Phases<E> {
 
 impl Clusterer {
     /// A builder with the stages of k-means: no coreset, k-means++ seeds, the nearest component,
-    /// [`SharedIsotropic`].
+    /// [`Gaussian`].
     pub fn builder() -> Builder {
         Builder {
             coreset: Full,
             seeder: KMeansPlusPlus::new(),
             phases: Phases::One(Exhaustive::nearest()),
-            m_step: SharedIsotropic::new(),
+            m_step: Gaussian::new(Covariance::TiedSpherical),
             clusters: None,
             settings: Settings {
                 cancel: None,
@@ -103,7 +103,7 @@ impl Clusterer {
 /// [`Clusterer`] that fits.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
-pub struct Builder<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIsotropic> {
+pub struct Builder<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = Gaussian> {
     coreset: C,
     seeder: S,
     phases: Phases<E>,
@@ -163,7 +163,13 @@ impl<C, S, E, M> Builder<C, S, E, M> {
         Self::with(stages, (self.clusters, self.settings))
     }
 
-    /// The M-step, and with it the family of the model. Default [`SharedIsotropic`]: k-means.
+    /// Gaussian components with covariances of this kind, and learned mixing proportions, but for the default
+    /// [`Covariance::TiedSpherical`]: k-means. [`m_step`](Self::m_step) takes other families.
+    pub fn covariance(self, covariance: Covariance) -> Builder<C, S, E, Gaussian> {
+        self.m_step(Gaussian::new(covariance))
+    }
+
+    /// The M-step, and with it the family of the model. Default: [`Gaussian`] of [`Covariance::TiedSpherical`].
     pub fn m_step<M2>(self, m_step: M2) -> Builder<C, S, E, M2> {
         let stages = (self.coreset, self.seeder, self.phases, m_step);
         Self::with(stages, (self.clusters, self.settings))
@@ -224,7 +230,7 @@ impl<C, S, E, M> Builder<C, S, E, M> {
     ///
     /// A truncated search that starts with random supports still has them first, without warm-up, and its first M-step changes
     /// all parameters. So the means may leave those of the model. [`Start::Seeds`](crate::e_step::Start::Seeds) starts [`Neighborhood`](crate::e_step::Neighborhood) from
-    /// the model. On a sketch, [`Diagonal`](crate::m_step::Diagonal) carries variances over from a model of the same basis
+    /// the model. On a sketch, [`Covariance::Diagonal`] carries variances over from a model of the same basis
     /// only, and means otherwise.
     ///
     /// A model that cannot be used is an error: of [`build`](Self::build) if its family cannot be saved, and of the fit if

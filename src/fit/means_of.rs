@@ -26,7 +26,7 @@ use crate::seed::{Seeder, Seeds};
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
 /// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
 /// let seeder = MeansOf::new(algorithms::fast(25).build()?);
-/// let mixture = algorithms::gmm(25).m_step(Diagonal::new()).seeder(seeder);
+/// let mixture = algorithms::gmm(25).covariance(Covariance::Diagonal).seeder(seeder);
 /// let fit = mixture.build()?.fit(&data)?;
 /// assert!(metrics::matched_rmse(fit.model.means(), birch.centres.view())? < 1.0);
 /// # Ok::<(), Error>(())

@@ -3,15 +3,12 @@
 
 use coremix::coreset::{OnePass, Subset};
 use coremix::data::{
-    Basis, Blocks, Centres, Chosen, Frame, Linear, Moments, NpyFile, OnDisk, PerComponent,
-    PerCoordinate, ReadAhead, Rows, Scales, SketchBuilder, Subspace, Summary, Transform,
-    VectorFile, VectorFormat,
+    Basis, Blocks, Centres, Chosen, Frame, Linear, Moments, NpyFile, OnDisk, ReadAhead, Rows,
+    Scales, Second, SketchBuilder, Subspace, Summary, Transform, VectorFile, VectorFormat,
 };
 use coremix::datasets::{Birch, Hard, Labelled};
 use coremix::e_step::Started;
-use coremix::m_step::{
-    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
-};
+use coremix::m_step::{DirichletProcessMixture, GaussianMixture};
 use coremix::prelude::*;
 use coremix::seed::Seeds;
 use coremix::selection::{Candidate, Criteria, Criterion, Selection, Sweep};
@@ -37,14 +34,14 @@ fn named() -> BTreeSet<String> {
         Algorithm, coremix::Family, Block<f32>, Cancel, Checkpoint, Subset, Full, Lightweight,
         OnePass<f32>, UniformCoreset, Basis, Transform, Blocks<NpyFile<f32>>, Centres<f32>,
         Chosen<'static>, Dense<'static, u8>, OnDisk, Frame<f64>, Linear<f32>, Moments,
-        Moments<PerComponent>, NpyFile<u8>, Subspace<f32>, ReadAhead<NpyFile<f32>>, Scales<f32>,
-        PerComponent, PerCoordinate, Sketch<f32>, SketchBuilder<f32>, Rows<f64>, Summary,
+        Second, NpyFile<u8>, Subspace<f32>, ReadAhead<NpyFile<f32>>, Scales<f32>,
+        Sketch<f32>, SketchBuilder<f32>, Rows<f64>, Summary,
         VectorFormat, VectorFile<f32>, Labelled<f32>, Birch, Hard, Started<()>, Bounded, Exhaustive,
         Lazy, Start, Neighborhood, SimilaritySampling, Progress<'static, dyn Mixture<f64>>, PhaseRows,
         Evaluations, Timings, PhaseReport, Report, Rule, Stop, Error, FileFault, Builder, Clusterer,
-        algorithms::FastBuilder, Columns, Shape, Phase<Bounded>, Fit<BoxedMixture<f64>>, Diagonal,
-        DiagonalMixture<f32>, DirichletProcess, DirichletProcessMixture<f64>, Isotropic,
-        IsotropicMixture<f32>, SharedIsotropic, SharedIsotropicMixture<f32>, Score, Likelihood,
+        algorithms::FastBuilder, Columns, Shape, Phase<Bounded>, Fit<BoxedMixture<f64>>,
+        GaussianMixture<f32>, DirichletProcess, DirichletProcessMixture<f64>,
+        Covariance, Gaussian, Score, Likelihood,
         LogJoint, Rng, ModelInfo, Seeds<f32>, AfkMc2, Given<f32>, HierarchicalKMeansPlusPlus,
         KMeansPlusPlus, MeansOf<Clusterer>, UniformSeeder, Candidate<f64>, Criteria, Criterion, Selection<f64>,
         Sweep, dyn Estimator<f64>, dyn Mixture<f64>,

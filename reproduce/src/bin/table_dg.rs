@@ -9,7 +9,7 @@
 
 use coremix::coreset::Coreset;
 use coremix::e_step::EStep;
-use coremix::m_step::SharedIsotropicMixture;
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::seed::Seeder;
 use coremix::{Builder, Element, Evaluations, Float, algorithms, metrics};
@@ -135,7 +135,7 @@ impl<F: Float> Column<F> {
         T: Element<Float = F>,
         C: Coreset<F>,
         S: Seeder<F>,
-        E: EStep<F, SharedIsotropicMixture<F>> + Clone,
+        E: EStep<F, GaussianMixture<F>> + Clone,
     {
         let started = Instant::now();
         let data = Dense::new(x.view())?;

@@ -33,7 +33,7 @@ use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::data::Rows;
-use crate::m_step::SharedIsotropicMixture;
+use crate::m_step::GaussianMixture;
 use crate::model::Erased;
 use crate::model::block::Block;
 use crate::model::search::{self, Exact};
@@ -41,7 +41,7 @@ use crate::model::search::{self, Exact};
 /// The nearest of the centres near a row's own, for rows that bounds do not settle: supports of width 1
 /// ([E35](crate::equations#e35), [E36](crate::equations#e36), [E40](crate::equations#e40)).
 ///
-/// For [`SharedIsotropic`](crate::m_step::SharedIsotropic): bounds are on distances to the means. On a
+/// For [`Gaussian`](crate::m_step::Gaussian): bounds are on distances to the means. On a
 /// [`Sketch`](crate::data::Sketch), whose rows know different coordinates, it is
 /// [`Exhaustive::nearest`](super::Exhaustive::nearest). It is the E-step of [`algorithms::fast`](crate::algorithms::fast).
 ///
@@ -112,7 +112,7 @@ impl Stage for Bounded {
     }
 }
 
-impl<F: Float> EStep<F, SharedIsotropicMixture<F>> for Bounded {
+impl<F: Float> EStep<F, GaussianMixture<F>> for Bounded {
     type State = ();
     type Worker = Exact<F>;
 
@@ -127,7 +127,7 @@ impl<F: Float> EStep<F, SharedIsotropicMixture<F>> for Bounded {
     fn search(
         &self,
         (): &(),
-        model: &SharedIsotropicMixture<F>,
+        model: &GaussianMixture<F>,
         rows: &Rows<F>,
         block: &mut Block<F>,
         _: &mut Rng,
