@@ -253,9 +253,6 @@ fn of_family<F, E>(builder: Free<F, E>, bytes: &mut Bytes<'_>) -> Result<Boxed<F
 where
     F: Float,
     E: Clone + Send + 'static,
-    E: EStep<F, <SharedIsotropic as MStep<F>>::Model>,
-    E: EStep<F, <Isotropic as MStep<F>>::Model>,
-    E: EStep<F, <Diagonal as MStep<F>>::Model>,
 {
     match bytes.below(5) {
         0 => built(builder),
@@ -270,7 +267,6 @@ fn built<F, E, M>(builder: Free<F, E, M>) -> Result<Boxed<F>>
 where
     F: Float,
     M: MStep<F> + Send + 'static,
-    E: EStep<F, M::Model> + Clone + Send + 'static,
 {
     Ok(Box::new(builder.build()?))
 }

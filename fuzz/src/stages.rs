@@ -159,7 +159,6 @@ fn fit<F, E, M>(builder: Free<E, M>, data: &dyn Data<F>, honest: &dyn Data<F>, c
 where
     F: Float,
     M: MStep<F>,
-    E: EStep<F, M::Model> + Clone,
 {
     let found = builder.build().and_then(|fit| fit.fit(data));
     let fit = match found {

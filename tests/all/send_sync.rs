@@ -8,7 +8,7 @@ use coremix::data::{
     VectorFile, VectorFormat,
 };
 use coremix::datasets::{Birch, Hard, Labelled};
-use coremix::e_step::Started;
+use coremix::e_step::PerShard;
 use coremix::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
 };
@@ -39,14 +39,14 @@ fn named() -> BTreeSet<String> {
         Chosen<'static>, Dense<'static, u8>, OnDisk, Frame<f64>, Linear<f32>, Moments,
         Moments<PerComponent>, NpyFile<u8>, Subspace<f32>, ReadAhead<NpyFile<f32>>, Scales<f32>,
         PerComponent, PerCoordinate, Sketch<f32>, SketchBuilder<f32>, Rows<f64>, Summary,
-        VectorFormat, VectorFile<f32>, Labelled<f32>, Birch, Hard, Started<()>, Bounded, Exhaustive,
+        VectorFormat, VectorFile<f32>, Labelled<f32>, Birch, Hard, PerShard<()>, Bounded, Exhaustive,
         Lazy, Start, Neighborhood, SimilaritySampling, Progress<'static, dyn Mixture<f64>>, PhaseRows,
-        Evaluations, Timings, PhaseReport, Report, Rule, Stop, Error, FileFault, Builder, Clusterer,
-        algorithms::FastBuilder, Columns, Shape, Phase<Bounded>, Fit<BoxedMixture<f64>>, Diagonal,
+        Evaluations, Timings, PhaseReport, Report, Rule, Stop, Error, FileFault, Builder<f32>, Clusterer<f32>,
+        Columns, Shape, Phase<f32>, Fit<BoxedMixture<f64>>, Diagonal,
         DiagonalMixture<f32>, DirichletProcess, DirichletProcessMixture<f64>, Isotropic,
         IsotropicMixture<f32>, SharedIsotropic, SharedIsotropicMixture<f32>, Score, Likelihood,
         LogJoint, Rng, ModelInfo, Seeds<f32>, AfkMc2, Given<f32>, HierarchicalKMeansPlusPlus,
-        KMeansPlusPlus, MeansOf<Clusterer>, UniformSeeder, Candidate<f64>, Criteria, Criterion, Selection<f64>,
+        KMeansPlusPlus, MeansOf<f32>, UniformSeeder, Candidate<f64>, Criteria, Criterion, Selection<f64>,
         Sweep, dyn Estimator<f64>, dyn Mixture<f64>,
     );
     names

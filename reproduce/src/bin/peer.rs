@@ -96,7 +96,7 @@ fn run<T: Element<Float = f32>>(
 
 impl Arguments {
     /// The builder with the seed and the options.
-    fn set<C, S, E, M>(&self, mut builder: Builder<C, S, E, M>) -> Builder<C, S, E, M> {
+    fn set<C, S, E, M>(&self, mut builder: Builder<F, M>) -> Builder<F, M> {
         if let Some(tolerance) = self.tolerance {
             builder = builder.tolerance(tolerance);
         }

@@ -133,9 +133,6 @@ impl<F: Float> Column<F> {
     fn run<T, C, S, E>(&mut self, x: &Array2<T>, builder: Builder<C, S, E>, seed: u64) -> Result<()>
     where
         T: Element<Float = F>,
-        C: Coreset<F>,
-        S: Seeder<F>,
-        E: EStep<F, SharedIsotropicMixture<F>> + Clone,
     {
         let started = Instant::now();
         let data = Dense::new(x.view())?;

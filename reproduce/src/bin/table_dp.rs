@@ -214,9 +214,7 @@ impl Column {
         coreset: C,
         seed: u64,
     ) -> Outcome<()>
-    where
-        C: Coreset<f32>,
-    {
+where {
         let started = Instant::now();
         let data = Dense::new(fitted.view())?;
         let fit = run(settings, builder(settings, coreset, seed), &data)?;
@@ -280,7 +278,6 @@ fn run<C>(
     data: &Dense<'_, f32>,
 ) -> Result<Fit<DirichletProcessMixture<f32>>>
 where
-    C: Coreset<f32>,
 {
     match settings.c_prime {
         Some(c_prime) => builder.e_step(Exhaustive::truncated(c_prime)),

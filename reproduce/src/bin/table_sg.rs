@@ -135,17 +135,14 @@ impl Column {
     fn run<D, F, C, S, E, M>(
         &mut self,
         make: impl FnOnce() -> Result<D>,
-        builder: Builder<C, S, E, M>,
+        builder: Builder<F, M>,
         rows: Option<&dyn Data<F>>,
         score: impl FnOnce(&Array1<u32>) -> Result<f64>,
     ) -> Result<()>
     where
         D: Data<F>,
         F: Float,
-        C: Coreset<F>,
-        S: Seeder<F>,
         M: MStep<F, Model: Mixture<F>>,
-        E: EStep<F, M::Model> + Clone,
     {
         let started = Instant::now();
         let data = make()?;
