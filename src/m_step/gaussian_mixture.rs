@@ -452,7 +452,7 @@ impl<F: Float> Scores<F> for GaussianMixture<F> {
     }
 
     fn best(&self, rows: &Rows<F>, ids: &mut [u32], scores: &mut [F]) -> bool {
-        self.likeliest_is_nearest() && rows.nearest(&self.centres, ids, scores)
+        matches!(self.costs, Costs::Distances) && rows.nearest(&self.centres, ids, scores)
     }
 }
 
@@ -496,7 +496,7 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     fn likeliest_is_nearest(&self) -> bool {
-        matches!(self.costs, Costs::Distances)
+        self.covariance == Covariance::TiedSpherical
     }
 }
 
