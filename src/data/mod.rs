@@ -40,9 +40,9 @@ pub(crate) use checked::Checked;
 pub use dense::{Chosen, Dense, Weight};
 pub use file::{OnDisk, ReadAt};
 pub use frame::Frame;
+pub(crate) use linear::Exactness;
 #[doc(hidden)]
 pub use linear::Linear;
-pub(crate) use linear::{Exactness, largest_terms};
 pub use moments::Moments;
 pub use npy::NpyFile;
 pub use projected::Subspace;

@@ -11,6 +11,7 @@
 mod diagonal;
 mod dirichlet_process;
 mod isotropic;
+mod outer;
 mod proportions;
 mod shared_isotropic;
 
