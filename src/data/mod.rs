@@ -33,9 +33,9 @@ pub use centres::Centres;
 pub(crate) use checked::Checked;
 pub use dense::{Chosen, Dense, Weight};
 pub use frame::Frame;
+pub(crate) use linear::Exactness;
 #[doc(hidden)]
 pub use linear::Linear;
-pub(crate) use linear::{Exactness, largest_terms};
 pub use moments::{Moments, Second};
 pub use projected::Subspace;
 pub use rows::Rows;

@@ -360,7 +360,7 @@ impl<F: Float> GaussianMixture<F> {
 
 /// The largest of some variances, if all are positive and finite, and if the type can hold their ratios: scores are in units
 /// of one of them.
-pub(super) fn check_variances<F: Float>(variances: &[f64]) -> Result<f64> {
+fn check_variances<F: Float>(variances: &[f64]) -> Result<f64> {
     let largest = variances.iter().copied().fold(0.0, f64::max);
     for &variance in variances {
         if !(variance > 0.0 && variance.is_finite()) {

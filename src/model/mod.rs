@@ -6,6 +6,7 @@ pub(crate) mod posterior;
 pub(crate) mod predict;
 pub(crate) mod search;
 pub(crate) mod together;
+pub(crate) mod whitened;
 
 use crate::base::error::Result;
 use crate::base::float::Float;
