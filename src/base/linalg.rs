@@ -77,6 +77,74 @@ impl Cholesky {
     }
 }
 
+/// Raises the eigenvalues of a symmetric matrix (dim, dim) to at least `least`, a positive number, and farther where a
+/// Cholesky factor would be lost in rounding.
+pub(crate) fn clamp_eigenvalues(matrix: &mut [f64], dim: usize, least: f64) {
+    let exceeds = |matrix: &[f64], least: f64| {
+        let mut rest = matrix.to_vec();
+        rest.iter_mut().step_by(dim + 1).for_each(|x| *x -= least);
+        rest.iter().step_by(dim + 1).all(|x| *x > 0.0) && Cholesky::of(&rest, dim).is_some()
+    };
+    if exceeds(matrix, least) {
+        return;
+    }
+    let (values, vectors) = eigen(matrix, dim);
+    let mut least = least;
+    loop {
+        for i in 0..dim {
+            for j in 0..=i {
+                let terms = values.iter().zip(vectors.chunks_exact(dim));
+                let sum: f64 = terms.map(|(v, u)| v.max(least) * u[i] * u[j]).sum();
+                matrix[i * dim + j] = sum;
+                matrix[j * dim + i] = sum;
+            }
+        }
+        if Cholesky::of(matrix, dim).is_some() {
+            return;
+        }
+        least *= 4.0;
+    }
+}
+
+/// The eigenvalues of a symmetric matrix (dim, dim), and as many eigenvectors, row after row, by Jacobi's rotations.
+fn eigen(matrix: &[f64], dim: usize) -> (Vec<f64>, Vec<f64>) {
+    /// Each squares what is off the diagonal, once that is small.
+    const SWEEPS: usize = 32;
+    let mut a = matrix.to_vec();
+    let mut vectors = vec![0.0; dim * dim];
+    vectors.iter_mut().step_by(dim + 1).for_each(|x| *x = 1.0);
+    for _ in 0..SWEEPS {
+        let mut rotated = false;
+        for p in 0..dim {
+            for q in p + 1..dim {
+                let (off, app, aqq) = (a[p * dim + q], a[p * dim + p], a[q * dim + q]);
+                if off == 0.0 || off.abs() <= f64::EPSILON * (app.abs() * aqq.abs()).sqrt() {
+                    continue;
+                }
+                rotated = true;
+                let theta = (aqq - app) / (2.0 * off);
+                let t = theta.signum() / (theta.abs() + theta.hypot(1.0));
+                let c = 1.0 / t.hypot(1.0);
+                let s = t * c;
+                let turn = |x: &mut [f64], i: usize, j: usize| {
+                    (x[i], x[j]) = (c * x[i] - s * x[j], s * x[i] + c * x[j]);
+                };
+                for i in 0..dim {
+                    turn(&mut a, i * dim + p, i * dim + q);
+                }
+                for i in 0..dim {
+                    turn(&mut a, p * dim + i, q * dim + i);
+                    turn(&mut vectors, p * dim + i, q * dim + i);
+                }
+            }
+        }
+        if !rotated {
+            break;
+        }
+    }
+    (a.iter().step_by(dim + 1).copied().collect(), vectors)
+}
+
 /// The lower triangle of a matrix (dim, dim), row after row.
 pub(crate) fn packed(matrix: &[f64], dim: usize) -> Vec<f64> {
     let rows = matrix.chunks_exact(dim).enumerate();
@@ -304,6 +372,28 @@ mod tests {
         assert_eq!(unpacked(&packed(&factor, 3), 3), factor);
         assert!(Cholesky::of(&[1.0, 1.0, 1.0, 1.0 - 1e-9], 2).is_none());
         assert!(Cholesky::of(&[f64::NAN], 1).is_none());
+    }
+
+    #[test]
+    fn eigenvalues_are_clamped_and_vectors_stay() {
+        for n in SIZES {
+            let vectors = orthonormal(&random((n, n), 3));
+            let values: Vec<f64> = (0..n).map(|i| 10f64.powi(i as i32 % 9 - 6)).collect();
+            let of_values = |values: &[f64]| {
+                let scaled = &vectors.t() * &ndarray::Array1::from(values.to_vec());
+                scaled.dot(&vectors)
+            };
+            for least in [1e-9, 1e-3] {
+                let mut matrix: Vec<f64> = of_values(&values).iter().copied().collect();
+                clamp_eigenvalues(&mut matrix, n, least);
+                let clamped: Vec<f64> = values.iter().map(|v| v.max(least)).collect();
+                assert_abs_diff_eq!(of(&matrix, n), of_values(&clamped), epsilon = 1e-12);
+            }
+            // Of rank 0.
+            let mut zeros = vec![0.0; n * n];
+            clamp_eigenvalues(&mut zeros, n, 0.5);
+            assert_abs_diff_eq!(of(&zeros, n), Array2::eye(n) * 0.5, epsilon = 1e-15);
+        }
     }
 
     /// Classical Gram-Schmidt, for rows that are independent.

@@ -1,17 +1,20 @@
 //! A mixture of Gaussians: its parameters, the scores of rows under it, and its files.
 
 use super::Covariance;
-use super::proportions::{Proportions, penalised};
+use super::gaussian_costs::{Costs, Parameters};
+use super::proportions::Proportions;
 use crate::base::cached::Cached;
 use crate::base::error::{Error, Result, positive, same_columns, same_length};
 use crate::base::float::Float;
+use crate::base::linalg::Cholesky;
 use crate::base::rng::Rng;
-use crate::data::{Basis, Centres, Frame, Linear, Rows, Scales, Scores, Summary};
+use crate::data::{Basis, Centres, Frame, Linear, Rows, Scores, Summary};
 use crate::io::{self, Common, FileFault, Reader, Save};
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
+use crate::model::whitened::Whitening;
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2};
+use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis};
 use std::f64::consts::PI;
 
 /// A mixture of Gaussians with covariances of one [kind](Covariance), and a mixing proportion each.
@@ -24,7 +27,7 @@ pub struct GaussianMixture<F> {
     covariance: Covariance,
     centres: Centres<F>,
     frame: Frame<F>,
-    /// One, (k) or (k, d), as the kind says; in the unit of the frame, squared.
+    /// One, (k), (k, d), (d, d) or (k, d, d), as the kind says; in the unit of the frame, squared.
     variances: Vec<f64>,
     pub(super) least_variance: f64,
     pub(super) proportions: Proportions,
@@ -35,36 +38,6 @@ pub struct GaussianMixture<F> {
     linear: Cached<Linear<F>>,
     /// Those given, or the centres out of the frame: few updates of a fit are asked for them.
     means: Cached<Array2<F>>,
-}
-
-/// What turns rows into scores, in units of a variance: it follows from variances and proportions.
-#[derive(Clone, Debug, PartialEq)]
-enum Costs<F> {
-    /// Scores are squared distances.
-    Distances,
-    /// Squared distances with a factor for each component (E31). The last one has the largest factor, and as a penalty the
-    /// largest of all that is added to a row: they bound rounding.
-    Factors(Vec<Factor>, Factor),
-    /// Squared differences with a factor for each component and coordinate (E33), and what proportions add (k).
-    Scales(Scales<F>, Vec<f64>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Factor {
-    /// Of the squared distance.
-    factor: f64,
-    /// What each coordinate adds.
-    per_entry: f64,
-    /// What the proportion adds.
-    penalty: f64,
-}
-
-impl Factor {
-    #[inline(always)]
-    fn score<F: Float>(&self, squared: F, entries: f64) -> F {
-        let score = self.factor * squared.to_f64() + entries * self.per_entry;
-        penalised(score, self.penalty)
-    }
 }
 
 impl<F: Float> GaussianMixture<F> {
@@ -112,6 +85,52 @@ impl<F: Float> GaussianMixture<F> {
         Self::from_parameters(Covariance::Diagonal, means, variances, Some(proportions))
     }
 
+    /// Means (k, d), one covariance for all components (d, d), and proportions (k), as [`spherical`](Self::spherical).
+    ///
+    /// # Errors
+    /// As [`tied_spherical`](Self::tied_spherical); [`Error::Parameter`] for a matrix that is not symmetric and positive
+    /// definite.
+    pub fn tied(
+        means: ArrayView2<'_, F>,
+        covariance: ArrayView2<'_, f64>,
+        proportions: ArrayView1<'_, f64>,
+    ) -> Result<Self> {
+        Self::of_matrices(
+            Covariance::Tied,
+            means,
+            covariance.insert_axis(Axis(0)),
+            proportions,
+        )
+    }
+
+    /// Means (k, d), covariances (k, d, d), and proportions (k), as [`spherical`](Self::spherical).
+    ///
+    /// # Errors
+    /// As [`tied`](Self::tied).
+    pub fn full(
+        means: ArrayView2<'_, F>,
+        covariances: ArrayView3<'_, f64>,
+        proportions: ArrayView1<'_, f64>,
+    ) -> Result<Self> {
+        same_length("covariances", means.nrows(), covariances.len_of(Axis(0)))?;
+        Self::of_matrices(Covariance::Full, means, covariances, proportions)
+    }
+
+    fn of_matrices(
+        kind: Covariance,
+        means: ArrayView2<'_, F>,
+        covariances: ArrayView3<'_, f64>,
+        proportions: ArrayView1<'_, f64>,
+    ) -> Result<Self> {
+        let dim = means.ncols();
+        for matrix in covariances.outer_iter() {
+            same_columns("covariances", dim, matrix.ncols())?;
+            same_length("rows of a covariance", dim, matrix.nrows())?;
+        }
+        let values = covariances.iter().copied().collect();
+        Self::from_parameters(kind, means, values, Some(proportions))
+    }
+
     fn from_parameters(
         covariance: Covariance,
         means: ArrayView2<'_, F>,
@@ -119,7 +138,7 @@ impl<F: Float> GaussianMixture<F> {
         proportions: Option<ArrayView1<'_, f64>>,
     ) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
-        let largest = check_variances::<F>(&variances)?;
+        let largest = check_variances::<F>(covariance, &variances, means.ncols())?;
         let k = means.nrows();
         let proportions = match proportions {
             Some(proportions) => Proportions::check(proportions, k)?,
@@ -127,10 +146,11 @@ impl<F: Float> GaussianMixture<F> {
         };
         // Wide enough for the means and for the deviations from them.
         let frame = Frame::around(&summary, largest.sqrt());
-        let scaled = variances
-            .iter()
-            .map(|v| frame.enter_square(*v).max(f64::MIN_POSITIVE));
-        let scaled: Vec<f64> = scaled.collect();
+        let scaled = |v: &f64| match covariance.has_pairs() {
+            true => frame.enter_square(*v),
+            false => frame.enter_square(*v).max(f64::MIN_POSITIVE),
+        };
+        let scaled: Vec<f64> = variances.iter().map(scaled).collect();
         let centres = Centres::enter(means, &frame);
         let mut model = Self::assemble(covariance, (centres, frame), proportions);
         model.means.get(|| means.to_owned());
@@ -163,46 +183,24 @@ impl<F: Float> GaussianMixture<F> {
     pub(super) fn set(&mut self, variances: Vec<f64>, least: f64, unit: f64) {
         (self.variances, self.least_variance, self.unit) = (variances, least, unit);
         self.linear = Cached::default();
-        let (k, dim, variances) = (self.centres.len(), self.centres.dim(), &self.variances);
-        // What a variance makes of the square of a difference: a factor, and a term.
-        let relative = |variance: f64| (unit / variance, unit * (variance / unit).ln());
-        let penalties = (0..k).map(|c| self.proportions.penalty(c, unit));
-        self.costs = match self.covariance {
-            Covariance::TiedSpherical => Costs::Distances,
-            Covariance::Spherical => {
-                let factors = variances.iter().zip(penalties).map(|(&variance, penalty)| {
-                    let (factor, per_entry) = relative(variance);
-                    Factor {
-                        factor,
-                        per_entry,
-                        penalty,
-                    }
-                });
-                let factors: Vec<Factor> = factors.collect();
-                let mut largest = Factor {
-                    factor: 1.0,
-                    per_entry: 0.0,
-                    penalty: 0.0,
-                };
-                for own in factors.iter().filter(|own| own.penalty.is_finite()) {
-                    let added = dim as f64 * own.per_entry.abs() + own.penalty.abs();
-                    largest.factor = largest.factor.max(own.factor);
-                    largest.penalty = largest.penalty.max(added);
-                }
-                Costs::Factors(factors, largest)
-            }
-            Covariance::Diagonal => {
-                let scales = Scales::new(k, dim, |c, j| relative(variances[c * dim + j]));
-                Costs::Scales(scales, penalties.collect())
-            }
+        let parameters = Parameters {
+            covariance: self.covariance,
+            centres: &self.centres,
+            variances: &self.variances,
+            penalties: (0..self.centres.len())
+                .map(|c| self.proportions.penalty(c, unit))
+                .collect(),
+            unit,
         };
+        self.costs = Costs::new(parameters);
     }
 
     /// One variance for all coordinates of all components, which scores are in units of.
     pub(super) fn set_all(&mut self, variance: f64) {
         let variance = variance.max(self.least_variance);
-        let mut variances = std::mem::take(&mut self.variances);
-        variances.fill(variance);
+        let variances = self
+            .covariance
+            .isotropic(self.centres.len(), self.centres.dim(), variance);
         self.set(variances, self.least_variance, variance);
     }
 
@@ -210,6 +208,11 @@ impl<F: Float> GaussianMixture<F> {
     pub(super) fn move_centres(&mut self) -> &mut Centres<F> {
         (self.means, self.linear) = (Cached::default(), Cached::default());
         &mut self.centres
+    }
+
+    /// The whitening transform of each component, if covariances have all pairs of coordinates.
+    pub(super) fn whitenings(&self) -> &[Whitening] {
+        self.costs.whitenings()
     }
 
     pub(super) fn kind(&self) -> Covariance {
@@ -223,21 +226,48 @@ impl<F: Float> GaussianMixture<F> {
 
     /// The mean of such variances, of components by their proportion.
     pub(super) fn mean_of(&self, variances: &[f64]) -> f64 {
-        if variances.len() == 1 {
-            return variances[0];
+        let k = self.centres.len();
+        let mean = |own: &[f64]| match self.covariance.has_pairs() {
+            true => {
+                let dim = self.centres.dim();
+                own.iter().step_by(dim + 1).sum::<f64>() / dim as f64
+            }
+            false => own.iter().sum::<f64>() / own.len() as f64,
+        };
+        match self.covariance {
+            Covariance::TiedSpherical | Covariance::Tied => mean(variances),
+            _ => {
+                let of_components = variances.chunks_exact(variances.len() / k);
+                self.proportions.average(of_components.map(mean))
+            }
         }
-        let of_component = variances.chunks_exact(variances.len() / self.centres.len());
-        let means = of_component.map(|own| own.iter().sum::<f64>() / own.len() as f64);
-        self.proportions.average(means)
     }
 
     /// The variance of coordinate `j` of component `c`, in the unit of the frame, squared.
     fn scaled(&self, c: usize, j: usize) -> f64 {
+        let dim = self.centres.dim();
         match self.covariance {
             Covariance::TiedSpherical => self.variances[0],
             Covariance::Spherical => self.variances[c],
-            Covariance::Diagonal => self.variances[c * self.centres.dim() + j],
+            Covariance::Diagonal => self.variances[c * dim + j],
+            Covariance::Tied => self.variances[j * (dim + 1)],
+            Covariance::Full => self.variances[c * dim * dim + j * (dim + 1)],
         }
+    }
+
+    /// The covariance of component `c` (d, d), if it has one with all pairs of coordinates.
+    fn matrix(&self, c: usize) -> Option<ArrayView2<'_, f64>> {
+        let (dim, place) = (
+            self.centres.dim(),
+            if self.covariance == Covariance::Full {
+                c
+            } else {
+                0
+            },
+        );
+        let of_component = self.variances.chunks_exact(dim * dim).nth(place);
+        let of_component = of_component.filter(|_| self.covariance.has_pairs())?;
+        ArrayView2::from_shape((dim, dim), of_component).ok()
     }
 
     /// The kind of the covariances.
@@ -286,6 +316,9 @@ impl<F: Float> GaussianMixture<F> {
     }
 
     fn covariance_of(&self, c: usize) -> Array2<f64> {
+        if let Some(matrix) = self.matrix(c) {
+            return matrix.mapv(|v| self.frame.leave_square(v));
+        }
         let (variances, columns) = (self.variances(), self.frame.columns());
         let mut covariance = Array2::zeros((columns, columns));
         let Some(mut axes) = self.axes() else {
@@ -345,12 +378,22 @@ impl<F: Float> GaussianMixture<F> {
         positive("n", n)?;
         let mut rng = Rng::from_seed(seed);
         let labels = Array1::from_shape_fn(n, |_| self.proportions.draw(&mut rng) as u32);
-        let mut drawn = Centres::with_capacity(n, self.centres.dim());
-        for &c in &labels {
-            let mut row = self.centres.row(c as usize).to_vec();
-            for (j, z) in row.iter_mut().take(self.centres.dim()).enumerate() {
-                let deviation = self.scaled(c as usize, j).sqrt();
-                *z = F::from_f64(z.to_f64() + deviation * rng.normal());
+        let dim = self.centres.dim();
+        let mut drawn = Centres::with_capacity(n, dim);
+        let factors = self.costs.deviations(self.unit);
+        let mut normals = vec![0.0; dim];
+        for c in labels.iter().map(|c| *c as usize) {
+            let mut row = self.centres.row(c).to_vec();
+            normals.fill_with(|| rng.normal());
+            for (j, z) in row.iter_mut().take(dim).enumerate() {
+                let step = match factors.get(c) {
+                    Some(factor) => {
+                        let terms = factor[j * dim..].iter().zip(&normals[..=j]);
+                        terms.map(|(l, e)| l * e).sum()
+                    }
+                    None => self.scaled(c, j).sqrt() * normals[j],
+                };
+                *z = F::from_f64(z.to_f64() + step);
             }
             drawn.push(&row);
         }
@@ -358,11 +401,22 @@ impl<F: Float> GaussianMixture<F> {
     }
 }
 
-/// The largest of some variances, if all are positive and finite, and if the type can hold their ratios: scores are in units
-/// of one of them.
-fn check_variances<F: Float>(variances: &[f64]) -> Result<f64> {
-    let largest = variances.iter().copied().fold(0.0, f64::max);
-    for &variance in variances {
+/// The largest variance, if all are positive and finite, and if the type can hold their ratios: scores are in units of one of
+/// them. Matrices must be symmetric and positive definite.
+fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Result<f64> {
+    let step = if kind.has_pairs() { dim + 1 } else { 1 };
+    let matrices = if kind.has_pairs() {
+        dim * dim
+    } else {
+        values.len()
+    };
+    let variances = || {
+        values
+            .chunks_exact(matrices)
+            .flat_map(|own| own.iter().step_by(step))
+    };
+    let largest = variances().copied().fold(0.0, f64::max);
+    for &variance in variances() {
         if !(variance > 0.0 && variance.is_finite()) {
             let rule = "must be positive and finite";
             return Err(Error::parameter("variance", variance, rule));
@@ -372,7 +426,19 @@ fn check_variances<F: Float>(variances: &[f64]) -> Result<f64> {
             return Err(Error::parameter("variance", variance, rule));
         }
     }
+    if kind.has_pairs() && !values.chunks_exact(matrices).all(|own| is_proper(own, dim)) {
+        let rule = "must be symmetric and positive definite";
+        return Err(Error::parameter("covariances", "a matrix", rule));
+    }
     Ok(largest)
+}
+
+/// Whether a matrix (d, d) is symmetric, but for rounding, and positive definite.
+fn is_proper(matrix: &[f64], dim: usize) -> bool {
+    let at = |i: usize, j: usize| matrix[i * dim + j];
+    let near = |i, j| (at(i, j) - at(j, i)).abs() <= 1e-9 * (at(i, i) * at(j, j)).sqrt();
+    let symmetric = (0..dim).all(|i| (0..i).all(|j| near(i, j)));
+    symmetric && Cholesky::of(matrix, dim).is_some()
 }
 
 impl<F: Float> Scores<F> for GaussianMixture<F> {
@@ -381,74 +447,23 @@ impl<F: Float> Scores<F> for GaussianMixture<F> {
     }
 
     fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
-        let (k, entries) = (self.centres.len(), rows.entries() as f64);
-        match &self.costs {
-            Costs::Distances => rows.distances(&self.centres, out),
-            Costs::Factors(factors, _) => {
-                rows.distances(&self.centres, out);
-                for scores in out.chunks_exact_mut(k) {
-                    for (score, factor) in scores.iter_mut().zip(factors) {
-                        *score = factor.score(*score, entries);
-                    }
-                }
-            }
-            Costs::Scales(scales, penalties) => {
-                rows.scaled_distances(&self.centres, scales, out);
-                for scores in out.chunks_exact_mut(k) {
-                    for (score, penalty) in scores.iter_mut().zip(penalties) {
-                        *score = penalised(score.to_f64(), *penalty);
-                    }
-                }
-            }
-        }
+        self.costs.all(&self.centres, rows, out);
     }
 
     fn margin(&self, rows: &Rows<F>, i: usize, reach: F) -> F {
-        match &self.costs {
-            Costs::Distances => rows.margin(i, &self.centres, reach),
-            Costs::Factors(_, largest) => {
-                let squared = rows.margin(i, &self.centres, F::INFINITY).to_f64();
-                F::from_f64(largest.factor * squared + 4.0 * F::EPSILON * largest.penalty)
-            }
-            // All scores are computed directly.
-            Costs::Scales(..) => F::zero(),
-        }
+        self.costs.margin(&self.centres, rows, i, reach)
     }
 
     fn linear(&self) -> Option<&Linear<F>> {
-        let (centres, beta) = (&self.centres, 0.5 / self.unit);
-        let make = || match &self.costs {
-            Costs::Distances => Linear::isotropic(centres, beta, |_| (1.0, 0.0)),
-            Costs::Factors(factors, _) => {
-                // Rows that know every coordinate: others have no products.
-                let entries = centres.dim() as f64;
-                Linear::isotropic(centres, beta, |c| {
-                    let own = factors[c];
-                    (own.factor, entries * own.per_entry + own.penalty)
-                })
-            }
-            Costs::Scales(scales, penalties) => Linear::diagonal(centres, beta, scales, penalties),
-        };
-        Some(self.linear.get(make))
+        if !self.costs.are_linear() {
+            return None;
+        }
+        let beta = 0.5 / self.unit;
+        Some(self.linear.get(|| self.costs.linear(&self.centres, beta)))
     }
 
     fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
-        let entries = rows.entries() as f64;
-        match &self.costs {
-            Costs::Distances => rows.distances_to(i, &self.centres, ids, out),
-            Costs::Factors(factors, _) => {
-                rows.distances_to(i, &self.centres, ids, out);
-                for (score, &c) in out.iter_mut().zip(ids) {
-                    *score = factors[c as usize].score(*score, entries);
-                }
-            }
-            Costs::Scales(scales, penalties) => {
-                rows.scaled_distances_to(i, &self.centres, scales, ids, out);
-                for (score, &c) in out.iter_mut().zip(ids) {
-                    *score = penalised(score.to_f64(), penalties[c as usize]);
-                }
-            }
-        }
+        self.costs.some(&self.centres, rows, i, ids, out);
     }
 
     fn best(&self, rows: &Rows<F>, ids: &mut [u32], scores: &mut [F]) -> bool {
@@ -480,7 +495,7 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
 
     fn free_parameters(&self) -> Option<usize> {
         let (k, d) = (self.centres.len(), self.centres.dim());
-        Some(k * d + self.covariance.numbers(k, d) + self.proportions.free())
+        Some(k * d + self.covariance.free(k, d) + self.proportions.free())
     }
 
     fn variances(&self) -> Array2<f64> {
@@ -529,12 +544,18 @@ impl<F: Float> Save for GaussianMixture<F> {
             };
             let common: Common<F> = file.common(covariance.name())?;
             let (k, dim) = (common.centres.len(), common.centres.dim());
-            let variances = file.positive("variances", &[covariance.numbers(k, dim)])?;
+            let variances = file.finite::<f64>("variances", &[covariance.numbers(k, dim)])?;
             let least = file.one_positive("least variance")?;
             let unit = file.one_positive("unit of scores")?;
             let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
             let rule = |v: &f64| *v >= least && held(unit / v) && held(unit * (v / unit).ln());
-            if !variances.iter().all(rule) {
+            let size = if covariance.has_pairs() { dim * dim } else { 1 };
+            let proper = |own: &[f64]| match covariance.has_pairs() {
+                // Eigenvalues are clamped, but for rounding.
+                true => is_proper(own, dim) && own.iter().step_by(dim + 1).all(|v| held(unit / v)),
+                false => own.iter().all(rule),
+            };
+            if !variances.chunks_exact(size).all(proper) {
                 let rule = "must not be below their least value, nor far from the unit of scores";
                 return Err(FileFault::content("variances", rule));
             }

@@ -4,6 +4,7 @@ use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::data::Rows;
 use crate::kernels::quadratic::{self, Columns};
+use crate::kernels::vectorised;
 
 /// The whitening transform of a component: for its points $M (z - m)$ has mean 0 and covariance $I$, so
 /// $M^T M = \Sigma^{-1}$ and $\lvert M (z - m) \rvert^2$ is the squared Mahalanobis distance.
@@ -98,6 +99,21 @@ impl Whitening {
         quadratic::form(&self.factor, apart)
     }
 
+    /// $M z$ of a padded row, padded, rounded once.
+    pub(crate) fn whiten<F: Float>(&self, z: &[F]) -> Vec<F> {
+        let mut out = vec![F::zero(); z.len()];
+        let z: Vec<f64> = z.iter().map(|z| z.to_f64()).collect();
+        let mut rest = &self.factor[..];
+        vectorised!({
+            for (j, out) in out[..self.mean.len()].iter_mut().enumerate() {
+                let (row, after) = rest.split_at(j + 1);
+                rest = after;
+                *out = F::from_f64(dot(row, &z[..=j]));
+            }
+        });
+        out
+    }
+
     /// Whether forms in `f32` have digits enough: the mean, too, is rounded to it.
     fn fits_narrow(&self) -> bool {
         /// In deviations of a column.
@@ -112,6 +128,24 @@ impl Whitening {
         let dim = self.mean.len() as f64;
         2.0 * (dim + 8.0) * F::EPSILON * dim * self.inflation.sqrt()
     }
+}
+
+/// In several partial sums, so that no addition waits for the one before.
+#[inline(always)]
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    const LANES: usize = 16;
+    let mut sums = [0.0; LANES];
+    let (rows, rest) = a.as_chunks::<LANES>();
+    let (others, rest_of_b) = b.as_chunks::<LANES>();
+    for (a, b) in rows.iter().zip(others) {
+        for l in 0..LANES {
+            sums[l] += a[l] * b[l];
+        }
+    }
+    for (l, (a, b)) in rest.iter().zip(rest_of_b).enumerate() {
+        sums[l] += a * b;
+    }
+    sums.iter().sum()
 }
 
 /// The scores $\lvert M_c (z - m_c) \rvert^2 + a_c$ of all rows under all components: (len, k) into `out`. They are computed

@@ -5,7 +5,7 @@ use coremix::m_step::{DirichletProcessMixture, GaussianMixture, MStep};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
 use coremix::{BoxedMixture, FileFault, Float, LogJoint, ModelInfo, Rng, load_model, read_model};
-use ndarray::{Array1, Array2, Dimension, array};
+use ndarray::{Array1, Array2, Array3, Axis, Dimension, array};
 use std::any::Any;
 use std::fmt::Debug;
 use std::fs;
@@ -169,6 +169,10 @@ fn families<F: Float>() {
     check("equal", &equal.build().unwrap().fit(&data).unwrap().model);
     let fit = gmm().covariance(Covariance::Diagonal).build().unwrap();
     check("diagonal", &fit.fit(&data).unwrap().model);
+    for kind in [Covariance::Tied, Covariance::Full] {
+        let fit = gmm().covariance(kind).build().unwrap();
+        check("pairs", &fit.fit(&data).unwrap().model);
+    }
     // More components than there are clusters, some of which are discarded.
     let many = algorithms::k_means(60).covariance(Covariance::Diagonal);
     check("many", &many.build().unwrap().fit(&data).unwrap().model);
@@ -203,6 +207,13 @@ fn families<F: Float>() {
     let variances = Array2::from_shape_fn((3, 5), |(c, j)| 0.1 + (c * j) as f64);
     let model = GaussianMixture::diagonal(means, variances.view(), proportions.view()).unwrap();
     check("diagonal parameters", &model);
+    let entry = |(c, i, j)| if i == j { 1.5 + c as f64 } else { 0.3 };
+    let covariances = Array3::from_shape_fn((3, 5, 5), entry);
+    let model = GaussianMixture::full(means, covariances.view(), proportions.view()).unwrap();
+    check("full parameters", &model);
+    let covariance = covariances.index_axis(Axis(0), 1);
+    let model = GaussianMixture::tied(means, covariance, proportions.view()).unwrap();
+    check("tied parameters", &model);
 }
 
 #[test]
