@@ -18,9 +18,9 @@ impl<F: Float> Rows<F> {
         centres: &Centres<F>,
         moments: &mut Moments<S>,
     ) {
-        if let Some(exactness) = &block.exactness
+        if let Some(terms) = &block.terms
             && !block.shares.is_empty()
-            && self.add_products(block, exactness, centres, moments)
+            && self.add_products(block, terms, centres, moments)
         {
             return;
         }

@@ -11,7 +11,6 @@ mod checked;
 mod dense;
 mod dense_cells;
 mod dense_products;
-mod dense_shares;
 mod dense_sums;
 mod file;
 mod frame;
@@ -42,7 +41,7 @@ pub use file::{OnDisk, ReadAt};
 pub use frame::Frame;
 #[doc(hidden)]
 pub use linear::Linear;
-pub(crate) use linear::{Exactness, largest_terms};
+pub(crate) use linear::{Part, Terms, largest_error, largest_terms};
 pub use moments::Moments;
 pub use npy::NpyFile;
 pub use projected::Subspace;

@@ -10,7 +10,9 @@ use crate::base::error::{Result, positive, same_length};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::{Centres, Data, Frame, Linear, Moments, PerComponent, Rows, Scores, Summary};
+use crate::data::{
+    Centres, Data, Frame, Linear, Moments, Part, PerComponent, Rows, Scores, Summary,
+};
 use crate::io::{self, Common, FileFault, Reader, Save};
 use crate::model::Mixture;
 use crate::model::block::Block;
@@ -345,7 +347,8 @@ impl<F: Float> Scores<F> for IsotropicMixture<F> {
         let entries = self.centres.dim() as f64;
         let part = |c: usize| {
             let (factor, per_entry, penalty) = self.scores.parts[c];
-            (factor, entries * per_entry + penalty)
+            let added = entries * per_entry + penalty;
+            Part { factor, added }
         };
         let make = || Linear::isotropic(&self.centres, 0.5 / self.scores.unit, part);
         Some(self.linear.get(make))

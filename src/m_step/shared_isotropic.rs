@@ -9,7 +9,7 @@ use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::{Centres, Data, Frame, Linear, Moments, Rows, Scores, Subspace, Summary};
+use crate::data::{Centres, Data, Frame, Linear, Moments, Part, Rows, Scores, Subspace, Summary};
 use crate::io::{self, Common, FileFault, Reader, Save};
 use crate::model::Mixture;
 use crate::model::block::Block;
@@ -310,7 +310,8 @@ impl<F: Float> Scores<F> for SharedIsotropicMixture<F> {
     }
     fn linear(&self) -> Option<&Linear<F>> {
         let beta = 0.5 / self.variance;
-        let make = || Linear::isotropic(&self.centres, beta, |_| (1.0, 0.0));
+        let (factor, added) = (1.0, 0.0);
+        let make = || Linear::isotropic(&self.centres, beta, |_| Part { factor, added });
         Some(self.linear.get(make))
     }
     fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
