@@ -7,11 +7,9 @@ mod families;
 pub use compare::{close, distance, last, same, squared_distance};
 pub use families::Family;
 
-use coremix::coreset::{Coreset, Subset};
-use coremix::e_step::EStep;
+use coremix::coreset::Subset;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
-use coremix::seed::Seeder;
 use coremix::{Builder, Float, Rng, Shape, Stage, algorithms};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use std::f64::consts::PI;
@@ -167,33 +165,34 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
             algorithms::d_gmm(k, 3, 2).coreset(Lightweight::new(60))
         }),
         algorithm("gmm, isotropic", true, |k| {
-            algorithms::gmm(k).m_step(Isotropic::new())
+            algorithms::gmm(k).covariance(Covariance::Spherical)
         }),
         algorithm("gmm, isotropic, equal proportions", true, |k| {
-            algorithms::gmm(k).m_step(Isotropic::new().equal_proportions())
+            algorithms::gmm(k).m_step(Gaussian::new(Covariance::Spherical).equal_proportions())
         }),
         algorithm("gmm, diagonal", true, |k| {
-            algorithms::gmm(k).m_step(Diagonal::new())
+            algorithms::gmm(k).covariance(Covariance::Diagonal)
         }),
         algorithm("k-means, isotropic", true, |k| {
-            algorithms::k_means(k).m_step(Isotropic::new())
+            algorithms::k_means(k).covariance(Covariance::Spherical)
         }),
         algorithm("k-means-C', diagonal, equal proportions", true, |k| {
-            algorithms::k_means_c_prime(k, 2).m_step(Diagonal::new().equal_proportions())
+            algorithms::k_means_c_prime(k, 2)
+                .m_step(Gaussian::new(Covariance::Diagonal).equal_proportions())
         }),
         algorithm("var-gmm-s warm, diagonal", false, move |k| {
             algorithms::var_gmm_s(k, 3, 3)
                 .e_step(truncated().warm_up(1))
-                .m_step(Diagonal::new())
+                .covariance(Covariance::Diagonal)
         }),
         algorithm("vc-gmm, isotropic", false, |k| {
-            algorithms::vc_gmm(k, 60, 3, 3).m_step(Isotropic::new())
+            algorithms::vc_gmm(k, 60, 3, 3).covariance(Covariance::Spherical)
         }),
         algorithm("vc-gmm, diagonal", false, |k| {
-            algorithms::vc_gmm(k, 60, 3, 3).m_step(Diagonal::new())
+            algorithms::vc_gmm(k, 60, 3, 3).covariance(Covariance::Diagonal)
         }),
         algorithm("d-gmm, diagonal", false, |k| {
-            algorithms::d_gmm(k, 3, 2).m_step(Diagonal::new())
+            algorithms::d_gmm(k, 3, 2).covariance(Covariance::Diagonal)
         }),
         algorithm("k-means from hierarchical seeds", true, |k| {
             algorithms::k_means(k).seeder(HierarchicalKMeansPlusPlus::new())
@@ -223,30 +222,30 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         on_sketch(
             "gmm, isotropic, on a whole sketch",
             Known::WholeSketch,
-            |k| algorithms::gmm(k).m_step(Isotropic::new()),
+            |k| algorithms::gmm(k).covariance(Covariance::Spherical),
         ),
         on_sketch("sparsified k-means", Known::Sketch, algorithms::k_means),
         on_sketch("sparsified-gmm", Known::Sketch, algorithms::sparsified_gmm),
         on_sketch("sparsified-gmm, isotropic", Known::Sketch, |k| {
-            algorithms::sparsified_gmm(k).m_step(Isotropic::new())
+            algorithms::sparsified_gmm(k).covariance(Covariance::Spherical)
         }),
         on_sketch("vc-gmm on a sketch", Known::Sketch, |k| {
-            algorithms::vc_gmm(k, 60, 3, 3).m_step(Isotropic::new())
+            algorithms::vc_gmm(k, 60, 3, 3).covariance(Covariance::Spherical)
         }),
         on_sketch("d-gmm on a sketch", Known::Sketch, |k| {
-            algorithms::d_gmm(k, 3, 2).m_step(Diagonal::new())
+            algorithms::d_gmm(k, 3, 2).covariance(Covariance::Diagonal)
         }),
     ]
 }
 
 /// The phases of `fast` for small data: so many near centres, a larger coreset or none, a subspace or none, rounds of moves
 /// and of transfers.
-pub fn phases(
+pub fn phases<F: Float>(
     near: usize,
     larger: Option<usize>,
     coordinates: Option<usize>,
     moves: usize,
-) -> impl Fn(Shape) -> Vec<Phase<Bounded>> + Clone + Send + Sync + 'static {
+) -> impl Fn(Shape) -> Vec<Phase<F>> + Clone + Send + Sync + 'static {
     move |_| {
         let columns = coordinates.map_or(Columns::All, Columns::Principal);
         let phase = |rows| {
@@ -272,10 +271,10 @@ pub fn phases(
 }
 
 /// The same phases with so many starts of the first of them.
-pub fn with_starts(
+pub fn with_starts<F: Float>(
     starts: usize,
-    list: impl Fn(Shape) -> Vec<Phase<Bounded>> + Clone + Send + Sync + 'static,
-) -> impl Fn(Shape) -> Vec<Phase<Bounded>> + Clone + Send + Sync + 'static {
+    list: impl Fn(Shape) -> Vec<Phase<F>> + Clone + Send + Sync + 'static,
+) -> impl Fn(Shape) -> Vec<Phase<F>> + Clone + Send + Sync + 'static {
     move |shape| {
         let mut list = list(shape);
         let first = list.remove(0).starts(starts);
@@ -284,17 +283,14 @@ pub fn with_starts(
     }
 }
 
-fn algorithm<F, C, S, E, M>(
+fn algorithm<F, M>(
     name: &'static str,
     deterministic: bool,
-    builder: impl Fn(usize) -> Builder<C, S, E, M> + Send + Sync + 'static,
+    builder: impl Fn(usize) -> Builder<F, M> + Send + Sync + 'static,
 ) -> Algorithm<F>
 where
     F: Float,
-    C: Coreset<F> + Stage,
-    S: Seeder<F> + Stage,
     M: MStep<F> + Stage,
-    E: EStep<F, M::Model> + Stage + Clone,
     M::Model: Family<F>,
 {
     let fit = move |data: &Dense<'_, F>, settings: &Settings<F>| {
@@ -310,17 +306,14 @@ where
 }
 
 /// The same on a sketch of the data.
-fn on_sketch<F, C, S, E, M>(
+fn on_sketch<F, M>(
     name: &'static str,
     rows: Known,
-    builder: impl Fn(usize) -> Builder<C, S, E, M> + Send + Sync + 'static,
+    builder: impl Fn(usize) -> Builder<F, M> + Send + Sync + 'static,
 ) -> Algorithm<F>
 where
     F: Float,
-    C: Coreset<F> + Stage,
-    S: Seeder<F> + Stage,
     M: MStep<F> + Stage,
-    E: EStep<F, M::Model> + Stage + Clone,
     M::Model: Family<F> + Mixture<F>,
 {
     let run = move |data: &Dense<'_, F>, settings: &Settings<F>| {
@@ -337,17 +330,14 @@ where
     }
 }
 
-fn fit<F, C, S, E, M>(
-    builder: Builder<C, S, E, M>,
+fn fit<F, M>(
+    builder: Builder<F, M>,
     settings: &Settings<F>,
     data: &dyn Data<F>,
 ) -> Result<Outcome<F>>
 where
     F: Float,
-    C: Coreset<F> + Stage,
-    S: Seeder<F> + Stage,
     M: MStep<F> + Stage,
-    E: EStep<F, M::Model> + Stage + Clone,
     M::Model: Family<F> + Mixture<F>,
 {
     let builder = builder
@@ -360,13 +350,10 @@ where
     }
 }
 
-fn outcome<F, C, S, E, M>(builder: Builder<C, S, E, M>, data: &dyn Data<F>) -> Result<Outcome<F>>
+fn outcome<F, M>(builder: Builder<F, M>, data: &dyn Data<F>) -> Result<Outcome<F>>
 where
     F: Float,
-    C: Coreset<F> + Stage,
-    S: Seeder<F> + Stage,
     M: MStep<F> + Stage,
-    E: EStep<F, M::Model> + Stage + Clone,
     M::Model: Family<F> + Mixture<F>,
 {
     let fit = builder.build()?.fit(data)?;

@@ -2,15 +2,10 @@
 
 use crate::common::{blobs, phases};
 use approx::assert_abs_diff_eq;
-use coremix::coreset::Coreset;
 use coremix::data::{Data, Rows};
-use coremix::e_step::EStep;
-use coremix::m_step::{
-    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
-};
+use coremix::m_step::{DirichletProcessMixture, GaussianMixture, MStep};
 use coremix::prelude::*;
-use coremix::seed::Seeder;
-use coremix::{Builder, Evaluations, Float, PhaseReport, Rng, Score, Shape, Stage, Timings};
+use coremix::{Builder, Evaluations, Float, PhaseReport, Rng, Score, Shape, Timings};
 use coremix::{algorithms, metrics};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, array};
 use std::ops::ControlFlow;
@@ -39,7 +34,7 @@ fn a_fit_from_the_builder() -> Result<()> {
         .coreset(Lightweight::new(1_024))
         .seeder(AfkMc2::new(20))
         .e_step(Neighborhood::new(5, 5).random(1)) // C', G, extra random components per point
-        .m_step(SharedIsotropic::new())
+        .covariance(Covariance::TiedSpherical)
         .tolerance(1e-4)
         .max_iterations(200)
         .restarts(1)
@@ -137,9 +132,9 @@ fn a_fit_from_the_builder() -> Result<()> {
         fit.report.distance_evaluations
     );
 
-    let model: SharedIsotropicMixture<f32> = fit.model;
+    let model: GaussianMixture<f32> = fit.model;
     let variance: f64 = model.variance();
-    let rebuilt = SharedIsotropicMixture::from_parameters(model.means(), variance)?;
+    let rebuilt = GaussianMixture::tied_spherical(model.means(), variance)?;
     let (sample, components): (Array2<f32>, Array1<u32>) = rebuilt.sample(10, 7)?;
     assert_eq!((sample.dim(), components.len()), ((10, 5), 10));
     Ok(())
@@ -160,13 +155,13 @@ fn named_algorithms_are_builders() -> Result<()> {
                 .start(Start::Seeds)
                 .initial_searches(2),
         )
-        .m_step(SharedIsotropic)
+        .covariance(Covariance::TiedSpherical)
         .tolerance(1e-6)
         .max_iterations(50)
         .restarts(2)
         .seed(9)
         .build()?;
-    let fit: Fit<SharedIsotropicMixture<f64>> = everything_changed.fit(&data)?;
+    let fit: Fit<GaussianMixture<f64>> = everything_changed.fit(&data)?;
     assert_eq!(fit.model.means().nrows(), 6);
 
     // A builder whose stages are all replaced is the algorithm of those stages.
@@ -175,7 +170,7 @@ fn named_algorithms_are_builders() -> Result<()> {
         .coreset(Lightweight::new(200))
         .seeder(AfkMc2::default());
     let vc = lwcs.clone().e_step(Neighborhood::new(2, 3));
-    let same = |a: SharedIsotropicMixture<f64>, b: SharedIsotropicMixture<f64>| assert_eq!(a, b);
+    let same = |a: GaussianMixture<f64>, b: GaussianMixture<f64>| assert_eq!(a, b);
     macro_rules! model {
         ($builder:expr) => {
             $builder.build()?.fit(&data)?.model
@@ -218,7 +213,7 @@ fn named_algorithms_are_builders() -> Result<()> {
         .coreset(Full)
         .seeder(KMeansPlusPlus::default())
         .e_step(Exhaustive::nearest())
-        .m_step(SharedIsotropic::new())
+        .covariance(Covariance::TiedSpherical)
         .tolerance(1e-3)
         .stop_rule(Rule::PerCoordinate)
         .max_iterations(200)
@@ -260,21 +255,21 @@ fn families_and_sketches() -> Result<()> {
                 .fit(&data)?
         };
     }
-    let isotropic = fit!(Isotropic::new());
+    let isotropic = fit!(Gaussian::new(Covariance::Spherical));
     let (means, variances) = (isotropic.model.means(), isotropic.model.variances());
-    let (means, variances): (ArrayView2<f32>, Array1<f64>) = (means, variances);
+    let (means, variances): (ArrayView2<f32>, Array2<f64>) = (means, variances);
     let proportions: ArrayView1<f64> = isotropic.model.proportions();
     assert_eq!(
-        (means.dim(), variances.len(), proportions.len()),
-        ((6, 8), 6, 6)
+        (means.dim(), variances.dim(), proportions.len()),
+        ((6, 8), (6, 8), 6)
     );
-    let rebuilt = IsotropicMixture::from_parameters(means, variances.view(), proportions)?;
+    let rebuilt = GaussianMixture::spherical(means, variances.column(0), proportions)?;
     assert_eq!(rebuilt.means(), means);
 
-    let diagonal = fit!(Diagonal::new().equal_proportions());
+    let diagonal = fit!(Gaussian::new(Covariance::Diagonal).equal_proportions());
     let variances: Array2<f64> = diagonal.model.variances();
     assert_eq!(variances.dim(), (6, 8));
-    DiagonalMixture::from_parameters(
+    GaussianMixture::diagonal(
         diagonal.model.means(),
         variances.view(),
         diagonal.model.proportions(),
@@ -362,13 +357,13 @@ fn all_storage_types() -> Result<()> {
     let x: Array2<f64> = points(300, 3, 4);
     let single = x.mapv(|v| v as f32);
     let bytes = x.mapv(|v| (10.0 * v).clamp(0.0, 255.0) as u8);
-    let fit: Fit<SharedIsotropicMixture<f64>> = algorithms::k_means(4)
+    let fit: Fit<GaussianMixture<f64>> = algorithms::k_means(4)
         .build()?
         .fit(&Dense::new(x.view())?)?;
-    let of_singles: Fit<SharedIsotropicMixture<f32>> = algorithms::k_means(4)
+    let of_singles: Fit<GaussianMixture<f32>> = algorithms::k_means(4)
         .build()?
         .fit(&Dense::new(single.view())?)?;
-    let of_bytes: Fit<SharedIsotropicMixture<f32>> = algorithms::k_means(4)
+    let of_bytes: Fit<GaussianMixture<f32>> = algorithms::k_means(4)
         .build()?
         .fit(&Dense::new(bytes.view())?)?;
     assert_eq!(fit.labels, of_singles.labels);
@@ -381,14 +376,9 @@ fn all_storage_types() -> Result<()> {
 fn all_public_types_are_send_sync_unpin() {
     fn check<T: Send + Sync + Unpin>() {}
     type D<'a> = Dense<'a, f32>;
-    type Model = SharedIsotropicMixture<f32>;
-    check::<Clusterer>();
-    check::<Clusterer<Lightweight, AfkMc2, Neighborhood, SharedIsotropic>>();
-    check::<Builder>();
-    check::<Builder<UniformCoreset, UniformSeeder, Lazy>>();
-    check::<Builder<Full, Given<f64>>>();
-    check::<Clusterer<Lightweight, HierarchicalKMeansPlusPlus, Bounded>>();
-    check::<Builder<Lightweight, HierarchicalKMeansPlusPlus, Bounded>>();
+    type Model = GaussianMixture<f32>;
+    check::<(Clusterer<f32>, Clusterer<f64, Gaussian>)>();
+    check::<(Builder<f32>, Builder<f64, DirichletProcess>)>();
     check::<(
         Fit<Model>,
         Score,
@@ -416,35 +406,20 @@ fn all_public_types_are_send_sync_unpin() {
     )>();
     check::<(Bounded, Exhaustive, Lazy)>();
     check::<(Neighborhood, SimilaritySampling, Start)>();
-    check::<(Phase<Bounded>, PhaseRows, Columns, coremix::Shape, Rule)>();
-    check::<coremix::e_step::Started<Vec<u8>>>();
-    check::<(SharedIsotropic, Model, SharedIsotropicMixture<f64>)>();
-    check::<(Isotropic, Diagonal, DirichletProcess)>();
-    check::<(
-        IsotropicMixture<f32>,
-        DiagonalMixture<f32>,
-        DirichletProcessMixture<f32>,
-    )>();
+    check::<(Phase<f64>, PhaseRows, Columns, coremix::Shape, Rule)>();
+    check::<coremix::e_step::PerShard<Vec<u8>>>();
+    check::<(Gaussian, Model, GaussianMixture<f64>)>();
+    check::<(Gaussian, Covariance, DirichletProcess)>();
+    check::<(GaussianMixture<f32>, DirichletProcessMixture<f32>)>();
     check::<(
         Sketch<f32>,
         Rows<f32>,
         coremix::data::SketchBuilder<f32>,
         coremix::data::Basis,
     )>();
-    check::<(
-        <Isotropic as MStep<f32>>::Statistics,
-        <Diagonal as MStep<f32>>::Statistics,
-        <DirichletProcess as MStep<f32>>::Statistics,
-    )>();
+    check::<(<DirichletProcess as MStep<f32>>::Statistics,)>();
     // What stages name only through their traits.
-    check::<<SharedIsotropic as MStep<f32>>::Statistics>();
-    check::<<Bounded as EStep<f32, Model>>::Worker>();
-    check::<<Exhaustive as EStep<f32, Model>>::Worker>();
-    check::<<Lazy as EStep<f32, Model>>::Worker>();
-    check::<<Neighborhood as EStep<f32, Model>>::Worker>();
-    check::<<Neighborhood as EStep<f32, Model>>::State>();
-    check::<<SimilaritySampling as EStep<f32, Model>>::Worker>();
-    check::<<SimilaritySampling as EStep<f32, Model>>::State>();
+    check::<<Gaussian as MStep<f32>>::Statistics>();
 }
 
 // ---- The small print, for every named algorithm ---------------------------------------------------------
@@ -464,7 +439,7 @@ macro_rules! every_algorithm {
 }
 
 /// The bits of everything a fit returns but the time it took.
-fn bits(fit: &Fit<SharedIsotropicMixture<f32>>) -> impl PartialEq + std::fmt::Debug + use<> {
+fn bits(fit: &Fit<GaussianMixture<f32>>) -> impl PartialEq + std::fmt::Debug + use<> {
     let floats = |values: &[f64]| values.iter().map(|f| f.to_bits()).collect::<Vec<_>>();
     let report = &fit.report;
     (
@@ -480,12 +455,7 @@ fn bits(fit: &Fit<SharedIsotropicMixture<f32>>) -> impl PartialEq + std::fmt::De
     )
 }
 
-fn seeds_decide<C, S, E>(name: &str, builder: Builder<C, S, E>)
-where
-    C: Coreset<f32> + Clone + Stage,
-    S: Seeder<f32> + Clone + Stage,
-    E: EStep<f32, SharedIsotropicMixture<f32>> + Clone + Stage,
-{
+fn seeds_decide(name: &str, builder: Builder<f32>) {
     let x: Array2<f32> = points(1_500, 4, 15);
     let data = Dense::new(x.view()).unwrap();
     let fit = |seed| {
@@ -507,12 +477,7 @@ fn the_same_seed_gives_the_same_result() {
     seeds_decide("fast", fast.phases(phases(4, Some(375), None, 3)));
 }
 
-fn restarts_keep_the_best<C, S, E>(name: &str, builder: Builder<C, S, E>)
-where
-    C: Coreset<f32> + Clone + Stage,
-    S: Seeder<f32> + Clone + Stage,
-    E: EStep<f32, SharedIsotropicMixture<f32>> + Clone + Stage,
-{
+fn restarts_keep_the_best(name: &str, builder: Builder<f32>) {
     let x: Array2<f32> = points(1_500, 4, 15);
     let data = Dense::new(x.view()).unwrap();
     let (mut later_ones_won, mut first_ones_won) = (0, 0);
@@ -603,18 +568,19 @@ fn labels_are_predictions(x: ArrayView2<'_, f64>, given: ArrayView2<'_, f64>, it
         Exhaustive::truncated(2),
         Exhaustive::all(),
     ] {
-        let builder = algorithms::k_means(k)
-            .e_step(e_step)
-            .max_iterations(iterations);
+        fn builder<F: Float>(k: usize, e_step: Exhaustive, given: ArrayView2<'_, F>) -> Builder<F> {
+            let builder = algorithms::k_means(k).e_step(e_step);
+            builder.seeder(Given::new(given))
+        }
         let data = Dense::new(x).unwrap();
-        let seeded = builder.clone().seeder(Given::new(given));
+        let seeded = builder(k, e_step, given).max_iterations(iterations);
         let fit = seeded.build().unwrap().fit(&data).unwrap();
         let predicted = fit.model.predict(&data).unwrap();
         assert_eq!(fit.labels, predicted, "{e_step:?}, f64");
         let score = fit.model.score(&data).unwrap();
         assert_eq!(score.labels, predicted, "{e_step:?}, f64");
         let data = Dense::new(single.view()).unwrap();
-        let seeded = builder.seeder(Given::new(single_given.view()));
+        let seeded = builder(k, e_step, single_given.view()).max_iterations(iterations);
         let fit = seeded.build().unwrap().fit(&data).unwrap();
         let predicted = fit.model.predict(&data).unwrap();
         assert_eq!(fit.labels, predicted, "{e_step:?}, f32");
@@ -738,12 +704,7 @@ fn distance_evaluations_follow_the_formulas() -> Result<()> {
     Ok(())
 }
 
-fn sums_by_stage<C, S, E>(name: &str, builder: Builder<C, S, E>)
-where
-    C: Coreset<f32> + Clone + Stage,
-    S: Seeder<f32> + Clone + Stage,
-    E: EStep<f32, SharedIsotropicMixture<f32>> + Clone + Stage,
-{
+fn sums_by_stage(name: &str, builder: Builder<f32>) {
     let x: Array2<f32> = points(900, 4, 15);
     let data = Dense::new(x.view()).unwrap();
     let mut fit = builder.restarts(2).build().unwrap().fit(&data).unwrap();
@@ -778,8 +739,7 @@ fn evaluations_add_up() {
 fn fast_is_a_builder_like_any_other() -> Result<()> {
     let x: Array2<f32> = points(20_000, 4, 15);
     let data = Dense::new(x.view())?;
-    let fit: Fit<SharedIsotropicMixture<f32>> =
-        algorithms::fast(12).seed(42).build()?.fit(&data)?;
+    let fit: Fit<GaussianMixture<f32>> = algorithms::fast(12).seed(42).build()?.fit(&data)?;
     let report = &fit.report;
     assert_eq!(report.coreset_size, 8_192);
     let rows: Vec<usize> = report.phases.iter().map(|phase| phase.rows).collect();
@@ -838,7 +798,7 @@ fn fast_is_a_builder_like_any_other() -> Result<()> {
 
 #[test]
 fn settings_of_phases_are_checked() {
-    let refused = |list: Vec<Phase<Bounded>>| {
+    let refused = |list: Vec<Phase<f64>>| {
         let builder = algorithms::fast(5).phases(move |_| list.clone());
         match builder.build() {
             Err(Error::Parameter { name, .. }) => name,
@@ -861,7 +821,10 @@ fn settings_of_phases_are_checked() {
     // Not the first of them alone.
     assert_eq!(refused(vec![phase(), phase().starts(0)]), "starts");
     for bad in [-1.0, f64::NAN, f64::INFINITY] {
-        let error = algorithms::fast(5).tolerance(bad).build().unwrap_err();
+        let error = algorithms::fast::<f64>(5)
+            .tolerance(bad)
+            .build()
+            .unwrap_err();
         let named = matches!(error, Error::Parameter { name, .. } if name == "tolerance");
         assert!(named, "{error:?}");
     }

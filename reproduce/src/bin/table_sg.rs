@@ -12,12 +12,9 @@
 //!
 //! Figures are means over trials with their standard error in brackets, times are medians.
 
-use coremix::coreset::Coreset;
 use coremix::data::Transform;
-use coremix::e_step::EStep;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
-use coremix::seed::Seeder;
 use coremix::{Builder, Float, Rng, algorithms, metrics};
 use ndarray::{Array1, Array2, Axis, s};
 use ndarray_npy::{ReadNpyError, read_npy};
@@ -132,20 +129,17 @@ struct Column {
 impl Column {
     /// One trial on data that is made anew. `score` judges the labels that the model gives to that data; the
     /// quantization error is that of the means on `rows`.
-    fn run<D, F, C, S, E, M>(
+    fn run<D, F, M>(
         &mut self,
         make: impl FnOnce() -> Result<D>,
-        builder: Builder<C, S, E, M>,
+        builder: Builder<F, M>,
         rows: Option<&dyn Data<F>>,
         score: impl FnOnce(&Array1<u32>) -> Result<f64>,
     ) -> Result<()>
     where
         D: Data<F>,
         F: Float,
-        C: Coreset<F>,
-        S: Seeder<F>,
         M: MStep<F, Model: Mixture<F>>,
-        E: EStep<F, M::Model> + Clone,
     {
         let started = Instant::now();
         let data = make()?;
@@ -197,7 +191,7 @@ fn of_digits(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
             let builder = as_published(algorithms::sparsified_gmm(3), TOLERANCE);
             builder.restarts(RESTARTS).seed(seed)
         };
-        let isotropic = || diagonal().m_step(Isotropic::new());
+        let isotropic = || diagonal().covariance(Covariance::Spherical);
         let k_means = || {
             let builder = as_published(algorithms::k_means(3), TOLERANCE);
             builder.restarts(RESTARTS).seed(seed)
@@ -300,8 +294,13 @@ fn of_large(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
         table[5].run(sketch, vc(), rows, purity)?;
         table[6].run(dense, d(), rows, purity)?;
         table[7].run(sketch, d(), rows, purity)?;
-        table[8].run(sketch, var().m_step(Isotropic::new()), rows, purity)?;
-        table[9].run(sketch, var().m_step(Diagonal::new()), rows, purity)?;
+        table[8].run(
+            sketch,
+            var().covariance(Covariance::Spherical),
+            rows,
+            purity,
+        )?;
+        table[9].run(sketch, var().covariance(Covariance::Diagonal), rows, purity)?;
     }
     println!(
         "{:<32}{:>18}{:>18}{:>14}{:>10}{:>10}{:>12}",
@@ -423,7 +422,7 @@ fn of_small(sizes: Small, trials: u64) -> Result<()> {
             k_means.max_iterations(1_000).restarts(RUNS).seed(seed)
         };
         let gmm = || {
-            let gmm = algorithms::sparsified_gmm(3).m_step(Isotropic::new());
+            let gmm = algorithms::sparsified_gmm(3).covariance(Covariance::Spherical);
             let gmm = as_published(gmm, TOLERANCE).max_iterations(1_000);
             gmm.restarts(RUNS).seed(seed)
         };
