@@ -11,7 +11,6 @@ mod checked;
 mod dense;
 mod dense_cells;
 mod dense_products;
-mod dense_shares;
 mod dense_sums;
 mod frame;
 mod linear;
@@ -33,9 +32,9 @@ pub use centres::Centres;
 pub(crate) use checked::Checked;
 pub use dense::{Chosen, Dense, Weight};
 pub use frame::Frame;
-pub(crate) use linear::Exactness;
 #[doc(hidden)]
 pub use linear::Linear;
+pub(crate) use linear::{Part, Terms, largest_error};
 pub use moments::{Moments, Second};
 pub use projected::Subspace;
 pub use rows::Rows;

@@ -4,7 +4,7 @@ use super::Covariance;
 use super::proportions::penalised;
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::{Centres, Linear, Rows, Scales};
+use crate::data::{Centres, Linear, Part, Rows, Scales};
 use crate::model::whitened::{self, Whitening};
 
 /// What turns rows into scores, in units of a variance: it follows from the parameters.
@@ -231,13 +231,17 @@ impl<F: Float> Costs<F> {
     /// The scores as products, with `beta` nats for a score of 1.
     pub(super) fn linear(&self, centres: &Centres<F>, beta: f64) -> Linear<F> {
         match self {
-            Self::Distances | Self::Whitened(_) => Linear::isotropic(centres, beta, |_| (1.0, 0.0)),
+            Self::Distances | Self::Whitened(_) => Linear::isotropic(centres, beta, |_| Part {
+                factor: 1.0,
+                added: 0.0,
+            }),
             Self::Factors(factors, _) => {
                 // Rows that know every coordinate: others have no products.
                 let entries = centres.dim() as f64;
                 Linear::isotropic(centres, beta, |c| {
                     let own = factors[c];
-                    (own.factor, entries * own.per_entry + own.penalty)
+                    let (factor, added) = (own.factor, entries * own.per_entry + own.penalty);
+                    Part { factor, added }
                 })
             }
             Self::Scales(scales, penalties) => Linear::diagonal(centres, beta, scales, penalties),
