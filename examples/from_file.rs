@@ -16,7 +16,7 @@ fn run<T: Element>(file: NpyFile<T>, clusters: usize, name: &str) -> Result<()> 
     let (n, d) = (data.len(), data.dim());
     let kind = std::any::type_name::<T>();
     println!("{n} rows of {d} numbers, read as {kind}");
-    let algorithm = name.parse::<Algorithm>()?.with_clusters(clusters);
+    let algorithm = name.parse::<Algorithm>()?.clusters(clusters);
     let fit = algorithm.boxed::<T::Float>()?.fit(&data)?;
     let error = fit.model.quantization_error(&data)?;
     println!("{algorithm}: quantization error {error:.5e}");

@@ -11,9 +11,9 @@ fn models_of_all_families_come_back_bit_for_bit() {
     let own = [Family::Shared, Family::Isotropic, Family::Diagonal].map(Some);
     let named = ["k-means", "fast", "dp-gmm"].map(|name| (name, None));
     for (name, family) in named.into_iter().chain(own.map(|family| ("gmm", family))) {
-        let mut algorithm = name.parse::<Algorithm>().unwrap().with_clusters(6);
+        let mut algorithm = name.parse::<Algorithm>().unwrap().clusters(6);
         if let Some(family) = family {
-            algorithm = algorithm.with_family(family);
+            algorithm = algorithm.family(family);
         }
         let name = format!("{name} {family:?}");
         let model = algorithm.boxed().unwrap().fit(&data).unwrap().model;

@@ -288,29 +288,29 @@ impl Algorithm {
         };
         let mut algorithm = name
             .parse::<coremix::Algorithm>()?
-            .with_clusters(s.clusters)
-            .with_c_prime(c_prime)
-            .with_neighbors(s.g)
-            .with_random(s.random)
-            .with_drawn(s.r)
-            .with_chain(s.chain)
-            .with_greedy(s.greedy)
-            .with_epsilon(s.epsilon)
-            .with_concentration(s.concentration)
-            .with_restarts(s.restarts)
-            .with_seed(s.common.seed);
+            .clusters(s.clusters)
+            .c_prime(c_prime)
+            .neighbors(s.g)
+            .random(s.random)
+            .drawn(s.r)
+            .chain(s.chain)
+            .greedy(s.greedy)
+            .epsilon(s.epsilon)
+            .concentration(s.concentration)
+            .restarts(s.restarts)
+            .seed(s.common.seed);
         let uses = |option| self.uses().contains(&option);
         if uses("coreset") {
-            algorithm = algorithm.with_coreset(s.coreset);
+            algorithm = algorithm.coreset(s.coreset);
         }
         if uses("family") {
-            algorithm = algorithm.with_family(s.family.of_crate());
+            algorithm = algorithm.family(s.family.of_crate());
         }
         if let Some(tolerance) = s.common.tolerance {
-            algorithm = algorithm.with_tolerance(tolerance);
+            algorithm = algorithm.tolerance(tolerance);
         }
         if let Some(max_iterations) = s.common.max_iterations {
-            algorithm = algorithm.with_max_iterations(max_iterations);
+            algorithm = algorithm.max_iterations(max_iterations);
         }
         Ok(algorithm)
     }

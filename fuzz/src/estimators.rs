@@ -30,33 +30,33 @@ pub(crate) fn by_name(control: &Control, bytes: &mut Bytes<'_>) -> Algorithm {
     let name = bytes.choose(&Algorithm::NAMES);
     let mut algorithm: Algorithm = name.parse().expect("a name of the list");
     algorithm = algorithm
-        .with_clusters(bytes.count(CLUSTERS))
-        .with_seed(u64::from(bytes.byte()))
-        .with_restarts(1 + bytes.few(2))
-        .with_max_iterations(bytes.few(ITERATIONS))
-        .with_stop_rule(rule(bytes));
+        .clusters(bytes.count(CLUSTERS))
+        .seed(u64::from(bytes.byte()))
+        .restarts(1 + bytes.few(2))
+        .max_iterations(bytes.few(ITERATIONS))
+        .stop_rule(rule(bytes));
     // Each of the others with some chance: most have a default that suits small data.
     for _ in 0..bytes.few(8) {
         algorithm = match bytes.below(12) {
-            0 => algorithm.with_coreset(bytes.count(80)),
-            1 => algorithm.with_memory(bytes.count(256)),
-            2 => algorithm.with_c_prime(bytes.count(8)),
-            3 => algorithm.with_neighbors(bytes.count(8)),
-            4 => algorithm.with_random(bytes.count(8)),
-            5 => algorithm.with_drawn(bytes.count(8)),
-            6 => algorithm.with_chain(bytes.few(30)),
-            7 => algorithm.with_greedy(true),
-            8 => algorithm.with_epsilon(bytes.real()),
-            9 => algorithm.with_concentration(bytes.real()),
-            10 => algorithm.with_family(bytes.choose(&FAMILIES)),
-            _ => algorithm.with_tolerance(bytes.real()),
+            0 => algorithm.coreset(bytes.count(80)),
+            1 => algorithm.memory(bytes.count(256)),
+            2 => algorithm.c_prime(bytes.count(8)),
+            3 => algorithm.neighbors(bytes.count(8)),
+            4 => algorithm.random(bytes.count(8)),
+            5 => algorithm.drawn(bytes.count(8)),
+            6 => algorithm.chain(bytes.few(30)),
+            7 => algorithm.greedy(true),
+            8 => algorithm.epsilon(bytes.real()),
+            9 => algorithm.concentration(bytes.real()),
+            10 => algorithm.family(bytes.choose(&FAMILIES)),
+            _ => algorithm.tolerance(bytes.real()),
         };
     }
     if let Some(checkpoint) = &control.checkpoint {
-        algorithm = algorithm.with_checkpoint(checkpoint);
+        algorithm = algorithm.checkpoint(checkpoint);
     }
     if let Some(cancel) = &control.cancel {
-        algorithm = algorithm.with_cancel(cancel);
+        algorithm = algorithm.cancel(cancel);
     }
     algorithm
 }

@@ -81,10 +81,7 @@ fn source<T: Number, S: Source<Element = T>>(opened: Result<S>, length: usize) {
     };
     assert!(read.is_ok(), "rows that could not be read became data");
     let fit = "k-means".parse::<Algorithm>().expect("a name");
-    let fit = fit
-        .with_clusters(1)
-        .boxed::<FloatOf<T>>()
-        .expect("settings");
+    let fit = fit.clusters(1).boxed::<FloatOf<T>>().expect("settings");
     sound::fit(&fit.fit(&data).expect("a fit"), &data);
 }
 
@@ -98,10 +95,10 @@ fn model<F: Number + Float>(mut bytes: Bytes<'_>) -> Vec<u8> {
     let kind = bytes.below(5);
     let name = if kind == 4 { "dp-gmm" } else { "gmm" };
     let mut algorithm: Algorithm = name.parse().expect("a name");
-    algorithm = algorithm.with_clusters(k).with_max_iterations(bytes.few(3));
+    algorithm = algorithm.clusters(k).max_iterations(bytes.few(3));
     let families = [Family::Shared, Family::Isotropic, Family::Diagonal];
     if let Some(family) = families.get(kind) {
-        algorithm = algorithm.with_family(*family);
+        algorithm = algorithm.family(*family);
     }
     let sketched = bytes.one_in(3) && kind < 4;
     let saved = match sketched {

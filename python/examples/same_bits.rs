@@ -17,14 +17,12 @@ fn fit<F: coremix::Float + coremix::Element<Float = F>>(
     file.read(0, rows.as_slice_mut().ok_or("rows in order")?)?;
     let algorithm: Algorithm = arguments[2].parse()?;
     let seed = arguments[4].parse()?;
-    let mut algorithm = algorithm
-        .with_clusters(arguments[3].parse()?)
-        .with_seed(seed);
+    let mut algorithm = algorithm.clusters(arguments[3].parse()?).seed(seed);
     let last = arguments.get(6).map(String::as_str);
     algorithm = match last {
-        Some("diag") => algorithm.with_family(Family::Diagonal),
-        Some("spherical") => algorithm.with_family(Family::Isotropic),
-        Some("refined") => algorithm.with_refined(true),
+        Some("diag") => algorithm.family(Family::Diagonal),
+        Some("spherical") => algorithm.family(Family::Isotropic),
+        Some("refined") => algorithm.refined(true),
         _ => algorithm,
     };
     let path = &arguments[5];

@@ -1,10 +1,10 @@
 //! Algorithms by name: which one, and its settings, chosen at run time.
 
-use crate::algorithms;
+use crate::algorithms as own;
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::coreset::{Coreset, Lightweight};
+use crate::coreset::{Coreset, Full, Lightweight};
 use crate::e_step::{EStep, Neighborhood};
 use crate::em::Rule;
 use crate::fit::checkpoint::Checkpoint;
@@ -18,7 +18,7 @@ use std::str::FromStr;
 /// A named algorithm with its settings, chosen at run time.
 ///
 /// The names are those of the functions in [`algorithms`](crate::algorithms), with hyphens: see [`NAMES`](Self::NAMES).
-/// Settings that an algorithm does not have are ignored, except for [another family](Self::with_family), which is an error; those that are not set have the defaults named here. Stages of your
+/// A setting that the algorithm does not have is an error; one that is not set has the default named here. Stages of your
 /// own need the functions in [`algorithms`](crate::algorithms), or a [`Builder`].
 ///
 /// ```
@@ -27,33 +27,19 @@ use std::str::FromStr;
 /// # let x = Array2::from_shape_fn((600, 2), |(n, j)| (n % 6 * (j + 1)) as f64 + 0.01 * (n / 6) as f64);
 /// let data = Dense::new(x.view())?;
 /// for name in ["k-means", "vc-gmm", "fast"] {
-///     let algorithm = name.parse::<Algorithm>()?.with_clusters(6).with_coreset(200);
+///     let algorithm = name.parse::<Algorithm>()?.clusters(6).coreset(200);
 ///     let fit = algorithm.boxed()?.fit(&data)?;
 ///     assert_eq!(fit.model.predict(&data)?.len(), 600);
 /// }
+/// let error = "k-means".parse::<Algorithm>()?.clusters(6).chain(10).boxed::<f64>().err().unwrap();
+/// let has = "coreset, family, greedy, refined";
+/// assert_eq!(error.to_string(), format!("chain is no setting of k-means: choose from {has}"));
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Algorithm {
-    name: Name,
-    clusters: Option<usize>,
-    coreset: Option<usize>,
-    memory: Option<usize>,
-    c_prime: usize,
-    neighbors: usize,
-    random: usize,
-    drawn: usize,
-    chain: Option<usize>,
-    greedy: bool,
-    refined: bool,
-    epsilon: f64,
-    concentration: f64,
-    family: Option<Family>,
-    tolerance: Option<f64>,
-    rule: Option<Rule>,
-    max_iterations: Option<usize>,
-    restarts: usize,
-    seed: u64,
+    name: &'static str,
+    settings: Settings,
     cancel: Option<Cancel>,
     checkpoint: Option<Checkpoint>,
     warm: Option<WarmStart>,
@@ -71,186 +57,213 @@ pub enum Family {
     Diagonal,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Name {
-    KMeans,
-    KMeansCPrime,
-    Gmm,
-    LazyKMeans,
-    LwcsKMeans,
-    VarGmmS,
-    VcGmm,
-    DGmm,
-    SparsifiedGmm,
-    DpGmm,
-    Fast,
+/// The field, the method and the name of each setting, written once.
+macro_rules! settings {
+    ($($(#[$doc:meta])* $setting:ident: $kind:ty,)*) => {
+        #[derive(Clone, Debug, Default, PartialEq)]
+        struct Settings {
+            $($setting: Option<$kind>,)*
+        }
+
+        impl Settings {
+            /// Names of the settings that were given.
+            fn given(&self) -> impl Iterator<Item = &'static str> {
+                let all = [$(self.$setting.is_some().then_some(stringify!($setting))),*];
+                all.into_iter().flatten()
+            }
+        }
+
+        impl Algorithm {
+            $($(#[$doc])*
+            #[must_use]
+            pub fn $setting(mut self, $setting: $kind) -> Self {
+                self.settings.$setting = Some($setting);
+                self
+            })*
+        }
+    };
 }
 
-/// One type for all seeders: so each algorithm is compiled once.
+settings! {
+    /// **Required.** The number of clusters; for `dp-gmm` the truncation.
+    clusters: usize,
+    /// Draws of the lightweight coreset. Default: none, but `lwcs-k-means` and `vc-gmm` draw 16 per cluster and 8,192 at
+    /// least, and `fast` has its own.
+    coreset: usize,
+    /// Bytes that `fast` may keep of rows, as in [`fast_within`](crate::algorithms::fast_within). Default: no limit.
+    memory: usize,
+    /// Members of a support, C' or H, of the truncated algorithms. Default 3.
+    c_prime: usize,
+    /// Neighbors of a component, G, of `var-gmm-s` and `vc-gmm`. Default 5.
+    neighbors: usize,
+    /// Random components added to every search, of `var-gmm-s` and `vc-gmm`. Default 0.
+    random: usize,
+    /// Components drawn per point and search, F, of `d-gmm`. Default 5.
+    drawn: usize,
+    /// Chain length of the seeder, where it is [`AfkMc2`]. Default: its own.
+    chain: usize,
+    /// Several candidates for each seed, where the seeder is [`KMeansPlusPlus`]. Default: one.
+    greedy: bool,
+    /// Seeds that are the means of [`algorithms::fast`](crate::algorithms::fast), where the seeder is [`KMeansPlusPlus`]:
+    /// mixtures often end at higher densities. Default: none.
+    refined: bool,
+    /// How much nearer a component must be, of `lazy-k-means`. Default 0.1.
+    epsilon: f64,
+    /// Concentration of the Dirichlet process. Default 1.
+    concentration: f64,
+    /// What components are like. Default: one shared variance, but diagonal covariances for `sparsified-gmm`.
+    /// `lazy-k-means`, `fast` and `dp-gmm` have their own.
+    family: Family,
+    /// As [`Builder::tolerance`]. Default: that of the algorithm.
+    tolerance: f64,
+    /// As [`Builder::stop_rule`]. Default: that of the algorithm.
+    stop_rule: Rule,
+    /// As [`Builder::max_iterations`]. Default: that of the algorithm.
+    max_iterations: usize,
+    /// As [`Builder::restarts`]. Default 1.
+    restarts: usize,
+    /// As [`Builder::seed`]. Default 0.
+    seed: u64,
+}
+
+/// The settings that all algorithms have.
+const COMMON: [&str; 6] = [
+    "clusters",
+    "tolerance",
+    "stop_rule",
+    "max_iterations",
+    "restarts",
+    "seed",
+];
+
+/// What `boxed` makes: an algorithm with its settings.
+type Built<F> = Result<Box<dyn Estimator<F>>>;
+
+/// An algorithm: its name, the settings that it has beside the common ones, and its constructor.
+struct Entry<F: Float> {
+    name: &'static str,
+    has: &'static [&'static str],
+    build: fn(&Algorithm, usize) -> Built<F>,
+}
+
+const PLUS_PLUS: &[&str] = &["coreset", "family", "greedy", "refined"];
+const NEIGHBORHOOD: &[&str] = &[
+    "coreset",
+    "family",
+    "c_prime",
+    "neighbors",
+    "random",
+    "chain",
+];
+
+const fn entry<F: Float>(
+    name: &'static str,
+    has: &'static [&'static str],
+    build: fn(&Algorithm, usize) -> Built<F>,
+) -> Entry<F> {
+    Entry { name, has, build }
+}
+
+const fn table<F: Float>() -> [Entry<F>; 11] {
+    [
+        entry("k-means", PLUS_PLUS, |a, k| {
+            a.of_families(a.plus_plus(k, own::k_means(k))?, Family::Shared)
+        }),
+        entry(
+            "k-means-c-prime",
+            &["coreset", "family", "c_prime", "greedy", "refined"],
+            |a, k| {
+                let builder = own::k_means_c_prime(k, a.settings.c_prime.unwrap_or(3));
+                a.of_families(a.plus_plus(k, builder)?, Family::Shared)
+            },
+        ),
+        entry("gmm", PLUS_PLUS, |a, k| {
+            a.of_families(a.plus_plus(k, own::gmm(k))?, Family::Shared)
+        }),
+        entry(
+            "lazy-k-means",
+            &["coreset", "epsilon", "greedy", "refined"],
+            |a, k| {
+                let builder = own::lazy_k_means(k, a.settings.epsilon.unwrap_or(0.1));
+                a.finish(a.plus_plus(k, builder)?)
+            },
+        ),
+        entry("lwcs-k-means", &["coreset", "family", "chain"], |a, k| {
+            a.of_families(a.chains(own::k_means(k), Some(k)), Family::Shared)
+        }),
+        entry("var-gmm-s", NEIGHBORHOOD, |a, k| a.neighborhood(k, None)),
+        entry("vc-gmm", NEIGHBORHOOD, |a, k| a.neighborhood(k, Some(k))),
+        entry(
+            "d-gmm",
+            &["coreset", "family", "c_prime", "drawn", "chain"],
+            |a, k| {
+                let (h, r) = (
+                    a.settings.c_prime.unwrap_or(3),
+                    a.settings.drawn.unwrap_or(5),
+                );
+                a.of_families(a.chains(own::d_gmm(k, h, r), None), Family::Shared)
+            },
+        ),
+        entry("sparsified-gmm", PLUS_PLUS, |a, k| {
+            a.of_families(a.plus_plus(k, own::gmm(k))?, Family::Diagonal)
+        }),
+        entry(
+            "dp-gmm",
+            &["coreset", "concentration", "greedy", "refined"],
+            |a, k| {
+                let builder = own::dp_gmm(k, a.settings.concentration.unwrap_or(1.0));
+                a.finish(a.plus_plus(k, builder)?)
+            },
+        ),
+        entry("fast", &["coreset", "memory"], |a, k| {
+            let builder = match a.settings.memory {
+                Some(bytes) => own::fast_within(k, bytes),
+                None => own::fast(k),
+            };
+            match a.settings.coreset {
+                Some(draws) => a.finish(builder.coreset(Lightweight::new(draws))),
+                None => a.finish(builder),
+            }
+        }),
+    ]
+}
+
+/// One type for all seeders, so that each algorithm is compiled once.
 type AnySeeder<F> = Box<dyn Seeder<F> + Send>;
+
+/// A builder whose seeder and coreset are chosen.
+type Seeded<F, E, M = SharedIsotropic> = Builder<Option<Lightweight>, AnySeeder<F>, E, M>;
 
 impl Algorithm {
     /// All names.
-    pub const NAMES: [&'static str; 11] = [
-        "k-means",
-        "k-means-c-prime",
-        "gmm",
-        "lazy-k-means",
-        "lwcs-k-means",
-        "var-gmm-s",
-        "vc-gmm",
-        "d-gmm",
-        "sparsified-gmm",
-        "dp-gmm",
-        "fast",
-    ];
-
-    /// **Required.** The number of clusters; for `dp-gmm` the truncation.
-    #[must_use]
-    pub fn with_clusters(mut self, clusters: usize) -> Self {
-        self.clusters = Some(clusters);
-        self
-    }
-
-    /// Draws of the lightweight coreset. Default: none, but `lwcs-k-means` and `vc-gmm` draw 16 per cluster and 8,192 at
-    /// least, and `fast` has its own.
-    #[must_use]
-    pub fn with_coreset(mut self, draws: usize) -> Self {
-        self.coreset = Some(draws);
-        self
-    }
-
-    /// Bytes that `fast` may keep of rows, as in [`fast_within`](crate::algorithms::fast_within). Default: no limit.
-    #[must_use]
-    pub fn with_memory(mut self, bytes: usize) -> Self {
-        self.memory = Some(bytes);
-        self
-    }
-
-    /// Members of a support, C' or H, of the truncated algorithms. Default 3.
-    #[must_use]
-    pub fn with_c_prime(mut self, c_prime: usize) -> Self {
-        self.c_prime = c_prime;
-        self
-    }
-
-    /// Neighbors of a component, G. Default 5.
-    #[must_use]
-    pub fn with_neighbors(mut self, neighbors: usize) -> Self {
-        self.neighbors = neighbors;
-        self
-    }
-
-    /// Random components added to every search, of `var-gmm-s` and `vc-gmm`. Default 0.
-    #[must_use]
-    pub fn with_random(mut self, random: usize) -> Self {
-        self.random = random;
-        self
-    }
-
-    /// Chain length of the seeder, where it is [`AfkMc2`]. Default: its own.
-    #[must_use]
-    pub fn with_chain(mut self, chain: usize) -> Self {
-        self.chain = Some(chain);
-        self
-    }
-
-    /// Several candidates for each seed, where the seeder is [`KMeansPlusPlus`]. Default: one.
-    #[must_use]
-    pub fn with_greedy(mut self, greedy: bool) -> Self {
-        self.greedy = greedy;
-        self
-    }
-
-    /// Seeds that are the means of [`algorithms::fast`], where the seeder is [`KMeansPlusPlus`]: mixtures often end at higher
-    /// densities. Default: none.
-    #[must_use]
-    pub fn with_refined(mut self, refined: bool) -> Self {
-        self.refined = refined;
-        self
-    }
-
-    /// Components drawn per point and search, F, of `d-gmm`. Default 5.
-    #[must_use]
-    pub fn with_drawn(mut self, drawn: usize) -> Self {
-        self.drawn = drawn;
-        self
-    }
-
-    /// How much nearer a component must be, of `lazy-k-means`. Default 0.1.
-    #[must_use]
-    pub fn with_epsilon(mut self, epsilon: f64) -> Self {
-        self.epsilon = epsilon;
-        self
-    }
-
-    /// Concentration of the Dirichlet process. Default 1.
-    #[must_use]
-    pub fn with_concentration(mut self, concentration: f64) -> Self {
-        self.concentration = concentration;
-        self
-    }
-
-    /// What components are like. Default: one shared variance, but diagonal covariances for `sparsified-gmm`.
-    /// `lazy-k-means`, `fast` and `dp-gmm` have their own.
-    #[must_use]
-    pub fn with_family(mut self, family: Family) -> Self {
-        self.family = Some(family);
-        self
-    }
-
-    /// As [`Builder::tolerance`]. Default: that of the algorithm.
-    #[must_use]
-    pub fn with_tolerance(mut self, tolerance: f64) -> Self {
-        self.tolerance = Some(tolerance);
-        self
-    }
-
-    /// As [`Builder::stop_rule`]. Default: that of the algorithm.
-    #[must_use]
-    pub fn with_stop_rule(mut self, rule: Rule) -> Self {
-        self.rule = Some(rule);
-        self
-    }
-
-    /// As [`Builder::max_iterations`]. Default: that of the algorithm.
-    #[must_use]
-    pub fn with_max_iterations(mut self, max_iterations: usize) -> Self {
-        self.max_iterations = Some(max_iterations);
-        self
-    }
-
-    /// As [`Builder::restarts`]. Default 1.
-    #[must_use]
-    pub fn with_restarts(mut self, restarts: usize) -> Self {
-        self.restarts = restarts;
-        self
-    }
-
-    /// As [`Builder::seed`]. Default 0.
-    #[must_use]
-    pub fn with_seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
+    pub const NAMES: [&'static str; 11] = {
+        let table = table::<f64>();
+        let mut names = [""; 11];
+        let mut i = 0;
+        while i < names.len() {
+            names[i] = table[i].name;
+            i += 1;
+        }
+        names
+    };
 
     /// As [`Builder::cancel`].
     #[must_use]
-    pub fn with_cancel(mut self, cancel: &Cancel) -> Self {
+    pub fn cancel(mut self, cancel: &Cancel) -> Self {
         self.cancel = Some(cancel.clone());
         self
     }
 
     /// As [`Builder::checkpoint`].
     #[must_use]
-    pub fn with_checkpoint(mut self, checkpoint: &Checkpoint) -> Self {
+    pub fn checkpoint(mut self, checkpoint: &Checkpoint) -> Self {
         self.checkpoint = Some(checkpoint.clone());
         self
     }
 
     /// As [`Builder::start_from`]: from a model of the algorithm's family.
     #[must_use]
-    pub fn with_start_from(mut self, model: &impl Save) -> Self {
+    pub fn start_from(mut self, model: &impl Save) -> Self {
         self.warm = Some(WarmStart::new(model));
         self
     }
@@ -258,75 +271,67 @@ impl Algorithm {
     /// The algorithm, ready to fit data of the number type `F`.
     ///
     /// # Errors
-    /// As [`Builder::build`]; [`Error::Parameter`] for a family that the algorithm does not
-    /// have.
+    /// As [`Builder::build`]; [`Error::Unknown`] for a setting that the algorithm does not have.
     #[inline(never)]
     pub fn boxed<F: Float>(&self) -> Result<Box<dyn Estimator<F>>> {
-        let k = self.clusters()?;
-        let (c_prime, g) = (self.c_prime, self.neighbors);
-        let plus_plus = self.plus_plus()?;
-        let chain = self.chain.map_or_else(AfkMc2::default, AfkMc2::new);
-        let chain: AnySeeder<F> = Box::new(chain);
-        match self.name {
-            Name::KMeans => self.of_families(algorithms::k_means(k).seeder(plus_plus)),
-            Name::KMeansCPrime => {
-                self.of_families(algorithms::k_means_c_prime(k, c_prime).seeder(plus_plus))
-            }
-            Name::Gmm | Name::SparsifiedGmm => {
-                self.of_families(algorithms::gmm(k).seeder(plus_plus))
-            }
-            Name::LwcsKMeans => self.of_families(algorithms::lwcs_k_means(k, 1).seeder(chain)),
-            Name::VarGmmS | Name::VcGmm => {
-                let e_step = Neighborhood::new(c_prime, g).random(self.random);
-                let builder = algorithms::var_gmm_s(k, c_prime, g).e_step(e_step);
-                self.of_families(builder.seeder(chain))
-            }
-            Name::DGmm => {
-                let builder = algorithms::d_gmm(k, c_prime, self.drawn);
-                self.of_families(builder.seeder(chain))
-            }
-            Name::LazyKMeans => {
-                self.no_family()?;
-                let builder = algorithms::lazy_k_means(k, self.epsilon).seeder(plus_plus);
-                self.finish(builder.coreset(self.draws()))
-            }
-            Name::Fast => {
-                self.no_family()?;
-                let mut builder = match self.memory {
-                    Some(bytes) => algorithms::fast_within(k, bytes),
-                    None => algorithms::fast(k),
-                };
-                if let Some(draws) = self.coreset {
-                    builder = builder.coreset(Lightweight::new(draws));
-                }
-                self.finish(builder)
-            }
-            Name::DpGmm => {
-                self.no_family()?;
-                let builder = algorithms::dp_gmm(k, self.concentration).seeder(plus_plus);
-                self.finish(builder.coreset(self.coreset.map(Lightweight::new)))
-            }
+        let table = table::<F>();
+        let entry = table.iter().find(|entry| entry.name == self.name);
+        let entry = entry.expect("parsed from the table");
+        let has = |setting: &&str| COMMON.contains(setting) || entry.has.contains(setting);
+        if let Some(setting) = self.settings.given().find(|setting| !has(setting)) {
+            let what = format!("setting of {}", self.name);
+            return Err(Error::unknown(setting, what, entry.has));
         }
+        let rule = "must be given: .clusters(k)";
+        let missing = || Error::parameter("clusters", "unset", rule);
+        (entry.build)(self, self.settings.clusters.ok_or_else(missing)?)
+    }
+
+    /// With seeds of k-means++, or what k-means made of such.
+    fn plus_plus<F: Float, E, M>(
+        &self,
+        k: usize,
+        builder: Builder<Full, KMeansPlusPlus, E, M>,
+    ) -> Result<Seeded<F, E, M>> {
+        let greedy = self.settings.greedy.unwrap_or(false);
+        let seeder: AnySeeder<F> = match self.settings.refined.unwrap_or(false) {
+            true => Box::new(MeansOf::new(own::fast(k).build()?)),
+            false if greedy => Box::new(KMeansPlusPlus::greedy()),
+            false => Box::new(KMeansPlusPlus::new()),
+        };
+        let draws = self.settings.coreset.map(Lightweight::new);
+        Ok(builder.seeder(seeder).coreset(draws))
+    }
+
+    /// With seeds of AFK-MC^2, and a coreset for so many clusters if there are some.
+    fn chains<F: Float, S, E>(
+        &self,
+        builder: Builder<Full, S, E>,
+        for_clusters: Option<usize>,
+    ) -> Seeded<F, E> {
+        let chain = self.settings.chain;
+        let seeder: AnySeeder<F> = Box::new(chain.map_or_else(AfkMc2::default, AfkMc2::new));
+        let own = for_clusters.map(|k| k.saturating_mul(16).max(8_192));
+        let draws = self.settings.coreset.or(own);
+        builder.seeder(seeder).coreset(draws.map(Lightweight::new))
+    }
+
+    fn neighborhood<F: Float>(&self, k: usize, for_clusters: Option<usize>) -> Built<F> {
+        let s = &self.settings;
+        let search = Neighborhood::new(s.c_prime.unwrap_or(3), s.neighbors.unwrap_or(5));
+        let builder = own::k_means(k).e_step(search.random(s.random.unwrap_or(0)));
+        self.of_families(self.chains(builder, for_clusters), Family::Shared)
     }
 
     /// With the components asked for.
-    fn of_families<F, C, E>(
-        &self,
-        builder: Builder<C, AnySeeder<F>, E>,
-    ) -> Result<Box<dyn Estimator<F>>>
+    fn of_families<F: Float, E>(&self, builder: Seeded<F, E>, own: Family) -> Built<F>
     where
-        F: Float,
         E: Clone + Send + 'static,
         E: EStep<F, <SharedIsotropic as MStep<F>>::Model>,
         E: EStep<F, <Isotropic as MStep<F>>::Model>,
         E: EStep<F, <Diagonal as MStep<F>>::Model>,
     {
-        let builder = builder.coreset(self.draws());
-        let own = match self.name {
-            Name::SparsifiedGmm => Family::Diagonal,
-            _ => Family::Shared,
-        };
-        match self.family.unwrap_or(own) {
+        match self.settings.family.unwrap_or(own) {
             Family::Shared => self.finish(builder),
             Family::Isotropic => self.finish(builder.m_step(Isotropic::new())),
             Family::Diagonal => self.finish(builder.m_step(Diagonal::new())),
@@ -334,7 +339,7 @@ impl Algorithm {
     }
 
     /// With the settings that all have.
-    fn finish<F, C, S, E, M>(&self, builder: Builder<C, S, E, M>) -> Result<Box<dyn Estimator<F>>>
+    fn finish<F, C, S, E, M>(&self, mut builder: Builder<C, S, E, M>) -> Built<F>
     where
         F: Float,
         C: Coreset<F> + Send + 'static,
@@ -342,7 +347,10 @@ impl Algorithm {
         M: MStep<F> + Send + 'static,
         E: EStep<F, M::Model> + Clone + Send + 'static,
     {
-        let mut builder = builder.restarts(self.restarts).seed(self.seed);
+        let s = &self.settings;
+        builder = builder
+            .restarts(s.restarts.unwrap_or(1))
+            .seed(s.seed.unwrap_or(0));
         if let Some(cancel) = &self.cancel {
             builder = builder.cancel(cancel);
         }
@@ -352,66 +360,23 @@ impl Algorithm {
         if let Some(warm) = &self.warm {
             builder = builder.warm_start(warm);
         }
-        if let Some(rule) = self.rule {
+        if let Some(rule) = s.stop_rule {
             builder = builder.stop_rule(rule);
         }
-        if let Some(tolerance) = self.tolerance {
+        if let Some(tolerance) = s.tolerance {
             builder = builder.tolerance(tolerance);
         }
-        if let Some(max_iterations) = self.max_iterations {
+        if let Some(max_iterations) = s.max_iterations {
             builder = builder.max_iterations(max_iterations);
         }
         Ok(Box::new(builder.build()?))
-    }
-
-    /// Seeds of k-means++, or what k-means made of such.
-    fn plus_plus<F: Float>(&self) -> Result<AnySeeder<F>> {
-        Ok(match (self.refined, self.greedy) {
-            (true, _) => Box::new(MeansOf::new(algorithms::fast(self.clusters()?).build()?)),
-            (false, true) => Box::new(KMeansPlusPlus::greedy()),
-            (false, false) => Box::new(KMeansPlusPlus::new()),
-        })
-    }
-
-    fn draws(&self) -> Option<Lightweight> {
-        let own = match self.name {
-            Name::LwcsKMeans | Name::VcGmm => {
-                let clusters = self.clusters.unwrap_or(0);
-                Some(clusters.saturating_mul(16).max(8_192))
-            }
-            _ => None,
-        };
-        self.coreset.or(own).map(Lightweight::new)
-    }
-
-    fn clusters(&self) -> Result<usize> {
-        let rule = "must be given: .with_clusters(k)";
-        let missing = || Error::parameter("clusters", "unset", rule);
-        self.clusters.ok_or_else(missing)
-    }
-
-    fn no_family(&self) -> Result<()> {
-        match self.family {
-            None => Ok(()),
-            // What the others have anyway.
-            Some(Family::Shared) if !self.is_dirichlet_process() => Ok(()),
-            Some(family) => {
-                let rule = "this algorithm has a family of its own: leave the family unset";
-                Err(Error::parameter("family", format!("{family:?}"), rule))
-            }
-        }
-    }
-
-    /// Whether it is the Dirichlet process.
-    pub(crate) fn is_dirichlet_process(&self) -> bool {
-        self.name == Name::DpGmm
     }
 }
 
 /// The name.
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::NAMES[self.name as usize])
+        f.write_str(self.name)
     }
 }
 
@@ -420,45 +385,11 @@ impl FromStr for Algorithm {
 
     /// The algorithm of this name, with default settings and no number of clusters.
     fn from_str(name: &str) -> Result<Self> {
-        const ALL: [Name; 11] = [
-            Name::KMeans,
-            Name::KMeansCPrime,
-            Name::Gmm,
-            Name::LazyKMeans,
-            Name::LwcsKMeans,
-            Name::VarGmmS,
-            Name::VcGmm,
-            Name::DGmm,
-            Name::SparsifiedGmm,
-            Name::DpGmm,
-            Name::Fast,
-        ];
-        let place = Self::NAMES.iter().position(|own| *own == name);
-        let Some(place) = place else {
-            let rule = "must be k-means, k-means-c-prime, gmm, lazy-k-means, lwcs-k-means, var-gmm-s, vc-gmm, d-gmm, \
-                sparsified-gmm, dp-gmm or fast";
-            return Err(Error::parameter("algorithm", format!("{name:?}"), rule));
-        };
+        let known = Self::NAMES.into_iter().find(|known| *known == name);
+        let unknown = || Error::unknown(name, "algorithm", &Self::NAMES);
         Ok(Self {
-            name: ALL[place],
-            clusters: None,
-            coreset: None,
-            memory: None,
-            c_prime: 3,
-            neighbors: 5,
-            random: 0,
-            drawn: 5,
-            chain: None,
-            greedy: false,
-            refined: false,
-            epsilon: 0.1,
-            concentration: 1.0,
-            family: None,
-            tolerance: None,
-            rule: None,
-            max_iterations: None,
-            restarts: 1,
-            seed: 0,
+            name: known.ok_or_else(unknown)?,
+            settings: Settings::default(),
             cancel: None,
             checkpoint: None,
             warm: None,

@@ -15,7 +15,7 @@ fn points() -> Array2<f64> {
 
 fn named(name: &str) -> Algorithm {
     let algorithm: Algorithm = name.parse().unwrap();
-    algorithm.with_clusters(8).with_seed(3)
+    algorithm.clusters(8).seed(3)
 }
 
 fn means_of(algorithm: &Algorithm, data: &Dense<'_, f64>) -> Array2<f64> {
@@ -31,20 +31,20 @@ fn settings_of_seeders_and_searches_reach_them() {
 
     let greedy = algorithms::k_means(8).seeder(KMeansPlusPlus::greedy());
     let greedy = greedy.seed(3).build().unwrap().fit(&data).unwrap();
-    let by_name = means_of(&named("k-means").with_greedy(true), &data);
+    let by_name = means_of(&named("k-means").greedy(true), &data);
     assert_eq!(by_name, greedy.model.means());
     assert_ne!(by_name, means_of(&named("k-means"), &data));
 
     let chain = algorithms::var_gmm_s(8, 3, 5).seeder(AfkMc2::new(2));
     let chain = chain.seed(3).build().unwrap().fit(&data).unwrap();
-    let by_name = means_of(&named("var-gmm-s").with_chain(2), &data);
+    let by_name = means_of(&named("var-gmm-s").chain(2), &data);
     assert_eq!(by_name, chain.model.means());
     assert_ne!(by_name, means_of(&named("var-gmm-s"), &data));
 
     let random = algorithms::var_gmm_s(8, 2, 2).e_step(Neighborhood::new(2, 2).random(2));
     let random = random.seed(3).build().unwrap().fit(&data).unwrap();
-    let few = named("var-gmm-s").with_c_prime(2).with_neighbors(2);
-    let by_name = means_of(&few.clone().with_random(2), &data);
+    let few = named("var-gmm-s").c_prime(2).neighbors(2);
+    let by_name = means_of(&few.clone().random(2), &data);
     assert_eq!(by_name, random.model.means());
     assert_ne!(by_name, means_of(&few, &data));
 }
@@ -107,8 +107,8 @@ fn a_boxed_model_answers_as_the_model() {
 fn a_boxed_fit_is_relabelled_and_mapped() {
     let x = points();
     let data = Dense::new(x.view()).unwrap();
-    let vc = named("vc-gmm").with_c_prime(1).with_neighbors(1);
-    let vc = vc.with_coreset(100).boxed::<f64>().unwrap();
+    let vc = named("vc-gmm").c_prime(1).neighbors(1);
+    let vc = vc.coreset(100).boxed::<f64>().unwrap();
     let mut fit = vc.fit(&data).unwrap();
     fit.relabel(&data).unwrap();
     let all = fit.model.predict(&data).unwrap();
