@@ -15,14 +15,17 @@ use ndarray::{Array1, Array2};
 
 type Model<'a, F> = &'a dyn Mixture<F>;
 type Rows<'a, F> = &'a dyn Data<F>;
+type Labels = Array1<u32>;
+/// Components and their shares, per row.
+type Shares<F> = Result<(Array2<u32>, Array2<F>)>;
 
 /// Functions from which all others are reached.
 #[expect(dead_code, reason = "they are compiled, not called")]
 struct Instances<F: Float> {
     algorithms: fn(&Algorithm) -> Result<Box<dyn Estimator<F>>>,
-    predict: fn(Model<'_, F>, Rows<'_, F>, f64) -> Result<Array1<u32>>,
+    predict: fn(Model<'_, F>, Rows<'_, F>, f64) -> Result<Labels>,
     responsibilities: fn(Model<'_, F>, Rows<'_, F>) -> Result<Array2<F>>,
-    truncated: fn(Model<'_, F>, Rows<'_, F>, usize) -> Result<(Array2<u32>, Array2<F>)>,
+    truncated: fn(Model<'_, F>, Rows<'_, F>, usize) -> Shares<F>,
     log_densities: fn(Model<'_, F>, Rows<'_, F>) -> Result<Array1<f64>>,
     log_likelihood: fn(Model<'_, F>, Rows<'_, F>) -> Result<f64>,
     classify: fn(Model<'_, F>, Rows<'_, F>) -> Result<Classified>,

@@ -1,5 +1,6 @@
 //! The model of a job, in the number type of its columns.
 
+use crate::rows::Rows;
 use coremix::data::Dense;
 use coremix::m_step::SharedIsotropicMixture;
 use coremix::ndarray::{Array2, ArrayView2};

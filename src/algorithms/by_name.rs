@@ -4,14 +4,14 @@ use crate::algorithms as own;
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::coreset::{Coreset, Full, Lightweight};
-use crate::e_step::{EStep, Neighborhood};
+use crate::coreset::Lightweight;
+use crate::e_step::Neighborhood;
 use crate::em::Rule;
 use crate::fit::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, WarmStart};
 use crate::io::Save;
 use crate::m_step::{Diagonal, Isotropic, MStep, SharedIsotropic};
-use crate::seed::{AfkMc2, KMeansPlusPlus, Seeder};
+use crate::seed::{AfkMc2, KMeansPlusPlus};
 use std::fmt;
 use std::str::FromStr;
 
@@ -147,14 +147,7 @@ struct Entry<F: Float> {
 }
 
 const PLUS_PLUS: &[&str] = &["coreset", "family", "greedy", "refined"];
-const NEIGHBORHOOD: &[&str] = &[
-    "coreset",
-    "family",
-    "c_prime",
-    "neighbors",
-    "random",
-    "chain",
-];
+const NEIGHBORHOOD: &[&str] = &["coreset", "family", "c_prime", "neighbors", "random", "chain"];
 
 const fn entry<F: Float>(
     name: &'static str,
@@ -166,73 +159,56 @@ const fn entry<F: Float>(
 
 const fn table<F: Float>() -> [Entry<F>; 11] {
     [
-        entry("k-means", PLUS_PLUS, |a, k| {
-            a.of_families(a.plus_plus(k, own::k_means(k))?, Family::Shared)
-        }),
+        entry("k-means", PLUS_PLUS, |a, k| a.built(own::k_means(k))),
         entry(
             "k-means-c-prime",
             &["coreset", "family", "c_prime", "greedy", "refined"],
-            |a, k| {
-                let builder = own::k_means_c_prime(k, a.settings.c_prime.unwrap_or(3));
-                a.of_families(a.plus_plus(k, builder)?, Family::Shared)
-            },
+            |a, k| a.built(own::k_means_c_prime(k, a.settings.c_prime.unwrap_or(3))),
         ),
-        entry("gmm", PLUS_PLUS, |a, k| {
-            a.of_families(a.plus_plus(k, own::gmm(k))?, Family::Shared)
-        }),
+        entry("gmm", PLUS_PLUS, |a, k| a.built(own::gmm(k))),
         entry(
             "lazy-k-means",
             &["coreset", "epsilon", "greedy", "refined"],
-            |a, k| {
-                let builder = own::lazy_k_means(k, a.settings.epsilon.unwrap_or(0.1));
-                a.finish(a.plus_plus(k, builder)?)
-            },
+            |a, k| a.built(own::lazy_k_means(k, a.settings.epsilon.unwrap_or(0.1))),
         ),
         entry("lwcs-k-means", &["coreset", "family", "chain"], |a, k| {
-            a.of_families(a.chains(own::k_means(k), Some(k)), Family::Shared)
+            a.built(own::lwcs_k_means(k, draws(k)))
         }),
-        entry("var-gmm-s", NEIGHBORHOOD, |a, k| a.neighborhood(k, None)),
-        entry("vc-gmm", NEIGHBORHOOD, |a, k| a.neighborhood(k, Some(k))),
+        entry("var-gmm-s", NEIGHBORHOOD, |a, k| {
+            a.built(own::var_gmm_s(k, 1, 1).e_step(a.neighborhood()))
+        }),
+        entry("vc-gmm", NEIGHBORHOOD, |a, k| {
+            a.built(own::vc_gmm(k, draws(k), 1, 1).e_step(a.neighborhood()))
+        }),
         entry(
             "d-gmm",
             &["coreset", "family", "c_prime", "drawn", "chain"],
             |a, k| {
-                let (h, r) = (
-                    a.settings.c_prime.unwrap_or(3),
-                    a.settings.drawn.unwrap_or(5),
-                );
-                a.of_families(a.chains(own::d_gmm(k, h, r), None), Family::Shared)
+                let Settings { c_prime, drawn, .. } = a.settings;
+                a.built(own::d_gmm(k, c_prime.unwrap_or(3), drawn.unwrap_or(5)))
             },
         ),
         entry("sparsified-gmm", PLUS_PLUS, |a, k| {
-            a.of_families(a.plus_plus(k, own::gmm(k))?, Family::Diagonal)
+            a.built(own::sparsified_gmm(k))
         }),
         entry(
             "dp-gmm",
             &["coreset", "concentration", "greedy", "refined"],
-            |a, k| {
-                let builder = own::dp_gmm(k, a.settings.concentration.unwrap_or(1.0));
-                a.finish(a.plus_plus(k, builder)?)
-            },
+            |a, k| a.built(own::dp_gmm(k, a.settings.concentration.unwrap_or(1.0))),
         ),
         entry("fast", &["coreset", "memory"], |a, k| {
-            let builder = match a.settings.memory {
+            a.built(match a.settings.memory {
                 Some(bytes) => own::fast_within(k, bytes),
                 None => own::fast(k),
-            };
-            match a.settings.coreset {
-                Some(draws) => a.finish(builder.coreset(Lightweight::new(draws))),
-                None => a.finish(builder),
-            }
+            })
         }),
     ]
 }
 
-/// One type for all seeders, so that each algorithm is compiled once.
-type AnySeeder<F> = Box<dyn Seeder<F> + Send>;
-
-/// A builder whose seeder and coreset are chosen.
-type Seeded<F, E, M = SharedIsotropic> = Builder<Option<Lightweight>, AnySeeder<F>, E, M>;
+/// Draws of a coreset for so many clusters.
+fn draws(clusters: usize) -> usize {
+    clusters.saturating_mul(16).max(8_192)
+}
 
 impl Algorithm {
     /// All names.
@@ -287,70 +263,39 @@ impl Algorithm {
         (entry.build)(self, self.settings.clusters.ok_or_else(missing)?)
     }
 
-    /// With seeds of k-means++, or what k-means made of such.
-    fn plus_plus<F: Float, E, M>(
-        &self,
-        k: usize,
-        builder: Builder<Full, KMeansPlusPlus, E, M>,
-    ) -> Result<Seeded<F, E, M>> {
-        let greedy = self.settings.greedy.unwrap_or(false);
-        let seeder: AnySeeder<F> = match self.settings.refined.unwrap_or(false) {
-            true => Box::new(MeansOf::new(own::fast(k).build()?)),
-            false if greedy => Box::new(KMeansPlusPlus::greedy()),
-            false => Box::new(KMeansPlusPlus::new()),
-        };
-        let draws = self.settings.coreset.map(Lightweight::new);
-        Ok(builder.seeder(seeder).coreset(draws))
-    }
-
-    /// With seeds of AFK-MC^2, and a coreset for so many clusters if there are some.
-    fn chains<F: Float, S, E>(
-        &self,
-        builder: Builder<Full, S, E>,
-        for_clusters: Option<usize>,
-    ) -> Seeded<F, E> {
-        let chain = self.settings.chain;
-        let seeder: AnySeeder<F> = Box::new(chain.map_or_else(AfkMc2::default, AfkMc2::new));
-        let own = for_clusters.map(|k| k.saturating_mul(16).max(8_192));
-        let draws = self.settings.coreset.or(own);
-        builder.seeder(seeder).coreset(draws.map(Lightweight::new))
-    }
-
-    fn neighborhood<F: Float>(&self, k: usize, for_clusters: Option<usize>) -> Built<F> {
+    fn neighborhood(&self) -> Neighborhood {
         let s = &self.settings;
         let search = Neighborhood::new(s.c_prime.unwrap_or(3), s.neighbors.unwrap_or(5));
-        let builder = own::k_means(k).e_step(search.random(s.random.unwrap_or(0)));
-        self.of_families(self.chains(builder, for_clusters), Family::Shared)
+        search.random(s.random.unwrap_or(0))
     }
 
-    /// With the components asked for.
-    fn of_families<F: Float, E>(&self, builder: Seeded<F, E>, own: Family) -> Built<F>
-    where
-        E: Clone + Send + 'static,
-        E: EStep<F, <SharedIsotropic as MStep<F>>::Model>,
-        E: EStep<F, <Isotropic as MStep<F>>::Model>,
-        E: EStep<F, <Diagonal as MStep<F>>::Model>,
-    {
-        match self.settings.family.unwrap_or(own) {
-            Family::Shared => self.finish(builder),
-            Family::Isotropic => self.finish(builder.m_step(Isotropic::new())),
-            Family::Diagonal => self.finish(builder.m_step(Diagonal::new())),
+    /// With the settings that several have.
+    fn built<F: Float, M: MStep<F> + 'static>(&self, mut builder: Builder<F, M>) -> Built<F> {
+        let s = &self.settings;
+        if let Some(draws) = s.coreset {
+            builder = builder.coreset(Lightweight::new(draws));
+        }
+        if let Some(chain) = s.chain {
+            builder = builder.seeder(AfkMc2::new(chain));
+        }
+        if s.greedy == Some(true) {
+            builder = builder.seeder(KMeansPlusPlus::greedy());
+        }
+        if let (Some(true), Some(k)) = (s.refined, s.clusters) {
+            builder = builder.seeder(MeansOf::new(own::fast::<F>(k).build()?));
+        }
+        match s.family {
+            None => self.with_common(builder),
+            Some(Family::Shared) => self.with_common(builder.m_step(SharedIsotropic::new())),
+            Some(Family::Isotropic) => self.with_common(builder.m_step(Isotropic::new())),
+            Some(Family::Diagonal) => self.with_common(builder.m_step(Diagonal::new())),
         }
     }
 
     /// With the settings that all have.
-    fn finish<F, C, S, E, M>(&self, mut builder: Builder<C, S, E, M>) -> Built<F>
-    where
-        F: Float,
-        C: Coreset<F> + Send + 'static,
-        S: Seeder<F> + Send + 'static,
-        M: MStep<F> + Send + 'static,
-        E: EStep<F, M::Model> + Clone + Send + 'static,
-    {
+    fn with_common<F: Float, M: MStep<F> + 'static>(&self, mut builder: Builder<F, M>) -> Built<F> {
         let s = &self.settings;
-        builder = builder
-            .restarts(s.restarts.unwrap_or(1))
-            .seed(s.seed.unwrap_or(0));
+        builder = builder.restarts(s.restarts.unwrap_or(1)).seed(s.seed.unwrap_or(0));
         if let Some(cancel) = &self.cancel {
             builder = builder.cancel(cancel);
         }

@@ -70,9 +70,9 @@ where
     let k = 5.min(same_rows.summary().rows);
     for name in ["k-means", "gmm", "vc-gmm", "d-gmm", "fast", "dp-gmm"] {
         let algorithm = name.parse::<Algorithm>()?.clusters(k);
-        let algorithm = algorithm.c_prime(3.min(k)).neighbors(3.min(k));
         let algorithm = match name {
-            "vc-gmm" | "fast" => algorithm.coreset((n / 2).max(k)),
+            "vc-gmm" => algorithm.neighbors(3).coreset((n / 2).max(k)),
+            "fast" => algorithm.coreset((n / 2).max(k)),
             _ => algorithm,
         };
         let estimator = algorithm.max_iterations(10).boxed::<T::Float>()?;

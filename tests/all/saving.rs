@@ -537,10 +537,6 @@ fn other_families_types_versions_and_files_are_told_apart() {
         let found = fault_of(BoxedMixture::<f64>::from_bytes(bytes));
         assert_eq!(found, expected);
     }
-    // There is no Dirichlet process of sketches.
-    let found = fault_of(BoxedMixture::<f32>::from_bytes(&files[3]));
-    assert!(matches!(found, FileFault::Family { found, .. } if found == "DirichletProcess"));
-
     for found in [0, 2, u32::MAX] {
         let mut newer = files[0].clone();
         newer[12..16].copy_from_slice(&found.to_le_bytes());
