@@ -108,24 +108,12 @@ fn algorithm(fit: &Fit, shape: Shape, loaded: bool) -> Result<Algorithm> {
     let mut algorithm = fit.algorithm.parse::<Algorithm>()?;
     algorithm = algorithm.clusters(fit.clusters);
     algorithm = algorithm.seed(fit.seed).restarts(fit.restarts);
-    if let Some(draws) = fit.coreset {
-        algorithm = algorithm.coreset(draws);
+    macro_rules! set {
+        ($($setting:ident)*) => {$(if let Some(value) = fit.$setting {
+            algorithm = algorithm.$setting(value);
+        })*};
     }
-    if let Some(tolerance) = fit.tolerance {
-        algorithm = algorithm.tolerance(tolerance);
-    }
-    if let Some(iterations) = fit.max_iterations {
-        algorithm = algorithm.max_iterations(iterations);
-    }
-    if let Some(c_prime) = fit.c_prime {
-        algorithm = algorithm.c_prime(c_prime);
-    }
-    if let Some(neighbors) = fit.neighbors {
-        algorithm = algorithm.neighbors(neighbors);
-    }
-    if let Some(concentration) = fit.concentration {
-        algorithm = algorithm.concentration(concentration);
-    }
+    set!(coreset tolerance max_iterations c_prime neighbors concentration);
     if let Some(family) = fit.family {
         algorithm = algorithm.family(family.of_crate());
     }

@@ -282,29 +282,27 @@ impl Algorithm {
             Self::SparsifiedKMeans => Self::KMeans.name(),
             _ => self.name(),
         };
-        let c_prime = match self {
-            Self::DGmm => s.h,
-            _ => s.c_prime,
-        };
         let mut algorithm = name
             .parse::<coremix::Algorithm>()?
             .clusters(s.clusters)
-            .c_prime(c_prime)
-            .neighbors(s.g)
-            .random(s.random)
-            .drawn(s.r)
-            .chain(s.chain)
-            .greedy(s.greedy)
-            .epsilon(s.epsilon)
-            .concentration(s.concentration)
             .restarts(s.restarts)
             .seed(s.common.seed);
-        let uses = |option| self.uses().contains(&option);
-        if uses("coreset") {
-            algorithm = algorithm.coreset(s.coreset);
-        }
-        if uses("family") {
-            algorithm = algorithm.family(s.family.of_crate());
+        for option in self.uses() {
+            algorithm = match *option {
+                "coreset" => algorithm.coreset(s.coreset),
+                "c-prime" => algorithm.c_prime(s.c_prime),
+                "g" => algorithm.neighbors(s.g),
+                "h" => algorithm.c_prime(s.h),
+                "r" => algorithm.drawn(s.r),
+                "random" => algorithm.random(s.random),
+                "chain" => algorithm.chain(s.chain),
+                "epsilon" => algorithm.epsilon(s.epsilon),
+                "greedy" => algorithm.greedy(s.greedy),
+                "family" => algorithm.family(s.family.of_crate()),
+                "concentration" => algorithm.concentration(s.concentration),
+                // Of the sketch.
+                _ => algorithm,
+            };
         }
         if let Some(tolerance) = s.common.tolerance {
             algorithm = algorithm.tolerance(tolerance);

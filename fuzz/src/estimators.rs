@@ -6,7 +6,7 @@ use coremix::m_step::MStep;
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
-use coremix::{Cancel, Family, Float};
+use coremix::{Cancel, Error, Family, Float};
 
 /// Most clusters that are meant to be fitted.
 const CLUSTERS: usize = 12;
@@ -36,20 +36,25 @@ pub(crate) fn by_name(control: &Control, bytes: &mut Bytes<'_>) -> Algorithm {
         .stop_rule(rule(bytes));
     // Each of the others with some chance: most have a default that suits small data.
     for _ in 0..bytes.few(8) {
-        algorithm = match bytes.below(12) {
-            0 => algorithm.coreset(bytes.count(80)),
-            1 => algorithm.memory(bytes.count(256)),
-            2 => algorithm.c_prime(bytes.count(8)),
-            3 => algorithm.neighbors(bytes.count(8)),
-            4 => algorithm.random(bytes.count(8)),
-            5 => algorithm.drawn(bytes.count(8)),
-            6 => algorithm.chain(bytes.few(30)),
-            7 => algorithm.greedy(true),
-            8 => algorithm.epsilon(bytes.real()),
-            9 => algorithm.concentration(bytes.real()),
-            10 => algorithm.family(bytes.choose(&FAMILIES)),
-            _ => algorithm.tolerance(bytes.real()),
+        let own = algorithm.clone();
+        let with = match bytes.below(12) {
+            0 => own.coreset(bytes.count(80)),
+            1 => own.memory(bytes.count(256)),
+            2 => own.c_prime(bytes.count(8)),
+            3 => own.neighbors(bytes.count(8)),
+            4 => own.random(bytes.count(8)),
+            5 => own.drawn(bytes.count(8)),
+            6 => own.chain(bytes.few(30)),
+            7 => own.greedy(true),
+            8 => own.epsilon(bytes.real()),
+            9 => own.concentration(bytes.real()),
+            10 => own.family(bytes.choose(&FAMILIES)),
+            _ => own.tolerance(bytes.real()),
         };
+        // A setting that the algorithm does not have would be all that is tried.
+        if !matches!(with.boxed::<f64>(), Err(Error::Unknown { .. })) {
+            algorithm = with;
+        }
     }
     if let Some(checkpoint) = &control.checkpoint {
         algorithm = algorithm.checkpoint(checkpoint);

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The algorithm that these settings name: each is as the method `with_...` of [`Algorithm`]. Those that are `None` have the
+/// The algorithm that these settings name: each is as the method of [`Algorithm`]. Those that are `None` have the
 /// default of the algorithm.
 pub(crate) fn algorithm(
     settings: &Bound<'_, PyDict>,

@@ -147,7 +147,14 @@ struct Entry<F: Float> {
 }
 
 const PLUS_PLUS: &[&str] = &["coreset", "family", "greedy", "refined"];
-const NEIGHBORHOOD: &[&str] = &["coreset", "family", "c_prime", "neighbors", "random", "chain"];
+const NEIGHBORHOOD: &[&str] = &[
+    "coreset",
+    "family",
+    "c_prime",
+    "neighbors",
+    "random",
+    "chain",
+];
 
 const fn entry<F: Float>(
     name: &'static str,
@@ -294,8 +301,6 @@ impl Algorithm {
 
     /// With the settings that all have.
     fn with_common<F: Float, M: MStep<F> + 'static>(&self, mut builder: Builder<F, M>) -> Built<F> {
-        let s = &self.settings;
-        builder = builder.restarts(s.restarts.unwrap_or(1)).seed(s.seed.unwrap_or(0));
         if let Some(cancel) = &self.cancel {
             builder = builder.cancel(cancel);
         }
@@ -305,15 +310,12 @@ impl Algorithm {
         if let Some(warm) = &self.warm {
             builder = builder.warm_start(warm);
         }
-        if let Some(rule) = s.stop_rule {
-            builder = builder.stop_rule(rule);
+        macro_rules! set {
+            ($($setting:ident)*) => {$(if let Some(value) = self.settings.$setting {
+                builder = builder.$setting(value);
+            })*};
         }
-        if let Some(tolerance) = s.tolerance {
-            builder = builder.tolerance(tolerance);
-        }
-        if let Some(max_iterations) = s.max_iterations {
-            builder = builder.max_iterations(max_iterations);
-        }
+        set!(tolerance stop_rule max_iterations restarts seed);
         Ok(Box::new(builder.build()?))
     }
 }

@@ -49,6 +49,63 @@ fn settings_of_seeders_and_searches_reach_them() {
     assert_ne!(by_name, means_of(&few, &data));
 }
 
+#[test]
+fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
+    type Set = fn(Algorithm) -> Algorithm;
+    let settings: [(&str, &str, Set); 12] = [
+        (
+            "coreset",
+            "k-means k-means-c-prime gmm lazy-k-means lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm dp-gmm fast",
+            |a| a.coreset(9),
+        ),
+        ("memory", "fast", |a| a.memory(1 << 20)),
+        ("c_prime", "k-means-c-prime var-gmm-s vc-gmm d-gmm", |a| {
+            a.c_prime(2)
+        }),
+        ("neighbors", "var-gmm-s vc-gmm", |a| a.neighbors(2)),
+        ("random", "var-gmm-s vc-gmm", |a| a.random(2)),
+        ("drawn", "d-gmm", |a| a.drawn(2)),
+        ("chain", "lwcs-k-means var-gmm-s vc-gmm d-gmm", |a| {
+            a.chain(2)
+        }),
+        (
+            "greedy",
+            "k-means k-means-c-prime gmm lazy-k-means sparsified-gmm dp-gmm",
+            |a| a.greedy(true),
+        ),
+        (
+            "refined",
+            "k-means k-means-c-prime gmm lazy-k-means sparsified-gmm dp-gmm",
+            |a| a.refined(true),
+        ),
+        ("epsilon", "lazy-k-means", |a| a.epsilon(0.5)),
+        ("concentration", "dp-gmm", |a| a.concentration(2.0)),
+        (
+            "family",
+            "k-means k-means-c-prime gmm lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm",
+            |a| a.family(Family::Shared),
+        ),
+    ];
+    for (setting, of, set) in settings {
+        for algorithm in Algorithm::NAMES {
+            let has = of.split(' ').any(|name| name == algorithm);
+            match set(named(algorithm)).boxed::<f64>() {
+                Ok(_) => assert!(has, "{algorithm}: {setting}"),
+                Err(error) => {
+                    assert!(!has, "{algorithm}: {error}");
+                    let start = format!("{setting} is no setting of {algorithm}: choose from ");
+                    assert!(error.to_string().starts_with(&start), "{error}");
+                }
+            }
+        }
+    }
+    let unknown = "kmeans".parse::<Algorithm>().unwrap_err().to_string();
+    assert!(
+        unknown.starts_with("kmeans is no algorithm: choose from k-means, "),
+        "{unknown}"
+    );
+}
+
 /// What a model says of itself and of data, through the trait alone.
 fn answers(model: &impl Mixture<f64>, data: &Dense<'_, f64>) -> Vec<f64> {
     let labels = model.predict(data).unwrap();
