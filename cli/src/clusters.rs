@@ -49,8 +49,8 @@ fn of_rows<T: Element>(
         .seed(clusters.seed)
         .restarts(clusters.restarts)
         .cancel(cancel);
-    if let Some(family) = clusters.family {
-        algorithm = algorithm.family(family.of_crate());
+    if let Some(covariance) = clusters.covariance {
+        algorithm = algorithm.covariance(covariance.of_crate());
     }
     let build = |k| -> coremix::Result<Box<dyn Estimator<T::Float>>> {
         algorithm.clone().clusters(k).boxed()

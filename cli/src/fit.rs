@@ -114,8 +114,8 @@ fn algorithm(fit: &Fit, shape: Shape, loaded: bool) -> Result<Algorithm> {
         })*};
     }
     set!(coreset tolerance max_iterations c_prime neighbors concentration);
-    if let Some(family) = fit.family {
-        algorithm = algorithm.family(family.of_crate());
+    if let Some(covariance) = fit.covariance {
+        algorithm = algorithm.covariance(covariance.of_crate());
     }
     if loaded {
         return Ok(algorithm);

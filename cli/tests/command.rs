@@ -174,7 +174,7 @@ fn a_model_is_fitted_saved_and_used() {
     // What they are.
     let said = folder.done(&["info", "m.coremix", "--parameters", "m.npz"]);
     assert!(
-        said.contains("SharedIsotropic") && said.contains("k-means"),
+        said.contains("TiedSpherical") && said.contains("k-means"),
         "{said}"
     );
     let mut npz = NpzReader::new(fs::File::open(folder.at("m.npz")).unwrap()).unwrap();
@@ -250,7 +250,7 @@ fn what_is_wrong_is_said_in_one_line() {
         (
             fit(&["rows.csv", "-a", "k-means", "--neighbors", "3"]),
             2,
-            "neighbors is no setting of k-means: choose from coreset, family, greedy, refined",
+            "neighbors is no setting of k-means: choose from coreset, covariance, greedy, refined",
         ),
         (fit(&["rows.csv", "--columns", "x,q"]), 1, "\"q\""),
         (

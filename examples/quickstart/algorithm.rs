@@ -298,7 +298,7 @@ impl Algorithm {
                 "chain" => algorithm.chain(s.chain),
                 "epsilon" => algorithm.epsilon(s.epsilon),
                 "greedy" => algorithm.greedy(s.greedy),
-                "family" => algorithm.family(s.family.of_crate()),
+                "family" => algorithm.covariance(s.family.of_crate()),
                 "concentration" => algorithm.concentration(s.concentration),
                 // Of the sketch.
                 _ => algorithm,

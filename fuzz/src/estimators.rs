@@ -6,7 +6,7 @@ use coremix::m_step::MStep;
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
-use coremix::{Cancel, Error, Family, Float};
+use coremix::{Cancel, Error, Float};
 
 /// Most clusters that are meant to be fitted.
 const CLUSTERS: usize = 12;
@@ -48,7 +48,7 @@ pub(crate) fn by_name(control: &Control, bytes: &mut Bytes<'_>) -> Algorithm {
             7 => own.greedy(true),
             8 => own.epsilon(bytes.real()),
             9 => own.concentration(bytes.real()),
-            10 => own.family(bytes.choose(&FAMILIES)),
+            10 => own.covariance(bytes.choose(&FAMILIES)),
             _ => own.tolerance(bytes.real()),
         };
         // A setting that the algorithm does not have would be all that is tried.
@@ -65,7 +65,11 @@ pub(crate) fn by_name(control: &Control, bytes: &mut Bytes<'_>) -> Algorithm {
     algorithm
 }
 
-const FAMILIES: [Family; 3] = [Family::Shared, Family::Isotropic, Family::Diagonal];
+const FAMILIES: [Covariance; 3] = [
+    Covariance::TiedSpherical,
+    Covariance::Spherical,
+    Covariance::Diagonal,
+];
 
 fn rule(bytes: &mut Bytes<'_>) -> Rule {
     bytes.choose(&[
@@ -253,10 +257,10 @@ fn process(columns: usize, bytes: &mut Bytes<'_>) -> DirichletProcess {
 fn of_family<F: Float>(builder: Builder<F>, bytes: &mut Bytes<'_>) -> Result<Boxed<F>> {
     match bytes.below(5) {
         0 => built(builder),
-        1 => built(builder.m_step(Isotropic::new())),
-        2 => built(builder.m_step(Isotropic::new().equal_proportions())),
-        3 => built(builder.m_step(Diagonal::new())),
-        _ => built(builder.m_step(Diagonal::new().equal_proportions())),
+        1 => built(builder.covariance(Covariance::Spherical)),
+        2 => built(builder.m_step(Gaussian::new(Covariance::Spherical).equal_proportions())),
+        3 => built(builder.covariance(Covariance::Diagonal)),
+        _ => built(builder.m_step(Gaussian::new(Covariance::Diagonal).equal_proportions())),
     }
 }
 

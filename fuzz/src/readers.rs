@@ -8,7 +8,7 @@ use coremix::data::{Blocks, Source, Transform};
 use coremix::m_step::DirichletProcessMixture;
 use coremix::ndarray::Array2;
 use coremix::prelude::*;
-use coremix::{BoxedMixture, Family, Float, ModelInfo, Rng};
+use coremix::{BoxedMixture, Float, ModelInfo, Rng};
 use coremix_files::{NpyFile, VectorFile, VectorFormat};
 use std::any::Any;
 
@@ -97,9 +97,13 @@ fn model<F: Number + Float>(mut bytes: Bytes<'_>) -> Vec<u8> {
     let name = if kind == 4 { "dp-gmm" } else { "gmm" };
     let mut algorithm: Algorithm = name.parse().expect("a name");
     algorithm = algorithm.clusters(k).max_iterations(bytes.few(3));
-    let families = [Family::Shared, Family::Isotropic, Family::Diagonal];
+    let families = [
+        Covariance::TiedSpherical,
+        Covariance::Spherical,
+        Covariance::Diagonal,
+    ];
     if let Some(family) = families.get(kind) {
-        algorithm = algorithm.family(*family);
+        algorithm = algorithm.covariance(*family);
     }
     let sketched = bytes.one_in(3) && kind < 4;
     let saved = match sketched {

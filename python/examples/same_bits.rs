@@ -17,8 +17,8 @@ fn fit<F: coremix::Element<Float = F> + coremix::Float + ndarray_npy::ReadableEl
     let mut algorithm = algorithm.clusters(arguments[3].parse()?).seed(seed);
     let last = arguments.get(6).map(String::as_str);
     algorithm = match last {
-        Some("diag") => algorithm.family(Family::Diagonal),
-        Some("spherical") => algorithm.family(Family::Isotropic),
+        Some("diag") => algorithm.covariance(Covariance::Diagonal),
+        Some("spherical") => algorithm.covariance(Covariance::Spherical),
         Some("refined") => algorithm.refined(true),
         _ => algorithm,
     };

@@ -1,7 +1,8 @@
 //! The settings of a fit by name.
 
 use crate::errors::{Names, named};
-use coremix::{Algorithm, Cancel, Family};
+use coremix::m_step::Covariance;
+use coremix::{Algorithm, Cancel};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -43,7 +44,7 @@ pub(crate) fn algorithm(
             "epsilon" => algorithm.epsilon(number(own, &value)?),
             "concentration" => algorithm.concentration(number(own, &value)?),
             "tolerance" => algorithm.tolerance(number(own, &value)?),
-            "family" => algorithm.family(family(own, value.extract()?)?),
+            "covariance" => algorithm.covariance(covariance(own, value.extract()?)?),
             "seed" => algorithm.seed(value.extract()?),
             other => return Err(PyTypeError::new_err(format!("no setting {other}"))),
         };
@@ -65,11 +66,11 @@ fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     value.extract().map_err(wrong)
 }
 
-fn family(name: &str, value: &str) -> PyResult<Family> {
+fn covariance(name: &str, value: &str) -> PyResult<Covariance> {
     match value {
-        "tied-spherical" => Ok(Family::Shared),
-        "spherical" => Ok(Family::Isotropic),
-        "diag" => Ok(Family::Diagonal),
+        "tied-spherical" => Ok(Covariance::TiedSpherical),
+        "spherical" => Ok(Covariance::Spherical),
+        "diag" => Ok(Covariance::Diagonal),
         _ => {
             let rule = "must be 'diag', 'spherical' or 'tied-spherical'";
             Err(PyValueError::new_err(format!("{name} = {value:?}: {rule}")))

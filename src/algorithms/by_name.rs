@@ -10,7 +10,7 @@ use crate::em::Rule;
 use crate::fit::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, WarmStart};
 use crate::io::Save;
-use crate::m_step::{Diagonal, Isotropic, MStep, SharedIsotropic};
+use crate::m_step::{Covariance, MStep};
 use crate::seed::{AfkMc2, KMeansPlusPlus};
 use std::fmt;
 use std::str::FromStr;
@@ -32,7 +32,7 @@ use std::str::FromStr;
 ///     assert_eq!(fit.model.predict(&data)?.len(), 600);
 /// }
 /// let error = "k-means".parse::<Algorithm>()?.clusters(6).chain(10).boxed::<f64>().err().unwrap();
-/// let has = "coreset, family, greedy, refined";
+/// let has = "coreset, covariance, greedy, refined";
 /// assert_eq!(error.to_string(), format!("chain is no setting of k-means: choose from {has}"));
 /// # Ok::<(), Error>(())
 /// ```
@@ -43,18 +43,6 @@ pub struct Algorithm {
     cancel: Option<Cancel>,
     checkpoint: Option<Checkpoint>,
     warm: Option<WarmStart>,
-}
-
-/// What the components of a mixture are like, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Family {
-    /// [`SharedIsotropic`].
-    Shared,
-    /// [`Isotropic`].
-    Isotropic,
-    /// [`Diagonal`].
-    Diagonal,
 }
 
 /// The field, the method and the name of each setting, written once.
@@ -111,9 +99,8 @@ settings! {
     epsilon: f64,
     /// Concentration of the Dirichlet process. Default 1.
     concentration: f64,
-    /// What components are like. Default: one shared variance, but diagonal covariances for `sparsified-gmm`.
-    /// `lazy-k-means`, `fast` and `dp-gmm` have their own.
-    family: Family,
+    /// The kind of the covariances. Default: one shared variance, but diagonal covariances for `sparsified-gmm`.
+    covariance: Covariance,
     /// As [`Builder::tolerance`]. Default: that of the algorithm.
     tolerance: f64,
     /// As [`Builder::stop_rule`]. Default: that of the algorithm.
@@ -146,10 +133,10 @@ struct Entry<F: Float> {
     build: fn(&Algorithm, usize) -> Built<F>,
 }
 
-const PLUS_PLUS: &[&str] = &["coreset", "family", "greedy", "refined"];
+const PLUS_PLUS: &[&str] = &["coreset", "covariance", "greedy", "refined"];
 const NEIGHBORHOOD: &[&str] = &[
     "coreset",
-    "family",
+    "covariance",
     "c_prime",
     "neighbors",
     "random",
@@ -166,37 +153,39 @@ const fn entry<F: Float>(
 
 const fn table<F: Float>() -> [Entry<F>; 11] {
     [
-        entry("k-means", PLUS_PLUS, |a, k| a.built(own::k_means(k))),
+        entry("k-means", PLUS_PLUS, |a, k| a.gaussian(own::k_means(k))),
         entry(
             "k-means-c-prime",
-            &["coreset", "family", "c_prime", "greedy", "refined"],
-            |a, k| a.built(own::k_means_c_prime(k, a.settings.c_prime.unwrap_or(3))),
+            &["coreset", "covariance", "c_prime", "greedy", "refined"],
+            |a, k| a.gaussian(own::k_means_c_prime(k, a.settings.c_prime.unwrap_or(3))),
         ),
-        entry("gmm", PLUS_PLUS, |a, k| a.built(own::gmm(k))),
+        entry("gmm", PLUS_PLUS, |a, k| a.gaussian(own::gmm(k))),
         entry(
             "lazy-k-means",
             &["coreset", "epsilon", "greedy", "refined"],
             |a, k| a.built(own::lazy_k_means(k, a.settings.epsilon.unwrap_or(0.1))),
         ),
-        entry("lwcs-k-means", &["coreset", "family", "chain"], |a, k| {
-            a.built(own::lwcs_k_means(k, draws(k)))
-        }),
+        entry(
+            "lwcs-k-means",
+            &["coreset", "covariance", "chain"],
+            |a, k| a.gaussian(own::lwcs_k_means(k, draws(k))),
+        ),
         entry("var-gmm-s", NEIGHBORHOOD, |a, k| {
-            a.built(own::var_gmm_s(k, 1, 1).e_step(a.neighborhood()))
+            a.gaussian(own::var_gmm_s(k, 1, 1).e_step(a.neighborhood()))
         }),
         entry("vc-gmm", NEIGHBORHOOD, |a, k| {
-            a.built(own::vc_gmm(k, draws(k), 1, 1).e_step(a.neighborhood()))
+            a.gaussian(own::vc_gmm(k, draws(k), 1, 1).e_step(a.neighborhood()))
         }),
         entry(
             "d-gmm",
-            &["coreset", "family", "c_prime", "drawn", "chain"],
+            &["coreset", "covariance", "c_prime", "drawn", "chain"],
             |a, k| {
                 let Settings { c_prime, drawn, .. } = a.settings;
-                a.built(own::d_gmm(k, c_prime.unwrap_or(3), drawn.unwrap_or(5)))
+                a.gaussian(own::d_gmm(k, c_prime.unwrap_or(3), drawn.unwrap_or(5)))
             },
         ),
         entry("sparsified-gmm", PLUS_PLUS, |a, k| {
-            a.built(own::sparsified_gmm(k))
+            a.gaussian(own::sparsified_gmm(k))
         }),
         entry(
             "dp-gmm",
@@ -276,9 +265,23 @@ impl Algorithm {
         search.random(s.random.unwrap_or(0))
     }
 
-    /// With the settings that several have.
+    /// With the covariances asked for.
+    fn gaussian<F: Float>(&self, builder: Builder<F>) -> Built<F> {
+        match self.settings.covariance {
+            Some(covariance) => self.built(builder.covariance(covariance)),
+            None => self.built(builder),
+        }
+    }
+
+    /// With the other settings that several have.
     fn built<F: Float, M: MStep<F> + 'static>(&self, mut builder: Builder<F, M>) -> Built<F> {
         let s = &self.settings;
+        macro_rules! set {
+            ($($setting:ident)*) => {$(if let Some(value) = s.$setting {
+                builder = builder.$setting(value);
+            })*};
+        }
+        set!(tolerance stop_rule max_iterations restarts seed);
         if let Some(draws) = s.coreset {
             builder = builder.coreset(Lightweight::new(draws));
         }
@@ -291,16 +294,6 @@ impl Algorithm {
         if let (Some(true), Some(k)) = (s.refined, s.clusters) {
             builder = builder.seeder(MeansOf::new(own::fast::<F>(k).build()?));
         }
-        match s.family {
-            None => self.with_common(builder),
-            Some(Family::Shared) => self.with_common(builder.m_step(SharedIsotropic::new())),
-            Some(Family::Isotropic) => self.with_common(builder.m_step(Isotropic::new())),
-            Some(Family::Diagonal) => self.with_common(builder.m_step(Diagonal::new())),
-        }
-    }
-
-    /// With the settings that all have.
-    fn with_common<F: Float, M: MStep<F> + 'static>(&self, mut builder: Builder<F, M>) -> Built<F> {
         if let Some(cancel) = &self.cancel {
             builder = builder.cancel(cancel);
         }
@@ -310,12 +303,6 @@ impl Algorithm {
         if let Some(warm) = &self.warm {
             builder = builder.warm_start(warm);
         }
-        macro_rules! set {
-            ($($setting:ident)*) => {$(if let Some(value) = self.settings.$setting {
-                builder = builder.$setting(value);
-            })*};
-        }
-        set!(tolerance stop_rule max_iterations restarts seed);
         Ok(Box::new(builder.build()?))
     }
 }

@@ -81,9 +81,9 @@ fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
         ("epsilon", "lazy-k-means", |a| a.epsilon(0.5)),
         ("concentration", "dp-gmm", |a| a.concentration(2.0)),
         (
-            "family",
+            "covariance",
             "k-means k-means-c-prime gmm lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm",
-            |a| a.family(Family::Shared),
+            |a| a.covariance(Covariance::TiedSpherical),
         ),
     ];
     for (setting, of, set) in settings {
@@ -150,9 +150,17 @@ fn a_boxed_model_answers_as_the_model() {
     let gmm = || algorithms::gmm(8).seed(3);
     let fit = gmm().build().unwrap().fit(&data);
     check(fit.unwrap(), &data);
-    let fit = gmm().m_step(Isotropic::new()).build().unwrap().fit(&data);
+    let fit = gmm()
+        .covariance(Covariance::Spherical)
+        .build()
+        .unwrap()
+        .fit(&data);
     check(fit.unwrap(), &data);
-    let fit = gmm().m_step(Diagonal::new()).build().unwrap().fit(&data);
+    let fit = gmm()
+        .covariance(Covariance::Diagonal)
+        .build()
+        .unwrap()
+        .fit(&data);
     check(fit.unwrap(), &data);
     let fit = algorithms::dp_gmm(8, 1.0).build().unwrap().fit(&data);
     check(fit.unwrap(), &data);

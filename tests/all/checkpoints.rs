@@ -192,8 +192,11 @@ fn every_family_goes_on_to_the_same_bits() {
     let x = blobs::<f64>(500, 4, 8, 3);
     let data = Dense::new(x.view()).unwrap();
     for name in ["gmm", "vc-gmm", "d-gmm"] {
-        for family in [coremix::Family::Isotropic, coremix::Family::Diagonal] {
-            let algorithm = named(name).family(family);
+        for family in [
+            coremix::m_step::Covariance::Spherical,
+            coremix::m_step::Covariance::Diagonal,
+        ] {
+            let algorithm = named(name).covariance(family);
             let of = format!("{name} {family:?}");
             resumes::<f64>(&of, &data, |checkpoint| boxed(&algorithm, checkpoint));
         }
@@ -368,7 +371,11 @@ fn checkpoints_of_other_fits_are_refused() {
         ("phase 0", base.clone().c_prime(2)),
         ("phase 0", base.clone().neighbors(4)),
         ("phase 0", base.clone().random(1)),
-        ("family", base.clone().family(coremix::Family::Diagonal)),
+        (
+            "covariance",
+            base.clone()
+                .covariance(coremix::m_step::Covariance::Diagonal),
+        ),
         ("tolerance", base.clone().tolerance(1e-8)),
         (
             "stop rule",
