@@ -11,7 +11,6 @@ mod checked;
 mod dense;
 mod dense_cells;
 mod dense_products;
-mod dense_shares;
 mod dense_sums;
 mod frame;
 mod linear;
@@ -35,7 +34,7 @@ pub use dense::{Chosen, Dense, Weight};
 pub use frame::Frame;
 #[doc(hidden)]
 pub use linear::Linear;
-pub(crate) use linear::{Exactness, largest_terms};
+pub(crate) use linear::{Part, Terms, largest_error, largest_terms};
 pub use moments::{Moments, Second};
 pub use projected::Subspace;
 pub use rows::Rows;
