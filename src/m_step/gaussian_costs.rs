@@ -284,9 +284,9 @@ impl<F: Float> Whitened<F> {
             (true, _) => Shape::Round,
             (false, true) => {
                 let mut whitened = Centres::with_capacity(k, dim);
-                for c in 0..k {
-                    whitened.push(&components[0].whiten(centres.row(c)));
-                }
+                let rows = components[0].whiten(centres.values());
+                rows.chunks_exact(rows.len() / k)
+                    .for_each(|row| whitened.push(row));
                 Shape::Tied(whitened)
             }
             (false, false) => Shape::Full,
@@ -302,8 +302,7 @@ impl<F: Float> Whitened<F> {
     /// computed directly.
     fn tied(&self, centres: &Centres<F>, rows: &Rows<F>, out: &mut Vec<F>) {
         let (k, dim) = (centres.len(), centres.dim());
-        let whitened = (0..rows.len()).flat_map(|i| self.components[0].whiten(rows.row(i)));
-        let whitened = Rows::of_padded(&whitened.collect::<Vec<F>>(), dim);
+        let whitened = Rows::of_padded(&self.components[0].whiten(rows.values()), dim);
         whitened.distances(centres, out);
         let (mut ids, mut direct) = (Vec::new(), Vec::new());
         for (i, scores) in out.chunks_exact_mut(k).enumerate() {

@@ -4,7 +4,7 @@ use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::data::Rows;
 use crate::kernels::quadratic::{self, Columns};
-use crate::kernels::vectorised;
+use crate::kernels::{stride, vectorised};
 
 /// The whitening transform of a component: for its points $M (z - m)$ has mean 0 and covariance $I$, so
 /// $M^T M = \Sigma^{-1}$ and $\lvert M (z - m) \rvert^2$ is the squared Mahalanobis distance.
@@ -99,16 +99,21 @@ impl Whitening {
         quadratic::form(&self.factor, apart)
     }
 
-    /// $M z$ of a padded row, padded, rounded once.
-    pub(crate) fn whiten<F: Float>(&self, z: &[F]) -> Vec<F> {
-        let mut out = vec![F::zero(); z.len()];
-        let z: Vec<f64> = z.iter().map(|z| z.to_f64()).collect();
-        let mut rest = &self.factor[..];
+    /// $M z$ of padded rows, padded, rounded once.
+    pub(crate) fn whiten<F: Float>(&self, rows: &[F]) -> Vec<F> {
+        let (dim, stride) = (self.mean.len(), stride(self.mean.len()));
+        let (mut z, mut out) = (vec![0.0; dim], vec![F::zero(); rows.len()]);
         vectorised!({
-            for (j, out) in out[..self.mean.len()].iter_mut().enumerate() {
-                let (row, after) = rest.split_at(j + 1);
-                rest = after;
-                *out = F::from_f64(dot(row, &z[..=j]));
+            let rows = rows.chunks_exact(stride);
+            for (row, out) in rows.zip(out.chunks_exact_mut(stride)) {
+                for (z, x) in z.iter_mut().zip(row) {
+                    *z = x.to_f64();
+                }
+                let mut start = 0;
+                for (j, out) in out[..dim].iter_mut().enumerate() {
+                    *out = F::from_f64(dot(&self.factor[start..=start + j], &z[..=j]));
+                    start += j + 1;
+                }
             }
         });
         out

@@ -372,3 +372,62 @@ fn samples_have_full_covariances() {
         assert!(tied.is_err());
     }
 }
+
+/// EM in ten lines, for full and tied covariances and weights that are no whole numbers.
+#[test]
+fn full_covariances_are_those_of_the_naive_loop() {
+    let (x, k) = (blobs::<f64>(240, 3, 4, 6), 3);
+    let turn = array![[1.0, 0.4, 0.0], [0.0, 1.0, -0.7], [0.3, 0.0, 1.0]];
+    let x = x.dot(&turn);
+    let w = Array1::from_shape_fn(240, |n| 0.25 + (n % 5) as f64);
+    let start = seeds(&x, k, 2);
+    let data = Dense::weighted(x.view(), w.view()).unwrap();
+    for kind in [Covariance::Tied, Covariance::Full] {
+        let fit = |iterations| {
+            let builder = algorithms::gmm(k).covariance(kind).tolerance(0.0);
+            let builder = builder.seeder(Given::new(start.view()));
+            builder
+                .max_iterations(iterations)
+                .build()
+                .unwrap()
+                .fit(&data)
+                .unwrap()
+                .model
+        };
+        let model = fit(0);
+        let (mut means, mut pi) = (model.means().to_owned(), model.proportions().to_owned());
+        let mut covariances = model.covariances();
+        for iteration in 1..6 {
+            let known = GaussianMixture::full(means.view(), covariances.view(), pi.view());
+            let q = known.unwrap().responsibilities(&data).unwrap() * w.view().insert_axis(Axis(1));
+            let mass = q.sum_axis(Axis(0));
+            pi = &mass / w.sum();
+            means = q.t().dot(&x) / mass.view().insert_axis(Axis(1));
+            for (c, mut own) in covariances.outer_iter_mut().enumerate() {
+                let apart = &x - &means.row(c);
+                let shared = &apart * &q.column(c).insert_axis(Axis(1));
+                own.assign(&(shared.t().dot(&apart) / mass[c]));
+            }
+            if kind == Covariance::Tied {
+                let parts = covariances
+                    .outer_iter()
+                    .zip(&pi)
+                    .map(|(own, pi)| &own * *pi);
+                let tied = parts.reduce(|sum, own| sum + own).unwrap();
+                covariances
+                    .outer_iter_mut()
+                    .for_each(|mut own| own.assign(&tied));
+            }
+            let model = fit(iteration);
+            for (a, b) in model.means().iter().zip(&means) {
+                assert_abs_diff_eq!(*a, *b, epsilon = 1e-9);
+            }
+            for (a, b) in model.covariances().iter().zip(&covariances) {
+                assert_abs_diff_eq!(*a, *b, epsilon = 1e-9);
+            }
+            for (a, b) in model.proportions().iter().zip(&pi) {
+                assert_abs_diff_eq!(*a, *b, epsilon = 1e-10);
+            }
+        }
+    }
+}
