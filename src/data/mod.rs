@@ -5,11 +5,9 @@
 
 mod basis;
 mod blocks;
-mod cells;
 mod centres;
 mod checked;
 mod dense;
-mod dense_cells;
 mod dense_products;
 mod dense_shares;
 mod dense_sums;
@@ -32,6 +30,7 @@ mod sparse_rows;
 mod stored;
 mod summary;
 mod vectors;
+mod view;
 
 pub use basis::{Basis, Transform};
 pub use blocks::{Blocks, Source};
@@ -58,6 +57,7 @@ pub(crate) use stored::Decode;
 pub use summary::Summary;
 pub(crate) use summary::check_rows;
 pub use vectors::{VectorFile, VectorFormat};
+pub(crate) use view::View;
 
 use crate::base::error::{Result, same_columns};
 use crate::base::float::Float;
