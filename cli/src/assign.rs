@@ -5,8 +5,9 @@ use crate::failure::{Failure, Result};
 use crate::labels::{self, Labels};
 use crate::outputs;
 use crate::rows::{self, with_rows};
-use coremix::data::{ReadAhead, Source};
+use coremix::data::Source;
 use coremix::{BoxedMixture, Cancel, Element, ModelInfo, Save};
+use coremix_files::ReadAhead;
 use coremix_files::{Keys, Rows};
 
 pub(crate) fn run(assign: &Assign, cancel: &Cancel, quiet: bool) -> Result<()> {

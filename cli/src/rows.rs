@@ -2,8 +2,9 @@
 
 use crate::arguments::{Input, Number};
 use crate::failure::{Failure, Result};
-use coremix::data::{Blocks, Data, Dense, ReadAhead, Source as _};
+use coremix::data::{Blocks, Data, Dense, Source as _};
 use coremix::{Element, ModelInfo};
+use coremix_files::ReadAhead;
 use coremix_files::{AnySource, ElementType, Format, Opened, Options, Rows, open, open_all};
 use ndarray::Array2;
 

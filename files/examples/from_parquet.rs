@@ -5,8 +5,9 @@
 //! ```
 
 use clap::Parser;
-use coremix::data::{Blocks, Data, ReadAhead, Source};
+use coremix::data::{Blocks, Data, Source};
 use coremix::{Algorithm, Element, Float};
+use coremix_files::ReadAhead;
 use coremix_files::{AnySource, Keys, Opened, Options, ParquetWriter, open};
 use std::error::Error;
 use std::path::PathBuf;

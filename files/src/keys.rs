@@ -1,5 +1,6 @@
 //! The columns that name the rows, block by block.
 
+use crate::ReadAt;
 use crate::fault::fault;
 use crate::options::{Format, Options};
 use crate::{csv, ipc, parquet};
@@ -7,7 +8,6 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use coremix::Result;
-use coremix::data::ReadAt;
 use std::fmt;
 use std::io;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Rows of files as data for [`coremix`]: Parquet, Arrow, CSV and others are read block by block, never as a whole.
 //!
-//! [`open`] opens files of any format. [`ParquetFile`], [`ArrowFile`], [`CsvFile`], [`Batches`] and [`Spool`] are sources of
+//! [`open`] opens files of any format. [`ParquetFile`], [`ArrowFile`], [`CsvFile`], [`NpyFile`], [`VectorFile`], [`Batches`] and [`Spool`] are sources of
 //! one kind each; [`Blocks`](coremix::data::Blocks) makes data of a source, for every algorithm. Fits are those of the same
-//! rows in memory, bit for bit. [`ReadAhead`](coremix::data::ReadAhead) reads while others compute.
+//! rows in memory, bit for bit. [`ReadAhead`] reads while others compute.
 //! [`NpyWriter`] and [`ParquetWriter`] write labels, block by block.
 //!
 #![doc = include_str!("../docs/formats.md")]
@@ -20,13 +20,18 @@ mod fault;
 mod ipc;
 mod keys;
 mod mapped;
+mod npy;
 mod numbers;
 mod open;
 mod options;
 mod parquet;
 mod parts;
 mod pool;
+mod read_ahead;
 mod spool;
+mod stored;
+mod table;
+mod vectors;
 mod write;
 
 pub use batches::Batches;
@@ -34,10 +39,15 @@ pub use csv::CsvFile;
 pub use ipc::ArrowFile;
 pub use keys::Keys;
 pub use mapped::Mapped;
+pub use npy::NpyFile;
 pub use numbers::{ElementType, Number};
 pub use open::{AnySource, Opened, Rows, open, open_all};
 pub use options::{Format, Options};
 pub use parquet::ParquetFile;
 pub use parts::Parts;
+pub use read_ahead::ReadAhead;
 pub use spool::Spool;
+pub use stored::Decode;
+pub use table::{OnDisk, ReadAt};
+pub use vectors::{VectorFile, VectorFormat};
 pub use write::{NpyNumber, NpyWriter, ParquetWriter};

@@ -1,21 +1,22 @@
 //! Files that are mapped into memory.
 
+use crate::ReadAt;
 use crate::fault::fault;
 use coremix::Result;
-use coremix::data::ReadAt;
 use memmap2::Mmap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// A file that is mapped into memory, as bytes: [`NpyFile::over`](coremix::data::NpyFile::over),
+/// A file that is mapped into memory, as bytes: [`NpyFile::over`](crate::NpyFile::over),
 /// [`ParquetFile::over`](crate::ParquetFile::over) and their like read rows from it.
 ///
 /// It spares the calls that read parts of a file. What is mapped counts as memory of the process, and the system takes it
 /// back when it needs it.
 ///
 /// ```no_run
-/// use coremix::data::{Blocks, NpyFile};
+/// use coremix::data::Blocks;
+/// use coremix_files::NpyFile;
 /// use coremix_files::Mapped;
 ///
 /// // SAFETY: nobody changes the file meanwhile.

@@ -149,7 +149,7 @@ stored! {
 }
 
 /// What rows can be read as: `u8`, `f32` or `f64`. Sealed, as [`Element`] is.
-pub trait Number: Element + Default + PartialEq {
+pub trait Number: Element + crate::Decode + Default + PartialEq {
     /// The same, as a value.
     const TYPE: ElementType;
 

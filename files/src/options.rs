@@ -18,7 +18,7 @@ pub enum Format {
     /// The same, compressed: `.csv.gz`, `.tsv.gz`.
     CsvGz,
     /// Vectors: `.fvecs`, `.bvecs`, `.fbin`, `.u8bin`.
-    Vectors(coremix::data::VectorFormat),
+    Vectors(crate::VectorFormat),
 }
 
 impl Format {
@@ -32,7 +32,7 @@ impl Format {
             "arrow" | "arrows" | "feather" | "ipc" => Self::Arrow,
             "csv" | "tsv" => Self::Csv,
             "gz" if before.ends_with(".csv") || before.ends_with(".tsv") => Self::CsvGz,
-            _ => Self::Vectors(coremix::data::VectorFormat::of(name).ok()?),
+            _ => Self::Vectors(crate::VectorFormat::of(name).ok()?),
         })
     }
 

@@ -4,11 +4,12 @@ use crate::bytes::Bytes;
 use crate::damage::{damaged, repaired};
 use crate::sound;
 use crate::table::{FloatOf, Number};
-use coremix::data::{Blocks, NpyFile, Source, Transform, VectorFile, VectorFormat};
+use coremix::data::{Blocks, Source, Transform};
 use coremix::m_step::DirichletProcessMixture;
 use coremix::ndarray::Array2;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Family, Float, ModelInfo, Rng};
+use coremix_files::{NpyFile, VectorFile, VectorFormat};
 use std::any::Any;
 
 pub(crate) fn run(bytes: &[u8]) {
@@ -27,7 +28,7 @@ pub(crate) fn run(bytes: &[u8]) {
 
 // ---- Rows of numbers ------------------------------------------------------------------------------------
 
-fn rows<T: Number>(mut bytes: Bytes<'_>) {
+fn rows<T: Number + coremix_files::Decode>(mut bytes: Bytes<'_>) {
     let formats = [
         VectorFormat::Fvecs,
         VectorFormat::Bvecs,

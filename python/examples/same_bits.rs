@@ -2,19 +2,16 @@
 //!
 //! `same_bits ROWS.npy f32|f64 ALGORITHM CLUSTERS SEED MODEL.cmx [FAMILY|COORDINATES|refined]`
 
-use coremix::data::{NpyFile, Source};
 use coremix::prelude::*;
 use ndarray::Array2;
 use std::error::Error as StdError;
 
 use coremix::ndarray;
 
-fn fit<F: coremix::Float + coremix::Element<Float = F>>(
+fn fit<F: coremix::Element<Float = F> + coremix::Float + ndarray_npy::ReadableElement>(
     arguments: &[String],
 ) -> std::result::Result<(), Box<dyn StdError>> {
-    let file = NpyFile::<F>::open(&arguments[0])?;
-    let mut rows = Array2::<F>::default((file.len(), file.dim()));
-    file.read(0, rows.as_slice_mut().ok_or("rows in order")?)?;
+    let rows: Array2<F> = ndarray_npy::read_npy(&arguments[0])?;
     let algorithm: Algorithm = arguments[2].parse()?;
     let seed = arguments[4].parse()?;
     let mut algorithm = algorithm

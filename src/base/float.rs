@@ -93,11 +93,11 @@ float!(f32, f32::MAX as f64 / 4.0, 1e37, 125);
 float!(f64, 1e150, 1e305, 1020);
 
 /// What a data set may be stored in: `f32`, `f64`, or `u8` computed in `f32`. Sealed.
-pub trait Element:
-    sealed::Sealed + crate::data::Decode + Copy + Debug + Send + Sync + 'static
-{
+pub trait Element: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
     /// The type the crate computes in.
     type Float: Float;
+    /// What places hold before rows are read into them.
+    const ZERO: Self;
     /// The stored value in the computing type, exactly.
     fn widen(self) -> Self::Float;
     /// Checks rows (n, d) and their weights, and sums them up: compiled inside the crate.
@@ -131,6 +131,7 @@ macro_rules! element {
     ($t:ty, $float:ty) => {
         impl Element for $t {
             type Float = $float;
+            const ZERO: Self = 0 as $t;
             #[inline(always)]
             fn widen(self) -> $float {
                 self as $float

@@ -1,6 +1,6 @@
 //! Rows that are not in memory: blocks of them are read when they are asked for.
 
-use super::{Chosen, Data, Decode, Dense, Frame, Rows, Summary, frame_of_sample};
+use super::{Chosen, Data, Dense, Frame, Rows, Summary, frame_of_sample};
 use crate::base::error::{Error, Result, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK, Spare};

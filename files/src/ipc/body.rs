@@ -1,10 +1,10 @@
 //! The numbers of a record batch: read where they lie, or decompressed once for all who need them.
 
 use super::layout::{Batch, Length, Part};
+use crate::ReadAt;
 use crate::fault::{at, invalid};
 use crate::numbers::{Number, UNSOUND, put_bytes};
 use arrow_ipc::CompressionType;
-use coremix::data::ReadAt;
 use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::Range;

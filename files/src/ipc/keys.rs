@@ -1,6 +1,7 @@
 //! The key columns of an Arrow file or stream, through the decoder of Arrow.
 
 use super::messages::{Messages, Place};
+use crate::ReadAt;
 use crate::choice::{self, columns_of};
 use crate::fault::{fault, guarded, invalid};
 use crate::keys::Keys;
@@ -9,7 +10,6 @@ use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::FileDecoder;
 use coremix::Result;
-use coremix::data::ReadAt;
 use std::io;
 use std::sync::Arc;
 

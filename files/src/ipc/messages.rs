@@ -1,10 +1,10 @@
 //! The messages of an Arrow file or stream: where each lies, and what it says.
 
+use crate::ReadAt;
 use crate::fault::{guarded, invalid};
 use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::{Block, Endianness, Message, MessageHeader, MetadataVersion, root_as_message};
 use arrow_schema::Schema;
-use coremix::data::ReadAt;
 use flatbuffers::VerifierOptions;
 use std::io;
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! The numbers of a column chunk, one row after the other.
 
 use super::footer::{Chunk, Column};
+use crate::ReadAt;
 use crate::fault::{at, invalid};
 use crate::numbers::{Kind, Number, Stored, UNSOUND, put};
-use coremix::data::ReadAt;
 use half::f16;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{DataType, FixedLenByteArray};

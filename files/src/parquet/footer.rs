@@ -2,10 +2,10 @@
 
 use super::page::{Pages, Storage};
 use super::thrift;
+use crate::ReadAt;
 use crate::choice::{Columns, Features, columns_of};
 use crate::fault::{guarded, invalid};
 use crate::numbers::Kind;
-use coremix::data::ReadAt;
 use parquet::arrow::parquet_to_arrow_schema;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::schema::types::ColumnDescPtr;

@@ -2,13 +2,13 @@
 
 use super::footer::Footer;
 use super::page::Pages;
+use crate::ReadAt;
 use crate::choice;
 use crate::fault::{fault, guarded, invalid};
 use crate::keys::Keys;
 use crate::options::Options;
 use arrow_array::RecordBatchReader;
 use coremix::Result;
-use coremix::data::ReadAt;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::column::page::{PageIterator, PageReader};

@@ -15,9 +15,10 @@ use crate::fault::{fault, guarded, rows_asked_for, unread};
 use crate::numbers::{ElementType, Number, readable};
 use crate::options::Options;
 use crate::pool::{Cursor, Pool};
+use crate::{OnDisk, ReadAt};
 use column::Values;
 use coremix::Result;
-use coremix::data::{OnDisk, ReadAt, Source};
+use coremix::data::Source;
 use footer::{Footer, Plan};
 use std::fmt;
 use std::io;
@@ -35,7 +36,8 @@ use std::sync::Arc;
 /// that names the column and the row.
 ///
 /// ```no_run
-/// use coremix::data::{Blocks, ReadAhead};
+/// use coremix::data::Blocks;
+/// use coremix_files::ReadAhead;
 /// use coremix::prelude::*;
 /// use coremix_files::{Options, ParquetFile};
 ///

@@ -2,8 +2,8 @@
 
 use super::thrift::{Reader, Wrong, kind};
 use super::{codec, delta};
+use crate::ReadAt;
 use bytes::Bytes;
-use coremix::data::ReadAt;
 use parquet::basic::{Compression, Encoding};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};

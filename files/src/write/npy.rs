@@ -36,7 +36,8 @@ number!(u8: "|u1", u32: "<u4", i64: "<i8", u64: "<u8", f32: "<f4", f64: "<f8");
 /// was there before stays as it was.
 ///
 /// ```
-/// use coremix::data::{NpyFile, Source};
+/// use coremix::data::Source;
+/// use coremix_files::NpyFile;
 /// use coremix_files::NpyWriter;
 ///
 /// let path = std::env::temp_dir().join(format!("coremix-rows-{}.npy", std::process::id()));

@@ -2,8 +2,9 @@
 
 use crate::samples::{Arrow, KINDS, Lists, Parquet, csv, lists, numbers, table};
 use arrow_schema::DataType;
-use coremix::data::{NpyFile, Source, VectorFile, VectorFormat};
+use coremix::data::Source;
 use coremix_files::{ArrowFile, CsvFile, Format, Keys, Number, Options, ParquetFile};
+use coremix_files::{NpyFile, VectorFile, VectorFormat};
 use proptest::prelude::Rng;
 
 /// A format of files that accidents happen to.

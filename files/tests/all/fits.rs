@@ -3,14 +3,15 @@
 use crate::common::{below, seeded};
 use crate::samples::{Arrow, Lists, Parquet, csv, lists, table};
 use arrow_array::{ArrayRef, Float32Array, Float64Array, UInt8Array};
-use coremix::data::{Blocks, ReadAhead, Source};
+use coremix::data::{Blocks, Source};
 use coremix::prelude::*;
+use coremix_files::ReadAhead;
 use coremix_files::{AnySource, ArrowFile, CsvFile, Number, Options, ParquetFile, open};
 use ndarray::Array2;
 use std::sync::Arc;
 
 /// Rows around some centres.
-fn blobs<T: Number>(n: usize, d: usize) -> Array2<T> {
+pub(crate) fn blobs<T: Number>(n: usize, d: usize) -> Array2<T> {
     let mut rng = seeded(9);
     let mut draw = |n: usize| below(&mut rng, n) as f64;
     let centres = Array2::from_shape_fn((5, d), |_| 20.0 + draw(200));

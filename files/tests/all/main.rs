@@ -8,5 +8,7 @@ mod fits;
 mod formats;
 mod hostile;
 mod passes;
+mod read_ahead;
 mod samples;
 mod streams;
+mod tables;

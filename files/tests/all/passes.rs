@@ -3,7 +3,8 @@
 use crate::common::seeded;
 use crate::samples::{Arrow, Parquet, csv, numbers, table};
 use arrow_schema::DataType;
-use coremix::data::{ReadAt, Source};
+use coremix::data::Source;
+use coremix_files::ReadAt;
 use coremix_files::{ArrowFile, CsvFile, Options, ParquetFile};
 use parquet::basic::Compression;
 use std::io;

@@ -1,13 +1,11 @@
 //! Rows of an `.npy` file.
 
-use super::Source;
-use super::file::{Layout, Placed, ReadAt, Table, table};
-use super::stored::Kind;
-use crate::base::error::Result;
-use crate::base::float::Element;
+use crate::stored::{Decode, Kind};
+use crate::table::{Layout, Placed, ReadAt, Table, table};
+use coremix::Result;
 use std::path::Path;
 
-/// The rows of a matrix in an `.npy` file of `NumPy`, read when they are asked for: a [`Source`].
+/// The rows of a matrix in an `.npy` file of `NumPy`, read when they are asked for: a [`Source`](coremix::data::Source).
 ///
 /// Format versions 1 to 3. `T` is the type of the numbers in the file, or one that holds all of them exactly: `u8` reads
 /// `u1`; `f32` reads `f4`, `f2`, `u1`, `i1`, `u2` and `i2`; `f64` reads these, `u4`, `i4` and `f8`. All are little-endian.
@@ -16,8 +14,9 @@ use std::path::Path;
 /// order take one per row and column: for many columns, write the file row after row.
 ///
 /// ```no_run
-/// use coremix::data::{Blocks, NpyFile};
+/// use coremix::data::Blocks;
 /// use coremix::prelude::*;
+/// use coremix_files::NpyFile;
 ///
 /// let data = Blocks::new(NpyFile::<f32>::open("points.npy")?)?;
 /// let fit = algorithms::fast(1_000).build()?.fit(&data)?;
@@ -31,11 +30,11 @@ pub struct NpyFile<T> {
 /// The longest header: that of a matrix has about a hundred bytes.
 const LONGEST: u64 = 1 << 20;
 
-impl<T: Element> NpyFile<T> {
+impl<T: Decode> NpyFile<T> {
     /// Opens a file and checks its header. No row is read yet.
     ///
     /// # Errors
-    /// [`Error::File`](crate::Error::File) for a file that cannot be read, for a header that is not that of a matrix of such
+    /// [`Error::File`](coremix::Error::File) for a file that cannot be read, for a header that is not that of a matrix of such
     /// numbers, and for another length than the header says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::of(Placed::open(path.as_ref())?)
@@ -44,7 +43,8 @@ impl<T: Element> NpyFile<T> {
     /// The same for bytes that come from elsewhere.
     ///
     /// ```
-    /// use coremix::data::{NpyFile, Source};
+    /// use coremix::data::Source;
+    /// use coremix_files::NpyFile;
     ///
     /// let mut bytes = b"\x93NUMPY\x01\x00\x37\x00".to_vec();
     /// bytes.extend(b"{'descr':'|u1','fortran_order':False,'shape':(3, 2), }\n");

@@ -1,10 +1,8 @@
 //! Rows of the vector files of benchmarks of nearest-neighbour search.
 
-use super::Source;
-use super::file::{Layout, Placed, ReadAt, Table, table};
-use super::stored::Kind;
-use crate::base::error::{Error, Result};
-use crate::base::float::Element;
+use crate::stored::{Decode, Kind};
+use crate::table::{Layout, Placed, ReadAt, Table, table};
+use coremix::{Error, Result};
 use std::path::Path;
 
 /// A format of vector files. Numbers are little-endian.
@@ -43,14 +41,15 @@ impl VectorFormat {
     }
 }
 
-/// The rows of a vector file, read when they are asked for: a [`Source`].
+/// The rows of a vector file, read when they are asked for: a [`Source`](coremix::data::Source).
 ///
 /// `T` is the type of the numbers in the file, or one that holds all of them exactly: `u8` reads u8; `f32` and `f64` read u8
 /// and f32.
 ///
 /// ```no_run
-/// use coremix::data::{Blocks, VectorFile};
+/// use coremix::data::Blocks;
 /// use coremix::prelude::*;
+/// use coremix_files::VectorFile;
 ///
 /// let data = Blocks::new(VectorFile::<u8>::open("base.bvecs")?)?;
 /// let fit = algorithms::fast(1_000).build()?.fit(&data)?;
@@ -61,7 +60,7 @@ pub struct VectorFile<T> {
     table: Table<T>,
 }
 
-impl<T: Element> VectorFile<T> {
+impl<T: Decode> VectorFile<T> {
     /// Opens a file, in the format that its name ends with. No row is read yet.
     ///
     /// # Errors

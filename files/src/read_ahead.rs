@@ -1,6 +1,7 @@
 //! Reading ahead: the next rows are read and decoded while the ones before are computed with.
 
-use super::{Decode, Source};
+use coremix::Element;
+use coremix::data::Source;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,8 +20,9 @@ use std::thread::{self, JoinHandle};
 /// It pays where reading a block takes about as long as computing with it, and a processor is free for the thread.
 ///
 /// ```
-/// use coremix::data::{Blocks, NpyFile, ReadAhead};
+/// use coremix::data::Blocks;
 /// use coremix::prelude::*;
+/// use coremix_files::{NpyFile, ReadAhead};
 ///
 /// # let path = std::env::temp_dir().join(format!("coremix-ahead-{}.npy", std::process::id()));
 /// # let mut bytes = b"\x93NUMPY\x01\x00\x38\x00".to_vec();

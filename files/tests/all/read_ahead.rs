@@ -1,9 +1,10 @@
 //! Reading ahead: the same rows, on time or late, from sources that are slow, fail or panic.
 
-use crate::common::blobs;
+use crate::fits::blobs;
 use coremix::Rng;
-use coremix::data::{Blocks, ReadAhead, Source};
+use coremix::data::{Blocks, Source};
 use coremix::prelude::*;
+use coremix_files::ReadAhead;
 use ndarray::Array2;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -237,7 +238,7 @@ fn fits_are_those_of_rows_in_memory() {
             Ok(())
         }
     }
-    let rows: Array2<f32> = blobs(3_000, 70, 5, 21);
+    let rows: Array2<f32> = blobs(3_000, 70);
     let dense = Dense::new(rows.view()).unwrap();
     let source = ReadAhead::new(InMemory(rows.clone(), Mutex::new(0)));
     let data = Blocks::new(source).unwrap();

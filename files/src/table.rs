@@ -1,20 +1,18 @@
 //! Rows of numbers in a file, wherever in it they lie.
 
-use super::stored::{Decoder, Kind};
-use crate::base::error::{Error, Result};
-use crate::base::float::Element;
-use crate::base::parallel::Spare;
+use crate::stored::{Decode, Decoder, Kind};
+use coremix::{Error, Result};
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that are read at once, where several rows are asked for.
 const PIECE: usize = 1 << 18;
 
 /// Bytes that can be read at any place, by several threads: a file, a part of memory, an object in a store.
 ///
-/// They must stay as they are. [`NpyFile::over`](super::NpyFile::over) and [`VectorFile::over`](super::VectorFile::over)
+/// They must stay as they are. [`NpyFile::over`](crate::NpyFile::over) and [`VectorFile::over`](crate::VectorFile::over)
 /// read rows from them. A `Vec<u8>` is such bytes.
 pub trait ReadAt: Send + Sync {
     /// What they are called in errors.
@@ -136,7 +134,7 @@ fn read_by_seek(file: &mut File, from: u64, out: &mut [u8]) -> io::Result<()> {
 }
 
 /// Bytes of any kind, and their name.
-pub(super) struct Placed {
+pub(crate) struct Placed {
     path: String,
     bytes: Box<dyn ReadAt>,
 }
@@ -148,11 +146,11 @@ impl std::fmt::Debug for Placed {
 }
 
 impl Placed {
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
         OnDisk::open(path).map(Self::over)
     }
 
-    pub(super) fn over(bytes: impl ReadAt + 'static) -> Self {
+    pub(crate) fn over(bytes: impl ReadAt + 'static) -> Self {
         Self {
             path: bytes.name(),
             bytes: Box::new(bytes),
@@ -160,12 +158,12 @@ impl Placed {
     }
 
     /// Number of bytes.
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.bytes.len()
     }
 
     /// An error that names the file.
-    pub(super) fn fault(&self, what: impl ToString) -> Error {
+    pub(crate) fn fault(&self, what: impl ToString) -> Error {
         Error::File {
             path: self.path.clone(),
             what: what.to_string(),
@@ -173,14 +171,14 @@ impl Placed {
     }
 
     /// Fills `out` with the bytes from this place on.
-    pub(super) fn read(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
+    pub(crate) fn read(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
         self.bytes.read_at(from, out)
     }
 }
 
 /// How numbers lie in a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Layout {
+pub(crate) enum Layout {
     /// Row after row.
     Rows,
     /// Row after row, and before each row the number of its columns, in 4 bytes.
@@ -199,14 +197,14 @@ impl Layout {
     }
 
     /// Bytes of a row of `dim` numbers, with what comes before it; `None` if they are too many for this machine.
-    pub(super) fn row(self, dim: usize, kind: Kind) -> Option<usize> {
+    pub(crate) fn row(self, dim: usize, kind: Kind) -> Option<usize> {
         dim.checked_mul(kind.size())?.checked_add(self.before_row())
     }
 }
 
 /// A table of numbers in a file.
 #[derive(Debug)]
-pub(super) struct Table<T> {
+pub(crate) struct Table<T> {
     file: Placed,
     /// Where the numbers start.
     from: u64,
@@ -217,12 +215,12 @@ pub(super) struct Table<T> {
     layout: Layout,
     decoder: Decoder<T>,
     /// Places for the bytes of some rows.
-    bytes: Spare<Vec<u8>>,
+    bytes: Mutex<Vec<Vec<u8>>>,
 }
 
-impl<T: Element> Table<T> {
+impl<T: Decode> Table<T> {
     /// A table of `len` rows and `dim` columns that is all of the file from this place on.
-    pub(super) fn new(
+    pub(crate) fn new(
         file: Placed,
         from: u64,
         [len, dim]: [usize; 2],
@@ -253,16 +251,16 @@ impl<T: Element> Table<T> {
             sizes: [kind.size(), row.unwrap_or(0)],
             layout,
             decoder,
-            bytes: Spare::default(),
+            bytes: Mutex::default(),
         })
     }
 
-    pub(super) fn shape(&self) -> [usize; 2] {
+    pub(crate) fn shape(&self) -> [usize; 2] {
         [self.len, self.dim]
     }
 
     /// Reads rows from `first` on, as many as `out` has room for. The error names the file.
-    pub(super) fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+    pub(crate) fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
         let named = |error: io::Error| {
             let what = format!("{}: {error}", self.file.path);
             io::Error::new(error.kind(), what)
@@ -281,13 +279,17 @@ impl<T: Element> Table<T> {
         if out.is_empty() {
             return Ok(());
         }
-        let mut bytes = self.bytes.take().unwrap_or_default();
+        let mut bytes = self.spare().pop().unwrap_or_default();
         let read = match self.layout {
             Layout::Rows | Layout::Counted => self.read_rows(first, out, &mut bytes),
             Layout::Columns => self.read_columns(first, out, &mut bytes),
         };
-        self.bytes.give([bytes]);
+        self.spare().push(bytes);
         read
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read_rows(&self, first: usize, out: &mut [T], bytes: &mut Vec<u8>) -> io::Result<()> {
@@ -344,7 +346,7 @@ impl<T: Element> Table<T> {
 /// The methods of [`Source`] for a file that is a table.
 macro_rules! table {
     ($name:ident) => {
-        impl<T: Element> Source for $name<T> {
+        impl<T: $crate::stored::Decode> coremix::data::Source for $name<T> {
             type Element = T;
 
             fn len(&self) -> usize {
@@ -361,7 +363,7 @@ macro_rules! table {
         }
     };
 }
-pub(super) use table;
+pub(crate) use table;
 
 #[cfg(test)]
 mod tests {
