@@ -2,7 +2,7 @@
 
 use coremix::data::Rows;
 use coremix::datasets::Birch;
-use coremix::e_step::EStep;
+use coremix::e_step::{EStep, Search};
 use coremix::prelude::*;
 use coremix::{Block, Float, Rng, Stage, testing};
 
@@ -15,27 +15,28 @@ struct RandomLooks {
 
 impl Stage for RandomLooks {}
 
-impl<F: Float, M: Mixture<F>> EStep<F, M> for RandomLooks {
-    type State = ();
-    /// Numbers of components, and memory for their scores.
-    type Worker = (Vec<u32>, Vec<F>);
+impl<F: Float> EStep<F> for RandomLooks {
+    fn begin(
+        &self,
+        model: &dyn Mixture<F>,
+        _: Option<&[u8]>,
+        _: &mut Rng,
+    ) -> Result<Box<dyn Search<F>>> {
+        let c_prime = self.c_prime.min(model.components());
+        Ok(Box::new(Self { c_prime, ..*self }))
+    }
+}
 
-    fn width(&self, k: usize) -> usize {
-        self.c_prime.min(k)
+impl<F: Float> Search<F> for RandomLooks {
+    fn width(&self) -> usize {
+        self.c_prime
     }
 
-    fn search(
-        &self,
-        (): &(),
-        model: &M,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        rng: &mut Rng,
-        (ids, scratch): &mut Self::Worker,
-    ) {
+    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
+        let mut ids = Vec::new();
         for i in 0..rows.len() {
-            rng.distinct(ids, self.looks.max(self.c_prime), model.components());
-            block.keep_best(i, model, rows, ids, scratch);
+            rng.distinct(&mut ids, self.looks.max(self.c_prime), model.components());
+            block.keep_best(i, model, rows, &ids);
         }
     }
 }

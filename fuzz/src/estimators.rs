@@ -2,7 +2,6 @@
 
 use crate::bytes::Bytes;
 use coremix::coreset::Coreset;
-use coremix::e_step::EStep;
 use coremix::m_step::MStep;
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
@@ -106,14 +105,11 @@ fn given<F: Float>(columns: usize, bytes: &mut Bytes<'_>) -> Given<F> {
     Given::new(centres.view())
 }
 
-type AnyCoreset<F> = Box<dyn Coreset<F> + Send>;
-pub(crate) type AnySeeder<F> = Box<dyn Seeder<F> + Send>;
-
-/// A builder with any coreset and any seeder of the crate.
-type Free<F, E = Exhaustive, M = SharedIsotropic> = Builder<AnyCoreset<F>, AnySeeder<F>, E, M>;
+type AnyCoreset<F> = Box<dyn Coreset<F>>;
+pub(crate) type AnySeeder<F> = Box<dyn Seeder<F>>;
 
 /// The settings that are not stages.
-fn with_settings<F: Float>(columns: usize, control: &Control, bytes: &mut Bytes<'_>) -> Free<F> {
+fn with_settings<F: Float>(columns: usize, control: &Control, bytes: &mut Bytes<'_>) -> Builder<F> {
     let mut builder = Clusterer::builder()
         .clusters(bytes.count(CLUSTERS))
         .seed(u64::from(bytes.byte()))
@@ -189,7 +185,7 @@ fn sampling(bytes: &mut Bytes<'_>) -> SimilaritySampling {
     SimilaritySampling::new(bytes.count(8), bytes.count(8)).initial_searches(bytes.few(3))
 }
 
-fn phase(bytes: &mut Bytes<'_>) -> Phase<Bounded> {
+fn phase<F: Float>(bytes: &mut Bytes<'_>) -> Phase<F> {
     let mut e_step = Bounded::new().near(bytes.count(20));
     if bytes.one_in(4) {
         e_step = e_step.streaming();
@@ -249,14 +245,7 @@ fn process(columns: usize, bytes: &mut Bytes<'_>) -> DirichletProcess {
 }
 
 /// With the components asked for.
-fn of_family<F, E>(builder: Free<F, E>, bytes: &mut Bytes<'_>) -> Result<Boxed<F>>
-where
-    F: Float,
-    E: Clone + Send + 'static,
-    E: EStep<F, <SharedIsotropic as MStep<F>>::Model>,
-    E: EStep<F, <Isotropic as MStep<F>>::Model>,
-    E: EStep<F, <Diagonal as MStep<F>>::Model>,
-{
+fn of_family<F: Float>(builder: Builder<F>, bytes: &mut Bytes<'_>) -> Result<Boxed<F>> {
     match bytes.below(5) {
         0 => built(builder),
         1 => built(builder.m_step(Isotropic::new())),
@@ -266,11 +255,10 @@ where
     }
 }
 
-fn built<F, E, M>(builder: Free<F, E, M>) -> Result<Boxed<F>>
+fn built<F, M>(builder: Builder<F, M>) -> Result<Boxed<F>>
 where
     F: Float,
-    M: MStep<F> + Send + 'static,
-    E: EStep<F, M::Model> + Clone + Send + 'static,
+    M: MStep<F> + 'static,
 {
     Ok(Box::new(builder.build()?))
 }

@@ -5,7 +5,6 @@ use crate::liars::{LyingCoreset, LyingData, LyingFamily, LyingSearch, LyingSeede
 use crate::table::{Shape, Table};
 use coremix::Float;
 use coremix::data::Data;
-use coremix::e_step::EStep;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
 use coremix::testing;
@@ -57,7 +56,7 @@ impl Cast {
         cast
     }
 
-    fn builder(&self) -> Free {
+    fn builder<F: Float>(&self) -> Builder<F> {
         Clusterer::builder()
             .clusters(self.clusters)
             .max_iterations(self.iterations)
@@ -74,8 +73,6 @@ impl Cast {
     }
 }
 
-type Free<E = Exhaustive, M = SharedIsotropic> = Builder<LyingCoreset, LyingSeeder, E, M>;
-
 fn sketch(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
     let search = bytes.one_in(2).then(|| LyingSearch::new(bytes));
     let q = 1 + bytes.below(6);
@@ -87,9 +84,9 @@ fn sketch(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
     match search {
         Some(search) => {
             let builder = cast.builder().e_step(search);
-            fit::<f32, _, _>(builder, &data, &data, &cast.with("LyingSearch"));
+            fit(builder, &data, &data, &cast.with("LyingSearch"));
         }
-        None => fit::<f32, _, _>(cast.builder(), &data, &data, cast),
+        None => fit(cast.builder(), &data, &data, cast),
     }
 }
 
@@ -155,11 +152,10 @@ fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
 }
 
 /// Fits the data, and asks the model about rows as they are.
-fn fit<F, E, M>(builder: Free<E, M>, data: &dyn Data<F>, honest: &dyn Data<F>, cast: &Cast)
+fn fit<F, M>(builder: Builder<F, M>, data: &dyn Data<F>, honest: &dyn Data<F>, cast: &Cast)
 where
     F: Float,
     M: MStep<F>,
-    E: EStep<F, M::Model> + Clone,
 {
     let found = builder.build().and_then(|fit| fit.fit(data));
     let fit = match found {

@@ -1,15 +1,12 @@
 //! What the programs that print tables share: the stop rule of the papers, generated rows, means over runs, and medians of
 //! times.
 
-use coremix::{Builder, Rng, Rule};
+use coremix::{Builder, Float, Rng, Rule, Stage};
 use ndarray::Array2;
 use rayon::prelude::*;
 
 /// The stop rule of the papers: a change of the free energy relative to itself.
-pub fn as_published<C, S, E, M>(
-    builder: Builder<C, S, E, M>,
-    tolerance: f64,
-) -> Builder<C, S, E, M> {
+pub fn as_published<F: Float, M: Stage>(builder: Builder<F, M>, tolerance: f64) -> Builder<F, M> {
     let rule = Rule::RelativeToFreeEnergy;
     builder.stop_rule(rule).tolerance(tolerance)
 }

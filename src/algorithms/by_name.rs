@@ -4,13 +4,13 @@ use crate::algorithms;
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::coreset::{Coreset, Lightweight};
-use crate::e_step::{EStep, Neighborhood};
+use crate::coreset::Lightweight;
+use crate::e_step::Neighborhood;
 use crate::em::Rule;
 use crate::fit::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, WarmStart};
 use crate::io::Save;
-use crate::m_step::{Diagonal, Isotropic, MStep, SharedIsotropic};
+use crate::m_step::{Diagonal, Isotropic, MStep};
 use crate::seed::{AfkMc2, KMeansPlusPlus, Seeder};
 use std::fmt;
 use std::str::FromStr;
@@ -63,7 +63,7 @@ pub struct Algorithm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Family {
-    /// [`SharedIsotropic`].
+    /// [`SharedIsotropic`](crate::m_step::SharedIsotropic).
     Shared,
     /// [`Isotropic`].
     Isotropic,
@@ -87,7 +87,7 @@ enum Name {
 }
 
 /// One type for all seeders: so each algorithm is compiled once.
-type AnySeeder<F> = Box<dyn Seeder<F> + Send>;
+type AnySeeder<F> = Box<dyn Seeder<F>>;
 
 impl Algorithm {
     /// All names.
@@ -288,7 +288,7 @@ impl Algorithm {
             Name::LazyKMeans => {
                 self.no_family()?;
                 let builder = algorithms::lazy_k_means(k, self.epsilon).seeder(plus_plus);
-                self.finish(builder.coreset(self.draws()))
+                self.finish(self.with_draws(builder))
             }
             Name::Fast => {
                 self.no_family()?;
@@ -304,24 +304,14 @@ impl Algorithm {
             Name::DpGmm => {
                 self.no_family()?;
                 let builder = algorithms::dp_gmm(k, self.concentration).seeder(plus_plus);
-                self.finish(builder.coreset(self.coreset.map(Lightweight::new)))
+                self.finish(self.with_draws(builder))
             }
         }
     }
 
     /// With the components asked for.
-    fn of_families<F, C, E>(
-        &self,
-        builder: Builder<C, AnySeeder<F>, E>,
-    ) -> Result<Box<dyn Estimator<F>>>
-    where
-        F: Float,
-        E: Clone + Send + 'static,
-        E: EStep<F, <SharedIsotropic as MStep<F>>::Model>,
-        E: EStep<F, <Isotropic as MStep<F>>::Model>,
-        E: EStep<F, <Diagonal as MStep<F>>::Model>,
-    {
-        let builder = builder.coreset(self.draws());
+    fn of_families<F: Float>(&self, builder: Builder<F>) -> Result<Box<dyn Estimator<F>>> {
+        let builder = self.with_draws(builder);
         let own = match self.name {
             Name::SparsifiedGmm => Family::Diagonal,
             _ => Family::Shared,
@@ -334,13 +324,10 @@ impl Algorithm {
     }
 
     /// With the settings that all have.
-    fn finish<F, C, S, E, M>(&self, builder: Builder<C, S, E, M>) -> Result<Box<dyn Estimator<F>>>
+    fn finish<F, M>(&self, builder: Builder<F, M>) -> Result<Box<dyn Estimator<F>>>
     where
         F: Float,
-        C: Coreset<F> + Send + 'static,
-        S: Seeder<F> + Send + 'static,
-        M: MStep<F> + Send + 'static,
-        E: EStep<F, M::Model> + Clone + Send + 'static,
+        M: MStep<F> + 'static,
     {
         let mut builder = builder.restarts(self.restarts).seed(self.seed);
         if let Some(cancel) = &self.cancel {
@@ -367,13 +354,16 @@ impl Algorithm {
     /// Seeds of k-means++, or what k-means made of such.
     fn plus_plus<F: Float>(&self) -> Result<AnySeeder<F>> {
         Ok(match (self.refined, self.greedy) {
-            (true, _) => Box::new(MeansOf::new(algorithms::fast(self.clusters()?).build()?)),
+            (true, _) => Box::new(MeansOf::new(
+                algorithms::fast::<F>(self.clusters()?).build()?,
+            )),
             (false, true) => Box::new(KMeansPlusPlus::greedy()),
             (false, false) => Box::new(KMeansPlusPlus::new()),
         })
     }
 
-    fn draws(&self) -> Option<Lightweight> {
+    /// With a coreset, if there is to be one.
+    fn with_draws<F: Float, M: MStep<F>>(&self, builder: Builder<F, M>) -> Builder<F, M> {
         let own = match self.name {
             Name::LwcsKMeans | Name::VcGmm => {
                 let clusters = self.clusters.unwrap_or(0);
@@ -381,7 +371,10 @@ impl Algorithm {
             }
             _ => None,
         };
-        self.coreset.or(own).map(Lightweight::new)
+        match self.coreset.or(own) {
+            Some(draws) => builder.coreset(Lightweight::new(draws)),
+            None => builder,
+        }
     }
 
     fn clusters(&self) -> Result<usize> {

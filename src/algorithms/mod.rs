@@ -5,70 +5,15 @@
 //! 0. Nothing is checked before [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
 //!
 //! Costs are distance evaluations per iteration, for $n$ rows and $k$ clusters.
-//!
-//! The type of each builder has a short name, for struct fields and signatures: that of the function, in camel case, with
-//! `Builder` after it. It holds as long as no stage is replaced by one of another type.
-//!
-//! ```
-//! use coremix::algorithms::{self, VcGmmBuilder};
-//! use coremix::prelude::*;
-//!
-//! struct Experiment {
-//!     name: &'static str,
-//!     builder: VcGmmBuilder,
-//! }
-//!
-//! fn long_chains(builder: VcGmmBuilder) -> VcGmmBuilder {
-//!     builder.seeder(AfkMc2::new(200)).restarts(3)
-//! }
-//!
-//! let experiment = Experiment {
-//!     name: "long chains",
-//!     builder: long_chains(algorithms::vc_gmm(25, 1_000, 3, 5)),
-//! };
-//! assert!(experiment.builder.build().is_ok(), "{}", experiment.name);
-//! ```
 
 pub(crate) mod by_name;
-use crate::coreset::{Full, Lightweight};
+use crate::base::float::Float;
+use crate::coreset::Lightweight;
 use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
 use crate::em::{PhaseRows, Rule};
 use crate::fit::{Builder, Clusterer, Columns, Phase, Shape};
 use crate::m_step::{Diagonal, DirichletProcess};
-use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, KMeansPlusPlus};
-
-/// What [`k_means`] returns.
-pub type KMeansBuilder = Builder;
-
-/// What [`k_means_c_prime`] returns.
-pub type KMeansCPrimeBuilder = Builder;
-
-/// What [`gmm`] returns.
-pub type GmmBuilder = Builder;
-
-/// What [`lazy_k_means`] returns.
-pub type LazyKMeansBuilder = Builder<Full, KMeansPlusPlus, Lazy>;
-
-/// What [`lwcs_k_means`] returns.
-pub type LwcsKMeansBuilder = Builder<Lightweight, AfkMc2>;
-
-/// What [`var_gmm_s`] returns.
-pub type VarGmmSBuilder = Builder<Full, AfkMc2, Neighborhood>;
-
-/// What [`vc_gmm`] returns.
-pub type VcGmmBuilder = Builder<Lightweight, AfkMc2, Neighborhood>;
-
-/// What [`d_gmm`] returns.
-pub type DGmmBuilder = Builder<Full, AfkMc2, SimilaritySampling>;
-
-/// What [`fast`] returns.
-pub type FastBuilder = Builder<Lightweight, HierarchicalKMeansPlusPlus, Bounded>;
-
-/// What [`sparsified_gmm`] returns.
-pub type SparsifiedGmmBuilder = Builder<Full, KMeansPlusPlus, Exhaustive, Diagonal>;
-
-/// What [`dp_gmm`] returns.
-pub type DpGmmBuilder = Builder<Full, KMeansPlusPlus, Exhaustive, DirichletProcess>;
+use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus};
 
 /// k-means (Lloyd) from k-means++ seeds.
 ///
@@ -79,28 +24,28 @@ pub type DpGmmBuilder = Builder<Full, KMeansPlusPlus, Exhaustive, DirichletProce
 /// settle are not read. For rows in
 /// memory, up to about 50 clusters and more than a few columns an iteration then takes a part of the time
 /// (`docs/performance.md` has a table). It keeps about 40 bytes more per row.
-pub fn k_means(clusters: usize) -> KMeansBuilder {
+pub fn k_means<F: Float>(clusters: usize) -> Builder<F> {
     Clusterer::builder().clusters(clusters)
 }
 
 /// k-means-C' (\[KM\] Alg. 3): each point is shared by its `c_prime` nearest components.
 ///
 /// Between k-means (`c_prime` 1) and [`gmm`] (`c_prime` $k$); a larger `c_prime` means $k$. Cost $nk$.
-pub fn k_means_c_prime(clusters: usize, c_prime: usize) -> KMeansCPrimeBuilder {
+pub fn k_means_c_prime<F: Float>(clusters: usize, c_prime: usize) -> Builder<F> {
     k_means(clusters).e_step(Exhaustive::truncated(c_prime))
 }
 
 /// EM for the Gaussian mixture with one shared isotropic variance and equal mixing proportions.
 ///
 /// Supports of all components, so $F$ is the log-likelihood ([E3](crate::equations#e3)). Cost $nk$ and as many exponentials.
-pub fn gmm(clusters: usize) -> GmmBuilder {
+pub fn gmm<F: Float>(clusters: usize) -> Builder<F> {
     k_means(clusters).e_step(Exhaustive::all())
 }
 
 /// lazy-k-means: a point changes its component only for one nearer by a factor 1 + `epsilon` (\[KM\] Eq. 21).
 ///
 /// See [`Lazy`] ([E11](crate::equations#e11)); `epsilon` 0 is [`k_means`], except for ties. Cost $nk$.
-pub fn lazy_k_means(clusters: usize, epsilon: f64) -> LazyKMeansBuilder {
+pub fn lazy_k_means<F: Float>(clusters: usize, epsilon: f64) -> Builder<F> {
     k_means(clusters).e_step(Lazy::new(epsilon))
 }
 
@@ -108,7 +53,7 @@ pub fn lazy_k_means(clusters: usize, epsilon: f64) -> LazyKMeansBuilder {
 ///
 /// One pass over all rows draws the coreset ([`Lightweight`], E15); after it, $n$ is the coreset's size. Chains
 /// have the default length of [`AfkMc2`]. Cost $nk$.
-pub fn lwcs_k_means(clusters: usize, coreset: usize) -> LwcsKMeansBuilder {
+pub fn lwcs_k_means<F: Float>(clusters: usize, coreset: usize) -> Builder<F> {
     k_means(clusters)
         .coreset(Lightweight::new(coreset))
         .seeder(AfkMc2::default())
@@ -118,7 +63,7 @@ pub fn lwcs_k_means(clusters: usize, coreset: usize) -> LwcsKMeansBuilder {
 ///
 /// \[VC\] Alg. 1; see [`Neighborhood`] ([E12](crate::equations#e12) to [E14](crate::equations#e14)) for the settings that
 /// keep their defaults. Cost at most $n C' G$, whatever $k$ is.
-pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> VarGmmSBuilder {
+pub fn var_gmm_s<F: Float>(clusters: usize, c_prime: usize, g: usize) -> Builder<F> {
     k_means(clusters)
         .seeder(AfkMc2::default())
         .e_step(Neighborhood::new(c_prime, g))
@@ -128,7 +73,7 @@ pub fn var_gmm_s(clusters: usize, c_prime: usize, g: usize) -> VarGmmSBuilder {
 ///
 /// [`var_gmm_s`] on the rows of [`Lightweight`] ([E15](crate::equations#e15)): cost at most $C' G$ times the size of the
 /// coreset, whatever $n$ and $k$ are.
-pub fn vc_gmm(clusters: usize, coreset: usize, c_prime: usize, g: usize) -> VcGmmBuilder {
+pub fn vc_gmm<F: Float>(clusters: usize, coreset: usize, c_prime: usize, g: usize) -> Builder<F> {
     var_gmm_s(clusters, c_prime, g).coreset(Lightweight::new(coreset))
 }
 
@@ -136,7 +81,7 @@ pub fn vc_gmm(clusters: usize, coreset: usize, c_prime: usize, g: usize) -> VcGm
 ///
 /// See [`SimilaritySampling`] ([E25](crate::equations#e25), [E26](crate::equations#e26)). On a coreset:
 /// `.coreset(Lightweight::new(size))`. Cost at most $n (H + R)$, whatever $k$ is.
-pub fn d_gmm(clusters: usize, h: usize, r: usize) -> DGmmBuilder {
+pub fn d_gmm<F: Float>(clusters: usize, h: usize, r: usize) -> Builder<F> {
     k_means(clusters)
         .seeder(AfkMc2::default())
         .e_step(SimilaritySampling::new(h, r))
@@ -151,7 +96,7 @@ pub fn d_gmm(clusters: usize, h: usize, r: usize) -> DGmmBuilder {
 ///
 /// It has its own defaults. The stop rule is [`Rule::Remaining`], with at most 100 iterations per phase. The tolerance is
 /// 1e-3; below 128 clusters, where an iteration costs little more than reading the rows, it is 1e-4.
-pub fn fast(clusters: usize) -> FastBuilder {
+pub fn fast<F: Float>(clusters: usize) -> Builder<F> {
     let tolerance = if clusters < FEW { 1e-4 } else { 1e-3 };
     k_means(clusters)
         .coreset(Lightweight::new(rows_for(clusters)))
@@ -177,7 +122,7 @@ pub fn fast(clusters: usize) -> FastBuilder {
 ///   that would fit the clusters to the few rows that were drawn.
 /// - In that last phase neighbour lists are a third as long, but have at least 16 centres.
 #[must_use]
-pub fn fast_phases(shape: Shape) -> Vec<Phase<Bounded>> {
+pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
     let (d, k) = (shape.columns, shape.clusters);
     let near = near_for(k);
     let coordinates = ((2.0 * (d as f64).sqrt()) as usize).next_multiple_of(8);
@@ -232,7 +177,7 @@ fn larger(clusters: usize, most: usize) -> impl Iterator<Item = usize> {
 /// assert_eq!(rows, [8_192, 11_111, 100_000]);
 /// # Ok::<(), Error>(())
 /// ```
-pub fn fast_within(clusters: usize, bytes: usize) -> FastBuilder {
+pub fn fast_within<F: Float>(clusters: usize, bytes: usize) -> Builder<F> {
     fast(clusters).phases(move |shape| fast_phases_within(shape, bytes))
 }
 
@@ -243,7 +188,7 @@ pub fn fast_within(clusters: usize, bytes: usize) -> FastBuilder {
 /// bounds. The smaller coresets count as well.
 /// Rows of `f64` take up to twice as much.
 #[must_use]
-pub fn fast_phases_within(shape: Shape, bytes: usize) -> Vec<Phase<Bounded>> {
+pub fn fast_phases_within<F: Float>(shape: Shape, bytes: usize) -> Vec<Phase<F>> {
     let phases = fast_phases(shape);
     let inside = match phases[0].outline.columns {
         Columns::Principal(coordinates) => 4 * coordinates,
@@ -318,7 +263,7 @@ fn rows_for(clusters: usize) -> usize {
 /// assert_eq!(fit.model.column_variances().dim(), (25, 2));
 /// # Ok::<(), Error>(())
 /// ```
-pub fn sparsified_gmm(clusters: usize) -> SparsifiedGmmBuilder {
+pub fn sparsified_gmm<F: Float>(clusters: usize) -> Builder<F, Diagonal> {
     gmm(clusters).m_step(Diagonal::new())
 }
 
@@ -332,7 +277,7 @@ pub fn sparsified_gmm(clusters: usize) -> SparsifiedGmmBuilder {
 /// Components that are not needed are merged with others ([E51](crate::equations#e51)), with full supports. It has its own
 /// defaults: a tolerance of 1e-5, with at most 1,000 iterations. Where clusters overlap, components that share several of them
 /// change slowly. For the density alone a larger tolerance is enough.
-pub fn dp_gmm(truncation: usize, concentration: f64) -> DpGmmBuilder {
+pub fn dp_gmm<F: Float>(truncation: usize, concentration: f64) -> Builder<F, DirichletProcess> {
     k_means(truncation)
         .e_step(Exhaustive::all())
         .m_step(DirichletProcess::new(concentration))

@@ -97,7 +97,7 @@ impl Subset {
 /// assert!(fit.report.coreset_size < 1_000);
 /// # Ok::<(), Error>(())
 /// ```
-pub trait Coreset<F: Float>: Stage + Sync {
+pub trait Coreset<F: Float>: Stage + Send + Sync {
     /// Chooses rows, or `None` for all rows as they are.
     ///
     /// # Errors
@@ -114,37 +114,5 @@ impl<F: Float, C: Coreset<F> + ?Sized> Coreset<F> for Box<C> {
         rng: &mut Rng,
     ) -> Result<Option<Subset>> {
         (**self).sample(data, frame, rng)
-    }
-}
-
-/// `None` is all rows as they are.
-impl<C: Stage> Stage for Option<C> {
-    fn check(&self, clusters: usize) -> Result<()> {
-        self.as_ref()
-            .map_or(Ok(()), |coreset| coreset.check(clusters))
-    }
-
-    fn name(&self) -> &'static str {
-        self.as_ref().map_or_else(|| Full.name(), C::name)
-    }
-
-    fn settings(&self) -> String {
-        let coreset = self.as_ref().map(C::settings);
-        coreset.unwrap_or_else(|| Full.settings())
-    }
-}
-
-/// `None` is all rows as they are.
-impl<F: Float, C: Coreset<F>> Coreset<F> for Option<C> {
-    fn sample(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        rng: &mut Rng,
-    ) -> Result<Option<Subset>> {
-        match self {
-            Some(coreset) => coreset.sample(data, frame, rng),
-            None => Ok(None),
-        }
     }
 }

@@ -1,8 +1,9 @@
 //! The exhaustive search: every point against every component.
 
-use super::EStep;
+use super::{EStep, Search};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
+use crate::base::parallel::Spare;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::data::Rows;
@@ -65,27 +66,43 @@ impl Stage for Exhaustive {
     }
 }
 
-impl<F: Float, M: Mixture<F>> EStep<F, M> for Exhaustive {
-    type State = ();
-    type Worker = Exact<F>;
+impl<F: Float> EStep<F> for Exhaustive {
+    fn begin(
+        &self,
+        model: &dyn Mixture<F>,
+        _: Option<&[u8]>,
+        _: &mut Rng,
+    ) -> Result<Box<dyn Search<F>>> {
+        let k = model.components();
+        Ok(Box::new(All::of_width(self.c_prime.unwrap_or(k).min(k))))
+    }
+}
 
-    fn width(&self, k: usize) -> usize {
-        self.c_prime.unwrap_or(k).min(k)
+/// The search over all components.
+pub(super) struct All<F> {
+    width: usize,
+    scratch: Spare<Exact<F>>,
+}
+
+impl<F> All<F> {
+    pub(super) fn of_width(width: usize) -> Self {
+        let scratch = Spare::default();
+        Self { width, scratch }
+    }
+}
+
+impl<F: Float> Search<F> for All<F> {
+    fn width(&self) -> usize {
+        self.width
     }
 
-    fn is_exact(&self, _: usize) -> bool {
+    fn is_exact(&self) -> bool {
         true
     }
 
-    fn search(
-        &self,
-        (): &(),
-        model: &M,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        _: &mut Rng,
-        worker: &mut Self::Worker,
-    ) {
-        search::exhaustive(model.erased(), rows, block, worker);
+    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, _: &mut Rng) {
+        let mut scratch = self.scratch.take().unwrap_or_default();
+        search::exhaustive(model, rows, block, &mut scratch);
+        self.scratch.give([scratch]);
     }
 }

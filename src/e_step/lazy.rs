@@ -1,15 +1,15 @@
 //! The lazy search of lazy-k-means.
 
-use super::EStep;
+use super::{EStep, Search, compares_distances};
 use crate::base::error::{Result, not_negative};
 use crate::base::float::Float;
+use crate::base::parallel::Spare;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::data::Rows;
-use crate::m_step::SharedIsotropicMixture;
+use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
 use crate::model::search::{self, Exact};
-use crate::model::{Erased, Mixture};
 
 /// A point leaves its component only for one that is nearer by a factor 1 + epsilon on unsquared distances
 /// ([E11](crate::equations#e11); \[KM\] Eq. 21, after Har-Peled and Sadri, How fast is the k-means method?, 2005). n k
@@ -53,58 +53,61 @@ impl Stage for Lazy {
     }
 }
 
-/// Scores are squared distances only for a shared variance, so this is the only family that it works with.
-impl<F: Float> EStep<F, SharedIsotropicMixture<F>> for Lazy {
-    type State = ();
-    type Worker = LazyWorker<F>;
-
-    fn width(&self, _: usize) -> usize {
-        1
-    }
-
-    fn is_exact(&self, _: usize) -> bool {
-        self.epsilon == 0.0
-    }
-
-    fn search(
+impl<F: Float> EStep<F> for Lazy {
+    fn begin(
         &self,
-        (): &(),
-        model: &SharedIsotropicMixture<F>,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
+        model: &dyn Mixture<F>,
+        _: Option<&[u8]>,
         _: &mut Rng,
-        worker: &mut Self::Worker,
-    ) {
-        search(self.epsilon, model.erased(), rows, block, worker);
+    ) -> Result<Box<dyn Search<F>>> {
+        compares_distances(model, "Lazy")?;
+        Ok(Box::new(LazySearch {
+            epsilon: self.epsilon,
+            scratch: Spare::default(),
+        }))
     }
 }
 
-/// The nearest component of every row, or its last one where that is nearly as near (E11).
-#[inline(never)]
-pub(crate) fn search<F: Float>(
+struct LazySearch<F> {
     epsilon: f64,
-    model: &dyn Mixture<F>,
-    rows: &Rows<F>,
-    block: &mut Block<F>,
-    worker: &mut LazyWorker<F>,
-) {
-    worker.old.clone_from(&block.supports);
-    search::exhaustive(model, rows, block, &mut worker.exact);
-    let factor = (1.0 + epsilon).powi(2);
-    for (i, &old) in worker.old.iter().enumerate().filter(|(_, c)| **c != UNSET) {
-        let nearest = block.scores[i];
-        rows.distances_to(i, model.centres(), &[old], &mut worker.distance);
-        if factor * nearest.to_f64() >= worker.distance[0].to_f64() {
-            block.supports[i] = old;
-            block.scores[i] = worker.distance[0];
-        }
-    }
+    scratch: Spare<Scratch<F>>,
 }
 
-/// Scratch of [`Lazy`].
-#[derive(Debug, Default)]
-pub struct LazyWorker<F> {
+#[derive(Default)]
+struct Scratch<F> {
     exact: Exact<F>,
     old: Vec<u32>,
     distance: Vec<F>,
+}
+
+impl<F: Float> Search<F> for LazySearch<F> {
+    fn width(&self) -> usize {
+        1
+    }
+
+    fn is_exact(&self) -> bool {
+        self.epsilon == 0.0
+    }
+
+    /// The nearest component of every row, or its last one where that is nearly as near (E11).
+    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, _: &mut Rng) {
+        let mut scratch = self.scratch.take().unwrap_or_default();
+        let Scratch {
+            exact,
+            old,
+            distance,
+        } = &mut scratch;
+        old.clone_from(&block.supports);
+        search::exhaustive(model, rows, block, exact);
+        let factor = (1.0 + self.epsilon).powi(2);
+        for (i, &old) in old.iter().enumerate().filter(|(_, c)| **c != UNSET) {
+            let nearest = block.scores[i];
+            rows.distances_to(i, model.centres(), &[old], distance);
+            if factor * nearest.to_f64() >= distance[0].to_f64() {
+                block.supports[i] = old;
+                block.scores[i] = distance[0];
+            }
+        }
+        self.scratch.give([scratch]);
+    }
 }

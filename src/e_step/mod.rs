@@ -20,6 +20,7 @@ pub(crate) mod lazy;
 mod neighborhood;
 mod neighbors;
 mod pairs;
+mod per_shard;
 mod search_space;
 mod similarity;
 mod similarity_sampling;
@@ -29,8 +30,10 @@ pub(crate) use bounded::{Assignment, Change, NeighbourLists, Sums};
 pub use exhaustive::Exhaustive;
 pub use lazy::Lazy;
 pub use neighborhood::{Neighborhood, Start};
+pub use per_shard::PerShard;
 pub use similarity_sampling::SimilaritySampling;
 
+use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
@@ -38,10 +41,81 @@ use crate::data::Rows;
 use crate::model::Mixture;
 use crate::model::block::Block;
 
-/// A search for supports.
+/// A way to search: settings that begin a [`Search`] for each phase.
 ///
-/// Only the two types, [`width`](Self::width) and [`search`](Self::search) must be written: the other methods have
-/// defaults. The builder needs [`Stage`] and `Clone` as well.
+/// `examples/own_e_step.rs` is another one.
+///
+/// ```
+/// use coremix::data::Rows;
+/// use coremix::e_step::{EStep, Search};
+/// use coremix::prelude::*;
+/// use coremix::{Block, Rng, Stage};
+///
+/// /// The component that a row has, or the better of two others at random.
+/// #[derive(Clone)]
+/// struct Two;
+///
+/// impl Stage for Two {}
+///
+/// impl<F: Float> EStep<F> for Two {
+///     fn begin(
+///         &self,
+///         _: &dyn Mixture<F>,
+///         _: Option<&[u8]>,
+///         _: &mut Rng,
+///     ) -> Result<Box<dyn Search<F>>> {
+///         Ok(Box::new(Two))
+///     }
+/// }
+///
+/// impl<F: Float> Search<F> for Two {
+///     fn width(&self) -> usize {
+///         1
+///     }
+///
+///     fn search(
+///         &self,
+///         model: &dyn Mixture<F>,
+///         rows: &Rows<F>,
+///         block: &mut Block<F>,
+///         rng: &mut Rng,
+///     ) {
+///         let mut ids = Vec::new();
+///         for i in 0..rows.len() {
+///             rng.distinct(&mut ids, 2, model.components());
+///             block.keep_best(i, model, rows, &ids);
+///         }
+///     }
+/// }
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// # let data = Dense::new(birch.points.view())?;
+/// coremix::testing::e_step(&Two, &data, 25)?; // the laws hold
+/// let fit = algorithms::k_means(25).e_step(Two).build()?.fit(&data)?;
+/// assert!(!fit.exact);
+/// # Ok::<(), Error>(())
+/// ```
+pub trait EStep<F: Float>: Stage + Send + Sync {
+    /// The search of a phase that begins with this model. `saved` is what [`Search::save`] gave, if the phase goes on from
+    /// a checkpoint.
+    ///
+    /// # Errors
+    /// A family that the search does not work with; bytes that are not of such a search.
+    fn begin(
+        &self,
+        model: &dyn Mixture<F>,
+        saved: Option<&[u8]>,
+        rng: &mut Rng,
+    ) -> Result<Box<dyn Search<F>>>;
+
+    /// The bounds that settle rows without reading them ([E35](crate::equations#e35)), or `None` for a search without
+    /// bounds. With bounds, the driver searches only rows that are not settled, and keeps the statistics.
+    fn bounds(&self) -> Option<&Bounded> {
+        None
+    }
+}
+
+/// A search for supports, with all that it keeps from one pass over the rows to the next. Only [`width`](Self::width) and
+/// [`search`](Self::search) must be written.
 ///
 /// Laws: with the model fixed, a search never lowers the free energy; what it does for a row depends on
 /// that row, its last support, the model, the state and random numbers alone. It must not depend on other rows. Every
@@ -56,83 +130,27 @@ use crate::model::block::Block;
 ///
 /// The first search of a phase has no last supports, or has those of the phase before. So it must give `keep_best` at
 /// least `width` different components for every row.
-///
-/// `examples/own_e_step.rs` is another one.
-///
-/// ```
-/// use coremix::data::Rows;
-/// use coremix::e_step::EStep;
-/// use coremix::prelude::*;
-/// use coremix::{Block, Rng, Stage};
-///
-/// /// The component that a row has, or the better of two others at random.
-/// #[derive(Clone)]
-/// struct Two;
-///
-/// impl Stage for Two {}
-///
-/// impl<F: Float, M: Mixture<F>> EStep<F, M> for Two {
-///     type State = ();
-///     type Worker = (Vec<u32>, Vec<F>);
-///
-///     fn width(&self, _: usize) -> usize {
-///         1
-///     }
-///
-///     fn search(
-///         &self,
-///         (): &(),
-///         model: &M,
-///         rows: &Rows<F>,
-///         block: &mut Block<F>,
-///         rng: &mut Rng,
-///         (ids, scores): &mut Self::Worker,
-///     ) {
-///         for i in 0..rows.len() {
-///             rng.distinct(ids, 2, model.components());
-///             block.keep_best(i, model, rows, ids, scores);
-///         }
-///     }
-/// }
-/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
-/// # let data = Dense::new(birch.points.view())?;
-/// coremix::testing::e_step(&Two, &data, 25)?; // the laws hold
-/// let fit = algorithms::k_means(25).e_step(Two).build()?.fit(&data)?;
-/// assert!(!fit.exact);
-/// # Ok::<(), Error>(())
-/// ```
-pub trait EStep<F: Float, M: Mixture<F>>: Stage + Sync {
-    /// What is kept from one search to the next, besides the supports.
-    type State: Default + Send + Sync;
-    /// What one worker keeps from block to block: scratch, and what [`finish_pass`](Self::finish_pass)
-    /// needs. A worker searches a fixed sequence of blocks, in order. `()` if nothing is kept.
-    type Worker: Default + Send + 'static;
-
-    /// Members of a support, C', out of `k` components: 1 to `k`.
-    fn width(&self, k: usize) -> usize;
+pub trait Search<F: Float>: Send + Sync {
+    /// Members of a support, C': 1 to the number of components.
+    fn width(&self) -> usize;
 
     /// Searches a block of rows: `block` comes with the supports of the last search ([unset](Block::support) at first)
     /// and leaves with the new ones and their scores. Call [`Block::keep_best`] for every row `i` of `rows`: it sets both.
-    /// Row `i` of `rows` is row `i` of `block`.
-    fn search(
-        &self,
-        state: &Self::State,
-        model: &M,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        rng: &mut Rng,
-        worker: &mut Self::Worker,
-    );
+    /// Row `i` of `rows` is row `i` of `block`. What is learned for the next pass goes into a [`PerShard`].
+    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng);
+
+    /// After every pass over the rows: combines what was learned, in the order of the shards.
+    fn end_pass(&mut self) {}
 
     /// Whether the search finds the best components of every row, whatever the supports and the state were before. Then
     /// labels are exact.
-    fn is_exact(&self, _k: usize) -> bool {
+    fn is_exact(&self) -> bool {
         false
     }
 
     /// Rounds of a search and an M-step before the variance is started. In them all members of a support have the same
     /// responsibility. They belong to the start, not to EM, and have no free energy.
-    fn warm_up(&self, _k: usize) -> usize {
+    fn warm_up(&self) -> usize {
         0
     }
 
@@ -141,57 +159,39 @@ pub trait EStep<F: Float, M: Mixture<F>>: Stage + Sync {
     ///
     /// 0 is allowed only if responsibilities do not depend on the variance (width 1). Then the search before the first
     /// M-step starts it.
-    fn initial_searches(&self, k: usize) -> usize {
-        usize::from(self.width(k) > 1)
+    fn initial_searches(&self) -> usize {
+        usize::from(self.width() > 1)
     }
 
     /// Whether rows are searched fastest in the order of the best component of their last search, so that rows with the same
     /// candidates follow each other. The results of the search do not depend on the order.
-    fn by_component(&self, _k: usize) -> bool {
+    fn by_component(&self) -> bool {
         false
     }
 
-    /// The state before the first search.
-    fn start(&self, _model: &M, _rng: &mut Rng) -> Started<Self::State> {
-        Started {
-            state: Self::State::default(),
-            evaluations: 0,
-        }
+    /// Distance evaluations that [`EStep::begin`] took.
+    fn evaluations(&self) -> u64 {
+        0
     }
 
-    /// A new worker, for some blocks of one pass over the rows. The model stays as it is during a pass, so what depends on
-    /// it alone can be made here, such as a sorted list of means.
-    fn worker(&self, _model: &M) -> Self::Worker {
-        Self::Worker::default()
-    }
-
-    /// The state as bytes, for a [checkpoint](crate::Checkpoint) in the middle of a phase. Default: no bytes for a state
-    /// without data, such as `()`. Any other is `None`, and then checkpoints are written between phases alone.
-    fn save_state(&self, _state: &Self::State) -> Option<Vec<u8>> {
-        (size_of::<Self::State>() == 0).then(Vec::new)
-    }
-
-    /// The state from these bytes, for `k` components; `None` if they are not those of such a state.
-    fn load_state(&self, bytes: &[u8], _k: usize) -> Option<Self::State> {
-        let nothing = bytes.is_empty() && size_of::<Self::State>() == 0;
-        nothing.then(Self::State::default)
-    }
-
-    /// Updates the state from the workers of one pass, in their order, after every search of all rows.
-    fn finish_pass(&self, _state: &mut Self::State, _workers: Vec<Self::Worker>) {}
-
-    /// The bounds that settle rows without reading them ([E35](crate::equations#e35)), or `None` for a search without
-    /// bounds. With bounds, the driver searches only rows that are not settled, and keeps the statistics.
-    fn bounds(&self) -> Option<&Bounded> {
-        None
+    /// The state as bytes, for a [checkpoint](crate::Checkpoint) in the middle of a phase. Default: none, for a search that
+    /// keeps nothing. With `None` checkpoints are written between phases alone.
+    fn save(&self) -> Option<Vec<u8>> {
+        Some(Vec::new())
     }
 }
 
-/// A state before the first search, and the distance evaluations it took.
-#[derive(Debug)]
-pub struct Started<S> {
-    /// The state.
-    pub state: S,
-    /// Distance evaluations.
-    pub evaluations: u64,
+/// An error unless the scores of the model are squared distances: a search that compares distances needs one variance for
+/// all components.
+fn compares_distances<F: Float>(model: &dyn Mixture<F>, search: &'static str) -> Result<()> {
+    let rule = "needs one variance for all components: another family needs another search";
+    match model.likeliest_is_nearest() {
+        true => Ok(()),
+        false => Err(Error::parameter("e_step", search, rule)),
+    }
+}
+
+/// The error of bytes that are not the state of a search.
+fn no_state() -> Error {
+    crate::io::FileFault::content("state", "must be a state of the E-step").of_bytes()
 }

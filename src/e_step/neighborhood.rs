@@ -3,7 +3,7 @@
 use super::neighbors::{self, Neighbors};
 use super::pairs::{Gathered, PairSums};
 use super::search_space::SearchSpace;
-use super::{EStep, Started};
+use super::{EStep, PerShard, Search, no_state};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
@@ -119,13 +119,8 @@ impl Neighborhood {
         Self { start, ..self }
     }
 
-    /// G_c before the first search.
-    #[inline(never)]
-    pub(crate) fn first_neighbors<F: Float>(
-        &self,
-        model: &dyn Mixture<F>,
-        rng: &mut Rng,
-    ) -> Started<Neighbors> {
+    /// G_c before the first search, and the distance evaluations they took.
+    fn first_neighbors<F: Float>(&self, model: &dyn Mixture<F>, rng: &mut Rng) -> (Neighbors, u64) {
         let k = model.components();
         // Full supports need no search.
         let size = if self.c_prime >= k { 1 } else { self.g.min(k) };
@@ -135,10 +130,7 @@ impl Neighborhood {
                     list[0] = c as u32;
                     rng.fill_distinct(list, 1, k);
                 });
-                Started {
-                    state,
-                    evaluations: 0,
-                }
+                (state, 0)
             }
             Start::Seeds => {
                 let centres = model.centres();
@@ -151,10 +143,7 @@ impl Neighborhood {
                     scores.resize(size, squared[c]);
                     select::smallest(&all, &squared, list, &mut scores);
                 });
-                Started {
-                    state,
-                    evaluations: (k as u64).pow(2),
-                }
+                (state, (k as u64).pow(2))
             }
         }
     }
@@ -172,81 +161,95 @@ impl Stage for Neighborhood {
     }
 }
 
-impl<F: Float, M: Mixture<F>> EStep<F, M> for Neighborhood {
-    type State = Neighbors;
-    type Worker = NeighborhoodWorker<F>;
-
-    fn width(&self, k: usize) -> usize {
-        self.c_prime.min(k)
-    }
-
-    fn is_exact(&self, k: usize) -> bool {
-        self.c_prime >= k
-    }
-
-    fn warm_up(&self, _: usize) -> usize {
-        self.warm_up
-    }
-
-    fn initial_searches(&self, _: usize) -> usize {
-        self.initial_searches
-    }
-
-    fn by_component(&self, k: usize) -> bool {
-        self.c_prime < k
-    }
-
-    fn start(&self, model: &M, rng: &mut Rng) -> Started<Neighbors> {
-        self.first_neighbors(model.erased(), rng)
-    }
-
-    fn worker(&self, model: &M) -> Self::Worker {
-        NeighborhoodWorker::new(model.components())
-    }
-
-    fn search(
+impl<F: Float> EStep<F> for Neighborhood {
+    fn begin(
         &self,
-        neighbors: &Neighbors,
-        model: &M,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
+        model: &dyn Mixture<F>,
+        saved: Option<&[u8]>,
         rng: &mut Rng,
-        worker: &mut Self::Worker,
-    ) {
-        self.search_rows(neighbors, model.erased(), rows, block, rng, worker);
-    }
-
-    fn save_state(&self, state: &Neighbors) -> Option<Vec<u8>> {
-        Some(state.to_bytes())
-    }
-
-    fn load_state(&self, bytes: &[u8], k: usize) -> Option<Neighbors> {
-        Neighbors::from_bytes(bytes, k)
-    }
-
-    fn finish_pass(&self, neighbors: &mut Neighbors, workers: Vec<Self::Worker>) {
-        let sums: Vec<PairSums> = workers.into_iter().map(|worker| worker.pairs).collect();
-        neighbors.renew(&Gathered::from(sums));
+    ) -> Result<Box<dyn Search<F>>> {
+        let k = model.components();
+        let (neighbors, evaluations) = match saved {
+            Some(bytes) => (Neighbors::from_bytes(bytes, k).ok_or_else(no_state)?, 0),
+            None => self.first_neighbors(model, rng),
+        };
+        Ok(Box::new(NeighborhoodSearch {
+            settings: *self,
+            components: k,
+            neighbors,
+            evaluations,
+            shards: PerShard::default(),
+        }))
     }
 }
 
-impl Neighborhood {
+struct NeighborhoodSearch<F> {
+    settings: Neighborhood,
+    components: usize,
+    neighbors: Neighbors,
+    /// Those that the first neighbors took.
+    evaluations: u64,
+    shards: PerShard<Shard<F>>,
+}
+
+impl<F: Float> Search<F> for NeighborhoodSearch<F> {
+    fn width(&self) -> usize {
+        self.settings.c_prime.min(self.components)
+    }
+
+    fn is_exact(&self) -> bool {
+        self.settings.c_prime >= self.components
+    }
+
+    fn warm_up(&self) -> usize {
+        self.settings.warm_up
+    }
+
+    fn initial_searches(&self) -> usize {
+        self.settings.initial_searches
+    }
+
+    fn by_component(&self) -> bool {
+        self.settings.c_prime < self.components
+    }
+
+    fn evaluations(&self) -> u64 {
+        self.evaluations
+    }
+
+    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
+        let make = || Shard::new(self.components);
+        self.shards.with(block.shard(), make, |shard| {
+            self.search_rows(model, rows, block, rng, shard);
+        });
+    }
+
+    fn end_pass(&mut self) {
+        let shards = self.shards.take().into_iter();
+        let sums: Vec<PairSums> = shards.map(|shard| shard.pairs).collect();
+        self.neighbors.renew(&Gathered::from(sums));
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        Some(self.neighbors.to_bytes())
+    }
+}
+
+impl<F: Float> NeighborhoodSearch<F> {
     /// Searches a block of rows (E12, E13).
-    #[inline(never)]
-    pub(crate) fn search_rows<F: Float>(
+    fn search_rows(
         &self,
-        neighbors: &Neighbors,
         model: &dyn Mixture<F>,
         rows: &Rows<F>,
         block: &mut Block<F>,
         rng: &mut Rng,
-        worker: &mut NeighborhoodWorker<F>,
+        shard: &mut Shard<F>,
     ) {
         let (k, width) = (block.components(), block.width());
         // Full supports need no search; and from seeds the first supports are the best ones.
-        let first = self.start == Start::Seeds && block.supports.contains(&UNSET);
+        let first = self.settings.start == Start::Seeds && block.supports.contains(&UNSET);
         if block.is_full() || first {
-            return search::exhaustive(model, rows, block, &mut worker.exact);
+            return search::exhaustive(model, rows, block, &mut shard.exact);
         }
         let mut evaluations = 0;
         for i in 0..rows.len() {
@@ -256,27 +259,27 @@ impl Neighborhood {
             if last_best == UNSET {
                 rng.fill_distinct(support, 0, k);
             }
-            let space = &mut worker.space;
+            let space = &mut shard.space;
             space.restart();
             // Every component is in its own list.
-            space.insert_lists(support.iter().map(|&c| neighbors.of(c)));
-            for _ in 0..self.random.min(k) {
+            space.insert_lists(support.iter().map(|&c| self.neighbors.of(c)));
+            for _ in 0..self.settings.random.min(k) {
                 space.insert(&[rng.below(k) as u32]);
             }
-            crate::data::some_scores(model, rows, i, space.ids(), &mut worker.scores);
+            crate::data::some_scores(model, rows, i, space.ids(), &mut shard.scores);
             select::smallest(
                 space.ids(),
-                &worker.scores,
+                &shard.scores,
                 support,
                 &mut block.scores[places],
             );
             let (from, weight) = (support[0], rows.weight(i));
             if from == last_best {
-                worker
+                shard
                     .pairs
-                    .add_in_order(from, weight, space.ids(), &worker.scores);
+                    .add_in_order(from, weight, space.ids(), &shard.scores);
             } else {
-                worker.pairs.add(from, weight, space.ids(), &worker.scores);
+                shard.pairs.add(from, weight, space.ids(), &shard.scores);
             }
             evaluations += space.ids().len();
         }
@@ -284,26 +287,18 @@ impl Neighborhood {
     }
 }
 
-/// Scratch of [`Neighborhood`], and the sums for the neighbor estimates of its rows (E14).
-#[derive(Debug)]
-pub struct NeighborhoodWorker<F> {
+/// Scratch of a shard, and the sums for the neighbor estimates of its rows (E14).
+struct Shard<F> {
     space: SearchSpace,
     scores: Vec<F>,
     pairs: PairSums,
     exact: Exact<F>,
 }
 
-impl<F: Float> Default for NeighborhoodWorker<F> {
-    fn default() -> Self {
-        Self::new(0)
-    }
-}
-
-impl<F: Float> NeighborhoodWorker<F> {
+impl<F: Float> Shard<F> {
     fn new(k: usize) -> Self {
-        let space = SearchSpace::new(k);
         Self {
-            space,
+            space: SearchSpace::new(k),
             scores: Vec::new(),
             pairs: neighbors::sums(k),
             exact: Exact::default(),

@@ -8,7 +8,7 @@ use crate::model::block::UNSET;
 /// The neighbors G_c of every component: `c` itself first, then the others by increasing mean score. Places
 /// that are not filled are unset. (k, G) numbers.
 #[derive(Clone, Debug, Default)]
-pub struct Neighbors {
+pub(crate) struct Neighbors {
     size: usize,
     lists: Vec<u32>,
 }

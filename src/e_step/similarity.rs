@@ -12,7 +12,7 @@ use crate::io::Number;
 /// before it. So the difference of two running sums is exact to a few roundings per entry, however small it is beside
 /// the rest of the row. A support usually holds nearly all of its row: what is left beside it must not drown.
 #[derive(Clone, Debug, Default)]
-pub struct Similarity {
+pub(crate) struct Similarity {
     /// Where the row of each component starts (k + 1).
     starts: Vec<usize>,
     /// The other components of each row, by increasing similarity.

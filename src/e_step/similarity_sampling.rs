@@ -2,7 +2,7 @@
 
 use super::pairs::PairSums;
 use super::similarity::{self, Gaps, Similarity};
-use super::{EStep, Started};
+use super::{EStep, PerShard, Search, no_state};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
@@ -94,94 +94,99 @@ impl Stage for SimilaritySampling {
     }
 }
 
-impl<F: Float, M: Mixture<F>> EStep<F, M> for SimilaritySampling {
-    type State = Similarity;
-    type Worker = SimilaritySamplingWorker<F>;
-
-    fn width(&self, k: usize) -> usize {
-        self.h.min(k)
-    }
-
-    fn is_exact(&self, k: usize) -> bool {
-        self.h >= k
-    }
-
-    fn initial_searches(&self, _: usize) -> usize {
-        self.initial_searches
-    }
-
-    fn start(&self, model: &M, _: &mut Rng) -> Started<Similarity> {
-        Started {
-            state: Similarity::unknown(model.components()),
-            evaluations: 0,
-        }
-    }
-
-    fn worker(&self, model: &M) -> Self::Worker {
-        SimilaritySamplingWorker::new(model.components())
-    }
-
-    fn search(
+impl<F: Float> EStep<F> for SimilaritySampling {
+    fn begin(
         &self,
-        similarity: &Similarity,
-        model: &M,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        rng: &mut Rng,
-        worker: &mut Self::Worker,
-    ) {
-        self.search_rows(similarity, model.erased(), rows, block, rng, worker);
-    }
-
-    fn save_state(&self, state: &Similarity) -> Option<Vec<u8>> {
-        Some(state.to_bytes())
-    }
-
-    fn load_state(&self, bytes: &[u8], k: usize) -> Option<Similarity> {
-        Similarity::from_bytes(bytes, k)
-    }
-
-    fn finish_pass(&self, similarity: &mut Similarity, workers: Vec<Self::Worker>) {
-        let sums: Vec<PairSums> = workers
-            .into_iter()
-            .map(|worker| worker.pairs.sums)
-            .collect();
-        *similarity = Similarity::of(sums);
+        model: &dyn Mixture<F>,
+        saved: Option<&[u8]>,
+        _: &mut Rng,
+    ) -> Result<Box<dyn Search<F>>> {
+        let k = model.components();
+        let similarity = match saved {
+            Some(bytes) => Similarity::from_bytes(bytes, k).ok_or_else(no_state)?,
+            None => Similarity::unknown(k),
+        };
+        Ok(Box::new(SamplingSearch::new(*self, k, similarity)))
     }
 }
 
-impl SimilaritySampling {
+struct SamplingSearch<F> {
+    settings: SimilaritySampling,
+    components: usize,
+    similarity: Similarity,
+    shards: PerShard<Shard<F>>,
+}
+
+impl<F: Float> Search<F> for SamplingSearch<F> {
+    fn width(&self) -> usize {
+        self.settings.h.min(self.components)
+    }
+
+    fn is_exact(&self) -> bool {
+        self.settings.h >= self.components
+    }
+
+    fn initial_searches(&self) -> usize {
+        self.settings.initial_searches
+    }
+
+    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
+        let make = || Shard::new(self.components);
+        self.shards.with(block.shard(), make, |shard| {
+            self.search_rows(model, rows, block, rng, shard);
+        });
+    }
+
+    fn end_pass(&mut self) {
+        let shards = self.shards.take().into_iter();
+        self.similarity = Similarity::of(shards.map(|shard| shard.pairs.sums).collect());
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        Some(self.similarity.to_bytes())
+    }
+}
+
+impl<F: Float> SamplingSearch<F> {
+    fn new(settings: SimilaritySampling, components: usize, similarity: Similarity) -> Self {
+        Self {
+            settings,
+            components,
+            similarity,
+            shards: PerShard::default(),
+        }
+    }
+
     /// Searches a block of rows (E25).
-    #[inline(never)]
-    pub(crate) fn search_rows<F: Float>(
+    fn search_rows(
         &self,
-        similarity: &Similarity,
         model: &dyn Mixture<F>,
         rows: &Rows<F>,
         block: &mut Block<F>,
         rng: &mut Rng,
-        worker: &mut SimilaritySamplingWorker<F>,
+        shard: &mut Shard<F>,
     ) {
         if block.is_full() {
             // Every support is full already; there is nothing to search.
-            return search::exhaustive(model, rows, block, &mut worker.exact);
+            return search::exhaustive(model, rows, block, &mut shard.exact);
         }
         let (k, width) = (block.components(), block.width());
         let beta = model.log_joint().beta;
-        let drawn = self.r.min(k - width);
-        let SimilaritySamplingWorker {
+        let drawn = self.settings.r.min(k - width);
+        let Shard {
             candidates,
             gaps,
             scores,
             ..
-        } = worker;
+        } = shard;
         for i in 0..rows.len() {
             let places = i * width..(i + 1) * width;
             let support = &mut block.supports[places.clone()];
             candidates.clear();
             if support[0] != UNSET {
                 candidates.extend_from_slice(support);
-                similarity.draw(support[0], drawn, rng, gaps, candidates);
+                self.similarity
+                    .draw(support[0], drawn, rng, gaps, candidates);
             }
             let known = candidates.len();
             candidates.resize(width + drawn, UNSET);
@@ -189,15 +194,14 @@ impl SimilaritySampling {
             crate::data::some_scores(model, rows, i, candidates, scores);
             let best = &mut block.scores[places];
             select::smallest(candidates, scores, support, best);
-            worker.pairs.share(support, best, rows.weight(i), beta);
+            shard.pairs.share(support, best, rows.weight(i), beta);
         }
         block.count(rows.len() * (width + drawn));
     }
 }
 
-/// Scratch of [`SimilaritySampling`], and what its rows add to the similarities.
-#[derive(Debug)]
-pub struct SimilaritySamplingWorker<F> {
+/// Scratch of a shard, and what its rows add to the similarities.
+struct Shard<F> {
     candidates: Vec<u32>,
     gaps: Gaps,
     scores: Vec<F>,
@@ -205,13 +209,7 @@ pub struct SimilaritySamplingWorker<F> {
     exact: Exact<F>,
 }
 
-impl<F: Float> Default for SimilaritySamplingWorker<F> {
-    fn default() -> Self {
-        Self::new(0)
-    }
-}
-
-impl<F: Float> SimilaritySamplingWorker<F> {
+impl<F: Float> Shard<F> {
     fn new(k: usize) -> Self {
         Self {
             candidates: Vec::new(),
@@ -280,11 +278,11 @@ mod tests {
             }
         }
 
-        /// Runs searches over `workers` equal blocks; `see` gets the state before each and the supports after it.
+        /// Runs searches over `shards` equal blocks; `see` gets the state before each and the supports after it.
         fn search(
             &self,
             (h, r): (usize, usize),
-            workers: usize,
+            shards: usize,
             searches: usize,
             mut see: impl FnMut(&Similarity, &[u32], &[u32]),
         ) -> (Similarity, Vec<u32>) {
@@ -294,40 +292,27 @@ mod tests {
             let e_step = SimilaritySampling::new(h, r);
             let (n, k) = (self.x.nrows(), self.means.nrows());
             let mut rng = Rng::from_seed(4);
-            let start = EStep::<f64, Model>::start(&e_step, &model, &mut rng);
-            let mut similarity = start.state;
+            let mut search = SamplingSearch::new(e_step, k, Similarity::unknown(k));
             let mut supports = vec![UNSET; n * h];
             for _ in 0..searches {
                 let before = supports.clone();
-                let mut left = Vec::new();
-                for part in 0..workers {
-                    let range = part * n / workers..(part + 1) * n / workers;
+                for shard in 0..shards {
+                    let range = shard * n / shards..(shard + 1) * n / shards;
                     let mut rows = Default::default();
                     data.load(range.clone(), Mixture::<f64>::frame(&model), &mut rows);
                     let mut block = Block::new(k, h);
                     let places = range.start * h..range.end * h;
                     block.reset(rows.len(), &supports[places.clone()]);
-                    let mut worker = EStep::<f64, Model>::worker(&e_step, &model);
-                    EStep::<f64, Model>::search(
-                        &e_step,
-                        &similarity,
-                        &model,
-                        &rows,
-                        &mut block,
-                        &mut rng,
-                        &mut worker,
-                    );
-                    assert_eq!(
-                        block.evaluations(),
-                        (rows.len() * (h + r.min(k - h))) as u64
-                    );
+                    block.in_shard(shard);
+                    search.search(&model, &rows, &mut block, &mut rng);
+                    let evaluations = (rows.len() * (h + r.min(k - h))) as u64;
+                    assert_eq!(block.evaluations(), evaluations);
                     supports[places].copy_from_slice(&block.supports);
-                    left.push(worker);
                 }
-                see(&similarity, &before, &supports);
-                EStep::<f64, Model>::finish_pass(&e_step, &mut similarity, left);
+                see(&search.similarity, &before, &supports);
+                search.end_pass();
             }
-            (similarity, supports)
+            (search.similarity, supports)
         }
 
         fn squared_distance(&self, n: usize, c: u32) -> f64 {
@@ -357,11 +342,10 @@ mod tests {
     fn similarities_are_those_of_the_naive_table_in_any_unit() {
         // A power of two for the unit, so that nothing is rounded otherwise.
         for scale in [1.0, 1024.0, 1.0 / 1024.0] {
-            for workers in [1, 3] {
+            for shards in [1, 3] {
                 let problem = Problem::new(600, 12, scale);
                 let (h, searches) = (3, 4);
-                let (similarity, supports) =
-                    problem.search((h, 2), workers, searches, |_, _, _| ());
+                let (similarity, supports) = problem.search((h, 2), shards, searches, |_, _, _| ());
                 let naive = problem.naive(&supports, h);
                 let mut pairs = 0;
                 for c in 0..12 {

@@ -70,7 +70,6 @@ enum Merges {
 struct Shard {
     likelihood: Likelihood,
     evaluations: u64,
-    worker: Hidden,
     statistics: Option<Hidden>,
 }
 
@@ -161,24 +160,23 @@ impl<'a, F: Float> Fresh<'a, F> {
     /// One pass with the model fixed: its likelihood.
     fn pass(&mut self, mode: Mode, log_joint: LogJoint) -> Result<Likelihood> {
         let searches = mode != Mode::Sum;
-        if searches && self.searches > 0 && self.joint.by_component() {
+        if searches && self.searches > 0 && self.joint.search().by_component() {
             let k = self.joint.model().components();
             self.supports.order_by_label(k);
         }
         let mut supports = std::mem::take(&mut self.supports);
         let shards = self.shards(mode, log_joint, &mut supports);
         self.supports = supports;
-        let (mut likelihood, mut workers, mut parts) = (Likelihood::default(), vec![], vec![]);
+        let (mut likelihood, mut parts) = (Likelihood::default(), vec![]);
         for shard in shards {
             let shard = shard?;
             likelihood.merge(&shard.likelihood);
             self.evaluations = self.evaluations.saturating_add(shard.evaluations);
-            workers.push(shard.worker);
             parts.extend(shard.statistics);
         }
         likelihood.best += self.data.residual();
         if searches {
-            self.joint.finish_pass(workers);
+            self.joint.search_mut().end_pass();
             self.searches += 1;
         }
         if !parts.is_empty() {
@@ -215,7 +213,6 @@ impl<'a, F: Float> Fresh<'a, F> {
             let mut found = Shard {
                 likelihood: Likelihood::default(),
                 evaluations: 0,
-                worker: joint.worker(),
                 statistics: match mode {
                     Mode::Search => None,
                     _ => Some(spare.take().unwrap_or_else(|| joint.statistics())),
@@ -223,6 +220,7 @@ impl<'a, F: Float> Fresh<'a, F> {
             };
             let fresh = || (Rows::default(), Block::new(k, joint.width()));
             let (mut rows, mut block) = blocks.take().unwrap_or_else(fresh);
+            block.in_shard(shard);
             for (b, kept) in rows_of_shard.into_parts(block_rows).into_iter().enumerate() {
                 cancel::check();
                 let from = first + b * block_rows;
@@ -239,7 +237,7 @@ impl<'a, F: Float> Fresh<'a, F> {
                 if mode == Mode::Sum {
                     search::again(model, log_joint.beta, &rows, &mut block);
                 } else {
-                    joint.search(&rows, &mut block, &mut rng, &mut *found.worker);
+                    joint.search().search(model, &rows, &mut block, &mut rng);
                     block
                         .check()
                         .map_err(|what| fault(joint, &rows, &block, what))?;
@@ -277,13 +275,12 @@ impl<F: Float> Pass<F> for Fresh<'_, F> {
         if std::mem::replace(&mut self.started, true) {
             return Ok(());
         }
-        let mut rng = self.streams.at(Purpose::Start, 0, 0);
-        let evaluations = self.joint.start(&mut rng);
+        let evaluations = self.joint.search().evaluations();
         self.evaluations = self.evaluations.saturating_add(evaluations);
         // A model that is known is no start to be made better.
         let warm_up = match stopped || self.calibrated {
             true => 0,
-            false => self.joint.warm_up(),
+            false => self.joint.search().warm_up(),
         };
         for _ in 0..warm_up {
             // All members of a support have the same responsibility.
@@ -375,9 +372,8 @@ impl<F: Float> Pass<F> for Fresh<'_, F> {
         self.supports.clone()
     }
 
-    /// What keeps bounds elsewhere searches all components here.
     fn is_exact(&self) -> bool {
-        self.joint.is_exact() || self.joint.bounds().is_some()
+        self.joint.search().is_exact()
     }
 
     /// Between an M-step and a search there are no sums.

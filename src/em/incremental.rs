@@ -370,7 +370,8 @@ impl<F: Float> Pass<F> for IncrementalPass<'_, F> {
 
     /// Components from the phase before are as exact as its search was, whatever this one's is.
     fn is_exact(&self) -> bool {
-        self.searched && self.joint.is_exact()
+        let k = self.joint.model().components();
+        self.searched && self.joint.bounds().is_some_and(|bounds| bounds.size() >= k)
     }
 
     fn save(&self, out: &mut Stream<'_>) {

@@ -8,7 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::data::{Centres, Moments, Rows, Scores, Subspace};
-use crate::e_step::{Bounded, EStep};
+use crate::e_step::{Bounded, EStep, Search};
 use crate::io::FileFault;
 use crate::m_step::{MStep, SharedVariance, Statistics};
 use crate::model::Mixture;
@@ -16,7 +16,7 @@ use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
 use std::any::Any;
 
-/// Scratch of a worker, or statistics, whatever their type.
+/// Statistics, whatever their type.
 pub(crate) type Hidden = Box<dyn Any + Send>;
 
 /// An E-step, an M-step and their model.
@@ -31,8 +31,8 @@ pub(crate) trait Joint<F: Float>: Sync {
     fn model_as_any(&self) -> &dyn Any;
     /// The model in all coordinates, at the end.
     fn into_model(self: Box<Self>) -> Box<dyn Any + Send>;
-    /// Takes the E-step of phase `phase`, and the coordinates of a subspace, if there is one.
-    fn enter(&mut self, phase: usize, subspace: Option<&Subspace<F>>) -> Result<()>;
+    /// Takes the coordinates of a subspace, if there is one, and begins the search of phase `phase`.
+    fn enter(&mut self, phase: usize, subspace: Option<&Subspace<F>>, rng: &mut Rng) -> Result<()>;
     /// Takes the model back to all coordinates.
     fn leave(&mut self);
 
@@ -41,31 +41,21 @@ pub(crate) trait Joint<F: Float>: Sync {
     /// Goes on from it, in the phase that was entered.
     fn resume(&mut self, saved: &SavedStages) -> std::result::Result<(), FileFault>;
 
+    /// The search of the phase.
+    fn search(&self) -> &dyn Search<F>;
+    fn search_mut(&mut self) -> &mut dyn Search<F>;
+    /// Members of a support in this phase: a search from outside may say something else each time.
+    fn width(&self) -> usize;
     /// The name of the E-step, for errors.
     fn search_name(&self) -> &'static str;
     /// The name of the M-step.
     fn family_name(&self) -> &'static str;
-    fn width(&self) -> usize;
-    fn is_exact(&self) -> bool;
     fn bounds(&self) -> Option<&Bounded>;
-    fn warm_up(&self) -> usize;
     /// Searches before the first M-step, for either stage.
     fn initial_searches(&self) -> usize;
     fn restricted_steps(&self) -> usize;
-    fn by_component(&self) -> bool;
     fn statistics_size(&self) -> usize;
 
-    /// Starts the state of the E-step. Returns the distance evaluations.
-    fn start(&mut self, rng: &mut Rng) -> u64;
-    fn worker(&self) -> Hidden;
-    fn search(
-        &self,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        rng: &mut Rng,
-        worker: &mut (dyn Any + Send),
-    );
-    fn finish_pass(&mut self, workers: Vec<Hidden>);
     fn calibrate(&mut self, first: &Likelihood);
 
     fn statistics(&self) -> Hidden;
@@ -94,40 +84,38 @@ pub(crate) struct Merged {
 }
 
 /// The stages of a fit, one E-step per phase, and the model.
-pub(crate) struct Joined<'a, F, E, M>
-where
-    F: Float,
-    M: MStep<F>,
-    E: EStep<F, M::Model>,
-{
-    e_steps: Vec<&'a E>,
-    e_step: &'a E,
-    /// Members of a support in this phase: an E-step from outside may say something else each time.
+pub(crate) struct Joined<'a, F: Float, M: MStep<F>> {
+    e_steps: Vec<&'a dyn EStep<F>>,
+    e_step: &'a dyn EStep<F>,
+    /// None before the first phase.
+    search: Option<Box<dyn Search<F>>>,
     width: usize,
     m_step: &'a M,
     /// In the coordinates of the phase.
     model: M::Model,
     /// In all coordinates, while `model` is in a subspace.
     whole: Option<(M::Model, Subspace<F>)>,
-    state: E::State,
 }
 
-impl<'a, F, E, M> Joined<'a, F, E, M>
-where
-    F: Float,
-    M: MStep<F>,
-    E: EStep<F, M::Model>,
-{
-    pub(crate) fn new(e_steps: Vec<&'a E>, m_step: &'a M, model: M::Model) -> Self {
+impl<'a, F: Float, M: MStep<F>> Joined<'a, F, M> {
+    pub(crate) fn new(e_steps: Vec<&'a dyn EStep<F>>, m_step: &'a M, model: M::Model) -> Self {
         Self {
             e_step: e_steps[0],
-            width: e_steps[0].width(model.components()),
+            search: None,
+            width: 0,
             e_steps,
             m_step,
             model,
             whole: None,
-            state: E::State::default(),
         }
+    }
+
+    /// Begins a search, or goes on with one.
+    fn begin(&mut self, saved: Option<&[u8]>, rng: &mut Rng) -> Result<()> {
+        let search = self.e_step.begin(&self.model, saved, rng)?;
+        self.width = search.width();
+        self.search = Some(search);
+        Ok(())
     }
 
     fn components(&self) -> usize {
@@ -150,12 +138,7 @@ where
     }
 }
 
-impl<F, E, M> Joint<F> for Joined<'_, F, E, M>
-where
-    F: Float,
-    M: MStep<F>,
-    E: EStep<F, M::Model>,
-{
+impl<F: Float, M: MStep<F>> Joint<F> for Joined<'_, F, M> {
     fn model(&self) -> &dyn Mixture<F> {
         &self.model
     }
@@ -180,15 +163,14 @@ where
         Box::new(self.model)
     }
 
-    fn enter(&mut self, phase: usize, subspace: Option<&Subspace<F>>) -> Result<()> {
+    fn enter(&mut self, phase: usize, subspace: Option<&Subspace<F>>, rng: &mut Rng) -> Result<()> {
         self.e_step = self.e_steps[phase];
-        self.width = self.e_step.width(self.components());
         if let Some(subspace) = subspace {
             let projected = self.shared_variance()?.project(&self.model, subspace);
             let whole = std::mem::replace(&mut self.model, projected);
             self.whole = Some((whole, subspace.clone()));
         }
-        Ok(())
+        self.begin(None, rng)
     }
 
     fn leave(&mut self) {
@@ -199,7 +181,7 @@ where
     }
 
     fn save(&self) -> std::result::Result<Option<SavedStages>, FileFault> {
-        let Some(state) = self.e_step.save_state(&self.state) else {
+        let Some(state) = self.search().save() else {
             return Ok(None);
         };
         let whole = self.whole.as_ref();
@@ -217,80 +199,46 @@ where
             let rule = "must be in the coordinates of the phase";
             return Err(FileFault::content("model", rule));
         }
-        let state = self.e_step.load_state(&saved.state, self.components());
-        let rule = "must be a state of the E-step";
-        self.state = state.ok_or_else(|| FileFault::content("state", rule))?;
         self.model = model;
-        Ok(())
+        let begun = self.begin(Some(&saved.state), &mut Rng::from_seed(0));
+        begun.map_err(fault_of)
     }
 
-    fn search_name(&self) -> &'static str {
-        crate::base::stage::name::<E>()
+    fn search(&self) -> &dyn Search<F> {
+        self.search.as_deref().expect("in a phase")
     }
 
-    fn family_name(&self) -> &'static str {
-        crate::base::stage::name::<M>()
+    fn search_mut(&mut self) -> &mut dyn Search<F> {
+        self.search.as_deref_mut().expect("in a phase")
     }
 
     fn width(&self) -> usize {
         self.width
     }
 
-    fn is_exact(&self) -> bool {
-        self.e_step.is_exact(self.components())
+    fn search_name(&self) -> &'static str {
+        self.e_step.name()
+    }
+
+    fn family_name(&self) -> &'static str {
+        self.m_step.name()
     }
 
     fn bounds(&self) -> Option<&Bounded> {
         self.e_step.bounds()
     }
 
-    fn warm_up(&self) -> usize {
-        self.e_step.warm_up(self.components())
-    }
-
     fn initial_searches(&self) -> usize {
-        let of_search = self.e_step.initial_searches(self.components());
+        let of_search = self.search().initial_searches();
         of_search.max(self.m_step.initial_searches())
     }
 
     fn restricted_steps(&self) -> usize {
-        self.m_step
-            .restricted_steps(self.width() < self.components())
-    }
-
-    fn by_component(&self) -> bool {
-        self.e_step.by_component(self.components())
+        self.m_step.restricted_steps(self.width < self.components())
     }
 
     fn statistics_size(&self) -> usize {
         self.m_step.statistics_size(&self.model)
-    }
-
-    fn start(&mut self, rng: &mut Rng) -> u64 {
-        let started = self.e_step.start(&self.model, rng);
-        self.state = started.state;
-        started.evaluations
-    }
-
-    fn worker(&self) -> Hidden {
-        Box::new(self.e_step.worker(&self.model))
-    }
-
-    fn search(
-        &self,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        rng: &mut Rng,
-        worker: &mut (dyn Any + Send),
-    ) {
-        let worker = shown(worker);
-        self.e_step
-            .search(&self.state, &self.model, rows, block, rng, worker);
-    }
-
-    fn finish_pass(&mut self, workers: Vec<Hidden>) {
-        let workers = workers.into_iter().map(taken).collect();
-        self.e_step.finish_pass(&mut self.state, workers);
     }
 
     fn calibrate(&mut self, first: &Likelihood) {

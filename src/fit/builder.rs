@@ -5,21 +5,22 @@ use super::task::Settings;
 use super::warm::WarmStart;
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, not_negative, positive};
+use crate::base::float::Float;
 use crate::base::stage::Stage;
-use crate::coreset::Full;
-use crate::e_step::Exhaustive;
+use crate::coreset::{Coreset, Full};
+use crate::e_step::{EStep, Exhaustive};
 use crate::em::{Rule, StopRule};
 use crate::fit::checkpoint::Checkpoint;
 use crate::io::Save;
-use crate::m_step::SharedIsotropic;
-use crate::seed::KMeansPlusPlus;
+use crate::m_step::{MStep, SharedIsotropic};
+use crate::seed::{KMeansPlusPlus, Seeder};
 use std::fmt;
 use std::sync::Arc;
 
 /// A checked configuration, ready to fit any number of data sets.
 ///
-/// `C`, `S`, `E` and `M` are the stages: coreset, seeder, E-step, M-step. [`algorithms`](crate::algorithms) has the
-/// combinations with a name.
+/// `F` is the number type of the data, and `M` the M-step: the family of the model. [`algorithms`](crate::algorithms) has
+/// the combinations of stages with a name.
 ///
 /// ```
 /// use coremix::prelude::*;
@@ -38,51 +39,29 @@ use std::sync::Arc;
 /// assert_eq!(labels.len(), 600);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct Clusterer<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIsotropic> {
-    pub(super) coreset: C,
-    pub(super) seeder: S,
-    phases: Phases<E>,
+#[derive(Clone)]
+pub struct Clusterer<F: Float, M = SharedIsotropic> {
+    pub(super) coreset: Arc<dyn Coreset<F>>,
+    pub(super) seeder: Arc<dyn Seeder<F>>,
+    phases: List<F>,
     pub(super) m_step: M,
     pub(super) clusters: usize,
     pub(super) settings: Settings,
 }
 
-/// One phase with an E-step, or a list that depends on the data.
-#[derive(Clone)]
-enum Phases<E> {
-    One(E),
-    List(Arc<dyn Fn(Shape) -> Vec<Phase<E>> + Send + Sync>),
-}
+/// A list of phases that depends on the data.
+type List<F> = Arc<dyn Fn(Shape) -> Vec<Phase<F>> + Send + Sync>;
 
-impl<E: Clone> Phases<E> {
-    fn list(&self, shape: Shape) -> Vec<Phase<E>> {
-        match self {
-            Self::One(e_step) => vec![Phase::new(e_step.clone())],
-            Self::List(list) => list(shape),
-        }
-    }
-}
-
-impl<E: fmt::Debug> fmt::Debug for Phases<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::One(e_step) => e_step.fmt(f),
-            Self::List(_) => f.write_str("a list of phases"),
-        }
-    }
-}
-
-impl Clusterer {
+impl<F: Float> Clusterer<F> {
     /// A builder with the stages of k-means: no coreset, k-means++ seeds, the nearest component,
     /// [`SharedIsotropic`].
-    pub fn builder() -> Builder {
-        Builder {
-            coreset: Full,
-            seeder: KMeansPlusPlus::new(),
-            phases: Phases::One(Exhaustive::nearest()),
+    pub fn builder() -> Builder<F> {
+        Builder(Clusterer {
+            coreset: Arc::new(Full),
+            seeder: Arc::new(KMeansPlusPlus::new()),
+            phases: Arc::new(|_| vec![Phase::new(Exhaustive::nearest())]),
             m_step: SharedIsotropic::new(),
-            clusters: None,
+            clusters: UNSET,
             settings: Settings {
                 cancel: None,
                 checkpoint: None,
@@ -95,78 +74,81 @@ impl Clusterer {
                 restarts: 1,
                 seed: 0,
             },
-        }
+        })
     }
 }
 
-/// Collects one value per stage; setting a stage changes the builder's type. [`build`](Self::build) makes the
-/// [`Clusterer`] that fits.
-#[derive(Clone, Debug)]
-#[must_use = "a builder does nothing until it is built"]
-pub struct Builder<C = Full, S = KMeansPlusPlus, E = Exhaustive, M = SharedIsotropic> {
-    coreset: C,
-    seeder: S,
-    phases: Phases<E>,
-    m_step: M,
-    clusters: Option<usize>,
-    settings: Settings,
+/// No number of clusters.
+const UNSET: usize = usize::MAX;
+
+/// Its settings, in words.
+impl<F: Float, M: Stage> fmt::Debug for Clusterer<F, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clusterer")
+            .field("clusters", &self.clusters)
+            .field("coreset", &self.coreset.settings())
+            .field("seeder", &self.seeder.settings())
+            .field("m_step", &self.m_step.settings())
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
 }
 
-impl<C, S, E, M> Builder<C, S, E, M> {
-    /// The same settings with other stages.
-    fn with<C2, S2, E2, M2>(
-        (coreset, seeder, phases, m_step): (C2, S2, Phases<E2>, M2),
-        (clusters, settings): (Option<usize>, Settings),
-    ) -> Builder<C2, S2, E2, M2> {
-        Builder {
+/// Collects the settings. [`build`](Self::build) makes the [`Clusterer`] that fits.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct Builder<F: Float, M: Stage = SharedIsotropic>(Clusterer<F, M>);
+
+impl<F: Float, M: Stage> Builder<F, M> {
+    /// **Required.** The number of clusters (components), k.
+    pub fn clusters(mut self, clusters: usize) -> Self {
+        self.0.clusters = clusters;
+        self
+    }
+
+    /// The coreset. Default [`Full`]: all rows.
+    pub fn coreset(mut self, coreset: impl Coreset<F> + 'static) -> Self {
+        self.0.coreset = Arc::new(coreset);
+        self
+    }
+
+    /// The seeder. Default [`KMeansPlusPlus`]: the usual choice.
+    pub fn seeder(mut self, seeder: impl Seeder<F> + 'static) -> Self {
+        self.0.seeder = Arc::new(seeder);
+        self
+    }
+
+    /// The E-step, of one phase on the rows of the coreset. Default [`Exhaustive::nearest`]: k-means. It takes the place of
+    /// all [phases](Self::phases) there are.
+    pub fn e_step(self, e_step: impl EStep<F> + 'static) -> Self {
+        let phase = Phase::new(e_step);
+        self.phases(move |_| vec![phase.clone()])
+    }
+
+    /// Several phases, each from the model of the one before; `list` makes them from the shape of the data. At least one.
+    pub fn phases(mut self, list: impl Fn(Shape) -> Vec<Phase<F>> + Send + Sync + 'static) -> Self {
+        self.0.phases = Arc::new(list);
+        self
+    }
+
+    /// The M-step, and with it the family of the model. Default [`SharedIsotropic`]: k-means.
+    pub fn m_step<N: MStep<F>>(self, m_step: N) -> Builder<F, N> {
+        let Clusterer {
+            coreset,
+            seeder,
+            phases,
+            clusters,
+            settings,
+            ..
+        } = self.0;
+        Builder(Clusterer {
             coreset,
             seeder,
             phases,
             m_step,
             clusters,
             settings,
-        }
-    }
-
-    /// **Required.** The number of clusters (components), k.
-    pub fn clusters(mut self, clusters: usize) -> Self {
-        self.clusters = Some(clusters);
-        self
-    }
-
-    /// The coreset. Default [`Full`]: all rows.
-    pub fn coreset<C2>(self, coreset: C2) -> Builder<C2, S, E, M> {
-        let stages = (coreset, self.seeder, self.phases, self.m_step);
-        Self::with(stages, (self.clusters, self.settings))
-    }
-
-    /// The seeder. Default [`KMeansPlusPlus`]: the usual choice.
-    pub fn seeder<S2>(self, seeder: S2) -> Builder<C, S2, E, M> {
-        let stages = (self.coreset, seeder, self.phases, self.m_step);
-        Self::with(stages, (self.clusters, self.settings))
-    }
-
-    /// The E-step, of one phase on the rows of the coreset. Default [`Exhaustive::nearest`]: k-means. It takes the place of
-    /// all [phases](Self::phases) there are.
-    pub fn e_step<E2>(self, e_step: E2) -> Builder<C, S, E2, M> {
-        let stages = (self.coreset, self.seeder, Phases::One(e_step), self.m_step);
-        Self::with(stages, (self.clusters, self.settings))
-    }
-
-    /// Several phases, each from the model of the one before; `list` makes them from the shape of the data. At least one.
-    pub fn phases<E2>(
-        self,
-        list: impl Fn(Shape) -> Vec<Phase<E2>> + Send + Sync + 'static,
-    ) -> Builder<C, S, E2, M> {
-        let list = Phases::List(Arc::new(list));
-        let stages = (self.coreset, self.seeder, list, self.m_step);
-        Self::with(stages, (self.clusters, self.settings))
-    }
-
-    /// The M-step, and with it the family of the model. Default [`SharedIsotropic`]: k-means.
-    pub fn m_step<M2>(self, m_step: M2) -> Builder<C, S, E, M2> {
-        let stages = (self.coreset, self.seeder, self.phases, m_step);
-        Self::with(stages, (self.clusters, self.settings))
+        })
     }
 
     /// Largest change of the free energy that counts as converged, per coordinate, in half nats
@@ -177,21 +159,21 @@ impl<C, S, E, M> Builder<C, S, E, M> {
     ///
     /// In every phase, after its last move; times the [factor](Phase::factor) of the phase.
     pub fn tolerance(mut self, tolerance: f64) -> Self {
-        self.settings.rule.tolerance = tolerance;
+        self.0.settings.rule.tolerance = tolerance;
         self
     }
 
     /// What the change of the free energy is compared to. Default [`Rule::PerCoordinate`];
     /// [`Rule::RelativeToFreeEnergy`] is that of the papers, at a tolerance of 1e-4.
     pub fn stop_rule(mut self, rule: Rule) -> Self {
-        self.settings.rule.rule = rule;
+        self.0.settings.rule.rule = rule;
         self
     }
 
     /// Most M-steps, of every phase; 0 leaves the seeds where they are (unless the E-step warms up). Default 200: several
     /// times what the papers' data needed.
     pub fn max_iterations(mut self, max_iterations: usize) -> Self {
-        self.settings.rule.max_iterations = max_iterations;
+        self.0.settings.rule.max_iterations = max_iterations;
         self
     }
 
@@ -202,19 +184,19 @@ impl<C, S, E, M> Builder<C, S, E, M> {
     /// many restarts as threads. Each takes its own memory. With an [observer](Clusterer::fit_observed) or a
     /// [checkpoint](Self::checkpoint) they run one after the other.
     pub fn restarts(mut self, restarts: usize) -> Self {
-        self.settings.restarts = restarts;
+        self.0.settings.restarts = restarts;
         self
     }
 
     /// Ends fits from outside: see [`Cancel`]. Default: none.
     pub fn cancel(mut self, cancel: &Cancel) -> Self {
-        self.settings.cancel = Some(cancel.clone());
+        self.0.settings.cancel = Some(cancel.clone());
         self
     }
 
     /// Writes [checkpoints](Checkpoint) while a fit runs, and goes on from one. Default: none.
     pub fn checkpoint(mut self, checkpoint: &Checkpoint) -> Self {
-        self.settings.checkpoint = Some(checkpoint.clone());
+        self.0.settings.checkpoint = Some(checkpoint.clone());
         self
     }
 
@@ -246,53 +228,43 @@ impl<C, S, E, M> Builder<C, S, E, M> {
 
     /// The same from a model that was copied.
     pub(crate) fn warm_start(mut self, warm: &WarmStart) -> Self {
-        self.settings.warm = Some(warm.clone());
+        self.0.settings.warm = Some(warm.clone());
         self
     }
 
     /// The seed of all randomness. Default 0: a fit is reproducible unless asked otherwise.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.settings.seed = seed;
+        self.0.settings.seed = seed;
         self
     }
-}
 
-impl<C: Stage, S: Stage, E: Stage + Clone, M: Stage> Builder<C, S, E, M> {
     /// Checks every setting.
     ///
     /// # Errors
     /// The first setting that breaks its rule, by name ([`Error::Parameter`] mostly).
-    pub fn build(self) -> Result<Clusterer<C, S, E, M>> {
-        let clusters = self
-            .clusters
-            .ok_or_else(|| Error::parameter("clusters", "unset", "must be given: .clusters(k)"))?;
+    pub fn build(self) -> Result<Clusterer<F, M>> {
+        let Self(clusterer) = self;
+        let (clusters, settings) = (clusterer.clusters, &clusterer.settings);
+        if clusters == UNSET {
+            let rule = "must be given: .clusters(k)";
+            return Err(Error::parameter("clusters", "unset", rule));
+        }
         positive("clusters", clusters)?;
         if clusters >= crate::model::block::UNSET as usize {
-            return Err(Error::parameter(
-                "clusters",
-                clusters,
-                "must be below 2^32 - 1",
-            ));
+            let rule = "must be below 2^32 - 1";
+            return Err(Error::parameter("clusters", clusters, rule));
         }
-        positive("restarts", self.settings.restarts)?;
-        not_negative("tolerance", self.settings.rule.tolerance)?;
-        if let Some(checkpoint) = &self.settings.checkpoint {
+        positive("restarts", settings.restarts)?;
+        not_negative("tolerance", settings.rule.tolerance)?;
+        if let Some(checkpoint) = &settings.checkpoint {
             checkpoint.check()?;
         }
-        if let Some(warm) = &self.settings.warm {
+        if let Some(warm) = &settings.warm {
             warm.check()?;
         }
-        self.coreset.check(clusters)?;
-        self.seeder.check(clusters)?;
-        self.m_step.check(clusters)?;
-        let clusterer = Clusterer {
-            coreset: self.coreset,
-            seeder: self.seeder,
-            phases: self.phases,
-            m_step: self.m_step,
-            clusters,
-            settings: self.settings,
-        };
+        clusterer.coreset.check(clusters)?;
+        clusterer.seeder.check(clusters)?;
+        clusterer.m_step.check(clusters)?;
         // The list depends on the data: what it is for large ones is checked here, and again in every fit.
         clusterer.phases_for(LARGE, LARGE)?;
         Ok(clusterer)
@@ -302,10 +274,10 @@ impl<C: Stage, S: Stage, E: Stage + Clone, M: Stage> Builder<C, S, E, M> {
 /// Rows and columns of large data: few phases are left out.
 pub(super) const LARGE: usize = 1 << 24;
 
-impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
+impl<F: Float, M> Clusterer<F, M> {
     /// The phases for data of this shape, checked.
-    pub(super) fn phases_for(&self, rows: usize, columns: usize) -> Result<Vec<Phase<E>>> {
-        let phases = self.phases.list(Shape::new(rows, columns, self.clusters));
+    pub(super) fn phases_for(&self, rows: usize, columns: usize) -> Result<Vec<Phase<F>>> {
+        let phases = (self.phases)(Shape::new(rows, columns, self.clusters));
         positive("phases", phases.len())?;
         let mut subspace = None;
         for phase in &phases {

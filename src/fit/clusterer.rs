@@ -9,9 +9,7 @@ use super::warm::WarmStart;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::stage::{self, Stage};
-use crate::coreset::Coreset;
 use crate::data::{Centres, Checked, Data};
-use crate::e_step::EStep;
 use crate::em::{
     Event, Joined, Joint, Observer, Progress, Saver, Watch, loaded_model, saved_model, shape,
 };
@@ -22,22 +20,15 @@ use crate::seed::Seeder;
 use std::any::Any;
 use std::ops::ControlFlow;
 
-impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
+impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     /// Fits the model to the data.
     ///
     /// # Errors
     /// [`Error::TooManyClusters`] if the data, or the coreset drawn from it, has fewer rows of positive
     /// weight than there are clusters; what the seeder objects to, and the M-step; [`Error::Stage`] for a stage of yours
     /// that breaks its rules.
-    pub fn fit<F>(&self, data: &dyn Data<F>) -> Result<Fit<M::Model>>
-    where
-        F: Float,
-        C: Coreset<F>,
-        S: Seeder<F>,
-        M: MStep<F>,
-        E: EStep<F, M::Model>,
-    {
-        self.run(data, &self.seeder, None)
+    pub fn fit(&self, data: &dyn Data<F>) -> Result<Fit<M::Model>> {
+        self.run(data, &*self.seeder, None)
     }
 
     /// Fits the model, showing every step to `observer`. When that returns `ControlFlow::Break`, the fit ends with the
@@ -62,29 +53,17 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
     ///
     /// # Errors
     /// As [`fit`](Self::fit).
-    pub fn fit_observed<F>(
+    pub fn fit_observed(
         &self,
         data: &dyn Data<F>,
         mut observer: impl FnMut(&Progress<'_, M::Model>) -> ControlFlow<()>,
-    ) -> Result<Fit<M::Model>>
-    where
-        F: Float,
-        C: Coreset<F>,
-        S: Seeder<F>,
-        M: MStep<F>,
-        E: EStep<F, M::Model>,
-    {
+    ) -> Result<Fit<M::Model>> {
         let mut closure = |event: Event<'_>| observer(&event.of::<M::Model>());
-        self.run(data, &self.seeder, Some(&mut closure))
+        self.run(data, &*self.seeder, Some(&mut closure))
     }
 
     /// What this fit is, for its checkpoints.
-    fn header<F>(&self, data: &dyn Data<F>, seeder: &str, phases: &[Phase<E>]) -> String
-    where
-        F: Float,
-        C: Stage,
-        M: Stage,
-    {
+    fn header(&self, data: &dyn Data<F>, seeder: &str, phases: &[Phase<F>]) -> String {
         let Settings {
             rule,
             restarts,
@@ -115,18 +94,12 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
     }
 
     /// Hides the types of the stages, runs, and brings the model's back. The seeder may be another than its own.
-    pub(super) fn run<F>(
+    pub(super) fn run(
         &self,
         data: &dyn Data<F>,
         seeder: &dyn Seeder<F>,
         observer: Option<Observer<'_>>,
-    ) -> Result<Fit<M::Model>>
-    where
-        F: Float,
-        C: Coreset<F>,
-        M: MStep<F>,
-        E: EStep<F, M::Model>,
-    {
+    ) -> Result<Fit<M::Model>> {
         let checked = Checked::unless_known(data)?;
         let data = checked.as_ref().map_or(data, |checked| checked);
         let fault = checked.as_ref().map(Checked::fault);
@@ -142,7 +115,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         let mut watch = watch.with_checkpoints(saver);
         let (m_step, clusters) = (&self.m_step, self.clusters);
         let joined = |model| -> Box<dyn Joint<F> + '_> {
-            let e_steps = phases.iter().map(|phase| &phase.e_step).collect();
+            let e_steps = phases.iter().map(|phase| &*phase.e_step).collect();
             Box::new(Joined::new(e_steps, m_step, model))
         };
         let start = |seeds: Centres<F>, frame| -> Result<Box<dyn Joint<F> + '_>> {
@@ -182,7 +155,7 @@ impl<C, S, E: Stage + Clone, M> Clusterer<C, S, E, M> {
         };
         let run = Run {
             data,
-            coreset: &self.coreset,
+            coreset: &*self.coreset,
             seeder,
             start: &start,
             warm: warm.as_ref().map(|warm| warm as _),

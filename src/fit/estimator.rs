@@ -4,10 +4,7 @@ use super::builder::Clusterer;
 use super::result::Fit;
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::base::stage::Stage;
-use crate::coreset::Coreset;
 use crate::data::Data;
-use crate::e_step::EStep;
 use crate::em::{Event, Progress};
 use crate::m_step::MStep;
 use crate::model::Mixture;
@@ -92,16 +89,9 @@ impl<F: Float, E: Estimator<F> + ?Sized> Estimator<F> for Box<E> {
     }
 }
 
-impl<F, C, S, E, M> Estimator<F> for Clusterer<C, S, E, M>
-where
-    F: Float,
-    C: Coreset<F> + Send,
-    S: Seeder<F> + Send,
-    M: MStep<F> + Send,
-    E: EStep<F, M::Model> + Stage + Clone + Send,
-{
+impl<F: Float, M: MStep<F>> Estimator<F> for Clusterer<F, M> {
     fn fit(&self, data: &dyn Data<F>) -> Result<Fit<BoxedMixture<F>>> {
-        Ok(self.run(data, &self.seeder, None)?.boxed())
+        Ok(self.run(data, &*self.seeder, None)?.boxed())
     }
 
     fn fit_observed(
@@ -110,7 +100,7 @@ where
         observer: BoxedObserver<'_, F>,
     ) -> Result<Fit<BoxedMixture<F>>> {
         let mut closure = |event: Event<'_>| observer(&event.of::<M::Model>().erased());
-        Ok(self.run(data, &self.seeder, Some(&mut closure))?.boxed())
+        Ok(self.run(data, &*self.seeder, Some(&mut closure))?.boxed())
     }
 
     fn fit_seeded(

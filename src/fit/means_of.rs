@@ -7,12 +7,11 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::coreset::Coreset;
 use crate::data::{Centres, Data, Frame};
-use crate::e_step::EStep;
-use crate::m_step::MStep;
+use crate::m_step::{MStep, SharedIsotropic};
 use crate::model::Mixture;
 use crate::seed::{Seeder, Seeds};
+use std::fmt;
 
 /// Seeds that are the means of another fit to the same rows: with k-means for a mixture, the mixture starts near a good
 /// clustering.
@@ -31,18 +30,24 @@ use crate::seed::{Seeder, Seeds};
 /// assert!(metrics::matched_rmse(fit.model.means(), birch.centres.view())? < 1.0);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct MeansOf<T>(T);
+#[derive(Clone)]
+pub struct MeansOf<F: Float, M = SharedIsotropic>(Clusterer<F, M>);
 
-impl<C, S, E, M> MeansOf<Clusterer<C, S, E, M>> {
+impl<F: Float, M: Stage> fmt::Debug for MeansOf<F, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MeansOf").field(&self.0).finish()
+    }
+}
+
+impl<F: Float, M: MStep<F>> MeansOf<F, M> {
     /// Seeds from a clusterer with as many clusters.
     #[must_use]
-    pub fn new(clusterer: Clusterer<C, S, E, M>) -> Self {
+    pub fn new(clusterer: Clusterer<F, M>) -> Self {
         Self(clusterer)
     }
 }
 
-impl<C: Stage, S: Stage, E: Stage + Clone, M: Stage> Stage for MeansOf<Clusterer<C, S, E, M>> {
+impl<F: Float, M: MStep<F>> Stage for MeansOf<F, M> {
     fn check(&self, clusters: usize) -> Result<()> {
         if self.0.clusters != clusters {
             let rule = "must be the number of clusters of the fit that starts from its means";
@@ -71,14 +76,7 @@ impl<C: Stage, S: Stage, E: Stage + Clone, M: Stage> Stage for MeansOf<Clusterer
     }
 }
 
-impl<F, C, S, E, M> Seeder<F> for MeansOf<Clusterer<C, S, E, M>>
-where
-    F: Float,
-    C: Coreset<F> + Clone,
-    S: Seeder<F> + Clone,
-    M: MStep<F> + Clone,
-    E: EStep<F, M::Model> + Stage + Clone,
-{
+impl<F: Float, M: MStep<F> + Clone> Seeder<F> for MeansOf<F, M> {
     fn seed(
         &self,
         data: &dyn Data<F>,
@@ -91,7 +89,7 @@ where
         // That of the fit which this is a part of.
         other.settings.cancel = cancel::current();
         (other.settings.checkpoint, other.settings.warm) = (None, None);
-        let fit = other.run(data, &other.seeder, None)?;
+        let fit = other.fit(data)?;
         Ok(Seeds {
             centres: Centres::enter(fit.model.means().view(), frame),
             evaluations: fit.report.evaluations.total(),

@@ -1,16 +1,20 @@
 //! Phases as data: which rows, which columns, which search, how many moves.
 
 use crate::base::error::{Result, not_negative, positive};
+use crate::base::float::Float;
 use crate::base::stage::Stage;
+use crate::e_step::EStep;
 use crate::em::PhaseRows;
+use std::fmt;
+use std::sync::Arc;
 
 /// One run of the EM loop, from the model of the phase before, or from the seeds.
 ///
 /// A list of phases is set by [`Builder::phases`](crate::Builder::phases). The tolerance and the most iterations are the
 /// builder's, for every phase.
-#[derive(Clone, Debug)]
-pub struct Phase<E> {
-    pub(crate) e_step: E,
+#[derive(Clone)]
+pub struct Phase<F: Float> {
+    pub(crate) e_step: Arc<dyn EStep<F>>,
     pub(crate) outline: Outline,
 }
 
@@ -60,11 +64,17 @@ impl Shape {
     }
 }
 
-impl<E> Phase<E> {
+impl<F: Float> fmt::Debug for Phase<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.settings())
+    }
+}
+
+impl<F: Float> Phase<F> {
     /// A phase on the rows of the coreset and all columns, without moves.
-    pub fn new(e_step: E) -> Self {
+    pub fn new(e_step: impl EStep<F> + 'static) -> Self {
         Self {
-            e_step,
+            e_step: Arc::new(e_step),
             outline: Outline {
                 rows: PhaseRows::Coreset,
                 columns: Columns::All,
@@ -79,11 +89,9 @@ impl<E> Phase<E> {
 
     /// Another E-step.
     #[must_use]
-    pub fn e_step<E2>(self, e_step: E2) -> Phase<E2> {
-        Phase {
-            e_step,
-            outline: self.outline,
-        }
+    pub fn e_step(mut self, e_step: impl EStep<F> + 'static) -> Self {
+        self.e_step = Arc::new(e_step);
+        self
     }
 
     /// The rows. Default: those of the coreset.
@@ -142,7 +150,7 @@ impl<E> Phase<E> {
     }
 }
 
-impl<E: Stage> Stage for Phase<E> {
+impl<F: Float> Stage for Phase<F> {
     fn check(&self, clusters: usize) -> Result<()> {
         let Outline {
             rows,

@@ -312,7 +312,10 @@ fn phase<F: Float>(
         plan.project(place, cost);
     }
     let subspace = plan.subspace().filter(|_| inside).map(|(s, _)| s);
-    candidate.joint.enter(e_step, subspace)?;
+    let done = candidate.phases.len();
+    let streams = candidate.streams.phase(done);
+    let mut rng = streams.at(Purpose::Start, 0, 0);
+    candidate.joint.enter(e_step, subspace, &mut rng)?;
     let width = candidate.joint.width();
     if !(1..=run.clusters).contains(&width) {
         let most = run.clusters;
@@ -323,7 +326,6 @@ fn phase<F: Float>(
         Some(projected) if inside => projected,
         _ => plan.rows(place),
     };
-    let done = candidate.phases.len();
     // Components of other rows say nothing of these.
     let same = candidate.found.take().filter(|(_, of)| *of == place);
     let (mut report, mut file) = match course.middle.take() {
@@ -347,7 +349,7 @@ fn phase<F: Float>(
     let set_up = SetUp {
         data,
         joint: &mut *candidate.joint,
-        streams: candidate.streams.phase(done),
+        streams,
         moves: outline.moves,
         transfers: outline.transfers,
         labels: same.map(|(supports, _)| supports.into_labels()),

@@ -44,8 +44,11 @@ pub struct Block<F> {
     evaluations: u64,
     /// What is wrong with a support that a search chose.
     pub(crate) fault: Option<String>,
-    /// Scratch of a search.
+    /// Scratch of a search: components, and their scores.
     pub(crate) candidates: Vec<u32>,
+    pub(crate) candidate_scores: Vec<F>,
+    /// The shard of the pass that the rows are in.
+    shard: usize,
 }
 
 impl<F: Float> Block<F> {
@@ -73,6 +76,8 @@ impl<F: Float> Block<F> {
             evaluations: 0,
             fault: None,
             candidates: Vec::new(),
+            candidate_scores: Vec::new(),
+            shard: 0,
         }
     }
 
@@ -117,6 +122,17 @@ impl<F: Float> Block<F> {
     pub(crate) fn number(&mut self, numbers: impl Iterator<Item = usize>) {
         self.numbers.clear();
         self.numbers.extend(numbers);
+    }
+
+    /// The rows are in this shard of the pass.
+    pub(crate) fn in_shard(&mut self, shard: usize) {
+        self.shard = shard;
+    }
+
+    /// The number of the shard of the pass that the rows are in: see [`PerShard`](crate::e_step::PerShard).
+    #[must_use]
+    pub fn shard(&self) -> usize {
+        self.shard
     }
 
     /// Counts distance evaluations.

@@ -7,20 +7,14 @@ use crate::model::block::{Block, UNSET};
 
 impl<F: Float> Block<F> {
     /// Sets the support of row `i` of the block to the best components among `ids` and the members of its last support.
-    /// Repeated ones count once. Counts the evaluations. `scratch` is reused memory.
+    /// Repeated ones count once. Counts the evaluations.
     ///
     /// Fewer candidates than a support has members, or a row or a component that does not exist, is an error of the search,
     /// which the fit returns ([`Error::Stage`](crate::Error::Stage)). The first search has no last supports, so there `ids` needs
     /// as many different components as a support has members. If every support holds every component, all are scored,
     /// and `ids` is ignored.
-    pub fn keep_best<M>(
-        &mut self,
-        i: usize,
-        model: &M,
-        rows: &Rows<F>,
-        ids: &[u32],
-        scratch: &mut Vec<F>,
-    ) where
+    pub fn keep_best<M>(&mut self, i: usize, model: &M, rows: &Rows<F>, ids: &[u32])
+    where
         M: Scores<F> + ?Sized,
     {
         let (k, width) = (self.components(), self.width());
@@ -32,6 +26,7 @@ impl<F: Float> Block<F> {
             return;
         }
         let mut candidates = std::mem::take(&mut self.candidates);
+        let mut scores = std::mem::take(&mut self.candidate_scores);
         candidates.clear();
         if self.is_full() {
             candidates.extend(0..k as u32);
@@ -58,17 +53,17 @@ impl<F: Float> Block<F> {
             self.fault
                 .get_or_insert_with(|| format!("row {row}: {what}"));
         } else {
-            some_scores(model, rows, i, &candidates, scratch);
+            some_scores(model, rows, i, &candidates, &mut scores);
             self.count(candidates.len());
             let places = i * width..(i + 1) * width;
             if self.is_full() {
-                self.scores_mut(i).copy_from_slice(scratch);
+                self.scores_mut(i).copy_from_slice(&scores);
             } else {
                 let support = &mut self.supports[places.clone()];
-                select::smallest(&candidates, scratch, support, &mut self.scores[places]);
+                select::smallest(&candidates, &scores, support, &mut self.scores[places]);
             }
         }
-        self.candidates = candidates;
+        (self.candidates, self.candidate_scores) = (candidates, scores);
     }
 }
 

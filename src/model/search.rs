@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Scratch of the searches over all components.
 #[derive(Debug, Default)]
-pub struct Exact<F> {
+pub(crate) struct Exact<F> {
     approximate: Vec<F>,
     features: Vec<F>,
     lowest: Vec<soft::Lowest<F>>,

@@ -118,7 +118,7 @@ impl<F: Float> Seeds<F> {
 /// assert_eq!(fit.report.evaluations.seeding, 0);
 /// # Ok::<(), Error>(())
 /// ```
-pub trait Seeder<F: Float>: Stage + Sync {
+pub trait Seeder<F: Float>: Stage + Send + Sync {
     /// Chooses `k` seeds; the data has at least `k` rows of positive weight.
     ///
     /// # Errors

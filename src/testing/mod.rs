@@ -166,7 +166,7 @@ fn fit<F, E, M>(
 ) -> Result<Fit<M::Model>>
 where
     F: Float,
-    E: EStep<F, M::Model> + Clone,
+    E: EStep<F> + Clone + 'static,
     M: MStep<F> + Clone,
 {
     let builder = Clusterer::builder().clusters(k).seed(seed).tolerance(0.0);
@@ -223,7 +223,7 @@ fn same<S, F: Float, A: Mixture<F> + ?Sized, B: Mixture<F> + ?Sized>(
 pub fn e_step<F, E>(e_step: &E, data: &dyn Data<F>, k: usize) -> Result<()>
 where
     F: Float,
-    E: EStep<F, Shared<F>> + Clone,
+    E: EStep<F> + Clone + 'static,
 {
     for seed in 0..3 {
         let still = fit((e_step, &Still), data, (k, 10, seed))?;
@@ -240,7 +240,7 @@ where
 fn threads<S, F, E, M>(stages: (&E, &M), data: &dyn Data<F>, k: usize) -> Result<()>
 where
     F: Float,
-    E: EStep<F, M::Model> + Clone,
+    E: EStep<F> + Clone + 'static,
     M: MStep<F> + Clone,
 {
     let once = fit(stages, data, (k, 5, 0))?;

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(super) fn goes_on<S, F, E, M>(stages: (&E, &M), data: &dyn Data<F>, k: usize) -> Result<()>
 where
     F: Float,
-    E: EStep<F, M::Model> + Clone,
+    E: EStep<F> + Clone + 'static,
     M: MStep<F> + Clone,
 {
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -45,7 +45,7 @@ fn goes_on_from<S, F, E, M>(
 ) -> Result<()>
 where
     F: Float,
-    E: EStep<F, M::Model> + Clone,
+    E: EStep<F> + Clone + 'static,
     M: MStep<F> + Clone,
 {
     let builder = || {

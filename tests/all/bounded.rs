@@ -246,10 +246,10 @@ fn moves_leave_local_optima() {
 }
 
 /// Lloyd's algorithm on all rows, and then a phase of so many near centres and rounds of moves on the same rows.
-fn after_lloyd(
+fn after_lloyd<F: Float>(
     near: usize,
     moves: usize,
-) -> impl Fn(Shape) -> Vec<Phase<Bounded>> + Clone + Send + Sync + 'static {
+) -> impl Fn(Shape) -> Vec<Phase<F>> + Clone + Send + Sync + 'static {
     move |shape| {
         let exact = Bounded::new().near(shape.clusters);
         let near = Bounded::new().near(near);
@@ -546,10 +546,7 @@ fn an_observer_may_stop_any_phase() {
     }
 }
 
-fn stop_anywhere(
-    clusterer: &Clusterer<Lightweight, HierarchicalKMeansPlusPlus, Bounded>,
-    data: &Dense<'_, f32>,
-) {
+fn stop_anywhere(clusterer: &Clusterer<f32>, data: &Dense<'_, f32>) {
     let mut sizes = Vec::new();
     for stop_at in 1.. {
         let mut seen = 0;

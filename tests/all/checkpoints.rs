@@ -200,12 +200,9 @@ fn every_family_goes_on_to_the_same_bits() {
     }
 }
 
-fn own<C, S, E, M>(builder: Builder<C, S, E, M>, checkpoint: Option<Checkpoint>) -> Boxed<f64>
+fn own<M>(builder: Builder<f64, M>, checkpoint: Option<Checkpoint>) -> Boxed<f64>
 where
-    C: coremix::coreset::Coreset<f64> + Send + 'static,
-    S: coremix::seed::Seeder<f64> + Send + 'static,
     M: coremix::m_step::MStep<f64> + Send + 'static,
-    E: coremix::e_step::EStep<f64, M::Model> + Clone + Send + 'static,
 {
     let builder = match checkpoint {
         Some(checkpoint) => builder.checkpoint(&checkpoint),
@@ -635,7 +632,7 @@ fn files_that_cannot_be_written_or_read() {
     assert_eq!(kind(found), std::io::ErrorKind::IsADirectory);
     let found = fault(fit(place.checkpoint().resume()).fit(&data));
     assert_eq!(kind(found), std::io::ErrorKind::NotFound);
-    let error = algorithms::k_means(3)
+    let error = algorithms::k_means::<f64>(3)
         .checkpoint(&place.checkpoint().every_iterations(0))
         .build()
         .unwrap_err();
@@ -802,7 +799,7 @@ fn fits_with_coresets_go_on_and_are_stopped_at_once() {
 /// Stages from outside: an E-step with a state that it does not save, and a family without a format.
 mod outside {
     use super::*;
-    use coremix::e_step::{EStep, Started};
+    use coremix::e_step::{EStep, Search};
     use coremix::{Block, Stage};
 
     /// k-means for rows of even searches, and what it found before for odd ones.
@@ -815,50 +812,53 @@ mod outside {
 
     impl Stage for EveryOther {}
 
-    impl<F: Float, M: Mixture<F>> EStep<F, M> for EveryOther {
-        type State = u64;
-        type Worker = Vec<F>;
-
-        fn width(&self, _: usize) -> usize {
-            1
+    impl<F: Float> EStep<F> for EveryOther {
+        fn begin(
+            &self,
+            _: &dyn Mixture<F>,
+            saved: Option<&[u8]>,
+            _: &mut Rng,
+        ) -> Result<Box<dyn Search<F>>> {
+            let searches = saved.map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
+            let searches = if self.forgets { 0 } else { searches };
+            let saves = self.saves;
+            Ok(Box::new(OneOfTwo { saves, searches }))
         }
+    }
 
-        fn start(&self, _: &M, _: &mut Rng) -> Started<u64> {
-            Started {
-                state: 0,
-                evaluations: 0,
-            }
+    struct OneOfTwo {
+        saves: bool,
+        searches: u64,
+    }
+
+    impl<F: Float> Search<F> for OneOfTwo {
+        fn width(&self) -> usize {
+            1
         }
 
         fn search(
             &self,
-            searches: &u64,
-            model: &M,
+            model: &dyn Mixture<F>,
             rows: &Rows<F>,
             block: &mut Block<F>,
             _: &mut Rng,
-            scores: &mut Vec<F>,
         ) {
             for i in 0..rows.len() {
-                let ids = match searches % 2 {
+                let ids = match self.searches % 2 {
                     1 => block.support(i).to_vec(),
                     _ => (0..model.components() as u32).collect(),
                 };
-                block.keep_best(i, model, rows, &ids, scores);
+                block.keep_best(i, model, rows, &ids);
             }
         }
 
-        fn finish_pass(&self, searches: &mut u64, _: Vec<Self::Worker>) {
-            *searches += 1;
+        fn end_pass(&mut self) {
+            self.searches += 1;
         }
 
-        fn save_state(&self, searches: &u64) -> Option<Vec<u8>> {
-            self.saves.then(|| searches.to_le_bytes().to_vec())
-        }
-
-        fn load_state(&self, bytes: &[u8], _: usize) -> Option<u64> {
-            let searches = u64::from_le_bytes(bytes.try_into().ok()?);
-            Some(if self.forgets { 0 } else { searches })
+        fn save(&self) -> Option<Vec<u8>> {
+            let searches = self.searches.to_le_bytes();
+            self.saves.then(|| searches.to_vec())
         }
     }
 }

@@ -7,11 +7,9 @@ mod families;
 pub use compare::{close, distance, last, same, squared_distance};
 pub use families::Family;
 
-use coremix::coreset::{Coreset, Subset};
-use coremix::e_step::EStep;
+use coremix::coreset::Subset;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
-use coremix::seed::Seeder;
 use coremix::{Builder, Float, Rng, Shape, Stage, algorithms};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use std::f64::consts::PI;
@@ -241,12 +239,12 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
 
 /// The phases of `fast` for small data: so many near centres, a larger coreset or none, a subspace or none, rounds of moves
 /// and of transfers.
-pub fn phases(
+pub fn phases<F: Float>(
     near: usize,
     larger: Option<usize>,
     coordinates: Option<usize>,
     moves: usize,
-) -> impl Fn(Shape) -> Vec<Phase<Bounded>> + Clone + Send + Sync + 'static {
+) -> impl Fn(Shape) -> Vec<Phase<F>> + Clone + Send + Sync + 'static {
     move |_| {
         let columns = coordinates.map_or(Columns::All, Columns::Principal);
         let phase = |rows| {
@@ -272,10 +270,10 @@ pub fn phases(
 }
 
 /// The same phases with so many starts of the first of them.
-pub fn with_starts(
+pub fn with_starts<F: Float>(
     starts: usize,
-    list: impl Fn(Shape) -> Vec<Phase<Bounded>> + Clone + Send + Sync + 'static,
-) -> impl Fn(Shape) -> Vec<Phase<Bounded>> + Clone + Send + Sync + 'static {
+    list: impl Fn(Shape) -> Vec<Phase<F>> + Clone + Send + Sync + 'static,
+) -> impl Fn(Shape) -> Vec<Phase<F>> + Clone + Send + Sync + 'static {
     move |shape| {
         let mut list = list(shape);
         let first = list.remove(0).starts(starts);
@@ -284,17 +282,14 @@ pub fn with_starts(
     }
 }
 
-fn algorithm<F, C, S, E, M>(
+fn algorithm<F, M>(
     name: &'static str,
     deterministic: bool,
-    builder: impl Fn(usize) -> Builder<C, S, E, M> + Send + Sync + 'static,
+    builder: impl Fn(usize) -> Builder<F, M> + Send + Sync + 'static,
 ) -> Algorithm<F>
 where
     F: Float,
-    C: Coreset<F> + Stage,
-    S: Seeder<F> + Stage,
     M: MStep<F> + Stage,
-    E: EStep<F, M::Model> + Stage + Clone,
     M::Model: Family<F>,
 {
     let fit = move |data: &Dense<'_, F>, settings: &Settings<F>| {
@@ -310,17 +305,14 @@ where
 }
 
 /// The same on a sketch of the data.
-fn on_sketch<F, C, S, E, M>(
+fn on_sketch<F, M>(
     name: &'static str,
     rows: Known,
-    builder: impl Fn(usize) -> Builder<C, S, E, M> + Send + Sync + 'static,
+    builder: impl Fn(usize) -> Builder<F, M> + Send + Sync + 'static,
 ) -> Algorithm<F>
 where
     F: Float,
-    C: Coreset<F> + Stage,
-    S: Seeder<F> + Stage,
     M: MStep<F> + Stage,
-    E: EStep<F, M::Model> + Stage + Clone,
     M::Model: Family<F> + Mixture<F>,
 {
     let run = move |data: &Dense<'_, F>, settings: &Settings<F>| {
@@ -337,17 +329,14 @@ where
     }
 }
 
-fn fit<F, C, S, E, M>(
-    builder: Builder<C, S, E, M>,
+fn fit<F, M>(
+    builder: Builder<F, M>,
     settings: &Settings<F>,
     data: &dyn Data<F>,
 ) -> Result<Outcome<F>>
 where
     F: Float,
-    C: Coreset<F> + Stage,
-    S: Seeder<F> + Stage,
     M: MStep<F> + Stage,
-    E: EStep<F, M::Model> + Stage + Clone,
     M::Model: Family<F> + Mixture<F>,
 {
     let builder = builder
@@ -360,13 +349,10 @@ where
     }
 }
 
-fn outcome<F, C, S, E, M>(builder: Builder<C, S, E, M>, data: &dyn Data<F>) -> Result<Outcome<F>>
+fn outcome<F, M>(builder: Builder<F, M>, data: &dyn Data<F>) -> Result<Outcome<F>>
 where
     F: Float,
-    C: Coreset<F> + Stage,
-    S: Seeder<F> + Stage,
     M: MStep<F> + Stage,
-    E: EStep<F, M::Model> + Stage + Clone,
     M::Model: Family<F> + Mixture<F>,
 {
     let fit = builder.build()?.fit(data)?;

@@ -2,15 +2,12 @@
 
 use crate::common::{blobs, phases};
 use approx::assert_abs_diff_eq;
-use coremix::coreset::Coreset;
 use coremix::data::{Data, Rows};
-use coremix::e_step::EStep;
 use coremix::m_step::{
     DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
 };
 use coremix::prelude::*;
-use coremix::seed::Seeder;
-use coremix::{Builder, Evaluations, Float, PhaseReport, Rng, Score, Shape, Stage, Timings};
+use coremix::{Builder, Evaluations, Float, PhaseReport, Rng, Score, Shape, Timings};
 use coremix::{algorithms, metrics};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, array};
 use std::ops::ControlFlow;
@@ -382,13 +379,8 @@ fn all_public_types_are_send_sync_unpin() {
     fn check<T: Send + Sync + Unpin>() {}
     type D<'a> = Dense<'a, f32>;
     type Model = SharedIsotropicMixture<f32>;
-    check::<Clusterer>();
-    check::<Clusterer<Lightweight, AfkMc2, Neighborhood, SharedIsotropic>>();
-    check::<Builder>();
-    check::<Builder<UniformCoreset, UniformSeeder, Lazy>>();
-    check::<Builder<Full, Given<f64>>>();
-    check::<Clusterer<Lightweight, HierarchicalKMeansPlusPlus, Bounded>>();
-    check::<Builder<Lightweight, HierarchicalKMeansPlusPlus, Bounded>>();
+    check::<(Clusterer<f32>, Clusterer<f64, Diagonal>)>();
+    check::<(Builder<f32>, Builder<f64, DirichletProcess>)>();
     check::<(
         Fit<Model>,
         Score,
@@ -416,8 +408,8 @@ fn all_public_types_are_send_sync_unpin() {
     )>();
     check::<(Bounded, Exhaustive, Lazy)>();
     check::<(Neighborhood, SimilaritySampling, Start)>();
-    check::<(Phase<Bounded>, PhaseRows, Columns, coremix::Shape, Rule)>();
-    check::<coremix::e_step::Started<Vec<u8>>>();
+    check::<(Phase<f64>, PhaseRows, Columns, coremix::Shape, Rule)>();
+    check::<coremix::e_step::PerShard<Vec<u8>>>();
     check::<(SharedIsotropic, Model, SharedIsotropicMixture<f64>)>();
     check::<(Isotropic, Diagonal, DirichletProcess)>();
     check::<(
@@ -438,13 +430,6 @@ fn all_public_types_are_send_sync_unpin() {
     )>();
     // What stages name only through their traits.
     check::<<SharedIsotropic as MStep<f32>>::Statistics>();
-    check::<<Bounded as EStep<f32, Model>>::Worker>();
-    check::<<Exhaustive as EStep<f32, Model>>::Worker>();
-    check::<<Lazy as EStep<f32, Model>>::Worker>();
-    check::<<Neighborhood as EStep<f32, Model>>::Worker>();
-    check::<<Neighborhood as EStep<f32, Model>>::State>();
-    check::<<SimilaritySampling as EStep<f32, Model>>::Worker>();
-    check::<<SimilaritySampling as EStep<f32, Model>>::State>();
 }
 
 // ---- The small print, for every named algorithm ---------------------------------------------------------
@@ -480,12 +465,7 @@ fn bits(fit: &Fit<SharedIsotropicMixture<f32>>) -> impl PartialEq + std::fmt::De
     )
 }
 
-fn seeds_decide<C, S, E>(name: &str, builder: Builder<C, S, E>)
-where
-    C: Coreset<f32> + Clone + Stage,
-    S: Seeder<f32> + Clone + Stage,
-    E: EStep<f32, SharedIsotropicMixture<f32>> + Clone + Stage,
-{
+fn seeds_decide(name: &str, builder: Builder<f32>) {
     let x: Array2<f32> = points(1_500, 4, 15);
     let data = Dense::new(x.view()).unwrap();
     let fit = |seed| {
@@ -507,12 +487,7 @@ fn the_same_seed_gives_the_same_result() {
     seeds_decide("fast", fast.phases(phases(4, Some(375), None, 3)));
 }
 
-fn restarts_keep_the_best<C, S, E>(name: &str, builder: Builder<C, S, E>)
-where
-    C: Coreset<f32> + Clone + Stage,
-    S: Seeder<f32> + Clone + Stage,
-    E: EStep<f32, SharedIsotropicMixture<f32>> + Clone + Stage,
-{
+fn restarts_keep_the_best(name: &str, builder: Builder<f32>) {
     let x: Array2<f32> = points(1_500, 4, 15);
     let data = Dense::new(x.view()).unwrap();
     let (mut later_ones_won, mut first_ones_won) = (0, 0);
@@ -603,18 +578,19 @@ fn labels_are_predictions(x: ArrayView2<'_, f64>, given: ArrayView2<'_, f64>, it
         Exhaustive::truncated(2),
         Exhaustive::all(),
     ] {
-        let builder = algorithms::k_means(k)
-            .e_step(e_step)
-            .max_iterations(iterations);
+        fn builder<F: Float>(k: usize, e_step: Exhaustive, given: ArrayView2<'_, F>) -> Builder<F> {
+            let builder = algorithms::k_means(k).e_step(e_step);
+            builder.seeder(Given::new(given))
+        }
         let data = Dense::new(x).unwrap();
-        let seeded = builder.clone().seeder(Given::new(given));
+        let seeded = builder(k, e_step, given).max_iterations(iterations);
         let fit = seeded.build().unwrap().fit(&data).unwrap();
         let predicted = fit.model.predict(&data).unwrap();
         assert_eq!(fit.labels, predicted, "{e_step:?}, f64");
         let score = fit.model.score(&data).unwrap();
         assert_eq!(score.labels, predicted, "{e_step:?}, f64");
         let data = Dense::new(single.view()).unwrap();
-        let seeded = builder.seeder(Given::new(single_given.view()));
+        let seeded = builder(k, e_step, single_given.view()).max_iterations(iterations);
         let fit = seeded.build().unwrap().fit(&data).unwrap();
         let predicted = fit.model.predict(&data).unwrap();
         assert_eq!(fit.labels, predicted, "{e_step:?}, f32");
@@ -738,12 +714,7 @@ fn distance_evaluations_follow_the_formulas() -> Result<()> {
     Ok(())
 }
 
-fn sums_by_stage<C, S, E>(name: &str, builder: Builder<C, S, E>)
-where
-    C: Coreset<f32> + Clone + Stage,
-    S: Seeder<f32> + Clone + Stage,
-    E: EStep<f32, SharedIsotropicMixture<f32>> + Clone + Stage,
-{
+fn sums_by_stage(name: &str, builder: Builder<f32>) {
     let x: Array2<f32> = points(900, 4, 15);
     let data = Dense::new(x.view()).unwrap();
     let mut fit = builder.restarts(2).build().unwrap().fit(&data).unwrap();
@@ -838,7 +809,7 @@ fn fast_is_a_builder_like_any_other() -> Result<()> {
 
 #[test]
 fn settings_of_phases_are_checked() {
-    let refused = |list: Vec<Phase<Bounded>>| {
+    let refused = |list: Vec<Phase<f64>>| {
         let builder = algorithms::fast(5).phases(move |_| list.clone());
         match builder.build() {
             Err(Error::Parameter { name, .. }) => name,
@@ -861,7 +832,10 @@ fn settings_of_phases_are_checked() {
     // Not the first of them alone.
     assert_eq!(refused(vec![phase(), phase().starts(0)]), "starts");
     for bad in [-1.0, f64::NAN, f64::INFINITY] {
-        let error = algorithms::fast(5).tolerance(bad).build().unwrap_err();
+        let error = algorithms::fast::<f64>(5)
+            .tolerance(bad)
+            .build()
+            .unwrap_err();
         let named = matches!(error, Error::Parameter { name, .. } if name == "tolerance");
         assert!(named, "{error:?}");
     }

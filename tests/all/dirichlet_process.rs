@@ -2,11 +2,9 @@
 
 use crate::common::{blobs, close, read, seeds};
 use approx::assert_abs_diff_eq;
-use coremix::coreset::Coreset;
-use coremix::e_step::EStep;
 use coremix::m_step::DirichletProcessMixture;
 use coremix::prelude::*;
-use coremix::{Builder, Element, Float, Rng, Stage, algorithms};
+use coremix::{Builder, Element, Float, Rng, algorithms};
 use ndarray::{Array1, Array2, ArrayView2, Axis, array, concatenate, s};
 use proptest::prelude::*;
 
@@ -142,16 +140,13 @@ fn runs<F: Float>(x: &Array2<F>, k: usize, seed: u64) -> Vec<(&'static str, Fitt
             .max_iterations(25)
             .seed(seed)
     };
-    fn run<F, C, S, E>(
+    fn run<F>(
         name: &'static str,
-        builder: Builder<C, S, E, DirichletProcess>,
+        builder: Builder<F, DirichletProcess>,
         data: &Dense<'_, F>,
     ) -> (&'static str, Fitted<F>)
     where
         F: Float,
-        C: Coreset<F> + Stage,
-        S: coremix::seed::Seeder<F> + Stage,
-        E: EStep<F, DirichletProcessMixture<F>> + Stage + Clone,
     {
         (name, builder.build().unwrap().fit(data).unwrap())
     }
@@ -947,17 +942,17 @@ fn weak_priors_cost_no_digits() {
         Dense::new(narrow.view()).unwrap(),
     );
     for (mean_precision, degrees) in [(1.0, 3.0), (1e-8, 3.0), (1.0, 2.0 + 1e-6), (1e-12, 2.5)] {
-        let builder = algorithms::dp_gmm(30, 1.0)
-            .tolerance(0.0)
-            .max_iterations(12);
+        fn fit<F: Float>(data: &dyn Data<F>, prior: DirichletProcess) -> Fitted<F> {
+            let builder = algorithms::dp_gmm(30, 1.0)
+                .tolerance(0.0)
+                .max_iterations(12);
+            let clusterer = builder.m_step(prior).seed(3).build();
+            clusterer.unwrap().fit(data).unwrap()
+        }
         let prior = DirichletProcess::new(1.0)
             .mean_precision(mean_precision)
             .degrees_of_freedom(degrees);
-        let clusterer = builder.m_step(prior).seed(3).build().unwrap();
-        let (exact, rounded) = (
-            clusterer.fit(&data).unwrap(),
-            clusterer.fit(&narrow).unwrap(),
-        );
+        let (exact, rounded) = (fit(&data, prior.clone()), fit(&narrow, prior));
         for fit in [&exact.report, &rounded.report] {
             let f = &fit.free_energies;
             assert!(f.iter().all(|f| f.is_finite()), "{f:?}");
@@ -991,7 +986,10 @@ fn settings_out_of_range() {
                 DirichletProcess::new(1.0).degrees_of_freedom(bad),
             ),
         ] {
-            let error = algorithms::k_means(3).m_step(m_step).build().unwrap_err();
+            let error = algorithms::k_means::<f64>(3)
+                .m_step(m_step)
+                .build()
+                .unwrap_err();
             assert!(error.to_string().starts_with(name), "{error}");
         }
     }

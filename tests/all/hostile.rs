@@ -455,7 +455,7 @@ fn numbers_of_clusters() {
             );
         }
     }
-    let unset = Clusterer::builder().build();
+    let unset = Clusterer::<f64>::builder().build();
     refused!(
         unset,
         Error::Parameter {
@@ -495,7 +495,7 @@ fn numbers_of_clusters() {
 
 #[test]
 fn counts_of_zero() {
-    let k_means = || algorithms::k_means(3);
+    let k_means = || algorithms::k_means::<f64>(3);
     let neighborhood = |e_step| k_means().e_step(e_step).build().map(drop);
     for (result, name) in [
         (k_means().restarts(0).build().map(drop), "restarts"),
@@ -504,7 +504,7 @@ fn counts_of_zero() {
             "c_prime",
         ),
         (
-            algorithms::k_means_c_prime(3, 0).build().map(drop),
+            algorithms::k_means_c_prime::<f64>(3, 0).build().map(drop),
             "c_prime",
         ),
         (neighborhood(Neighborhood::new(0, 3)), "c_prime"),
@@ -513,10 +513,16 @@ fn counts_of_zero() {
             neighborhood(Neighborhood::new(3, 3).initial_searches(0)),
             "initial_searches",
         ),
-        (algorithms::var_gmm_s(3, 0, 2).build().map(drop), "c_prime"),
-        (algorithms::vc_gmm(3, 50, 2, 0).build().map(drop), "g"),
-        (algorithms::d_gmm(3, 0, 2).build().map(drop), "h"),
-        (algorithms::d_gmm(3, 2, 0).build().map(drop), "r"),
+        (
+            algorithms::var_gmm_s::<f64>(3, 0, 2).build().map(drop),
+            "c_prime",
+        ),
+        (
+            algorithms::vc_gmm::<f64>(3, 50, 2, 0).build().map(drop),
+            "g",
+        ),
+        (algorithms::d_gmm::<f64>(3, 0, 2).build().map(drop), "h"),
+        (algorithms::d_gmm::<f64>(3, 2, 0).build().map(drop), "r"),
         (
             k_means()
                 .e_step(SimilaritySampling::new(3, 3).initial_searches(0))
@@ -524,8 +530,14 @@ fn counts_of_zero() {
                 .map(drop),
             "initial_searches",
         ),
-        (algorithms::vc_gmm(3, 0, 2, 2).build().map(drop), "coreset"),
-        (algorithms::lwcs_k_means(3, 0).build().map(drop), "coreset"),
+        (
+            algorithms::vc_gmm::<f64>(3, 0, 2, 2).build().map(drop),
+            "coreset",
+        ),
+        (
+            algorithms::lwcs_k_means::<f64>(3, 0).build().map(drop),
+            "coreset",
+        ),
         (
             k_means().coreset(UniformCoreset::new(0)).build().map(drop),
             "coreset",
@@ -566,7 +578,7 @@ fn tolerances_and_epsilons() {
             );
         }
         let shown = format!("epsilon = {bad}");
-        let lazy = algorithms::lazy_k_means(3, bad).build();
+        let lazy = algorithms::lazy_k_means::<f64>(3, bad).build();
         refused!(
             lazy,
             Error::Parameter {

@@ -83,7 +83,7 @@ fn restarts_start_elsewhere() {
 
 #[test]
 fn another_number_of_clusters_is_an_error() {
-    let seeder = MeansOf::new(algorithms::fast(7).build().unwrap());
+    let seeder = MeansOf::new(algorithms::fast::<f64>(7).build().unwrap());
     let error = algorithms::gmm(8).seeder(seeder).build().unwrap_err();
     let text = "clusters of the fit for the seeds = 7: must be the number of clusters of the fit that starts from its means";
     assert_eq!(error.to_string(), text);
@@ -106,10 +106,10 @@ fn a_cancelled_fit_has_no_seeds() {
 fn settings_tell_searches_and_phases() {
     use coremix::Stage;
     let of = [
-        MeansOf::new(algorithms::k_means(25).build().unwrap()).settings(),
-        MeansOf::new(algorithms::gmm(25).build().unwrap()).settings(),
-        MeansOf::new(algorithms::fast(25).build().unwrap()).settings(),
-        MeansOf::new(algorithms::fast_within(25, 1 << 24).build().unwrap()).settings(),
+        MeansOf::new(algorithms::k_means::<f64>(25).build().unwrap()).settings(),
+        MeansOf::new(algorithms::gmm::<f64>(25).build().unwrap()).settings(),
+        MeansOf::new(algorithms::fast::<f64>(25).build().unwrap()).settings(),
+        MeansOf::new(algorithms::fast_within::<f64>(25, 1 << 24).build().unwrap()).settings(),
     ];
     for (i, settings) in of.iter().enumerate() {
         assert!(!of[..i].contains(settings), "{settings}");

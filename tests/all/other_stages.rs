@@ -3,7 +3,7 @@
 use crate::stages::{points, refused};
 use coremix::coreset::{Coreset, Subset};
 use coremix::data::{Frame, Rows, Scores};
-use coremix::e_step::EStep;
+use coremix::e_step::{EStep, Search};
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
 use coremix::{Block, Float, Rng, Stage, testing};
@@ -51,45 +51,47 @@ impl<F: Float> Seeder<F> for First {
 }
 
 /// A component at random, whatever the row had before: not by `keep_best`, which keeps what is better, but on its own.
-#[derive(Clone, Copy, Debug)]
-struct Drifting;
+#[derive(Clone, Copy, Debug, Default)]
+struct Drifting {
+    passes: u64,
+}
 
 impl Stage for Drifting {}
 
-impl<F: Float, M: Mixture<F>> EStep<F, M> for Drifting {
-    type State = u64;
-    type Worker = Vec<F>;
+impl<F: Float> EStep<F> for Drifting {
+    fn begin(
+        &self,
+        _: &dyn Mixture<F>,
+        _: Option<&[u8]>,
+        _: &mut Rng,
+    ) -> Result<Box<dyn Search<F>>> {
+        Ok(Box::new(Self::default()))
+    }
+}
 
-    fn width(&self, _: usize) -> usize {
+impl<F: Float> Search<F> for Drifting {
+    fn width(&self) -> usize {
         1
     }
 
     /// Blocks that depend on who counts: the number of passes is no state of a row.
-    fn search(
-        &self,
-        passes: &u64,
-        model: &M,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        _: &mut Rng,
-        scratch: &mut Vec<F>,
-    ) {
+    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, _: &mut Rng) {
         let k = model.components() as u32;
         for i in 0..rows.len() {
-            let id = (block.row(i) as u64 + passes) as u32 % k;
-            block.keep_best(i, model, rows, &[id], scratch);
+            let id = (block.row(i) as u64 + self.passes) as u32 % k;
+            block.keep_best(i, model, rows, &[id]);
         }
     }
 
-    fn finish_pass(&self, passes: &mut u64, _: Vec<Self::Worker>) {
-        *passes += 1;
+    fn end_pass(&mut self) {
+        self.passes += 1;
     }
 }
 
 /// Scores that are worse than those of the model by a factor.
-struct Worse<'a, M>(&'a M, f64);
+struct Worse<'a, F>(&'a dyn Mixture<F>, f64);
 
-impl<F: Float, M: Scores<F>> Scores<F> for Worse<'_, M> {
+impl<F: Float> Scores<F> for Worse<'_, F> {
     fn components(&self) -> usize {
         self.0.components()
     }
@@ -103,37 +105,39 @@ impl<F: Float, M: Scores<F>> Scores<F> for Worse<'_, M> {
 }
 
 /// All components, by scores that get worse with each pass: those of the model would never lower the free energy.
-#[derive(Clone, Copy, Debug)]
-struct Falling;
+#[derive(Clone, Copy, Debug, Default)]
+struct Falling {
+    passes: u64,
+}
 
 impl Stage for Falling {}
 
-impl<F: Float, M: Mixture<F>> EStep<F, M> for Falling {
-    type State = u64;
-    type Worker = Vec<F>;
+impl<F: Float> EStep<F> for Falling {
+    fn begin(
+        &self,
+        _: &dyn Mixture<F>,
+        _: Option<&[u8]>,
+        _: &mut Rng,
+    ) -> Result<Box<dyn Search<F>>> {
+        Ok(Box::new(Self::default()))
+    }
+}
 
-    fn width(&self, _: usize) -> usize {
+impl<F: Float> Search<F> for Falling {
+    fn width(&self) -> usize {
         1
     }
 
-    fn search(
-        &self,
-        passes: &u64,
-        model: &M,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        _: &mut Rng,
-        scratch: &mut Vec<F>,
-    ) {
+    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, _: &mut Rng) {
         let ids: Vec<u32> = (0..model.components() as u32).collect();
-        let worse = Worse(model, (passes + 1) as f64);
+        let worse = Worse(model, (self.passes + 1) as f64);
         for i in 0..rows.len() {
-            block.keep_best(i, &worse, rows, &ids, scratch);
+            block.keep_best(i, &worse, rows, &ids);
         }
     }
 
-    fn finish_pass(&self, passes: &mut u64, _: Vec<Self::Worker>) {
-        *passes += 1;
+    fn end_pass(&mut self) {
+        self.passes += 1;
     }
 }
 
@@ -157,8 +161,8 @@ fn the_laws_find_other_stages_that_break_them() {
     testing::seeder(&KMeansPlusPlus::new(), &data, 5).unwrap();
     testing::seeder(&AfkMc2::default(), &data, 5).unwrap();
     // A search that keeps what is better never lowers the free energy, however it finds it.
-    testing::e_step(&Drifting, &data, 5).unwrap();
-    let falling = testing::e_step(&Falling, &data, 5);
+    testing::e_step(&Drifting::default(), &data, 5).unwrap();
+    let falling = testing::e_step(&Falling::default(), &data, 5);
     refused(falling, "Falling", "with the model fixed");
     testing::e_step(&Neighborhood::new(2, 3), &data, 5).unwrap();
     testing::e_step(&Bounded::new(), &data, 5).unwrap();

@@ -5,7 +5,7 @@ use crate::common::{blobs, seeds};
 use coremix::algorithms;
 use coremix::coreset::{Coreset, Subset};
 use coremix::data::{Frame, Rows};
-use coremix::e_step::EStep;
+use coremix::e_step::{EStep, Search};
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
 use coremix::{Block, Float, Rng, Stage};
@@ -192,25 +192,25 @@ struct SomeOfThem {
 
 impl Stage for SomeOfThem {}
 
-impl<F: Float, M: Mixture<F>> EStep<F, M> for SomeOfThem {
-    type State = ();
-    type Worker = Vec<F>;
+impl<F: Float> EStep<F> for SomeOfThem {
+    fn begin(
+        &self,
+        _: &dyn Mixture<F>,
+        _: Option<&[u8]>,
+        _: &mut Rng,
+    ) -> Result<Box<dyn Search<F>>> {
+        Ok(Box::new(self.clone()))
+    }
+}
 
-    fn width(&self, _: usize) -> usize {
+impl<F: Float> Search<F> for SomeOfThem {
+    fn width(&self) -> usize {
         self.c_prime
     }
 
-    fn search(
-        &self,
-        (): &(),
-        model: &M,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        _: &mut Rng,
-        scratch: &mut Vec<F>,
-    ) {
+    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, _: &mut Rng) {
         for i in 0..rows.len() {
-            block.keep_best(i, model, rows, &self.ids, scratch);
+            block.keep_best(i, model, rows, &self.ids);
         }
     }
 }
@@ -282,27 +282,27 @@ impl Clone for Tired {
 
 impl Stage for Tired {}
 
-impl<F: Float, M: Mixture<F>> EStep<F, M> for Tired {
-    type State = ();
-    type Worker = Vec<F>;
+impl<F: Float> EStep<F> for Tired {
+    fn begin(
+        &self,
+        _: &dyn Mixture<F>,
+        _: Option<&[u8]>,
+        _: &mut Rng,
+    ) -> Result<Box<dyn Search<F>>> {
+        Ok(Box::new(self.clone()))
+    }
+}
 
-    fn width(&self, _: usize) -> usize {
+impl<F: Float> Search<F> for Tired {
+    fn width(&self) -> usize {
         2
     }
 
-    fn search(
-        &self,
-        (): &(),
-        model: &M,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        _: &mut Rng,
-        scratch: &mut Vec<F>,
-    ) {
+    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, _: &mut Rng) {
         let tired = self.served.fetch_add(1, Ordering::Relaxed) >= self.blocks;
         let ids: Vec<u32> = (0..block.components() as u32).collect();
         for i in (0..rows.len()).filter(|i| !tired || i % 2 == 0) {
-            block.keep_best(i, model, rows, &ids, scratch);
+            block.keep_best(i, model, rows, &ids);
         }
     }
 }
@@ -333,6 +333,7 @@ struct Odd {
     no_rows: bool,
     evaluations: u64,
     asked: AtomicUsize,
+    k: usize,
 }
 
 impl Clone for Odd {
@@ -344,41 +345,43 @@ impl Clone for Odd {
 
 impl Stage for Odd {}
 
-impl<F: Float, M: Mixture<F>> EStep<F, M> for Odd {
-    type State = ();
-    type Worker = Vec<F>;
+impl<F: Float> EStep<F> for Odd {
+    fn begin(
+        &self,
+        model: &dyn Mixture<F>,
+        _: Option<&[u8]>,
+        _: &mut Rng,
+    ) -> Result<Box<dyn Search<F>>> {
+        let k = model.components();
+        Ok(Box::new(Odd { k, ..self.clone() }))
+    }
+}
 
-    fn width(&self, k: usize) -> usize {
+impl<F: Float> Search<F> for Odd {
+    fn width(&self) -> usize {
         let asked = self.asked.fetch_add(1, Ordering::Relaxed);
-        if self.grows { 1 + asked % k } else { k }
-    }
-
-    fn by_component(&self, _: usize) -> bool {
-        self.by_component
-    }
-
-    fn start(&self, _: &M, _: &mut Rng) -> coremix::e_step::Started<()> {
-        coremix::e_step::Started {
-            state: (),
-            evaluations: self.evaluations,
+        if self.grows {
+            1 + asked % self.k
+        } else {
+            self.k
         }
     }
 
-    fn search(
-        &self,
-        (): &(),
-        model: &M,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        _: &mut Rng,
-        scratch: &mut Vec<F>,
-    ) {
+    fn by_component(&self) -> bool {
+        self.by_component
+    }
+
+    fn evaluations(&self) -> u64 {
+        self.evaluations
+    }
+
+    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, _: &mut Rng) {
         let ids: Vec<u32> = (0..block.components() as u32).collect();
         for i in 0..rows.len() {
             let place = i.saturating_add(self.beyond);
             match self.no_rows {
-                true => block.keep_best(place, model, &Rows::default(), &ids, scratch),
-                false => block.keep_best(place, model, rows, &ids, scratch),
+                true => block.keep_best(place, model, &Rows::default(), &ids),
+                false => block.keep_best(place, model, rows, &ids),
             }
         }
     }
@@ -440,12 +443,12 @@ fn other_seeders_are_checked() {
     assert!(error.to_string().starts_with("chain = 0"), "{error}");
 }
 
-/// A box has the stage's checks, name, settings and numbers; so has an option, for coresets.
+/// A box has the stage's checks, name, settings and numbers.
 #[test]
 fn stages_in_boxes_are_those_stages() {
     type OfRows = f64;
-    type AnyCoreset = Box<dyn Coreset<OfRows> + Send>;
-    type AnySeeder = Box<dyn Seeder<OfRows> + Send>;
+    type AnyCoreset = Box<dyn Coreset<OfRows>>;
+    type AnySeeder = Box<dyn Seeder<OfRows>>;
     let x: Array2<f64> = blobs(300, 3, 4, 1);
     let data = Dense::new(x.view()).unwrap();
     let k_means = || algorithms::k_means(4);
@@ -462,7 +465,7 @@ fn stages_in_boxes_are_those_stages() {
 
     let checked = |coreset: AnyCoreset, seeder: AnySeeder, text: &str| {
         let built = k_means().coreset(coreset).seeder(seeder).build();
-        let error = built.err().expect("an error").to_string();
+        let error = built.expect_err("an error").to_string();
         assert!(error.starts_with(text), "{error}");
     };
     let none = Box::new(Lightweight::new(0));
@@ -477,10 +480,8 @@ fn stages_in_boxes_are_those_stages() {
         rows: vec![],
         weights: vec![],
     };
-    let boxed: AnyCoreset = Box::new(chosen.clone());
+    let boxed: AnyCoreset = Box::new(chosen);
     let fit = k_means().coreset(boxed).build().unwrap().fit(&data);
-    refused(fit, "Chosen", "sum to 0");
-    let fit = k_means().coreset(Some(chosen)).build().unwrap().fit(&data);
     refused(fit, "Chosen", "sum to 0");
 }
 

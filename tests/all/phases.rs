@@ -12,7 +12,7 @@ fn points() -> Array2<f64> {
     })
 }
 
-fn bounded(near: usize) -> Phase<Bounded> {
+fn bounded<F: coremix::Float>(near: usize) -> Phase<F> {
     Phase::new(Bounded::new().near(near))
 }
 
@@ -56,7 +56,7 @@ fn at_least_one_phase_runs() {
 fn phases_without_a_coreset() {
     let points = points();
     let data = Dense::new(&points).unwrap();
-    let ran = |list: fn(Shape) -> Vec<Phase<Exhaustive>>| {
+    let ran = |list: fn(Shape) -> Vec<Phase<f64>>| {
         let fit = Clusterer::builder().clusters(5).phases(list);
         fit.build().unwrap().fit(&data).unwrap().report.phases.len()
     };
@@ -80,11 +80,11 @@ fn phases_without_a_coreset() {
 fn one_subspace_for_all_phases() {
     let two = |_| {
         vec![
-            bounded(3).columns(Columns::Principal(1)),
+            bounded::<f64>(3).columns(Columns::Principal(1)),
             bounded(3).columns(Columns::Principal(2)),
         ]
     };
-    let built = algorithms::fast(5).phases(two).build();
+    let built = algorithms::fast::<f64>(5).phases(two).build();
     assert_eq!(parameter(built.unwrap_err()), "coordinates");
 }
 

@@ -20,7 +20,7 @@ fn separated(k: usize, n: usize, seed: u64) -> Array2<f64> {
     })
 }
 
-fn gmm(k: usize) -> Result<coremix::Clusterer<Full, KMeansPlusPlus, Exhaustive>> {
+fn gmm(k: usize) -> Result<coremix::Clusterer<f64>> {
     algorithms::gmm(k).tolerance(1e-6).build()
 }
 

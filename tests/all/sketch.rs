@@ -1,12 +1,9 @@
 //! Sparsified data: against dense data, against naive formulas, and on input that nobody should send.
 
 use approx::assert_abs_diff_eq;
-use coremix::coreset::Coreset;
 use coremix::data::{Data, Transform};
-use coremix::e_step::EStep;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
-use coremix::seed::Seeder;
 use coremix::{Builder, Float, Rng, Stage, algorithms};
 use ndarray::{Array1, Array2, ArrayView2, Axis, Slice, array, s};
 use std::f64::consts::PI;
@@ -632,17 +629,14 @@ fn rows_without_weight_are_absent() {
 }
 
 /// Fits, and checks that F never fell and that threads do not matter.
-fn never_falls<F, C, S, E, M>(
+fn never_falls<F, M>(
     name: &str,
     sketch: &Sketch<F>,
-    builder: impl Fn() -> Builder<C, S, E, M>,
+    builder: impl Fn() -> Builder<F, M>,
     tolerance: f64,
 ) where
     F: Float,
-    C: Coreset<F> + Stage,
-    S: Seeder<F> + Stage,
     M: MStep<F> + Stage,
-    E: EStep<F, M::Model> + Stage + Clone + Send,
 {
     for seed in 0..3 {
         let fit = |threads: usize| {

@@ -11,7 +11,7 @@ fn close(a: f64, b: f64, tolerance: f64) -> bool {
 }
 
 /// EM with supports of all components: its free energy is the log-likelihood of the model.
-fn em<M>(k: usize, family: M) -> Builder<Full, KMeansPlusPlus, Exhaustive, M> {
+fn em<F: Float, M: MStep<F>>(k: usize, family: M) -> Builder<F, M> {
     algorithms::gmm(k).m_step(family).tolerance(1e-5)
 }
 
@@ -246,7 +246,7 @@ fn models_that_do_not_fit_are_errors() {
     // A model of a sketch, on the sketch of other columns.
     let sketch = Sketch::new(y.view(), 2, 1).unwrap();
     let warm = algorithms::gmm(5).start_from(&model).build().unwrap();
-    assert!(warm.fit::<f64>(&sketch).is_err());
+    assert!(warm.fit(&sketch).is_err());
 }
 
 /// A warm start is one of the settings of a checkpoint, and goes on as any fit.

@@ -3,7 +3,7 @@
 use crate::bytes::Bytes;
 use coremix::Float;
 use coremix::data::Rows;
-use coremix::e_step::{EStep, Started};
+use coremix::e_step::{EStep, Search};
 use coremix::prelude::*;
 use coremix::{Block, Rng, Stage};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -98,65 +98,66 @@ impl Clone for LyingSearch {
 
 impl Stage for LyingSearch {}
 
-impl<F: Float, M: Mixture<F>> EStep<F, M> for LyingSearch {
-    type State = ();
-    type Worker = Vec<F>;
+impl<F: Float> EStep<F> for LyingSearch {
+    fn begin(
+        &self,
+        model: &dyn Mixture<F>,
+        _: Option<&[u8]>,
+        _: &mut Rng,
+    ) -> Result<Box<dyn Search<F>>> {
+        let mut search = self.clone();
+        if let Width::Honest(width) = &mut search.width {
+            *width = model.components().min(*width);
+        }
+        Ok(Box::new(search))
+    }
 
-    fn width(&self, k: usize) -> usize {
+    fn bounds(&self) -> Option<&Bounded> {
+        self.bounds.as_ref()
+    }
+}
+
+impl<F: Float> Search<F> for LyingSearch {
+    fn width(&self) -> usize {
         match self.width {
-            Width::Honest(width) => width.min(k),
+            Width::Honest(width) => width,
             Width::Always(width) => width,
             Width::Growing => 1 + self.asked.fetch_add(1, Ordering::Relaxed) % 5,
         }
     }
 
-    fn search(
-        &self,
-        (): &(),
-        model: &M,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        _: &mut Rng,
-        scratch: &mut Vec<F>,
-    ) {
+    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, _: &mut Rng) {
         let all: Vec<u32> = (0..block.components() as u32).collect();
         for i in 0..rows.len() {
             match self.deeds[i % self.deeds.len()] {
-                Deed::All => block.keep_best(i, model, rows, &all, scratch),
-                Deed::Listed => block.keep_best(i, model, rows, &self.ids, scratch),
+                Deed::All => block.keep_best(i, model, rows, &all),
+                Deed::Listed => block.keep_best(i, model, rows, &self.ids),
                 Deed::Nothing => {}
                 Deed::Row(step) => {
-                    block.keep_best(i.saturating_add(step), model, rows, &all, scratch);
+                    block.keep_best(i.saturating_add(step), model, rows, &all);
                 }
-                Deed::NoRows => block.keep_best(i, model, &Rows::default(), &all, scratch),
+                Deed::NoRows => block.keep_best(i, model, &Rows::default(), &all),
             }
         }
     }
 
-    fn is_exact(&self, _: usize) -> bool {
+    fn is_exact(&self) -> bool {
         self.is_exact
     }
 
-    fn warm_up(&self, _: usize) -> usize {
+    fn warm_up(&self) -> usize {
         self.warm_up
     }
 
-    fn initial_searches(&self, _: usize) -> usize {
+    fn initial_searches(&self) -> usize {
         self.initial_searches
     }
 
-    fn by_component(&self, _: usize) -> bool {
+    fn by_component(&self) -> bool {
         self.by_component
     }
 
-    fn start(&self, _: &M, _: &mut Rng) -> Started<()> {
-        Started {
-            state: (),
-            evaluations: self.evaluations,
-        }
-    }
-
-    fn bounds(&self) -> Option<&Bounded> {
-        self.bounds.as_ref()
+    fn evaluations(&self) -> u64 {
+        self.evaluations
     }
 }

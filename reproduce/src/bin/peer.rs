@@ -7,7 +7,7 @@
 
 use clap::{Parser, ValueEnum};
 use coremix::prelude::*;
-use coremix::{Builder, Element, algorithms};
+use coremix::{Builder, Element, Stage, algorithms};
 use ndarray::Array2;
 use ndarray_npy::ReadableElement;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ fn run<T: Element<Float = f32>>(
 
 impl Arguments {
     /// The builder with the seed and the options.
-    fn set<C, S, E, M>(&self, mut builder: Builder<C, S, E, M>) -> Builder<C, S, E, M> {
+    fn set<M: Stage>(&self, mut builder: Builder<f32, M>) -> Builder<f32, M> {
         if let Some(tolerance) = self.tolerance {
             builder = builder.tolerance(tolerance);
         }

@@ -7,11 +7,7 @@
 //! its standard error in brackets; times are medians, coreset and seeds included. Run it on an otherwise idle
 //! machine.
 
-use coremix::coreset::Coreset;
-use coremix::e_step::EStep;
-use coremix::m_step::SharedIsotropicMixture;
 use coremix::prelude::*;
-use coremix::seed::Seeder;
 use coremix::{Builder, Element, Evaluations, Float, algorithms, metrics};
 use ndarray::{Array1, Array2};
 use ndarray_npy::{ReadNpyError, read_npy};
@@ -130,12 +126,9 @@ fn runs<T: Element>(
 }
 
 impl<F: Float> Column<F> {
-    fn run<T, C, S, E>(&mut self, x: &Array2<T>, builder: Builder<C, S, E>, seed: u64) -> Result<()>
+    fn run<T>(&mut self, x: &Array2<T>, builder: Builder<F>, seed: u64) -> Result<()>
     where
         T: Element<Float = F>,
-        C: Coreset<F>,
-        S: Seeder<F>,
-        E: EStep<F, SharedIsotropicMixture<F>> + Clone,
     {
         let started = Instant::now();
         let data = Dense::new(x.view())?;

@@ -207,16 +207,13 @@ struct Column {
 }
 
 impl Column {
-    fn fit<C>(
+    fn fit(
         &mut self,
         settings: &Settings,
         (fitted, held_out): &(Array2<f32>, Array2<f32>),
-        coreset: C,
+        coreset: impl Coreset<f32> + 'static,
         seed: u64,
-    ) -> Outcome<()>
-    where
-        C: Coreset<f32>,
-    {
+    ) -> Outcome<()> {
         let started = Instant::now();
         let data = Dense::new(fitted.view())?;
         let fit = run(settings, builder(settings, coreset, seed), &data)?;
@@ -263,9 +260,9 @@ fn family(settings: &Settings) -> DirichletProcess {
     }
 }
 
-type Pipeline<C> = Builder<C, KMeansPlusPlus, Exhaustive, DirichletProcess>;
+type Pipeline = Builder<f32, DirichletProcess>;
 
-fn builder<C>(settings: &Settings, coreset: C, seed: u64) -> Pipeline<C> {
+fn builder(settings: &Settings, coreset: impl Coreset<f32> + 'static, seed: u64) -> Pipeline {
     let builder = algorithms::dp_gmm(settings.truncation, settings.concentration)
         .m_step(family(settings))
         .coreset(coreset);
@@ -274,14 +271,11 @@ fn builder<C>(settings: &Settings, coreset: C, seed: u64) -> Pipeline<C> {
         .seed(seed)
 }
 
-fn run<C>(
+fn run(
     settings: &Settings,
-    builder: Pipeline<C>,
+    builder: Pipeline,
     data: &Dense<'_, f32>,
-) -> Result<Fit<DirichletProcessMixture<f32>>>
-where
-    C: Coreset<f32>,
-{
+) -> Result<Fit<DirichletProcessMixture<f32>>> {
     match settings.c_prime {
         Some(c_prime) => builder.e_step(Exhaustive::truncated(c_prime)),
         None => builder,

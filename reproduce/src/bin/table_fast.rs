@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// A variant, by what is different in its phases.
-type Variant = (&'static str, fn(Shape) -> Vec<Phase<Bounded>>);
+type Variant = (&'static str, fn(Shape) -> Vec<Phase<f32>>);
 
 /// `fast` as it is, and without each of its parts.
 const VARIANTS: [Variant; 7] = [
@@ -40,7 +40,7 @@ const VARIANTS: [Variant; 7] = [
 ];
 
 /// The phases of `fast` with other lists of near centres.
-fn near(shape: Shape, near: usize) -> Vec<Phase<Bounded>> {
+fn near(shape: Shape, near: usize) -> Vec<Phase<f32>> {
     let phases = fast_phases(shape).into_iter();
     let bounded = Bounded::new().near(near);
     phases.map(|phase| phase.e_step(bounded)).collect()

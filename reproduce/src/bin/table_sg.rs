@@ -12,12 +12,9 @@
 //!
 //! Figures are means over trials with their standard error in brackets, times are medians.
 
-use coremix::coreset::Coreset;
 use coremix::data::Transform;
-use coremix::e_step::EStep;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
-use coremix::seed::Seeder;
 use coremix::{Builder, Float, Rng, algorithms, metrics};
 use ndarray::{Array1, Array2, Axis, s};
 use ndarray_npy::{ReadNpyError, read_npy};
@@ -132,20 +129,17 @@ struct Column {
 impl Column {
     /// One trial on data that is made anew. `score` judges the labels that the model gives to that data; the
     /// quantization error is that of the means on `rows`.
-    fn run<D, F, C, S, E, M>(
+    fn run<D, F, M>(
         &mut self,
         make: impl FnOnce() -> Result<D>,
-        builder: Builder<C, S, E, M>,
+        builder: Builder<F, M>,
         rows: Option<&dyn Data<F>>,
         score: impl FnOnce(&Array1<u32>) -> Result<f64>,
     ) -> Result<()>
     where
         D: Data<F>,
         F: Float,
-        C: Coreset<F>,
-        S: Seeder<F>,
         M: MStep<F, Model: Mixture<F>>,
-        E: EStep<F, M::Model> + Clone,
     {
         let started = Instant::now();
         let data = make()?;

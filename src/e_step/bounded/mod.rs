@@ -24,16 +24,13 @@ pub(crate) use assignment::{Assignment, Change};
 pub(crate) use lists::NeighbourLists;
 pub(crate) use sums::Sums;
 
-use super::EStep;
+use super::exhaustive::All;
+use super::{EStep, Search, compares_distances};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::Rows;
-use crate::m_step::SharedIsotropicMixture;
-use crate::model::Erased;
-use crate::model::block::Block;
-use crate::model::search::{self, Exact};
+use crate::model::Mixture;
 
 /// The nearest of the centres near a row's own, for rows that bounds do not settle: supports of width 1
 /// ([E35](crate::equations#e35), [E36](crate::equations#e36), [E40](crate::equations#e40)).
@@ -109,28 +106,16 @@ impl Stage for Bounded {
     }
 }
 
-impl<F: Float> EStep<F, SharedIsotropicMixture<F>> for Bounded {
-    type State = ();
-    type Worker = Exact<F>;
-
-    fn width(&self, _: usize) -> usize {
-        1
-    }
-
-    fn is_exact(&self, k: usize) -> bool {
-        self.streaming || self.near >= k
-    }
-
-    fn search(
+impl<F: Float> EStep<F> for Bounded {
+    /// A search over all components, for passes that keep no bounds.
+    fn begin(
         &self,
-        (): &(),
-        model: &SharedIsotropicMixture<F>,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
+        model: &dyn Mixture<F>,
+        _: Option<&[u8]>,
         _: &mut Rng,
-        worker: &mut Self::Worker,
-    ) {
-        search::exhaustive(model.erased(), rows, block, worker);
+    ) -> Result<Box<dyn Search<F>>> {
+        compares_distances(model, "Bounded")?;
+        Ok(Box::new(All::of_width(1)))
     }
 
     fn bounds(&self) -> Option<&Bounded> {

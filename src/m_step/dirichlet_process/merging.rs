@@ -291,8 +291,8 @@ mod tests {
             let all = Exhaustive::all();
             let mut block = Block::new(k, k);
             block.reset(n, &[]);
-            let mut worker = EStep::<F, _>::worker(&all, &model);
-            all.search(&(), &model, &rows, &mut block, &mut rng, &mut worker);
+            let search = all.begin(&model, None, &mut rng).unwrap();
+            search.search(&model, &rows, &mut block, &mut rng);
             posterior::normalise(&rows, &mut block, model.log_joint());
             let q = Array2::from_shape_fn((n, k), |(i, c)| block.shares_of(i)[c].to_f64());
             Self {
