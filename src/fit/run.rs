@@ -217,6 +217,9 @@ fn one<'a, F: Float>(
     })
 }
 
+/// Several starts on so many rows together take little time, also where that is more than half of all rows.
+const FEW_ROWS: usize = 1 << 16;
+
 /// The starts of a restart, at their seeds.
 fn starts<'a, F: Float>(
     run: &Run<'a, F>,
@@ -225,7 +228,7 @@ fn starts<'a, F: Float>(
     (cost, watch): (&mut Cost, &mut Watch<'_>),
 ) -> Result<()> {
     let (_, first, place) = plan.phases[0];
-    let room = run.data.len() / 2 / plan.rows(place).len();
+    let room = (run.data.len() / 2).max(FEW_ROWS) / plan.rows(place).len();
     // From a model all starts would be the same.
     let room = if run.warm.is_some() { 1 } else { room };
     for start in 0..first.starts.min(room).max(1) {
