@@ -77,33 +77,31 @@ impl Cholesky {
     }
 }
 
-/// Raises the eigenvalues of a symmetric matrix (dim, dim) to at least `least`, a positive number, and farther where a
-/// Cholesky factor would be lost in rounding.
-pub(crate) fn clamp_eigenvalues(matrix: &mut [f64], dim: usize, least: f64) {
-    let exceeds = |matrix: &[f64], least: f64| {
-        let mut rest = matrix.to_vec();
-        rest.iter_mut().step_by(dim + 1).for_each(|x| *x -= least);
-        rest.iter().step_by(dim + 1).all(|x| *x > 0.0) && Cholesky::of(&rest, dim).is_some()
-    };
-    if exceeds(matrix, least) {
-        return;
+/// The inverse of the lower Cholesky factor of a symmetric matrix (dim, dim) whose eigenvalues are raised to at least
+/// `least`, a positive number. Where some are, it follows from eigenvectors: of a matrix that is put together again, the
+/// smallest eigenvalues would be lost in the rounding of the largest.
+pub(crate) fn whitening(matrix: &[f64], dim: usize, least: f64) -> Vec<f64> {
+    let mut rest = matrix.to_vec();
+    rest.iter_mut().step_by(dim + 1).for_each(|x| *x -= least);
+    let exceeds =
+        rest.iter().step_by(dim + 1).all(|x| *x > 0.0) && Cholesky::of(&rest, dim).is_some();
+    if exceeds && let Some(found) = Cholesky::of(matrix, dim) {
+        return inverse_of_lower(&found.factor, dim);
     }
     let (values, vectors) = eigen(matrix, dim);
-    let mut least = least;
-    loop {
-        for i in 0..dim {
-            for j in 0..=i {
-                let terms = values.iter().zip(vectors.chunks_exact(dim));
-                let sum: f64 = terms.map(|(v, u)| v.max(least) * u[i] * u[j]).sum();
-                matrix[i * dim + j] = sum;
-                matrix[j * dim + i] = sum;
-            }
+    let axes = Array2::from_shape_fn((dim, dim), |(i, a)| {
+        values[a].max(least).sqrt() * vectors[a * dim + i]
+    });
+    // Axes as long as deviations, turned so that they are a lower triangle.
+    let mut factor = axes.dot(&orthonormal(&axes).t());
+    for j in 0..dim {
+        if factor[[j, j]] < 0.0 {
+            factor.column_mut(j).mapv_inplace(|x| -x);
         }
-        if Cholesky::of(matrix, dim).is_some() {
-            return;
-        }
-        least *= 4.0;
+        (0..j).for_each(|i| factor[[i, j]] = 0.0);
     }
+    let factor: Vec<f64> = factor.iter().copied().collect();
+    inverse_of_lower(&factor, dim)
 }
 
 /// The eigenvalues of a symmetric matrix (dim, dim), and as many eigenvectors, row after row, by Jacobi's rotations.
@@ -375,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn eigenvalues_are_clamped_and_vectors_stay() {
+    fn eigenvalues_are_raised_and_vectors_stay() {
         for n in SIZES {
             let vectors = orthonormal(&random((n, n), 3));
             let values: Vec<f64> = (0..n).map(|i| 10f64.powi(i as i32 % 9 - 6)).collect();
@@ -384,15 +382,16 @@ mod tests {
                 scaled.dot(&vectors)
             };
             for least in [1e-9, 1e-3] {
-                let mut matrix: Vec<f64> = of_values(&values).iter().copied().collect();
-                clamp_eigenvalues(&mut matrix, n, least);
-                let clamped: Vec<f64> = values.iter().map(|v| v.max(least)).collect();
-                assert_abs_diff_eq!(of(&matrix, n), of_values(&clamped), epsilon = 1e-12);
+                let matrix: Vec<f64> = of_values(&values).iter().copied().collect();
+                let found = of(&whitening(&matrix, n, least), n);
+                let raised: Vec<f64> = values.iter().map(|v| v.max(least)).collect();
+                let white = found.dot(&of_values(&raised)).dot(&found.t());
+                assert_abs_diff_eq!(white, Array2::eye(n), epsilon = 1e-8);
+                assert!(found.indexed_iter().all(|((i, j), x)| j <= i || *x == 0.0));
             }
             // Of rank 0.
-            let mut zeros = vec![0.0; n * n];
-            clamp_eigenvalues(&mut zeros, n, 0.5);
-            assert_abs_diff_eq!(of(&zeros, n), Array2::eye(n) * 0.5, epsilon = 1e-15);
+            let found = of(&whitening(&vec![0.0; n * n], n, 0.25), n);
+            assert_abs_diff_eq!(found, Array2::eye(n) * 2.0, epsilon = 1e-14);
         }
     }
 

@@ -75,8 +75,13 @@ impl Covariance {
         }
     }
 
-    /// Covariances with the same variance in every direction.
+    /// The numbers of covariances with the same variance in every direction.
     pub(super) fn isotropic(self, k: usize, dim: usize, variance: f64) -> Vec<f64> {
+        let variance = if self.has_pairs() {
+            1.0 / variance.sqrt()
+        } else {
+            variance
+        };
         let is_variance = |place: usize| !self.has_pairs() || place % (dim * dim) % (dim + 1) == 0;
         let places = 0..self.numbers(k, dim);
         places
@@ -172,14 +177,14 @@ impl Gaussian {
 }
 
 impl Gaussian {
-    /// Covariances whose variances, in every direction, are at least `least` (E20).
+    /// The numbers of covariances whose variances, in every direction, are at least `least` (E20).
     fn clamped(&self, mut variances: Vec<f64>, dim: usize, least: f64) -> Vec<f64> {
         if !self.covariance.has_pairs() {
             variances.iter_mut().for_each(|v| *v = v.max(least));
             return variances;
         }
         parallel::map_chunks(&mut variances, dim * dim, |_, _, matrix| {
-            linalg::clamp_eigenvalues(matrix, dim, least);
+            matrix.copy_from_slice(&linalg::whitening(matrix, dim, least));
         });
         variances
     }
@@ -231,10 +236,18 @@ impl<F: Float> MStep<F> for Gaussian {
         let mut model: Self::Model = self.start(seeds, frame, data)?;
         let factor = (from.frame().unit() * model.frame().inverse_unit()).powi(2);
         let least = model.least_variance;
-        let rescaled = from.scaled_variances().iter().map(|v| v * factor).collect();
-        let rescaled = self.clamped(rescaled, model.centres().dim(), least);
+        let variances = from.scaled_variances().iter();
+        let rescaled = match self.covariance.has_pairs() {
+            true => variances.map(|x| x / factor.sqrt()).collect(),
+            false => variances
+                .map(|v| (v * factor).max(least))
+                .collect::<Vec<f64>>(),
+        };
         if self.mixing == Mixing::Learned {
             model.proportions = from.proportions.to_learn();
+        }
+        if from.frame() == model.frame() {
+            model.exact.clone_from(&from.exact);
         }
         let unit = model.mean_of(&rescaled);
         model.set(rescaled, least, unit);
@@ -283,7 +296,7 @@ impl<F: Float> MStep<F> for Gaussian {
         match sums {
             Sums::Pairs(moments) => {
                 let whitenings = model.whitenings();
-                moments.add(rows, block, |c| &whitenings[c], Digits::Enough);
+                moments.add(rows, block, |c| &whitenings[c], Digits::All);
             }
             Sums::Axes(moments) => {
                 if self.covariance == Covariance::TiedSpherical {
@@ -319,31 +332,30 @@ impl<F: Float> MStep<F> for Gaussian {
                 (mass, moments.variance_of_all(&squared), variances)
             }
             Sums::Pairs(moments) => {
-                let scatter = about_new_means(moments, model.move_centres());
+                let scatter = about_new_means(moments, model);
                 let traces = scatter
                     .iter()
                     .map(|own| own.iter().step_by(dim + 1).sum::<f64>());
                 let total: f64 = moments.mass.iter().sum();
                 let shared = traces.sum::<f64>() / (total * dim as f64);
-                let mut variances = model.scaled_variances().to_vec();
-                if self.covariance == Covariance::Tied {
-                    variances.fill(0.0);
-                    for own in &scatter {
-                        for (sum, x) in variances.iter_mut().zip(own) {
-                            *sum += x / total;
+                let variances: Vec<f64> = match self.covariance {
+                    Covariance::Tied => {
+                        let mut tied = vec![0.0; dim * dim];
+                        for own in &scatter {
+                            tied.iter_mut()
+                                .zip(own)
+                                .for_each(|(sum, x)| *sum += x / total);
                         }
+                        tied
                     }
-                } else {
-                    let own = variances
-                        .chunks_exact_mut(dim * dim)
-                        .zip(&scatter)
-                        .zip(&moments.mass);
-                    for ((own, scatter), mass) in own.filter(|(_, mass)| **mass > 0.0) {
-                        for (variance, x) in own.iter_mut().zip(scatter) {
-                            *variance = x / mass;
-                        }
+                    _ => {
+                        let own = scatter.iter().zip(&moments.mass);
+                        own.flat_map(|(own, mass)| {
+                            own.iter().map(move |x| x / mass.max(f64::MIN_POSITIVE))
+                        })
+                        .collect()
                     }
-                }
+                };
                 (moments.mass.clone(), shared, variances)
             }
         };
@@ -352,9 +364,18 @@ impl<F: Float> MStep<F> for Gaussian {
             return model.set_all(shared);
         }
         if self.mixing == Mixing::Learned {
-            model.proportions = Proportions::learned(mass.into_iter());
+            model.proportions = Proportions::learned(mass.iter().copied());
         }
-        model.set(self.clamped(variances, dim, least), least, shared);
+        let mut variances = self.clamped(variances, dim, least);
+        if self.covariance == Covariance::Full {
+            // A component without mass keeps its covariance.
+            let old = model.scaled_variances().chunks_exact(dim * dim);
+            let own = variances.chunks_exact_mut(dim * dim).zip(old).zip(&mass);
+            for ((own, old), _) in own.filter(|(_, mass)| **mass <= 0.0) {
+                own.copy_from_slice(old);
+            }
+        }
+        model.set(variances, least, shared);
     }
 
     fn shared_variance(&self) -> Option<&dyn SharedVariance<F, Self::Model, Self::Statistics>> {
@@ -406,18 +427,22 @@ impl Statistics for Sums {
 }
 
 /// Moves every centre to its mean, and returns the second moments (d, d) of each component about the new one.
-fn about_new_means<F: Float>(moments: &OuterMoments, centres: &mut Centres<F>) -> Vec<Vec<f64>> {
-    let (k, dim, old) = (centres.len(), centres.dim(), centres.clone());
-    let mut first = Moments::zeros(k, dim, Second::Total);
-    for c in 0..k {
-        first.set(c, moments.mass[c], moments.first(c).iter().copied());
+fn about_new_means<F: Float>(
+    moments: &OuterMoments,
+    model: &mut GaussianMixture<F>,
+) -> Vec<Vec<f64>> {
+    let (k, dim) = (model.centres().len(), model.centres().dim());
+    let mut steps = vec![0.0; k * dim];
+    for (c, steps) in steps.chunks_exact_mut(dim).enumerate() {
+        if moments.mass[c] > 0.0 {
+            for (step, first) in steps.iter_mut().zip(moments.first(c)) {
+                *step = first / moments.mass[c];
+            }
+        }
     }
-    first.move_centres(centres, |_, _, _| ());
-    let centres = &*centres;
+    model.step(&steps);
     parallel::map(k, |c| {
-        let step = centres.row(c).iter().zip(old.row(c));
-        let step: Vec<f64> = step.map(|(new, old)| new.to_f64() - old.to_f64()).collect();
-        let mut matrix = moments.about(c, &step[..dim]);
+        let mut matrix = moments.about(c, &steps[c * dim..][..dim]);
         for i in 0..dim {
             for j in 0..i {
                 matrix[j * dim + i] = matrix[i * dim + j];

@@ -5,7 +5,7 @@ use super::proportions::penalised;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::{Centres, Linear, Part, Rows, Scales};
-use crate::model::whitened::{self, Whitening};
+use crate::model::whitened::{self, MOST_INFLATION, Whitening};
 
 /// What turns rows into scores, in units of a variance: it follows from the parameters.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +62,8 @@ enum Shape<F> {
 pub(super) struct Parameters<'a, F> {
     pub(super) covariance: Covariance,
     pub(super) centres: &'a Centres<F>,
+    /// Of full covariances (k, d).
+    pub(super) exact: &'a [f64],
     pub(super) variances: &'a [f64],
     /// What proportions add to scores (k).
     pub(super) penalties: Vec<f64>,
@@ -75,8 +77,9 @@ impl<F: Float> Costs<F> {
             covariance,
             centres,
             variances,
-            penalties,
+            ref penalties,
             unit,
+            ..
         } = parameters;
         let (k, dim) = (centres.len(), centres.dim());
         // What a variance makes of the square of a difference: a factor, and a term.
@@ -84,14 +87,17 @@ impl<F: Float> Costs<F> {
         match covariance {
             Covariance::TiedSpherical => Self::Distances,
             Covariance::Spherical => {
-                let factors = variances.iter().zip(penalties).map(|(&variance, penalty)| {
-                    let (factor, per_entry) = relative(variance);
-                    Factor {
-                        factor,
-                        per_entry,
-                        penalty,
-                    }
-                });
+                let factors = variances
+                    .iter()
+                    .zip(penalties)
+                    .map(|(&variance, &penalty)| {
+                        let (factor, per_entry) = relative(variance);
+                        Factor {
+                            factor,
+                            per_entry,
+                            penalty,
+                        }
+                    });
                 let factors: Vec<Factor> = factors.collect();
                 let mut largest = Factor {
                     factor: 1.0,
@@ -107,12 +113,12 @@ impl<F: Float> Costs<F> {
             }
             Covariance::Diagonal => {
                 let scales = Scales::new(k, dim, |c, j| relative(variances[c * dim + j]));
-                Self::Scales(scales, penalties)
+                Self::Scales(scales, penalties.clone())
             }
             Covariance::Tied | Covariance::Full => {
                 let round = covariance.isotropic(k, dim, unit) == variances;
                 let round = round && penalties.iter().all(|p| *p == 0.0);
-                Self::Whitened(Whitened::new(centres, variances, &penalties, unit, round))
+                Self::Whitened(Whitened::new(&parameters, round))
             }
         }
     }
@@ -250,25 +256,24 @@ impl<F: Float> Costs<F> {
 }
 
 impl<F: Float> Whitened<F> {
-    fn new(
-        centres: &Centres<F>,
-        variances: &[f64],
-        penalties: &[f64],
-        unit: f64,
-        round: bool,
-    ) -> Self {
+    /// From the triangles of covariances, about exact means.
+    fn new(parameters: &Parameters<'_, F>, round: bool) -> Self {
+        let Parameters {
+            centres,
+            exact,
+            variances,
+            penalties,
+            unit,
+            ..
+        } = parameters;
         let (k, dim) = (centres.len(), centres.dim());
-        let mean = |c: usize| centres.row(c)[..dim].iter().map(|z| z.to_f64()).collect();
-        let relative: Vec<f64> = variances.iter().map(|v| v / unit).collect();
+        let mean = |c: usize| exact[c * dim..][..dim].to_vec();
+        let relative: Vec<f64> = variances.iter().map(|x| x * unit.sqrt()).collect();
         let is_tied = variances.len() == dim * dim && k > 1;
         let matrices = if is_tied { 1 } else { k };
         let mut components = parallel::map(matrices, |c| match round {
             true => Whitening::spherical(mean(c), 1.0),
-            false => {
-                let covariance = &relative[c * dim * dim..][..dim * dim];
-                let found = Whitening::new(mean(c), covariance);
-                found.expect("eigenvalues are clamped, given ones are checked")
-            }
+            false => Whitening::of_factor(mean(c), &relative[c * dim * dim..][..dim * dim]),
         });
         for c in matrices..k {
             let mean = mean(c);
@@ -280,16 +285,17 @@ impl<F: Float> Whitened<F> {
         let added = components.iter().zip(penalties);
         let added = added.map(|(own, penalty)| unit * own.log_det() + held(*penalty));
         let added = added.collect();
-        let shape = match (round, is_tied) {
-            (true, _) => Shape::Round,
-            (false, true) => {
+        let shape = match round {
+            true => Shape::Round,
+            // Whitened rows are rounded to their type.
+            false if is_tied && components[0].inflation <= MOST_INFLATION => {
                 let mut whitened = Centres::with_capacity(k, dim);
                 let rows = components[0].whiten(centres.values());
                 rows.chunks_exact(rows.len() / k)
                     .for_each(|row| whitened.push(row));
                 Shape::Tied(whitened)
             }
-            (false, false) => Shape::Full,
+            false => Shape::Full,
         };
         Self {
             components,

@@ -6,7 +6,7 @@ use super::proportions::Proportions;
 use crate::base::cached::Cached;
 use crate::base::error::{Error, Result, positive, same_columns, same_length};
 use crate::base::float::Float;
-use crate::base::linalg::Cholesky;
+use crate::base::linalg::{self, Cholesky};
 use crate::base::rng::Rng;
 use crate::data::{Basis, Centres, Frame, Linear, Rows, Scores, Summary};
 use crate::io::{self, Common, FileFault, Reader, Save};
@@ -15,6 +15,7 @@ use crate::model::posterior::LogJoint;
 use crate::model::whitened::Whitening;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis};
+use std::cmp::Ordering;
 use std::f64::consts::PI;
 
 /// A mixture of Gaussians with covariances of one [kind](Covariance), and a mixing proportion each.
@@ -27,8 +28,12 @@ pub struct GaussianMixture<F> {
     covariance: Covariance,
     centres: Centres<F>,
     frame: Frame<F>,
-    /// One, (k), (k, d), (d, d) or (k, d, d), as the kind says; in the unit of the frame, squared.
+    /// One, (k) or (k, d) variances, as the kind says, in the unit of the frame, squared; or the lower triangles $M$ (d, d)
+    /// or (k, d, d) of whitening transforms, $M^T M = \Sigma^{-1}$, which have digits that $\Sigma$ has not.
     variances: Vec<f64>,
+    /// The means (k, d) that such transforms are about, not rounded to the type of the data: narrow components may be
+    /// narrower than that. None for others.
+    pub(super) exact: Vec<f64>,
     pub(super) least_variance: f64,
     pub(super) proportions: Proportions,
     /// The variance that scores are in units of.
@@ -146,11 +151,20 @@ impl<F: Float> GaussianMixture<F> {
         };
         // Wide enough for the means and for the deviations from them.
         let frame = Frame::around(&summary, largest.sqrt());
-        let scaled = |v: &f64| match covariance.has_pairs() {
-            true => frame.enter_square(*v),
-            false => frame.enter_square(*v).max(f64::MIN_POSITIVE),
+        let scaled: Vec<f64> = match covariance.has_pairs() {
+            true => {
+                let size = means.ncols() * means.ncols();
+                let scaled: Vec<f64> = variances.iter().map(|v| frame.enter_square(*v)).collect();
+                let triangles = scaled.chunks_exact(size);
+                triangles
+                    .flat_map(|own| linalg::whitening(own, means.ncols(), f64::MIN_POSITIVE))
+                    .collect()
+            }
+            false => variances
+                .iter()
+                .map(|v| frame.enter_square(*v).max(f64::MIN_POSITIVE))
+                .collect(),
         };
-        let scaled: Vec<f64> = variances.iter().map(scaled).collect();
         let centres = Centres::enter(means, &frame);
         let mut model = Self::assemble(covariance, (centres, frame), proportions);
         model.means.get(|| means.to_owned());
@@ -168,6 +182,10 @@ impl<F: Float> GaussianMixture<F> {
         Self {
             covariance,
             variances: vec![1.0; covariance.numbers(centres.len(), centres.dim())],
+            exact: match covariance.has_pairs() {
+                true => centres.coordinates().collect(),
+                false => Vec::new(),
+            },
             centres,
             frame,
             least_variance: f64::MIN_POSITIVE,
@@ -186,6 +204,7 @@ impl<F: Float> GaussianMixture<F> {
         let parameters = Parameters {
             covariance: self.covariance,
             centres: &self.centres,
+            exact: &self.exact,
             variances: &self.variances,
             penalties: (0..self.centres.len())
                 .map(|c| self.proportions.penalty(c, unit))
@@ -215,6 +234,22 @@ impl<F: Float> GaussianMixture<F> {
         self.costs.whitenings()
     }
 
+    /// Moves the exact means, and the centres with them, by so much (k, d).
+    pub(super) fn step(&mut self, steps: &[f64]) {
+        self.exact
+            .iter_mut()
+            .zip(steps)
+            .for_each(|(mean, step)| *mean += step);
+        let exact = std::mem::take(&mut self.exact);
+        self.move_centres().update(|c, row| {
+            let own = exact[c * row.len()..].iter();
+            row.iter_mut()
+                .zip(own)
+                .for_each(|(z, mean)| *z = F::from_f64(*mean));
+        });
+        self.exact = exact;
+    }
+
     pub(super) fn kind(&self) -> Covariance {
         self.covariance
     }
@@ -226,12 +261,9 @@ impl<F: Float> GaussianMixture<F> {
 
     /// The mean of such variances, of components by their proportion.
     pub(super) fn mean_of(&self, variances: &[f64]) -> f64 {
-        let k = self.centres.len();
+        let (k, dim) = (self.centres.len(), self.centres.dim());
         let mean = |own: &[f64]| match self.covariance.has_pairs() {
-            true => {
-                let dim = self.centres.dim();
-                own.iter().step_by(dim + 1).sum::<f64>() / dim as f64
-            }
+            true => covariance_of(own, dim).diag().mean().unwrap_or(0.0),
             false => own.iter().sum::<f64>() / own.len() as f64,
         };
         match self.covariance {
@@ -243,31 +275,18 @@ impl<F: Float> GaussianMixture<F> {
         }
     }
 
-    /// The variance of coordinate `j` of component `c`, in the unit of the frame, squared.
-    fn scaled(&self, c: usize, j: usize) -> f64 {
+    /// The variances of the coordinates of component `c` (d), in the unit of the frame, squared.
+    fn scaled(&self, c: usize) -> Array1<f64> {
         let dim = self.centres.dim();
         match self.covariance {
-            Covariance::TiedSpherical => self.variances[0],
-            Covariance::Spherical => self.variances[c],
-            Covariance::Diagonal => self.variances[c * dim + j],
-            Covariance::Tied => self.variances[j * (dim + 1)],
-            Covariance::Full => self.variances[c * dim * dim + j * (dim + 1)],
+            Covariance::TiedSpherical => Array1::from_elem(dim, self.variances[0]),
+            Covariance::Spherical => Array1::from_elem(dim, self.variances[c]),
+            Covariance::Diagonal => self.variances[c * dim..][..dim].to_vec().into(),
+            Covariance::Tied => covariance_of(&self.variances, dim).into_diag(),
+            Covariance::Full => {
+                covariance_of(&self.variances[c * dim * dim..][..dim * dim], dim).into_diag()
+            }
         }
-    }
-
-    /// The covariance of component `c` (d, d), if it has one with all pairs of coordinates.
-    fn matrix(&self, c: usize) -> Option<ArrayView2<'_, f64>> {
-        let (dim, place) = (
-            self.centres.dim(),
-            if self.covariance == Covariance::Full {
-                c
-            } else {
-                0
-            },
-        );
-        let of_component = self.variances.chunks_exact(dim * dim).nth(place);
-        let of_component = of_component.filter(|_| self.covariance.has_pairs())?;
-        ArrayView2::from_shape((dim, dim), of_component).ok()
     }
 
     /// The kind of the covariances.
@@ -296,8 +315,11 @@ impl<F: Float> GaussianMixture<F> {
     /// [`covariance`](Self::covariance) and [`column_variances`](Self::column_variances).
     #[must_use]
     pub fn variances(&self) -> Array2<f64> {
-        let shape = (self.centres.len(), self.centres.dim());
-        Array2::from_shape_fn(shape, |(c, j)| self.frame.leave_square(self.scaled(c, j)))
+        let mut variances = Array2::zeros((self.centres.len(), self.centres.dim()));
+        for (c, mut own) in variances.outer_iter_mut().enumerate() {
+            own.assign(&self.scaled(c).mapv(|v| self.frame.leave_square(v)));
+        }
+        variances
     }
 
     /// The covariance of component `c` in the columns of the data (P, P), in the data's own unit, squared, whatever
@@ -316,17 +338,21 @@ impl<F: Float> GaussianMixture<F> {
     }
 
     fn covariance_of(&self, c: usize) -> Array2<f64> {
-        if let Some(matrix) = self.matrix(c) {
-            return matrix.mapv(|v| self.frame.leave_square(v));
+        let (dim, columns) = (self.centres.dim(), self.frame.columns());
+        if self.covariance.has_pairs() {
+            let size = dim * dim;
+            let place = c * size % self.variances.len();
+            let covariance = covariance_of(&self.variances[place..][..size], dim);
+            return covariance.mapv(|v| self.frame.leave_square(v));
         }
-        let (variances, columns) = (self.variances(), self.frame.columns());
+        let variances = self.scaled(c).mapv(|v| self.frame.leave_square(v));
         let mut covariance = Array2::zeros((columns, columns));
         let Some(mut axes) = self.axes() else {
-            covariance.diag_mut().assign(&variances.row(c));
+            covariance.diag_mut().assign(&variances);
             return covariance;
         };
         // Each as long as the deviation along it.
-        for (mut axis, variance) in axes.outer_iter_mut().zip(variances.row(c)) {
+        for (mut axis, variance) in axes.outer_iter_mut().zip(&variances) {
             axis *= variance.sqrt();
         }
         general_mat_mul(1.0, &axes.t(), &axes, 0.0, &mut covariance);
@@ -381,6 +407,7 @@ impl<F: Float> GaussianMixture<F> {
         let dim = self.centres.dim();
         let mut drawn = Centres::with_capacity(n, dim);
         let factors = self.costs.deviations(self.unit);
+        let deviations = self.variances().mapv(|v| self.frame.enter_square(v).sqrt());
         let mut normals = vec![0.0; dim];
         for c in labels.iter().map(|c| *c as usize) {
             let mut row = self.centres.row(c).to_vec();
@@ -391,7 +418,7 @@ impl<F: Float> GaussianMixture<F> {
                         let terms = factor[j * dim..].iter().zip(&normals[..=j]);
                         terms.map(|(l, e)| l * e).sum()
                     }
-                    None => self.scaled(c, j).sqrt() * normals[j],
+                    None => deviations[[c, j]] * normals[j],
                 };
                 *z = F::from_f64(z.to_f64() + step);
             }
@@ -431,6 +458,13 @@ fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Re
         return Err(Error::parameter("covariances", "a matrix", rule));
     }
     Ok(largest)
+}
+
+/// The covariance (d, d) of a whitening transform.
+fn covariance_of(triangle: &[f64], dim: usize) -> Array2<f64> {
+    let deviations = linalg::inverse_of_lower(triangle, dim);
+    let covariance = linalg::square(&deviations, dim);
+    Array2::from_shape_vec((dim, dim), covariance).expect("d x d numbers")
 }
 
 /// Whether a matrix (d, d) is symmetric, but for rounding, and positive definite.
@@ -525,6 +559,9 @@ impl<F: Float> Save for GaussianMixture<F> {
             notes,
             &|file| {
                 file.numbers("variances", &self.variances);
+                if self.covariance.has_pairs() {
+                    file.numbers("exact means", &self.exact);
+                }
                 file.numbers("least variance", &[self.least_variance]);
                 file.numbers("unit of scores", &[self.unit]);
                 self.proportions.write(file);
@@ -545,17 +582,27 @@ impl<F: Float> Save for GaussianMixture<F> {
             let common: Common<F> = file.common(covariance.name())?;
             let (k, dim) = (common.centres.len(), common.centres.dim());
             let variances = file.finite::<f64>("variances", &[covariance.numbers(k, dim)])?;
+            let exact = match covariance.has_pairs() {
+                true => file.finite::<f64>("exact means", &[k, dim])?,
+                false => Vec::new(),
+            };
             let least = file.one_positive("least variance")?;
             let unit = file.one_positive("unit of scores")?;
             let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
             let rule = |v: &f64| *v >= least && held(unit / v) && held(unit * (v / unit).ln());
-            let size = if covariance.has_pairs() { dim * dim } else { 1 };
-            let proper = |own: &[f64]| match covariance.has_pairs() {
-                // Eigenvalues are clamped, but for rounding.
-                true => is_proper(own, dim) && own.iter().step_by(dim + 1).all(|v| held(unit / v)),
-                false => own.iter().all(rule),
+            let proper = match covariance.has_pairs() {
+                // Triangles, whose eigenvalues were clamped but for rounding.
+                true => variances.iter().enumerate().all(|(place, x)| {
+                    let (i, j) = (place / dim % dim, place % dim);
+                    match i.cmp(&j) {
+                        Ordering::Less => *x == 0.0,
+                        Ordering::Equal => *x > 0.0 && held(unit * x * x),
+                        Ordering::Greater => held(unit * x * x),
+                    }
+                }),
+                false => variances.iter().all(rule),
             };
-            if !variances.chunks_exact(size).all(proper) {
+            if !proper {
                 let rule = "must not be below their least value, nor far from the unit of scores";
                 return Err(FileFault::content("variances", rule));
             }
@@ -570,6 +617,7 @@ impl<F: Float> Save for GaussianMixture<F> {
             let place = (common.centres, common.frame);
             let mut model = Self::assemble(covariance, place, proportions);
             model.means.get(|| common.means);
+            model.exact = exact;
             model.set(variances, least, unit);
             Ok(model)
         };

@@ -25,6 +25,23 @@ pub(crate) struct Whitening {
 pub(crate) const MOST_INFLATION: f64 = 64.0;
 
 impl Whitening {
+    /// From $M$ (d, d), a lower triangle with a positive diagonal.
+    pub(crate) fn of_factor(mean: Vec<f64>, factor: &[f64]) -> Self {
+        let dim = mean.len();
+        let mut found = Self {
+            mean,
+            factor: linalg::packed(factor, dim),
+            inflation: 0.0,
+        };
+        let inverse = found.inverse();
+        let variances = inverse
+            .chunks_exact(dim)
+            .map(|row| row.iter().map(|x| x * x).sum::<f64>());
+        let factors = found.precisions().into_iter().zip(variances);
+        found.inflation = factors.map(|(p, v)| p * v).sum::<f64>() / dim as f64;
+        found
+    }
+
     /// From the lower half of the covariance (d, d); `None` unless it is finite and positive definite.
     pub(crate) fn new(mean: Vec<f64>, covariance: &[f64]) -> Option<Self> {
         let dim = mean.len();
