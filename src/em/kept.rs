@@ -1,23 +1,25 @@
 //! Passes whose statistics are kept: rows that the bounds settle are not read, and those that change their component are
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
-use super::joint::Joint;
 use super::moves::split_and_merge;
+use super::stages::Stages;
 use super::supports::Supports;
 use super::transfers::Candidates;
 use super::{Found, Pass, SetUp, StopRule};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Streams;
-use crate::data::{Centres, Data, Rows};
+use crate::data::{Centres, Data, Rows, Scores};
 use crate::e_step::{Assignment, Bounded, Change, NeighbourLists, Sums, Worth};
 use crate::io::{FileFault, Sections, Stream};
+use crate::m_step::MStep;
+use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
 
 /// The rows by component with their bounds, the sums, and the lists by which rows are searched.
-pub(crate) struct Kept<'a, F: Float> {
+pub(crate) struct Kept<'a, F: Float, M: MStep<F>> {
     data: &'a dyn Data<F>,
-    joint: &'a mut dyn Joint<F>,
+    stages: Stages<'a, F, M>,
     streams: Streams,
     /// What a wider search is worth, and when the phase ends.
     worth: Worth,
@@ -55,11 +57,11 @@ const LONGER: f64 = 1e-2;
 /// Moves end after a round that was sure to gain less than this part of the error.
 const LITTLE: f64 = 2e-3;
 
-impl<'a, F: Float> Kept<'a, F> {
+impl<'a, F: Float, M: MStep<F>> Kept<'a, F, M> {
     /// From the components of the rows where they are known, or from the nearest centres.
-    pub(crate) fn new(mut set_up: SetUp<'a, F>) -> Self {
+    pub(crate) fn new(mut set_up: SetUp<'a, F, M>) -> Self {
         let (worth, data) = (worth(&set_up), set_up.data);
-        let model = set_up.joint.model();
+        let model = set_up.stages.model();
         let (centres, frame) = (model.centres(), model.frame());
         let labels = set_up.labels.take();
         let searched = labels.is_none();
@@ -77,10 +79,10 @@ impl<'a, F: Float> Kept<'a, F> {
 
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
-        set_up: SetUp<'a, F>,
+        set_up: SetUp<'a, F, M>,
         file: &mut Sections<'_>,
     ) -> std::result::Result<Self, FileFault> {
-        let centres = set_up.joint.model().centres();
+        let centres = set_up.stages.model().centres();
         let (n, k, dim) = (set_up.data.len(), centres.len(), centres.dim());
         let assignment = Assignment::read(file, n, k)?;
         let sums = Sums::read(file, k, dim)?;
@@ -109,11 +111,11 @@ impl<'a, F: Float> Kept<'a, F> {
     }
 
     /// Rows by component and their sums, before the first search.
-    fn with(set_up: SetUp<'a, F>, assignment: Assignment<F>, sums: Sums<F>) -> Self {
+    fn with(set_up: SetUp<'a, F, M>, assignment: Assignment<F>, sums: Sums<F>) -> Self {
         let worth = worth(&set_up);
         let SetUp {
             data,
-            joint,
+            stages,
             streams,
             moves,
             transfers,
@@ -123,13 +125,13 @@ impl<'a, F: Float> Kept<'a, F> {
             ..
         } = set_up;
         let mut row = Rows::default();
-        data.load(0..1, joint.model().frame(), &mut row);
+        data.load(0..1, stages.model().frame(), &mut row);
         let weight = data.summary().total_weight;
         Self {
             entries: weight * crate::data::Rows::entries(&row) as f64,
             weight,
             data,
-            joint,
+            stages,
             streams,
             worth,
             widened,
@@ -152,7 +154,7 @@ impl<'a, F: Float> Kept<'a, F> {
 
     /// Weighted squared distances of the rows to the centres of their components (E36).
     fn squared(&self) -> f64 {
-        self.sums.squared(self.joint.model().centres()) + self.data.residual()
+        self.sums.squared(self.stages.model().centres()) + self.data.residual()
     }
 
     /// Supports of width 1 share nothing out: the squared distances are all there is.
@@ -173,7 +175,7 @@ impl<'a, F: Float> Kept<'a, F> {
 
     /// Searches for a nearer centre for every row that its bounds leave open, and moves it in the sums.
     fn follow(&mut self, before: &Centres<F>) {
-        let model = self.joint.model();
+        let model = self.stages.model();
         let (centres, frame) = (model.centres(), model.frame());
         let mut lists = match self.lists.take() {
             Some(lists) => lists,
@@ -199,7 +201,7 @@ impl<'a, F: Float> Kept<'a, F> {
 
     /// Moves rows to other components, in the sums as well.
     fn move_rows(&mut self, changes: &[Change]) {
-        let model = self.joint.model();
+        let model = self.stages.model();
         let (centres, frame) = (model.centres(), model.frame());
         self.assignment.apply(changes);
         self.sums
@@ -208,7 +210,7 @@ impl<'a, F: Float> Kept<'a, F> {
 
     /// Transfers rows one by one (E50). The rounds end with one that gained less than the phase would stop for.
     fn transfer(&mut self, candidates: Candidates) {
-        let frame = self.joint.model().frame();
+        let frame = self.stages.model().frame();
         let made = candidates.transfer(self.data, frame, &self.sums);
         self.evaluations += made.evaluations;
         let over = made.gain <= self.worth.tolerance * self.squared();
@@ -223,7 +225,7 @@ impl<'a, F: Float> Kept<'a, F> {
     fn widen(&mut self, lists: &NeighbourLists<F>, iteration: u64) -> bool {
         let error = self.squared();
         let likelihood = self.likelihood(error);
-        let free_energy = likelihood.free_energy(self.joint.model().log_joint());
+        let free_energy = likelihood.free_energy(self.stages.model().log_joint());
         let settled = self.settles(free_energy, &likelihood);
         // After 16 steps, 64, and so on: shorter phases ask in the first search and in the last.
         let due = self.steps > 4
@@ -234,7 +236,7 @@ impl<'a, F: Float> Kept<'a, F> {
         }
         let gained = (free_energy - self.free_energies[1]).abs() / (self.entries / 2.0);
         let worth = self.worth.after(iteration as f64, gained);
-        let model = self.joint.model();
+        let model = self.stages.model();
         let (centres, frame) = (model.centres(), model.frame());
         let rows = &self.assignment;
         let (from, evaluations) = worth.is_worth_it(self.data, frame, centres, rows, lists, error);
@@ -250,7 +252,7 @@ impl<'a, F: Float> Kept<'a, F> {
         let gained = error - self.squared();
         self.stale = !changes.is_empty() && gained >= worth.tolerance * error;
         if gained >= LONGER * error {
-            let all = self.joint.model().components();
+            let all = self.stages.model().components();
             self.worth.near = longer(self.worth.near, 1, all);
             self.widened += 1;
         }
@@ -258,12 +260,12 @@ impl<'a, F: Float> Kept<'a, F> {
     }
 }
 
-impl<F: Float> Pass<F> for Kept<'_, F> {
+impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for Kept<'a, F, M> {
     fn start(&mut self, _: bool) -> Result<()> {
         if !self.calibrated {
             // The first search starts the variance (E8).
             let first = self.likelihood(self.squared());
-            self.joint.calibrate(&first);
+            self.stages.calibrate(&first);
         }
         Ok(())
     }
@@ -274,14 +276,14 @@ impl<F: Float> Pass<F> for Kept<'_, F> {
         }
         let squared = self.squared();
         let likelihood = self.likelihood(squared);
-        let free_energy = likelihood.free_energy(self.joint.model().log_joint());
+        let free_energy = likelihood.free_energy(self.stages.model().log_joint());
         let settled = self.settles(free_energy, &likelihood);
         self.free_energies = [self.free_energies[1], free_energy];
         // With lists of one there are no others to go to; after the last M-step none follows.
         let may =
             self.transfers > 0 && self.worth.near > 1 && self.steps < self.rule.max_iterations;
         if may && settled {
-            let offsets = self.sums.offsets(self.joint.model().centres());
+            let offsets = self.sums.offsets(self.stages.model().centres());
             let candidates = Candidates::of(self.data, &self.assignment, &offsets);
             let pays = candidates.gain > self.worth.tolerance * squared;
             self.candidates = Some(candidates).filter(|_| pays);
@@ -303,7 +305,7 @@ impl<F: Float> Pass<F> for Kept<'_, F> {
         if self.moves == 0 || !self.searched {
             return Ok(());
         }
-        let model = self.joint.model();
+        let model = self.stages.model();
         let (mut centres, frame) = (model.centres().clone(), model.frame());
         let streams = (self.streams, self.steps);
         let offsets = self.sums.offsets(&centres);
@@ -333,35 +335,40 @@ impl<F: Float> Pass<F> for Kept<'_, F> {
         let mut means = centres.clone();
         self.sums.move_centres(&mut means);
         centres.update_where(&made.stale, &means);
-        self.joint.place(centres)
+        self.stages.place(centres)
     }
 
     fn update(&mut self) -> Result<()> {
-        let before = self.joint.model().centres().clone();
+        let before = self.stages.model().centres().clone();
         let (moments, squared) = self.sums.moments_about(&before);
         let squared = squared + self.data.residual();
-        self.joint.update_from(moments, squared, self.entries)?;
+        self.stages.update_from(moments, squared, self.entries)?;
         self.before = Some(before);
         self.steps += 1;
         Ok(())
     }
 
-    fn joint(&mut self) -> &mut dyn Joint<F> {
-        self.joint
+    fn stages(&mut self) -> &mut Stages<'a, F, M> {
+        &mut self.stages
     }
 
     fn evaluations(&self) -> u64 {
         self.evaluations
     }
 
-    fn supports(&mut self) -> Supports {
-        self.copy_of_supports()
+    fn end(self: Box<Self>) -> (M::Model, Supports) {
+        let supports = self.supports();
+        (self.stages.into_model(), supports)
     }
 
     /// Components from the phase before are as exact as its search was, whatever this one's is.
     fn is_exact(&self) -> bool {
-        let k = self.joint.model().components();
-        self.searched && self.joint.bounds().is_some_and(|bounds| bounds.size() >= k)
+        let k = self.stages.model().components();
+        self.searched
+            && self
+                .stages
+                .bounds()
+                .is_some_and(|bounds| bounds.size() >= k)
     }
 
     fn save(&self, out: &mut Stream<'_>) {
@@ -387,16 +394,16 @@ impl<F: Float> Pass<F> for Kept<'_, F> {
         out.numbers("pass free energies", &self.free_energies);
     }
 
-    fn copy_of_supports(&self) -> Supports {
+    fn supports(&self) -> Supports {
         Supports::of_labels(self.assignment.labels(), self.assignment.components())
     }
 }
 
 /// What a wider search is worth in a phase.
-fn worth<F: Float>(set_up: &SetUp<'_, F>) -> Worth {
-    let joint = &set_up.joint;
-    let all = joint.model().components();
-    let near = joint.bounds().map_or(all, Bounded::size);
+fn worth<F: Float, M: MStep<F>>(set_up: &SetUp<'_, F, M>) -> Worth {
+    let stages = &set_up.stages;
+    let all = stages.model().components();
+    let near = stages.bounds().map_or(all, Bounded::size);
     let near = longer(near, set_up.widened, all);
     Worth::new((near, all), set_up.rule.tolerance, set_up.data.len())
 }

@@ -43,7 +43,7 @@ use std::f64::consts::PI;
 /// coremix::testing::family(&Isotropic::new(), &data, 4)?; // the laws hold
 /// # Ok::<(), Error>(())
 /// ```
-pub trait MStep<F: Float>: Stage + Send + Sync {
+pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// The model with its parameters.
     type Model: Mixture<F> + Clone;
     /// Mergeable weighted sums.
