@@ -3,6 +3,7 @@
 use super::pass::{RowPass, shard_rows};
 use super::stages::Stages;
 use super::stop::StopRule;
+use super::outcome;
 use super::supports::Supports;
 use super::{Found, Pass, SetUp};
 use crate::base::error::Result;
@@ -312,8 +313,12 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         self.evaluations
     }
 
-    fn end(self: Box<Self>) -> (M::Model, Supports) {
-        (self.stages.into_model(), self.supports)
+    fn end(self: Box<Self>) -> outcome::Found<M::Model> {
+        outcome::Found {
+            exact: self.is_exact(),
+            model: self.stages.into_model(),
+            supports: self.supports,
+        }
     }
 
     fn supports(&self) -> Supports {

@@ -3,6 +3,7 @@
 
 use super::moves::split_and_merge;
 use super::stages::Stages;
+use super::outcome;
 use super::supports::Supports;
 use super::transfers::Candidates;
 use super::{Found, Pass, SetUp, StopRule};
@@ -356,9 +357,12 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for Kept<'a, F, M> {
         self.evaluations
     }
 
-    fn end(self: Box<Self>) -> (M::Model, Supports) {
-        let supports = self.supports();
-        (self.stages.into_model(), supports)
+    fn end(self: Box<Self>) -> outcome::Found<M::Model> {
+        outcome::Found {
+            exact: self.is_exact(),
+            supports: self.supports(),
+            model: self.stages.into_model(),
+        }
     }
 
     /// Components from the phase before are as exact as its search was, whatever this one's is.

@@ -13,7 +13,7 @@ use crate::base::rng::{Purpose, Streams};
 use crate::data::{Centres, Data};
 use crate::em::trace;
 use crate::em::{
-    self, Fallback, FullPass, Kept, Monitor, Outcome, Pass, PhaseReport, Progress, Report, SetUp,
+    self, FullPass, Kept, LastSearch, Monitor, Outcome, Pass, PhaseReport, Progress, Report, SetUp,
     Stages, Stop, StopRule, shape,
 };
 use crate::io::{FileFault, Sections};
@@ -78,15 +78,23 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     ) -> Result<Fit<M::Model>> {
         let restarts = self.clusterer.settings.restarts;
         let apart = parallel::fits_apart(restarts, self.plan.most_rows());
-        let cut = match context.monitor.beside().filter(|_| apart) {
+        match context.monitor.beside().filter(|_| apart) {
             Some(monitor) => self.beside_each_other(&mut course, &mut context.cost, &monitor)?,
-            None => self.in_turn(&mut course, &mut context)?,
-        };
+            None => {
+                while course.restarts.len() < restarts && !course.cut {
+                    let found = self.restart(&mut course, &mut context)?;
+                    course.keep(found);
+                    if context.monitor.is_stopped() {
+                        break;
+                    }
+                }
+            }
+        }
         let (restart, best) = course.best.ok_or(Error::Cancelled)?;
         let (supports, place) = best.found.ok_or_else(no_phase)?;
         let last = best.phases.last().expect("at least one phase");
         let all = course.restarts.len() == restarts && best.reached == self.plan.phases.len();
-        let whole = all && !cut;
+        let whole = all && !course.cut;
         let Cost {
             evaluations,
             timings,
@@ -122,31 +130,13 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         })
     }
 
-    /// One restart after the other. Whether the last of them was cut short.
-    fn in_turn(&self, course: &mut Course<M::Model>, context: &mut Context<'_, F>) -> Result<bool> {
-        while course.restarts.len() < self.clusterer.settings.restarts {
-            let (found, cut) = self.until_cancelled(course, context)?;
-            if let Some(found) = found {
-                course.keep(found);
-            }
-            if cut {
-                return Ok(true);
-            }
-            if context.monitor.is_stopped() {
-                break;
-            }
-        }
-        Ok(false)
-    }
-
     /// Restarts that know nothing of each other, some at a time: what they found is kept until all of these have ended.
-    /// Whether one was cut short; those that found nothing are left out.
     fn beside_each_other(
         &self,
         course: &mut Course<M::Model>,
         cost: &mut Cost,
         monitor: &(dyn Fn() -> Monitor<'static, F> + Sync),
-    ) -> Result<bool> {
+    ) -> Result<()> {
         const TOGETHER: usize = 64;
         let most = self.clusterer.settings.restarts;
         for first in (0..most).step_by(TOGETHER) {
@@ -156,49 +146,36 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
                 let _span = here.enter();
                 let (monitor, cost) = (monitor(), Cost::default());
                 let mut context = Context { monitor, cost };
-                let mut course = Course::of_restart(first + i);
-                let found = self.until_cancelled(&mut course, &mut context);
+                let found = self.restart(&mut Course::of_restart(first + i), &mut context);
                 (found, context.cost)
             });
-            let mut cut = false;
             for (found, own) in found {
-                let (found, cut_short) = found?;
                 cost.add(&own);
-                cut |= cut_short;
-                if let Some(found) = found {
-                    course.keep(found);
-                }
+                course.keep(found?);
             }
-            if cut {
-                return Ok(true);
+            if course.cut {
+                break;
             }
         }
-        Ok(false)
+        Ok(())
     }
 
-    /// One restart, or what its last search found if it is cancelled, and whether it was.
-    fn until_cancelled(
+    /// One restart; `None` if it was cancelled before it found anything.
+    fn restart(
         &self,
         course: &mut Course<M::Model>,
         context: &mut Context<'_, F>,
-    ) -> Result<(Option<Outcome<M::Model>>, bool)> {
-        let mut fallback = Fallback::new(self.clusterer.settings.cancel.is_some());
-        if let Some(found) = cancel::catch(|| self.one(course, &mut fallback, context)) {
-            return Ok((Some(found?), false));
+    ) -> Result<Option<Outcome<M::Model>>> {
+        match cancel::catch(|| self.phases(course, context)) {
+            None | Some(Err(Error::Cancelled)) => Ok(None),
+            Some(found) => found.map(Some),
         }
-        let mut found = fallback.take();
-        if let Some(last) = found.as_mut().and_then(|found| found.phases.last_mut()) {
-            last.stop = Stop::Cancelled;
-            context.cost.book(last);
-        }
-        Ok((found, true))
     }
 
     /// One restart: its starts through the first phase, and the best of them through the others.
-    fn one(
+    fn phases(
         &self,
         course: &mut Course<M::Model>,
-        fallback: &mut Fallback<M::Model>,
         context: &mut Context<'_, F>,
     ) -> Result<Outcome<M::Model>> {
         let plan = &self.plan;
@@ -224,7 +201,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             while let Some(mut candidate) = course.waiting.pop_front() {
                 // Once stopped, one search is enough.
                 if course.leading.is_none() || !context.monitor.is_stopped() {
-                    candidate = self.phase(candidate, course, fallback, context)?;
+                    candidate = self.phase(candidate, course, context)?;
                 }
                 let leading = course.leading.as_ref();
                 if leading.is_none_or(|leading| candidate.standing() > leading.standing()) {
@@ -335,12 +312,11 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         Ok(model)
     }
 
-    /// A candidate after the phase that the course is in.
+    /// A candidate after the phase that the course is in: if the fit is cancelled, after the last search that was done.
     fn phase(
         &self,
         mut candidate: Outcome<M::Model>,
         course: &mut Course<M::Model>,
-        fallback: &mut Fallback<M::Model>,
         context: &mut Context<'_, F>,
     ) -> Result<Outcome<M::Model>> {
         let (plan, settings) = (&self.plan, &self.clusterer.settings);
@@ -354,6 +330,10 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             Some(projected) if inside => projected,
             _ => plan.rows(place),
         };
+        let is_wanted = settings.cancel.is_some();
+        let before = (is_wanted && candidate.found.is_some()).then(|| candidate.clone());
+        // Components of other rows say nothing of these.
+        let same = candidate.found.take().filter(|(_, of)| *of == place);
         course.begin(plan, &candidate, context)?;
         let (restart, done) = (course.restarts.len(), candidate.phases.len());
         let streams = Streams::new(settings.seed, restart as u64).start(candidate.start);
@@ -380,8 +360,6 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             tolerance: settings.rule.tolerance * outline.factor,
             ..settings.rule
         };
-        // Components of other rows say nothing of these.
-        let same = candidate.found.take().filter(|(_, of)| *of == place);
         let set_up = SetUp {
             data,
             stages,
@@ -399,31 +377,44 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
             return Err(Error::parameter("rows", data.len(), rule));
         }
-        let started = Instant::now();
-        let pass = pass_of(set_up, bounded && !data.is_sparse(), file.as_mut());
-        let mut pass = pass.map_err(|fault| settings.fault(fault))?;
-        if let Some(file) = file {
-            file.end().map_err(|fault| settings.fault(fault))?;
-        }
-        // Kept statistics begin with a search.
-        report.timings.search += started.elapsed();
-        fallback.begin(place, candidate.reached, &candidate.phases);
-        em::maximise(
-            &mut *pass,
-            &rule,
-            &mut context.monitor,
-            fallback,
-            &mut report,
-        )?;
-        let exact = pass.is_exact();
-        let (model, supports) = pass.end();
+        let found = None;
+        let mut last = LastSearch { is_wanted, found };
+        let work = || {
+            let started = Instant::now();
+            let pass = pass_of(set_up, bounded && !data.is_sparse(), file.as_mut());
+            let mut pass = pass.map_err(|fault| settings.fault(fault))?;
+            if let Some(file) = file {
+                file.end().map_err(|fault| settings.fault(fault))?;
+            }
+            // Kept statistics begin with a search.
+            report.timings.search += started.elapsed();
+            let monitor = &mut context.monitor;
+            em::maximise(&mut *pass, &rule, monitor, &mut last, &mut report)?;
+            Ok(pass.end())
+        };
+        let found = match cancel::catch(work) {
+            Some(Ok(found)) => found,
+            None | Some(Err(Error::Cancelled)) => {
+                report.stop = Stop::Cancelled;
+                match (last.found, before) {
+                    (Some(found), _) => found,
+                    (None, Some(mut before)) => {
+                        let stop = before.phases.last_mut().map(|phase| &mut phase.stop);
+                        stop.into_iter().for_each(|stop| *stop = Stop::Cancelled);
+                        return Ok(before);
+                    }
+                    (None, None) => return Err(Error::Cancelled),
+                }
+            }
+            Some(Err(error)) => return Err(error),
+        };
         report.elapsed = report.began.elapsed();
-        context.cost.book(&report);
+        context.cost.add_phase(&report);
         candidate.phases.push(report);
         Ok(Outcome {
-            model,
-            found: Some((supports, place)),
-            exact,
+            model: found.model,
+            found: Some((found.supports, place)),
+            exact: found.exact,
             reached: candidate.reached + 1,
             ..candidate
         })
