@@ -1,9 +1,9 @@
 //! Passes that read all rows: each is searched, shared out and summed up.
 
+use super::outcome;
 use super::pass::{RowPass, shard_rows};
 use super::stages::Stages;
 use super::stop::StopRule;
-use super::outcome;
 use super::supports::Supports;
 use super::{Found, Pass, SetUp};
 use crate::base::error::Result;

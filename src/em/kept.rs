@@ -2,8 +2,8 @@
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
 use super::moves::split_and_merge;
-use super::stages::Stages;
 use super::outcome;
+use super::stages::Stages;
 use super::supports::Supports;
 use super::transfers::Candidates;
 use super::{Found, Pass, SetUp, StopRule};

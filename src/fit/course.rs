@@ -62,7 +62,10 @@ impl<Model> Course<Model> {
     /// A restart has ended, or was cut short.
     pub(super) fn keep(&mut self, found: Option<Outcome<Model>>) {
         let stop = |found: &Outcome<Model>| found.phases.last().map(|phase| phase.stop);
-        self.cut |= found.as_ref().and_then(stop).is_none_or(|stop| stop == Stop::Cancelled);
+        self.cut |= found
+            .as_ref()
+            .and_then(stop)
+            .is_none_or(|stop| stop == Stop::Cancelled);
         let Some(found) = found else {
             return;
         };
