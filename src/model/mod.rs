@@ -5,7 +5,6 @@ pub(crate) mod candidates;
 pub(crate) mod posterior;
 pub(crate) mod predict;
 pub(crate) mod search;
-pub(crate) mod together;
 pub(crate) mod whitened;
 
 use crate::base::error::Result;

@@ -145,7 +145,7 @@ fn log_gamma(x: f64) -> f64 {
 /// prior.
 #[test]
 fn the_bound_of_points_on_a_line_is_their_evidence() {
-    // At 1e9 the prior would be below 1e-12 of the total weight times the variance (154), and raised.
+    // At 1e9 the prior would be below 1e-11 of the total weight times the variance (154), and raised.
     for scale in [1.0, 1e3, 1e6] {
         let place =
             |i: usize| 0.7 * (i / 2 + 1) as f64 * if i.is_multiple_of(2) { 1.0 } else { -1.0 };

@@ -44,7 +44,7 @@ use sticks::Sticks;
 ///
 /// **Start**: the means at the seeds, each with the mass $W / T$ and the same variance in every direction, from the first
 /// search ([E8](crate::equations#e8)). This is a proper $q$, so the first free energy is a bound too. A truncated search
-/// keeps to one variance for the first two M-steps, as in [`Isotropic`](super::Isotropic).
+/// keeps to one variance for the first two M-steps, as in [`Gaussian`](super::Gaussian).
 ///
 /// **Merges.** Where the bound would settle, two components become one if that is sure to raise it
 /// ([E51](crate::equations#e51)), and EM goes on. Only full supports merge: with
@@ -52,8 +52,8 @@ use sticks::Sticks;
 ///
 /// **Weights count points** here, so not only their ratios matter: the larger the total weight, the weaker the prior. If
 /// columns determine one another, or if components collapse onto few points, only the prior bounds the precision. So a
-/// prior has the variance floor ([E20](crate::equations#e20)) for all points: where it would leave a column less than
-/// $10^{-12} W$ times its variance, so much is added to its diagonal, and $10^{-8}$ times the variance at least where it
+/// prior has a variance floor like ([E20](crate::equations#e20)) for all points: where it would leave a column less than
+/// $10^{-11} W$ times its variance, so much is added to its diagonal, and $10^{-8}$ times the variance at least where it
 /// follows the data.
 ///
 /// Works on [`Dense`](crate::data::Dense) data. Time $n T D^2$ per iteration; the sums take $T D^2$ numbers per shard of
