@@ -2,11 +2,10 @@
 //!
 //! Every algorithm of the crate runs through [`maximise`], phase by phase. [`Stages`] are the search and the family of a phase
 //! with their model. A [`Pass`] says whether the statistics are computed again from all rows ([`full`]), or kept and corrected
-//! by the rows that changed their component ([`kept`]).
+//! by the rows that changed their component ([`incremental`]).
 
 mod full;
-mod kept;
-mod moves;
+mod incremental;
 mod observe;
 mod outcome;
 mod pass;
@@ -14,15 +13,13 @@ mod phase_rows;
 mod report;
 mod saved;
 mod saver;
-mod split;
 mod stages;
 mod stop;
 mod supports;
 pub(crate) mod trace;
-mod transfers;
 
 pub(crate) use full::FullPass;
-pub(crate) use kept::{Kept, outside};
+pub(crate) use incremental::{IncrementalPass, outside};
 pub use observe::Progress;
 pub(crate) use observe::{Monitor, Observer};
 pub(crate) use outcome::{LastSearch, Outcome};

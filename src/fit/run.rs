@@ -10,17 +10,20 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
-use crate::data::{Centres, Data};
+use crate::data::{Centres, Data, View};
 use crate::em::trace;
 use crate::em::{
-    self, FullPass, Kept, LastSearch, Monitor, Outcome, Pass, PhaseReport, Progress, Report, SetUp,
-    Stages, Stop, StopRule, shape,
+    self, FullPass, IncrementalPass, LastSearch, Monitor, Outcome, Pass, PhaseReport, Progress,
+    Report, SetUp, Stages, Stop, StopRule, shape,
 };
 use crate::io::{FileFault, Sections};
 use crate::m_step::MStep;
 use crate::model::Mixture;
 use crate::seed::Seeder;
 use std::time::Instant;
+
+/// Several starts on so many rows together take little time, also where that is more than half of all rows.
+const FEW_ROWS: usize = 1 << 16;
 
 /// A fit on its way.
 struct Run<'a, F: Float, M: MStep<F>> {
@@ -226,7 +229,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         // From a model all starts would be the same.
         let room = match settings.warm {
             Some(_) => 1,
-            None => self.data.len() / 2 / plan.rows(*place).len(),
+            None => (self.data.len() / 2).max(FEW_ROWS) / plan.rows(*place).len(),
         };
         for start in 0..phase.outline.starts.min(room).max(1) {
             let candidate = self.start(course.restarts.len(), start, context)?;
@@ -241,7 +244,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             let centres = subspace.enter(course.waiting[0].model.centres());
             let bounds = phase.e_step.bounds();
             let near = bounds.map_or(centres.len(), |bounds| bounds.size());
-            !em::outside(sample, &subspace.frame(), &centres, near)
+            !em::outside(View::new(sample, &subspace.frame()), &centres, near)
         });
         Ok(())
     }
@@ -428,8 +431,8 @@ fn pass_of<'a, F: Float, M: MStep<F>>(
     file: Option<&mut Sections<'_>>,
 ) -> std::result::Result<Box<dyn Pass<'a, F, M> + 'a>, FileFault> {
     Ok(match (bounded, file) {
-        (true, Some(file)) => Box::new(Kept::resumed(set_up, file)?),
-        (true, None) => Box::new(Kept::new(set_up)),
+        (true, Some(file)) => Box::new(IncrementalPass::resumed(set_up, file)?),
+        (true, None) => Box::new(IncrementalPass::new(set_up)),
         (false, Some(file)) => Box::new(FullPass::resumed(set_up, file)?),
         (false, None) => Box::new(FullPass::new(set_up)),
     })
