@@ -10,10 +10,11 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
 use crate::coreset::Subset;
+use crate::data::View;
 use crate::em::trace;
 use crate::em::{
-    self, Evaluations, Fresh, Joint, Kept, LastSearch, Pass, PhaseReport, Progress, Report, SetUp,
-    Stop, StopRule, Supports, Watch,
+    self, Evaluations, Fresh, IncrementalPass, Joint, LastSearch, Pass, PhaseReport, Progress,
+    Report, SetUp, Stop, StopRule, Supports, Watch,
 };
 use crate::io::{FileFault, Sections};
 use std::any::Any;
@@ -294,7 +295,7 @@ fn worth_it<F: Float>(plan: &Plan<'_, F>, joint: &dyn Joint<F>) -> bool {
     };
     let centres = subspace.enter(joint.model().centres());
     let near = joint.bounds().map_or(centres.len(), |bounds| bounds.size());
-    !em::outside(sample, &subspace.frame(), &centres, near)
+    !em::outside(View::new(sample, &subspace.frame()), &centres, near)
 }
 
 /// One phase of a candidate.
@@ -389,8 +390,8 @@ fn pass_of<'a, F: Float>(
     // Sparse rows, which know different coordinates, have no bounds: their passes are fresh.
     if set_up.joint.bounds().is_some() && !set_up.data.is_sparse() {
         return Ok(match file {
-            Some(file) => Box::new(Kept::resumed(set_up, file)?),
-            None => Box::new(Kept::new(set_up)),
+            Some(file) => Box::new(IncrementalPass::resumed(set_up, file)?),
+            None => Box::new(IncrementalPass::new(set_up)),
         });
     }
     Ok(match file {
