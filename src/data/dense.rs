@@ -359,7 +359,7 @@ impl<T: Element> Dense<'_, T> {
     ) {
         if frame.basis().is_some() {
             let mut block = Rows::default();
-            self.load(rows, frame, &mut block);
+            T::load(self, Chosen::Range(rows), frame, &mut block);
             block.distances_from(centre, out);
             return;
         }
@@ -406,12 +406,24 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
         &self.summary
     }
 
-    fn load(&self, rows: Range<usize>, frame: &Frame<T::Float>, into: &mut Rows<T::Float>) {
+    fn load(
+        &self,
+        rows: Range<usize>,
+        frame: &Frame<T::Float>,
+        into: &mut Rows<T::Float>,
+    ) -> Result<()> {
         T::load(self, Chosen::Range(rows), frame, into);
+        Ok(())
     }
 
-    fn gather(&self, rows: &[usize], frame: &Frame<T::Float>, into: &mut Rows<T::Float>) {
+    fn gather(
+        &self,
+        rows: &[usize],
+        frame: &Frame<T::Float>,
+        into: &mut Rows<T::Float>,
+    ) -> Result<()> {
         T::load(self, Chosen::List(rows), frame, into);
+        Ok(())
     }
 
     fn distances_from(
@@ -420,22 +432,23 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
         frame: &Frame<T::Float>,
         centre: &[T::Float],
         out: &mut [T::Float],
-    ) {
+    ) -> Result<()> {
         T::distances_from(self, rows, frame, centre, out);
+        Ok(())
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<T::Float> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<T::Float> + '_>> {
         let mut values = Vec::with_capacity(rows.len() * self.dim);
         for &n in rows {
             values.extend_from_slice(self.row(n));
         }
-        Box::new(Dense {
+        Ok(Box::new(Dense {
             values: Cow::Owned(values),
             dim: self.dim,
             summary: self.summary.reweighted(&weights),
             weights: Some(Cow::Owned(weights)),
             checked: self.checked,
-        })
+        }))
     }
 }
 

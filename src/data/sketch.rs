@@ -149,8 +149,9 @@ impl<F: Float> Data<F> for Sketch<F> {
         &self.summary
     }
 
-    fn frame(&self) -> Frame<F> {
-        Frame::of_typical(&self.summary, self.typical()).with_basis(self.basis.clone())
+    fn frame(&self) -> Result<Frame<F>> {
+        let frame = Frame::of_typical(&self.summary, self.typical());
+        Ok(frame.with_basis(self.basis.clone()))
     }
 
     fn check(&self, frame: &Frame<F>) -> Result<()> {
@@ -165,19 +166,21 @@ impl<F: Float> Data<F> for Sketch<F> {
         Ok(())
     }
 
-    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) {
+    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.fill(rows, frame, into);
+        Ok(())
     }
 
-    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) {
+    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.fill(rows.iter().copied(), frame, into);
+        Ok(())
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<F> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
         let places = |&n: &usize| n * self.entries..(n + 1) * self.entries;
         let ids = rows.iter().flat_map(|n| &self.ids[places(n)]);
         let values = rows.iter().flat_map(|n| &self.values[places(n)]);
-        Box::new(Self {
+        Ok(Box::new(Self {
             basis: self.basis.clone(),
             pivot: Arc::clone(&self.pivot),
             entries: self.entries,
@@ -185,7 +188,7 @@ impl<F: Float> Data<F> for Sketch<F> {
             values: values.copied().collect(),
             summary: self.summary.reweighted(&weights),
             weights: Some(weights),
-        })
+        }))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::{Centres, Checked, Data, Frame, Rows, Scores};
+use crate::data::{Centres, Data, Frame, Guarded, Rows, Scores};
 use crate::model::block::Block;
 use crate::model::cells::Cells;
 use crate::model::posterior;
@@ -268,18 +268,13 @@ fn by_blocks_of<F: Float, T: Send>(
         data.check(model.frame())?;
         return Ok(Vec::new());
     }
-    let checked = Checked::unless_known(data)?;
-    let data = checked.as_ref().map_or(data, |checked| checked);
+    let data = Guarded::new(data, &Cancel::new())?;
     data.check(model.frame())?;
-    let found = parallel::map_blocks(data.len(), size, |_, range| {
+    parallel::all(parallel::map_blocks(data.len(), size, |_, range| {
         let mut rows = Rows::default();
-        data.load(range, model.frame(), &mut rows);
-        work(&rows)
-    });
-    match checked {
-        Some(checked) => checked.result().map(|()| found),
-        None => Ok(found),
-    }
+        data.load(range, model.frame(), &mut rows)?;
+        Ok(work(&rows))
+    }))
 }
 
 /// The `width` best components of every row.
