@@ -1,6 +1,6 @@
 //! Weighted sums of dense rows with a share for every component, as matrix products (E5, E46).
 
-use super::{Centres, Exactness, Moments, Rows, Second};
+use super::{Centres, Exactness, Moments, Rows};
 use crate::base::float::Float;
 use crate::kernels::weighted::{self, Weighted};
 use crate::kernels::{LANES, distance, features, soft, stride};
@@ -26,12 +26,12 @@ impl<F: Float> Rows<F> {
 
     /// Adds all rows, where the responsibilities are in the type of the data. `false`, and nothing done, where sums of
     /// products would not be exact enough.
-    pub(super) fn add_products<S: Second>(
+    pub(super) fn add_products(
         &self,
         block: &Block<F>,
         exactness: &Exactness,
         centres: &Centres<F>,
-        moments: &mut Moments<S>,
+        moments: &mut Moments,
     ) -> bool {
         let (least, most) = self
             .weights
@@ -83,6 +83,7 @@ impl<F: Float> Rows<F> {
             for (c, &mass) in mass.iter().enumerate() {
                 all.mass[c] += mass;
                 if mass > 0.0
+                    && !all.per_component.is_empty()
                     && let Some(&(added, factor)) = exactness.parts.get(c)
                 {
                     let (known, scaled) = (added * mass, totals[c][1] - added * mass);
@@ -93,11 +94,11 @@ impl<F: Float> Rows<F> {
                             weights[i - first] * block.shares_of(i)[c].to_f64()
                         }),
                     };
-                    all.second.add_squares(c, squared);
+                    all.per_component[c] += squared;
                 }
             }
             let rows = &self.values[first * width..end * width];
-            let second = all.second.per_coordinate();
+            let second = &mut *all.per_coordinate;
             if second.is_empty() {
                 let scales = weights.iter().map(|w| F::from_f64(w / most));
                 features::relative_and_scaled(rows, about, scales, per_row, &mut narrow);

@@ -1,7 +1,7 @@
 //! A block of rows, the one type of rows there is: the arithmetic of the crate on points.
 
 use super::frame::{self, Frame};
-use super::{Centres, Linear, Moments, Scales, Second};
+use super::{Centres, Linear, Moments, Scales};
 use crate::base::float::{Element, Float};
 use crate::kernels::sparse::{self, Entries};
 use crate::kernels::{distance, nearest, scaled, select, short, stride, vectorised};
@@ -515,12 +515,7 @@ impl<F: Float> Rows<F> {
 
     /// Adds the rows, shared out by the responsibilities of `block`, to `moments` about `centres` (E5).
     #[inline(never)]
-    pub fn accumulate<S: Second>(
-        &self,
-        block: &Block<F>,
-        centres: &Centres<F>,
-        moments: &mut Moments<S>,
-    ) {
+    pub fn accumulate(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
         if let Some(known) = self.known() {
             return self.add_sparse(known, block, centres, moments);
         }
