@@ -465,12 +465,12 @@ mod tests {
         let data = Dense::weighted(x.view(), weights.view()).unwrap();
         let frame = Frame::of(data.summary());
         let mut rows = Rows::default();
-        data.load(0..x.nrows(), &frame, &mut rows);
+        data.load(0..x.nrows(), &frame, &mut rows).unwrap();
         let centre = rows.row(3).to_vec();
         let mut naive = vec![T::Float::INFINITY; x.nrows()];
         rows.lower(0, &centre, &mut naive);
         let mut got = naive.clone();
-        data.distances_from(0..x.nrows(), &frame, &centre, &mut got);
+        data.distances_from(0..x.nrows(), &frame, &centre, &mut got).unwrap();
         for (i, (a, b)) in got.iter().zip(&naive).enumerate() {
             let (a, b) = (a.to_f64(), b.to_f64());
             assert!(i == 0 || (a - b).abs() <= within * (1.0 + b), "{a} {b}");
@@ -518,7 +518,7 @@ mod tests {
             n => 1e20 + n as f32 * 1e14,
         });
         let data = Dense::new(x.view()).unwrap();
-        let near = 1e14 * data.frame().inverse_unit() as f32;
+        let near = 1e14 * data.frame().unwrap().inverse_unit() as f32;
         assert!((near * near).is_normal(), "{near:e}");
     }
 }

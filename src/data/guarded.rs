@@ -155,20 +155,23 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
 
     fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.cancel.check()?;
-        self.inner().load(rows.clone(), frame, into)?;
-        match self.is_checked() {
-            true => Ok(()),
-            false => Guarded::check(self, rows, frame, into),
+        if self.is_checked() {
+            return self.inner().load(rows, frame, into);
         }
+        // Rows of an earlier load must not remain.
+        into.blank(0, frame);
+        self.inner().load(rows.clone(), frame, into)?;
+        Guarded::check(self, rows, frame, into)
     }
 
     fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.cancel.check()?;
-        self.inner().gather(rows, frame, into)?;
-        match self.is_checked() {
-            true => Ok(()),
-            false => Guarded::check(self, rows.iter().copied(), frame, into),
+        if self.is_checked() {
+            return self.inner().gather(rows, frame, into);
         }
+        into.blank(0, frame);
+        self.inner().gather(rows, frame, into)?;
+        Guarded::check(self, rows.iter().copied(), frame, into)
     }
 
     fn distances_from(
@@ -204,7 +207,7 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
                  or other weights"
             ));
         }
-        Ok(Box::new(Self {
+        Ok(Box::new(Guarded {
             data: Inner::Selected(selected),
             len,
             dim,

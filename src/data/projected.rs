@@ -224,9 +224,9 @@ mod tests {
 
     fn of_rows(x: &Array2<f64>, p: usize) -> (Subspace<f64>, f64, f64) {
         let data = Dense::new(x.view()).unwrap();
-        let frame = data.frame();
-        let (subspace, _) = Subspace::principal(&data, &frame, p, &mut Rng::from_seed(5));
-        let projected = subspace.project(&data);
+        let frame = data.frame().unwrap();
+        let (subspace, _) = Subspace::principal(&data, &frame, p, &mut Rng::from_seed(5)).unwrap();
+        let projected = subspace.project(&data).unwrap();
         let (projected, beside) = (&projected.rows, projected.residual);
         let all: f64 = data.summary().mean_variance() * x.ncols() as f64 * x.nrows() as f64;
         let inside: f64 = projected.points().iter().map(|x| x * x).sum();
@@ -247,7 +247,7 @@ mod tests {
         let (subspace, inside, all) = of_rows(&x, 5);
         assert!(inside > 0.999 * all);
         let data = Dense::new(x.view()).unwrap();
-        let centres = Centres::enter(x.view(), &data.frame());
+        let centres = Centres::enter(x.view(), &data.frame().unwrap());
         let back = subspace.leave(&subspace.enter(&centres));
         for c in 0..300 {
             for (a, b) in centres.row(c).iter().zip(back.row(c)) {

@@ -218,9 +218,9 @@ mod tests {
         let x = points(n, d, &mut rng);
         let w = Array1::from_shape_fn(n, |n| (n % 4) as f64);
         let sketch = Sketch::weighted(x.view(), w.view(), q, 7).unwrap();
-        let frame = sketch.frame();
+        let frame = sketch.frame().unwrap();
         let mut rows = Rows::default();
-        sketch.load(0..n, &frame, &mut rows);
+        sketch.load(0..n, &frame, &mut rows).unwrap();
         let centres = Centres::enter(x.slice_axis(ndarray::Axis(0), (0..k).into()), &frame);
         (rows, centres, sketch)
     }
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn loaded_rows_are_the_entries_in_the_frame_and_seeds_know_the_mean_elsewhere() {
         let (rows, _, sketch) = rows_and_centres(40, 13, 4, 1);
-        let (frame, values) = (sketch.frame(), sketch.values());
+        let (frame, values) = (sketch.frame().unwrap(), sketch.values());
         for i in 0..rows.len() {
             let (ids, zs) = rows.known().unwrap().row(i);
             let centre = rows.to_centre(i);
@@ -246,7 +246,7 @@ mod tests {
             assert_eq!(unseen.count(), 9);
         }
         let mut some = Rows::default();
-        sketch.gather(&[5, 0, 5], &frame, &mut some);
+        sketch.gather(&[5, 0, 5], &frame, &mut some).unwrap();
         for (i, n) in [5, 0, 5].into_iter().enumerate() {
             assert_eq!(some.known().unwrap().row(i), rows.known().unwrap().row(n));
             assert_eq!(some.weight(i), rows.weight(n));
@@ -339,12 +339,13 @@ mod tests {
     #[test]
     fn selected_rows_are_exact_copies() {
         let (rows, _, sketch) = rows_and_centres(40, 13, 4, 1);
-        let some = sketch.select(&[7, 7, 2], vec![2.0, 0.0, 3.5]);
+        let some = sketch.select(&[7, 7, 2], vec![2.0, 0.0, 3.5]).unwrap();
         assert_eq!((some.len(), some.summary().rows), (3, 2));
         assert_eq!(some.summary().total_weight, 5.5);
-        assert_eq!(some.frame(), sketch.frame());
+        assert_eq!(some.frame().unwrap(), sketch.frame().unwrap());
         let mut selected = Rows::default();
-        some.load(0..3, &some.frame(), &mut selected);
+        some.load(0..3, &some.frame().unwrap(), &mut selected)
+            .unwrap();
         for (i, n) in [7, 7, 2].into_iter().enumerate() {
             assert_eq!(
                 selected.known().unwrap().row(i),

@@ -51,7 +51,7 @@ impl Fingerprint {
 }
 
 /// Whether the header of a checkpoint is that of this fit.
-pub(super) fn compare(expected: &str, found: &str) -> std::result::Result<(), FileFault> {
+pub(crate) fn compare(expected: &str, found: &str) -> std::result::Result<(), FileFault> {
     let lines = |text: &str| -> Vec<(String, String)> {
         let pairs = text.lines().filter_map(|line| line.split_once(" = "));
         pairs.map(|(k, v)| (k.to_string(), v.to_string())).collect()

@@ -1,5 +1,6 @@
 //! Predictions and scores of a model, over all components and all rows, in blocks: compiled once per kind of rows.
 
+use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -37,7 +38,7 @@ pub(crate) fn predict<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Res
     if in_cells && data.len() as f64 >= ROWS_PER_POINT * (k as f64).sqrt() {
         data.check(model.frame())?;
         let cells = Cells::of(model.centres());
-        if rule_out_enough(model, data, &cells) {
+        if rule_out_enough(model, data, &cells)? {
             let blocks = by_blocks_of(CELL_ROWS, model, data, |rows| cells.nearest(rows).0)?;
             return Ok(blocks.concat().into());
         }
@@ -47,18 +48,21 @@ pub(crate) fn predict<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Res
 }
 
 /// Whether cells rule out enough components for a few of the rows, to be worth their cost for all.
-fn rule_out_enough<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>, cells: &Cells<F>) -> bool {
+fn rule_out_enough<F: Float>(
+    model: Model<'_, F>,
+    data: DataOf<'_, F>,
+    cells: &Cells<F>,
+) -> Result<bool> {
     if !data.is_checked() || data.len() < TRIALS * TRIAL {
-        return true;
+        return Ok(true);
     }
-    let trial = |trial: usize| {
-        let mut rows = Rows::default();
+    let (mut rows, mut evaluations) = (Rows::default(), 0);
+    for trial in 0..TRIALS {
         let first = trial * (data.len() / TRIALS);
-        data.load(first..first + TRIAL, model.frame(), &mut rows);
-        cells.nearest(&rows).1
-    };
-    let evaluations: u64 = (0..TRIALS).map(trial).sum();
-    evaluations * FEWER <= (TRIALS * TRIAL * model.components()) as u64
+        data.load(first..first + TRIAL, model.frame(), &mut rows)?;
+        evaluations += cells.nearest(&rows).1;
+    }
+    Ok(evaluations * FEWER <= (TRIALS * TRIAL * model.components()) as u64)
 }
 
 /// [`Mixture::responsibilities`].

@@ -130,7 +130,7 @@ mod tests {
         let frame = Frame::of(data.summary());
         let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
         let mut rows = Default::default();
-        data.load(0..n, &frame, &mut rows);
+        data.load(0..n, &frame, &mut rows).unwrap();
         let (ids, mut scores): (Vec<u32>, _) = ((0..k as u32).collect(), Vec::new());
         for beta in [1e-3, 1.0, 1e2, 1e3, 1e4, 1e6, 1e9, 1e12] {
             let relative = of_rows(&centres, Some(&centres), beta, &rows);

@@ -267,11 +267,7 @@ fn exact<F: Float>(
 }
 
 /// Squared distance of every row to the nearest seed.
-fn distances<F: Float>(
-    data: &dyn Data<F>,
-    frame: &Frame<F>,
-    seeds: &Centres<F>,
-) -> Result<Vec<F>> {
+fn distances<F: Float>(data: &dyn Data<F>, frame: &Frame<F>, seeds: &Centres<F>) -> Result<Vec<F>> {
     let blocks = parallel::map_blocks(data.len(), BLOCK, |_, range| {
         let mut rows = Rows::default();
         data.load(range, frame, &mut rows)?;

@@ -301,7 +301,7 @@ mod tests {
         let w = [1.0, 2.0, 0.0, 0.5, 0.3];
         let weights = Array1::from(w.to_vec());
         let data = Dense::weighted(x.view(), weights.view()).unwrap();
-        let frame = data.frame();
+        let frame = data.frame().unwrap();
         let rounds = 40_000;
         let mut counts = std::collections::BTreeMap::new();
         let mut rng = Rng::from_seed(3);
@@ -358,12 +358,12 @@ mod tests {
 
     /// The potential that distinct seeds leave.
     fn potential(seeder: &impl Seeder<f64>, data: &Dense<'_, f64>, k: usize, seed: u64) -> f64 {
-        let frame = data.frame();
+        let frame = data.frame().unwrap();
         let seeds = seeder
             .seed(data, &frame, k, &mut Rng::from_seed(seed))
             .unwrap();
         let mut rows = crate::data::Rows::default();
-        data.load(0..data.len(), &frame, &mut rows);
+        data.load(0..data.len(), &frame, &mut rows).unwrap();
         let mut nearest = vec![f64::INFINITY; data.len()];
         for c in 0..k {
             let centre = seeds.centres.row(c);

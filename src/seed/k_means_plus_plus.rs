@@ -197,8 +197,7 @@ impl<'a, F: Float> Nearest<'a, F> {
         });
         let potentials = parallel::all(potentials)?;
         let potential = |candidate: usize| potentials.iter().map(|b| b[candidate]).sum::<f64>();
-        let best =
-            (0..candidates.len()).min_by(|&a, &b| potential(a).total_cmp(&potential(b)));
+        let best = (0..candidates.len()).min_by(|&a, &b| potential(a).total_cmp(&potential(b)));
         Ok(best.map(|candidate| candidates[candidate]))
     }
 

@@ -2,12 +2,12 @@
 
 use super::held_out::{self, Groups};
 use super::{Candidate, Criteria, Selection};
+use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
 use crate::coreset::{Coreset, Full, Subset};
-use crate::base::cancel::Cancel;
 use crate::data::{Data, Guarded};
 use crate::fit::{BoxedMixture, Estimator, Fit};
 use crate::seed::{self, Extended};

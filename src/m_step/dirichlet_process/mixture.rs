@@ -415,7 +415,7 @@ mod tests {
         far.row_mut(1).fill(T::from_f64(1e9));
         let data = Dense::new(far.view()).unwrap();
         let mut rows = Rows::default();
-        data.load(0..700, &model.frame, &mut rows);
+        data.load(0..700, &model.frame, &mut rows).unwrap();
         let (mut fast, mut direct) = (Vec::new(), Vec::new());
         model.all(&rows, &mut fast);
         let ids: Vec<u32> = (0..8).collect();

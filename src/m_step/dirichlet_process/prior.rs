@@ -76,7 +76,7 @@ impl DirichletProcess {
             return Err(Error::parameter("degrees_of_freedom", degrees, rule));
         }
         let of_data = match (&self.mean, &self.scale) {
-            (PriorMean::OfData, _) | (_, PriorScale::OfData) => Some(moments(frame, data)),
+            (PriorMean::OfData, _) | (_, PriorScale::OfData) => Some(moments(frame, data)?),
             _ => None,
         };
         // Held where rows and centres are that are no part of the data, and where its square has a weighted sum.
@@ -225,7 +225,7 @@ fn diagonal(value: f64, dim: usize) -> Vec<f64> {
 
 /// Weighted mean (d) and covariance (d, d; its lower half) of the data, in the coordinates of `frame`, from sums about
 /// its mean, which is that of the data but for rounding.
-fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> (Vec<f64>, Vec<f64>) {
+fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<(Vec<f64>, Vec<f64>)> {
     /// Parts of the data: each has its own sums.
     const PARTS: usize = 32;
     let (n, dim) = (data.len(), data.dim());
@@ -236,7 +236,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> (Vec<f64>, Vec<f64
         let (mut rows, mut apart, mut weights) = (Rows::default(), Vec::new(), Vec::new());
         let mut scratch = Scratch::<f64>::default();
         for from in range.clone().step_by(BLOCK) {
-            data.load(from..(from + BLOCK).min(range.end), frame, &mut rows);
+            data.load(from..(from + BLOCK).min(range.end), frame, &mut rows)?;
             apart.clear();
             weights.clear();
             for i in 0..rows.len() {
@@ -252,10 +252,10 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> (Vec<f64>, Vec<f64
             let shares = weights.iter().copied();
             add_products(&apart, shares, f64::INFINITY, &mut second, &mut scratch);
         }
-        (first, second)
+        Ok((first, second))
     });
     let (mut mean, mut covariance) = (vec![0.0; dim], vec![0.0; dim * dim]);
-    for (first, second) in parts {
+    for (first, second) in parallel::all(parts)? {
         add(&mut mean, &first);
         add(&mut covariance, &second);
     }
@@ -267,7 +267,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> (Vec<f64>, Vec<f64
     for (mean, of_frame) in mean.iter_mut().zip(&frame.mean()[..dim]) {
         *mean += of_frame.to_f64();
     }
-    (mean, covariance)
+    Ok((mean, covariance))
 }
 
 /// An inverse scale matrix that is not lost in rounding beside the data and a prior mean far from them, and under which no two rows
@@ -374,7 +374,7 @@ pub(super) mod tests {
         for (weight, raised) in [(1.0, false), (1e12, false), (1e24, true), (1e200, true)] {
             let w = Array1::from_elem(60, weight);
             let data = Dense::weighted(x.view(), w.view()).unwrap();
-            let (frame, summary) = (data.frame(), data.summary());
+            let (frame, summary) = (data.frame().unwrap(), data.summary());
             let unit = diagonal(1.0, 6);
             let mean: Vec<f64> = frame.mean()[..6].to_vec();
             let got = beside(unit.clone(), (&mean, 1.0, 6.0), &frame, summary);
@@ -393,7 +393,7 @@ pub(super) mod tests {
     fn a_prior_that_is_lost_beside_its_mean_is_raised() {
         let x = ill_conditioned::<f64>(60);
         let data = Dense::new(x.view()).unwrap();
-        let (frame, summary) = (data.frame(), data.summary());
+        let (frame, summary) = (data.frame().unwrap(), data.summary());
         let unit = diagonal(1.0, 6);
         for (far, raised) in [(1e9, false), (1e12, true)] {
             let mut mean: Vec<f64> = frame.mean()[..6].to_vec();
@@ -416,12 +416,12 @@ pub(super) mod tests {
             let x = ill_conditioned::<F>(60);
             let w = Array1::from_elem(60, 1e-280);
             let data = Dense::weighted(x.view(), w.view()).unwrap();
-            let (frame, summary) = (data.frame(), data.summary());
+            let (frame, summary) = (data.frame().unwrap(), data.summary());
             let prior = diagonal(narrow, 6);
             let mean: Vec<f64> = frame.mean()[..6].iter().map(|m| m.to_f64()).collect();
             let got = beside(prior.clone(), (&mean, 1.0, 6.0), &frame, summary);
             let (mut rows, range) = (Rows::<F>::default(), 0..60);
-            data.load(range.clone(), &frame, &mut rows);
+            data.load(range.clone(), &frame, &mut rows).unwrap();
             for (i, c) in range
                 .clone()
                 .flat_map(|i| range.clone().map(move |c| (i, c)))
@@ -441,8 +441,8 @@ pub(super) mod tests {
         let x = ill_conditioned::<f64>(1_300);
         let w = Array1::from_shape_fn(1_300, |n| (n % 3) as f64);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let frame = data.frame();
-        let (mean, covariance) = moments(&frame, &data);
+        let frame = data.frame().unwrap();
+        let (mean, covariance) = moments(&frame, &data).unwrap();
         let total = w.sum();
         let naive_mean = |j: usize| x.column(j).dot(&w) / total;
         for i in 0..6 {
