@@ -37,7 +37,7 @@ impl<F: Float> Seeder<F> for Farthest {
             chosen.push(*there.iter().max_by(far).unwrap_or(&there[0]));
         }
         let evaluations = (data.len() * (k - 1)) as u64;
-        Ok(Seeds::at_rows(data, frame, &chosen, evaluations))
+        Seeds::at_rows(data, frame, &chosen, evaluations)
     }
 }
 

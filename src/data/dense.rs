@@ -470,7 +470,8 @@ mod tests {
         let mut naive = vec![T::Float::INFINITY; x.nrows()];
         rows.lower(0, &centre, &mut naive);
         let mut got = naive.clone();
-        data.distances_from(0..x.nrows(), &frame, &centre, &mut got).unwrap();
+        data.distances_from(0..x.nrows(), &frame, &centre, &mut got)
+            .unwrap();
         for (i, (a, b)) in got.iter().zip(&naive).enumerate() {
             let (a, b) = (a.to_f64(), b.to_f64());
             assert!(i == 0 || (a - b).abs() <= within * (1.0 + b), "{a} {b}");

@@ -1,6 +1,6 @@
 //! Weighted sums of dense rows with a share for every component, as matrix products (E5, E46).
 
-use super::{Centres, Exactness, Moments, Rows};
+use super::{Centres, Moments, Part, Rows, Terms};
 use crate::base::float::Float;
 use crate::kernels::weighted::{self, Weighted};
 use crate::kernels::{LANES, distance, features, soft, stride};
@@ -29,7 +29,7 @@ impl<F: Float> Rows<F> {
     pub(super) fn add_products(
         &self,
         block: &Block<F>,
-        exactness: &Exactness,
+        terms: &Terms,
         centres: &Centres<F>,
         moments: &mut Moments,
     ) -> bool {
@@ -50,14 +50,14 @@ impl<F: Float> Rows<F> {
         // Components far from the point that all others are seen from: directly.
         for (i, weight) in self.weights.iter().enumerate() {
             let shares = block.shares_of(i);
-            for &c in &exactness.felt {
+            for &c in &terms.tight {
                 let share = weight * shares[c as usize].to_f64();
                 if share > 0.0 {
                     moments.add(c as usize, share, self.row(i), centres);
                 }
             }
         }
-        if exactness.felt.len() == k {
+        if terms.tight.len() == k {
             return true;
         }
         let (places, width) = (block.stride(), stride(dim));
@@ -77,14 +77,14 @@ impl<F: Float> Rows<F> {
             for (mass, [total, _]) in mass.iter_mut().zip(&totals) {
                 *mass = *total;
             }
-            for &c in &exactness.felt {
+            for &c in &terms.tight {
                 mass[c as usize] = 0.0;
             }
             for (c, &mass) in mass.iter().enumerate() {
                 all.mass[c] += mass;
                 if mass > 0.0
                     && !all.per_component.is_empty()
-                    && let Some(&(added, factor)) = exactness.parts.get(c)
+                    && let Some(&Part { factor, added }) = terms.parts.get(c)
                 {
                     let (known, scaled) = (added * mass, totals[c][1] - added * mass);
                     // Where the constant is nearly all of the scores, their digits are its digits.

@@ -13,9 +13,9 @@ const FEW: usize = 4;
 impl<F: Float> Rows<F> {
     /// [`Rows::accumulate`](super::Rows::accumulate).
     pub(super) fn add_up(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
-        if let Some(exactness) = &block.exactness
+        if let Some(terms) = &block.terms
             && !block.shares.is_empty()
-            && self.add_products(block, exactness, centres, moments)
+            && self.add_products(block, terms, centres, moments)
         {
             return;
         }

@@ -8,7 +8,6 @@ mod blocks;
 mod centres;
 mod dense;
 mod dense_products;
-mod dense_shares;
 mod dense_sums;
 mod frame;
 mod guarded;
@@ -34,7 +33,7 @@ pub use frame::Frame;
 pub(crate) use guarded::Guarded;
 #[doc(hidden)]
 pub use linear::Linear;
-pub(crate) use linear::{Exactness, largest_terms};
+pub(crate) use linear::{Part, Terms, largest_error, largest_terms};
 pub use moments::{Moments, Second};
 pub use projected::Subspace;
 pub use rows::Rows;

@@ -1,8 +1,8 @@
 //! The expanded distances of some rows to all centres (E21), less the squared norms of the rows: what ranks centres, and
 //! what sums over all of them are made of.
 
-use super::LANES;
 use super::nearest::Panels;
+use super::{LANES, products};
 use crate::base::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 
@@ -74,14 +74,70 @@ fn all_rows<F: Float, S: Simd, const P: usize>(
         let rows = &rows[first * stride..][..together * stride];
         let out = &mut out[first * places..];
         match together {
-            12 => F::scores::<S, 12, P, false>(simd, rows, panels, out, from, places),
-            6 => F::scores::<S, 6, P, false>(simd, rows, panels, out, from, places),
-            2 => F::scores::<S, 2, P, false>(simd, rows, panels, out, from, places),
-            _ => F::scores::<S, 1, P, false>(simd, rows, panels, out, from, places),
+            12 => F::scores::<S, 12, P>(simd, rows, panels, out, from, places),
+            6 => F::scores::<S, 6, P>(simd, rows, panels, out, from, places),
+            2 => F::scores::<S, 2, P>(simd, rows, panels, out, from, places),
+            _ => F::scores::<S, 1, P>(simd, rows, panels, out, from, places),
         }
         first += together;
     }
 }
+
+/// Scores of few rows and few panels, with the vectors of the processor.
+///
+/// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
+pub trait Expand: Sized {
+    /// `N` rows against `P` panels and their norms, from this place on of their scores, which have this width.
+    #[doc(hidden)]
+    fn scores<S: Simd, const N: usize, const P: usize>(
+        simd: S,
+        rows: &[Self],
+        panels: (&[Self], &[Self]),
+        out: &mut [Self],
+        place: usize,
+        width: usize,
+    );
+}
+
+macro_rules! expand {
+    ($t:ty, $products:ident, $vectors:ident, $vectors_mut:ident, $splat:ident) => {
+        impl Expand for $t {
+            #[inline(always)]
+            fn scores<S: Simd, const N: usize, const P: usize>(
+                simd: S,
+                rows: &[Self],
+                (panels, norms): (&[Self], &[Self]),
+                out: &mut [Self],
+                place: usize,
+                width: usize,
+            ) {
+                let dim = panels.len() / (P * LANES);
+                let stride = rows.len() / N;
+                let rows: [&[Self]; N] = std::array::from_fn(|r| &rows[r * stride..][..dim]);
+                let (norms, _) = S::$vectors(norms);
+                let per_line = norms.len() / P;
+                let panels: [&[Self]; P] =
+                    std::array::from_fn(|p| &panels[p * dim * LANES..][..dim * LANES]);
+                for v in 0..per_line {
+                    let mut scores = [[simd.$splat(0.0); N]; P];
+                    for (p, scores) in scores.iter_mut().enumerate() {
+                        *scores = [norms[p * per_line + v]; N];
+                    }
+                    products::$products::<S, N, P, false>(simd, rows, panels, v, &mut scores);
+                    for r in 0..N {
+                        let line = &mut out[r * width + place..][..P * LANES];
+                        let (line, _) = S::$vectors_mut(line);
+                        for (p, scores) in scores.iter().enumerate() {
+                            line[p * per_line + v] = scores[r];
+                        }
+                    }
+                }
+            }
+        }
+    };
+}
+expand!(f32, f32s, as_simd_f32s, as_mut_simd_f32s, splat_f32s);
+expand!(f64, f64s, as_simd_f64s, as_mut_simd_f64s, splat_f64s);
 
 #[cfg(test)]
 mod tests {

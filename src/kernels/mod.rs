@@ -108,7 +108,6 @@ pub(crate) mod quadratic;
 pub(crate) mod rank;
 pub(crate) mod scaled;
 pub(crate) mod select;
-pub(crate) mod shares;
 pub(crate) mod short;
 pub(crate) mod soft;
 pub(crate) mod sparse;

@@ -6,7 +6,7 @@ use crate::base::cached::Cached;
 use crate::base::error::{Error, Result, positive, same_columns, same_length};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::data::{Basis, Centres, Frame, Linear, Rows, Scales, Scores, Summary};
+use crate::data::{Basis, Centres, Frame, Linear, Part, Rows, Scales, Scores, Summary};
 use crate::io::{self, Common, FileFault, Reader, Save};
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
@@ -418,13 +418,17 @@ impl<F: Float> Scores<F> for GaussianMixture<F> {
     fn linear(&self) -> Option<&Linear<F>> {
         let (centres, beta) = (&self.centres, 0.5 / self.unit);
         let make = || match &self.costs {
-            Costs::Distances => Linear::isotropic(centres, beta, |_| (1.0, 0.0)),
+            Costs::Distances => Linear::isotropic(centres, beta, |_| Part {
+                factor: 1.0,
+                added: 0.0,
+            }),
             Costs::Factors(factors, _) => {
                 // Rows that know every coordinate: others have no products.
                 let entries = centres.dim() as f64;
                 Linear::isotropic(centres, beta, |c| {
                     let own = factors[c];
-                    (own.factor, entries * own.per_entry + own.penalty)
+                    let (factor, added) = (own.factor, entries * own.per_entry + own.penalty);
+                    Part { factor, added }
                 })
             }
             Costs::Scales(scales, penalties) => Linear::diagonal(centres, beta, scales, penalties),

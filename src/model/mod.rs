@@ -7,7 +7,6 @@ pub(crate) mod posterior;
 pub(crate) mod predict;
 pub(crate) mod quantizer;
 pub(crate) mod search;
-pub(crate) mod together;
 
 use crate::base::error::Result;
 use crate::base::float::Float;

@@ -154,6 +154,23 @@ fn normalise_all<F: Float>(
     likelihood
 }
 
+/// The log-densities of rows, in nats, from the scores of all components.
+pub(crate) fn log_densities<F: Float>(
+    rows: &Rows<F>,
+    block: &Block<F>,
+    log_joint: LogJoint,
+) -> Vec<f64> {
+    let known = log_joint.alpha + rows.entries() as f64 * log_joint.gamma;
+    if !block.is_shared() {
+        let density = |score: &F| known - log_joint.beta * score.to_f64();
+        return block.scores.iter().map(density).collect();
+    }
+    let mut found = Vec::new();
+    soft::sums(&block.scores, block.stride(), log_joint.beta, &mut found);
+    let density = |row: &soft::Row| known - log_joint.beta * row.best + row.sum.ln();
+    found.iter().map(density).collect()
+}
+
 /// Responsibilities below this are 0 in the sums of the M-step. That changes F by less than its rounding. The rule depends
 /// on the row alone, so the order of rows does not matter.
 const LOST: f64 = 1.0 / (1u64 << 60) as f64;
