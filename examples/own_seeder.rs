@@ -21,7 +21,7 @@ impl<F: Float> Seeder<F> for Farthest {
         rng: &mut Rng,
     ) -> Result<Seeds<F>> {
         let mut rows = Rows::default();
-        data.load(0..data.len(), frame, &mut rows);
+        data.load(0..data.len(), frame, &mut rows)?;
         let there: Vec<usize> = (0..data.len()).filter(|&n| data.weight(n) > 0.0).collect();
         let mut left = rng.uniform() * data.summary().total_weight;
         let below = |n: &&usize| {
