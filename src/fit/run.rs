@@ -21,6 +21,9 @@ use crate::model::Mixture;
 use crate::seed::Seeder;
 use std::time::Instant;
 
+/// Several starts on so many rows together take little time, also where that is more than half of all rows.
+const FEW_ROWS: usize = 1 << 16;
+
 /// A fit on its way.
 struct Run<'a, F: Float, M: MStep<F>> {
     clusterer: &'a Clusterer<F, M>,
@@ -245,7 +248,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         // From a model all starts would be the same.
         let room = match settings.warm {
             Some(_) => 1,
-            None => self.data.len() / 2 / plan.rows(*place).len(),
+            None => (self.data.len() / 2).max(FEW_ROWS) / plan.rows(*place).len(),
         };
         for start in 0..phase.outline.starts.min(room).max(1) {
             let candidate = self.start(course.restarts.len(), start, context)?;

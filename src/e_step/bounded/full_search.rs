@@ -177,33 +177,47 @@ impl<F: Float> Assignment<F> {
         Ok((changes, evaluations + more))
     }
 
-    /// How much a search of all open members over all centres would lower the squared distances, by a few of them.
+    /// How much a search of all open members over all centres would lower the squared distances, by a few of them: drawn in
+    /// proportion to their part of these, one at the middle of every step. Returns the number of distance evaluations as well.
     fn gain(
         &self,
         view: View<'_, F>,
         centres: &Centres<F>,
         open: impl Fn(usize, &Member<F>) -> bool + Sync,
     ) -> Result<(f64, u64)> {
-        let step = self.len().div_ceil(DRAWS);
-        let open =
-            self.places_of(|c, place| place.is_multiple_of(step) && open(c, self.member(place)));
-        let gains = parallel::map_blocks(open.len(), TOGETHER / 8, |_, range| {
-            let open = &open[range];
-            let rows = view.gather(open.iter().map(|(_, place)| self.member(*place).row))?;
+        let open = self.places_of(|c, place| open(c, self.member(place)));
+        let error = |&(_, place): &(u32, u32)| {
+            let member = self.member(place as usize);
+            view.weight(member.row) * member.upper.to_f64().powi(2)
+        };
+        let step = open.iter().map(error).sum::<f64>() / DRAWS as f64;
+        let (mut sum, mut steps, mut drawn) = (0.0, 0.5, Vec::new());
+        for member in &open {
+            let error = error(member);
+            sum += error;
+            let times = (sum / step - steps).max(0.0).ceil();
+            if times > 0.0 {
+                steps += times;
+                // A row stands for so many of its kind.
+                drawn.push((*member, times * step / error));
+            }
+        }
+        let gains = parallel::map_blocks(drawn.len(), TOGETHER / 8, |_, range| {
+            let drawn = &drawn[range];
+            let places = drawn.iter().map(|((_, place), _)| *place as usize);
+            let rows = view.gather(places.map(|place| self.member(place).row))?;
             let (found, mut own) = (two_nearest(centres, &rows), Vec::new());
-            let gains = open
-                .iter()
-                .zip(found)
-                .enumerate()
-                .map(|(i, ((c, _), found))| {
-                    rows.distances_to(i, centres, &[*c], &mut own);
-                    rows.weight(i) * (own[0].to_f64() - found.distance.to_f64().powi(2)).max(0.0)
-                });
+            let gains = drawn.iter().zip(found).enumerate();
+            let gains = gains.map(|(i, (((c, _), times), found))| {
+                rows.distances_to(i, centres, &[*c], &mut own);
+                let fall = own[0].to_f64() - found.distance.to_f64().powi(2);
+                times * rows.weight(i) * fall.max(0.0)
+            });
             Ok(gains.sum::<f64>())
         });
         let gains = parallel::all(gains)?;
-        let evaluations = open.len() * (centres.len() + 1);
-        Ok((step as f64 * gains.iter().sum::<f64>(), evaluations as u64))
+        let evaluations = drawn.len() * (centres.len() + 1);
+        Ok((gains.iter().sum(), evaluations as u64))
     }
 
     /// Compares the open members with all centres. Returns the changes, by place, and the number of distance evaluations.
@@ -216,7 +230,8 @@ impl<F: Float> Assignment<F> {
         let open = self.places_of(|c, place| open(c, self.member(place)));
         let rows = search::block_rows(centres.len(), centres.dim());
         let found = parallel::map_blocks(open.len(), rows, |_, range| {
-            let rows = open[range].iter().map(|(_, place)| self.member(*place).row);
+            let places = open[range].iter().map(|(_, place)| *place as usize);
+            let rows = places.map(|place| self.member(place).row);
             Ok(two_nearest(centres, &view.gather(rows)?))
         });
         let found = parallel::all(found)?;
@@ -227,11 +242,11 @@ impl<F: Float> Assignment<F> {
             if found.second == from && found.distance == found.next {
                 std::mem::swap(&mut found.nearest, &mut found.second);
             }
-            let member = &mut members[place];
+            let member = &mut members[place as usize];
             member.set(&found);
             if found.nearest != from {
                 changes.push(Change {
-                    place,
+                    place: place as usize,
                     row: member.row,
                     from,
                     to: found.nearest,
@@ -241,14 +256,13 @@ impl<F: Float> Assignment<F> {
         Ok((changes, (open.len() * centres.len()) as u64))
     }
 
-    /// The components and places of some members.
-    fn places_of(&self, wanted: impl Fn(usize, usize) -> bool + Sync) -> Vec<(u32, usize)> {
+    /// The components and places of some members. Places are as many as rows, whose numbers have 32 bits.
+    fn places_of(&self, wanted: impl Fn(usize, usize) -> bool + Sync) -> Vec<(u32, u32)> {
         let found = self.map_parts(|_, components| {
             let places = components.flat_map(|(c, places)| places.map(move |place| (c, place)));
             let found = places.filter(|(c, place)| wanted(*c, *place));
-            found
-                .map(|(c, place)| (c as u32, place))
-                .collect::<Vec<_>>()
+            let found = found.map(|(c, place)| (c as u32, place as u32));
+            found.collect::<Vec<_>>()
         });
         found.concat()
     }
