@@ -33,7 +33,7 @@ pub use frame::Frame;
 pub(crate) use guarded::Guarded;
 #[doc(hidden)]
 pub use linear::Linear;
-pub(crate) use linear::{Part, Terms, largest_error, largest_terms};
+pub(crate) use linear::{Part, Terms, largest_error};
 pub use moments::{Moments, Second};
 pub use projected::Subspace;
 pub use rows::Rows;
