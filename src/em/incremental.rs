@@ -8,7 +8,8 @@ use super::{Found, Pass, SetUp, StopRule};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Streams;
-use crate::data::{Centres, Data, Scores, View};
+use crate::data::Scores;
+use crate::data::{Centres, Data, View};
 use crate::e_step::bounded::hartigan::Candidates;
 use crate::e_step::bounded::split_merge::{Round, split_and_merge};
 use crate::e_step::{Assignment, Bounded, Change, NeighbourLists, Sums};
@@ -64,21 +65,21 @@ const LITTLE: f64 = 2e-3;
 
 impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// From the components of the rows where they are known, or from the nearest centres.
-    pub(crate) fn new(mut set_up: SetUp<'a, F, M>) -> Self {
+    pub(crate) fn new(mut set_up: SetUp<'a, F, M>) -> Result<Self> {
         let model = set_up.stages.model();
         let (view, centres) = (View::new(set_up.data, model.frame()), model.centres());
         let labels = set_up.labels.take();
         let searched = labels.is_none();
         let (assignment, evaluations) = match labels {
             Some(labels) => (Assignment::of_labels(&labels, centres.len()), 0),
-            None => Assignment::first(view, centres, near(&set_up), set_up.rule.tolerance <= 0.0),
+            None => Assignment::first(view, centres, near(&set_up), set_up.rule.tolerance <= 0.0)?,
         };
-        let sums = Sums::of(view, centres, &assignment);
-        Self {
+        let sums = Sums::of(view, centres, &assignment)?;
+        Ok(Self {
             searched,
             evaluations,
             ..Self::with(set_up, assignment, sums)
-        }
+        })
     }
 
     /// In the middle of a phase, from a checkpoint.
@@ -119,6 +120,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let near = near(&set_up);
         let SetUp {
             data,
+            entries,
             stages,
             streams,
             moves,
@@ -128,10 +130,9 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             rule,
             ..
         } = set_up;
-        let row = View::new(data, stages.model().frame()).load(0..1);
         let weight = data.summary().total_weight;
         Self {
-            entries: weight * row.entries() as f64,
+            entries: weight * entries as f64,
             weight,
             data,
             stages,
@@ -177,7 +178,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     }
 
     /// Searches for a nearer centre for every row that its bounds leave open, and moves it in the sums.
-    fn follow(&mut self, before: &Centres<F>) {
+    fn follow(&mut self, before: &Centres<F>) -> Result<()> {
         let model = self.stages.model();
         let (view, centres) = (View::new(self.data, model.frame()), model.centres());
         let mut lists = match self.lists.take() {
@@ -193,32 +194,33 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             }
         };
         self.evaluations += lists.follow(before, centres);
-        let (changes, evaluations) = self.assignment.search(view, centres, &lists);
+        let (changes, evaluations) = self.assignment.search(view, centres, &lists)?;
         self.evaluations += evaluations;
-        self.move_rows(&changes);
+        self.move_rows(&changes)?;
         (self.searched, self.stale) = (true, false);
-        if !self.search_beyond(&lists) {
+        if !self.search_beyond(&lists)? {
             self.lists = Some(lists);
         }
+        Ok(())
     }
 
     /// Moves rows to other components, in the sums as well.
-    fn move_rows(&mut self, changes: &[Change]) {
+    fn move_rows(&mut self, changes: &[Change]) -> Result<()> {
         let model = self.stages.model();
         let (view, centres) = (View::new(self.data, model.frame()), model.centres());
         self.assignment.apply(changes);
-        self.sums.apply(view, centres, &self.assignment, changes);
+        self.sums.apply(view, centres, &self.assignment, changes)
     }
 
     /// Before the phase ends, searches rows that their lists do not cover over all centres. Whether it gained so much that the
     /// phase goes on: with new lists, as centres are near others now than when these were made.
-    fn search_beyond(&mut self, lists: &NeighbourLists<F>) -> bool {
+    fn search_beyond(&mut self, lists: &NeighbourLists<F>) -> Result<bool> {
         let error = self.squared();
         let likelihood = self.likelihood(error);
         let free_energy = likelihood.free_energy(self.stages.model().log_joint());
         let last = self.steps == self.rule.max_iterations;
         if !(last || self.settles(free_energy, &likelihood)) {
-            return false;
+            return Ok(false);
         }
         let model = self.stages.model();
         let (view, centres) = (View::new(self.data, model.frame()), model.centres());
@@ -226,24 +228,24 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let price = (tolerance * centres.len() as f64 / self.near as f64).min(GAIN);
         let (changes, evaluations) =
             self.assignment
-                .search_beyond(view, centres, lists, error, price * error);
+                .search_beyond(view, centres, lists, error, price * error)?;
         self.evaluations += evaluations;
         let k = centres.len();
-        self.move_rows(&changes);
+        self.move_rows(&changes)?;
         let gained = error - self.squared();
         self.stale = !changes.is_empty() && gained >= tolerance * error;
         if gained >= LONGER * error {
             self.near = longer(self.near, 1, k);
             self.widened += 1;
         }
-        self.stale
+        Ok(self.stale)
     }
 
     /// Transfers rows one by one (E50). The rounds end with one that gained less than the phase would stop for.
     fn transfer(&mut self, candidates: Candidates) -> Result<()> {
         let model = self.stages.model();
         let (view, mut centres) = (View::new(self.data, model.frame()), model.centres().clone());
-        let made = candidates.transfer(view, &mut self.sums);
+        let made = candidates.transfer(view, &mut self.sums)?;
         self.evaluations += made.evaluations;
         let over = made.gain <= self.rule.tolerance * self.squared();
         self.transfers = if over { 0 } else { self.transfers - 1 };
@@ -253,7 +255,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         made.begun.iter().for_each(|c| begun[*c] = true);
         self.move_to_means(&mut centres, &begun);
         self.sums
-            .renew_where(view, &centres, &self.assignment, |_| false);
+            .renew_where(view, &centres, &self.assignment, |_| false)?;
         match made.begun.is_empty() {
             true => Ok(()),
             false => self.place(centres),
@@ -287,7 +289,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
 
     fn search(&mut self) -> Result<Found> {
         if let Some(before) = self.before.take() {
-            self.follow(&before);
+            self.follow(&before)?;
         }
         let squared = self.squared();
         let likelihood = self.likelihood(squared);
@@ -330,7 +332,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
             streams: self.streams,
             number: self.steps,
         };
-        let made = split_and_merge(view, &mut centres, &self.assignment, round);
+        let made = split_and_merge(view, &mut centres, &self.assignment, round)?;
         self.evaluations += made.evaluations;
         // While means are still on their way, most merges cannot be sure to pay.
         let over = made.gain <= little && made.settled <= little;
@@ -344,16 +346,16 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         }
         self.assignment.apply(&made.changes);
         self.sums
-            .renew(view, &centres, &self.assignment, &made.stale);
+            .renew(view, &centres, &self.assignment, &made.stale)?;
         self.move_to_means(&mut centres, &made.stale);
         self.place(centres)
     }
 
     fn update(&mut self) -> Result<()> {
         let before = self.stages.model().centres().clone();
-        let (moments, squared) = self.sums.moments_about(&before);
-        let squared = squared + self.data.residual();
-        self.stages.update_from(moments, squared, self.entries)?;
+        let (mut moments, squared) = self.sums.moments_about(&before);
+        moments.add_total(squared + self.data.residual(), self.entries);
+        self.stages.update_from(moments)?;
         self.before = Some(before);
         self.steps += 1;
         Ok(())
@@ -428,7 +430,11 @@ fn longer(near: usize, times: usize, all: usize) -> usize {
 
 /// Whether most of the quantization error of some centres lies outside a subspace: then the subspace is not used. The rows are
 /// a sample in the subspace, and `centres` are in it as well.
-pub(crate) fn outside<F: Float>(view: View<'_, F>, centres: &Centres<F>, near: usize) -> bool {
-    let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), false);
-    view.residual() > assignment.squared(view)
+pub(crate) fn outside<F: Float>(
+    view: View<'_, F>,
+    centres: &Centres<F>,
+    near: usize,
+) -> Result<bool> {
+    let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), false)?;
+    Ok(view.residual() > assignment.squared(view))
 }

@@ -82,6 +82,8 @@ pub(crate) struct Found {
 /// What every pass of a phase needs.
 pub(crate) struct SetUp<'a, F: Float, M: MStep<F>> {
     pub(crate) data: &'a dyn Data<F>,
+    /// Coordinates that a row knows.
+    pub(crate) entries: usize,
     pub(crate) stages: Stages<'a, F, M>,
     pub(crate) streams: Streams,
     /// Rounds of moves and of transfers, at most.

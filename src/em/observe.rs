@@ -1,14 +1,12 @@
 //! The observer: one closure that sees a fit from the coreset to the last iteration, and can stop it.
 
 use super::{Pass, PhaseReport, Saver, Stop, trace};
-use crate::base::cancel::{self, Cancel};
+use crate::base::cancel::Cancel;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::m_step::MStep;
 use crate::model::Mixture;
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What an observer is shown. Times count from the start of the stage, evaluations within it.
@@ -72,24 +70,20 @@ pub(crate) struct Monitor<'a, F: Float> {
     observer: Option<Observer<'a, F>>,
     flow: ControlFlow<()>,
     cancel: Option<Cancel>,
-    /// Set when the data broke its rules: the result is discarded.
-    fault: Option<Arc<AtomicBool>>,
     saver: Option<Saver>,
 }
 
 impl<'a, F: Float> Monitor<'a, F> {
-    /// Stops where the observer or the flag says so, or as soon as there is a fault.
+    /// Stops where the observer or the flag says so.
     pub(crate) fn new(
         observer: Option<Observer<'a, F>>,
         cancel: Option<Cancel>,
-        fault: Option<Arc<AtomicBool>>,
         saver: Option<Saver>,
     ) -> Self {
         Self {
             observer,
             flow: ControlFlow::Continue(()),
             cancel,
-            fault,
             saver,
         }
     }
@@ -98,8 +92,8 @@ impl<'a, F: Float> Monitor<'a, F> {
     /// these see one restart after the other.
     pub(crate) fn beside(&self) -> Option<impl Fn() -> Monitor<'static, F> + Sync + use<F>> {
         let alone = self.observer.is_some() || self.saver.is_some();
-        let (cancel, fault) = (self.cancel.clone(), self.fault.clone());
-        (!alone).then_some(move || Monitor::new(None, cancel.clone(), fault.clone(), None))
+        let cancel = self.cancel.clone();
+        (!alone).then_some(move || Monitor::new(None, cancel.clone(), None))
     }
 
     /// What writes checkpoints; nothing does once the fit is stopped: it would go on from where it was stopped as if it
@@ -145,8 +139,7 @@ impl<'a, F: Float> Monitor<'a, F> {
     pub(crate) fn see(&mut self, progress: &Progress<'_, F>) {
         trace::before(progress);
         if let (ControlFlow::Continue(()), Some(observer)) = (self.flow, &mut self.observer) {
-            // What the user does there is not part of the fit.
-            self.flow = cancel::under(&None, || observer(progress));
+            self.flow = observer(progress);
         }
     }
 
@@ -177,13 +170,10 @@ impl<'a, F: Float> Monitor<'a, F> {
 
     /// Why to stop, if anything asks for it.
     pub(crate) fn stop(&self) -> Option<Stop> {
-        let fault = self.fault.as_ref();
         if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
             return Some(Stop::Cancelled);
         }
-        let stopped =
-            self.flow.is_break() || fault.is_some_and(|fault| fault.load(Ordering::Relaxed));
-        stopped.then_some(Stop::Observer)
+        self.flow.is_break().then_some(Stop::Observer)
     }
 
     pub(crate) fn is_stopped(&self) -> bool {

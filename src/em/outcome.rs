@@ -1,6 +1,6 @@
 //! What a phase leaves.
 
-use super::{Pass, PhaseReport, Supports};
+use super::{Pass, PhaseReport, Stop, Supports};
 use crate::base::float::Float;
 use crate::m_step::MStep;
 
@@ -25,6 +25,14 @@ impl<Model> Outcome<Model> {
     pub(crate) fn standing(&self) -> (usize, f64) {
         let last = self.phases.last().and_then(|p| p.free_energies.last());
         (self.reached, last.copied().unwrap_or(f64::NEG_INFINITY))
+    }
+
+    /// The same, where the fit was cancelled after it.
+    pub(crate) fn cancelled(mut self) -> Self {
+        if let Some(phase) = self.phases.last_mut() {
+            phase.stop = Stop::Cancelled;
+        }
+        self
     }
 }
 

@@ -1,7 +1,6 @@
 //! One pass over the rows of a phase, in fixed shards of fixed blocks: search, normalise, hand on.
 
 use super::supports::Supports;
-use crate::base::cancel;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel::{self, Spare};
@@ -66,15 +65,14 @@ impl<F: Float> RowPass<'_, F> {
             let (mut rows, mut block) = self.spare.take().unwrap_or_else(fresh);
             block.in_shard(shard);
             for (b, kept) in rows_of_shard.into_parts(block_rows).into_iter().enumerate() {
-                cancel::check();
                 let from = first + b * block_rows;
                 block.reset(kept.labels.len(), kept.supports);
                 if kept.order.is_empty() {
                     let range = from..from + kept.labels.len();
-                    data.load(range.clone(), model.frame(), &mut rows);
+                    data.load(range.clone(), model.frame(), &mut rows)?;
                     block.number(range);
                 } else {
-                    data.gather(kept.order, model.frame(), &mut rows);
+                    data.gather(kept.order, model.frame(), &mut rows)?;
                     block.number(kept.order.iter().copied());
                 }
                 match self.search {

@@ -83,7 +83,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     }
 
     /// The model, in the coordinates of the phase.
-    pub(super) fn model(&self) -> &M::Model {
+    pub(crate) fn model(&self) -> &M::Model {
         &self.model
     }
 
@@ -157,15 +157,9 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         Ok(())
     }
 
-    /// The M-step from kept statistics: moments about the current means, squared distances, the weight of all coordinates.
-    pub(super) fn update_from(
-        &mut self,
-        mut moments: Moments,
-        squared: f64,
-        entries: f64,
-    ) -> Result<()> {
+    /// The M-step from kept statistics.
+    pub(super) fn update_from(&mut self, moments: Moments) -> Result<()> {
         let shared = one_variance(self.m_step)?;
-        moments.add_total(squared, entries);
         let statistics = shared.statistics_of(moments);
         self.m_step.update(statistics, &mut self.model, false);
         Ok(())
@@ -177,7 +171,7 @@ type Shared<'a, F, M> =
 
 /// What a family with one shared variance can do besides.
 fn one_variance<F: Float, M: MStep<F>>(m_step: &M) -> Result<Shared<'_, F, M>> {
-    let rule = "need one variance for all components: Covariance::TiedSpherical, or another search";
+    let rule = "need one variance for all components: SharedIsotropic, or another search";
     let missing = || Error::parameter("phases", "bounds or a subspace", rule);
     m_step.shared_variance().ok_or_else(missing)
 }

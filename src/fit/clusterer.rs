@@ -8,7 +8,7 @@ use super::warm::WarmStart;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::stage::Stage;
-use crate::data::{Checked, Data};
+use crate::data::{Data, Guarded};
 use crate::em::{Monitor, Observer, Progress, Saver};
 use crate::m_step::MStep;
 use crate::seed::Seeder;
@@ -56,7 +56,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     }
 
     /// What this fit is, for its checkpoints.
-    fn header(&self, data: &dyn Data<F>, seeder: &str, phases: &[Phase<F>]) -> String {
+    fn header(&self, data: &dyn Data<F>, seeder: &str, phases: &[Phase<F>]) -> Result<String> {
         let Settings {
             clusters,
             rule,
@@ -83,8 +83,8 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         header.add("max iterations", rule.max_iterations);
         header.add("restarts", restarts);
         header.add("seed", seed);
-        header.add_data(data);
-        header.into_text()
+        header.add_data(data)?;
+        Ok(header.into_text())
     }
 
     /// Runs, with a seeder that may be another than its own.
@@ -94,23 +94,17 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         seeder: &dyn Seeder<F>,
         observer: Option<Observer<'_, F>>,
     ) -> Result<Fit<M::Model>> {
-        let checked = Checked::unless_known(data)?;
-        let data = checked.as_ref().map_or(data, |checked| checked);
-        let fault = checked.as_ref().map(Checked::fault);
+        let cancel = self.settings.cancel.clone();
+        let data = &Guarded::new(data, &cancel.clone().unwrap_or_default())?;
         let phases = self.phases_for(data.len(), data.dim())?;
         let saver = match &self.settings.checkpoint {
             Some(checkpoint) => {
-                let header = self.header(data, &seeder.settings(), &phases);
+                let header = self.header(data, &seeder.settings(), &phases)?;
                 Some(Saver::new(checkpoint, header)?)
             }
             None => None,
         };
-        let cancel = self.settings.cancel.clone();
-        let monitor = Monitor::new(observer, cancel, fault, saver);
-        let fitted = super::run::run(self, data, seeder, phases, monitor);
-        if let Some(checked) = &checked {
-            checked.result()?;
-        }
-        fitted
+        let monitor = Monitor::new(observer, cancel, saver);
+        super::run::run(self, data, seeder, phases, monitor)
     }
 }

@@ -2,7 +2,6 @@
 
 use super::builder::{Clusterer, LARGE};
 use super::phase::Phase;
-use crate::base::cancel;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
@@ -86,9 +85,9 @@ impl<F: Float, M: MStep<F> + Clone> Seeder<F> for MeansOf<F, M> {
     ) -> Result<Seeds<F>> {
         let mut other = self.0.clone();
         other.settings.seed = (rng.uniform() * 2f64.powi(53)) as u64;
-        // That of the fit which this is a part of.
-        other.settings.cancel = cancel::current();
-        (other.settings.checkpoint, other.settings.warm) = (None, None);
+        // The data has the flag of the fit which this is a part of.
+        (other.settings.cancel, other.settings.checkpoint) = (None, None);
+        other.settings.warm = None;
         let fit = other.fit(data)?;
         Ok(Seeds {
             centres: Centres::enter(fit.model.means().view(), frame),

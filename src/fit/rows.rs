@@ -18,7 +18,7 @@ pub(super) struct RowSet<'a, F: Float> {
     pub(super) which: PhaseRows,
     /// `None`: all rows as they are.
     selected: Option<(Box<dyn Data<F> + 'a>, Subset)>,
-    projected: OnceLock<Option<SentRows<F>>>,
+    projected: OnceLock<SentRows<F>>,
 }
 
 /// Rows that any thread may make for the others.
@@ -34,7 +34,7 @@ pub(super) struct Plan<'a, F: Float> {
     pub(super) sets: Vec<RowSet<'a, F>>,
     pub(super) phases: Vec<Planned<F>>,
     /// The subspace, and a sample of rows in it.
-    subspace: OnceLock<Option<Principal<F>>>,
+    subspace: OnceLock<Principal<F>>,
 }
 
 /// A phase, and the place of its rows.
@@ -110,7 +110,7 @@ impl<'a, F: Float> Plan<'a, F> {
         seed::enough_rows(data, k, "data")?;
         let mut plan = Self {
             data,
-            frame: data.frame(),
+            frame: data.frame()?,
             sets: Vec::new(),
             phases: Vec::new(),
             subspace: OnceLock::new(),
@@ -136,7 +136,7 @@ impl<'a, F: Float> Plan<'a, F> {
                         PhaseRows::Larger(larger) => {
                             plan.draw(rows, larger, settings, file.as_deref_mut(), context)?;
                         }
-                        _ => plan.sets.push(RowSet::new(rows, data, None)),
+                        _ => plan.sets.push(RowSet::new(rows, data, None)?),
                     }
                 }
                 let phase = phase.clone();
@@ -208,7 +208,7 @@ impl<'a, F: Float> Plan<'a, F> {
             evaluations,
             elapsed: started.elapsed(),
         });
-        self.sets.push(RowSet::new(which, self.data, subset));
+        self.sets.push(RowSet::new(which, self.data, subset)?);
         Ok(())
     }
 
@@ -242,7 +242,7 @@ impl<'a, F: Float> Plan<'a, F> {
     }
 
     /// Finds the subspace that the phases ask for, if there are such and rows have one. Whoever is first does it for all.
-    pub(super) fn find_subspace(&self, seed: u64, cost: &mut Cost) {
+    pub(super) fn find_subspace(&self, seed: u64, cost: &mut Cost) -> Result<()> {
         let wanted = self.phases.iter().find_map(|Planned { phase, place }| {
             let Columns::Principal(p) = phase.outline.columns else {
                 return None;
@@ -250,44 +250,46 @@ impl<'a, F: Float> Plan<'a, F> {
             Some((p, *place))
         });
         let Some((p, place)) = wanted.filter(|(p, _)| *p < self.frame.dim()) else {
-            return;
+            return Ok(());
         };
-        self.subspace.get_or_init(|| {
-            let started = Instant::now();
-            let mut rng = Streams::new(seed, 0).at(Purpose::Subspace, 0, 0);
-            let rows = self.rows(place);
-            // Sparse rows have no principal directions.
-            let found = (!rows.is_sparse()).then(|| {
-                let (subspace, sample) = Subspace::principal(rows, &self.frame, p, &mut rng);
-                let sample = subspace.project(&*sample);
-                (subspace, Box::new(sample) as SentRows<F>)
-            });
-            cost.timings.projection += started.elapsed();
-            found
-        });
+        let rows = self.rows(place);
+        // Sparse rows have no principal directions.
+        if self.subspace.get().is_some() || rows.is_sparse() {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let mut rng = Streams::new(seed, 0).at(Purpose::Subspace, 0, 0);
+        let (subspace, sample) = Subspace::principal(rows, &self.frame, p, &mut rng)?;
+        let sample: SentRows<F> = Box::new(subspace.project(&*sample)?);
+        cost.timings.projection += started.elapsed();
+        // Restarts beside this one may have found it as well: it is the same.
+        self.subspace.set((subspace, sample)).ok();
+        Ok(())
     }
 
     /// The subspace, and a sample of the rows in it.
     pub(super) fn subspace(&self) -> Option<(&Subspace<F>, &dyn Data<F>)> {
-        let (subspace, sample) = self.subspace.get()?.as_ref()?;
+        let (subspace, sample) = self.subspace.get()?;
         Some((subspace, &**sample))
     }
 
     /// Projects the rows at a place on the subspace. Whoever is first does it for all.
-    pub(super) fn project(&self, place: usize, cost: &mut Cost) {
-        if let Some((subspace, _)) = self.subspace() {
-            self.sets[place].projected.get_or_init(|| {
-                let started = Instant::now();
-                let found = subspace.project(self.sets[place].all(self.data));
-                cost.timings.projection += started.elapsed();
-                Some(Box::new(found) as SentRows<F>)
-            });
+    pub(super) fn project(&self, place: usize, cost: &mut Cost) -> Result<()> {
+        let set = &self.sets[place];
+        if let Some((subspace, _)) = self.subspace()
+            && set.projected.get().is_none()
+        {
+            let started = Instant::now();
+            let found = subspace.project(set.all(self.data))?;
+            cost.timings.projection += started.elapsed();
+            set.projected.set(Box::new(found)).ok();
         }
+        Ok(())
     }
 
     /// The rows at a place in the subspace, if they have been projected.
     pub(super) fn projected(&self, place: usize) -> Option<&dyn Data<F>> {
-        let rows = self.sets[place].projected.get()?.as_ref()?;
+        let rows = self.sets[place].projected.get()?;
         Some(&**rows)
     }
 }
@@ -316,12 +318,12 @@ pub(super) fn no_phase() -> Error {
 }
 
 impl<'a, F: Float> RowSet<'a, F> {
-    fn new(which: PhaseRows, data: &'a dyn Data<F>, subset: Option<Subset>) -> Self {
-        let selected = subset.map(|subset| {
-            let rows = data.select(&subset.rows, subset.weights.clone());
-            (rows, subset)
-        });
-        Self {
+    fn new(which: PhaseRows, data: &'a dyn Data<F>, subset: Option<Subset>) -> Result<Self> {
+        let selected = match subset {
+            Some(subset) => Some((data.select(&subset.rows, subset.weights.clone())?, subset)),
+            None => None,
+        };
+        Ok(Self {
             which: if selected.is_some() {
                 which
             } else {
@@ -329,7 +331,7 @@ impl<'a, F: Float> RowSet<'a, F> {
             },
             selected,
             projected: OnceLock::new(),
-        }
+        })
     }
 
     fn all<'b>(&'b self, data: &'b dyn Data<F>) -> &'b dyn Data<F> {

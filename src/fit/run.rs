@@ -1,22 +1,21 @@
 //! One fit: coreset, seeds and phases, for every restart.
 
-use super::builder::Clusterer;
+use super::builder::{Clusterer, Settings};
 use super::course::Course;
 use super::phase::{Columns, Phase};
 use super::result::Fit;
 use super::rows::{Context, Cost, Plan, Planned, no_phase};
-use crate::base::cancel;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
-use crate::data::{Centres, Data, View};
+use crate::data::{Centres, Data, Rows, View};
 use crate::em::trace;
 use crate::em::{
     self, FullPass, IncrementalPass, LastSearch, Monitor, Outcome, Pass, PhaseReport, Progress,
     Report, SetUp, Stages, Stop, StopRule, shape,
 };
-use crate::io::{FileFault, Sections};
+use crate::io::Sections;
 use crate::m_step::MStep;
 use crate::model::Mixture;
 use crate::seed::Seeder;
@@ -44,32 +43,28 @@ pub(super) fn run<F: Float, M: MStep<F>>(
 ) -> Result<Fit<M::Model>> {
     let settings = &clusterer.settings;
     let _span = trace::fit(data.len(), data.dim(), settings.clusters, settings.seed);
-    let all = || {
-        let cost = Cost::default();
-        let mut context = Context { monitor, cost };
-        let mut file = match context.monitor.saver() {
-            Some(saver) => saver.resumed()?,
-            None => None,
-        };
-        let (coreset, from) = (&*clusterer.coreset, file.as_mut());
-        let plan = Plan::new(data, coreset, phases, settings, from, &mut context)?;
-        let course = match file {
-            Some(file) => {
-                let course = Course::read(settings, &plan, &mut context.cost, file);
-                course.map_err(|fault| settings.fault(fault))?
-            }
-            None => Course::of_restart(0),
-        };
-        let run = Run {
-            clusterer,
-            data,
-            seeder,
-            plan,
-        };
-        run.all(course, context)
+    let cost = Cost::default();
+    let mut context = Context { monitor, cost };
+    let mut file = match context.monitor.saver() {
+        Some(saver) => saver.resumed()?,
+        None => None,
     };
-    let work = || cancel::catch(all).unwrap_or(Err(Error::Cancelled));
-    cancel::under(&settings.cancel, work)
+    let (coreset, from) = (&*clusterer.coreset, file.as_mut());
+    let plan = Plan::new(data, coreset, phases, settings, from, &mut context)?;
+    let course = match file {
+        Some(file) => {
+            let course = Course::read(settings, &plan, &mut context.cost, file);
+            course.map_err(|fault| settings.fault(fault))?
+        }
+        None => Course::of_restart(0),
+    };
+    let run = Run {
+        clusterer,
+        data,
+        seeder,
+        plan,
+    };
+    run.all(course, context)
 }
 
 impl<F: Float, M: MStep<F>> Run<'_, F, M> {
@@ -169,9 +164,9 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         course: &mut Course<M::Model>,
         context: &mut Context<'_, F>,
     ) -> Result<Option<Outcome<M::Model>>> {
-        match cancel::catch(|| self.phases(course, context)) {
-            None | Some(Err(Error::Cancelled)) => Ok(None),
-            Some(found) => found.map(Some),
+        match self.phases(course, context) {
+            Err(Error::Cancelled) => Ok(None),
+            found => found.map(Some),
         }
     }
 
@@ -181,12 +176,12 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         course: &mut Course<M::Model>,
         context: &mut Context<'_, F>,
     ) -> Result<Outcome<M::Model>> {
-        let plan = &self.plan;
+        let (plan, settings) = (&self.plan, &self.clusterer.settings);
         if course.is_new() {
             self.starts(course, context)?;
             course.save(plan, context)?;
         } else {
-            plan.find_subspace(self.clusterer.settings.seed, &mut context.cost);
+            plan.find_subspace(settings.seed, &mut context.cost)?;
         }
         while course.number < plan.phases.len() {
             let outline = plan.phases[course.number].phase.outline;
@@ -204,7 +199,12 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             while let Some(mut candidate) = course.waiting.pop_front() {
                 // Once stopped, one search is enough.
                 if course.leading.is_none() || !context.monitor.is_stopped() {
-                    candidate = self.phase(candidate, course, context)?;
+                    let is_wanted = settings.cancel.is_some() && candidate.found.is_some();
+                    let before = is_wanted.then(|| candidate.clone());
+                    candidate = match (self.phase(candidate, course, context), before) {
+                        (Err(Error::Cancelled), Some(before)) => before.cancelled(),
+                        (after, _) => after?,
+                    };
                 }
                 let leading = course.leading.as_ref();
                 if leading.is_none_or(|leading| candidate.standing() > leading.standing()) {
@@ -238,14 +238,17 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
                 break;
             }
         }
-        plan.find_subspace(settings.seed, &mut context.cost);
-        course.subspace = plan.subspace().is_some_and(|(subspace, sample)| {
-            // Most of the quantization error of the seeds is in it.
-            let centres = subspace.enter(course.waiting[0].model.centres());
-            let bounds = phase.e_step.bounds();
-            let near = bounds.map_or(centres.len(), |bounds| bounds.size());
-            !em::outside(View::new(sample, &subspace.frame()), &centres, near)
-        });
+        plan.find_subspace(settings.seed, &mut context.cost)?;
+        course.subspace = match plan.subspace() {
+            None => false,
+            Some((subspace, sample)) => {
+                // Most of the quantization error of the seeds is in it.
+                let centres = subspace.enter(course.waiting[0].model.centres());
+                let bounds = phase.e_step.bounds();
+                let near = bounds.map_or(centres.len(), |bounds| bounds.size());
+                !em::outside(View::new(sample, &subspace.frame()), &centres, near)?
+            }
+        };
         Ok(())
     }
 
@@ -327,14 +330,12 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let (outline, place) = (phase.outline, *place);
         let inside = course.subspace && matches!(outline.columns, Columns::Principal(_));
         if inside {
-            plan.project(place, &mut context.cost);
+            plan.project(place, &mut context.cost)?;
         }
         let data = match plan.projected(place) {
             Some(projected) if inside => projected,
             _ => plan.rows(place),
         };
-        let is_wanted = settings.cancel.is_some();
-        let before = (is_wanted && candidate.found.is_some()).then(|| candidate.clone());
         // Components of other rows say nothing of these.
         let same = candidate.found.take().filter(|(_, of)| *of == place);
         course.begin(plan, &candidate, context)?;
@@ -363,8 +364,11 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             tolerance: settings.rule.tolerance * outline.factor,
             ..settings.rule
         };
+        let mut row = Rows::default();
+        data.load(0..1, stages.model().frame(), &mut row)?;
         let set_up = SetUp {
             data,
+            entries: row.entries(),
             stages,
             streams,
             moves: outline.moves,
@@ -380,12 +384,14 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
             return Err(Error::parameter("rows", data.len(), rule));
         }
-        let found = None;
-        let mut last = LastSearch { is_wanted, found };
-        let work = || {
+        let mut last = LastSearch {
+            is_wanted: settings.cancel.is_some(),
+            found: None,
+        };
+        let ended = (|| {
             let started = Instant::now();
-            let pass = pass_of(set_up, bounded && !data.is_sparse(), file.as_mut());
-            let mut pass = pass.map_err(|fault| settings.fault(fault))?;
+            let bounded = bounded && !data.is_sparse();
+            let mut pass = pass_of(set_up, bounded, file.as_mut(), settings)?;
             if let Some(file) = file {
                 file.end().map_err(|fault| settings.fault(fault))?;
             }
@@ -394,22 +400,13 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             let monitor = &mut context.monitor;
             em::maximise(&mut *pass, &rule, monitor, &mut last, &mut report)?;
             Ok(pass.end())
-        };
-        let found = match cancel::catch(work) {
-            Some(Ok(found)) => found,
-            None | Some(Err(Error::Cancelled)) => {
+        })();
+        let found = match (ended, last.found) {
+            (Err(Error::Cancelled), Some(found)) => {
                 report.stop = Stop::Cancelled;
-                match (last.found, before) {
-                    (Some(found), _) => found,
-                    (None, Some(mut before)) => {
-                        let stop = before.phases.last_mut().map(|phase| &mut phase.stop);
-                        stop.into_iter().for_each(|stop| *stop = Stop::Cancelled);
-                        return Ok(before);
-                    }
-                    (None, None) => return Err(Error::Cancelled),
-                }
+                found
             }
-            Some(Err(error)) => return Err(error),
+            (ended, _) => ended?,
         };
         report.elapsed = report.began.elapsed();
         context.cost.add_phase(&report);
@@ -429,11 +426,13 @@ fn pass_of<'a, F: Float, M: MStep<F>>(
     set_up: SetUp<'a, F, M>,
     bounded: bool,
     file: Option<&mut Sections<'_>>,
-) -> std::result::Result<Box<dyn Pass<'a, F, M> + 'a>, FileFault> {
+    settings: &Settings,
+) -> Result<Box<dyn Pass<'a, F, M> + 'a>> {
+    let fault = |fault| settings.fault(fault);
     Ok(match (bounded, file) {
-        (true, Some(file)) => Box::new(IncrementalPass::resumed(set_up, file)?),
-        (true, None) => Box::new(IncrementalPass::new(set_up)),
-        (false, Some(file)) => Box::new(FullPass::resumed(set_up, file)?),
+        (true, Some(file)) => Box::new(IncrementalPass::resumed(set_up, file).map_err(fault)?),
+        (true, None) => Box::new(IncrementalPass::new(set_up)?),
+        (false, Some(file)) => Box::new(FullPass::resumed(set_up, file).map_err(fault)?),
         (false, None) => Box::new(FullPass::new(set_up)),
     })
 }

@@ -727,7 +727,7 @@ impl Seeder<f64> for Improving {
         let centres = if first { &self.bad } else { &self.good };
         let centres = Dense::new(centres.view())?;
         let rows: Vec<usize> = (0..k).collect();
-        Ok(Seeds::at_rows(&centres, frame, &rows, 0))
+        Seeds::at_rows(&centres, frame, &rows, 0)
     }
 }
 
