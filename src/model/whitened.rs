@@ -269,13 +269,14 @@ mod tests {
         let mut rng = Rng::from_seed(5);
         let turn = rng.normals((2, 6));
         let x = Array2::from_shape_fn((300, 6), |(i, j)| {
-            let along = rng.normal() + 3.0 * (i % 4) as f64;
+            let along = ((37 * i) % 101) as f64 / 30.0 + 3.0 * (i % 4) as f64;
             let size = if i == 0 { 1e6 } else { 1.0 };
             F::from_f64(size * (along * turn[[0, j]] + turn[[1, j]] + noise * rng.normal()))
         });
         let data = Dense::new(x.view()).unwrap();
         let mut rows = Rows::default();
-        data.load(0..300, &data.frame(), &mut rows);
+        data.load(0..300, &data.frame().unwrap(), &mut rows)
+            .unwrap();
         let components = (0..4).map(|c| {
             let row = |i: usize| rows.row(i)[..6].iter().map(|z| z.to_f64());
             let mean: Vec<f64> = row(c + 4).collect();

@@ -40,27 +40,21 @@ use sticks::Sticks;
 ///
 /// **Priors.** By default they follow the data, so that a fit does not depend on its unit or origin: $m_0$ is the weighted
 /// mean of all rows and $W_0^{-1}$ their weighted covariance, $\beta_0 = 1$ and $\nu_0 = D$, also where EM runs on a
-/// coreset. A variance below the floor ([E20](crate::equations#e20)) is raised to it; where columns determine one another
-/// to within 1e-8 of their variance, each variance grows by that share. [`paper_priors`](Self::paper_priors) are those of
-/// \[DP\].
+/// coreset. [`paper_priors`](Self::paper_priors) are those of \[DP\].
 ///
 /// **Start**: the means at the seeds, each with the mass $W / T$ and the same variance in every direction, from the first
 /// search ([E8](crate::equations#e8)). This is a proper $q$, so the first free energy is a bound too. A truncated search
 /// keeps to one variance for the first two M-steps, as in [`Gaussian`](super::Gaussian).
 ///
 /// **Merges.** Where the bound would settle, two components become one if that is sure to raise it
-/// ([E51](crate::equations#e51)), and EM goes on. If $W_0$ follows the data, the merge must pay under weaker priors, too. Only
-/// full supports merge: with [`Exhaustive::truncated`](crate::e_step::Exhaustive::truncated) and other truncated searches
-/// components only empty.
+/// ([E51](crate::equations#e51)), and EM goes on. Only full supports merge: with
+/// [`Exhaustive::truncated`](crate::e_step::Exhaustive::truncated) and other truncated searches components only empty.
 ///
 /// **Weights count points** here, so not only their ratios matter: the larger the total weight, the weaker the prior. If
-/// columns determine one another, or if components collapse onto few points, only the prior bounds the precision. It must
-/// then not be lost in rounding. So a nearly singular component sums its rows in its own coordinates. There is a limit: a
-/// prior below 1e-21 of the data. An inverse scale matrix that leaves a column less than $10^{-21} W$ times its variance
-/// gets so much added to its diagonal. With the default priors this happens from a total weight of 1e13 on if columns
-/// determine one another, and from 1e21 on otherwise. In the same way a prior is raised that is below
-/// $10^{-21} \frac{\beta_0 W}{\beta_0 + W} (m_0 - \bar y)^2$ in a column, or so narrow that scores would leave the type: in `f32` below about
-/// $10^{-36} D \nu_0$ of the squared range.
+/// columns determine one another, or if components collapse onto few points, only the prior bounds the precision. So a
+/// prior has a variance floor like ([E20](crate::equations#e20)) for all points: where it would leave a column less than
+/// $10^{-11} W$ times its variance, so much is added to its diagonal, and $10^{-8}$ times the variance at least where it
+/// follows the data.
 ///
 /// Works on [`Dense`](crate::data::Dense) data. Time $n T D^2$ per iteration; the sums take $T D^2$ numbers per shard of
 /// the rows.
