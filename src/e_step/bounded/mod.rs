@@ -16,7 +16,6 @@ mod full_search;
 pub(crate) mod hartigan;
 mod list_search;
 mod lists;
-mod saved;
 pub(crate) mod split_merge;
 mod sums;
 
