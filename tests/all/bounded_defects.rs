@@ -340,31 +340,3 @@ fn a_tiny_negative_weight_is_refused() {
     let weights = ndarray::array![1e24, -1e-300, 1.0];
     assert!(Dense::weighted(x.view(), weights.view()).is_err());
 }
-
-/// Weights that differ by more than the digits of a number: sums are made again once a heavy row has left.
-#[test]
-fn heavy_rows_may_leave() {
-    for seed in 0..300 {
-        let mut numbers = Numbers(seed);
-        let (n, d, k) = (
-            numbers.size(60, 300),
-            numbers.size(1, 3),
-            numbers.size(4, 25),
-        );
-        let x = Array2::from_shape_fn((n, d), |_| numbers.normal());
-        let heavy = [1e17, 1e24][seed as usize % 2];
-        let each = numbers.size(2, 30);
-        let weights = (0..n).map(|_| if numbers.below(each) == 0 { heavy } else { 1.0 });
-        let weights = ndarray::Array1::from_iter(weights);
-        let data = Dense::weighted(x.view(), weights.view()).unwrap();
-        let phase = Phase::new(Bounded::new()).moves(10).transfers(20);
-        let fit = algorithms::k_means(k)
-            .seed(seed)
-            .phases(move |_| vec![phase.clone()])
-            .tolerance(1e-6)
-            .build()
-            .unwrap();
-        let energies = fit.fit(&data).unwrap().report.free_energies;
-        assert!(!falls(&energies, 1e-9), "seed {seed}: {energies:?}");
-    }
-}

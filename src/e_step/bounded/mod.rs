@@ -19,7 +19,7 @@ mod lists;
 pub(crate) mod split_merge;
 mod sums;
 
-pub(crate) use assignment::{Assignment, Change};
+pub(crate) use assignment::{Assignment, Change, Member};
 pub(crate) use lists::NeighbourLists;
 pub(crate) use sums::Sums;
 
