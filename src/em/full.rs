@@ -1,5 +1,6 @@
 //! Passes that read all rows: each is searched, shared out and summed up.
 
+use super::outcome;
 use super::pass::{RowPass, shard_rows};
 use super::stages::Stages;
 use super::stop::StopRule;
@@ -272,7 +273,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         })
     }
 
-    /// Components merge. They split, and rows are transferred, where rows have bounds ([`Kept`](super::Kept)).
+    /// Components merge. They split, and rows are transferred, where rows have bounds ([`IncrementalPass`](super::IncrementalPass)).
     ///
     /// The sums are taken once more, with what merges need: in each pass that would take up to half of the time.
     fn move_components(&mut self) -> Result<()> {
@@ -312,8 +313,12 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         self.evaluations
     }
 
-    fn end(self: Box<Self>) -> (M::Model, Supports) {
-        (self.stages.into_model(), self.supports)
+    fn end(self: Box<Self>) -> outcome::Found<M::Model> {
+        outcome::Found {
+            exact: self.is_exact(),
+            model: self.stages.into_model(),
+            supports: self.supports,
+        }
     }
 
     fn supports(&self) -> Supports {

@@ -1,6 +1,7 @@
 //! Passes whose statistics are kept: rows that the bounds settle are not read, and those that change their component are
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
+use super::outcome;
 use super::stages::Stages;
 use super::supports::Supports;
 use super::{Found, Pass, SetUp, StopRule};
@@ -370,9 +371,12 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         self.evaluations
     }
 
-    fn end(self: Box<Self>) -> (M::Model, Supports) {
-        let supports = self.supports();
-        (self.stages.into_model(), supports)
+    fn end(self: Box<Self>) -> outcome::Found<M::Model> {
+        outcome::Found {
+            exact: self.is_exact(),
+            supports: self.supports(),
+            model: self.stages.into_model(),
+        }
     }
 
     /// Components from the phase before are as exact as its search was, whatever this one's is.

@@ -7,6 +7,7 @@
 mod full;
 mod incremental;
 mod observe;
+mod outcome;
 mod pass;
 mod phase_rows;
 mod report;
@@ -20,7 +21,8 @@ pub(crate) mod trace;
 pub(crate) use full::FullPass;
 pub(crate) use incremental::{IncrementalPass, outside};
 pub use observe::Progress;
-pub(crate) use observe::{Fallback, Monitor, Observer, Outcome};
+pub(crate) use observe::{Monitor, Observer};
+pub(crate) use outcome::{LastSearch, Outcome};
 pub use phase_rows::PhaseRows;
 pub use report::{Evaluations, PhaseReport, Report, Timings};
 pub(crate) use saved::SavedStages;
@@ -62,7 +64,7 @@ pub(crate) trait Pass<'a, F: Float, M: MStep<F>> {
     /// What the pass needs to go on with the next search, besides its stages and their model.
     fn save(&self, out: &mut Stream<'_>);
     /// The model in all coordinates, and what the last search found.
-    fn end(self: Box<Self>) -> (M::Model, Supports);
+    fn end(self: Box<Self>) -> outcome::Found<M::Model>;
 }
 
 /// What a search found.
@@ -102,7 +104,7 @@ pub(crate) fn maximise<'a, F: Float, M: MStep<F>>(
     pass: &mut dyn Pass<'a, F, M>,
     rule: &StopRule,
     monitor: &mut Monitor<'_, F>,
-    fallback: &mut Fallback<M::Model>,
+    last: &mut LastSearch<M::Model>,
     report: &mut PhaseReport,
 ) -> Result<()> {
     pass.start(monitor.is_stopped())?;
@@ -118,7 +120,7 @@ pub(crate) fn maximise<'a, F: Float, M: MStep<F>>(
         }
         report.search(&found, free_energy, pass.evaluations(), started);
         let stopped = monitor.iteration(pass, report, rule.max_iterations);
-        fallback.keep(pass, report);
+        last.keep(pass);
         if let Some(stop) = rule.decide(&report.free_energies, &found, stopped) {
             report.stop = stop;
             return Ok(());

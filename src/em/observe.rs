@@ -1,6 +1,6 @@
 //! The observer: one closure that sees a fit from the coreset to the last iteration, and can stop it.
 
-use super::{Pass, PhaseReport, Saver, Stop, Supports, trace};
+use super::{Pass, PhaseReport, Saver, Stop, trace};
 use crate::base::cancel::Cancel;
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -178,94 +178,5 @@ impl<'a, F: Float> Monitor<'a, F> {
 
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop().is_some()
-    }
-}
-
-/// A model on its way through the phases, with what the last search under it found.
-#[derive(Clone, Debug)]
-pub(crate) struct Outcome<Model> {
-    pub(crate) model: Model,
-    /// The start of the restart that it comes from, and whether its variances were known before the first phase.
-    pub(crate) start: usize,
-    pub(crate) calibrated: bool,
-    /// What the last search found, and the place of its rows.
-    pub(crate) found: Option<(Supports, usize)>,
-    /// Whether that was the best component of every row.
-    pub(crate) exact: bool,
-    /// Phases of the plan behind it, also those that it left out, and the reports of the others.
-    pub(crate) reached: usize,
-    pub(crate) phases: Vec<PhaseReport>,
-}
-
-impl<Model> Outcome<Model> {
-    /// How far it has come: free energies compare on the same rows alone, so the one that came further is better.
-    pub(crate) fn standing(&self) -> (usize, f64) {
-        let last = self.phases.last().and_then(|p| p.free_energies.last());
-        (self.reached, last.copied().unwrap_or(f64::NEG_INFINITY))
-    }
-}
-
-/// What a fit returns that is cancelled before its next search is done.
-pub(crate) struct Fallback<Model> {
-    /// Whether a fit can be cancelled: each search is copied then.
-    wanted: bool,
-    last: Option<Outcome<Model>>,
-    /// Where the current phase is.
-    place: usize,
-    reached: usize,
-    phases: Vec<PhaseReport>,
-}
-
-impl<Model: Clone> Fallback<Model> {
-    pub(crate) fn new(wanted: bool) -> Self {
-        Self {
-            wanted,
-            last: None,
-            place: 0,
-            reached: 0,
-            phases: Vec::new(),
-        }
-    }
-
-    /// A phase begins, on the rows at this place.
-    pub(crate) fn begin(&mut self, place: usize, reached: usize, phases: &[PhaseReport]) {
-        if self.wanted {
-            // As if the phase ended with its last search.
-            (self.place, self.reached) = (place, reached + 1);
-            self.phases = phases.to_vec();
-        }
-    }
-
-    /// Keeps what a search has found, unless that of another start was better.
-    pub(super) fn keep<'a, F: Float, M: MStep<F, Model = Model>>(
-        &mut self,
-        pass: &mut dyn Pass<'a, F, M>,
-        report: &PhaseReport,
-    ) {
-        if !self.wanted {
-            return;
-        }
-        let own = (self.reached, report.free_energies.last().copied());
-        let better = |last: &Outcome<Model>| {
-            let same = last.phases.last().is_some_and(|p| p.began == report.began);
-            !same && last.standing() > (own.0, own.1.unwrap_or(f64::NEG_INFINITY))
-        };
-        if self.last.as_ref().is_some_and(better) {
-            return;
-        }
-        self.last = Some(Outcome {
-            model: pass.stages().whole_model().clone(),
-            start: 0,
-            calibrated: true,
-            found: Some((pass.supports(), self.place)),
-            exact: pass.is_exact(),
-            reached: self.reached,
-            phases: self.phases.iter().chain([report]).cloned().collect(),
-        });
-    }
-
-    /// The last search, once.
-    pub(crate) fn take(&mut self) -> Option<Outcome<Model>> {
-        self.last.take()
     }
 }

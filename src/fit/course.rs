@@ -4,7 +4,9 @@ use super::builder::Settings;
 use super::rows::{Context, Cost, Plan};
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::em::{Outcome, PhaseReport, SavedStages, Supports, loaded_model, saved_model, shape};
+use crate::em::{
+    Outcome, PhaseReport, SavedStages, Stop, Supports, loaded_model, saved_model, shape,
+};
 use crate::io::{FileFault, Sections, Stream};
 use crate::model::Mixture;
 use std::collections::VecDeque;
@@ -16,6 +18,8 @@ pub(super) struct Course<Model> {
     /// The best of the restarts that have ended, and the last free energy of each.
     pub(super) best: Option<(usize, Outcome<Model>)>,
     pub(super) restarts: Vec<f64>,
+    /// Whether one of them was cancelled.
+    pub(super) cut: bool,
     /// The phase that the next restart is in, by its place in the plan.
     pub(super) number: usize,
     /// Whether phases in a subspace run in it.
@@ -41,6 +45,7 @@ impl<Model> Course<Model> {
         Self {
             best: None,
             restarts: vec![f64::NEG_INFINITY; restart],
+            cut: false,
             number: 0,
             subspace: false,
             waiting: VecDeque::new(),
@@ -54,8 +59,16 @@ impl<Model> Course<Model> {
         self.waiting.is_empty() && self.leading.is_none()
     }
 
-    /// A restart has ended.
-    pub(super) fn keep(&mut self, found: Outcome<Model>) {
+    /// A restart has ended, or was cut short.
+    pub(super) fn keep(&mut self, found: Option<Outcome<Model>>) {
+        let stop = |found: &Outcome<Model>| found.phases.last().map(|phase| phase.stop);
+        self.cut |= found
+            .as_ref()
+            .and_then(stop)
+            .is_none_or(|stop| stop == Stop::Cancelled);
+        let Some(found) = found else {
+            return;
+        };
         let (own, place) = (found.standing(), self.restarts.len());
         self.restarts.push(own.1);
         let best = self.best.as_ref();

@@ -54,19 +54,14 @@ pub(super) struct Context<'a, F: Float> {
 pub(super) struct Cost {
     pub(super) evaluations: Evaluations,
     pub(super) timings: Timings,
-    /// When the phases began whose cost is part of these.
-    booked: Vec<Instant>,
 }
 
 impl Cost {
-    /// Adds what a phase cost, once.
-    pub(super) fn book(&mut self, phase: &PhaseReport) {
-        if !self.booked.contains(&phase.began) {
-            self.booked.push(phase.began);
-            let search = &mut self.evaluations.search;
-            *search = search.saturating_add(phase.evaluations);
-            self.timings.add(&phase.timings);
-        }
+    /// Adds what a phase cost.
+    pub(super) fn add_phase(&mut self, phase: &PhaseReport) {
+        let search = &mut self.evaluations.search;
+        *search = search.saturating_add(phase.evaluations);
+        self.timings.add(&phase.timings);
     }
 
     /// Adds what a restart cost.

@@ -12,7 +12,7 @@ use crate::base::rng::{Purpose, Streams};
 use crate::data::{Centres, Data, Rows, View};
 use crate::em::trace;
 use crate::em::{
-    self, Fallback, FullPass, IncrementalPass, Monitor, Outcome, Pass, PhaseReport, Progress,
+    self, FullPass, IncrementalPass, LastSearch, Monitor, Outcome, Pass, PhaseReport, Progress,
     Report, SetUp, Stages, Stop, StopRule, shape,
 };
 use crate::io::Sections;
@@ -76,15 +76,23 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     ) -> Result<Fit<M::Model>> {
         let restarts = self.clusterer.settings.restarts;
         let apart = parallel::fits_apart(restarts, self.plan.most_rows());
-        let cut = match context.monitor.beside().filter(|_| apart) {
+        match context.monitor.beside().filter(|_| apart) {
             Some(monitor) => self.beside_each_other(&mut course, &mut context.cost, &monitor)?,
-            None => self.in_turn(&mut course, &mut context)?,
-        };
+            None => {
+                while course.restarts.len() < restarts && !course.cut {
+                    let found = self.restart(&mut course, &mut context)?;
+                    course.keep(found);
+                    if context.monitor.is_stopped() {
+                        break;
+                    }
+                }
+            }
+        }
         let (restart, best) = course.best.ok_or(Error::Cancelled)?;
         let (supports, place) = best.found.ok_or_else(no_phase)?;
         let last = best.phases.last().expect("at least one phase");
         let all = course.restarts.len() == restarts && best.reached == self.plan.phases.len();
-        let whole = all && !cut;
+        let whole = all && !course.cut;
         let Cost {
             evaluations,
             timings,
@@ -120,31 +128,13 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         })
     }
 
-    /// One restart after the other. Whether the last of them was cut short.
-    fn in_turn(&self, course: &mut Course<M::Model>, context: &mut Context<'_, F>) -> Result<bool> {
-        while course.restarts.len() < self.clusterer.settings.restarts {
-            let (found, cut) = self.until_cancelled(course, context)?;
-            if let Some(found) = found {
-                course.keep(found);
-            }
-            if cut {
-                return Ok(true);
-            }
-            if context.monitor.is_stopped() {
-                break;
-            }
-        }
-        Ok(false)
-    }
-
     /// Restarts that know nothing of each other, some at a time: what they found is kept until all of these have ended.
-    /// Whether one was cut short; those that found nothing are left out.
     fn beside_each_other(
         &self,
         course: &mut Course<M::Model>,
         cost: &mut Cost,
         monitor: &(dyn Fn() -> Monitor<'static, F> + Sync),
-    ) -> Result<bool> {
+    ) -> Result<()> {
         const TOGETHER: usize = 64;
         let most = self.clusterer.settings.restarts;
         for first in (0..most).step_by(TOGETHER) {
@@ -154,58 +144,44 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
                 let _span = here.enter();
                 let (monitor, cost) = (monitor(), Cost::default());
                 let mut context = Context { monitor, cost };
-                let mut course = Course::of_restart(first + i);
-                let found = self.until_cancelled(&mut course, &mut context);
+                let found = self.restart(&mut Course::of_restart(first + i), &mut context);
                 (found, context.cost)
             });
-            let mut cut = false;
             for (found, own) in found {
-                let (found, cut_short) = found?;
                 cost.add(&own);
-                cut |= cut_short;
-                if let Some(found) = found {
-                    course.keep(found);
-                }
+                course.keep(found?);
             }
-            if cut {
-                return Ok(true);
+            if course.cut {
+                break;
             }
         }
-        Ok(false)
+        Ok(())
     }
 
-    /// One restart, or what its last search found if it is cancelled, and whether it was.
-    fn until_cancelled(
+    /// One restart; `None` if it was cancelled before it found anything.
+    fn restart(
         &self,
         course: &mut Course<M::Model>,
         context: &mut Context<'_, F>,
-    ) -> Result<(Option<Outcome<M::Model>>, bool)> {
-        let mut fallback = Fallback::new(self.clusterer.settings.cancel.is_some());
-        match self.one(course, &mut fallback, context) {
-            Err(Error::Cancelled) => {}
-            found => return Ok((Some(found?), false)),
+    ) -> Result<Option<Outcome<M::Model>>> {
+        match self.phases(course, context) {
+            Err(Error::Cancelled) => Ok(None),
+            found => found.map(Some),
         }
-        let mut found = fallback.take();
-        if let Some(last) = found.as_mut().and_then(|found| found.phases.last_mut()) {
-            last.stop = Stop::Cancelled;
-            context.cost.book(last);
-        }
-        Ok((found, true))
     }
 
     /// One restart: its starts through the first phase, and the best of them through the others.
-    fn one(
+    fn phases(
         &self,
         course: &mut Course<M::Model>,
-        fallback: &mut Fallback<M::Model>,
         context: &mut Context<'_, F>,
     ) -> Result<Outcome<M::Model>> {
-        let plan = &self.plan;
+        let (plan, settings) = (&self.plan, &self.clusterer.settings);
         if course.is_new() {
             self.starts(course, context)?;
             course.save(plan, context)?;
         } else {
-            plan.find_subspace(self.clusterer.settings.seed, &mut context.cost)?;
+            plan.find_subspace(settings.seed, &mut context.cost)?;
         }
         while course.number < plan.phases.len() {
             let outline = plan.phases[course.number].phase.outline;
@@ -223,7 +199,12 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             while let Some(mut candidate) = course.waiting.pop_front() {
                 // Once stopped, one search is enough.
                 if course.leading.is_none() || !context.monitor.is_stopped() {
-                    candidate = self.phase(candidate, course, fallback, context)?;
+                    let is_wanted = settings.cancel.is_some() && candidate.found.is_some();
+                    let before = is_wanted.then(|| candidate.clone());
+                    candidate = match (self.phase(candidate, course, context), before) {
+                        (Err(Error::Cancelled), Some(before)) => before.cancelled(),
+                        (after, _) => after?,
+                    };
                 }
                 let leading = course.leading.as_ref();
                 if leading.is_none_or(|leading| candidate.standing() > leading.standing()) {
@@ -337,12 +318,11 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         Ok(model)
     }
 
-    /// A candidate after the phase that the course is in.
+    /// A candidate after the phase that the course is in: if the fit is cancelled, after the last search that was done.
     fn phase(
         &self,
         mut candidate: Outcome<M::Model>,
         course: &mut Course<M::Model>,
-        fallback: &mut Fallback<M::Model>,
         context: &mut Context<'_, F>,
     ) -> Result<Outcome<M::Model>> {
         let (plan, settings) = (&self.plan, &self.clusterer.settings);
@@ -356,6 +336,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             Some(projected) if inside => projected,
             _ => plan.rows(place),
         };
+        // Components of other rows say nothing of these.
+        let same = candidate.found.take().filter(|(_, of)| *of == place);
         course.begin(plan, &candidate, context)?;
         let (restart, done) = (course.restarts.len(), candidate.phases.len());
         let streams = Streams::new(settings.seed, restart as u64).start(candidate.start);
@@ -382,8 +364,6 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             tolerance: settings.rule.tolerance * outline.factor,
             ..settings.rule
         };
-        // Components of other rows say nothing of these.
-        let same = candidate.found.take().filter(|(_, of)| *of == place);
         let mut row = Rows::default();
         data.load(0..1, stages.model().frame(), &mut row)?;
         let set_up = SetUp {
@@ -404,35 +384,37 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
             return Err(Error::parameter("rows", data.len(), rule));
         }
-        let started = Instant::now();
-        let mut pass = pass_of(
-            set_up,
-            bounded && !data.is_sparse(),
-            file.as_mut(),
-            settings,
-        )?;
-        if let Some(file) = file {
-            file.end().map_err(|fault| settings.fault(fault))?;
-        }
-        // Kept statistics begin with a search.
-        report.timings.search += started.elapsed();
-        fallback.begin(place, candidate.reached, &candidate.phases);
-        em::maximise(
-            &mut *pass,
-            &rule,
-            &mut context.monitor,
-            fallback,
-            &mut report,
-        )?;
-        let exact = pass.is_exact();
-        let (model, supports) = pass.end();
+        let mut last = LastSearch {
+            is_wanted: settings.cancel.is_some(),
+            found: None,
+        };
+        let ended = (|| {
+            let started = Instant::now();
+            let bounded = bounded && !data.is_sparse();
+            let mut pass = pass_of(set_up, bounded, file.as_mut(), settings)?;
+            if let Some(file) = file {
+                file.end().map_err(|fault| settings.fault(fault))?;
+            }
+            // Kept statistics begin with a search.
+            report.timings.search += started.elapsed();
+            let monitor = &mut context.monitor;
+            em::maximise(&mut *pass, &rule, monitor, &mut last, &mut report)?;
+            Ok(pass.end())
+        })();
+        let found = match (ended, last.found) {
+            (Err(Error::Cancelled), Some(found)) => {
+                report.stop = Stop::Cancelled;
+                found
+            }
+            (ended, _) => ended?,
+        };
         report.elapsed = report.began.elapsed();
-        context.cost.book(&report);
+        context.cost.add_phase(&report);
         candidate.phases.push(report);
         Ok(Outcome {
-            model,
-            found: Some((supports, place)),
-            exact,
+            model: found.model,
+            found: Some((found.supports, place)),
+            exact: found.exact,
             reached: candidate.reached + 1,
             ..candidate
         })
