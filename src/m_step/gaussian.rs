@@ -82,7 +82,8 @@ impl Covariance {
         } else {
             variance
         };
-        let is_variance = |place: usize| !self.has_pairs() || place % (dim * dim) % (dim + 1) == 0;
+        let on_diagonal = |place: usize| (place % (dim * dim)).is_multiple_of(dim + 1);
+        let is_variance = |place| !self.has_pairs() || on_diagonal(place);
         let places = 0..self.numbers(k, dim);
         places
             .map(|place| if is_variance(place) { variance } else { 0.0 })

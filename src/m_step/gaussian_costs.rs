@@ -54,7 +54,7 @@ enum Shape<F> {
     /// The same variance in all directions, and nothing is added: scores are squared distances.
     Round,
     /// One covariance: the whitened centres.
-    Tied(Centres<F>),
+    Tied(Box<Centres<F>>),
     Full,
 }
 
@@ -293,7 +293,7 @@ impl<F: Float> Whitened<F> {
                 let rows = components[0].whiten(centres.values());
                 rows.chunks_exact(rows.len() / k)
                     .for_each(|row| whitened.push(row));
-                Shape::Tied(whitened)
+                Shape::Tied(Box::new(whitened))
             }
             false => Shape::Full,
         };
