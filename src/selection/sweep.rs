@@ -9,8 +9,9 @@ use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
 use crate::coreset::{Coreset, Full, Subset};
 use crate::data::{Data, Guarded};
-use crate::fit::{BoxedMixture, Estimator, Fit};
-use crate::seed::{self, Extended};
+use crate::fit::{Estimator, Fit};
+use crate::model::BoxedMixture;
+use crate::seed::{self, Given};
 
 /// Fits models with several numbers of clusters to the same rows, and compares them.
 ///
@@ -262,7 +263,7 @@ fn compare<F: Float, C: Coreset<F>>(
         let cold = cold?;
         let kept = match fits.last() {
             Some((before, _)) if sweep.warm_starts => {
-                let seeds = Extended::new(before.model.means().view());
+                let seeds = Given::new(before.model.means().view()).and_more();
                 let warm = estimator.fit_seeded(fitted, &seeds)?;
                 match is_better(&warm, &cold) {
                     true => (warm, true),
