@@ -27,7 +27,7 @@ const FEWER: u64 = 8;
 type Model<'a, F> = &'a dyn Mixture<F>;
 type DataOf<'a, F> = &'a dyn Data<F>;
 
-/// [`Mixture::predict`] and [`Mixture::predict_within`]: `epsilon` is 0 for the former.
+/// [`Mixture::predict`].
 #[inline(never)]
 pub(crate) fn predict<F: Float>(
     model: Model<'_, F>,
