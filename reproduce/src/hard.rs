@@ -123,9 +123,7 @@ pub fn generate(kind: &str, shape: Shape, seed: u64) -> Option<Array2<f32>> {
             let noise = normals((rows, columns), rng);
             inner.dot(&straight) + inner.dot(&bent).mapv(|t| (2.0 * t).sin()) + 0.02 * noise
         }
-        "lattice" => {
-            Blobs::new(shape, rng).draw(rows, rng, |_, _, x| *x = (4.0 * *x).round())
-        }
+        "lattice" => Blobs::new(shape, rng).draw(rows, rng, |_, _, x| *x = (4.0 * *x).round()),
         "records" => {
             let mut blobs = Blobs::new(shape, rng);
             let scales = column_scales(columns, rng);

@@ -1,8 +1,8 @@
 //! The bounded search (E35, E40) beside Lloyd's algorithm from the same seeds, on data of many kinds.
 
 use crate::common::phases;
-use coremix::algorithms;
 use crate::hard;
+use coremix::algorithms;
 use coremix::prelude::*;
 use ndarray::Array2;
 
@@ -250,7 +250,11 @@ fn fast_is_as_good_as_scikit_learn_on_hard_rows() {
         let parts: Vec<&str> = line.split(',').collect();
         let number = |at: usize| parts[at].parse().unwrap();
         let (rows, columns, clusters) = (number(1), number(2), number(3));
-        let shape = hard::Shape { rows, columns, clusters };
+        let shape = hard::Shape {
+            rows,
+            columns,
+            clusters,
+        };
         let reference: f64 = parts[4].parse().unwrap();
         let x = hard::generate(parts[0], shape, 0).unwrap();
         let data = Dense::new(x.view()).unwrap();

@@ -20,7 +20,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (n, d, k) = (rows.parse()?, columns.parse()?, clusters.parse()?);
         let seed = seed.first().map_or(Ok(0), |seed| seed.parse())?;
         let file = Path::new(folder).join(format!("{name}-{n}x{d}-{k}.npy"));
-        let shape = Shape { rows: n, columns: d, clusters: k };
+        let shape = Shape {
+            rows: n,
+            columns: d,
+            clusters: k,
+        };
         let found = hard::generate(name, shape, seed);
         ndarray_npy::write_npy(&file, &found.ok_or(format!("{name}: no such family"))?)?;
         println!("{}", file.display());
