@@ -51,7 +51,7 @@ impl<F: Float> Save for DirichletProcessMixture<F> {
                 means: common.means,
             };
             file.end()?;
-            Ok(model)
+            io::finite(model)
         };
         read().map_err(FileFault::of_bytes)
     }
