@@ -1,7 +1,6 @@
 //! How many clusters: criteria against scikit-learn and naive formulas, and sweeps.
 
 use crate::common::read;
-use coremix::coreset::Coreset;
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::selection::{Criteria, Criterion, Selection, Sweep};
