@@ -104,7 +104,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         let data = checked.as_ref().map_or(data, |checked| checked);
         let fault = checked.as_ref().map(Checked::fault);
         let watch = Watch::new(observer, self.settings.cancel.clone(), fault);
-        let phases = self.phases_for(data.len(), data.dim())?;
+        let phases = self.phases_for(data.summary().rows, data.dim())?;
         let saver = match &self.settings.checkpoint {
             Some(checkpoint) => Some(Saver::new(
                 checkpoint,

@@ -157,7 +157,7 @@ impl<'a, F: Float> Plan<'a, F> {
                     let size = larger.draws();
                     if without
                         || size <= before
-                        || size > data.len() / 4
+                        || size > data.summary().rows / 4
                         || (hurry && file.is_none() && watch.stopped())
                     {
                         continue;
