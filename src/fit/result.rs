@@ -37,8 +37,13 @@ impl<M> Fit<M> {
     where
         M: Mixture<F>,
     {
+        self.map(|model| Box::new(model) as Box<dyn Mixture<F>>)
+    }
+
+    /// The same with something made of the model in its place, such as a boxed model of a certain family.
+    pub fn map<N>(self, make: impl FnOnce(M) -> N) -> Fit<N> {
         Fit {
-            model: Box::new(self.model),
+            model: make(self.model),
             report: self.report,
             labels: self.labels,
             exact: self.exact,

@@ -169,7 +169,7 @@ fn a_boxed_model_answers_as_the_model() {
 /// The labels of a coreset under a truncated search are made exact by a boxed model as well; what is particular to a
 /// family is found by its type.
 #[test]
-fn a_boxed_fit_is_relabelled() {
+fn a_boxed_fit_is_relabelled_and_mapped() {
     let x = points();
     let data = Dense::new(x.view()).unwrap();
     let vc = named("vc-gmm").c_prime(1).neighbors(1);
@@ -184,9 +184,11 @@ fn a_boxed_fit_is_relabelled() {
     }
 
     let fit = named("dp-gmm").boxed::<f64>().unwrap().fit(&data).unwrap();
-    let model: Box<dyn Any> = fit.model;
-    let model = model.downcast::<DirichletProcessMixture<f64>>().unwrap();
-    assert_eq!(model.sticks().nrows(), 8);
+    let fit = fit.map(|model| {
+        let model: Box<dyn Any> = model;
+        *model.downcast::<DirichletProcessMixture<f64>>().unwrap()
+    });
+    assert_eq!(fit.model.sticks().nrows(), 8);
 }
 
 /// Every name is the function of that name with its defaults: the same bits, and so the same stop rule.
