@@ -33,7 +33,7 @@ pub use dense::{Chosen, Dense, Weight};
 pub use frame::Frame;
 #[doc(hidden)]
 pub use linear::Linear;
-pub(crate) use linear::{Part, Terms, largest_error, largest_terms};
+pub(crate) use linear::{Part, Terms, largest_error};
 pub use moments::{Moments, Second};
 pub use projected::Subspace;
 pub use rows::Rows;

@@ -11,6 +11,7 @@
 mod dirichlet_process;
 mod gaussian;
 mod gaussian_mixture;
+mod outer;
 mod proportions;
 
 pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
