@@ -2,12 +2,13 @@
 
 use super::held_out::{self, Groups};
 use super::{Candidate, Criteria, Selection};
+use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
 use crate::coreset::{Coreset, Full};
-use crate::data::{Checked, Data};
+use crate::data::{Data, Guarded};
 use crate::fit::{BoxedMixture, Estimator, Fit};
 use crate::seed::{self, Extended};
 use std::fmt;
@@ -148,12 +149,7 @@ impl<F: Float> Sweep<F> {
 
     /// The same, whatever the type of the estimators.
     fn compare(&self, data: &dyn Data<F>, all: &[Entry<'_, F>]) -> Result<Selection<F>> {
-        let checked = Checked::unless_known(data)?;
-        let found = compare(self, checked.as_ref().map_or(data, |checked| checked), all);
-        if let Some(checked) = checked {
-            checked.result()?;
-        }
-        found
+        compare(self, &Guarded::new(data, &Cancel::new())?, all)
     }
 
     /// The rows to fit to, and those held out.
@@ -168,7 +164,7 @@ impl<F: Float> Sweep<F> {
             false => Vec::new(),
         };
         let mut rng = streams.at(Purpose::Coreset, 0, 0);
-        let drawn = self.coreset.sample(data, &data.frame(), &mut rng)?;
+        let drawn = self.coreset.sample(data, &data.frame()?, &mut rng)?;
         if let Some(drawn) = &drawn {
             let sound = drawn.check(data.len());
             sound.map_err(|what| Error::stage(self.coreset.name(), what))?;
@@ -194,11 +190,11 @@ impl<F: Float> Sweep<F> {
             if is_coreset {
                 split.sample_size = effective(&weights);
             }
-            split.fitted = Some(data.select(&rows, weights));
+            split.fitted = Some(data.select(&rows, weights)?);
         }
         if !held_out.is_empty() {
             let weights = held_out.iter().map(|n| data.weight(*n)).collect();
-            split.held_out = Some(data.select(&held_out, weights));
+            split.held_out = Some(data.select(&held_out, weights)?);
         }
         Ok(split)
     }
