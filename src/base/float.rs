@@ -1,6 +1,7 @@
 //! The numbers the crate computes with ([`Float`]) and the numbers data may be stored in ([`Element`]).
 
 use crate::base::error::Result;
+use crate::base::simd::SimdFloat;
 use crate::data::{Chosen, Dense, Frame, Rows, Summary};
 use std::fmt::{Debug, Display, LowerExp};
 use std::ops::Neg;
@@ -19,17 +20,9 @@ mod sealed {
 pub trait Float:
     sealed::Sealed
     + Element<Float = Self>
-    + crate::kernels::distance::Squared
-    + crate::kernels::enter::Enter
+    + SimdFloat
     + crate::kernels::exponential::Exponential
-    + crate::kernels::nearest::Lowest
-    + crate::kernels::packed::Panel
-    + crate::kernels::project::Along
-    + crate::kernels::quadratic::Quadratic
-    + crate::kernels::rank::Rank
     + crate::kernels::shares::Share
-    + crate::kernels::short::Short
-    + crate::kernels::weighted::Weigh
     + crate::io::numbers::Number
     + num_traits::NumAssign
     + Neg<Output = Self>

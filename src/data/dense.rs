@@ -4,7 +4,8 @@ use super::rows::{finite, squared_distance};
 use super::{Data, Frame, Rows, Summary};
 use crate::base::error::{Error, Result, same_length};
 use crate::base::float::{Element, Float};
-use crate::kernels::{enter, stride, vectorised};
+use crate::base::simd::vectorised;
+use crate::kernels::{features, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -251,7 +252,7 @@ impl<'a, T: Element> Dense<'a, T> {
                     }
                 }
             });
-            enter::enter(out, frame.offset(), scale, Frame::most());
+            features::enter(out, frame.offset(), scale, Frame::most());
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::base::error::{Error, Result, sound_total, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
-use crate::kernels::vectorised;
+use crate::base::simd::vectorised;
 use ndarray::ArrayView2;
 use std::ops::Range;
 

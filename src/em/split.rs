@@ -3,9 +3,9 @@
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::Rng;
+use crate::base::simd::vectorised;
 use crate::data::{Data, Frame, Rows};
 use crate::e_step::Member;
-use crate::kernels::vectorised;
 
 /// Rows of a component that decide where it would split.
 pub(super) const SAMPLE: usize = 128;

@@ -1,7 +1,7 @@
 //! Exponentials of many numbers at once, with the vectors of the processor.
 
-use super::LANES;
 use crate::base::float::Float;
+use crate::base::simd::{LANES, vectorised};
 use pulp::Simd;
 
 /// ln 2 in two parts; products of the first with exponents are exact.

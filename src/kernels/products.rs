@@ -1,24 +1,7 @@
 //! Rows times panels of centres or directions: how they are packed, and the inner loop of what goes by them.
 
-use super::LANES;
-use crate::base::float::Float;
+use crate::base::simd::LANES;
 use pulp::Simd;
-
-/// Rows by coordinate, times a factor: (panels, dim, [`LANES`]) numbers out of rows of `stride`, zeros where there are no
-/// more rows.
-pub(super) fn panels<F: Float>(rows: &[F], stride: usize, dim: usize, factor: F) -> Vec<F> {
-    let places = (rows.len() / stride).next_multiple_of(LANES);
-    let mut values = vec![F::zero(); places * dim];
-    let panels = values.chunks_exact_mut(LANES * dim);
-    for (panel, rows) in panels.zip(rows.chunks(LANES * stride)) {
-        for (lane, row) in rows.chunks_exact(stride).enumerate() {
-            for (line, &x) in panel.chunks_exact_mut(LANES).zip(row) {
-                line[lane] = factor * x;
-            }
-        }
-    }
-    values
-}
 
 macro_rules! products {
     ($name:ident, $t:ty, $vector:ident, $vectors:ident, $splat:ident, $mul_add:ident) => {

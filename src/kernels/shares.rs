@@ -2,9 +2,10 @@
 //!
 //! Scores of a few rows and of some panels stay in the nearest cache, until they are in the sums.
 
-use super::nearest::Panels;
-use super::{LANES, first_lane, products};
+use super::panels::Panels;
+use super::products;
 use crate::base::float::Float;
+use crate::base::simd::{LANES, first_lane};
 use pulp::{Arch, Simd, WithSimd};
 
 /// Rows that share one read of a panel, where there are registers for their numbers and all of their sums; else half as
@@ -239,7 +240,7 @@ impl<F: Float> OfRows<'_, F> {
             let norm = if DIRECTLY {
                 F::zero()
             } else {
-                F::norm(simd, row)
+                super::distance::squared_norm(simd, row)
             };
             shares.push(Shares::of(norm));
         }

@@ -1,7 +1,7 @@
 //! Scores of all components turned into responsibilities, row by row, with whole vectors.
 
-use super::LANES;
 use crate::base::float::Float;
+use crate::base::simd::{LANES, vectorised};
 
 /// The two lowest scores of a row; whether none is NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]

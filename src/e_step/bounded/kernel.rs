@@ -2,7 +2,7 @@
 
 use crate::base::float::Float;
 use crate::data::{Centres, Data, Frame, Rows};
-use crate::kernels::packed::Packed;
+use crate::kernels::nearest::Packed;
 use crate::kernels::select;
 
 /// Rows searched together.

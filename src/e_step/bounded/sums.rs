@@ -3,9 +3,9 @@
 use super::assignment::{Assignment, Change, PART};
 use crate::base::float::Float;
 use crate::base::parallel;
+use crate::base::simd::vectorised;
 use crate::base::sort;
 use crate::data::{Centres, Data, Frame, Moments, Rows};
-use crate::kernels::vectorised;
 
 /// Sums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
 ///

@@ -1,7 +1,7 @@
 //! Weighted sums of the products of rows with themselves, as matrix products.
 
 use crate::base::float::Float;
-use crate::kernels::LANES;
+use crate::base::simd::LANES;
 use crate::kernels::weighted::{self, Weighted};
 
 /// Rows whose sums stay in the type of the data, before they are added up in `f64`.
