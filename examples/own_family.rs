@@ -3,7 +3,7 @@
 //! p(y | c) is a Gaussian N(y; mu_c, s_c / u) with u drawn from a gamma law of nu / 2 and nu / 2. Given the components of a
 //! point, u is expected to be (nu + D) / (nu + d^2 / s_c): the far ones count less (Peel and McLachlan 2000).
 
-use coremix::data::{Centres, Frame, Moments, PerComponent, Rows, Scores};
+use coremix::data::{Centres, Frame, Moments, Rows, Scores, Second};
 use coremix::m_step::{MStep, variance_floor};
 use coremix::prelude::*;
 use coremix::{Block, Float, Likelihood, LogJoint, Rng, Stage, testing};
@@ -97,7 +97,7 @@ impl<F: Float> Mixture<F> for StudentTMixture<F> {
 impl<F: Float> MStep<F> for StudentT {
     type Model = StudentTMixture<F>;
     /// Responsibilities times coordinates, and moments in which far rows count less.
-    type Statistics = (Vec<f64>, Moments<PerComponent>);
+    type Statistics = (Vec<f64>, Moments);
 
     fn start(
         &self,
@@ -128,7 +128,7 @@ impl<F: Float> MStep<F> for StudentT {
 
     fn statistics(&self, model: &Self::Model) -> Self::Statistics {
         let (k, d) = (model.centres.len(), model.centres.dim());
-        (vec![0.0; k], Moments::zeros(k, d))
+        (vec![0.0; k], Moments::zeros(k, d, Second::PerComponent))
     }
 
     fn accumulate(
@@ -184,7 +184,10 @@ fn main() -> Result<()> {
     let seeds = x.slice(ndarray::s![..4, ..]);
     let builder = || algorithms::gmm(4).seeder(Given::new(seeds));
     let own = builder().m_step(family).build()?.fit(&data)?.boxed::<f64>();
-    let gaussians = builder().m_step(Isotropic::new()).build()?.fit(&data)?;
+    let gaussians = builder()
+        .covariance(Covariance::Spherical)
+        .build()?
+        .fit(&data)?;
     println!(
         "means of Student-t components, the corners of a square of side 10:\n{:.2}",
         own.model.means()

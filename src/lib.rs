@@ -60,7 +60,7 @@
 //! // Truncated EM on a coreset, with longer chains for its seeds, and a variance for each component.
 //! let fit = algorithms::vc_gmm(25, 1_000, 3, 5) // clusters, coreset, C', G
 //!     .seeder(AfkMc2::new(200))
-//!     .m_step(Isotropic::new())
+//!     .covariance(Covariance::Spherical)
 //!     .restarts(2)
 //!     .build()?
 //!     .fit(&data)?;
@@ -78,7 +78,7 @@
 //!             Phase::new(Bounded::new()).rows(PhaseRows::All),
 //!         ]
 //!     })
-//!     .m_step(SharedIsotropic::new())
+//!     .covariance(Covariance::TiedSpherical)
 //!     .seed(42)
 //!     .build()?
 //!     .fit(&data)?;
@@ -120,11 +120,10 @@
 //! | [`sparsified_gmm`](algorithms::sparsified_gmm), on a [`Sketch`](data::Sketch) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
 //! | [`dp_gmm`](algorithms::dp_gmm) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
 //!
-//! The M-step is [`SharedIsotropic`](m_step::SharedIsotropic) in all of them but the last two: one variance, equal mixing
-//! proportions. In `sparsified_gmm` it is [`Diagonal`](m_step::Diagonal). In `dp_gmm` it is
-//! [`DirichletProcess`](m_step::DirichletProcess): full covariances, and as many components as the data need.
-//! [`Isotropic`](m_step::Isotropic) and [`Diagonal`](m_step::Diagonal) work in all others, except for `lazy_k_means` and
-//! `fast`. When to use which:
+//! The M-step is [`Gaussian`](m_step::Gaussian) in all of them but the last, with one variance and equal mixing proportions
+//! ([`Covariance::TiedSpherical`](m_step::Covariance::TiedSpherical)), or diagonal covariances in `sparsified_gmm`. In `dp_gmm`
+//! it is [`DirichletProcess`](m_step::DirichletProcess): full covariances, and as many components as the data need.
+//! Other [kinds of covariances](m_step::Covariance) work in all of them, except for `lazy_k_means` and `fast`. When to use which:
 //!
 //! - `fast`: large data; about the error of converged k-means++, in a fraction of its time.
 //! - `k_means`: the reference, as long as rows times clusters distances per iteration are affordable.
@@ -259,7 +258,7 @@ pub mod prelude {
     pub use crate::fit::checkpoint::Checkpoint;
     pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase};
     pub use crate::io::Save;
-    pub use crate::m_step::{Diagonal, DirichletProcess, Isotropic, SharedIsotropic};
+    pub use crate::m_step::{Covariance, DirichletProcess, Gaussian};
     pub use crate::metrics;
     pub use crate::model::Mixture;
     pub use crate::seed::{

@@ -1,7 +1,7 @@
 //! What fits take of memory, by an allocator that counts: a program of its own, since the tests of others would count as well.
 
 use coremix::data::{Blocks, Source};
-use coremix::m_step::SharedIsotropicMixture;
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use ndarray::{Array2, s};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -102,7 +102,7 @@ fn nothing_of_the_size_of_rows_times_components_is_kept() {
     }
     // What is asked for is of that size, and is counted.
     let means = x.slice(s![..k, ..]);
-    let model = SharedIsotropicMixture::from_parameters(means, 1.0).unwrap();
+    let model = GaussianMixture::tied_spherical(means, 1.0).unwrap();
     let bytes = peak(|| model.responsibilities(&data).unwrap());
     assert!(bytes >= n * k * size_of::<f32>(), "{bytes} bytes");
 }

@@ -174,7 +174,7 @@ fn a_model_is_fitted_saved_and_used() {
     // What they are.
     let said = folder.done(&["info", "m.coremix", "--parameters", "m.npz"]);
     assert!(
-        said.contains("SharedIsotropic") && said.contains("k-means"),
+        said.contains("TiedSpherical") && said.contains("k-means"),
         "{said}"
     );
     let mut npz = NpzReader::new(fs::File::open(folder.at("m.npz")).unwrap()).unwrap();

@@ -1,6 +1,6 @@
 //! Models and reports through the formats of serde: text and binary.
 
-use coremix::m_step::SharedIsotropicMixture;
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, datasets::Birch};
 
@@ -27,7 +27,7 @@ fn models_of_all_families_come_back_bit_for_bit() {
         let back: BoxedMixture<f32> = ciborium::from_reader(&binary[..]).unwrap();
         assert_eq!(back.to_bytes(&[]).unwrap(), bytes, "{name}");
 
-        let shared = serde_json::from_str::<SharedIsotropicMixture<f32>>(&text);
+        let shared = serde_json::from_str::<GaussianMixture<f32>>(&text);
         let is_shared = family.map_or(!name.starts_with("dp-gmm"), |f| f == Family::Shared);
         assert_eq!(shared.is_ok(), is_shared, "{name}");
         let changed = text.replacen("AAAA", "AAAB", 1);

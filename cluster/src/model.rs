@@ -2,7 +2,7 @@
 
 use crate::rows::Rows;
 use coremix::data::Dense;
-use coremix::m_step::SharedIsotropicMixture;
+use coremix::m_step::{Covariance, GaussianMixture};
 use coremix::ndarray::{Array2, ArrayView2};
 use coremix::{Error, Mixture, ModelInfo, Result, Save};
 use std::path::Path;
@@ -32,9 +32,9 @@ pub enum Precision {
 #[non_exhaustive]
 pub enum Model {
     /// In `f32`.
-    Single(SharedIsotropicMixture<f32>),
+    Single(GaussianMixture<f32>),
     /// In `f64`.
-    Double(SharedIsotropicMixture<f64>),
+    Double(GaussianMixture<f64>),
 }
 
 /// The same for both types.
@@ -51,7 +51,7 @@ impl Model {
     /// A model from means (k, d), rounded to `precision`, and the variance per column, shared by all components.
     ///
     /// # Errors
-    /// As [`SharedIsotropicMixture::from_parameters`].
+    /// As [`GaussianMixture::tied_spherical`].
     pub fn from_parameters(
         precision: Precision,
         means: ArrayView2<'_, f64>,
@@ -60,14 +60,9 @@ impl Model {
         Ok(match precision {
             Precision::Single => {
                 let means = means.mapv(|x| x as f32);
-                Self::Single(SharedIsotropicMixture::from_parameters(
-                    means.view(),
-                    variance,
-                )?)
+                Self::Single(GaussianMixture::tied_spherical(means.view(), variance)?)
             }
-            Precision::Double => {
-                Self::Double(SharedIsotropicMixture::from_parameters(means, variance)?)
-            }
+            Precision::Double => Self::Double(GaussianMixture::tied_spherical(means, variance)?),
         })
     }
 
@@ -144,12 +139,21 @@ impl Model {
 
     /// The model that a boxed fit has, if it is of this family.
     pub(crate) fn of_fit<F: coremix::Float>(fitted: &dyn Mixture<F>) -> Result<Self> {
+        fn shares<F: coremix::Float>(model: &GaussianMixture<F>) -> bool {
+            model.covariance_kind() == Covariance::TiedSpherical
+        }
         let any: &dyn std::any::Any = fitted;
-        if let Some(model) = any.downcast_ref::<SharedIsotropicMixture<f32>>() {
+        if let Some(model) = any
+            .downcast_ref::<GaussianMixture<f32>>()
+            .filter(|model| shares(model))
+        {
             let means = model.means().mapv(f64::from);
             return Self::from_parameters(Precision::Single, means.view(), model.variance());
         }
-        if let Some(model) = any.downcast_ref::<SharedIsotropicMixture<f64>>() {
+        if let Some(model) = any
+            .downcast_ref::<GaussianMixture<f64>>()
+            .filter(|model| shares(model))
+        {
             return Self::from_parameters(Precision::Double, model.means(), model.variance());
         }
         Err(Error::Parameter {
@@ -172,7 +176,7 @@ impl Model {
 }
 
 fn supports<F: coremix::Float>(
-    model: &SharedIsotropicMixture<F>,
+    model: &GaussianMixture<F>,
     values: &[F],
     rows: &Rows,
     width: usize,

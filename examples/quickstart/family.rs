@@ -1,9 +1,7 @@
 //! Component families: which there are, and what a picture needs of a model of any of them.
 
 use clap::ValueEnum;
-use coremix::m_step::{
-    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
-};
+use coremix::m_step::{DirichletProcessMixture, GaussianMixture};
 use coremix::prelude::Mixture;
 use coremix::{BoxedMixture, Float};
 use std::any::Any;
@@ -53,26 +51,12 @@ pub(crate) fn of<F: Float>(model: BoxedMixture<F>) -> Box<dyn Family<F>> {
         Ok(model.downcast::<M>()?)
     }
     let model: Box<dyn Any> = model;
-    is::<_, SharedIsotropicMixture<_>>(model)
-        .or_else(is::<_, IsotropicMixture<_>>)
-        .or_else(is::<_, DiagonalMixture<_>>)
+    is::<_, GaussianMixture<_>>(model)
         .or_else(is::<_, DirichletProcessMixture<_>>)
         .expect("one of the families of the crate")
 }
 
-impl<F: Float> Covariances for SharedIsotropicMixture<F> {
-    fn covariance(&self, _: usize, columns: (usize, usize)) -> [f64; 3] {
-        round(self.variance(), columns)
-    }
-}
-
-impl<F: Float> Covariances for IsotropicMixture<F> {
-    fn covariance(&self, c: usize, columns: (usize, usize)) -> [f64; 3] {
-        round(self.variances()[c], columns)
-    }
-}
-
-impl<F: Float> Covariances for DiagonalMixture<F> {
+impl<F: Float> Covariances for GaussianMixture<F> {
     fn covariance(&self, c: usize, (a, b): (usize, usize)) -> [f64; 3] {
         let covariance = self.covariance(c).expect("a component of the model");
         [covariance[[a, a]], covariance[[a, b]], covariance[[b, b]]]
@@ -84,9 +68,4 @@ impl<F: Float> Covariances for DirichletProcessMixture<F> {
         let covariances = self.covariances();
         [[a, a], [a, b], [b, b]].map(|[a, b]| covariances[[c, a, b]])
     }
-}
-
-/// The same variance along all columns.
-fn round(variance: f64, (a, b): (usize, usize)) -> [f64; 3] {
-    [variance, if a == b { variance } else { 0.0 }, variance]
 }

@@ -248,10 +248,10 @@ fn process(columns: usize, bytes: &mut Bytes<'_>) -> DirichletProcess {
 fn of_family<F: Float>(builder: Builder<F>, bytes: &mut Bytes<'_>) -> Result<Boxed<F>> {
     match bytes.below(5) {
         0 => built(builder),
-        1 => built(builder.m_step(Isotropic::new())),
-        2 => built(builder.m_step(Isotropic::new().equal_proportions())),
-        3 => built(builder.m_step(Diagonal::new())),
-        _ => built(builder.m_step(Diagonal::new().equal_proportions())),
+        1 => built(builder.covariance(Covariance::Spherical)),
+        2 => built(builder.m_step(Gaussian::new(Covariance::Spherical).equal_proportions())),
+        3 => built(builder.covariance(Covariance::Diagonal)),
+        _ => built(builder.m_step(Gaussian::new(Covariance::Diagonal).equal_proportions())),
     }
 }
 

@@ -120,7 +120,7 @@ fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
     match which {
         0 => fit(builder.e_step(search), data, honest, &own_search),
         1 => {
-            let builder = builder.e_step(search).m_step(Diagonal::new());
+            let builder = builder.e_step(search).covariance(Covariance::Diagonal);
             fit(builder, data, honest, &own_search);
         }
         2 => fit(builder.m_step(family), data, honest, &own_family),
@@ -146,7 +146,12 @@ fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
         }
         _ => {
             let builder = builder.e_step(SimilaritySampling::new(2, 2));
-            fit(builder.m_step(Isotropic::new()), data, honest, &cast);
+            fit(
+                builder.covariance(Covariance::Spherical),
+                data,
+                honest,
+                &cast,
+            );
         }
     }
 }

@@ -1,9 +1,7 @@
 //! What is particular to a family: its parameters, and samples of it.
 
 use crate::input::Number;
-use coremix::m_step::{
-    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
-};
+use coremix::m_step::{Covariance, DirichletProcessMixture, GaussianMixture};
 use coremix::ndarray::{Array1, Array2, Array3};
 use coremix::{Error, FileFault, Mixture, Result};
 use numpy::IntoPyArray;
@@ -13,18 +11,14 @@ use std::any::Any;
 
 /// A model by its family.
 pub(crate) enum Family<'a, F> {
-    Shared(&'a SharedIsotropicMixture<F>),
-    Isotropic(&'a IsotropicMixture<F>),
-    Diagonal(&'a DiagonalMixture<F>),
+    Gaussian(&'a GaussianMixture<F>),
     DirichletProcess(&'a DirichletProcessMixture<F>),
 }
 
 impl<'a, F: Number> Family<'a, F> {
     pub(crate) fn of(model: &'a dyn Mixture<F>) -> Result<Self> {
         let any: &dyn Any = model;
-        let found = any.downcast_ref().map(Self::Shared);
-        let found = found.or_else(|| any.downcast_ref().map(Self::Isotropic));
-        let found = found.or_else(|| any.downcast_ref().map(Self::Diagonal));
+        let found = any.downcast_ref().map(Self::Gaussian);
         let found = found.or_else(|| any.downcast_ref().map(Self::DirichletProcess));
         found.ok_or(Error::Model {
             path: "model".into(),
@@ -35,10 +29,13 @@ impl<'a, F: Number> Family<'a, F> {
 
 /// The parameters of a model beside its means.
 pub(crate) enum Parameters {
-    Shared(f64, Array1<f64>),
-    Isotropic(Array1<f64>, Array1<f64>),
-    /// With full covariances where these are diagonal in another basis alone.
-    Diagonal(Array2<f64>, Option<Array3<f64>>, Array1<f64>),
+    Gaussian {
+        family: &'static str,
+        covariances: Covariances,
+        /// Where covariances are diagonal in another basis alone.
+        full: Option<Array3<f64>>,
+        proportions: Array1<f64>,
+    },
     DirichletProcess {
         covariances: Array3<f64>,
         proportions: Array1<f64>,
@@ -48,18 +45,39 @@ pub(crate) enum Parameters {
     },
 }
 
+/// In the shape that scikit-learn has for each kind.
+pub(crate) enum Covariances {
+    One(f64),
+    PerComponent(Array1<f64>),
+    PerColumn(Array2<f64>),
+    Matrices(Array3<f64>),
+}
+
 impl Parameters {
     pub(crate) fn of<F: Number>(model: &dyn Mixture<F>) -> Result<Self> {
         let proportions = model.proportions();
         Ok(match Family::of(model)? {
-            Family::Shared(own) => Self::Shared(own.variance(), proportions),
-            Family::Isotropic(own) => Self::Isotropic(own.variances(), proportions),
-            Family::Diagonal(own) => {
-                let full = match model.frame().basis() {
-                    Some(_) => Some(full(own)?),
-                    None => None,
+            Family::Gaussian(own) => {
+                let (family, covariances) = match own.covariance_kind() {
+                    Covariance::TiedSpherical => {
+                        ("tied-spherical", Covariances::One(own.variance()))
+                    }
+                    Covariance::Spherical => {
+                        let variances = own.variances().column(0).to_owned();
+                        ("spherical", Covariances::PerComponent(variances))
+                    }
+                    Covariance::Diagonal => {
+                        ("diag", Covariances::PerColumn(own.column_variances()))
+                    }
+                    _ => ("full", Covariances::Matrices(own.covariances())),
                 };
-                Self::Diagonal(own.column_variances(), full, proportions)
+                Self::Gaussian {
+                    family,
+                    covariances,
+                    full: (family == "diag" && model.frame().basis().is_some())
+                        .then(|| own.covariances()),
+                    proportions,
+                }
             }
             Family::DirichletProcess(own) => Self::DirichletProcess {
                 covariances: own.covariances(),
@@ -75,20 +93,26 @@ impl Parameters {
     pub(crate) fn put(self, found: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = found.py();
         match self {
-            Self::Shared(variance, proportions) => {
-                found.set_item("family", "tied-spherical")?;
-                found.set_item("covariances", variance)?;
-                found.set_item("weights", proportions.into_pyarray(py))
-            }
-            Self::Isotropic(variances, proportions) => {
-                found.set_item("family", "spherical")?;
-                found.set_item("covariances", variances.into_pyarray(py))?;
-                found.set_item("weights", proportions.into_pyarray(py))
-            }
-            Self::Diagonal(variances, full, proportions) => {
-                found.set_item("family", "diag")?;
-                found.set_item("covariances", variances.into_pyarray(py))?;
-                found.set_item("full", full.map(|full| full.into_pyarray(py)))?;
+            Self::Gaussian {
+                family,
+                covariances,
+                full,
+                proportions,
+            } => {
+                found.set_item("family", family)?;
+                match covariances {
+                    Covariances::One(variance) => found.set_item("covariances", variance)?,
+                    Covariances::PerComponent(own) => {
+                        found.set_item("covariances", own.into_pyarray(py))?;
+                    }
+                    Covariances::PerColumn(own) => {
+                        found.set_item("covariances", own.into_pyarray(py))?;
+                        found.set_item("full", full.map(|full| full.into_pyarray(py)))?;
+                    }
+                    Covariances::Matrices(own) => {
+                        found.set_item("covariances", own.into_pyarray(py))?;
+                    }
+                }
                 found.set_item("weights", proportions.into_pyarray(py))
             }
             Self::DirichletProcess {
@@ -110,16 +134,6 @@ impl Parameters {
     }
 }
 
-/// The covariances in the data's own columns (k, d, d).
-fn full<F: Number>(model: &DiagonalMixture<F>) -> Result<Array3<f64>> {
-    let (k, d) = model.means().dim();
-    let mut all = Array3::zeros((k, d, d));
-    for (c, mut own) in all.outer_iter_mut().enumerate() {
-        own.assign(&model.covariance(c)?);
-    }
-    Ok(all)
-}
-
 /// Draws points from a model: points (n, d) and their components (n).
 pub(crate) fn sample<F: Number>(
     model: &dyn Mixture<F>,
@@ -127,9 +141,7 @@ pub(crate) fn sample<F: Number>(
     seed: u64,
 ) -> Result<(Array2<F>, Array1<u32>)> {
     match Family::of(model)? {
-        Family::Shared(model) => model.sample(n, seed),
-        Family::Isotropic(model) => model.sample(n, seed),
-        Family::Diagonal(model) => model.sample(n, seed),
+        Family::Gaussian(model) => model.sample(n, seed),
         Family::DirichletProcess(model) => model.sample(n, seed),
     }
 }

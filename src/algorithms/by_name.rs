@@ -10,7 +10,7 @@ use crate::em::Rule;
 use crate::fit::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, WarmStart};
 use crate::io::Save;
-use crate::m_step::{Diagonal, Isotropic, MStep};
+use crate::m_step::{Covariance, MStep};
 use crate::seed::{AfkMc2, KMeansPlusPlus, Seeder};
 use std::fmt;
 use std::str::FromStr;
@@ -63,11 +63,11 @@ pub struct Algorithm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Family {
-    /// [`SharedIsotropic`](crate::m_step::SharedIsotropic).
+    /// [`Covariance::TiedSpherical`].
     Shared,
-    /// [`Isotropic`].
+    /// [`Covariance::Spherical`].
     Isotropic,
-    /// [`Diagonal`].
+    /// [`Covariance::Diagonal`].
     Diagonal,
 }
 
@@ -316,11 +316,12 @@ impl Algorithm {
             Name::SparsifiedGmm => Family::Diagonal,
             _ => Family::Shared,
         };
-        match self.family.unwrap_or(own) {
-            Family::Shared => self.finish(builder),
-            Family::Isotropic => self.finish(builder.m_step(Isotropic::new())),
-            Family::Diagonal => self.finish(builder.m_step(Diagonal::new())),
-        }
+        let covariance = match self.family.unwrap_or(own) {
+            Family::Shared => Covariance::TiedSpherical,
+            Family::Isotropic => Covariance::Spherical,
+            Family::Diagonal => Covariance::Diagonal,
+        };
+        self.finish(builder.covariance(covariance))
     }
 
     /// With the settings that all have.

@@ -1,6 +1,6 @@
 //! Each named algorithm as its stages. All return the builder, so every setting can still be changed.
 //!
-//! The M-step is [`SharedIsotropic`](crate::m_step::SharedIsotropic), except in [`sparsified_gmm`] and [`dp_gmm`]. The
+//! The M-step is [`Gaussian`](crate::m_step::Gaussian), except in [`sparsified_gmm`] and [`dp_gmm`]. The
 //! tolerance is 1e-3 with at most 200 iterations, except in [`fast`] and [`dp_gmm`]. There is one restart, and the seed is
 //! 0. Nothing is checked before [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
 //!
@@ -12,7 +12,7 @@ use crate::coreset::Lightweight;
 use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
 use crate::em::{PhaseRows, Rule};
 use crate::fit::{Builder, Clusterer, Columns, Phase, Shape};
-use crate::m_step::{Diagonal, DirichletProcess};
+use crate::m_step::{Covariance, DirichletProcess};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus};
 
 /// k-means (Lloyd) from k-means++ seeds.
@@ -249,7 +249,7 @@ fn rows_for(clusters: usize) -> usize {
 ///
 /// Densities are over the q observed coordinates of a row, and every coordinate is updated from the rows that observe it
 /// ([E27](crate::equations#e27), [E28](crate::equations#e28)). Cost $nk$ distances over q coordinates each, whatever the
-/// number of columns is. Spherical components: `.m_step(Isotropic::new())`; sparsified k-means is [`k_means`] on the same
+/// number of columns is. Spherical components: `.covariance(Covariance::Spherical)`; sparsified k-means is [`k_means`] on the same
 /// sketch. Works on dense rows too.
 ///
 /// ```
@@ -263,8 +263,8 @@ fn rows_for(clusters: usize) -> usize {
 /// assert_eq!(fit.model.column_variances().dim(), (25, 2));
 /// # Ok::<(), Error>(())
 /// ```
-pub fn sparsified_gmm<F: Float>(clusters: usize) -> Builder<F, Diagonal> {
-    gmm(clusters).m_step(Diagonal::new())
+pub fn sparsified_gmm<F: Float>(clusters: usize) -> Builder<F> {
+    gmm(clusters).covariance(Covariance::Diagonal)
 }
 
 /// The Dirichlet process mixture of Gaussians with full precision matrices (\[DP\] Alg. 1 without its coreset), truncated

@@ -26,7 +26,17 @@ pub trait SimdFloat: Pod + Debug + PartialOrd {
     type Mask<S: Simd>: NoUninit;
     /// The numbers of the lanes of a panel.
     const NUMBERS: &'static [Self; LANES];
+    /// Below this the exponential is not a normal number.
+    const LEAST_EXPONENT: Self;
+    /// Adding it leaves a whole number in the low bits.
+    const WHOLE: Self;
+    /// ln 2 in two parts; products of the first with exponents are exact.
+    const LN_2: [Self; 2];
+    /// Terms of the exponential series that an approximation takes.
+    const TERMS: usize;
 
+    /// $2^n$, given $n$ and [`WHOLE`](Self::WHOLE) in one number.
+    fn power_of_two(shifted: Self) -> Self;
     /// Whole vectors, and the numbers that are left.
     fn vectors<S: Simd>(numbers: &[Self]) -> (&[Self::Vector<S>], &[Self]);
     fn vectors_mut<S: Simd>(numbers: &mut [Self]) -> (&mut [Self::Vector<S>], &mut [Self]);
@@ -62,7 +72,8 @@ pub trait SimdFloat: Pod + Debug + PartialOrd {
 
 macro_rules! simd_float {
     ($t:ty, $vector:ident, $mask:ident, $vectors:ident, $vectors_mut:ident, $partial:ident, $splat:ident, $select:ident,
-        $sum:ident, $least:ident, [$($name:ident = $of:ident($($arg:ident),*) -> $out:ident),*]) => {
+        $sum:ident, $least:ident,
+        $least_exponent:expr, $whole:expr, $ln_2:expr, $terms:expr, [$($name:ident = $of:ident($($arg:ident),*) -> $out:ident),*]) => {
         impl SimdFloat for $t {
             type Vector<S: Simd> = S::$vector;
             type Mask<S: Simd> = S::$mask;
@@ -70,6 +81,17 @@ macro_rules! simd_float {
                 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0,
             ];
 
+            const LEAST_EXPONENT: Self = $least_exponent;
+            const WHOLE: Self = $whole;
+            const LN_2: [Self; 2] = $ln_2;
+            const TERMS: usize = $terms;
+
+            #[inline(always)]
+            fn power_of_two(shifted: Self) -> Self {
+                // The exponent's bits, moved to where the type has them.
+                let bits = shifted.to_bits().wrapping_add(Self::MAX_EXP as _).wrapping_sub(1);
+                Self::from_bits(bits << (Self::MANTISSA_DIGITS - 1))
+            }
             #[inline(always)]
             fn vectors<S: Simd>(numbers: &[Self]) -> (&[S::$vector], &[Self]) {
                 S::$vectors(numbers)
@@ -110,6 +132,7 @@ macro_rules! simd_float {
 simd_float!(
     f32, f32s, m32s, as_simd_f32s, as_mut_simd_f32s, partial_load_f32s, splat_f32s, select_f32s,
     reduce_sum_f32s, reduce_min_f32s,
+    -87.0, 12_582_912.0, [0.693_359_4, -2.121_944_4e-4], 8,
     [
         plus = add_f32s(a, b) -> f32s,
         minus = sub_f32s(a, b) -> f32s,
@@ -124,6 +147,7 @@ simd_float!(
 simd_float!(
     f64, f64s, m64s, as_simd_f64s, as_mut_simd_f64s, partial_load_f64s, splat_f64s, select_f64s,
     reduce_sum_f64s, reduce_min_f64s,
+    -708.0, 6_755_399_441_055_744.0, [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10], 12,
     [
         plus = add_f64s(a, b) -> f64s,
         minus = sub_f64s(a, b) -> f64s,

@@ -1,6 +1,6 @@
 //! Rows that are not in memory: blocks of them are read when they are asked for.
 
-use super::{Chosen, Data, Dense, Frame, Rows, Summary, frame_of_sample};
+use super::{Data, Dense, Frame, Rows, Summary, frame_of_sample};
 use crate::base::error::{Error, Result, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK, Spare};
@@ -316,7 +316,7 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
             let faulty = self.read(rows.start, values);
             let weights = self.weights.as_ref().map(|all| &all[rows.clone()]);
             let block = Dense::of_block(values, self.dim, weights);
-            S::Element::load(&block, Chosen::Range(0..rows.len()), frame, into);
+            block.load(0..rows.len(), frame, into);
             into.spoil(faulty.into_iter().flatten());
         });
     }
@@ -329,7 +329,7 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
             let weights: Option<Vec<f64>> =
                 weights.map(|all| sorted.iter().map(|&n| all[n]).collect());
             let block = Dense::of_block(values, self.dim, weights.as_deref());
-            S::Element::load(&block, Chosen::List(&places), frame, into);
+            block.gather(&places, frame, into);
             if !faulty.is_empty() {
                 let faulty = |i: &usize| faulty.iter().any(|f| f.contains(&places[*i]));
                 into.spoil((0..places.len()).filter(faulty));
@@ -348,7 +348,7 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
         self.with_buffer(rows.len(), |values| {
             let faulty = self.read(rows.start, values);
             let block = Dense::of_block(values, self.dim, None);
-            S::Element::distances_from(&block, 0..rows.len(), frame, centre, out);
+            block.distances_from(0..rows.len(), frame, centre, out);
             // What was read of such a row may be any number.
             faulty.into_iter().for_each(|faulty| out[faulty].fill(nan));
         });

@@ -1,6 +1,6 @@
 //! Weighted sums of dense rows with a share for every component, as matrix products (E5, E46).
 
-use super::{Centres, Exactness, Moments, Rows, Second};
+use super::{Centres, Moments, Part, Rows, Terms};
 use crate::base::float::Float;
 use crate::base::simd::LANES;
 use crate::kernels::weighted::{self, Weighted};
@@ -27,12 +27,12 @@ impl<F: Float> Rows<F> {
 
     /// Adds all rows, where the responsibilities are in the type of the data. `false`, and nothing done, where sums of
     /// products would not be exact enough.
-    pub(super) fn add_products<S: Second>(
+    pub(super) fn add_products(
         &self,
         block: &Block<F>,
-        exactness: &Exactness,
+        terms: &Terms,
         centres: &Centres<F>,
-        moments: &mut Moments<S>,
+        moments: &mut Moments,
     ) -> bool {
         let (least, most) = self
             .weights
@@ -51,14 +51,14 @@ impl<F: Float> Rows<F> {
         // Components far from the point that all others are seen from: directly.
         for (i, weight) in self.weights.iter().enumerate() {
             let shares = block.shares_of(i);
-            for &c in &exactness.felt {
+            for &c in &terms.tight {
                 let share = weight * shares[c as usize].to_f64();
                 if share > 0.0 {
                     moments.add(c as usize, share, self.row(i), centres);
                 }
             }
         }
-        if exactness.felt.len() == k {
+        if terms.tight.len() == k {
             return true;
         }
         let (places, width) = (block.stride(), stride(dim));
@@ -78,13 +78,14 @@ impl<F: Float> Rows<F> {
             for (mass, [total, _]) in mass.iter_mut().zip(&totals) {
                 *mass = *total;
             }
-            for &c in &exactness.felt {
+            for &c in &terms.tight {
                 mass[c as usize] = 0.0;
             }
             for (c, &mass) in mass.iter().enumerate() {
                 all.mass[c] += mass;
                 if mass > 0.0
-                    && let Some(&(added, factor)) = exactness.parts.get(c)
+                    && !all.per_component.is_empty()
+                    && let Some(&Part { factor, added }) = terms.parts.get(c)
                 {
                     let (known, scaled) = (added * mass, totals[c][1] - added * mass);
                     // Where the constant is nearly all of the scores, their digits are its digits.
@@ -94,11 +95,11 @@ impl<F: Float> Rows<F> {
                             weights[i - first] * block.shares_of(i)[c].to_f64()
                         }),
                     };
-                    all.second.add_squares(c, squared);
+                    all.per_component[c] += squared;
                 }
             }
             let rows = &self.values[first * width..end * width];
-            let second = all.second.per_coordinate();
+            let second = &mut *all.per_coordinate;
             if second.is_empty() {
                 let scales = weights.iter().map(|w| F::from_f64(w / most));
                 features::relative_and_scaled(rows, about, scales, per_row, &mut narrow);

@@ -1,6 +1,6 @@
 //! Weighted sums of dense rows, component by component (E5).
 
-use super::{Centres, Moments, Rows, Second};
+use super::{Centres, Moments, Rows};
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
 use crate::kernels::short::{Columns, ROWS};
@@ -13,22 +13,17 @@ const FEW: usize = 4;
 
 impl<F: Float> Rows<F> {
     /// [`Rows::accumulate`](super::Rows::accumulate).
-    pub(super) fn add_up<S: Second>(
-        &self,
-        block: &Block<F>,
-        centres: &Centres<F>,
-        moments: &mut Moments<S>,
-    ) {
-        if let Some(exactness) = &block.exactness
+    pub(super) fn add_up(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
+        if let Some(terms) = &block.terms
             && !block.shares.is_empty()
-            && self.add_products(block, exactness, centres, moments)
+            && self.add_products(block, terms, centres, moments)
         {
             return;
         }
-        let listed = !S::WANTED && !block.is_full();
+        let listed = moments.is_total() && !block.is_full();
         match stride(self.dim) {
-            4 if listed => return self.accumulate_short::<S, 4>(block, centres, moments),
-            8 if listed => return self.accumulate_short::<S, 8>(block, centres, moments),
+            4 if listed => return self.accumulate_short::<4>(block, centres, moments),
+            8 if listed => return self.accumulate_short::<8>(block, centres, moments),
             _ if listed && block.components() <= 16 * self.len() => {
                 return self.accumulate_by_component(block, centres, moments);
             }
@@ -52,7 +47,7 @@ impl<F: Float> Rows<F> {
     }
 
     /// What each row adds to the components of its support (len, width), and to their masses.
-    fn shares<S: Second>(&self, block: &Block<F>, moments: &mut Moments<S>) -> Vec<f64> {
+    fn shares(&self, block: &Block<F>, moments: &mut Moments) -> Vec<f64> {
         let width = block.width();
         let mut shares = block.responsibilities.clone();
         let supports = block.supports.chunks_exact(width);
@@ -68,11 +63,11 @@ impl<F: Float> Rows<F> {
 
     /// Masses and first moments row by row, of rows of `D` numbers with their padding: so few that nothing is gained by an
     /// order.
-    fn accumulate_short<S: Second, const D: usize>(
+    fn accumulate_short<const D: usize>(
         &self,
         block: &Block<F>,
         centres: &Centres<F>,
-        moments: &mut Moments<S>,
+        moments: &mut Moments,
     ) {
         let (k, width) = (block.components(), block.width());
         let (mass, places, first) = match k <= self.len() {
@@ -144,11 +139,11 @@ impl<F: Float> Rows<F> {
     }
 
     /// First moments component by component: its sums stay in registers while all of its rows add to them.
-    fn accumulate_by_component<S: Second>(
+    fn accumulate_by_component(
         &self,
         block: &Block<F>,
         centres: &Centres<F>,
-        moments: &mut Moments<S>,
+        moments: &mut Moments,
     ) {
         let width = block.width();
         let shares = self.shares(block, moments);
@@ -274,7 +269,7 @@ fn add_columns<F: Float, const N: usize>(
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use crate::data::{Data, Dense, Frame};
+    use crate::data::{Data, Dense, Frame, Second};
     use ndarray::{Array1, Array2};
 
     /// Short rows, rows of one vector, and rows of some; supports of one component and of several.
@@ -297,7 +292,7 @@ mod tests {
             block.reset(n, &supports);
             let places = 0..n * width;
             block.responsibilities = places.map(|i| (1 + i % 3) as f64 / 6.0).collect();
-            let mut moments = Moments::<()>::zeros(k, d);
+            let mut moments = Moments::zeros(k, d, Second::Total);
             rows.accumulate(&block, &centres, &mut moments);
 
             let (mut mass, mut first) = (vec![0.0; k], Array2::<f64>::zeros((k, d)));
@@ -324,7 +319,7 @@ mod tests {
     }
 
     /// Shares over eighty powers of ten, and the smaller the farther out: sums over all components are the naive ones.
-    fn small_shares_far_away<S: Second>() {
+    fn small_shares_far_away(kind: Second) {
         let (n, d, k) = (200, 5, 3);
         let mut rng = Rng::from_seed(12);
         let power: Vec<f64> = (0..n).map(|_| 20.0 * rng.uniform()).collect();
@@ -337,7 +332,7 @@ mod tests {
         block.reset(n, &[]);
         let shares = (0..n * k).map(|i| 10f64.powf(-2.0 * power[i / k] - 40.0 * rng.uniform()));
         block.responsibilities = shares.collect();
-        let mut moments = Moments::<S>::zeros(k, d);
+        let mut moments = Moments::zeros(k, d, kind);
         rows.accumulate(&block, &centres, &mut moments);
         for c in 0..k {
             let (mut mass, mut second) = (0.0, 0.0);
@@ -359,9 +354,9 @@ mod tests {
                 let off = (moments.first(c)[j] - first[j]).abs();
                 assert!(off <= 1e-13 * largest[j], "{c} {j}: {off} {}", largest[j]);
             }
-            let seconds = match moments.second().len() {
-                0 => continue,
-                len if len == k => (&moments.second()[c..=c], vec![second]),
+            let seconds = match kind {
+                Second::Total => continue,
+                Second::PerComponent => (&moments.second()[c..=c], vec![second]),
                 _ => (&moments.second()[c * stride(d)..][..d], per_column),
             };
             for (got, naive) in seconds.0.iter().zip(seconds.1) {
@@ -372,8 +367,8 @@ mod tests {
 
     #[test]
     fn shares_are_left_out_only_where_they_are_lost_in_every_sum() {
-        small_shares_far_away::<()>();
-        small_shares_far_away::<crate::data::PerComponent>();
-        small_shares_far_away::<crate::data::PerCoordinate>();
+        small_shares_far_away(Second::Total);
+        small_shares_far_away(Second::PerComponent);
+        small_shares_far_away(Second::PerCoordinate);
     }
 }

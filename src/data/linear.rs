@@ -22,23 +22,26 @@ pub struct Linear<F> {
     /// The point, padded; `None` is the origin.
     about: Option<Vec<F>>,
     panels: Panels<F>,
-    exactness: Arc<Exactness>,
     /// Bounds on the rounding errors of components (padded), besides [`relative`](Self::relative) times the score.
     errors: Vec<F>,
-    /// (padded): 1 for components whose error can be felt, 0 for others.
-    felt: Vec<F>,
-    relative: f64,
-    largest_unfelt: f64,
+    terms: Arc<Terms>,
 }
 
-/// How far scores that were found as products are exact.
+/// What sums over rows need to know of scores that were found as products (E46).
 #[derive(Clone, Debug)]
-pub(crate) struct Exactness {
-    /// Components whose own rounding can be felt: their scores were computed directly where they count.
-    pub(crate) felt: Vec<u32>,
-    /// Per component, what takes scores to squared distances: a constant and a factor. Only where there is one factor for
-    /// all coordinates.
-    pub(crate) parts: Vec<(f64, f64)>,
+pub(crate) struct Terms {
+    /// Components so far from the point, for their variance, that sums about it would lose their second moments: rows are
+    /// added to these about their own means.
+    pub(crate) tight: Vec<u32>,
+    /// Scores as squared distances (k): only where there is one factor for all coordinates.
+    pub(crate) parts: Vec<Part>,
+}
+
+/// The score of a component at a squared distance: a factor, and what is added.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub(crate) factor: f64,
+    pub(crate) added: f64,
 }
 
 /// Scores are sums of terms of this many nats at most, unless they are computed directly. `width` is the length of the
@@ -48,21 +51,27 @@ pub(crate) fn largest_terms(width: usize) -> f64 {
     (32.0 * width as f64).min(8192.0)
 }
 
+/// A sum of so many products is off by this share of its terms at most (E46).
+fn gamma<F: Float>(width: usize) -> f64 {
+    (width + 8) as f64 * F::EPSILON
+}
+
+/// The largest rounding bound, in nats, that scores of a row may have where they can have a share of it.
+pub(crate) fn largest_error<F: Float>(width: usize) -> f64 {
+    gamma::<F>(width) * largest_terms(width)
+}
+
 impl<F: Float> Linear<F> {
     /// Squared distances with a factor $a_c$ and a constant $b_c$ of each component, and `beta` nats for a score of 1.
-    pub(crate) fn isotropic(
-        centres: &Centres<F>,
-        beta: f64,
-        part: impl Fn(usize) -> (f64, f64),
-    ) -> Self {
+    pub(crate) fn isotropic(centres: &Centres<F>, beta: f64, part: impl Fn(usize) -> Part) -> Self {
         let seen = centres.expanded();
         let (means, width) = (seen.values(centres), stride(centres.dim()));
         let dim = centres.dim();
         let mut forms = Forms::new(dim + 1);
         let mut parts = Vec::new();
         for (c, mean) in means.chunks_exact(width).enumerate() {
-            let (factor, added) = part(c);
-            parts.push((added, factor));
+            let Part { factor, added } = part(c);
+            parts.push(Part { factor, added });
             let mut square = 0.0;
             for mu in &mean[..dim] {
                 let mu = mu.to_f64();
@@ -106,7 +115,7 @@ impl<F: Float> Linear<F> {
         about: Option<&[F]>,
         (dim, scaled): (usize, bool),
         beta: f64,
-        parts: Vec<(f64, f64)>,
+        parts: Vec<Part>,
     ) -> Self {
         let Forms {
             width,
@@ -114,20 +123,15 @@ impl<F: Float> Linear<F> {
             constants,
             terms,
         } = forms;
-        let gamma = (width + 8) as f64 * F::EPSILON;
-        let places = terms.len().next_multiple_of(LANES);
-        let (mut errors, mut is_felt) = (vec![F::zero(); places], vec![F::zero(); places]);
-        let (mut felt, mut largest_unfelt) = (Vec::new(), 0.0f64);
+        let mut errors = vec![F::zero(); terms.len().next_multiple_of(LANES)];
+        let mut tight = Vec::new();
         for (c, &terms) in terms.iter().enumerate() {
-            // Such terms may leave the range of the type, and then nothing is known of the score.
+            // Larger terms may leave the range of the type, and then nothing is known of the score.
             let held = terms <= F::LARGEST_SCORE;
-            let error = if held { gamma * terms } else { f64::INFINITY };
-            errors[c] = F::from_f64(error);
-            if held && beta * terms <= largest_terms(width) {
-                largest_unfelt = largest_unfelt.max(error);
-            } else {
-                is_felt[c] = F::one();
-                felt.push(c as u32);
+            let terms = if held { terms } else { f64::INFINITY };
+            errors[c] = F::from_f64(gamma::<F>(width) * terms);
+            if beta * terms > largest_terms(width) {
+                tight.push(c as u32);
             }
         }
         Self {
@@ -135,11 +139,8 @@ impl<F: Float> Linear<F> {
             scaled,
             about: about.map(<[F]>::to_vec),
             panels: Panels::scaled(&values, width, width, F::one(), &constants),
-            exactness: Arc::new(Exactness { felt, parts }),
             errors,
-            felt: is_felt,
-            relative: 2.0 * gamma,
-            largest_unfelt,
+            terms: Arc::new(Terms { tight, parts }),
         }
     }
 
@@ -157,8 +158,8 @@ impl<F: Float> Linear<F> {
         panels::scores(scratch, per_row, &self.panels, out);
     }
 
-    pub(crate) fn exactness(&self) -> &Arc<Exactness> {
-        &self.exactness
+    pub(crate) fn terms(&self) -> &Arc<Terms> {
+        &self.terms
     }
 
     /// Bounds on the rounding errors of components, padded, besides [`relative`](Self::relative) times the score.
@@ -166,29 +167,13 @@ impl<F: Float> Linear<F> {
         &self.errors
     }
 
-    /// 1 for components whose error can be felt, padded with zeros.
-    pub(crate) fn felt(&self) -> &[F] {
-        &self.felt
-    }
-
-    /// What bounds the rounding of a score, times the score.
+    /// What bounds the rounding of a score besides, times the score.
     pub(crate) fn relative(&self) -> f64 {
-        self.relative
-    }
-
-    /// The largest error of the components whose error cannot be felt.
-    pub(crate) fn largest_unfelt(&self) -> f64 {
-        self.largest_unfelt
-    }
-
-    /// Whether the rounding of scores up to this one can be felt.
-    pub(crate) fn is_felt(&self, beta: f64, score: f64) -> bool {
-        let terms = 2.0 * beta * score;
-        terms.is_nan() || terms > largest_terms(self.width())
+        2.0 * gamma::<F>(self.width())
     }
 
     /// The length of the product.
-    fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         match self.scaled {
             true => 2 * self.dim,
             false => self.dim + 1,

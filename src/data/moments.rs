@@ -1,11 +1,24 @@
 //! Weighted statistics of components: what a block of rows adds to an M-step.
 
-use super::{Centres, Second};
+use super::Centres;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::kernels::stride;
 
-/// Mass, first and (if `S` says so) second moments of every component about its current mean (E5), in `f64`, in
+/// Which second moments a component family needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Second {
+    /// None of rows: the sum of all squared distances, and the weight of all coordinates, are [added](Moments::add_total)
+    /// to them.
+    #[default]
+    Total,
+    /// One per component (k): $\sum_n w_n q_{nc} \lVert z_n - \mu_c \rVert^2$.
+    PerComponent,
+    /// One per component and coordinate (k, d): $\sum_n w_n q_{nc} (z_{nj} - \mu_{cj})^2$.
+    PerCoordinate,
+}
+
+/// Mass, first and [second](Second) moments of every component about its current mean (E5), in `f64`, in
 /// the coordinates of the frame.
 ///
 /// $$m_c = \sum_n w_n q_{nc}, \qquad f_c = \sum_n w_n q_{nc} (z_n - \mu_c)$$
@@ -18,8 +31,8 @@ use crate::kernels::stride;
 ///
 /// Moments of disjoint blocks add up ([`merge`](Self::merge)), so they serve blocks of rows, blocks from
 /// disk and partitions of a cluster alike.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Moments<S = ()> {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moments {
     dim: usize,
     /// (k).
     mass: Vec<f64>,
@@ -31,31 +44,41 @@ pub struct Moments<S = ()> {
     /// (1 + components met, d), padded: a row of zeros, and the first moments. Rows that come in the order of their
     /// components meet few of them.
     first: Vec<f64>,
-    second: S,
+    kind: Second,
+    second: Vec<f64>,
 }
 
 /// The sums of [`Moments`], to be added to.
-pub(super) struct All<'a, S> {
+pub(super) struct All<'a> {
     /// (k).
     pub(super) mass: &'a mut [f64],
     /// (k): which row of `first` each component has.
     pub(super) places: &'a [u32],
     /// Padded rows.
     pub(super) first: &'a mut [f64],
-    pub(super) second: &'a mut S,
+    /// (k), if there is one for each component, and none otherwise.
+    pub(super) per_component: &'a mut [f64],
+    /// (k, d), padded, if there is one for each coordinate, and none otherwise.
+    pub(super) per_coordinate: &'a mut [f64],
 }
 
-impl<S: Second> Moments<S> {
+impl Moments {
     /// No rows added yet, for `k` components in `d` dimensions.
     #[must_use]
-    pub fn zeros(k: usize, dim: usize) -> Self {
+    pub fn zeros(k: usize, dim: usize, kind: Second) -> Self {
+        let second = match kind {
+            Second::Total => 2,
+            Second::PerComponent => k,
+            Second::PerCoordinate => k * stride(dim),
+        };
         Self {
             dim,
             mass: vec![0.0; k],
             observed: Vec::new(),
             places: vec![0; k],
             first: vec![0.0; stride(dim)],
-            second: S::zeros(k, stride(dim)),
+            kind,
+            second: vec![0.0; second],
         }
     }
 
@@ -119,10 +142,43 @@ impl<S: Second> Moments<S> {
         }
     }
 
-    /// The second moments: none, (k), or (k, d) padded.
+    /// The second moments: the two totals, (k), or (k, d) padded.
     #[must_use]
     pub fn second(&self) -> &[f64] {
-        self.second.sums()
+        &self.second
+    }
+
+    /// Adds squared distances to the current means, and the weight of the coordinates they are over, to the
+    /// [totals](Second::Total).
+    pub fn add_total(&mut self, squared: f64, entries: f64) {
+        if let (Second::Total, [all, known]) = (self.kind, &mut self.second[..]) {
+            *all += squared;
+            *known += entries;
+        }
+    }
+
+    /// Whether rows have second moments one by one.
+    pub(super) fn is_total(&self) -> bool {
+        self.kind == Second::Total
+    }
+
+    /// Which of the second moments an entry of component `c` belongs to, at `place` among the (k, d) padded numbers.
+    #[inline(always)]
+    fn sum_of(&self, c: usize, place: usize) -> usize {
+        match self.kind {
+            Second::Total => 0,
+            Second::PerComponent => c,
+            Second::PerCoordinate => place,
+        }
+    }
+
+    /// Adds to the second moment of an entry.
+    #[inline(always)]
+    fn add_second(&mut self, c: usize, place: usize, value: f64) {
+        if self.kind != Second::Total {
+            let sum = self.sum_of(c, place);
+            self.second[sum] += value;
+        }
     }
 
     /// Adds to the mass of component `c` alone. What rows know that have only some coordinates goes to
@@ -139,15 +195,21 @@ impl<S: Second> Moments<S> {
     }
 
     /// All sums of `k` components, to be added to.
-    pub(super) fn all(&mut self, k: usize) -> All<'_, S> {
+    pub(super) fn all(&mut self, k: usize) -> All<'_> {
         for c in 0..k {
             self.place(c);
         }
+        let (per_component, per_coordinate) = match self.kind {
+            Second::Total => Default::default(),
+            Second::PerComponent => (&mut self.second[..], Default::default()),
+            Second::PerCoordinate => (Default::default(), &mut self.second[..]),
+        };
         All {
             mass: &mut self.mass,
             places: &self.places,
             first: &mut self.first,
-            second: &mut self.second,
+            per_component,
+            per_coordinate,
         }
     }
 
@@ -178,7 +240,30 @@ impl<S: Second> Moments<S> {
         for ((first, &x), &mu) in first.iter_mut().zip(row).zip(centres.row(c)) {
             *first += share * (x.to_f64() - mu.to_f64());
         }
-        self.second.add_row(c, share, row, centres.row(c));
+        let centre = centres.row(c);
+        match self.kind {
+            Second::Total => (),
+            Second::PerComponent => {
+                // Every stride is a multiple of 4.
+                let mut sums = [0.0; 4];
+                let (rows, _) = row.as_chunks::<4>();
+                let (centres, _) = centre.as_chunks::<4>();
+                for (x, mu) in rows.iter().zip(centres) {
+                    for l in 0..4 {
+                        let t = x[l].to_f64() - mu[l].to_f64();
+                        sums[l] += t * t;
+                    }
+                }
+                self.second[c] += share * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
+            }
+            Second::PerCoordinate => {
+                let sums = &mut self.second[c * row.len()..(c + 1) * row.len()];
+                for ((sum, &x), &mu) in sums.iter_mut().zip(row).zip(centre) {
+                    let t = x.to_f64() - mu.to_f64();
+                    *sum += share * (t * t);
+                }
+            }
+        }
     }
 
     /// Adds a row that knows only the coordinates in `ids`, with the values in `row`, as [`add`](Self::add).
@@ -199,7 +284,7 @@ impl<S: Second> Moments<S> {
             let t = x.to_f64() - centre[j].to_f64();
             self.observed[place] += share;
             self.first[first + j] += share * t;
-            self.second.add_entry(c, place, share * (t * t));
+            self.add_second(c, place, share * (t * t));
         }
     }
 
@@ -216,7 +301,7 @@ impl<S: Second> Moments<S> {
         self.observed[place] += observed;
         let of_first = self.place(c) + j;
         self.first[of_first] += first;
-        self.second.add_entry(c, place, second);
+        self.add_second(c, place, second);
     }
 
     /// Number of components without mass.
@@ -240,23 +325,20 @@ impl<S: Second> Moments<S> {
     /// The moments of all rows from the moments of some (at least one of these), added up in their order. The parts
     /// become moments of no rows, which keep their memory.
     #[must_use]
-    pub fn merge<'a>(parts: impl Iterator<Item = &'a mut Self>) -> Self
-    where
-        S: Sync + 'a,
-    {
+    pub fn merge<'a>(parts: impl Iterator<Item = &'a mut Self>) -> Self {
         /// Components added up together.
         const COMPONENTS: usize = 32;
 
         let mut parts: Vec<&mut Self> = parts.collect();
         let first = parts.first().expect("moments of some rows");
         let (k, stride) = (first.mass.len(), stride(first.dim));
-        let mut total = Self::zeros(k, first.dim);
+        let mut total = Self::zeros(k, first.dim, first.kind);
         if parts.iter().any(|part| !part.observed.is_empty()) {
             total.track_observed();
         }
         add_all(&mut total.mass, &parts, |part| &part.mass);
         add_all(&mut total.observed, &parts, |part| &part.observed);
-        add_all(total.second.sums_mut(), &parts, |part| part.second.sums());
+        add_all(&mut total.second, &parts, |part| &part.second);
         total.places = (1..=k as u32).collect();
         total.first = vec![0.0; (1 + k) * stride];
         let sums = &mut total.first[stride..];
@@ -279,7 +361,7 @@ impl<S: Second> Moments<S> {
         self.observed.clear();
         self.places.fill(0);
         self.first.truncate(stride(self.dim));
-        self.second.sums_mut().fill(0.0);
+        self.second.fill(0.0);
     }
 
     /// Moves every centre to its mean, and returns the second moments about the new ones (E32, E34).
@@ -287,13 +369,38 @@ impl<S: Second> Moments<S> {
     pub fn about_new_means<F: Float>(&self, centres: &mut Centres<F>) -> Vec<f64> {
         let (stride, mut squared) = (stride(self.dim), self.second().to_vec());
         self.move_centres(centres, |c, j, fall| {
-            squared[S::sum_of(c, c * stride + j)] -= fall;
+            squared[self.sum_of(c, c * stride + j)] -= fall;
         });
-        // Far seeds: nearly all of the old sum goes, and what is left is its rounding.
+        // Far seeds: nearly all of the old sum goes, and what is left is its rounding: that of scores, in totals.
+        let rounding = match self.kind {
+            Second::Total => (self.dim + 8) as f64 * F::EPSILON,
+            _ => 8.0 * f64::EPSILON,
+        };
         for (rest, old) in squared.iter_mut().zip(self.second()) {
-            *rest = rest.max(8.0 * f64::EPSILON * old);
+            *rest = rest.max(rounding * old);
         }
         squared
+    }
+
+    /// The variance of all coordinates of all components together, from second moments about the new means.
+    pub(crate) fn variance_of_all(&self, squared: &[f64]) -> f64 {
+        match self.kind {
+            Second::Total => squared[0] / self.second[1],
+            _ => {
+                let entries: f64 = (0..self.mass.len()).map(|c| self.entries(c)).sum();
+                squared.iter().sum::<f64>() / entries
+            }
+        }
+    }
+
+    /// The second moment that coordinate `j` of component `c` has among these, and the mass that it is over.
+    pub(crate) fn second_of(&self, squared: &[f64], c: usize, j: usize) -> (f64, f64) {
+        let mass = match self.kind {
+            Second::Total => self.second[1],
+            Second::PerComponent => self.entries(c),
+            Second::PerCoordinate => self.observed(c, j),
+        };
+        (squared[self.sum_of(c, c * stride(self.dim) + j)], mass)
     }
 
     /// Moves every coordinate of every centre to its mean (E6), rounded to the type of the data; one without mass stays.
@@ -326,11 +433,7 @@ impl<S: Second> Moments<S> {
 
 /// Adds the sums of every part to `total`, element by element in the order of the parts; a part without sums adds
 /// nothing.
-fn add_all<S: Sync>(
-    total: &mut [f64],
-    parts: &[&mut Moments<S>],
-    of: impl Fn(&Moments<S>) -> &[f64] + Sync,
-) {
+fn add_all(total: &mut [f64], parts: &[&mut Moments], of: impl Fn(&Moments) -> &[f64] + Sync) {
     const ELEMENTS: usize = 1 << 13;
     parallel::map_chunks(total, ELEMENTS, |_, range, total| {
         for part in parts.iter().filter(|part| !of(part).is_empty()) {

@@ -1,7 +1,7 @@
 //! A block of rows, the one type of rows there is: the arithmetic of the crate on points.
 
 use super::frame::{self, Frame};
-use super::{Centres, Linear, Moments, Scales, Second};
+use super::{Centres, Linear, Moments, Scales};
 use crate::base::float::{Element, Float};
 use crate::base::simd::vectorised;
 use crate::kernels::sparse::{self, Entries};
@@ -453,22 +453,6 @@ impl<F: Float> Rows<F> {
         Some(self.visit_cells(cells, epsilon, ids, squared))
     }
 
-    /// Per row: the nearest of all centres, the first of equals; its squared distance $s$, computed directly; and
-    /// $\sum_c e^{-\beta (s_c - s)}$ over all centres. `false`, and nothing done, for sparse rows.
-    #[inline(never)]
-    pub(crate) fn together(
-        &self,
-        centres: &Centres<F>,
-        beta: f64,
-        found: &mut Vec<(u32, f64, f64)>,
-    ) -> bool {
-        if self.sparse.is_some() {
-            return false;
-        }
-        self.sum_up(centres, beta, found);
-        true
-    }
-
     /// Scores of all rows that are products (E46): (len, k padded to whole vectors) into `out`, where the padding stays as
     /// it is. `features` is scratch. `false`, and nothing done, for sparse rows.
     #[inline(never)]
@@ -478,6 +462,20 @@ impl<F: Float> Rows<F> {
         }
         scores.scores(&self.values, features, out);
         true
+    }
+
+    /// The squared distance of every row to the centre that `ids` names for it, computed directly.
+    #[inline(never)]
+    pub(crate) fn distances_to_own(&self, centres: &Centres<F>, ids: &[u32], out: &mut [F]) {
+        let Some(known) = self.known() else {
+            let stride = stride(self.dim);
+            return distance::to_own(&self.values, centres.values(), stride, ids, out);
+        };
+        let (centres, mut squared) = ((centres.values(), self.dim), Vec::new());
+        for (i, out) in out.iter_mut().enumerate() {
+            sparse::to_some(known.row(i), centres, &ids[i..=i], &mut squared);
+            *out = squared[0];
+        }
     }
 
     /// Squared distances of row `i` to the centres `ids`, computed directly.
@@ -539,12 +537,7 @@ impl<F: Float> Rows<F> {
 
     /// Adds the rows, shared out by the responsibilities of `block`, to `moments` about `centres` (E5).
     #[inline(never)]
-    pub fn accumulate<S: Second>(
-        &self,
-        block: &Block<F>,
-        centres: &Centres<F>,
-        moments: &mut Moments<S>,
-    ) {
+    pub fn accumulate(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
         if let Some(known) = self.known() {
             return self.add_sparse(known, block, centres, moments);
         }

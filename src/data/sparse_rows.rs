@@ -1,6 +1,6 @@
 //! M-step sums of rows that know some of their coordinates.
 
-use super::{Centres, Moments, Rows, Second};
+use super::{Centres, Moments, Rows};
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
 use crate::kernels::sparse::{self, Entries};
@@ -9,19 +9,19 @@ use crate::model::block::Block;
 
 impl<F: Float> Rows<F> {
     /// [`accumulate`](Self::accumulate) of sparse rows.
-    pub(super) fn add_sparse<S: Second>(
+    pub(super) fn add_sparse(
         &self,
         known: Entries<'_, F>,
         block: &Block<F>,
         centres: &Centres<F>,
-        moments: &mut Moments<S>,
+        moments: &mut Moments,
     ) {
         // Sums of their own pay where they are looked at more often than they are coordinates.
         if block.is_full() && self.values.len() >= self.dim {
             if block.components() <= 4 {
-                self.accumulate_full::<S, 4>(known, block, centres, moments);
+                self.accumulate_full::<4>(known, block, centres, moments);
             } else {
-                self.accumulate_full::<S, 8>(known, block, centres, moments);
+                self.accumulate_full::<8>(known, block, centres, moments);
             }
             return;
         }
@@ -42,12 +42,12 @@ impl<F: Float> Rows<F> {
     }
 
     /// Adds all rows to all components: few sums are looked at per coordinate, `L` components at a time.
-    fn accumulate_full<S: Second, const L: usize>(
+    fn accumulate_full<const L: usize>(
         &self,
         known: Entries<'_, F>,
         block: &Block<F>,
         centres: &Centres<F>,
-        moments: &mut Moments<S>,
+        moments: &mut Moments,
     ) {
         let (k, stride) = (block.components(), stride(block.components()));
         let table = centres.by_coordinate();
@@ -76,9 +76,7 @@ impl<F: Float> Rows<F> {
                             let part = shares[l] * t;
                             observed[l] += shares[l];
                             firsts[l] += part;
-                            if S::WANTED {
-                                seconds[l] += part * t;
-                            }
+                            seconds[l] += part * t;
                         }
                         sums[j] = [observed, firsts, seconds];
                     }

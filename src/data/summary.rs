@@ -125,6 +125,7 @@ impl Summary {
     /// Checks rows (n, d) and their weights, and sums them up.
     ///
     /// Moments are taken about a row of the data: no cancellation for data far from 0.
+    #[inline(never)]
     pub(crate) fn check<T: Element>(
         values: &[T],
         dim: usize,

@@ -255,10 +255,10 @@ impl SharedPoints {
 mod tests {
     use super::*;
     use crate::data::{Data, Dense};
-    use crate::m_step::SharedIsotropicMixture;
+    use crate::m_step::GaussianMixture;
     use ndarray::{Array1, Array2};
 
-    type Model = SharedIsotropicMixture<f64>;
+    type Model = GaussianMixture<f64>;
 
     struct Problem {
         x: Array2<f64>,
@@ -288,7 +288,7 @@ mod tests {
         ) -> (Similarity, Vec<u32>) {
             let data = Dense::weighted(self.x.view(), self.w.view()).unwrap();
             let model: Model =
-                SharedIsotropicMixture::from_parameters(self.means.view(), self.variance).unwrap();
+                GaussianMixture::tied_spherical(self.means.view(), self.variance).unwrap();
             let e_step = SimilaritySampling::new(h, r);
             let (n, k) = (self.x.nrows(), self.means.nrows());
             let mut rng = Rng::from_seed(4);

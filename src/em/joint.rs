@@ -123,7 +123,8 @@ impl<'a, F: Float, M: MStep<F>> Joined<'a, F, M> {
     }
 
     fn shared_variance(&self) -> Result<&'a dyn SharedVariance<F, M::Model, M::Statistics>> {
-        let rule = "need one variance for all components: SharedIsotropic, or another search";
+        let rule =
+            "need one variance for all components: Covariance::TiedSpherical, or another search";
         let missing = || Error::parameter("phases", "bounds or a subspace", rule);
         self.m_step.shared_variance().ok_or_else(missing)
     }
@@ -304,9 +305,10 @@ impl<F: Float, M: MStep<F>> Joint<F> for Joined<'_, F, M> {
         Ok(())
     }
 
-    fn update_from(&mut self, moments: Moments, squared: f64, entries: f64) -> Result<()> {
+    fn update_from(&mut self, mut moments: Moments, squared: f64, entries: f64) -> Result<()> {
         let shared = self.shared_variance()?;
-        let statistics = shared.statistics_of(moments, squared, entries);
+        moments.add_total(squared, entries);
+        let statistics = shared.statistics_of(moments);
         self.m_step.update(statistics, &mut self.model, false);
         Ok(())
     }

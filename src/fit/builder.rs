@@ -12,7 +12,7 @@ use crate::e_step::{EStep, Exhaustive};
 use crate::em::{Rule, StopRule};
 use crate::fit::checkpoint::Checkpoint;
 use crate::io::Save;
-use crate::m_step::{MStep, SharedIsotropic};
+use crate::m_step::{Covariance, Gaussian, MStep};
 use crate::seed::{KMeansPlusPlus, Seeder};
 use std::fmt;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ use std::sync::Arc;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Clusterer<F: Float, M = SharedIsotropic> {
+pub struct Clusterer<F: Float, M = Gaussian> {
     pub(super) coreset: Arc<dyn Coreset<F>>,
     pub(super) seeder: Arc<dyn Seeder<F>>,
     phases: List<F>,
@@ -54,13 +54,13 @@ type List<F> = Arc<dyn Fn(Shape) -> Vec<Phase<F>> + Send + Sync>;
 
 impl<F: Float> Clusterer<F> {
     /// A builder with the stages of k-means: no coreset, k-means++ seeds, the nearest component,
-    /// [`SharedIsotropic`].
+    /// [`Gaussian`].
     pub fn builder() -> Builder<F> {
         Builder(Clusterer {
             coreset: Arc::new(Full),
             seeder: Arc::new(KMeansPlusPlus::new()),
             phases: Arc::new(|_| vec![Phase::new(Exhaustive::nearest())]),
-            m_step: SharedIsotropic::new(),
+            m_step: Gaussian::new(Covariance::TiedSpherical),
             clusters: UNSET,
             settings: Settings {
                 cancel: None,
@@ -97,7 +97,7 @@ impl<F: Float, M: Stage> fmt::Debug for Clusterer<F, M> {
 /// Collects the settings. [`build`](Self::build) makes the [`Clusterer`] that fits.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
-pub struct Builder<F: Float, M: Stage = SharedIsotropic>(Clusterer<F, M>);
+pub struct Builder<F: Float, M: Stage = Gaussian>(Clusterer<F, M>);
 
 impl<F: Float, M: Stage> Builder<F, M> {
     /// **Required.** The number of clusters (components), k.
@@ -131,7 +131,13 @@ impl<F: Float, M: Stage> Builder<F, M> {
         self
     }
 
-    /// The M-step, and with it the family of the model. Default [`SharedIsotropic`]: k-means.
+    /// Gaussian components with covariances of this kind, and learned mixing proportions, but for the default
+    /// [`Covariance::TiedSpherical`]: k-means. [`m_step`](Self::m_step) takes other families.
+    pub fn covariance(self, covariance: Covariance) -> Builder<F, Gaussian> {
+        self.m_step(Gaussian::new(covariance))
+    }
+
+    /// The M-step, and with it the family of the model. Default: [`Gaussian`] of [`Covariance::TiedSpherical`].
     pub fn m_step<N: MStep<F>>(self, m_step: N) -> Builder<F, N> {
         let Clusterer {
             coreset,
@@ -206,7 +212,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
     ///
     /// A truncated search that starts with random supports still has them first, without warm-up, and its first M-step changes
     /// all parameters. So the means may leave those of the model. [`Start::Seeds`](crate::e_step::Start::Seeds) starts [`Neighborhood`](crate::e_step::Neighborhood) from
-    /// the model. On a sketch, [`Diagonal`](crate::m_step::Diagonal) carries variances over from a model of the same basis
+    /// the model. On a sketch, [`Covariance::Diagonal`] carries variances over from a model of the same basis
     /// only, and means otherwise.
     ///
     /// A model that cannot be used is an error: of [`build`](Self::build) if its family cannot be saved, and of the fit if

@@ -29,7 +29,7 @@ pub type BoxedObserver<'a, F> = &'a mut dyn FnMut(&Progress<'_, dyn Mixture<F>>)
 /// let data = Dense::new(x.view())?;
 /// let algorithms: Vec<Box<dyn Estimator<f64>>> = vec![
 ///     Box::new(algorithms::k_means(6).build()?),
-///     Box::new(algorithms::gmm(6).m_step(Diagonal::new()).build()?),
+///     Box::new(algorithms::gmm(6).covariance(Covariance::Diagonal).build()?),
 /// ];
 /// for algorithm in &algorithms {
 ///     let fit = algorithm.fit(&data)?;

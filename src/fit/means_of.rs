@@ -8,7 +8,7 @@ use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::data::{Centres, Data, Frame};
-use crate::m_step::{MStep, SharedIsotropic};
+use crate::m_step::{Gaussian, MStep};
 use crate::model::Mixture;
 use crate::seed::{Seeder, Seeds};
 use std::fmt;
@@ -25,13 +25,13 @@ use std::fmt;
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
 /// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
 /// let seeder = MeansOf::new(algorithms::fast(25).build()?);
-/// let mixture = algorithms::gmm(25).m_step(Diagonal::new()).seeder(seeder);
+/// let mixture = algorithms::gmm(25).covariance(Covariance::Diagonal).seeder(seeder);
 /// let fit = mixture.build()?.fit(&data)?;
 /// assert!(metrics::matched_rmse(fit.model.means(), birch.centres.view())? < 1.0);
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone)]
-pub struct MeansOf<F: Float, M = SharedIsotropic>(Clusterer<F, M>);
+pub struct MeansOf<F: Float, M = Gaussian>(Clusterer<F, M>);
 
 impl<F: Float, M: Stage> fmt::Debug for MeansOf<F, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -20,7 +20,7 @@ pub(super) const PREFIX: usize = 12 + 4 + 8 + 8;
 /// # let path = std::env::temp_dir().join(format!("coremix-info-{}", std::process::id()));
 /// fit.model.save_with_notes(&path, &[("algorithm", "gmm"), ("seed", "42")])?;
 /// let info = coremix::ModelInfo::of_file(&path)?;
-/// assert_eq!((info.family.as_str(), info.number.as_str()), ("SharedIsotropic", "f32"));
+/// assert_eq!((info.family.as_str(), info.number.as_str()), ("TiedSpherical", "f32"));
 /// assert_eq!((info.components, info.columns), (25, 2));
 /// assert_eq!(info.note("seed"), Some("42"));
 /// # std::fs::remove_file(path).ok();
@@ -33,7 +33,7 @@ pub struct ModelInfo {
     pub format: u32,
     /// The version of the crate that wrote the file.
     pub crate_version: String,
-    /// The family, by the name of its M-step, such as `SharedIsotropic`.
+    /// The family: the kind of its covariances, such as `TiedSpherical`, or `DirichletProcess`.
     pub family: String,
     /// The number type of the means: `f32` or `f64`.
     pub number: String,

@@ -48,7 +48,7 @@ pub(crate) const CHECKPOINT: FileKind = FileKind {
 /// The format is described in `docs/model-file.md`. Files of this version can be loaded by all later ones.
 ///
 /// ```
-/// use coremix::m_step::SharedIsotropicMixture;
+/// use coremix::m_step::GaussianMixture;
 /// use coremix::prelude::*;
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
 /// # let path = std::env::temp_dir().join(format!("coremix-save-{}", std::process::id()));
@@ -56,7 +56,7 @@ pub(crate) const CHECKPOINT: FileKind = FileKind {
 /// let model = algorithms::gmm(25).build()?.fit(&data)?.model;
 /// model.save(&path)?;
 ///
-/// let loaded = SharedIsotropicMixture::<f32>::load(&path)?; // of this family
+/// let loaded = GaussianMixture::<f32>::load(&path)?; // of this family
 /// assert_eq!(loaded, model);
 /// let loaded = coremix::load_model::<f32>(&path)?; // of whatever family it is
 /// assert_eq!(loaded.predict(&data)?, model.predict(&data)?);

@@ -4,9 +4,7 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::fit::BoxedMixture;
 use crate::io::{FileFault, ModelInfo, Reader, Save};
-use crate::m_step::{
-    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
-};
+use crate::m_step::{Covariance, DirichletProcessMixture, GaussianMixture};
 use crate::model::Mixture;
 use std::io::Read;
 use std::path::Path;
@@ -53,10 +51,11 @@ impl<F: Float> Save for Box<dyn Mixture<F>> {
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Ok(match &ModelInfo::read_from(bytes)?.family[..] {
-            "SharedIsotropic" => Box::new(SharedIsotropicMixture::<F>::from_bytes(bytes)?),
-            "Isotropic" => Box::new(IsotropicMixture::<F>::from_bytes(bytes)?),
-            "Diagonal" => Box::new(DiagonalMixture::<F>::from_bytes(bytes)?),
+        let family = ModelInfo::read_from(bytes)?.family;
+        if Covariance::ALL.iter().any(|kind| kind.name() == family) {
+            return Ok(Box::new(GaussianMixture::<F>::from_bytes(bytes)?));
+        }
+        Ok(match &family[..] {
             "DirichletProcess" => Box::new(DirichletProcessMixture::<F>::from_bytes(bytes)?),
             other => return unknown(bytes, other.to_string()),
         })

@@ -49,6 +49,11 @@ impl<'a> Reader<'a> {
         Ok(Self { info, sections })
     }
 
+    /// The family, as the header says.
+    pub(crate) fn family(&self) -> &str {
+        &self.info.family
+    }
+
     /// Checks family and number type, and reads what all families have.
     pub(crate) fn common<F: Float>(&mut self, family: &'static str) -> Result<Common<F>> {
         if self.info.family != family {

@@ -2,9 +2,7 @@
 
 use super::{ModelInfo, Save};
 use crate::base::float::Float;
-use crate::m_step::{
-    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
-};
+use crate::m_step::{DirichletProcessMixture, GaussianMixture};
 use crate::model::Mixture;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde::de::{Error as _, Visitor};
@@ -98,12 +96,7 @@ macro_rules! families {
         }
     )+};
 }
-families!(
-    SharedIsotropicMixture,
-    IsotropicMixture,
-    DiagonalMixture,
-    DirichletProcessMixture
-);
+families!(GaussianMixture, DirichletProcessMixture);
 
 impl<F: Float> Serialize for dyn Mixture<F> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -291,39 +291,6 @@ pub(crate) fn not_above<F: Float>(values: &[F], threshold: F, places: &mut Vec<u
     });
 }
 
-/// As [`not_above`], as long as there are at most `most` of them: `false`, and some of them, where there are more.
-pub(crate) fn few_not_above<F: Float>(
-    values: &[F],
-    threshold: F,
-    most: usize,
-    places: &mut Vec<u32>,
-) -> bool {
-    const CHUNK: usize = 16;
-    places.clear();
-    vectorised!({
-        for (chunk, values) in values.chunks(CHUNK).enumerate() {
-            let mut found = false;
-            for &value in values {
-                #[allow(clippy::neg_cmp_op_on_partial_ord)]
-                let kept = !(value > threshold);
-                found |= kept;
-            }
-            if found {
-                for (i, &value) in values.iter().enumerate() {
-                    #[allow(clippy::neg_cmp_op_on_partial_ord)]
-                    if !(value > threshold) {
-                        places.push((chunk * CHUNK + i) as u32);
-                    }
-                }
-                if places.len() > most {
-                    break;
-                }
-            }
-        }
-    });
-    places.len() <= most
-}
-
 /// Values compared together.
 const CHUNK: usize = 64;
 
@@ -490,24 +457,6 @@ mod tests {
                 for (place, pair) in expected.iter().take(width).enumerate() {
                     assert_eq!((out_scores[place], out_ids[place]), *pair);
                 }
-            }
-        }
-    }
-
-    #[test]
-    fn few_are_listed_and_more_are_not() {
-        let mut rng = Rng::from_seed(8);
-        for n in [0, 1, 16, 40, 100] {
-            let mut values: Vec<f32> = (0..n).map(|_| rng.below(20) as f32).collect();
-            if n > 20 {
-                values[n - 1] = f32::NAN;
-            }
-            for threshold in [-1.0, 0.0, 3.0, 30.0] {
-                let (mut all, mut few) = (Vec::new(), Vec::new());
-                not_above(&values, threshold, &mut all);
-                let found = few_not_above(&values, threshold, 5, &mut few);
-                assert_eq!(found, all.len() <= 5);
-                assert!(all.starts_with(&few) && (few == all || few.len() > 5));
             }
         }
     }

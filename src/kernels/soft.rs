@@ -1,76 +1,8 @@
 //! Scores of all components turned into responsibilities, row by row, with whole vectors.
 
+use super::exponential::quick;
 use crate::base::float::Float;
 use crate::base::simd::{LANES, vectorised};
-
-/// The two lowest scores of a row; whether none is NaN.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Lowest<F> {
-    pub(crate) least: F,
-    pub(crate) next: F,
-    pub(crate) sound: bool,
-}
-
-/// The two lowest scores of every row of `stride` numbers, a multiple of [`LANES`].
-pub(crate) fn lowest<F: Float>(scores: &[F], stride: usize, found: &mut Vec<Lowest<F>>) {
-    found.clear();
-    vectorised!({
-        for row in scores.chunks_exact(stride) {
-            found.push(two_lowest(row));
-        }
-    });
-}
-
-/// The same of one row.
-pub(crate) fn lowest_of<F: Float>(row: &[F]) -> Lowest<F> {
-    vectorised!(two_lowest(row))
-}
-
-// One short loop for each operation: several in one loop were compiled to scalar code.
-#[inline(always)]
-fn two_lowest<F: Float>(row: &[F]) -> Lowest<F> {
-    let (mut low, mut next) = ([F::INFINITY; LANES], [F::INFINITY; LANES]);
-    let mut unsound = [F::zero(); LANES];
-    for line in row.as_chunks::<LANES>().0 {
-        let line = *line;
-        let mut other = low;
-        for l in 0..LANES {
-            other[l] = if line[l] > low[l] { line[l] } else { low[l] };
-        }
-        for l in 0..LANES {
-            next[l] = if other[l] < next[l] {
-                other[l]
-            } else {
-                next[l]
-            };
-        }
-        for l in 0..LANES {
-            low[l] = if line[l] < low[l] { line[l] } else { low[l] };
-        }
-        for l in 0..LANES {
-            #[allow(clippy::eq_op)]
-            let is_number = line[l] == line[l];
-            unsound[l] = if is_number { unsound[l] } else { F::one() };
-        }
-    }
-    let mut width = LANES;
-    while width > 1 {
-        width /= 2;
-        for l in 0..width {
-            let (a, b) = (low[l], low[l + width]);
-            let (c, d) = (next[l], next[l + width]);
-            let other = if a > b { a } else { b };
-            let second = if c < d { c } else { d };
-            low[l] = if a < b { a } else { b };
-            next[l] = if other < second { other } else { second };
-        }
-    }
-    Lowest {
-        least: low[0],
-        next: next[0],
-        sound: added(unsound) == F::zero(),
-    }
-}
 
 /// The sum of some numbers, by halves.
 #[inline(always)]
@@ -114,29 +46,33 @@ pub(crate) fn least_upper<F: Float>(row: &[F], errors: &[F]) -> F {
     })
 }
 
-/// The places of a row whose scores, less their errors, are not above `reach`: into `ids`. Only those that are `wanted`, if
-/// that is given: where it is not 0.
-pub(crate) fn not_above<F: Float>(
-    row: &[F],
-    errors: &[F],
-    wanted: Option<&[F]>,
-    reach: F,
-    ids: &mut Vec<u32>,
-) {
+/// The largest error of the scores that, less their errors, are not above `reach`; 0 for none.
+pub(crate) fn largest_error<F: Float>(row: &[F], errors: &[F], reach: F) -> F {
+    vectorised!({
+        let mut most = [F::zero(); LANES];
+        let lines = row.as_chunks::<LANES>().0;
+        for (line, errors) in lines.iter().zip(errors.as_chunks::<LANES>().0) {
+            for l in 0..LANES {
+                let far = line[l] - errors[l] > reach;
+                let error = if far { F::zero() } else { errors[l] };
+                most[l] = if error > most[l] { error } else { most[l] };
+            }
+        }
+        -least_lane(most.map(|error| -error))
+    })
+}
+
+/// The places of a row whose scores, less their errors, are not above `reach`: into `ids`. A NaN is not above anything.
+pub(crate) fn not_above<F: Float>(row: &[F], errors: &[F], reach: F, ids: &mut Vec<u32>) {
     ids.clear();
     vectorised!({
         let lines = row.as_chunks::<LANES>().0;
         let parts = lines.iter().zip(errors.as_chunks::<LANES>().0);
         for (number, (line, errors)) in parts.enumerate() {
-            let mut near = [F::one(); LANES];
-            if let Some(wanted) = wanted {
-                near.copy_from_slice(&wanted[number * LANES..][..LANES]);
-            }
-            let mut any = F::zero();
+            let (mut near, mut any) = ([F::zero(); LANES], F::zero());
             for l in 0..LANES {
-                // A NaN is near.
                 let far = line[l] - errors[l] > reach;
-                near[l] = if far { F::zero() } else { near[l] };
+                near[l] = if far { F::zero() } else { F::one() };
                 any += near[l];
             }
             if any != F::zero() {
@@ -170,13 +106,16 @@ pub(crate) fn responsibilities<F: Float>(
     shares: &mut [F],
     found: &mut Vec<Row>,
 ) {
-    // Beyond it, every difference is lost.
-    let factor = F::from_f64(-beta.min(F::LARGEST_SCORE));
+    let factor = factor(beta);
     found.clear();
     vectorised!({
         let rows = scores.chunks_exact(stride);
         for (scores, shares) in rows.zip(shares.chunks_exact_mut(stride)) {
-            let row = of_row(scores, factor, shares);
+            let row = log_sum_exp(scores, factor, shares);
+            let scale = F::from_f64(1.0 / row.sum);
+            for share in &mut *shares {
+                *share *= scale;
+            }
             if !row.best.is_finite() {
                 shares[..k].fill(F::from_f64(1.0 / k as f64));
                 shares[k..].fill(F::zero());
@@ -186,30 +125,56 @@ pub(crate) fn responsibilities<F: Float>(
     });
 }
 
+/// The sums alone: what log-densities are made of.
+pub(crate) fn sums<F: Float>(scores: &[F], stride: usize, beta: f64, found: &mut Vec<Row>) {
+    let (factor, mut scratch) = (factor(beta), vec![F::zero(); stride]);
+    found.clear();
+    vectorised!({
+        for scores in scores.chunks_exact(stride) {
+            found.push(log_sum_exp(scores, factor, &mut scratch));
+        }
+    });
+}
+
+/// What takes differences of scores to exponents.
+fn factor<F: Float>(beta: f64) -> F {
+    // Beyond it, every difference is lost.
+    F::from_f64(-beta.min(F::LARGEST_SCORE))
+}
+
+/// Numbers that are looked at together: most of them have none that counts, where components are many.
+const GROUP: usize = 4 * LANES;
+
+/// The sum of the exponentials about the best score of a row, and these themselves into `shares`.
 #[inline(always)]
-fn of_row<F: Float>(scores: &[F], factor: F, shares: &mut [F]) -> Row {
+fn log_sum_exp<F: Float>(scores: &[F], factor: F, shares: &mut [F]) -> Row {
     let least = least_of(scores);
     let (mut sums, mut inner) = ([F::zero(); LANES], [F::zero(); LANES]);
-    let lines = scores.as_chunks::<LANES>().0.iter();
-    for (line, shares) in lines.zip(shares.as_chunks_mut::<LANES>().0) {
-        for l in 0..LANES {
-            let above = line[l] - least;
-            let exponent = above * factor;
-            // Not of NaN either: infinity less infinity, and 0 times infinity.
-            let live = exponent > F::LEAST_EXPONENT;
-            let p = exponent.quick();
-            let p = if live { p } else { F::zero() };
-            let above = if live { above } else { F::zero() };
-            shares[l] = p;
-            sums[l] += p;
-            inner[l] += p * above;
+    for (scores, shares) in scores.chunks(GROUP).zip(shares.chunks_mut(GROUP)) {
+        let lowest = least_of(scores);
+        // Of NaN too.
+        let counts = (lowest - least) * factor > F::LEAST_EXPONENT;
+        if !counts {
+            shares.fill(F::zero());
+            continue;
+        }
+        let lines = scores.as_chunks::<LANES>().0.iter();
+        for (line, shares) in lines.zip(shares.as_chunks_mut::<LANES>().0) {
+            for l in 0..LANES {
+                let above = line[l] - least;
+                let exponent = above * factor;
+                // Not of NaN either: infinity less infinity, and 0 times infinity.
+                let live = exponent > F::LEAST_EXPONENT;
+                let p = quick(exponent);
+                let p = if live { p } else { F::zero() };
+                let above = if live { above } else { F::zero() };
+                shares[l] = p;
+                sums[l] += p;
+                inner[l] += p * above;
+            }
         }
     }
     let (sum, expected) = (added(sums).to_f64(), added(inner).to_f64());
-    let scale = F::from_f64(1.0 / sum);
-    for share in shares {
-        *share *= scale;
-    }
     let best = least.to_f64();
     Row {
         best,
@@ -322,8 +287,6 @@ mod tests {
                 let scores = rows::<F>(9, k, stride, spread);
                 let (mut shares, mut found) = (vec![F::one(); 9 * stride], Vec::new());
                 responsibilities(&scores, (stride, k), beta, &mut shares, &mut found);
-                let mut lows = Vec::new();
-                lowest(&scores, stride, &mut lows);
                 let mut labels = [0; 9];
                 first_lowest(&scores, stride, &mut labels);
                 let weights: Vec<f64> = (0..9).map(|i| 1.0 + i as f64).collect();
@@ -336,9 +299,6 @@ mod tests {
                         .collect();
                     let mut sorted = row.clone();
                     sorted.sort_by(f64::total_cmp);
-                    assert_eq!(lows[i].least.to_f64(), sorted[0]);
-                    let next = sorted.get(1).copied().unwrap_or(f64::INFINITY);
-                    assert_eq!((lows[i].next.to_f64(), lows[i].sound), (next, true));
                     assert_eq!(row[labels[i] as usize], sorted[0]);
                     let p: Vec<f64> = row
                         .iter()
@@ -394,10 +354,6 @@ mod tests {
         assert_eq!(shares[..4], [1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 0.0]);
         assert!(found[0].best.is_infinite() && shares[17] == 0.0);
         assert_eq!(shares[32..36], [0.0, 0.0, 1.0, 0.0]);
-        let mut lows = Vec::new();
-        lowest(&scores, 16, &mut lows);
-        assert!(lows[0].sound && !lows[1].sound && lows[2].sound);
-        assert_eq!((lows[2].least, lows[2].next), (0.0, 1e37));
     }
 
     #[test]
@@ -405,14 +361,14 @@ mod tests {
         let scores = [1.0, 2.0, f64::NAN, 9.0, 2.5, 7.0];
         let mut row = [f64::INFINITY; 16];
         row[..6].copy_from_slice(&scores);
-        let (mut errors, mut wanted) = ([0.0; 16], [1.0; 16]);
-        (errors[0], errors[3], wanted[4]) = (0.5, 8.0, 0.0);
+        let mut errors = [0.0; 16];
+        (errors[0], errors[3]) = (0.5, 8.0);
         let reach = least_upper(&row, &errors) + 1.0;
         assert_eq!(reach, 2.5);
         let mut ids = Vec::new();
-        not_above(&row, &errors, Some(&wanted), reach, &mut ids);
-        assert_eq!(ids, [0, 1, 2, 3]);
-        not_above(&row, &errors, None, reach, &mut ids);
+        not_above(&row, &errors, reach, &mut ids);
         assert_eq!(ids, [0, 1, 2, 3, 4]);
+        assert_eq!(largest_error(&row, &errors, reach), 8.0);
+        assert_eq!(largest_error(&row, &errors, 0.9), 0.5);
     }
 }

@@ -8,26 +8,22 @@
 //! over the parameters $\theta$; for the responsibilities of a search ([E2](crate::equations#e2)) this is its free energy
 //! ([E3](crate::equations#e3)).
 
-mod diagonal;
 mod dirichlet_process;
-mod isotropic;
+mod gaussian;
+mod gaussian_mixture;
 mod proportions;
-mod shared_isotropic;
 
-pub use diagonal::{Diagonal, DiagonalMixture};
 pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
-pub use isotropic::{Isotropic, IsotropicMixture};
-pub use shared_isotropic::{SharedIsotropic, SharedIsotropicMixture};
+pub use gaussian::{Covariance, Gaussian};
+pub use gaussian_mixture::GaussianMixture;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::stage::Stage;
-use crate::data::{Centres, Data, Frame, Moments, Rows, Second, Subspace, Summary};
-use crate::io::FileFault;
+use crate::data::{Centres, Data, Frame, Moments, Rows, Subspace, Summary};
 use crate::model::Mixture;
 use crate::model::block::Block;
-use crate::model::posterior::{Likelihood, LogJoint};
-use std::f64::consts::PI;
+use crate::model::posterior::Likelihood;
 
 /// A component family: how its parameters start, and how they follow from responsibilities.
 ///
@@ -40,7 +36,7 @@ use std::f64::consts::PI;
 /// use coremix::prelude::*;
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
 /// let data = Dense::new(birch.points.view())?;
-/// coremix::testing::family(&Isotropic::new(), &data, 4)?; // the laws hold
+/// coremix::testing::family(&Gaussian::new(Covariance::Spherical), &data, 4)?; // the laws hold
 /// # Ok::<(), Error>(())
 /// ```
 pub trait MStep<F: Float>: Stage + Send + Sync {
@@ -173,7 +169,7 @@ impl<A: Statistics, B: Statistics> Statistics for (A, B) {
     }
 }
 
-impl<S: Second + Sync + 'static> Statistics for Moments<S> {
+impl Statistics for Moments {
     fn merge(parts: &mut Vec<Self>) -> Self {
         Moments::merge(parts.iter_mut())
     }
@@ -198,9 +194,8 @@ pub trait SharedVariance<F: Float, Model, Statistics> {
     fn lift(&self, model: &mut Model, projected: &Model, subspace: &Subspace<F>);
     /// Puts centres in the place of those of the model: those that moved ([E37](crate::equations#e37)).
     fn place(&self, model: &mut Model, centres: Centres<F>);
-    /// The statistics of an M-step: mass and first moments about the current means, the sum of all squared distances to
-    /// them, and the weight of all coordinates.
-    fn statistics_of(&self, moments: Moments, squared: f64, entries: f64) -> Statistics;
+    /// The statistics of an M-step, from [totals](crate::data::Second::Total) about the current means.
+    fn statistics_of(&self, moments: Moments) -> Statistics;
 }
 
 /// A family whose components merge where that is sure to raise the free energy ([E51](crate::equations#e51)). EM tries it
@@ -245,64 +240,6 @@ pub fn variance_of<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
 fn first_variance<F: Float>(frame: &Frame<F>, data: &Summary) -> (f64, f64) {
     let least = variance_floor(frame, data);
     (variance_of(frame, data).max(least), least)
-}
-
-/// The factor that takes a variance from one frame to another: a power of four.
-fn rescaling<F: Float>(from: &Frame<F>, to: &Frame<F>) -> f64 {
-    (from.unit() * to.inverse_unit()).powi(2)
-}
-
-/// The frame of a model from known parameters: wide enough for the means and for the deviations from them.
-fn frame_around<F: Float>(means: &Summary, largest_variance: f64) -> Frame<F> {
-    Frame::around(means, largest_variance.sqrt())
-}
-
-/// The largest of some variances, if all are positive and finite, and if the type can hold their ratios: scores are in units
-/// of one of them.
-fn check_variances<F: Float>(variances: impl Iterator<Item = f64> + Clone) -> Result<f64> {
-    let largest = variances.clone().fold(0.0, f64::max);
-    for variance in variances {
-        if !(variance > 0.0 && variance.is_finite()) {
-            let rule = "must be positive and finite";
-            return Err(Error::parameter("variance", variance, rule));
-        }
-        if variance * F::LARGEST_SCORE.sqrt() < largest {
-            let rule = "is too small: the largest may be 3e18 times as large in f32, 3e152 in f64";
-            return Err(Error::parameter("variance", variance, rule));
-        }
-    }
-    Ok(largest)
-}
-
-/// Whether saved variances are none below their least value, and whether the type can hold their ratios to the unit of
-/// scores.
-fn check_saved<F: Float>(
-    mut variances: impl Iterator<Item = f64>,
-    least: f64,
-    unit: f64,
-) -> std::result::Result<(), FileFault> {
-    let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
-    let rule = |v: f64| v >= least && held(unit / v) && held(unit * (v / unit).ln());
-    match variances.all(rule) {
-        true => Ok(()),
-        false => {
-            let rule = "must not be below their least value, nor far from the unit of scores";
-            Err(FileFault::content("variances", rule))
-        }
-    }
-}
-
-/// From scores to log-joints for Gaussians whose scores are in units of a variance (E1, E31, E33).
-fn log_joint_in_units_of<F: Float>(
-    variance: f64,
-    centres: &Centres<F>,
-    frame: &Frame<F>,
-) -> LogJoint {
-    LogJoint {
-        alpha: -(centres.len() as f64).ln(),
-        gamma: frame.log_density_shift() - 0.5 * (2.0 * PI * variance).ln(),
-        beta: 0.5 / variance,
-    }
 }
 
 /// M-steps that keep to one variance (E32): two for truncated searches, as published, none for supports of all.

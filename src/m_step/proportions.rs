@@ -13,8 +13,6 @@ const EQUAL: &str = "equal proportions";
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Proportions {
     values: Vec<f64>,
-    /// k times the proportions: exactly 1 where they are equal, so that they add nothing to any score.
-    advantages: Vec<f64>,
     mixing: Mixing,
 }
 
@@ -23,7 +21,6 @@ impl Proportions {
     pub(super) fn equal(k: usize, mixing: Mixing) -> Self {
         Self {
             values: vec![1.0 / k as f64; k],
-            advantages: vec![1.0; k],
             mixing,
         }
     }
@@ -31,14 +28,12 @@ impl Proportions {
     /// In proportion to the masses (E32).
     pub(super) fn learned(masses: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = masses.collect();
-        let (k, total): (usize, f64) = (values.len(), values.iter().sum());
+        let total: f64 = values.iter().sum();
         for value in &mut values {
             *value /= total;
         }
-        let advantages = values.iter().map(|p| p * k as f64).collect();
         Self {
             values,
-            advantages,
             mixing: Mixing::Learned,
         }
     }
@@ -68,7 +63,6 @@ impl Proportions {
     /// Into a file.
     pub(super) fn write(&self, file: &mut Stream<'_>) {
         file.numbers("proportions", &self.values);
-        file.numbers("advantages", &self.advantages);
         if self.mixing == Mixing::Equal {
             file.numbers(EQUAL, &[1u64]);
         }
@@ -76,33 +70,23 @@ impl Proportions {
 
     /// From a file, for `k` components.
     pub(super) fn read(file: &mut Reader<'_>, k: usize) -> std::result::Result<Self, FileFault> {
-        const NAMES: [&str; 2] = ["proportions", "advantages"];
-        let values = file.finite::<f64>(NAMES[0], &[k])?;
-        let advantages = file.finite::<f64>(NAMES[1], &[k])?;
+        const NAME: &str = "proportions";
+        let values = file.finite::<f64>(NAME, &[k])?;
         if values.iter().any(|p| *p < 0.0) {
-            return Err(FileFault::content(NAMES[0], "must not be negative"));
+            return Err(FileFault::content(NAME, "must not be negative"));
         }
         if (values.iter().sum::<f64>() - 1.0).abs() > 1e-6 {
-            return Err(FileFault::content(NAMES[0], "must sum to 1"));
+            return Err(FileFault::content(NAME, "must sum to 1"));
         }
-        let pairs = advantages.iter().zip(&values);
-        let off = pairs.map(|(a, p)| (a - p * k as f64).abs() / a.abs().max(f64::MIN_POSITIVE));
-        if off.fold(0.0, f64::max) > 1e-12 {
-            let rule = "must be k times the proportions";
-            return Err(FileFault::content(NAMES[1], rule));
-        }
+        let equal = |p: &f64| *p == 1.0 / k as f64;
         let mixing = match file.has(EQUAL) {
-            true if file.counts::<1>(EQUAL)? != [1] || advantages.iter().any(|a| *a != 1.0) => {
+            true if file.counts::<1>(EQUAL)? != [1] || !values.iter().all(equal) => {
                 return Err(FileFault::content(EQUAL, "must be 1, and only there if so"));
             }
             true => Mixing::Equal,
             false => Mixing::Learned,
         };
-        Ok(Self {
-            values,
-            advantages,
-            mixing,
-        })
+        Ok(Self { values, mixing })
     }
 
     /// How many of them are free: none if they stay equal, and one follows from the others.
@@ -125,7 +109,12 @@ impl Proportions {
     /// What the proportion of a component adds to its scores, in units of the variance `unit` (E31): nothing if
     /// proportions are equal, infinity if it was discarded.
     pub(super) fn penalty(&self, c: usize, unit: f64) -> f64 {
-        -2.0 * unit * self.advantages[c].ln()
+        let advantage = self.values[c] * self.values.len() as f64;
+        // Exactly nothing where proportions are equal but for rounding.
+        match (advantage - 1.0).abs() <= 2.0 * f64::EPSILON {
+            true => 0.0,
+            false => -2.0 * unit * advantage.ln(),
+        }
     }
 
     /// A component at random.

@@ -3,7 +3,7 @@
 use crate::base::cached::Cached;
 use crate::base::float::Float;
 use crate::base::simd::LANES;
-use crate::data::Exactness;
+use crate::data::Terms;
 use crate::kernels::weighted;
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ pub struct Block<F> {
     widened: Cached<Vec<f64>>,
     /// The expected score of each row, where responsibilities are in `shares`.
     pub(crate) expected: Vec<f64>,
-    /// How far the scores of full supports are exact, where that is known: if they are products (E46).
-    pub(crate) exactness: Option<Arc<Exactness>>,
+    /// What sums need to know of scores that were found as products (E46).
+    pub(crate) terms: Option<Arc<Terms>>,
     /// The numbers of the rows in the data.
     numbers: Vec<usize>,
     evaluations: u64,
@@ -72,7 +72,7 @@ impl<F: Float> Block<F> {
             shares: Vec::new(),
             widened: Cached::default(),
             expected: Vec::new(),
-            exactness: None,
+            terms: None,
             numbers: Vec::new(),
             evaluations: 0,
             fault: None,
@@ -114,7 +114,7 @@ impl<F: Float> Block<F> {
         self.shares.clear();
         self.widened = Cached::default();
         self.expected.clear();
-        self.exactness = None;
+        self.terms = None;
         self.evaluations = 0;
         self.fault = None;
     }

@@ -5,7 +5,6 @@ pub(crate) mod candidates;
 pub(crate) mod posterior;
 pub(crate) mod predict;
 pub(crate) mod search;
-pub(crate) mod together;
 
 use crate::base::error::Result;
 use crate::base::float::Float;

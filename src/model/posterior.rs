@@ -12,7 +12,7 @@ use crate::model::block::Block;
 /// $$\ln p(c, y \mid \theta) = \alpha + D \gamma - \beta s_c(y)$$
 ///
 /// with $D$ the number of observed coordinates of the row: all, unless it is a row of a sketch. For
-/// [`SharedIsotropic`](crate::m_step::SharedIsotropic) the score is a squared distance:
+/// [`Gaussian`](crate::m_step::Gaussian) the score is a squared distance:
 ///
 /// $$s_c(y) = \lVert y - \mu_c \rVert^2, \qquad \alpha = -\ln C, \qquad \gamma = -\frac 12 \ln(2 \pi \sigma^2), \qquad \beta = \frac{1}{2 \sigma^2}$$
 ///
@@ -153,6 +153,23 @@ fn normalise_all<F: Float>(
     block.expected.clear();
     block.expected.extend(found.iter().map(|row| row.expected));
     likelihood
+}
+
+/// The log-densities of rows, in nats, from the scores of all components.
+pub(crate) fn log_densities<F: Float>(
+    rows: &Rows<F>,
+    block: &Block<F>,
+    log_joint: LogJoint,
+) -> Vec<f64> {
+    let known = log_joint.alpha + rows.entries() as f64 * log_joint.gamma;
+    if !block.is_shared() {
+        let density = |score: &F| known - log_joint.beta * score.to_f64();
+        return block.scores.iter().map(density).collect();
+    }
+    let mut found = Vec::new();
+    soft::sums(&block.scores, block.stride(), log_joint.beta, &mut found);
+    let density = |row: &soft::Row| known - log_joint.beta * row.best + row.sum.ln();
+    found.iter().map(density).collect()
 }
 
 /// Responsibilities below this are 0 in the sums of the M-step. That changes F by less than its rounding. The rule depends

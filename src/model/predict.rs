@@ -7,11 +7,10 @@ use crate::data::{Centres, Checked, Data, Frame, Rows, Scores};
 use crate::model::block::Block;
 use crate::model::posterior;
 use crate::model::search::{self, Exact};
-use crate::model::together::{self, Together};
 use crate::model::{Mixture, Score};
 use ndarray::{Array1, Array2};
 
-/// The least rows in a block whose scores are not stored.
+/// The least rows in a block, where scores are not stored.
 const ROWS: usize = 384;
 
 /// From so many components on, rows are searched by cells (E45), so many of them together: if there are so many rows for
@@ -123,28 +122,11 @@ pub(crate) fn judge<F: Float>(
     rows: &Rows<F>,
     labels: Option<&mut [u32]>,
 ) -> Vec<f64> {
-    let found = together(model, rows);
+    let block = scores_of_all(model, rows);
     if let Some(labels) = labels {
-        for (label, found) in labels.iter_mut().zip(&found) {
-            *label = found.label;
-        }
+        posterior::labels(&block, labels);
     }
-    densities(model, rows, &found)
-}
-
-/// All components together, of every row.
-fn together<F: Float>(model: Model<'_, F>, rows: &Rows<F>) -> Vec<Together> {
-    // Where scores are squared distances, they need not be whole ones.
-    let centres = model.likeliest_is_nearest().then(|| model.centres());
-    together::of_rows(model, centres, model.log_joint().beta, rows)
-}
-
-/// What they say of the density of every row.
-fn densities<F: Float>(model: Model<'_, F>, rows: &Rows<F>, found: &[Together]) -> Vec<f64> {
-    let log_joint = model.log_joint();
-    let known = log_joint.alpha + rows.entries() as f64 * log_joint.gamma;
-    let density = |found: &Together| known - log_joint.beta * found.best + found.sum.ln();
-    found.iter().map(density).collect()
+    posterior::log_densities(rows, &block, model.log_joint())
 }
 
 /// [`Mixture::log_densities`].
@@ -199,19 +181,12 @@ pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Re
 #[inline(never)]
 pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Score> {
     let blocks = by_blocks(model, data, |rows| {
-        if model.likeliest_is_nearest() {
-            // Then the best score is the squared distance to the nearest mean.
-            let found = together(model, rows);
-            let squared = found.iter().zip(0..);
-            let squared = squared.map(|(found, i)| rows.weight(i) * found.best);
-            let error = of_all_coordinates(squared.sum(), model.centres(), rows);
-            let densities = densities(model, rows, &found);
-            let labels = found.into_iter().map(|found| found.label).collect();
-            return (labels, error, weighted(rows, &densities));
-        }
         let mut labels = vec![0; rows.len()];
         let densities = model.judge(rows, Some(&mut labels));
-        let error = error_of(model.centres(), rows);
+        let error = match model.likeliest_is_nearest() {
+            true => error_of_labels(model.centres(), rows, &labels),
+            false => error_of(model.centres(), rows),
+        };
         (labels, error, weighted(rows, &densities))
     })?;
     Ok(Score {
@@ -235,11 +210,15 @@ pub(crate) fn quantization_error<F: Float>(
 /// coordinates, these stand for all (E28).
 fn error_of<F: Float>(centres: &Centres<F>, rows: &Rows<F>) -> f64 {
     let block = best(centres, rows, 1);
-    let squared = (0..rows.len()).map(|i| rows.weight(i) * block.scores(i)[0].to_f64());
-    of_all_coordinates(squared.sum(), centres, rows)
+    error_of_labels(centres, rows, &block.supports)
 }
 
-fn of_all_coordinates<F: Float>(known: f64, centres: &Centres<F>, rows: &Rows<F>) -> f64 {
+/// The sum of squared distances to the centres that are named.
+fn error_of_labels<F: Float>(centres: &Centres<F>, rows: &Rows<F>, labels: &[u32]) -> f64 {
+    let mut squared = vec![F::zero(); rows.len()];
+    rows.distances_to_own(centres, labels, &mut squared);
+    let squared = (0..).zip(&squared);
+    let known: f64 = squared.map(|(i, s)| rows.weight(i) * s.to_f64()).sum();
     known * (centres.dim() as f64 / rows.entries() as f64)
 }
 
@@ -324,17 +303,17 @@ fn weighted<F: Float>(rows: &Rows<F>, values: &[f64]) -> f64 {
 
 /// All components of every row, with their responsibilities.
 fn all<F: Float>(model: Model<'_, F>, rows: &Rows<F>) -> Block<F> {
-    let (k, log_joint) = (model.components(), model.log_joint());
+    let mut block = scores_of_all(model, rows);
+    posterior::normalise(rows, &mut block, model.log_joint());
+    block
+}
+
+/// All components of every row, with their scores.
+fn scores_of_all<F: Float>(model: Model<'_, F>, rows: &Rows<F>) -> Block<F> {
+    let (k, beta) = (model.components(), model.log_joint().beta);
     let mut block = Block::new(k, k);
     block.reset(rows.len(), &[]);
-    search::all(
-        model,
-        log_joint.beta,
-        rows,
-        &mut block,
-        &mut Exact::default(),
-    );
-    posterior::normalise(rows, &mut block, log_joint);
+    search::all(model, beta, rows, &mut block, &mut Exact::default());
     block
 }
 

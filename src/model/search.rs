@@ -1,7 +1,7 @@
 //! Searching all components for a block of rows: what E-steps and predictions share.
 
 use crate::base::float::Float;
-use crate::data::{Linear, Rows, Scores, all_scores, some_scores};
+use crate::data::{Rows, Scores, all_scores, largest_error, some_scores};
 use crate::kernels::{select, soft};
 use crate::model::Mixture;
 use crate::model::block::Block;
@@ -13,7 +13,6 @@ use std::sync::Arc;
 pub(crate) struct Exact<F> {
     approximate: Vec<F>,
     features: Vec<F>,
-    lowest: Vec<soft::Lowest<F>>,
     candidates: candidates::Candidates<F>,
     reached: Vec<u32>,
     scores: Vec<F>,
@@ -75,8 +74,9 @@ pub(crate) fn best<F: Float, S: Scores<F> + ?Sized>(
     }
 }
 
-/// The scores of every row under all components. Where a component is near enough to have a share in the
-/// posterior, and the rounding bound (E21) would change it, its score is computed directly.
+/// The scores of every row under all components: as products where a family has them (E46), else as it computes all of them
+/// fast. Whatever may be the best one of its row is computed directly, so labels do not depend on rounding. So is everything
+/// that can have a share of a row where the rounding bound of its scores is above [`largest_error`].
 pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
     beta: f64,
@@ -84,80 +84,64 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
 ) {
-    /// An error of a log-joint that is negligible, in units of the square root of epsilon.
-    const FELT: f64 = 1e-3;
-
-    let k = scorer.components();
-    if block.is_shared()
-        && let Some(linear) = scorer.linear()
-        && rows.linear(linear, &mut scratch.features, &mut block.scores)
-    {
-        return settle(scorer, linear, beta, rows, block, scratch);
+    if !block.is_shared() {
+        // One component.
+        for (i, score) in block.scores.iter_mut().enumerate() {
+            some_scores(scorer, rows, i, &[0], &mut scratch.scores);
+            *score = scratch.scores[0];
+        }
+        return;
     }
-    let mut approximate = std::mem::take(&mut scratch.approximate);
-    all_scores(scorer, rows, &mut approximate);
-    for (i, approximate) in approximate.chunks_exact(k).enumerate() {
-        let scores = block.scores_mut(i);
-        scores.copy_from_slice(approximate);
-        let margin = scorer.margin(rows, i, F::INFINITY).to_f64();
-        if margin == 0.0 {
+    let products = scorer.linear().filter(|linear| {
+        let (features, scores) = (&mut scratch.features, &mut block.scores);
+        rows.linear(linear, features, scores)
+    });
+    block.terms = products.map(|linear| Arc::clone(linear.terms()));
+    if products.is_none() {
+        let k = scorer.components();
+        all_scores(scorer, rows, &mut scratch.approximate);
+        for (i, scores) in scratch.approximate.chunks_exact(k).enumerate() {
+            block.scores_mut(i).copy_from_slice(scores);
+        }
+    }
+    let none = vec![F::zero(); block.stride()];
+    let (errors, width) = match products {
+        Some(linear) => (linear.errors(), linear.width()),
+        None => (&none[..], rows.entries()),
+    };
+    let has_tight = products.is_some_and(|linear| !linear.terms().tight.is_empty());
+    let limit = largest_error::<F>(width);
+    for (i, row) in block.scores.chunks_exact_mut(errors.len()).enumerate() {
+        // The best score is not above this one, but for the error of the row.
+        let upper = soft::least_upper(row, errors).to_f64();
+        let (error, slack) = match products {
+            Some(linear) => {
+                let error = linear.relative() * upper.max(0.0);
+                (error, error + linear.relative() * REACH / beta)
+            }
+            None => {
+                let margin = scorer.margin(rows, i, F::INFINITY).to_f64();
+                (margin, margin)
+            }
+        };
+        if error == 0.0 && products.is_none() {
             // They are exact already.
             continue;
         }
-        let felt = beta * margin > FELT * F::EPSILON.sqrt();
-        // Always those that may be the best one: labels must not depend on rounding.
-        let reach = 2.0 * margin + if felt { REACH / beta } else { 0.0 };
-        let reach = F::from_f64(select::minimum(scores).to_f64() + reach);
-        select::not_above(scores, reach, &mut scratch.reached);
-        direct(scorer, rows, i, scores, scratch);
-    }
-    scratch.approximate = approximate;
-}
-
-/// Corrects scores that were found as products. Those that may be the best one of their row are computed directly, so that
-/// labels do not depend on rounding. So are those whose rounding can be felt in the responsibilities.
-fn settle<F: Float, S: Scores<F> + ?Sized>(
-    scorer: &S,
-    linear: &Linear<F>,
-    beta: f64,
-    rows: &Rows<F>,
-    block: &mut Block<F>,
-    scratch: &mut Exact<F>,
-) {
-    let stride = block.stride();
-    let exactness = Arc::clone(linear.exactness());
-    let reach = REACH / beta;
-    let error_up_to = |score: f64| linear.relative() * (score.max(0.0) + reach);
-    let mut lowest = std::mem::take(&mut scratch.lowest);
-    soft::lowest(&block.scores, stride, &mut lowest);
-    for (i, &found) in lowest.iter().enumerate() {
-        let row = &mut block.scores[i * stride..(i + 1) * stride];
-        let mut found = found;
-        let of_row = !found.sound || linear.is_felt(beta, found.least.to_f64());
-        if of_row || !exactness.felt.is_empty() {
-            let upper = soft::least_upper(row, linear.errors());
-            let error = error_up_to(upper.to_f64());
-            let reach = F::from_f64(upper.to_f64() + reach + 2.0 * error);
-            let far = beta * error > 1.0 || error.is_nan();
-            let felt = match of_row || far {
-                true => None,
-                false => Some(linear.felt()),
-            };
-            soft::not_above(row, linear.errors(), felt, reach, &mut scratch.reached);
-            direct(scorer, rows, i, row, scratch);
-            found = soft::lowest_of(row);
-        }
-        let error = error_up_to(found.least.to_f64()) + linear.largest_unfelt();
-        let near = F::from_f64(found.least.to_f64() + 2.0 * error);
-        // `!(next > near)`, not `next <= near`: of a NaN too.
-        #[allow(clippy::neg_cmp_op_on_partial_ord)]
-        if !(found.next > near) {
-            select::not_above(row, near, &mut scratch.reached);
+        let near = upper + 2.0 * slack;
+        let far = F::from_f64(near + REACH / beta);
+        let of_components = match has_tight {
+            true => soft::largest_error(row, errors, far).to_f64(),
+            false => 0.0,
+        };
+        // Of a NaN too.
+        let exact = beta * error.max(of_components) <= limit;
+        let reach = if exact { F::from_f64(near) } else { far };
+        soft::not_above(row, errors, reach, &mut scratch.reached);
+        if !exact || scratch.reached.len() > 1 {
             direct(scorer, rows, i, row, scratch);
         }
     }
-    scratch.lowest = lowest;
-    block.exactness = Some(exactness);
 }
 
 /// Computes the scores of a row directly that `scratch.reached` names.

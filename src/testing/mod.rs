@@ -13,7 +13,7 @@
 //! testing::coreset(&Lightweight::new(50), &data)?;
 //! testing::seeder(&KMeansPlusPlus::new(), &data, 5)?;
 //! testing::e_step(&Neighborhood::new(2, 3), &data, 5)?;
-//! testing::family(&Diagonal::new(), &data, 5)?;
+//! testing::family(&Gaussian::new(Covariance::Diagonal), &data, 5)?;
 //! # Ok::<(), Error>(())
 //! ```
 
@@ -32,7 +32,7 @@ use crate::base::stage::{self, Stage};
 use crate::data::{Centres, Data, Frame, Rows, Scores};
 use crate::e_step::{EStep, Exhaustive};
 use crate::fit::{Clusterer, Fit};
-use crate::m_step::{MStep, SharedIsotropic, SharedIsotropicMixture, SharedVariance, Statistics};
+use crate::m_step::{Covariance, Gaussian, GaussianMixture, MStep, SharedVariance, Statistics};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior;
@@ -117,23 +117,26 @@ struct Still;
 
 impl Stage for Still {}
 
-type Shared<F> = SharedIsotropicMixture<F>;
-type SumsOf<F> = <SharedIsotropic as MStep<F>>::Statistics;
+type Shared<F> = GaussianMixture<F>;
+
+const SHARED: Gaussian = Gaussian::new(Covariance::TiedSpherical);
+
+type SumsOf<F> = <Gaussian as MStep<F>>::Statistics;
 
 impl<F: Float> MStep<F> for Still {
     type Model = Shared<F>;
     type Statistics = SumsOf<F>;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
-        SharedIsotropic.start(seeds, frame, data)
+        SHARED.start(seeds, frame, data)
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &crate::model::posterior::Likelihood) {
-        MStep::<F>::calibrate(&SharedIsotropic, model, first);
+        MStep::<F>::calibrate(&SHARED, model, first);
     }
 
     fn statistics(&self, model: &Self::Model) -> Self::Statistics {
-        MStep::<F>::statistics(&SharedIsotropic, model)
+        MStep::<F>::statistics(&SHARED, model)
     }
 
     fn accumulate(
@@ -143,13 +146,13 @@ impl<F: Float> MStep<F> for Still {
         model: &Self::Model,
         statistics: &mut Self::Statistics,
     ) {
-        SharedIsotropic.accumulate(rows, block, model, statistics);
+        SHARED.accumulate(rows, block, model, statistics);
     }
 
     fn update(&self, _: Self::Statistics, _: &mut Self::Model, _: bool) {}
 
     fn shared_variance(&self) -> Option<&dyn SharedVariance<F, Self::Model, Self::Statistics>> {
-        Some(&SharedIsotropic)
+        Some(&SHARED)
     }
 }
 
@@ -215,7 +218,7 @@ fn same<S, F: Float, A: Mixture<F> + ?Sized, B: Mixture<F> + ?Sized>(
 
 /// Searches: with the model fixed, a search never lowers the free energy; it never falls in a fit either; any number of
 /// threads gives the same bits; and so does a fit that goes on from a [checkpoint](crate::Checkpoint), a file in the folder
-/// for temporary ones. The family is [`SharedIsotropic`]. That a row depends on nothing that the worker keeps
+/// for temporary ones. The family is [`Gaussian`]. That a row depends on nothing that the worker keeps
 /// of other rows is not tested.
 ///
 /// # Errors
@@ -228,10 +231,10 @@ where
     for seed in 0..3 {
         let still = fit((e_step, &Still), data, (k, 10, seed))?;
         rises::<E, F, _>(&still, "with the model fixed")?;
-        let moving = fit((e_step, &SharedIsotropic), data, (k, 10, seed))?;
+        let moving = fit((e_step, &SHARED), data, (k, 10, seed))?;
         rises::<E, F, _>(&moving, "in a fit")?;
     }
-    let stages = (e_step, &SharedIsotropic);
+    let stages = (e_step, &SHARED);
     threads::<E, F, E, _>(stages, data, k)?;
     resuming::goes_on::<E, F, E, _>(stages, data, k)
 }

@@ -93,9 +93,17 @@ fn a_boxed_model_answers_as_the_model() {
     let gmm = || algorithms::gmm(8).seed(3);
     let fit = gmm().build().unwrap().fit(&data);
     check(fit.unwrap(), &data);
-    let fit = gmm().m_step(Isotropic::new()).build().unwrap().fit(&data);
+    let fit = gmm()
+        .covariance(Covariance::Spherical)
+        .build()
+        .unwrap()
+        .fit(&data);
     check(fit.unwrap(), &data);
-    let fit = gmm().m_step(Diagonal::new()).build().unwrap().fit(&data);
+    let fit = gmm()
+        .covariance(Covariance::Diagonal)
+        .build()
+        .unwrap()
+        .fit(&data);
     check(fit.unwrap(), &data);
     let fit = algorithms::dp_gmm(8, 1.0).build().unwrap().fit(&data);
     check(fit.unwrap(), &data);

@@ -165,33 +165,34 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
             algorithms::d_gmm(k, 3, 2).coreset(Lightweight::new(60))
         }),
         algorithm("gmm, isotropic", true, |k| {
-            algorithms::gmm(k).m_step(Isotropic::new())
+            algorithms::gmm(k).covariance(Covariance::Spherical)
         }),
         algorithm("gmm, isotropic, equal proportions", true, |k| {
-            algorithms::gmm(k).m_step(Isotropic::new().equal_proportions())
+            algorithms::gmm(k).m_step(Gaussian::new(Covariance::Spherical).equal_proportions())
         }),
         algorithm("gmm, diagonal", true, |k| {
-            algorithms::gmm(k).m_step(Diagonal::new())
+            algorithms::gmm(k).covariance(Covariance::Diagonal)
         }),
         algorithm("k-means, isotropic", true, |k| {
-            algorithms::k_means(k).m_step(Isotropic::new())
+            algorithms::k_means(k).covariance(Covariance::Spherical)
         }),
         algorithm("k-means-C', diagonal, equal proportions", true, |k| {
-            algorithms::k_means_c_prime(k, 2).m_step(Diagonal::new().equal_proportions())
+            algorithms::k_means_c_prime(k, 2)
+                .m_step(Gaussian::new(Covariance::Diagonal).equal_proportions())
         }),
         algorithm("var-gmm-s warm, diagonal", false, move |k| {
             algorithms::var_gmm_s(k, 3, 3)
                 .e_step(truncated().warm_up(1))
-                .m_step(Diagonal::new())
+                .covariance(Covariance::Diagonal)
         }),
         algorithm("vc-gmm, isotropic", false, |k| {
-            algorithms::vc_gmm(k, 60, 3, 3).m_step(Isotropic::new())
+            algorithms::vc_gmm(k, 60, 3, 3).covariance(Covariance::Spherical)
         }),
         algorithm("vc-gmm, diagonal", false, |k| {
-            algorithms::vc_gmm(k, 60, 3, 3).m_step(Diagonal::new())
+            algorithms::vc_gmm(k, 60, 3, 3).covariance(Covariance::Diagonal)
         }),
         algorithm("d-gmm, diagonal", false, |k| {
-            algorithms::d_gmm(k, 3, 2).m_step(Diagonal::new())
+            algorithms::d_gmm(k, 3, 2).covariance(Covariance::Diagonal)
         }),
         algorithm("k-means from hierarchical seeds", true, |k| {
             algorithms::k_means(k).seeder(HierarchicalKMeansPlusPlus::new())
@@ -221,18 +222,18 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         on_sketch(
             "gmm, isotropic, on a whole sketch",
             Known::WholeSketch,
-            |k| algorithms::gmm(k).m_step(Isotropic::new()),
+            |k| algorithms::gmm(k).covariance(Covariance::Spherical),
         ),
         on_sketch("sparsified k-means", Known::Sketch, algorithms::k_means),
         on_sketch("sparsified-gmm", Known::Sketch, algorithms::sparsified_gmm),
         on_sketch("sparsified-gmm, isotropic", Known::Sketch, |k| {
-            algorithms::sparsified_gmm(k).m_step(Isotropic::new())
+            algorithms::sparsified_gmm(k).covariance(Covariance::Spherical)
         }),
         on_sketch("vc-gmm on a sketch", Known::Sketch, |k| {
-            algorithms::vc_gmm(k, 60, 3, 3).m_step(Isotropic::new())
+            algorithms::vc_gmm(k, 60, 3, 3).covariance(Covariance::Spherical)
         }),
         on_sketch("d-gmm on a sketch", Known::Sketch, |k| {
-            algorithms::d_gmm(k, 3, 2).m_step(Diagonal::new())
+            algorithms::d_gmm(k, 3, 2).covariance(Covariance::Diagonal)
         }),
     ]
 }

@@ -3,9 +3,7 @@
 use crate::common::{blobs, phases};
 use approx::assert_abs_diff_eq;
 use coremix::data::{Data, Rows};
-use coremix::m_step::{
-    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
-};
+use coremix::m_step::{DirichletProcessMixture, GaussianMixture, MStep};
 use coremix::prelude::*;
 use coremix::{Builder, Evaluations, Float, PhaseReport, Rng, Score, Shape, Timings};
 use coremix::{algorithms, metrics};
@@ -36,7 +34,7 @@ fn a_fit_from_the_builder() -> Result<()> {
         .coreset(Lightweight::new(1_024))
         .seeder(AfkMc2::new(20))
         .e_step(Neighborhood::new(5, 5).random(1)) // C', G, extra random components per point
-        .m_step(SharedIsotropic::new())
+        .covariance(Covariance::TiedSpherical)
         .tolerance(1e-4)
         .max_iterations(200)
         .restarts(1)
@@ -134,9 +132,9 @@ fn a_fit_from_the_builder() -> Result<()> {
         fit.report.distance_evaluations
     );
 
-    let model: SharedIsotropicMixture<f32> = fit.model;
+    let model: GaussianMixture<f32> = fit.model;
     let variance: f64 = model.variance();
-    let rebuilt = SharedIsotropicMixture::from_parameters(model.means(), variance)?;
+    let rebuilt = GaussianMixture::tied_spherical(model.means(), variance)?;
     let (sample, components): (Array2<f32>, Array1<u32>) = rebuilt.sample(10, 7)?;
     assert_eq!((sample.dim(), components.len()), ((10, 5), 10));
     Ok(())
@@ -157,13 +155,13 @@ fn named_algorithms_are_builders() -> Result<()> {
                 .start(Start::Seeds)
                 .initial_searches(2),
         )
-        .m_step(SharedIsotropic)
+        .covariance(Covariance::TiedSpherical)
         .tolerance(1e-6)
         .max_iterations(50)
         .restarts(2)
         .seed(9)
         .build()?;
-    let fit: Fit<SharedIsotropicMixture<f64>> = everything_changed.fit(&data)?;
+    let fit: Fit<GaussianMixture<f64>> = everything_changed.fit(&data)?;
     assert_eq!(fit.model.means().nrows(), 6);
 
     // A builder whose stages are all replaced is the algorithm of those stages.
@@ -172,7 +170,7 @@ fn named_algorithms_are_builders() -> Result<()> {
         .coreset(Lightweight::new(200))
         .seeder(AfkMc2::default());
     let vc = lwcs.clone().e_step(Neighborhood::new(2, 3));
-    let same = |a: SharedIsotropicMixture<f64>, b: SharedIsotropicMixture<f64>| assert_eq!(a, b);
+    let same = |a: GaussianMixture<f64>, b: GaussianMixture<f64>| assert_eq!(a, b);
     macro_rules! model {
         ($builder:expr) => {
             $builder.build()?.fit(&data)?.model
@@ -215,7 +213,7 @@ fn named_algorithms_are_builders() -> Result<()> {
         .coreset(Full)
         .seeder(KMeansPlusPlus::default())
         .e_step(Exhaustive::nearest())
-        .m_step(SharedIsotropic::new())
+        .covariance(Covariance::TiedSpherical)
         .tolerance(1e-3)
         .stop_rule(Rule::PerCoordinate)
         .max_iterations(200)
@@ -257,21 +255,21 @@ fn families_and_sketches() -> Result<()> {
                 .fit(&data)?
         };
     }
-    let isotropic = fit!(Isotropic::new());
+    let isotropic = fit!(Gaussian::new(Covariance::Spherical));
     let (means, variances) = (isotropic.model.means(), isotropic.model.variances());
-    let (means, variances): (ArrayView2<f32>, Array1<f64>) = (means, variances);
+    let (means, variances): (ArrayView2<f32>, Array2<f64>) = (means, variances);
     let proportions: ArrayView1<f64> = isotropic.model.proportions();
     assert_eq!(
-        (means.dim(), variances.len(), proportions.len()),
-        ((6, 8), 6, 6)
+        (means.dim(), variances.dim(), proportions.len()),
+        ((6, 8), (6, 8), 6)
     );
-    let rebuilt = IsotropicMixture::from_parameters(means, variances.view(), proportions)?;
+    let rebuilt = GaussianMixture::spherical(means, variances.column(0), proportions)?;
     assert_eq!(rebuilt.means(), means);
 
-    let diagonal = fit!(Diagonal::new().equal_proportions());
+    let diagonal = fit!(Gaussian::new(Covariance::Diagonal).equal_proportions());
     let variances: Array2<f64> = diagonal.model.variances();
     assert_eq!(variances.dim(), (6, 8));
-    DiagonalMixture::from_parameters(
+    GaussianMixture::diagonal(
         diagonal.model.means(),
         variances.view(),
         diagonal.model.proportions(),
@@ -359,13 +357,13 @@ fn all_storage_types() -> Result<()> {
     let x: Array2<f64> = points(300, 3, 4);
     let single = x.mapv(|v| v as f32);
     let bytes = x.mapv(|v| (10.0 * v).clamp(0.0, 255.0) as u8);
-    let fit: Fit<SharedIsotropicMixture<f64>> = algorithms::k_means(4)
+    let fit: Fit<GaussianMixture<f64>> = algorithms::k_means(4)
         .build()?
         .fit(&Dense::new(x.view())?)?;
-    let of_singles: Fit<SharedIsotropicMixture<f32>> = algorithms::k_means(4)
+    let of_singles: Fit<GaussianMixture<f32>> = algorithms::k_means(4)
         .build()?
         .fit(&Dense::new(single.view())?)?;
-    let of_bytes: Fit<SharedIsotropicMixture<f32>> = algorithms::k_means(4)
+    let of_bytes: Fit<GaussianMixture<f32>> = algorithms::k_means(4)
         .build()?
         .fit(&Dense::new(bytes.view())?)?;
     assert_eq!(fit.labels, of_singles.labels);
@@ -378,8 +376,8 @@ fn all_storage_types() -> Result<()> {
 fn all_public_types_are_send_sync_unpin() {
     fn check<T: Send + Sync + Unpin>() {}
     type D<'a> = Dense<'a, f32>;
-    type Model = SharedIsotropicMixture<f32>;
-    check::<(Clusterer<f32>, Clusterer<f64, Diagonal>)>();
+    type Model = GaussianMixture<f32>;
+    check::<(Clusterer<f32>, Clusterer<f64, Gaussian>)>();
     check::<(Builder<f32>, Builder<f64, DirichletProcess>)>();
     check::<(
         Fit<Model>,
@@ -410,26 +408,18 @@ fn all_public_types_are_send_sync_unpin() {
     check::<(Neighborhood, SimilaritySampling, Start)>();
     check::<(Phase<f64>, PhaseRows, Columns, coremix::Shape, Rule)>();
     check::<coremix::e_step::PerShard<Vec<u8>>>();
-    check::<(SharedIsotropic, Model, SharedIsotropicMixture<f64>)>();
-    check::<(Isotropic, Diagonal, DirichletProcess)>();
-    check::<(
-        IsotropicMixture<f32>,
-        DiagonalMixture<f32>,
-        DirichletProcessMixture<f32>,
-    )>();
+    check::<(Gaussian, Model, GaussianMixture<f64>)>();
+    check::<(Gaussian, Covariance, DirichletProcess)>();
+    check::<(GaussianMixture<f32>, DirichletProcessMixture<f32>)>();
     check::<(
         Sketch<f32>,
         Rows<f32>,
         coremix::data::SketchBuilder<f32>,
         coremix::data::Basis,
     )>();
-    check::<(
-        <Isotropic as MStep<f32>>::Statistics,
-        <Diagonal as MStep<f32>>::Statistics,
-        <DirichletProcess as MStep<f32>>::Statistics,
-    )>();
+    check::<(<DirichletProcess as MStep<f32>>::Statistics,)>();
     // What stages name only through their traits.
-    check::<<SharedIsotropic as MStep<f32>>::Statistics>();
+    check::<<Gaussian as MStep<f32>>::Statistics>();
 }
 
 // ---- The small print, for every named algorithm ---------------------------------------------------------
@@ -449,7 +439,7 @@ macro_rules! every_algorithm {
 }
 
 /// The bits of everything a fit returns but the time it took.
-fn bits(fit: &Fit<SharedIsotropicMixture<f32>>) -> impl PartialEq + std::fmt::Debug + use<> {
+fn bits(fit: &Fit<GaussianMixture<f32>>) -> impl PartialEq + std::fmt::Debug + use<> {
     let floats = |values: &[f64]| values.iter().map(|f| f.to_bits()).collect::<Vec<_>>();
     let report = &fit.report;
     (
@@ -749,8 +739,7 @@ fn evaluations_add_up() {
 fn fast_is_a_builder_like_any_other() -> Result<()> {
     let x: Array2<f32> = points(20_000, 4, 15);
     let data = Dense::new(x.view())?;
-    let fit: Fit<SharedIsotropicMixture<f32>> =
-        algorithms::fast(12).seed(42).build()?.fit(&data)?;
+    let fit: Fit<GaussianMixture<f32>> = algorithms::fast(12).seed(42).build()?.fit(&data)?;
     let report = &fit.report;
     assert_eq!(report.coreset_size, 8_192);
     let rows: Vec<usize> = report.phases.iter().map(|phase| phase.rows).collect();

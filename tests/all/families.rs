@@ -3,7 +3,7 @@
 
 use crate::common::{blobs, seeds};
 use approx::assert_abs_diff_eq;
-use coremix::m_step::{DiagonalMixture, IsotropicMixture};
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Float, algorithms};
 use ndarray::{Array1, Array2, Axis, array};
@@ -20,9 +20,9 @@ fn truncated_searches_start_with_one_variance() {
         for steps in 0..4 {
             let builder = builder.clone().tolerance(0.0).max_iterations(steps);
             let shared = builder.clone().build().unwrap().fit(&data).unwrap();
-            let isotropic = builder.clone().m_step(Isotropic::new());
+            let isotropic = builder.clone().covariance(Covariance::Spherical);
             let isotropic = isotropic.build().unwrap().fit(&data).unwrap();
-            let diagonal = builder.m_step(Diagonal::new());
+            let diagonal = builder.covariance(Covariance::Diagonal);
             let diagonal = diagonal.build().unwrap().fit(&data).unwrap();
             let restricted = steps == 0 || (steps <= 2 && width < 8);
             let variances = isotropic.model.variances();
@@ -53,13 +53,17 @@ fn a_fit_does_not_end_before_variances_are_free() {
         (shared.report.iterations, shared.report.stop),
         (1, Stop::Converged)
     );
-    let own = builder.clone().m_step(Isotropic::new()).build().unwrap();
+    let own = builder
+        .clone()
+        .covariance(Covariance::Spherical)
+        .build()
+        .unwrap();
     let own = own.fit(&data).unwrap();
     assert_eq!(
         (own.report.iterations, own.report.stop),
         (3, Stop::Converged)
     );
-    let own = builder.m_step(Diagonal::new()).max_iterations(1);
+    let own = builder.covariance(Covariance::Diagonal).max_iterations(1);
     let own = own.build().unwrap().fit(&data).unwrap();
     assert_eq!(
         (own.report.iterations, own.report.stop),
@@ -76,16 +80,14 @@ fn points_choose_the_likeliest_component() {
     let proportions = array![0.3, 0.3, 0.4];
     let variances = array![1e-4, 4.0, 1e-6];
     let model =
-        IsotropicMixture::from_parameters(means.view(), variances.view(), proportions.view())
-            .unwrap();
+        GaussianMixture::spherical(means.view(), variances.view(), proportions.view()).unwrap();
     let per_column = variances
         .insert_axis(Axis(1))
         .broadcast((3, 2))
         .unwrap()
         .to_owned();
     let diagonal =
-        DiagonalMixture::from_parameters(means.view(), per_column.view(), proportions.view())
-            .unwrap();
+        GaussianMixture::diagonal(means.view(), per_column.view(), proportions.view()).unwrap();
     for (labels, q) in [
         (
             model.predict(&data).unwrap(),
@@ -103,7 +105,7 @@ fn points_choose_the_likeliest_component() {
     // At equal distance the larger proportion wins.
     let means = array![[-1.0], [1.0]];
     let x = array![[0.0], [-0.2]];
-    let model = IsotropicMixture::from_parameters(
+    let model = GaussianMixture::spherical(
         means.view(),
         array![1.0, 1.0].view(),
         array![0.1, 0.9].view(),
@@ -146,10 +148,16 @@ fn components_without_mass_are_discarded() {
             }
         };
     }
-    check!(Isotropic::new(), true);
-    check!(Diagonal::new(), true);
-    check!(Isotropic::new().equal_proportions(), false);
-    check!(Diagonal::new().equal_proportions(), false);
+    check!(Gaussian::new(Covariance::Spherical), true);
+    check!(Gaussian::new(Covariance::Diagonal), true);
+    check!(
+        Gaussian::new(Covariance::Spherical).equal_proportions(),
+        false
+    );
+    check!(
+        Gaussian::new(Covariance::Diagonal).equal_proportions(),
+        false
+    );
 }
 
 /// A constant column has the smallest variance allowed, a clamp that keeps F finite and rising.
@@ -158,7 +166,7 @@ fn constant_columns_are_held_by_the_floor() {
     let mut x = blobs::<f64>(300, 3, 4, 2);
     x.column_mut(1).fill(-7.5);
     let data = Dense::new(x.view()).unwrap();
-    let fit = algorithms::gmm(4).m_step(Diagonal::new()).seed(2);
+    let fit = algorithms::gmm(4).covariance(Covariance::Diagonal).seed(2);
     let fit = fit.build().unwrap().fit(&data).unwrap();
     let mean_variance = x.var_axis(Axis(0), 0.0).mean().unwrap();
     for variances in fit.model.variances().rows() {
@@ -179,8 +187,7 @@ fn parameters_and_samples_in<F: Float>(tolerance: f64) {
     let variances = array![[1.0, 4.0, 0.25], [9.0, 1e-4, 2.0]];
     let proportions = array![0.25, 0.75];
     let model =
-        DiagonalMixture::from_parameters(means.view(), variances.view(), proportions.view())
-            .unwrap();
+        GaussianMixture::diagonal(means.view(), variances.view(), proportions.view()).unwrap();
     assert_eq!(model.means(), means);
     let off = (&model.variances() / &variances - 1.0).mapv(f64::abs);
     assert!(off.iter().all(|off| *off <= tolerance), "{off}");
@@ -190,8 +197,7 @@ fn parameters_and_samples_in<F: Float>(tolerance: f64) {
     assert_eq!(model.sample(5, 3).unwrap(), model.sample(5, 3).unwrap());
 
     let isotropic =
-        IsotropicMixture::from_parameters(means.view(), variances.column(0), proportions.view())
-            .unwrap();
+        GaussianMixture::spherical(means.view(), variances.column(0), proportions.view()).unwrap();
     assert_eq!(isotropic.means(), means);
     let columns = Array2::from_shape_fn((2, 3), |(c, _)| variances[[c, 0]]);
     let (points, labels) = isotropic.sample(40_000, 4).unwrap();
@@ -236,12 +242,10 @@ fn impossible_parameters() {
     let means = array![[0.0, 1.0], [2.0, 3.0]];
     let good = (array![1.0, 2.0], array![0.5, 0.5]);
     let isotropic = |variances: &Array1<f64>, proportions: &Array1<f64>| {
-        IsotropicMixture::from_parameters(means.view(), variances.view(), proportions.view())
-            .map(drop)
+        GaussianMixture::spherical(means.view(), variances.view(), proportions.view()).map(drop)
     };
     let diagonal = |variances: Array2<f64>, proportions: &Array1<f64>| {
-        DiagonalMixture::from_parameters(means.view(), variances.view(), proportions.view())
-            .map(drop)
+        GaussianMixture::diagonal(means.view(), variances.view(), proportions.view()).map(drop)
     };
     isotropic(&good.0, &good.1).unwrap();
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
@@ -281,15 +285,13 @@ fn impossible_parameters() {
         matches!(error, Err(Error::DimensionMismatch { .. })),
         "{error:?}"
     );
-    let model =
-        IsotropicMixture::from_parameters(means.view(), good.0.view(), good.1.view()).unwrap();
+    let model = GaussianMixture::spherical(means.view(), good.0.view(), good.1.view()).unwrap();
     assert!(model.sample(0, 1).is_err());
     // Scores are in units of one variance: all must fit into the type beside it.
     let narrow = means.mapv(|m| m as f32);
     for (ratio, fits) in [(1e-18, true), (1e-19, false), (1e-40, false)] {
         let variances = array![[1e20, 1e20 * ratio], [1e20, 1e20]];
-        let model =
-            DiagonalMixture::from_parameters(narrow.view(), variances.view(), good.1.view());
+        let model = GaussianMixture::diagonal(narrow.view(), variances.view(), good.1.view());
         assert_eq!(model.is_ok(), fits, "{ratio:e}");
         let Ok(model) = model else { continue };
         let data = Dense::new(narrow.view()).unwrap();

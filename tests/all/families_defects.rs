@@ -4,7 +4,7 @@
 use coremix::Float;
 use coremix::algorithms;
 use coremix::data::Data;
-use coremix::m_step::{DiagonalMixture, IsotropicMixture, SharedIsotropicMixture};
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use ndarray::{Array1, Array2, Axis, array};
 
@@ -69,28 +69,28 @@ fn a_small_share_far_away_counts_in_any_order() {
     let seeds = array![[0.0, 0.0]];
     let orders = [[0, 1, 2], [2, 1, 0], [1, 2, 0]];
     same_in_all_orders!(
-        Isotropic::new(),
+        Gaussian::new(Covariance::Spherical),
         x,
         w,
         seeds,
         &orders,
-        |m: &IsotropicMixture<f64>| m.variances().to_vec()
+        |m: &GaussianMixture<f64>| m.variances().column(0).to_vec()
     );
     same_in_all_orders!(
-        Diagonal::new(),
+        Gaussian::new(Covariance::Diagonal),
         x,
         w,
         seeds,
         &orders,
-        |m: &DiagonalMixture<f64>| { m.variances().iter().copied().collect() }
+        |m: &GaussianMixture<f64>| { m.variances().iter().copied().collect() }
     );
     same_in_all_orders!(
-        SharedIsotropic::new(),
+        Gaussian::new(Covariance::TiedSpherical),
         x,
         w,
         seeds,
         &orders,
-        |m: &SharedIsotropicMixture<f64>| vec![m.variance()]
+        |m: &GaussianMixture<f64>| vec![m.variance()]
     );
 }
 
@@ -112,28 +112,28 @@ fn the_order_of_rows_does_not_matter() {
     let light_first: Vec<usize> = heavy_first.iter().rev().copied().collect();
     let orders = [forth, back, heavy_first, light_first];
     same_in_all_orders!(
-        Isotropic::new(),
+        Gaussian::new(Covariance::Spherical),
         x,
         w,
         seeds,
         &orders,
-        |m: &IsotropicMixture<f64>| m.variances().to_vec()
+        |m: &GaussianMixture<f64>| m.variances().column(0).to_vec()
     );
     same_in_all_orders!(
-        Diagonal::new(),
+        Gaussian::new(Covariance::Diagonal),
         x,
         w,
         seeds,
         &orders,
-        |m: &DiagonalMixture<f64>| { m.variances().iter().copied().collect() }
+        |m: &GaussianMixture<f64>| { m.variances().iter().copied().collect() }
     );
     same_in_all_orders!(
-        SharedIsotropic::new(),
+        Gaussian::new(Covariance::TiedSpherical),
         x,
         w,
         seeds,
         &orders,
-        |m: &SharedIsotropicMixture<f64>| vec![m.variance()]
+        |m: &GaussianMixture<f64>| vec![m.variance()]
     );
 }
 
@@ -208,10 +208,13 @@ fn all_families<F: Float>(x: &Array2<F>, w: &Array1<f64>, case: &str) -> Vec<Vec
                 assert!(ll.is_finite(), "{case}");
             };
         }
-        family!(SharedIsotropic::new(), "shared");
-        family!(Isotropic::new(), "isotropic");
-        family!(Isotropic::new().equal_proportions(), "isotropic, equal");
-        family!(Diagonal::new(), "diagonal");
+        family!(Gaussian::new(Covariance::TiedSpherical), "shared");
+        family!(Gaussian::new(Covariance::Spherical), "isotropic");
+        family!(
+            Gaussian::new(Covariance::Spherical).equal_proportions(),
+            "isotropic, equal"
+        );
+        family!(Gaussian::new(Covariance::Diagonal), "diagonal");
     }
     all
 }
@@ -330,8 +333,8 @@ fn scores_whose_terms_leave_the_range() {
             }
         };
     }
-    same_in_both_types!(Isotropic::new());
-    same_in_both_types!(Diagonal::new());
+    same_in_both_types!(Gaussian::new(Covariance::Spherical));
+    same_in_both_types!(Gaussian::new(Covariance::Diagonal));
 }
 
 /// As reported: the squares of the values are below the smallest numbers.
@@ -339,7 +342,10 @@ fn scores_whose_terms_leave_the_range() {
 fn values_whose_squares_vanish() {
     let x = Array2::from_shape_fn((60, 2), |(i, j)| 1e-160 * ((7 * i + 3 * j) % 11) as f64);
     let data = Dense::new(x.view()).unwrap();
-    let fit = algorithms::gmm(3).m_step(Isotropic::new()).build().unwrap();
+    let fit = algorithms::gmm(3)
+        .covariance(Covariance::Spherical)
+        .build()
+        .unwrap();
     let fit = fit.fit(&data).unwrap();
     sound(&fit, &data, true, "1e-160");
 }
@@ -407,9 +413,9 @@ fn seeds_far_out_and_heavy_rows() {
                 }
             };
         }
-        family!(SharedIsotropic::new());
-        family!(Isotropic::new());
-        family!(Diagonal::new());
+        family!(Gaussian::new(Covariance::TiedSpherical));
+        family!(Gaussian::new(Covariance::Spherical));
+        family!(Gaussian::new(Covariance::Diagonal));
     }
 }
 
@@ -482,13 +488,12 @@ fn densities_over_many_components() {
                     assert!(off <= 1e-14 * error, "{off} {error}");
                 };
             }
-            let shared = SharedIsotropicMixture::from_parameters(means.view(), scale);
+            let shared = GaussianMixture::tied_spherical(means.view(), scale);
             family!(shared, naive(&|_, _| scale, &|_| 1.0 / k as f64));
             let isotropic =
-                IsotropicMixture::from_parameters(means.view(), column.view(), proportions.view());
+                GaussianMixture::spherical(means.view(), column.view(), proportions.view());
             family!(isotropic, naive(&|c, _| column[c], &|c| proportions[c]));
-            let diagonal =
-                DiagonalMixture::from_parameters(means.view(), own.view(), proportions.view());
+            let diagonal = GaussianMixture::diagonal(means.view(), own.view(), proportions.view());
             family!(diagonal, naive(&|c, j| own[[c, j]], &|c| proportions[c]));
         }
     }
@@ -501,7 +506,10 @@ fn one_search_scores_where_the_nearest_is_the_likeliest() {
     let mut fit = algorithms::k_means(3).build().unwrap().fit(&data).unwrap();
     fit.score(&data).unwrap();
     assert_eq!(fit.report.evaluations.scoring, 40 * 3);
-    let own = algorithms::gmm(3).m_step(Isotropic::new()).build().unwrap();
+    let own = algorithms::gmm(3)
+        .covariance(Covariance::Spherical)
+        .build()
+        .unwrap();
     let mut own = own.fit(&data).unwrap();
     own.score(&data).unwrap();
     assert_eq!(own.report.evaluations.scoring, 2 * 40 * 3);

@@ -1,7 +1,7 @@
 //! `fast` with the phases that it has, at the sizes where these change. The list of `common.rs` has phases for small data.
 
 use crate::common::{blobs, close, distance, seeds, shuffled};
-use coremix::m_step::SharedIsotropicMixture;
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Float, algorithms};
 use ndarray::{Array1, Array2, Axis};
@@ -47,7 +47,7 @@ impl Case {
         (points, weights)
     }
 
-    fn fit<F: Float>(&self, data: &Dense<'_, F>) -> Fit<SharedIsotropicMixture<F>> {
+    fn fit<F: Float>(&self, data: &Dense<'_, F>) -> Fit<GaussianMixture<F>> {
         let fit = algorithms::fast(self.shape.2).seed(2).build().unwrap();
         let fit = fit.fit(data).unwrap();
         let ran = fit.report.phases.iter();

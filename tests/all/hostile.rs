@@ -2,7 +2,7 @@
 
 use crate::common::{Known, Outcome, Settings, all, blobs, seeds, squared_distance};
 use approx::assert_abs_diff_eq;
-use coremix::m_step::SharedIsotropicMixture;
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Element, Float, algorithms};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, array, concatenate, s};
@@ -1437,9 +1437,8 @@ fn points_astronomically_far_from_the_model() {
 
 fn parameters<F: Float>() {
     let f = F::from_f64;
-    let from = |means: &Array2<F>, variance| {
-        SharedIsotropicMixture::from_parameters(means.view(), variance)
-    };
+    let from =
+        |means: &Array2<F>, variance| GaussianMixture::tied_spherical(means.view(), variance);
     let means = blobs::<F>(4, 3, 4, 21);
     for shape in [(0, 3), (3, 0)] {
         let none = Array2::from_elem(shape, f(0.0));
@@ -1512,7 +1511,7 @@ fn extreme_parameters<F: Float>(sizes: &[f64], variances: &[f64], kept: bool) {
             let name = format!("means of size {size:e}, variance {variance:e}");
             for k in [1, 4] {
                 let means = means.slice(s![..k, ..]);
-                let model = SharedIsotropicMixture::from_parameters(means, variance).unwrap();
+                let model = GaussianMixture::tied_spherical(means, variance).unwrap();
                 same_means(&name, model.means(), means);
                 let got = model.variance();
                 assert!(got > 0.0 && got.is_finite(), "{name}: {got:e}");

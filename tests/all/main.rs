@@ -20,7 +20,6 @@ mod families_defects;
 mod fast;
 mod frame;
 mod golden;
-mod golden_files;
 mod halves;
 mod hostile;
 mod laws;

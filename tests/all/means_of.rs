@@ -1,7 +1,7 @@
 //! Seeds from another fit.
 
 use coremix::datasets::Birch;
-use coremix::m_step::SharedIsotropicMixture;
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
 use coremix::{Fit, Rng, algorithms};
@@ -75,7 +75,7 @@ fn restarts_start_elsewhere() {
             .seed(4);
         fit.build().unwrap().fit(&data).unwrap()
     };
-    let bound = |fit: &Fit<SharedIsotropicMixture<f64>>| *fit.report.free_energies.last().unwrap();
+    let bound = |fit: &Fit<GaussianMixture<f64>>| *fit.report.free_energies.last().unwrap();
     let (one, several) = (of(1), of(6));
     assert!(bound(&several) >= bound(&one));
     assert!(several.report.restart > 0 || bound(&several) == bound(&one));

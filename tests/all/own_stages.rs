@@ -228,7 +228,7 @@ fn what_is_wrong_with_a_search_is_said() {
         refused(clusterer.fit(&sketch), "SomeOfThem", text);
         let diagonal = algorithms::k_means(6)
             .e_step(e_step)
-            .m_step(Diagonal::new());
+            .covariance(Covariance::Diagonal);
         refused(diagonal.build().unwrap().fit(&data), "SomeOfThem", text);
     };
     bad(1, vec![], "row 0: 0 candidates for a support of 1");

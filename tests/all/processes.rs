@@ -1,7 +1,7 @@
 //! What holds between processes: the same bits in each, and whole files whenever one is killed.
 
 use crate::common::blobs;
-use coremix::m_step::SharedIsotropicMixture;
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Float, Rng};
 use ndarray::{Array1, Array2};
@@ -102,9 +102,9 @@ fn another_process_gives_the_same_bits() {
 }
 
 /// A model of some megabytes: it takes a while to write.
-fn large(value: f64) -> SharedIsotropicMixture<f64> {
+fn large(value: f64) -> GaussianMixture<f64> {
     let means = Array2::from_elem((2_000, 200), value);
-    SharedIsotropicMixture::from_parameters(means.view(), 1.0).unwrap()
+    GaussianMixture::tied_spherical(means.view(), 1.0).unwrap()
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_save_that_is_killed_leaves_a_whole_file() {
         child.kill().unwrap();
         assert!(!child.wait().unwrap().success());
         begun += usize::from(beside() > 0);
-        let found = SharedIsotropicMixture::load(&path).unwrap();
+        let found = GaussianMixture::load(&path).unwrap();
         new += usize::from(models.contains(&found));
         assert!(found == old || models.contains(&found));
     }

@@ -1,9 +1,7 @@
 //! Models that outlive the process: what is loaded is what was saved, bit for bit, and what is damaged is an error.
 
 use coremix::data::{Centres, Frame, Rows, Scores, Transform};
-use coremix::m_step::{
-    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, MStep, SharedIsotropicMixture,
-};
+use coremix::m_step::{DirichletProcessMixture, GaussianMixture, MStep};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
 use coremix::{BoxedMixture, FileFault, Float, LogJoint, ModelInfo, Rng, load_model, read_model};
@@ -36,7 +34,7 @@ macro_rules! known {
         }
     )*};
 }
-known!(SharedIsotropicMixture IsotropicMixture DiagonalMixture DirichletProcessMixture);
+known!(GaussianMixture DirichletProcessMixture);
 
 fn bits<F: Float, D: Dimension>(values: &ndarray::Array<F, D>) -> Vec<u64> {
     values.iter().map(|x| x.to_f64().to_bits()).collect()
@@ -162,15 +160,16 @@ fn families<F: Float>() {
     check("k-means", &fit.model);
     let fit = algorithms::fast(4).build().unwrap().fit(&data).unwrap();
     check("fast", &fit.model);
-    let fit = gmm().m_step(Isotropic::new()).build().unwrap();
+    let fit = gmm().covariance(Covariance::Spherical).build().unwrap();
     check("isotropic", &fit.fit(&data).unwrap().model);
     // 49 times 1 / 49 is not 1.
-    let equal = algorithms::k_means_c_prime(49, 3).m_step(Isotropic::new().equal_proportions());
+    let equal = algorithms::k_means_c_prime(49, 3)
+        .m_step(Gaussian::new(Covariance::Spherical).equal_proportions());
     check("equal", &equal.build().unwrap().fit(&data).unwrap().model);
-    let fit = gmm().m_step(Diagonal::new()).build().unwrap();
+    let fit = gmm().covariance(Covariance::Diagonal).build().unwrap();
     check("diagonal", &fit.fit(&data).unwrap().model);
     // More components than there are clusters, some of which are discarded.
-    let many = algorithms::k_means(60).m_step(Diagonal::new());
+    let many = algorithms::k_means(60).covariance(Covariance::Diagonal);
     check("many", &many.build().unwrap().fit(&data).unwrap().model);
     let fit = algorithms::dp_gmm(7, 0.7)
         .max_iterations(6)
@@ -189,21 +188,19 @@ fn families<F: Float>() {
     // Known parameters: means that are kept as they were given.
     let means = x.slice(ndarray::s![..3, ..]);
     let proportions = array![0.25, 0.75, 0.0];
-    let model = SharedIsotropicMixture::from_parameters(means, 0.3).unwrap();
+    let model = GaussianMixture::tied_spherical(means, 0.3).unwrap();
     check("shared parameters", &model);
     // Means that the frame rounds in f32.
     let wide = Array2::from_shape_fn((3, 5), |(c, j)| {
         F::from_f64([1e-30, 2e-30, 1e30][(c + j) % 3])
     });
-    let model = SharedIsotropicMixture::from_parameters(wide.view(), 1e50).unwrap();
+    let model = GaussianMixture::tied_spherical(wide.view(), 1e50).unwrap();
     check("wide parameters", &model);
     let variances = array![0.1, 2.0, 1e-3];
-    let model =
-        IsotropicMixture::from_parameters(means, variances.view(), proportions.view()).unwrap();
+    let model = GaussianMixture::spherical(means, variances.view(), proportions.view()).unwrap();
     check("isotropic parameters", &model);
     let variances = Array2::from_shape_fn((3, 5), |(c, j)| 0.1 + (c * j) as f64);
-    let model =
-        DiagonalMixture::from_parameters(means, variances.view(), proportions.view()).unwrap();
+    let model = GaussianMixture::diagonal(means, variances.view(), proportions.view()).unwrap();
     check("diagonal parameters", &model);
 }
 
@@ -224,9 +221,9 @@ fn sketches<F: Float>() {
         sketch.push_weighted(x.view(), w.view()).unwrap();
         let sketch = sketch.finish().unwrap();
         let gmm = || algorithms::sparsified_gmm(4).max_iterations(5);
-        let shared = gmm().m_step(SharedIsotropic::new()).build().unwrap();
+        let shared = gmm().covariance(Covariance::TiedSpherical).build().unwrap();
         let shared = shared.fit(&sketch).unwrap().model;
-        let isotropic = gmm().m_step(Isotropic::new()).build().unwrap();
+        let isotropic = gmm().covariance(Covariance::Spherical).build().unwrap();
         let isotropic = isotropic.fit(&sketch).unwrap().model;
         let diagonal = gmm().build().unwrap().fit(&sketch).unwrap().model;
         let name = |family| format!("{family}-{transform:?}");
@@ -265,9 +262,9 @@ fn small() -> Vec<Vec<u8>> {
     let sketch = sketch.finish().unwrap();
     let gmm = || algorithms::gmm(2).max_iterations(4);
     let shared = gmm().build().unwrap().fit(&data).unwrap().model;
-    let isotropic = gmm().m_step(Isotropic::new()).build().unwrap();
+    let isotropic = gmm().covariance(Covariance::Spherical).build().unwrap();
     let isotropic = isotropic.fit(&data).unwrap().model;
-    let diagonal = gmm().m_step(Diagonal::new()).build().unwrap();
+    let diagonal = gmm().covariance(Covariance::Diagonal).build().unwrap();
     let on_sketch = diagonal.fit(&sketch).unwrap().model;
     let dirichlet = algorithms::dp_gmm(3, 1.0)
         .max_iterations(4)
@@ -276,7 +273,7 @@ fn small() -> Vec<Vec<u8>> {
     let dirichlet = dirichlet.fit(&data).unwrap().model;
     // Means that the frame rounds: they are in the file.
     let means = array![[1e-30f32, 0.0], [2e-30, 1.0], [1e30, 0.5]];
-    let given = SharedIsotropicMixture::from_parameters(means.view(), 0.3).unwrap();
+    let given = GaussianMixture::tied_spherical(means.view(), 0.3).unwrap();
     vec![
         shared.to_bytes(&NOTES).unwrap(),
         isotropic.to_bytes(&[]).unwrap(),
@@ -494,12 +491,11 @@ fn values_that_no_model_has_are_errors_that_name_the_section() {
         refused(3, "prior", 0, bad);
         refused(3, "prior factor", 3, bad);
     }
-    refused(0, "variance", 0, 1e-300);
+    refused(0, "variances", 0, 1e-300);
     refused(0, "centres", 0, 3e38);
     for bad in [f64::NAN, -0.5, 0.999] {
         refused(1, "proportions", 0, bad);
     }
-    refused(1, "advantages", 0, 1.0);
     let exponent = |e: i64| with(&files[0], "frame exponent", 0, e.to_le_bytes());
     for bad in [i64::MIN, -126, 126, i64::MAX] {
         fault_of(load(&exponent(bad)));
@@ -522,11 +518,11 @@ fn values_that_no_model_has_are_errors_that_name_the_section() {
 fn other_families_types_versions_and_files_are_told_apart() {
     let files = small();
     let expected = FileFault::Family {
-        expected: "Diagonal",
-        found: "SharedIsotropic".into(),
+        expected: "Gaussian",
+        found: "Gaussian".into(),
     };
     assert_eq!(
-        fault_of(DiagonalMixture::<f32>::from_bytes(&files[0])),
+        fault_of(GaussianMixture::<f32>::from_bytes(&files[0])),
         expected
     );
     let expected = FileFault::Number {
@@ -582,7 +578,7 @@ fn other_families_types_versions_and_files_are_told_apart() {
 #[test]
 fn a_file_that_cannot_be_written_leaves_the_old_one_whole() {
     let folder = folder("writing");
-    let model = SharedIsotropicMixture::from_parameters(array![[0.5f64]].view(), 1.0).unwrap();
+    let model = GaussianMixture::tied_spherical(array![[0.5f64]].view(), 1.0).unwrap();
     let system = |path: &PathBuf, kinds: &[ErrorKind]| {
         let error = model.save(path).unwrap_err();
         assert!(
@@ -620,7 +616,7 @@ fn a_file_that_cannot_be_written_leaves_the_old_one_whole() {
         let error = model.save_with_notes(&path, notes).unwrap_err();
         assert!(matches!(error, Error::Parameter { .. }), "{error}");
     }
-    assert_eq!(SharedIsotropicMixture::load(&path).unwrap(), model);
+    assert_eq!(GaussianMixture::load(&path).unwrap(), model);
     assert_eq!(names_in(&folder), ["model", "taken"]);
 
     let missing = fault_of(load_model::<f64>(folder.join("none")));
@@ -668,7 +664,7 @@ fn threads_that_save_to_one_path_leave_one_whole_file() {
     let path = folder.join("model");
     let model = |c: usize| {
         let means = Array2::from_elem((40, 30), c as f64);
-        SharedIsotropicMixture::from_parameters(means.view(), 1.0).unwrap()
+        GaussianMixture::tied_spherical(means.view(), 1.0).unwrap()
     };
     std::thread::scope(|scope| {
         for c in 0..4 {
@@ -676,19 +672,19 @@ fn threads_that_save_to_one_path_leave_one_whole_file() {
             scope.spawn(move || {
                 for _ in 0..10 {
                     model.save(path).unwrap();
-                    SharedIsotropicMixture::<f64>::load(path).unwrap();
+                    GaussianMixture::<f64>::load(path).unwrap();
                 }
             });
         }
     });
-    let last = SharedIsotropicMixture::load(&path).unwrap();
+    let last = GaussianMixture::load(&path).unwrap();
     assert!((0..4).any(|c| last == model(c)));
     assert_eq!(names_in(&folder), ["model"]);
     fs::remove_dir_all(folder).unwrap();
 }
 
 /// A family from outside, which says nothing of files.
-struct Own(SharedIsotropicMixture<f64>);
+struct Own(GaussianMixture<f64>);
 
 impl Scores<f64> for Own {
     fn components(&self) -> usize {
@@ -716,7 +712,7 @@ impl Mixture<f64> for Own {
 
 #[test]
 fn a_family_from_outside_says_that_it_cannot_be_saved() {
-    let model = SharedIsotropicMixture::from_parameters(array![[0.5]].view(), 1.0).unwrap();
+    let model = GaussianMixture::tied_spherical(array![[0.5]].view(), 1.0).unwrap();
     let boxed: BoxedMixture<f64> = Box::new(Own(model));
     let folder = folder("own");
     let path = folder.join("model");

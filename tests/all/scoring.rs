@@ -1,6 +1,6 @@
 //! What models say of data beside naive sums over all components, in `f64`, of the same numbers.
 
-use coremix::m_step::{DiagonalMixture, IsotropicMixture, SharedIsotropicMixture};
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Float, Rng};
 use ndarray::{Array1, Array2, Axis};
@@ -120,7 +120,7 @@ fn shared<F: Float>(within: f64) {
         for (name, x, means, spread) in cases(n, k, d) {
             let (x, means) = (x.mapv(F::from_f64), means.mapv(F::from_f64));
             let variance = spread * spread;
-            let model = SharedIsotropicMixture::from_parameters(means.view(), variance).unwrap();
+            let model = GaussianMixture::tied_spherical(means.view(), variance).unwrap();
             let variances = Array2::from_elem((k, d), variance);
             let expected = naive(
                 &x,
@@ -155,11 +155,8 @@ fn own<F: Float>(within: f64) {
         let factor = |c: usize, j: usize| 0.5 + ((c + 3 * j) % 5) as f64 / 4.0;
         let per_column = Array2::from_shape_fn((k, d), |(c, j)| spread * spread * factor(c, j));
         let per_component = per_column.index_axis(Axis(1), 0).to_owned();
-        let model = IsotropicMixture::from_parameters(
-            means.view(),
-            per_component.view(),
-            proportions.view(),
-        );
+        let model =
+            GaussianMixture::spherical(means.view(), per_component.view(), proportions.view());
         let same = Array2::from_shape_fn((k, d), |(c, _)| per_component[c]);
         let expected = naive(&x, &means, &same, &proportions);
         check(
@@ -169,8 +166,7 @@ fn own<F: Float>(within: f64) {
             &expected,
             within,
         );
-        let model =
-            DiagonalMixture::from_parameters(means.view(), per_column.view(), proportions.view());
+        let model = GaussianMixture::diagonal(means.view(), per_column.view(), proportions.view());
         let expected = naive(&x, &means, &per_column, &proportions);
         check(
             &format!("{name}, diagonal"),
@@ -198,7 +194,7 @@ fn labels_of_many_components() {
         let means = Array2::from_shape_fn((k, d), |(c, j)| groups[[c % 25, j]] + rng.normal());
         let x = Array2::from_shape_fn((n, d), |(i, j)| means[[i % k, j]] + spread * rng.normal());
         let data = Dense::new(x.view()).unwrap();
-        let model = SharedIsotropicMixture::from_parameters(means.view(), 1.0).unwrap();
+        let model = GaussianMixture::tied_spherical(means.view(), 1.0).unwrap();
         let squared = |i: usize, c: u32| -> f64 {
             let pairs = x.row(i).into_iter().zip(means.row(c as usize));
             pairs.map(|(a, b)| (a - b).powi(2)).sum()

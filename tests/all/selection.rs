@@ -2,7 +2,7 @@
 
 use crate::common::read;
 use coremix::coreset::Coreset;
-use coremix::m_step::{DiagonalMixture, IsotropicMixture};
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::selection::{Criteria, Criterion, Selection, Sweep};
 use coremix::{Estimator, Rng};
@@ -57,20 +57,12 @@ fn criteria_are_those_of_scikit_learn() {
         let proportions = table("proportions").column(0).to_owned();
         let model: Box<dyn Mixture<Table>> = match family {
             "isotropic" => Box::new(
-                IsotropicMixture::from_parameters(
-                    means.view(),
-                    variances.column(0),
-                    proportions.view(),
-                )
-                .unwrap(),
+                GaussianMixture::spherical(means.view(), variances.column(0), proportions.view())
+                    .unwrap(),
             ),
             _ => Box::new(
-                DiagonalMixture::from_parameters(
-                    means.view(),
-                    variances.view(),
-                    proportions.view(),
-                )
-                .unwrap(),
+                GaussianMixture::diagonal(means.view(), variances.view(), proportions.view())
+                    .unwrap(),
             ),
         };
         let criteria = Criteria::of(&*model, rows).unwrap();
@@ -133,12 +125,15 @@ fn criteria_of_the_shared_variance_are_the_naive_ones() {
 fn equal_proportions_are_not_counted_and_distributions_are_not_at_all() {
     let x = separated(3, 60, 2);
     let data = Dense::new(x.view()).unwrap();
-    let isotropic = |family: Isotropic| {
+    let isotropic = |family: Gaussian| {
         let fit = algorithms::gmm(3).m_step(family).build()?.fit(&data)?;
         Ok::<_, Error>(Mixture::<Table>::free_parameters(&fit.model))
     };
-    assert_eq!(isotropic(Isotropic::new()).unwrap(), Some(3 * 2 + 3 + 2));
-    let equal = Isotropic::new().equal_proportions();
+    assert_eq!(
+        isotropic(Gaussian::new(Covariance::Spherical)).unwrap(),
+        Some(3 * 2 + 3 + 2)
+    );
+    let equal = Gaussian::new(Covariance::Spherical).equal_proportions();
     assert_eq!(isotropic(equal).unwrap(), Some(3 * 2 + 3));
     let process = algorithms::dp_gmm(3, 1.0).build().unwrap();
     let model = process.fit(&data).unwrap().model;

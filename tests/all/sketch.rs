@@ -95,7 +95,7 @@ fn rotated_families(x: &Array2<f64>, dense: &Dense<'_, f64>, sketch: &Sketch<f64
     );
     let gmm = || algorithms::gmm(5).seeder(given());
     assert_alike(&outcome!(gmm(), dense), &outcome!(gmm(), sketch), 1e-9);
-    let isotropic = || gmm().m_step(Isotropic::new());
+    let isotropic = || gmm().covariance(Covariance::Spherical);
     assert_alike(
         &outcome!(isotropic(), dense),
         &outcome!(isotropic(), sketch),
@@ -261,10 +261,10 @@ fn scores_are_the_formulas_over_known_entries_and_never_rescaled() {
         let variances = Array2::from_elem((4, p), fit.model.variance());
         check_scores!(fit, sketch, x, w, variances, equal);
 
-        let fit = gmm().m_step(Isotropic::new()).build().unwrap();
+        let fit = gmm().covariance(Covariance::Spherical).build().unwrap();
         let fit = fit.fit(&sketch).unwrap();
-        let own = fit.model.variances();
-        let variances = Array2::from_shape_fn((4, p), |(c, _)| own[c]);
+        let variances = fit.model.variances().slice_move(s![.., ..1]);
+        let variances = variances.broadcast((4, p)).unwrap().to_owned();
         check_scores!(
             fit,
             sketch,
@@ -274,7 +274,7 @@ fn scores_are_the_formulas_over_known_entries_and_never_rescaled() {
             fit.model.proportions().to_owned()
         );
 
-        let fit = gmm().m_step(Diagonal::new()).build().unwrap();
+        let fit = gmm().covariance(Covariance::Diagonal).build().unwrap();
         let fit = fit.fit(&sketch).unwrap();
         let variances = fit.model.variances();
         check_scores!(
@@ -420,7 +420,7 @@ fn covariances_in_the_columns_of_the_data() {
     assert_eq!(model.covariance(1).unwrap(), diagonal);
 }
 
-fn fit_diagonal(sketch: &Sketch<f64>) -> coremix::m_step::DiagonalMixture<f64> {
+fn fit_diagonal(sketch: &Sketch<f64>) -> coremix::m_step::GaussianMixture<f64> {
     let builder = algorithms::sparsified_gmm(2).seed(1);
     builder.build().unwrap().fit(sketch).unwrap().model
 }
@@ -665,9 +665,9 @@ fn everything<F: Float>(sketch: &Sketch<F>, tolerance: f64) {
         ($name:expr, $builder:expr) => {{
             let shared = || $builder;
             never_falls(concat!($name, ", shared"), sketch, shared, tolerance);
-            let isotropic = || $builder.m_step(Isotropic::new());
+            let isotropic = || $builder.covariance(Covariance::Spherical);
             never_falls(concat!($name, ", isotropic"), sketch, isotropic, tolerance);
-            let diagonal = || $builder.m_step(Diagonal::new());
+            let diagonal = || $builder.covariance(Covariance::Diagonal);
             never_falls(concat!($name, ", diagonal"), sketch, diagonal, tolerance);
         }};
     }
@@ -781,7 +781,10 @@ fn samples_have_the_columns_of_the_data() {
     let sketch = builder.finish().unwrap();
     let gmm = algorithms::gmm(3).build().unwrap();
     let shared = gmm.fit(&sketch).unwrap().model.sample(20, 1).unwrap();
-    let own = algorithms::gmm(3).m_step(Isotropic::new()).build().unwrap();
+    let own = algorithms::gmm(3)
+        .covariance(Covariance::Spherical)
+        .build()
+        .unwrap();
     let own = own.fit(&sketch).unwrap().model.sample(20, 1).unwrap();
     let diagonal = algorithms::sparsified_gmm(3).build().unwrap();
     let diagonal = diagonal.fit(&sketch).unwrap().model.sample(20, 1).unwrap();
@@ -936,10 +939,10 @@ fn extreme_data_fits() {
                     }};
                 }
                 fits!(algorithms::k_means(3));
-                fits!(algorithms::gmm(3).m_step(Isotropic::new()));
+                fits!(algorithms::gmm(3).covariance(Covariance::Spherical));
                 fits!(algorithms::sparsified_gmm(3));
                 fits!(algorithms::vc_gmm(3, 30, 2, 2));
-                fits!(algorithms::d_gmm(3, 2, 1).m_step(Diagonal::new()));
+                fits!(algorithms::d_gmm(3, 2, 1).covariance(Covariance::Diagonal));
             }
         }
     }

@@ -4,7 +4,7 @@
 use crate::common::blobs;
 use coremix::algorithms;
 use coremix::data::{Centres, Frame, Rows, Scores, Summary};
-use coremix::m_step::{MStep, SharedIsotropicMixture};
+use coremix::m_step::{GaussianMixture, MStep};
 use coremix::prelude::*;
 use coremix::{Block, Likelihood, LogJoint, Stage, testing};
 use ndarray::{Array2, s};
@@ -54,12 +54,14 @@ enum Wrong {
     Unset,
 }
 
+const SHARED: Gaussian = Gaussian::new(Covariance::TiedSpherical);
+
 #[derive(Clone, Copy, Debug)]
 struct Family(Wrong);
 
 #[derive(Clone, Debug)]
 struct Model {
-    inner: SharedIsotropicMixture<f64>,
+    inner: GaussianMixture<f64>,
     wrong: Wrong,
     updated: bool,
 }
@@ -68,9 +70,9 @@ type Inner = Rows<f64>;
 
 impl Stage for Family {}
 
-/// The sums of [`SharedIsotropic`], which can only be made and merged.
+/// The sums of [`Gaussian`], which can only be made and merged.
 struct Sums {
-    inner: <SharedIsotropic as MStep<f64>>::Statistics,
+    inner: <Gaussian as MStep<f64>>::Statistics,
     wrong: Wrong,
     mass: Vec<f64>,
 }
@@ -177,7 +179,7 @@ impl MStep<f64> for Family {
     type Statistics = Sums;
 
     fn start(&self, seeds: Centres<f64>, frame: Frame<f64>, data: &dyn Data<f64>) -> Result<Model> {
-        let (inner, wrong) = (SharedIsotropic.start(seeds, frame, data)?, self.0);
+        let (inner, wrong) = (SHARED.start(seeds, frame, data)?, self.0);
         Ok(Model {
             inner,
             wrong,
@@ -185,10 +187,10 @@ impl MStep<f64> for Family {
         })
     }
     fn calibrate(&self, model: &mut Model, first: &Likelihood) {
-        MStep::<f64>::calibrate(&SharedIsotropic, &mut model.inner, first);
+        MStep::<f64>::calibrate(&SHARED, &mut model.inner, first);
     }
     fn statistics(&self, model: &Model) -> Sums {
-        let inner = MStep::<f64>::statistics(&SharedIsotropic, &model.inner);
+        let inner = MStep::<f64>::statistics(&SHARED, &model.inner);
         let mass = vec![0.0; model.components()];
         Sums {
             inner,
@@ -197,7 +199,7 @@ impl MStep<f64> for Family {
         }
     }
     fn accumulate(&self, rows: &Inner, block: &Block<f64>, model: &Model, sums: &mut Sums) {
-        SharedIsotropic.accumulate(rows, block, &model.inner, &mut sums.inner);
+        SHARED.accumulate(rows, block, &model.inner, &mut sums.inner);
         for i in 0..rows.len() {
             for (c, q) in block.members(i) {
                 sums.mass[c as usize] += rows.weight(i) * q;
@@ -207,11 +209,11 @@ impl MStep<f64> for Family {
     fn update(&self, sums: Sums, model: &mut Model, restricted: bool) {
         let before = model.inner.clone();
         model.updated = true;
-        MStep::<f64>::update(&SharedIsotropic, sums.inner, &mut model.inner, restricted);
+        MStep::<f64>::update(&SHARED, sums.inner, &mut model.inner, restricted);
         if self.0 == Wrong::Falling && before.means() != model.inner.means() {
             let (old, new) = (before.means(), model.inner.means());
             let past = &new + &((&new - &old) * 3.0);
-            let moved = SharedIsotropicMixture::from_parameters(past.view(), before.variance());
+            let moved = GaussianMixture::tied_spherical(past.view(), before.variance());
             model.inner = moved.unwrap();
         }
     }
@@ -293,9 +295,9 @@ fn the_laws_find_families_that_break_them() {
 fn families_of_the_crate_keep_the_laws() {
     let x = points();
     let data = Dense::new(x.view()).unwrap();
-    testing::family(&SharedIsotropic::new(), &data, 4).unwrap();
-    testing::family(&Isotropic::new(), &data, 4).unwrap();
-    testing::family(&Diagonal::new(), &data, 4).unwrap();
+    testing::family(&Gaussian::new(Covariance::TiedSpherical), &data, 4).unwrap();
+    testing::family(&Gaussian::new(Covariance::Spherical), &data, 4).unwrap();
+    testing::family(&Gaussian::new(Covariance::Diagonal), &data, 4).unwrap();
 }
 
 // ---- Data -----------------------------------------------------------------------------------------------

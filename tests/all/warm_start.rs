@@ -55,10 +55,10 @@ where
 
 #[test]
 fn a_fit_begins_with_the_parameters_of_its_model() {
-    begins_with_the_model(SharedIsotropic::new());
-    begins_with_the_model(Isotropic::new());
-    begins_with_the_model(Diagonal::new());
-    begins_with_the_model(Isotropic::new().equal_proportions());
+    begins_with_the_model(Gaussian::new(Covariance::TiedSpherical));
+    begins_with_the_model(Gaussian::new(Covariance::Spherical));
+    begins_with_the_model(Gaussian::new(Covariance::Diagonal));
+    begins_with_the_model(Gaussian::new(Covariance::Spherical).equal_proportions());
 }
 
 /// Supports of some components: the first M-steps of a fit from seeds keep to a simpler family, and those of a fit from a model
@@ -87,9 +87,9 @@ where
 
 #[test]
 fn a_fit_that_goes_on_never_falls() {
-    never_falls_from_its_model(SharedIsotropic::new());
-    never_falls_from_its_model(Isotropic::new());
-    never_falls_from_its_model(Diagonal::new());
+    never_falls_from_its_model(Gaussian::new(Covariance::TiedSpherical));
+    never_falls_from_its_model(Gaussian::new(Covariance::Spherical));
+    never_falls_from_its_model(Gaussian::new(Covariance::Diagonal));
     never_falls_from_its_model(DirichletProcess::new(1.0));
 }
 
@@ -115,19 +115,23 @@ fn no_step_leaves_the_model_as_it_is() {
             .unwrap();
         assert_eq!(still.model, model);
     }
-    let model = em(8, Diagonal::new())
+    let model = em(8, Gaussian::new(Covariance::Diagonal))
         .build()
         .unwrap()
         .fit(&sketch)
         .unwrap()
         .model;
-    let builder = em(8, Diagonal::new()).max_iterations(0).start_from(&model);
+    let builder = em(8, Gaussian::new(Covariance::Diagonal))
+        .max_iterations(0)
+        .start_from(&model);
     let still = builder.build().unwrap().fit(&sketch).unwrap().model;
     assert_eq!(still.means(), model.means());
     assert_eq!(still.variances(), model.variances());
     assert_eq!(still.proportions(), model.proportions());
     // Dense rows have other axes: means alone.
-    let builder = em(8, Diagonal::new()).max_iterations(0).start_from(&model);
+    let builder = em(8, Gaussian::new(Covariance::Diagonal))
+        .max_iterations(0)
+        .start_from(&model);
     let dense = builder.build().unwrap().fit(&data).unwrap().model;
     let off = (&dense.means() - &model.means()).mapv(f32::abs);
     assert!(off.iter().all(|off| *off < 1e-5), "{off}");
@@ -208,7 +212,7 @@ fn models_that_do_not_fit_are_errors() {
     }
     let model = fitted(&x);
     let family = algorithms::gmm(5)
-        .m_step(Diagonal::new())
+        .covariance(Covariance::Diagonal)
         .start_from(&model);
     let found = of_model(family.build().unwrap().fit(&data));
     assert!(matches!(found, FileFault::Family { .. }), "{found}");
@@ -300,7 +304,9 @@ fn no_warm_up_from_a_model() {
     let data = Dense::new(x.view()).unwrap();
     let builder = |warm_up| {
         let e_step = Neighborhood::new(3, 5).start(Start::Seeds).warm_up(warm_up);
-        em(12, Isotropic::new()).e_step(e_step).tolerance(1e-6)
+        em(12, Gaussian::new(Covariance::Spherical))
+            .e_step(e_step)
+            .tolerance(1e-6)
     };
     let first = builder(0).build().unwrap().fit(&data).unwrap();
     let reached = *first.report.free_energies.last().unwrap();

@@ -1,13 +1,15 @@
-//! A family that is [`SharedIsotropic`] but for its lies.
+//! A family that is [`Gaussian`] but for its lies.
 
 use super::wrong;
 use crate::bytes::Bytes;
 use coremix::data::{Centres, Data, Frame, Rows, Scores};
-use coremix::m_step::{MStep, SharedIsotropicMixture, Statistics};
+use coremix::m_step::{GaussianMixture, MStep, Statistics};
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
 use coremix::{Block, Likelihood, LogJoint, Stage};
 use std::sync::Arc;
+
+const SHARED: Gaussian = Gaussian::new(Covariance::TiedSpherical);
 
 type Inner = Rows<f64>;
 
@@ -89,7 +91,7 @@ fn off(number: usize, by: isize) -> usize {
 /// The model of such a family.
 #[derive(Clone, Debug)]
 pub(crate) struct LyingModel {
-    inner: SharedIsotropicMixture<f64>,
+    inner: GaussianMixture<f64>,
     lies: Arc<Lies>,
     later: bool,
 }
@@ -177,7 +179,7 @@ impl Mixture<f64> for LyingModel {
 
 /// The sums of the inner family.
 pub(crate) struct LyingSums {
-    inner: <SharedIsotropic as MStep<f64>>::Statistics,
+    inner: <Gaussian as MStep<f64>>::Statistics,
     lies: Arc<Lies>,
 }
 
@@ -214,7 +216,7 @@ impl MStep<f64> for LyingFamily {
             return Err(Error::Empty { what: "patience" });
         }
         Ok(LyingModel {
-            inner: SharedIsotropic.start(seeds, frame, data)?,
+            inner: SHARED.start(seeds, frame, data)?,
             lies: self.0.clone(),
             later: false,
         })
@@ -229,12 +231,12 @@ impl MStep<f64> for LyingFamily {
     }
 
     fn calibrate(&self, model: &mut LyingModel, first: &Likelihood) {
-        MStep::<f64>::calibrate(&SharedIsotropic, &mut model.inner, first);
+        MStep::<f64>::calibrate(&SHARED, &mut model.inner, first);
     }
 
     fn statistics(&self, model: &LyingModel) -> LyingSums {
         LyingSums {
-            inner: MStep::<f64>::statistics(&SharedIsotropic, &model.inner),
+            inner: MStep::<f64>::statistics(&SHARED, &model.inner),
             lies: self.0.clone(),
         }
     }
@@ -246,18 +248,18 @@ impl MStep<f64> for LyingFamily {
         model: &LyingModel,
         sums: &mut LyingSums,
     ) {
-        SharedIsotropic.accumulate(rows, block, &model.inner, &mut sums.inner);
+        SHARED.accumulate(rows, block, &model.inner, &mut sums.inner);
     }
 
     fn update(&self, sums: LyingSums, model: &mut LyingModel, restricted: bool) {
-        MStep::<f64>::update(&SharedIsotropic, sums.inner, &mut model.inner, restricted);
+        MStep::<f64>::update(&SHARED, sums.inner, &mut model.inner, restricted);
         model.later = true;
         if let Some((c, value)) = self.0.mean {
             let mut means = model.inner.means().to_owned();
             let (k, variance) = (means.nrows(), model.inner.variance());
             means[[c % k, 0]] = value;
             // In another frame, if the family takes these parameters.
-            if let Ok(moved) = SharedIsotropicMixture::from_parameters(means.view(), variance) {
+            if let Ok(moved) = GaussianMixture::tied_spherical(means.view(), variance) {
                 model.inner = moved;
             }
         }

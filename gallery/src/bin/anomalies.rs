@@ -40,7 +40,7 @@ fn program() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let x = rows(arguments.seed);
     let data = Dense::new(x.view())?;
     let fit = algorithms::gmm(3)
-        .m_step(Diagonal::new())
+        .covariance(Covariance::Diagonal)
         .restarts(5)
         .seed(arguments.seed)
         .build()?

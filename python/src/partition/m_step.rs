@@ -5,7 +5,7 @@ use super::plain::{Kind, Plain};
 use super::sums::Sums;
 use crate::input::Number;
 use crate::model::{Model, OfType};
-use coremix::m_step::{DiagonalMixture, IsotropicMixture, SharedIsotropicMixture};
+use coremix::m_step::GaussianMixture;
 use coremix::ndarray::{Array1, Array2, Axis};
 use coremix::{BoxedMixture, Result as CoreResult};
 
@@ -30,18 +30,18 @@ fn of_number<F: Number>(model: &BoxedMixture<F>, sums: &Sums) -> Result<BoxedMix
     let new = new_parameters::<F>(&old, sums);
     let boxed: CoreResult<BoxedMixture<F>> = match old.kind {
         Kind::Shared => {
-            let found = SharedIsotropicMixture::from_parameters(new.means.view(), new.shared);
+            let found = GaussianMixture::tied_spherical(new.means.view(), new.shared);
             found.map(|model| Box::new(model) as _)
         }
         Kind::Isotropic => {
             let variances = new.variances.mean_axis(Axis(1)).unwrap_or_default();
             let (means, proportions) = (new.means.view(), new.proportions.view());
-            let found = IsotropicMixture::from_parameters(means, variances.view(), proportions);
+            let found = GaussianMixture::spherical(means, variances.view(), proportions);
             found.map(|model| Box::new(model) as _)
         }
         Kind::Diagonal => {
             let (means, proportions) = (new.means.view(), new.proportions.view());
-            let found = DiagonalMixture::from_parameters(means, new.variances.view(), proportions);
+            let found = GaussianMixture::diagonal(means, new.variances.view(), proportions);
             found.map(|model| Box::new(model) as _)
         }
     };

@@ -3,6 +3,7 @@
 use super::exact;
 use crate::family::Family;
 use crate::input::Number;
+use coremix::m_step::Covariance;
 use coremix::ndarray::{Array2, Axis};
 use coremix::{Error, Mixture, Result};
 use std::f64::consts::PI;
@@ -39,9 +40,12 @@ impl Plain {
             return Err(refused("a model of sketched rows"));
         }
         let kind = match Family::of(model)? {
-            Family::Shared(_) => Kind::Shared,
-            Family::Isotropic(_) => Kind::Isotropic,
-            Family::Diagonal(_) => Kind::Diagonal,
+            Family::Gaussian(model) => match model.covariance_kind() {
+                Covariance::TiedSpherical => Kind::Shared,
+                Covariance::Spherical => Kind::Isotropic,
+                Covariance::Diagonal => Kind::Diagonal,
+                _ => return Err(refused("full covariances")),
+            },
             Family::DirichletProcess(_) => return Err(refused("a Dirichlet process")),
         };
         let means = model.means().mapv(|m| m.to_f64());

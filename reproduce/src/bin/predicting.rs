@@ -4,7 +4,7 @@
 //! means. Microseconds per row, medians, on all threads.
 
 use coremix::Rng;
-use coremix::m_step::SharedIsotropicMixture;
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use ndarray::{Array2, ArrayView2, s};
 use reproduce::median;
@@ -54,7 +54,7 @@ fn compare(
     let x = Array2::from_shape_fn((many, d), |(i, j)| {
         means[[i * 7919 % k, j]] + (spread * rng.normal()) as f32
     });
-    let model = SharedIsotropicMixture::from_parameters(means.view(), spread * spread)?;
+    let model = GaussianMixture::tied_spherical(means.view(), spread * spread)?;
     let model: &dyn Mixture<f32> = &model;
     let (all, labels) = timed(x.slice(s![..few, ..]), |data| model.predict(data))?;
     let started = Instant::now();

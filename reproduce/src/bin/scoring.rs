@@ -4,7 +4,7 @@
 //! have variances of their own.
 //! In `tight` data every row has one component, in `near` ones a few, in `overlapping` ones nearly all.
 
-use coremix::m_step::{IsotropicMixture, SharedIsotropicMixture};
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Float, Rng};
 use ndarray::{Array1, Array2};
@@ -67,16 +67,13 @@ fn compare<F: Float>(
         let variances = Array1::from_shape_fn(k, |c| variance * (0.8 + 0.1 * (c % 5) as f64));
         let proportions = Array1::from_elem(k, 1.0 / k as f64);
         let (variances, proportions) = (variances.view(), proportions.view());
-        Box::new(IsotropicMixture::from_parameters(
+        Box::new(GaussianMixture::spherical(
             means.view(),
             variances,
             proportions,
         )?)
     } else {
-        Box::new(SharedIsotropicMixture::from_parameters(
-            means.view(),
-            variance,
-        )?)
+        Box::new(GaussianMixture::tied_spherical(means.view(), variance)?)
     };
     let mut times = [const { Vec::new() }; 3];
     // In alternation, so that whatever else the machine does is in all three.

@@ -86,8 +86,8 @@ fn report<F: Float + Element<Float = F> + LinalgScalar>(
     let gmm = || algorithms::gmm(k);
     let ms = match family {
         "shared" => iteration(|t| fit!(gmm(), t, data)),
-        "isotropic" => iteration(|t| fit!(gmm().m_step(Isotropic::new()), t, data)),
-        "diagonal" => iteration(|t| fit!(gmm().m_step(Diagonal::new()), t, data)),
+        "isotropic" => iteration(|t| fit!(gmm().covariance(Covariance::Spherical), t, data)),
+        "diagonal" => iteration(|t| fit!(gmm().covariance(Covariance::Diagonal), t, data)),
         _ => iteration(|t| fit!(algorithms::dp_gmm(k, 1.0), t, data)),
     };
     print!("{kind:>4}{n:>8}{d:>5}{k:>6}  {family:>10}{ms:>14.2}");

@@ -6,7 +6,7 @@
 
 use coremix::algorithms;
 use coremix::datasets::Birch;
-use coremix::m_step::SharedIsotropicMixture;
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use ndarray::Array2;
 use reproduce::{as_published, mean};
@@ -96,7 +96,7 @@ fn greedy_seeds(data: &Dense<'_, f64>, seed: u64) -> Result<Array2<f64>> {
 /// Three algorithms from the same seeds, and k-means from seeds of its own, run until nothing changes.
 fn run(data: &Dense<'_, f64>, seeds: &Array2<f64>, seed: u64) -> Result<[Scores; 4]> {
     let given = || Given::new(seeds.view());
-    let settled = |model: &SharedIsotropicMixture<f64>| -> Result<Scores> {
+    let settled = |model: &GaussianMixture<f64>| -> Result<Scores> {
         let n = (CLUSTERS * PER_CLUSTER) as f64;
         Ok((
             model.log_likelihood(data)? / n,

@@ -191,7 +191,7 @@ fn of_digits(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
             let builder = as_published(algorithms::sparsified_gmm(3), TOLERANCE);
             builder.restarts(RESTARTS).seed(seed)
         };
-        let isotropic = || diagonal().m_step(Isotropic::new());
+        let isotropic = || diagonal().covariance(Covariance::Spherical);
         let k_means = || {
             let builder = as_published(algorithms::k_means(3), TOLERANCE);
             builder.restarts(RESTARTS).seed(seed)
@@ -294,8 +294,13 @@ fn of_large(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
         table[5].run(sketch, vc(), rows, purity)?;
         table[6].run(dense, d(), rows, purity)?;
         table[7].run(sketch, d(), rows, purity)?;
-        table[8].run(sketch, var().m_step(Isotropic::new()), rows, purity)?;
-        table[9].run(sketch, var().m_step(Diagonal::new()), rows, purity)?;
+        table[8].run(
+            sketch,
+            var().covariance(Covariance::Spherical),
+            rows,
+            purity,
+        )?;
+        table[9].run(sketch, var().covariance(Covariance::Diagonal), rows, purity)?;
     }
     println!(
         "{:<32}{:>18}{:>18}{:>14}{:>10}{:>10}{:>12}",
@@ -417,7 +422,7 @@ fn of_small(sizes: Small, trials: u64) -> Result<()> {
             k_means.max_iterations(1_000).restarts(RUNS).seed(seed)
         };
         let gmm = || {
-            let gmm = algorithms::sparsified_gmm(3).m_step(Isotropic::new());
+            let gmm = algorithms::sparsified_gmm(3).covariance(Covariance::Spherical);
             let gmm = as_published(gmm, TOLERANCE).max_iterations(1_000);
             gmm.restarts(RUNS).seed(seed)
         };

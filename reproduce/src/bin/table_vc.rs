@@ -5,7 +5,7 @@
 //! seeds with its standard error in brackets; times are medians of checking the data and fitting it. Run it
 //! on an otherwise idle machine.
 
-use coremix::m_step::SharedIsotropicMixture;
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Element, Evaluations, algorithms};
 use ndarray::Array2;
@@ -195,7 +195,7 @@ fn table<T: Element + ReadableElement>(
 
 fn runs<T: Element>(
     x: &Array2<T>,
-    fit: impl Fn(&Dense<'_, T>, u64) -> Result<Fit<SharedIsotropicMixture<T::Float>>>,
+    fit: impl Fn(&Dense<'_, T>, u64) -> Result<Fit<GaussianMixture<T::Float>>>,
 ) -> Result<Column> {
     let (errors, evaluations) = (Vec::new(), Vec::new());
     let mut column = Column {

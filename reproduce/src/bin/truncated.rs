@@ -5,7 +5,7 @@
 //! those that the program prints, without loading. Run it on an otherwise idle machine.
 
 use clap::Parser;
-use coremix::m_step::SharedIsotropicMixture;
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Element, algorithms};
 use ndarray::Array2;
@@ -208,7 +208,7 @@ where
     Ok(())
 }
 
-fn state<T>(x: &Array2<T>, fit: &Fit<SharedIsotropicMixture<T::Float>>) -> State
+fn state<T>(x: &Array2<T>, fit: &Fit<GaussianMixture<T::Float>>) -> State
 where
     T: Element + Into<f64>,
     T::Float: Into<f64>,
@@ -297,7 +297,7 @@ fn fit_ours<T: Element>(
     let (k, seeder) = (set.clusters, AfkMc2::new(chain));
     let started = Instant::now();
     let data = Dense::new(x.view())?;
-    let fit: Fit<SharedIsotropicMixture<T::Float>> = match algorithm {
+    let fit: Fit<GaussianMixture<T::Float>> = match algorithm {
         "vc-gmm" => as_published(algorithms::vc_gmm(k, set.coreset, G, G), TOLERANCE)
             .seeder(seeder)
             .seed(seed)

@@ -5,7 +5,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::simd::vectorised;
 use crate::base::sort;
-use crate::data::{Centres, Data, Frame, Moments, Rows};
+use crate::data::{Centres, Data, Frame, Moments, Rows, Second};
 
 /// Sums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
 ///
@@ -219,7 +219,7 @@ impl<F: Float> Sums<F> {
     ///
     /// $$f_c - m_c e_c, \qquad e_c = \mu_c - a_c$$
     pub(crate) fn moments_about(&self, centres: &Centres<F>) -> (Moments, f64) {
-        let mut moments = Moments::zeros(centres.len(), centres.dim());
+        let mut moments = Moments::zeros(centres.len(), centres.dim(), Second::Total);
         for (c, sums) in self.sums.chunks_exact(self.line).enumerate() {
             let places = centres.row(c).iter().zip(self.anchors.row(c));
             let first = places

@@ -7,7 +7,7 @@ use super::sticks::Sticks;
 use crate::base::error::{Error, Result, same_columns, same_length};
 use crate::base::float::Float;
 use crate::data::{Centres, Frame, Summary};
-use crate::m_step::{check_variances, frame_around};
+use crate::m_step::gaussian_mixture::check_variances;
 use ndarray::{ArrayView1, ArrayView2, ArrayView3};
 
 impl<F: Float> DirichletProcessMixture<F> {
@@ -69,7 +69,7 @@ impl<F: Float> DirichletProcessMixture<F> {
         )?;
 
         let diagonals = (0..k).flat_map(|t| (0..dim).map(move |j| covariances[[t, j, j]]));
-        let frame: Frame<F> = frame_around(&summary, diagonals.fold(0.0, f64::max));
+        let frame: Frame<F> = Frame::around(&summary, diagonals.fold(0.0, f64::max).sqrt());
         let enter = |x: f64| x * frame.inverse_unit().powi(2);
         let mut components = Vec::with_capacity(k);
         for t in 0..k {
@@ -131,7 +131,8 @@ fn check_covariances<F: Float>(covariances: ArrayView3<'_, f64>) -> Result<()> {
             return Err(Error::parameter("covariances", value, rule));
         }
     }
-    check_variances::<F>((0..k * dim).map(|at| covariances[[at / dim, at % dim, at % dim]]))?;
+    let variances = (0..k * dim).map(|at| covariances[[at / dim, at % dim, at % dim]]);
+    check_variances::<F>(&variances.collect::<Vec<_>>())?;
     Ok(())
 }
 

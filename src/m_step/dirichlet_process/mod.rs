@@ -54,7 +54,7 @@ use sticks::Sticks;
 ///
 /// **Start**: the means at the seeds, each with the mass $W / T$ and the same variance in every direction, from the first
 /// search ([E8](crate::equations#e8)). This is a proper $q$, so the first free energy is a bound too. A truncated search
-/// keeps to one variance for the first two M-steps, as in [`Isotropic`](super::Isotropic).
+/// keeps to one variance for the first two M-steps, as in [`Gaussian`](super::Gaussian).
 ///
 /// **Merges.** Where the bound would settle, two components become one if that is sure to raise it
 /// ([E51](crate::equations#e51)), and EM goes on. If $W_0$ follows the data, the merge must pay under weaker priors, too. Only

@@ -1,9 +1,7 @@
 //! What the laws look at in models of each family.
 
 use coremix::Float;
-use coremix::m_step::{
-    DiagonalMixture, DirichletProcessMixture, IsotropicMixture, SharedIsotropicMixture,
-};
+use coremix::m_step::{DirichletProcessMixture, GaussianMixture};
 use ndarray::Array2;
 
 /// What the laws look at in a model of any family.
@@ -14,33 +12,7 @@ pub trait Family<F: Float> {
     fn proportions(&self) -> Vec<f64>;
 }
 
-impl<F: Float> Family<F> for SharedIsotropicMixture<F> {
-    fn means(&self) -> Array2<F> {
-        self.means().to_owned()
-    }
-    fn variances(&self) -> Array2<f64> {
-        Array2::from_elem(self.means().dim(), self.variance())
-    }
-    fn proportions(&self) -> Vec<f64> {
-        let k = self.means().nrows();
-        vec![1.0 / k as f64; k]
-    }
-}
-
-impl<F: Float> Family<F> for IsotropicMixture<F> {
-    fn means(&self) -> Array2<F> {
-        self.means().to_owned()
-    }
-    fn variances(&self) -> Array2<f64> {
-        let variances = self.variances();
-        Array2::from_shape_fn(self.means().dim(), |(c, _)| variances[c])
-    }
-    fn proportions(&self) -> Vec<f64> {
-        self.proportions().to_vec()
-    }
-}
-
-impl<F: Float> Family<F> for DiagonalMixture<F> {
+impl<F: Float> Family<F> for GaussianMixture<F> {
     fn means(&self) -> Array2<F> {
         self.means().to_owned()
     }
