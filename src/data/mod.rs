@@ -5,11 +5,9 @@
 
 mod basis;
 mod blocks;
-mod cells;
 mod centres;
 mod checked;
 mod dense;
-mod dense_cells;
 mod dense_products;
 mod dense_sums;
 mod frame;
@@ -25,6 +23,7 @@ mod sketch_new;
 mod sketch_sums;
 mod sparse_rows;
 mod summary;
+mod view;
 
 pub use basis::{Basis, Transform};
 pub use blocks::{Blocks, Source};
@@ -45,6 +44,7 @@ pub use sketch::Sketch;
 pub use sketch_builder::SketchBuilder;
 pub use summary::Summary;
 pub(crate) use summary::check_rows;
+pub(crate) use view::View;
 
 use crate::base::error::{Result, same_columns};
 use crate::base::float::Float;

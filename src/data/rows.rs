@@ -438,21 +438,6 @@ impl<F: Float> Rows<F> {
         true
     }
 
-    /// The nearest centre of every row, and its squared distance, computed directly: at most $1 + \epsilon$ times the least
-    /// one. Returns the number of distance evaluations; none, and nothing done, where the centres are not in cells, or rows
-    /// are sparse.
-    #[inline(never)]
-    pub(crate) fn nearest_by_cells(
-        &self,
-        centres: &Centres<F>,
-        epsilon: f64,
-        ids: &mut [u32],
-        squared: &mut [F],
-    ) -> Option<u64> {
-        let cells = centres.cells().filter(|_| self.sparse.is_none())?;
-        Some(self.visit_cells(cells, epsilon, ids, squared))
-    }
-
     /// Scores of all rows that are products (E46): (len, k padded to whole vectors) into `out`, where the padding stays as
     /// it is. `features` is scratch. `false`, and nothing done, for sparse rows.
     #[inline(never)]

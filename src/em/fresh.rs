@@ -328,7 +328,7 @@ impl<F: Float> Pass<F> for Fresh<'_, F> {
         })
     }
 
-    /// Components merge. They split, and rows are transferred, where rows have bounds ([`Kept`](super::Kept)).
+    /// Components merge. They split, and rows are transferred, where rows have bounds ([`IncrementalPass`](super::IncrementalPass)).
     ///
     /// The sums are taken once more, with what merges need: in each pass that would take up to half of the time.
     fn move_components(&mut self) -> Result<()> {

@@ -2,26 +2,23 @@
 //!
 //! Every algorithm of the crate runs through [`maximise`], phase by phase. What differs between them is behind two
 //! traits. [`Joint`] is an E-step and an M-step with their model. [`Pass`] says whether the statistics are computed again
-//! from all rows ([`fresh`]), or kept and corrected by the rows that changed their component ([`kept`]).
+//! from all rows ([`fresh`]), or kept and corrected by the rows that changed their component ([`incremental`]).
 
 mod fresh;
+mod incremental;
 mod joint;
-mod kept;
-mod moves;
 mod observe;
 mod phase_rows;
 mod report;
 mod saved;
 mod saver;
-mod split;
 mod stop;
 mod supports;
 pub(crate) mod trace;
-mod transfers;
 
 pub(crate) use fresh::Fresh;
+pub(crate) use incremental::{IncrementalPass, outside};
 pub(crate) use joint::{Joined, Joint, loaded_model, saved_model, shape};
-pub(crate) use kept::{Kept, outside};
 pub use observe::Progress;
 pub(crate) use observe::{Event, LastSearch, Observer, Watch, standing};
 pub use phase_rows::PhaseRows;

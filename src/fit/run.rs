@@ -10,10 +10,11 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
 use crate::coreset::Subset;
+use crate::data::View;
 use crate::em::trace;
 use crate::em::{
-    self, Evaluations, Fresh, Joint, Kept, LastSearch, Pass, PhaseReport, Progress, Report, SetUp,
-    Stop, StopRule, Supports, Watch,
+    self, Evaluations, Fresh, IncrementalPass, Joint, LastSearch, Pass, PhaseReport, Progress,
+    Report, SetUp, Stop, StopRule, Supports, Watch,
 };
 use crate::io::{FileFault, Sections};
 use std::any::Any;
@@ -216,6 +217,9 @@ fn one<'a, F: Float>(
     })
 }
 
+/// Several starts on so many rows together take little time, also where that is more than half of all rows.
+const FEW_ROWS: usize = 1 << 16;
+
 /// The starts of a restart, at their seeds.
 fn starts<'a, F: Float>(
     run: &Run<'a, F>,
@@ -224,7 +228,7 @@ fn starts<'a, F: Float>(
     (cost, watch): (&mut Cost, &mut Watch<'_>),
 ) -> Result<()> {
     let (_, first, place) = plan.phases[0];
-    let room = run.data.len() / 2 / plan.rows(place).len();
+    let room = (run.data.len() / 2).max(FEW_ROWS) / plan.rows(place).len();
     // From a model all starts would be the same.
     let room = if run.warm.is_some() { 1 } else { room };
     for start in 0..first.starts.min(room).max(1) {
@@ -294,7 +298,7 @@ fn worth_it<F: Float>(plan: &Plan<'_, F>, joint: &dyn Joint<F>) -> bool {
     };
     let centres = subspace.enter(joint.model().centres());
     let near = joint.bounds().map_or(centres.len(), |bounds| bounds.size());
-    !em::outside(sample, &subspace.frame(), &centres, near)
+    !em::outside(View::new(sample, &subspace.frame()), &centres, near)
 }
 
 /// One phase of a candidate.
@@ -389,8 +393,8 @@ fn pass_of<'a, F: Float>(
     // Sparse rows, which know different coordinates, have no bounds: their passes are fresh.
     if set_up.joint.bounds().is_some() && !set_up.data.is_sparse() {
         return Ok(match file {
-            Some(file) => Box::new(Kept::resumed(set_up, file)?),
-            None => Box::new(Kept::new(set_up)),
+            Some(file) => Box::new(IncrementalPass::resumed(set_up, file)?),
+            None => Box::new(IncrementalPass::new(set_up)),
         });
     }
     Ok(match file {

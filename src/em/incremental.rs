@@ -2,29 +2,29 @@
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
 use super::joint::Joint;
-use super::moves::split_and_merge;
 use super::supports::Supports;
-use super::transfers::Candidates;
 use super::{Found, Pass, SetUp, StopRule};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Streams;
-use crate::data::{Centres, Data, Rows};
-use crate::e_step::{Assignment, Bounded, Change, NeighbourLists, Sums, Worth};
+use crate::data::{Centres, Data, View};
+use crate::e_step::bounded::hartigan::Candidates;
+use crate::e_step::bounded::split_merge::{Round, split_and_merge};
+use crate::e_step::{Assignment, Bounded, Change, NeighbourLists, Sums};
 use crate::io::{FileFault, Sections, Stream};
 use crate::model::posterior::Likelihood;
 
 /// The rows by component with their bounds, the sums, and the lists by which rows are searched.
-pub(crate) struct Kept<'a, F: Float> {
+pub(crate) struct IncrementalPass<'a, F: Float> {
     data: &'a dyn Data<F>,
     joint: &'a mut dyn Joint<F>,
     streams: Streams,
-    /// What a wider search is worth, and when the phase ends.
-    worth: Worth,
+    /// Centres on a neighbour list.
+    near: usize,
     /// How often the lists were doubled, in the phases before as well.
     widened: usize,
     rule: StopRule,
-    /// Those of the last two searches.
+    /// The free energies of the last two searches.
     free_energies: [f64; 2],
     calibrated: bool,
     assignment: Assignment<F>,
@@ -48,26 +48,29 @@ pub(crate) struct Kept<'a, F: Float> {
     evaluations: u64,
 }
 
-/// Neighbour lists become longer where a wider search gained at least this part of the error: about what the iterations of
-/// a phase have to gain that then cost twice as much.
+/// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a gain of
+/// this part of the error is worth any search.
+const GAIN: f64 = 5e-3;
+
+/// Neighbour lists become longer where a search over all centres gained at least this part of the error: iterations cost twice
+/// as much then.
 const LONGER: f64 = 1e-2;
 
 /// Moves end after a round that was sure to gain less than this part of the error.
 const LITTLE: f64 = 2e-3;
 
-impl<'a, F: Float> Kept<'a, F> {
+impl<'a, F: Float> IncrementalPass<'a, F> {
     /// From the components of the rows where they are known, or from the nearest centres.
     pub(crate) fn new(mut set_up: SetUp<'a, F>) -> Self {
-        let (worth, data) = (worth(&set_up), set_up.data);
         let model = set_up.joint.model();
-        let (centres, frame) = (model.centres(), model.frame());
+        let (view, centres) = (View::new(set_up.data, model.frame()), model.centres());
         let labels = set_up.labels.take();
         let searched = labels.is_none();
         let (assignment, evaluations) = match labels {
             Some(labels) => (Assignment::of_labels(&labels, centres.len()), 0),
-            None => Assignment::first(data, frame, centres, &worth, data.residual()),
+            None => Assignment::first(view, centres, near(&set_up), set_up.rule.tolerance <= 0.0),
         };
-        let sums = Sums::of(data, frame, centres, &assignment);
+        let sums = Sums::of(view, centres, &assignment);
         Self {
             searched,
             evaluations,
@@ -110,7 +113,7 @@ impl<'a, F: Float> Kept<'a, F> {
 
     /// Rows by component and their sums, before the first search.
     fn with(set_up: SetUp<'a, F>, assignment: Assignment<F>, sums: Sums<F>) -> Self {
-        let worth = worth(&set_up);
+        let near = near(&set_up);
         let SetUp {
             data,
             joint,
@@ -122,16 +125,15 @@ impl<'a, F: Float> Kept<'a, F> {
             rule,
             ..
         } = set_up;
-        let mut row = Rows::default();
-        data.load(0..1, joint.model().frame(), &mut row);
+        let row = View::new(data, joint.model().frame()).load(0..1);
         let weight = data.summary().total_weight;
         Self {
-            entries: weight * crate::data::Rows::entries(&row) as f64,
+            entries: weight * row.entries() as f64,
             weight,
             data,
             joint,
             streams,
-            worth,
+            near,
             widened,
             rule,
             free_energies: [f64::INFINITY; 2],
@@ -174,25 +176,25 @@ impl<'a, F: Float> Kept<'a, F> {
     /// Searches for a nearer centre for every row that its bounds leave open, and moves it in the sums.
     fn follow(&mut self, before: &Centres<F>) {
         let model = self.joint.model();
-        let (centres, frame) = (model.centres(), model.frame());
+        let (view, centres) = (View::new(self.data, model.frame()), model.centres());
         let mut lists = match self.lists.take() {
             Some(lists) => lists,
             None => {
-                // Bounds from the old lists are stale; and moves need a search of all rows.
+                // Bounds from the old lists are stale; and split and merge need a search of all rows.
                 if self.stale || self.moves > 0 {
                     self.assignment.forget();
                 }
-                let (lists, evaluations) = NeighbourLists::new(centres, self.worth.near);
+                let (lists, evaluations) = NeighbourLists::new(centres, self.near);
                 self.evaluations += evaluations;
                 lists
             }
         };
         self.evaluations += lists.follow(before, centres);
-        let (changes, evaluations) = self.assignment.search(self.data, frame, centres, &lists);
+        let (changes, evaluations) = self.assignment.search(view, centres, &lists);
         self.evaluations += evaluations;
         self.move_rows(&changes);
         (self.searched, self.stale) = (true, false);
-        if !self.widen(&lists, evaluations) {
+        if !self.search_beyond(&lists) {
             self.lists = Some(lists);
         }
     }
@@ -200,65 +202,77 @@ impl<'a, F: Float> Kept<'a, F> {
     /// Moves rows to other components, in the sums as well.
     fn move_rows(&mut self, changes: &[Change]) {
         let model = self.joint.model();
-        let (centres, frame) = (model.centres(), model.frame());
+        let (view, centres) = (View::new(self.data, model.frame()), model.centres());
         self.assignment.apply(changes);
-        self.sums
-            .apply(self.data, frame, centres, &self.assignment, changes);
+        self.sums.apply(view, centres, &self.assignment, changes);
     }
 
-    /// Transfers rows one by one (E50). The rounds end with one that gained less than the phase would stop for.
-    fn transfer(&mut self, candidates: Candidates) {
-        let frame = self.joint.model().frame();
-        let made = candidates.transfer(self.data, frame, &self.sums);
-        self.evaluations += made.evaluations;
-        let over = made.gain <= self.worth.tolerance * self.squared();
-        self.transfers = if over { 0 } else { self.transfers - 1 };
-        self.assignment.forget_some(&made.changes);
-        self.move_rows(&made.changes);
-    }
-
-    /// Searches rows that their lists do not cover over all centres, where that is worth it: from time to time, and before
-    /// the phase ends. Whether it gained so much that centres are near others now than when the lists were made. `iteration`
-    /// is the number of distance evaluations of the search before it.
-    fn widen(&mut self, lists: &NeighbourLists<F>, iteration: u64) -> bool {
+    /// Before the phase ends, searches rows that their lists do not cover over all centres. Whether it gained so much that the
+    /// phase goes on: with new lists, as centres are near others now than when these were made.
+    fn search_beyond(&mut self, lists: &NeighbourLists<F>) -> bool {
         let error = self.squared();
         let likelihood = self.likelihood(error);
         let free_energy = likelihood.free_energy(self.joint.model().log_joint());
-        let settled = self.settles(free_energy, &likelihood);
-        // After 16 steps, 64, and so on: shorter phases ask in the first search and in the last.
-        let due = self.steps > 4
-            && self.steps.is_power_of_two()
-            && self.steps.trailing_zeros().is_multiple_of(2);
-        if !(settled || due || self.steps == self.rule.max_iterations) {
+        let last = self.steps == self.rule.max_iterations;
+        if !(last || self.settles(free_energy, &likelihood)) {
             return false;
         }
-        let gained = (free_energy - self.free_energies[1]).abs() / (self.entries / 2.0);
-        let worth = self.worth.after(iteration as f64, gained);
         let model = self.joint.model();
-        let (centres, frame) = (model.centres(), model.frame());
-        let rows = &self.assignment;
-        let (from, evaluations) = worth.is_worth_it(self.data, frame, centres, rows, lists, error);
-        self.evaluations += evaluations;
-        let Some(from) = from else {
-            return false;
-        };
+        let (view, centres) = (View::new(self.data, model.frame()), model.centres());
+        let tolerance = self.rule.tolerance;
+        let price = (tolerance * centres.len() as f64 / self.near as f64).min(GAIN);
         let (changes, evaluations) =
             self.assignment
-                .widen(self.data, frame, centres, Some(lists), from);
+                .search_beyond(view, centres, lists, error, price * error);
         self.evaluations += evaluations;
+        let k = centres.len();
         self.move_rows(&changes);
         let gained = error - self.squared();
-        self.stale = !changes.is_empty() && gained >= worth.tolerance * error;
+        self.stale = !changes.is_empty() && gained >= tolerance * error;
         if gained >= LONGER * error {
-            let all = self.joint.model().components();
-            self.worth.near = longer(self.worth.near, 1, all);
+            self.near = longer(self.near, 1, k);
             self.widened += 1;
         }
         self.stale
     }
+
+    /// Transfers rows one by one (E50). The rounds end with one that gained less than the phase would stop for.
+    fn transfer(&mut self, candidates: Candidates) -> Result<()> {
+        let model = self.joint.model();
+        let (view, mut centres) = (View::new(self.data, model.frame()), model.centres().clone());
+        let made = candidates.transfer(view, &mut self.sums);
+        self.evaluations += made.evaluations;
+        let over = made.gain <= self.rule.tolerance * self.squared();
+        self.transfers = if over { 0 } else { self.transfers - 1 };
+        self.assignment.forget_some(&made.changes);
+        self.assignment.apply(&made.changes);
+        let mut begun = vec![false; centres.len()];
+        made.begun.iter().for_each(|c| begun[*c] = true);
+        self.move_to_means(&mut centres, &begun);
+        self.sums
+            .renew_where(view, &centres, &self.assignment, |_| false);
+        match made.begun.is_empty() {
+            true => Ok(()),
+            false => self.place(centres),
+        }
+    }
+
+    /// Moves centres to the means of their rows. These may be far from where the centres were: the M-step would round as if all
+    /// of that were left.
+    fn move_to_means(&self, centres: &mut Centres<F>, which: &[bool]) {
+        let mut means = centres.clone();
+        self.sums.move_centres(&mut means);
+        centres.update_where(which, &means);
+    }
+
+    /// Gives the model other centres. Lists and bounds are stale.
+    fn place(&mut self, centres: Centres<F>) -> Result<()> {
+        (self.lists, self.stale) = (None, true);
+        self.joint.place(centres)
+    }
 }
 
-impl<F: Float> Pass<F> for Kept<'_, F> {
+impl<F: Float> Pass<F> for IncrementalPass<'_, F> {
     fn start(&mut self, _: bool) -> Result<()> {
         if !self.calibrated {
             // The first search starts the variance (E8).
@@ -278,12 +292,13 @@ impl<F: Float> Pass<F> for Kept<'_, F> {
         let settled = self.settles(free_energy, &likelihood);
         self.free_energies = [self.free_energies[1], free_energy];
         // With lists of one there are no others to go to; after the last M-step none follows.
-        let may =
-            self.transfers > 0 && self.worth.near > 1 && self.steps < self.rule.max_iterations;
+        let may = self.transfers > 0 && self.near > 1 && self.steps < self.rule.max_iterations;
         if may && settled {
-            let offsets = self.sums.offsets(self.joint.model().centres());
-            let candidates = Candidates::of(self.data, &self.assignment, &offsets);
-            let pays = candidates.gain > self.worth.tolerance * squared;
+            let model = self.joint.model();
+            let view = View::new(self.data, model.frame());
+            let offsets = self.sums.offsets(model.centres());
+            let candidates = Candidates::of(view, &self.assignment, &offsets);
+            let pays = candidates.gain > self.rule.tolerance * squared;
             self.candidates = Some(candidates).filter(|_| pays);
         }
         Ok(Found {
@@ -297,22 +312,22 @@ impl<F: Float> Pass<F> for Kept<'_, F> {
 
     fn move_components(&mut self) -> Result<()> {
         if let Some(candidates) = self.candidates.take() {
-            self.transfer(candidates);
-            return Ok(());
+            return self.transfer(candidates);
         }
         if self.moves == 0 || !self.searched {
             return Ok(());
         }
         let model = self.joint.model();
-        let (mut centres, frame) = (model.centres().clone(), model.frame());
-        let streams = (self.streams, self.steps);
-        let offsets = self.sums.offsets(&centres);
-        let rows = &self.assignment;
-        // A round after one that gained hardly anything would gain less than the evaluations it needs are worth.
-        // Rows beside a subspace are not theirs to gain.
-        let little = LITTLE * (self.squared() - self.data.residual());
-        let bounds = (&offsets[..], little);
-        let made = split_and_merge(self.data, frame, &mut centres, rows, bounds, streams);
+        let (view, mut centres) = (View::new(self.data, model.frame()), model.centres().clone());
+        // A round that gains less is not worth its evaluations. What is beside a subspace cannot be gained.
+        let little = LITTLE * self.sums.squared(&centres);
+        let round = Round {
+            offsets: &self.sums.offsets(&centres),
+            little,
+            streams: self.streams,
+            number: self.steps,
+        };
+        let made = split_and_merge(view, &mut centres, &self.assignment, round);
         self.evaluations += made.evaluations;
         // While means are still on their way, most merges cannot be sure to pay.
         let over = made.gain <= little && made.settled <= little;
@@ -324,16 +339,11 @@ impl<F: Float> Pass<F> for Kept<'_, F> {
             }
             return Ok(());
         }
-        // The neighbour lists are stale.
-        (self.lists, self.stale) = (None, true);
         self.assignment.apply(&made.changes);
         self.sums
-            .renew(self.data, frame, &centres, &self.assignment, &made.stale);
-        // Rows that were merged may be far from the centre they came to. The M-step rounds as if all of that were left.
-        let mut means = centres.clone();
-        self.sums.move_centres(&mut means);
-        centres.update_where(&made.stale, &means);
-        self.joint.place(centres)
+            .renew(view, &centres, &self.assignment, &made.stale);
+        self.move_to_means(&mut centres, &made.stale);
+        self.place(centres)
     }
 
     fn update(&mut self) -> Result<()> {
@@ -392,13 +402,11 @@ impl<F: Float> Pass<F> for Kept<'_, F> {
     }
 }
 
-/// What a wider search is worth in a phase.
-fn worth<F: Float>(set_up: &SetUp<'_, F>) -> Worth {
-    let joint = &set_up.joint;
-    let all = joint.model().components();
-    let near = joint.bounds().map_or(all, Bounded::size);
-    let near = longer(near, set_up.widened, all);
-    Worth::new((near, all), set_up.rule.tolerance, set_up.data.len())
+/// Centres on the neighbour lists of a phase.
+fn near<F: Float>(set_up: &SetUp<'_, F>) -> usize {
+    let all = set_up.joint.model().components();
+    let near = set_up.joint.bounds().map_or(all, Bounded::size);
+    longer(near, set_up.widened, all)
 }
 
 /// Neighbour lists of `near` centres, doubled so often, at most of `all`.
@@ -407,16 +415,9 @@ fn longer(near: usize, times: usize, all: usize) -> usize {
     near.saturating_mul(factor.unwrap_or(usize::MAX)).min(all)
 }
 
-/// Whether most of the quantization error of some centres lies outside a subspace: then the subspace is not used. `data` is
+/// Whether most of the quantization error of some centres lies outside a subspace: then the subspace is not used. The rows are
 /// a sample in the subspace, and `centres` are in it as well.
-pub(crate) fn outside<F: Float>(
-    data: &dyn Data<F>,
-    frame: &crate::data::Frame<F>,
-    centres: &Centres<F>,
-    near: usize,
-) -> bool {
-    // Wide enough that no row far out is at a wrong centre: it would hide all that is beside the subspace.
-    let worth = Worth::new((near, centres.len()), LITTLE, data.len());
-    let (assignment, _) = Assignment::first(data, frame, centres, &worth, data.residual());
-    data.residual() > assignment.squared(data)
+pub(crate) fn outside<F: Float>(view: View<'_, F>, centres: &Centres<F>, near: usize) -> bool {
+    let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), false);
+    view.residual() > assignment.squared(view)
 }

@@ -1,10 +1,11 @@
-//! Neighbour lists: which centres are near each other, and how far they moved.
+//! Lists of near centres: neighbour lists, which centres are near each other and how far they moved; and inverted lists,
+//! which centres are near the points of a coarse quantizer.
 
-use super::near::{CENTRES, fill, lists, slack};
-use super::quantizer::CoarseQuantizer;
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::Centres;
+use crate::data::{Centres, Rows};
+use crate::model::candidates::Candidates;
+use crate::model::quantizer::CoarseQuantizer;
 
 /// The centres that the rows of a component are compared with: the component's own, and the nearest others.
 #[derive(Debug)]
@@ -55,15 +56,15 @@ impl<F: Float> NeighbourLists<F> {
     pub(crate) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
         let k = centres.len();
         let size = size.min(k);
-        let quantizer = CoarseQuantizer::of(centres, CANDIDATES * size);
-        let lists = match &quantizer {
+        let inverted = InvertedLists::of(centres, CANDIDATES * size);
+        let lists = match &inverted {
             None => lists(centres, centres, size, |c| Some(c as u32)),
-            Some(quantizer) => {
+            Some(inverted) => {
                 let mut lists = vec![0; k * size];
                 parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
                     let mut squared = Vec::new();
                     for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
-                        let candidates = quantizer.around(c);
+                        let candidates = inverted.around(c);
                         centres.distances_of(centres.row(c), candidates, &mut squared);
                         fill(list, Some(c as u32), candidates, &squared);
                     }
@@ -71,8 +72,8 @@ impl<F: Float> NeighbourLists<F> {
                 lists
             }
         };
-        let evaluations = match &quantizer {
-            Some(quantizer) => quantizer.evaluations + (k * quantizer.around(0).len()) as u64,
+        let evaluations = match &inverted {
+            Some(inverted) => inverted.evaluations + (k * inverted.around(0).len()) as u64,
             None => (k * k) as u64,
         };
         let mut found = Self {
@@ -159,6 +160,100 @@ impl<F: Float> NeighbourLists<F> {
         self.moved = moved;
         (k * self.size) as u64
     }
+}
+
+/// The centres near each point of a coarse quantizer (E40): a row is compared only with the list of its nearest point.
+pub(super) struct InvertedLists<F> {
+    pub(super) quantizer: CoarseQuantizer<F>,
+    /// Centres on each list.
+    size: usize,
+    /// (points, size): nearest first.
+    lists: Vec<u32>,
+    pub(super) evaluations: u64,
+}
+
+/// How many inverted lists a centre is on, on average: centres between two points are on the lists of both.
+const OVERLAP: usize = 4;
+
+impl<F: Float> InvertedLists<F> {
+    /// Lists of at least `least` centres for about $\sqrt k$ points; `None` if a comparison with all centres would take about
+    /// as long.
+    pub(super) fn of(centres: &Centres<F>, least: usize) -> Option<Self> {
+        let k = centres.len();
+        let number = (k as f64).sqrt() as usize;
+        let size = least.max(OVERLAP * k / number);
+        if 2 * (number + size) > k {
+            return None;
+        }
+        let quantizer = CoarseQuantizer::of(centres);
+        Some(Self {
+            size,
+            lists: lists(&quantizer.points, centres, size, |_| None),
+            evaluations: quantizer.evaluations + (k * quantizer.points.len()) as u64,
+            quantizer,
+        })
+    }
+
+    /// The centres near a point.
+    pub(super) fn list(&self, point: usize) -> &[u32] {
+        &self.lists[point * self.size..][..self.size]
+    }
+
+    /// The centres near the point of centre `c`.
+    fn around(&self, c: usize) -> &[u32] {
+        self.list(self.quantizer.nearest[c] as usize)
+    }
+}
+
+/// Centres whose lists are one piece of work.
+const CENTRES: usize = 32;
+
+/// The `size` centres of `to` nearest to each of `from`, nearest first: (from, size). If `first` gives a centre, it is
+/// put first.
+fn lists<F: Float>(
+    from: &Centres<F>,
+    to: &Centres<F>,
+    size: usize,
+    first: impl Fn(usize) -> Option<u32> + Sync,
+) -> Vec<u32> {
+    let stride = from.row(0).len();
+    let mut lists = vec![0; from.len() * size];
+    parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
+        let places = range.start / size..range.end / size;
+        let rows = &from.values()[places.start * stride..places.end * stride];
+        let rows = Rows::of_padded(rows, from.dim());
+        let (mut candidates, mut approximate) = (Candidates::default(), Vec::new());
+        rows.distances(to, &mut approximate);
+        let approximate = approximate.chunks_exact(to.len());
+        let each = lists.chunks_exact_mut(size).zip(approximate);
+        for (i, (list, approximate)) in each.enumerate() {
+            let (ids, squared) = candidates.of(to, &rows, i, approximate, size);
+            fill(list, first(places.start + i), ids, squared);
+        }
+    });
+    lists
+}
+
+/// Fills a list with the nearest of some centres. `first` comes before them, if there is one, also before copies of it.
+fn fill<F: Float>(list: &mut [u32], first: Option<u32>, ids: &[u32], squared: &[F]) {
+    // Numbers that are not negative have the order of their bits; for a list, the first half of the bits is enough.
+    let key =
+        |(c, squared): (&u32, &F)| (1 + (squared.to_f64().to_bits() >> 32)) << 32 | u64::from(*c);
+    let others = ids.iter().zip(squared).filter(|(c, _)| Some(**c) != first);
+    let mut order: Vec<u64> = others.map(key).chain(first.map(u64::from)).collect();
+    if order.len() > list.len() {
+        order.select_nth_unstable(list.len() - 1);
+        order.truncate(list.len());
+    }
+    order.sort_unstable();
+    for (place, key) in list.iter_mut().zip(order) {
+        *place = key as u32;
+    }
+}
+
+/// A factor at least as large as the error of a computed distance.
+fn slack(dim: usize, epsilon: f64) -> f64 {
+    1.0 + 4.0 * (dim + 8) as f64 * epsilon
 }
 
 #[cfg(test)]
