@@ -163,14 +163,6 @@ impl<F: Float> Rows<F> {
         })
     }
 
-    /// Puts NaN in the places of rows that could not be read.
-    pub(super) fn spoil(&mut self, rows: impl Iterator<Item = usize>) {
-        let stride = stride(self.dim);
-        for i in rows {
-            self.values[i * stride..][..self.dim].fill(F::from_f64(f64::NAN));
-        }
-    }
-
     /// The first row that is not sound, and what is wrong with it.
     pub(crate) fn unsound(&self, frame: &Frame<F>) -> Option<(usize, String)> {
         if self.dim != frame.dim() {

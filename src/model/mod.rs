@@ -7,6 +7,7 @@ pub(crate) mod posterior;
 pub(crate) mod predict;
 pub(crate) mod quantizer;
 pub(crate) mod search;
+pub(crate) mod whitened;
 
 use crate::base::error::Result;
 use crate::base::float::Float;

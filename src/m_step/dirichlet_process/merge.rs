@@ -1,13 +1,13 @@
 //! Merging components where that is sure to raise the bound (E51).
 
-use super::mixture::DirichletProcessMixture;
-use super::normal_wishart::NormalWishart;
+use super::posterior::NormalWishart;
 use super::prior::Prior;
-use super::statistics::Scatter;
 use super::sticks::Sticks;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::Rows;
+use crate::m_step::Statistics;
+use crate::m_step::outer::OuterMoments;
 use crate::model::block::Block;
 
 /// How many others a component may merge with: those whose means are nearest in its own metric.
@@ -21,13 +21,43 @@ const WORTH: f64 = 1.0;
 /// in rounding.
 const ROUNDING: f64 = 1e-8;
 
-/// A prior that follows the data is no belief: it expects components as wide as all rows. Two narrow ones would become one
-/// wide one, if they have few rows. So a merge has to pay under weaker priors, too.
-pub(super) const WEAKER: [f64; 2] = [1.0 / 16.0, 1.0 / 256.0];
+/// The variance inflation of a matrix that is just well-conditioned.
+const WELL: f64 = 1e8;
+
+/// The statistics of a pass: moments, and overlaps where components may merge after it.
+#[derive(Clone, Debug)]
+pub struct Scatter {
+    pub(super) moments: OuterMoments,
+    pub(super) overlaps: Option<Overlaps>,
+}
+
+impl Statistics for Scatter {
+    fn merge(parts: &mut Vec<Self>) -> Self {
+        let (mut moments, overlaps): (Vec<_>, Vec<_>) = parts
+            .drain(..)
+            .map(|part| (part.moments, part.overlaps))
+            .unzip();
+        let total = Self {
+            moments: OuterMoments::merge(&mut moments),
+            // Where a part has none, its rows would be missing.
+            overlaps: overlaps.into_iter().reduce(Overlaps::plus).flatten(),
+        };
+        let overlaps = None;
+        parts.extend(moments.into_iter().map(|moments| Self {
+            moments,
+            overlaps: overlaps.clone(),
+        }));
+        total
+    }
+
+    fn zero_mass(&self) -> usize {
+        self.moments.zero_mass()
+    }
+}
 
 /// A merge of two components, and what it gains.
 struct Merge {
-    /// Of the components and the entropy, without the sticks: the least of all priors.
+    /// Of the components and the entropy, without the sticks.
     evidence: f64,
     /// Of the bound, if no other components merge.
     gain: f64,
@@ -41,8 +71,8 @@ struct Merge {
 #[derive(Clone, Debug)]
 pub(super) struct Overlaps {
     /// The lower number first.
-    pub(super) pairs: Vec<(u32, u32)>,
-    pub(super) lost: Vec<f64>,
+    pairs: Vec<(u32, u32)>,
+    lost: Vec<f64>,
 }
 
 impl Overlaps {
@@ -53,10 +83,17 @@ impl Overlaps {
             .collect();
         let lists = parallel::map(with_mass.len(), |i| {
             let t = with_mass[i];
-            let mut apart = vec![0.0; prior.mean.len()];
+            let mut apart = Vec::new();
             let others = with_mass.iter().filter(|&&s| s != t);
             let mut others: Vec<(f64, usize)> = others
-                .map(|&s| (components[t].form(&components[s].mean, &mut apart), s))
+                .map(|&s| {
+                    (
+                        components[t]
+                            .whitening
+                            .form(&components[s].whitening.mean, &mut apart),
+                        s,
+                    )
+                })
                 .collect();
             others.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
             others.truncate(NEAREST);
@@ -72,16 +109,26 @@ impl Overlaps {
         }
     }
 
+    /// The sum of both, if both are there.
+    fn plus(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let (mut one, other) = (one?, other?);
+        for (sum, lost) in one.lost.iter_mut().zip(other.lost) {
+            *sum += lost;
+        }
+        Some(one)
+    }
+
     /// Adds a block of rows that all components share; more than any merge gains, if they do not.
     pub(super) fn add<F: Float>(&mut self, rows: &Rows<F>, block: &Block<F>) {
-        if block.shares.is_empty() {
+        if !block.is_full() {
             return self.lost.fill(f64::INFINITY);
         }
         for i in 0..rows.len() {
-            let (weight, shares) = (rows.weight(i), block.shares_of(i));
+            // Shares are rounded.
+            let weight = rows.weight(i) * (1.0 + F::EPSILON);
+            let shares = block.responsibilities(i);
             for (lost, &(a, b)) in self.lost.iter_mut().zip(&self.pairs) {
-                let (a, b) = (shares[a as usize].to_f64(), shares[b as usize].to_f64());
-                *lost += weight * lost_entropy(a, b);
+                *lost += weight * lost_entropy(shares[a as usize], shares[b as usize]);
             }
         }
     }
@@ -89,31 +136,24 @@ impl Overlaps {
 
 impl Scatter {
     /// Gives all that some components have to others, where that is sure to raise the bound (E51). Returns how many it
-    /// emptied. It has to be sure under these weaker priors, too.
-    pub(super) fn merge_components<F: Float>(
+    /// emptied.
+    pub(super) fn merge_components(
         &mut self,
-        model: &DirichletProcessMixture<F>,
-        weaker: &[f64],
+        components: &[NormalWishart],
+        prior: &Prior,
     ) -> usize {
-        let mut merges = self.merges(model, weaker);
+        let mut merges = self.merges(components, prior);
         merges.sort_by(|a, b| b.gain.total_cmp(&a.gain));
-        let concentration = model.prior.concentration;
-        let (mut emptied, mut touched) = (0, vec![false; self.mass.len()]);
-        for Merge {
-            evidence,
-            worth,
-            into,
-            from,
-            ..
-        } in merges
-        {
+        let (mut emptied, mut touched) = (0, vec![false; components.len()]);
+        for merge in merges {
+            let (into, from) = (merge.into, merge.from);
             if touched[into] || touched[from] {
                 continue;
             }
             // Other merges have changed the sticks.
-            if evidence + self.gain_of_sticks(concentration, into, from) > worth {
-                let sums = self.merged(into, from, &model.components);
-                self.put(into, from, &sums);
+            let of_sticks = self.gain_of_sticks(prior.concentration, into, from);
+            if merge.evidence + of_sticks > merge.worth {
+                self.moments.join(into, from, &step(components, into, from));
                 touched[into] = true;
                 touched[from] = true;
                 emptied += 1;
@@ -122,24 +162,18 @@ impl Scatter {
         emptied
     }
 
-    /// What each pair of the model would gain by itself, where that can be said.
-    fn merges<F: Float>(&self, model: &DirichletProcessMixture<F>, weaker: &[f64]) -> Vec<Merge> {
-        let (prior, old) = (&model.prior, &model.components);
-        let weaker: Option<Vec<Prior>> = weaker.iter().map(|share| prior.weaker(*share)).collect();
-        let (Some(overlaps), Some(weaker)) = (&self.overlaps, weaker) else {
+    /// What each pair would gain by itself, where that can be said.
+    fn merges(&self, old: &[NormalWishart], prior: &Prior) -> Vec<Merge> {
+        let Some(overlaps) = &self.overlaps else {
             return Vec::new();
         };
-        let priors: Vec<&Prior> = std::iter::once(prior).chain(&weaker).collect();
-        // Sums of nearly singular components are in their own coordinates, and rounding decides what their evidence is.
-        let of = |sums: &Scatter, t: usize, old: &NormalWishart| -> Option<Vec<f64>> {
-            let evidence = |prior: &&Prior| {
-                let component = sums.update(t, old, prior)?;
-                let well = !old.ill_conditioned && !component.ill_conditioned;
-                well.then(|| component.evidence(prior))
-            };
-            priors.iter().map(evidence).collect()
+        // Rounding decides what the evidence of nearly singular components is.
+        let evidence = |moments: &OuterMoments, t: usize, old: &NormalWishart| {
+            let component = NormalWishart::posterior(prior, moments, t, &old.whitening.mean)?;
+            let well = component.whitening.inflation <= WELL;
+            well.then(|| component.evidence(prior))
         };
-        let evidence = parallel::map(old.len(), |t| of(self, t, &old[t]));
+        let apart = parallel::map(old.len(), |t| evidence(&self.moments, t, &old[t]));
         let merges = parallel::map(overlaps.pairs.len(), |pair| {
             let (a, b) = overlaps.pairs[pair];
             let (a, b) = (a as usize, b as usize);
@@ -150,16 +184,13 @@ impl Scatter {
             };
             let (one, other) = (place(a, b), place(b, a));
             let (of_sticks, into, from) = if other.0 > one.0 { other } else { one };
-            let (one, other) = (evidence[a].as_ref()?, evidence[b].as_ref()?);
-            let sums = self.merged(into, from, old);
-            // Shares are rounded.
-            let lost = overlaps.lost[pair] * (1.0 + F::EPSILON);
-            let both = of(&sums, 0, &old[into])?;
-            let gains = (0..priors.len()).map(|i| both[i] - one[i] - other[i] - lost);
-            let gains: Vec<f64> = gains.collect();
+            let mut sums = self.moments.pair(into, from);
+            sums.join(0, 1, &step(old, into, from));
+            let both = evidence(&sums, 0, &old[into])?;
+            let evidence = both - apart[a]? - apart[b]? - overlaps.lost[pair];
             Some(Merge {
-                evidence: gains.iter().copied().fold(f64::INFINITY, f64::min),
-                gain: gains[0] + of_sticks,
+                evidence,
+                gain: evidence + of_sticks,
                 worth: WORTH + ROUNDING * sums.mass[0],
                 into,
                 from,
@@ -174,50 +205,20 @@ impl Scatter {
             let between = into.min(from)..=into.max(from);
             Sticks::new(concentration, masses).evidence(concentration, between)
         };
-        let mut masses = self.mass.clone();
+        let mut masses = self.moments.mass.clone();
         masses[into] += std::mem::take(&mut masses[from]);
-        evidence(&masses) - evidence(&self.mass)
+        evidence(&masses) - evidence(&self.moments.mass)
     }
+}
 
-    /// The sums of two components as those of one, about the mean of the first.
-    fn merged(&self, into: usize, from: usize, old: &[NormalWishart]) -> Scatter {
-        let dim = self.dim;
-        let sums = |t: usize| {
-            let first = &self.first[t * dim..(t + 1) * dim];
-            let second = &self.second[t * dim * dim..(t + 1) * dim * dim];
-            (self.mass[t], first, second)
-        };
-        let ((kept, first, second), (mass, moved, squares)) = (sums(into), sums(from));
-        let means = old[from].mean.iter().zip(&old[into].mean);
-        let step: Vec<f64> = means.map(|(from, into)| from - into).collect();
-        let mut merged = Scatter {
-            dim,
-            mass: vec![kept + mass],
-            first: first.to_vec(),
-            second: second.to_vec(),
-            overlaps: None,
-        };
-        for i in 0..dim {
-            merged.first[i] += moved[i] + mass * step[i];
-            for j in 0..=i {
-                merged.second[i * dim + j] += squares[i * dim + j]
-                    + moved[i] * step[j]
-                    + step[i] * moved[j]
-                    + mass * step[i] * step[j];
-            }
-        }
-        merged
-    }
-
-    fn put(&mut self, into: usize, from: usize, merged: &Scatter) {
-        let dim = self.dim;
-        (self.mass[into], self.mass[from]) = (merged.mass[0], 0.0);
-        self.first[into * dim..(into + 1) * dim].copy_from_slice(&merged.first);
-        self.first[from * dim..(from + 1) * dim].fill(0.0);
-        let square = dim * dim;
-        self.second[into * square..(into + 1) * square].copy_from_slice(&merged.second);
-        self.second[from * square..(from + 1) * square].fill(0.0);
-    }
+/// From the mean of one component to that of another (d).
+fn step(components: &[NormalWishart], into: usize, from: usize) -> Vec<f64> {
+    let mean = |t: usize| &components[t].whitening.mean;
+    mean(from)
+        .iter()
+        .zip(mean(into))
+        .map(|(from, into)| from - into)
+        .collect()
 }
 
 /// What the entropy of two responsibilities loses when one component gets both:
@@ -234,6 +235,7 @@ fn lost_entropy(a: f64, b: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::DirichletProcessMixture;
     use super::*;
     use crate::algorithms;
     use crate::base::rng::Rng;
@@ -287,7 +289,7 @@ mod tests {
             let fit = builder.max_iterations(2).tolerance(0.0).build().unwrap();
             let model = fit.fit(&data).unwrap().model;
             let mut rows = Rows::default();
-            data.load(0..n, &model.frame, &mut rows);
+            data.load(0..n, &model.frame, &mut rows).unwrap();
             let all = Exhaustive::all();
             let mut block = Block::new(k, k);
             block.reset(n, &[]);
@@ -306,7 +308,8 @@ mod tests {
 
         fn sums(&self) -> Scatter {
             let mut sums = self.family.statistics_to_merge(&self.model, 1).remove(0);
-            sums.add(&self.rows, &self.block, &self.model);
+            self.family
+                .accumulate(&self.rows, &self.block, &self.model, &mut sums);
             sums
         }
 
@@ -334,7 +337,8 @@ mod tests {
         fn naive(&self, q: &Array2<f64>) -> f64 {
             let mut sums = MStep::statistics(&self.family, &self.model);
             let block = self.block.with_shares(|i, c| q[[i, c]]);
-            sums.add(&self.rows, &block, &self.model);
+            self.family
+                .accumulate(&self.rows, &block, &self.model, &mut sums);
             self.bound(sums, q)
         }
 
@@ -348,7 +352,9 @@ mod tests {
 
     fn gains_are_differences<F: Float>(rounding: f64) {
         let (k, case) = (5, Case::<F>::new(90, 3, 5));
-        let merges = case.sums().merges(&case.model, &[]);
+        let merges = case
+            .sums()
+            .merges(&case.model.components, &case.model.prior);
         assert_eq!(merges.len(), k * (k - 1) / 2);
         for Merge {
             gain, into, from, ..
@@ -372,13 +378,14 @@ mod tests {
     fn merges_raise_the_naive_bound() {
         let case = Case::<f64>::new(900, 4, 12);
         let mut sums = case.sums();
-        let (apart, mut q) = (sums.mass.clone(), case.q.clone());
-        let emptied = sums.merge_components(&case.model, &WEAKER);
+        let (apart, mut q) = (sums.moments.mass.clone(), case.q.clone());
+        let emptied = sums.merge_components(&case.model.components, &case.model.prior);
         assert!(emptied > 1, "{emptied}");
-        let from: Vec<usize> = (0..12).filter(|&t| sums.mass[t] == 0.0).collect();
+        let from: Vec<usize> = (0..12).filter(|&t| sums.moments.mass[t] == 0.0).collect();
         assert_eq!(from.len(), emptied);
         for from in from {
-            let of_both = |t: &usize| *t != from && sums.mass[*t] == apart[*t] + apart[from];
+            let of_both =
+                |t: &usize| *t != from && sums.moments.mass[*t] == apart[*t] + apart[from];
             let into = (0..12).find(of_both).unwrap();
             Case::<f64>::merge(&mut q, into, from);
         }
