@@ -49,6 +49,7 @@ kernel! {
     ) = nearest_of_all
 }
 
+#[expect(clippy::too_many_arguments, reason = "those of the kernel")]
 #[inline(always)]
 fn nearest_of_all<F: Float, S: Simd>(
     simd: S,

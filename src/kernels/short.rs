@@ -103,6 +103,7 @@ struct Best<F> {
 }
 
 /// With `panels`, where there are many centres.
+#[expect(clippy::too_many_arguments, reason = "those of the kernel")]
 #[inline(always)]
 fn nearest_of_all<F: Float, S: Simd, const D: usize>(
     simd: S,
