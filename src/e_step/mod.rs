@@ -26,7 +26,7 @@ mod similarity;
 mod similarity_sampling;
 
 pub use bounded::Bounded;
-pub(crate) use bounded::{Assignment, Change, NeighbourLists, Sums};
+pub(crate) use bounded::{Assignment, Change, Member, NeighbourLists, Sums};
 pub use exhaustive::Exhaustive;
 pub use lazy::Lazy;
 pub use neighborhood::{Neighborhood, Start};

@@ -96,7 +96,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     ) -> Result<Fit<M::Model>> {
         let cancel = self.settings.cancel.clone();
         let data = &Guarded::new(data, &cancel.clone().unwrap_or_default())?;
-        let phases = self.phases_for(data.len(), data.dim())?;
+        let phases = self.phases_for(data.summary().rows, data.dim())?;
         let saver = match &self.settings.checkpoint {
             Some(checkpoint) => {
                 let header = self.header(data, &seeder.settings(), &phases)?;
