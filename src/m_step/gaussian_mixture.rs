@@ -619,7 +619,7 @@ impl<F: Float> Save for GaussianMixture<F> {
             model.means.get(|| common.means);
             model.exact = exact;
             model.set(variances, least, unit);
-            Ok(model)
+            io::finite(model)
         };
         read().map_err(FileFault::of_bytes)
     }

@@ -5,10 +5,10 @@ use super::list_search::TOGETHER;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
+use crate::base::simd::vectorised;
 use crate::base::sort;
 use crate::data::{Centres, Moments, Rows, Second, View};
 use crate::io::{FileFault, Sections, Stream};
-use crate::kernels::vectorised;
 
 /// Sums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
 ///
