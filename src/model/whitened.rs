@@ -2,9 +2,10 @@
 
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
+use crate::base::simd::vectorised;
 use crate::data::Rows;
 use crate::kernels::quadratic::{self, Columns};
-use crate::kernels::{stride, vectorised};
+use crate::kernels::stride;
 
 /// The whitening transform of a component: for its points $M (z - m)$ has mean 0 and covariance $I$, so
 /// $M^T M = \Sigma^{-1}$ and $\lvert M (z - m) \rvert^2$ is the squared Mahalanobis distance.
