@@ -54,7 +54,7 @@ impl<F: Float> Seeder<F> for LyingSeeder {
     ) -> Result<Seeds<F>> {
         let rows = 0..self.count.unwrap_or(k);
         let rows: Vec<usize> = rows.map(|c| c * self.step % data.len()).collect();
-        let mut seeds = Seeds::at_rows(data, frame, &rows, self.evaluations);
+        let mut seeds = Seeds::at_rows(data, frame, &rows, self.evaluations)?;
         seeds.centres.update(|c, row| {
             for (_, place, value) in self.spoiled.iter().filter(|(seed, ..)| *seed == c) {
                 let last = row.len().saturating_sub(1);
