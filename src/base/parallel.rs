@@ -1,4 +1,4 @@
-//! The only file that knows about the threads that compute (`data/read_ahead.rs` has one that reads).
+//! The only file that knows about the threads that compute.
 //!
 //! Work is cut by the shape of the data, never by the number of threads, and results come back in order:
 //! that is all it takes for the same bits on any pool. The caller's rayon pool is used.
