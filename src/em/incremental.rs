@@ -224,10 +224,10 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         }
         let model = self.stages.model();
         let (view, centres) = (View::new(self.data, model.frame()), model.centres());
-        let tolerance = self.rule.tolerance;
-        let price = (tolerance * centres.len() as f64 / self.near as f64).min(GAIN);
+        let (tolerance, near, n) = (self.rule.tolerance, self.near, view.len());
+        let iterations = |rows: usize| (rows * centres.len()) as f64 / (n * near) as f64;
+        let price = |rows: usize| (tolerance * iterations(rows)).min(GAIN) * error;
         let open = |c: usize, m: &Member<F>| m.upper > lists.moved(c as u32).half_reach;
-        let (near, price) = (self.near, price * error);
         let (changes, evaluations) = self
             .assignment
             .search_beyond(view, centres, near, open, error, price)?;

@@ -59,10 +59,10 @@ impl<F: Float> Assignment<F> {
         let mut all = Self::around(view, centres, points, |point| lists.list(point))?;
         let evaluations = view.len() * (points.len() + lists.list(0).len());
         let error = all.squared(view);
-        let price = tolerance * centres.len() as f64 / near as f64;
+        let iterations = |rows: usize| (rows * centres.len()) as f64 / (view.len() * near) as f64;
+        let price = |rows: usize| tolerance * iterations(rows) * error;
         let open = |_, member: &Member<F>| member.lower < F::zero();
-        let (changes, wider) =
-            all.search_beyond(view, centres, near, open, error, price * error)?;
+        let (changes, wider) = all.search_beyond(view, centres, near, open, error, price)?;
         all.apply(&changes);
         Ok((all, lists.evaluations + evaluations as u64 + wider))
     }
@@ -157,8 +157,9 @@ impl<F: Float> Assignment<F> {
     }
 
     /// Searches all centres for open rows, which may be nearer to one outside their list (E35): those far out, and all, if some
-    /// rows drawn say that this lowers the squared distances by more than `gain`, beyond what lists of `near` centres do.
-    /// `error` are the squared distances. Returns the changes, by place, and the number of distance evaluations.
+    /// rows drawn say that this lowers the squared distances by more than the `price` of a search of so many rows, beyond what
+    /// lists of `near` centres do. `error` are the squared distances. Returns the changes, by place, and the number of distance
+    /// evaluations.
     pub(crate) fn search_beyond(
         &mut self,
         view: View<'_, F>,
@@ -166,20 +167,25 @@ impl<F: Float> Assignment<F> {
         near: usize,
         open: impl Fn(usize, &Member<F>) -> bool + Sync,
         error: f64,
-        gain: f64,
+        price: impl Fn(usize) -> f64,
     ) -> Result<(Vec<Change>, u64)> {
         let far = far(view, error);
-        let (promised, evaluations) = match gain > 0.0 {
-            true => self.gain(view, centres, near, |c, m| m.upper < far && open(c, m))?,
+        let some = self.places_of(|c, place| {
+            let member = self.member(place);
+            member.upper < far && open(c, member)
+        });
+        let price = price(some.len());
+        let (promised, evaluations) = match price > 0.0 {
+            true => self.gain(view, centres, near, &some)?,
             false => (f64::INFINITY, 0),
         };
-        let all = promised > gain;
+        let all = promised > price;
         let (changes, more) =
             self.search_all(view, centres, |c, m| (all || m.upper >= far) && open(c, m))?;
         Ok((changes, evaluations + more))
     }
 
-    /// How much a search of all open members over all centres would lower the squared distances, more than one over the `near`
+    /// How much a search of the open members over all centres would lower the squared distances, more than one over the `near`
     /// centres around their own: by a few of them, drawn in proportion to their part of these, one at the middle of every step.
     /// Returns the number of distance evaluations as well.
     fn gain(
@@ -187,16 +193,15 @@ impl<F: Float> Assignment<F> {
         view: View<'_, F>,
         centres: &Centres<F>,
         near: usize,
-        open: impl Fn(usize, &Member<F>) -> bool + Sync,
+        open: &[(u32, u32)],
     ) -> Result<(f64, u64)> {
-        let open = self.places_of(|c, place| open(c, self.member(place)));
         let error = |&(_, place): &(u32, u32)| {
             let member = self.member(place as usize);
             view.weight(member.row) * member.upper.to_f64().powi(2)
         };
         let step = open.iter().map(error).sum::<f64>() / DRAWS as f64;
         let (mut sum, mut steps, mut drawn) = (0.0, 0.5, Vec::new());
-        for member in &open {
+        for member in open {
             let error = error(member);
             sum += error;
             let times = (sum / step - steps).max(0.0).ceil();
