@@ -2,8 +2,9 @@
 
 use super::{Centres, Moments, Rows};
 use crate::base::float::Float;
-use crate::kernels::abreast::{Columns, ROWS};
-use crate::kernels::{stride, vectorised};
+use crate::base::simd::vectorised;
+use crate::kernels::short::{Columns, ROWS};
+use crate::kernels::stride;
 use crate::model::block::Block;
 
 /// So few components that all rows add to the sums of each of them, most with a share of 0: sums that stay in registers take
@@ -286,7 +287,7 @@ mod tests {
             let frame = Frame::of(data.summary());
             let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
             let (mut rows, mut block) = (Rows::default(), Block::new(k, width));
-            data.load(0..n, &frame, &mut rows);
+            data.load(0..n, &frame, &mut rows).unwrap();
             let supports: Vec<u32> = (0..n * width).map(|i| (i * i % (k - 1)) as u32).collect();
             block.reset(n, &supports);
             let places = 0..n * width;
@@ -327,7 +328,7 @@ mod tests {
         let frame = Frame::of(data.summary());
         let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
         let (mut rows, mut block) = (Rows::default(), Block::new(k, k));
-        data.load(0..n, &frame, &mut rows);
+        data.load(0..n, &frame, &mut rows).unwrap();
         block.reset(n, &[]);
         let shares = (0..n * k).map(|i| 10f64.powf(-2.0 * power[i / k] - 40.0 * rng.uniform()));
         block.responsibilities = shares.collect();

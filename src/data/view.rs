@@ -1,6 +1,7 @@
 //! Data in the coordinates of a frame: rows as a search reads them.
 
 use super::{Data, Frame, Rows};
+use crate::base::error::Result;
 use crate::base::float::Float;
 use std::ops::Range;
 
@@ -32,22 +33,26 @@ impl<'a, F: Float> View<'a, F> {
     }
 
     /// Consecutive rows.
-    pub(crate) fn load(&self, rows: Range<usize>) -> Rows<F> {
+    pub(crate) fn load(&self, rows: Range<usize>) -> Result<Rows<F>> {
         let mut block = Rows::default();
-        self.data.load(rows, self.frame, &mut block);
-        block
+        self.data.load(rows, self.frame, &mut block)?;
+        Ok(block)
     }
 
     /// Any rows, in this order.
-    pub(crate) fn gather(&self, rows: impl Iterator<Item = u32>) -> Rows<F> {
+    pub(crate) fn gather(&self, rows: impl Iterator<Item = u32>) -> Result<Rows<F>> {
         let mut block = Rows::default();
-        self.gather_into(rows, &mut block);
-        block
+        self.gather_into(rows, &mut block)?;
+        Ok(block)
     }
 
     /// Any rows, in this order, into memory that is there already.
-    pub(crate) fn gather_into(&self, rows: impl Iterator<Item = u32>, block: &mut Rows<F>) {
+    pub(crate) fn gather_into(
+        &self,
+        rows: impl Iterator<Item = u32>,
+        block: &mut Rows<F>,
+    ) -> Result<()> {
         let rows: Vec<usize> = rows.map(|row| row as usize).collect();
-        self.data.gather(&rows, self.frame, block);
+        self.data.gather(&rows, self.frame, block)
     }
 }

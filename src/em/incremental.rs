@@ -1,23 +1,27 @@
 //! Passes whose statistics are kept: rows that the bounds settle are not read, and those that change their component are
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
-use super::joint::Joint;
+use super::outcome;
+use super::stages::Stages;
 use super::supports::Supports;
 use super::{Found, Pass, SetUp, StopRule};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Streams;
+use crate::data::Scores;
 use crate::data::{Centres, Data, View};
 use crate::e_step::bounded::hartigan::Candidates;
 use crate::e_step::bounded::split_merge::{Round, split_and_merge};
-use crate::e_step::{Assignment, Bounded, Change, NeighbourLists, Sums};
+use crate::e_step::{Assignment, Bounded, Change, Member, NeighbourLists, Sums};
 use crate::io::{FileFault, Sections, Stream};
+use crate::m_step::MStep;
+use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
 
 /// The rows by component with their bounds, the sums, and the lists by which rows are searched.
-pub(crate) struct IncrementalPass<'a, F: Float> {
+pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
     data: &'a dyn Data<F>,
-    joint: &'a mut dyn Joint<F>,
+    stages: Stages<'a, F, M>,
     streams: Streams,
     /// Centres on a neighbour list.
     near: usize,
@@ -59,31 +63,31 @@ const LONGER: f64 = 1e-2;
 /// Moves end after a round that was sure to gain less than this part of the error.
 const LITTLE: f64 = 2e-3;
 
-impl<'a, F: Float> IncrementalPass<'a, F> {
+impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// From the components of the rows where they are known, or from the nearest centres.
-    pub(crate) fn new(mut set_up: SetUp<'a, F>) -> Self {
-        let model = set_up.joint.model();
+    pub(crate) fn new(mut set_up: SetUp<'a, F, M>) -> Result<Self> {
+        let model = set_up.stages.model();
         let (view, centres) = (View::new(set_up.data, model.frame()), model.centres());
         let labels = set_up.labels.take();
         let searched = labels.is_none();
         let (assignment, evaluations) = match labels {
             Some(labels) => (Assignment::of_labels(&labels, centres.len()), 0),
-            None => Assignment::first(view, centres, near(&set_up), set_up.rule.tolerance <= 0.0),
+            None => Assignment::first(view, centres, near(&set_up), set_up.rule.tolerance)?,
         };
-        let sums = Sums::of(view, centres, &assignment);
-        Self {
+        let sums = Sums::of(view, centres, &assignment)?;
+        Ok(Self {
             searched,
             evaluations,
             ..Self::with(set_up, assignment, sums)
-        }
+        })
     }
 
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
-        set_up: SetUp<'a, F>,
+        set_up: SetUp<'a, F, M>,
         file: &mut Sections<'_>,
     ) -> std::result::Result<Self, FileFault> {
-        let centres = set_up.joint.model().centres();
+        let centres = set_up.stages.model().centres();
         let (n, k, dim) = (set_up.data.len(), centres.len(), centres.dim());
         let assignment = Assignment::read(file, n, k)?;
         let sums = Sums::read(file, k, dim)?;
@@ -112,11 +116,12 @@ impl<'a, F: Float> IncrementalPass<'a, F> {
     }
 
     /// Rows by component and their sums, before the first search.
-    fn with(set_up: SetUp<'a, F>, assignment: Assignment<F>, sums: Sums<F>) -> Self {
+    fn with(set_up: SetUp<'a, F, M>, assignment: Assignment<F>, sums: Sums<F>) -> Self {
         let near = near(&set_up);
         let SetUp {
             data,
-            joint,
+            entries,
+            stages,
             streams,
             moves,
             transfers,
@@ -125,13 +130,12 @@ impl<'a, F: Float> IncrementalPass<'a, F> {
             rule,
             ..
         } = set_up;
-        let row = View::new(data, joint.model().frame()).load(0..1);
         let weight = data.summary().total_weight;
         Self {
-            entries: weight * row.entries() as f64,
+            entries: weight * entries as f64,
             weight,
             data,
-            joint,
+            stages,
             streams,
             near,
             widened,
@@ -154,7 +158,7 @@ impl<'a, F: Float> IncrementalPass<'a, F> {
 
     /// Weighted squared distances of the rows to the centres of their components (E36).
     fn squared(&self) -> f64 {
-        self.sums.squared(self.joint.model().centres()) + self.data.residual()
+        self.sums.squared(self.stages.model().centres()) + self.data.residual()
     }
 
     /// Supports of width 1 share nothing out: the squared distances are all there is.
@@ -174,8 +178,8 @@ impl<'a, F: Float> IncrementalPass<'a, F> {
     }
 
     /// Searches for a nearer centre for every row that its bounds leave open, and moves it in the sums.
-    fn follow(&mut self, before: &Centres<F>) {
-        let model = self.joint.model();
+    fn follow(&mut self, before: &Centres<F>) -> Result<()> {
+        let model = self.stages.model();
         let (view, centres) = (View::new(self.data, model.frame()), model.centres());
         let mut lists = match self.lists.take() {
             Some(lists) => lists,
@@ -190,57 +194,60 @@ impl<'a, F: Float> IncrementalPass<'a, F> {
             }
         };
         self.evaluations += lists.follow(before, centres);
-        let (changes, evaluations) = self.assignment.search(view, centres, &lists);
+        let (changes, evaluations) = self.assignment.search(view, centres, &lists)?;
         self.evaluations += evaluations;
-        self.move_rows(&changes);
+        self.move_rows(&changes)?;
         (self.searched, self.stale) = (true, false);
-        if !self.search_beyond(&lists) {
+        if !self.search_beyond(&lists)? {
             self.lists = Some(lists);
         }
+        Ok(())
     }
 
     /// Moves rows to other components, in the sums as well.
-    fn move_rows(&mut self, changes: &[Change]) {
-        let model = self.joint.model();
+    fn move_rows(&mut self, changes: &[Change]) -> Result<()> {
+        let model = self.stages.model();
         let (view, centres) = (View::new(self.data, model.frame()), model.centres());
         self.assignment.apply(changes);
-        self.sums.apply(view, centres, &self.assignment, changes);
+        self.sums.apply(view, centres, &self.assignment, changes)
     }
 
     /// Before the phase ends, searches rows that their lists do not cover over all centres. Whether it gained so much that the
     /// phase goes on: with new lists, as centres are near others now than when these were made.
-    fn search_beyond(&mut self, lists: &NeighbourLists<F>) -> bool {
+    fn search_beyond(&mut self, lists: &NeighbourLists<F>) -> Result<bool> {
         let error = self.squared();
         let likelihood = self.likelihood(error);
-        let free_energy = likelihood.free_energy(self.joint.model().log_joint());
+        let free_energy = likelihood.free_energy(self.stages.model().log_joint());
         let last = self.steps == self.rule.max_iterations;
         if !(last || self.settles(free_energy, &likelihood)) {
-            return false;
+            return Ok(false);
         }
-        let model = self.joint.model();
+        let model = self.stages.model();
         let (view, centres) = (View::new(self.data, model.frame()), model.centres());
         let tolerance = self.rule.tolerance;
         let price = (tolerance * centres.len() as f64 / self.near as f64).min(GAIN);
-        let (changes, evaluations) =
-            self.assignment
-                .search_beyond(view, centres, lists, error, price * error);
+        let open = |c: usize, m: &Member<F>| m.upper > lists.moved(c as u32).half_reach;
+        let (near, price) = (self.near, price * error);
+        let (changes, evaluations) = self
+            .assignment
+            .search_beyond(view, centres, near, open, error, price)?;
         self.evaluations += evaluations;
         let k = centres.len();
-        self.move_rows(&changes);
+        self.move_rows(&changes)?;
         let gained = error - self.squared();
         self.stale = !changes.is_empty() && gained >= tolerance * error;
         if gained >= LONGER * error {
             self.near = longer(self.near, 1, k);
             self.widened += 1;
         }
-        self.stale
+        Ok(self.stale)
     }
 
     /// Transfers rows one by one (E50). The rounds end with one that gained less than the phase would stop for.
     fn transfer(&mut self, candidates: Candidates) -> Result<()> {
-        let model = self.joint.model();
+        let model = self.stages.model();
         let (view, mut centres) = (View::new(self.data, model.frame()), model.centres().clone());
-        let made = candidates.transfer(view, &mut self.sums);
+        let made = candidates.transfer(view, &mut self.sums)?;
         self.evaluations += made.evaluations;
         let over = made.gain <= self.rule.tolerance * self.squared();
         self.transfers = if over { 0 } else { self.transfers - 1 };
@@ -250,7 +257,7 @@ impl<'a, F: Float> IncrementalPass<'a, F> {
         made.begun.iter().for_each(|c| begun[*c] = true);
         self.move_to_means(&mut centres, &begun);
         self.sums
-            .renew_where(view, &centres, &self.assignment, |_| false);
+            .renew_where(view, &centres, &self.assignment, |_| false)?;
         match made.begun.is_empty() {
             true => Ok(()),
             false => self.place(centres),
@@ -268,33 +275,33 @@ impl<'a, F: Float> IncrementalPass<'a, F> {
     /// Gives the model other centres. Lists and bounds are stale.
     fn place(&mut self, centres: Centres<F>) -> Result<()> {
         (self.lists, self.stale) = (None, true);
-        self.joint.place(centres)
+        self.stages.place(centres)
     }
 }
 
-impl<F: Float> Pass<F> for IncrementalPass<'_, F> {
+impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
     fn start(&mut self, _: bool) -> Result<()> {
         if !self.calibrated {
             // The first search starts the variance (E8).
             let first = self.likelihood(self.squared());
-            self.joint.calibrate(&first);
+            self.stages.calibrate(&first);
         }
         Ok(())
     }
 
     fn search(&mut self) -> Result<Found> {
         if let Some(before) = self.before.take() {
-            self.follow(&before);
+            self.follow(&before)?;
         }
         let squared = self.squared();
         let likelihood = self.likelihood(squared);
-        let free_energy = likelihood.free_energy(self.joint.model().log_joint());
+        let free_energy = likelihood.free_energy(self.stages.model().log_joint());
         let settled = self.settles(free_energy, &likelihood);
         self.free_energies = [self.free_energies[1], free_energy];
         // With lists of one there are no others to go to; after the last M-step none follows.
         let may = self.transfers > 0 && self.near > 1 && self.steps < self.rule.max_iterations;
         if may && settled {
-            let model = self.joint.model();
+            let model = self.stages.model();
             let view = View::new(self.data, model.frame());
             let offsets = self.sums.offsets(model.centres());
             let candidates = Candidates::of(view, &self.assignment, &offsets);
@@ -317,7 +324,7 @@ impl<F: Float> Pass<F> for IncrementalPass<'_, F> {
         if self.moves == 0 || !self.searched {
             return Ok(());
         }
-        let model = self.joint.model();
+        let model = self.stages.model();
         let (view, mut centres) = (View::new(self.data, model.frame()), model.centres().clone());
         // A round that gains less is not worth its evaluations. What is beside a subspace cannot be gained.
         let little = LITTLE * self.sums.squared(&centres);
@@ -327,7 +334,7 @@ impl<F: Float> Pass<F> for IncrementalPass<'_, F> {
             streams: self.streams,
             number: self.steps,
         };
-        let made = split_and_merge(view, &mut centres, &self.assignment, round);
+        let made = split_and_merge(view, &mut centres, &self.assignment, round)?;
         self.evaluations += made.evaluations;
         // While means are still on their way, most merges cannot be sure to pay.
         let over = made.gain <= little && made.settled <= little;
@@ -341,37 +348,45 @@ impl<F: Float> Pass<F> for IncrementalPass<'_, F> {
         }
         self.assignment.apply(&made.changes);
         self.sums
-            .renew(view, &centres, &self.assignment, &made.stale);
+            .renew(view, &centres, &self.assignment, &made.stale)?;
         self.move_to_means(&mut centres, &made.stale);
         self.place(centres)
     }
 
     fn update(&mut self) -> Result<()> {
-        let before = self.joint.model().centres().clone();
-        let (moments, squared) = self.sums.moments_about(&before);
-        let squared = squared + self.data.residual();
-        self.joint.update_from(moments, squared, self.entries)?;
+        let before = self.stages.model().centres().clone();
+        let (mut moments, squared) = self.sums.moments_about(&before);
+        moments.add_total(squared + self.data.residual(), self.entries);
+        self.stages.update_from(moments)?;
         self.before = Some(before);
         self.steps += 1;
         Ok(())
     }
 
-    fn joint(&mut self) -> &mut dyn Joint<F> {
-        self.joint
+    fn stages(&mut self) -> &mut Stages<'a, F, M> {
+        &mut self.stages
     }
 
     fn evaluations(&self) -> u64 {
         self.evaluations
     }
 
-    fn supports(&mut self) -> Supports {
-        self.copy_of_supports()
+    fn end(self: Box<Self>) -> outcome::Found<M::Model> {
+        outcome::Found {
+            exact: self.is_exact(),
+            supports: self.supports(),
+            model: self.stages.into_model(),
+        }
     }
 
     /// Components from the phase before are as exact as its search was, whatever this one's is.
     fn is_exact(&self) -> bool {
-        let k = self.joint.model().components();
-        self.searched && self.joint.bounds().is_some_and(|bounds| bounds.size() >= k)
+        let k = self.stages.model().components();
+        self.searched
+            && self
+                .stages
+                .bounds()
+                .is_some_and(|bounds| bounds.size() >= k)
     }
 
     fn save(&self, out: &mut Stream<'_>) {
@@ -397,15 +412,15 @@ impl<F: Float> Pass<F> for IncrementalPass<'_, F> {
         out.numbers("pass free energies", &self.free_energies);
     }
 
-    fn copy_of_supports(&self) -> Supports {
+    fn supports(&self) -> Supports {
         Supports::of_labels(self.assignment.labels(), self.assignment.components())
     }
 }
 
 /// Centres on the neighbour lists of a phase.
-fn near<F: Float>(set_up: &SetUp<'_, F>) -> usize {
-    let all = set_up.joint.model().components();
-    let near = set_up.joint.bounds().map_or(all, Bounded::size);
+fn near<F: Float, M: MStep<F>>(set_up: &SetUp<'_, F, M>) -> usize {
+    let all = set_up.stages.model().components();
+    let near = set_up.stages.bounds().map_or(all, Bounded::size);
     longer(near, set_up.widened, all)
 }
 
@@ -417,7 +432,11 @@ fn longer(near: usize, times: usize, all: usize) -> usize {
 
 /// Whether most of the quantization error of some centres lies outside a subspace: then the subspace is not used. The rows are
 /// a sample in the subspace, and `centres` are in it as well.
-pub(crate) fn outside<F: Float>(view: View<'_, F>, centres: &Centres<F>, near: usize) -> bool {
-    let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), false);
-    view.residual() > assignment.squared(view)
+pub(crate) fn outside<F: Float>(
+    view: View<'_, F>,
+    centres: &Centres<F>,
+    near: usize,
+) -> Result<bool> {
+    let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), LITTLE)?;
+    Ok(view.residual() > assignment.squared(view))
 }

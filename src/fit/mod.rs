@@ -1,21 +1,18 @@
 //! The builder, and the pipeline it builds: coreset, seeds, restarts, and the phases of EM.
 
 mod builder;
-pub(crate) mod checkpoint;
 mod clusterer;
 mod course;
 mod estimator;
-mod fingerprint;
 mod means_of;
 mod phase;
 mod result;
 mod rows;
 mod run;
-mod task;
 mod warm;
 
 pub use builder::{Builder, Clusterer};
-pub use estimator::{BoxedMixture, BoxedObserver, Estimator};
+pub use estimator::{BoxedObserver, Estimator};
 pub use means_of::MeansOf;
 pub use phase::{Columns, Phase, Shape};
 pub use result::Fit;

@@ -554,7 +554,7 @@ impl<F: Float> Save for GaussianMixture<F> {
             let mut model = Self::assemble(covariance, place, proportions);
             model.means.get(|| common.means);
             model.set(variances, least, unit);
-            Ok(model)
+            io::finite(model)
         };
         read().map_err(FileFault::of_bytes)
     }
@@ -583,7 +583,7 @@ mod tests {
         let data = Dense::new(x.view()).unwrap();
         let mut rows = Rows::default();
         let frame = Mixture::<f32>::frame(&mixture);
-        data.load(600..640, frame, &mut rows);
+        data.load(600..640, frame, &mut rows).unwrap();
         let (mut fast, mut direct, mut felt) = (Vec::new(), Vec::new(), 0.0f32);
         Scores::<f32>::all(&mixture, &rows, &mut fast);
         let ids: Vec<u32> = (0..10).collect();

@@ -228,7 +228,7 @@ mod tests {
         let frame = Frame::of(data.summary());
         let centres = Centres::enter(mu.view(), &frame);
         let mut rows = Rows::default();
-        data.load(0..x.nrows(), &frame, &mut rows);
+        data.load(0..x.nrows(), &frame, &mut rows).unwrap();
         let (mut exact, mut least) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
         assert!(rows.nearest(&centres, &mut exact, &mut least));
         let (labels, evaluations) = Cells::of(&centres).nearest(&rows);

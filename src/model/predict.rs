@@ -1,9 +1,10 @@
 //! Predictions and scores of a model, over all components and all rows, in blocks: compiled once per kind of rows.
 
+use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::{Centres, Checked, Data, Frame, Rows, Scores};
+use crate::data::{Centres, Data, Frame, Guarded, Rows, Scores};
 use crate::model::block::Block;
 use crate::model::cells::Cells;
 use crate::model::posterior;
@@ -36,7 +37,7 @@ pub(crate) fn predict<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Res
     if in_cells && data.len() as f64 >= ROWS_PER_POINT * (k as f64).sqrt() {
         data.check(model.frame())?;
         let cells = Cells::of(model.centres());
-        if rule_out_enough(model, data, &cells) {
+        if rule_out_enough(model, data, &cells)? {
             let blocks = by_blocks_of(CELL_ROWS, model, data, |rows| cells.nearest(rows).0)?;
             return Ok(blocks.concat().into());
         }
@@ -46,18 +47,21 @@ pub(crate) fn predict<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Res
 }
 
 /// Whether cells rule out enough components for a few of the rows, to be worth their cost for all.
-fn rule_out_enough<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>, cells: &Cells<F>) -> bool {
+fn rule_out_enough<F: Float>(
+    model: Model<'_, F>,
+    data: DataOf<'_, F>,
+    cells: &Cells<F>,
+) -> Result<bool> {
     if !data.is_checked() || data.len() < TRIALS * TRIAL {
-        return true;
+        return Ok(true);
     }
-    let trial = |trial: usize| {
-        let mut rows = Rows::default();
+    let (mut rows, mut evaluations) = (Rows::default(), 0);
+    for trial in 0..TRIALS {
         let first = trial * (data.len() / TRIALS);
-        data.load(first..first + TRIAL, model.frame(), &mut rows);
-        cells.nearest(&rows).1
-    };
-    let evaluations: u64 = (0..TRIALS).map(trial).sum();
-    evaluations * FEWER <= (TRIALS * TRIAL * model.components()) as u64
+        data.load(first..first + TRIAL, model.frame(), &mut rows)?;
+        evaluations += cells.nearest(&rows).1;
+    }
+    Ok(evaluations * FEWER <= (TRIALS * TRIAL * model.components()) as u64)
 }
 
 /// [`Mixture::responsibilities`].
@@ -247,18 +251,13 @@ fn by_blocks_of<F: Float, T: Send>(
         data.check(model.frame())?;
         return Ok(Vec::new());
     }
-    let checked = Checked::unless_known(data)?;
-    let data = checked.as_ref().map_or(data, |checked| checked);
+    let data = Guarded::new(data, &Cancel::new())?;
     data.check(model.frame())?;
-    let found = parallel::map_blocks(data.len(), size, |_, range| {
+    parallel::all(parallel::map_blocks(data.len(), size, |_, range| {
         let mut rows = Rows::default();
-        data.load(range, model.frame(), &mut rows);
-        work(&rows)
-    });
-    match checked {
-        Some(checked) => checked.result().map(|()| found),
-        None => Ok(found),
-    }
+        data.load(range, model.frame(), &mut rows)?;
+        Ok(work(&rows))
+    }))
 }
 
 /// The `width` best components of every row.

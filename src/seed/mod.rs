@@ -8,14 +8,12 @@
 //! $$D_n^2 = \min_{c \in \text{seeds}} \lVert y_n - \mu_c \rVert^2$$
 
 mod afk_mc2;
-mod extended;
 mod given;
 mod hierarchical;
 mod k_means_plus_plus;
 mod uniform;
 
 pub use afk_mc2::AfkMc2;
-pub(crate) use extended::Extended;
 pub use given::Given;
 pub use hierarchical::HierarchicalKMeansPlusPlus;
 pub use k_means_plus_plus::KMeansPlusPlus;
@@ -38,17 +36,25 @@ pub struct Seeds<F> {
 
 impl<F: Float> Seeds<F> {
     /// Seeds at the given rows of the data.
-    pub fn at_rows(data: &dyn Data<F>, frame: &Frame<F>, rows: &[usize], evaluations: u64) -> Self {
+    ///
+    /// # Errors
+    /// As [`Data::gather`].
+    pub fn at_rows(
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
+        rows: &[usize],
+        evaluations: u64,
+    ) -> Result<Self> {
         let mut block = Rows::default();
-        data.gather(rows, frame, &mut block);
+        data.gather(rows, frame, &mut block)?;
         let mut centres = Centres::with_capacity(rows.len(), data.dim());
         for i in 0..rows.len() {
             centres.push(&block.to_centre(i));
         }
-        Self {
+        Ok(Self {
             centres,
             evaluations,
-        }
+        })
     }
 
     /// The same after others.

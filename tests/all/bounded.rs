@@ -340,7 +340,7 @@ fn an_observer_sees_the_model_of_every_step() -> Result<()> {
             } = progress
             {
                 assert!(free_energy.is_finite());
-                variances.push(model.variance());
+                variances.push(model.variances()[[0, 0]]);
                 seen.push(model.means().to_owned());
             }
             ControlFlow::Continue(())
@@ -727,7 +727,7 @@ impl Seeder<f64> for Improving {
         let centres = if first { &self.bad } else { &self.good };
         let centres = Dense::new(centres.view())?;
         let rows: Vec<usize> = (0..k).collect();
-        Ok(Seeds::at_rows(&centres, frame, &rows, 0))
+        Seeds::at_rows(&centres, frame, &rows, 0)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::assignment::{Assignment, Change, Member, PART};
 use super::list_search::{Kernel, TOGETHER, root};
-use super::lists::{InvertedLists, NeighbourLists};
+use super::lists::InvertedLists;
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::sort;
@@ -38,58 +39,61 @@ struct TwoNearest<F> {
 
 impl<F: Float> Assignment<F> {
     /// Every row with its nearest centre and the second nearest: of all centres, or of the inverted list of its point (E40)
-    /// if that is cheaper and the search need not be `exact`. In that case rows far out that may be nearer to a centre outside
-    /// the list are searched over all centres; neighbour lists of `near` centres correct most of the rest. Returns the number
-    /// of distance evaluations as well.
+    /// if that is cheaper and there is a tolerance. In that case rows that may be nearer to a centre outside the list are
+    /// [searched beyond it](Self::search_beyond), where neighbour lists of `near` centres would correct too little. Returns the
+    /// number of distance evaluations as well.
     pub(crate) fn first(
         view: View<'_, F>,
         centres: &Centres<F>,
         near: usize,
-        exact: bool,
-    ) -> (Self, u64) {
-        let lists = match exact {
-            true => None,
-            false => InvertedLists::of(centres, WIDER * near),
+        tolerance: f64,
+    ) -> Result<(Self, u64)> {
+        let lists = match tolerance > 0.0 {
+            true => InvertedLists::of(centres, WIDER * near),
+            false => None,
         };
         let Some(lists) = lists else {
             return Self::exhaustive(view, centres);
         };
         let points = &lists.quantizer.points;
-        let mut all = Self::around(view, centres, points, |point| lists.list(point));
+        let mut all = Self::around(view, centres, points, |point| lists.list(point))?;
         let evaluations = view.len() * (points.len() + lists.list(0).len());
-        let far = far(view, all.squared(view));
-        let open = |_, member: &Member<F>| member.lower < F::zero() && member.upper >= far;
-        let (changes, wider) = all.search_all(view, centres, open);
+        let error = all.squared(view);
+        let price = tolerance * centres.len() as f64 / near as f64;
+        let open = |_, member: &Member<F>| member.lower < F::zero();
+        let (changes, wider) =
+            all.search_beyond(view, centres, near, open, error, price * error)?;
         all.apply(&changes);
-        (all, lists.evaluations + evaluations as u64 + wider)
+        Ok((all, lists.evaluations + evaluations as u64 + wider))
     }
 
     /// The same over all centres.
-    pub(crate) fn exhaustive(view: View<'_, F>, centres: &Centres<F>) -> (Self, u64) {
+    pub(crate) fn exhaustive(view: View<'_, F>, centres: &Centres<F>) -> Result<(Self, u64)> {
         let (n, k) = (view.len(), centres.len());
         let list: Vec<u32> = (0..k as u32).collect();
         if (2..=FEW).contains(&k) {
-            let all = Self::around(view, centres, centres, |_| &list);
-            return (all, (2 * n * k) as u64);
+            let all = Self::around(view, centres, centres, |_| &list)?;
+            return Ok((all, (2 * n * k) as u64));
         }
         let number = (k as f64).sqrt() as usize;
         if centres.dim() <= COLUMNS && n / PACKED >= number {
             // Distances are expanded about one of a few centres, the nearest of them.
-            let all = Self::around(view, centres, &centres.evenly(number), |_| &list);
-            return (all, (n * (number + k)) as u64);
+            let all = Self::around(view, centres, &centres.evenly(number), |_| &list)?;
+            return Ok((all, (n * (number + k)) as u64));
         }
         let rows = search::block_rows(k, centres.dim());
         let found = parallel::map_blocks(n, rows, |_, range| {
-            let found = two_nearest(centres, &view.load(range.clone()));
+            let found = two_nearest(centres, &view.load(range.clone())?);
             let members = range.zip(found).map(|(row, found)| {
                 let mut member = Member::unknown(row as u32);
                 member.set(&found);
                 (found.nearest, member)
             });
-            members.collect::<Vec<_>>()
+            Ok(members.collect::<Vec<_>>())
         });
+        let found = parallel::all(found)?;
         let all = Self::by_component(k, found.len(), |block| found[block].iter().copied());
-        (all, (n * k) as u64)
+        Ok((all, (n * k) as u64))
     }
 
     /// The nearest centre of every row and the second nearest, among those that `list` gives for its point.
@@ -98,8 +102,8 @@ impl<F: Float> Assignment<F> {
         centres: &Centres<F>,
         points: &Centres<F>,
         list: impl Fn(usize) -> &'a [u32] + Sync,
-    ) -> Self {
-        let near = Self::labelled(view, points);
+    ) -> Result<Self> {
+        let near = Self::labelled(view, points)?;
         let slack = 8.0 * (centres.dim() + 8) as f64 * F::EPSILON;
         let found = parallel::map_blocks(view.len(), PART, |_, places| {
             let mut kernel = Kernel::default();
@@ -117,7 +121,7 @@ impl<F: Float> Assignment<F> {
                 };
                 kernel.pack(centres, list, points.row(point));
                 for members in near.stretch(places).chunks(TOGETHER) {
-                    view.gather_into(members.iter().map(|member| member.row), &mut kernel.rows);
+                    view.gather_into(members.iter().map(|member| member.row), &mut kernel.rows)?;
                     kernel.compare(centres, |i, about, best, next| {
                         let others = root(next.0);
                         let compared_all = others.to_f64() <= reach - root(about).to_f64();
@@ -131,57 +135,60 @@ impl<F: Float> Assignment<F> {
                     });
                 }
             }
-            found
+            Ok(found)
         });
+        let found = parallel::all(found)?;
         let part = |part: usize| found[part].iter().copied();
-        Self::by_component(centres.len(), found.len(), part)
+        Ok(Self::by_component(centres.len(), found.len(), part))
     }
 
     /// Every row with its nearest centre, without bounds.
-    fn labelled(view: View<'_, F>, centres: &Centres<F>) -> Self {
+    fn labelled(view: View<'_, F>, centres: &Centres<F>) -> Result<Self> {
         let k = centres.len();
         let rows = search::block_rows(k, centres.dim());
         let labels = parallel::map_blocks(view.len(), rows, |_, range| {
-            let rows = view.load(range);
+            let rows = view.load(range)?;
             let mut block = Block::new(k, 1);
             block.reset(rows.len(), &[]);
             search::best(centres, &rows, &mut block, &mut Exact::default());
-            block.supports
+            Ok(block.supports)
         });
-        Self::of_labels(&labels.concat(), k)
+        Ok(Self::of_labels(&parallel::all(labels)?.concat(), k))
     }
 
-    /// Searches all centres for rows that may be nearer to one outside the list of their component (E35): those far out, and
-    /// all, if some rows drawn say that this lowers the squared distances by more than `gain`. `error` are the squared
-    /// distances. Returns the changes, by place, and the number of distance evaluations.
+    /// Searches all centres for open rows, which may be nearer to one outside their list (E35): those far out, and all, if some
+    /// rows drawn say that this lowers the squared distances by more than `gain`, beyond what lists of `near` centres do.
+    /// `error` are the squared distances. Returns the changes, by place, and the number of distance evaluations.
     pub(crate) fn search_beyond(
         &mut self,
         view: View<'_, F>,
         centres: &Centres<F>,
-        lists: &NeighbourLists<F>,
+        near: usize,
+        open: impl Fn(usize, &Member<F>) -> bool + Sync,
         error: f64,
         gain: f64,
-    ) -> (Vec<Change>, u64) {
-        let open = |c: usize, member: &Member<F>| member.upper > lists.moved(c as u32).half_reach;
+    ) -> Result<(Vec<Change>, u64)> {
         let far = far(view, error);
         let (promised, evaluations) = match gain > 0.0 {
-            true => self.gain(view, centres, |c, m| m.upper < far && open(c, m)),
+            true => self.gain(view, centres, near, |c, m| m.upper < far && open(c, m))?,
             false => (f64::INFINITY, 0),
         };
         let all = promised > gain;
         let (changes, more) =
-            self.search_all(view, centres, |c, m| (all || m.upper >= far) && open(c, m));
-        (changes, evaluations + more)
+            self.search_all(view, centres, |c, m| (all || m.upper >= far) && open(c, m))?;
+        Ok((changes, evaluations + more))
     }
 
-    /// How much a search of all open members over all centres would lower the squared distances, by a few of them: drawn in
-    /// proportion to their part of these, one at the middle of every step. Returns the number of distance evaluations as well.
+    /// How much a search of all open members over all centres would lower the squared distances, more than one over the `near`
+    /// centres around their own: by a few of them, drawn in proportion to their part of these, one at the middle of every step.
+    /// Returns the number of distance evaluations as well.
     fn gain(
         &self,
         view: View<'_, F>,
         centres: &Centres<F>,
+        near: usize,
         open: impl Fn(usize, &Member<F>) -> bool + Sync,
-    ) -> (f64, u64) {
+    ) -> Result<(f64, u64)> {
         let open = self.places_of(|c, place| open(c, self.member(place)));
         let error = |&(_, place): &(u32, u32)| {
             let member = self.member(place as usize);
@@ -202,18 +209,27 @@ impl<F: Float> Assignment<F> {
         let gains = parallel::map_blocks(drawn.len(), TOGETHER / 8, |_, range| {
             let drawn = &drawn[range];
             let places = drawn.iter().map(|((_, place), _)| *place as usize);
-            let rows = view.gather(places.map(|place| self.member(place).row));
-            let (found, mut own) = (two_nearest(centres, &rows), Vec::new());
+            let rows = view.gather(places.map(|place| self.member(place).row))?;
+            let (found, mut squared) = (two_nearest(centres, &rows), Vec::new());
             let gains = drawn.iter().zip(found).enumerate();
             let gains = gains.map(|(i, (((c, _), times), found))| {
-                rows.distances_to(i, centres, &[*c], &mut own);
-                let fall = own[0].to_f64() - found.distance.to_f64().powi(2);
+                let mut list: Vec<u32> = (0..centres.len() as u32).collect();
+                if near < list.len() {
+                    centres.distances_from(*c as usize, &list, &mut squared);
+                    let of = |c: &u32| squared[*c as usize].to_f64();
+                    list.select_nth_unstable_by(near - 1, |a, b| of(a).total_cmp(&of(b)));
+                    list.truncate(near);
+                }
+                rows.distances_to(i, centres, &list, &mut squared);
+                let own = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
+                let fall = own - found.distance.to_f64().powi(2);
                 times * rows.weight(i) * fall.max(0.0)
             });
-            gains.sum::<f64>()
+            Ok(gains.sum::<f64>())
         });
-        let evaluations = drawn.len() * (centres.len() + 1);
-        (gains.iter().sum(), evaluations as u64)
+        let gains = parallel::all(gains)?;
+        let evaluations = drawn.len() * (2 * centres.len() + near);
+        Ok((gains.iter().sum(), evaluations as u64))
     }
 
     /// Compares the open members with all centres. Returns the changes, by place, and the number of distance evaluations.
@@ -222,14 +238,15 @@ impl<F: Float> Assignment<F> {
         view: View<'_, F>,
         centres: &Centres<F>,
         open: impl Fn(usize, &Member<F>) -> bool + Sync,
-    ) -> (Vec<Change>, u64) {
+    ) -> Result<(Vec<Change>, u64)> {
         let open = self.places_of(|c, place| open(c, self.member(place)));
         let rows = search::block_rows(centres.len(), centres.dim());
         let found = parallel::map_blocks(open.len(), rows, |_, range| {
             let places = open[range].iter().map(|(_, place)| *place as usize);
             let rows = places.map(|place| self.member(place).row);
-            two_nearest(centres, &view.gather(rows))
+            Ok(two_nearest(centres, &view.gather(rows)?))
         });
+        let found = parallel::all(found)?;
         let mut changes = Vec::new();
         let (_, members) = self.members_mut();
         for (&(from, place), mut found) in open.iter().zip(found.concat()) {
@@ -248,7 +265,7 @@ impl<F: Float> Assignment<F> {
                 });
             }
         }
-        (changes, (open.len() * centres.len()) as u64)
+        Ok((changes, (open.len() * centres.len()) as u64))
     }
 
     /// The components and places of some members. Places are as many as rows, whose numbers have 32 bits.
@@ -314,13 +331,14 @@ mod tests {
         let centres = Array2::from_shape_fn((600, 2), |(i, j)| near(i, j));
         let x = Array2::from_shape_fn((6_000, 2), |(i, j)| near(i, j));
         let data = Dense::new(x.view()).unwrap();
-        let frame = data.frame();
+        let frame = data.frame().unwrap();
         let centres = Centres::enter(centres.view(), &frame);
         let points = Centres::enter(x.view().split_at(ndarray::Axis(0), 5).0, &frame);
         let all: Vec<u32> = (0..600).collect();
-        let found = Assignment::around(View::new(&data, &frame), &centres, &points, |_| &all);
+        let found =
+            Assignment::around(View::new(&data, &frame), &centres, &points, |_| &all).unwrap();
         let mut rows = Rows::default();
-        data.load(0..data.len(), &frame, &mut rows);
+        data.load(0..data.len(), &frame, &mut rows).unwrap();
         let distance = |row: u32, c: usize| -> f64 {
             let pairs = rows.row(row as usize).iter().zip(centres.row(c));
             let squares = pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2));
@@ -345,12 +363,12 @@ mod tests {
         let mut rng = Rng::from_seed(1);
         let x = Array2::from_shape_fn((3_000, 5), |_| rng.normal());
         let data = Dense::new(x.view()).unwrap();
-        let frame = data.frame();
+        let frame = data.frame().unwrap();
         for k in [1, 2, 3, 16, 17, FEW, FEW + 1] {
             let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-            let (found, _) = Assignment::exhaustive(View::new(&data, &frame), &centres);
+            let (found, _) = Assignment::exhaustive(View::new(&data, &frame), &centres).unwrap();
             let mut rows = Rows::default();
-            data.load(0..data.len(), &frame, &mut rows);
+            data.load(0..data.len(), &frame, &mut rows).unwrap();
             let all: Vec<u32> = (0..k as u32).collect();
             for c in 0..k {
                 for member in found.members(c) {

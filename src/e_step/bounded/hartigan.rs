@@ -4,6 +4,7 @@
 use super::assignment::{Assignment, Change};
 use super::list_search::TOGETHER;
 use super::sums::{Offset, Sums};
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::data::View;
 
@@ -125,7 +126,11 @@ impl Candidates {
     }
 
     /// Transfers them one after the other (E50) in the sums, each to means that have followed those before it.
-    pub(crate) fn transfer<F: Float>(self, view: View<'_, F>, sums: &mut Sums<F>) -> Transfers {
+    pub(crate) fn transfer<F: Float>(
+        self,
+        view: View<'_, F>,
+        sums: &mut Sums<F>,
+    ) -> Result<Transfers> {
         let mut made = Transfers {
             gain: 0.0,
             changes: Vec::new(),
@@ -133,7 +138,7 @@ impl Candidates {
             evaluations: 2 * self.changes.len() as u64,
         };
         for changes in self.changes.chunks(TOGETHER) {
-            let rows = view.gather(changes.iter().map(|change| change.row));
+            let rows = view.gather(changes.iter().map(|change| change.row))?;
             for (i, change) in changes.iter().enumerate() {
                 let (row, w) = (rows.row(i), rows.weight(i));
                 let seen = |c: u32| Seen {
@@ -154,7 +159,7 @@ impl Candidates {
                 }
             }
         }
-        made
+        Ok(made)
     }
 }
 
@@ -189,15 +194,15 @@ mod tests {
             let x = Array2::from_shape_fn((n, d), |_| rng.normal());
             let w = Array1::from_shape_fn(n, |i| [1.0, 0.25, 3.0, 0.0][i % 4]);
             let data = Dense::weighted(x.view(), w.view()).unwrap();
-            let frame = data.frame();
+            let frame = data.frame().unwrap();
             let view = View::new(&data, &frame);
             let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-            let (mut assignment, _) = Assignment::exhaustive(view, &centres);
-            let mut sums = Sums::of(view, &centres, &assignment);
+            let (mut assignment, _) = Assignment::exhaustive(view, &centres).unwrap();
+            let mut sums = Sums::of(view, &centres, &assignment).unwrap();
             let before = naive(&x, &w, &assignment.labels(), k);
             let candidates = Candidates::of(view, &assignment, &sums.offsets(&centres));
             let bound = candidates.gain;
-            let made = candidates.transfer(view, &mut sums);
+            let made = candidates.transfer(view, &mut sums).unwrap();
             assert!(!made.changes.is_empty() && made.gain <= bound);
             let mut labels = assignment.labels();
             let mut least = before;
@@ -213,7 +218,9 @@ mod tests {
             assignment.forget_some(&made.changes);
             assignment.apply(&made.changes);
             assert_eq!(assignment.labels(), labels);
-            let fresh = Sums::of(view, &centres, &assignment).squared(&centres);
+            let fresh = Sums::of(view, &centres, &assignment)
+                .unwrap()
+                .squared(&centres);
             assert!((sums.squared(&centres) - fresh).abs() <= 1e-10 * fresh);
         }
     }
@@ -258,7 +265,7 @@ mod tests {
             let x = Array2::<f64>::from_shape_fn((w.len(), 1), |(n, _)| n as f64);
             let w = Array1::from(w);
             let data = Dense::weighted(x.view(), w.view()).unwrap();
-            copy_of(View::new(&data, &data.frame()))
+            copy_of(View::new(&data, &data.frame().unwrap()))
         };
         assert_eq!(copy([3.0, 2.0, 0.0, 1.0].repeat(50)), 1.0);
         assert_eq!(copy(vec![0.7; 9]), 0.7);

@@ -2,11 +2,12 @@
 
 use super::assignment::{Assignment, Change, Member, PART};
 use super::lists::{Moved, NeighbourLists};
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::sort;
 use crate::data::{Centres, Rows, View};
-use crate::kernels::packed::Packed;
+use crate::kernels::nearest::Packed;
 use crate::kernels::select;
 
 /// Rows that are read and compared together.
@@ -20,7 +21,7 @@ impl<F: Float> Assignment<F> {
         view: View<'_, F>,
         centres: &Centres<F>,
         lists: &NeighbourLists<F>,
-    ) -> (Vec<Change>, u64) {
+    ) -> Result<(Vec<Change>, u64)> {
         let (starts, members) = self.members_mut();
         let found = parallel::map_chunks(members, PART, |_, places, members| {
             let mut search = ListSearch::default();
@@ -29,13 +30,14 @@ impl<F: Float> Assignment<F> {
                 let members = &mut members[places.start - first..places.end - first];
                 search.open(lists.moved(c as u32), members);
                 let list = lists.list(c as u32);
-                search.run(view, centres, list, members, places.start);
+                search.run(view, centres, list, members, places.start)?;
             }
-            (search.changes, search.evaluations)
+            Ok((search.changes, search.evaluations))
         });
+        let found = parallel::all(found)?;
         let evaluations = found.iter().map(|(_, evaluations)| evaluations).sum();
         let changes = found.into_iter().flat_map(|(changes, _)| changes);
-        (changes.collect(), evaluations)
+        Ok((changes.collect(), evaluations))
     }
 }
 
@@ -71,16 +73,16 @@ impl<F: Float> ListSearch<F> {
         list: &[u32],
         members: &mut [Member<F>],
         first: usize,
-    ) {
+    ) -> Result<()> {
         if self.open.is_empty() {
-            return;
+            return Ok(());
         }
         self.kernel
             .pack(centres, list, centres.row(list[0] as usize));
         self.evaluations += (self.open.len() * list.len()) as u64;
         for open in self.open.chunks(TOGETHER) {
             let rows = open.iter().map(|&i| members[i].row);
-            view.gather_into(rows, &mut self.kernel.rows);
+            view.gather_into(rows, &mut self.kernel.rows)?;
             let changes = &mut self.changes;
             self.kernel.compare(centres, |place, _, best, next| {
                 let member = &mut members[open[place]];
@@ -102,6 +104,7 @@ impl<F: Float> ListSearch<F> {
                 }
             });
         }
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 use super::assignment::{Assignment, Change, Member};
 use super::list_search::TOGETHER;
 use super::sums::Offset;
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Rng, Streams};
@@ -58,7 +59,7 @@ pub(crate) fn split_and_merge<F: Float>(
     centres: &mut Centres<F>,
     assignment: &Assignment<F>,
     round: Round<'_>,
-) -> SplitMerge {
+) -> Result<SplitMerge> {
     let k = assignment.components();
     let mut made = SplitMerge {
         gain: 0.0,
@@ -68,22 +69,23 @@ pub(crate) fn split_and_merge<F: Float>(
         evaluations: 0,
     };
     if k < 3 {
-        return made;
+        return Ok(made);
     }
     let errors = parallel::map(k, |c| Errors::of(view, assignment, round.offsets, c));
     let least = errors.iter().map(|errors| errors.settled);
     let least = least.fold(f64::INFINITY, f64::min);
     if !least.is_finite() {
-        return made;
+        return Ok(made);
     }
     let guesses = parallel::map(k, |c| {
         // No split gains more than the whole error.
         if errors[c].own <= MARGIN * least {
-            return None;
+            return Ok(None);
         }
         let mut rng = round.streams.at(Purpose::Moves, round.number, c);
         Split::guess(view, centres.row(c), assignment.members(c), &mut rng)
     });
+    let guesses = parallel::all(guesses)?;
     let guessed = guesses.iter().flatten().map(|split| split.evaluations);
     made.evaluations += guessed.sum::<u64>();
     let parts = Parts {
@@ -92,10 +94,10 @@ pub(crate) fn split_and_merge<F: Float>(
         errors,
         guesses,
     };
-    let chosen = parts.choose(|errors| errors.loss);
+    let chosen = parts.choose(|errors| errors.loss)?;
     (made.gain, made.evaluations) = (chosen.gain, made.evaluations + chosen.evaluations);
     if chosen.gain < round.little {
-        let settled = parts.choose(|errors| errors.settled);
+        let settled = parts.choose(|errors| errors.settled)?;
         made.settled = settled.gain;
         made.evaluations += settled.evaluations;
     }
@@ -110,7 +112,7 @@ pub(crate) fn split_and_merge<F: Float>(
         }));
         let (found, members) = (parts.guess(split), assignment.members(split));
         made.evaluations += 2 * members.len() as u64;
-        let sides = found.compare(view, members).sides;
+        let sides = found.compare(view, members)?.sides;
         let leaving = assignment.places(split).zip(members).zip(sides);
         let leaving = leaving.filter(|(_, side)| *side == LEAVES);
         made.changes
@@ -124,7 +126,7 @@ pub(crate) fn split_and_merge<F: Float>(
         centres.replace(merged, found.centres.row(1));
     }
     made.changes.sort_unstable_by_key(|change| change.place);
-    made
+    Ok(made)
 }
 
 /// What a choice of moves is made from.
@@ -157,7 +159,7 @@ impl<F: Float> Parts<'_, F> {
     }
 
     /// The splits that gain most, each with the merge of the least `loss` that is left.
-    fn choose(&self, loss: impl Fn(&Errors) -> f64) -> Choice {
+    fn choose(&self, loss: impl Fn(&Errors) -> f64) -> Result<Choice> {
         let (errors, members) = (&self.errors, |c| self.assignment.members(c));
         let loss = |c: usize| loss(&errors[c]);
         let k = errors.len();
@@ -171,14 +173,15 @@ impl<F: Float> Parts<'_, F> {
         candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let pays = |pair: &(&(f64, usize), &usize)| DOUBT * pair.0.0 > MARGIN * loss(*pair.1);
         let promising = candidates.iter().zip(&by_loss).take_while(pays).count();
-        let mut by_gain = parallel::map(promising, |place| {
+        let by_gain = parallel::map(promising, |place| {
             let (guess, c) = candidates[place];
             let gain = match members(c).len() {
                 ..=SAMPLE => guess,
-                _ => errors[c].own - self.guess(c).compare(self.view, members(c)).error,
+                _ => errors[c].own - self.guess(c).compare(self.view, members(c))?.error,
             };
-            (gain, c)
+            Ok((gain, c))
         });
+        let mut by_gain = parallel::all(by_gain)?;
         by_gain.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let evaluated = by_gain.iter().map(|(_, c)| members(*c).len());
         let evaluated = evaluated.filter(|n| *n > SAMPLE).map(|n| 2 * n as u64);
@@ -218,7 +221,7 @@ impl<F: Float> Parts<'_, F> {
             }
             choice.pairs.push(Pair { split, merged });
         }
-        choice
+        Ok(choice)
     }
 }
 
@@ -332,9 +335,9 @@ impl<F: Float> Split<F> {
         centre: &[F],
         members: &[Member<F>],
         rng: &mut Rng,
-    ) -> Option<Self> {
+    ) -> Result<Option<Self>> {
         let (ids, weights) = sample(view, members, rng);
-        let rows = view.gather(ids.into_iter());
+        let rows = view.gather(ids.into_iter())?;
         let weight = |i: usize| weights[i];
         let mut to_centre = vec![F::INFINITY; rows.len()];
         rows.distances_from(centre, &mut to_centre);
@@ -351,7 +354,10 @@ impl<F: Float> Split<F> {
             let drawn = errors().position(|e| {
                 left -= e;
                 left < 0.0
-            })?;
+            });
+            let Some(drawn) = drawn else {
+                return Ok(None);
+            };
             let mut centres = Centres::with_capacity(2, view.frame.dim());
             centres.push(centre);
             centres.push(rows.row(drawn));
@@ -369,21 +375,21 @@ impl<F: Float> Split<F> {
                 });
             }
         }
-        best
+        Ok(best)
     }
 
     /// All rows of a component compared with both centres.
-    fn compare(&self, view: View<'_, F>, members: &[Member<F>]) -> Sides {
+    fn compare(&self, view: View<'_, F>, members: &[Member<F>]) -> Result<Sides> {
         let parts = parallel::map_blocks(members.len(), TOGETHER, |_, places| {
-            let rows = view.gather(members[places].iter().map(|member| member.row));
-            Sides::of(&self.centres, &rows, |i| rows.weight(i))
+            let rows = view.gather(members[places].iter().map(|member| member.row))?;
+            Ok(Sides::of(&self.centres, &rows, |i| rows.weight(i)))
         });
         let mut all = Sides::default();
-        for part in parts {
+        for part in parallel::all(parts)? {
             all.sides.extend(part.sides);
             all.error += part.error;
         }
-        all
+        Ok(all)
     }
 }
 
@@ -458,20 +464,20 @@ mod tests {
             let x = Array2::from_shape_fn((n, d), |(n, j)| blobs[[n % 12, j]] + rng.normal());
             let w = Array1::from_shape_fn(n, |n| [1.0, 4.0, 0.25][n % 3]);
             let data = Dense::weighted(x.view(), w.view()).unwrap();
-            let frame = data.frame();
+            let frame = data.frame().unwrap();
             let view = View::new(&data, &frame);
             let mut centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-            let (mut assignment, _) = Assignment::exhaustive(view, &centres);
-            let mut sums = Sums::of(view, &centres, &assignment);
+            let (mut assignment, _) = Assignment::exhaustive(view, &centres).unwrap();
+            let mut sums = Sums::of(view, &centres, &assignment).unwrap();
             for round in 0..4 {
                 let before = centres.clone();
                 sums.move_centres(&mut centres);
                 assignment.forget();
                 let (mut near, _) = NeighbourLists::new(&centres, 6);
                 let _ = near.follow(&before, &centres);
-                let (changes, _) = assignment.search(view, &centres, &near);
+                let (changes, _) = assignment.search(view, &centres, &near).unwrap();
                 assignment.apply(&changes);
-                sums.apply(view, &centres, &assignment, &changes);
+                sums.apply(view, &centres, &assignment, &changes).unwrap();
                 let error = sums.squared(&centres);
                 assert_abs_diff_eq!(
                     error,
@@ -486,9 +492,10 @@ mod tests {
                     streams: Streams::new(seed, 0),
                     number: round,
                 };
-                let made = split_and_merge(view, &mut centres, &assignment, round);
+                let made = split_and_merge(view, &mut centres, &assignment, round).unwrap();
                 assignment.apply(&made.changes);
-                sums.renew(view, &centres, &assignment, &made.stale);
+                sums.renew(view, &centres, &assignment, &made.stale)
+                    .unwrap();
                 assert_abs_diff_eq!(
                     sums.squared(&centres),
                     naive(view, &centres, &assignment),
@@ -513,7 +520,7 @@ mod tests {
     fn naive(view: View<'_, f64>, centres: &Centres<f64>, assignment: &Assignment<f64>) -> f64 {
         let mut total = 0.0;
         for (n, &label) in assignment.labels().iter().enumerate() {
-            let rows = view.load(n..n + 1);
+            let rows = view.load(n..n + 1).unwrap();
             let places = rows.row(0).iter().zip(centres.row(label as usize));
             total += rows.weight(0) * places.map(|(x, mu)| (x - mu).powi(2)).sum::<f64>();
         }

@@ -2,11 +2,13 @@
 
 use super::assignment::{Assignment, Change, PART};
 use super::list_search::TOGETHER;
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
+use crate::base::simd::vectorised;
 use crate::base::sort;
 use crate::data::{Centres, Moments, Rows, Second, View};
-use crate::kernels::vectorised;
+use crate::io::{FileFault, Sections, Stream};
 
 /// Sums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
 ///
@@ -52,7 +54,11 @@ pub(crate) struct Offset {
 
 impl<F: Float> Sums<F> {
     /// The sums of an assignment, about the centres.
-    pub(crate) fn of(view: View<'_, F>, centres: &Centres<F>, assignment: &Assignment<F>) -> Self {
+    pub(crate) fn of(
+        view: View<'_, F>,
+        centres: &Centres<F>,
+        assignment: &Assignment<F>,
+    ) -> Result<Self> {
         let line = centres.row(0).len() + 2;
         let mut sums = Self {
             anchors: centres.clone(),
@@ -60,22 +66,8 @@ impl<F: Float> Sums<F> {
             line,
             largest: vec![[0.0; 2]; centres.len()],
         };
-        sums.renew(view, centres, assignment, &vec![true; centres.len()]);
-        sums
-    }
-
-    /// Anchors, sums, and the largest sums of each component.
-    pub(super) fn parts(&self) -> (&Centres<F>, &[f64], &[[f64; 2]]) {
-        (&self.anchors, &self.sums, &self.largest)
-    }
-
-    pub(super) fn from_parts(anchors: Centres<F>, sums: Vec<f64>, largest: Vec<[f64; 2]>) -> Self {
-        Self {
-            line: anchors.row(0).len() + 2,
-            anchors,
-            sums,
-            largest,
-        }
+        sums.renew(view, centres, assignment, &vec![true; centres.len()])?;
+        Ok(sums)
     }
 
     /// Recomputes the sums of the `stale` components, about their current centres.
@@ -85,13 +77,13 @@ impl<F: Float> Sums<F> {
         centres: &Centres<F>,
         assignment: &Assignment<F>,
         stale: &[bool],
-    ) {
+    ) -> Result<()> {
         self.anchors.update_where(stale, centres);
         let entry = |place| Entry {
             row: assignment.member(place).row,
             sign: 1.0,
         };
-        let found = self.gathered(view, assignment.starts(), |c| stale[c], entry);
+        let found = self.gathered(view, assignment.starts(), |c| stale[c], entry)?;
         for (c, sums) in self.sums.chunks_exact_mut(self.line).enumerate() {
             if stale[c] {
                 sums.fill(0.0);
@@ -99,6 +91,7 @@ impl<F: Float> Sums<F> {
             }
         }
         self.add(&found);
+        Ok(())
     }
 
     /// Sums of the `wanted` components over the entries between their `starts`, by component. A component whose entries
@@ -109,7 +102,7 @@ impl<F: Float> Sums<F> {
         starts: &[usize],
         wanted: impl Fn(usize) -> bool + Sync,
         entry: impl Fn(usize) -> Entry + Sync,
-    ) -> Vec<Part> {
+    ) -> Result<Vec<Part>> {
         let parts = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
             let mut rows = Rows::default();
             let wanted = sort::among(starts, places).filter(|(c, _)| wanted(*c));
@@ -117,7 +110,7 @@ impl<F: Float> Sums<F> {
                 let mut sums = vec![0.0; self.line];
                 for from in places.clone().step_by(TOGETHER) {
                     let entries = || (from..places.end.min(from + TOGETHER)).map(&entry);
-                    view.gather_into(entries().map(|entry| entry.row), &mut rows);
+                    view.gather_into(entries().map(|entry| entry.row), &mut rows)?;
                     let signs = entries().enumerate();
                     let shares: Vec<f64> = signs.map(|(i, e)| e.sign * rows.weight(i)).collect();
                     add_rows(
@@ -127,11 +120,11 @@ impl<F: Float> Sums<F> {
                         &mut sums,
                     );
                 }
-                Part { component, sums }
+                Ok(Part { component, sums })
             });
-            parts.collect::<Vec<_>>()
+            parts.collect::<Result<Vec<_>>>()
         });
-        parts.into_iter().flatten().collect()
+        Ok(parallel::all(parts)?.into_iter().flatten().collect())
     }
 
     /// Adds the gathered sums.
@@ -161,7 +154,7 @@ impl<F: Float> Sums<F> {
         centres: &Centres<F>,
         assignment: &Assignment<F>,
         changes: &[Change],
-    ) {
+    ) -> Result<()> {
         let entries = || {
             changes.iter().flat_map(|&Change { row, from, to, .. }| {
                 [(from, -1.0), (to, 1.0)].map(|(c, sign)| (c, Entry { row, sign }))
@@ -171,9 +164,9 @@ impl<F: Float> Sums<F> {
         let (starts, entries) = sort::sorted(k, Entry { row: 0, sign: 0.0 }, entries);
         // Where most rows are others now, all are added up again.
         let most = |c: usize| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1);
-        let found = self.gathered(view, &starts, |c| !most(c), |place| entries[place]);
+        let found = self.gathered(view, &starts, |c| !most(c), |place| entries[place])?;
         self.add(&found);
-        self.renew_where(view, centres, assignment, most);
+        self.renew_where(view, centres, assignment, most)
     }
 
     /// Recomputes sums where that is `due`, and where only rounding is left of them: of components that lost nearly all of their
@@ -184,7 +177,7 @@ impl<F: Float> Sums<F> {
         centres: &Centres<F>,
         assignment: &Assignment<F>,
         due: impl Fn(usize) -> bool,
-    ) {
+    ) -> Result<()> {
         let k = centres.len();
         let about = parallel::map(k, |c| self.about(c, centres.row(c)));
         let mean = about.iter().sum::<f64>() / k as f64;
@@ -194,8 +187,9 @@ impl<F: Float> Sums<F> {
         };
         let stale: Vec<bool> = (0..k).map(is_stale).collect();
         if stale.contains(&true) {
-            self.renew(view, centres, assignment, &stale);
+            self.renew(view, centres, assignment, &stale)?;
         }
+        Ok(())
     }
 
     /// Moves one row from a component to another. One that had no rows gets its anchor there: its own may be far away.
@@ -216,6 +210,32 @@ impl<F: Float> Sums<F> {
                 self.largest[c][1].max(sums[1]),
             ];
         }
+    }
+
+    /// The sums with their anchors.
+    pub(crate) fn write(&self, out: &mut Stream<'_>) {
+        self.anchors.write("anchors", out);
+        out.numbers("sums", &self.sums);
+        out.numbers("largest sums", self.largest.as_flattened());
+    }
+
+    /// The same of `k` components in `dim` coordinates.
+    pub(crate) fn read(
+        file: &mut Sections<'_>,
+        k: usize,
+        dim: usize,
+    ) -> std::result::Result<Self, FileFault> {
+        let anchors = Centres::read("anchors", file, k, dim)?;
+        let line = anchors.row(0).len() + 2;
+        let sums = file.finite("sums", &[k, line])?;
+        let largest = file.finite("largest sums", &[k, 2])?;
+        let largest = largest.as_chunks().0.to_vec();
+        Ok(Self {
+            anchors,
+            sums,
+            line,
+            largest,
+        })
     }
 
     /// Mass of component `c`.
@@ -377,7 +397,7 @@ mod tests {
                 rng.normal() + if i.is_multiple_of(20) { far } else { 0.0 }
             });
             let data = Dense::new(x.view()).unwrap();
-            let frame = data.frame();
+            let frame = data.frame().unwrap();
             let view = View::new(&data, &frame);
             // The last component is the far rows' own; they visit others for a while.
             let own = |i: usize| {
@@ -394,7 +414,7 @@ mod tests {
             let mut assignment = Assignment::<f64>::of_labels(&labels, k + 1);
             let start = x.select(ndarray::Axis(0), &(0..=k).collect::<Vec<_>>());
             let mut centres = Centres::enter(start.view(), &frame);
-            let mut sums = Sums::of(view, &centres, &assignment);
+            let mut sums = Sums::of(view, &centres, &assignment).unwrap();
             for round in 0..6 {
                 let mut changes = Vec::new();
                 for c in 0..=k {
@@ -418,9 +438,11 @@ mod tests {
                 }
                 sums.move_centres(&mut centres);
                 assignment.apply(&changes);
-                sums.apply(view, &centres, &assignment, &changes);
+                sums.apply(view, &centres, &assignment, &changes).unwrap();
                 let kept = sums.squared(&centres);
-                let fresh = Sums::of(view, &centres, &assignment).squared(&centres);
+                let fresh = Sums::of(view, &centres, &assignment)
+                    .unwrap()
+                    .squared(&centres);
                 assert!(
                     (kept - fresh).abs() <= 1e-12 * fresh,
                     "{seed} {round}: {kept} {fresh}"

@@ -289,7 +289,7 @@ mod tests {
             let fit = builder.max_iterations(2).tolerance(0.0).build().unwrap();
             let model = fit.fit(&data).unwrap().model;
             let mut rows = Rows::default();
-            data.load(0..n, &model.frame, &mut rows);
+            data.load(0..n, &model.frame, &mut rows).unwrap();
             let all = Exhaustive::all();
             let mut block = Block::new(k, k);
             block.reset(n, &[]);

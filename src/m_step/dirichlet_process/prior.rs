@@ -65,7 +65,7 @@ impl DirichletProcess {
             return Err(Error::parameter("degrees_of_freedom", degrees, rule));
         }
         let of_data = match (&self.mean, &self.scale) {
-            (PriorMean::OfData, _) | (_, PriorScale::OfData) => Some(moments(frame, data)),
+            (PriorMean::OfData, _) | (_, PriorScale::OfData) => Some(moments(frame, data)?),
             _ => None,
         };
         let mean = match (&self.mean, &of_data) {
@@ -208,32 +208,32 @@ struct Gaussian {
 
 /// Mean and covariance of the data in the coordinates of `frame`, from sums about its mean, which is that of the data but
 /// for rounding.
-fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Gaussian {
+fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
     /// Parts of the data: each has its own sums.
     const PARTS: usize = 32;
     let (n, dim) = (data.len(), data.dim());
     let centre: Vec<f64> = frame.mean()[..dim].iter().map(|m| m.to_f64()).collect();
     let anchor = Whitening::spherical(centre.clone(), 1.0);
     let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
-    let mut parts = parallel::map_blocks(n, size, |_, range| {
+    let parts = parallel::map_blocks(n, size, |_, range| {
         let mut sums = OuterMoments::zeros(1, dim);
         let (mut rows, mut block) = (Rows::default(), Block::new(1, 1));
         for from in range.clone().step_by(BLOCK) {
-            data.load(from..(from + BLOCK).min(range.end), frame, &mut rows);
+            data.load(from..(from + BLOCK).min(range.end), frame, &mut rows)?;
             block.reset(rows.len(), &[]);
             block.responsibilities.fill(1.0);
             sums.add(&rows, &block, |_| &anchor, Digits::All);
         }
-        sums
+        Ok(sums)
     });
-    let sums = OuterMoments::merge(&mut parts);
+    let sums = OuterMoments::merge(&mut parallel::all(parts)?);
     let total = sums.mass[0].max(f64::MIN_POSITIVE);
     let step: Vec<f64> = sums.first(0).iter().map(|sum| sum / total).collect();
     let covariance = sums.about(0, &step).into_iter().map(|x| x / total);
-    Gaussian {
+    Ok(Gaussian {
         covariance: covariance.collect(),
         mean: centre.iter().zip(&step).map(|(m, step)| m + step).collect(),
-    }
+    })
 }
 
 /// What a prior leaves at least to each column, when the others are known (d), so that neither it nor components that
@@ -301,8 +301,8 @@ mod tests {
             + Rng::from_seed(5).normals((1_300, 6)) * 1e-3;
         let w = Array1::from_shape_fn(1_300, |n| (n % 3) as f64);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let frame = data.frame();
-        let Gaussian { mean, covariance } = moments(&frame, &data);
+        let frame = data.frame().unwrap();
+        let Gaussian { mean, covariance } = moments(&frame, &data).unwrap();
         let total = w.sum();
         let naive_mean = |j: usize| x.column(j).dot(&w) / total;
         for i in 0..6 {

@@ -1,5 +1,6 @@
 //! What a fit is, in lines of text: the header of its checkpoints. One of another fit is refused.
 
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::data::{Data, Rows};
 use crate::io::{Crc64, FileFault, Number};
@@ -7,20 +8,20 @@ use std::fmt::{Display, Write};
 
 /// Lines `key = value`.
 #[derive(Debug, Default)]
-pub(super) struct Fingerprint(String);
+pub(crate) struct Fingerprint(String);
 
 /// Rows that are compared, at most.
 const ROWS: usize = 64;
 
 impl Fingerprint {
     /// Another line.
-    pub(super) fn add(&mut self, key: impl Display, value: impl Display) {
+    pub(crate) fn add(&mut self, key: impl Display, value: impl Display) {
         let value = value.to_string().replace(char::is_control, " ");
         writeln!(self.0, "{key} = {value}").expect("a string takes any text");
     }
 
     /// Shape, weight, summary and some rows of the data.
-    pub(super) fn add_data<F: Float>(&mut self, data: &dyn Data<F>) {
+    pub(crate) fn add_data<F: Float>(&mut self, data: &dyn Data<F>) -> Result<()> {
         let summary = data.summary();
         self.add("rows", data.len());
         self.add("columns", data.dim());
@@ -33,17 +34,18 @@ impl Fingerprint {
         let step = data.len().div_ceil(ROWS).max(1);
         let some: Vec<usize> = (0..data.len()).step_by(step).collect();
         let mut rows = Rows::default();
-        data.gather(&some, &data.frame(), &mut rows);
+        data.gather(&some, &data.frame()?, &mut rows)?;
         let mut bytes = Vec::new();
         for (i, &row) in some.iter().enumerate() {
             rows.to_centre(i).iter().for_each(|x| x.put(&mut bytes));
             data.weight(row).put(&mut bytes);
         }
         self.add("some rows", format!("{:016x}", Crc64::of(&bytes)));
+        Ok(())
     }
 
     /// The header.
-    pub(super) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         self.0
     }
 }
