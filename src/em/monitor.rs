@@ -97,7 +97,7 @@ impl<'a, F: Float> Monitor<'a, F> {
     ) -> Option<Stop> {
         trace::iteration(report);
         // Taking a model out of a subspace is worth it only if there is an observer.
-        if self.observer.is_some() && !self.is_stopped() {
+        if self.observer.is_some() && self.flow.is_continue() {
             self.see(&Progress::Iteration {
                 restart: report.restart,
                 phase: report.phase,

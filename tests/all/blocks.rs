@@ -71,7 +71,11 @@ impl<T: Element> Source for Counted<T> {
 
 fn algorithm(name: &str) -> Algorithm {
     let algorithm = name.parse::<Algorithm>().unwrap().clusters(6);
-    let algorithm = algorithm.c_prime(3).neighbors(3);
+    let algorithm = match name {
+        "k-means-c-prime" => algorithm.c_prime(3),
+        "var-gmm-s" | "vc-gmm" | "d-gmm" => algorithm.c_prime(3).neighbors(3),
+        _ => algorithm,
+    };
     algorithm.coreset(300).max_iterations(6)
 }
 

@@ -372,7 +372,7 @@ fn checkpoints_of_other_fits_are_refused() {
         ("phase 0", base.clone().neighbors(4)),
         ("phase 0", base.clone().random(1)),
         (
-            "covariance",
+            "family",
             base.clone()
                 .covariance(coremix::m_step::Covariance::Diagonal),
         ),

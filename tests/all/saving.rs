@@ -509,11 +509,9 @@ fn values_that_no_model_has_are_errors_that_name_the_section() {
         }
         refused(4, "means", 1, bad);
         refused(3, "component means", 2, bad);
-        refused(3, "prior terms", 0, bad);
-        refused(3, "scores added", 1, bad);
     }
     for bad in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
-        refused(0, "variance", 0, bad);
+        refused(0, "variances", 0, bad);
         refused(1, "variances", 1, bad);
         refused(2, "variances", 3, bad);
         refused(1, "least variance", 0, bad);
@@ -523,7 +521,8 @@ fn values_that_no_model_has_are_errors_that_name_the_section() {
         refused(3, "degrees of freedom", 0, bad);
         refused(3, "factors", 2, bad);
         refused(3, "prior", 0, bad);
-        refused(3, "prior factor", 3, bad);
+        refused(3, "prior inverse scale", 0, bad);
+        refused(3, "inflations", 0, bad);
     }
     refused(0, "variances", 0, 1e-300);
     refused(0, "centres", 0, 3e38);
