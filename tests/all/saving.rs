@@ -509,8 +509,6 @@ fn values_that_no_model_has_are_errors_that_name_the_section() {
         }
         refused(4, "means", 1, bad);
         refused(3, "component means", 2, bad);
-        refused(3, "prior terms", 0, bad);
-        refused(3, "scores added", 1, bad);
     }
     for bad in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
         refused(0, "variance", 0, bad);
