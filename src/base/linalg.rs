@@ -77,20 +77,38 @@ impl Cholesky {
     }
 }
 
-/// The inverse of the lower Cholesky factor of a symmetric matrix (dim, dim) whose eigenvalues are raised to at least
-/// `least`, a positive number. Where some are, it follows from eigenvectors: of a matrix that is put together again, the
-/// smallest eigenvalues would be lost in the rounding of the largest.
-pub(crate) fn whitening(matrix: &[f64], dim: usize, least: f64) -> Vec<f64> {
+/// The inverse of the lower Cholesky factor of a covariance (dim, dim) that is raised to at least the diagonal matrix of
+/// these positive variances, in every direction: in units of them its eigenvalues are raised to 1. Where some are, it follows
+/// from eigenvectors: of a matrix that is put together again, the smallest eigenvalues would be lost in the rounding of the
+/// largest.
+pub(crate) fn whitening(matrix: &[f64], least: &[f64]) -> Vec<f64> {
+    let dim = least.len();
+    let unit: Vec<f64> = least.iter().map(|v| v.sqrt()).collect();
+    let mut matrix = matrix.to_vec();
+    for (row, a) in matrix.chunks_exact_mut(dim).zip(&unit) {
+        row.iter_mut().zip(&unit).for_each(|(x, b)| *x = *x / a / b);
+    }
+    let mut found = raised(&matrix, dim);
+    for row in found.chunks_exact_mut(dim) {
+        row.iter_mut().zip(&unit).for_each(|(x, unit)| *x /= unit);
+    }
+    found
+}
+
+/// The inverse of the lower Cholesky factor of a symmetric matrix whose eigenvalues are raised to at least 1.
+fn raised(matrix: &[f64], dim: usize) -> Vec<f64> {
     let mut rest = matrix.to_vec();
-    rest.iter_mut().step_by(dim + 1).for_each(|x| *x -= least);
-    let exceeds =
-        rest.iter().step_by(dim + 1).all(|x| *x > 0.0) && Cholesky::of(&rest, dim).is_some();
-    if exceeds && let Some(found) = Cholesky::of(matrix, dim) {
+    rest.iter_mut().step_by(dim + 1).for_each(|x| *x -= 1.0);
+    let positive = rest.iter().step_by(dim + 1).all(|x| *x > 0.0);
+    if positive
+        && Cholesky::of(&rest, dim).is_some()
+        && let Some(found) = Cholesky::of(matrix, dim)
+    {
         return inverse_of_lower(&found.factor, dim);
     }
     let (values, vectors) = eigen(matrix, dim);
     let axes = Array2::from_shape_fn((dim, dim), |(i, a)| {
-        values[a].max(least).sqrt() * vectors[a * dim + i]
+        values[a].max(1.0).sqrt() * vectors[a * dim + i]
     });
     // Axes as long as deviations, turned so that they are a lower triangle.
     let mut factor = axes.dot(&orthonormal(&axes).t());
@@ -382,15 +400,21 @@ mod tests {
                 scaled.dot(&vectors)
             };
             for least in [1e-9, 1e-3] {
-                let matrix: Vec<f64> = of_values(&values).iter().copied().collect();
-                let found = of(&whitening(&matrix, n, least), n);
+                // Columns in units of their own.
+                let unit = |i: usize| 10f64.powi(i as i32 % 3);
+                let of_units = |x: Array2<f64>| {
+                    Array2::from_shape_fn((n, n), |(i, j)| x[[i, j]] * unit(i) * unit(j))
+                };
+                let matrix: Vec<f64> = of_units(of_values(&values)).iter().copied().collect();
+                let floors: Vec<f64> = (0..n).map(|i| least * unit(i).powi(2)).collect();
+                let found = of(&whitening(&matrix, &floors), n);
                 let raised: Vec<f64> = values.iter().map(|v| v.max(least)).collect();
-                let white = found.dot(&of_values(&raised)).dot(&found.t());
+                let white = found.dot(&of_units(of_values(&raised))).dot(&found.t());
                 assert_abs_diff_eq!(white, Array2::eye(n), epsilon = 1e-8);
                 assert!(found.indexed_iter().all(|((i, j), x)| j <= i || *x == 0.0));
             }
             // Of rank 0.
-            let found = of(&whitening(&vec![0.0; n * n], n, 0.25), n);
+            let found = of(&whitening(&vec![0.0; n * n], &vec![0.25; n]), n);
             assert_abs_diff_eq!(found, Array2::eye(n) * 2.0, epsilon = 1e-14);
         }
     }

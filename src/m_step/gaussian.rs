@@ -91,6 +91,10 @@ impl Covariance {
     }
 }
 
+/// The least variance of a full covariance in any direction, as a share of those of the columns: below, sums of products have
+/// too few digits left in it.
+const LEAST_SHARE: f64 = 1e-8;
+
 /// Gaussian components with covariances of one [kind](Covariance).
 ///
 /// $$p(c, y \mid \theta) = \pi_c \mathcal N(y; \mu_c, \Sigma_c)$$
@@ -122,12 +126,13 @@ impl Covariance {
 /// counted in the report.
 ///
 /// Variances are clamped from below ([E20](crate::equations#e20)), which keeps the free energy monotone where an added ridge
-/// would not; of matrices, the eigenvalues:
+/// would not:
 ///
 /// $$\sigma^2 \ge \max \left( 10^{-12} \bar v, (\epsilon \max |x|)^2, v_{\min} \right)$$
 ///
 /// with $\bar v$ the mean variance of the columns and $\epsilon$ the machine epsilon of the number type. The last term is
-/// for data that are all zero: the smallest variance that can be the unit of scores in that type.
+/// for data that are all zero: the smallest variance that can be the unit of scores in that type. In matrices the variance of
+/// every direction is clamped, at $10^{-8}$ of those of the columns ([E52](crate::equations#e52)).
 ///
 /// **Start**: one variance for all components, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8), and equal
 /// proportions.
@@ -178,14 +183,16 @@ impl Gaussian {
 }
 
 impl Gaussian {
-    /// The numbers of covariances whose variances, in every direction, are at least `least` (E20).
-    fn clamped(&self, mut variances: Vec<f64>, dim: usize, least: f64) -> Vec<f64> {
+    /// The numbers of covariances that are clamped from below (E20, E52).
+    fn clamped<F: Float>(&self, mut variances: Vec<f64>, model: &GaussianMixture<F>) -> Vec<f64> {
+        let (least, floors) = (model.least_variance, &model.floors);
         if !self.covariance.has_pairs() {
             variances.iter_mut().for_each(|v| *v = v.max(least));
             return variances;
         }
-        parallel::map_chunks(&mut variances, dim * dim, |_, _, matrix| {
-            matrix.copy_from_slice(&linalg::whitening(matrix, dim, least));
+        let size = floors.len() * floors.len();
+        parallel::map_chunks(&mut variances, size, |_, _, matrix| {
+            matrix.copy_from_slice(&linalg::whitening(matrix, floors));
         });
         variances
     }
@@ -218,6 +225,11 @@ impl<F: Float> MStep<F> for Gaussian {
             .isotropic(seeds.len(), seeds.dim(), variance);
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut model = GaussianMixture::assemble(self.covariance, (seeds, frame), proportions);
+        if self.covariance.has_pairs() {
+            let columns = data.summary().variance.iter();
+            let floors = columns.map(|v| (LEAST_SHARE * model.frame().enter_square(*v)).max(least));
+            model.floors = floors.collect();
+        }
         // The unit is this variance itself: so far scores are exactly the squared distances.
         model.set(variances, least, variance);
         Ok(model)
@@ -367,7 +379,7 @@ impl<F: Float> MStep<F> for Gaussian {
         if self.mixing == Mixing::Learned {
             model.proportions = Proportions::learned(mass.iter().copied());
         }
-        let mut variances = self.clamped(variances, dim, least);
+        let mut variances = self.clamped(variances, model);
         if self.covariance == Covariance::Full {
             // A component without mass keeps its covariance.
             let old = model.scaled_variances().chunks_exact(dim * dim);

@@ -35,6 +35,8 @@ pub struct GaussianMixture<F> {
     /// narrower than that. None for others.
     pub(super) exact: Vec<f64>,
     pub(super) least_variance: f64,
+    /// The least variances of the columns of such covariances (d).
+    pub(super) floors: Vec<f64>,
     pub(super) proportions: Proportions,
     /// The variance that scores are in units of.
     unit: f64,
@@ -155,10 +157,10 @@ impl<F: Float> GaussianMixture<F> {
             true => {
                 let size = means.ncols() * means.ncols();
                 let scaled: Vec<f64> = variances.iter().map(|v| frame.enter_square(*v)).collect();
-                let triangles = scaled.chunks_exact(size);
-                triangles
-                    .flat_map(|own| linalg::whitening(own, means.ncols(), f64::MIN_POSITIVE))
-                    .collect()
+                let factors = scaled.chunks_exact(size);
+                let factors = factors.filter_map(|own| Cholesky::of(own, means.ncols()));
+                let triangle = |own: Cholesky| linalg::inverse_of_lower(&own.factor, means.ncols());
+                factors.flat_map(triangle).collect()
             }
             false => variances
                 .iter()
@@ -179,16 +181,21 @@ impl<F: Float> GaussianMixture<F> {
         (centres, frame): (Centres<F>, Frame<F>),
         proportions: Proportions,
     ) -> Self {
+        let (exact, floors) = match covariance.has_pairs() {
+            true => (
+                centres.coordinates().collect(),
+                vec![f64::MIN_POSITIVE; centres.dim()],
+            ),
+            false => Default::default(),
+        };
         Self {
             covariance,
             variances: vec![1.0; covariance.numbers(centres.len(), centres.dim())],
-            exact: match covariance.has_pairs() {
-                true => centres.coordinates().collect(),
-                false => Vec::new(),
-            },
+            exact,
             centres,
             frame,
             least_variance: f64::MIN_POSITIVE,
+            floors,
             proportions,
             unit: 1.0,
             costs: Costs::Distances,
@@ -561,6 +568,7 @@ impl<F: Float> Save for GaussianMixture<F> {
                 file.numbers("variances", &self.variances);
                 if self.covariance.has_pairs() {
                     file.numbers("exact means", &self.exact);
+                    file.numbers("least variances", &self.floors);
                 }
                 file.numbers("least variance", &[self.least_variance]);
                 file.numbers("unit of scores", &[self.unit]);
@@ -582,9 +590,12 @@ impl<F: Float> Save for GaussianMixture<F> {
             let common: Common<F> = file.common(covariance.name())?;
             let (k, dim) = (common.centres.len(), common.centres.dim());
             let variances = file.finite::<f64>("variances", &[covariance.numbers(k, dim)])?;
-            let exact = match covariance.has_pairs() {
-                true => file.finite::<f64>("exact means", &[k, dim])?,
-                false => Vec::new(),
+            let (exact, floors) = match covariance.has_pairs() {
+                true => {
+                    let exact = file.finite::<f64>("exact means", &[k, dim])?;
+                    (exact, file.positive("least variances", &[dim])?)
+                }
+                false => Default::default(),
             };
             let least = file.one_positive("least variance")?;
             let unit = file.one_positive("unit of scores")?;
@@ -617,7 +628,7 @@ impl<F: Float> Save for GaussianMixture<F> {
             let place = (common.centres, common.frame);
             let mut model = Self::assemble(covariance, place, proportions);
             model.means.get(|| common.means);
-            model.exact = exact;
+            (model.exact, model.floors) = (exact, floors);
             model.set(variances, least, unit);
             io::finite(model)
         };

@@ -36,7 +36,7 @@ pub(crate) enum Digits {
 impl Statistics for OuterMoments {
     fn merge(parts: &mut Vec<Self>) -> Self {
         const ELEMENTS: usize = 1 << 13;
-        let mut total = parts.remove(0);
+        let mut total = Self::zeros(parts[0].mass.len(), parts[0].dim);
         for part in &*parts {
             add(&mut total.mass, &part.mass);
             add(&mut total.first, &part.first);

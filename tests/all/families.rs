@@ -319,15 +319,16 @@ fn dependent_columns_are_held_by_the_floor() {
         for pair in fit.report.free_energies.windows(2) {
             assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{pair:?}");
         }
-        let floor = 1e-12 * x.var_axis(Axis(0), 0.0).mean().unwrap();
+        // The direction (1, -1, -1), along which the columns have 1e-8 of their variances.
+        let variances = x.var_axis(Axis(0), 0.0);
         let null = array![1.0, -1.0, -1.0];
         for covariance in fit.model.covariances().outer_iter() {
-            let along = null.dot(&covariance.dot(&null)) / 3.0;
-            assert_abs_diff_eq!(along / floor, 1.0, epsilon = 1e-2);
+            let along = null.dot(&covariance.dot(&null)) / (1e-8 * variances.sum());
+            assert!((0.3..=3.0).contains(&along), "{along}");
         }
         let drawn = fit.model.sample(2_000, 3).unwrap();
         let off = &drawn.0.column(0) - &drawn.0.column(1) - drawn.0.column(2);
-        assert!(off.iter().all(|off| off.abs() < 1e-4));
+        assert!(off.iter().all(|off| off.abs() < 1e-2));
     }
 }
 
