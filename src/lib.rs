@@ -169,16 +169,14 @@ pub use base::file_fault::FileFault;
 pub use base::float::{Element, Float};
 pub use base::rng::Rng;
 pub use base::stage::Stage;
+pub use em::checkpoint::Checkpoint;
 pub use em::{Evaluations, PhaseReport, PhaseRows, Progress, Report, Rule, Stop, Timings};
-pub use fit::checkpoint::Checkpoint;
-pub use fit::{
-    BoxedMixture, BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase, Shape,
-};
+pub use fit::{BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase, Shape};
 pub use io::models::{load_model, read_model};
 pub use io::{ModelInfo, Save};
 pub use model::block::Block;
 pub use model::posterior::{Likelihood, LogJoint};
-pub use model::{Mixture, Score};
+pub use model::{BoxedMixture, Mixture, Score};
 
 /// Everything a user of the crate names: the builder, data, every stage, the model's trait.
 ///
@@ -191,8 +189,8 @@ pub mod prelude {
     pub use crate::coreset::{Full, Lightweight, Uniform as UniformCoreset};
     pub use crate::data::{Data, Dense, Sketch};
     pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
+    pub use crate::em::checkpoint::Checkpoint;
     pub use crate::em::{PhaseRows, Progress, Report, Rule, Stop};
-    pub use crate::fit::checkpoint::Checkpoint;
     pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase};
     pub use crate::io::Save;
     pub use crate::m_step::{Covariance, DirichletProcess, Gaussian};

@@ -7,7 +7,7 @@ use crate::base::float::Float;
 use crate::coreset::Lightweight;
 use crate::e_step::Neighborhood;
 use crate::em::Rule;
-use crate::fit::checkpoint::Checkpoint;
+use crate::em::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, WarmStart};
 use crate::io::Save;
 use crate::m_step::{Covariance, MStep};

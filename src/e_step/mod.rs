@@ -193,5 +193,5 @@ fn compares_distances<F: Float>(model: &dyn Mixture<F>, search: &'static str) ->
 
 /// The error of bytes that are not the state of a search.
 fn no_state() -> Error {
-    crate::io::FileFault::content("state", "must be a state of the E-step").of_bytes()
+    crate::base::file_fault::FileFault::content("state", "must be a state of the E-step").of_bytes()
 }

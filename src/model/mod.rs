@@ -199,6 +199,9 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     }
 }
 
+/// A model of any family.
+pub type BoxedMixture<F> = Box<dyn Mixture<F>>;
+
 /// What [`Mixture::score`] finds on a data set, over all components.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

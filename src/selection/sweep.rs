@@ -9,8 +9,9 @@ use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
 use crate::coreset::{Coreset, Full};
 use crate::data::{Data, Guarded};
-use crate::fit::{BoxedMixture, Estimator, Fit};
-use crate::seed::{self, Extended};
+use crate::fit::{Estimator, Fit};
+use crate::model::BoxedMixture;
+use crate::seed::{self, Given};
 use std::fmt;
 use std::sync::Arc;
 
@@ -241,7 +242,7 @@ fn compare<F: Float>(
         let cold = cold?;
         let kept = match fits.last() {
             Some((before, _)) if sweep.warm_starts => {
-                let seeds = Extended::new(before.model.means().view());
+                let seeds = Given::new(before.model.means().view()).and_more();
                 let warm = estimator.fit_seeded(fitted, &seeds)?;
                 match is_better(&warm, &cold) {
                     true => (warm, true),
