@@ -37,6 +37,8 @@ pub trait SimdFloat: Pod + Debug + PartialOrd {
 
     /// $2^n$, given $n$ and [`WHOLE`](Self::WHOLE) in one number.
     fn power_of_two(shifted: Self) -> Self;
+    /// $n$ up to 255, given $n$ and [`WHOLE`](Self::WHOLE) in one number.
+    fn low_byte(shifted: Self) -> u8;
     /// Whole vectors, and the numbers that are left.
     fn vectors<S: Simd>(numbers: &[Self]) -> (&[Self::Vector<S>], &[Self]);
     fn vectors_mut<S: Simd>(numbers: &mut [Self]) -> (&mut [Self::Vector<S>], &mut [Self]);
@@ -91,6 +93,10 @@ macro_rules! simd_float {
                 // The exponent's bits, moved to where the type has them.
                 let bits = shifted.to_bits().wrapping_add(Self::MAX_EXP as _).wrapping_sub(1);
                 Self::from_bits(bits << (Self::MANTISSA_DIGITS - 1))
+            }
+            #[inline(always)]
+            fn low_byte(shifted: Self) -> u8 {
+                shifted.to_bits() as u8
             }
             #[inline(always)]
             fn vectors<S: Simd>(numbers: &[Self]) -> (&[S::$vector], &[Self]) {

@@ -245,13 +245,14 @@ fn to_few<F: Float, S: Simd>(
     let (first, others) = centres.split_at(stride);
     for ((x, id), least) in rows.chunks_exact(stride).zip(ids).zip(least) {
         // Of NaN all are NaN: it is not taken for something that is far.
-        (*id, *least) = (0, squared(simd, x, first));
+        let (mut nearest, mut lowest) = (0, squared(simd, x, first));
         for (c, centre) in (1..).zip(others.chunks_exact(stride)) {
             let distance = squared(simd, x, centre);
-            let nearer = distance < *least;
-            *id = if nearer { c } else { *id };
-            *least = if nearer { distance } else { *least };
+            let nearer = distance < lowest;
+            nearest = if nearer { c } else { nearest };
+            lowest = if nearer { distance } else { lowest };
         }
+        (*id, *least) = (nearest, lowest);
     }
 }
 

@@ -14,6 +14,7 @@ const CHUNK: usize = 8 * ROWS;
 const PANELS: usize = 16;
 
 /// Scores of a few rows and of some panels.
+#[derive(Debug)]
 #[repr(align(64))]
 struct Scores<F>([F; ROWS * PANELS * LANES]);
 
@@ -244,6 +245,7 @@ pub(crate) struct Packed<F> {
     panels: Panels<F>,
     /// Some rows, relative to that point.
     rows: Vec<F>,
+    scores: Option<Box<Scores<F>>>,
 }
 
 impl<F: Float> Packed<F> {
@@ -306,9 +308,13 @@ fn two_nearest_of_packed<F: Float, S: Simd>(
         about,
         panels,
         rows: relative,
+        scores,
     } = packed;
     let stride = about.len();
-    let mut scores = Scores([F::zero(); ROWS * PANELS * LANES]);
+    let scores = scores.get_or_insert_with(
+        #[inline(always)]
+        || Box::new(Scores([F::zero(); ROWS * PANELS * LANES])),
+    );
     for rows in rows.chunks(ROWS * stride) {
         let mut norms = [F::zero(); ROWS];
         let relatives = relative.chunks_exact_mut(stride);

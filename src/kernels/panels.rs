@@ -121,16 +121,14 @@ fn by_twos<F: Float, S: Simd, const N: usize>(
     width: usize,
 ) -> usize {
     let Part { dim, values, norms } = part;
-    let rows: [&[F]; N] = std::array::from_fn(
-        #[inline(always)]
-        |r| &rows[r * stride..][..dim],
-    );
+    let rows = &rows[..N * stride];
     let twos = values.chunks_exact(2 * dim * LANES);
     let (last, mut place) = (twos.remainder(), 0);
     for values in twos {
         tile::<F, S, N, 2>(
             simd,
             rows,
+            dim,
             values,
             &norms[place..],
             &mut out[place..],
@@ -139,7 +137,15 @@ fn by_twos<F: Float, S: Simd, const N: usize>(
         place += 2 * LANES;
     }
     if !last.is_empty() {
-        tile::<F, S, N, 1>(simd, rows, last, &norms[place..], &mut out[place..], width);
+        tile::<F, S, N, 1>(
+            simd,
+            rows,
+            dim,
+            last,
+            &norms[place..],
+            &mut out[place..],
+            width,
+        );
     }
     N
 }
@@ -148,17 +154,20 @@ fn by_twos<F: Float, S: Simd, const N: usize>(
 #[inline(always)]
 fn tile<F: Float, S: Simd, const N: usize, const P: usize>(
     simd: S,
-    mut rows: [&[F]; N],
+    rows: &[F],
+    columns: usize,
     panels: &[F],
     norms: &[F],
     out: &mut [F],
     width: usize,
 ) {
-    // Known when this is compiled, and the lengths are the same: nothing is left to check in the loop.
+    // Known when this is compiled, and the lengths are the same: nothing is left to check in the loop. Rows are that far from
+    // each other: their addresses take fewer registers than rows anywhere.
     let per_line = LANES / lanes::<F, S>();
-    let columns = rows[0].len();
-    for row in &mut rows {
-        *row = &row[..columns];
+    let stride = rows.len() / N;
+    let mut of_rows = [rows; N];
+    for (r, row) in of_rows.iter_mut().enumerate() {
+        *row = &rows[r * stride..][..columns];
     }
     let mut lines = [F::vectors::<S>(&panels[..columns * LANES]).0; P];
     for (p, lines) in lines.iter_mut().enumerate() {
@@ -175,7 +184,7 @@ fn tile<F: Float, S: Simd, const N: usize, const P: usize>(
             for (line, lines) in line.iter_mut().zip(&lines) {
                 *line = lines[j * per_line + v];
             }
-            for (r, row) in rows.iter().enumerate() {
+            for (r, row) in of_rows.iter().enumerate() {
                 let x = F::splat(simd, row[j]);
                 for (sums, &line) in sums.iter_mut().zip(&line) {
                     sums[r] = F::times_plus(simd, x, line, sums[r]);
@@ -207,7 +216,7 @@ fn all_scores<F: Float, S: Simd>(
     out: &mut [F],
 ) {
     let (count, width) = (rows.len() / stride, panels.norms.len());
-    for (panel, part) in panels.parts(usize::MAX) {
+    for (panel, part) in panels.parts(2) {
         let mut first = 0;
         while first < count {
             let out = &mut out[first * width + panel * LANES..];

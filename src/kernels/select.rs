@@ -112,7 +112,7 @@ fn rank_by_counts<F: Float, S: Simd>(
     let counts = F::vectors_mut::<S>(&mut ranks.0).0;
     for (&vector, count) in all.zip(counts).take(len.div_ceil(lanes::<F, S>())) {
         // Two counts, which do not wait for each other.
-        let (mut even, mut odd) = (zero, zero);
+        let (mut even, mut odd) = (F::splat(simd, F::WHOLE), zero);
         let (pairs, rest) = scores.0[..len].as_chunks::<2>();
         for &[a, b] in pairs {
             let (a, b) = (F::splat(simd, a), F::splat(simd, b));
@@ -139,7 +139,7 @@ fn rank_by_counts<F: Float, S: Simd>(
     }
     let last = places.len() - 1;
     for (i, rank) in ranks.0[..len].iter().enumerate() {
-        places[(rank.to_f64() as usize).min(last)] = i as u8;
+        places[usize::from(F::low_byte(*rank)).min(last)] = i as u8;
     }
 }
 
