@@ -82,7 +82,7 @@ impl<F: Float> Clusterer<F> {
             phases: Arc::new(|_| vec![Phase::new(Exhaustive::nearest())]),
             m_step: Gaussian::new(Covariance::TiedSpherical),
             settings: Settings {
-                clusters: UNSET,
+                clusters: 0,
                 cancel: None,
                 checkpoint: None,
                 warm: None,
@@ -97,9 +97,6 @@ impl<F: Float> Clusterer<F> {
         })
     }
 }
-
-/// No number of clusters.
-const UNSET: usize = usize::MAX;
 
 /// Its settings, in words.
 impl<F: Float, M: Stage> fmt::Debug for Clusterer<F, M> {
@@ -269,11 +266,10 @@ impl<F: Float, M: Stage> Builder<F, M> {
         let Self(clusterer) = self;
         let settings = &clusterer.settings;
         let clusters = settings.clusters;
-        if clusters == UNSET {
-            let rule = "must be given: .clusters(k)";
-            return Err(Error::parameter("clusters", "unset", rule));
+        if clusters == 0 {
+            let rule = "must be given, and at least 1: .clusters(k)";
+            return Err(Error::parameter("clusters", clusters, rule));
         }
-        positive("clusters", clusters)?;
         if clusters >= crate::model::block::UNSET as usize {
             let rule = "must be below 2^32 - 1";
             return Err(Error::parameter("clusters", clusters, rule));

@@ -241,13 +241,13 @@ fn in_any_unit<F: Float>(exponents: &[i32]) {
             let case = format!("2^{e}, weights {weight:e}");
             let all = all_families(&scaled, &w, &case);
             let shift = -w.sum() * d as f64 * f64::from(e) * std::f64::consts::LN_2;
-            for (f, at_one) in all.iter().zip(&at_one) {
+            for (family, (f, at_one)) in all.iter().zip(&at_one).enumerate() {
                 for (f, g) in f.iter().zip(at_one) {
                     let off = (f - shift - g).abs();
                     let within = if F::EPSILON < 1e-10 { 1e-9 } else { 1e-5 };
                     assert!(
                         off <= within * (shift.abs() + w.sum()),
-                        "{case}: {f} {g} {shift}"
+                        "{case}, family {family}: {f} {g} {shift}"
                     );
                 }
             }
