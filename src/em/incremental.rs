@@ -350,6 +350,8 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         self.sums
             .renew(view, &centres, &self.assignment, &made.stale)?;
         self.move_to_means(&mut centres, &made.stale);
+        self.sums
+            .renew_where(view, &centres, &self.assignment, |_| false)?;
         self.place(centres)
     }
 

@@ -58,13 +58,21 @@ impl<F: Float> Assignment<F> {
         let points = &lists.quantizer.points;
         let mut all = Self::around(view, centres, points, |point| lists.list(point))?;
         let evaluations = view.len() * (points.len() + lists.list(0).len());
-        let error = all.squared(view);
+        let mut evaluations = lists.evaluations + evaluations as u64;
         let iterations = |rows: usize| (rows * centres.len()) as f64 / (view.len() * near) as f64;
-        let price = |rows: usize| tolerance * iterations(rows) * error;
         let open = |_, member: &Member<F>| member.lower < F::zero();
-        let (changes, wider) = all.search_beyond(view, centres, near, open, error, price)?;
-        all.apply(&changes);
-        Ok((all, lists.evaluations + evaluations as u64 + wider))
+        let mut error = all.squared(view);
+        loop {
+            let price = |rows: usize| tolerance * iterations(rows) * error;
+            let (changes, more) = all.search_beyond(view, centres, near, open, error, price)?;
+            all.apply(&changes);
+            evaluations += more;
+            // A few rows very far out hide others: these are far once the mean has fallen.
+            let before = std::mem::replace(&mut error, all.squared(view));
+            if changes.is_empty() || error >= 0.5 * before {
+                return Ok((all, evaluations));
+            }
+        }
     }
 
     /// The same over all centres.
@@ -175,7 +183,7 @@ impl<F: Float> Assignment<F> {
             member.upper < far && open(c, member)
         });
         let price = price(some.len());
-        let (promised, evaluations) = match price > 0.0 {
+        let (promised, evaluations) = match price > 0.0 && some.len() > DRAWS {
             true => self.gain(view, centres, near, &some)?,
             false => (f64::INFINITY, 0),
         };

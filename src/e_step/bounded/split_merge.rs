@@ -274,10 +274,17 @@ impl Errors {
             let parts = receivers.iter().map(|receiver| {
                 let Offset { mass, distance } = offsets[receiver.component as usize];
                 let behind = if settled { 0.0 } else { mass * distance };
-                // The mean of the receiver gains so much by following, at least.
-                let weight = receiver.weight;
-                let pull = (weight * (receiver.loss / weight).sqrt() - behind).max(0.0);
-                receiver.loss - pull * (pull / (mass + weight))
+                // The mean of the receiver follows, at least so far that its pull is this. As one difference of large numbers
+                // the rest would be rounding, where weights differ much.
+                let (weight, mean) = (receiver.weight, (receiver.loss / receiver.weight).sqrt());
+                match weight * mean > behind {
+                    true => {
+                        let share = weight / (mass + weight);
+                        share * mean * (mass * mean + 2.0 * behind)
+                            - behind * (behind / (mass + weight))
+                    }
+                    false => receiver.loss,
+                }
             });
             parts.sum()
         };
