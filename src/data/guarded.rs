@@ -10,6 +10,8 @@ use std::ops::Range;
 /// Data behind a flag, and behind checks where it does not say that it [was checked](Data::is_checked).
 pub(crate) struct Guarded<'a, F: Float> {
     data: Inner<'a, F>,
+    /// That of the data before a part was selected.
+    name: &'static str,
     /// The shape that was found at first: another one later is an error.
     len: usize,
     dim: usize,
@@ -33,6 +35,7 @@ impl<'a, F: Float> Guarded<'a, F> {
         }
         Ok(Self {
             data: Inner::Borrowed(data),
+            name: data.name(),
             len,
             dim,
             cancel: cancel.clone(),
@@ -47,7 +50,7 @@ impl<'a, F: Float> Guarded<'a, F> {
     }
 
     fn fault<T>(&self, what: String) -> Result<T> {
-        Err(Error::stage(self.inner().name(), what))
+        Err(Error::stage(self.name, what))
     }
 
     /// Whether a block has these rows, with finite values and the weights that are known.
@@ -111,7 +114,7 @@ fn check_totals<F: Float>(data: &dyn Data<F>, len: usize, dim: usize) -> Result<
 
 impl<F: Float> Data<F> for Guarded<'_, F> {
     fn name(&self) -> &'static str {
-        self.inner().name()
+        self.name
     }
 
     fn is_checked(&self) -> bool {
@@ -209,6 +212,7 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
         }
         Ok(Box::new(Guarded {
             data: Inner::Selected(selected),
+            name: self.name,
             len,
             dim,
             cancel: self.cancel.clone(),

@@ -2,7 +2,7 @@
 
 use crate::common::{
     Known, Outcome, Settings, all, blobs, close, distance, last, same, seeds, shuffled,
-    squared_distance,
+    squared_distance, with_full_covariances,
 };
 use coremix::prelude::*;
 use coremix::{Float, algorithms};
@@ -46,7 +46,7 @@ fn never_falls<F: Float>(problem: Problem, tolerance: f64) {
     let x = problem.points::<F>();
     let w = Array1::from_shape_fn(problem.n, |n| 0.5 + (n % 3) as f64);
     let data = Dense::weighted(x.view(), w.view()).unwrap();
-    for algorithm in all::<F>() {
+    for algorithm in with_full_covariances::<F>() {
         let fit = (algorithm.fit)(&data, &Settings::new(problem.k, problem.seed)).unwrap();
         for phase in &fit.report.phases {
             for pair in phase.free_energies.windows(2) {
@@ -83,7 +83,7 @@ proptest! {
     fn threads_do_not_matter(problem in problems()) {
         let x = blobs::<f32>(problem.n + 2_000, problem.d, problem.k, problem.seed);
         let data = Dense::new(x.view()).unwrap();
-        for algorithm in all::<f32>() {
+        for algorithm in with_full_covariances::<f32>() {
             let settings = Settings::new(problem.k, problem.seed);
             let run = |threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

@@ -62,10 +62,12 @@ impl<F: Float> EStep<F> for Drifting {
     fn begin(
         &self,
         _: &dyn Mixture<F>,
-        _: Option<&[u8]>,
+        saved: Option<&[u8]>,
         _: &mut Rng,
     ) -> Result<Box<dyn Search<F>>> {
-        Ok(Box::new(Self::default()))
+        let passes = saved.and_then(|bytes| bytes.try_into().ok());
+        let passes = passes.map_or(0, u64::from_le_bytes);
+        Ok(Box::new(Self { passes }))
     }
 }
 
@@ -85,6 +87,10 @@ impl<F: Float> Search<F> for Drifting {
 
     fn end_pass(&mut self) {
         self.passes += 1;
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        Some(self.passes.to_le_bytes().to_vec())
     }
 }
 
