@@ -140,7 +140,7 @@ fn clusters<T: Element>(x: &Array2<T>, numbers: &[usize]) -> Result<()> {
 fn seeding(numbers: &[usize]) -> Result<()> {
     let x = overlapping_gaussians(MIXTURE);
     let data = Dense::new(x.view())?;
-    let frame = data.frame();
+    let frame = data.frame()?;
     println!("\nseeding on coresets of 32 rows per cluster; milliseconds, potential\n");
     println!(
         "{:>7}{:>26}{:>26}",
@@ -151,7 +151,7 @@ fn seeding(numbers: &[usize]) -> Result<()> {
         let mut rng = Rng::from_seed(1);
         let subset = Coreset::<f32>::sample(&Lightweight::new(32 * k), &data, &frame, &mut rng)?;
         let subset = subset.ok_or("fewer rows than the coreset is to have")?;
-        let rows = data.select(&subset.rows, subset.weights);
+        let rows = data.select(&subset.rows, subset.weights)?;
         print!("{k:>7}");
         let hierarchical =
             |rng: &mut Rng| HierarchicalKMeansPlusPlus::new().seed(&*rows, &frame, k, rng);
@@ -221,7 +221,7 @@ fn part(name: &str) -> Result<()> {
         "check" => time_of(5, || Dense::new(x.view()).map(drop)),
         "coreset" => {
             let data = Dense::new(x.view())?;
-            let frame = data.frame();
+            let frame = data.frame()?;
             let coreset = Lightweight::new(65_536);
             time_of(5, || {
                 let mut rng = Rng::from_seed(1);

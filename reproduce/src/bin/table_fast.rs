@@ -91,7 +91,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn row<T: Element + ReadableElement>(
+fn row<T: Element<Float = f32> + ReadableElement>(
     (variant, phases_of): Variant,
     (name, file): (&str, &Path),
     (k, reference, other): (usize, f64, f64),
