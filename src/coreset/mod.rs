@@ -70,7 +70,7 @@ impl Subset {
 /// use coremix::coreset::{Coreset, Subset};
 /// use coremix::data::{Frame, Rows};
 /// use coremix::prelude::*;
-/// use coremix::{Rng, Stage};
+/// use coremix::{Float, Rng, Stage};
 ///
 /// /// Every row with a chance of one half, for twice its weight.
 /// struct Half;

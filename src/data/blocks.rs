@@ -234,7 +234,7 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
         self.source.name()
     }
 
-    /// [`read`](Self::read) checks what it reads.
+    /// Every read checks what it finds.
     fn is_checked(&self) -> bool {
         true
     }

@@ -49,7 +49,7 @@ use crate::model::block::Block;
 /// use coremix::data::Rows;
 /// use coremix::e_step::{EStep, Search};
 /// use coremix::prelude::*;
-/// use coremix::{Block, Rng, Stage};
+/// use coremix::{Float, Block, Rng, Stage};
 ///
 /// /// The component that a row has, or the better of two others at random.
 /// #[derive(Clone)]

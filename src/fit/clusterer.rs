@@ -17,8 +17,8 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     /// Fits the model to the data.
     ///
     /// # Errors
-    /// [`Error::TooManyClusters`] if the data, or the coreset drawn from it, has fewer rows of positive
-    /// weight than there are clusters; what the seeder objects to, and the M-step; [`Error::Stage`] for a stage of yours
+    /// [`Error::TooManyClusters`](crate::Error::TooManyClusters) if the data, or the coreset drawn from it, has fewer rows of positive
+    /// weight than there are clusters; what the seeder objects to, and the M-step; [`Error::Stage`](crate::Error::Stage) for a stage of yours
     /// that breaks its rules.
     pub fn fit(&self, data: &dyn Data<F>) -> Result<Fit<M::Model>> {
         self.run(data, &*self.seeder, None)

@@ -51,7 +51,7 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// also if EM runs on a coreset.
     ///
     /// # Errors
-    /// Settings that do not suit the data: [`Error::Parameter`] or [`Error::DimensionMismatch`], by name.
+    /// Settings that do not suit the data: [`Error::Parameter`](crate::Error::Parameter) or [`Error::DimensionMismatch`](crate::Error::DimensionMismatch), by name.
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model>;
 
     /// The model that goes on from `model` on other rows, with its means at the seeds, for

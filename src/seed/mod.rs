@@ -97,7 +97,7 @@ impl<F: Float> Seeds<F> {
 /// use coremix::data::{Frame, Rows};
 /// use coremix::prelude::*;
 /// use coremix::seed::{Seeder, Seeds};
-/// use coremix::{Rng, Stage};
+/// use coremix::{Float, Rng, Stage};
 ///
 /// /// The first rows that count.
 /// struct First;
@@ -114,7 +114,7 @@ impl<F: Float> Seeds<F> {
 ///     ) -> Result<Seeds<F>> {
 ///         let there = (0..data.len()).filter(|n| data.weight(*n) > 0.0);
 ///         let rows: Vec<usize> = there.take(k).collect();
-///         Ok(Seeds::at_rows(data, frame, &rows, 0))
+///         Seeds::at_rows(data, frame, &rows, 0)
 ///     }
 /// }
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
