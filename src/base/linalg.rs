@@ -55,8 +55,11 @@ pub(crate) struct Cholesky {
 }
 
 impl Cholesky {
-    /// Of the lower half of a matrix (dim, dim); `None` unless it is finite and positive definite.
+    /// Of the lower half of a matrix (dim, dim); `None` unless it is finite, positive definite, and not empty.
     pub(crate) fn of(matrix: &[f64], dim: usize) -> Option<Self> {
+        if dim == 0 {
+            return None;
+        }
         let scale: Vec<f64> = (0..dim).map(|j| matrix[j * (dim + 1)].sqrt()).collect();
         // Columns of one unit: no pivot under- or overflows.
         let mut factor = vec![0.0; dim * dim];
