@@ -212,7 +212,7 @@ def test_forked_processes_fit(X):
         (coremix.KMeans(2, n_jobs=0), "n_jobs = 0: must be None, -1, or at least 1"),
         (coremix.KMeans(2, random_state=-1), "random_state = -1: must not be negative"),
         (coremix.GaussianMixture(2, init_params="random"), "init_params = 'random': must be 'kmeans' or 'k-means++'"),
-        (coremix.GaussianMixture(2, covariance_type="full"), 'covariance_type = "full": must be \'diag\''),
+        (coremix.GaussianMixture(2, covariance_type="fuller"), 'covariance_type = "fuller": must be \'full\''),
         (coremix.VcGmm(2, n_neighbors=0), "n_neighbors = 0: "),
         (coremix.VcGmm(2, chain_length=0), "chain_length = 0: "),
         (coremix.DGmm(2, c_prime=0), "c_prime = 0: "),

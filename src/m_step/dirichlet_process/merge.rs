@@ -24,6 +24,10 @@ const ROUNDING: f64 = 1e-8;
 /// The variance inflation of a matrix that is just well-conditioned.
 const WELL: f64 = 1e8;
 
+/// A prior that follows the data expects components as wide as all rows: two narrow components with few rows would become one
+/// wide one. So a merge has to pay under priors that count less, too.
+pub(super) const WEAKER: [f64; 2] = [1.0 / 16.0, 1.0 / 256.0];
+
 /// The statistics of a pass: moments, and overlaps where components may merge after it.
 #[derive(Clone, Debug)]
 pub struct Scatter {
@@ -57,7 +61,7 @@ impl Statistics for Scatter {
 
 /// A merge of two components, and what it gains.
 struct Merge {
-    /// Of the components and the entropy, without the sticks.
+    /// Of the components and the entropy, without the sticks: the least under all priors.
     evidence: f64,
     /// Of the bound, if no other components merge.
     gain: f64,
@@ -136,13 +140,19 @@ impl Overlaps {
 
 impl Scatter {
     /// Gives all that some components have to others, where that is sure to raise the bound (E51). Returns how many it
-    /// emptied.
+    /// emptied. It has to be sure under these weaker priors, too.
     pub(super) fn merge_components(
         &mut self,
         components: &[NormalWishart],
         prior: &Prior,
+        weaker: &[f64],
     ) -> usize {
-        let mut merges = self.merges(components, prior);
+        let weaker: Option<Vec<Prior>> = weaker.iter().map(|share| prior.weaker(*share)).collect();
+        let Some(weaker) = weaker else {
+            return 0;
+        };
+        let priors: Vec<&Prior> = std::iter::once(prior).chain(&weaker).collect();
+        let mut merges = self.merges(components, &priors);
         merges.sort_by(|a, b| b.gain.total_cmp(&a.gain));
         let (mut emptied, mut touched) = (0, vec![false; components.len()]);
         for merge in merges {
@@ -163,15 +173,18 @@ impl Scatter {
     }
 
     /// What each pair would gain by itself, where that can be said.
-    fn merges(&self, old: &[NormalWishart], prior: &Prior) -> Vec<Merge> {
+    fn merges(&self, old: &[NormalWishart], priors: &[&Prior]) -> Vec<Merge> {
         let Some(overlaps) = &self.overlaps else {
             return Vec::new();
         };
         // Rounding decides what the evidence of nearly singular components is.
         let evidence = |moments: &OuterMoments, t: usize, old: &NormalWishart| {
-            let component = NormalWishart::posterior(prior, moments, t, &old.whitening.mean)?;
-            let well = component.whitening.inflation <= WELL;
-            well.then(|| component.evidence(prior))
+            let under = priors.iter().map(|prior| {
+                let component = NormalWishart::posterior(prior, moments, t, &old.whitening.mean)?;
+                let well = component.whitening.inflation <= WELL;
+                well.then(|| component.evidence(prior))
+            });
+            under.collect::<Option<Vec<f64>>>()
         };
         let apart = parallel::map(old.len(), |t| evidence(&self.moments, t, &old[t]));
         let merges = parallel::map(overlaps.pairs.len(), |pair| {
@@ -179,7 +192,7 @@ impl Scatter {
             let (a, b) = (a as usize, b as usize);
             // Where the merged component stands among the sticks is free: the better place.
             let place = |into, from| {
-                let gain = self.gain_of_sticks(prior.concentration, into, from);
+                let gain = self.gain_of_sticks(priors[0].concentration, into, from);
                 (gain, into, from)
             };
             let (one, other) = (place(a, b), place(b, a));
@@ -187,10 +200,14 @@ impl Scatter {
             let mut sums = self.moments.pair(into, from);
             sums.join(0, 1, &step(old, into, from));
             let both = evidence(&sums, 0, &old[into])?;
-            let evidence = both - apart[a]? - apart[b]? - overlaps.lost[pair];
+            let (one, other) = (apart[a].as_ref()?, apart[b].as_ref()?);
+            let gains = both.iter().zip(one).zip(other);
+            let gains: Vec<f64> = gains
+                .map(|((both, one), other)| both - one - other - overlaps.lost[pair])
+                .collect();
             Some(Merge {
-                evidence,
-                gain: evidence + of_sticks,
+                evidence: gains.iter().copied().fold(f64::INFINITY, f64::min),
+                gain: gains[0] + of_sticks,
                 worth: WORTH + ROUNDING * sums.mass[0],
                 into,
                 from,
@@ -354,7 +371,7 @@ mod tests {
         let (k, case) = (5, Case::<F>::new(90, 3, 5));
         let merges = case
             .sums()
-            .merges(&case.model.components, &case.model.prior);
+            .merges(&case.model.components, &[&case.model.prior]);
         assert_eq!(merges.len(), k * (k - 1) / 2);
         for Merge {
             gain, into, from, ..
@@ -379,7 +396,7 @@ mod tests {
         let case = Case::<f64>::new(900, 4, 12);
         let mut sums = case.sums();
         let (apart, mut q) = (sums.moments.mass.clone(), case.q.clone());
-        let emptied = sums.merge_components(&case.model.components, &case.model.prior);
+        let emptied = sums.merge_components(&case.model.components, &case.model.prior, &[]);
         assert!(emptied > 1, "{emptied}");
         let from: Vec<usize> = (0..12).filter(|&t| sums.moments.mass[t] == 0.0).collect();
         assert_eq!(from.len(), emptied);

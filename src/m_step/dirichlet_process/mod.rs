@@ -345,6 +345,10 @@ impl<F: Float> Merging<DirichletProcessMixture<F>, Scatter> for DirichletProcess
         statistics: &mut Scatter,
         model: &DirichletProcessMixture<F>,
     ) -> usize {
-        statistics.merge_components(&model.components, &model.prior)
+        let weaker = match self.scale {
+            PriorScale::OfData => &merge::WEAKER[..],
+            _ => &[],
+        };
+        statistics.merge_components(&model.components, &model.prior, weaker)
     }
 }

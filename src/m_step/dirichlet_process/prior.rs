@@ -53,6 +53,18 @@ impl Prior {
             inverse_scale,
         })
     }
+
+    /// One that counts only so much, as if from so many points: $\beta_0$ and $W_0^{-1}$ times `share`.
+    pub(super) fn weaker(&self, share: f64) -> Option<Self> {
+        let inverse_scale = self.inverse_scale.iter().map(|x| x * share);
+        Self::new(
+            self.concentration,
+            self.mean_precision * share,
+            self.degrees,
+            self.mean.clone(),
+            inverse_scale.collect(),
+        )
+    }
 }
 
 impl DirichletProcess {
