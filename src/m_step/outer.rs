@@ -374,7 +374,7 @@ mod tests {
         let mut parts = vec![sums.clone(), sums.clone()];
         let both = OuterMoments::merge(&mut parts);
         assert_eq!(both.second(1)[0], 2.0 * sums.second(1)[0]);
-        assert_eq!(parts, [OuterMoments::zeros(2, dim)]);
+        assert_eq!(parts, vec![OuterMoments::zeros(2, dim); 2]);
     }
 
     #[test]
