@@ -65,11 +65,12 @@ pub(crate) fn by_name(control: &Control, bytes: &mut Bytes<'_>) -> Algorithm {
     algorithm
 }
 
-/// Tied and full covariances are not yet held to the laws on data of any kind.
-const FAMILIES: [Covariance; 3] = [
+const FAMILIES: [Covariance; 5] = [
     Covariance::TiedSpherical,
     Covariance::Spherical,
     Covariance::Diagonal,
+    Covariance::Tied,
+    Covariance::Full,
 ];
 
 fn rule(bytes: &mut Bytes<'_>) -> Rule {

@@ -4,6 +4,7 @@ use super::outer::{Digits, OuterMoments};
 use super::proportions::{Mixing, Proportions};
 use super::{
     GaussianMixture, MStep, SharedVariance, Statistics, first_variance, steps_with_one_variance,
+    variances_of,
 };
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
@@ -215,7 +216,7 @@ impl<F: Float> MStep<F> for Gaussian {
     type Statistics = Sums;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
-        let (variance, least) = first_variance(&frame, data.summary());
+        let (variance, mut least) = first_variance(&frame, data.summary());
         if self.covariance.has_pairs() && data.is_sparse() {
             let rule = "works on dense rows alone, not on a sketch";
             return Err(Error::parameter("covariance", self.covariance.name(), rule));
@@ -226,9 +227,10 @@ impl<F: Float> MStep<F> for Gaussian {
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut model = GaussianMixture::assemble(self.covariance, (seeds, frame), proportions);
         if self.covariance.has_pairs() {
-            let columns = data.summary().variance.iter();
-            let floors = columns.map(|v| (LEAST_SHARE * model.frame().enter_square(*v)).max(least));
-            model.floors = floors.collect();
+            let columns = variances_of(model.frame(), data.summary());
+            model.floors = columns.map(|v| (LEAST_SHARE * v).max(least)).collect();
+            // One variance for all directions is none of those that are clamped later.
+            least = model.floors.iter().copied().fold(least, f64::max);
         }
         // The unit is this variance itself: so far scores are exactly the squared distances.
         model.set(variances, least, variance);
@@ -249,12 +251,13 @@ impl<F: Float> MStep<F> for Gaussian {
         let mut model: Self::Model = self.start(seeds, frame, data)?;
         let factor = (from.frame().unit() * model.frame().inverse_unit()).powi(2);
         let least = model.least_variance;
-        let variances = from.scaled_variances().iter();
-        let rescaled = match self.covariance.has_pairs() {
-            true => variances.map(|x| x / factor.sqrt()).collect(),
-            false => variances
-                .map(|v| (v * factor).max(least))
-                .collect::<Vec<f64>>(),
+        let same = from.frame() == model.frame() && from.floors == model.floors;
+        let rescaled = match self.covariance.has_pairs() && same {
+            true => from.scaled_variances().to_vec(),
+            false => {
+                let covariances = from.scaled_covariances().into_iter();
+                self.clamped(covariances.map(|v| v * factor).collect(), &model)
+            }
         };
         if self.mixing == Mixing::Learned {
             model.proportions = from.proportions.to_learn();

@@ -266,6 +266,18 @@ impl<F: Float> GaussianMixture<F> {
         &self.variances
     }
 
+    /// The variances or covariances, in the unit of the frame, squared.
+    pub(super) fn scaled_covariances(&self) -> Vec<f64> {
+        let dim = self.centres.dim();
+        match self.covariance.has_pairs() {
+            true => {
+                let matrices = self.variances.chunks_exact(dim * dim);
+                matrices.flat_map(|own| covariance_of(own, dim)).collect()
+            }
+            false => self.variances.clone(),
+        }
+    }
+
     /// The mean of such variances, of components by their proportion.
     pub(super) fn mean_of(&self, variances: &[f64]) -> f64 {
         let (k, dim) = (self.centres.len(), self.centres.dim());

@@ -224,17 +224,21 @@ pub fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
 /// The mean variance of the columns, in the unit of the frame, squared.
 #[must_use]
 pub fn variance_of<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
+    variances_of(frame, data).sum::<f64>() / data.variance.len() as f64
+}
+
+/// The variances of the columns (d), in the unit of the frame, squared.
+fn variances_of<F: Float>(frame: &Frame<F>, data: &Summary) -> impl Iterator<Item = f64> {
     /// Squares of smaller differences have lost some or all of their digits.
     const LOST: f64 = 1e-145;
     let columns = data.variance.iter().zip(&data.range);
-    let variances = columns.map(|(&variance, (low, high))| {
+    columns.map(|(&variance, (low, high))| {
         if high - low > LOST {
             return frame.enter_square(variance);
         }
         // An estimate is enough for the start and the floor of the variance: the variance of a uniform distribution.
         ((high - low) * frame.inverse_unit()).powi(2) / 12.0
-    });
-    variances.sum::<f64>() / data.variance.len() as f64
+    })
 }
 
 /// The variance that components have before the first search, and the smallest one allowed: in the unit of the frame,
