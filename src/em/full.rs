@@ -280,18 +280,15 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         if self.merges != Merges::Now {
             return Ok(());
         }
-        let stages = &self.stages;
-        let Some(merging) = stages.m_step.merging() else {
-            return Ok(());
-        };
+        let m_step = self.stages.m_step;
         let parts = self.data.len().div_ceil(self.shard_rows());
         self.spare = Spare::default();
         self.spare
-            .give(merging.statistics_to_merge(stages.model(), parts));
+            .give(m_step.statistics_to_merge(self.stages.model(), parts));
         self.statistics = None;
         self.pass(Mode::SearchAndSum, self.log_joint())?;
         let (sums, model) = (self.statistics.as_mut(), self.stages.model());
-        let merged = sums.map_or(0, |sums| merging.merge_components(sums, model));
+        let merged = sums.map_or(0, |sums| m_step.merge_components(sums, model));
         self.merges = match merged {
             0 => Merges::Tried,
             _ => Merges::NotYet,
@@ -350,7 +347,7 @@ impl<F: Float, M: MStep<F>> FullPass<'_, F, M> {
     /// Whether components merge (E51): those of some families do, with full supports.
     fn merges(&self) -> bool {
         let full = self.stages.width == self.stages.model().components();
-        full && self.stages.m_step.merging().is_some()
+        full && self.stages.m_step.components_merge()
     }
 
     /// Starts the variance, if nothing is known of it yet.

@@ -7,7 +7,7 @@ use crate::base::rng::Rng;
 use crate::data::{Centres, Moments, Scores, Subspace};
 use crate::e_step::{Bounded, EStep, Search};
 use crate::io::FileFault;
-use crate::m_step::{MStep, SharedVariance, Statistics};
+use crate::m_step::{MStep, Statistics};
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
 
@@ -35,7 +35,9 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     ) -> Result<Self> {
         let mut whole = None;
         if let Some(subspace) = subspace {
-            let projected = one_variance(m_step)?.project(&model, subspace);
+            let centres = subspace.enter(model.centres());
+            let projected = m_step.with_centres(&model, centres, subspace.frame());
+            let projected = projected.ok_or_else(no_one_variance)?;
             whole = Some((std::mem::replace(&mut model, projected), subspace.clone()));
         }
         let search = e_step.begin(&model, None, rng)?;
@@ -89,10 +91,12 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
     /// The model in all coordinates.
     pub(super) fn whole_model(&mut self) -> &M::Model {
-        if let Some((whole, subspace)) = &mut self.whole
-            && let Some(shared) = self.m_step.shared_variance()
-        {
-            shared.lift(whole, &self.model, subspace);
+        if let Some((whole, subspace)) = &mut self.whole {
+            let centres = subspace.leave(self.model.centres());
+            let frame = whole.frame().clone();
+            if let Some(lifted) = self.m_step.with_centres(&self.model, centres, frame) {
+                *whole = lifted;
+            }
         }
         self.whole.as_ref().map_or(&self.model, |(whole, _)| whole)
     }
@@ -130,8 +134,8 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     /// The sums over all parts, whose memory is reused; the residual of a subspace is added.
     pub(super) fn merge(&self, parts: &mut Vec<M::Statistics>, residual: f64) -> M::Statistics {
         let mut all = M::Statistics::merge(parts);
-        if let Some(shared) = self.m_step.shared_variance() {
-            shared.add_residual(&mut all, residual);
+        if let Some(totals) = self.m_step.totals(&mut all) {
+            totals.add_total(residual, 0.0);
         }
         all
     }
@@ -153,27 +157,26 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
     /// Puts centres in the place of those of the model.
     pub(super) fn place(&mut self, centres: Centres<F>) -> Result<()> {
-        one_variance(self.m_step)?.place(&mut self.model, centres);
+        let frame = self.model.frame().clone();
+        let moved = self.m_step.with_centres(&self.model, centres, frame);
+        self.model = moved.ok_or_else(no_one_variance)?;
         Ok(())
     }
 
     /// The M-step from kept statistics.
     pub(super) fn update_from(&mut self, moments: Moments) -> Result<()> {
-        let shared = one_variance(self.m_step)?;
-        let statistics = shared.statistics_of(moments);
+        let mut statistics = self.m_step.statistics(&self.model);
+        let totals = self.m_step.totals(&mut statistics);
+        *totals.ok_or_else(no_one_variance)? = moments;
         self.m_step.update(statistics, &mut self.model, false);
         Ok(())
     }
 }
 
-type Shared<'a, F, M> =
-    &'a dyn SharedVariance<F, <M as MStep<F>>::Model, <M as MStep<F>>::Statistics>;
-
-/// What a family with one shared variance can do besides.
-fn one_variance<F: Float, M: MStep<F>>(m_step: &M) -> Result<Shared<'_, F, M>> {
+/// A phase asks for what only a family with one shared variance can do.
+fn no_one_variance() -> Error {
     let rule = "need one variance for all components: SharedIsotropic, or another search";
-    let missing = || Error::parameter("phases", "bounds or a subspace", rule);
-    m_step.shared_variance().ok_or_else(missing)
+    Error::parameter("phases", "bounds or a subspace", rule)
 }
 
 /// Components and centres, and their coordinates.

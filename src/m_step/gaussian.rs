@@ -3,14 +3,14 @@
 use super::outer::{Digits, OuterMoments};
 use super::proportions::{Mixing, Proportions};
 use super::{
-    GaussianMixture, MStep, SharedVariance, Statistics, first_variance, steps_with_one_variance,
+    GaussianMixture, MStep, Statistics, first_variance, steps_with_one_variance,
     variances_of,
 };
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::base::{linalg, parallel};
-use crate::data::{Centres, Data, Frame, Moments, Rows, Second, Subspace};
+use crate::data::{Centres, Data, Frame, Moments, Rows, Second};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, expected_total};
@@ -92,8 +92,8 @@ impl Covariance {
     }
 }
 
-/// The least variance of a full covariance in any direction, as a share of those of the columns: below, sums of products have
-/// too few digits left in it.
+/// The least variance of a column given those before it, as a share of its variance in the data: below, sums of products have
+/// too few digits left (E52).
 const LEAST_SHARE: f64 = 1e-8;
 
 /// Gaussian components with covariances of one [kind](Covariance).
@@ -133,7 +133,7 @@ const LEAST_SHARE: f64 = 1e-8;
 ///
 /// with $\bar v$ the mean variance of the columns and $\epsilon$ the machine epsilon of the number type. The last term is
 /// for data that are all zero: the smallest variance that can be the unit of scores in that type. In matrices the variance of
-/// every direction is clamped, at $10^{-8}$ of those of the columns ([E52](crate::equations#e52)).
+/// every column given those before it is clamped, at $10^{-8}$ of its own ([E52](crate::equations#e52)).
 ///
 /// **Start**: one variance for all components, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8), and equal
 /// proportions.
@@ -225,7 +225,7 @@ impl<F: Float> MStep<F> for Gaussian {
             .covariance
             .isotropic(seeds.len(), seeds.dim(), variance);
         let proportions = Proportions::equal(seeds.len(), self.mixing);
-        let mut model = GaussianMixture::assemble(self.covariance, (seeds, frame), proportions);
+        let mut model = GaussianMixture::assemble(self.covariance, seeds, frame, proportions);
         if self.covariance.has_pairs() {
             let columns = variances_of(model.frame(), data.summary());
             model.floors = columns.map(|v| (LEAST_SHARE * v).max(least)).collect();
@@ -288,16 +288,15 @@ impl<F: Float> MStep<F> for Gaussian {
             Covariance::TiedSpherical => Second::Total,
             Covariance::Spherical => Second::PerComponent,
             Covariance::Diagonal => Second::PerCoordinate,
-            Covariance::Tied | Covariance::Full => {
-                return Sums::Pairs(OuterMoments::zeros(k, dim));
-            }
+            Covariance::Tied => return Sums::Pairs(OuterMoments::shared(k, dim)),
+            Covariance::Full => return Sums::Pairs(OuterMoments::zeros(k, dim)),
         };
         Sums::Axes(Moments::zeros(k, dim, second))
     }
 
     fn statistics_size(&self, model: &Self::Model) -> usize {
         match self.covariance.has_pairs() {
-            true => model.centres().len() * model.centres().dim().pow(2),
+            true => self.covariance.numbers(model.centres().len(), model.centres().dim()),
             false => 0,
         }
     }
@@ -311,8 +310,8 @@ impl<F: Float> MStep<F> for Gaussian {
     ) {
         match sums {
             Sums::Pairs(moments) => {
-                let whitenings = model.whitenings();
-                moments.add(rows, block, |c| &whitenings[c], Digits::All);
+                let (whitenings, origin) = (model.whitenings(), model.origin());
+                moments.add(rows, block, |c| &whitenings[c], Digits::All, &origin);
             }
             Sums::Axes(moments) => {
                 if self.covariance == Covariance::TiedSpherical {
@@ -348,31 +347,29 @@ impl<F: Float> MStep<F> for Gaussian {
                 (mass, moments.variance_of_all(&squared), variances)
             }
             Sums::Pairs(moments) => {
-                let scatter = about_new_means(moments, model);
-                let traces = scatter
-                    .iter()
-                    .map(|own| own.iter().step_by(dim + 1).sum::<f64>());
+                let steps = (0..k).flat_map(|c| {
+                    let mass = moments.mass[c];
+                    let step = move |first: &f64| if mass > 0.0 { first / mass } else { 0.0 };
+                    moments.first(c).iter().map(step)
+                });
+                let (steps, origin) = (steps.collect::<Vec<f64>>(), model.origin());
+                model.step(&steps);
                 let total: f64 = moments.mass.iter().sum();
-                let shared = traces.sum::<f64>() / (total * dim as f64);
-                let variances: Vec<f64> = match self.covariance {
-                    Covariance::Tied => {
-                        let mut tied = vec![0.0; dim * dim];
-                        for own in &scatter {
-                            tied.iter_mut()
-                                .zip(own)
-                                .for_each(|(sum, x)| *sum += x / total);
-                        }
-                        tied
-                    }
-                    _ => {
-                        let own = scatter.iter().zip(&moments.mass);
-                        own.flat_map(|(own, mass)| {
-                            own.iter().map(move |x| x / mass.max(f64::MIN_POSITIVE))
-                        })
-                        .collect()
-                    }
+                let scatters = match self.covariance {
+                    Covariance::Tied => vec![(moments.within(&origin, &model.exact), total)],
+                    _ => parallel::map(k, |c| {
+                        let own = moments.about(c, &steps[c * dim..][..dim]);
+                        (own, moments.mass[c])
+                    }),
                 };
-                (moments.mass.clone(), shared, variances)
+                let of_scatters = scatters.iter().map(|(own, _)| own);
+                let traces = of_scatters.flat_map(|own| own.iter().step_by(dim + 1));
+                let shared = traces.sum::<f64>() / (total * dim as f64);
+                let variances = scatters.into_iter().flat_map(|(own, mass)| {
+                    let mass = mass.max(f64::MIN_POSITIVE);
+                    own.into_iter().map(move |x| x / mass)
+                });
+                (moments.mass.clone(), shared, variances.collect())
             }
         };
         let shared = shared.max(least);
@@ -394,8 +391,27 @@ impl<F: Float> MStep<F> for Gaussian {
         model.set(variances, least, shared);
     }
 
-    fn shared_variance(&self) -> Option<&dyn SharedVariance<F, Self::Model, Self::Statistics>> {
-        (self.covariance == Covariance::TiedSpherical).then_some(self)
+    fn with_centres(
+        &self,
+        model: &Self::Model,
+        centres: Centres<F>,
+        frame: Frame<F>,
+    ) -> Option<Self::Model> {
+        let tied = self.covariance == Covariance::TiedSpherical;
+        tied.then(|| {
+            let proportions = model.proportions.clone();
+            let mut moved = GaussianMixture::assemble(self.covariance, centres, frame, proportions);
+            moved.least_variance = model.least_variance;
+            moved.set_all(model.scaled_variances()[0]);
+            moved
+        })
+    }
+
+    fn totals<'a>(&self, sums: &'a mut Sums) -> Option<&'a mut Moments> {
+        match sums {
+            Sums::Axes(moments) if self.covariance == Covariance::TiedSpherical => Some(moments),
+            _ => None,
+        }
     }
 }
 
@@ -439,66 +455,5 @@ impl Statistics for Sums {
             Self::Axes(moments) => moments.unobserved(),
             Self::Pairs(_) => 0,
         }
-    }
-}
-
-/// Moves every centre to its mean, and returns the second moments (d, d) of each component about the new one.
-fn about_new_means<F: Float>(
-    moments: &OuterMoments,
-    model: &mut GaussianMixture<F>,
-) -> Vec<Vec<f64>> {
-    let (k, dim) = (model.centres().len(), model.centres().dim());
-    let mut steps = vec![0.0; k * dim];
-    for (c, steps) in steps.chunks_exact_mut(dim).enumerate() {
-        if moments.mass[c] > 0.0 {
-            for (step, first) in steps.iter_mut().zip(moments.first(c)) {
-                *step = first / moments.mass[c];
-            }
-        }
-    }
-    model.step(&steps);
-    parallel::map(k, |c| {
-        let mut matrix = moments.about(c, &steps[c * dim..][..dim]);
-        for i in 0..dim {
-            for j in 0..i {
-                matrix[j * dim + i] = matrix[i * dim + j];
-            }
-        }
-        matrix
-    })
-}
-
-impl<F: Float> SharedVariance<F, GaussianMixture<F>, Sums> for Gaussian {
-    fn add_residual(&self, sums: &mut Sums, residual: f64) {
-        if let Sums::Axes(moments) = sums {
-            moments.add_total(residual, 0.0);
-        }
-    }
-
-    fn statistics_of(&self, moments: Moments) -> Sums {
-        Sums::Axes(moments)
-    }
-
-    fn place(&self, model: &mut GaussianMixture<F>, centres: Centres<F>) {
-        *model.move_centres() = centres;
-    }
-
-    fn project(&self, model: &GaussianMixture<F>, subspace: &Subspace<F>) -> GaussianMixture<F> {
-        let place = (subspace.enter(model.centres()), subspace.frame());
-        let mut projected =
-            GaussianMixture::assemble(self.covariance, place, model.proportions.clone());
-        projected.least_variance = model.least_variance;
-        projected.set_all(model.scaled_variances()[0]);
-        projected
-    }
-
-    fn lift(
-        &self,
-        model: &mut GaussianMixture<F>,
-        projected: &GaussianMixture<F>,
-        subspace: &Subspace<F>,
-    ) {
-        *model.move_centres() = subspace.leave(projected.centres());
-        model.set_all(projected.scaled_variances()[0]);
     }
 }

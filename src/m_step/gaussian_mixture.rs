@@ -168,7 +168,7 @@ impl<F: Float> GaussianMixture<F> {
                 .collect(),
         };
         let centres = Centres::enter(means, &frame);
-        let mut model = Self::assemble(covariance, (centres, frame), proportions);
+        let mut model = Self::assemble(covariance, centres, frame, proportions);
         model.means.get(|| means.to_owned());
         let unit = model.mean_of(&scaled);
         model.set(scaled, f64::MIN_POSITIVE, unit);
@@ -178,7 +178,8 @@ impl<F: Float> GaussianMixture<F> {
     /// A model without variances, which are [set](Self::set) next.
     pub(super) fn assemble(
         covariance: Covariance,
-        (centres, frame): (Centres<F>, Frame<F>),
+        centres: Centres<F>,
+        frame: Frame<F>,
         proportions: Proportions,
     ) -> Self {
         let (exact, floors) = match covariance.has_pairs() {
@@ -255,6 +256,16 @@ impl<F: Float> GaussianMixture<F> {
                 .for_each(|(z, mean)| *z = F::from_f64(*mean));
         });
         self.exact = exact;
+    }
+
+    /// The mean (d) of the exact means, by proportion: that of the rows, once proportions are learned.
+    pub(super) fn origin(&self) -> Vec<f64> {
+        let mut origin = vec![0.0; self.centres.dim()];
+        let means = self.exact.chunks_exact(origin.len());
+        for (mean, share) in means.zip(self.proportions.values()) {
+            origin.iter_mut().zip(mean).for_each(|(a, m)| *a += share * m);
+        }
+        origin
     }
 
     pub(super) fn kind(&self) -> Covariance {
@@ -637,8 +648,7 @@ impl<F: Float> Save for GaussianMixture<F> {
                 return Err(FileFault::content("variances", rule));
             }
             file.end()?;
-            let place = (common.centres, common.frame);
-            let mut model = Self::assemble(covariance, place, proportions);
+            let mut model = Self::assemble(covariance, common.centres, common.frame, proportions);
             model.means.get(|| common.means);
             (model.exact, model.floors) = (exact, floors);
             model.set(variances, least, unit);

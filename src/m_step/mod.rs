@@ -22,7 +22,7 @@ pub use gaussian_mixture::GaussianMixture;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::stage::Stage;
-use crate::data::{Centres, Data, Frame, Moments, Rows, Subspace, Summary};
+use crate::data::{Centres, Data, Frame, Moments, Rows, Summary};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
@@ -108,15 +108,33 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// simpler family as long as the steps are `restricted`.
     fn update(&self, statistics: Self::Statistics, model: &mut Self::Model, restricted: bool);
 
-    /// The further methods of a family with one shared variance. `None` for all others: then a phase on projected rows, or
-    /// one with kept statistics, is an error.
-    fn shared_variance(&self) -> Option<&dyn SharedVariance<F, Self::Model, Self::Statistics>> {
+    /// The model with other centres, in the same frame or that of a subspace ([E39](crate::equations#e39)), of a family whose
+    /// scores are squared distances, with one variance for all. `None` for all others: then a phase on projected rows, or one
+    /// with kept statistics ([E36](crate::equations#e36)), is an error.
+    fn with_centres(&self, _: &Self::Model, _: Centres<F>, _: Frame<F>) -> Option<Self::Model> {
         None
     }
 
-    /// The further methods of a family whose components merge. `None` for all others.
-    fn merging(&self) -> Option<&dyn Merging<Self::Model, Self::Statistics>> {
+    /// The [totals](crate::data::Second::Total) about the current means that are the statistics of such a family.
+    fn totals<'a>(&self, _statistics: &'a mut Self::Statistics) -> Option<&'a mut Moments> {
         None
+    }
+
+    /// Whether components merge where that is sure to raise the free energy ([E51](crate::equations#e51)). EM tries it where
+    /// the free energy would settle, if all components share every row.
+    fn components_merge(&self) -> bool {
+        false
+    }
+
+    /// The sums over no points for each of so many parts of the rows, with all that is needed to decide about merges.
+    fn statistics_to_merge(&self, model: &Self::Model, parts: usize) -> Vec<Self::Statistics> {
+        (0..parts).map(|_| self.statistics(model)).collect()
+    }
+
+    /// Merges components in such sums over all rows, where that is sure to raise the free energy of the next update. Returns
+    /// how many it emptied.
+    fn merge_components(&self, _: &mut Self::Statistics, _: &Self::Model) -> usize {
+        0
     }
 }
 
@@ -183,31 +201,6 @@ impl Statistics for Moments {
     fn unobserved(&self) -> usize {
         self.unobserved()
     }
-}
-
-/// A family whose scores are squared distances, with one variance for all: it can work on projected rows
-/// ([E39](crate::equations#e39)), and its update needs no more than the sums that are kept ([E36](crate::equations#e36)).
-pub trait SharedVariance<F: Float, Model, Statistics> {
-    /// Adds the squared distances from a subspace to those within it.
-    fn add_residual(&self, statistics: &mut Statistics, residual: f64);
-    /// The model in the coordinates of a subspace.
-    fn project(&self, model: &Model, subspace: &Subspace<F>) -> Model;
-    /// Takes the parameters of a model in a subspace back to all coordinates.
-    fn lift(&self, model: &mut Model, projected: &Model, subspace: &Subspace<F>);
-    /// Puts centres in the place of those of the model: those that moved ([E37](crate::equations#e37)).
-    fn place(&self, model: &mut Model, centres: Centres<F>);
-    /// The statistics of an M-step, from [totals](crate::data::Second::Total) about the current means.
-    fn statistics_of(&self, moments: Moments) -> Statistics;
-}
-
-/// A family whose components merge where that is sure to raise the free energy ([E51](crate::equations#e51)). EM tries it
-/// where the free energy would settle, if all components share every row.
-pub trait Merging<Model, Statistics> {
-    /// The sums over no points for each of so many parts of the rows, with all that is needed to decide about merges.
-    fn statistics_to_merge(&self, model: &Model, parts: usize) -> Vec<Statistics>;
-    /// Merges components in such sums over all rows, where that is sure to raise the free energy of the next update. Returns
-    /// how many it emptied.
-    fn merge_components(&self, statistics: &mut Statistics, model: &Model) -> usize;
 }
 
 /// The smallest variance allowed ([E20](crate::equations#e20)) for components of this data, in the unit of the frame,

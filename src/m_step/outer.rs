@@ -20,7 +20,7 @@ pub struct OuterMoments {
     pub(crate) mass: Vec<f64>,
     /// (k, d).
     first: Vec<f64>,
-    /// (k, d, d), of which the lower half counts.
+    /// (k, d, d), or (d, d) where all components share one covariance; the lower half counts.
     second: Vec<f64>,
 }
 
@@ -36,7 +36,8 @@ pub(crate) enum Digits {
 impl Statistics for OuterMoments {
     fn merge(parts: &mut Vec<Self>) -> Self {
         const ELEMENTS: usize = 1 << 13;
-        let mut total = Self::zeros(parts[0].mass.len(), parts[0].dim);
+        let size = parts[0].second.len();
+        let mut total = Self::of_size(parts[0].mass.len(), parts[0].dim, size);
         for part in &*parts {
             add(&mut total.mass, &part.mass);
             add(&mut total.first, &part.first);
@@ -60,6 +61,12 @@ impl Statistics for OuterMoments {
     }
 }
 
+/// Far seeds: nearly all of the old variances cancels, and only rounding is left.
+fn keep_rounding(moved: &mut [f64], old: &[f64], dim: usize) {
+    let diagonal = moved.iter_mut().zip(old).step_by(dim + 1);
+    diagonal.for_each(|(x, old)| *x = x.max(8.0 * f64::EPSILON * old));
+}
+
 fn add(total: &mut [f64], part: &[f64]) {
     for (total, x) in total.iter_mut().zip(part) {
         *total += x;
@@ -69,11 +76,20 @@ fn add(total: &mut [f64], part: &[f64]) {
 impl OuterMoments {
     /// Of no rows.
     pub(crate) fn zeros(k: usize, dim: usize) -> Self {
+        Self::of_size(k, dim, k * dim * dim)
+    }
+
+    /// Of no rows, with second moments that all components share: one product per row.
+    pub(crate) fn shared(k: usize, dim: usize) -> Self {
+        Self::of_size(k, dim, dim * dim)
+    }
+
+    fn of_size(k: usize, dim: usize, size: usize) -> Self {
         Self {
             dim,
             mass: vec![0.0; k],
             first: vec![0.0; k * dim],
-            second: vec![0.0; k * dim * dim],
+            second: vec![0.0; size],
         }
     }
 
@@ -88,15 +104,18 @@ impl OuterMoments {
         &self.second[c * size..][..size]
     }
 
-    /// Adds a block of rows, shared out by its responsibilities, about the means of the components.
+    /// Adds a block of rows, shared out by its responsibilities, about the means of the components; second moments that they
+    /// share are about `origin` (d).
     pub(crate) fn add<'a, F: Float>(
         &mut self,
         rows: &Rows<F>,
         block: &Block<F>,
         component: impl Fn(usize) -> &'a Whitening,
         digits: Digits,
+        origin: &[f64],
     ) {
         let (dim, k) = (self.dim, self.mass.len());
+        let shared = self.second.len() < k * dim * dim;
         let shares = || {
             let of_row = |i| {
                 let weight = rows.weight(i);
@@ -123,11 +142,42 @@ impl OuterMoments {
                     }
                 }
             });
+            if shared {
+                continue;
+            }
             let shares = || members.iter().map(|member| member.1);
             let narrow = digits == Digits::Enough && fits_narrow(&apart, shares(), anchor);
             let second = &mut self.second[c * dim * dim..(c + 1) * dim * dim];
             products.add(&apart, dim, shares(), narrow, second);
         }
+        if shared {
+            let mut shares = vec![0.0; rows.len()];
+            for (i, share) in &members {
+                shares[*i] += share;
+            }
+            apart.clear();
+            for i in 0..rows.len() {
+                let row = rows.row(i).iter().zip(origin);
+                apart.extend(row.map(|(z, a)| z.to_f64() - a));
+            }
+            products.add(&apart, dim, shares.into_iter(), false, &mut self.second);
+        }
+    }
+
+    /// The lower half of the second moments of all components about their means, which are `means` (k, d):
+    /// $\sum_c \sum_n w_n q_{nc} (z_n - \mu_c)(z_n - \mu_c)^T = S - \sum_c m_c (\mu_c - a)(\mu_c - a)^T$ with $S$ about $a$. In
+    /// directions that are not clamped (E52) at most 1e8 times as much is subtracted as is left, whose digits F can follow.
+    pub(crate) fn within(&self, origin: &[f64], means: &[f64]) -> Vec<f64> {
+        let mut within = self.second.clone();
+        for (mean, mass) in means.chunks_exact(self.dim).zip(&self.mass) {
+            let apart: Vec<f64> = mean.iter().zip(origin).map(|(m, a)| m - a).collect();
+            for (i, row) in within.chunks_exact_mut(self.dim).enumerate() {
+                let factor = mass * apart[i];
+                row.iter_mut().zip(&apart[..=i]).for_each(|(x, u)| *x -= factor * u);
+            }
+        }
+        keep_rounding(&mut within, &self.second, self.dim);
+        within
     }
 
     /// The lower half of the second moments of component `c` about another point, which is `step` (d) beyond the anchor:
@@ -137,14 +187,10 @@ impl OuterMoments {
         let mut about = self.second(c).to_vec();
         for i in 0..dim {
             for (j, sum) in about[i * dim..][..=i].iter_mut().enumerate() {
-                let old = *sum;
                 *sum += mass * step[i] * step[j] - first[i] * step[j] - step[i] * first[j];
-                if i == j {
-                    // Far seeds: nearly all of the old sum cancels, and only rounding is left.
-                    *sum = sum.max(8.0 * f64::EPSILON * old);
-                }
             }
         }
+        keep_rounding(&mut about, self.second(c), dim);
         about
     }
 
@@ -323,7 +369,7 @@ mod tests {
         let mut sums = OuterMoments::zeros(2, dim);
         // Twice: scratch is reused, and sums add up.
         for _ in 0..2 {
-            sums.add(&rows, &block, |c| &components[c], Digits::Enough);
+            sums.add(&rows, &block, |c| &components[c], Digits::Enough, &[]);
         }
         let naive = |c: usize, of: &dyn Fn(&[f64]) -> f64| -> f64 {
             let term = |i: usize| {

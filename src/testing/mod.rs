@@ -32,7 +32,7 @@ use crate::base::stage::{self, Stage};
 use crate::data::{Centres, Data, Frame, Rows, Scores};
 use crate::e_step::{EStep, Exhaustive};
 use crate::fit::{Clusterer, Fit};
-use crate::m_step::{Covariance, Gaussian, GaussianMixture, MStep, SharedVariance, Statistics};
+use crate::m_step::{Covariance, Gaussian, GaussianMixture, MStep, Statistics};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior;
@@ -154,8 +154,17 @@ impl<F: Float> MStep<F> for Still {
 
     fn update(&self, _: Self::Statistics, _: &mut Self::Model, _: bool) {}
 
-    fn shared_variance(&self) -> Option<&dyn SharedVariance<F, Self::Model, Self::Statistics>> {
-        Some(&SHARED)
+    fn with_centres(
+        &self,
+        model: &Self::Model,
+        centres: Centres<F>,
+        frame: Frame<F>,
+    ) -> Option<Self::Model> {
+        SHARED.with_centres(model, centres, frame)
+    }
+
+    fn totals<'a>(&self, sums: &'a mut Self::Statistics) -> Option<&'a mut crate::data::Moments> {
+        MStep::<F>::totals(&SHARED, sums)
     }
 }
 

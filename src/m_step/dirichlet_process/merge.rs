@@ -258,7 +258,7 @@ mod tests {
     use crate::base::rng::Rng;
     use crate::data::{Data, Dense, Scores};
     use crate::e_step::{EStep, Exhaustive};
-    use crate::m_step::{DirichletProcess, MStep, Merging};
+    use crate::m_step::{DirichletProcess, MStep};
     use crate::model::Mixture;
     use crate::model::posterior;
     use ndarray::{Array1, Array2};

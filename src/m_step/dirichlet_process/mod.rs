@@ -9,7 +9,7 @@ mod sticks;
 pub use model::DirichletProcessMixture;
 
 use super::outer::{Digits, OuterMoments};
-use super::{MStep, Merging, first_variance, steps_with_one_variance};
+use super::{MStep, first_variance, steps_with_one_variance};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -279,7 +279,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
             None => Digits::Enough,
         };
         let component = |t: usize| &model.components[t].whitening;
-        statistics.moments.add(rows, block, component, digits);
+        statistics.moments.add(rows, block, component, digits, &[]);
     }
 
     fn update(&self, scatter: Self::Statistics, model: &mut Self::Model, restricted: bool) {
@@ -321,17 +321,11 @@ impl<F: Float> MStep<F> for DirichletProcess {
         model.renew();
     }
 
-    fn merging(&self) -> Option<&dyn Merging<Self::Model, Self::Statistics>> {
-        self.merges.then_some(self)
+    fn components_merge(&self) -> bool {
+        self.merges
     }
-}
 
-impl<F: Float> Merging<DirichletProcessMixture<F>, Scatter> for DirichletProcess {
-    fn statistics_to_merge(
-        &self,
-        model: &DirichletProcessMixture<F>,
-        parts: usize,
-    ) -> Vec<Scatter> {
+    fn statistics_to_merge(&self, model: &Self::Model, parts: usize) -> Vec<Scatter> {
         let overlaps = Overlaps::new(&model.components, &model.prior);
         let part = |_| Scatter {
             overlaps: Some(overlaps.clone()),
@@ -340,11 +334,7 @@ impl<F: Float> Merging<DirichletProcessMixture<F>, Scatter> for DirichletProcess
         (0..parts).map(part).collect()
     }
 
-    fn merge_components(
-        &self,
-        statistics: &mut Scatter,
-        model: &DirichletProcessMixture<F>,
-    ) -> usize {
+    fn merge_components(&self, statistics: &mut Scatter, model: &Self::Model) -> usize {
         let weaker = match self.scale {
             PriorScale::OfData => &merge::WEAKER[..],
             _ => &[],

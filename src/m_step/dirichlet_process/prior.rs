@@ -234,7 +234,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
             data.load(from..(from + BLOCK).min(range.end), frame, &mut rows)?;
             block.reset(rows.len(), &[]);
             block.responsibilities.fill(1.0);
-            sums.add(&rows, &block, |_| &anchor, Digits::All);
+            sums.add(&rows, &block, |_| &anchor, Digits::All, &[]);
         }
         Ok(sums)
     });
