@@ -91,29 +91,21 @@ impl Cholesky {
 pub(crate) fn whitening(matrix: &[f64], least: &[f64]) -> Vec<f64> {
     /// A column of which less is left, relative to its variance, depends on those before it but for rounding.
     const NOISE: f64 = 8.0 * f64::EPSILON;
-    let dim = least.len();
-    let unit: Vec<f64> = least.iter().map(|v| v.sqrt()).collect();
-    let mut factor = matrix.to_vec();
-    for (row, a) in factor.chunks_exact_mut(dim).zip(&unit) {
-        row.iter_mut().zip(&unit).for_each(|(x, b)| *x = *x / a / b);
-    }
+    let (dim, mut factor) = (least.len(), matrix.to_vec());
     let noise: Vec<f64> = factor.iter().step_by(dim + 1).map(|v| NOISE * v).collect();
-    let pivot = |j, square: f64| match square > noise[j] {
+    factorise(&mut factor, dim, |j, square| match square > noise[j] {
         true => square.sqrt(),
         false => f64::INFINITY,
-    };
-    factorise(&mut factor, dim, pivot);
-    let raise = |pivot: f64| match pivot {
-        f64::INFINITY => (0.0, 1.0),
-        _ => (pivot.recip().max(1.0), pivot.max(1.0)),
-    };
-    let raised: Vec<(f64, f64)> = factor.iter().step_by(dim + 1).map(|x| raise(*x)).collect();
-    for (i, row) in factor.chunks_exact_mut(dim).enumerate() {
-        for (x, (below, _)) in row[..i].iter_mut().zip(&raised) {
-            *x *= below;
+    });
+    for (j, least) in least.iter().enumerate() {
+        let (pivot, least) = (factor[j * (dim + 1)], least.sqrt());
+        // Below it stands what the later columns have of this one: zeros, if they do not depend on it.
+        let rest = factor[j * dim..].iter_mut().skip(j).step_by(dim);
+        if pivot.is_infinite() {
+            factor[j * (dim + 1)] = least;
+        } else if pivot < least {
+            rest.for_each(|x| *x *= least / pivot);
         }
-        row[i] = raised[i].1;
-        row[..=i].iter_mut().for_each(|x| *x *= unit[i]);
     }
     inverse_of_lower(&factor, dim)
 }

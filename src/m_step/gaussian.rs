@@ -1,9 +1,9 @@
 //! Gaussian components: one family, with covariances of several kinds.
 
-use super::outer::{Digits, OuterMoments};
+use super::outer::Digits;
 use super::proportions::{Mixing, Proportions};
 use super::{
-    GaussianMixture, MStep, Statistics, first_variance, steps_with_one_variance,
+    GaussianMixture, MStep, first_variance, steps_with_one_variance,
     variances_of,
 };
 use crate::base::error::{Error, Result};
@@ -213,7 +213,7 @@ impl Stage for Gaussian {
 
 impl<F: Float> MStep<F> for Gaussian {
     type Model = GaussianMixture<F>;
-    type Statistics = Sums;
+    type Statistics = Moments;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let (variance, mut least) = first_variance(&frame, data.summary());
@@ -288,10 +288,10 @@ impl<F: Float> MStep<F> for Gaussian {
             Covariance::TiedSpherical => Second::Total,
             Covariance::Spherical => Second::PerComponent,
             Covariance::Diagonal => Second::PerCoordinate,
-            Covariance::Tied => return Sums::Pairs(OuterMoments::shared(k, dim)),
-            Covariance::Full => return Sums::Pairs(OuterMoments::zeros(k, dim)),
+            Covariance::Tied => Second::Pairs,
+            Covariance::Full => Second::PerPair,
         };
-        Sums::Axes(Moments::zeros(k, dim, second))
+        Moments::zeros(k, dim, second)
     }
 
     fn statistics_size(&self, model: &Self::Model) -> usize {
@@ -308,20 +308,16 @@ impl<F: Float> MStep<F> for Gaussian {
         model: &Self::Model,
         sums: &mut Self::Statistics,
     ) {
-        match sums {
-            Sums::Pairs(moments) => {
-                let (whitenings, origin) = (model.whitenings(), model.origin());
-                moments.add(rows, block, |c| &whitenings[c], Digits::All, &origin);
-            }
-            Sums::Axes(moments) => {
-                if self.covariance == Covariance::TiedSpherical {
-                    // Scores are squared distances.
-                    let (weight, squared) = expected_total(rows, block);
-                    moments.add_total(squared, weight * rows.entries() as f64);
-                }
-                rows.accumulate(block, model.centres(), moments);
-            }
+        if self.covariance.has_pairs() {
+            let (whitenings, origin) = (model.whitenings(), model.origin());
+            return sums.add_pairs(rows, block, |c| &whitenings[c], Digits::All, &origin);
         }
+        if self.covariance == Covariance::TiedSpherical {
+            // Scores are squared distances.
+            let (weight, squared) = expected_total(rows, block);
+            sums.add_total(squared, weight * rows.entries() as f64);
+        }
+        rows.accumulate(block, model.centres(), sums);
     }
 
     fn update(&self, sums: Self::Statistics, model: &mut Self::Model, restricted: bool) {
@@ -330,46 +326,22 @@ impl<F: Float> MStep<F> for Gaussian {
             model.centres().dim(),
             model.least_variance,
         );
+        let mass = sums.masses();
         // The new variances where there is mass, and the one that all would share.
-        let (mass, shared, variances): (Vec<f64>, f64, Vec<f64>) = match &sums {
-            Sums::Axes(moments) => {
-                let squared = moments.about_new_means(model.move_centres());
+        let (variances, shared) = match self.covariance.has_pairs() {
+            true => covariances(&sums, model),
+            false => {
+                let squared = sums.about_new_means(model.move_centres());
                 let mut variances = model.scaled_variances().to_vec();
                 let per_component = (variances.len() / k).max(1);
                 for (place, variance) in variances.iter_mut().enumerate() {
                     let (c, j) = (place / per_component, place % per_component);
-                    let (squared, mass) = moments.second_of(&squared, c, j);
+                    let (squared, mass) = sums.second_of(&squared, c, j);
                     if mass > 0.0 {
                         *variance = squared / mass;
                     }
                 }
-                let mass = (0..k).map(|c| moments.mass(c)).collect();
-                (mass, moments.variance_of_all(&squared), variances)
-            }
-            Sums::Pairs(moments) => {
-                let steps = (0..k).flat_map(|c| {
-                    let mass = moments.mass[c];
-                    let step = move |first: &f64| if mass > 0.0 { first / mass } else { 0.0 };
-                    moments.first(c).iter().map(step)
-                });
-                let (steps, origin) = (steps.collect::<Vec<f64>>(), model.origin());
-                model.step(&steps);
-                let total: f64 = moments.mass.iter().sum();
-                let scatters = match self.covariance {
-                    Covariance::Tied => vec![(moments.within(&origin, &model.exact), total)],
-                    _ => parallel::map(k, |c| {
-                        let own = moments.about(c, &steps[c * dim..][..dim]);
-                        (own, moments.mass[c])
-                    }),
-                };
-                let of_scatters = scatters.iter().map(|(own, _)| own);
-                let traces = of_scatters.flat_map(|own| own.iter().step_by(dim + 1));
-                let shared = traces.sum::<f64>() / (total * dim as f64);
-                let variances = scatters.into_iter().flat_map(|(own, mass)| {
-                    let mass = mass.max(f64::MIN_POSITIVE);
-                    own.into_iter().map(move |x| x / mass)
-                });
-                (moments.mass.clone(), shared, variances.collect())
+                (variances, sums.variance_of_all(&squared))
             }
         };
         let shared = shared.max(least);
@@ -383,7 +355,7 @@ impl<F: Float> MStep<F> for Gaussian {
         if self.covariance == Covariance::Full {
             // A component without mass keeps its covariance.
             let old = model.scaled_variances().chunks_exact(dim * dim);
-            let own = variances.chunks_exact_mut(dim * dim).zip(old).zip(&mass);
+            let own = variances.chunks_exact_mut(dim * dim).zip(old).zip(mass);
             for ((own, old), _) in own.filter(|(_, mass)| **mass <= 0.0) {
                 own.copy_from_slice(old);
             }
@@ -407,53 +379,35 @@ impl<F: Float> MStep<F> for Gaussian {
         })
     }
 
-    fn totals<'a>(&self, sums: &'a mut Sums) -> Option<&'a mut Moments> {
-        match sums {
-            Sums::Axes(moments) if self.covariance == Covariance::TiedSpherical => Some(moments),
-            _ => None,
-        }
+    fn totals<'a>(&self, sums: &'a mut Moments) -> Option<&'a mut Moments> {
+        (self.covariance == Covariance::TiedSpherical).then_some(sums)
     }
 }
 
-/// The sums of an M-step.
-#[derive(Clone, Debug)]
-pub enum Sums {
-    /// With second moments along the axes alone.
-    Axes(Moments),
-    /// With those of all pairs of coordinates.
-    Pairs(OuterMoments),
-}
-
-impl Statistics for Sums {
-    fn merge(parts: &mut Vec<Self>) -> Self {
-        let (mut axes, mut pairs) = (Vec::new(), Vec::new());
-        for part in parts.drain(..) {
-            match part {
-                Self::Axes(part) => axes.push(part),
-                Self::Pairs(part) => pairs.push(part),
-            }
-        }
-        if axes.is_empty() {
-            let total = OuterMoments::merge(&mut pairs);
-            parts.extend(pairs.into_iter().map(Self::Pairs));
-            return Self::Pairs(total);
-        }
-        let total = Moments::merge(axes.iter_mut());
-        parts.extend(axes.into_iter().map(Self::Axes));
-        Self::Axes(total)
+/// Moves every mean to that of its rows. Returns the lower halves of the covariances, one (d, d) or one for each component
+/// (k, d, d), and the mean variance of a column.
+fn covariances<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<f64>, f64) {
+    let (k, dim) = (model.centres().len(), model.centres().dim());
+    let steps = (0..k).flat_map(|c| {
+        let mass = sums.mass(c);
+        let step = move |first: &f64| if mass > 0.0 { first / mass } else { 0.0 };
+        sums.first(c)[..dim].iter().map(step)
+    });
+    let (steps, origin) = (steps.collect::<Vec<f64>>(), model.origin());
+    model.step(&steps);
+    let total: f64 = sums.masses().iter().sum();
+    let (masses, mut matrices) = match sums.kind() {
+        Second::Pairs => (vec![total], vec![sums.within(&origin, &model.exact)]),
+        _ => (
+            sums.masses().to_vec(),
+            parallel::map(k, |c| sums.about(c, &steps[c * dim..][..dim])),
+        ),
+    };
+    let traces = matrices.iter().flat_map(|own| own.iter().step_by(dim + 1));
+    let shared = traces.sum::<f64>() / (total * dim as f64);
+    for (matrix, mass) in matrices.iter_mut().zip(masses) {
+        let mass = mass.max(f64::MIN_POSITIVE);
+        matrix.iter_mut().for_each(|x| *x /= mass);
     }
-
-    fn zero_mass(&self) -> usize {
-        match self {
-            Self::Axes(moments) => moments.zero_mass(),
-            Self::Pairs(moments) => moments.zero_mass(),
-        }
-    }
-
-    fn unobserved(&self) -> usize {
-        match self {
-            Self::Axes(moments) => moments.unobserved(),
-            Self::Pairs(_) => 0,
-        }
-    }
+    (matrices.concat(), shared)
 }

@@ -258,14 +258,10 @@ impl<F: Float> GaussianMixture<F> {
         self.exact = exact;
     }
 
-    /// The mean (d) of the exact means, by proportion: that of the rows, once proportions are learned.
+    /// The mean (d) of the data.
     pub(super) fn origin(&self) -> Vec<f64> {
-        let mut origin = vec![0.0; self.centres.dim()];
-        let means = self.exact.chunks_exact(origin.len());
-        for (mean, share) in means.zip(self.proportions.values()) {
-            origin.iter_mut().zip(mean).for_each(|(a, m)| *a += share * m);
-        }
-        origin
+        let mean = &self.frame.mean()[..self.centres.dim()];
+        mean.iter().map(|m| m.to_f64()).collect()
     }
 
     pub(super) fn kind(&self) -> Covariance {

@@ -115,19 +115,43 @@ impl Whitening {
         quadratic::form(&self.factor, apart)
     }
 
+    /// The mean square of the coordinates of the mean, in deviations of the columns given all others.
+    fn farness(&self) -> f64 {
+        let squares = self.precisions().into_iter().zip(&self.mean);
+        squares.map(|(p, m)| p * m * m).sum::<f64>() / self.mean.len() as f64
+    }
+
     /// Whether forms in `f32` have digits enough: the mean, too, is rounded to it.
     fn fits_narrow(&self) -> bool {
         /// In deviations of a column.
         const FARTHEST: f64 = 100.0;
-        let squares = self.precisions().into_iter().zip(&self.mean);
-        let far = squares.map(|(p, m)| p * m * m).sum::<f64>() / self.mean.len() as f64;
-        self.inflation <= MOST_INFLATION && far <= FARTHEST * FARTHEST
+        self.inflation <= MOST_INFLATION && self.farness() <= FARTHEST * FARTHEST
     }
 
-    /// A bound on the relative error of a form in `F`: $\lvert u_j \rvert^2 \le \Sigma_{jj} \lvert M u \rvert^2$.
-    fn rounding<F: Float>(&self) -> f64 {
+    fn rounding<F: Float>(&self) -> Rounding {
         let dim = self.mean.len() as f64;
-        2.0 * (dim + 8.0) * F::EPSILON * dim * self.inflation.sqrt()
+        Rounding {
+            relative: 2.0 * (dim + 8.0) * F::EPSILON * dim * self.inflation.sqrt(),
+            of_mean: 2.0 * F::EPSILON * dim * self.farness().sqrt(),
+        }
+    }
+}
+
+/// Bounds on the error of a form $\lvert v \rvert^2$, $v = M u$, that is computed in a type.
+///
+/// Each number of $v$ is a sum of products, off by $\gamma \sum_j \lvert M_{ij} u_j \rvert$ at most. With $\lvert u_j \rvert \le
+/// \Sigma_{jj}^{1/2} \lvert v \rvert$ and the inequality of Cauchy and Schwarz, $v$ is off by $\gamma (d \sum_j \Sigma_{jj}
+/// (\Sigma^{-1})_{jj})^{1/2} \lvert v \rvert$, which is $\gamma d$ times the root of the inflation. A mean that is rounded by
+/// $\epsilon \lvert m_j \rvert$ moves $v$ by $\epsilon (d \sum_j (\Sigma^{-1})_{jj} m_j^2)^{1/2}$. The form is off by twice as much
+/// times $\lvert v \rvert$.
+struct Rounding {
+    relative: f64,
+    of_mean: f64,
+}
+
+impl Rounding {
+    fn of(&self, form: f64) -> f64 {
+        self.relative * form + self.of_mean * form.sqrt()
     }
 }
 
@@ -161,7 +185,7 @@ pub(crate) fn scores<'a, F: Float>(
     let mut apart = Vec::new();
     for (i, scores) in out.chunks_exact_mut(k).enumerate() {
         let bounds = |c: usize, score: F| {
-            let error = roundings[c] * (score.to_f64() - added[c]).abs();
+            let error = roundings[c].of((score.to_f64() - added[c]).abs());
             (score.to_f64(), error + F::EPSILON * score.to_f64().abs())
         };
         let best = scores

@@ -349,9 +349,15 @@ fn scores_agree<S, F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Resu
         for ((c, score), fast) in direct.enumerate().zip(fast) {
             let near = beta * (score - best) <= REACH;
             let off = (fast.to_f64() - score).abs();
-            // Where the best are computed directly and the margin is 0, others have the digits of their type.
-            let width = rows.entries() as f64 + 8.0;
-            let rounding = 64.0 * width * F::EPSILON * (score.abs() + width / beta);
+            // Where the best are computed directly and the margin is 0, others have the digits of their type: a form in d
+            // columns is off by 2 (d + 8) d times the root of the variance inflation, of itself, and by 2 d times the
+            // deviations between the origin and the mean, of its root. Forms are computed in this type up to an inflation
+            // of 64 and 100 deviations. What a score has besides is less than 20 nats for each column: pivots are at least
+            // 1e-8 of the variance of their column, where columns are in like units.
+            let width = rows.entries() as f64;
+            let form = score.abs() + 20.0 * (width + 1.0) / beta;
+            let of_mean = 200.0 * width * (form / (2.0 * beta)).sqrt();
+            let rounding = F::EPSILON * (16.0 * (width + 8.0) * width * form + of_mean);
             let is_best = score <= best;
             let within = if is_best {
                 margin
