@@ -78,6 +78,33 @@ impl<F: Float> Outcome<F> {
         all.fold(f64::INFINITY, f64::min) / d as f64
     }
 
+    /// The squared pivots of covariance `c`: the variance of each column given those before it.
+    fn pivots(&self, c: usize) -> Vec<f64> {
+        let mut rows = self.covariances.index_axis(Axis(0), c).to_owned();
+        let d = rows.nrows();
+        for j in 0..d {
+            for i in j + 1..d {
+                let factor = rows[[i, j]] / rows[[j, j]];
+                for l in j..d {
+                    rows[[i, l]] -= factor * rows[[j, l]];
+                }
+            }
+        }
+        rows.diag().to_vec()
+    }
+
+    /// A bound on the relative error of a pivot that sums of products in f64 leave: d roundings of the variance of the
+    /// column, of which the pivot is what is left once the columns before it are known.
+    pub fn lost(&self) -> f64 {
+        let mut most = 1.0f64;
+        for (c, own) in self.covariances.outer_iter().enumerate() {
+            for (variance, pivot) in own.diag().iter().zip(self.pivots(c)) {
+                most = most.max((variance / pivot).abs());
+            }
+        }
+        self.variances.ncols() as f64 * f64::EPSILON * most
+    }
+
     /// The largest relative difference of two fits in any variance. A variance that collapses by ten orders in one
     /// step is what is left of a sum of the size it had before, and has no more digits than that sum.
     pub fn variances_off(&self, other: &Self) -> f64 {
