@@ -11,18 +11,6 @@ const BLOCK: usize = 32;
 /// Puts the lower Cholesky factor of a symmetric matrix (dim, dim) in place of its lower half, and zeros above the
 /// diagonal. `false` unless all pivots are positive; the matrix then holds nothing of use.
 pub(crate) fn cholesky(matrix: &mut [f64], dim: usize) -> bool {
-    let mut positive = true;
-    factorise(matrix, dim, |_, square| {
-        // NaN is no pivot either.
-        positive &= square > 0.0;
-        square.sqrt()
-    });
-    positive
-}
-
-/// The same, where `pivot` turns each column with the square of its pivot into the pivot: infinity for a column that the
-/// columns after it do not depend on.
-fn factorise(matrix: &mut [f64], dim: usize, mut pivot: impl FnMut(usize, f64) -> f64) {
     for start in (0..dim).step_by(BLOCK) {
         let width = BLOCK.min(dim - start);
         if start > 0 {
@@ -43,13 +31,19 @@ fn factorise(matrix: &mut [f64], dim: usize, mut pivot: impl FnMut(usize, f64) -
             }
             if i < start + width {
                 let (row, rest) = row.split_at_mut(i - start);
-                rest[0] = pivot(i, rest[0] - dot(row, row));
+                let square = rest[0] - dot(row, row);
+                // NaN is no pivot either.
+                if square.is_nan() || square <= 0.0 {
+                    return false;
+                }
+                rest[0] = square.sqrt();
             }
         }
     }
     for i in 0..dim {
         matrix[i * dim + i + 1..(i + 1) * dim].fill(0.0);
     }
+    true
 }
 
 /// The lower Cholesky factor of a symmetric matrix.
@@ -86,28 +80,91 @@ impl Cholesky {
     }
 }
 
-/// The inverse of the lower Cholesky factor of a covariance (dim, dim), of which the variance of each column given those
-/// before it (the square of a pivot) is raised to at least `least`: no covariance with such variances is likelier (E52).
+/// The inverse of the lower Cholesky factor of the covariance with this lower half (dim, dim), raised to at least the diagonal matrix of
+/// these positive variances, in every direction: in units of them its eigenvalues are raised to 1. Where some are, it follows
+/// from eigenvectors: of a matrix that is put together again, the smallest eigenvalues would be lost in the rounding of the
+/// largest.
 pub(crate) fn whitening(matrix: &[f64], least: &[f64]) -> Vec<f64> {
-    /// A column of which less is left, relative to its variance, depends on those before it but for rounding.
-    const NOISE: f64 = 8.0 * f64::EPSILON;
-    let (dim, mut factor) = (least.len(), matrix.to_vec());
-    let noise: Vec<f64> = factor.iter().step_by(dim + 1).map(|v| NOISE * v).collect();
-    factorise(&mut factor, dim, |j, square| match square > noise[j] {
-        true => square.sqrt(),
-        false => f64::INFINITY,
-    });
-    for (j, least) in least.iter().enumerate() {
-        let (pivot, least) = (factor[j * (dim + 1)], least.sqrt());
-        // Below it stands what the later columns have of this one: zeros, if they do not depend on it.
-        let rest = factor[j * dim..].iter_mut().skip(j).step_by(dim);
-        if pivot.is_infinite() {
-            factor[j * (dim + 1)] = least;
-        } else if pivot < least {
-            rest.for_each(|x| *x *= least / pivot);
+    let dim = least.len();
+    let unit: Vec<f64> = least.iter().map(|v| v.sqrt()).collect();
+    let mut matrix = matrix.to_vec();
+    for i in 0..dim {
+        for j in 0..=i {
+            matrix[i * dim + j] = matrix[i * dim + j] / unit[i] / unit[j];
+            matrix[j * dim + i] = matrix[i * dim + j];
         }
     }
+    let mut found = raised(&matrix, dim);
+    for row in found.chunks_exact_mut(dim) {
+        row.iter_mut().zip(&unit).for_each(|(x, unit)| *x /= unit);
+    }
+    found
+}
+
+/// The inverse of the lower Cholesky factor of a symmetric matrix whose eigenvalues are raised to at least 1.
+fn raised(matrix: &[f64], dim: usize) -> Vec<f64> {
+    let mut rest = matrix.to_vec();
+    rest.iter_mut().step_by(dim + 1).for_each(|x| *x -= 1.0);
+    let positive = rest.iter().step_by(dim + 1).all(|x| *x > 0.0);
+    if positive
+        && Cholesky::of(&rest, dim).is_some()
+        && let Some(found) = Cholesky::of(matrix, dim)
+    {
+        return inverse_of_lower(&found.factor, dim);
+    }
+    let (values, vectors) = eigen(matrix, dim);
+    let axes = Array2::from_shape_fn((dim, dim), |(i, a)| {
+        values[a].max(1.0).sqrt() * vectors[a * dim + i]
+    });
+    // Axes as long as deviations, turned so that they are a lower triangle.
+    let mut factor = axes.dot(&orthonormal(&axes).t());
+    for j in 0..dim {
+        if factor[[j, j]] < 0.0 {
+            factor.column_mut(j).mapv_inplace(|x| -x);
+        }
+        (0..j).for_each(|i| factor[[i, j]] = 0.0);
+    }
+    let factor: Vec<f64> = factor.iter().copied().collect();
     inverse_of_lower(&factor, dim)
+}
+
+/// The eigenvalues of a symmetric matrix (dim, dim), and as many eigenvectors, row after row, by Jacobi's rotations.
+fn eigen(matrix: &[f64], dim: usize) -> (Vec<f64>, Vec<f64>) {
+    /// Each squares what is off the diagonal, once that is small.
+    const SWEEPS: usize = 32;
+    let mut a = matrix.to_vec();
+    let mut vectors = vec![0.0; dim * dim];
+    vectors.iter_mut().step_by(dim + 1).for_each(|x| *x = 1.0);
+    for _ in 0..SWEEPS {
+        let mut rotated = false;
+        for p in 0..dim {
+            for q in p + 1..dim {
+                let (off, app, aqq) = (a[p * dim + q], a[p * dim + p], a[q * dim + q]);
+                if off == 0.0 || off.abs() <= f64::EPSILON * (app.abs() * aqq.abs()).sqrt() {
+                    continue;
+                }
+                rotated = true;
+                let theta = (aqq - app) / (2.0 * off);
+                let t = theta.signum() / (theta.abs() + theta.hypot(1.0));
+                let c = 1.0 / t.hypot(1.0);
+                let s = t * c;
+                let turn = |x: &mut [f64], i: usize, j: usize| {
+                    (x[i], x[j]) = (c * x[i] - s * x[j], s * x[i] + c * x[j]);
+                };
+                for i in 0..dim {
+                    turn(&mut a, i * dim + p, i * dim + q);
+                }
+                for i in 0..dim {
+                    turn(&mut a, p * dim + i, q * dim + i);
+                    turn(&mut vectors, p * dim + i, q * dim + i);
+                }
+            }
+        }
+        if !rotated {
+            break;
+        }
+    }
+    (a.iter().step_by(dim + 1).copied().collect(), vectors)
 }
 
 /// The lower triangle of a matrix (dim, dim), row after row.
@@ -340,32 +397,31 @@ mod tests {
     }
 
     #[test]
-    fn pivots_are_raised_and_columns_of_the_factor_stay() {
+    fn eigenvalues_are_raised_and_vectors_stay() {
         for n in SIZES {
-            let mut factor = random((n, n), 3) / (n as f64).sqrt();
-            for ((i, j), x) in factor.indexed_iter_mut() {
-                *x = [0.0, 1.0, *x][if j > i { 0 } else { 1 + usize::from(j < i) }];
-            }
-            // Columns in units of their own.
-            let unit = |j: usize| 10f64.powi(j as i32 % 3);
-            let of_pivots = |pivot: &dyn Fn(usize) -> f64| {
-                Array2::from_shape_fn((n, n), |(i, j)| unit(i) * factor[[i, j]] * pivot(j).sqrt())
+            let vectors = orthonormal(&random((n, n), 3));
+            let values: Vec<f64> = (0..n).map(|i| 10f64.powi(i as i32 % 9 - 6)).collect();
+            let of_values = |values: &[f64]| {
+                let scaled = &vectors.t() * &ndarray::Array1::from(values.to_vec());
+                scaled.dot(&vectors)
             };
-            for least in [1e-9, 1e-2] {
-                let pivot = |j: usize| 10f64.powi(-(j as i32 % 4));
-                let covariance = of_pivots(&pivot).dot(&of_pivots(&pivot).t());
-                let matrix: Vec<f64> = covariance.iter().copied().collect();
+            for least in [1e-9, 1e-3] {
+                // Columns in units of their own.
+                let unit = |i: usize| 10f64.powi(i as i32 % 3);
+                let of_units = |x: Array2<f64>| {
+                    Array2::from_shape_fn((n, n), |(i, j)| x[[i, j]] * unit(i) * unit(j))
+                };
+                let matrix: Vec<f64> = of_units(of_values(&values)).iter().copied().collect();
                 let floors: Vec<f64> = (0..n).map(|i| least * unit(i).powi(2)).collect();
                 let found = of(&whitening(&matrix, &floors), n);
-                let white = found.dot(&of_pivots(&|j| pivot(j).max(least)));
-                assert_abs_diff_eq!(white, Array2::eye(n), epsilon = 1e-7);
+                let raised: Vec<f64> = values.iter().map(|v| v.max(least)).collect();
+                let white = found.dot(&of_units(of_values(&raised))).dot(&found.t());
+                assert_abs_diff_eq!(white, Array2::eye(n), epsilon = 1e-8);
                 assert!(found.indexed_iter().all(|((i, j), x)| j <= i || *x == 0.0));
             }
-            // Of rank 0, and of rank 1.
+            // Of rank 0.
             let found = of(&whitening(&vec![0.0; n * n], &vec![0.25; n]), n);
             assert_abs_diff_eq!(found, Array2::eye(n) * 2.0, epsilon = 1e-14);
-            let found = of(&whitening(&vec![1.0; n * n], &vec![0.25; n]), n);
-            assert!(found.iter().all(|x| x.abs() <= 2.0));
         }
     }
 

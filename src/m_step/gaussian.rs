@@ -92,8 +92,8 @@ impl Covariance {
     }
 }
 
-/// The least variance of a column given those before it, as a share of its variance in the data: below, sums of products have
-/// too few digits left (E52).
+/// The least variance of a full covariance in any direction, as a share of those of the columns: below, sums of products have
+/// too few digits left in it.
 const LEAST_SHARE: f64 = 1e-8;
 
 /// Gaussian components with covariances of one [kind](Covariance).
@@ -133,7 +133,7 @@ const LEAST_SHARE: f64 = 1e-8;
 ///
 /// with $\bar v$ the mean variance of the columns and $\epsilon$ the machine epsilon of the number type. The last term is
 /// for data that are all zero: the smallest variance that can be the unit of scores in that type. In matrices the variance of
-/// every column given those before it is clamped, at $10^{-8}$ of its own ([E52](crate::equations#e52)).
+/// every direction is clamped, at $10^{-8}$ of those of the columns ([E52](crate::equations#e52)).
 ///
 /// **Start**: one variance for all components, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8), and equal
 /// proportions.

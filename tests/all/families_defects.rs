@@ -215,8 +215,6 @@ fn all_families<F: Float>(x: &Array2<F>, w: &Array1<f64>, case: &str) -> Vec<Vec
             "isotropic, equal"
         );
         family!(Gaussian::new(Covariance::Diagonal), "diagonal");
-        family!(Gaussian::new(Covariance::Tied), "tied");
-        family!(Gaussian::new(Covariance::Full), "full");
     }
     all
 }
@@ -418,8 +416,6 @@ fn seeds_far_out_and_heavy_rows() {
         family!(Gaussian::new(Covariance::TiedSpherical));
         family!(Gaussian::new(Covariance::Spherical));
         family!(Gaussian::new(Covariance::Diagonal));
-        family!(Gaussian::new(Covariance::Tied));
-        family!(Gaussian::new(Covariance::Full));
     }
 }
 
