@@ -105,7 +105,7 @@
 //! - [`equations`]: what numbers such as ([E3](equations#e3)) stand for, with derivations and the errata of the papers.
 //! - `docs/architecture.md`: the structure of the crate, and the laws that hold for every algorithm: same bits on any number
 //!   of threads, a free energy that never falls, weights that count as copies, no panic and no NaN.
-//! - Feature `tracing`: spans and events of a fit for the crate of that name. Feature `serde`: models and reports in its formats.
+//! - Feature `tracing`: spans and events of a fit for the crate of that name.
 //!
 //! # Papers
 //!
@@ -172,8 +172,8 @@ pub use base::stage::Stage;
 pub use em::checkpoint::Checkpoint;
 pub use em::{Evaluations, PhaseReport, PhaseRows, Progress, Report, Rule, Stop, Timings};
 pub use fit::{BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase, Shape};
-pub use io::models::{load_model, read_model};
-pub use io::{ModelInfo, Save};
+pub use io::ModelInfo;
+pub use m_step::{Save, load_model, read_model};
 pub use model::block::Block;
 pub use model::posterior::{Likelihood, LogJoint};
 pub use model::{BoxedMixture, Mixture, Score};
@@ -192,8 +192,7 @@ pub mod prelude {
     pub use crate::em::checkpoint::Checkpoint;
     pub use crate::em::{PhaseRows, Progress, Report, Rule, Stop};
     pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase};
-    pub use crate::io::Save;
-    pub use crate::m_step::{Covariance, DirichletProcess, Gaussian};
+    pub use crate::m_step::{Covariance, DirichletProcess, Gaussian, Save};
     pub use crate::metrics;
     pub use crate::model::Mixture;
     pub use crate::seed::{

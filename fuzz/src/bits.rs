@@ -50,7 +50,7 @@ impl Bits {
             (rows.clone(), weights.iter().map(|w| w.to_bits()).collect())
         });
         Self {
-            model: fit.model.saved(&[]).expect("a family of the crate"),
+            model: fit.model.to_bytes(&[]).expect("a family of the crate"),
             labels: fit.labels.clone(),
             supports: fit.supports.clone(),
             coreset,

@@ -22,6 +22,7 @@ mod sketch_builder;
 mod sketch_new;
 mod sketch_sums;
 mod sparse_rows;
+mod stored;
 mod summary;
 mod view;
 
@@ -43,6 +44,7 @@ pub(crate) use scores::{all_scores, some_scores};
 pub use sketch::Sketch;
 pub use sketch_builder::SketchBuilder;
 pub use summary::Summary;
+pub(crate) use stored::{StoredCentres, StoredFrame};
 pub(crate) use summary::check_rows;
 pub(crate) use view::View;
 

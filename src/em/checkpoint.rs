@@ -178,7 +178,7 @@ impl Saver {
             return Ok(None);
         };
         let read = || {
-            let (_, found, sections) = Sections::of_file(&CHECKPOINT, bytes.into())?;
+            let (found, sections) = Sections::of_file(bytes.into())?;
             compare(&self.header, &found)?;
             Ok(sections)
         };
@@ -212,7 +212,7 @@ impl Saver {
     /// Writes a checkpoint. The first one of a fit must succeed.
     pub(crate) fn write(&mut self, fill: &dyn Fn(&mut Stream<'_>)) -> Result<()> {
         let path = self.checkpoint.path();
-        self.fault = io::write(&CHECKPOINT, path, &self.header, fill).err();
+        self.fault = io::write(path, &self.header, fill).err();
         if let (Some(fault), None) = (&self.fault, self.written) {
             return Err(self.checkpoint.fault(fault.clone()));
         }

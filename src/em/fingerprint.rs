@@ -3,7 +3,7 @@
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::data::{Data, Rows};
-use crate::io::{Crc64, FileFault, Number};
+use crate::io::{FileFault, hash_of};
 use std::fmt::{Display, Write};
 
 /// Lines `key = value`.
@@ -28,19 +28,16 @@ impl Fingerprint {
         self.add("total weight", format!("{:?}", summary.total_weight));
         let ranges = summary.range.iter().flat_map(|(low, high)| [low, high]);
         let columns = summary.mean.iter().chain(&summary.variance).chain(ranges);
-        let mut bytes = Vec::new();
-        columns.for_each(|x| x.put(&mut bytes));
-        self.add("summary", format!("{:016x}", Crc64::of(&bytes)));
+        self.add("summary", hash_of(columns.copied()));
         let step = data.len().div_ceil(ROWS).max(1);
         let some: Vec<usize> = (0..data.len()).step_by(step).collect();
         let mut rows = Rows::default();
         data.gather(&some, &data.frame()?, &mut rows)?;
-        let mut bytes = Vec::new();
-        for (i, &row) in some.iter().enumerate() {
-            rows.to_centre(i).iter().for_each(|x| x.put(&mut bytes));
-            data.weight(row).put(&mut bytes);
-        }
-        self.add("some rows", format!("{:016x}", Crc64::of(&bytes)));
+        let numbers = some.iter().enumerate().flat_map(|(i, &row)| {
+            let values: Vec<f64> = rows.to_centre(i).iter().map(|x| x.to_f64()).collect();
+            values.into_iter().chain([data.weight(row)])
+        });
+        self.add("some rows", hash_of(numbers));
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// The rows of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum PhaseRows {
     /// Those of the builder's coreset. Where there is none, all, unless a later phase is on all rows anyway: then this one

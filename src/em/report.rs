@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// The report of a fit. Where restarts differ it is about the one that was kept.
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Report {
     /// Why the last phase ended.
@@ -42,7 +42,7 @@ pub struct Report {
 
 /// The report of a phase.
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct PhaseReport {
     /// Which rows it ran on.
@@ -72,7 +72,7 @@ pub struct PhaseReport {
     /// Time taken.
     pub elapsed: Duration,
     /// When it began.
-    #[cfg_attr(feature = "serde", serde(skip, default = "Instant::now"))]
+    #[serde(skip, default = "Instant::now")]
     pub(crate) began: Instant,
     /// Its number among the phases of the restart.
     pub(crate) phase: usize,
@@ -127,7 +127,7 @@ impl PhaseReport {
 
 /// Distance evaluations by stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Evaluations {
     /// Rows against the data mean.
@@ -163,7 +163,7 @@ impl Evaluations {
 
 /// Time by stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Timings {
     /// Drawing coresets.

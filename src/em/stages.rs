@@ -6,7 +6,7 @@ use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::data::{Centres, Moments, Scores, Subspace};
 use crate::e_step::{Bounded, EStep, Search};
-use crate::io::FileFault;
+use crate::io::{self, FileFault};
 use crate::m_step::{MStep, SharedVariance, Statistics};
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
@@ -56,7 +56,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
     /// Goes on in the middle of the phase.
     pub(crate) fn resume(&mut self, saved: &SavedStages) -> std::result::Result<(), FileFault> {
-        let model = loaded_model::<F, M::Model>(&saved.model)?;
+        let model = loaded_model::<M::Model>(&saved.model)?;
         if shape(&model) != shape(&self.model) || model.frame() != self.model.frame() {
             let rule = "must be in the coordinates of the phase";
             return Err(FileFault::content("model", rule));
@@ -74,9 +74,9 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
             return Ok(None);
         };
         let whole = self.whole.as_ref();
-        let whole = whole.map(|(whole, _)| saved_model::<F, _>(whole));
+        let whole = whole.map(|(whole, _)| saved_model(whole));
         Ok(Some(SavedStages {
-            model: saved_model::<F, _>(&self.model)?,
+            model: saved_model(&self.model)?,
             whole: whole.transpose()?,
             state,
         }))
@@ -183,17 +183,19 @@ pub(crate) fn shape<F: Float>(model: &impl Mixture<F>) -> [usize; 3] {
 }
 
 /// A model as bytes, for a checkpoint.
-pub(crate) fn saved_model<F: Float, M: Mixture<F>>(
-    model: &M,
+pub(crate) fn saved_model(
+    model: &impl serde::Serialize,
 ) -> std::result::Result<Vec<u8>, FileFault> {
-    model.saved(&[]).map_err(fault_of)
+    let mut bytes = Vec::new();
+    io::put(model, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// A model from its bytes in a checkpoint.
-pub(crate) fn loaded_model<F: Float, M: Mixture<F>>(
+pub(crate) fn loaded_model<M: serde::de::DeserializeOwned>(
     bytes: &[u8],
 ) -> std::result::Result<M, FileFault> {
-    M::loaded(bytes).map_err(fault_of)
+    io::only("model", bytes)
 }
 
 /// What is wrong with a model, whichever file it is in.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// Why a phase or a fit ended. None of these loses the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Stop {
     /// The change of the free energy fell to the tolerance (E19; see
@@ -33,7 +33,7 @@ impl std::fmt::Display for Stop {
 
 /// What a change of the free energy is compared to ([E19](crate::equations#e19)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Rule {
     /// Half a nat per coordinate of every row:

@@ -67,7 +67,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         let mut header = Fingerprint::default();
         header.add("crate version", env!("CARGO_PKG_VERSION"));
         header.add("sketch", data.is_sparse());
-        header.add("number type", <F as crate::io::Number>::NAME);
+        header.add("number type", F::NAME);
         header.add("clusters", clusters);
         header.add("coreset", self.coreset.settings());
         header.add("seeder", seeder);

@@ -9,6 +9,8 @@ use crate::em::{
 };
 use crate::io::{FileFault, Sections, Stream};
 use crate::model::Mixture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 
 type Read<T> = std::result::Result<T, FileFault>;
@@ -97,7 +99,7 @@ impl<Model> Course<Model> {
         context: &mut Context<'_, F>,
     ) -> Result<()>
     where
-        Model: Mixture<F>,
+        Model: Mixture<F> + Serialize + DeserializeOwned,
     {
         let Some(saver) = context.monitor.saver() else {
             return Ok(());
@@ -115,7 +117,7 @@ impl<Model> Course<Model> {
         context: &mut Context<'_, F>,
     ) -> Result<()>
     where
-        Model: Mixture<F>,
+        Model: Mixture<F> + Serialize + DeserializeOwned,
     {
         let Some(saver) = context.monitor.saver() else {
             return Ok(());
@@ -133,7 +135,7 @@ impl<Model> Course<Model> {
         current: Option<&'b Outcome<Model>>,
     ) -> Read<impl Fn(&mut Stream<'_>) + 'b>
     where
-        Model: Mixture<F>,
+        Model: Mixture<F> + Serialize + DeserializeOwned,
     {
         let mut all = Vec::new();
         if let Some((_, best)) = &self.best {
@@ -175,7 +177,7 @@ impl<Model> Course<Model> {
         mut file: Sections<'static>,
     ) -> Read<Self>
     where
-        Model: Mixture<F>,
+        Model: Mixture<F> + Serialize + DeserializeOwned,
     {
         cost.read(&mut file)?;
         let rule = |rule| FileFault::content("course", rule);
@@ -252,7 +254,7 @@ fn write<Model>(outcome: &Outcome<Model>, model: Option<&[u8]>, of: &str, out: &
 }
 
 /// A candidate from such sections, or with another model than theirs.
-fn read<F: Float, Model: Mixture<F>>(
+fn read<F: Float, Model: Mixture<F> + DeserializeOwned>(
     of: &str,
     model: Option<&[u8]>,
     file: &mut Sections<'_>,

@@ -4,8 +4,6 @@
 pub trait Number: Copy {
     /// The kind, as the file has it.
     const KIND: u8;
-    /// The kind, as people and headers have it.
-    const NAME: &'static str;
     /// Bytes of one number.
     const SIZE: usize;
     /// Adds its bytes.
@@ -18,7 +16,6 @@ macro_rules! number {
     ($t:ty, $kind:literal) => {
         impl Number for $t {
             const KIND: u8 = $kind;
-            const NAME: &'static str = stringify!($t);
             const SIZE: usize = size_of::<$t>();
 
             fn put(self, bytes: &mut Vec<u8>) {

@@ -1,8 +1,6 @@
 //! What every kind of file is made of: a header, and sections of numbers by name, checked as a whole.
 
-use super::atomic;
-use super::checksum::Crc64;
-use super::info::{PREFIX, Prefix};
+use super::container::{CHECKPOINT, Contents, write_to};
 use super::numbers::{Number, size_of_kind};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
@@ -14,26 +12,6 @@ use std::path::Path;
 
 type Result<T> = std::result::Result<T, FileFault>;
 
-/// A kind of file.
-#[derive(Debug)]
-pub(crate) struct FileKind {
-    /// The first bytes. A transfer as text, or of 7 bits, changes them.
-    pub(super) magic: [u8; 12],
-    /// The format that is written. Those from 1 on are read.
-    pub(super) version: u32,
-}
-
-impl FileKind {
-    /// What comes before the header of a file of this length.
-    fn prefix(&self, length: u64, header: &str) -> Vec<u8> {
-        let mut bytes = self.magic.to_vec();
-        bytes.extend_from_slice(&self.version.to_le_bytes());
-        length.put(&mut bytes);
-        (header.len() as u64).put(&mut bytes);
-        bytes
-    }
-}
-
 /// What comes before the numbers of a section.
 fn head<N: Number>(name: &str, count: usize, bytes: &mut Vec<u8>) {
     (name.len() as u64).put(bytes);
@@ -42,36 +20,18 @@ fn head<N: Number>(name: &str, count: usize, bytes: &mut Vec<u8>) {
     (count as u64).put(bytes);
 }
 
-/// Sections on their way into a file. They are not all in memory, however many numbers they have.
+/// Sections on their way into a file.
 pub(crate) struct Stream<'a> {
-    /// `None`: they are only counted.
-    to: Option<&'a mut dyn io::Write>,
-    buffer: Vec<u8>,
-    length: u64,
-    sum: Crc64,
-    fault: Option<io::Error>,
+    to: &'a mut dyn io::Write,
+    written: io::Result<()>,
 }
 
-/// Bytes that are written together.
-const TOGETHER: usize = 1 << 16;
-
 impl<'a> Stream<'a> {
-    fn new(to: Option<&'a mut dyn io::Write>) -> Self {
-        Self {
-            to,
-            buffer: Vec::new(),
-            length: 0,
-            sum: Crc64::default(),
-            fault: None,
-        }
-    }
-
     /// Sections as bytes in memory.
     pub(crate) fn collect(fill: impl FnOnce(&mut Stream<'_>)) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let mut stream = Stream::new(Some(&mut bytes));
-        fill(&mut stream);
-        stream.flush();
+        let (to, written) = (&mut bytes as &mut dyn io::Write, Ok(()));
+        fill(&mut Stream { to, written });
         bytes
     }
 
@@ -87,72 +47,31 @@ impl<'a> Stream<'a> {
         count: usize,
         numbers: impl Iterator<Item = N>,
     ) {
-        head::<N>(name, count, &mut self.buffer);
-        if self.to.is_none() {
-            self.length += (count * N::SIZE) as u64;
-            return self.flush();
-        }
+        let mut buffer = Vec::new();
+        head::<N>(name, count, &mut buffer);
         for number in numbers.take(count) {
-            number.put(&mut self.buffer);
-            if self.buffer.len() >= TOGETHER {
-                self.flush();
-            }
+            number.put(&mut buffer);
         }
-        self.flush();
+        self.bytes(&buffer);
     }
 
     /// Bytes as they are: sections that were collected.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        self.flush();
-        self.put(bytes);
-    }
-
-    fn flush(&mut self) {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        self.put(&buffer);
-        buffer.clear();
-        self.buffer = buffer;
-    }
-
-    fn put(&mut self, bytes: &[u8]) {
-        self.length += bytes.len() as u64;
-        if let (Some(to), None) = (&mut self.to, &self.fault) {
-            self.sum.add(bytes);
-            self.fault = to.write_all(bytes).err();
+        if self.written.is_ok() {
+            self.written = self.to.write_all(bytes);
         }
     }
 }
 
-/// Writes what a file of this kind is made of. `fill` is called twice: the length of the file comes first in it.
-pub(super) fn write_to(
-    to: &mut dyn io::Write,
-    (kind, header): (&FileKind, &str),
-    fill: &dyn Fn(&mut Stream<'_>),
-) -> io::Result<()> {
-    let mut counted = Stream::new(None);
-    fill(&mut counted);
-    let length = (PREFIX + header.len() + 8) as u64 + counted.length;
-    let mut stream = Stream::new(Some(to));
-    stream.bytes(&kind.prefix(length, header));
-    stream.bytes(header.as_bytes());
-    fill(&mut stream);
-    let sum = stream.sum.value();
-    stream.bytes(&sum.to_le_bytes());
-    match stream.fault {
-        Some(fault) => Err(fault),
-        None if stream.length == length => Ok(()),
-        None => Err(io::Error::other("sections of another length than counted")),
-    }
-}
-
-/// The same into a file: all of it or nothing.
-pub(crate) fn write(
-    kind: &FileKind,
-    path: &Path,
-    header: &str,
-    fill: &dyn Fn(&mut Stream<'_>),
-) -> Result<()> {
-    atomic::write_with(path, |file| write_to(file, (kind, header), fill))?;
+/// Writes a file of sections: all of it or nothing.
+pub(crate) fn write(path: &Path, header: &str, fill: &dyn Fn(&mut Stream<'_>)) -> Result<()> {
+    let sections = |to: &mut dyn io::Write| {
+        let written = Ok(());
+        let mut stream = Stream { to, written };
+        fill(&mut stream);
+        stream.written
+    };
+    super::replace(path, |file| write_to(file, &CHECKPOINT, header, &sections))?;
     Ok(())
 }
 
@@ -165,36 +84,21 @@ pub(crate) struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    /// The format, the header and the sections of a whole file.
-    pub(crate) fn of_file(kind: &FileKind, bytes: Cow<'a, [u8]>) -> Result<(u32, String, Self)> {
-        let prefix = Prefix::of(kind, &bytes)?;
-        let found = bytes.len() as u64;
-        if found < prefix.length {
-            return Err(FileFault::Truncated);
-        }
-        if found > prefix.length {
-            return Err(FileFault::Longer);
-        }
-        let Some((whole, sum)) = bytes.split_last_chunk::<8>() else {
-            return Err(FileFault::Truncated);
-        };
-        if Crc64::of(whole) != u64::from_le_bytes(*sum) {
-            return Err(FileFault::Checksum);
-        }
-        let mut rest = whole.get(PREFIX..).ok_or(FileFault::Truncated)?;
-        let header = std::str::from_utf8(take(&mut rest, prefix.header)?);
-        let header = header.map_err(|_| FileFault::content("header", "must be UTF-8"))?;
-        let header = header.to_string();
+    /// The header and the sections of a whole file.
+    pub(crate) fn of_file(bytes: Cow<'a, [u8]>) -> Result<(String, Self)> {
+        let contents = Contents::of(&CHECKPOINT, &bytes)?;
+        let (header, mut rest) = (contents.header.to_string(), contents.values);
+        let (start, all) = (rest.as_ptr() as usize - bytes.as_ptr() as usize, rest.len());
         let mut places = BTreeMap::new();
         while !rest.is_empty() {
             let (name, kind, length) = section(&mut rest)?;
-            let end = whole.len() - rest.len();
+            let end = start + all - rest.len();
             let place = (kind, end - length..end);
             if places.insert(name.to_string(), place).is_some() {
                 return Err(FileFault::content(name, "is there twice"));
             }
         }
-        Ok((prefix.version, header, Self { bytes, places }))
+        Ok((header, Self { bytes, places }))
     }
 
     /// Whether there is such a section.
@@ -211,12 +115,6 @@ impl<'a> Sections<'a> {
         }
         let numbers = self.bytes[place].chunks_exact(N::SIZE);
         Ok(numbers.map(N::of).collect())
-    }
-
-    /// The only number of a section.
-    pub(crate) fn one<N: Number + Default>(&mut self, name: &str) -> Result<N> {
-        let numbers = self.numbers(name, &[1])?;
-        Ok(numbers.first().copied().unwrap_or_default())
     }
 
     /// The numbers of a section, as many as the product of `shape`.
@@ -240,21 +138,6 @@ impl<'a> Sections<'a> {
             true => Ok(numbers),
             false => Err(FileFault::content(name, "must be finite")),
         }
-    }
-
-    /// The same for numbers that are all finite and positive, and not so small that their reciprocals overflow.
-    pub(crate) fn positive(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f64>> {
-        let numbers = self.finite::<f64>(name, shape)?;
-        match numbers.iter().all(|x| *x >= f64::MIN_POSITIVE) {
-            true => Ok(numbers),
-            false => Err(FileFault::content(name, "must be positive")),
-        }
-    }
-
-    /// The only number of a section, finite and positive.
-    pub(crate) fn one_positive(&mut self, name: &str) -> Result<f64> {
-        let numbers = self.positive(name, &[1])?;
-        Ok(numbers.first().copied().unwrap_or(1.0))
     }
 
     /// Numbers below a limit, such as rows or components.

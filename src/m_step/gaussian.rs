@@ -15,7 +15,7 @@ use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, expected_total};
 
 /// The form of the covariances of Gaussian components.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Covariance {
     /// One variance for all components and columns, and equal mixing proportions: the model behind k-means.
@@ -31,15 +31,6 @@ pub enum Covariance {
 }
 
 impl Covariance {
-    /// All of them.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::TiedSpherical,
-        Self::Spherical,
-        Self::Diagonal,
-        Self::Tied,
-        Self::Full,
-    ];
-
     /// Its name, in files.
     pub(crate) fn name(self) -> &'static str {
         match self {
