@@ -108,9 +108,9 @@ impl fmt::Display for FileFault {
                 "not as this crate writes it: section \"{section}\" {rule}; \
                  restore it or write it anew"
             ),
-            Self::NoFormat => {
-                f.write_str("boxed models of this family cannot be saved: save them with their type")
-            }
+            Self::NoFormat => f.write_str(
+                "boxed models of this family cannot be saved: save them with their type",
+            ),
             Self::OtherFit {
                 what,
                 expected,

@@ -20,7 +20,6 @@ pub trait Float:
     sealed::Sealed
     + Element<Float = Self>
     + SimdFloat
-    + crate::io::Number
     + Serialize
     + DeserializeOwned
     + num_traits::NumAssign

@@ -33,8 +33,7 @@ use crate::data::{Data, Frame};
 /// assert_eq!(fit.model.predict(&data)?.len(), 1_000); // all rows
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Lightweight {
     size: usize,
 }

@@ -3,7 +3,6 @@
 use super::{Basis, Frame, Rows, Scores};
 use crate::base::cached::Cached;
 use crate::base::float::Float;
-use crate::io::{FileFault, Sections, Stream};
 use crate::kernels::panels::Panels;
 use crate::kernels::{distance, sparse, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -178,25 +177,6 @@ impl<F: Float> Centres<F> {
             out.assign(&ArrayView1::from(columns).mapv(|x| F::from_f64(x.clamp(-most, most))));
         }
         all
-    }
-
-    /// Into a file, without the padding.
-    pub(crate) fn write(&self, name: &str, out: &mut Stream<'_>) {
-        let rows = (0..self.len()).flat_map(|c| self.row(c)[..self.dim].iter().copied());
-        out.section(name, self.len() * self.dim, rows);
-    }
-
-    /// `k` centres in `dim` coordinates from a file.
-    pub(crate) fn read(
-        name: &str,
-        file: &mut Sections<'_>,
-        k: usize,
-        dim: usize,
-    ) -> std::result::Result<Self, FileFault> {
-        let values = file.finite::<F>(name, &[k, dim])?;
-        let values = ArrayView2::from_shape((k, dim), &values);
-        let values = values.map_err(|_| FileFault::content(name, "must be k times d"))?;
-        Ok(Self::of_coordinates(values))
     }
 
     /// So many of the centres, by their numbers as far apart as can be.

@@ -38,8 +38,11 @@ use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::data::Rows;
+use crate::io::{self, FileFault};
 use crate::model::Mixture;
 use crate::model::block::Block;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// A way to search: settings that begin a [`Search`] for each phase.
 ///
@@ -191,7 +194,14 @@ fn compares_distances<F: Float>(model: &dyn Mixture<F>, search: &'static str) ->
     }
 }
 
-/// The error of bytes that are not the state of a search.
-fn no_state() -> Error {
-    crate::base::file_fault::FileFault::content("state", "must be a state of the E-step").of_bytes()
+/// The state of a search as bytes.
+fn saved(state: &impl Serialize) -> Option<Vec<u8>> {
+    io::to_vec(state).ok()
+}
+
+/// The state of a search from its bytes.
+fn loaded<T: DeserializeOwned>(bytes: &[u8], is_sound: impl Fn(&T) -> bool) -> Result<T> {
+    let state = io::only::<T>("state", bytes).ok().filter(is_sound);
+    let fault = || FileFault::content("state", "must be a state of the E-step");
+    state.ok_or_else(|| fault().of_bytes())
 }

@@ -3,7 +3,7 @@
 use super::neighbors::{self, Neighbors};
 use super::pairs::{Gathered, PairSums};
 use super::search_space::SearchSpace;
-use super::{EStep, PerShard, Search, no_state};
+use super::{EStep, PerShard, Search, loaded, saved};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
@@ -170,7 +170,7 @@ impl<F: Float> EStep<F> for Neighborhood {
     ) -> Result<Box<dyn Search<F>>> {
         let k = model.components();
         let (neighbors, evaluations) = match saved {
-            Some(bytes) => (Neighbors::from_bytes(bytes, k).ok_or_else(no_state)?, 0),
+            Some(bytes) => (loaded(bytes, |known: &Neighbors| known.is_sound(k))?, 0),
             None => self.first_neighbors(model, rng),
         };
         Ok(Box::new(NeighborhoodSearch {
@@ -231,7 +231,7 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
     }
 
     fn save(&self) -> Option<Vec<u8>> {
-        Some(self.neighbors.to_bytes())
+        saved(&self.neighbors)
     }
 }
 

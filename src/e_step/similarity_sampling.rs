@@ -2,7 +2,7 @@
 
 use super::pairs::PairSums;
 use super::similarity::{self, Gaps, Similarity};
-use super::{EStep, PerShard, Search, no_state};
+use super::{EStep, PerShard, Search, loaded, saved};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
@@ -103,7 +103,7 @@ impl<F: Float> EStep<F> for SimilaritySampling {
     ) -> Result<Box<dyn Search<F>>> {
         let k = model.components();
         let similarity = match saved {
-            Some(bytes) => Similarity::from_bytes(bytes, k).ok_or_else(no_state)?,
+            Some(bytes) => loaded(bytes, |known: &Similarity| known.is_sound(k))?,
             None => Similarity::unknown(k),
         };
         Ok(Box::new(SamplingSearch::new(*self, k, similarity)))
@@ -143,7 +143,7 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
     }
 
     fn save(&self) -> Option<Vec<u8>> {
-        Some(self.similarity.to_bytes())
+        saved(&self.similarity)
     }
 }
 

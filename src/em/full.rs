@@ -5,18 +5,20 @@ use super::pass::{RowPass, shard_rows};
 use super::stages::Stages;
 use super::stop::StopRule;
 use super::supports::Supports;
-use super::{Found, Pass, SetUp};
+use super::{Found, Pass, PhaseReport, SavedPass, SavedPhase, SetUp};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel::Spare;
 use crate::base::rng::{Purpose, Streams};
 use crate::data::{Data, Rows, Scores};
 use crate::e_step::PerShard;
-use crate::io::{FileFault, Sections, Stream};
+use crate::io::{FileFault, all_counts, rule};
 use crate::m_step::{MStep, Statistics};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, LogJoint};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What is the same for every pass of a phase, and what it has found so far.
 pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
@@ -48,6 +50,19 @@ pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     /// Memory of the passes before.
     blocks: Spare<(Rows<F>, Block<F>)>,
     spare: Spare<M::Statistics>,
+}
+
+/// What such a pass needs to go on with the next search, besides its stages.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SavedFull<'a> {
+    supports: Cow<'a, Supports>,
+    searches: usize,
+    steps: usize,
+    evaluations: u64,
+    calibrated: bool,
+    again: bool,
+    free_energies: [f64; 2],
+    tried: bool,
 }
 
 /// What a pass does with the blocks of a shard.
@@ -121,29 +136,31 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
         set_up: SetUp<'a, F, M>,
-        file: &mut Sections<'_>,
+        saved: SavedFull<'_>,
     ) -> std::result::Result<Self, FileFault> {
-        let mut pass = Self::new(set_up);
+        let pass = Self::new(set_up);
         let (n, k) = (pass.data.len(), pass.stages.model().components());
-        let supports = Supports::read("", file, n, k)?;
-        if supports.per_row() != pass.supports.per_row() {
-            let rule = "must be as wide as the search says";
-            return Err(FileFault::content("supports", rule));
-        }
-        let counts = file.counts::<5>("pass")?;
-        // Older files have none: what follows from them is when components merge.
-        if file.has("pass free energies") {
-            let known = file.numbers("pass free energies", &[3])?;
-            pass.free_energies = [known[0], known[1]];
-            if known[2] == 1.0 {
-                pass.merges = Merges::Tried;
-            }
-        }
-        let flag = |i: usize| counts[i] == 1;
-        (pass.supports, pass.started) = (supports, true);
-        (pass.searches, pass.steps) = (counts[0] as usize, counts[1] as usize);
-        (pass.evaluations, pass.calibrated, pass.again) = (counts[2], flag(3), flag(4));
-        Ok(pass)
+        let supports = saved.supports.into_owned();
+        supports.check(n, k)?;
+        let as_wide = supports.per_row() == pass.supports.per_row();
+        rule(as_wide, "supports", "must be as wide as the search says")?;
+        let counts = [saved.searches as u64, saved.steps as u64, saved.evaluations];
+        all_counts("pass", &counts)?;
+        Ok(Self {
+            supports,
+            started: true,
+            searches: saved.searches,
+            steps: saved.steps,
+            evaluations: saved.evaluations,
+            calibrated: saved.calibrated,
+            again: saved.again,
+            free_energies: saved.free_energies,
+            merges: match saved.tried {
+                true => Merges::Tried,
+                false => Merges::NotYet,
+            },
+            ..pass
+        })
     }
 
     /// One pass with the model fixed: its likelihood.
@@ -330,19 +347,18 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
     }
 
     /// Between an M-step and a search there are no sums.
-    fn save(&self, out: &mut Stream<'_>) {
-        self.supports.write("", out);
-        let counts = [
-            self.searches as u64,
-            self.steps as u64,
-            self.evaluations,
-            u64::from(self.calibrated),
-            u64::from(self.again),
-        ];
-        out.numbers("pass", &counts);
-        let tried = f64::from(self.merges == Merges::Tried);
-        let [before, last] = self.free_energies;
-        out.numbers("pass free energies", &[before, last, tried]);
+    fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>> {
+        let pass = SavedFull {
+            supports: Cow::Borrowed(&self.supports),
+            searches: self.searches,
+            steps: self.steps,
+            evaluations: self.evaluations,
+            calibrated: self.calibrated,
+            again: self.again,
+            free_energies: self.free_energies,
+            tried: self.merges == Merges::Tried,
+        };
+        self.stages.saved(report, SavedPass::Full(pass))
     }
 }
 

@@ -4,7 +4,7 @@
 use super::outcome;
 use super::stages::Stages;
 use super::supports::Supports;
-use super::{Found, Pass, SetUp, StopRule};
+use super::{Found, Pass, PhaseReport, SavedPass, SavedPhase, SetUp, StopRule};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Streams;
@@ -13,10 +13,12 @@ use crate::data::{Centres, Data, View};
 use crate::e_step::bounded::hartigan::Candidates;
 use crate::e_step::bounded::split_merge::{Round, split_and_merge};
 use crate::e_step::{Assignment, Bounded, Change, Member, NeighbourLists, Sums};
-use crate::io::{FileFault, Sections, Stream};
+use crate::io::{FileFault, all_counts, rule};
 use crate::m_step::MStep;
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The rows by component with their bounds, the sums, and the lists by which rows are searched.
 pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
@@ -52,6 +54,24 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
     evaluations: u64,
 }
 
+/// What such a pass needs to go on with the next search, besides its stages.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "F: Float")]
+pub(crate) struct SavedIncremental<'a, F: Float> {
+    assignment: Cow<'a, Assignment<F>>,
+    sums: Cow<'a, Sums<F>>,
+    lists: Option<Cow<'a, NeighbourLists<F>>>,
+    before: Option<Cow<'a, Centres<F>>>,
+    moves: usize,
+    transfers: usize,
+    searched: bool,
+    stale: bool,
+    steps: usize,
+    evaluations: u64,
+    widened: usize,
+    free_energies: [f64; 2],
+}
+
 /// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a gain of
 /// this part of the error is worth any search.
 const GAIN: f64 = 5e-3;
@@ -85,32 +105,39 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
         set_up: SetUp<'a, F, M>,
-        file: &mut Sections<'_>,
+        saved: SavedIncremental<'_, F>,
     ) -> std::result::Result<Self, FileFault> {
         let centres = set_up.stages.model().centres();
         let (n, k, dim) = (set_up.data.len(), centres.len(), centres.dim());
-        let assignment = Assignment::read(file, n, k)?;
-        let sums = Sums::read(file, k, dim)?;
-        let lists = NeighbourLists::read(file, k)?;
-        let before = file.has("centres before");
-        let before = before.then(|| Centres::read("centres before", file, k, dim));
-        let counts = file.counts::<7>("pass")?;
-        let free_energies = file.numbers("pass free energies", &[2])?;
+        saved.assignment.check(n, k)?;
+        saved.sums.check(k, dim)?;
+        let lists = saved.lists.map(|lists| lists.into_owned().checked(k));
+        let before = saved.before.map(Cow::into_owned);
+        let shaped = |centres: &Centres<F>| (centres.len(), centres.dim()) == (k, dim);
+        let of_model = "must be those of the model";
+        rule(
+            before.as_ref().is_none_or(shaped),
+            "centres before",
+            of_model,
+        )?;
+        let counts = [saved.steps as u64, saved.evaluations, saved.widened as u64];
+        all_counts("pass", &counts)?;
         let set_up = SetUp {
-            widened: usize::try_from(counts[5]).unwrap_or(usize::MAX),
+            widened: saved.widened,
             ..set_up
         };
+        let (assignment, sums) = (saved.assignment.into_owned(), saved.sums.into_owned());
         Ok(Self {
-            lists,
-            before: before.transpose()?,
-            free_energies: [free_energies[0], free_energies[1]],
+            lists: lists.transpose()?,
+            before,
+            free_energies: saved.free_energies,
             calibrated: true,
-            moves: counts[0] as usize,
-            searched: counts[1] == 1,
-            stale: counts[2] == 1,
-            steps: counts[3] as usize,
-            evaluations: counts[4],
-            transfers: counts[6] as usize,
+            moves: saved.moves,
+            transfers: saved.transfers,
+            searched: saved.searched,
+            stale: saved.stale,
+            steps: saved.steps,
+            evaluations: saved.evaluations,
             ..Self::with(set_up, assignment, sums)
         })
     }
@@ -391,27 +418,22 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
                 .is_some_and(|bounds| bounds.size() >= k)
     }
 
-    fn save(&self, out: &mut Stream<'_>) {
-        self.assignment.write(out);
-        self.sums.write(out);
-        if let Some(lists) = &self.lists {
-            lists.write(out);
-        }
-        if let Some(before) = &self.before {
-            before.write("centres before", out);
-        }
-        let counts = [
-            // No fit has so many rounds; files have smaller counts.
-            (self.moves as u64).min((1 << 60) - 1),
-            u64::from(self.searched),
-            u64::from(self.stale),
-            self.steps as u64,
-            self.evaluations,
-            self.widened as u64,
-            (self.transfers as u64).min((1 << 60) - 1),
-        ];
-        out.numbers("pass", &counts);
-        out.numbers("pass free energies", &self.free_energies);
+    fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>> {
+        let pass = SavedIncremental {
+            assignment: Cow::Borrowed(&self.assignment),
+            sums: Cow::Borrowed(&self.sums),
+            lists: self.lists.as_ref().map(Cow::Borrowed),
+            before: self.before.as_ref().map(Cow::Borrowed),
+            moves: self.moves,
+            transfers: self.transfers,
+            searched: self.searched,
+            stale: self.stale,
+            steps: self.steps,
+            evaluations: self.evaluations,
+            widened: self.widened,
+            free_energies: self.free_energies,
+        };
+        self.stages.saved(report, SavedPass::Incremental(pass))
     }
 
     fn supports(&self) -> Supports {

@@ -5,8 +5,8 @@
 //! by the rows that changed their component ([`incremental`]).
 
 pub(crate) mod checkpoint;
-mod fingerprint;
 mod full;
+mod identity;
 mod incremental;
 mod monitor;
 mod observe;
@@ -14,23 +14,21 @@ mod outcome;
 mod pass;
 mod phase_rows;
 mod report;
-mod saved;
 mod stages;
 mod stop;
 mod supports;
 pub(crate) mod trace;
 
-pub(crate) use checkpoint::Saver;
-pub(crate) use fingerprint::Fingerprint;
+pub(crate) use checkpoint::{SavedPass, SavedPhase, Saver};
 pub(crate) use full::FullPass;
+pub(crate) use identity::Identity;
 pub(crate) use incremental::{IncrementalPass, outside};
 pub(crate) use monitor::{Monitor, Observer};
 pub use observe::Progress;
 pub(crate) use outcome::{LastSearch, Outcome};
 pub use phase_rows::PhaseRows;
 pub use report::{Evaluations, PhaseReport, Report, Timings};
-pub(crate) use saved::SavedStages;
-pub(crate) use stages::{Stages, loaded_model, saved_model, shape};
+pub(crate) use stages::{Stages, shape};
 pub(crate) use stop::StopRule;
 pub use stop::{Rule, Stop};
 pub(crate) use supports::Supports;
@@ -39,7 +37,6 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::Streams;
 use crate::data::Data;
-use crate::io::Stream;
 use crate::m_step::MStep;
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
@@ -64,8 +61,8 @@ pub(crate) trait Pass<'a, F: Float, M: MStep<F>> {
     fn supports(&self) -> Supports;
     /// Whether that is the best component of every row, for sure.
     fn is_exact(&self) -> bool;
-    /// What the pass needs to go on with the next search, besides its stages and their model.
-    fn save(&self, out: &mut Stream<'_>);
+    /// What the phase needs to go on with the next search; `None` if its search cannot save its state.
+    fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>>;
     /// The model in all coordinates, and what the last search found.
     fn end(self: Box<Self>) -> outcome::Found<M::Model>;
 }

@@ -4,7 +4,7 @@ use super::builder::{Clusterer, Settings};
 use super::course::Course;
 use super::phase::{Columns, Phase};
 use super::result::Fit;
-use super::rows::{Context, Cost, Plan, Planned, no_phase};
+use super::rows::{Context, Coresets, Cost, Plan, Planned, no_phase};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -13,9 +13,9 @@ use crate::data::{Centres, Data, Rows, View};
 use crate::em::trace;
 use crate::em::{
     self, FullPass, IncrementalPass, LastSearch, Monitor, Outcome, Pass, PhaseReport, Progress,
-    Report, SetUp, Stages, Stop, StopRule, shape,
+    Report, SavedPass, SavedPhase, SetUp, Stages, Stop, StopRule, shape,
 };
-use crate::io::Sections;
+use crate::io::{self, FileFault};
 use crate::m_step::MStep;
 use crate::model::Mixture;
 use crate::seed::Seeder;
@@ -23,6 +23,9 @@ use std::time::Instant;
 
 /// Several starts on so many rows together take little time, also where that is more than half of all rows.
 const FEW_ROWS: usize = 1 << 16;
+
+/// What a checkpoint has of a fit.
+type Saved<Model> = (Cost, Coresets, Course<Model>);
 
 /// A fit on its way.
 struct Run<'a, F: Float, M: MStep<F>> {
@@ -45,15 +48,22 @@ pub(super) fn run<F: Float, M: MStep<F>>(
     let _span = trace::fit(data.len(), data.dim(), settings.clusters, settings.seed);
     let cost = Cost::default();
     let mut context = Context { monitor, cost };
-    let mut file = match context.monitor.saver() {
-        Some(saver) => saver.resumed()?,
+    let saved = match context.monitor.saver() {
+        Some(saver) => saver.resumed::<Saved<M::Model>>()?,
         None => None,
     };
-    let (coreset, from) = (&*clusterer.coreset, file.as_mut());
-    let plan = Plan::new(data, coreset, phases, settings, from, &mut context)?;
-    let course = match file {
-        Some(file) => {
-            let course = Course::read(settings, &plan, &mut context.cost, file);
+    let (known, course) = match saved {
+        Some(((cost, coresets, course), middle)) => (Some(coresets), Some((cost, course, middle))),
+        None => (None, None),
+    };
+    let coreset = &*clusterer.coreset;
+    let plan = Plan::new(data, coreset, phases, settings, known, &mut context)?;
+    let course = match course {
+        Some((cost, course, middle)) => {
+            let course = cost
+                .check()
+                .and_then(|()| course.resumed(settings, &plan, middle));
+            context.cost = cost;
             course.map_err(|fault| settings.fault(fault))?
         }
         None => Course::of_restart(0),
@@ -338,7 +348,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         };
         // Components of other rows say nothing of these.
         let same = candidate.found.take().filter(|(_, of)| *of == place);
-        course.begin(plan, &candidate, context)?;
+        candidate = course.begin(candidate, plan, context)?;
         let (restart, done) = (course.restarts.len(), candidate.phases.len());
         let streams = Streams::new(settings.seed, restart as u64).start(candidate.start);
         let streams = streams.phase(done);
@@ -347,11 +357,14 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let m_step = &self.clusterer.m_step;
         let mut stages =
             Stages::begin(m_step, &*phase.e_step, candidate.model, subspace, &mut rng)?;
-        let (mut report, mut file) = match course.middle.take() {
-            Some(middle) => {
-                let resumed = stages.resume(&middle.stages);
-                resumed.map_err(|fault| settings.fault(fault))?;
-                (middle.report, Some(middle.pass))
+        let (mut report, saved) = match course.middle.take() {
+            Some(bytes) => {
+                let resumed = io::only::<SavedPhase<'_, F, M::Model>>("phase", &bytes);
+                let resumed = resumed.and_then(|saved| {
+                    stages.resume(saved.model.into_owned(), &saved.search)?;
+                    Ok((saved.report.into_owned().checked()?, Some(saved.pass)))
+                });
+                resumed.map_err(|fault| settings.fault(fault))?
             }
             None => {
                 let ran_on = plan.sets[place].which;
@@ -391,10 +404,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let ended = (|| {
             let started = Instant::now();
             let bounded = bounded && !data.is_sparse();
-            let mut pass = pass_of(set_up, bounded, file.as_mut(), settings)?;
-            if let Some(file) = file {
-                file.end().map_err(|fault| settings.fault(fault))?;
-            }
+            let mut pass = pass_of(set_up, bounded, saved, settings)?;
             // Kept statistics begin with a search.
             report.timings.search += started.elapsed();
             let monitor = &mut context.monitor;
@@ -425,14 +435,19 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
 fn pass_of<'a, F: Float, M: MStep<F>>(
     set_up: SetUp<'a, F, M>,
     bounded: bool,
-    file: Option<&mut Sections<'_>>,
+    saved: Option<SavedPass<'_, F>>,
     settings: &Settings,
 ) -> Result<Box<dyn Pass<'a, F, M> + 'a>> {
     let fault = |fault| settings.fault(fault);
-    Ok(match (bounded, file) {
-        (true, Some(file)) => Box::new(IncrementalPass::resumed(set_up, file).map_err(fault)?),
-        (true, None) => Box::new(IncrementalPass::new(set_up)?),
-        (false, Some(file)) => Box::new(FullPass::resumed(set_up, file).map_err(fault)?),
-        (false, None) => Box::new(FullPass::new(set_up)),
+    Ok(match saved {
+        Some(SavedPass::Incremental(saved)) if bounded => {
+            Box::new(IncrementalPass::resumed(set_up, saved).map_err(fault)?)
+        }
+        Some(SavedPass::Full(saved)) if !bounded => {
+            Box::new(FullPass::resumed(set_up, saved).map_err(fault)?)
+        }
+        Some(_) => return Err(fault(FileFault::content("pass", "must be of the E-step"))),
+        None if bounded => Box::new(IncrementalPass::new(set_up)?),
+        None => Box::new(FullPass::new(set_up)),
     })
 }

@@ -94,7 +94,9 @@ impl<'a> Contents<'a> {
         if found > prefix.length {
             return Err(FileFault::Longer);
         }
-        let (whole, sum) = bytes.split_last_chunk::<SUM>().ok_or(FileFault::Truncated)?;
+        let (whole, sum) = bytes
+            .split_last_chunk::<SUM>()
+            .ok_or(FileFault::Truncated)?;
         if crc32fast::hash(whole) != u32::from_le_bytes(*sum) {
             return Err(FileFault::Checksum);
         }
@@ -149,7 +151,7 @@ pub(crate) fn read_one(kind: &FileKind, mut from: impl Read) -> Result<Vec<u8>> 
 }
 
 /// The first value of some bytes, which are left without it. `section` is what errors call it.
-fn take<T: DeserializeOwned>(section: &str, bytes: &mut &[u8]) -> Result<T> {
+pub(crate) fn take<T: DeserializeOwned>(section: &str, bytes: &mut &[u8]) -> Result<T> {
     let rule = "must be values of a kind that belongs there";
     let found = postcard::take_from_bytes(bytes);
     let (value, rest) = found.map_err(|_| FileFault::content(section, rule))?;
@@ -170,6 +172,13 @@ pub(crate) fn only<T: DeserializeOwned>(section: &str, mut bytes: &[u8]) -> Resu
 pub(crate) fn put<T: Serialize + ?Sized>(value: &T, to: &mut dyn Write) -> io::Result<()> {
     let written = postcard::to_io(value, to);
     written.map(drop).map_err(io::Error::other)
+}
+
+/// A value as bytes.
+pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    put(value, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// What writes the values of a file.

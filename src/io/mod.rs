@@ -4,16 +4,12 @@ mod atomic;
 mod container;
 mod fault;
 mod info;
-mod numbers;
-mod sections;
 mod values;
 
 pub(crate) use crate::base::file_fault::FileFault;
 pub(crate) use atomic::{prepare, replace};
 pub(crate) use container::{
-    CHECKPOINT, Contents, MODEL, hash_of, only, put, read_file, read_one, write_to,
+    CHECKPOINT, Contents, MODEL, hash_of, only, put, read_file, read_one, take, to_vec, write_to,
 };
 pub use info::ModelInfo;
-pub(crate) use numbers::Number;
-pub(crate) use sections::{Sections, Stream, write};
-pub(crate) use values::{all_finite, all_positive, rule, serde_through};
+pub(crate) use values::{all_counts, all_finite, all_positive, rule, serde_through};

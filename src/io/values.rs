@@ -28,6 +28,12 @@ pub(crate) fn all_positive(section: &str, numbers: &[f64], count: usize) -> Resu
     rule(positive, section, "must be positive")
 }
 
+/// Counts, of which no fit comes near 2^60: sums of a few do not overflow.
+pub(crate) fn all_counts(section: &str, counts: &[u64]) -> Result {
+    let small = counts.iter().all(|count| *count < 1 << 60);
+    rule(small, section, "must have counts below 2^60")
+}
+
 /// Serde of types over one number type, in the form that another type has: to write it (`From<&T>`), and to check it when it
 /// is read (`TryFrom`).
 macro_rules! serde_through {

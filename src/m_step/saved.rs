@@ -60,11 +60,10 @@ pub trait Save: Serialize + DeserializeOwned {
     /// value is not one line. [`Error::Model`] for a boxed model of a family of your own.
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let info = self.info()?.with_notes(notes)?;
-        let (mut values, mut bytes) = (Vec::new(), Vec::new());
-        let written = io::put(self, &mut values).and_then(|()| {
-            io::write_to(&mut bytes, &MODEL, &info.text(), &|to| {
-                to.write_all(&values)
-            })
+        let mut bytes = Vec::new();
+        let written = io::to_vec(self).and_then(|values| {
+            let fill = |to: &mut dyn Write| to.write_all(&values);
+            io::write_to(&mut bytes, &MODEL, &info.text(), &fill)
         });
         written.map_err(|error| FileFault::from(error).of_bytes())?;
         Ok(bytes)
@@ -169,7 +168,10 @@ impl ModelInfo {
 }
 
 /// Values of a family of the crate, or the error of another number type.
-fn stored<F: Float>(header: &ModelInfo, values: &[u8]) -> std::result::Result<Stored<F>, FileFault> {
+fn stored<F: Float>(
+    header: &ModelInfo,
+    values: &[u8],
+) -> std::result::Result<Stored<F>, FileFault> {
     match header.number == F::NAME {
         true => io::only("model", values),
         false => Err(FileFault::Number {

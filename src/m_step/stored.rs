@@ -158,7 +158,8 @@ impl<F: Float> TryFrom<Stored<F>> for GaussianMixture<F> {
         let mut model = Self::assemble(covariance, (centres, frame), stored.proportions);
         if let Some(means) = stored.means {
             let means = Array2::from_shape_vec((k, columns), means);
-            let means = means.map_err(|_| FileFault::content("means", "must be k times columns"))?;
+            let means =
+                means.map_err(|_| FileFault::content("means", "must be k times columns"))?;
             model.means.get(|| means);
         }
         (model.exact, model.floors) = (stored.exact_means, stored.least_variances);

@@ -475,11 +475,17 @@ fn a_header_that_is_not_as_it_is_written_is_an_error() {
             ("columns", info.columns),
         ] {
             let [own, other] = [own, own + 1].map(|size| format!("\"{name}\":{size}"));
-            let fault = fault_of(load(&with_header(&bytes, |text| text.replace(&own, &other))));
+            let fault = fault_of(load(&with_header(&bytes, |text| {
+                text.replace(&own, &other)
+            })));
             assert!(fault.to_string().contains("that of the model"), "{fault}");
         }
         let other = with_header(&bytes, |text| text.replace(&info.family, "Own"));
-        assert!(fault_of(load(&other)).to_string().contains("that of the model"));
+        assert!(
+            fault_of(load(&other))
+                .to_string()
+                .contains("that of the model")
+        );
     }
 }
 

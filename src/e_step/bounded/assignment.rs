@@ -1,14 +1,16 @@
 //! Which component each row belongs to, stored by component, with bounds that settle most rows without reading them.
 
+use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::sort;
 use crate::data::View;
-use crate::io::{FileFault, Sections, Stream};
+use crate::io::rule;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// A row of a component.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Member<F> {
     pub(crate) row: u32,
     /// The second nearest component of the last search.
@@ -42,11 +44,13 @@ pub(crate) struct Change {
 }
 
 /// All rows by component: those of component c are the members `starts[c]..starts[c + 1]`.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "F: Float")]
 pub(crate) struct Assignment<F> {
     starts: Vec<usize>,
     members: Vec<Member<F>>,
     /// Memory of the last members, for reuse: an allocation costs more than the work done in it.
+    #[serde(skip)]
     spare: Vec<Member<F>>,
 }
 
@@ -219,57 +223,21 @@ impl<F: Float> Assignment<F> {
         });
     }
 
-    /// The rows by component, with their bounds.
-    pub(crate) fn write(&self, out: &mut Stream<'_>) {
-        let members = &self.members;
-        let n = members.len();
-        let starts = self.starts.iter().map(|start| *start as u64);
-        out.section("starts", self.components() + 1, starts);
-        out.section("members", n, members.iter().map(|m| m.row));
-        out.section("seconds", n, members.iter().map(|m| m.second));
-        out.section("uppers", n, members.iter().map(|m| m.upper));
-        out.section("lowers", n, members.iter().map(|m| m.lower));
-    }
-
-    /// The same of `n` rows and `k` components.
-    pub(crate) fn read(
-        file: &mut Sections<'_>,
-        n: usize,
-        k: usize,
-    ) -> std::result::Result<Self, FileFault> {
-        let starts = file.numbers::<u64>("starts", &[k + 1])?;
-        let starts: Vec<usize> = starts.into_iter().map(|start| start as usize).collect();
-        if starts[0] != 0 || starts[k] != n || !starts.is_sorted() {
-            return Err(FileFault::content("starts", "must rise from 0 to n"));
-        }
-        let rows = file.permutation("members", n)?;
-        let seconds = file.below("seconds", &[n], k)?;
-        let (uppers, lowers) = (bounds(file, "uppers", n)?, bounds(file, "lowers", n)?);
-        let member = |place: usize| Member {
-            row: rows[place],
-            second: seconds[place],
-            upper: uppers[place],
-            lower: lowers[place],
-        };
-        let members = (0..n).map(member).collect();
-        Ok(Self {
-            starts,
-            members,
-            spare: Vec::new(),
-        })
-    }
-}
-
-/// Bounds are numbers or infinite.
-fn bounds<F: Float>(
-    file: &mut Sections<'_>,
-    name: &str,
-    n: usize,
-) -> std::result::Result<Vec<F>, FileFault> {
-    let bounds = file.numbers::<F>(name, &[n])?;
-    match bounds.iter().any(|bound| bound.to_f64().is_nan()) {
-        true => Err(FileFault::content(name, "must be no NaN")),
-        false => Ok(bounds),
+    /// Checks that of a file, for `n` rows and `k` components.
+    pub(crate) fn check(&self, n: usize, k: usize) -> Result<(), FileFault> {
+        let Self {
+            starts, members, ..
+        } = self;
+        let whole = starts.first() == Some(&0) && starts.last() == Some(&n);
+        let rise = whole && starts.len() == k + 1 && starts.is_sorted();
+        rule(rise, "starts", "must rise from 0 to n")?;
+        let rows: Vec<u32> = members.iter().map(|m| m.row).collect();
+        let once = sort::is_permutation(&rows, n);
+        rule(once, "members", "must be all rows, each once")?;
+        let known = members.iter().all(|m| (m.second as usize) < k);
+        rule(known, "members", "must have known components")?;
+        let numbers = |m: &Member<F>| !m.upper.to_f64().is_nan() && !m.lower.to_f64().is_nan();
+        rule(members.iter().all(numbers), "members", "must have bounds")
     }
 }
 

@@ -1,19 +1,23 @@
 //! Lists of near centres: neighbour lists, which centres are near each other and how far they moved; and inverted lists,
 //! which centres are near the points of a coarse quantizer.
 
+use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::{Centres, Rows};
-use crate::io::{FileFault, Sections, Stream};
+use crate::io::rule;
 use crate::model::candidates::Candidates;
 use crate::model::quantizer::CoarseQuantizer;
+use serde::{Deserialize, Serialize};
 
 /// The centres that the rows of a component are compared with: the component's own, and the nearest others.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "F: Float")]
 pub(crate) struct NeighbourLists<F> {
     size: usize,
     /// (k, size): the component itself first.
     lists: Vec<u32>,
+    #[serde(skip)]
     moved: Vec<Moved<F>>,
     /// A lower bound of the distance from each centre to any candidate that is not on its list (k). Candidates are all centres, or,
     /// where there are many, those on the inverted list of its cell: then a centre of another cell may be nearer (E35).
@@ -97,40 +101,19 @@ impl<F: Float> NeighbourLists<F> {
         (found, evaluations)
     }
 
-    /// The lists, and how far they reach. What the last move means for bounds is found again after the next one.
-    pub(crate) fn write(&self, out: &mut Stream<'_>) {
-        out.numbers("neighbours", &self.lists);
-        out.numbers("reaches", &self.reach);
-    }
-
-    /// The same of `k` components, where there are any.
-    pub(crate) fn read(
-        file: &mut Sections<'_>,
-        k: usize,
-    ) -> std::result::Result<Option<Self>, FileFault> {
-        if !file.has("neighbours") {
-            return Ok(None);
-        }
-        let lists = file.all::<u32>("neighbours")?;
-        let reach = file.numbers::<f64>("reaches", &[k])?;
-        let size = lists.len() / k;
+    /// Checks those of a file, for `k` components. What the last move means for bounds is found again after the next one.
+    pub(crate) fn checked(self, k: usize) -> Result<Self, FileFault> {
         let sound = |(c, list): (usize, &[u32])| {
             list[0] as usize == c && list.iter().all(|other| (*other as usize) < k)
         };
-        let whole = size > 0 && lists.len() == k * size;
-        if !whole || !lists.chunks_exact(size).enumerate().all(sound) {
-            let rule = "must be lists of components, each with its own first";
-            return Err(FileFault::content("neighbours", rule));
-        }
-        if reach.iter().any(|reach| reach.is_nan()) {
-            return Err(FileFault::content("reaches", "must be no NaN"));
-        }
-        Ok(Some(Self {
-            size,
-            lists,
-            moved: vec![Moved::still(); k],
-            reach,
-        }))
+        let whole = self.size > 0 && Some(self.lists.len()) == k.checked_mul(self.size);
+        let sound = whole && self.lists.chunks_exact(self.size).enumerate().all(sound);
+        let own = "must be lists of components, each with its own first";
+        rule(sound, "neighbours", own)?;
+        let reaches = self.reach.len() == k && !self.reach.iter().any(|reach| reach.is_nan());
+        rule(reaches, "reaches", "must be a number for each list")?;
+        let moved = vec![Moved::still(); k];
+        Ok(Self { moved, ..self })
     }
 
     /// The centres near `c`, itself first.

@@ -3,12 +3,15 @@
 use super::assignment::{Assignment, Change, PART};
 use super::list_search::TOGETHER;
 use crate::base::error::Result;
+use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::simd::vectorised;
 use crate::base::sort;
 use crate::data::{Centres, Moments, Rows, Second, View};
-use crate::io::{FileFault, Sections, Stream};
+use crate::io::{all_finite, rule};
+use crate::kernels::stride;
+use serde::{Deserialize, Serialize};
 
 /// Sums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
 ///
@@ -16,7 +19,8 @@ use crate::io::{FileFault, Sections, Stream};
 ///
 /// A row that changes its component is taken from the sums of one and added to those of the other; the rest of the
 /// data is not read.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "F: Float")]
 pub(crate) struct Sums<F> {
     anchors: Centres<F>,
     /// (k, 2 + stride): m, s, f.
@@ -212,30 +216,13 @@ impl<F: Float> Sums<F> {
         }
     }
 
-    /// The sums with their anchors.
-    pub(crate) fn write(&self, out: &mut Stream<'_>) {
-        self.anchors.write("anchors", out);
-        out.numbers("sums", &self.sums);
-        out.numbers("largest sums", self.largest.as_flattened());
-    }
-
-    /// The same of `k` components in `dim` coordinates.
-    pub(crate) fn read(
-        file: &mut Sections<'_>,
-        k: usize,
-        dim: usize,
-    ) -> std::result::Result<Self, FileFault> {
-        let anchors = Centres::read("anchors", file, k, dim)?;
-        let line = anchors.row(0).len() + 2;
-        let sums = file.finite("sums", &[k, line])?;
-        let largest = file.finite("largest sums", &[k, 2])?;
-        let largest = largest.as_chunks().0.to_vec();
-        Ok(Self {
-            anchors,
-            sums,
-            line,
-            largest,
-        })
+    /// Checks those of a file, for `k` components in `dim` coordinates.
+    pub(crate) fn check(&self, k: usize, dim: usize) -> std::result::Result<(), FileFault> {
+        let shape = [self.anchors.len(), self.anchors.dim(), self.largest.len()];
+        let sized = shape == [k, dim, k] && self.line == stride(dim) + 2;
+        rule(sized, "sums", "must be of each component")?;
+        all_finite("sums", &self.sums, k * self.line)?;
+        all_finite("largest sums", self.largest.as_flattened(), 2 * k)
     }
 
     /// Mass of component `c`.

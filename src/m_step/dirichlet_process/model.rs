@@ -390,7 +390,8 @@ impl<F: Float> TryFrom<StoredProcess<F>> for DirichletProcessMixture<F> {
             prior.inverse_scale,
         );
         let centres = ArrayView2::from_shape((k, dim), &means);
-        let centres = centres.map_err(|_| FileFault::content("component means", "must be k times d"))?;
+        let centres =
+            centres.map_err(|_| FileFault::content("component means", "must be k times d"))?;
         Ok(Self::new(
             Centres::of_coordinates(centres),
             frame,
