@@ -2,7 +2,7 @@
 
 use coremix::coreset::Subset;
 use coremix::ndarray::{Array1, Array2};
-use coremix::{BoxedMixture, Fit, Float, Mixture, Report};
+use coremix::{BoxedMixture, Fit, Float, Report, Save};
 
 /// What two fits that should be the same are compared by.
 #[derive(Debug, PartialEq)]

@@ -6,7 +6,7 @@ use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::Rng;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::data::{Data, Frame};
 
 /// Rows drawn half in proportion to their weight and half to their weighted squared distance from the mean
@@ -57,7 +57,7 @@ impl Stage for Lightweight {
     }
 
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 

@@ -119,3 +119,68 @@ impl<F: Float> TryFrom<StoredCentres<F>> for Centres<F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(basis: bool) -> StoredFrame<f32> {
+        let frame = Frame::<f32>::from_parts(&[1.0, 2.0, 3.0], &[0.1, 0.2, 0.3], 2);
+        let basis = basis.then(|| Basis::new(9, Transform::Cosine, 3));
+        match basis {
+            Some(basis) => (&frame.with_basis(basis)).into(),
+            None => (&frame).into(),
+        }
+    }
+
+    /// The section that is wrong after a change of what was stored.
+    fn wrong(basis: bool, change: impl FnOnce(&mut StoredFrame<f32>)) -> String {
+        let mut stored = stored(basis);
+        change(&mut stored);
+        match Frame::try_from(stored).map(|_| ()) {
+            Err(FileFault::Content { section, .. }) => section,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn values_that_no_frame_has_are_errors_that_name_the_section() {
+        for bad in [f32::NAN, f32::INFINITY] {
+            assert_eq!(wrong(false, |s| s.offset[1] = bad), "frame offset");
+            assert_eq!(wrong(false, |s| s.mean[1] = bad), "frame mean");
+            let (dim, values) = (2, vec![0.5, bad]);
+            assert!(Centres::try_from(StoredCentres { dim, values }).is_err());
+        }
+        assert_eq!(wrong(false, |s| s.mean.push(1.0)), "frame mean");
+        assert_eq!(wrong(false, |s| s.offset.clear()), "frame offset");
+        for bad in [i32::MIN, -126, 126, i32::MAX] {
+            assert_eq!(wrong(false, |s| s.exponent = bad), "frame exponent");
+        }
+        for (columns, transform) in [
+            (0, Transform::Cosine),
+            (2, Transform::Cosine),
+            (usize::MAX, Transform::Cosine),
+            (3, Transform::Hadamard),
+        ] {
+            let found = wrong(true, |s| {
+                let basis = s.basis.as_mut().unwrap();
+                (basis.columns, basis.transform) = (columns, transform);
+            });
+            assert_eq!(found, "basis");
+        }
+        // Another seed has other signs, but for one in eight.
+        let others = (10..60).map(|seed| {
+            let mut stored = stored(true);
+            stored.basis.as_mut().unwrap().seed = seed;
+            Frame::try_from(stored)
+        });
+        assert!(others.filter(Result::is_err).count() > 30);
+        for (dim, count) in [(0, 2), (0, 0), (2, 0), (2, 3), (usize::MAX, 2)] {
+            let values = vec![0.5f32; count];
+            assert!(Centres::try_from(StoredCentres { dim, values }).is_err());
+        }
+        let number = Frame::<f64>::from_parts(&[1.0], &[0.0], 1);
+        let number = serde_json::to_string(&number).unwrap();
+        assert!(serde_json::from_str::<Frame<f32>>(&number).is_err());
+    }
+}

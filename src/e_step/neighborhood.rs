@@ -7,7 +7,7 @@ use super::{EStep, PerShard, Search, loaded, saved};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::data::Rows;
 use crate::kernels::select;
 use crate::model::Mixture;
@@ -50,7 +50,7 @@ use crate::model::search::{self, Exact};
 /// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 * 5 + 1) + 3));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Neighborhood {
     c_prime: usize,
     g: usize,
@@ -61,7 +61,7 @@ pub struct Neighborhood {
 }
 
 /// Where the supports K(n) and the neighbors G_c start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub enum Start {
     /// At random, as published: no distance evaluations.
     #[default]
@@ -157,7 +157,7 @@ impl Stage for Neighborhood {
     }
 
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 

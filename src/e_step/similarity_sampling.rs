@@ -6,7 +6,7 @@ use super::{EStep, PerShard, Search, loaded, saved};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::data::Rows;
 use crate::kernels::select;
 use crate::model::Mixture;
@@ -51,7 +51,7 @@ use crate::model::search::{self, Exact};
 /// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 + 5) + 3));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SimilaritySampling {
     h: usize,
     r: usize,
@@ -90,7 +90,7 @@ impl Stage for SimilaritySampling {
     }
 
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 

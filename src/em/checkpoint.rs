@@ -1,15 +1,10 @@
 //! Checkpoints: where a fit writes down how far it is, how often, and whether it goes on from there.
 
-use super::full::SavedFull;
 use super::identity::Identity;
-use super::incremental::SavedIncremental;
-use super::report::PhaseReport;
 use crate::base::error::{Error, Result, positive};
-use crate::base::float::Float;
 use crate::io::{self, CHECKPOINT, Contents, FileFault, read_file};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -148,27 +143,6 @@ impl Checkpoint {
         let path = self.path.display().to_string();
         Error::Checkpoint { path, fault }
     }
-}
-
-/// A phase after an update and before the next search.
-#[derive(Serialize, Deserialize)]
-#[serde(bound(serialize = "F: Float, Model: Serialize"))]
-#[serde(bound(deserialize = "F: Float, Model: DeserializeOwned"))]
-pub(crate) struct SavedPhase<'a, F: Float, Model: Clone> {
-    pub(crate) report: Cow<'a, PhaseReport>,
-    /// In the coordinates of the phase.
-    pub(crate) model: Cow<'a, Model>,
-    /// The state of the E-step.
-    pub(crate) search: Vec<u8>,
-    pub(crate) pass: SavedPass<'a, F>,
-}
-
-/// What a pass needs to go on with the next search, besides its stages.
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "F: Float")]
-pub(crate) enum SavedPass<'a, F: Float> {
-    Full(SavedFull<'a>),
-    Incremental(SavedIncremental<'a, F>),
 }
 
 /// Writes the checkpoints of a fit: its course, and then the phase that runs, if one does.

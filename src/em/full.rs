@@ -2,10 +2,11 @@
 
 use super::outcome;
 use super::pass::{RowPass, shard_rows};
+use super::saved::{SavedFull, SavedPass, SavedPhase};
 use super::stages::Stages;
 use super::stop::StopRule;
 use super::supports::Supports;
-use super::{Found, Pass, PhaseReport, SavedPass, SavedPhase, SetUp};
+use super::{Found, Pass, PhaseReport, SetUp};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel::Spare;
@@ -17,7 +18,6 @@ use crate::m_step::{MStep, Statistics};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, LogJoint};
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// What is the same for every pass of a phase, and what it has found so far.
@@ -50,19 +50,6 @@ pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     /// Memory of the passes before.
     blocks: Spare<(Rows<F>, Block<F>)>,
     spare: Spare<M::Statistics>,
-}
-
-/// What such a pass needs to go on with the next search, besides its stages.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct SavedFull<'a> {
-    supports: Cow<'a, Supports>,
-    searches: usize,
-    steps: usize,
-    evaluations: u64,
-    calibrated: bool,
-    again: bool,
-    free_energies: [f64; 2],
-    tried: bool,
 }
 
 /// What a pass does with the blocks of a shard.

@@ -2,9 +2,10 @@
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
 use super::outcome;
+use super::saved::{SavedIncremental, SavedPass, SavedPhase};
 use super::stages::Stages;
 use super::supports::Supports;
-use super::{Found, Pass, PhaseReport, SavedPass, SavedPhase, SetUp, StopRule};
+use super::{Found, Pass, PhaseReport, SetUp, StopRule};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Streams;
@@ -17,7 +18,6 @@ use crate::io::{FileFault, all_counts, rule};
 use crate::m_step::MStep;
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// The rows by component with their bounds, the sums, and the lists by which rows are searched.
@@ -52,24 +52,6 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
     entries: f64,
     steps: usize,
     evaluations: u64,
-}
-
-/// What such a pass needs to go on with the next search, besides its stages.
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "F: Float")]
-pub(crate) struct SavedIncremental<'a, F: Float> {
-    assignment: Cow<'a, Assignment<F>>,
-    sums: Cow<'a, Sums<F>>,
-    lists: Option<Cow<'a, NeighbourLists<F>>>,
-    before: Option<Cow<'a, Centres<F>>>,
-    moves: usize,
-    transfers: usize,
-    searched: bool,
-    stale: bool,
-    steps: usize,
-    evaluations: u64,
-    widened: usize,
-    free_energies: [f64; 2],
 }
 
 /// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a gain of

@@ -1,6 +1,7 @@
 //! The search and the family of a phase, with their model.
 
-use super::{PhaseReport, SavedPass, SavedPhase};
+use super::report::PhaseReport;
+use super::saved::{SavedPass, SavedPhase};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::Rng;

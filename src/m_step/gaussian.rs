@@ -7,7 +7,7 @@ use super::{
 };
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::base::{linalg, parallel};
 use crate::data::{Centres, Data, Frame, Moments, Rows, Second, Subspace};
 use crate::model::Mixture;
@@ -146,7 +146,7 @@ const LEAST_SHARE: f64 = 1e-8;
 /// assert!((fit.model.proportions().sum() - 1.0).abs() < 1e-9);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Gaussian {
     covariance: Covariance,
     mixing: Mixing,
@@ -197,7 +197,7 @@ impl Default for Gaussian {
 
 impl Stage for Gaussian {
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 

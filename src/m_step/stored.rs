@@ -211,3 +211,92 @@ pub(super) fn family_of<F: Float>(model: &dyn Mixture<F>) -> Result<&'static str
         false => Err(FileFault::NoFormat.of_bytes()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    /// The section that is wrong after a change of what was stored.
+    fn wrong(
+        model: &GaussianMixture<f32>,
+        change: impl FnOnce(&mut StoredGaussian<f32>),
+    ) -> String {
+        let Stored::Gaussian(mut stored) = Stored::from(model) else {
+            panic!("another family");
+        };
+        change(&mut stored);
+        match Stored::Gaussian(stored).boxed().map(|_| ()) {
+            Err(FileFault::Content { section, .. }) => section,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn values_that_no_gaussians_have_are_errors_that_name_the_section() {
+        let means = array![[0.0f32, 1.0], [3.0, 5.0], [2.0, -4.0]];
+        let proportions = array![0.25, 0.5, 0.25];
+        let tied = GaussianMixture::tied_spherical(means.view(), 0.3).unwrap();
+        let variances = array![0.3, 0.5, 2.0];
+        let spherical =
+            GaussianMixture::spherical(means.view(), variances.view(), proportions.view());
+        let spherical = spherical.unwrap();
+        let variances = array![[0.3, 1.0], [0.5, 0.1], [2.0, 1.5]];
+        let diagonal =
+            GaussianMixture::diagonal(means.view(), variances.view(), proportions.view());
+        let diagonal = diagonal.unwrap();
+        let covariance = array![[2.0, 0.3], [0.3, 1.0]];
+        let pairs = GaussianMixture::tied(means.view(), covariance.view(), proportions.view());
+        let pairs = pairs.unwrap();
+        for bad in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
+            for model in [&tied, &spherical, &diagonal, &pairs] {
+                assert_eq!(wrong(model, |s| s.variances[0] = bad), "variances");
+                assert_eq!(wrong(model, |s| s.least_variance = bad), "least variance");
+                assert_eq!(wrong(model, |s| s.unit_of_scores = bad), "unit of scores");
+            }
+            let floors = wrong(&pairs, |s| s.least_variances[1] = bad);
+            assert_eq!(floors, "least variances");
+        }
+        for bad in [f64::NAN, f64::INFINITY] {
+            assert_eq!(wrong(&pairs, |s| s.exact_means[3] = bad), "exact means");
+            let means = |s: &mut StoredGaussian<f32>| s.means = Some(vec![bad as f32; 6]);
+            assert_eq!(wrong(&tied, means), "means");
+        }
+        for (values, mixing) in [
+            ("-0.5,1.25,0.25", "Learned"),
+            ("0.999,0.5,0.25", "Learned"),
+            ("0.5,0.5", "Learned"),
+            ("0.25,0.5,0.25", "Equal"),
+        ] {
+            let list = format!("{{\"values\":[{values}],\"mixing\":\"{mixing}\"}}");
+            let list = serde_json::from_str(&list).unwrap();
+            let found = wrong(&spherical, |s| s.proportions = list);
+            assert_eq!(found, "proportions", "{values}");
+        }
+        let list = Proportions::learned([f64::NAN, 0.5, 0.25].into_iter());
+        let found = wrong(&spherical, |s| s.proportions = list);
+        assert_eq!(found, "proportions");
+        assert_eq!(wrong(&pairs, |s| s.variances[1] = 0.1), "variances");
+        assert_eq!(wrong(&tied, |s| s.variances[0] = 1e-300), "variances");
+        assert_eq!(wrong(&tied, |s| s.variances.push(1.0)), "variances");
+        assert_eq!(wrong(&diagonal, |s| s.variances.truncate(5)), "variances");
+        assert_eq!(wrong(&tied, |s| s.exact_means.push(1.0)), "exact means");
+        let kind = |s: &mut StoredGaussian<f32>| s.covariance = Covariance::Full;
+        assert_eq!(wrong(&tied, kind), "variances");
+        let others = Centres::of_coordinates(array![[0.0f32], [1.0], [2.0]].view());
+        assert_eq!(wrong(&tied, |s| s.centres = (&others).into()), "centres");
+        let far = Centres::of_coordinates(array![[3e38f32, 0.0], [0.0, 0.0], [1.0, 1.0]].view());
+        assert_eq!(wrong(&tied, |s| s.centres = (&far).into()), "centres");
+        // Finite beside the unit, but not with it.
+        let wide = GaussianMixture::spherical(
+            (&means * 1e30).view(),
+            array![1e60, 1e60, 1e60].view(),
+            proportions.view(),
+        );
+        let found = wrong(&wide.unwrap(), |s| {
+            s.variances.fill(1e300);
+            s.unit_of_scores = 1e300;
+        });
+        assert_eq!(found, "variances");
+    }
+}

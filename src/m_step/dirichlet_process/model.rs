@@ -403,3 +403,76 @@ impl<F: Float> TryFrom<StoredProcess<F>> for DirichletProcessMixture<F> {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The section that is wrong after a change of what was stored.
+    fn wrong(change: impl FnOnce(&mut StoredProcess<f64>)) -> String {
+        let frame = Frame::<f64>::from_parts(&[1.0, 2.0], &[0.1, 0.2], 0);
+        let component = NormalWishart {
+            mean_precision: 3.0,
+            degrees: 4.0,
+            whitening: Whitening {
+                mean: vec![0.5, 0.25],
+                factor: vec![1.0, 0.2, 2.0],
+                inflation: 1.5,
+            },
+        };
+        let mut stored = StoredProcess {
+            frame: (&frame).into(),
+            least_variance: 1e-9,
+            first_variance: None,
+            prior: StoredPrior {
+                concentration: 1.0,
+                mean_precision: 1.0,
+                degrees: 2.0,
+                mean: vec![0.0, 0.0],
+                inverse_scale: vec![1.0, 0.0, 0.0, 1.0],
+            },
+            sticks: Sticks(vec![(1.0, 2.0), (1.0, 1.0)]),
+            components: vec![component.clone(), component],
+        };
+        change(&mut stored);
+        match DirichletProcessMixture::try_from(stored).map(|_| ()) {
+            Err(FileFault::Content { section, .. }) => section,
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn values_that_no_process_has_are_errors_that_name_the_section() {
+        assert_eq!(wrong(|_| ()), "Ok(())");
+        for bad in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
+            assert_eq!(wrong(|s| s.least_variance = bad), "least variance");
+            assert_eq!(wrong(|s| s.first_variance = Some(bad)), "first variance");
+            assert_eq!(wrong(|s| s.sticks.0[1].0 = bad), "sticks");
+            assert_eq!(wrong(|s| s.prior.concentration = bad), "prior");
+            let scale = wrong(|s| s.prior.inverse_scale[0] = bad);
+            assert_eq!(scale, "prior inverse scale");
+            let precision = wrong(|s| s.components[1].mean_precision = bad);
+            assert_eq!(precision, "mean precisions");
+            let degrees = wrong(|s| s.components[1].degrees = bad);
+            assert_eq!(degrees, "degrees of freedom");
+            let factor = wrong(|s| s.components[1].whitening.factor[2] = bad);
+            assert_eq!(factor, "factors");
+            let inflation = wrong(|s| s.components[1].whitening.inflation = bad);
+            assert_eq!(inflation, "inflations");
+        }
+        for bad in [f64::NAN, f64::INFINITY, 1e300] {
+            let mean = wrong(|s| s.components[0].whitening.mean[1] = bad);
+            assert_eq!(mean, "component means");
+        }
+        assert_eq!(wrong(|s| s.prior.mean.push(0.0)), "prior mean");
+        assert_eq!(wrong(|s| s.sticks.0.truncate(1)), "sticks");
+        let factor = wrong(|s| s.components[0].whitening.factor.push(1.0));
+        assert_eq!(factor, "factors");
+        assert_eq!(wrong(|s| s.components.clear()), "components");
+        assert_eq!(
+            wrong(|s| s.components[0].degrees = 0.5),
+            "degrees of freedom"
+        );
+        assert_eq!(wrong(|s| s.prior.degrees = 0.5), "degrees of freedom");
+    }
+}
