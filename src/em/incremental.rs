@@ -415,7 +415,8 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
             widened: self.widened,
             free_energies: self.free_energies,
         };
-        self.stages.saved(report, SavedPass::Incremental(pass))
+        self.stages
+            .saved(report, SavedPass::Incremental(Box::new(pass)))
     }
 
     fn supports(&self) -> Supports {

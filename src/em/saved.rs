@@ -27,7 +27,7 @@ pub(crate) struct SavedPhase<'a, F: Float, Model: Clone> {
 #[serde(bound = "F: Float")]
 pub(crate) enum SavedPass<'a, F: Float> {
     Full(SavedFull<'a>),
-    Incremental(SavedIncremental<'a, F>),
+    Incremental(Box<SavedIncremental<'a, F>>),
 }
 
 /// What a pass that reads all rows needs besides its stages.

@@ -441,7 +441,7 @@ fn pass_of<'a, F: Float, M: MStep<F>>(
     let fault = |fault| settings.fault(fault);
     Ok(match saved {
         Some(SavedPass::Incremental(saved)) if bounded => {
-            Box::new(IncrementalPass::resumed(set_up, saved).map_err(fault)?)
+            Box::new(IncrementalPass::resumed(set_up, *saved).map_err(fault)?)
         }
         Some(SavedPass::Full(saved)) if !bounded => {
             Box::new(FullPass::resumed(set_up, saved).map_err(fault)?)
