@@ -35,11 +35,8 @@ pub(crate) enum SavedPass<'a, F: Float> {
 pub(crate) struct SavedFull<'a> {
     pub(super) supports: Cow<'a, Supports>,
     pub(super) searches: usize,
-    pub(super) steps: usize,
-    pub(super) evaluations: u64,
     pub(super) calibrated: bool,
     pub(super) again: bool,
-    pub(super) free_energies: [f64; 2],
     pub(super) tried: bool,
 }
 
@@ -55,8 +52,4 @@ pub(crate) struct SavedIncremental<'a, F: Float> {
     pub(super) transfers: usize,
     pub(super) searched: bool,
     pub(super) stale: bool,
-    pub(super) steps: usize,
-    pub(super) evaluations: u64,
-    pub(super) widened: usize,
-    pub(super) free_energies: [f64; 2],
 }
