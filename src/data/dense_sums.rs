@@ -3,7 +3,7 @@
 use super::{Centres, Moments, Rows};
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
-use crate::kernels::short::{Columns, ROWS};
+use crate::kernels::columns::{Columns, ROWS};
 use crate::kernels::stride;
 use crate::model::block::Block;
 

@@ -45,7 +45,7 @@ pub(crate) struct Change {
 #[derive(Debug)]
 pub(crate) struct Assignment<F> {
     starts: Vec<usize>,
-    members: Vec<Member<F>>,
+    pub(super) members: Vec<Member<F>>,
     /// Memory of the last members, for reuse: an allocation costs more than the work done in it.
     spare: Vec<Member<F>>,
 }

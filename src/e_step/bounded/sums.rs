@@ -45,7 +45,7 @@ struct Part {
     sums: Vec<f64>,
 }
 
-/// The mass of a component, and how far the mean of its rows is from its centre.
+/// The mass of a component, and how far the mean of its rows is from a place; 0 without rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offset {
     pub(crate) mass: f64,
@@ -255,10 +255,13 @@ impl<F: Float> Sums<F> {
         places.map(move |(anchor, first)| anchor.to_f64() + first / mass)
     }
 
-    /// The squared distance of a row to the [mean](Self::mean) of the rows of component `c`.
-    pub(crate) fn squared_to(&self, c: usize, row: &[F]) -> f64 {
+    /// The mean of component `c` as seen from a padded row.
+    pub(super) fn offset(&self, c: usize, row: &[F]) -> Offset {
         let places = row.iter().zip(self.mean(c));
-        places.map(|(z, mean)| (z.to_f64() - mean).powi(2)).sum()
+        let squared: f64 = places.map(|(z, mean)| (z.to_f64() - mean).powi(2)).sum();
+        let mass = self.mass(c);
+        let distance = if mass > 0.0 { squared.sqrt() } else { 0.0 };
+        Offset { mass, distance }
     }
 
     /// Number of components without mass.
@@ -304,15 +307,9 @@ impl<F: Float> Sums<F> {
         (sums[1] - 2.0 * along + sums[0] * moved).max(0.0)
     }
 
-    /// Mass of each component, and how far the mean of its rows is from its centre.
+    /// The means of all components as seen from their centres.
     pub(crate) fn offsets(&self, centres: &Centres<F>) -> Vec<Offset> {
-        parallel::map(centres.len(), |c| Offset {
-            mass: self.mass(c),
-            distance: match self.mass(c) > 0.0 {
-                true => self.squared_to(c, centres.row(c)).sqrt(),
-                false => 0.0,
-            },
-        })
+        parallel::map(centres.len(), |c| self.offset(c, centres.row(c)))
     }
 
     /// Moves every centre to the mean of its rows; one without mass stays.
