@@ -2,7 +2,7 @@
 
 use super::assignment::{Assignment, Change, Member, PART};
 use super::list_search::{Kernel, TOGETHER, root};
-use super::lists::InvertedLists;
+use super::lists::{self, InvertedLists};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -110,21 +110,12 @@ impl<F: Float> Assignment<F> {
         list: impl Fn(usize) -> &'a [u32] + Sync,
     ) -> Result<Self> {
         let near = Self::labelled(view, points)?;
-        let slack = 8.0 * (centres.dim() + 8) as f64 * F::EPSILON;
         let found = parallel::map_blocks(view.len(), PART, |_, places| {
             let mut kernel = Kernel::default();
-            let mut farthest = Vec::new();
             let mut found = Vec::with_capacity(places.len());
             for (point, places) in sort::among(near.starts(), places) {
                 let list = list(point);
-                // Centres that are not on the list are at least this far from the point.
-                let reach = if list.len() == centres.len() {
-                    f64::INFINITY
-                } else {
-                    let last = &list[list.len() - 1..];
-                    centres.distances_of(points.row(point), last, &mut farthest);
-                    farthest[0].to_f64().sqrt() * (1.0 - slack)
-                };
+                let reach = lists::reach(centres, points.row(point), list);
                 kernel.pack(centres, list, points.row(point));
                 for members in near.stretch(places).chunks(TOGETHER) {
                     view.gather_into(members.iter().map(|member| member.row), &mut kernel.rows)?;
@@ -321,39 +312,6 @@ mod tests {
                 assert!((f64::from(member.upper) - own).abs() <= 1e-4 * own);
                 let next = distance(member.row, member.second as usize);
                 assert!((f64::from(member.lower) - next).abs() <= 1e-4 * next);
-            }
-        }
-    }
-
-    /// Few centres and many, compared with a search row by row.
-    #[test]
-    fn a_first_search_finds_the_two_nearest() {
-        let mut rng = Rng::from_seed(1);
-        let x = Array2::from_shape_fn((3_000, 5), |_| rng.normal());
-        let data = Dense::new(x.view()).unwrap();
-        let frame = data.frame().unwrap();
-        for k in [1, 2, 3, 16, 17, FEW, FEW + 1] {
-            let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-            let (found, _) = Assignment::exhaustive(View::new(&data, &frame), &centres).unwrap();
-            let mut rows = Rows::default();
-            data.load(0..data.len(), &frame, &mut rows).unwrap();
-            let all: Vec<u32> = (0..k as u32).collect();
-            for c in 0..k {
-                for member in found.members(c) {
-                    let mut squared = Vec::new();
-                    rows.distances_to(member.row as usize, &centres, &all, &mut squared);
-                    let mut naive: Vec<(f64, usize)> = squared.into_iter().zip(0..).collect();
-                    naive.sort_by(|a, b| a.0.total_cmp(&b.0));
-                    assert_eq!(naive[0].1, c);
-                    assert!((member.upper - root(naive[0].0)).abs() < 1e-7);
-                    match naive.get(1) {
-                        Some(next) => {
-                            assert_eq!(member.second as usize, next.1);
-                            assert!((member.lower - root(next.0)).abs() < 1e-7);
-                        }
-                        None => assert_eq!(member.lower, f64::INFINITY),
-                    }
-                }
             }
         }
     }

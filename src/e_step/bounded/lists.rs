@@ -83,17 +83,7 @@ impl<F: Float> NeighbourLists<F> {
             moved: vec![Moved::still(); k],
             reach: Vec::new(),
         };
-        found.reach = parallel::map(k, |c| {
-            let (mut squared, others) = (Vec::new(), &found.list(c as u32)[1..]);
-            centres.distances_of(centres.row(c), others, &mut squared);
-            let farthest = squared.iter().fold(0.0, |d: f64, s| d.max(s.to_f64()));
-            if size < k {
-                // Lists are sorted by half of the bits of squared distances.
-                farthest.sqrt() * (1.0 - 2f64.powi(-20)) / slack(centres.dim(), F::EPSILON)
-            } else {
-                f64::INFINITY
-            }
-        });
+        found.reach = parallel::map(k, |c| reach(centres, centres.row(c), found.list(c as u32)));
         (found, evaluations)
     }
 
@@ -270,6 +260,18 @@ fn fill<F: Float>(list: &mut [u32], first: Option<u32>, ids: &[u32], squared: &[
     for (place, key) in list.iter_mut().zip(order) {
         *place = key as u32;
     }
+}
+
+/// At most the distance from a padded row to any centre that is not on its list of the nearest of them.
+pub(super) fn reach<F: Float>(centres: &Centres<F>, row: &[F], list: &[u32]) -> f64 {
+    let [.., last] = list else { return 0.0 };
+    if list.len() == centres.len() {
+        return f64::INFINITY;
+    }
+    let mut farthest = Vec::new();
+    centres.distances_of(row, &[*last], &mut farthest);
+    // Lists are sorted by half of the bits of squared distances.
+    farthest[0].to_f64().sqrt() * (1.0 - 2f64.powi(-20)) / slack(centres.dim(), F::EPSILON)
 }
 
 /// A factor at least as large as the error of a computed distance.
