@@ -318,11 +318,6 @@ impl<F: Float> Centres<F> {
         self.expanded = Cached::default();
     }
 
-    /// Squared distances from centre `c` to the centres `ids`, computed directly.
-    pub(crate) fn distances_from(&self, c: usize, ids: &[u32], out: &mut Vec<F>) {
-        self.distances_of(self.row(c), ids, out);
-    }
-
     /// Squared distances from a padded row to the centres `ids`, computed directly.
     pub(crate) fn distances_of(&self, row: &[F], ids: &[u32], out: &mut Vec<F>) {
         distance::to_some(row, &self.values, ids, out);

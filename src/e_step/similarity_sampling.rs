@@ -30,9 +30,8 @@ use crate::model::search::{self, Exact};
 ///
 /// $$s_{ij} = \sum_{n : \, i, j \in K(n)} w_n q_{ni} q_{nj}$$
 ///
-/// \[DG\] Eq. 12 and 16 have $e^{-(d_i + d_j)}$ of raw squared distances in place of $q_{ni} q_{nj}$, which is 0 in
-/// floating point on most data and depends on its unit; \[DG\] Eq. 9 sums over $K(n)$ where the components outside
-/// belong. Only pairs inside some $K(n)$ are kept, renewed in every search: $n H (H - 1) / 2$ additions, never $k^2$
+/// \[DG\] Eq. 12 and 16 have $e^{-(d_i + d_j)}$ of raw squared distances in place of $q_{ni} q_{nj}$ ([E26](crate::equations#e26)
+/// says why not). Only pairs inside some $K(n)$ are kept, renewed in every search: $n H (H - 1) / 2$ additions, never $k^2$
 /// numbers.
 ///
 /// If fewer than $R$ components outside $K(n)$ have a positive similarity, the rest is drawn uniformly from all other

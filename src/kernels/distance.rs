@@ -397,32 +397,10 @@ pub(crate) fn scaled_to_all<F: Float>(
     out: &mut Vec<F>,
 ) {
     let k = scales.terms.len();
-    out.resize(rows.len() / (centres.len() / k) * k, F::zero());
-    all_scaled(rows, centres, scales, out);
-}
-
-kernel! {
-    fn all_scaled[F: Float](rows: &[F], centres: &[F], scales: Scaled<'_, F>, out: &mut [F]) = all_scaled_by_ones
-}
-
-#[inline(always)]
-fn all_scaled_by_ones<F: Float, S: Simd>(
-    simd: S,
-    rows: &[F],
-    centres: &[F],
-    scales: Scaled<'_, F>,
-    out: &mut [F],
-) {
-    let Scaled { factors, terms } = scales;
-    let stride = centres.len() / terms.len();
-    let rows = rows.chunks_exact(stride);
-    for (x, out) in rows.zip(out.chunks_exact_mut(terms.len())) {
-        let components = centres
-            .chunks_exact(stride)
-            .zip(factors.chunks_exact(stride));
-        for (out, ((centre, factors), &term)) in out.iter_mut().zip(components.zip(terms)) {
-            *out = scaled(simd, x, centre, factors) + term;
-        }
+    let (stride, all) = (centres.len() / k, (0..k as u32).collect::<Vec<_>>());
+    out.resize(rows.len() / stride * k, F::zero());
+    for (x, out) in rows.chunks_exact(stride).zip(out.chunks_exact_mut(k)) {
+        some_scaled(x, centres, scales, &all, out);
     }
 }
 

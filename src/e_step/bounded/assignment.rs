@@ -44,7 +44,7 @@ pub(crate) struct Change {
 /// All rows by component: those of component c are the members `starts[c]..starts[c + 1]`.
 #[derive(Debug)]
 pub(crate) struct Assignment<F> {
-    starts: Vec<usize>,
+    pub(super) starts: Vec<usize>,
     pub(super) members: Vec<Member<F>>,
     /// Memory of the last members, for reuse: an allocation costs more than the work done in it.
     spare: Vec<Member<F>>,
@@ -120,11 +120,6 @@ impl<F: Float> Assignment<F> {
         self.members.len()
     }
 
-    /// Where the members of each component start (k + 1).
-    pub(crate) fn starts(&self) -> &[usize] {
-        &self.starts
-    }
-
     /// The member at a place.
     pub(crate) fn member(&self, place: usize) -> &Member<F> {
         &self.members[place]
@@ -151,19 +146,9 @@ impl<F: Float> Assignment<F> {
         })
     }
 
-    /// The members at some places.
-    pub(super) fn stretch(&self, places: Range<usize>) -> &[Member<F>] {
-        &self.members[places]
-    }
-
     /// The members of component `c`.
     pub(crate) fn members(&self, c: usize) -> &[Member<F>] {
         &self.members[self.places(c)]
-    }
-
-    /// The members, to be searched, beside where those of each component start.
-    pub(super) fn members_mut(&mut self) -> (&[usize], &mut [Member<F>]) {
-        (&self.starts, &mut self.members)
     }
 
     /// The component of every row (n).

@@ -113,11 +113,11 @@ impl<F: Float> Assignment<F> {
         let found = parallel::map_blocks(view.len(), PART, |_, places| {
             let mut kernel = Kernel::default();
             let mut found = Vec::with_capacity(places.len());
-            for (point, places) in sort::among(near.starts(), places) {
+            for (point, places) in sort::among(&near.starts, places) {
                 let list = list(point);
                 let reach = lists::reach(centres, points.row(point), list);
                 kernel.pack(centres, list, points.row(point));
-                for members in near.stretch(places).chunks(TOGETHER) {
+                for members in near.members[places].chunks(TOGETHER) {
                     view.gather_into(members.iter().map(|member| member.row), &mut kernel.rows)?;
                     kernel.compare(centres, |i, about, best, next| {
                         let others = root(next.0);

@@ -21,7 +21,7 @@ pub(crate) struct NeighbourLists<F> {
 }
 
 /// What the last M-step means for the bounds of a component's rows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moved<F> {
     /// How far its own centre moved.
     pub(crate) own: F,
@@ -32,18 +32,6 @@ pub(crate) struct Moved<F> {
     pub(crate) half_gap: F,
     /// Half of its `reach`: no candidate outside the list is nearer to a row within it.
     pub(crate) half_reach: F,
-}
-
-impl<F: Float> Moved<F> {
-    /// No centre has moved yet.
-    fn still() -> Self {
-        Self {
-            own: F::zero(),
-            others: F::zero(),
-            half_gap: F::zero(),
-            half_reach: F::zero(),
-        }
-    }
 }
 
 /// Candidates per place of a list, if the candidates are not all centres.
@@ -59,7 +47,7 @@ impl<F: Float> NeighbourLists<F> {
         let size = size.min(k);
         let inverted = InvertedLists::of(centres, CANDIDATES * size);
         let lists = match &inverted {
-            None => lists(centres, centres, size, |c| Some(c as u32)),
+            None => nearest_lists(centres, size),
             Some(inverted) => {
                 let mut lists = vec![0; k * size];
                 parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
@@ -80,7 +68,7 @@ impl<F: Float> NeighbourLists<F> {
         let mut found = Self {
             size,
             lists,
-            moved: vec![Moved::still(); k],
+            moved: vec![Moved::default(); k],
             reach: Vec::new(),
         };
         found.reach = parallel::map(k, |c| reach(centres, centres.row(c), found.list(c as u32)));
@@ -118,7 +106,7 @@ impl<F: Float> NeighbourLists<F> {
         Ok(Some(Self {
             size,
             lists,
-            moved: vec![Moved::still(); k],
+            moved: vec![Moved::default(); k],
             reach,
         }))
     }
@@ -218,6 +206,11 @@ impl<F: Float> InvertedLists<F> {
 
 /// Centres whose lists are one piece of work.
 const CENTRES: usize = 32;
+
+/// Each centre and the `size - 1` nearest others: (k, size).
+pub(crate) fn nearest_lists<F: Float>(centres: &Centres<F>, size: usize) -> Vec<u32> {
+    lists(centres, centres, size, |c| Some(c as u32))
+}
 
 /// The `size` centres of `to` nearest to each of `from`, nearest first: (from, size). If `first` gives a centre, it is
 /// put first.

@@ -211,11 +211,27 @@ struct Errors {
     settled: f64,
 }
 
-/// A component that gets rows of a merged one: their weight, and how much farther it is from them.
-struct Receiver {
+/// The rows of a merged component that go to another one: their weight, and how much farther they are from its centre.
+#[derive(Clone, Copy)]
+struct Received {
     component: u32,
     weight: f64,
     loss: f64,
+}
+
+impl Received {
+    /// What is left of the loss once the mean of the receiver, of this mass, has followed: at least so far as they pull it beyond
+    /// what it is `behind` already. As one difference of large numbers it would be rounding, where weights differ much.
+    fn left(self, mass: f64, behind: f64) -> f64 {
+        let Self { weight, loss, .. } = self;
+        let mean = (loss / weight).sqrt();
+        if weight * mean > behind {
+            let share = weight / (mass + weight);
+            share * mean * (mass * mean + 2.0 * behind) - behind * (behind / (mass + weight))
+        } else {
+            loss
+        }
+    }
 }
 
 impl Errors {
@@ -226,48 +242,32 @@ impl Errors {
         c: usize,
     ) -> Self {
         let mut own = 0.0;
-        let mut receivers: Vec<Receiver> = Vec::new();
+        let mut all: Vec<Received> = Vec::new();
         for member in assignment.members(c) {
             let weight = view.weight(member.row);
             if weight > 0.0 {
                 let squared = member.upper.to_f64().powi(2);
                 own += weight * squared;
                 let loss = weight * (member.lower.to_f64().powi(2) - squared);
-                let place = receivers.iter().position(|r| r.component == member.second);
-                let place = place.unwrap_or_else(|| {
-                    receivers.push(Receiver {
+                match all.iter_mut().find(|r| r.component == member.second) {
+                    Some(received) => {
+                        received.weight += weight;
+                        received.loss += loss;
+                    }
+                    None => all.push(Received {
                         component: member.second,
-                        weight: 0.0,
-                        loss: 0.0,
-                    });
-                    receivers.len() - 1
-                });
-                receivers[place].weight += weight;
-                receivers[place].loss += loss;
+                        weight,
+                        loss,
+                    }),
+                }
             }
         }
-        let lost = |settled: bool| -> f64 {
-            let parts = receivers.iter().map(|receiver| {
-                let Offset { mass, distance } = offsets[receiver.component as usize];
-                let behind = if settled { 0.0 } else { mass * distance };
-                // The mean of the receiver follows, at least so far that its pull is this. As one difference of large numbers
-                // the rest would be rounding, where weights differ much.
-                let (weight, mean) = (receiver.weight, (receiver.loss / receiver.weight).sqrt());
-                match weight * mean > behind {
-                    true => {
-                        let share = weight / (mass + weight);
-                        share * mean * (mass * mean + 2.0 * behind)
-                            - behind * (behind / (mass + weight))
-                    }
-                    false => receiver.loss,
-                }
-            });
-            parts.sum()
-        };
+        let offset = |received: &Received| offsets[received.component as usize];
+        let loss = |r: &Received| r.left(offset(r).mass, offset(r).mass * offset(r).distance);
         Self {
             own,
-            loss: lost(false),
-            settled: lost(true),
+            loss: all.iter().map(loss).sum(),
+            settled: all.iter().map(|r| r.left(offset(r).mass, 0.0)).sum(),
         }
     }
 }
@@ -327,21 +327,12 @@ impl<F: Float> Split<F> {
         let weight = |i: usize| weights[i];
         let mut to_centre = vec![F::INFINITY; rows.len()];
         rows.distances_from(centre, &mut to_centre);
-        let errors = || {
-            weights
-                .iter()
-                .zip(&to_centre)
-                .map(|(w, squared)| w * squared.to_f64())
-        };
+        let pairs = || weights.iter().zip(&to_centre);
+        let errors = || pairs().map(|(w, squared)| w * squared.to_f64());
         let total: f64 = errors().sum();
         let mut best: Option<Self> = None;
         for _ in 0..STARTS {
-            let mut left = rng.uniform() * total;
-            let drawn = errors().position(|e| {
-                left -= e;
-                left < 0.0
-            });
-            let Some(drawn) = drawn else {
+            let Some(drawn) = rng.proportional(errors(), total) else {
                 return Ok(None);
             };
             let mut centres = Centres::with_capacity(2, view.frame.dim());
@@ -403,16 +394,9 @@ fn sample<F: Float>(
     };
     let mass: f64 = members.iter().map(weight).sum();
     let errors: f64 = members.iter().map(error).sum();
-    let known = errors > 0.0 && errors.is_finite();
     // Expected draws of a row: it stands for its weight over these. Two quotients, for weights and errors of any size.
-    let share = |member: &Member<F>| {
-        let (by_weight, by_error) = (weight(member) / mass, error(member) / errors);
-        SAMPLE as f64
-            * match known {
-                true => 0.5 * (by_weight + by_error),
-                false => by_weight,
-            }
-    };
+    let share =
+        |member: &Member<F>| 0.5 * SAMPLE as f64 * (weight(member) / mass + error(member) / errors);
     let (mut ids, mut weights) = (Vec::with_capacity(SAMPLE), Vec::with_capacity(SAMPLE));
     // One draw from each stretch of the same share.
     let (mut sum, mut drawn) = (0.0, 0usize);

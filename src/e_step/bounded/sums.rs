@@ -77,7 +77,7 @@ impl<F: Float> Sums<F> {
             row: assignment.member(place).row,
             share: 1.0,
         };
-        let found = self.gathered(view, assignment.starts(), |c| stale[c], entry)?;
+        let found = self.gathered(view, &assignment.starts, |c| stale[c], entry)?;
         let stale = (0..stale.len()).filter(|c| stale[*c]);
         stale.for_each(|c| self.clear(c));
         self.add(&found);
