@@ -11,6 +11,8 @@ use crate::data::View;
 /// Rows that may be worth a transfer, by their bounds.
 pub(crate) struct Candidates {
     changes: Vec<Change>,
+    /// The smallest weight: that of a single copy.
+    copy: f64,
     /// How much their transfers could gain, one by one.
     pub(crate) gain: f64,
 }
@@ -33,15 +35,15 @@ const LEFT: f64 = 1e-6;
 const ROUNDING: f64 = 1e-9;
 
 /// What the transfer of a row of this weight gains (E50), from its own component to another one, by the offsets of their means
-/// from it; `None` if it does not pay.
-fn gain(weight: f64, own: Offset, other: Offset) -> Option<f64> {
-    let left = own.mass - weight;
-    if left <= LEFT * own.mass {
+/// from it; `None` if it does not pay for one copy, where weights count copies: the others follow, and pay more.
+fn gain(weight: f64, copy: f64, own: Offset, other: Offset) -> Option<f64> {
+    if own.mass - weight <= LEFT * own.mass {
         return None;
     }
-    let leaves = own.mass / left * own.distance.powi(2);
-    let gain = leaves - other.mass / (other.mass + weight) * other.distance.powi(2);
-    (gain > ROUNDING * leaves).then_some(weight * gain)
+    let leaves = |w: f64| own.mass / (own.mass - w) * own.distance.powi(2);
+    let comes = |w: f64| other.mass / (other.mass + w) * other.distance.powi(2);
+    let pays = leaves(copy) - comes(copy) > ROUNDING * leaves(copy);
+    pays.then(|| weight * (leaves(weight) - comes(weight)))
 }
 
 impl Candidates {
@@ -52,6 +54,8 @@ impl Candidates {
         assignment: &Assignment<F>,
         offsets: &[Offset],
     ) -> Self {
+        let weights = (0..view.len()).map(|row| view.weight(row as u32));
+        let copy = weights.filter(|w| *w > 0.0).fold(f64::INFINITY, f64::min);
         let parts = assignment.map_parts(|_, components| {
             let (mut changes, mut all) = (Vec::new(), 0.0);
             for (c, places) in components {
@@ -65,7 +69,7 @@ impl Candidates {
                     own.distance += member.upper.to_f64();
                     // A negative bound says nothing of centres beyond the list.
                     other.distance = (member.lower.to_f64() - other.distance).max(0.0);
-                    if let Some(gain) = gain(weight, own, other) {
+                    if let Some(gain) = gain(weight, copy, own, other) {
                         all += gain;
                         changes.push(Change {
                             place,
@@ -79,6 +83,7 @@ impl Candidates {
             (changes, all)
         });
         Self {
+            copy,
             gain: parts.iter().map(|(_, gain)| gain).sum(),
             changes: parts.into_iter().flat_map(|(changes, _)| changes).collect(),
         }
@@ -102,7 +107,7 @@ impl Candidates {
                 let (row, weight) = (rows.row(i), rows.weight(i));
                 let own = sums.offset(change.from as usize, row);
                 let other = sums.offset(change.to as usize, row);
-                if let Some(gain) = gain(weight, own, other) {
+                if let Some(gain) = gain(weight, self.copy, own, other) {
                     if other.mass <= 0.0 {
                         made.begun.push(change.to as usize);
                     }
@@ -182,7 +187,7 @@ mod tests {
     #[test]
     fn a_component_keeps_its_last_row() {
         let offset = |mass, distance| Offset { mass, distance };
-        assert!(gain(2.0, offset(2.0, 0.0), offset(5.0, 0.0)).is_none());
-        assert!(gain(1e9, offset(1e9 + 1e-3, 1e-5), offset(5.0, 0.0)).is_none());
+        assert!(gain(2.0, 2.0, offset(2.0, 0.0), offset(5.0, 0.0)).is_none());
+        assert!(gain(1e9, 1.0, offset(1e9 + 1e-3, 1e-5), offset(5.0, 0.0)).is_none());
     }
 }
