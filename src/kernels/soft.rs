@@ -101,8 +101,7 @@ pub(crate) struct Row {
 /// a multiple of [`LANES`], and the scores of places from `k` on are infinite. Where no score is finite, all are equal.
 pub(crate) fn responsibilities<F: Float>(
     scores: &[F],
-    stride: usize,
-    k: usize,
+    (stride, k): (usize, usize),
     beta: f64,
     shares: &mut [F],
     found: &mut Vec<Row>,
@@ -228,8 +227,7 @@ pub(crate) fn drop_below<F: Float>(shares: &mut [F], least: F) {
 
 /// Adds up shares of all rows with their weights, and shares times scores: two sums for every place.
 pub(crate) fn totals<F: Float>(
-    shares: &[F],
-    scores: &[F],
+    (shares, scores): (&[F], &[F]),
     stride: usize,
     weights: &[f64],
     totals: &mut Vec<[f64; 2]>,
@@ -288,12 +286,12 @@ mod tests {
             for (beta, spread) in [(0.0, 1.0), (0.7, 3.0), (2.0, 500.0), (1e30, 1.0)] {
                 let scores = rows::<F>(9, k, stride, spread);
                 let (mut shares, mut found) = (vec![F::one(); 9 * stride], Vec::new());
-                responsibilities(&scores, stride, k, beta, &mut shares, &mut found);
+                responsibilities(&scores, (stride, k), beta, &mut shares, &mut found);
                 let mut labels = [0; 9];
                 first_lowest(&scores, stride, &mut labels);
                 let weights: Vec<f64> = (0..9).map(|i| 1.0 + i as f64).collect();
                 let mut sums = Vec::new();
-                totals(&shares, &scores, stride, &weights, &mut sums);
+                totals((&shares, &scores), stride, &weights, &mut sums);
                 for i in 0..9 {
                     let row: Vec<f64> = scores[i * stride..][..k]
                         .iter()
@@ -352,7 +350,7 @@ mod tests {
         scores[16..19].copy_from_slice(&[1.0, f32::NAN, 2.0]);
         scores[32..35].copy_from_slice(&[1e37, f32::INFINITY, 0.0]);
         let (mut shares, mut found) = (vec![0.0; 48], Vec::new());
-        responsibilities(&scores, 16, 3, 1.0, &mut shares, &mut found);
+        responsibilities(&scores, (16, 3), 1.0, &mut shares, &mut found);
         assert_eq!(shares[..4], [1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 0.0]);
         assert!(found[0].best.is_infinite() && shares[17] == 0.0);
         assert_eq!(shares[32..36], [0.0, 0.0, 1.0, 0.0]);

@@ -134,11 +134,11 @@ fn normalise_all<F: Float>(
     block: &mut Block<F>,
     log_joint: LogJoint,
 ) -> Likelihood {
-    let (stride, k) = (block.stride(), block.components());
+    let shape = (block.stride(), block.components());
     block.make_shares();
     let (scores, shares) = (&block.scores, &mut block.shares);
     let mut found = Vec::new();
-    soft::responsibilities(scores, stride, k, log_joint.beta, shares, &mut found);
+    soft::responsibilities(scores, shape, log_joint.beta, shares, &mut found);
     let mut likelihood = Likelihood::default();
     for (i, row) in found.iter().enumerate() {
         let weight = rows.weight(i);
