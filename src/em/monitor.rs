@@ -121,6 +121,11 @@ impl<'a, F: Float> Monitor<'a, F> {
         self.flow.is_break().then_some(Stop::Observer)
     }
 
+    /// Whether the fit may be cancelled between two of its searches.
+    pub(super) fn is_cancellable(&self) -> bool {
+        self.cancel.is_some()
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop().is_some()
     }

@@ -1,6 +1,6 @@
 //! What a fit did, and what it cost.
 
-use super::{Found, PhaseRows, Stop};
+use super::{PhaseRows, Stop};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -108,20 +108,21 @@ impl PhaseReport {
     }
 
     /// Records a search that began at `started`.
-    pub(crate) fn search(
-        &mut self,
-        found: &Found,
-        free_energy: f64,
-        evaluations: u64,
-        started: Instant,
-    ) {
+    pub(crate) fn add_search(&mut self, free_energy: f64, started: Instant) {
         self.iterations = self.free_energies.len();
         self.free_energies.push(free_energy);
-        self.evaluations = evaluations;
-        (self.emptied, self.unobserved) = (found.zero_mass, found.unobserved);
-        self.widened = found.widened;
         self.timings.search += started.elapsed();
         self.elapsed = self.began.elapsed();
+    }
+
+    /// M-steps so far: between two searches as many as searches.
+    pub(crate) fn steps(&self) -> usize {
+        self.free_energies.len()
+    }
+
+    /// Adds distance evaluations. A stage from outside may have said any number.
+    pub(crate) fn add_evaluations(&mut self, evaluations: u64) {
+        self.evaluations = self.evaluations.saturating_add(evaluations);
     }
 }
 

@@ -1,15 +1,69 @@
 //! The search and the family of a phase, with their model.
 
-use super::SavedStages;
+use super::{Ended, SavedStages, StopRule, Supports};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::base::rng::Rng;
-use crate::data::{Centres, Moments, Scores, Subspace};
+use crate::base::rng::{Rng, Streams};
+use crate::data::{Centres, Data, Moments, Scores, Subspace, View};
 use crate::e_step::{Bounded, EStep, Search};
 use crate::io::FileFault;
 use crate::m_step::{MStep, SharedVariance, Statistics};
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
+
+/// What every pass of a phase needs.
+pub(crate) struct SetUp<'a, F: Float, M: MStep<F>> {
+    pub(crate) data: &'a dyn Data<F>,
+    /// Coordinates that a row knows.
+    pub(crate) entries: usize,
+    pub(crate) stages: Stages<'a, F, M>,
+    pub(crate) streams: Streams,
+    /// Rounds of moves and of transfers that are left.
+    pub(crate) moves: usize,
+    pub(crate) transfers: usize,
+    /// The components of the rows, if a phase before ran on the same ones.
+    pub(crate) labels: Option<Vec<u32>>,
+    /// Whether the variance is known already.
+    pub(crate) calibrated: bool,
+    pub(crate) rule: StopRule,
+}
+
+impl<F: Float, M: MStep<F>> SetUp<'_, F, M> {
+    pub(super) fn model(&self) -> &M::Model {
+        &self.stages.model
+    }
+
+    /// The rows in the coordinates of the model.
+    pub(super) fn view(&self) -> View<'_, F> {
+        View::new(self.data, self.model().frame())
+    }
+
+    pub(super) fn centres(&self) -> &Centres<F> {
+        self.model().centres()
+    }
+
+    pub(super) fn free_energy(&self, likelihood: &Likelihood) -> f64 {
+        likelihood.free_energy(self.model().log_joint()) + self.model().prior_terms()
+    }
+
+    /// Starts the variance (E8), if nothing is known of it yet.
+    pub(super) fn calibrate(&mut self, first: &Likelihood) {
+        if !std::mem::replace(&mut self.calibrated, true) {
+            let stages = &mut self.stages;
+            stages.m_step.calibrate(&mut stages.model, first);
+        }
+    }
+
+    /// What a search found, with a copy of the model.
+    pub(super) fn ended(&mut self, supports: Supports, exact: bool) -> Ended<M::Model> {
+        let model = self.stages.whole_model().clone();
+        Ended {
+            model,
+            supports,
+            exact,
+        }
+    }
+}
 
 /// The stages of a phase, and the model.
 pub(crate) struct Stages<'a, F: Float, M: MStep<F>> {
@@ -97,12 +151,6 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         self.whole.as_ref().map_or(&self.model, |(whole, _)| whole)
     }
 
-    /// The model in all coordinates, at the end.
-    pub(crate) fn into_model(mut self) -> M::Model {
-        self.whole_model();
-        self.whole.map_or(self.model, |(whole, _)| whole)
-    }
-
     /// The name of the E-step, for errors.
     pub(super) fn search_name(&self) -> &'static str {
         self.e_step.name()
@@ -113,18 +161,13 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         self.m_step.name()
     }
 
-    pub(super) fn bounds(&self) -> Option<&Bounded> {
+    pub(crate) fn bounds(&self) -> Option<&Bounded> {
         self.e_step.bounds()
     }
 
     pub(super) fn restricted_steps(&self) -> usize {
         let truncated = self.width < self.model.components();
         self.m_step.restricted_steps(truncated)
-    }
-
-    /// Starts the variance.
-    pub(super) fn calibrate(&mut self, first: &Likelihood) {
-        self.m_step.calibrate(&mut self.model, first);
     }
 
     /// The sums over all parts, whose memory is reused; the residual of a subspace is added.

@@ -52,25 +52,18 @@ impl Supports {
             per_row,
             supports: vec![UNSET; n * per_row],
             labels: vec![0; n],
-            order: Vec::new(),
-            spare: Default::default(),
+            ..Self::default()
         }
     }
 
     /// Rows that belong to one component each.
     pub(crate) fn of_labels(labels: Vec<u32>, k: usize) -> Self {
-        let per_row = usize::from(k > 1);
-        let supports = if per_row == 1 {
-            labels.clone()
-        } else {
-            Vec::new()
-        };
+        let listed = k > 1;
         Self {
-            per_row,
-            supports,
+            per_row: usize::from(listed),
+            supports: if listed { labels.clone() } else { Vec::new() },
             labels,
-            order: Vec::new(),
-            spare: Default::default(),
+            ..Self::default()
         }
     }
 

@@ -101,12 +101,15 @@ impl<F: Float> Clusterer<F> {
 /// Its settings, in words.
 impl<F: Float, M: Stage> fmt::Debug for Clusterer<F, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The phases for large data stand for the list, if they are sound.
+        let phases = self.phases_for(LARGE, LARGE).unwrap_or_default();
         f.debug_struct("Clusterer")
             .field("coreset", &self.coreset.settings())
             .field("seeder", &self.seeder.settings())
+            .field("phases", &phases)
             .field("m_step", &self.m_step.settings())
             .field("settings", &self.settings)
-            .finish_non_exhaustive()
+            .finish()
     }
 }
 
@@ -262,6 +265,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
     ///
     /// # Errors
     /// The first setting that breaks its rule, by name ([`Error::Parameter`] mostly).
+    #[inline(never)]
     pub fn build(self) -> Result<Clusterer<F, M>> {
         let Self(clusterer) = self;
         let settings = &clusterer.settings;
@@ -292,10 +296,11 @@ impl<F: Float, M: Stage> Builder<F, M> {
 }
 
 /// Rows and columns of large data: few phases are left out.
-pub(super) const LARGE: usize = 1 << 24;
+const LARGE: usize = 1 << 24;
 
 impl<F: Float, M> Clusterer<F, M> {
     /// The phases for data of this shape, checked.
+    #[inline(never)]
     pub(super) fn phases_for(&self, rows: usize, columns: usize) -> Result<Vec<Phase<F>>> {
         let phases = (self.phases)(Shape::new(rows, columns, self.settings.clusters));
         positive("phases", phases.len())?;

@@ -7,10 +7,9 @@ use super::warm::WarmStart;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::stage::Stage;
-use crate::data::{Data, Guarded};
-use crate::em::{Fingerprint, Monitor, Observer, Progress, Saver};
+use crate::data::Data;
+use crate::em::{Fingerprint, Progress};
 use crate::m_step::MStep;
-use crate::seed::Seeder;
 use std::ops::ControlFlow;
 
 impl<F: Float, M: MStep<F>> Clusterer<F, M> {
@@ -55,7 +54,12 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     }
 
     /// What this fit is, for its checkpoints.
-    fn header(&self, data: &dyn Data<F>, seeder: &str, phases: &[Phase<F>]) -> Result<String> {
+    pub(super) fn header(
+        &self,
+        data: &dyn Data<F>,
+        seeder: &str,
+        phases: &[Phase<F>],
+    ) -> Result<String> {
         let Settings {
             clusters,
             rule,
@@ -84,26 +88,5 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         header.add("seed", seed);
         header.add_data(data)?;
         Ok(header.into_text())
-    }
-
-    /// Runs, with a seeder that may be another than its own.
-    pub(super) fn run(
-        &self,
-        data: &dyn Data<F>,
-        seeder: &dyn Seeder<F>,
-        observer: Option<Observer<'_, F>>,
-    ) -> Result<Fit<M::Model>> {
-        let cancel = self.settings.cancel.clone();
-        let data = &Guarded::new(data, &cancel.clone().unwrap_or_default())?;
-        let phases = self.phases_for(data.summary().rows, data.dim())?;
-        let saver = match &self.settings.checkpoint {
-            Some(checkpoint) => {
-                let header = self.header(data, &seeder.settings(), &phases)?;
-                Some(Saver::new(checkpoint, header)?)
-            }
-            None => None,
-        };
-        let monitor = Monitor::new(observer, cancel, saver);
-        super::run::run(self, data, seeder, phases, monitor)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::builder::Settings;
 use super::rows::{Context, Cost, Plan};
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::em::{
     Outcome, PhaseReport, SavedStages, Stop, Supports, loaded_model, saved_model, shape,
@@ -59,22 +59,24 @@ impl<Model> Course<Model> {
         self.waiting.is_empty() && self.leading.is_none()
     }
 
-    /// A restart has ended, or was cut short.
-    pub(super) fn keep(&mut self, found: Option<Outcome<Model>>) {
-        let stop = |found: &Outcome<Model>| found.phases.last().map(|phase| phase.stop);
-        self.cut |= found
-            .as_ref()
-            .and_then(stop)
-            .is_none_or(|stop| stop == Stop::Cancelled);
-        let Some(found) = found else {
-            return;
+    /// A restart has ended, or was cancelled, if before it found anything.
+    pub(super) fn keep(&mut self, found: Result<Outcome<Model>>) -> Result<()> {
+        let found = match found {
+            Err(Error::Cancelled) => {
+                self.cut = true;
+                return Ok(());
+            }
+            found => found?,
         };
+        let last = found.phases.last();
+        self.cut |= last.is_none_or(|phase| phase.stop == Stop::Cancelled);
         let (own, place) = (found.standing(), self.restarts.len());
         self.restarts.push(own.1);
         let best = self.best.as_ref();
         if best.is_none_or(|(_, best)| own > best.standing()) {
             self.best = Some((place, found));
         }
+        Ok(())
     }
 
     /// The candidate that would be kept if the restart ended now.

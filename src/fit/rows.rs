@@ -22,10 +22,13 @@ pub(super) struct RowSet<'a, F: Float> {
 }
 
 /// Rows that any thread may make for the others.
-type SentRows<F> = Box<dyn Data<F> + Send>;
+pub(super) type SentRows<F> = Box<dyn Data<F> + Send>;
 
 /// A subspace, and a sample of rows in it.
-type Principal<F> = (Subspace<F>, SentRows<F>);
+pub(super) struct Principal<F: Float> {
+    pub(super) subspace: Subspace<F>,
+    pub(super) sample: SentRows<F>,
+}
 
 /// The phases of a fit on this data, each with the place of its rows, and the rows.
 pub(super) struct Plan<'a, F: Float> {
@@ -33,8 +36,7 @@ pub(super) struct Plan<'a, F: Float> {
     pub(super) frame: Frame<F>,
     pub(super) sets: Vec<RowSet<'a, F>>,
     pub(super) phases: Vec<Planned<F>>,
-    /// The subspace, and a sample of rows in it.
-    subspace: OnceLock<Principal<F>>,
+    principal: OnceLock<Principal<F>>,
 }
 
 /// A phase, and the place of its rows.
@@ -113,7 +115,7 @@ impl<'a, F: Float> Plan<'a, F> {
             frame: data.frame()?,
             sets: Vec::new(),
             phases: Vec::new(),
-            subspace: OnceLock::new(),
+            principal: OnceLock::new(),
         };
         plan.draw(
             PhaseRows::Coreset,
@@ -123,35 +125,35 @@ impl<'a, F: Float> Plan<'a, F> {
             context,
         )?;
         seed::enough_rows(plan.rows(0), k, "coreset")?;
-        // A fit that is stopped draws no further coreset, unless it has no phase without one.
-        for hurry in [true, false] {
-            let hurry = hurry && file.is_none() && context.monitor.is_stopped();
-            for (number, phase) in list.iter().enumerate() {
-                let Some(place) = plan.place_of(phase, &list[number + 1..], hurry) else {
-                    continue;
-                };
-                if place == plan.sets.len() {
-                    let rows = phase.outline.rows;
-                    match &rows {
-                        PhaseRows::Larger(larger) => {
-                            plan.draw(rows, larger, settings, file.as_deref_mut(), context)?;
-                        }
-                        _ => plan.sets.push(RowSet::new(rows, data, None)?),
+        for (number, phase) in list.iter().enumerate() {
+            let Some(place) = plan.place_of(phase, &list[number + 1..]) else {
+                continue;
+            };
+            if place == plan.sets.len() {
+                let rows = phase.outline.rows;
+                match &rows {
+                    PhaseRows::Larger(larger) => {
+                        plan.draw(rows, larger, settings, file.as_deref_mut(), context)?;
                     }
+                    _ => plan.sets.push(RowSet::new(rows, data, None)?),
                 }
-                let phase = phase.clone();
-                plan.phases.push(Planned { phase, place });
             }
-            if !plan.phases.is_empty() {
-                return Ok(plan);
+            let phase = phase.clone();
+            plan.phases.push(Planned { phase, place });
+            // A fit that is stopped ends with its first search.
+            if file.is_none() && context.monitor.is_stopped() {
+                break;
             }
         }
-        Err(no_phase())
+        match plan.phases.is_empty() {
+            true => Err(no_phase()),
+            false => Ok(plan),
+        }
     }
 
-    /// The place of the rows of a phase, the next one for further rows; `None` if they are not worth it, and in a `hurry` for
-    /// larger coresets. `later` are the phases after it in the list.
-    fn place_of(&self, phase: &Phase<F>, later: &[Phase<F>], hurry: bool) -> Option<usize> {
+    /// The place of the rows of a phase, the next one for further rows; `None` if they are not worth it. `later` are the phases
+    /// after it in the list.
+    fn place_of(&self, phase: &Phase<F>, later: &[Phase<F>]) -> Option<usize> {
         let without = self.sets[0].selected.is_none();
         let next = self.sets.len();
         match phase.outline.rows {
@@ -165,7 +167,7 @@ impl<'a, F: Float> Plan<'a, F> {
             PhaseRows::Larger(larger) => {
                 let (size, before) = (larger.draws(), self.rows(next - 1).len());
                 let worth = !without && size > before && size <= self.data.summary().rows / 4;
-                (worth && !hurry).then_some(next)
+                worth.then_some(next)
             }
             PhaseRows::All => {
                 let all = self.sets.iter().position(|set| set.selected.is_none());
@@ -197,18 +199,17 @@ impl<'a, F: Float> Plan<'a, F> {
             sound.map_err(|what| Error::stage(coreset.name(), what))?;
         }
         let evaluations = subset.as_ref().map_or(0, |s| s.evaluations);
+        self.sets.push(RowSet::new(which, self.data, subset)?);
+        let (rows, elapsed) = (self.rows(number), started.elapsed());
         let spent = &mut context.cost.evaluations.coreset;
         *spent = spent.saturating_add(evaluations);
-        context.cost.timings.coreset += started.elapsed();
+        context.cost.timings.coreset += elapsed;
         context.monitor.see(&Progress::Coreset {
-            rows: subset.as_ref().map_or(self.data.len(), |s| s.rows.len()),
-            weight: subset
-                .as_ref()
-                .map_or(self.data.summary().total_weight, |s| s.weights.iter().sum()),
+            rows: rows.len(),
+            weight: rows.summary().total_weight,
             evaluations,
-            elapsed: started.elapsed(),
+            elapsed,
         });
-        self.sets.push(RowSet::new(which, self.data, subset)?);
         Ok(())
     }
 
@@ -243,40 +244,37 @@ impl<'a, F: Float> Plan<'a, F> {
 
     /// Finds the subspace that the phases ask for, if there are such and rows have one. Whoever is first does it for all.
     pub(super) fn find_subspace(&self, seed: u64, cost: &mut Cost) -> Result<()> {
-        let wanted = self.phases.iter().find_map(|Planned { phase, place }| {
-            let Columns::Principal(p) = phase.outline.columns else {
-                return None;
-            };
-            Some((p, *place))
+        let wanted = self.phases.iter().find_map(|planned| {
+            let rows = self.rows(planned.place);
+            match planned.phase.outline.columns {
+                Columns::Principal(p) if p < self.frame.dim() => Some((p, rows)),
+                _ => None,
+            }
         });
-        let Some((p, place)) = wanted.filter(|(p, _)| *p < self.frame.dim()) else {
+        // Sparse rows have no principal directions.
+        let wanted = wanted.filter(|(_, rows)| !rows.is_sparse());
+        let (Some((p, rows)), None) = (wanted, self.subspace()) else {
             return Ok(());
         };
-        let rows = self.rows(place);
-        // Sparse rows have no principal directions.
-        if self.subspace.get().is_some() || rows.is_sparse() {
-            return Ok(());
-        }
         let started = Instant::now();
         let mut rng = Streams::new(seed, 0).at(Purpose::Subspace, 0, 0);
         let (subspace, sample) = Subspace::principal(rows, &self.frame, p, &mut rng)?;
         let sample: SentRows<F> = Box::new(subspace.project(&*sample)?);
         cost.timings.projection += started.elapsed();
         // Restarts beside this one may have found it as well: it is the same.
-        self.subspace.set((subspace, sample)).ok();
+        self.principal.set(Principal { subspace, sample }).ok();
         Ok(())
     }
 
-    /// The subspace, and a sample of the rows in it.
-    pub(super) fn subspace(&self) -> Option<(&Subspace<F>, &dyn Data<F>)> {
-        let (subspace, sample) = self.subspace.get()?;
-        Some((subspace, &**sample))
+    /// The subspace, once it is found.
+    pub(super) fn subspace(&self) -> Option<&Principal<F>> {
+        self.principal.get()
     }
 
-    /// Projects the rows at a place on the subspace. Whoever is first does it for all.
-    pub(super) fn project(&self, place: usize, cost: &mut Cost) -> Result<()> {
+    /// The rows at a place, projected on the subspace. Whoever is first does it for all.
+    pub(super) fn projected(&self, place: usize, cost: &mut Cost) -> Result<&dyn Data<F>> {
         let set = &self.sets[place];
-        if let Some((subspace, _)) = self.subspace()
+        if let Some(Principal { subspace, .. }) = self.subspace()
             && set.projected.get().is_none()
         {
             let started = Instant::now();
@@ -284,13 +282,10 @@ impl<'a, F: Float> Plan<'a, F> {
             cost.timings.projection += started.elapsed();
             set.projected.set(Box::new(found)).ok();
         }
-        Ok(())
-    }
-
-    /// The rows at a place in the subspace, if they have been projected.
-    pub(super) fn projected(&self, place: usize) -> Option<&dyn Data<F>> {
-        let rows = self.sets[place].projected.get()?;
-        Some(&**rows)
+        Ok(match set.projected.get() {
+            Some(rows) => &**rows,
+            None => set.all(self.data),
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use crate::em::loaded_model;
 use crate::io::{Crc64, Save};
 use crate::m_step::MStep;
 use crate::model::Mixture;
+use crate::model::posterior::LogJoint;
 use crate::seed::{Given, Seeder};
 use std::sync::Arc;
 
@@ -49,7 +50,17 @@ impl WarmStart {
         })?;
         let seeds = seeds_at(&model, k, &frame, data)?;
         match m_step.start_from(&model, seeds.clone(), frame.clone(), data)? {
-            Some(model) => Ok((model, true)),
+            Some(found) => {
+                // Variances of rows much wider than these leave the range of numbers, and so would the free energy.
+                let ratio = model.frame().unit() * frame.inverse_unit();
+                let LogJoint { gamma, beta, .. } = found.log_joint();
+                if !((ratio * ratio).is_finite() && gamma.is_finite() && beta > 0.0) {
+                    let value = format!("variances in a unit {ratio:.1e} times that of the data");
+                    let rule = "must be numbers in the unit of the data: start from means alone, or from seeds";
+                    return Err(Error::parameter("start_from", value, rule));
+                }
+                Ok((found, true))
+            }
             None => Ok((m_step.start(seeds, frame, data)?, false)),
         }
     }

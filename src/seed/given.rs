@@ -107,7 +107,7 @@ impl<F: Float> Seeder<F> for Given<F> {
         let centres = Centres::enter(self.centres.view(), frame);
         self.check_distances(&centres, frame, data.summary().total_weight)?;
         if self.and_more {
-            return KMeansPlusPlus::greedy().choose(data, frame, (k, Some(&centres)), rng);
+            return KMeansPlusPlus::greedy().choose(data, frame, k, Some(&centres), rng);
         }
         Ok(Seeds {
             centres,

@@ -93,7 +93,7 @@ impl<F: Float> Seeder<F> for KMeansPlusPlus {
         k: usize,
         rng: &mut Rng,
     ) -> Result<Seeds<F>> {
-        self.choose(data, frame, (k, None), rng)
+        self.choose(data, frame, k, None, rng)
     }
 }
 
@@ -104,7 +104,8 @@ impl KMeansPlusPlus {
         &self,
         data: &dyn Data<F>,
         frame: &Frame<F>,
-        (k, first): (usize, Option<&Centres<F>>),
+        k: usize,
+        first: Option<&Centres<F>>,
         rng: &mut Rng,
     ) -> Result<Seeds<F>> {
         let candidates = match self.candidates {
