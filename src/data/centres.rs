@@ -3,6 +3,7 @@
 use super::{Basis, Frame, Rows, Scores};
 use crate::base::cached::Cached;
 use crate::base::float::Float;
+use crate::kernels::distance::Normed;
 use crate::kernels::panels::Panels;
 use crate::kernels::{distance, sparse, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -62,15 +63,13 @@ impl<F: Float> Expanded<F> {
         self.relative.as_ref().map(|(about, _)| &about[..])
     }
 
-    /// The differences, padded, of the centres that this was made of.
-    pub(crate) fn values<'a>(&'a self, centres: &'a Centres<F>) -> &'a [F] {
+    /// The differences, of the centres that this was made of, and their squared norms.
+    pub(crate) fn normed<'a>(&'a self, centres: &'a Centres<F>) -> Normed<'a, F> {
         let relative = self.relative.as_ref();
-        relative.map_or(&centres.values, |(_, values)| values)
-    }
-
-    /// Squared norms (k).
-    pub(crate) fn norms(&self) -> &[F] {
-        &self.norms
+        Normed {
+            rows: relative.map_or(&centres.values, |(_, values)| values),
+            norms: &self.norms,
+        }
     }
 
     /// The largest squared norm.
@@ -82,7 +81,7 @@ impl<F: Float> Expanded<F> {
     pub(crate) fn panels(&self, centres: &Centres<F>) -> &Panels<F> {
         let stride = stride(self.dim);
         self.panels
-            .get(|| Panels::pack(self.values(centres), stride, self.dim, &self.norms))
+            .get(|| Panels::pack(self.normed(centres).rows, stride, self.dim, &self.norms))
     }
 }
 
@@ -297,11 +296,6 @@ impl<F: Float> Centres<F> {
     fn forget(&mut self) {
         self.by_coordinate = Cached::default();
         self.expanded = Cached::default();
-    }
-
-    /// Squared distances from centre `c` to the centres `ids`, computed directly.
-    pub(crate) fn distances_from(&self, c: usize, ids: &[u32], out: &mut Vec<F>) {
-        self.distances_of(self.row(c), ids, out);
     }
 
     /// Squared distances from a padded row to the centres `ids`, computed directly.

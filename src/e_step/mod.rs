@@ -46,57 +46,7 @@ use serde::de::DeserializeOwned;
 
 /// A way to search: settings that begin a [`Search`] for each phase.
 ///
-/// `examples/own_e_step.rs` is another one.
-///
-/// ```
-/// use coremix::data::Rows;
-/// use coremix::e_step::{EStep, Search};
-/// use coremix::prelude::*;
-/// use coremix::{Float, Block, Rng, Stage};
-///
-/// /// The component that a row has, or the better of two others at random.
-/// #[derive(Clone)]
-/// struct Two;
-///
-/// impl Stage for Two {}
-///
-/// impl<F: Float> EStep<F> for Two {
-///     fn begin(
-///         &self,
-///         _: &dyn Mixture<F>,
-///         _: Option<&[u8]>,
-///         _: &mut Rng,
-///     ) -> Result<Box<dyn Search<F>>> {
-///         Ok(Box::new(Two))
-///     }
-/// }
-///
-/// impl<F: Float> Search<F> for Two {
-///     fn width(&self) -> usize {
-///         1
-///     }
-///
-///     fn search(
-///         &self,
-///         model: &dyn Mixture<F>,
-///         rows: &Rows<F>,
-///         block: &mut Block<F>,
-///         rng: &mut Rng,
-///     ) {
-///         let mut ids = Vec::new();
-///         for i in 0..rows.len() {
-///             rng.distinct(&mut ids, 2, model.components());
-///             block.keep_best(i, model, rows, &ids);
-///         }
-///     }
-/// }
-/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
-/// # let data = Dense::new(birch.points.view())?;
-/// coremix::testing::e_step(&Two, &data, 25)?; // the laws hold
-/// let fit = algorithms::k_means(25).e_step(Two).build()?.fit(&data)?;
-/// assert!(!fit.exact);
-/// # Ok::<(), Error>(())
-/// ```
+/// `examples/own_e_step.rs` writes one; [`testing::e_step`](crate::testing::e_step) holds it against the laws.
 pub trait EStep<F: Float>: Stage + Send + Sync {
     /// The search of a phase that begins with this model. `saved` is what [`Search::save`] gave, if the phase goes on from
     /// a checkpoint.

@@ -20,6 +20,11 @@ impl Neighbors {
         for (c, list) in lists.chunks_exact_mut(size).enumerate() {
             fill(c, list);
         }
+        Self::of(size, lists)
+    }
+
+    /// From such lists, one after the other.
+    pub(super) fn of(size: usize, lists: Vec<u32>) -> Self {
         Self { size, lists }
     }
 
@@ -36,7 +41,7 @@ impl Neighbors {
 
     /// The neighbors of `c`, itself first.
     #[inline(always)]
-    pub(super) fn of(&self, c: u32) -> &[u32] {
+    pub(super) fn list(&self, c: u32) -> &[u32] {
         let start = c as usize * self.size;
         &self.lists[start..start + self.size]
     }
@@ -128,7 +133,7 @@ mod tests {
             let mut expected = vec![c];
             expected.extend(means.iter().map(|m| m.1).take(size - 1));
             expected.resize(size, UNSET);
-            assert_eq!(neighbors.of(c), expected, "component {c}");
+            assert_eq!(neighbors.list(c), expected, "component {c}");
         }
     }
 }

@@ -24,16 +24,6 @@ pub(crate) struct Similarity {
     places: Vec<u32>,
 }
 
-/// The rows of some consecutive components.
-#[derive(Default)]
-struct Rows {
-    ends: Vec<usize>,
-    ids: Vec<u32>,
-    sums: Vec<f64>,
-    sorted: Vec<u32>,
-    places: Vec<u32>,
-}
-
 impl Similarity {
     /// Nothing known of any of `k` components.
     pub(super) fn unknown(k: usize) -> Self {
@@ -53,7 +43,7 @@ impl Similarity {
         let k = gathered.components();
         let parts = parallel::map_blocks(k, COMPONENTS, |_, range| {
             let mut reader = gathered.reader();
-            let mut rows = Rows::default();
+            let mut rows = Self::unknown(0);
             for c in range {
                 rows.push(reader.component(c).iter().filter_map(|pair| {
                     (pair.to as usize != c && pair.sum > 0.0).then_some((pair.sum, pair.to))
@@ -62,16 +52,33 @@ impl Similarity {
             rows
         });
         let mut all = Self::unknown(0);
-        all.starts.reserve(k);
         for rows in parts {
             let before = all.ids.len();
-            all.starts.extend(rows.ends.iter().map(|end| before + end));
+            all.starts
+                .extend(rows.starts[1..].iter().map(|end| before + end));
             all.ids.extend(rows.ids);
             all.sums.extend(rows.sums);
             all.sorted.extend(rows.sorted);
             all.places.extend(rows.places);
         }
         all
+    }
+
+    /// Adds the row of the next component.
+    fn push(&mut self, entries: impl Iterator<Item = (f64, u32)>) {
+        let mut row: Vec<(f64, u32)> = entries.collect();
+        row.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut sum = 0.0;
+        for &(similarity, id) in &row {
+            sum += similarity;
+            self.ids.push(id);
+            self.sums.push(sum);
+        }
+        let mut sorted: Vec<(u32, u32)> = (0..).zip(&row).map(|(i, entry)| (entry.1, i)).collect();
+        sorted.sort_unstable();
+        self.sorted.extend(sorted.iter().map(|entry| entry.0));
+        self.places.extend(sorted.iter().map(|entry| entry.1));
+        self.starts.push(self.ids.len());
     }
 
     /// Whether these are rows of `k` components: those of a file may be others.
@@ -139,25 +146,6 @@ impl Similarity {
         (self.ids[range].iter().enumerate())
             .map(|(i, &id)| (id, sums[i] - if i > 0 { sums[i - 1] } else { 0.0 }))
             .collect()
-    }
-}
-
-impl Rows {
-    /// Adds the row of the next component.
-    fn push(&mut self, entries: impl Iterator<Item = (f64, u32)>) {
-        let mut row: Vec<(f64, u32)> = entries.collect();
-        row.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let mut sum = 0.0;
-        for &(similarity, id) in &row {
-            sum += similarity;
-            self.ids.push(id);
-            self.sums.push(sum);
-        }
-        let mut sorted: Vec<(u32, u32)> = (0..).zip(&row).map(|(i, entry)| (entry.1, i)).collect();
-        sorted.sort_unstable();
-        self.sorted.extend(sorted.iter().map(|entry| entry.0));
-        self.places.extend(sorted.iter().map(|entry| entry.1));
-        self.ends.push(self.ids.len());
     }
 }
 

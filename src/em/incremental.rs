@@ -181,13 +181,13 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let iterations = |rows: usize| (rows * k) as f64 / (n * near) as f64;
         let price = |rows: usize| (tolerance * iterations(rows)).min(GAIN) * error;
         let open = |c: usize, m: &Member<F>| m.upper > lists.moved(c as u32).half_reach;
-        let (changes, evaluations) = self
+        let found = self
             .assignment
-            .search_beyond(view, centres, near, open, error, price)?;
-        report.add_evaluations(evaluations);
-        self.move_rows(&changes)?;
+            .search_beyond(view, centres, open, error, price)?;
+        report.add_evaluations(found.evaluations);
+        self.move_rows(&found.changes)?;
         let gained = error - self.squared();
-        self.stale = !changes.is_empty() && gained >= tolerance * error;
+        self.stale = !found.changes.is_empty() && gained >= tolerance * error;
         if gained >= LONGER * error {
             self.near = longer(near, 1, k);
             report.widened += 1;

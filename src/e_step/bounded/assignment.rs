@@ -47,8 +47,8 @@ pub(crate) struct Change {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
 pub(crate) struct Assignment<F> {
-    starts: Vec<usize>,
-    members: Vec<Member<F>>,
+    pub(super) starts: Vec<usize>,
+    pub(super) members: Vec<Member<F>>,
     /// Memory of the last members, for reuse: an allocation costs more than the work done in it.
     #[serde(skip)]
     spare: Vec<Member<F>>,
@@ -124,11 +124,6 @@ impl<F: Float> Assignment<F> {
         self.members.len()
     }
 
-    /// Where the members of each component start (k + 1).
-    pub(crate) fn starts(&self) -> &[usize] {
-        &self.starts
-    }
-
     /// The member at a place.
     pub(crate) fn member(&self, place: usize) -> &Member<F> {
         &self.members[place]
@@ -155,19 +150,9 @@ impl<F: Float> Assignment<F> {
         })
     }
 
-    /// The members at some places.
-    pub(super) fn stretch(&self, places: Range<usize>) -> &[Member<F>] {
-        &self.members[places]
-    }
-
     /// The members of component `c`.
     pub(crate) fn members(&self, c: usize) -> &[Member<F>] {
         &self.members[self.places(c)]
-    }
-
-    /// The members, to be searched, beside where those of each component start.
-    pub(super) fn members_mut(&mut self) -> (&[usize], &mut [Member<F>]) {
-        (&self.starts, &mut self.members)
     }
 
     /// The component of every row (n).
@@ -268,51 +253,4 @@ fn parts<'a, F>(starts: &[usize], mut members: &'a mut [Member<F>]) -> Vec<Part<
         }
     }
     parts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::rng::Rng;
-
-    /// Rows move between components as in a list of labels; those that stay come first, in their order.
-    #[test]
-    fn changes_move_rows() {
-        let mut rng = Rng::from_seed(2);
-        for (n, k) in [(5_000, 3), (5_000, 700), (1, 1), (9, 40)] {
-            let mut labels: Vec<u32> = (0..n).map(|_| rng.below(k) as u32).collect();
-            let mut assignment = Assignment::<f32>::of_labels(&labels, k);
-            for _ in 0..3 {
-                assert_eq!(assignment.labels(), labels);
-                let mut changes = Vec::new();
-                let mut expected: Vec<Vec<u32>> = vec![Vec::new(); k];
-                for (c, stay) in expected.iter_mut().enumerate() {
-                    for place in assignment.places(c) {
-                        let row = assignment.member(place).row;
-                        let to = rng.below(3 * k);
-                        if to < k && to != c {
-                            let (from, to) = (c as u32, to as u32);
-                            changes.push(Change {
-                                place,
-                                row,
-                                from,
-                                to,
-                            });
-                        } else {
-                            stay.push(row);
-                        }
-                    }
-                }
-                for change in &changes {
-                    labels[change.row as usize] = change.to;
-                    expected[change.to as usize].push(change.row);
-                }
-                assignment.apply(&changes);
-                for (c, expected) in expected.iter().enumerate() {
-                    let rows: Vec<u32> = assignment.members(c).iter().map(|m| m.row).collect();
-                    assert_eq!(rows, *expected);
-                }
-            }
-        }
-    }
 }
