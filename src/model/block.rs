@@ -29,6 +29,8 @@ pub struct Block<F> {
     pub(crate) supports: Vec<u32>,
     /// (rows, stride): the lower, the better; infinite in the padding.
     pub(crate) scores: Vec<F>,
+    /// Lower bounds of groups of scores of full supports, where the search found some: see [`bounds`](crate::kernels::soft::bounds).
+    pub(crate) lower: Vec<F>,
     /// (rows, width): sum to 1 in each row. Empty where they are in `shares`.
     pub(crate) responsibilities: Vec<f64>,
     /// The same of full supports, in the type of the data: (rows, stride), zeros in the padding, and
@@ -68,6 +70,7 @@ impl<F: Float> Block<F> {
             shared,
             supports,
             scores,
+            lower: Vec::new(),
             responsibilities,
             shares: Vec::new(),
             widened: Cached::default(),
@@ -111,6 +114,7 @@ impl<F: Float> Block<F> {
         } else {
             self.responsibilities.resize(rows * self.width, 0.0);
         }
+        self.lower.clear();
         self.shares.clear();
         self.widened = Cached::default();
         self.expected.clear();
@@ -289,6 +293,7 @@ impl<F: Float> Block<F> {
 
     /// The scores of row `i`, to be written.
     pub(crate) fn scores_mut(&mut self, i: usize) -> &mut [F] {
+        self.lower.clear();
         &mut self.scores[i * self.stride..][..self.width]
     }
 

@@ -134,11 +134,14 @@ fn normalise_all<F: Float>(
     block: &mut Block<F>,
     log_joint: LogJoint,
 ) -> Likelihood {
-    let shape = (block.stride(), block.components());
     block.make_shares();
-    let (scores, shares) = (&block.scores, &mut block.shares);
+    let mut shares = std::mem::take(&mut block.shares);
     let mut found = Vec::new();
-    soft::responsibilities(scores, shape, log_joint.beta, shares, &mut found);
+    with_bounds(block, |scored| {
+        let k = block.components();
+        soft::responsibilities(scored, k, log_joint.beta, &mut shares, &mut found);
+    });
+    block.shares = shares;
     let mut likelihood = Likelihood::default();
     for (i, row) in found.iter().enumerate() {
         let weight = rows.weight(i);
@@ -155,6 +158,25 @@ fn normalise_all<F: Float>(
     likelihood
 }
 
+/// `work` on the scores of full supports, with the bounds that the search found, or that they have without errors.
+fn with_bounds<F: Float>(block: &Block<F>, work: impl FnOnce(soft::Scored<'_, F>)) {
+    let (stride, scores) = (block.stride(), &block.scores[..]);
+    let (mut upper, mut without) = (Vec::new(), Vec::new());
+    if block.lower.is_empty() {
+        soft::bounds(scores, &vec![F::zero(); stride], &mut upper, &mut without);
+    }
+    let lower = if without.is_empty() {
+        &block.lower
+    } else {
+        &without
+    };
+    work(soft::Scored {
+        scores,
+        lower,
+        stride,
+    });
+}
+
 /// The log-densities of rows, in nats, from the scores of all components.
 pub(crate) fn log_densities<F: Float>(
     rows: &Rows<F>,
@@ -167,7 +189,9 @@ pub(crate) fn log_densities<F: Float>(
         return block.scores.iter().map(density).collect();
     }
     let mut found = Vec::new();
-    soft::sums(&block.scores, block.stride(), log_joint.beta, &mut found);
+    with_bounds(block, |scored| {
+        soft::sums(scored, log_joint.beta, &mut found);
+    });
     let density = |row: &soft::Row| known - log_joint.beta * row.best + row.sum.ln();
     found.iter().map(density).collect()
 }
@@ -180,7 +204,6 @@ const LOST: f64 = 1.0 / (1u64 << 60) as f64;
 pub(crate) fn drop_lost<F: Float>(block: &mut Block<F>) {
     if block.width() > 1 {
         soft::drop_below(&mut block.responsibilities, LOST);
-        soft::drop_below(&mut block.shares, F::from_f64(LOST));
     }
 }
 
