@@ -81,7 +81,7 @@
 //! - [`Blocks`](data::Blocks): rows that are not in memory. [`Save`], [`load_model`], [`Checkpoint`]: files.
 //! - [`selection`]: how many clusters. [`metrics`]: scores. [`testing`]: the laws, for stages of your own.
 //! - [`equations`]: what numbers such as ([E3](equations#e3)) stand for, the papers, and their errata.
-//! - Feature `tracing`: spans and events of a fit. Feature `serde`: models and reports in its formats.
+//! - Feature `tracing`: spans and events of a fit.
 #![forbid(unsafe_code)]
 
 /// The README's example, compiled and run.
@@ -128,8 +128,8 @@ pub use base::stage::Stage;
 pub use em::checkpoint::Checkpoint;
 pub use em::{Evaluations, PhaseReport, PhaseRows, Progress, Report, Rule, Stop, Timings};
 pub use fit::{BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase, Shape};
-pub use io::models::{load_model, read_model};
-pub use io::{ModelInfo, Save};
+pub use io::ModelInfo;
+pub use m_step::{Save, load_model, read_model};
 pub use model::block::Block;
 pub use model::posterior::{Likelihood, LogJoint};
 pub use model::{BoxedMixture, Mixture, Score};
@@ -148,8 +148,7 @@ pub mod prelude {
     pub use crate::em::checkpoint::Checkpoint;
     pub use crate::em::{PhaseRows, Progress, Report, Rule, Stop};
     pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase};
-    pub use crate::io::Save;
-    pub use crate::m_step::{Covariance, DirichletProcess, Gaussian};
+    pub use crate::m_step::{Covariance, DirichletProcess, Gaussian, Save};
     pub use crate::metrics;
     pub use crate::model::Mixture;
     pub use crate::seed::{

@@ -22,6 +22,7 @@ mod sketch_builder;
 mod sketch_new;
 mod sketch_sums;
 mod sparse_rows;
+mod stored;
 mod summary;
 mod view;
 
@@ -42,6 +43,7 @@ pub use scores::Scores;
 pub(crate) use scores::{all_scores, some_scores};
 pub use sketch::Sketch;
 pub use sketch_builder::SketchBuilder;
+pub(crate) use stored::{StoredCentres, StoredFrame};
 pub use summary::Summary;
 pub(crate) use summary::check_rows;
 pub(crate) use view::View;

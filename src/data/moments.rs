@@ -3,6 +3,7 @@
 use super::Centres;
 use crate::base::float::Float;
 use crate::base::parallel;
+use crate::kernels::sparse::Known;
 use crate::kernels::stride;
 
 /// Which second moments a component family needs.
@@ -266,20 +267,20 @@ impl Moments {
         }
     }
 
-    /// Adds a row that knows only the coordinates in `ids`, with the values in `row`, as [`add`](Self::add).
+    /// Adds a row that knows only some coordinates, as [`add`](Self::add).
     #[inline(always)]
     pub(super) fn add_entries<F: Float>(
         &mut self,
         c: usize,
         share: f64,
-        (ids, row): (&[u32], &[F]),
+        row: Known<'_, F>,
         centres: &Centres<F>,
     ) {
         self.track_observed();
         self.mass[c] += share;
         let (centre, start) = (centres.row(c), c * stride(self.dim));
         let first = self.place(c);
-        for (&j, &x) in ids.iter().zip(row) {
+        for (&j, &x) in row.ids.iter().zip(row.values) {
             let (j, place) = (j as usize, start + j as usize);
             let t = x.to_f64() - centre[j].to_f64();
             self.observed[place] += share;

@@ -197,6 +197,7 @@ mod tests {
     use super::*;
     use crate::base::rng::Rng;
     use crate::data::{Centres, Moments, Rows, Second};
+    use crate::kernels::sparse::Known;
     use crate::kernels::stride;
     use crate::model::block::Block;
     use crate::model::posterior::{self, LogJoint};
@@ -230,7 +231,7 @@ mod tests {
         let (rows, _, sketch) = rows_and_centres(40, 13, 4, 1);
         let (frame, values) = (sketch.frame().unwrap(), sketch.values());
         for i in 0..rows.len() {
-            let (ids, zs) = rows.known().unwrap().row(i);
+            let Known { ids, values: zs } = rows.known().unwrap().row(i);
             let centre = rows.to_centre(i);
             for (e, (&j, &z)) in ids.iter().zip(zs).enumerate() {
                 let y = frame.leave_exact(j as usize, z);
@@ -269,7 +270,7 @@ mod tests {
             };
             let share = place.map_or(0.0, |p| block.responsibilities(i)[p] * rows.weight(i));
             mass += share;
-            let (ids, values) = rows.known().unwrap().row(i);
+            let Known { ids, values } = rows.known().unwrap().row(i);
             for (&j, &z) in ids.iter().zip(values) {
                 let t = z - centres.row(c)[j as usize];
                 let sums = &mut sums[j as usize];

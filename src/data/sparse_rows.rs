@@ -3,7 +3,7 @@
 use super::{Centres, Moments, Rows};
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
-use crate::kernels::sparse::{self, Entries};
+use crate::kernels::sparse::{self, Entries, Known};
 use crate::kernels::stride;
 use crate::model::block::Block;
 
@@ -56,7 +56,7 @@ impl<F: Float> Rows<F> {
         for first in (0..k).step_by(L) {
             let components = first..k.min(first + L);
             vectorised!({
-                for (i, (ids, values)) in known.rows().enumerate() {
+                for (i, Known { ids, values }) in known.rows().enumerate() {
                     let mut shares = [0.0; L];
                     let responsibilities = &block.responsibilities(i)[components.clone()];
                     for (l, q) in responsibilities.iter().enumerate() {

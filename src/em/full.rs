@@ -1,6 +1,7 @@
 //! Passes that read all rows: each is searched, shared out and summed up.
 
 use super::pass::{RowPass, shard_rows};
+use super::saved::{SavedFull, SavedPass, SavedPhase};
 use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, StopRule, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -8,11 +9,12 @@ use crate::base::parallel::Spare;
 use crate::base::rng::Purpose;
 use crate::data::{Rows, Scores};
 use crate::e_step::PerShard;
-use crate::io::{FileFault, Sections, Stream};
+use crate::io::{FileFault, all_counts, rule};
 use crate::m_step::{MStep, Statistics};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, LogJoint};
+use std::borrow::Cow;
 
 /// What is kept from one pass to the next.
 pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
@@ -96,21 +98,20 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
         phase: SetUp<'a, F, M>,
-        file: &mut Sections<'_>,
+        saved: SavedFull<'_>,
     ) -> std::result::Result<Self, FileFault> {
         let mut pass = Self::before(phase);
         let (n, k) = (pass.phase.data.len(), pass.phase.model().components());
-        let supports = Supports::read("", file, n, k)?;
-        if supports.per_row() != pass.supports.per_row() {
-            let rule = "must be as wide as the search says";
-            return Err(FileFault::content("supports", rule));
-        }
-        let [searches, calibrated, again, tried] = file.counts("pass")?;
-        if tried == 1 {
+        let supports = saved.supports.into_owned();
+        supports.check(n, k)?;
+        let as_wide = supports.per_row() == pass.supports.per_row();
+        rule(as_wide, "supports", "must be as wide as the search says")?;
+        all_counts("pass", &[saved.searches as u64])?;
+        if saved.tried {
             pass.merges = Merges::Tried;
         }
-        (pass.supports, pass.searches) = (supports, searches as usize);
-        (pass.phase.calibrated, pass.again) = (calibrated == 1, again == 1);
+        (pass.supports, pass.searches) = (supports, saved.searches);
+        (pass.phase.calibrated, pass.again) = (saved.calibrated, saved.again);
         Ok(pass)
     }
 
@@ -289,14 +290,14 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
     }
 
     /// Between an M-step and a search there are no sums.
-    fn save(&self, out: &mut Stream<'_>) {
-        self.supports.write("", out);
-        let flags = [
-            self.phase.calibrated,
-            self.again,
-            self.merges == Merges::Tried,
-        ];
-        let [calibrated, again, tried] = flags.map(u64::from);
-        out.numbers("pass", &[self.searches as u64, calibrated, again, tried]);
+    fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>> {
+        let pass = SavedFull {
+            supports: Cow::Borrowed(&self.supports),
+            searches: self.searches,
+            calibrated: self.phase.calibrated,
+            again: self.again,
+            tried: self.merges == Merges::Tried,
+        };
+        self.phase.stages.saved(report, SavedPass::Full(pass))
     }
 }

@@ -1,6 +1,7 @@
 //! Passes whose statistics are kept: rows that the bounds settle are not read, and those that change their component are
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
+use super::saved::{SavedIncremental, SavedPass, SavedPhase};
 use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -8,9 +9,10 @@ use crate::data::{Centres, View};
 use crate::e_step::bounded::hartigan::Candidates;
 use crate::e_step::bounded::split_merge::{Round, split_and_merge};
 use crate::e_step::{Assignment, Bounded, Change, Member, NeighbourLists, Sums};
-use crate::io::{FileFault, Sections, Stream};
+use crate::io::{FileFault, rule};
 use crate::m_step::MStep;
 use crate::model::posterior::Likelihood;
+use std::borrow::Cow;
 
 /// The rows by component with their bounds, the sums, and the lists by which rows are searched.
 pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
@@ -75,29 +77,30 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
         phase: SetUp<'a, F, M>,
-        file: &mut Sections<'_>,
+        saved: SavedIncremental<'_, F>,
         report: &PhaseReport,
     ) -> std::result::Result<Self, FileFault> {
         let centres = phase.centres();
         let (n, k, dim) = (phase.data.len(), centres.len(), centres.dim());
-        let assignment = Assignment::read(file, n, k)?;
-        let sums = Sums::read(file, k, dim)?;
-        let lists = NeighbourLists::read(file, k)?;
-        let before = file.has("centres before");
-        let before = before.then(|| Centres::read("centres before", file, k, dim));
-        let [moves, transfers, searched, stale] = file.counts("pass")?;
+        saved.assignment.check(n, k)?;
+        saved.sums.check(k, dim)?;
+        let lists = saved.lists.map(|lists| lists.into_owned().checked(k));
+        let before = saved.before.map(Cow::into_owned);
+        let of_model = |centres: &Centres<F>| (centres.len(), centres.dim()) == (k, dim);
+        let sound = before.as_ref().is_none_or(of_model);
+        rule(sound, "centres before", "must be those of the model")?;
         Ok(Self {
             near: near(&phase, report),
-            assignment,
-            sums,
-            lists,
-            before: before.transpose()?,
+            assignment: saved.assignment.into_owned(),
+            sums: saved.sums.into_owned(),
+            lists: lists.transpose()?,
+            before,
             candidates: None,
-            searched: searched == 1,
-            stale: stale == 1,
+            searched: saved.searched,
+            stale: saved.stale,
             phase: SetUp {
-                moves: moves as usize,
-                transfers: transfers as usize,
+                moves: saved.moves,
+                transfers: saved.transfers,
                 calibrated: true,
                 ..phase
             },
@@ -178,13 +181,13 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let iterations = |rows: usize| (rows * k) as f64 / (n * near) as f64;
         let price = |rows: usize| (tolerance * iterations(rows)).min(GAIN) * error;
         let open = |c: usize, m: &Member<F>| m.upper > lists.moved(c as u32).half_reach;
-        let (changes, evaluations) = self
+        let found = self
             .assignment
-            .search_beyond(view, centres, near, open, error, price)?;
-        report.add_evaluations(evaluations);
-        self.move_rows(&changes)?;
+            .search_beyond(view, centres, open, error, price)?;
+        report.add_evaluations(found.evaluations);
+        self.move_rows(&found.changes)?;
         let gained = error - self.squared();
-        self.stale = !changes.is_empty() && gained >= tolerance * error;
+        self.stale = !found.changes.is_empty() && gained >= tolerance * error;
         if gained >= LONGER * error {
             self.near = longer(near, 1, k);
             report.widened += 1;
@@ -314,24 +317,19 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         self.phase.ended(supports, exact)
     }
 
-    fn save(&self, out: &mut Stream<'_>) {
-        self.assignment.write(out);
-        self.sums.write(out);
-        if let Some(lists) = &self.lists {
-            lists.write(out);
-        }
-        if let Some(before) = &self.before {
-            before.write("centres before", out);
-        }
-        // No fit has so many rounds; files have smaller counts.
-        let rounds = |rounds: usize| (rounds as u64).min((1 << 60) - 1);
-        let counts = [
-            rounds(self.phase.moves),
-            rounds(self.phase.transfers),
-            u64::from(self.searched),
-            u64::from(self.stale),
-        ];
-        out.numbers("pass", &counts);
+    fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>> {
+        let pass = SavedIncremental {
+            assignment: Cow::Borrowed(&self.assignment),
+            sums: Cow::Borrowed(&self.sums),
+            lists: self.lists.as_ref().map(Cow::Borrowed),
+            before: self.before.as_ref().map(Cow::Borrowed),
+            moves: self.phase.moves,
+            transfers: self.phase.transfers,
+            searched: self.searched,
+            stale: self.stale,
+        };
+        let pass = SavedPass::Incremental(Box::new(pass));
+        self.phase.stages.saved(report, pass)
     }
 }
 

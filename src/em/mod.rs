@@ -5,8 +5,8 @@
 //! by the rows that changed their component ([`incremental`]). The [report](PhaseReport) is what a phase has done so far.
 
 pub(crate) mod checkpoint;
-mod fingerprint;
 mod full;
+mod identity;
 mod incremental;
 mod monitor;
 mod observe;
@@ -21,23 +21,22 @@ mod supports;
 pub(crate) mod trace;
 
 pub(crate) use checkpoint::Saver;
-pub(crate) use fingerprint::Fingerprint;
 pub(crate) use full::FullPass;
+pub(crate) use identity::Identity;
 pub(crate) use incremental::{IncrementalPass, outside};
 pub(crate) use monitor::{Monitor, Observer};
 pub use observe::Progress;
 pub(crate) use outcome::{Ended, Outcome};
 pub use phase_rows::PhaseRows;
 pub use report::{Evaluations, PhaseReport, Report, Timings};
-pub(crate) use saved::SavedStages;
-pub(crate) use stages::{SetUp, Stages, loaded_model, saved_model, shape};
+pub(crate) use saved::{SavedPass, SavedPhase};
+pub(crate) use stages::{SetUp, Stages, shape};
 pub(crate) use stop::StopRule;
 pub use stop::{Rule, Stop};
 pub(crate) use supports::Supports;
 
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::io::Stream;
 use crate::m_step::MStep;
 use crate::model::posterior::Likelihood;
 use std::time::Instant;
@@ -58,8 +57,8 @@ pub(crate) trait Pass<'a, F: Float, M: MStep<F>> {
     fn end(mut self: Box<Self>) -> Ended<M::Model> {
         self.found()
     }
-    /// What the pass needs to go on with the next search, besides its stages, their model and the report.
-    fn save(&self, out: &mut Stream<'_>);
+    /// What the phase needs to go on with the next search; `None` if its search cannot save its state.
+    fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>>;
 }
 
 /// What a search found.

@@ -65,16 +65,10 @@ impl<'a, F: Float> Monitor<'a, F> {
         if !saver.is_due() {
             return Ok(());
         }
-        let stages = pass.stages().save().map_err(|fault| saver.error(fault))?;
-        let Some(stages) = stages else {
-            return Ok(());
-        };
-        let pass = &*pass;
-        saver.write_phase(&|out| {
-            report.write("phase ", out);
-            stages.write(out);
-            pass.save(out);
-        })
+        match pass.save(report) {
+            Some(phase) => saver.write_phase(&phase),
+            None => Ok(()),
+        }
     }
 
     /// Shows progress. Once stopped it stays stopped, and the observer is called no more.

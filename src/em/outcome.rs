@@ -1,9 +1,10 @@
 //! What a phase leaves.
 
 use super::{PhaseReport, Stop, Supports};
+use serde::{Deserialize, Serialize};
 
 /// A model on its way through the phases, with what the last search under it found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Outcome<Model> {
     pub(crate) model: Model,
     /// The start of the restart that it comes from, and whether its variances were known before the first phase.

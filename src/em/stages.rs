@@ -1,15 +1,18 @@
 //! The search and the family of a phase, with their model.
 
-use super::{Ended, SavedStages, StopRule, Supports};
+use super::report::PhaseReport;
+use super::saved::{SavedPass, SavedPhase};
+use super::{Ended, StopRule, Supports};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::{Rng, Streams};
 use crate::data::{Centres, Data, Moments, Scores, Subspace, View};
 use crate::e_step::{Bounded, EStep, Search};
-use crate::io::FileFault;
+use crate::io::{FileFault, rule};
 use crate::m_step::{MStep, SharedVariance, Statistics};
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
+use std::borrow::Cow;
 
 /// What every pass of a phase needs.
 pub(crate) struct SetUp<'a, F: Float, M: MStep<F>> {
@@ -109,31 +112,35 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     }
 
     /// Goes on in the middle of the phase.
-    pub(crate) fn resume(&mut self, saved: &SavedStages) -> std::result::Result<(), FileFault> {
-        let model = loaded_model::<F, M::Model>(&saved.model)?;
-        if shape(&model) != shape(&self.model) || model.frame() != self.model.frame() {
-            let rule = "must be in the coordinates of the phase";
-            return Err(FileFault::content("model", rule));
-        }
+    pub(crate) fn resume(
+        &mut self,
+        model: M::Model,
+        search: &[u8],
+    ) -> std::result::Result<(), FileFault> {
+        let same = shape(&model) == shape(&self.model) && model.frame() == self.model.frame();
+        rule(same, "model", "must be in the coordinates of the phase")?;
         self.model = model;
-        let (state, mut rng) = (Some(&saved.state[..]), Rng::from_seed(0));
-        let search = self.e_step.begin(&self.model, state, &mut rng);
-        self.search = search.map_err(fault_of)?;
+        let mut rng = Rng::from_seed(0);
+        let search = self.e_step.begin(&self.model, Some(search), &mut rng);
+        self.search = search.map_err(|error| match error {
+            Error::Model { fault, .. } => fault,
+            _ => FileFault::content("state", "must be a state of the E-step"),
+        })?;
         Ok(())
     }
 
     /// What is needed to go on in the middle of a phase; `None` if the search cannot save its state.
-    pub(super) fn save(&self) -> std::result::Result<Option<SavedStages>, FileFault> {
-        let Some(state) = self.search.save() else {
-            return Ok(None);
-        };
-        let whole = self.whole.as_ref();
-        let whole = whole.map(|(whole, _)| saved_model::<F, _>(whole));
-        Ok(Some(SavedStages {
-            model: saved_model::<F, _>(&self.model)?,
-            whole: whole.transpose()?,
-            state,
-        }))
+    pub(super) fn saved<'b>(
+        &'b self,
+        report: &'b PhaseReport,
+        pass: SavedPass<'b, F>,
+    ) -> Option<SavedPhase<'b, F, M::Model>> {
+        Some(SavedPhase {
+            report: Cow::Borrowed(report),
+            model: Cow::Borrowed(&self.model),
+            search: self.search.save()?,
+            pass,
+        })
     }
 
     /// The model, in the coordinates of the phase.
@@ -232,26 +239,4 @@ fn one_variance<F: Float, M: MStep<F>>(m_step: &M) -> Result<Shared<'_, F, M>> {
 pub(crate) fn shape<F: Float>(model: &impl Mixture<F>) -> [usize; 3] {
     let centres = model.centres();
     [model.components(), centres.len(), centres.dim()]
-}
-
-/// A model as bytes, for a checkpoint.
-pub(crate) fn saved_model<F: Float, M: Mixture<F>>(
-    model: &M,
-) -> std::result::Result<Vec<u8>, FileFault> {
-    model.saved(&[]).map_err(fault_of)
-}
-
-/// A model from its bytes in a checkpoint.
-pub(crate) fn loaded_model<F: Float, M: Mixture<F>>(
-    bytes: &[u8],
-) -> std::result::Result<M, FileFault> {
-    M::loaded(bytes).map_err(fault_of)
-}
-
-/// What is wrong with a model, whichever file it is in.
-fn fault_of(error: Error) -> FileFault {
-    match error {
-        Error::Model { fault, .. } => fault,
-        _ => FileFault::content("model", "must be a model"),
-    }
 }

@@ -5,8 +5,7 @@ use crate::model::posterior::Likelihood;
 use std::ops::Range;
 
 /// Why a phase or a fit ended. None of these loses the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Stop {
     /// The change of the free energy fell to the tolerance (E19; see
@@ -32,8 +31,7 @@ impl std::fmt::Display for Stop {
 }
 
 /// What a change of the free energy is compared to ([E19](crate::equations#e19)).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Rule {
     /// Half a nat per coordinate of every row:

@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::data::Data;
-use crate::em::{Fingerprint, Progress};
+use crate::em::{Identity, Progress};
 use crate::m_step::MStep;
 use std::ops::ControlFlow;
 
@@ -54,12 +54,12 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     }
 
     /// What this fit is, for its checkpoints.
-    pub(super) fn header(
+    pub(super) fn identity(
         &self,
         data: &dyn Data<F>,
         seeder: &str,
         phases: &[Phase<F>],
-    ) -> Result<String> {
+    ) -> Result<Identity> {
         let Settings {
             clusters,
             rule,
@@ -68,25 +68,25 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
             ref warm,
             ..
         } = self.settings;
-        let mut header = Fingerprint::default();
-        header.add("crate version", env!("CARGO_PKG_VERSION"));
-        header.add("sketch", data.is_sparse());
-        header.add("number type", <F as crate::io::Number>::NAME);
-        header.add("clusters", clusters);
-        header.add("coreset", self.coreset.settings());
-        header.add("seeder", seeder);
+        let mut identity = Identity::default();
+        identity.add("crate version", env!("CARGO_PKG_VERSION"));
+        identity.add("sketch", data.is_sparse());
+        identity.add("number type", F::NAME);
+        identity.add("clusters", clusters);
+        identity.add("coreset", self.coreset.settings());
+        identity.add("seeder", seeder);
         for (number, phase) in phases.iter().enumerate() {
-            header.add(format_args!("phase {number}"), phase.settings());
+            identity.add(format_args!("phase {number}"), phase.settings());
         }
-        header.add("family", self.m_step.settings());
+        identity.add("family", self.m_step.settings());
         let start = warm.as_ref().map(WarmStart::fingerprint);
-        header.add("start", start.as_deref().unwrap_or("seeds"));
-        header.add("tolerance", format_args!("{:?}", rule.tolerance));
-        header.add("stop rule", format_args!("{:?}", rule.rule));
-        header.add("max iterations", rule.max_iterations);
-        header.add("restarts", restarts);
-        header.add("seed", seed);
-        header.add_data(data)?;
-        Ok(header.into_text())
+        identity.add("start", start.as_deref().unwrap_or("seeds"));
+        identity.add("tolerance", format_args!("{:?}", rule.tolerance));
+        identity.add("stop rule", format_args!("{:?}", rule.rule));
+        identity.add("max iterations", rule.max_iterations);
+        identity.add("restarts", restarts);
+        identity.add("seed", seed);
+        identity.add_data(data)?;
+        Ok(identity)
     }
 }

@@ -8,8 +8,9 @@ use crate::base::rng::{Purpose, Streams};
 use crate::coreset::{Coreset, Subset};
 use crate::data::{Data, Frame, Subspace};
 use crate::em::{Evaluations, Monitor, PhaseReport, PhaseRows, Progress, Timings};
-use crate::io::{FileFault, Sections, Stream};
+use crate::io::{FileFault, all_counts, rule};
 use crate::seed;
+use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -45,6 +46,9 @@ pub(super) struct Planned<F: Float> {
     pub(super) place: usize,
 }
 
+/// Coresets from a checkpoint, by place; none for all rows as they are.
+pub(super) type Coresets = Vec<Option<Subset>>;
+
 /// Who sees a fit, or one of its restarts, and what it has cost.
 pub(super) struct Context<'a, F: Float> {
     pub(super) monitor: Monitor<'a, F>,
@@ -52,7 +56,7 @@ pub(super) struct Context<'a, F: Float> {
 }
 
 /// What a fit, or one of its restarts, has cost so far.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Cost {
     pub(super) evaluations: Evaluations,
     pub(super) timings: Timings,
@@ -72,29 +76,16 @@ impl Cost {
         self.timings.add(&restart.timings);
     }
 
-    /// What the fit has cost so far, into a checkpoint.
-    pub(super) fn write(&self, out: &mut Stream<'_>) {
+    /// Checks that of a file.
+    pub(super) fn check(&self) -> std::result::Result<(), FileFault> {
         let Evaluations {
             coreset,
             seeding,
             search,
             scoring,
         } = self.evaluations;
-        out.numbers("cost", &[coreset, seeding, search, scoring]);
-        out.numbers("times", &self.timings.seconds());
-    }
-
-    /// What the fit had cost.
-    pub(super) fn read(&mut self, file: &mut Sections<'_>) -> std::result::Result<(), FileFault> {
-        let cost = file.counts::<4>("cost")?;
-        self.evaluations = Evaluations {
-            coreset: cost[0],
-            seeding: cost[1],
-            search: cost[2],
-            scoring: cost[3],
-        };
-        self.timings = Timings::of_seconds(&file.numbers("times", &[6])?);
-        Ok(())
+        all_counts("cost", &[coreset, seeding, search, scoring])?;
+        rule(self.timings.is_sound(), "cost", "must have times of a fit")
     }
 }
 
@@ -105,7 +96,7 @@ impl<'a, F: Float> Plan<'a, F> {
         coreset: &dyn Coreset<F>,
         list: Vec<Phase<F>>,
         settings: &Settings,
-        mut file: Option<&mut Sections<'_>>,
+        mut known: Option<Coresets>,
         context: &mut Context<'_, F>,
     ) -> Result<Self> {
         let k = settings.clusters;
@@ -121,7 +112,7 @@ impl<'a, F: Float> Plan<'a, F> {
             PhaseRows::Coreset,
             coreset,
             settings,
-            file.as_deref_mut(),
+            known.as_mut(),
             context,
         )?;
         seed::enough_rows(plan.rows(0), k, "coreset")?;
@@ -133,7 +124,7 @@ impl<'a, F: Float> Plan<'a, F> {
                 let rows = phase.outline.rows;
                 match &rows {
                     PhaseRows::Larger(larger) => {
-                        plan.draw(rows, larger, settings, file.as_deref_mut(), context)?;
+                        plan.draw(rows, larger, settings, known.as_mut(), context)?;
                     }
                     _ => plan.sets.push(RowSet::new(rows, data, None)?),
                 }
@@ -141,7 +132,7 @@ impl<'a, F: Float> Plan<'a, F> {
             let phase = phase.clone();
             plan.phases.push(Planned { phase, place });
             // A fit that is stopped ends with its first search.
-            if file.is_none() && context.monitor.is_stopped() {
+            if known.is_none() && context.monitor.is_stopped() {
                 break;
             }
         }
@@ -182,12 +173,12 @@ impl<'a, F: Float> Plan<'a, F> {
         which: PhaseRows,
         coreset: &dyn Coreset<F>,
         settings: &Settings,
-        file: Option<&mut Sections<'_>>,
+        known: Option<&mut Coresets>,
         context: &mut Context<'_, F>,
     ) -> Result<()> {
         let (started, number) = (Instant::now(), self.sets.len());
-        let subset = match file {
-            Some(file) => read_subset(number, file).map_err(|fault| settings.fault(fault))?,
+        let subset = match known {
+            Some(known) => known.get_mut(number).and_then(Option::take),
             None => {
                 let streams = Streams::new(settings.seed, 0);
                 let mut rng = streams.at(Purpose::Coreset, number, 0);
@@ -213,17 +204,11 @@ impl<'a, F: Float> Plan<'a, F> {
         Ok(())
     }
 
-    /// Its coresets into a checkpoint.
-    pub(super) fn write(&self, out: &mut Stream<'_>) {
-        for (number, set) in self.sets.iter().enumerate() {
-            if let Some((_, subset)) = &set.selected {
-                let rows = subset.rows.iter().map(|row| *row as u64);
-                out.section(&format!("coreset {number} rows"), subset.rows.len(), rows);
-                out.numbers(&format!("coreset {number} weights"), &subset.weights);
-                let evaluations = [subset.evaluations];
-                out.numbers(&format!("coreset {number} evaluations"), &evaluations);
-            }
-        }
+    /// Its coresets, for a checkpoint.
+    pub(super) fn coresets(&self) -> Vec<Option<&Subset>> {
+        (0..self.sets.len())
+            .map(|place| self.subset(place))
+            .collect()
     }
 
     /// The rows at a place.
@@ -287,23 +272,6 @@ impl<'a, F: Float> Plan<'a, F> {
             None => set.all(self.data),
         })
     }
-}
-
-/// A coreset from a checkpoint; `None` for all rows as they are.
-fn read_subset(
-    number: usize,
-    file: &mut Sections<'_>,
-) -> std::result::Result<Option<Subset>, FileFault> {
-    let rows = format!("coreset {number} rows");
-    if !file.has(&rows) {
-        return Ok(None);
-    }
-    let rows = file.all::<u64>(&rows)?.into_iter();
-    Ok(Some(Subset {
-        rows: rows.map(|row| row as usize).collect(),
-        weights: file.all(&format!("coreset {number} weights"))?,
-        evaluations: file.counts::<1>(&format!("coreset {number} evaluations"))?[0],
-    }))
 }
 
 /// No phase of the list has anything to run on.

@@ -4,7 +4,7 @@ use super::builder::Clusterer;
 use super::course::Course;
 use super::phase::Columns;
 use super::result::Fit;
-use super::rows::{Context, Cost, Plan, Planned, Principal, no_phase};
+use super::rows::{Context, Coresets, Cost, Plan, Planned, Principal, no_phase};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -13,9 +13,9 @@ use crate::data::{Centres, Data, Guarded, Rows, View};
 use crate::em::trace;
 use crate::em::{
     self, FullPass, IncrementalPass, Monitor, Observer, Outcome, Pass, PhaseReport, Progress,
-    Report, Saver, SetUp, Stages, Stop, StopRule, shape,
+    Report, SavedPass, SavedPhase, Saver, SetUp, Stages, Stop, StopRule, shape,
 };
-use crate::io::{FileFault, Sections};
+use crate::io::{self, FileFault};
 use crate::m_step::MStep;
 use crate::model::Mixture;
 use crate::seed::Seeder;
@@ -23,6 +23,9 @@ use std::time::Instant;
 
 /// Several starts on so many rows together take little time, also where that is more than half of all rows.
 const FEW_ROWS: usize = 1 << 16;
+
+/// What a checkpoint has of a fit.
+type Saved<Model> = (Cost, Coresets, Course<Model>);
 
 /// A fit on its way.
 struct Run<'a, F: Float, M: MStep<F>> {
@@ -47,8 +50,8 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         let phases = self.phases_for(data.summary().rows, data.dim())?;
         let saver = match &settings.checkpoint {
             Some(checkpoint) => {
-                let header = self.header(data, &seeder.settings(), &phases)?;
-                Some(Saver::new(checkpoint, header)?)
+                let identity = self.identity(data, &seeder.settings(), &phases)?;
+                Some(Saver::new(checkpoint, identity)?)
             }
             None => None,
         };
@@ -57,15 +60,22 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
             monitor: Monitor::new(observer, cancel, saver),
             cost: Cost::default(),
         };
-        let mut file = match context.monitor.saver() {
-            Some(saver) => saver.resumed()?,
+        let saved = match context.monitor.saver() {
+            Some(saver) => saver.resumed::<Saved<M::Model>>()?,
             None => None,
         };
-        let (coreset, from) = (&*self.coreset, file.as_mut());
-        let plan = Plan::new(data, coreset, phases, settings, from, &mut context)?;
-        let mut course = match file {
-            Some(file) => {
-                let course = Course::read(settings, &plan, &mut context.cost, file);
+        let (known, from) = match saved {
+            Some(((cost, coresets, course), middle)) => {
+                (Some(coresets), Some((cost, course, middle)))
+            }
+            None => (None, None),
+        };
+        let plan = Plan::new(data, &*self.coreset, phases, settings, known, &mut context)?;
+        let mut course = match from {
+            Some((cost, course, middle)) => {
+                let sound = cost.check();
+                let course = sound.and_then(|()| course.resumed(settings, &plan, middle));
+                context.cost = cost;
                 course.map_err(|fault| settings.fault(fault))?
             }
             None => Course::of_restart(0),
@@ -319,7 +329,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         };
         // Components of other rows say nothing of these.
         let same = candidate.found.take().filter(|(_, of)| *of == place);
-        course.begin(plan, &candidate, context)?;
+        candidate = course.begin(candidate, plan, context)?;
         let (restart, done) = (course.restarts.len(), candidate.phases.len());
         let streams = Streams::new(settings.seed, restart as u64).start(candidate.start);
         let streams = streams.phase(done);
@@ -335,11 +345,15 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             data.dim(),
         );
         report.widened = candidate.phases.last().map_or(0, |phase| phase.widened);
-        let mut file = None;
-        if let Some(middle) = course.middle.take() {
-            let resumed = stages.resume(&middle.stages);
+        let mut saved = None;
+        if let Some(bytes) = course.middle.take() {
+            let resumed = io::only::<SavedPhase<'_, F, M::Model>>("phase", &bytes);
+            let resumed = resumed.and_then(|phase| {
+                stages.resume(phase.model.into_owned(), &phase.search)?;
+                (report, saved) = (phase.report.into_owned().checked()?, Some(phase.pass));
+                Ok(())
+            });
             resumed.map_err(|fault| settings.fault(fault))?;
-            (report, file) = (middle.report, Some(middle.pass));
         }
         let _span = trace::phase(&report);
         let rule = StopRule {
@@ -360,7 +374,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             rule,
         };
         let started = Instant::now();
-        let pass = self.pass(set_up, file, context.monitor.is_stopped(), &mut report)?;
+        let pass = self.pass(set_up, saved, context.monitor.is_stopped(), &mut report)?;
         report.timings.search += started.elapsed();
         let found = em::maximise(pass, &rule, &mut context.monitor, &mut report)?;
         report.elapsed = report.began.elapsed();
@@ -379,7 +393,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     fn pass<'b>(
         &self,
         set_up: SetUp<'b, F, M>,
-        file: Option<Sections<'_>>,
+        saved: Option<SavedPass<'_, F>>,
         stopped: bool,
         report: &mut PhaseReport,
     ) -> Result<Box<dyn Pass<'b, F, M> + 'b>> {
@@ -389,20 +403,17 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             return Err(Error::parameter("rows", data.len(), rule));
         }
         let bounded = has_bounds && !data.is_sparse();
-        let Some(mut file) = file else {
-            return Ok(match bounded {
-                true => Box::new(IncrementalPass::new(set_up, report)?),
-                false => Box::new(FullPass::new(set_up, stopped, report)?),
-            });
-        };
-        let resumed = || -> std::result::Result<Box<dyn Pass<'b, F, M> + 'b>, FileFault> {
-            let pass: Box<dyn Pass<'b, F, M> + 'b> = match bounded {
-                true => Box::new(IncrementalPass::resumed(set_up, &mut file, report)?),
-                false => Box::new(FullPass::resumed(set_up, &mut file)?),
-            };
-            file.end()?;
-            Ok(pass)
-        };
-        resumed().map_err(|fault| self.clusterer.settings.fault(fault))
+        let fault = |fault| self.clusterer.settings.fault(fault);
+        Ok(match saved {
+            None if bounded => Box::new(IncrementalPass::new(set_up, report)?),
+            None => Box::new(FullPass::new(set_up, stopped, report)?),
+            Some(SavedPass::Incremental(saved)) if bounded => {
+                Box::new(IncrementalPass::resumed(set_up, *saved, report).map_err(fault)?)
+            }
+            Some(SavedPass::Full(saved)) if !bounded => {
+                Box::new(FullPass::resumed(set_up, saved).map_err(fault)?)
+            }
+            Some(_) => return Err(fault(FileFault::content("pass", "must be of the E-step"))),
+        })
     }
 }

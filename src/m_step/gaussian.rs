@@ -7,7 +7,7 @@ use super::{
 };
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::base::{linalg, parallel};
 use crate::data::{Centres, Data, Frame, Moments, Rows, Second, Subspace};
 use crate::model::Mixture;
@@ -15,7 +15,7 @@ use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, expected_total};
 
 /// The form of the covariances of Gaussian components.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Covariance {
     /// One variance for all components and columns, and equal mixing proportions: the model behind k-means.
@@ -31,15 +31,6 @@ pub enum Covariance {
 }
 
 impl Covariance {
-    /// All of them.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::TiedSpherical,
-        Self::Spherical,
-        Self::Diagonal,
-        Self::Tied,
-        Self::Full,
-    ];
-
     /// Its name, in files.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -155,7 +146,7 @@ const LEAST_SHARE: f64 = 1e-8;
 /// assert!((fit.model.proportions().sum() - 1.0).abs() < 1e-9);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Gaussian {
     covariance: Covariance,
     mixing: Mixing,
@@ -206,7 +197,7 @@ impl Default for Gaussian {
 
 impl Stage for Gaussian {
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A mixture of Gaussians: its parameters, the scores of rows under it, and its files.
+//! A mixture of Gaussians: its parameters, and the scores of rows under it.
 
 use super::Covariance;
 use super::gaussian_costs::{Costs, Parameters};
@@ -9,13 +9,11 @@ use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::rng::Rng;
 use crate::data::{Basis, Centres, Frame, Linear, Rows, Scores, Summary};
-use crate::io::{self, Common, FileFault, Reader, Save};
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
 use crate::model::whitened::Whitening;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis};
-use std::cmp::Ordering;
 use std::f64::consts::PI;
 
 /// A mixture of Gaussians with covariances of one [kind](Covariance), and a mixing proportion each.
@@ -25,12 +23,12 @@ use std::f64::consts::PI;
 /// What it predicts and how it scores is in the trait [`Mixture`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaussianMixture<F> {
-    covariance: Covariance,
-    centres: Centres<F>,
-    frame: Frame<F>,
+    pub(super) covariance: Covariance,
+    pub(super) centres: Centres<F>,
+    pub(super) frame: Frame<F>,
     /// One, (k) or (k, d) variances, as the kind says, in the unit of the frame, squared; or the lower triangles $M$ (d, d)
     /// or (k, d, d) of whitening transforms, $M^T M = \Sigma^{-1}$, which have digits that $\Sigma$ has not.
-    variances: Vec<f64>,
+    pub(super) variances: Vec<f64>,
     /// The means (k, d) that such transforms are about, not rounded to the type of the data: narrow components may be
     /// narrower than that. None for others.
     pub(super) exact: Vec<f64>,
@@ -39,12 +37,12 @@ pub struct GaussianMixture<F> {
     pub(super) floors: Vec<f64>,
     pub(super) proportions: Proportions,
     /// The variance that scores are in units of.
-    unit: f64,
+    pub(super) unit: f64,
     costs: Costs<F>,
     /// Scores as products.
     linear: Cached<Linear<F>>,
     /// Those given, or the centres out of the frame: few updates of a fit are asked for them.
-    means: Cached<Array2<F>>,
+    pub(super) means: Cached<Array2<F>>,
 }
 
 impl<F: Float> GaussianMixture<F> {
@@ -543,96 +541,8 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
         self.variances()
     }
 
-    fn saved(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
-        self.to_bytes(notes)
-    }
-
-    fn loaded(bytes: &[u8]) -> Result<Self> {
-        Self::from_bytes(bytes)
-    }
-
     fn likeliest_is_nearest(&self) -> bool {
         self.covariance == Covariance::TiedSpherical
-    }
-}
-
-impl<F: Float> Save for GaussianMixture<F> {
-    fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
-        let common = (&self.centres, &self.frame);
-        io::model(
-            self.covariance.name(),
-            common,
-            self.means(),
-            notes,
-            &|file| {
-                file.numbers("variances", &self.variances);
-                if self.covariance.has_pairs() {
-                    file.numbers("exact means", &self.exact);
-                    file.numbers("least variances", &self.floors);
-                }
-                file.numbers("least variance", &[self.least_variance]);
-                file.numbers("unit of scores", &[self.unit]);
-                self.proportions.write(file);
-            },
-        )
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let read = || {
-            let mut file = Reader::new(bytes)?;
-            let of_name = |kind: &Covariance| kind.name() == file.family();
-            let Some(covariance) = Covariance::ALL.into_iter().find(of_name) else {
-                return Err(FileFault::Family {
-                    expected: "Gaussian",
-                    found: file.family().to_owned(),
-                });
-            };
-            let common: Common<F> = file.common(covariance.name())?;
-            let (k, dim) = (common.centres.len(), common.centres.dim());
-            let variances = file.finite::<f64>("variances", &[covariance.numbers(k, dim)])?;
-            let (exact, floors) = match covariance.has_pairs() {
-                true => {
-                    let exact = file.finite::<f64>("exact means", &[k, dim])?;
-                    (exact, file.positive("least variances", &[dim])?)
-                }
-                false => Default::default(),
-            };
-            let least = file.one_positive("least variance")?;
-            let unit = file.one_positive("unit of scores")?;
-            let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
-            let rule = |v: &f64| *v >= least && held(unit / v) && held(unit * (v / unit).ln());
-            let proper = match covariance.has_pairs() {
-                // Triangles, whose eigenvalues were clamped but for rounding.
-                true => variances.iter().enumerate().all(|(place, x)| {
-                    let (i, j) = (place / dim % dim, place % dim);
-                    match i.cmp(&j) {
-                        Ordering::Less => *x == 0.0,
-                        Ordering::Equal => *x > 0.0 && held(unit * x * x),
-                        Ordering::Greater => held(unit * x * x),
-                    }
-                }),
-                false => variances.iter().all(rule),
-            };
-            if !proper {
-                let rule = "must not be below their least value, nor far from the unit of scores";
-                return Err(FileFault::content("variances", rule));
-            }
-            let proportions = Proportions::read(&mut file, k)?;
-            if covariance == Covariance::TiedSpherical
-                && (unit != variances[0] || proportions.free() > 0)
-            {
-                let rule = "must be the unit of scores, and proportions equal";
-                return Err(FileFault::content("variances", rule));
-            }
-            file.end()?;
-            let place = (common.centres, common.frame);
-            let mut model = Self::assemble(covariance, place, proportions);
-            model.means.get(|| common.means);
-            (model.exact, model.floors) = (exact, floors);
-            model.set(variances, least, unit);
-            io::finite(model)
-        };
-        read().map_err(FileFault::of_bytes)
     }
 }
 

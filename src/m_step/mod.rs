@@ -14,10 +14,13 @@ mod gaussian_costs;
 mod gaussian_mixture;
 mod outer;
 mod proportions;
+mod saved;
+mod stored;
 
 pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
 pub use gaussian::{Covariance, Gaussian};
 pub use gaussian_mixture::GaussianMixture;
+pub use saved::{Save, load_model, read_model};
 
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -26,6 +29,8 @@ use crate::data::{Centres, Data, Frame, Moments, Rows, Subspace, Summary};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// A component family: how its parameters start, and how they follow from responsibilities.
 ///
@@ -42,8 +47,8 @@ use crate::model::posterior::Likelihood;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
-    /// The model with its parameters.
-    type Model: Mixture<F> + Clone;
+    /// The model with its parameters. [Checkpoints](crate::Checkpoint) keep it by serde.
+    type Model: Mixture<F> + Clone + Serialize + DeserializeOwned;
     /// Mergeable weighted sums.
     type Statistics: Statistics;
 

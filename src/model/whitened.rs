@@ -6,10 +6,11 @@ use crate::base::simd::vectorised;
 use crate::data::Rows;
 use crate::kernels::quadratic::{self, Columns};
 use crate::kernels::stride;
+use serde::{Deserialize, Serialize};
 
 /// The whitening transform of a component: for its points $M (z - m)$ has mean 0 and covariance $I$, so
 /// $M^T M = \Sigma^{-1}$ and $\lvert M (z - m) \rvert^2$ is the squared Mahalanobis distance.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Whitening {
     /// $m$ (d).
     pub(crate) mean: Vec<f64>,

@@ -5,7 +5,7 @@ use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::data::{Centres, Data, Frame, Rows};
 
 /// Each seed is a row drawn in proportion to its weighted squared distance to the nearest seed so far
@@ -28,12 +28,12 @@ use crate::data::{Centres, Data, Frame, Rows};
 /// assert!(greedy.report.evaluations.seeding > 4 * plain.report.evaluations.seeding);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct KMeansPlusPlus {
     candidates: Candidates,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 enum Candidates {
     Fixed(usize),
     Logarithmic,
@@ -81,7 +81,7 @@ impl Stage for KMeansPlusPlus {
     }
 
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 

@@ -7,6 +7,7 @@ mod prior;
 mod sticks;
 
 pub use model::DirichletProcessMixture;
+pub(crate) use model::StoredProcess;
 
 use super::outer::{Digits, OuterMoments};
 use super::{MStep, Merging, first_variance, steps_with_one_variance};

@@ -7,6 +7,7 @@ use super::prior::Prior;
 use crate::base::linalg;
 use crate::m_step::outer::OuterMoments;
 use crate::model::whitened::Whitening;
+use serde::{Deserialize, Serialize};
 use special::Gamma;
 use std::f64::consts::{LN_2, PI};
 
@@ -14,7 +15,7 @@ use std::f64::consts::{LN_2, PI};
 pub(super) const FARTHEST: f64 = 1e300;
 
 /// $q(\mu, \Lambda) = \mathcal N(\mu; m, (\beta \Lambda)^{-1}) \thinspace \mathcal W(\Lambda; W, \nu)$ of one component.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct NormalWishart {
     /// $\beta$.
     pub(super) mean_precision: f64,

@@ -7,7 +7,7 @@ use crate::base::linalg::{self, Cholesky};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::stage::Stage;
 use crate::data::{Data, Frame, Rows, Summary};
-use crate::io::Crc64;
+use crate::io::hash_of;
 use crate::m_step::outer::{Digits, OuterMoments};
 use crate::m_step::{Statistics, variance_floor};
 use crate::model::block::Block;
@@ -148,16 +148,12 @@ impl Stage for DirichletProcess {
 
     fn settings(&self) -> String {
         // Large arrays are not printed whole.
-        let all = |values: &mut dyn Iterator<Item = &f64>| {
-            let bytes: Vec<u8> = values.flat_map(|x| x.to_le_bytes()).collect();
-            Crc64::of(&bytes)
-        };
         let mean = match &self.mean {
-            PriorMean::Given(mean) => format!("given {:016x}", all(&mut mean.iter())),
+            PriorMean::Given(mean) => format!("given {}", hash_of(mean.iter().copied())),
             other => format!("{other:?}"),
         };
         let scale = match &self.scale {
-            PriorScale::Given(scale) => format!("given {:016x}", all(&mut scale.iter())),
+            PriorScale::Given(scale) => format!("given {}", hash_of(scale.iter().copied())),
             other => format!("{other:?}"),
         };
         let (alpha, beta, nu) = (self.concentration, self.mean_precision, self.degrees);
