@@ -85,13 +85,7 @@ pub(crate) fn maximise<'a, F: Float, M: MStep<F>>(
         monitor.save(&mut *pass, report)?;
         let started = Instant::now();
         let found = pass.search(report)?;
-        if !found.free_energy.is_finite() {
-            let what = format!(
-                "the free energy is {}: it must be finite",
-                found.free_energy
-            );
-            return Err(Error::stage(pass.stages().family_name(), what));
-        }
+        pass.stages().check(found.free_energy)?;
         report.add_search(found.free_energy, started);
         let stopped = monitor.iteration(&mut *pass, report, rule.max_iterations);
         if monitor.is_cancellable() {

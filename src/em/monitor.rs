@@ -33,12 +33,9 @@ impl<'a, F: Float> Monitor<'a, F> {
         }
     }
 
-    /// What makes others for restarts that run beside each other; `None` if there is an observer, or there are checkpoints:
-    /// these see one restart after the other.
-    pub(crate) fn beside(&self) -> Option<impl Fn() -> Monitor<'static, F> + Sync + use<F>> {
-        let alone = self.observer.is_some() || self.saver.is_some();
-        let cancel = self.cancel.clone();
-        (!alone).then_some(move || Monitor::new(None, cancel.clone(), None))
+    /// Whether it must see one restart after the other: an observer does, and so do checkpoints.
+    pub(crate) fn sees_restarts(&self) -> bool {
+        self.observer.is_some() || self.saver.is_some()
     }
 
     /// What writes checkpoints; nothing does once the fit is stopped: it would go on from where it was stopped as if it

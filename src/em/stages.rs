@@ -172,6 +172,15 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         self.m_step.name()
     }
 
+    /// An error unless the free energy is a number.
+    pub(super) fn check(&self, free_energy: f64) -> Result<()> {
+        if free_energy.is_finite() {
+            return Ok(());
+        }
+        let what = format!("the free energy is {free_energy}: it must be finite");
+        Err(Error::stage(self.family_name(), what))
+    }
+
     pub(crate) fn bounds(&self) -> Option<&Bounded> {
         self.e_step.bounds()
     }

@@ -302,11 +302,16 @@ impl<F: Float, M> Clusterer<F, M> {
     /// The phases for data of this shape, checked.
     #[inline(never)]
     pub(super) fn phases_for(&self, rows: usize, columns: usize) -> Result<Vec<Phase<F>>> {
-        let phases = (self.phases)(Shape::new(rows, columns, self.settings.clusters));
+        let clusters = self.settings.clusters;
+        let phases = (self.phases)(Shape {
+            rows,
+            columns,
+            clusters,
+        });
         positive("phases", phases.len())?;
         let mut subspace = None;
         for phase in &phases {
-            phase.check(self.settings.clusters)?;
+            phase.check(clusters)?;
             if let Columns::Principal(coordinates) = phase.outline.columns
                 && *subspace.get_or_insert(coordinates) != coordinates
             {

@@ -54,16 +54,6 @@ pub struct Shape {
     pub clusters: usize,
 }
 
-impl Shape {
-    pub(crate) fn new(rows: usize, columns: usize, clusters: usize) -> Self {
-        Self {
-            rows,
-            columns,
-            clusters,
-        }
-    }
-}
-
 impl<F: Float> fmt::Debug for Phase<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.settings())

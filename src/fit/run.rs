@@ -87,15 +87,14 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
             plan,
         };
         let apart = parallel::fits_apart(settings.restarts, run.plan.most_rows());
-        match context.monitor.beside().filter(|_| apart) {
-            Some(monitor) => run.restarts_beside(&mut course, &mut context.cost, &monitor)?,
-            None => {
-                while course.restarts.len() < settings.restarts && !course.cut {
-                    let found = run.restart(&mut course, &mut context);
-                    course.keep(found)?;
-                    if context.monitor.is_stopped() {
-                        break;
-                    }
+        if apart && !context.monitor.sees_restarts() {
+            run.restarts_beside(&mut course, &mut context.cost)?;
+        } else {
+            while course.restarts.len() < settings.restarts && !course.cut {
+                let found = run.restart(&mut course, &mut context);
+                course.keep(found)?;
+                if context.monitor.is_stopped() {
+                    break;
                 }
             }
         }
@@ -143,21 +142,19 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     }
 
     /// Restarts that know nothing of each other, some at a time: what they found is kept until all of these have ended.
-    fn restarts_beside(
-        &self,
-        course: &mut Course<M::Model>,
-        cost: &mut Cost,
-        monitor: &(dyn Fn() -> Monitor<'static, F> + Sync),
-    ) -> Result<()> {
+    fn restarts_beside(&self, course: &mut Course<M::Model>, cost: &mut Cost) -> Result<()> {
         const TOGETHER: usize = 64;
-        let most = self.clusterer.settings.restarts;
+        let settings = &self.clusterer.settings;
+        let most = settings.restarts;
         for first in (0..most).step_by(TOGETHER) {
             let count = TOGETHER.min(most - first);
             let here = trace::here();
             let found = parallel::map_fits(count, self.plan.most_rows(), |i| {
                 let _span = here.enter();
-                let (monitor, cost) = (monitor(), Cost::default());
-                let mut context = Context { monitor, cost };
+                let mut context = Context {
+                    monitor: Monitor::new(None, settings.cancel.clone(), None),
+                    cost: Cost::default(),
+                };
                 let found = self.restart(&mut Course::of_restart(first + i), &mut context);
                 (found, context.cost)
             });
@@ -304,9 +301,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let (m_step, frame) = (&self.clusterer.m_step, self.plan.frame.clone());
         let (k, d) = (seeds.len(), seeds.dim());
         let model = m_step.start(seeds, frame, self.data)?;
-        let (found, in_frame) = (shape(&model), model.frame().dim());
-        if found != [k, k, d] || in_frame != d {
-            let [components, centres, dim] = found;
+        let ([components, centres, dim], in_frame) = (shape(&model), model.frame().dim());
+        if [components, centres, dim, in_frame] != [k, k, d, d] {
             let what = format!(
                 "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}: \
                  there must be one for each of {k} seeds of {d} coordinates"
