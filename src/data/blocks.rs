@@ -114,16 +114,20 @@ pub struct Blocks<S: Source> {
 /// What the rows of a source are computed in.
 type FloatOf<S> = <<S as Source>::Element as Element>::Float;
 
-/// Why these rows could not be read.
-fn unread(rows: &Range<usize>, error: &io::Error) -> String {
-    match rows.len() {
-        1 => format!("row {} could not be read: {error}", rows.start),
-        _ => format!(
-            "rows {} to {} could not be read: {error}",
-            rows.start,
-            rows.end.saturating_sub(1)
-        ),
-    }
+/// Reads consecutive rows; the error names the source, and the first row that cannot be read.
+fn read_from<S: Source>(source: &S, first: usize, out: &mut [S::Element]) -> Result<()> {
+    let Err(error) = source.read(first, out) else {
+        return Ok(());
+    };
+    let (dim, last) = (source.dim(), first + out.len() / source.dim() - 1);
+    // One by one, to tell which it is.
+    let mut alone = (first..).zip(out.chunks_exact_mut(dim));
+    let lost = alone.find_map(|(row, out)| Some((row, source.read(row, out).err()?)));
+    let what = match lost {
+        Some((row, error)) => format!("row {row} could not be read: {error}"),
+        None => format!("rows {first} to {last} could not be read together: {error}"),
+    };
+    Err(Error::stage(source.name(), what))
 }
 
 impl<S: Source> Blocks<S> {
@@ -159,8 +163,7 @@ impl<S: Source> Blocks<S> {
         }
         let weight = |n: usize| weights.as_ref().map_or(1.0, |weights| weights[n]);
         let summary = Summary::from_blocks(len, dim, weight, |rows, out: &mut [S::Element]| {
-            let read = source.read(rows.start, out);
-            read.map_err(|error| fault(unread(&rows, &error)))
+            read_from(&source, rows.start, out)
         })?;
         let mut data = Self {
             source,
@@ -177,11 +180,8 @@ impl<S: Source> Blocks<S> {
 
     /// Reads consecutive rows, and checks them: they may be others than when the data was made.
     fn read(&self, first: usize, out: &mut [S::Element]) -> Result<()> {
-        let rows = first..first + out.len() / self.dim;
         let fault = |what: String| Err(Error::stage(self.source.name(), what));
-        if let Err(error) = self.source.read(first, out) {
-            return fault(unread(&rows, &error));
-        }
+        read_from(&self.source, first, out)?;
         match out.chunks_exact(self.dim).position(|row| !sound(row)) {
             None => Ok(()),
             Some(place) => fault(format!(
