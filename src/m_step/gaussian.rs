@@ -2,10 +2,7 @@
 
 use super::outer::Digits;
 use super::proportions::{Mixing, Proportions};
-use super::{
-    GaussianMixture, MStep, first_variance, steps_with_one_variance,
-    variances_of,
-};
+use super::{GaussianMixture, MStep, first_variance, steps_with_one_variance, variances_of};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::stage::{self, Stage};
@@ -287,7 +284,9 @@ impl<F: Float> MStep<F> for Gaussian {
 
     fn statistics_size(&self, model: &Self::Model) -> usize {
         match self.covariance.has_pairs() {
-            true => self.covariance.numbers(model.centres().len(), model.centres().dim()),
+            true => self
+                .covariance
+                .numbers(model.centres().len(), model.centres().dim()),
             false => 0,
         }
     }

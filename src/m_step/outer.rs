@@ -102,7 +102,9 @@ impl Moments {
             let apart: Vec<f64> = mean.iter().zip(origin).map(|(m, a)| m - a).collect();
             for (i, row) in within.chunks_exact_mut(self.dim()).enumerate() {
                 let factor = self.mass(c) * apart[i];
-                row.iter_mut().zip(&apart[..=i]).for_each(|(x, u)| *x -= factor * u);
+                row.iter_mut()
+                    .zip(&apart[..=i])
+                    .for_each(|(x, u)| *x -= factor * u);
             }
         }
         keep_rounding(&mut within, self.second(), self.dim());
@@ -129,7 +131,9 @@ impl Moments {
         let back: Vec<f64> = step.iter().map(|x| -x).collect();
         let (mass, second) = (self.mass(from), self.about(from, &back));
         let sums = self.first(into).iter().zip(self.first(from)).zip(step);
-        let first: Vec<f64> = sums.map(|((into, from), step)| into + from + mass * step).collect();
+        let first: Vec<f64> = sums
+            .map(|((into, from), step)| into + from + mass * step)
+            .collect();
         self.set(into, self.mass(into) + mass, first.into_iter());
         let into = self.second_mut()[into * size..][..size].iter_mut();
         into.zip(&second).for_each(|(total, x)| *total += x);

@@ -280,7 +280,9 @@ impl<F: Float> MStep<F> for DirichletProcess {
             None => Digits::Enough,
         };
         let component = |t: usize| &model.components[t].whitening;
-        statistics.moments.add_pairs(rows, block, component, digits, &[]);
+        statistics
+            .moments
+            .add_pairs(rows, block, component, digits, &[]);
     }
 
     fn update(&self, scatter: Self::Statistics, model: &mut Self::Model, restricted: bool) {
