@@ -172,10 +172,11 @@ impl<F: Float> Assignment<F> {
         };
         let drawn: Vec<Change> = others.iter().step_by(step).copied().collect();
         let mut found = self.search_all(view, centres, &drawn)?;
-        let gain = match price > 0.0 {
-            true => self.gain_beyond(view, centres, near, &found.changes)?,
-            false => f64::INFINITY,
-        };
+        let mut gain = f64::INFINITY;
+        if price > 0.0 {
+            gain = self.gain_beyond(view, centres, near, &found.changes)?;
+            found.evaluations += (found.changes.len() * (centres.len() + near)) as u64;
+        }
         if step as f64 * gain > price {
             let rest = others.chunks(step).flat_map(|others| &others[1..]);
             let rest: Vec<Change> = rest.copied().collect();
