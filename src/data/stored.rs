@@ -114,7 +114,8 @@ impl<F: Float> TryFrom<StoredCentres<F>> for Centres<F> {
         all_finite("centres", &values, values.len())?;
         let k = values.len().checked_div(dim).unwrap_or_default();
         match ArrayView2::from_shape((k, dim), &values) {
-            Ok(rows) if k > 0 => Ok(Self::of_coordinates(rows)),
+            // A longer slice would pass, too.
+            Ok(rows) if k > 0 && values.len() == rows.len() => Ok(Self::of_coordinates(rows)),
             _ => Err(FileFault::content("centres", "must be k times d")),
         }
     }

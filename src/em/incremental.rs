@@ -33,12 +33,9 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
 }
 
 /// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a gain of
-/// this part of the error is worth any search.
-const GAIN: f64 = 5e-3;
-
-/// Neighbour lists become longer where a search over all centres gained at least this part of the error: iterations cost twice
+/// this part of the error is worth any search. Where one gained as much, neighbour lists become longer: iterations cost twice
 /// as much then.
-const LONGER: f64 = 1e-2;
+const GAIN: f64 = 1e-2;
 
 /// Moves end after a round that was sure to gain less than this part of the error.
 const LITTLE: f64 = 2e-3;
@@ -183,12 +180,12 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let open = |c: usize, m: &Member<F>| m.upper > lists.moved(c as u32).half_reach;
         let found = self
             .assignment
-            .search_beyond(view, centres, open, error, price)?;
+            .search_beyond(view, centres, near, open, error, price)?;
         report.add_evaluations(found.evaluations);
         self.move_rows(&found.changes)?;
         let gained = error - self.squared();
         self.stale = !found.changes.is_empty() && gained >= tolerance * error;
-        if gained >= LONGER * error {
+        if gained >= GAIN * error {
             self.near = longer(near, 1, k);
             report.widened += 1;
         }

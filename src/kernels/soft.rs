@@ -5,9 +5,12 @@ use crate::base::float::Float;
 use crate::base::simd::{LANES, first_lane, kernel, lanes, vectorised};
 use pulp::Simd;
 
-/// ln 2^-60: exponentials below this share of the best one's are 0. That changes a sum by less than its rounding, however many
-/// components there are. The rule depends on the row alone, so the order of rows does not matter.
-pub(crate) const LOST: f64 = -60.0 * std::f64::consts::LN_2;
+/// Responsibilities below 2^-60, of the best one's or of all, are 0 in sums. That changes F by less than its rounding. The rule
+/// depends on the row alone, so the order of rows does not matter.
+const LOST: f64 = 1.0 / (1u64 << 60) as f64;
+
+/// The exponent of [`LOST`], in nats.
+pub(crate) const LOST_NATS: f64 = -60.0 * std::f64::consts::LN_2;
 
 /// The least of some numbers, by halves.
 #[inline(always)]
@@ -279,7 +282,7 @@ impl<F: Float> Best<F> {
     /// Whether a group with this lower bound may have an exponential that is not [`LOST`]. Of NaN none has.
     #[inline(always)]
     fn counts(self, lower: F) -> bool {
-        (lower - self.score) * self.factor > F::from_f64(LOST)
+        (lower - self.score) * self.factor > F::from_f64(LOST_NATS)
     }
 }
 
@@ -306,7 +309,7 @@ impl<F: Float, S: Simd> Sums<F, S> {
         let above = F::minus(simd, scores, F::splat(simd, best.score));
         let exponent = F::times(simd, above, F::splat(simd, best.factor));
         // Not of NaN either: infinity less infinity, and 0 times infinity.
-        let live = F::less(simd, F::splat(simd, F::from_f64(LOST)), exponent);
+        let live = F::less(simd, F::splat(simd, F::from_f64(LOST_NATS)), exponent);
         let p = F::select(simd, live, quick::<F, S>(simd, exponent), zero);
         let above = F::select(simd, live, above, zero);
         self.exponentials = F::plus(simd, self.exponentials, p);
@@ -359,11 +362,11 @@ pub(crate) fn first_lowest<F: Float>(scores: &[F], stride: usize, labels: &mut [
     });
 }
 
-/// Puts 0 where shares are below `least`.
-pub(crate) fn drop_below<F: Float>(shares: &mut [F], least: F) {
+/// Puts 0 where shares are [`LOST`].
+pub(crate) fn drop_lost(shares: &mut [f64]) {
     vectorised!({
         for share in shares {
-            *share = if *share < least { F::zero() } else { *share };
+            *share = if *share < LOST { 0.0 } else { *share };
         }
     });
 }
@@ -469,7 +472,7 @@ mod tests {
                         // Differences of scores are rounded to the type.
                         let off = within * (1.0 + beta * (row[c] - sorted[0]).min(100.0 / beta));
                         assert!(
-                            (q - p / sum).abs() <= off * p / sum + LOST.exp(),
+                            (q - p / sum).abs() <= off * p / sum + LOST,
                             "{q} {}",
                             p / sum
                         );

@@ -196,14 +196,10 @@ pub(crate) fn log_densities<F: Float>(
     found.iter().map(density).collect()
 }
 
-/// Responsibilities below this are 0 in the sums of the M-step. That changes F by less than its rounding. The rule depends
-/// on the row alone, so the order of rows does not matter.
-const LOST: f64 = 1.0 / (1u64 << 60) as f64;
-
 /// Sets responsibilities to 0 that no sum needs ([E41](crate::equations#e41)).
 pub(crate) fn drop_lost<F: Float>(block: &mut Block<F>) {
     if block.width() > 1 {
-        soft::drop_below(&mut block.responsibilities, LOST);
+        soft::drop_lost(&mut block.responsibilities);
     }
 }
 
@@ -283,6 +279,8 @@ pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LOST: f64 = 1.0 / (1u64 << 60) as f64;
 
     /// Those that are left out change no sum of the row; a search of width 1 shares nothing out.
     #[test]

@@ -20,7 +20,7 @@ pub(crate) struct Exact<F> {
 }
 
 /// Beyond so many nats from the best one, components have no share of a row.
-const REACH: f64 = -soft::LOST;
+const REACH: f64 = -soft::LOST_NATS;
 
 /// Rows in a block of `dim` columns searched over `k` components: bounds the scratch, and keeps the rows near while they are
 /// searched and summed up. It is part of the result (blocks have their own random streams and sums), so it depends on nothing

@@ -32,15 +32,12 @@ const COLUMNS: usize = 128;
 pub(crate) struct Searched {
     /// In the order of their places.
     pub(crate) changes: Vec<Change>,
-    /// How much the changes lower the squared distances.
-    gain: f64,
     pub(crate) evaluations: u64,
 }
 
 impl Searched {
     fn join(&mut self, more: Self) {
         self.changes.extend(more.changes);
-        self.gain += more.gain;
         self.evaluations += more.evaluations;
     }
 }
@@ -154,11 +151,13 @@ impl<F: Float> Assignment<F> {
     }
 
     /// Searches all centres for open rows, which may be nearer to one outside their list (E35): for those far out, by the squared
-    /// distances `error`; and for all, if some of the others gain so much that this pays the `price` of a search of so many rows.
+    /// distances `error`; and for all, if some of the others gain so much that this pays the `price` of a search of so many rows:
+    /// by going where no list of the `near` centres around their own would lead them.
     pub(crate) fn search_beyond(
         &mut self,
         view: View<'_, F>,
         centres: &Centres<F>,
+        near: usize,
         open: impl Fn(usize, &Member<F>) -> bool + Sync,
         error: f64,
         price: impl Fn(usize) -> f64,
@@ -173,7 +172,12 @@ impl<F: Float> Assignment<F> {
         };
         let drawn: Vec<Change> = others.iter().step_by(step).copied().collect();
         let mut found = self.search_all(view, centres, &drawn)?;
-        if step as f64 * found.gain > price {
+        let mut gain = f64::INFINITY;
+        if price > 0.0 {
+            gain = self.gain_beyond(view, centres, near, &found.changes)?;
+            found.evaluations += (found.changes.len() * (centres.len() + near)) as u64;
+        }
+        if step as f64 * gain > price {
             let rest = others.chunks(step).flat_map(|others| &others[1..]);
             let rest: Vec<Change> = rest.copied().collect();
             found.join(self.search_all(view, centres, &rest)?);
@@ -181,6 +185,37 @@ impl<F: Float> Assignment<F> {
         found.join(self.search_all(view, centres, &far)?);
         found.changes.sort_unstable_by_key(|change| change.place);
         Ok(found)
+    }
+
+    /// How much changes lower the squared distances, more than lists of the `near` centres around their own would.
+    fn gain_beyond(
+        &self,
+        view: View<'_, F>,
+        centres: &Centres<F>,
+        near: usize,
+        changes: &[Change],
+    ) -> Result<f64> {
+        let all: Vec<u32> = (0..centres.len() as u32).collect();
+        let gains = parallel::map_blocks(changes.len(), TOGETHER / 8, |_, range| {
+            let changes = &changes[range];
+            let rows = view.gather(changes.iter().map(|change| change.row))?;
+            let (mut squared, mut gain) = (Vec::new(), 0.0);
+            for (i, change) in changes.iter().enumerate() {
+                let mut list = all.clone();
+                centres.distances_of(centres.row(change.from as usize), &all, &mut squared);
+                let of = |c: &u32| squared[*c as usize].to_f64();
+                if near < list.len() {
+                    list.select_nth_unstable_by(near - 1, |a, b| of(a).total_cmp(&of(b)));
+                    list.truncate(near);
+                }
+                rows.distances_to(i, centres, &list, &mut squared);
+                let listed = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
+                let fall = listed - self.member(change.place).upper.to_f64().powi(2);
+                gain += rows.weight(i) * fall.max(0.0);
+            }
+            Ok(gain)
+        });
+        Ok(parallel::all(gains)?.iter().sum())
     }
 
     /// Compares some rows with all centres.
@@ -194,24 +229,18 @@ impl<F: Float> Assignment<F> {
         let found = parallel::map_blocks(open.len(), rows, |_, range| {
             let open = &open[range];
             let rows = view.gather(open.iter().map(|row| row.row))?;
-            let (mut found, mut gain, mut own) = (two_nearest(centres, &rows), 0.0, Vec::new());
-            for (i, (found, row)) in found.iter_mut().zip(open).enumerate() {
+            let mut found = two_nearest(centres, &rows);
+            for (found, row) in found.iter_mut().zip(open) {
                 // The row stays if others are only as near.
                 if found.second == row.from && found.upper == found.lower {
                     std::mem::swap(&mut found.nearest, &mut found.second);
                 }
-                if found.nearest != row.from {
-                    rows.distances_to(i, centres, &[row.from], &mut own);
-                    let fall = own[0].to_f64() - found.upper.to_f64().powi(2);
-                    gain += rows.weight(i) * fall.max(0.0);
-                }
             }
-            Ok((found, gain))
+            Ok(found)
         });
-        let (found, gains): (Vec<_>, Vec<f64>) = parallel::all(found)?.into_iter().unzip();
+        let found = parallel::all(found)?;
         let mut all = Searched {
             changes: Vec::new(),
-            gain: gains.iter().sum(),
             evaluations: (open.len() * centres.len()) as u64,
         };
         for (found, row) in found.into_iter().flatten().zip(open) {
