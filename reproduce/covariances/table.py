@@ -4,6 +4,7 @@ An iteration is the difference of two fits of few and more iterations from the s
 
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -61,7 +62,7 @@ def main():
                     path = str(pathlib.Path(folder) / "x.npy")
                     np.save(path, x)
                     pairs = [(ours(path, k, kind), theirs(x, k, kind)) for _ in range(REPEATS)]
-                own, peer = (min(times) for times in zip(*pairs))
+                own, peer = (statistics.median(times) for times in zip(*pairs))
                 print(f"| {kind} | {dtype} | {n} x {d}, {k} | {own:.1f} | {peer:.1f} | {peer / own:.1f} |", flush=True)
 
 
