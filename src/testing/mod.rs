@@ -29,7 +29,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::Rng;
 use crate::base::stage::{self, Stage};
-use crate::data::{Centres, Data, Frame, Rows, Scores};
+use crate::data::{Centres, Data, Frame, Moments, Rows, Scores};
 use crate::e_step::{EStep, Exhaustive};
 use crate::fit::{Clusterer, Fit};
 use crate::m_step::{Covariance, Gaussian, GaussianMixture, MStep, Statistics};
@@ -163,7 +163,7 @@ impl<F: Float> MStep<F> for Still {
         SHARED.with_centres(model, centres, frame)
     }
 
-    fn totals<'a>(&self, sums: &'a mut Self::Statistics) -> Option<&'a mut crate::data::Moments> {
+    fn totals<'a>(&self, sums: &'a mut Self::Statistics) -> Option<&'a mut Moments> {
         MStep::<F>::totals(&SHARED, sums)
     }
 }
