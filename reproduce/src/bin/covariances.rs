@@ -38,8 +38,10 @@ where
         let builder = builder.seeder(Given::new(start)).max_iterations(iterations);
         let clusterer = builder.build().expect("valid settings");
         let started = Instant::now();
-        black_box(clusterer.fit(&data).expect("enough rows"));
-        started.elapsed().as_secs_f64()
+        let fit = black_box(clusterer.fit(&data).expect("enough rows"));
+        let seconds = started.elapsed().as_secs_f64();
+        assert_eq!(fit.report.iterations, iterations, "the fit ended early");
+        seconds
     };
     let few = seconds(2);
     1e3 * (seconds(12) - few) / 10.0
