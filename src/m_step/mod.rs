@@ -8,6 +8,7 @@
 //! over the parameters $\theta$; for the responsibilities of a search ([E2](crate::equations#e2)) this is its free energy
 //! ([E3](crate::equations#e3)).
 
+mod covariance;
 mod dirichlet_process;
 mod gaussian;
 mod gaussian_costs;
@@ -17,8 +18,9 @@ mod proportions;
 mod saved;
 mod stored;
 
+pub use covariance::Covariance;
 pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
-pub use gaussian::{Covariance, Gaussian};
+pub use gaussian::Gaussian;
 pub use gaussian_mixture::GaussianMixture;
 pub use saved::{Save, load_model, read_model};
 

@@ -1,7 +1,6 @@
 //! Merging components where that is sure to raise the bound (E51).
 
-use super::posterior::NormalWishart;
-use super::prior::Prior;
+use super::posterior::{NormalWishart, Prior};
 use super::sticks::Sticks;
 use crate::base::float::Float;
 use crate::base::parallel;

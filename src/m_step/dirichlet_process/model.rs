@@ -1,7 +1,6 @@
 //! The model: a distribution over the parameters of the mixture, what rows score under it, and its file.
 
-use super::posterior::NormalWishart;
-use super::prior::Prior;
+use super::posterior::{NormalWishart, Prior};
 use super::sticks::Sticks;
 use crate::base::error::{Result, positive};
 use crate::base::file_fault::FileFault;
