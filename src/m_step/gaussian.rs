@@ -2,7 +2,9 @@
 
 use super::outer::Digits;
 use super::proportions::{Mixing, Proportions};
-use super::{Covariance, GaussianMixture, MStep, first_variance, steps_with_one_variance, variances_of};
+use super::{
+    Covariance, GaussianMixture, MStep, first_variance, steps_with_one_variance, variances_of,
+};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::stage::{self, Stage};
