@@ -135,7 +135,6 @@ impl Stage for Gaussian {
 
 impl<F: Float> MStep<F> for Gaussian {
     type Model = GaussianMixture<F>;
-    type Statistics = Moments;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let (variance, mut least) = first_variance(&frame, data.summary());
@@ -204,7 +203,7 @@ impl<F: Float> MStep<F> for Gaussian {
         model.set_all(variance);
     }
 
-    fn statistics(&self, model: &Self::Model) -> Self::Statistics {
+    fn statistics(&self, model: &Self::Model) -> Moments {
         let (k, dim) = (model.centres().len(), model.centres().dim());
         let second = match self.covariance {
             Covariance::TiedSpherical => Second::Total,
@@ -216,21 +215,12 @@ impl<F: Float> MStep<F> for Gaussian {
         Moments::zeros(k, dim, second)
     }
 
-    fn statistics_size(&self, model: &Self::Model) -> usize {
-        match self.covariance.has_pairs() {
-            true => self
-                .covariance
-                .numbers(model.centres().len(), model.centres().dim()),
-            false => 0,
-        }
-    }
-
     fn accumulate(
         &self,
         rows: &Rows<F>,
         block: &Block<F>,
         model: &Self::Model,
-        sums: &mut Self::Statistics,
+        sums: &mut Moments,
     ) {
         if self.covariance.has_pairs() {
             let (whitenings, origin) = (model.whitenings(), model.origin());
@@ -244,7 +234,7 @@ impl<F: Float> MStep<F> for Gaussian {
         rows.accumulate(block, model.centres(), sums);
     }
 
-    fn update(&self, sums: Self::Statistics, model: &mut Self::Model, restricted: bool) {
+    fn update(&self, sums: Moments, model: &mut Self::Model, restricted: bool) {
         let (k, dim, least) = (
             model.centres().len(),
             model.centres().dim(),
@@ -301,10 +291,6 @@ impl<F: Float> MStep<F> for Gaussian {
             moved.set_all(model.scaled_variances()[0]);
             moved
         })
-    }
-
-    fn totals<'a>(&self, sums: &'a mut Moments) -> Option<&'a mut Moments> {
-        (self.covariance == Covariance::TiedSpherical).then_some(sums)
     }
 }
 

@@ -18,14 +18,11 @@ use crate::base::parallel;
 use crate::data::{Centres, Data, Frame, Moments, Rows, Second};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
-use merge::{Overlaps, Scatter};
 use posterior::{FARTHEST, NormalWishart, Updated};
-use settings::PriorScale;
 use sticks::Sticks;
 
 impl<F: Float> MStep<F> for DirichletProcess {
     type Model = DirichletProcessMixture<F>;
-    type Statistics = Scatter;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         if data.is_sparse() {
@@ -106,15 +103,9 @@ impl<F: Float> MStep<F> for DirichletProcess {
         model.renew();
     }
 
-    fn statistics(&self, model: &Self::Model) -> Self::Statistics {
-        Scatter {
-            moments: Moments::zeros(model.components.len(), model.centres.dim(), Second::PerPair),
-            overlaps: None,
-        }
-    }
-
-    fn statistics_size(&self, model: &Self::Model) -> usize {
-        model.components.len() * model.centres.dim().pow(2)
+    fn statistics(&self, model: &Self::Model) -> Moments {
+        let (k, dim) = (model.components.len(), model.centres.dim());
+        Moments::zeros(k, dim, Second::PerPair).with_own(model.pairs.len())
     }
 
     fn accumulate(
@@ -122,25 +113,22 @@ impl<F: Float> MStep<F> for DirichletProcess {
         rows: &Rows<F>,
         block: &Block<F>,
         model: &Self::Model,
-        statistics: &mut Self::Statistics,
+        sums: &mut Moments,
     ) {
-        let digits = match &mut statistics.overlaps {
-            Some(overlaps) => {
-                overlaps.add(rows, block);
-                // What a merge gains is a small difference of large logarithms.
-                Digits::All
-            }
-            None => Digits::Enough,
+        merge::add_lost(rows, block, &model.pairs, sums.own_mut());
+        // What a merge gains is a small difference of large logarithms.
+        let digits = match model.pairs.is_empty() {
+            true => Digits::Enough,
+            false => Digits::All,
         };
         let component = |t: usize| &model.components[t].whitening;
-        statistics
-            .moments
-            .add_pairs(rows, block, component, digits, &[]);
+        sums.add_pairs(rows, block, component, digits, &[]);
     }
 
-    fn update(&self, scatter: Self::Statistics, model: &mut Self::Model, restricted: bool) {
-        let (prior, old, sums) = (&model.prior, &model.components, &scatter.moments);
-        let updated = |t: usize| Updated::new(prior, sums, t, &old[t].whitening.mean);
+    fn update(&self, sums: Moments, model: &mut Self::Model, restricted: bool) {
+        model.pairs.clear();
+        let (prior, old) = (&model.prior, &model.components);
+        let updated = |t: usize| Updated::new(prior, &sums, t, &old[t].whitening.mean);
         // The mean alone, of components whose variances are not known yet, or whose sums are not finite because the mean is
         // far outside the data.
         let moved = |t: usize| {
@@ -163,11 +151,12 @@ impl<F: Float> MStep<F> for DirichletProcess {
             let degrees = sums.masses().iter().map(|mass| prior.degrees + mass);
             let entries = dim as f64 * degrees.sum::<f64>();
             let variance = updated.iter().map(trace).sum::<f64>() / entries;
-            let one = |(t, u): (usize, Updated)| match variance.is_finite() {
-                true => NormalWishart::isotropic(prior, sums.mass(t), u.mean, variance),
-                false => old[t].clone(),
-            };
-            updated.into_iter().enumerate().map(one).collect()
+            let one = updated.into_iter().zip(sums.masses()).zip(old);
+            one.map(|((updated, mass), old)| match variance.is_finite() {
+                true => NormalWishart::isotropic(prior, *mass, updated.mean, variance),
+                false => old.clone(),
+            })
+            .collect()
         } else {
             parallel::map(old.len(), |t| {
                 NormalWishart::new(prior, sums.mass(t), updated(t)).unwrap_or_else(|| moved(t))
@@ -181,20 +170,11 @@ impl<F: Float> MStep<F> for DirichletProcess {
         self.merges
     }
 
-    fn statistics_to_merge(&self, model: &Self::Model, parts: usize) -> Vec<Scatter> {
-        let overlaps = Overlaps::new(&model.components, &model.prior);
-        let part = |_| Scatter {
-            overlaps: Some(overlaps.clone()),
-            ..self.statistics(model)
-        };
-        (0..parts).map(part).collect()
+    fn prepare_merges(&self, model: &mut Self::Model) {
+        model.pairs = merge::pairs(&model.components, &model.prior);
     }
 
-    fn merge_components(&self, statistics: &mut Scatter, model: &Self::Model) -> usize {
-        let weaker = match self.scale {
-            PriorScale::OfData => &merge::WEAKER[..],
-            _ => &[],
-        };
-        statistics.merge_components(&model.components, &model.prior, weaker)
+    fn merge_components(&self, sums: &mut Moments, model: &Self::Model) -> usize {
+        merge::merge(sums, &model.components, &model.prior, &model.pairs)
     }
 }

@@ -52,18 +52,6 @@ impl Prior {
             inverse_scale,
         })
     }
-
-    /// One that counts only so much, as if from so many points: $\beta_0$ and $W_0^{-1}$ times `share`.
-    pub(super) fn weaker(&self, share: f64) -> Option<Self> {
-        let inverse_scale = self.inverse_scale.iter().map(|x| x * share);
-        Self::new(
-            self.concentration,
-            self.mean_precision * share,
-            self.degrees,
-            self.mean.clone(),
-            inverse_scale.collect(),
-        )
-    }
 }
 
 /// $q(\mu, \Lambda) = \mathcal N(\mu; m, (\beta \Lambda)^{-1}) \thinspace \mathcal W(\Lambda; W, \nu)$ of one component.

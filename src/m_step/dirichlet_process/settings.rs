@@ -67,7 +67,7 @@ pub struct DirichletProcess {
     mean_precision: f64,
     degrees: Option<f64>,
     mean: PriorMean,
-    pub(super) scale: PriorScale,
+    scale: PriorScale,
     pub(super) merges: bool,
 }
 
@@ -79,7 +79,7 @@ enum PriorMean {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum PriorScale {
+enum PriorScale {
     OfData,
     /// This multiple of the identity.
     Multiple(f64),
