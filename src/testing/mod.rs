@@ -32,7 +32,7 @@ use crate::base::stage::{self, Stage};
 use crate::data::{Centres, Data, Frame, Moments, Rows, Scores};
 use crate::e_step::{EStep, Exhaustive};
 use crate::fit::{Clusterer, Fit};
-use crate::m_step::{Covariance, Gaussian, GaussianMixture, MStep, Statistics};
+use crate::m_step::{Covariance, Gaussian, GaussianMixture, MStep};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior;
@@ -124,11 +124,8 @@ type Shared<F> = GaussianMixture<F>;
 
 const SHARED: Gaussian = Gaussian::new(Covariance::TiedSpherical);
 
-type SumsOf<F> = <Gaussian as MStep<F>>::Statistics;
-
 impl<F: Float> MStep<F> for Still {
     type Model = Shared<F>;
-    type Statistics = SumsOf<F>;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         SHARED.start(seeds, frame, data)
@@ -138,7 +135,7 @@ impl<F: Float> MStep<F> for Still {
         MStep::<F>::calibrate(&SHARED, model, first);
     }
 
-    fn statistics(&self, model: &Self::Model) -> Self::Statistics {
+    fn statistics(&self, model: &Self::Model) -> Moments {
         MStep::<F>::statistics(&SHARED, model)
     }
 
@@ -147,12 +144,12 @@ impl<F: Float> MStep<F> for Still {
         rows: &Rows<F>,
         block: &Block<F>,
         model: &Self::Model,
-        statistics: &mut Self::Statistics,
+        statistics: &mut Moments,
     ) {
         SHARED.accumulate(rows, block, model, statistics);
     }
 
-    fn update(&self, _: Self::Statistics, _: &mut Self::Model, _: bool) {}
+    fn update(&self, _: Moments, _: &mut Self::Model, _: bool) {}
 
     fn with_centres(
         &self,
@@ -161,10 +158,6 @@ impl<F: Float> MStep<F> for Still {
         frame: Frame<F>,
     ) -> Option<Self::Model> {
         SHARED.with_centres(model, centres, frame)
-    }
-
-    fn totals<'a>(&self, sums: &'a mut Self::Statistics) -> Option<&'a mut Moments> {
-        MStep::<F>::totals(&SHARED, sums)
     }
 }
 
@@ -380,7 +373,7 @@ where
     M: MStep<F>,
 {
     let (n, k) = (data.len().min(LOOKED_AT), model.components());
-    let add = |rows: std::ops::Range<usize>, sums: &mut M::Statistics| -> Result<()> {
+    let add = |rows: std::ops::Range<usize>, sums: &mut Moments| -> Result<()> {
         let (mut loaded, mut block) = (Rows::default(), Block::new(k, k));
         data.load(rows, model.frame(), &mut loaded)?;
         block.reset(loaded.len(), &[]);
@@ -403,28 +396,13 @@ where
     let mut whole = m_step.statistics(model);
     add(0..n, &mut whole)?;
     let whole = updated(whole);
-    let mut parts: Vec<M::Statistics> = (0..3).map(|_| m_step.statistics(model)).collect();
-    for round in ["merged", "merged a second time"] {
-        for (part, sums) in parts.iter_mut().enumerate() {
-            add(part * n / 3..(part + 1) * n / 3, sums)?;
-        }
-        let merged = updated(M::Statistics::merge(&mut parts));
-        if parts.is_empty() {
-            return Err(broken::<M>("merging left no part to be used again"));
-        }
-        if let Some(what) = differ::<F, _>(&whole, &merged) {
-            let what = format!(
-                "statistics of three blocks, {round}, give other {what} than those of all rows"
-            );
-            return Err(broken::<M>(what));
-        }
+    let mut parts: Vec<Moments> = (0..3).map(|_| m_step.statistics(model)).collect();
+    for (part, sums) in parts.iter_mut().enumerate() {
+        add(part * n / 3..(part + 1) * n / 3, sums)?;
     }
-    let empty = M::Statistics::merge(&mut parts).zero_mass();
-    if empty != k {
-        let what = format!(
-            "merged parts are over no rows, but {} components have mass",
-            k.abs_diff(empty)
-        );
+    let merged = updated(Moments::merge(parts.iter_mut()));
+    if let Some(what) = differ::<F, _>(&whole, &merged) {
+        let what = format!("statistics of three blocks give other {what} than those of all rows");
         return Err(broken::<M>(what));
     }
     Ok(())
