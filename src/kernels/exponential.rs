@@ -6,35 +6,6 @@ const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
 /// Below this the exponential is not a normal number, and is lost in any sum.
 const LEAST: f64 = -708.0;
 
-/// Puts every number's exponential in its place, for numbers of at most 0: to 4 units in the last place, and 0 below e^-708.
-pub(crate) fn exponentials(values: &mut [f64]) {
-    vectorised!({
-        for x in values {
-            *x = exponential(*x);
-        }
-    });
-}
-
-/// $e^x = 2^n e^r$ with $r = x - n \ln 2$ at most half of ln 2 in size: there the Taylor series to the 13th power
-/// is good to the last place.
-#[inline(always)]
-fn exponential(x: f64) -> f64 {
-    /// Adding it leaves a whole number in the low bits.
-    const WHOLE: f64 = 6_755_399_441_055_744.0;
-    let held = x.max(LEAST);
-    let shifted = held * std::f64::consts::LOG2_E + WHOLE;
-    let n = shifted - WHOLE;
-    let r = (held - n * LN_2[0]) - n * LN_2[1];
-    let mut sum = INVERSE_FACTORIALS[0];
-    for factor in &INVERSE_FACTORIALS[1..] {
-        sum = sum * r + factor;
-    }
-    // The exponent's bits, moved to where a double has them.
-    let power = f64::from_bits((shifted.to_bits().wrapping_add(1023)) << 52);
-    let within = if x < LEAST { 0.0 } else { sum * power };
-    if x.is_nan() { x } else { within }
-}
-
 /// 1 / 13! .. 1 / 0!.
 const INVERSE_FACTORIALS: [f64; 14] = {
     let mut all = [1.0; 14];
@@ -70,7 +41,8 @@ macro_rules! exponential {
 
             #[inline(always)]
             fn quick(self) -> Self {
-                // As above.
+                // $e^x = 2^n e^r$ with $r = x - n \ln 2$ at most half of ln 2 in size. The Taylor series of $e^r$ ends where
+                // the next term is lost. Adding `$whole` leaves a whole number in the low bits.
                 const PARTS: [$t; 2] = $parts;
                 const FACTORS: &[f64] = INVERSE_FACTORIALS.split_at(14 - $factors).1;
                 let held = if self > $least { self } else { $least };
@@ -117,27 +89,5 @@ mod tests {
             assert!(x.quick() < 2e-38 && x.quick() >= 0.0);
             assert!(f64::from(9.0 * x).quick() < 1e-307);
         }
-    }
-
-    #[test]
-    fn exponentials_are_those_of_the_library() {
-        let values: Vec<f64> = (0..100_000).map(|i| -0.00707 * i as f64).collect();
-        for some in [&values[..], &[0.0, -0.0, -1e-300, -707.9, 1e-16]] {
-            let mut got = some.to_vec();
-            exponentials(&mut got);
-            for (x, got) in some.iter().zip(got) {
-                let expected = x.exp();
-                assert!(
-                    (got - expected).abs() <= 4.0 * f64::EPSILON * expected,
-                    "{x}: {got}"
-                );
-            }
-        }
-        let mut beyond = [-709.0, -1e9, f64::NEG_INFINITY];
-        exponentials(&mut beyond);
-        assert_eq!(beyond, [0.0; 3]);
-        let mut unknown = [f64::NAN];
-        exponentials(&mut unknown);
-        assert!(unknown[0].is_nan());
     }
 }

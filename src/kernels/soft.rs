@@ -124,6 +124,61 @@ pub(crate) fn responsibilities<F: Float>(
     });
 }
 
+/// Responsibilities of the members of lists of `width`, best first, as [`responsibilities`].
+pub(crate) fn of_lists<F: Float>(
+    scores: &[F],
+    width: usize,
+    beta: f64,
+    shares: &mut [F],
+    found: &mut Vec<Row>,
+) {
+    let factor = factor(beta);
+    found.clear();
+    vectorised!({
+        let shares = &mut shares[..scores.len()];
+        let lists = scores.chunks_exact(width);
+        for (scores, shares) in lists.clone().zip(shares.chunks_exact_mut(width)) {
+            for (share, score) in shares.iter_mut().zip(scores) {
+                *share = (*score - scores[0]) * factor;
+            }
+        }
+        for share in &mut *shares {
+            let live = *share > F::LEAST_EXPONENT;
+            let p = share.quick();
+            *share = if live { p } else { F::zero() };
+        }
+        for (scores, shares) in lists.zip(shares.chunks_exact_mut(width)) {
+            let best = scores[0].to_f64();
+            if !best.is_finite() {
+                shares.fill(F::from_f64(1.0 / width as f64));
+                let (sum, expected) = (0.0, best);
+                found.push(Row {
+                    best,
+                    sum,
+                    expected,
+                });
+                continue;
+            }
+            let (mut sum, mut inner) = (0.0, 0.0);
+            for (share, score) in shares.iter().zip(scores) {
+                if *share > F::zero() {
+                    sum += share.to_f64();
+                    inner += share.to_f64() * (score.to_f64() - best);
+                }
+            }
+            let (scale, expected) = (F::from_f64(1.0 / sum), best + inner / sum);
+            for share in shares {
+                *share *= scale;
+            }
+            found.push(Row {
+                best,
+                sum,
+                expected,
+            });
+        }
+    });
+}
+
 /// The sums alone: what log-densities are made of.
 pub(crate) fn sums<F: Float>(scores: &[F], stride: usize, beta: f64, found: &mut Vec<Row>) {
     let (factor, mut scratch) = (factor(beta), vec![F::zero(); stride]);
@@ -286,7 +341,7 @@ mod tests {
                 let scores = rows::<F>(9, k, stride, spread);
                 let (mut shares, mut found) = (vec![F::one(); 9 * stride], Vec::new());
                 responsibilities(&scores, (stride, k), beta, &mut shares, &mut found);
-                let mut labels = [0; 9];
+                let (mut labels, mut alone) = ([0; 9], Vec::new());
                 first_lowest(&scores, stride, &mut labels);
                 let weights: Vec<f64> = (0..9).map(|i| 1.0 + i as f64).collect();
                 let mut sums = Vec::new();
@@ -305,6 +360,20 @@ mod tests {
                         .collect();
                     let sum: f64 = p.iter().sum();
                     assert!((found[i].sum - sum).abs() <= within * sum);
+                    // A list of all of them, best first, and the sums alone.
+                    let (mut list, mut of_list) = (vec![F::zero(); k], Vec::new());
+                    let best_first: Vec<F> = sorted.iter().map(|s| F::from_f64(*s)).collect();
+                    of_lists(&best_first, k, beta, &mut list, &mut of_list);
+                    super::sums(&scores[i * stride..][..stride], stride, beta, &mut alone);
+                    for row in [of_list[0], alone[0]] {
+                        assert!((row.sum - sum).abs() <= within * sum);
+                        assert!((row.expected - found[i].expected).abs() <= within * row.best);
+                    }
+                    for (q, s) in list.iter().zip(&sorted) {
+                        let p = (-beta * (s - sorted[0])).exp() / sum;
+                        let off = within * (1.0 + beta * (s - sorted[0]).min(100.0 / beta));
+                        assert!((q.to_f64() - p).abs() <= off * p + 1e-37);
+                    }
                     let expected: f64 = p.iter().zip(&row).map(|(p, s)| p / sum * s).sum();
                     assert!((found[i].expected - expected).abs() <= within * expected);
                     for (c, p) in p.iter().enumerate() {

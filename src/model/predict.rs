@@ -83,13 +83,9 @@ pub(crate) fn responsibilities<F: Float>(
     data: DataOf<'_, F>,
 ) -> Result<Array2<F>> {
     let blocks = by_blocks(model, data, |rows| {
-        let block = all(model, rows);
-        match block.is_shared() {
-            true => (0..block.len())
-                .flat_map(|i| block.shares_of(i).to_vec())
-                .collect(),
-            false => rounded(&block.responsibilities),
-        }
+        let mut block = scores_of_all(model, rows);
+        posterior::normalise(rows, &mut block, model.log_joint());
+        of_members(&block)
     })?;
     table(blocks, data, model.components())
 }
@@ -106,7 +102,8 @@ pub(crate) fn truncated_responsibilities<F: Float>(
     let blocks = by_blocks(model, data, |rows| {
         let mut block = best(model, rows, width);
         posterior::normalise(rows, &mut block, model.log_joint());
-        (block.supports, rounded(&block.responsibilities))
+        let responsibilities = of_members(&block);
+        (block.supports, responsibilities)
     })?;
     let (supports, responsibilities) = blocks.into_iter().unzip();
     Ok((
@@ -301,11 +298,10 @@ fn weighted<F: Float>(rows: &Rows<F>, values: &[f64]) -> f64 {
     counted.map(|(weight, value)| weight * value).sum()
 }
 
-/// All components of every row, with their responsibilities.
-fn all<F: Float>(model: Model<'_, F>, rows: &Rows<F>) -> Block<F> {
-    let mut block = scores_of_all(model, rows);
-    posterior::normalise(rows, &mut block, model.log_joint());
-    block
+/// The responsibilities of all rows, without padding.
+fn of_members<F: Float>(block: &Block<F>) -> Vec<F> {
+    let rows = (0..block.len()).flat_map(|i| block.responsibilities(i));
+    rows.copied().collect()
 }
 
 /// All components of every row, with their scores.
@@ -325,9 +321,4 @@ fn table<F: Float, T>(blocks: Vec<Vec<T>>, data: DataOf<'_, F>, width: usize) ->
         let what = format!("{n} rows, where there were {read} before");
         Error::stage(data.name(), what)
     })
-}
-
-/// Responsibilities in the type of the data.
-fn rounded<F: Float>(responsibilities: &[f64]) -> Vec<F> {
-    responsibilities.iter().map(|&q| F::from_f64(q)).collect()
 }

@@ -74,11 +74,11 @@ impl Overlaps {
 
     /// Adds a block of rows that all components share; more than any merge gains, if they do not.
     pub(super) fn add<F: Float>(&mut self, rows: &Rows<F>, block: &Block<F>) {
-        if block.shares.is_empty() {
+        if !block.is_full() {
             return self.lost.fill(f64::INFINITY);
         }
         for i in 0..rows.len() {
-            let (weight, shares) = (rows.weight(i), block.shares_of(i));
+            let (weight, shares) = (rows.weight(i), block.responsibilities(i));
             for (lost, &(a, b)) in self.lost.iter_mut().zip(&self.pairs) {
                 let (a, b) = (shares[a as usize].to_f64(), shares[b as usize].to_f64());
                 *lost += weight * lost_entropy(a, b);
@@ -294,7 +294,7 @@ mod tests {
             let search = all.begin(&model, None, &mut rng).unwrap();
             search.search(&model, &rows, &mut block, &mut rng);
             posterior::normalise(&rows, &mut block, model.log_joint());
-            let q = Array2::from_shape_fn((n, k), |(i, c)| block.shares_of(i)[c].to_f64());
+            let q = Array2::from_shape_fn((n, k), |(i, c)| block.responsibilities(i)[c].to_f64());
             Self {
                 family,
                 model,

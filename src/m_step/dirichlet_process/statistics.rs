@@ -93,12 +93,7 @@ impl Scatter {
                         see(c, i, weight * q);
                     }
                 };
-                match block.shares.is_empty() {
-                    false => (0..k)
-                        .zip(block.shares_of(i))
-                        .for_each(|(c, q)| each(c, q.to_f64())),
-                    true => block.members(i).for_each(|(c, q)| each(c as usize, q)),
-                }
+                block.members(i).for_each(|(c, q)| each(c as usize, q));
             }
         };
         visit(&mut |c, _, _| ends[c + 1] += 1);
