@@ -30,19 +30,78 @@ fn least_lane<F: Float>(mut low: [F; LANES]) -> F {
     low[0]
 }
 
-/// The least of all scores with their errors added: the best one is not above it.
-pub(crate) fn least_upper<F: Float>(row: &[F], errors: &[F]) -> F {
+/// What the scores of a row and their errors say of the best one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Bounds<F> {
+    /// The least of the scores with their errors added: the best one is not above it.
+    pub(crate) upper: F,
+    /// The second of the scores less their errors.
+    pub(crate) next: F,
+}
+
+/// The bounds of every row of scores, for as many errors as a row has places: a multiple of [`LANES`].
+pub(crate) fn bounds<F: Float>(scores: &[F], errors: &[F], found: &mut Vec<Bounds<F>>) {
+    found.clear();
     vectorised!({
-        let mut low = [F::INFINITY; LANES];
-        let lines = row.as_chunks::<LANES>().0;
-        for (line, errors) in lines.iter().zip(errors.as_chunks::<LANES>().0) {
-            for l in 0..LANES {
-                let upper = line[l] + errors[l];
-                low[l] = if upper < low[l] { upper } else { low[l] };
-            }
+        for row in scores.chunks_exact(errors.len()) {
+            found.push(bounds_of(row, errors));
         }
-        least_lane(low)
-    })
+    });
+}
+
+// One short loop for each operation: several in one loop were compiled to scalar code.
+#[inline(always)]
+fn bounds_of<F: Float>(row: &[F], errors: &[F]) -> Bounds<F> {
+    let mut upper = [F::INFINITY; LANES];
+    let (mut low, mut next) = ([F::INFINITY; LANES], [F::INFINITY; LANES]);
+    let lines = row.as_chunks::<LANES>().0;
+    for (line, errors) in lines.iter().zip(errors.as_chunks::<LANES>().0) {
+        let (mut above, mut below, mut other) = (*line, *line, low);
+        for l in 0..LANES {
+            above[l] += errors[l];
+        }
+        for l in 0..LANES {
+            upper[l] = if above[l] < upper[l] {
+                above[l]
+            } else {
+                upper[l]
+            };
+        }
+        for l in 0..LANES {
+            // NaN may be anything.
+            let t = below[l] - errors[l];
+            below[l] = if t > -F::INFINITY { t } else { -F::INFINITY };
+        }
+        for l in 0..LANES {
+            other[l] = if below[l] > low[l] { below[l] } else { low[l] };
+        }
+        for l in 0..LANES {
+            next[l] = if other[l] < next[l] {
+                other[l]
+            } else {
+                next[l]
+            };
+        }
+        for l in 0..LANES {
+            low[l] = if below[l] < low[l] { below[l] } else { low[l] };
+        }
+    }
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        for l in 0..width {
+            let (a, b) = (low[l], low[l + width]);
+            let (c, d) = (next[l], next[l + width]);
+            let other = if a > b { a } else { b };
+            let second = if c < d { c } else { d };
+            low[l] = if a < b { a } else { b };
+            next[l] = if other < second { other } else { second };
+        }
+    }
+    Bounds {
+        upper: least_lane(upper),
+        next: next[0],
+    }
 }
 
 /// The largest error of the scores that, less their errors, are not above `reach`; 0 for none.
@@ -431,8 +490,12 @@ mod tests {
         row[..6].copy_from_slice(&scores);
         let mut errors = [0.0; 16];
         (errors[0], errors[3]) = (0.5, 8.0);
-        let reach = least_upper(&row, &errors) + 1.0;
-        assert_eq!(reach, 2.5);
+        let mut found = Vec::new();
+        bounds(&row, &errors, &mut found);
+        // NaN may be the best one.
+        let (upper, next) = (1.5, 0.5);
+        assert_eq!(found, [Bounds { upper, next }]);
+        let reach = upper + 1.0;
         let mut ids = Vec::new();
         not_above(&row, &errors, reach, &mut ids);
         assert_eq!(ids, [0, 1, 2, 3, 4]);

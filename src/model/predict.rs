@@ -82,7 +82,7 @@ pub(crate) fn responsibilities<F: Float>(
     model: Model<'_, F>,
     data: DataOf<'_, F>,
 ) -> Result<Array2<F>> {
-    let blocks = by_blocks(model, data, |rows| {
+    let blocks = by_blocks_of(rows_of_scores(model), model, data, |rows| {
         let mut block = scores_of_all(model, rows);
         posterior::normalise(rows, &mut block, model.log_joint());
         of_members(&block)
@@ -132,14 +132,16 @@ pub(crate) fn log_densities<F: Float>(
     model: Model<'_, F>,
     data: DataOf<'_, F>,
 ) -> Result<Array1<f64>> {
-    let blocks = by_blocks(model, data, |rows| model.judge(rows, None))?;
+    let size = rows_of_scores(model);
+    let blocks = by_blocks_of(size, model, data, |rows| model.judge(rows, None))?;
     Ok(blocks.concat().into())
 }
 
 /// [`Mixture::log_likelihood`].
 #[inline(never)]
 pub(crate) fn log_likelihood<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<f64> {
-    let blocks = by_blocks(model, data, |rows| weighted(rows, &model.judge(rows, None)))?;
+    let work = |rows: &Rows<F>| weighted(rows, &model.judge(rows, None));
+    let blocks = by_blocks_of(rows_of_scores(model), model, data, work)?;
     Ok(total(blocks.into_iter()))
 }
 
@@ -177,7 +179,7 @@ pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Re
 /// [`Mixture::score`].
 #[inline(never)]
 pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Score> {
-    let blocks = by_blocks(model, data, |rows| {
+    let blocks = by_blocks_of(rows_of_scores(model), model, data, |rows| {
         let mut labels = vec![0; rows.len()];
         let densities = model.judge(rows, Some(&mut labels));
         let error = match model.likeliest_is_nearest() {
@@ -240,13 +242,18 @@ fn by_blocks<F: Float, T: Send>(
     data: &dyn Data<F>,
     work: impl Fn(&Rows<F>) -> T + Sync,
 ) -> Result<Vec<T>> {
-    let size = search::block_rows(model.components(), model.frame().dim());
+    let size = rows_of_scores(model);
     // Where nothing is as large as rows times components, more rows share one read of these.
     let size = match model.likeliest_is_nearest() {
         true => size.max(ROWS),
         false => size,
     };
     by_blocks_of(size, model, data, work)
+}
+
+/// Rows in a block whose scores under all components stay in a cache.
+fn rows_of_scores<F: Float>(model: &dyn Mixture<F>) -> usize {
+    search::block_rows(model.components(), model.frame().dim())
 }
 
 /// The same with so many rows in a block.
