@@ -12,7 +12,7 @@ fn run(name: &str, clusters: usize) -> Result<()> {
     let data = Dense::new(birch.points.view())?;
 
     let algorithm: Algorithm = name.parse()?;
-    let algorithm = algorithm.with_clusters(clusters).with_seed(42);
+    let algorithm = algorithm.clusters(clusters).seed(42);
     // What is boxed has one type, whatever the algorithm is.
     let estimator: Box<dyn Estimator<f32>> = algorithm.boxed()?;
     let mut fit = estimator.fit(&data)?;

@@ -54,7 +54,7 @@ fn main() -> std::result::Result<(), Box<dyn StdError>> {
     let most = arguments.next().map_or(Ok(12), |most| most.parse())?;
     let data = Dense::new(x.view())?;
     let sweep = Sweep::new(1..=most).held_out(0.2);
-    let selection = sweep.run(&data, |k| algorithm.clone().with_clusters(k).boxed())?;
+    let selection = sweep.run(&data, |k| algorithm.clone().clusters(k).boxed())?;
     println!("{algorithm}\n{selection}");
 
     // The Dirichlet process uses as many of its components as it needs.

@@ -225,7 +225,7 @@ pub mod testing;
 /// The arrays that the crate takes and gives.
 pub use ndarray;
 
-pub use algorithms::by_name::{Algorithm, Family};
+pub use algorithms::by_name::Algorithm;
 pub use base::cancel::Cancel;
 pub use base::error::{Error, Result};
 pub use base::file_fault::FileFault;
@@ -248,7 +248,7 @@ pub use model::{Mixture, Score};
 /// Two stages are called `Uniform`; here they are `UniformCoreset` and `UniformSeeder`.
 pub mod prelude {
     pub use crate::algorithms;
-    pub use crate::algorithms::by_name::{Algorithm, Family};
+    pub use crate::algorithms::by_name::Algorithm;
     pub use crate::base::cancel::Cancel;
     pub use crate::base::error::{Error, Result};
     pub use crate::coreset::{Full, Lightweight, Uniform as UniformCoreset};

@@ -82,8 +82,8 @@ fn nothing_of_the_size_of_rows_times_components_is_kept() {
     let x = Array2::from_shape_fn((n, d), |(n, j)| row(n, j, k));
     let data = Dense::new(&x).unwrap();
     for name in Algorithm::NAMES {
-        let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(k);
-        let algorithm = algorithm.with_max_iterations(1).with_tolerance(0.0);
+        let algorithm = name.parse::<Algorithm>().unwrap().clusters(k);
+        let algorithm = algorithm.max_iterations(1).tolerance(0.0);
         let estimator = algorithm.boxed::<f32>().unwrap();
         let mut model = None;
         let bytes = peak(|| model = Some(estimator.fit(&data).unwrap().model));

@@ -155,9 +155,9 @@ pub(crate) struct Fit {
     /// Fits from different seeds, of which the best is kept
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) restarts: usize,
-    /// Variances of the components: shared, isotropic or diagonal [default: that of the algorithm]
+    /// Variances of the components: tied-spherical, spherical or diagonal [default: that of the algorithm]
     #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) family: Option<Family>,
+    pub(crate) covariance: Option<Covariance>,
     /// Components that share a row, C', for the truncated algorithms
     #[arg(long, value_name = "N")]
     pub(crate) c_prime: Option<usize>,
@@ -194,9 +194,9 @@ pub(crate) struct Clusters {
     /// Draws of a coreset that all models are fitted to [default: all rows]
     #[arg(long, value_name = "N")]
     pub(crate) coreset: Option<usize>,
-    /// Variances of the components: shared, isotropic or diagonal [default: that of the algorithm]
+    /// Variances of the components: tied-spherical, spherical or diagonal [default: that of the algorithm]
     #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) family: Option<Family>,
+    pub(crate) covariance: Option<Covariance>,
     /// Fits from different seeds, of which the best is kept
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) restarts: usize,
@@ -213,21 +213,22 @@ pub(crate) struct Clusters {
 
 /// Variances of the components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Family {
+pub(crate) enum Covariance {
     /// One for all
-    Shared,
+    TiedSpherical,
     /// One each
-    Isotropic,
+    Spherical,
     /// One for each and each column
     Diagonal,
 }
 
-impl Family {
-    pub(crate) fn of_crate(self) -> coremix::Family {
+impl Covariance {
+    pub(crate) fn of_crate(self) -> coremix::m_step::Covariance {
+        use coremix::m_step::Covariance;
         match self {
-            Self::Shared => coremix::Family::Shared,
-            Self::Isotropic => coremix::Family::Isotropic,
-            Self::Diagonal => coremix::Family::Diagonal,
+            Self::TiedSpherical => Covariance::TiedSpherical,
+            Self::Spherical => Covariance::Spherical,
+            Self::Diagonal => Covariance::Diagonal,
         }
     }
 }

@@ -46,14 +46,14 @@ fn of_rows<T: Element>(
     }
     let mut algorithm = clusters.algorithm.parse::<Algorithm>()?;
     algorithm = algorithm
-        .with_seed(clusters.seed)
-        .with_restarts(clusters.restarts)
-        .with_cancel(cancel);
-    if let Some(family) = clusters.family {
-        algorithm = algorithm.with_family(family.of_crate());
+        .seed(clusters.seed)
+        .restarts(clusters.restarts)
+        .cancel(cancel);
+    if let Some(covariance) = clusters.covariance {
+        algorithm = algorithm.covariance(covariance.of_crate());
     }
     let build = |k| -> coremix::Result<Box<dyn Estimator<T::Float>>> {
-        algorithm.clone().with_clusters(k).boxed()
+        algorithm.clone().clusters(k).boxed()
     };
     let bar = Bar::of_fit(quiet);
     bar.say(format!(

@@ -48,7 +48,8 @@ impl Failure {
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Coremix(coremix::Error::Parameter { .. }) | Self::Arguments(_) => 2,
+            Self::Coremix(coremix::Error::Parameter { .. } | coremix::Error::Unknown { .. })
+            | Self::Arguments(_) => 2,
             Self::Coremix(_) | Self::File { .. } | Self::Rows(_) => 1,
             Self::Interrupted(_) => 130,
         }

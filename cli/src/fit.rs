@@ -46,9 +46,9 @@ fn of_rows<T: Element>(
     };
     let loaded = memory::holds_all(fit.memory, shape, size_of::<T>());
     let checkpoint = (fit.checkpoint_every > 0.0).then(|| checkpoint_of(fit));
-    let algorithm = algorithm(fit, shape, loaded)?.with_cancel(cancel);
+    let algorithm = algorithm(fit, shape, loaded)?.cancel(cancel);
     let algorithm = match &checkpoint {
-        Some(checkpoint) => algorithm.with_checkpoint(checkpoint),
+        Some(checkpoint) => algorithm.checkpoint(checkpoint),
         None => algorithm,
     };
     let estimator: Box<dyn Estimator<T::Float>> = algorithm.boxed()?;
@@ -106,34 +106,22 @@ fn of_rows<T: Element>(
 /// The algorithm with its settings.
 fn algorithm(fit: &Fit, shape: Shape, loaded: bool) -> Result<Algorithm> {
     let mut algorithm = fit.algorithm.parse::<Algorithm>()?;
-    algorithm = algorithm.with_clusters(fit.clusters);
-    algorithm = algorithm.with_seed(fit.seed).with_restarts(fit.restarts);
-    if let Some(draws) = fit.coreset {
-        algorithm = algorithm.with_coreset(draws);
+    algorithm = algorithm.clusters(fit.clusters);
+    algorithm = algorithm.seed(fit.seed).restarts(fit.restarts);
+    macro_rules! set {
+        ($($setting:ident)*) => {$(if let Some(value) = fit.$setting {
+            algorithm = algorithm.$setting(value);
+        })*};
     }
-    if let Some(tolerance) = fit.tolerance {
-        algorithm = algorithm.with_tolerance(tolerance);
-    }
-    if let Some(iterations) = fit.max_iterations {
-        algorithm = algorithm.with_max_iterations(iterations);
-    }
-    if let Some(c_prime) = fit.c_prime {
-        algorithm = algorithm.with_c_prime(c_prime);
-    }
-    if let Some(neighbors) = fit.neighbors {
-        algorithm = algorithm.with_neighbors(neighbors);
-    }
-    if let Some(concentration) = fit.concentration {
-        algorithm = algorithm.with_concentration(concentration);
-    }
-    if let Some(family) = fit.family {
-        algorithm = algorithm.with_family(family.of_crate());
+    set!(coreset tolerance max_iterations c_prime neighbors concentration);
+    if let Some(covariance) = fit.covariance {
+        algorithm = algorithm.covariance(covariance.of_crate());
     }
     if loaded {
         return Ok(algorithm);
     }
     match &*fit.algorithm {
-        "fast" => algorithm = algorithm.with_memory(memory::for_coresets(fit.memory, shape)?),
+        "fast" => algorithm = algorithm.memory(memory::for_coresets(fit.memory, shape)?),
         name => memory::check(fit.memory, (name, fit.coreset), shape)?,
     }
     Ok(algorithm)

@@ -242,7 +242,16 @@ fn what_is_wrong_is_said_in_one_line() {
     };
     let cases = [
         (fit(&["none.csv"]), 1, "none.csv"),
-        (fit(&["rows.csv", "-a", "quick"]), 2, "must be k-means"),
+        (
+            fit(&["rows.csv", "-a", "quick"]),
+            2,
+            "from k-means, k-means-c",
+        ),
+        (
+            fit(&["rows.csv", "-a", "k-means", "--neighbors", "3"]),
+            2,
+            "neighbors is no setting of k-means: choose from coreset, covariance, greedy, refined",
+        ),
         (fit(&["rows.csv", "--columns", "x,q"]), 1, "\"q\""),
         (
             fit(&["bad.csv", "--columns", "x,y"]),

@@ -8,12 +8,17 @@ use coremix::{BoxedMixture, datasets::Birch};
 fn models_of_all_families_come_back_bit_for_bit() {
     let points = Birch::grid(20).generate::<f32>(1).unwrap().points;
     let data = Dense::new(&points).unwrap();
-    let own = [Family::Shared, Family::Isotropic, Family::Diagonal].map(Some);
+    let own = [
+        Covariance::TiedSpherical,
+        Covariance::Spherical,
+        Covariance::Diagonal,
+    ]
+    .map(Some);
     let named = ["k-means", "fast", "dp-gmm"].map(|name| (name, None));
     for (name, family) in named.into_iter().chain(own.map(|family| ("gmm", family))) {
-        let mut algorithm = name.parse::<Algorithm>().unwrap().with_clusters(6);
+        let mut algorithm = name.parse::<Algorithm>().unwrap().clusters(6);
         if let Some(family) = family {
-            algorithm = algorithm.with_family(family);
+            algorithm = algorithm.covariance(family);
         }
         let name = format!("{name} {family:?}");
         let model = algorithm.boxed().unwrap().fit(&data).unwrap().model;
@@ -28,7 +33,9 @@ fn models_of_all_families_come_back_bit_for_bit() {
         assert_eq!(back.to_bytes(&[]).unwrap(), bytes, "{name}");
 
         let shared = serde_json::from_str::<GaussianMixture<f32>>(&text);
-        let is_shared = family.map_or(!name.starts_with("dp-gmm"), |f| f == Family::Shared);
+        let is_shared = family.map_or(!name.starts_with("dp-gmm"), |f| {
+            f == Covariance::TiedSpherical
+        });
         assert_eq!(shared.is_ok(), is_shared, "{name}");
         let changed = text.replacen("AAAA", "AAAB", 1);
         assert!(serde_json::from_str::<BoxedMixture<f32>>(&changed).is_err());

@@ -84,7 +84,7 @@ async fn run(options: Options) -> Result<()> {
     let algorithm = options
         .algorithm
         .parse::<Algorithm>()?
-        .with_clusters(options.clusters);
+        .clusters(options.clusters);
     let mut job = Job::new(algorithm, &options.columns)
         .coreset(options.coreset)
         .seed(options.seed);

@@ -109,7 +109,7 @@ async fn start(job: &Job, table: &Table, range: &Range) -> Result<State> {
     let summary = summary::summary(table, range).await?;
     let coreset = coreset::draw(table, range, &summary, job.coreset, job.seed).await?;
     let coreset_rows = coreset.weights.len();
-    let algorithm = job.algorithm.clone().with_seed(job.seed);
+    let algorithm = job.algorithm.clone().seed(job.seed);
     // The fit takes all threads of its pool: the runtime must go on meanwhile.
     let fitted = tokio::task::spawn_blocking(move || coreset.fit(&algorithm)).await;
     let model = fitted.map_err(|e| Error::setting("algorithm", e, "its fit must end"))??;

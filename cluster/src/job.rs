@@ -45,7 +45,7 @@ pub enum Support {
 /// let table = context.read_parquet("rows/", ParquetReadOptions::default()).await?;
 /// # */
 /// # let table = context.read_batch(batch)?;
-/// let algorithm = "fast".parse::<Algorithm>()?.with_clusters(3);
+/// let algorithm = "fast".parse::<Algorithm>()?.clusters(3);
 /// let job = Job::new(algorithm, ["x", "y"]).key("id").coreset(200).seed(42);
 /// let fitted = job.fit(&table).await?;
 /// assert_eq!(fitted.model.means().dim(), (3, 2));

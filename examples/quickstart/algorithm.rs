@@ -282,35 +282,33 @@ impl Algorithm {
             Self::SparsifiedKMeans => Self::KMeans.name(),
             _ => self.name(),
         };
-        let c_prime = match self {
-            Self::DGmm => s.h,
-            _ => s.c_prime,
-        };
         let mut algorithm = name
             .parse::<coremix::Algorithm>()?
-            .with_clusters(s.clusters)
-            .with_c_prime(c_prime)
-            .with_neighbors(s.g)
-            .with_random(s.random)
-            .with_drawn(s.r)
-            .with_chain(s.chain)
-            .with_greedy(s.greedy)
-            .with_epsilon(s.epsilon)
-            .with_concentration(s.concentration)
-            .with_restarts(s.restarts)
-            .with_seed(s.common.seed);
-        let uses = |option| self.uses().contains(&option);
-        if uses("coreset") {
-            algorithm = algorithm.with_coreset(s.coreset);
-        }
-        if uses("family") {
-            algorithm = algorithm.with_family(s.family.of_crate());
+            .clusters(s.clusters)
+            .restarts(s.restarts)
+            .seed(s.common.seed);
+        for option in self.uses() {
+            algorithm = match *option {
+                "coreset" => algorithm.coreset(s.coreset),
+                "c-prime" => algorithm.c_prime(s.c_prime),
+                "g" => algorithm.neighbors(s.g),
+                "h" => algorithm.c_prime(s.h),
+                "r" => algorithm.drawn(s.r),
+                "random" => algorithm.random(s.random),
+                "chain" => algorithm.chain(s.chain),
+                "epsilon" => algorithm.epsilon(s.epsilon),
+                "greedy" => algorithm.greedy(s.greedy),
+                "family" => algorithm.covariance(s.family.of_crate()),
+                "concentration" => algorithm.concentration(s.concentration),
+                // Of the sketch.
+                _ => algorithm,
+            };
         }
         if let Some(tolerance) = s.common.tolerance {
-            algorithm = algorithm.with_tolerance(tolerance);
+            algorithm = algorithm.tolerance(tolerance);
         }
         if let Some(max_iterations) = s.common.max_iterations {
-            algorithm = algorithm.with_max_iterations(max_iterations);
+            algorithm = algorithm.max_iterations(max_iterations);
         }
         Ok(algorithm)
     }

@@ -25,11 +25,11 @@ impl Name {
     }
 
     /// The family of the crate.
-    pub(crate) fn of_crate(self) -> coremix::Family {
+    pub(crate) fn of_crate(self) -> coremix::m_step::Covariance {
         match self {
-            Self::Shared => coremix::Family::Shared,
-            Self::Isotropic => coremix::Family::Isotropic,
-            Self::Diagonal => coremix::Family::Diagonal,
+            Self::Shared => coremix::m_step::Covariance::TiedSpherical,
+            Self::Isotropic => coremix::m_step::Covariance::Spherical,
+            Self::Diagonal => coremix::m_step::Covariance::Diagonal,
         }
     }
 }

@@ -94,14 +94,12 @@ fn fit<F: Float>(
 ) -> Result<(), Box<dyn Error>> {
     let begun = Instant::now();
     let mut algorithm: Algorithm = arguments.algorithm.parse()?;
-    algorithm = algorithm
-        .with_clusters(arguments.clusters)
-        .with_seed(arguments.seed);
+    algorithm = algorithm.clusters(arguments.clusters).seed(arguments.seed);
     if let Some(size) = arguments.coreset {
-        algorithm = algorithm.with_coreset(size);
+        algorithm = algorithm.coreset(size);
     }
     if let Some(bytes) = arguments.memory {
-        algorithm = algorithm.with_memory(bytes);
+        algorithm = algorithm.memory(bytes);
     }
     let fit = algorithm.boxed::<F>()?.fit(data)?;
     let seconds = begun.elapsed().as_secs_f64();

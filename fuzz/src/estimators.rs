@@ -6,7 +6,7 @@ use coremix::m_step::MStep;
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
-use coremix::{Cancel, Family, Float};
+use coremix::{Cancel, Error, Float};
 
 /// Most clusters that are meant to be fitted.
 const CLUSTERS: usize = 12;
@@ -29,38 +29,47 @@ pub(crate) fn by_name(control: &Control, bytes: &mut Bytes<'_>) -> Algorithm {
     let name = bytes.choose(&Algorithm::NAMES);
     let mut algorithm: Algorithm = name.parse().expect("a name of the list");
     algorithm = algorithm
-        .with_clusters(bytes.count(CLUSTERS))
-        .with_seed(u64::from(bytes.byte()))
-        .with_restarts(1 + bytes.few(2))
-        .with_max_iterations(bytes.few(ITERATIONS))
-        .with_stop_rule(rule(bytes));
+        .clusters(bytes.count(CLUSTERS))
+        .seed(u64::from(bytes.byte()))
+        .restarts(1 + bytes.few(2))
+        .max_iterations(bytes.few(ITERATIONS))
+        .stop_rule(rule(bytes));
     // Each of the others with some chance: most have a default that suits small data.
     for _ in 0..bytes.few(8) {
-        algorithm = match bytes.below(12) {
-            0 => algorithm.with_coreset(bytes.count(80)),
-            1 => algorithm.with_memory(bytes.count(256)),
-            2 => algorithm.with_c_prime(bytes.count(8)),
-            3 => algorithm.with_neighbors(bytes.count(8)),
-            4 => algorithm.with_random(bytes.count(8)),
-            5 => algorithm.with_drawn(bytes.count(8)),
-            6 => algorithm.with_chain(bytes.few(30)),
-            7 => algorithm.with_greedy(true),
-            8 => algorithm.with_epsilon(bytes.real()),
-            9 => algorithm.with_concentration(bytes.real()),
-            10 => algorithm.with_family(bytes.choose(&FAMILIES)),
-            _ => algorithm.with_tolerance(bytes.real()),
+        let own = algorithm.clone();
+        let with = match bytes.below(12) {
+            0 => own.coreset(bytes.count(80)),
+            1 => own.memory(bytes.count(256)),
+            2 => own.c_prime(bytes.count(8)),
+            3 => own.neighbors(bytes.count(8)),
+            4 => own.random(bytes.count(8)),
+            5 => own.drawn(bytes.count(8)),
+            6 => own.chain(bytes.few(30)),
+            7 => own.greedy(true),
+            8 => own.epsilon(bytes.real()),
+            9 => own.concentration(bytes.real()),
+            10 => own.covariance(bytes.choose(&FAMILIES)),
+            _ => own.tolerance(bytes.real()),
         };
+        // A setting that the algorithm does not have would be all that is tried.
+        if !matches!(with.boxed::<f64>(), Err(Error::Unknown { .. })) {
+            algorithm = with;
+        }
     }
     if let Some(checkpoint) = &control.checkpoint {
-        algorithm = algorithm.with_checkpoint(checkpoint);
+        algorithm = algorithm.checkpoint(checkpoint);
     }
     if let Some(cancel) = &control.cancel {
-        algorithm = algorithm.with_cancel(cancel);
+        algorithm = algorithm.cancel(cancel);
     }
     algorithm
 }
 
-const FAMILIES: [Family; 3] = [Family::Shared, Family::Isotropic, Family::Diagonal];
+const FAMILIES: [Covariance; 3] = [
+    Covariance::TiedSpherical,
+    Covariance::Spherical,
+    Covariance::Diagonal,
+];
 
 fn rule(bytes: &mut Bytes<'_>) -> Rule {
     bytes.choose(&[

@@ -122,7 +122,7 @@ fn dense<T: Number>(mut bytes: Bytes<'_>) {
         }
     }
     if let (true, Some(algorithm), Ok(fit)) = (warm, named, &found) {
-        let algorithm = algorithm.with_start_from(&fit.model);
+        let algorithm = algorithm.start_from(&fit.model);
         if let Some(boxed) = known(algorithm.boxed::<FloatOf<T>>()) {
             check(&boxed.fit(&data), &data);
         }

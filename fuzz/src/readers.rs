@@ -8,7 +8,7 @@ use coremix::data::{Blocks, Source, Transform};
 use coremix::m_step::DirichletProcessMixture;
 use coremix::ndarray::Array2;
 use coremix::prelude::*;
-use coremix::{BoxedMixture, Family, Float, ModelInfo, Rng};
+use coremix::{BoxedMixture, Float, ModelInfo, Rng};
 use coremix_files::{NpyFile, VectorFile, VectorFormat};
 use std::any::Any;
 
@@ -82,10 +82,7 @@ fn source<T: Number, S: Source<Element = T>>(opened: Result<S>, length: usize) {
     };
     assert!(read.is_ok(), "rows that could not be read became data");
     let fit = "k-means".parse::<Algorithm>().expect("a name");
-    let fit = fit
-        .with_clusters(1)
-        .boxed::<FloatOf<T>>()
-        .expect("settings");
+    let fit = fit.clusters(1).boxed::<FloatOf<T>>().expect("settings");
     sound::fit(&fit.fit(&data).expect("a fit"), &data);
 }
 
@@ -99,10 +96,14 @@ fn model<F: Number + Float>(mut bytes: Bytes<'_>) -> Vec<u8> {
     let kind = bytes.below(5);
     let name = if kind == 4 { "dp-gmm" } else { "gmm" };
     let mut algorithm: Algorithm = name.parse().expect("a name");
-    algorithm = algorithm.with_clusters(k).with_max_iterations(bytes.few(3));
-    let families = [Family::Shared, Family::Isotropic, Family::Diagonal];
+    algorithm = algorithm.clusters(k).max_iterations(bytes.few(3));
+    let families = [
+        Covariance::TiedSpherical,
+        Covariance::Spherical,
+        Covariance::Diagonal,
+    ];
     if let Some(family) = families.get(kind) {
-        algorithm = algorithm.with_family(*family);
+        algorithm = algorithm.covariance(*family);
     }
     let sketched = bytes.one_in(3) && kind < 4;
     let saved = match sketched {

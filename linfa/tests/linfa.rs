@@ -68,8 +68,8 @@ fn every_algorithm_is_the_one_of_the_crate() {
         let data = Dense::new(own.view()).unwrap();
         let dataset = DatasetBase::from(x.clone());
         for name in Algorithm::NAMES {
-            let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(4);
-            let estimator = algorithm.with_coreset(100).boxed::<F>().unwrap();
+            let algorithm = name.parse::<Algorithm>().unwrap().clusters(4);
+            let estimator = algorithm.coreset(100).boxed::<F>().unwrap();
             let expected = estimator.fit(&data).unwrap().model;
             let found = Linfa::new(estimator).fit(&dataset).unwrap();
             assert_eq!(found.fit.model.means(), expected.means(), "{name}");

@@ -53,7 +53,7 @@ class GaussianMixture(CoremixMixture):
     feature_names_in_ : ndarray of shape (n_features,)
     """
 
-    _names = CoremixMixture._names | {"family": "covariance_type"}
+    _names = CoremixMixture._names | {"covariance": "covariance_type"}
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class GaussianMixture(CoremixMixture):
         self.callback = callback
 
     def _settings(self) -> dict[str, Any]:
-        return {"algorithm": "gmm", "family": self.covariance_type} | self._careful(1e-4)
+        return {"algorithm": "gmm", "covariance": self.covariance_type} | self._careful(1e-4)
 
 
 class VcGmm(CoremixMixture):
@@ -121,7 +121,7 @@ class VcGmm(CoremixMixture):
     """
 
     _names = CoremixMixture._names | {
-        "family": "covariance_type",
+        "covariance": "covariance_type",
         "neighbors": "n_neighbors",
         "g": "n_neighbors",
         "random": "n_random",
@@ -168,7 +168,7 @@ class VcGmm(CoremixMixture):
             "neighbors": self.n_neighbors,
             "random": self.n_random,
             "chain": self.chain_length,
-            "family": self.covariance_type,
+            "covariance": self.covariance_type,
         }
 
 
@@ -198,7 +198,7 @@ class DGmm(CoremixMixture):
     """
 
     _names = CoremixMixture._names | {
-        "family": "covariance_type",
+        "covariance": "covariance_type",
         "drawn": "n_drawn",
         "r": "n_drawn",
         "h": "c_prime",
@@ -242,7 +242,7 @@ class DGmm(CoremixMixture):
             "c_prime": self.c_prime,
             "drawn": self.n_drawn,
             "chain": self.chain_length,
-            "family": self.covariance_type,
+            "covariance": self.covariance_type,
         }
 
 
@@ -270,7 +270,7 @@ class SparsifiedGmm(CoremixMixture):
     full covariances of the model.
     """
 
-    _names = CoremixMixture._names | {"family": "covariance_type", "q": "n_coordinates"}
+    _names = CoremixMixture._names | {"covariance": "covariance_type", "q": "n_coordinates"}
 
     def __init__(
         self,
@@ -302,7 +302,7 @@ class SparsifiedGmm(CoremixMixture):
         self.callback = callback
 
     def _settings(self) -> dict[str, Any]:
-        return {"algorithm": "sparsified-gmm", "family": self.covariance_type, "greedy": self.greedy}
+        return {"algorithm": "sparsified-gmm", "covariance": self.covariance_type, "greedy": self.greedy}
 
     def _sketch(self, n_features: int) -> int:
         if self.n_coordinates is None:

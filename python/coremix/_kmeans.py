@@ -13,12 +13,13 @@ from sklearn.metrics.pairwise import euclidean_distances
 from ._base import CoremixEstimator, threads_of
 from ._input import weights_of
 
-ALGORITHMS = {
-    "fast": "fast",
-    "lloyd": "k-means",
-    "k-means-c-prime": "k-means-c-prime",
-    "lazy-k-means": "lazy-k-means",
-    "lwcs-k-means": "lwcs-k-means",
+# Names in the core, and parameters that the algorithm has beside those of all.
+ALGORITHMS: dict[str, tuple[str, list[str]]] = {
+    "fast": ("fast", ["memory"]),
+    "lloyd": ("k-means", ["greedy"]),
+    "k-means-c-prime": ("k-means-c-prime", ["c_prime", "greedy"]),
+    "lazy-k-means": ("lazy-k-means", ["epsilon", "greedy"]),
+    "lwcs-k-means": ("lwcs-k-means", []),
 }
 
 
@@ -118,13 +119,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
     def _settings(self) -> dict[str, Any]:
         if self.algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm = {self.algorithm!r}: must be one of {', '.join(map(repr, ALGORITHMS))}")
-        return {
-            "algorithm": ALGORITHMS[self.algorithm],
-            "c_prime": self.c_prime,
-            "epsilon": self.epsilon,
-            "greedy": self.greedy,
-            "memory": self.memory,
-        }
+        name, own = ALGORITHMS[self.algorithm]
+        return {"algorithm": name} | {parameter: getattr(self, parameter) for parameter in own}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
         """Finds the centres.

@@ -14,14 +14,12 @@ fn fit<F: coremix::Element<Float = F> + coremix::Float + ndarray_npy::ReadableEl
     let rows: Array2<F> = ndarray_npy::read_npy(&arguments[0])?;
     let algorithm: Algorithm = arguments[2].parse()?;
     let seed = arguments[4].parse()?;
-    let mut algorithm = algorithm
-        .with_clusters(arguments[3].parse()?)
-        .with_seed(seed);
+    let mut algorithm = algorithm.clusters(arguments[3].parse()?).seed(seed);
     let last = arguments.get(6).map(String::as_str);
     algorithm = match last {
-        Some("diag") => algorithm.with_family(Family::Diagonal),
-        Some("spherical") => algorithm.with_family(Family::Isotropic),
-        Some("refined") => algorithm.with_refined(true),
+        Some("diag") => algorithm.covariance(Covariance::Diagonal),
+        Some("spherical") => algorithm.covariance(Covariance::Spherical),
+        Some("refined") => algorithm.refined(true),
         _ => algorithm,
     };
     let path = &arguments[5];

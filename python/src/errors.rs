@@ -20,6 +20,12 @@ pub(crate) fn named(error: Error, names: &Names) -> PyErr {
             let name = names.get(*name).map_or(*name, |own| own);
             PyValueError::new_err(format!("{name} = {value}: {rule}"))
         }
+        Error::Unknown { name, what, known } => {
+            let own = |name: &str| names.get(name).cloned().unwrap_or(name.into());
+            let known: Vec<_> = known.iter().copied().map(own).collect();
+            let (name, known) = (own(name), known.join(", "));
+            PyValueError::new_err(format!("{name} is no {what}: choose from {known}"))
+        }
         Error::File { .. } | Error::Checkpoint { .. } => PyOSError::new_err(error.to_string()),
         _ => PyValueError::new_err(error.to_string()),
     }

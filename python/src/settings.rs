@@ -1,12 +1,13 @@
 //! The settings of a fit by name.
 
 use crate::errors::{Names, named};
-use coremix::{Algorithm, Cancel, Family};
+use coremix::m_step::Covariance;
+use coremix::{Algorithm, Cancel};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The algorithm that these settings name: each is as the method `with_...` of [`Algorithm`]. Those that are `None` have the
+/// The algorithm that these settings name: each is as the method of [`Algorithm`]. Those that are `None` have the
 /// default of the algorithm.
 pub(crate) fn algorithm(
     settings: &Bound<'_, PyDict>,
@@ -22,29 +23,29 @@ pub(crate) fn algorithm(
         }
     }
     let missing = || PyTypeError::new_err("algorithm must be given");
-    let mut algorithm = algorithm.ok_or_else(missing)?.with_cancel(cancel);
+    let mut algorithm = algorithm.ok_or_else(missing)?.cancel(cancel);
     for (name, value) in given() {
         let name: &str = name.extract()?;
         let own = names.get(name).map_or(name, |own| own);
         algorithm = match name {
             "algorithm" => algorithm,
-            "clusters" => algorithm.with_clusters(count(own, &value)?),
-            "coreset" => algorithm.with_coreset(count(own, &value)?),
-            "memory" => algorithm.with_memory(count(own, &value)?),
-            "c_prime" => algorithm.with_c_prime(count(own, &value)?),
-            "neighbors" => algorithm.with_neighbors(count(own, &value)?),
-            "random" => algorithm.with_random(count(own, &value)?),
-            "drawn" => algorithm.with_drawn(count(own, &value)?),
-            "chain" => algorithm.with_chain(count(own, &value)?),
-            "max_iterations" => algorithm.with_max_iterations(count(own, &value)?),
-            "restarts" => algorithm.with_restarts(count(own, &value)?),
-            "greedy" => algorithm.with_greedy(value.extract()?),
-            "refined" => algorithm.with_refined(value.extract()?),
-            "epsilon" => algorithm.with_epsilon(number(own, &value)?),
-            "concentration" => algorithm.with_concentration(number(own, &value)?),
-            "tolerance" => algorithm.with_tolerance(number(own, &value)?),
-            "family" => algorithm.with_family(family(own, value.extract()?)?),
-            "seed" => algorithm.with_seed(value.extract()?),
+            "clusters" => algorithm.clusters(count(own, &value)?),
+            "coreset" => algorithm.coreset(count(own, &value)?),
+            "memory" => algorithm.memory(count(own, &value)?),
+            "c_prime" => algorithm.c_prime(count(own, &value)?),
+            "neighbors" => algorithm.neighbors(count(own, &value)?),
+            "random" => algorithm.random(count(own, &value)?),
+            "drawn" => algorithm.drawn(count(own, &value)?),
+            "chain" => algorithm.chain(count(own, &value)?),
+            "max_iterations" => algorithm.max_iterations(count(own, &value)?),
+            "restarts" => algorithm.restarts(count(own, &value)?),
+            "greedy" => algorithm.greedy(value.extract()?),
+            "refined" => algorithm.refined(value.extract()?),
+            "epsilon" => algorithm.epsilon(number(own, &value)?),
+            "concentration" => algorithm.concentration(number(own, &value)?),
+            "tolerance" => algorithm.tolerance(number(own, &value)?),
+            "covariance" => algorithm.covariance(covariance(own, value.extract()?)?),
+            "seed" => algorithm.seed(value.extract()?),
             other => return Err(PyTypeError::new_err(format!("no setting {other}"))),
         };
     }
@@ -65,11 +66,11 @@ fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     value.extract().map_err(wrong)
 }
 
-fn family(name: &str, value: &str) -> PyResult<Family> {
+fn covariance(name: &str, value: &str) -> PyResult<Covariance> {
     match value {
-        "tied-spherical" => Ok(Family::Shared),
-        "spherical" => Ok(Family::Isotropic),
-        "diag" => Ok(Family::Diagonal),
+        "tied-spherical" => Ok(Covariance::TiedSpherical),
+        "spherical" => Ok(Covariance::Spherical),
+        "diag" => Ok(Covariance::Diagonal),
         _ => {
             let rule = "must be 'diag', 'spherical' or 'tied-spherical'";
             Err(PyValueError::new_err(format!("{name} = {value:?}: {rule}")))

@@ -136,6 +136,16 @@ pub enum Error {
         /// The rule it breaks.
         rule: &'static str,
     },
+    /// A name that is not on a list.
+    #[error("{name} is no {what}: choose from {}", .known.join(", "))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// What it should name.
+        what: String,
+        /// The list.
+        known: &'static [&'static str],
+    },
     /// A saved model that cannot be written or read.
     #[error("{path}: {fault}")]
     Model {
@@ -167,6 +177,19 @@ impl Error {
     pub(crate) fn stage(stage: &'static str, what: impl Into<String>) -> Self {
         let what = what.into();
         Self::Stage { stage, what }
+    }
+
+    /// An [`Error::Unknown`].
+    pub(crate) fn unknown(
+        name: &str,
+        what: impl Into<String>,
+        known: &'static [&'static str],
+    ) -> Self {
+        Self::Unknown {
+            name: name.into(),
+            what: what.into(),
+            known,
+        }
     }
 
     /// A [`Error::Parameter`] from any printable value.

@@ -16,7 +16,7 @@ use std::path::Path;
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
 /// # let path = std::env::temp_dir().join(format!("coremix-load-{}", std::process::id()));
 /// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
-/// let fit = "gmm".parse::<Algorithm>()?.with_clusters(25).boxed()?.fit(&data)?;
+/// let fit = "gmm".parse::<Algorithm>()?.clusters(25).boxed()?.fit(&data)?;
 /// fit.model.save(&path)?;
 /// let model = coremix::load_model::<f32>(&path)?;
 /// assert_eq!(model.log_densities(&data)?, fit.model.log_densities(&data)?);

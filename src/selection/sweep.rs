@@ -23,7 +23,7 @@ use crate::seed::{self, Extended};
 /// let selection = Sweep::new([15, 20, 25, 30])
 ///     .coreset(Lightweight::new(1_500)) // drawn once
 ///     .held_out(0.2)
-///     .run(&data, |k| algorithm.clone().with_clusters(k).boxed())?;
+///     .run(&data, |k| algorithm.clone().clusters(k).boxed())?;
 /// assert_eq!(selection.candidates().len(), 4);
 /// # Ok::<(), Error>(())
 /// ```

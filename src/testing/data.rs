@@ -69,13 +69,13 @@ where
     }
     let k = 5.min(same_rows.summary().rows);
     for name in ["k-means", "gmm", "vc-gmm", "d-gmm", "fast", "dp-gmm"] {
-        let algorithm = name.parse::<Algorithm>()?.with_clusters(k);
-        let algorithm = algorithm.with_c_prime(3.min(k)).with_neighbors(3.min(k));
+        let algorithm = name.parse::<Algorithm>()?.clusters(k);
         let algorithm = match name {
-            "vc-gmm" | "fast" => algorithm.with_coreset((n / 2).max(k)),
+            "vc-gmm" => algorithm.neighbors(3).coreset((n / 2).max(k)),
+            "fast" => algorithm.coreset((n / 2).max(k)),
             _ => algorithm,
         };
-        let estimator = algorithm.with_max_iterations(10).boxed::<T::Float>()?;
+        let estimator = algorithm.max_iterations(10).boxed::<T::Float>()?;
         let (a, b) = (estimator.fit(own)?, estimator.fit(same_rows)?);
         same::<D, T::Float, _, _>((&a, &*a.model), (&b, &*b.model), name)?;
         let of = format!("{name}: what the model predicts");

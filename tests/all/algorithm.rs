@@ -15,7 +15,7 @@ fn points() -> Array2<f64> {
 
 fn named(name: &str) -> Algorithm {
     let algorithm: Algorithm = name.parse().unwrap();
-    algorithm.with_clusters(8).with_seed(3)
+    algorithm.clusters(8).seed(3)
 }
 
 fn means_of(algorithm: &Algorithm, data: &Dense<'_, f64>) -> Array2<f64> {
@@ -31,22 +31,79 @@ fn settings_of_seeders_and_searches_reach_them() {
 
     let greedy = algorithms::k_means(8).seeder(KMeansPlusPlus::greedy());
     let greedy = greedy.seed(3).build().unwrap().fit(&data).unwrap();
-    let by_name = means_of(&named("k-means").with_greedy(true), &data);
+    let by_name = means_of(&named("k-means").greedy(true), &data);
     assert_eq!(by_name, greedy.model.means());
     assert_ne!(by_name, means_of(&named("k-means"), &data));
 
     let chain = algorithms::var_gmm_s(8, 3, 5).seeder(AfkMc2::new(2));
     let chain = chain.seed(3).build().unwrap().fit(&data).unwrap();
-    let by_name = means_of(&named("var-gmm-s").with_chain(2), &data);
+    let by_name = means_of(&named("var-gmm-s").chain(2), &data);
     assert_eq!(by_name, chain.model.means());
     assert_ne!(by_name, means_of(&named("var-gmm-s"), &data));
 
     let random = algorithms::var_gmm_s(8, 2, 2).e_step(Neighborhood::new(2, 2).random(2));
     let random = random.seed(3).build().unwrap().fit(&data).unwrap();
-    let few = named("var-gmm-s").with_c_prime(2).with_neighbors(2);
-    let by_name = means_of(&few.clone().with_random(2), &data);
+    let few = named("var-gmm-s").c_prime(2).neighbors(2);
+    let by_name = means_of(&few.clone().random(2), &data);
     assert_eq!(by_name, random.model.means());
     assert_ne!(by_name, means_of(&few, &data));
+}
+
+#[test]
+fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
+    type Set = fn(Algorithm) -> Algorithm;
+    let settings: [(&str, &str, Set); 12] = [
+        (
+            "coreset",
+            "k-means k-means-c-prime gmm lazy-k-means lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm dp-gmm fast",
+            |a| a.coreset(9),
+        ),
+        ("memory", "fast", |a| a.memory(1 << 20)),
+        ("c_prime", "k-means-c-prime var-gmm-s vc-gmm d-gmm", |a| {
+            a.c_prime(2)
+        }),
+        ("neighbors", "var-gmm-s vc-gmm", |a| a.neighbors(2)),
+        ("random", "var-gmm-s vc-gmm", |a| a.random(2)),
+        ("drawn", "d-gmm", |a| a.drawn(2)),
+        ("chain", "lwcs-k-means var-gmm-s vc-gmm d-gmm", |a| {
+            a.chain(2)
+        }),
+        (
+            "greedy",
+            "k-means k-means-c-prime gmm lazy-k-means sparsified-gmm dp-gmm",
+            |a| a.greedy(true),
+        ),
+        (
+            "refined",
+            "k-means k-means-c-prime gmm lazy-k-means sparsified-gmm dp-gmm",
+            |a| a.refined(true),
+        ),
+        ("epsilon", "lazy-k-means", |a| a.epsilon(0.5)),
+        ("concentration", "dp-gmm", |a| a.concentration(2.0)),
+        (
+            "covariance",
+            "k-means k-means-c-prime gmm lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm",
+            |a| a.covariance(Covariance::TiedSpherical),
+        ),
+    ];
+    for (setting, of, set) in settings {
+        for algorithm in Algorithm::NAMES {
+            let has = of.split(' ').any(|name| name == algorithm);
+            match set(named(algorithm)).boxed::<f64>() {
+                Ok(_) => assert!(has, "{algorithm}: {setting}"),
+                Err(error) => {
+                    assert!(!has, "{algorithm}: {error}");
+                    let start = format!("{setting} is no setting of {algorithm}: choose from ");
+                    assert!(error.to_string().starts_with(&start), "{error}");
+                }
+            }
+        }
+    }
+    let unknown = "kmeans".parse::<Algorithm>().unwrap_err().to_string();
+    assert!(
+        unknown.starts_with("kmeans is no algorithm: choose from k-means, "),
+        "{unknown}"
+    );
 }
 
 /// What a model says of itself and of data, through the trait alone.
@@ -115,8 +172,8 @@ fn a_boxed_model_answers_as_the_model() {
 fn a_boxed_fit_is_relabelled_and_mapped() {
     let x = points();
     let data = Dense::new(x.view()).unwrap();
-    let vc = named("vc-gmm").with_c_prime(1).with_neighbors(1);
-    let vc = vc.with_coreset(100).boxed::<f64>().unwrap();
+    let vc = named("vc-gmm").c_prime(1).neighbors(1);
+    let vc = vc.coreset(100).boxed::<f64>().unwrap();
     let mut fit = vc.fit(&data).unwrap();
     fit.relabel(&data).unwrap();
     let all = fit.model.predict(&data).unwrap();

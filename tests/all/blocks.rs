@@ -70,9 +70,9 @@ impl<T: Element> Source for Counted<T> {
 }
 
 fn algorithm(name: &str) -> Algorithm {
-    let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(6);
-    let algorithm = algorithm.with_c_prime(3).with_neighbors(3);
-    algorithm.with_coreset(300).with_max_iterations(6)
+    let algorithm = name.parse::<Algorithm>().unwrap().clusters(6);
+    let algorithm = algorithm.c_prime(3).neighbors(3);
+    algorithm.coreset(300).max_iterations(6)
 }
 
 /// Bit for bit the fits and predictions of rows in memory.

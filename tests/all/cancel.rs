@@ -85,9 +85,9 @@ fn on<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
 const PIECE: usize = 4_096;
 
 fn algorithm(name: &str) -> Algorithm {
-    let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(24);
-    let algorithm = algorithm.with_coreset(600).with_restarts(2);
-    algorithm.with_max_iterations(8).with_tolerance(0.0)
+    let algorithm = name.parse::<Algorithm>().unwrap().clusters(24);
+    let algorithm = algorithm.coreset(600).restarts(2);
+    algorithm.max_iterations(8).tolerance(0.0)
 }
 
 /// Bit for bit the fit that an observer stops after the same search, and next to nothing is loaded any more.
@@ -102,7 +102,7 @@ fn the_last_complete_search_counts() {
         let (mut with, mut without) = (0, 0);
         for part in 0..13 {
             let data = Counting::new(&points, loaded * part / 13);
-            let boxed = algorithm(name).with_cancel(&data.cancel).boxed().unwrap();
+            let boxed = algorithm(name).cancel(&data.cancel).boxed().unwrap();
             let mut searches = 0;
             let found = on(1, || {
                 boxed.fit_observed(&data, &mut |progress| {
@@ -154,8 +154,8 @@ fn each_thread_ends_soon() {
     for name in Algorithm::NAMES {
         for restarts in [1, 7] {
             let fit = |data: &Counting<'_>, threads| {
-                let algorithm = algorithm(name).with_restarts(restarts);
-                let boxed = algorithm.with_cancel(&data.cancel).boxed().unwrap();
+                let algorithm = algorithm(name).restarts(restarts);
+                let boxed = algorithm.cancel(&data.cancel).boxed().unwrap();
                 on(threads, || boxed.fit(data).map(|fit| fit.report.stop))
             };
             let whole = Counting::new(&points, usize::MAX);
@@ -183,7 +183,7 @@ fn a_flag_alone_changes_nothing() {
     let data = Dense::new(&points).unwrap();
     for name in Algorithm::NAMES {
         let without = algorithm(name).boxed().unwrap().fit(&data).unwrap();
-        let with = algorithm(name).with_cancel(&Cancel::new()).boxed().unwrap();
+        let with = algorithm(name).cancel(&Cancel::new()).boxed().unwrap();
         let with = with.fit(&data).unwrap();
         assert_eq!(
             with.report.free_energies, without.report.free_energies,
@@ -295,7 +295,7 @@ fn what_was_done_is_counted() {
     let data = Dense::new(&points).unwrap();
     for name in ["k-means", "fast", "vc-gmm"] {
         let cancel = Cancel::new();
-        let algorithm = algorithm(name).with_restarts(1).with_cancel(&cancel);
+        let algorithm = algorithm(name).restarts(1).cancel(&cancel);
         let fit = algorithm
             .boxed()
             .unwrap()

@@ -157,14 +157,14 @@ fn resumes_often<F: Float>(
 }
 
 fn named(name: &str) -> Algorithm {
-    let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(10);
-    let algorithm = algorithm.with_coreset(120).with_restarts(2).with_seed(5);
-    algorithm.with_max_iterations(6).with_tolerance(1e-9)
+    let algorithm = name.parse::<Algorithm>().unwrap().clusters(10);
+    let algorithm = algorithm.coreset(120).restarts(2).seed(5);
+    algorithm.max_iterations(6).tolerance(1e-9)
 }
 
 fn boxed<F: Float>(algorithm: &Algorithm, checkpoint: Option<Checkpoint>) -> Boxed<F> {
     match checkpoint {
-        Some(checkpoint) => algorithm.clone().with_checkpoint(&checkpoint).boxed(),
+        Some(checkpoint) => algorithm.clone().checkpoint(&checkpoint).boxed(),
         None => algorithm.boxed(),
     }
     .unwrap()
@@ -192,8 +192,11 @@ fn every_family_goes_on_to_the_same_bits() {
     let x = blobs::<f64>(500, 4, 8, 3);
     let data = Dense::new(x.view()).unwrap();
     for name in ["gmm", "vc-gmm", "d-gmm"] {
-        for family in [coremix::Family::Isotropic, coremix::Family::Diagonal] {
-            let algorithm = named(name).with_family(family);
+        for family in [
+            coremix::m_step::Covariance::Spherical,
+            coremix::m_step::Covariance::Diagonal,
+        ] {
+            let algorithm = named(name).covariance(family);
             let of = format!("{name} {family:?}");
             resumes::<f64>(&of, &data, |checkpoint| boxed(&algorithm, checkpoint));
         }
@@ -362,25 +365,26 @@ fn checkpoints_of_other_fits_are_refused() {
         boxed(algorithm, Some(resume.clone())).fit(data)
     };
     for (expected, other) in [
-        ("clusters", base.clone().with_clusters(11)),
-        ("coreset", base.clone().with_coreset(121)),
-        ("seeder", base.clone().with_chain(7)),
-        ("phase 0", base.clone().with_c_prime(2)),
-        ("phase 0", base.clone().with_neighbors(4)),
-        ("phase 0", base.clone().with_random(1)),
+        ("clusters", base.clone().clusters(11)),
+        ("coreset", base.clone().coreset(121)),
+        ("seeder", base.clone().chain(7)),
+        ("phase 0", base.clone().c_prime(2)),
+        ("phase 0", base.clone().neighbors(4)),
+        ("phase 0", base.clone().random(1)),
         (
-            "family",
-            base.clone().with_family(coremix::Family::Diagonal),
+            "covariance",
+            base.clone()
+                .covariance(coremix::m_step::Covariance::Diagonal),
         ),
-        ("tolerance", base.clone().with_tolerance(1e-8)),
+        ("tolerance", base.clone().tolerance(1e-8)),
         (
             "stop rule",
-            base.clone().with_stop_rule(Rule::RelativeToFreeEnergy),
+            base.clone().stop_rule(Rule::RelativeToFreeEnergy),
         ),
-        ("max iterations", base.clone().with_max_iterations(7)),
-        ("restarts", base.clone().with_restarts(3)),
-        ("seed", base.clone().with_seed(6)),
-        ("coreset", named("var-gmm-s").with_coreset(130)),
+        ("max iterations", base.clone().max_iterations(7)),
+        ("restarts", base.clone().restarts(3)),
+        ("seed", base.clone().seed(6)),
+        ("coreset", named("var-gmm-s").coreset(130)),
         ("seeder", named("gmm")),
         ("seeder", named("fast")),
     ] {
@@ -410,9 +414,7 @@ fn checkpoints_of_other_fits_are_refused() {
     assert_eq!(what(found), "sketch");
     // A refused file stays as it was, and the message says what differs.
     assert_eq!(place.bytes(), file);
-    let message = of(&base.clone().with_seed(6), &data)
-        .unwrap_err()
-        .to_string();
+    let message = of(&base.clone().seed(6), &data).unwrap_err().to_string();
     assert!(
         message.contains("seed is 5, but that of this fit is 6"),
         "{message}"
@@ -491,9 +493,9 @@ fn checksum(bytes: &[u8]) -> u64 {
 
 /// Small checkpoints in the middle of a phase: with fresh and with kept statistics.
 fn small(place: &Place, name: &str, x: &Array2<f64>) -> Algorithm {
-    let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(4);
-    let algorithm = algorithm.with_max_iterations(4).with_tolerance(0.0);
-    let algorithm = algorithm.with_restarts(2).with_coreset(30);
+    let algorithm = name.parse::<Algorithm>().unwrap().clusters(4);
+    let algorithm = algorithm.max_iterations(4).tolerance(0.0);
+    let algorithm = algorithm.restarts(2).coreset(30);
     let data = Dense::new(x.view()).unwrap();
     let checkpoint = place.checkpoint().every_iterations(1);
     stopped(&boxed::<f64>(&algorithm, Some(checkpoint)), &data, 8).unwrap();
@@ -618,7 +620,7 @@ fn files_that_cannot_be_written_or_read() {
     let data = Dense::new(x.view()).unwrap();
     let place = Place::new("files");
     let fit = |checkpoint: Checkpoint| {
-        let algorithm = named("k-means").with_restarts(3);
+        let algorithm = named("k-means").restarts(3);
         boxed::<f64>(&algorithm, Some(checkpoint))
     };
     let kind = |fault| match fault {
@@ -658,7 +660,7 @@ fn files_that_cannot_be_written_or_read() {
 
     // The folder goes away while the fit runs.
     let whole = bits(
-        &boxed::<f64>(&named("k-means").with_restarts(3), None)
+        &boxed::<f64>(&named("k-means").restarts(3), None)
             .fit(&data)
             .unwrap(),
     );
@@ -697,7 +699,7 @@ fn cancelled_fits_go_on() {
         for after in [1, 2, 4, 5] {
             let cancel = coremix::Cancel::new();
             let checkpoint = place.checkpoint().every_iterations(1);
-            let fit = boxed::<f64>(&algorithm.clone().with_cancel(&cancel), Some(checkpoint));
+            let fit = boxed::<f64>(&algorithm.clone().cancel(&cancel), Some(checkpoint));
             let mut searches = 0;
             let found = fit.fit_observed(&data, &mut |progress| {
                 searches += usize::from(matches!(progress, Progress::Iteration { .. }));
@@ -925,8 +927,8 @@ fn the_header_is_text() {
 fn killed(path: &Path, name: &str) -> Result<Bits> {
     let x = blobs::<f64>(3_000, 5, 25, 17);
     let data = Dense::new(x.view())?;
-    let algorithm = named(name).with_clusters(40).with_coreset(900);
-    let algorithm = algorithm.with_max_iterations(12);
+    let algorithm = named(name).clusters(40).coreset(900);
+    let algorithm = algorithm.max_iterations(12);
     let checkpoint = Checkpoint::to(path).every(Duration::ZERO).resume_if_there();
     let fit = boxed::<f64>(&algorithm, Some(checkpoint)).fit(&data)?;
     Ok(bits(&fit))
@@ -1014,8 +1016,8 @@ fn a_full_disk_leaves_the_old_file() {
     // Another one is there, and stays.
     let x = blobs::<f64>(3_000, 5, 25, 17);
     let data = Dense::new(x.view()).unwrap();
-    let algorithm = named(name).with_clusters(40).with_coreset(900);
-    let algorithm = algorithm.with_max_iterations(12);
+    let algorithm = named(name).clusters(40).coreset(900);
+    let algorithm = algorithm.max_iterations(12);
     let checkpoint = place.checkpoint().every_iterations(1);
     stopped(&boxed::<f64>(&algorithm, Some(checkpoint)), &data, 4).unwrap();
     let before = place.bytes();

@@ -193,11 +193,8 @@ fn fits_end_at_these_clusters() {
     let data = Dense::weighted(x.view(), w.view()).unwrap();
     assert_eq!(ENDS.map(|end| end.0), Algorithm::NAMES);
     for (name, clusters, error) in ENDS {
-        let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(5);
-        let algorithm = algorithm
-            .with_coreset(60)
-            .with_seed(42)
-            .with_max_iterations(20);
+        let algorithm = name.parse::<Algorithm>().unwrap().clusters(5);
+        let algorithm = algorithm.coreset(60).seed(42).max_iterations(20);
         let model = algorithm.boxed().unwrap().fit(&data).unwrap().model;
         let mut found = [0.0; 5];
         for (label, w) in model.predict(&data).unwrap().iter().zip(&w) {

@@ -51,8 +51,8 @@ fn mixtures_end_higher() {
     let mean = |refined: bool| {
         let of_seed = |seed| {
             let algorithm: Algorithm = "gmm".parse().unwrap();
-            let algorithm = algorithm.with_clusters(25).with_family(Family::Diagonal);
-            let algorithm = algorithm.with_refined(refined).with_seed(seed);
+            let algorithm = algorithm.clusters(25).covariance(Covariance::Diagonal);
+            let algorithm = algorithm.refined(refined).seed(seed);
             let estimator = algorithm.boxed::<f64>().unwrap();
             let model = estimator.fit(&data).unwrap().model;
             model.log_likelihood(&data).unwrap()

@@ -63,9 +63,9 @@ fn rows_are_read_by_the_threads_of_the_caller() {
         let data = on_own_pool(|| {
             let data = Blocks::new(source).unwrap();
             for restarts in [1, 4] {
-                let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(6);
-                let algorithm = algorithm.with_coreset(500).with_max_iterations(3);
-                let estimator = algorithm.with_restarts(restarts);
+                let algorithm = name.parse::<Algorithm>().unwrap().clusters(6);
+                let algorithm = algorithm.coreset(500).max_iterations(3);
+                let estimator = algorithm.restarts(restarts);
                 let estimator = estimator.boxed::<f32>().unwrap();
                 let model = estimator.fit(&data).unwrap().model;
                 model.predict(&data).unwrap();

@@ -41,9 +41,9 @@ fn process(test: &str, path: &Path, threads: usize) -> Child {
 
 /// All bits of a fit, as text.
 fn text<F: Float>(name: &str, data: &dyn Data<F>, to: &mut String) {
-    let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(8);
-    let algorithm = algorithm.with_coreset(300).with_restarts(2).with_seed(9);
-    let algorithm = algorithm.with_max_iterations(6).with_tolerance(1e-9);
+    let algorithm = name.parse::<Algorithm>().unwrap().clusters(8);
+    let algorithm = algorithm.coreset(300).restarts(2).seed(9);
+    let algorithm = algorithm.max_iterations(6).tolerance(1e-9);
     let fit = algorithm.boxed::<F>().unwrap().fit(data).unwrap();
     let energies = fit.report.phases.iter().flat_map(|p| &p.free_energies);
     let energies: Vec<u64> = energies.map(|f| f.to_bits()).collect();

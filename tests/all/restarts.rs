@@ -36,9 +36,9 @@ fn beside_each_other_and_in_turn() {
     let data = Dense::new(x.view()).unwrap();
     for name in Algorithm::NAMES {
         let algorithm: Algorithm = name.parse().unwrap();
-        let algorithm = algorithm.with_clusters(9).with_restarts(7).with_seed(2);
+        let algorithm = algorithm.clusters(9).restarts(7).seed(2);
         // A coreset, so that `fast` has phases in a subspace and on several kinds of rows.
-        let algorithm = algorithm.with_coreset(200).with_max_iterations(8);
+        let algorithm = algorithm.coreset(200).max_iterations(8);
         let estimator = algorithm.boxed::<f32>().unwrap();
         let on = |threads: usize, work: &(dyn Fn() -> Found + Sync)| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);

@@ -149,15 +149,15 @@ fn clusters_that_are_far_apart_are_counted() {
         let data = Dense::new(x.view()).unwrap();
         let names = [
             ("gmm", None),
-            ("gmm", Some(coremix::Family::Diagonal)),
+            ("gmm", Some(coremix::m_step::Covariance::Diagonal)),
             ("k-means", None),
         ];
         for (name, family) in names {
             let build = |k: usize| {
                 let algorithm: Algorithm = name.parse()?;
-                let algorithm = algorithm.with_clusters(k).with_tolerance(1e-6);
+                let algorithm = algorithm.clusters(k).tolerance(1e-6);
                 match family {
-                    Some(family) => algorithm.with_family(family),
+                    Some(family) => algorithm.covariance(family),
                     None => algorithm,
                 }
                 .boxed::<Table>()
@@ -224,7 +224,7 @@ fn threads_do_not_matter() {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
             pool.build().unwrap().install(|| {
                 let algorithm: Algorithm = name.parse().unwrap();
-                let build = |k| algorithm.clone().with_clusters(k).boxed::<Table>();
+                let build = |k| algorithm.clone().clusters(k).boxed::<Table>();
                 bits(&Sweep::new(1..=6).run(&data, build).unwrap())
             })
         };

@@ -432,7 +432,7 @@ fn what_is_wrong_with_data_is_said() {
         let data = Own::new(&dense, broken);
         // What is drawn for a coreset is not what is loaded: all other algorithms read all rows.
         for name in &names[..6] {
-            let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(4);
+            let algorithm = name.parse::<Algorithm>().unwrap().clusters(4);
             let fit = algorithm.boxed::<f64>().unwrap().fit(&data);
             refused(fit, "Own", text);
         }
@@ -445,12 +445,8 @@ fn what_is_wrong_with_data_is_said() {
     ] {
         let data = Own::new(&dense, broken);
         for name in ["vc-gmm", "lwcs-k-means", "fast"] {
-            let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(4);
-            let fit = algorithm
-                .with_coreset(200)
-                .boxed::<f64>()
-                .unwrap()
-                .fit(&data);
+            let algorithm = name.parse::<Algorithm>().unwrap().clusters(4);
+            let fit = algorithm.coreset(200).boxed::<f64>().unwrap().fit(&data);
             refused(fit, "Own", text);
         }
     }

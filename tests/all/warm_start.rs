@@ -174,15 +174,11 @@ fn algorithms_by_name() {
     let x = blobs::<f32>(900, 3, 12, 5);
     let data = Dense::new(x.view()).unwrap();
     for name in Algorithm::NAMES {
-        let algorithm = name
-            .parse::<Algorithm>()
-            .unwrap()
-            .with_clusters(12)
-            .with_coreset(200);
+        let algorithm = name.parse::<Algorithm>().unwrap().clusters(12).coreset(200);
         let first = algorithm.boxed::<f32>().unwrap().fit(&data).unwrap();
         let bytes = first.model.to_bytes(&[]).unwrap();
         let loaded = coremix::read_model::<f32>(&bytes[..]).unwrap();
-        let warm = algorithm.clone().with_start_from(&loaded);
+        let warm = algorithm.clone().start_from(&loaded);
         let fit = warm.boxed::<f32>().unwrap().fit(&data).unwrap();
         assert_eq!(fit.report.evaluations.seeding, 0, "{name}");
         let error =
@@ -207,7 +203,7 @@ fn models_that_do_not_fit_are_errors() {
         F: Float + coremix::Element<Float = F>,
     {
         let data = Dense::new(x.view()).unwrap();
-        let algorithm = "k-means".parse::<Algorithm>().unwrap().with_clusters(5);
+        let algorithm = "k-means".parse::<Algorithm>().unwrap().clusters(5);
         algorithm.boxed().unwrap().fit(&data).unwrap().model
     }
     let model = fitted(&x);

@@ -164,11 +164,8 @@ async fn fit_and_kill(
 
 /// A job whose passes take longer than a moment: all components share each row.
 fn slow() -> (Job, coremix::ndarray::Array2<f32>) {
-    let algorithm = "gmm"
-        .parse::<coremix::Algorithm>()
-        .unwrap()
-        .with_clusters(200);
-    let job = Job::new(algorithm.with_max_iterations(3), ["f0", "f1", "f2", "f3"]);
+    let algorithm = "gmm".parse::<coremix::Algorithm>().unwrap().clusters(200);
+    let job = Job::new(algorithm.max_iterations(3), ["f0", "f1", "f2", "f3"]);
     (
         job.coreset(1_000).tolerance(0.0).max_iterations(3).seed(5),
         points(4_000),
@@ -225,7 +222,7 @@ async fn a_cluster_gives_the_same_bits() {
     let algorithm = "k-means"
         .parse::<coremix::Algorithm>()
         .unwrap()
-        .with_clusters(1_500);
+        .clusters(1_500);
     let large = Job::new(algorithm, ["f0", "f1", "f2", "f3"])
         .coreset(2_000)
         .key("id");

@@ -112,7 +112,7 @@ pub(crate) fn in_memory(batch: RecordBatch) -> DataFrame {
 
 /// A job with 25 clusters on the wide columns.
 pub(crate) fn job(algorithm: &str) -> Job {
-    let algorithm = algorithm.parse::<Algorithm>().unwrap().with_clusters(25);
+    let algorithm = algorithm.parse::<Algorithm>().unwrap().clusters(25);
     Job::new(algorithm, ["f0", "f1", "f2", "f3"])
         .coreset(600)
         .seed(7)
@@ -120,7 +120,7 @@ pub(crate) fn job(algorithm: &str) -> Job {
 
 /// The same on a column of lists.
 pub(crate) fn job_of_lists(algorithm: &str) -> Job {
-    let algorithm = algorithm.parse::<Algorithm>().unwrap().with_clusters(25);
+    let algorithm = algorithm.parse::<Algorithm>().unwrap().clusters(25);
     Job::new(algorithm, ["v"]).coreset(600).seed(7)
 }
 

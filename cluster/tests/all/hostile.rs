@@ -16,7 +16,7 @@ fn table(columns: Vec<(&str, ArrayRef)>) -> DataFrame {
 }
 
 fn small(algorithm: &str, columns: &[&str]) -> Job {
-    let algorithm = algorithm.parse::<Algorithm>().unwrap().with_clusters(2);
+    let algorithm = algorithm.parse::<Algorithm>().unwrap().clusters(2);
     Job::new(algorithm, columns.iter().copied())
 }
 

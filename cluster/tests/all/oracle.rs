@@ -177,10 +177,7 @@ async fn the_error_is_that_of_a_fit_to_all_rows() {
         fit.model.quantization_error(&data).unwrap()
     });
     let best = best.fold(f64::INFINITY, f64::min);
-    let algorithm = "fast"
-        .parse::<coremix::Algorithm>()
-        .unwrap()
-        .with_clusters(25);
+    let algorithm = "fast".parse::<coremix::Algorithm>().unwrap().clusters(25);
     let job = Job::new(algorithm, ["f0", "f1", "f2", "f3"])
         .coreset(2_000)
         .seed(1);

@@ -35,8 +35,8 @@ fn same_fits<T: Number>(
         Some(weights) => Blocks::weighted(source, weights).unwrap(),
     };
     for name in Algorithm::NAMES {
-        let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(5);
-        let algorithm = algorithm.with_coreset(200).with_max_iterations(5);
+        let algorithm = name.parse::<Algorithm>().unwrap().clusters(5);
+        let algorithm = algorithm.coreset(200).max_iterations(5);
         let estimator = algorithm.boxed::<T::Float>().unwrap();
         let a = estimator.fit(&data).unwrap();
         let b = estimator.fit(&dense).unwrap();

@@ -243,7 +243,7 @@ fn fits_are_those_of_rows_in_memory() {
     let source = ReadAhead::new(InMemory(rows.clone(), Mutex::new(0)));
     let data = Blocks::new(source).unwrap();
     for name in ["fast", "vc-gmm", "k-means"] {
-        let algorithm = name.parse::<Algorithm>().unwrap().with_clusters(5);
+        let algorithm = name.parse::<Algorithm>().unwrap().clusters(5);
         let estimator = algorithm.boxed().unwrap();
         let a = estimator.fit(&data).unwrap();
         let b = estimator.fit(&dense).unwrap();

@@ -47,11 +47,11 @@ fn measure<F: coremix::Float>(name: &str, data: &dyn Data<F>, k: usize) -> Resul
     let mut line = Vec::new();
     let mut longest = 0.0f64;
     for time in TIMES {
-        let algorithm = name.parse::<Algorithm>()?.with_clusters(k);
-        let algorithm = algorithm.with_tolerance(0.0);
+        let algorithm = name.parse::<Algorithm>()?.clusters(k);
+        let algorithm = algorithm.tolerance(0.0);
         let started = Instant::now();
         let cancel = Cancel::after(Duration::from_secs_f64(time));
-        let boxed: Box<dyn Estimator<F>> = algorithm.with_cancel(&cancel).boxed()?;
+        let boxed: Box<dyn Estimator<F>> = algorithm.cancel(&cancel).boxed()?;
         let mut stage = "coreset";
         let found = boxed.fit_observed(data, &mut |progress| {
             stage = match progress {

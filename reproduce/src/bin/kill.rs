@@ -69,12 +69,12 @@ fn child(name: &str, folder: &Path, rows: usize) -> std::result::Result<(), Fail
     let data = Dense::new(birch.points.view())?;
     let clusters = if name == "dp-gmm" { 30 } else { 200 };
     let checkpoint = Checkpoint::to(folder.join("fit.ckp")).every(Duration::ZERO);
-    let algorithm = name.parse::<Algorithm>()?.with_clusters(clusters);
+    let algorithm = name.parse::<Algorithm>()?.clusters(clusters);
     let algorithm = algorithm
-        .with_max_iterations(15)
-        .with_tolerance(1e-7)
-        .with_restarts(2)
-        .with_checkpoint(&checkpoint.resume_if_there());
+        .max_iterations(15)
+        .tolerance(1e-7)
+        .restarts(2)
+        .checkpoint(&checkpoint.resume_if_there());
     let fit = algorithm.boxed::<f32>()?.fit(&data)?;
     let done = folder.join("fit.part");
     fs::write(&done, bits(&fit)?)?;

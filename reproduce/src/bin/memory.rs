@@ -114,11 +114,11 @@ fn fit(name: &str, shape: &[usize]) -> std::result::Result<(), Box<dyn std::erro
         Some(limit) => ("fast", Some(limit.parse()?)),
         None => (name, None),
     };
-    let mut algorithm = name.parse::<Algorithm>()?.with_clusters(clusters);
+    let mut algorithm = name.parse::<Algorithm>()?.clusters(clusters);
     if let Some(limit) = limit {
-        algorithm = algorithm.with_memory(limit);
+        algorithm = algorithm.memory(limit);
     }
-    let algorithm = algorithm.with_max_iterations(3);
+    let algorithm = algorithm.max_iterations(3);
     let boxed: Box<dyn Estimator<f32>> = algorithm.boxed()?;
     let found = boxed.fit(&data)?;
     assert!(found.model.components() == clusters);

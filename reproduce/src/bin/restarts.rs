@@ -24,8 +24,8 @@ fn main() -> Result<()> {
         let data = Dense::new(x.view())?;
         for name in ["k-means", "gmm", "fast"] {
             let algorithm: Algorithm = name.parse()?;
-            let algorithm = algorithm.with_clusters(20).with_restarts(restarts);
-            compare(name, &*algorithm.with_max_iterations(10).boxed()?, &data)?;
+            let algorithm = algorithm.clusters(20).restarts(restarts);
+            compare(name, &*algorithm.max_iterations(10).boxed()?, &data)?;
         }
     }
     Ok(())
