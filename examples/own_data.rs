@@ -1,7 +1,7 @@
 //! Data of one's own: the rows of an `.npy` file, read when they are asked for. They are never in memory at once.
 //!
 //! This shows how to write data. For rows that are only read from somewhere, a `data::Source` is enough: `data::Blocks` makes
-//! data of it, and `data::NpyFile` is one.
+//! data of it.
 
 use coremix::data::{Frame, Rows, Summary};
 use coremix::datasets::Birch;
@@ -62,28 +62,33 @@ impl<F: Float> NpyFile<F> {
             summary,
             decode,
         };
-        let read = |rows: Range<usize>, out: &mut [F]| data.read(rows.start, out).map_err(fault);
+        let read = |rows: Range<usize>, out: &mut [F]| data.read(rows.start, out);
         data.summary = Summary::from_blocks(shape[0], shape[1], |_| 1.0, read)?;
         Ok(data)
     }
 
     /// Reads rows, as many as `out` has room for.
-    fn read(&self, first: usize, out: &mut [F]) -> std::io::Result<()> {
+    fn read(&self, first: usize, out: &mut [F]) -> Result<()> {
         let size = size_of::<F>();
         let mut bytes = vec![0; size_of_val(out)];
         let place = (first * self.shape[1] * size) as u64;
-        self.file.read_exact_at(&mut bytes, self.from + place)?;
+        let read = self.file.read_exact_at(&mut bytes, self.from + place);
+        read.map_err(|error| fault(format!("row {first}: {error}")))?;
         for (out, bytes) in out.iter_mut().zip(bytes.chunks_exact(size)) {
             *out = (self.decode)(bytes);
         }
         Ok(())
     }
+}
 
-    /// The same; rows that cannot be read are NaN, and the fit says so.
-    fn read_or_nan(&self, first: usize, out: &mut [F]) {
-        if self.read(first, out).is_err() {
-            out.fill(F::from_f64(f64::NAN));
+impl<F: Float> NpyFile<F> {
+    /// Any rows, in this order.
+    fn some(&self, rows: &[usize]) -> Result<Array2<F>> {
+        let mut values = Array2::zeros((rows.len(), self.shape[1]));
+        for (row, mut out) in rows.iter().zip(values.outer_iter_mut()) {
+            self.read(*row, out.as_slice_mut().expect("one row after the other"))?;
         }
+        Ok(values)
     }
 }
 
@@ -104,27 +109,27 @@ impl<F: Float> Data<F> for NpyFile<F> {
         &self.summary
     }
 
-    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) {
+    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         let mut values = vec![F::zero(); rows.len() * self.dim()];
-        self.read_or_nan(rows.start, &mut values);
+        self.read(rows.start, &mut values)?;
         let row = |i: usize| i * self.dim()..(i + 1) * self.dim();
         into.fill(frame, rows.map(|_| 1.0), |i, out| {
             out.copy_from_slice(&values[row(i)])
         });
+        Ok(())
     }
 
-    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) {
+    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
+        let values = self.some(rows)?;
         into.fill(frame, rows.iter().map(|_| 1.0), |i, out| {
-            self.read_or_nan(rows[i], out)
+            out.copy_from_slice(values.row(i).as_slice().expect("one row after the other"))
         });
+        Ok(())
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<F> + '_> {
-        let mut values = Array2::zeros((rows.len(), self.dim()));
-        for (row, mut out) in rows.iter().zip(values.outer_iter_mut()) {
-            self.read_or_nan(*row, out.as_slice_mut().expect("one row after the other"));
-        }
-        Box::new(Dense::part_of(&self.summary, values, weights))
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
+        let values = self.some(rows)?;
+        Ok(Box::new(Dense::part_of(&self.summary, values, weights)))
     }
 }
 

@@ -21,7 +21,7 @@ impl<F: Float> Seeder<F> for Farthest {
         rng: &mut Rng,
     ) -> Result<Seeds<F>> {
         let mut rows = Rows::default();
-        data.load(0..data.len(), frame, &mut rows);
+        data.load(0..data.len(), frame, &mut rows)?;
         let there: Vec<usize> = (0..data.len()).filter(|&n| data.weight(n) > 0.0).collect();
         let mut left = rng.uniform() * data.summary().total_weight;
         let below = |n: &&usize| {
@@ -37,7 +37,7 @@ impl<F: Float> Seeder<F> for Farthest {
             chosen.push(*there.iter().max_by(far).unwrap_or(&there[0]));
         }
         let evaluations = (data.len() * (k - 1)) as u64;
-        Ok(Seeds::at_rows(data, frame, &chosen, evaluations))
+        Seeds::at_rows(data, frame, &chosen, evaluations)
     }
 }
 

@@ -23,7 +23,7 @@ type Shares<F> = Result<(Array2<u32>, Array2<F>)>;
 #[expect(dead_code, reason = "they are compiled, not called")]
 struct Instances<F: Float> {
     algorithms: fn(&Algorithm) -> Result<Box<dyn Estimator<F>>>,
-    predict: fn(Model<'_, F>, Rows<'_, F>, f64) -> Result<Labels>,
+    predict: fn(Model<'_, F>, Rows<'_, F>) -> Result<Labels>,
     responsibilities: fn(Model<'_, F>, Rows<'_, F>) -> Result<Array2<F>>,
     truncated: fn(Model<'_, F>, Rows<'_, F>, usize) -> Shares<F>,
     log_densities: fn(Model<'_, F>, Rows<'_, F>) -> Result<Array1<f64>>,

@@ -1,6 +1,6 @@
 //! A bar for a fit, and one for rows that are read.
 
-use coremix::{Float, Mixture, Progress};
+use coremix::{Float, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar on the terminal; nothing where there is none, or nobody wants it.
@@ -46,7 +46,7 @@ impl Bar {
     }
 
     /// Shows the progress of a fit.
-    pub(crate) fn see<F: Float>(&self, progress: &Progress<'_, dyn Mixture<F>>) {
+    pub(crate) fn see<F: Float>(&self, progress: &Progress<'_, F>) {
         match progress {
             Progress::Coreset { rows, .. } => self.say(format!("a coreset of {rows} rows")),
             Progress::Seeded { restart, .. } => self.say(format!("restart {restart}: seeds")),

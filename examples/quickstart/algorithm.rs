@@ -391,7 +391,7 @@ fn shared<F: Float>(
         Some(coreset) => picked.iter().map(|&i| coreset.rows[i]).collect(),
         None => picked.clone(),
     };
-    let few = data.select(&rows, vec![1.0; rows.len()]);
+    let few = data.select(&rows, vec![1.0; rows.len()])?;
     let posteriors = fit.model.responsibilities(&*few)?;
     let shared = picked.iter().zip(&rows).zip(posteriors.rows());
     let shared = shared.map(|((&i, &row), posterior)| {

@@ -1,7 +1,7 @@
 //! The table of iterations.
 
-use coremix::Report;
 use coremix::prelude::Progress;
+use coremix::{Float, Report};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -27,7 +27,7 @@ impl<'a> Iterations<'a> {
     }
 
     /// Shows one step; stops the fit when nobody reads any more.
-    pub(crate) fn see<M: ?Sized>(&mut self, progress: &Progress<'_, M>) -> ControlFlow<()> {
+    pub(crate) fn see<F: Float>(&mut self, progress: &Progress<'_, F>) -> ControlFlow<()> {
         let line = match progress {
             // A restart may have several starts: they are in one table.
             Progress::Seeded { start: 0, .. } => {

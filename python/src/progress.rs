@@ -1,6 +1,6 @@
 //! What a callback is told, and what becomes of its answer.
 
-use coremix::{Float, Mixture, Progress};
+use coremix::{Float, Progress};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ impl Callback {
     }
 
     /// Calls the function with a dictionary. `False` and exceptions stop the fit.
-    pub(crate) fn see<F: Float>(&mut self, step: &Progress<'_, dyn Mixture<F>>) -> ControlFlow<()> {
+    pub(crate) fn see<F: Float>(&mut self, step: &Progress<'_, F>) -> ControlFlow<()> {
         let answer = Python::attach(|py| {
             let answer = self.function.call1(py, (told(py, step)?,))?;
             Ok::<_, PyErr>(answer.bind(py).is(PyBool::new(py, false)))
@@ -43,10 +43,7 @@ impl Callback {
     }
 }
 
-fn told<'py, F: Float>(
-    py: Python<'py>,
-    step: &Progress<'_, dyn Mixture<F>>,
-) -> PyResult<Bound<'py, PyDict>> {
+fn told<'py, F: Float>(py: Python<'py>, step: &Progress<'_, F>) -> PyResult<Bound<'py, PyDict>> {
     let told = PyDict::new(py);
     let spent = |stage: &str, evaluations: u64, elapsed: Duration| {
         told.set_item("stage", stage)?;

@@ -241,7 +241,6 @@ def write(runs, out, docs):
     print(overview(all_found))
     if docs:
         pages.fill(docs / "performance.md", "peers: summary", overview(all_found))
-        pages.fill(docs / "peers.md", "peers: every run", every)
         picture.draw(all_found, docs / "performance.svg")
         picture.draw(largest(all_found), docs / "frontier.svg")
 

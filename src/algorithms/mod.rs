@@ -114,7 +114,8 @@ pub fn fast<F: Float>(clusters: usize) -> Builder<F> {
 ///   larger ones, and for all rows.
 /// - The subspace has about $2 \sqrt d$ coordinates. It is used if that is at most $d / 2$ and less than $k$. Otherwise
 ///   comparing rows with all means on all columns costs less than projecting them.
-/// - Up to 8 clusters, where moves help little, there are several starts, with about 16 clusters together.
+/// - Up to 8 clusters, where split and merge helps little, there are several starts, with up to 32 clusters together, on few
+///   rows as well.
 /// - On coresets the tolerance is three times the builder's: a later phase makes the remaining gain as well. In the last
 ///   phase, on all columns, it is twice the builder's, because an iteration there takes several times as long. On all rows,
 ///   if these are fewer than 100,000, it is less, down to a tenth: iterations take little time there.
@@ -130,7 +131,10 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
         true => Columns::Principal(coordinates),
         false => Columns::All,
     };
-    let starts = if k < 2 { 1 } else { (TOGETHER / k).max(1) };
+    let starts = match k {
+        2..=8 => (TOGETHER / k).min(8),
+        _ => 1,
+    };
     let phase = |rows| {
         Phase::new(Bounded::new().near(near))
             .rows(rows)
@@ -221,8 +225,8 @@ const CHOSEN: usize = 24;
 /// Bytes that a phase with bounds keeps of a row: its number, two components and two distances, twice, and its weight.
 const KEPT: usize = 48;
 
-/// Clusters of all starts of [`fast`] together: as many as the kernel compares a row with at a time.
-const TOGETHER: usize = 16;
+/// Clusters of all starts of [`fast`] together, at most.
+const TOGETHER: usize = 32;
 
 /// With fewer rows than this, the tolerance is smaller.
 const MANY: f64 = 100_000.0;

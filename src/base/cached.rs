@@ -11,11 +11,6 @@ impl<T> Cached<T> {
     pub(crate) fn get(&self, make: impl FnOnce() -> T) -> &T {
         self.0.get_or_init(make)
     }
-
-    /// The value, if it was made.
-    pub(crate) fn made(&self) -> Option<&T> {
-        self.0.get()
-    }
 }
 
 impl<T> Default for Cached<T> {

@@ -46,6 +46,81 @@ pub(crate) fn cholesky(matrix: &mut [f64], dim: usize) -> bool {
     true
 }
 
+/// The lower Cholesky factor of a symmetric matrix.
+pub(crate) struct Cholesky {
+    /// (dim, dim), zeros above the diagonal.
+    pub(crate) factor: Vec<f64>,
+    /// The logarithm of the determinant of the matrix.
+    pub(crate) log_det: f64,
+}
+
+impl Cholesky {
+    /// Of the lower half of a matrix (dim, dim); `None` unless it is finite and positive definite.
+    pub(crate) fn of(matrix: &[f64], dim: usize) -> Option<Self> {
+        let scale: Vec<f64> = (0..dim).map(|j| matrix[j * (dim + 1)].sqrt()).collect();
+        // Columns of one unit: no pivot under- or overflows.
+        let mut factor = vec![0.0; dim * dim];
+        for i in 0..dim {
+            for j in 0..=i {
+                factor[i * dim + j] = matrix[i * dim + j] / scale[i] / scale[j];
+            }
+        }
+        if !factor.iter().all(|x| x.is_finite()) || !cholesky(&mut factor, dim) {
+            return None;
+        }
+        for (row, scale) in factor.chunks_exact_mut(dim).zip(&scale) {
+            row.iter_mut().for_each(|x| *x *= scale);
+        }
+        let logs = (0..dim).map(|j| factor[j * (dim + 1)].ln());
+        let log_det = 2.0 * logs.sum::<f64>();
+        log_det.is_finite().then_some(Self { factor, log_det })
+    }
+}
+
+/// The lower triangle of a matrix (dim, dim), row after row.
+pub(crate) fn packed(matrix: &[f64], dim: usize) -> Vec<f64> {
+    let rows = matrix.chunks_exact(dim).enumerate();
+    rows.flat_map(|(i, row)| row[..=i].iter().copied())
+        .collect()
+}
+
+/// A lower triangle, row after row, as a matrix (dim, dim).
+pub(crate) fn unpacked(triangle: &[f64], dim: usize) -> Vec<f64> {
+    let mut matrix = vec![0.0; dim * dim];
+    let mut rest = triangle;
+    for (i, row) in matrix.chunks_exact_mut(dim).enumerate() {
+        let (head, after) = rest.split_at(i + 1);
+        row[..=i].copy_from_slice(head);
+        rest = after;
+    }
+    matrix
+}
+
+/// $A B$ (dim, dim).
+pub(crate) fn multiply(a: &[f64], b: &[f64], dim: usize) -> Vec<f64> {
+    let view = |x| ArrayView2::from_shape((dim, dim), x).expect("a square");
+    product(view(a), view(b))
+}
+
+/// $A A^T$ (dim, dim).
+pub(crate) fn square(matrix: &[f64], dim: usize) -> Vec<f64> {
+    let matrix = ArrayView2::from_shape((dim, dim), matrix).expect("a square");
+    product(matrix, matrix.reversed_axes())
+}
+
+/// $A^T A$ (dim, dim).
+pub(crate) fn gram(matrix: &[f64], dim: usize) -> Vec<f64> {
+    let matrix = ArrayView2::from_shape((dim, dim), matrix).expect("a square");
+    product(matrix.reversed_axes(), matrix)
+}
+
+/// A product, row after row.
+fn product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> Vec<f64> {
+    let mut out = Array2::zeros((a.nrows(), b.ncols()));
+    general_mat_mul(1.0, &a, &b, 0.0, &mut out);
+    out.into_raw_vec_and_offset().0
+}
+
 /// The inverse of a lower triangular matrix (dim, dim) with zeros above the diagonal and none on it.
 pub(crate) fn inverse_of_lower(factor: &[f64], dim: usize) -> Vec<f64> {
     let mut out = vec![0.0; dim * dim];
@@ -213,6 +288,22 @@ mod tests {
         // Of rank 1: the second pivot is exactly 0.
         assert!(!cholesky(&mut [4.0, 2.0, 2.0, 1.0], 2));
         assert!(cholesky(&mut [], 0));
+    }
+
+    #[test]
+    fn cholesky_takes_columns_of_any_unit() {
+        let units = [1e-140, 1.0, 1e140];
+        let correlations = [1.0, 0.5, 0.2, 0.5, 1.0, 0.4, 0.2, 0.4, 1.0];
+        let entry = |i: usize| correlations[i] * units[i / 3] * units[i % 3];
+        let matrix: Vec<f64> = (0..9).map(entry).collect();
+        let Cholesky { factor, log_det } = Cholesky::of(&matrix, 3).unwrap();
+        for (a, b) in square(&factor, 3).iter().zip(&matrix) {
+            assert_abs_diff_eq!(a, b, epsilon = 1e-14 * b);
+        }
+        assert_abs_diff_eq!(log_det, f64::ln(0.63), epsilon = 1e-12);
+        assert_eq!(unpacked(&packed(&factor, 3), 3), factor);
+        assert!(Cholesky::of(&[1.0, 1.0, 1.0, 1.0 - 1e-9], 2).is_none());
+        assert!(Cholesky::of(&[f64::NAN], 1).is_none());
     }
 
     /// Classical Gram-Schmidt, for rows that are independent.

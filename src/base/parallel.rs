@@ -3,7 +3,7 @@
 //! Work is cut by the shape of the data, never by the number of threads, and results come back in order:
 //! that is all it takes for the same bits on any pool. The caller's rayon pool is used.
 
-use crate::base::cancel;
+use super::error::Result;
 use rayon::prelude::*;
 use std::cell::Cell;
 use std::ops::Range;
@@ -13,23 +13,15 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) const BLOCK: usize = 512;
 
 /// `f(0), .., f(n - 1)`, in any order: the one place where work spreads over threads. Not generic, so that rayon is compiled
-/// once, and not for every closure of the crate. Nothing more begins once the fit is [cancelled](cancel::Cancel).
+/// once, and not for every closure of the crate.
 fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
-    let flag = cancel::current();
-    let part = |i| {
-        cancel::under(&flag, || {
-            cancel::check();
-            f(i);
-        });
-    };
-    if ALONE.get() {
-        return (0..n).for_each(part);
+    match ALONE.get() {
+        true => (0..n).for_each(f),
+        false => (0..n).into_par_iter().for_each(f),
     }
-    // A thread that waits for the others may work for someone else meanwhile: not under this flag.
-    cancel::under(&None, || (0..n).into_par_iter().for_each(part));
 }
 
-/// The same of whole tasks: each is worked on by one thread alone. A task sees for itself whether it is cancelled.
+/// The same of whole tasks: each is worked on by one thread alone.
 fn tasks(n: usize, f: &(dyn Fn(usize) + Sync)) {
     struct Restore(bool);
     impl Drop for Restore {
@@ -37,12 +29,10 @@ fn tasks(n: usize, f: &(dyn Fn(usize) + Sync)) {
             ALONE.set(self.0);
         }
     }
-    let flag = cancel::current();
-    let task = |i| {
+    (0..n).into_par_iter().for_each(|i| {
         let _restore = Restore(ALONE.replace(true));
-        cancel::under(&flag, || f(i));
-    };
-    cancel::under(&None, || (0..n).into_par_iter().for_each(task));
+        f(i);
+    });
 }
 
 thread_local! {
@@ -87,6 +77,11 @@ fn slots<T>(n: usize) -> Vec<Slot<T>> {
 
 fn taken<T>(slots: Vec<Slot<T>>) -> Vec<T> {
     slots.iter().map(take).collect()
+}
+
+/// What all parts found, or the first error in their order.
+pub(crate) fn all<T>(found: Vec<Result<T>>) -> Result<Vec<T>> {
+    found.into_iter().collect()
 }
 
 /// `f(0), .., f(n - 1)` in order.

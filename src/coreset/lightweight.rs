@@ -109,7 +109,7 @@ impl Lightweight {
         let total_weight = data.summary().total_weight;
         // Weights in the unit of a power of two near their total: without rounding, and their products stay in range.
         let unit = 2f64.powi(-total_weight.log2().floor() as i32);
-        let (squared, blocks) = squared_distances_to_mean(data, frame, unit);
+        let (squared, blocks) = squared_distances_to_mean(data, frame, unit)?;
         let total = total_weight * unit;
         let spread: f64 = blocks.iter().map(|block| block.spread).sum();
         // q_n / w_n = (base + slope d_n^2) / (2 W); without spread, q_n = w_n / W.
@@ -188,12 +188,12 @@ fn squared_distances_to_mean<F: Float>(
     data: &dyn Data<F>,
     frame: &Frame<F>,
     unit: f64,
-) -> (Vec<F>, Vec<Totals>) {
+) -> Result<(Vec<F>, Vec<Totals>)> {
     let mut centre = vec![F::from_f64(0.0); frame.offset().len()];
     frame.enter_exact(&data.summary().mean, &mut centre);
     let mut squared = vec![F::from_f64(0.0); data.len()];
     let blocks = parallel::map_chunks(&mut squared, PIECE, |_, range, squared| {
-        data.distances_from(range.clone(), frame, &centre, squared);
+        data.distances_from(range.clone(), frame, &centre, squared)?;
         // Four sums side by side: with a single one, each addition would wait for the one before.
         let (mut weights, mut spreads) = ([0.0; 4], [0.0; 4]);
         for (i, (n, d2)) in range.zip(squared).enumerate() {
@@ -206,12 +206,12 @@ fn squared_distances_to_mean<F: Float>(
                 0.0
             };
         }
-        Totals {
+        Ok(Totals {
             weight: weights.iter().sum(),
             spread: spreads.iter().sum(),
-        }
+        })
     });
-    (squared, blocks)
+    Ok((squared, parallel::all(blocks)?))
 }
 
 /// `size` uniform numbers in ascending order, made one at a time.

@@ -7,8 +7,6 @@ use crate::base::parallel::{self, BLOCK, Spare};
 use ndarray::Array2;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Where rows of numbers come from: a file, a table, a partition. [`Blocks`] makes data of it.
 ///
@@ -111,45 +109,10 @@ pub struct Blocks<S: Source> {
     frame: Frame<FloatOf<S>>,
     /// Places to read into.
     buffers: Spare<Vec<S::Element>>,
-    faults: Faults,
 }
 
 /// What the rows of a source are computed in.
 type FloatOf<S> = <<S as Source>::Element as Element>::Float;
-
-/// Rows that could not be read, and why.
-#[derive(Debug, Default)]
-struct Faults {
-    any: AtomicBool,
-    known: Mutex<Vec<(Range<usize>, String)>>,
-}
-
-impl Faults {
-    /// As many as are kept: a fit ends soon after the first one.
-    const MOST: usize = 64;
-
-    /// Replaces what is known about these rows.
-    fn note(&self, rows: &Range<usize>, what: Option<String>) {
-        if what.is_none() && !self.any.load(Ordering::Relaxed) {
-            return;
-        }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|(other, _)| other.end <= rows.start || rows.end <= other.start);
-        if let Some(what) = what {
-            if known.len() == Self::MOST {
-                known.remove(0);
-            }
-            known.push((rows.clone(), what));
-        }
-        self.any.store(!known.is_empty(), Ordering::Relaxed);
-    }
-
-    fn about(&self, row: usize) -> Option<String> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known.iter().find(|(rows, _)| rows.contains(&row));
-        found.map(|(_, what)| what.clone())
-    }
-}
 
 /// Why these rows could not be read.
 fn unread(rows: &Range<usize>, error: &io::Error) -> String {
@@ -207,52 +170,36 @@ impl<S: Source> Blocks<S> {
             summary,
             frame: Frame::new(&vec![0.0; dim], 1.0),
             buffers: Spare::default(),
-            faults: Faults::default(),
         };
-        // Here, where a row that cannot be read is an error.
-        data.frame = frame_of_sample(&data);
-        match data.faults.known.lock() {
-            Ok(known) if !known.is_empty() => Err(fault(known[0].1.clone())),
-            _ => Ok(()),
-        }?;
+        data.frame = frame_of_sample(&data)?;
         Ok(data)
     }
 
-    /// Reads consecutive rows. The places of those that could not be read, or are not sound, and why is noted.
-    fn read(&self, first: usize, out: &mut [S::Element]) -> Vec<Range<usize>> {
+    /// Reads consecutive rows, and checks them: they may be others than when the data was made.
+    fn read(&self, first: usize, out: &mut [S::Element]) -> Result<()> {
         let rows = first..first + out.len() / self.dim;
-        let read = self.source.read(first, out);
-        let what = read.as_ref().err().map(|error| unread(&rows, error));
-        self.faults.note(&rows, what);
-        if read.is_err() {
-            return std::iter::once(0..rows.len()).collect();
+        let fault = |what: String| Err(Error::stage(self.source.name(), what));
+        if let Err(error) = self.source.read(first, out) {
+            return fault(unread(&rows, &error));
         }
-        let places = out.chunks_exact(self.dim).enumerate();
-        let faulty = places.filter(|(_, row)| !sound(row));
-        let faulty = faulty.map(|(place, _)| {
-            let what =
-                "a value is NaN, infinite or too large, but was not when the data was checked";
-            let row = first + place;
-            self.faults.note(&(row..row + 1), Some(what.into()));
-            place..place + 1
-        });
-        faulty.collect()
+        match out.chunks_exact(self.dim).position(|row| !sound(row)) {
+            None => Ok(()),
+            Some(place) => fault(format!(
+                "row {}: a value is NaN, infinite or too large, but was not when the data was checked",
+                first + place
+            )),
+        }
     }
 
-    /// Reads rows that are in order, each run of neighbours at once, and returns what [`read`](Self::read) does.
-    fn read_sorted(&self, rows: &[usize], out: &mut [S::Element]) -> Vec<Range<usize>> {
-        let (mut at, mut faulty) = (0, Vec::new());
+    /// Reads rows that are in order, each run of neighbours at once.
+    fn read_sorted(&self, rows: &[usize], out: &mut [S::Element]) -> Result<()> {
+        let mut rest = out;
         for run in rows.chunk_by(|a, b| a + 1 == *b) {
-            let places = at..at + run.len();
-            at = places.end;
-            let out = &mut out[places.start * self.dim..places.end * self.dim];
-            let found = self.read(run[0], out);
-            let found = found
-                .iter()
-                .map(|f| places.start + f.start..places.start + f.end);
-            faulty.extend(found);
+            let (out, after) = rest.split_at_mut(run.len() * self.dim);
+            self.read(run[0], out)?;
+            rest = after;
         }
-        faulty
+        Ok(())
     }
 
     /// What `work` makes of a place for so many rows.
@@ -287,6 +234,11 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
         self.source.name()
     }
 
+    /// [`read`](Self::read) checks what it reads.
+    fn is_checked(&self) -> bool {
+        true
+    }
+
     fn len(&self) -> usize {
         self.len
     }
@@ -303,38 +255,41 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
         &self.summary
     }
 
-    fn frame(&self) -> Frame<FloatOf<S>> {
-        self.frame.clone()
+    fn frame(&self) -> Result<Frame<FloatOf<S>>> {
+        Ok(self.frame.clone())
     }
 
-    fn fault(&self, row: usize) -> Option<String> {
-        self.faults.about(row)
-    }
-
-    fn load(&self, rows: Range<usize>, frame: &Frame<FloatOf<S>>, into: &mut Rows<FloatOf<S>>) {
+    fn load(
+        &self,
+        rows: Range<usize>,
+        frame: &Frame<FloatOf<S>>,
+        into: &mut Rows<FloatOf<S>>,
+    ) -> Result<()> {
         self.with_buffer(rows.len(), |values| {
-            let faulty = self.read(rows.start, values);
+            self.read(rows.start, values)?;
             let weights = self.weights.as_ref().map(|all| &all[rows.clone()]);
             let block = Dense::of_block(values, self.dim, weights);
             S::Element::load(&block, Chosen::Range(0..rows.len()), frame, into);
-            into.spoil(faulty.into_iter().flatten());
-        });
+            Ok(())
+        })
     }
 
-    fn gather(&self, rows: &[usize], frame: &Frame<FloatOf<S>>, into: &mut Rows<FloatOf<S>>) {
+    fn gather(
+        &self,
+        rows: &[usize],
+        frame: &Frame<FloatOf<S>>,
+        into: &mut Rows<FloatOf<S>>,
+    ) -> Result<()> {
         let (sorted, places) = in_order(rows);
         self.with_buffer(sorted.len(), |values| {
-            let faulty = self.read_sorted(&sorted, values);
+            self.read_sorted(&sorted, values)?;
             let weights = self.weights.as_ref();
             let weights: Option<Vec<f64>> =
                 weights.map(|all| sorted.iter().map(|&n| all[n]).collect());
             let block = Dense::of_block(values, self.dim, weights.as_deref());
             S::Element::load(&block, Chosen::List(&places), frame, into);
-            if !faulty.is_empty() {
-                let faulty = |i: &usize| faulty.iter().any(|f| f.contains(&places[*i]));
-                into.spoil((0..places.len()).filter(faulty));
-            }
-        });
+            Ok(())
+        })
     }
 
     fn distances_from(
@@ -343,47 +298,31 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
         frame: &Frame<FloatOf<S>>,
         centre: &[FloatOf<S>],
         out: &mut [FloatOf<S>],
-    ) {
-        let nan = <FloatOf<S>>::from_f64(f64::NAN);
+    ) -> Result<()> {
         self.with_buffer(rows.len(), |values| {
-            let faulty = self.read(rows.start, values);
+            self.read(rows.start, values)?;
             let block = Dense::of_block(values, self.dim, None);
             S::Element::distances_from(&block, 0..rows.len(), frame, centre, out);
-            // What was read of such a row may be any number.
-            faulty.into_iter().for_each(|faulty| out[faulty].fill(nan));
-        });
+            Ok(())
+        })
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<FloatOf<S>> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<FloatOf<S>> + '_>> {
         let dim = self.dim;
         let mut values = vec![S::Element::ZERO; rows.len() * dim];
-        let failed = parallel::map_chunks(&mut values, BLOCK * dim, |block, _, out| {
+        let read = parallel::map_chunks(&mut values, BLOCK * dim, |block, _, out| {
             let from = block * BLOCK;
             let (sorted, places) = in_order(&rows[from..from + out.len() / dim]);
             self.with_buffer(sorted.len(), |values| {
-                let faulty = self.read_sorted(&sorted, values);
-                let mut failed = Vec::new();
-                for (i, (&place, out)) in places.iter().zip(out.chunks_exact_mut(dim)).enumerate() {
-                    if faulty.iter().any(|faulty| faulty.contains(&place)) {
-                        failed.push(from + i);
-                    }
+                self.read_sorted(&sorted, values)?;
+                for (&place, out) in places.iter().zip(out.chunks_exact_mut(dim)) {
                     out.copy_from_slice(&values[place * dim..][..dim]);
                 }
-                failed
+                Ok(())
             })
         });
-        let failed: Vec<usize> = failed.into_iter().flatten().collect();
-        let shape = (rows.len(), dim);
-        if failed.is_empty() {
-            let values = Array2::from_shape_vec(shape, values).expect("n x d numbers");
-            return Box::new(Dense::part_of(&self.summary, values, weights));
-        }
-        // Numbers that can be NaN.
-        let mut values: Vec<_> = values.iter().map(|x| x.widen()).collect();
-        for place in failed {
-            values[place * dim..][..dim].fill(Float::from_f64(f64::NAN));
-        }
-        let values = Array2::from_shape_vec(shape, values).expect("n x d numbers");
-        Box::new(Dense::part_of(&self.summary, values, weights))
+        parallel::all(read)?;
+        let values = Array2::from_shape_vec((rows.len(), dim), values).expect("n x d numbers");
+        Ok(Box::new(Dense::part_of(&self.summary, values, weights)))
     }
 }

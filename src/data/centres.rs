@@ -1,6 +1,5 @@
 //! A set of centres in the coordinates of a frame.
 
-use super::cells::Cells;
 use super::{Basis, Frame, Rows, Scores};
 use crate::base::cached::Cached;
 use crate::base::float::Float;
@@ -16,7 +15,6 @@ pub struct Centres<F> {
     values: Vec<F>,
     by_coordinate: Cached<Vec<F>>,
     expanded: Cached<Expanded<F>>,
-    cells: Cached<Box<Cells<F>>>,
 }
 
 /// Distances are expanded about another point than the origin where that makes the mean squared norm so many times
@@ -129,7 +127,6 @@ impl<F: Float> Centres<F> {
             values,
             by_coordinate: Cached::default(),
             expanded: Cached::default(),
-            cells: Cached::default(),
         }
     }
 
@@ -258,20 +255,6 @@ impl<F: Float> Centres<F> {
         self.expanded.get(|| Expanded::of(self))
     }
 
-    /// The centres in cells (E45), if these were [made](Self::make_cells).
-    pub(crate) fn cells(&self) -> Option<&Cells<F>> {
-        self.cells.made().map(|cells| &**cells)
-    }
-
-    /// Puts the centres into cells, once. It uses the thread pool.
-    pub(crate) fn make_cells(&self) {
-        if self.cells.made().is_none() {
-            let cells = Box::new(Cells::of(self));
-            // Another thread may have done the same meanwhile.
-            self.cells.get(|| cells);
-        }
-    }
-
     /// Lets `update` change every centre (its number, and its `d` coordinates in the frame).
     pub fn update(&mut self, mut update: impl FnMut(usize, &mut [F])) {
         self.forget();
@@ -288,6 +271,32 @@ impl<F: Float> Centres<F> {
         self.values[c * stride..(c + 1) * stride].copy_from_slice(row);
     }
 
+    /// Moves every centre to the weighted mean of the padded rows with its label; one without any stays.
+    pub(crate) fn move_to_means(
+        &mut self,
+        rows: &[F],
+        weight: impl Fn(usize) -> f64,
+        labels: &[u32],
+    ) {
+        let stride = stride(self.dim);
+        let (mut mass, mut sums) = (vec![0.0; self.len()], vec![0.0; self.values.len()]);
+        for ((i, row), &label) in rows.chunks_exact(stride).enumerate().zip(labels) {
+            let weight = weight(i);
+            mass[label as usize] += weight;
+            let sums = &mut sums[label as usize * stride..][..stride];
+            for (sum, x) in sums.iter_mut().zip(row) {
+                *sum += weight * x.to_f64();
+            }
+        }
+        self.update(|c, centre| {
+            if mass[c] > 0.0 {
+                for (mu, sum) in centre.iter_mut().zip(&sums[c * stride..]) {
+                    *mu = F::from_f64(sum / mass[c]);
+                }
+            }
+        });
+    }
+
     /// Takes those centres from `from` that `wanted` names.
     pub(crate) fn update_where(&mut self, wanted: &[bool], from: &Self) {
         self.update(|c, row| {
@@ -302,7 +311,6 @@ impl<F: Float> Centres<F> {
     fn forget(&mut self) {
         self.by_coordinate = Cached::default();
         self.expanded = Cached::default();
-        self.cells = Cached::default();
     }
 
     /// Squared distances from centre `c` to the centres `ids`, computed directly.

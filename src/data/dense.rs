@@ -359,7 +359,7 @@ impl<T: Element> Dense<'_, T> {
     ) {
         if frame.basis().is_some() {
             let mut block = Rows::default();
-            self.load(rows, frame, &mut block);
+            T::load(self, Chosen::Range(rows), frame, &mut block);
             block.distances_from(centre, out);
             return;
         }
@@ -406,12 +406,24 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
         &self.summary
     }
 
-    fn load(&self, rows: Range<usize>, frame: &Frame<T::Float>, into: &mut Rows<T::Float>) {
+    fn load(
+        &self,
+        rows: Range<usize>,
+        frame: &Frame<T::Float>,
+        into: &mut Rows<T::Float>,
+    ) -> Result<()> {
         T::load(self, Chosen::Range(rows), frame, into);
+        Ok(())
     }
 
-    fn gather(&self, rows: &[usize], frame: &Frame<T::Float>, into: &mut Rows<T::Float>) {
+    fn gather(
+        &self,
+        rows: &[usize],
+        frame: &Frame<T::Float>,
+        into: &mut Rows<T::Float>,
+    ) -> Result<()> {
         T::load(self, Chosen::List(rows), frame, into);
+        Ok(())
     }
 
     fn distances_from(
@@ -420,22 +432,23 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
         frame: &Frame<T::Float>,
         centre: &[T::Float],
         out: &mut [T::Float],
-    ) {
+    ) -> Result<()> {
         T::distances_from(self, rows, frame, centre, out);
+        Ok(())
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<T::Float> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<T::Float> + '_>> {
         let mut values = Vec::with_capacity(rows.len() * self.dim);
         for &n in rows {
             values.extend_from_slice(self.row(n));
         }
-        Box::new(Dense {
+        Ok(Box::new(Dense {
             values: Cow::Owned(values),
             dim: self.dim,
             summary: self.summary.reweighted(&weights),
             weights: Some(Cow::Owned(weights)),
             checked: self.checked,
-        })
+        }))
     }
 }
 
@@ -452,12 +465,13 @@ mod tests {
         let data = Dense::weighted(x.view(), weights.view()).unwrap();
         let frame = Frame::of(data.summary());
         let mut rows = Rows::default();
-        data.load(0..x.nrows(), &frame, &mut rows);
+        data.load(0..x.nrows(), &frame, &mut rows).unwrap();
         let centre = rows.row(3).to_vec();
         let mut naive = vec![T::Float::INFINITY; x.nrows()];
         rows.lower(0, &centre, &mut naive);
         let mut got = naive.clone();
-        data.distances_from(0..x.nrows(), &frame, &centre, &mut got);
+        data.distances_from(0..x.nrows(), &frame, &centre, &mut got)
+            .unwrap();
         for (i, (a, b)) in got.iter().zip(&naive).enumerate() {
             let (a, b) = (a.to_f64(), b.to_f64());
             assert!(i == 0 || (a - b).abs() <= within * (1.0 + b), "{a} {b}");
@@ -505,7 +519,7 @@ mod tests {
             n => 1e20 + n as f32 * 1e14,
         });
         let data = Dense::new(x.view()).unwrap();
-        let near = 1e14 * data.frame().inverse_unit() as f32;
+        let near = 1e14 * data.frame().unwrap().inverse_unit() as f32;
         assert!((near * near).is_normal(), "{near:e}");
     }
 }

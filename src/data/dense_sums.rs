@@ -286,7 +286,7 @@ mod tests {
             let frame = Frame::of(data.summary());
             let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
             let (mut rows, mut block) = (Rows::default(), Block::new(k, width));
-            data.load(0..n, &frame, &mut rows);
+            data.load(0..n, &frame, &mut rows).unwrap();
             let supports: Vec<u32> = (0..n * width).map(|i| (i * i % (k - 1)) as u32).collect();
             block.reset(n, &supports);
             let block = block.with_shares(|i, place| (1 + (i * width + place) % 3) as f64 / 6.0);
@@ -326,7 +326,7 @@ mod tests {
         let frame = Frame::of(data.summary());
         let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
         let (mut rows, mut block) = (Rows::default(), Block::new(k, k));
-        data.load(0..n, &frame, &mut rows);
+        data.load(0..n, &frame, &mut rows).unwrap();
         block.reset(n, &[]);
         let block = block.with_shares(|i, _| 10f64.powf(-2.0 * power[i] - 40.0 * rng.uniform()));
         let mut moments = Moments::zeros(k, d, kind);

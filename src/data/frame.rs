@@ -367,7 +367,7 @@ mod tests {
         for weight in [1.0, 1e280] {
             let weights = vec![weight; 40];
             let data = Dense::weighted(x.view(), &weights[..]).unwrap();
-            let frame = data.frame();
+            let frame = data.frame().unwrap();
             let far = 1e150 * frame.inverse_unit();
             assert!(
                 (40.0 * weight * far * far).is_finite(),

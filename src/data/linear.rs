@@ -46,7 +46,7 @@ pub(crate) struct Part {
 /// Scores are sums of terms of this many nats at most, unless they are computed directly. `width` is the length of the
 /// product: a log-density of as many coordinates has about half a nat for each. In `f32` and 100 columns a score is then off
 /// by about $10^{-4}$ nats, in `f64` by about $10^{-13}$.
-pub(crate) fn largest_terms(width: usize) -> f64 {
+fn largest_terms(width: usize) -> f64 {
     (32.0 * width as f64).min(8192.0)
 }
 

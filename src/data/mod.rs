@@ -5,14 +5,12 @@
 
 mod basis;
 mod blocks;
-mod cells;
 mod centres;
-mod checked;
 mod dense;
-mod dense_cells;
 mod dense_products;
 mod dense_sums;
 mod frame;
+mod guarded;
 mod linear;
 mod moments;
 mod projected;
@@ -25,16 +23,17 @@ mod sketch_new;
 mod sketch_sums;
 mod sparse_rows;
 mod summary;
+mod view;
 
 pub use basis::{Basis, Transform};
 pub use blocks::{Blocks, Source};
 pub use centres::Centres;
-pub(crate) use checked::Checked;
 pub use dense::{Chosen, Dense, Weight};
 pub use frame::Frame;
+pub(crate) use guarded::Guarded;
 #[doc(hidden)]
 pub use linear::Linear;
-pub(crate) use linear::{Part, Terms, largest_error, largest_terms};
+pub(crate) use linear::{Part, Terms, largest_error};
 pub use moments::{Moments, Second};
 pub use projected::Subspace;
 pub use rows::Rows;
@@ -45,6 +44,7 @@ pub use sketch::Sketch;
 pub use sketch_builder::SketchBuilder;
 pub use summary::Summary;
 pub(crate) use summary::check_rows;
+pub(crate) use view::View;
 
 use crate::base::error::{Result, same_columns};
 use crate::base::float::Float;
@@ -56,7 +56,7 @@ use std::ops::Range;
 /// the implementation alone. [`Rows::fill`] puts rows of numbers into a block, [`Summary::from_blocks`] makes the
 /// summary, and [`select`](Self::select) may return other data than itself, such as [`Dense::part_of`] makes. What is
 /// loaded is checked: a block of another number of rows than asked for, or a value that is not finite, is an error of
-/// the fit that names the data. Data that cannot read a row can leave NaN in it, and say why ([`fault`](Self::fault)).
+/// the fit that names the data. Rows that cannot be read are an error of [`load`](Self::load).
 ///
 /// Laws: the summary ignores rows of weight 0; `load` of a range equals `gather` of its rows; the same rows give the same
 /// fit as [`Dense`] rows in memory, bit for bit.
@@ -71,7 +71,7 @@ use std::ops::Range;
 /// let data: &dyn Data<f64> = &dense;
 /// assert_eq!((data.len(), data.dim(), data.weight(1)), (3, 1, 3.0));
 /// assert_eq!(data.summary().mean, [0.75]);
-/// let part = data.select(&[1, 0], vec![2.0, 1.0]); // rows with new weights
+/// let part = data.select(&[1, 0], vec![2.0, 1.0])?; // rows with new weights
 /// assert_eq!(part.weight(0), 2.0);
 /// # Ok::<(), Error>(())
 /// ```
@@ -105,7 +105,10 @@ pub trait Data<F: Float>: Sync {
     /// Total weight, weighted mean and variance, ranges: found once, when the data is checked.
     fn summary(&self) -> &Summary;
     /// The coordinates to compute in.
-    fn frame(&self) -> Frame<F> {
+    ///
+    /// # Errors
+    /// As [`load`](Self::load): some rows are read.
+    fn frame(&self) -> Result<Frame<F>> {
         frame_of_sample(self)
     }
     /// Whether the rows can be loaded in the coordinates of `frame`.
@@ -116,20 +119,32 @@ pub trait Data<F: Float>: Sync {
     fn check(&self, frame: &Frame<F>) -> Result<()> {
         same_columns("data", frame.columns(), self.dim())
     }
-    /// Why this row could not be read when it was last asked for, where that is known: it is part of the error of the fit.
-    fn fault(&self, _row: usize) -> Option<String> {
-        None
-    }
     /// Loads consecutive rows in the coordinates of `frame`.
-    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>);
+    ///
+    /// # Errors
+    /// Why they cannot be read, such as [`Error::Stage`](crate::Error::Stage).
+    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()>;
     /// Loads any rows, in the order given.
-    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>);
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()>;
     /// Squared distances of consecutive rows to one centre, computed directly, into `out` (as many): for passes over all
     /// rows that need nothing else of them, and should take no longer than reading them.
-    fn distances_from(&self, rows: Range<usize>, frame: &Frame<F>, centre: &[F], out: &mut [F]) {
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    fn distances_from(
+        &self,
+        rows: Range<usize>,
+        frame: &Frame<F>,
+        centre: &[F],
+        out: &mut [F],
+    ) -> Result<()> {
         let mut block = Rows::default();
-        self.load(rows, frame, &mut block);
+        self.load(rows, frame, &mut block)?;
         block.distances_from(centre, out);
+        Ok(())
     }
     /// Weighted squared distances of all rows from the space that their coordinates span, in the unit of the frame,
     /// squared: 0, unless the rows are projections.
@@ -138,18 +153,21 @@ pub trait Data<F: Float>: Sync {
     }
     /// Some rows with new weights (a coreset), as data of their own. Its summary is that of the whole data but for the
     /// number of rows and the total weight ([`Summary::reweighted`]), so that both live in the same frame.
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<F> + '_>;
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>>;
 }
 
 /// The coordinates to compute in, by the summary and a sample of the rows.
-fn frame_of_sample<F: Float, D: Data<F> + ?Sized>(data: &D) -> Frame<F> {
+fn frame_of_sample<F: Float, D: Data<F> + ?Sized>(data: &D) -> Result<Frame<F>> {
     // In the finest unit that these data may get: in a unit of 1 wide rows would be held, and lie on each other.
     let finest = Frame::of_typical(data.summary(), Some(f64::MIN_POSITIVE));
     let sample: Vec<usize> = frame::sample(data.len())
         .filter(|&n| data.weight(n) > 0.0)
         .collect();
     let mut rows = Rows::default();
-    data.gather(&sample, &finest, &mut rows);
+    data.gather(&sample, &finest, &mut rows)?;
     let typical = rows.typical().map(|typical| typical * finest.unit());
-    Frame::of_typical(data.summary(), typical)
+    Ok(Frame::of_typical(data.summary(), typical))
 }

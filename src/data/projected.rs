@@ -1,6 +1,7 @@
 //! Rows in fewer coordinates: those of the principal subspace of the data.
 
 use super::{Centres, Data, Dense, Frame, Rows, Summary};
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::linalg;
 use crate::base::parallel;
@@ -59,25 +60,27 @@ impl<F: Float> Data<F> for Projected<F> {
         self.rows.summary()
     }
 
-    fn frame(&self) -> Frame<F> {
-        self.frame.clone()
+    fn frame(&self) -> Result<Frame<F>> {
+        Ok(self.frame.clone())
     }
 
     /// They are in the coordinates of their own frame already.
-    fn load(&self, rows: Range<usize>, _: &Frame<F>, into: &mut Rows<F>) {
+    fn load(&self, rows: Range<usize>, _: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.rows.copy(rows, &self.plain, self.entries, into);
+        Ok(())
     }
 
-    fn gather(&self, rows: &[usize], _: &Frame<F>, into: &mut Rows<F>) {
+    fn gather(&self, rows: &[usize], _: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.rows
             .copy(rows.iter().copied(), &self.plain, self.entries, into);
+        Ok(())
     }
 
     fn residual(&self) -> f64 {
         self.residual
     }
 
-    fn select(&self, _: &[usize], _: Vec<f64>) -> Box<dyn Data<F> + '_> {
+    fn select(&self, _: &[usize], _: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
         unreachable!("coresets are drawn from rows in all columns")
     }
 }
@@ -100,7 +103,7 @@ impl<F: Float> Subspace<F> {
         frame: &Frame<F>,
         dim: usize,
         rng: &mut Rng,
-    ) -> (Self, Box<dyn Data<F> + 'a>) {
+    ) -> Result<(Self, Box<dyn Data<F> + 'a>)> {
         let d = frame.dim();
         let rows: Vec<usize> = (0..data.len()).filter(|&n| data.weight(n) > 0.0).collect();
         let size = LEAST.max(SAMPLE * dim);
@@ -115,23 +118,23 @@ impl<F: Float> Subspace<F> {
         let weights: Vec<f64> = sample.iter().map(|&n| data.weight(n)).collect();
         // Relative to the largest weight, products stay within the range of the type.
         let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        let sample = data.select(&sample, weights);
+        let sample = data.select(&sample, weights)?;
         let (centred, origin) = frame.centred(&data.summary().mean);
         let mut directions = rng.normals((dim, d)).mapv(F::from_f64);
         for _ in 0..STEPS {
             let blocks = parallel::map_blocks(sample.len(), ROWS, |_, range| {
                 let mut rows = Rows::default();
-                sample.load(range, &centred, &mut rows);
+                sample.load(range, &centred, &mut rows)?;
                 let x = matrix(rows.values(), rows.len(), d, stride(d));
                 let mut along = product(&x, &directions.t());
                 for (i, mut along) in along.outer_iter_mut().enumerate() {
                     let weight = F::from_f64(rows.weight(i) / most);
                     along.mapv_inplace(|x| x * weight);
                 }
-                product(&along.t(), &x)
+                Ok(product(&along.t(), &x))
             });
             let mut sum = Array2::<f64>::zeros((dim, d));
-            for block in &blocks {
+            for block in &parallel::all(blocks)? {
                 sum.zip_mut_with(block, |sum, x| *sum += x.to_f64());
             }
             directions = linalg::orthonormal(&sum).mapv(F::from_f64);
@@ -142,7 +145,7 @@ impl<F: Float> Subspace<F> {
             centred,
             origin,
         };
-        (subspace, sample)
+        Ok((subspace, sample))
     }
 
     /// The frame of the projected rows.
@@ -151,33 +154,34 @@ impl<F: Float> Subspace<F> {
     }
 
     /// The rows of a data set in the subspace.
-    pub(crate) fn project(&self, data: &dyn Data<F>) -> Projected<F> {
+    pub(crate) fn project(&self, data: &dyn Data<F>) -> Result<Projected<F>> {
         let (p, d) = self.directions.dim();
         let directions = self.directions.as_slice().expect("in order");
         let directions = Directions::pack(directions, d);
         let mut values = vec![F::zero(); data.len() * p];
         let residuals = parallel::map_chunks(&mut values, ROWS * p, |_, range, values| {
             let mut rows = Rows::default();
-            data.load(range.start / p..range.end / p, &self.centred, &mut rows);
+            data.load(range.start / p..range.end / p, &self.centred, &mut rows)?;
             project(rows.values(), stride(d), &directions, values);
             let mut norms = Vec::new();
             distance::norms(rows.values(), stride(d), &mut norms);
             let beside = values.chunks_exact(p).zip(&norms).enumerate();
-            beside
+            Ok(beside
                 .map(|(i, (kept, norm))| {
                     let kept: f64 = kept.iter().map(|x| x.to_f64() * x.to_f64()).sum();
                     rows.weight(i) * (norm.to_f64() - kept).max(0.0)
                 })
-                .sum::<f64>()
+                .sum::<f64>())
         });
         let weights = (0..data.len()).map(|n| data.weight(n)).collect();
-        Projected {
+        let residuals = parallel::all(residuals)?;
+        Ok(Projected {
             rows: Dense::of_values(values, p, weights),
             frame: self.frame(),
             plain: Frame::new(&vec![0.0; p], 1.0),
             entries: d,
             residual: residuals.iter().sum(),
-        }
+        })
     }
 
     /// Centres of the frame in the subspace.
@@ -220,9 +224,9 @@ mod tests {
 
     fn of_rows(x: &Array2<f64>, p: usize) -> (Subspace<f64>, f64, f64) {
         let data = Dense::new(x.view()).unwrap();
-        let frame = data.frame();
-        let (subspace, _) = Subspace::principal(&data, &frame, p, &mut Rng::from_seed(5));
-        let projected = subspace.project(&data);
+        let frame = data.frame().unwrap();
+        let (subspace, _) = Subspace::principal(&data, &frame, p, &mut Rng::from_seed(5)).unwrap();
+        let projected = subspace.project(&data).unwrap();
         let (projected, beside) = (&projected.rows, projected.residual);
         let all: f64 = data.summary().mean_variance() * x.ncols() as f64 * x.nrows() as f64;
         let inside: f64 = projected.points().iter().map(|x| x * x).sum();
@@ -243,7 +247,7 @@ mod tests {
         let (subspace, inside, all) = of_rows(&x, 5);
         assert!(inside > 0.999 * all);
         let data = Dense::new(x.view()).unwrap();
-        let centres = Centres::enter(x.view(), &data.frame());
+        let centres = Centres::enter(x.view(), &data.frame().unwrap());
         let back = subspace.leave(&subspace.enter(&centres));
         for c in 0..300 {
             for (a, b) in centres.row(c).iter().zip(back.row(c)) {

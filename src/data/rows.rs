@@ -162,14 +162,6 @@ impl<F: Float> Rows<F> {
         })
     }
 
-    /// Puts NaN in the places of rows that could not be read.
-    pub(super) fn spoil(&mut self, rows: impl Iterator<Item = usize>) {
-        let stride = stride(self.dim);
-        for i in rows {
-            self.values[i * stride..][..self.dim].fill(F::from_f64(f64::NAN));
-        }
-    }
-
     /// The first row that is not sound, and what is wrong with it.
     pub(crate) fn unsound(&self, frame: &Frame<F>) -> Option<(usize, String)> {
         if self.dim != frame.dim() {
@@ -435,21 +427,6 @@ impl<F: Float> Rows<F> {
         }
         distance::to_own(&self.values, centres.values(), stride, ids, squared);
         true
-    }
-
-    /// The nearest centre of every row, and its squared distance, computed directly: at most $1 + \epsilon$ times the least
-    /// one. Returns the number of distance evaluations; none, and nothing done, where the centres are not in cells, or rows
-    /// are sparse.
-    #[inline(never)]
-    pub(crate) fn nearest_by_cells(
-        &self,
-        centres: &Centres<F>,
-        epsilon: f64,
-        ids: &mut [u32],
-        squared: &mut [F],
-    ) -> Option<u64> {
-        let cells = centres.cells().filter(|_| self.sparse.is_none())?;
-        Some(self.visit_cells(cells, epsilon, ids, squared))
     }
 
     /// Scores of all rows that are products (E46): (len, k padded to whole vectors) into `out`, where the padding stays as

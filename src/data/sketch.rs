@@ -149,8 +149,9 @@ impl<F: Float> Data<F> for Sketch<F> {
         &self.summary
     }
 
-    fn frame(&self) -> Frame<F> {
-        Frame::of_typical(&self.summary, self.typical()).with_basis(self.basis.clone())
+    fn frame(&self) -> Result<Frame<F>> {
+        let frame = Frame::of_typical(&self.summary, self.typical());
+        Ok(frame.with_basis(self.basis.clone()))
     }
 
     fn check(&self, frame: &Frame<F>) -> Result<()> {
@@ -165,19 +166,21 @@ impl<F: Float> Data<F> for Sketch<F> {
         Ok(())
     }
 
-    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) {
+    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.fill(rows, frame, into);
+        Ok(())
     }
 
-    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) {
+    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.fill(rows.iter().copied(), frame, into);
+        Ok(())
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<F> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
         let places = |&n: &usize| n * self.entries..(n + 1) * self.entries;
         let ids = rows.iter().flat_map(|n| &self.ids[places(n)]);
         let values = rows.iter().flat_map(|n| &self.values[places(n)]);
-        Box::new(Self {
+        Ok(Box::new(Self {
             basis: self.basis.clone(),
             pivot: Arc::clone(&self.pivot),
             entries: self.entries,
@@ -185,7 +188,7 @@ impl<F: Float> Data<F> for Sketch<F> {
             values: values.copied().collect(),
             summary: self.summary.reweighted(&weights),
             weights: Some(weights),
-        })
+        }))
     }
 }
 
@@ -215,9 +218,9 @@ mod tests {
         let x = points(n, d, &mut rng);
         let w = Array1::from_shape_fn(n, |n| (n % 4) as f64);
         let sketch = Sketch::weighted(x.view(), w.view(), q, 7).unwrap();
-        let frame = sketch.frame();
+        let frame = sketch.frame().unwrap();
         let mut rows = Rows::default();
-        sketch.load(0..n, &frame, &mut rows);
+        sketch.load(0..n, &frame, &mut rows).unwrap();
         let centres = Centres::enter(x.slice_axis(ndarray::Axis(0), (0..k).into()), &frame);
         (rows, centres, sketch)
     }
@@ -225,7 +228,7 @@ mod tests {
     #[test]
     fn loaded_rows_are_the_entries_in_the_frame_and_seeds_know_the_mean_elsewhere() {
         let (rows, _, sketch) = rows_and_centres(40, 13, 4, 1);
-        let (frame, values) = (sketch.frame(), sketch.values());
+        let (frame, values) = (sketch.frame().unwrap(), sketch.values());
         for i in 0..rows.len() {
             let (ids, zs) = rows.known().unwrap().row(i);
             let centre = rows.to_centre(i);
@@ -243,7 +246,7 @@ mod tests {
             assert_eq!(unseen.count(), 9);
         }
         let mut some = Rows::default();
-        sketch.gather(&[5, 0, 5], &frame, &mut some);
+        sketch.gather(&[5, 0, 5], &frame, &mut some).unwrap();
         for (i, n) in [5, 0, 5].into_iter().enumerate() {
             assert_eq!(some.known().unwrap().row(i), rows.known().unwrap().row(n));
             assert_eq!(some.weight(i), rows.weight(n));
@@ -336,12 +339,13 @@ mod tests {
     #[test]
     fn selected_rows_are_exact_copies() {
         let (rows, _, sketch) = rows_and_centres(40, 13, 4, 1);
-        let some = sketch.select(&[7, 7, 2], vec![2.0, 0.0, 3.5]);
+        let some = sketch.select(&[7, 7, 2], vec![2.0, 0.0, 3.5]).unwrap();
         assert_eq!((some.len(), some.summary().rows), (3, 2));
         assert_eq!(some.summary().total_weight, 5.5);
-        assert_eq!(some.frame(), sketch.frame());
+        assert_eq!(some.frame().unwrap(), sketch.frame().unwrap());
         let mut selected = Rows::default();
-        some.load(0..3, &some.frame(), &mut selected);
+        some.load(0..3, &some.frame().unwrap(), &mut selected)
+            .unwrap();
         for (i, n) in [7, 7, 2].into_iter().enumerate() {
             assert_eq!(
                 selected.known().unwrap().row(i),

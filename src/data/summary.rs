@@ -173,12 +173,12 @@ fn pivot_row(weights: impl Iterator<Item = f64>) -> usize {
     pivot.0
 }
 
-/// A weight in this unit; one that counts stays above 0, however small it is beside the others.
+/// A weight in this unit; one that is not 0 keeps its sign, however small it is beside the others.
 #[inline(always)]
 fn in_unit(weight: f64, unit: f64) -> f64 {
     let scaled = weight / unit;
-    if scaled == 0.0 && weight > 0.0 {
-        f64::MIN_POSITIVE
+    if scaled == 0.0 && weight != 0.0 {
+        f64::MIN_POSITIVE.copysign(weight)
     } else {
         scaled
     }

@@ -14,7 +14,7 @@
 //! little. [`Neighborhood`] costs at most $n C' G$ and [`SimilaritySampling`] $n (H + R)$, for any $k$: the first
 //! evaluates neighbors, the second draws candidates. [`Bounded`] does not read rows that bounds settle.
 
-mod bounded;
+pub(crate) mod bounded;
 mod exhaustive;
 pub(crate) mod lazy;
 mod neighborhood;
@@ -26,7 +26,7 @@ mod similarity;
 mod similarity_sampling;
 
 pub use bounded::Bounded;
-pub(crate) use bounded::{Assignment, Change, Member, NeighbourLists, Sums, Worth};
+pub(crate) use bounded::{Assignment, Change, NeighbourLists, Sums};
 pub use exhaustive::Exhaustive;
 pub use lazy::Lazy;
 pub use neighborhood::{Neighborhood, Start};

@@ -33,9 +33,14 @@ impl<T> PerShard<T> {
         result
     }
 
+    /// The values of all shards, in their order.
+    pub fn into_values(self) -> Vec<T> {
+        let all = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        all.into_values().collect()
+    }
+
     /// The values of all shards, in their order; none are left.
     pub fn take(&mut self) -> Vec<T> {
-        let all = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(all).into_values().collect()
+        std::mem::take(self).into_values()
     }
 }

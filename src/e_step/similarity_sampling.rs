@@ -299,7 +299,8 @@ mod tests {
                 for shard in 0..shards {
                     let range = shard * n / shards..(shard + 1) * n / shards;
                     let mut rows = Default::default();
-                    data.load(range.clone(), Mixture::<f64>::frame(&model), &mut rows);
+                    data.load(range.clone(), Mixture::<f64>::frame(&model), &mut rows)
+                        .unwrap();
                     let mut block = Block::new(k, h);
                     let places = range.start * h..range.end * h;
                     block.reset(rows.len(), &supports[places.clone()]);

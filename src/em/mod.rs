@@ -1,33 +1,33 @@
 //! The one EM loop: search, normalise, sum, update, until the free energy settles.
 //!
-//! Every algorithm of the crate runs through [`maximise`], phase by phase. What differs between them is behind two
-//! traits. [`Joint`] is an E-step and an M-step with their model. [`Pass`] says whether the statistics are computed again
-//! from all rows ([`fresh`]), or kept and corrected by the rows that changed their component ([`kept`]).
+//! Every algorithm of the crate runs through [`maximise`], phase by phase. [`Stages`] are the search and the family of a phase
+//! with their model. A [`Pass`] says whether the statistics are computed again from all rows ([`full`]), or kept and corrected
+//! by the rows that changed their component ([`incremental`]).
 
-mod fresh;
-mod joint;
-mod kept;
-mod moves;
+mod full;
+mod incremental;
 mod observe;
+mod outcome;
+mod pass;
 mod phase_rows;
 mod report;
 mod saved;
 mod saver;
-mod split;
+mod stages;
 mod stop;
 mod supports;
 pub(crate) mod trace;
-mod transfers;
 
-pub(crate) use fresh::Fresh;
-pub(crate) use joint::{Joined, Joint, loaded_model, saved_model, shape};
-pub(crate) use kept::{Kept, outside};
+pub(crate) use full::FullPass;
+pub(crate) use incremental::{IncrementalPass, outside};
 pub use observe::Progress;
-pub(crate) use observe::{Event, LastSearch, Observer, Watch, standing};
+pub(crate) use observe::{Monitor, Observer};
+pub(crate) use outcome::{LastSearch, Outcome};
 pub use phase_rows::PhaseRows;
 pub use report::{Evaluations, PhaseReport, Report, Timings};
 pub(crate) use saved::SavedStages;
 pub(crate) use saver::Saver;
+pub(crate) use stages::{Stages, loaded_model, saved_model, shape};
 pub(crate) use stop::StopRule;
 pub use stop::{Rule, Stop};
 pub(crate) use supports::Supports;
@@ -37,11 +37,13 @@ use crate::base::float::Float;
 use crate::base::rng::Streams;
 use crate::data::Data;
 use crate::io::Stream;
+use crate::m_step::MStep;
+use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
 use std::time::Instant;
 
 /// One pass after the other over the rows of a phase.
-pub(crate) trait Pass<F: Float> {
+pub(crate) trait Pass<'a, F: Float, M: MStep<F>> {
     /// Everything before the first pass: warm-up, first searches, and the variance they start (E8). Nothing, if the pass
     /// goes on from a checkpoint.
     fn start(&mut self, stopped: bool) -> Result<()>;
@@ -52,17 +54,17 @@ pub(crate) trait Pass<F: Float> {
     /// The M-step.
     fn update(&mut self) -> Result<()>;
     /// The stages and their model.
-    fn joint(&mut self) -> &mut dyn Joint<F>;
+    fn stages(&mut self) -> &mut Stages<'a, F, M>;
     /// Distance evaluations so far.
     fn evaluations(&self) -> u64;
-    /// What the last search found, taken out.
-    fn supports(&mut self) -> Supports;
-    /// The same, copied: the pass goes on.
-    fn copy_of_supports(&self) -> Supports;
+    /// What the last search found, copied.
+    fn supports(&self) -> Supports;
     /// Whether that is the best component of every row, for sure.
     fn is_exact(&self) -> bool;
     /// What the pass needs to go on with the next search, besides its stages and their model.
     fn save(&self, out: &mut Stream<'_>);
+    /// The model in all coordinates, and what the last search found.
+    fn end(self: Box<Self>) -> outcome::Found<M::Model>;
 }
 
 /// What a search found.
@@ -78,9 +80,11 @@ pub(crate) struct Found {
 }
 
 /// What every pass of a phase needs.
-pub(crate) struct SetUp<'a, F: Float> {
+pub(crate) struct SetUp<'a, F: Float, M: MStep<F>> {
     pub(crate) data: &'a dyn Data<F>,
-    pub(crate) joint: &'a mut dyn Joint<F>,
+    /// Coordinates that a row knows.
+    pub(crate) entries: usize,
+    pub(crate) stages: Stages<'a, F, M>,
     pub(crate) streams: Streams,
     /// Rounds of moves and of transfers, at most.
     pub(crate) moves: usize,
@@ -95,26 +99,28 @@ pub(crate) struct SetUp<'a, F: Float> {
 }
 
 /// One phase of variational EM. It ends after a search, so labels, supports, model and the last free energy belong together.
-pub(crate) fn maximise<F: Float>(
-    pass: &mut dyn Pass<F>,
+#[inline(never)]
+pub(crate) fn maximise<'a, F: Float, M: MStep<F>>(
+    pass: &mut dyn Pass<'a, F, M>,
     rule: &StopRule,
-    watch: &mut Watch<'_>,
+    monitor: &mut Monitor<'_, F>,
+    last: &mut LastSearch<M::Model>,
     report: &mut PhaseReport,
 ) -> Result<()> {
-    pass.start(watch.stopped())?;
+    pass.start(monitor.is_stopped())?;
     loop {
-        watch.save(pass, report)?;
+        monitor.save(pass, report)?;
         let started = Instant::now();
         let found = pass.search()?;
-        let model = pass.joint().model();
+        let model = pass.stages().model();
         let free_energy = found.likelihood.free_energy(model.log_joint()) + model.prior_terms();
         if !free_energy.is_finite() {
             let what = format!("the free energy is {free_energy}: it must be finite");
-            return Err(Error::stage(pass.joint().family_name(), what));
+            return Err(Error::stage(pass.stages().family_name(), what));
         }
         report.search(&found, free_energy, pass.evaluations(), started);
-        let stopped = watch.iteration(pass.joint(), report, rule.max_iterations);
-        watch.keep(pass, report);
+        let stopped = monitor.iteration(pass, report, rule.max_iterations);
+        last.keep(pass);
         if let Some(stop) = rule.decide(&report.free_energies, &found, stopped) {
             report.stop = stop;
             return Ok(());

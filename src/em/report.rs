@@ -82,8 +82,11 @@ pub struct PhaseReport {
 impl PhaseReport {
     /// A phase that begins now.
     pub(crate) fn new(
-        (restart, phase): (usize, usize),
-        (ran_on, rows, columns): (PhaseRows, usize, usize),
+        restart: usize,
+        phase: usize,
+        ran_on: PhaseRows,
+        rows: usize,
+        columns: usize,
     ) -> Self {
         Self {
             ran_on,

@@ -28,6 +28,11 @@ impl SavedStages {
         out.numbers("state", &self.state);
     }
 
+    /// The model in all coordinates.
+    pub(crate) fn whole_model(&self) -> &[u8] {
+        self.whole.as_ref().unwrap_or(&self.model)
+    }
+
     pub(crate) fn read(file: &mut Sections<'_>) -> Read<Self> {
         let whole = file.has("whole model").then(|| file.all("whole model"));
         Ok(Self {

@@ -2,7 +2,8 @@
 
 use crate::base::error::{Error, Result};
 use crate::fit::checkpoint::Checkpoint;
-use crate::io::{self, CHECKPOINT, FileFault, Stream};
+use crate::fit::fingerprint::compare;
+use crate::io::{self, CHECKPOINT, FileFault, Sections, Stream};
 use std::time::Instant;
 
 /// Writes the checkpoints of a fit.
@@ -34,8 +35,17 @@ impl Saver {
         })
     }
 
-    pub(crate) fn header(&self) -> &str {
-        &self.header
+    /// The checkpoint to go on from, if there is one.
+    pub(crate) fn resumed(&self) -> Result<Option<Sections<'static>>> {
+        let Some(bytes) = self.checkpoint.read()? else {
+            return Ok(None);
+        };
+        let read = || {
+            let (_, found, sections) = Sections::of_file(&CHECKPOINT, bytes.into())?;
+            compare(&self.header, &found)?;
+            Ok(sections)
+        };
+        read().map(Some).map_err(|fault| self.error(fault))
     }
 
     /// A phase begins: all that does not change while it runs.

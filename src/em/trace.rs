@@ -5,7 +5,8 @@
 
 #[cfg(feature = "tracing")]
 mod with {
-    use crate::em::{Event, PhaseReport, Progress};
+    use crate::base::float::Float;
+    use crate::em::{PhaseReport, Progress};
     use std::time::Duration;
     use tracing::span::EnteredSpan;
     use tracing::{Level, Span, event, span};
@@ -61,7 +62,7 @@ mod with {
     }
 
     /// A coreset is drawn, or seeds are chosen.
-    pub(crate) fn before(progress: &Event<'_>) {
+    pub(crate) fn before<F: Float>(progress: &Progress<'_, F>) {
         match progress {
             Progress::Coreset {
                 rows,
@@ -96,7 +97,8 @@ mod with {
 
 #[cfg(not(feature = "tracing"))]
 mod without {
-    use crate::em::{Event, PhaseReport};
+    use crate::base::float::Float;
+    use crate::em::{PhaseReport, Progress};
 
     /// Nothing.
     #[must_use]
@@ -125,7 +127,7 @@ mod without {
 
     pub(crate) fn iteration(_: &PhaseReport) {}
 
-    pub(crate) fn before(_: &Event<'_>) {}
+    pub(crate) fn before<F: Float>(_: &Progress<'_, F>) {}
 }
 
 #[cfg(feature = "tracing")]

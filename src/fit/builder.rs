@@ -1,7 +1,6 @@
 //! The builder, and what it builds.
 
 use super::phase::{Columns, Phase, Shape};
-use super::task::Settings;
 use super::warm::WarmStart;
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, not_negative, positive};
@@ -11,7 +10,7 @@ use crate::coreset::{Coreset, Full};
 use crate::e_step::{EStep, Exhaustive};
 use crate::em::{Rule, StopRule};
 use crate::fit::checkpoint::Checkpoint;
-use crate::io::Save;
+use crate::io::{FileFault, Save};
 use crate::m_step::{Covariance, Gaussian, MStep};
 use crate::seed::{KMeansPlusPlus, Seeder};
 use std::fmt;
@@ -45,8 +44,29 @@ pub struct Clusterer<F: Float, M = Gaussian> {
     pub(super) seeder: Arc<dyn Seeder<F>>,
     phases: List<F>,
     pub(super) m_step: M,
-    pub(super) clusters: usize,
     pub(super) settings: Settings,
+}
+
+/// What is not a stage.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) clusters: usize,
+    pub(super) cancel: Option<Cancel>,
+    pub(super) checkpoint: Option<Checkpoint>,
+    pub(super) warm: Option<WarmStart>,
+    pub(super) rule: StopRule,
+    pub(super) restarts: usize,
+    pub(super) seed: u64,
+}
+
+impl Settings {
+    /// The error of the checkpoint that the fit goes on from.
+    pub(super) fn fault(&self, fault: FileFault) -> Error {
+        match &self.checkpoint {
+            Some(checkpoint) => checkpoint.fault(fault),
+            None => fault.of_bytes(),
+        }
+    }
 }
 
 /// A list of phases that depends on the data.
@@ -61,8 +81,8 @@ impl<F: Float> Clusterer<F> {
             seeder: Arc::new(KMeansPlusPlus::new()),
             phases: Arc::new(|_| vec![Phase::new(Exhaustive::nearest())]),
             m_step: Gaussian::new(Covariance::TiedSpherical),
-            clusters: UNSET,
             settings: Settings {
+                clusters: UNSET,
                 cancel: None,
                 checkpoint: None,
                 warm: None,
@@ -85,7 +105,6 @@ const UNSET: usize = usize::MAX;
 impl<F: Float, M: Stage> fmt::Debug for Clusterer<F, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Clusterer")
-            .field("clusters", &self.clusters)
             .field("coreset", &self.coreset.settings())
             .field("seeder", &self.seeder.settings())
             .field("m_step", &self.m_step.settings())
@@ -102,7 +121,7 @@ pub struct Builder<F: Float, M: Stage = Gaussian>(Clusterer<F, M>);
 impl<F: Float, M: Stage> Builder<F, M> {
     /// **Required.** The number of clusters (components), k.
     pub fn clusters(mut self, clusters: usize) -> Self {
-        self.0.clusters = clusters;
+        self.0.settings.clusters = clusters;
         self
     }
 
@@ -143,7 +162,6 @@ impl<F: Float, M: Stage> Builder<F, M> {
             coreset,
             seeder,
             phases,
-            clusters,
             settings,
             ..
         } = self.0;
@@ -152,7 +170,6 @@ impl<F: Float, M: Stage> Builder<F, M> {
             seeder,
             phases,
             m_step,
-            clusters,
             settings,
         })
     }
@@ -250,7 +267,8 @@ impl<F: Float, M: Stage> Builder<F, M> {
     /// The first setting that breaks its rule, by name ([`Error::Parameter`] mostly).
     pub fn build(self) -> Result<Clusterer<F, M>> {
         let Self(clusterer) = self;
-        let (clusters, settings) = (clusterer.clusters, &clusterer.settings);
+        let settings = &clusterer.settings;
+        let clusters = settings.clusters;
         if clusters == UNSET {
             let rule = "must be given: .clusters(k)";
             return Err(Error::parameter("clusters", "unset", rule));
@@ -283,11 +301,11 @@ pub(super) const LARGE: usize = 1 << 24;
 impl<F: Float, M> Clusterer<F, M> {
     /// The phases for data of this shape, checked.
     pub(super) fn phases_for(&self, rows: usize, columns: usize) -> Result<Vec<Phase<F>>> {
-        let phases = (self.phases)(Shape::new(rows, columns, self.clusters));
+        let phases = (self.phases)(Shape::new(rows, columns, self.settings.clusters));
         positive("phases", phases.len())?;
         let mut subspace = None;
         for phase in &phases {
-            phase.check(self.clusters)?;
+            phase.check(self.settings.clusters)?;
             if let Columns::Principal(coordinates) = phase.outline.columns
                 && *subspace.get_or_insert(coordinates) != coordinates
             {

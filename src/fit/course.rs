@@ -1,44 +1,32 @@
 //! Where a fit is between two of its phases, and how that is written to a checkpoint and read again.
 
-use super::rows::{Cost, Plan};
-use super::task::Run;
+use super::builder::Settings;
+use super::rows::{Context, Cost, Plan};
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::base::rng::Streams;
-use crate::em::{Joint, LastSearch, PhaseReport, SavedStages, Supports, Watch};
+use crate::em::{
+    Outcome, PhaseReport, SavedStages, Stop, Supports, loaded_model, saved_model, shape,
+};
 use crate::io::{FileFault, Sections, Stream};
+use crate::model::Mixture;
 use std::collections::VecDeque;
 
 type Read<T> = std::result::Result<T, FileFault>;
 
-/// The stages of a restart on their way through the phases, or of one of its starts.
-pub(super) struct Candidate<'a, F: Float> {
-    pub(super) joint: Box<dyn Joint<F> + 'a>,
-    pub(super) start: usize,
-    /// Whether variances are known before the first phase.
-    pub(super) calibrated: bool,
-    pub(super) streams: Streams,
-    pub(super) phases: Vec<PhaseReport>,
-    /// Phases of the plan behind it, also those that it left out.
-    pub(super) reached: usize,
-    /// What the last search found, and the place of its rows.
-    pub(super) found: Option<(Supports, usize)>,
-    /// Whether that was the best component of every row.
-    pub(super) exact: bool,
-}
-
 /// How far a fit is.
-pub(super) struct Course<'a, F: Float> {
+pub(super) struct Course<Model> {
     /// The best of the restarts that have ended, and the last free energy of each.
-    pub(super) best: Option<(usize, LastSearch)>,
+    pub(super) best: Option<(usize, Outcome<Model>)>,
     pub(super) restarts: Vec<f64>,
+    /// Whether one of them was cancelled.
+    pub(super) cut: bool,
     /// The phase that the next restart is in, by its place in the plan.
     pub(super) number: usize,
     /// Whether phases in a subspace run in it.
     pub(super) subspace: bool,
     /// The candidates that the phase is still before, and the best of those that it is behind.
-    pub(super) waiting: VecDeque<Candidate<'a, F>>,
-    pub(super) leading: Option<Candidate<'a, F>>,
+    pub(super) waiting: VecDeque<Outcome<Model>>,
+    pub(super) leading: Option<Outcome<Model>>,
     /// Where the first of those that wait is in the middle of the phase.
     pub(super) middle: Option<Middle>,
 }
@@ -51,26 +39,18 @@ pub(super) struct Middle {
     pub(super) pass: Sections<'static>,
 }
 
-impl<F: Float> Default for Course<'_, F> {
-    fn default() -> Self {
+impl<Model> Course<Model> {
+    /// Before a restart that knows nothing of those before it.
+    pub(super) fn of_restart(restart: usize) -> Self {
         Self {
             best: None,
-            restarts: Vec::new(),
+            restarts: vec![f64::NEG_INFINITY; restart],
+            cut: false,
             number: 0,
             subspace: false,
             waiting: VecDeque::new(),
             leading: None,
             middle: None,
-        }
-    }
-}
-
-impl<'a, F: Float> Course<'a, F> {
-    /// Before a restart that knows nothing of those before it.
-    pub(super) fn of_restart(restart: usize) -> Self {
-        Self {
-            restarts: vec![f64::NEG_INFINITY; restart],
-            ..Self::default()
         }
     }
 
@@ -79,8 +59,16 @@ impl<'a, F: Float> Course<'a, F> {
         self.waiting.is_empty() && self.leading.is_none()
     }
 
-    /// A restart has ended.
-    pub(super) fn keep(&mut self, found: LastSearch) {
+    /// A restart has ended, or was cut short.
+    pub(super) fn keep(&mut self, found: Option<Outcome<Model>>) {
+        let stop = |found: &Outcome<Model>| found.phases.last().map(|phase| phase.stop);
+        self.cut |= found
+            .as_ref()
+            .and_then(stop)
+            .is_none_or(|stop| stop == Stop::Cancelled);
+        let Some(found) = found else {
+            return;
+        };
         let (own, place) = (found.standing(), self.restarts.len());
         self.restarts.push(own.1);
         let best = self.best.as_ref();
@@ -90,12 +78,12 @@ impl<'a, F: Float> Course<'a, F> {
     }
 
     /// The candidate that would be kept if the restart ended now.
-    pub(super) fn first(&self) -> Option<&Candidate<'a, F>> {
+    pub(super) fn first(&self) -> Option<&Outcome<Model>> {
         self.leading.as_ref().or(self.waiting.front())
     }
 
     /// The best candidate of the restart, which ends.
-    pub(super) fn end(&mut self) -> Option<Candidate<'a, F>> {
+    pub(super) fn end(&mut self) -> Option<Outcome<Model>> {
         let first = self.waiting.pop_front();
         self.waiting.clear();
         self.number = 0;
@@ -103,90 +91,92 @@ impl<'a, F: Float> Course<'a, F> {
     }
 
     /// Writes a checkpoint between two phases.
-    pub(super) fn save(
+    pub(super) fn save<F: Float>(
         &self,
-        run: &Run<'_, F>,
         plan: &Plan<'_, F>,
-        (cost, watch): (&Cost, &mut Watch<'_>),
-    ) -> Result<()> {
-        let Some(saver) = watch.saver() else {
+        context: &mut Context<'_, F>,
+    ) -> Result<()>
+    where
+        Model: Mixture<F>,
+    {
+        let Some(saver) = context.monitor.saver() else {
             return Ok(());
         };
-        let written = self.written(run, (plan, cost), None);
-        let written = written.map_err(|fault| saver.error(fault))?;
-        saver.write(&|out| written.write(out))
+        let fill = self.sections(plan, &context.cost, None);
+        let fill = fill.map_err(|fault| saver.error(fault))?;
+        saver.write(&fill)
     }
 
     /// A phase begins with this candidate: what its checkpoints hold besides the phase.
-    pub(super) fn begin(
+    pub(super) fn begin<F: Float>(
         &self,
-        run: &Run<'_, F>,
         plan: &Plan<'_, F>,
-        current: &Candidate<'_, F>,
-        (cost, watch): (&Cost, &mut Watch<'_>),
-    ) -> Result<()> {
-        let Some(saver) = watch.saver() else {
+        current: &Outcome<Model>,
+        context: &mut Context<'_, F>,
+    ) -> Result<()>
+    where
+        Model: Mixture<F>,
+    {
+        let Some(saver) = context.monitor.saver() else {
             return Ok(());
         };
-        let written = self.written(run, (plan, cost), Some(current));
-        let written = written.map_err(|fault| saver.error(fault))?;
-        saver.begin(|out| written.write(out));
+        let fill = self.sections(plan, &context.cost, Some(current));
+        saver.begin(fill.map_err(|fault| saver.error(fault))?);
         Ok(())
     }
 
-    fn written<'b>(
+    /// What writes all sections of it. The model of the current candidate is that of the phase that runs.
+    fn sections<'b, F: Float>(
         &'b self,
-        run: &Run<'_, F>,
-        (plan, cost): (&'b Plan<'_, F>, &'b Cost),
-        current: Option<&'b Candidate<'_, F>>,
-    ) -> Read<Written<'b>> {
-        let mut candidates = Vec::new();
-        candidates.extend(current.map(|candidate| Record::of(candidate, None)));
-        for candidate in self.waiting.iter().chain(&self.leading) {
-            let model = (run.save)(candidate.joint.model_as_any())?;
-            candidates.push(Record::of(candidate, Some(model)));
+        plan: &'b Plan<'_, F>,
+        cost: &'b Cost,
+        current: Option<&'b Outcome<Model>>,
+    ) -> Read<impl Fn(&mut Stream<'_>) + 'b>
+    where
+        Model: Mixture<F>,
+    {
+        let mut all = Vec::new();
+        if let Some((_, best)) = &self.best {
+            all.push(("best ".to_string(), best, Some(saved_model(&best.model)?)));
         }
-        let best = self.best.as_ref().map(|(_, best)| -> Read<Record<'b>> {
-            let found = Some((&best.supports, best.place));
-            let model = (run.save)(&*best.model)?;
-            Ok(Record {
-                start: 0,
-                calibrated: true,
-                reached: best.reached,
-                exact: best.exact,
-                found,
-                phases: &best.phases,
-                model: Some(model),
-            })
-        });
-        let best_restart = self.best.as_ref().map_or(0, |(restart, _)| *restart);
+        let others = self.waiting.iter().chain(&self.leading);
+        let candidates = current.into_iter().chain(others);
+        for (i, candidate) in candidates.enumerate() {
+            let model = match i == 0 && current.is_some() {
+                true => None,
+                false => Some(saved_model(&candidate.model)?),
+            };
+            all.push((format!("candidate {i} "), candidate, model));
+        }
         let counts = [
             self.number,
             usize::from(self.subspace),
-            candidates.len(),
+            all.len() - usize::from(self.best.is_some()),
             usize::from(self.leading.is_some()),
             usize::from(current.is_some()),
-            best_restart,
+            self.best.as_ref().map_or(0, |(restart, _)| *restart),
         ];
-        Ok(Written {
-            counts: counts.map(|x| x as u64),
-            restarts: &self.restarts,
-            best: best.transpose()?,
-            candidates,
-            plan: Box::new(|out| {
-                cost.write(out);
-                plan.write(out);
-            }),
+        Ok(move |out: &mut Stream<'_>| {
+            cost.write(out);
+            plan.write(out);
+            out.numbers("course", &counts.map(|x| x as u64));
+            out.numbers("restarts", &self.restarts);
+            for (of, outcome, model) in &all {
+                write(outcome, model.as_deref(), of, out);
+            }
         })
     }
 
     /// From a checkpoint of this fit.
-    pub(super) fn read(
-        run: &Run<'a, F>,
-        plan: &Plan<'a, F>,
+    pub(super) fn read<F: Float>(
+        settings: &Settings,
+        plan: &Plan<'_, F>,
         cost: &mut Cost,
         mut file: Sections<'static>,
-    ) -> Read<Self> {
+    ) -> Read<Self>
+    where
+        Model: Mixture<F>,
+    {
         cost.read(&mut file)?;
         let rule = |rule| FileFault::content("course", rule);
         let counts = file.counts::<6>("course")?;
@@ -194,7 +184,7 @@ impl<'a, F: Float> Course<'a, F> {
         let (number, candidates) = (counts[0] as usize, counts[2] as usize);
         let (leads, runs) = (counts[3] == 1, counts[4] == 1);
         let restart = restarts.len();
-        if restart >= run.settings.restarts || number > plan.phases.len() {
+        if restart >= settings.restarts || number > plan.phases.len() {
             return Err(rule("must be within the restarts and phases of the fit"));
         }
         if candidates == 0 || runs && (number == plan.phases.len() || leads && candidates == 1) {
@@ -204,55 +194,27 @@ impl<'a, F: Float> Course<'a, F> {
             restarts,
             number,
             subspace: counts[1] == 1,
-            ..Self::default()
+            ..Self::of_restart(0)
         };
         if restart > 0 {
-            let best = (counts[5] as usize).min(restart - 1);
-            let found = Found::read("best ", &mut file, plan, run.clusters)?;
-            let model = file.all::<u8>("best model")?;
-            let (supports, place) = found.found.ok_or(rule("must have what was found"))?;
-            let last = LastSearch {
-                model: (run.load)(&model)?.into_model(),
-                supports,
-                exact: found.exact,
-                place,
-                reached: found.reached,
-                phases: found.phases,
-            };
-            if last.phases.is_empty() {
-                return Err(rule("must have phases behind what was found"));
+            let best = read("best ", None, &mut file, plan, settings.clusters)?;
+            if best.found.is_none() || best.phases.is_empty() {
+                return Err(rule("must have what was found, and phases behind it"));
             }
-            course.best = Some((best, last));
+            course.best = Some(((counts[5] as usize).min(restart - 1), best));
         }
         for i in 0..candidates {
+            if runs && i == 0 {
+                course.middle = Some(Middle {
+                    report: PhaseReport::read("phase ", &mut file)?,
+                    stages: SavedStages::read(&mut file)?,
+                    pass: Sections::default(),
+                });
+            }
+            let running = course.middle.as_ref().filter(|_| i == 0);
+            let model = running.map(|middle| middle.stages.whole_model());
             let of = format!("candidate {i} ");
-            let found = Found::read(&of, &mut file, plan, run.clusters)?;
-            let model = match runs && i == 0 {
-                true => {
-                    let report = PhaseReport::read("phase ", &mut file)?;
-                    let stages = SavedStages::read(&mut file)?;
-                    let model = stages.whole.as_ref().unwrap_or(&stages.model).clone();
-                    let pass = Sections::default();
-                    course.middle = Some(Middle {
-                        report,
-                        stages,
-                        pass,
-                    });
-                    model
-                }
-                false => file.all(&format!("{of}model"))?,
-            };
-            let streams = Streams::new(run.settings.seed, restart as u64);
-            let candidate = Candidate {
-                joint: (run.load)(&model)?,
-                start: found.start,
-                calibrated: found.calibrated,
-                streams: streams.start(found.start),
-                phases: found.phases,
-                reached: found.reached,
-                found: found.found,
-                exact: found.exact,
-            };
+            let candidate = read(&of, model, &mut file, plan, settings.clusters)?;
             match leads && i + 1 == candidates {
                 true => course.leading = Some(candidate),
                 false => course.waiting.push_back(candidate),
@@ -266,120 +228,69 @@ impl<'a, F: Float> Course<'a, F> {
     }
 }
 
-/// All sections of a course.
-struct Written<'b> {
-    counts: [u64; 6],
-    restarts: &'b [f64],
-    best: Option<Record<'b>>,
-    candidates: Vec<Record<'b>>,
-    plan: Box<dyn Fn(&mut Stream<'_>) + 'b>,
-}
-
-impl Written<'_> {
-    fn write(&self, out: &mut Stream<'_>) {
-        (self.plan)(out);
-        out.numbers("course", &self.counts);
-        out.numbers("restarts", self.restarts);
-        if let Some(best) = &self.best {
-            best.write("best ", out);
-        }
-        for (i, candidate) in self.candidates.iter().enumerate() {
-            candidate.write(&format!("candidate {i} "), out);
-        }
+/// A candidate as sections whose names begin with `of`.
+fn write<Model>(outcome: &Outcome<Model>, model: Option<&[u8]>, of: &str, out: &mut Stream<'_>) {
+    let place = outcome.found.as_ref().map_or(0, |(_, place)| place + 1);
+    let numbers = [
+        outcome.start,
+        outcome.reached,
+        usize::from(outcome.exact),
+        place,
+        outcome.phases.len(),
+        usize::from(outcome.calibrated),
+    ];
+    out.numbers(&format!("{of}numbers"), &numbers.map(|x| x as u64));
+    if let Some((supports, _)) = &outcome.found {
+        supports.write(of, out);
+    }
+    for (i, phase) in outcome.phases.iter().enumerate() {
+        phase.write(&format!("{of}phase {i} "), out);
+    }
+    if let Some(model) = model {
+        out.numbers(&format!("{of}model"), model);
     }
 }
 
-/// What is written of a candidate, or of a restart that has ended.
-struct Record<'b> {
-    start: usize,
-    calibrated: bool,
-    reached: usize,
-    exact: bool,
-    found: Option<(&'b Supports, usize)>,
-    phases: &'b [PhaseReport],
-    /// `None` where it is that of the phase that runs.
-    model: Option<Vec<u8>>,
-}
-
-impl<'b> Record<'b> {
-    fn of<F: Float>(candidate: &'b Candidate<'_, F>, model: Option<Vec<u8>>) -> Self {
-        let found = candidate.found.as_ref();
-        Self {
-            start: candidate.start,
-            calibrated: candidate.calibrated,
-            reached: candidate.reached,
-            exact: candidate.exact,
-            found: found.map(|(supports, place)| (supports, *place)),
-            phases: &candidate.phases,
-            model,
-        }
+/// A candidate from such sections, or with another model than theirs.
+fn read<F: Float, Model: Mixture<F>>(
+    of: &str,
+    model: Option<&[u8]>,
+    file: &mut Sections<'_>,
+    plan: &Plan<'_, F>,
+    k: usize,
+) -> Read<Outcome<Model>> {
+    let name = format!("{of}numbers");
+    let numbers = file.counts::<6>(&name)?;
+    let place = numbers[3] as usize;
+    if place > plan.sets.len() || numbers[1] as usize > plan.phases.len() {
+        let rule = "must be within the phases of the fit";
+        return Err(FileFault::content(&name, rule));
     }
-
-    fn write(&self, of: &str, out: &mut Stream<'_>) {
-        let place = self.found.map_or(0, |(_, place)| place + 1);
-        let numbers = [
-            self.start,
-            self.reached,
-            usize::from(self.exact),
-            place,
-            self.phases.len(),
-            usize::from(self.calibrated),
-        ];
-        out.numbers(&format!("{of}numbers"), &numbers.map(|x| x as u64));
-        if let Some((supports, _)) = self.found {
-            supports.write(of, out);
+    let found = match place {
+        0 => None,
+        _ => {
+            let n = plan.rows(place - 1).len();
+            Some((Supports::read(of, file, n, k)?, place - 1))
         }
-        for (i, phase) in self.phases.iter().enumerate() {
-            phase.write(&format!("{of}phase {i} "), out);
-        }
-        if let Some(model) = &self.model {
-            out.numbers(&format!("{of}model"), model);
-        }
+    };
+    let phases = 0..numbers[4];
+    let phases = phases.map(|i| PhaseReport::read(&format!("{of}phase {i} "), file));
+    let phases = phases.collect::<Read<Vec<_>>>()?;
+    let model: Model = match model {
+        Some(model) => loaded_model(model)?,
+        None => loaded_model(&file.all::<u8>(&format!("{of}model"))?)?,
+    };
+    if shape(&model) != [k, k, plan.frame.dim()] || *model.frame() != plan.frame {
+        let rule = "must be in the coordinates of the data";
+        return Err(FileFault::content("model", rule));
     }
-}
-
-/// What was written of it, but for the model.
-struct Found {
-    start: usize,
-    calibrated: bool,
-    reached: usize,
-    exact: bool,
-    found: Option<(Supports, usize)>,
-    phases: Vec<PhaseReport>,
-}
-
-impl Found {
-    fn read<F: Float>(
-        of: &str,
-        file: &mut Sections<'_>,
-        plan: &Plan<'_, F>,
-        k: usize,
-    ) -> Read<Self> {
-        let name = format!("{of}numbers");
-        let numbers = file.counts::<6>(&name)?;
-        let place = numbers[3] as usize;
-        if place > plan.sets.len() || numbers[1] as usize > plan.phases.len() {
-            let rule = "must be within the phases of the fit";
-            return Err(FileFault::content(&name, rule));
-        }
-        let found = match place {
-            0 => None,
-            _ => {
-                let n = plan.rows(place - 1).len();
-                Some((Supports::read(of, file, n, k)?, place - 1))
-            }
-        };
-        let mut phases = Vec::new();
-        for i in 0..numbers[4] {
-            phases.push(PhaseReport::read(&format!("{of}phase {i} "), file)?);
-        }
-        Ok(Self {
-            start: numbers[0] as usize,
-            calibrated: numbers[5] == 1,
-            reached: numbers[1] as usize,
-            exact: numbers[2] == 1,
-            found,
-            phases,
-        })
-    }
+    Ok(Outcome {
+        model,
+        start: numbers[0] as usize,
+        calibrated: numbers[5] == 1,
+        found,
+        exact: numbers[2] == 1,
+        reached: numbers[1] as usize,
+        phases,
+    })
 }

@@ -5,7 +5,7 @@ use super::result::Fit;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::data::Data;
-use crate::em::{Event, Progress};
+use crate::em::Progress;
 use crate::m_step::MStep;
 use crate::model::Mixture;
 use crate::seed::Seeder;
@@ -14,8 +14,8 @@ use std::ops::ControlFlow;
 /// A model of any family.
 pub type BoxedMixture<F> = Box<dyn Mixture<F>>;
 
-/// The observer of a fit whose model is of any family.
-pub type BoxedObserver<'a, F> = &'a mut dyn FnMut(&Progress<'_, dyn Mixture<F>>) -> ControlFlow<()>;
+/// The observer of a fit.
+pub type BoxedObserver<'a, F> = &'a mut dyn FnMut(&Progress<'_, F>) -> ControlFlow<()>;
 
 /// Whatever fits a mixture to rows of type `R`; usable as a trait object.
 ///
@@ -99,8 +99,7 @@ impl<F: Float, M: MStep<F>> Estimator<F> for Clusterer<F, M> {
         data: &dyn Data<F>,
         observer: BoxedObserver<'_, F>,
     ) -> Result<Fit<BoxedMixture<F>>> {
-        let mut closure = |event: Event<'_>| observer(&event.of::<M::Model>().erased());
-        Ok(self.run(data, &*self.seeder, Some(&mut closure))?.boxed())
+        Ok(self.run(data, &*self.seeder, Some(observer))?.boxed())
     }
 
     fn fit_seeded(
@@ -108,7 +107,7 @@ impl<F: Float, M: MStep<F>> Estimator<F> for Clusterer<F, M> {
         data: &dyn Data<F>,
         seeder: &dyn Seeder<F>,
     ) -> Result<Fit<BoxedMixture<F>>> {
-        seeder.check(self.clusters)?;
+        seeder.check(self.settings.clusters)?;
         Ok(self.run(data, seeder, None)?.boxed())
     }
 }

@@ -1,5 +1,6 @@
 //! What a fit is, in lines of text: the header of its checkpoints. One of another fit is refused.
 
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::data::{Data, Rows};
 use crate::io::{Crc64, FileFault, Number};
@@ -20,7 +21,7 @@ impl Fingerprint {
     }
 
     /// Shape, weight, summary and some rows of the data.
-    pub(super) fn add_data<F: Float>(&mut self, data: &dyn Data<F>) {
+    pub(super) fn add_data<F: Float>(&mut self, data: &dyn Data<F>) -> Result<()> {
         let summary = data.summary();
         self.add("rows", data.len());
         self.add("columns", data.dim());
@@ -33,13 +34,14 @@ impl Fingerprint {
         let step = data.len().div_ceil(ROWS).max(1);
         let some: Vec<usize> = (0..data.len()).step_by(step).collect();
         let mut rows = Rows::default();
-        data.gather(&some, &data.frame(), &mut rows);
+        data.gather(&some, &data.frame()?, &mut rows)?;
         let mut bytes = Vec::new();
         for (i, &row) in some.iter().enumerate() {
             rows.to_centre(i).iter().for_each(|x| x.put(&mut bytes));
             data.weight(row).put(&mut bytes);
         }
         self.add("some rows", format!("{:016x}", Crc64::of(&bytes)));
+        Ok(())
     }
 
     /// The header.
@@ -49,7 +51,7 @@ impl Fingerprint {
 }
 
 /// Whether the header of a checkpoint is that of this fit.
-pub(super) fn compare(expected: &str, found: &str) -> std::result::Result<(), FileFault> {
+pub(crate) fn compare(expected: &str, found: &str) -> std::result::Result<(), FileFault> {
     let lines = |text: &str| -> Vec<(String, String)> {
         let pairs = text.lines().filter_map(|line| line.split_once(" = "));
         pairs.map(|(k, v)| (k.to_string(), v.to_string())).collect()

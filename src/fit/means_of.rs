@@ -2,7 +2,6 @@
 
 use super::builder::{Clusterer, LARGE};
 use super::phase::Phase;
-use crate::base::cancel;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
@@ -49,10 +48,10 @@ impl<F: Float, M: MStep<F>> MeansOf<F, M> {
 
 impl<F: Float, M: MStep<F>> Stage for MeansOf<F, M> {
     fn check(&self, clusters: usize) -> Result<()> {
-        if self.0.clusters != clusters {
+        if self.0.settings.clusters != clusters {
             let rule = "must be the number of clusters of the fit that starts from its means";
             let name = "clusters of the fit for the seeds";
-            return Err(Error::parameter(name, self.0.clusters, rule));
+            return Err(Error::parameter(name, self.0.settings.clusters, rule));
         }
         Ok(())
     }
@@ -86,9 +85,9 @@ impl<F: Float, M: MStep<F> + Clone> Seeder<F> for MeansOf<F, M> {
     ) -> Result<Seeds<F>> {
         let mut other = self.0.clone();
         other.settings.seed = (rng.uniform() * 2f64.powi(53)) as u64;
-        // That of the fit which this is a part of.
-        other.settings.cancel = cancel::current();
-        (other.settings.checkpoint, other.settings.warm) = (None, None);
+        // The data has the flag of the fit which this is a part of.
+        (other.settings.cancel, other.settings.checkpoint) = (None, None);
+        other.settings.warm = None;
         let fit = other.fit(data)?;
         Ok(Seeds {
             centres: Centres::enter(fit.model.means().view(), frame),

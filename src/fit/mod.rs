@@ -5,13 +5,12 @@ pub(crate) mod checkpoint;
 mod clusterer;
 mod course;
 mod estimator;
-mod fingerprint;
+pub(crate) mod fingerprint;
 mod means_of;
 mod phase;
 mod result;
 mod rows;
 mod run;
-mod task;
 mod warm;
 
 pub use builder::{Builder, Clusterer};

@@ -76,7 +76,7 @@ impl<M> Fit<M> {
         }
         self.labels = match &self.coreset {
             Some(subset) => {
-                let rows = data.select(&subset.rows, subset.weights.clone());
+                let rows = data.select(&subset.rows, subset.weights.clone())?;
                 self.model.predict(&*rows)?
             }
             None => self.model.predict(data)?,

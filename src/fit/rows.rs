@@ -1,13 +1,13 @@
 //! The rows that the phases of a fit run on: coresets are drawn, and rows projected, once per fit; restarts share them.
 
-use super::phase::{Columns, Outline};
-use super::task::Run;
+use super::builder::Settings;
+use super::phase::{Columns, Phase};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::{Purpose, Streams};
 use crate::coreset::{Coreset, Subset};
 use crate::data::{Data, Frame, Subspace};
-use crate::em::{Evaluations, PhaseReport, PhaseRows, Progress, Timings, Watch};
+use crate::em::{Evaluations, Monitor, PhaseReport, PhaseRows, Progress, Timings};
 use crate::io::{FileFault, Sections, Stream};
 use crate::seed;
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ pub(super) struct RowSet<'a, F: Float> {
     pub(super) which: PhaseRows,
     /// `None`: all rows as they are.
     selected: Option<(Box<dyn Data<F> + 'a>, Subset)>,
-    projected: OnceLock<Option<SentRows<F>>>,
+    projected: OnceLock<SentRows<F>>,
 }
 
 /// Rows that any thread may make for the others.
@@ -32,10 +32,21 @@ pub(super) struct Plan<'a, F: Float> {
     data: &'a dyn Data<F>,
     pub(super) frame: Frame<F>,
     pub(super) sets: Vec<RowSet<'a, F>>,
-    /// Phases by their number in the list, with the place of their rows.
-    pub(super) phases: Vec<(usize, Outline, usize)>,
+    pub(super) phases: Vec<Planned<F>>,
     /// The subspace, and a sample of rows in it.
-    subspace: OnceLock<Option<Principal<F>>>,
+    subspace: OnceLock<Principal<F>>,
+}
+
+/// A phase, and the place of its rows.
+pub(super) struct Planned<F: Float> {
+    pub(super) phase: Phase<F>,
+    pub(super) place: usize,
+}
+
+/// Who sees a fit, or one of its restarts, and what it has cost.
+pub(super) struct Context<'a, F: Float> {
+    pub(super) monitor: Monitor<'a, F>,
+    pub(super) cost: Cost,
 }
 
 /// What a fit, or one of its restarts, has cost so far.
@@ -43,21 +54,14 @@ pub(super) struct Plan<'a, F: Float> {
 pub(super) struct Cost {
     pub(super) evaluations: Evaluations,
     pub(super) timings: Timings,
-    /// When the phases began whose cost is part of these.
-    booked: Vec<Instant>,
 }
 
 impl Cost {
-    /// Adds what a phase cost, once.
-    pub(super) fn book(&mut self, phase: &PhaseReport) {
-        if !self.booked.contains(&phase.began) {
-            self.booked.push(phase.began);
-            self.evaluations.add(&Evaluations {
-                search: phase.evaluations,
-                ..Evaluations::default()
-            });
-            self.timings.add(&phase.timings);
-        }
+    /// Adds what a phase cost.
+    pub(super) fn add_phase(&mut self, phase: &PhaseReport) {
+        let search = &mut self.evaluations.search;
+        *search = search.saturating_add(phase.evaluations);
+        self.timings.add(&phase.timings);
     }
 
     /// Adds what a restart cost.
@@ -95,34 +99,49 @@ impl Cost {
 impl<'a, F: Float> Plan<'a, F> {
     /// Draws the coreset, or reads it from a checkpoint, and leaves out phases whose rows are not worth it.
     pub(super) fn new(
-        run: &Run<'a, F>,
+        data: &'a dyn Data<F>,
+        coreset: &dyn Coreset<F>,
+        list: Vec<Phase<F>>,
+        settings: &Settings,
         mut file: Option<&mut Sections<'_>>,
-        cost: &mut Cost,
-        watch: &mut Watch<'_>,
+        context: &mut Context<'_, F>,
     ) -> Result<Self> {
-        let (data, k) = (run.data, run.clusters);
+        let k = settings.clusters;
         seed::enough_rows(data, k, "data")?;
         let mut plan = Self {
             data,
-            frame: data.frame(),
+            frame: data.frame()?,
             sets: Vec::new(),
             phases: Vec::new(),
             subspace: OnceLock::new(),
         };
-        let streams = Streams::new(run.settings.seed, 0);
-        let drawn = plan.draw(
-            run,
-            run.coreset,
-            (streams, 0),
+        plan.draw(
+            PhaseRows::Coreset,
+            coreset,
+            settings,
             file.as_deref_mut(),
-            (cost, watch),
+            context,
         )?;
-        let coreset = RowSet::new(PhaseRows::Coreset, data, drawn);
-        seed::enough_rows(coreset.all(data), k, "coreset")?;
-        plan.sets.push(coreset);
+        seed::enough_rows(plan.rows(0), k, "coreset")?;
         // A fit that is stopped draws no further coreset, unless it has no phase without one.
         for hurry in [true, false] {
-            plan.choose(run, file.as_deref_mut(), (cost, watch), hurry)?;
+            let hurry = hurry && file.is_none() && context.monitor.is_stopped();
+            for (number, phase) in list.iter().enumerate() {
+                let Some(place) = plan.place_of(phase, &list[number + 1..], hurry) else {
+                    continue;
+                };
+                if place == plan.sets.len() {
+                    let rows = phase.outline.rows;
+                    match &rows {
+                        PhaseRows::Larger(larger) => {
+                            plan.draw(rows, larger, settings, file.as_deref_mut(), context)?;
+                        }
+                        _ => plan.sets.push(RowSet::new(rows, data, None)?),
+                    }
+                }
+                let phase = phase.clone();
+                plan.phases.push(Planned { phase, place });
+            }
             if !plan.phases.is_empty() {
                 return Ok(plan);
             }
@@ -130,92 +149,67 @@ impl<'a, F: Float> Plan<'a, F> {
         Err(no_phase())
     }
 
-    /// Chooses the phases whose rows are worth it, and draws their coresets; in a `hurry` none once the fit is stopped,
-    /// unless they are in a checkpoint.
-    fn choose(
-        &mut self,
-        run: &Run<'a, F>,
-        mut file: Option<&mut Sections<'_>>,
-        (cost, watch): (&mut Cost, &mut Watch<'_>),
-        hurry: bool,
-    ) -> Result<()> {
-        let (data, without) = (run.data, self.sets[0].selected.is_none());
-        let streams = Streams::new(run.settings.seed, 0);
-        let all_follow = |number: usize| {
-            let later = &run.outlines[number + 1..];
-            later
-                .iter()
-                .any(|later| later.rows == PhaseRows::All && !later.after_subspace)
-        };
-        for (number, &outline) in run.outlines.iter().enumerate() {
-            let before = self.sets.last().map_or(data, |set| set.all(data)).len();
-            let place = match outline.rows {
-                // Without a coreset its phases would be on all rows, as those that come later anyway.
-                PhaseRows::Coreset if without && all_follow(number) => continue,
-                PhaseRows::Coreset => 0,
-                PhaseRows::Larger(larger) => {
-                    let size = larger.draws();
-                    if without
-                        || size <= before
-                        || size > data.len() / 4
-                        || (hurry && file.is_none() && watch.stopped())
-                    {
-                        continue;
-                    }
-                    let number = self.sets.len();
-                    let file = file.as_deref_mut();
-                    let drawn = self.draw(run, &larger, (streams, number), file, (cost, watch))?;
-                    self.sets.push(RowSet::new(outline.rows, data, drawn));
-                    self.sets.len() - 1
-                }
-                PhaseRows::All => match self.sets.iter().position(|set| set.selected.is_none()) {
-                    Some(place) => place,
-                    None => {
-                        self.sets.push(RowSet::new(PhaseRows::All, data, None));
-                        self.sets.len() - 1
-                    }
-                },
-            };
-            self.phases.push((number, outline, place));
+    /// The place of the rows of a phase, the next one for further rows; `None` if they are not worth it, and in a `hurry` for
+    /// larger coresets. `later` are the phases after it in the list.
+    fn place_of(&self, phase: &Phase<F>, later: &[Phase<F>], hurry: bool) -> Option<usize> {
+        let without = self.sets[0].selected.is_none();
+        let next = self.sets.len();
+        match phase.outline.rows {
+            // Without a coreset its phases would be on all rows, as those that come later anyway.
+            PhaseRows::Coreset => {
+                let on_all = |later: &Phase<F>| {
+                    later.outline.rows == PhaseRows::All && !later.outline.after_subspace
+                };
+                (!without || !later.iter().any(on_all)).then_some(0)
+            }
+            PhaseRows::Larger(larger) => {
+                let (size, before) = (larger.draws(), self.rows(next - 1).len());
+                let worth = !without && size > before && size <= self.data.len() / 4;
+                (worth && !hurry).then_some(next)
+            }
+            PhaseRows::All => {
+                let all = self.sets.iter().position(|set| set.selected.is_none());
+                Some(all.unwrap_or(next))
+            }
         }
-        Ok(())
     }
 
-    /// Draws a coreset, or reads it from a checkpoint, and checks what comes.
+    /// Draws the next coreset, or reads it from a checkpoint, and checks what comes.
     fn draw(
-        &self,
-        run: &Run<'a, F>,
+        &mut self,
+        which: PhaseRows,
         coreset: &dyn Coreset<F>,
-        (streams, number): (Streams, usize),
+        settings: &Settings,
         file: Option<&mut Sections<'_>>,
-        (cost, watch): (&mut Cost, &mut Watch<'_>),
-    ) -> Result<Option<Subset>> {
-        let started = Instant::now();
+        context: &mut Context<'_, F>,
+    ) -> Result<()> {
+        let (started, number) = (Instant::now(), self.sets.len());
         let subset = match file {
-            Some(file) => read_subset(number, file).map_err(|fault| run.fault(fault))?,
+            Some(file) => read_subset(number, file).map_err(|fault| settings.fault(fault))?,
             None => {
+                let streams = Streams::new(settings.seed, 0);
                 let mut rng = streams.at(Purpose::Coreset, number, 0);
                 coreset.sample(self.data, &self.frame, &mut rng)?
             }
         };
         if let Some(subset) = &subset {
             let sound = subset.check(self.data.len());
-            sound.map_err(|what| Error::stage(run.names.coreset, what))?;
-            cost.evaluations.add(&Evaluations {
-                coreset: subset.evaluations,
-                ..Evaluations::default()
-            });
+            sound.map_err(|what| Error::stage(coreset.name(), what))?;
         }
-        cost.timings.coreset += started.elapsed();
-        watch.see(Progress::Coreset {
+        let evaluations = subset.as_ref().map_or(0, |s| s.evaluations);
+        let spent = &mut context.cost.evaluations.coreset;
+        *spent = spent.saturating_add(evaluations);
+        context.cost.timings.coreset += started.elapsed();
+        context.monitor.see(&Progress::Coreset {
             rows: subset.as_ref().map_or(self.data.len(), |s| s.rows.len()),
             weight: subset
                 .as_ref()
                 .map_or(self.data.summary().total_weight, |s| s.weights.iter().sum()),
-            evaluations: subset.as_ref().map_or(0, |s| s.evaluations),
+            evaluations,
             elapsed: started.elapsed(),
         });
-        Ok(subset)
+        self.sets.push(RowSet::new(which, self.data, subset)?);
+        Ok(())
     }
 
     /// Its coresets into a checkpoint.
@@ -243,57 +237,59 @@ impl<'a, F: Float> Plan<'a, F> {
 
     /// The most rows of a phase.
     pub(super) fn most_rows(&self) -> usize {
-        let rows = self.phases.iter().map(|phase| self.rows(phase.2).len());
+        let rows = self.phases.iter().map(|phase| self.rows(phase.place).len());
         rows.max().unwrap_or(0)
     }
 
     /// Finds the subspace that the phases ask for, if there are such and rows have one. Whoever is first does it for all.
-    pub(super) fn find_subspace(&self, seed: u64, cost: &mut Cost) {
-        let wanted = self.phases.iter().find_map(|(_, outline, place)| {
-            let Columns::Principal(p) = outline.columns else {
+    pub(super) fn find_subspace(&self, seed: u64, cost: &mut Cost) -> Result<()> {
+        let wanted = self.phases.iter().find_map(|Planned { phase, place }| {
+            let Columns::Principal(p) = phase.outline.columns else {
                 return None;
             };
             Some((p, *place))
         });
         let Some((p, place)) = wanted.filter(|(p, _)| *p < self.frame.dim()) else {
-            return;
+            return Ok(());
         };
-        self.subspace.get_or_init(|| {
-            let started = Instant::now();
-            let mut rng = Streams::new(seed, 0).at(Purpose::Subspace, 0, 0);
-            let rows = self.rows(place);
-            // Sparse rows have no principal directions.
-            let found = (!rows.is_sparse()).then(|| {
-                let (subspace, sample) = Subspace::principal(rows, &self.frame, p, &mut rng);
-                let sample = subspace.project(&*sample);
-                (subspace, Box::new(sample) as SentRows<F>)
-            });
-            cost.timings.projection += started.elapsed();
-            found
-        });
+        let rows = self.rows(place);
+        // Sparse rows have no principal directions.
+        if self.subspace.get().is_some() || rows.is_sparse() {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let mut rng = Streams::new(seed, 0).at(Purpose::Subspace, 0, 0);
+        let (subspace, sample) = Subspace::principal(rows, &self.frame, p, &mut rng)?;
+        let sample: SentRows<F> = Box::new(subspace.project(&*sample)?);
+        cost.timings.projection += started.elapsed();
+        // Restarts beside this one may have found it as well: it is the same.
+        self.subspace.set((subspace, sample)).ok();
+        Ok(())
     }
 
     /// The subspace, and a sample of the rows in it.
     pub(super) fn subspace(&self) -> Option<(&Subspace<F>, &dyn Data<F>)> {
-        let (subspace, sample) = self.subspace.get()?.as_ref()?;
+        let (subspace, sample) = self.subspace.get()?;
         Some((subspace, &**sample))
     }
 
     /// Projects the rows at a place on the subspace. Whoever is first does it for all.
-    pub(super) fn project(&self, place: usize, cost: &mut Cost) {
-        if let Some((subspace, _)) = self.subspace() {
-            self.sets[place].projected.get_or_init(|| {
-                let started = Instant::now();
-                let found = subspace.project(self.sets[place].all(self.data));
-                cost.timings.projection += started.elapsed();
-                Some(Box::new(found) as SentRows<F>)
-            });
+    pub(super) fn project(&self, place: usize, cost: &mut Cost) -> Result<()> {
+        let set = &self.sets[place];
+        if let Some((subspace, _)) = self.subspace()
+            && set.projected.get().is_none()
+        {
+            let started = Instant::now();
+            let found = subspace.project(set.all(self.data))?;
+            cost.timings.projection += started.elapsed();
+            set.projected.set(Box::new(found)).ok();
         }
+        Ok(())
     }
 
     /// The rows at a place in the subspace, if they have been projected.
     pub(super) fn projected(&self, place: usize) -> Option<&dyn Data<F>> {
-        let rows = self.sets[place].projected.get()?.as_ref()?;
+        let rows = self.sets[place].projected.get()?;
         Some(&**rows)
     }
 }
@@ -322,12 +318,12 @@ pub(super) fn no_phase() -> Error {
 }
 
 impl<'a, F: Float> RowSet<'a, F> {
-    fn new(which: PhaseRows, data: &'a dyn Data<F>, subset: Option<Subset>) -> Self {
-        let selected = subset.map(|subset| {
-            let rows = data.select(&subset.rows, subset.weights.clone());
-            (rows, subset)
-        });
-        Self {
+    fn new(which: PhaseRows, data: &'a dyn Data<F>, subset: Option<Subset>) -> Result<Self> {
+        let selected = match subset {
+            Some(subset) => Some((data.select(&subset.rows, subset.weights.clone())?, subset)),
+            None => None,
+        };
+        Ok(Self {
             which: if selected.is_some() {
                 which
             } else {
@@ -335,7 +331,7 @@ impl<'a, F: Float> RowSet<'a, F> {
             },
             selected,
             projected: OnceLock::new(),
-        }
+        })
     }
 
     fn all<'b>(&'b self, data: &'b dyn Data<F>) -> &'b dyn Data<F> {

@@ -1,400 +1,438 @@
 //! One fit: coreset, seeds and phases, for every restart.
 
-use super::course::{Candidate, Course};
-use super::phase::Columns;
-use super::rows::{Cost, Plan, no_phase};
-use super::task::Run;
-use crate::base::cancel;
+use super::builder::{Clusterer, Settings};
+use super::course::Course;
+use super::phase::{Columns, Phase};
+use super::result::Fit;
+use super::rows::{Context, Cost, Plan, Planned, no_phase};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
-use crate::coreset::Subset;
+use crate::data::{Centres, Data, Rows, View};
 use crate::em::trace;
 use crate::em::{
-    self, Evaluations, Fresh, Joint, Kept, LastSearch, Pass, PhaseReport, Progress, Report, SetUp,
-    Stop, StopRule, Supports, Watch,
+    self, FullPass, IncrementalPass, LastSearch, Monitor, Outcome, Pass, PhaseReport, Progress,
+    Report, SetUp, Stages, Stop, StopRule, shape,
 };
-use crate::io::{FileFault, Sections};
-use std::any::Any;
+use crate::io::Sections;
+use crate::m_step::MStep;
+use crate::model::Mixture;
+use crate::seed::Seeder;
 use std::time::Instant;
 
-/// What a fit found.
-pub(crate) struct Fitted {
-    pub(crate) model: Box<dyn Any + Send>,
-    pub(crate) report: Report,
-    pub(crate) supports: Supports,
-    pub(crate) subset: Option<Subset>,
-    pub(crate) exact: bool,
+/// Several starts on so many rows together take little time, also where that is more than half of all rows.
+const FEW_ROWS: usize = 1 << 16;
+
+/// A fit on its way.
+struct Run<'a, F: Float, M: MStep<F>> {
+    clusterer: &'a Clusterer<F, M>,
+    data: &'a dyn Data<F>,
+    seeder: &'a dyn Seeder<F>,
+    plan: Plan<'a, F>,
 }
 
 /// All of a fit; it ends at once where it is cancelled.
 #[inline(never)]
-pub(crate) fn run<F: Float>(run: Run<'_, F>, watch: &mut Watch<'_>) -> Result<Fitted> {
-    let (data, seed) = (run.data, run.settings.seed);
-    let _span = trace::fit(data.len(), data.dim(), run.clusters, seed);
-    let work = || cancel::catch(|| all(&run, watch)).unwrap_or(Err(Error::Cancelled));
-    cancel::under(&run.settings.cancel, work)
-}
-
-/// All restarts.
-fn all<F: Float>(run: &Run<'_, F>, watch: &mut Watch<'_>) -> Result<Fitted> {
-    let mut file = run.resumed(watch)?;
-    let mut cost = Cost::default();
-    let plan = Plan::new(run, file.as_mut(), &mut cost, watch)?;
-    let mut course = match file {
+pub(super) fn run<F: Float, M: MStep<F>>(
+    clusterer: &Clusterer<F, M>,
+    data: &dyn Data<F>,
+    seeder: &dyn Seeder<F>,
+    phases: Vec<Phase<F>>,
+    monitor: Monitor<'_, F>,
+) -> Result<Fit<M::Model>> {
+    let settings = &clusterer.settings;
+    let _span = trace::fit(data.len(), data.dim(), settings.clusters, settings.seed);
+    let cost = Cost::default();
+    let mut context = Context { monitor, cost };
+    let mut file = match context.monitor.saver() {
+        Some(saver) => saver.resumed()?,
+        None => None,
+    };
+    let (coreset, from) = (&*clusterer.coreset, file.as_mut());
+    let plan = Plan::new(data, coreset, phases, settings, from, &mut context)?;
+    let course = match file {
         Some(file) => {
-            Course::read(run, &plan, &mut cost, file).map_err(|fault| run.fault(fault))?
+            let course = Course::read(settings, &plan, &mut context.cost, file);
+            course.map_err(|fault| settings.fault(fault))?
         }
-        None => Course::default(),
+        None => Course::of_restart(0),
     };
-    let apart = parallel::fits_apart(run.settings.restarts, plan.most_rows());
-    let cut = match watch.beside().filter(|_| apart) {
-        Some(watch) => beside_each_other(run, &plan, &mut course, (&mut cost, &watch))?,
-        None => in_turn(run, &plan, &mut course, (&mut cost, watch))?,
-    };
-    let Course { best, restarts, .. } = course;
-    let (restart, best) = best.ok_or(Error::Cancelled)?;
-    let last = best.phases.last().expect("at least one phase");
-    let all = restarts.len() == run.settings.restarts && best.reached == plan.phases.len();
-    let whole = all && !cut;
-    let report = Report {
-        stop: match watch.stop() {
-            // The time may be up after all was done.
-            Some(Stop::Cancelled) if whole => last.stop,
-            stop => stop.unwrap_or(last.stop),
-        },
-        iterations: best.phases.iter().map(|phase| phase.iterations).sum(),
-        free_energies: last.free_energies.clone(),
-        emptied: last.emptied,
-        unobserved: last.unobserved,
-        distance_evaluations: cost.evaluations.total(),
-        evaluations: cost.evaluations,
-        coreset_size: plan.rows(plan.phases[0].2).len(),
-        timings: cost.timings,
-        restart,
-        restarts,
-        checkpoint_fault: watch.checkpoint_fault(),
-        phases: best.phases,
-    };
-    Ok(Fitted {
-        exact: best.exact,
-        subset: plan.subset(best.place).cloned(),
-        model: best.model,
-        report,
-        supports: best.supports,
-    })
-}
-
-/// One restart after the other. Whether the last of them was cut short.
-fn in_turn<'a, F: Float>(
-    run: &Run<'a, F>,
-    plan: &Plan<'a, F>,
-    course: &mut Course<'a, F>,
-    (cost, watch): (&mut Cost, &mut Watch<'_>),
-) -> Result<bool> {
-    while course.restarts.len() < run.settings.restarts {
-        let (found, cut) = until_cancelled(run, plan, course, (cost, watch))?;
-        if let Some(found) = found {
-            course.keep(found);
-        }
-        if cut {
-            return Ok(true);
-        }
-        if watch.stopped() {
-            break;
-        }
-    }
-    Ok(false)
-}
-
-/// Restarts that know nothing of each other, some at a time: what they found is kept until all of these have ended. Whether
-/// one was cut short; those that found nothing are left out.
-fn beside_each_other<'a, F: Float>(
-    run: &Run<'a, F>,
-    plan: &Plan<'a, F>,
-    course: &mut Course<'a, F>,
-    (cost, watch): (&mut Cost, &(dyn Fn() -> Watch<'static> + Sync)),
-) -> Result<bool> {
-    const TOGETHER: usize = 64;
-    let most = run.settings.restarts;
-    for first in (0..most).step_by(TOGETHER) {
-        let count = TOGETHER.min(most - first);
-        let here = trace::here();
-        let found = parallel::map_fits(count, plan.most_rows(), |i| {
-            let _span = here.enter();
-            let (mut own, mut watch) = (Cost::default(), watch());
-            let mut course = Course::of_restart(first + i);
-            let found = until_cancelled(run, plan, &mut course, (&mut own, &mut watch));
-            (found, own)
-        });
-        let mut cut = false;
-        for (found, own) in found {
-            let (found, cut_short) = found?;
-            cost.add(&own);
-            cut |= cut_short;
-            if let Some(found) = found {
-                course.keep(found);
-            }
-        }
-        if cut {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// One restart, or what its last search found if it is cancelled, and whether it was.
-fn until_cancelled<'a, F: Float>(
-    run: &Run<'a, F>,
-    plan: &Plan<'a, F>,
-    course: &mut Course<'a, F>,
-    (cost, watch): (&mut Cost, &mut Watch<'_>),
-) -> Result<(Option<LastSearch>, bool)> {
-    if let Some(found) = cancel::catch(|| one(run, plan, course, (cost, watch))) {
-        return Ok((Some(found?), false));
-    }
-    let mut found = watch.take_last_search();
-    if let Some(last) = found.as_mut().and_then(|found| found.phases.last_mut()) {
-        last.stop = Stop::Cancelled;
-        cost.book(last);
-    }
-    Ok((found, true))
-}
-
-/// One restart: its starts through the first phase, and the best of them through the others.
-fn one<'a, F: Float>(
-    run: &Run<'a, F>,
-    plan: &Plan<'a, F>,
-    course: &mut Course<'a, F>,
-    (cost, watch): (&mut Cost, &mut Watch<'_>),
-) -> Result<LastSearch> {
-    // That of another restart says nothing of this one.
-    watch.take_last_search();
-    if course.is_new() {
-        starts(run, plan, course, (cost, watch))?;
-        course.save(run, plan, (cost, watch))?;
-    } else {
-        plan.find_subspace(run.settings.seed, cost);
-    }
-    while course.number < plan.phases.len() {
-        let (_, outline, _) = plan.phases[course.number];
-        if outline.after_subspace && !course.subspace {
-            course.waiting.iter_mut().for_each(|c| c.reached += 1);
-            course.number += 1;
-            continue;
-        }
-        // A run ends after a search, also one that was stopped before it.
-        // One that goes on in the middle of a phase has none yet.
-        if watch.stopped() && course.first().is_some_and(|c| c.found.is_some()) {
-            break;
-        }
-        while let Some(mut candidate) = course.waiting.pop_front() {
-            // Once stopped, one search is enough.
-            if course.leading.is_none() || !watch.stopped() {
-                phase(run, plan, course, &mut candidate, (cost, watch))?;
-            }
-            let standing = |c: &Candidate<'_, F>| em::standing(c.reached, &c.phases);
-            let leading = course.leading.as_ref();
-            if leading.is_none_or(|leading| standing(&candidate) > standing(leading)) {
-                course.leading = Some(candidate);
-            }
-            course.save(run, plan, (cost, watch))?;
-        }
-        course.waiting.extend(course.leading.take());
-        course.number += 1;
-    }
-    let best = course.end().ok_or_else(no_phase)?;
-    let (supports, place) = best.found.ok_or_else(no_phase)?;
-    Ok(LastSearch {
-        exact: best.exact,
-        model: best.joint.into_model(),
-        supports,
-        place,
-        reached: best.reached,
-        phases: best.phases,
-    })
-}
-
-/// The starts of a restart, at their seeds.
-fn starts<'a, F: Float>(
-    run: &Run<'a, F>,
-    plan: &Plan<'a, F>,
-    course: &mut Course<'a, F>,
-    (cost, watch): (&mut Cost, &mut Watch<'_>),
-) -> Result<()> {
-    let (_, first, place) = plan.phases[0];
-    let room = run.data.len() / 2 / plan.rows(place).len();
-    // From a model all starts would be the same.
-    let room = if run.warm.is_some() { 1 } else { room };
-    for start in 0..first.starts.min(room).max(1) {
-        let restart = course.restarts.len();
-        let candidate = seeded(run, plan, (restart, start), (cost, watch))?;
-        course.waiting.push_back(candidate);
-        if watch.stopped() {
-            break;
-        }
-    }
-    plan.find_subspace(run.settings.seed, cost);
-    course.subspace = worth_it(plan, &*course.waiting[0].joint);
-    Ok(())
-}
-
-/// A start at its seeds.
-fn seeded<'a, F: Float>(
-    run: &Run<'a, F>,
-    plan: &Plan<'a, F>,
-    (restart, start): (usize, usize),
-    (cost, watch): (&mut Cost, &mut Watch<'_>),
-) -> Result<Candidate<'a, F>> {
-    let started = Instant::now();
-    let streams = Streams::new(run.settings.seed, restart as u64).start(start);
-    let (joint, known, evaluations) = match run.warm {
-        Some(warm) => {
-            let (joint, known) = warm(plan.frame.clone())?;
-            (joint, known, 0)
-        }
-        None => {
-            let mut rng = streams.at(Purpose::Seeding, 0, 0);
-            let rows = plan.rows(plan.phases[0].2);
-            let seeds = run.seeder.seed(rows, &plan.frame, run.clusters, &mut rng)?;
-            let sound = seeds.check(run.clusters, plan.frame.dim());
-            sound.map_err(|what| Error::stage(run.names.seeder, what))?;
-            let joint = (run.start)(seeds.centres, plan.frame.clone())?;
-            (joint, false, seeds.evaluations)
-        }
-    };
-    cost.evaluations.add(&Evaluations {
-        seeding: evaluations,
-        ..Evaluations::default()
-    });
-    cost.timings.seeding += started.elapsed();
-    watch.see(Progress::Seeded {
-        restart,
-        start,
-        evaluations,
-        elapsed: started.elapsed(),
-    });
-    Ok(Candidate {
-        joint,
-        calibrated: known,
-        start,
-        streams,
-        phases: Vec::new(),
-        reached: 0,
-        found: None,
-        exact: false,
-    })
-}
-
-/// Whether there is a subspace, and most of the quantization error of the seeds is in it.
-fn worth_it<F: Float>(plan: &Plan<'_, F>, joint: &dyn Joint<F>) -> bool {
-    let Some((subspace, sample)) = plan.subspace() else {
-        return false;
-    };
-    let centres = subspace.enter(joint.model().centres());
-    let near = joint.bounds().map_or(centres.len(), |bounds| bounds.size());
-    !em::outside(sample, &subspace.frame(), &centres, near)
-}
-
-/// One phase of a candidate.
-fn phase<F: Float>(
-    run: &Run<'_, F>,
-    plan: &Plan<'_, F>,
-    course: &mut Course<'_, F>,
-    candidate: &mut Candidate<'_, F>,
-    (cost, watch): (&mut Cost, &mut Watch<'_>),
-) -> Result<()> {
-    let (e_step, outline, place) = plan.phases[course.number];
-    let inside = course.subspace && matches!(outline.columns, Columns::Principal(_));
-    if inside {
-        plan.project(place, cost);
-    }
-    let subspace = plan.subspace().filter(|_| inside).map(|(s, _)| s);
-    let done = candidate.phases.len();
-    let streams = candidate.streams.phase(done);
-    let mut rng = streams.at(Purpose::Start, 0, 0);
-    candidate.joint.enter(e_step, subspace, &mut rng)?;
-    let width = candidate.joint.width();
-    if !(1..=run.clusters).contains(&width) {
-        let most = run.clusters;
-        let what = format!("width {width}: must be at least 1, and at most {most}");
-        return Err(Error::stage(candidate.joint.search_name(), what));
-    }
-    let data = match plan.projected(place) {
-        Some(projected) if inside => projected,
-        _ => plan.rows(place),
-    };
-    // Components of other rows say nothing of these.
-    let same = candidate.found.take().filter(|(_, of)| *of == place);
-    let (mut report, mut file) = match course.middle.take() {
-        Some(middle) => {
-            let resumed = candidate.joint.resume(&middle.stages);
-            resumed.map_err(|fault| run.fault(fault))?;
-            (middle.report, Some(middle.pass))
-        }
-        None => {
-            let ran_on = (plan.sets[place].which, data.len(), data.dim());
-            let report = PhaseReport::new((course.restarts.len(), done), ran_on);
-            (report, None)
-        }
-    };
-    let _span = trace::phase(&report);
-    let rule = StopRule {
-        tolerance: run.settings.rule.tolerance * outline.factor,
-        ..run.settings.rule
-    };
-    course.begin(run, plan, candidate, (cost, watch))?;
-    let set_up = SetUp {
+    let run = Run {
+        clusterer,
         data,
-        joint: &mut *candidate.joint,
-        streams,
-        moves: outline.moves,
-        transfers: outline.transfers,
-        labels: same.map(|(supports, _)| supports.into_labels()),
-        calibrated: done > 0 || candidate.calibrated,
-        widened: candidate.phases.last().map_or(0, |phase| phase.widened),
-        rule,
+        seeder,
+        plan,
     };
-    if set_up.joint.bounds().is_some() && u32::try_from(data.len()).is_err() {
-        let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
-        return Err(Error::parameter("rows", data.len(), rule));
+    run.all(course, context)
+}
+
+impl<F: Float, M: MStep<F>> Run<'_, F, M> {
+    /// All restarts, and the best of them.
+    fn all(
+        self,
+        mut course: Course<M::Model>,
+        mut context: Context<'_, F>,
+    ) -> Result<Fit<M::Model>> {
+        let restarts = self.clusterer.settings.restarts;
+        let apart = parallel::fits_apart(restarts, self.plan.most_rows());
+        match context.monitor.beside().filter(|_| apart) {
+            Some(monitor) => self.beside_each_other(&mut course, &mut context.cost, &monitor)?,
+            None => {
+                while course.restarts.len() < restarts && !course.cut {
+                    let found = self.restart(&mut course, &mut context)?;
+                    course.keep(found);
+                    if context.monitor.is_stopped() {
+                        break;
+                    }
+                }
+            }
+        }
+        let (restart, best) = course.best.ok_or(Error::Cancelled)?;
+        let (supports, place) = best.found.ok_or_else(no_phase)?;
+        let last = best.phases.last().expect("at least one phase");
+        let all = course.restarts.len() == restarts && best.reached == self.plan.phases.len();
+        let whole = all && !course.cut;
+        let Cost {
+            evaluations,
+            timings,
+            ..
+        } = context.cost;
+        let report = Report {
+            stop: match context.monitor.stop() {
+                // The time may be up after all was done.
+                Some(Stop::Cancelled) if whole => last.stop,
+                stop => stop.unwrap_or(last.stop),
+            },
+            iterations: best.phases.iter().map(|phase| phase.iterations).sum(),
+            free_energies: last.free_energies.clone(),
+            emptied: last.emptied,
+            unobserved: last.unobserved,
+            distance_evaluations: evaluations.total(),
+            evaluations,
+            coreset_size: self.plan.rows(self.plan.phases[0].place).len(),
+            timings,
+            restart,
+            restarts: course.restarts,
+            checkpoint_fault: context.monitor.checkpoint_fault(),
+            phases: best.phases,
+        };
+        let (labels, supports) = supports.into_arrays();
+        Ok(Fit {
+            model: best.model,
+            report,
+            labels,
+            exact: best.exact,
+            supports,
+            coreset: self.plan.subset(place).cloned(),
+        })
     }
-    let started = Instant::now();
-    let pass = pass_of(set_up, file.as_mut());
-    let mut pass = pass.map_err(|fault| run.fault(fault))?;
-    if let Some(file) = file {
-        file.end().map_err(|fault| run.fault(fault))?;
+
+    /// Restarts that know nothing of each other, some at a time: what they found is kept until all of these have ended.
+    fn beside_each_other(
+        &self,
+        course: &mut Course<M::Model>,
+        cost: &mut Cost,
+        monitor: &(dyn Fn() -> Monitor<'static, F> + Sync),
+    ) -> Result<()> {
+        const TOGETHER: usize = 64;
+        let most = self.clusterer.settings.restarts;
+        for first in (0..most).step_by(TOGETHER) {
+            let count = TOGETHER.min(most - first);
+            let here = trace::here();
+            let found = parallel::map_fits(count, self.plan.most_rows(), |i| {
+                let _span = here.enter();
+                let (monitor, cost) = (monitor(), Cost::default());
+                let mut context = Context { monitor, cost };
+                let found = self.restart(&mut Course::of_restart(first + i), &mut context);
+                (found, context.cost)
+            });
+            for (found, own) in found {
+                cost.add(&own);
+                course.keep(found?);
+            }
+            if course.cut {
+                break;
+            }
+        }
+        Ok(())
     }
-    // Kept statistics begin with a search.
-    report.timings.search += started.elapsed();
-    watch.begin(place, candidate.reached, &candidate.phases);
-    em::maximise(&mut *pass, &rule, watch, &mut report)?;
-    let (supports, exact) = (pass.supports(), pass.is_exact());
-    drop(pass);
-    candidate.joint.leave();
-    report.elapsed = report.began.elapsed();
-    cost.book(&report);
-    candidate.phases.push(report);
-    candidate.reached += 1;
-    (candidate.found, candidate.exact) = (Some((supports, place)), exact);
-    Ok(())
+
+    /// One restart; `None` if it was cancelled before it found anything.
+    fn restart(
+        &self,
+        course: &mut Course<M::Model>,
+        context: &mut Context<'_, F>,
+    ) -> Result<Option<Outcome<M::Model>>> {
+        match self.phases(course, context) {
+            Err(Error::Cancelled) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    /// One restart: its starts through the first phase, and the best of them through the others.
+    fn phases(
+        &self,
+        course: &mut Course<M::Model>,
+        context: &mut Context<'_, F>,
+    ) -> Result<Outcome<M::Model>> {
+        let (plan, settings) = (&self.plan, &self.clusterer.settings);
+        if course.is_new() {
+            self.starts(course, context)?;
+            course.save(plan, context)?;
+        } else {
+            plan.find_subspace(settings.seed, &mut context.cost)?;
+        }
+        while course.number < plan.phases.len() {
+            let outline = plan.phases[course.number].phase.outline;
+            if outline.after_subspace && !course.subspace {
+                course.waiting.iter_mut().for_each(|c| c.reached += 1);
+                course.number += 1;
+                continue;
+            }
+            // A run ends after a search, also one that was stopped before it.
+            // One that goes on in the middle of a phase has none yet.
+            let has_found = course.first().is_some_and(|c| c.found.is_some());
+            if context.monitor.is_stopped() && has_found {
+                break;
+            }
+            while let Some(mut candidate) = course.waiting.pop_front() {
+                // Once stopped, one search is enough.
+                if course.leading.is_none() || !context.monitor.is_stopped() {
+                    let is_wanted = settings.cancel.is_some() && candidate.found.is_some();
+                    let before = is_wanted.then(|| candidate.clone());
+                    candidate = match (self.phase(candidate, course, context), before) {
+                        (Err(Error::Cancelled), Some(before)) => before.cancelled(),
+                        (after, _) => after?,
+                    };
+                }
+                let leading = course.leading.as_ref();
+                if leading.is_none_or(|leading| candidate.standing() > leading.standing()) {
+                    course.leading = Some(candidate);
+                }
+                course.save(plan, context)?;
+            }
+            course.waiting.extend(course.leading.take());
+            course.number += 1;
+        }
+        let best = course.end().ok_or_else(no_phase)?;
+        match best.found {
+            Some(_) => Ok(best),
+            None => Err(no_phase()),
+        }
+    }
+
+    /// The starts of a restart, at their seeds.
+    fn starts(&self, course: &mut Course<M::Model>, context: &mut Context<'_, F>) -> Result<()> {
+        let (plan, settings) = (&self.plan, &self.clusterer.settings);
+        let Planned { phase, place } = &plan.phases[0];
+        // From a model all starts would be the same.
+        let room = match settings.warm {
+            Some(_) => 1,
+            None => (self.data.len() / 2).max(FEW_ROWS) / plan.rows(*place).len(),
+        };
+        for start in 0..phase.outline.starts.min(room).max(1) {
+            let candidate = self.start(course.restarts.len(), start, context)?;
+            course.waiting.push_back(candidate);
+            if context.monitor.is_stopped() {
+                break;
+            }
+        }
+        plan.find_subspace(settings.seed, &mut context.cost)?;
+        course.subspace = match plan.subspace() {
+            None => false,
+            Some((subspace, sample)) => {
+                // Most of the quantization error of the seeds is in it.
+                let centres = subspace.enter(course.waiting[0].model.centres());
+                let bounds = phase.e_step.bounds();
+                let near = bounds.map_or(centres.len(), |bounds| bounds.size());
+                !em::outside(View::new(sample, &subspace.frame()), &centres, near)?
+            }
+        };
+        Ok(())
+    }
+
+    /// A start, at its seeds or at a model.
+    fn start(
+        &self,
+        restart: usize,
+        start: usize,
+        context: &mut Context<'_, F>,
+    ) -> Result<Outcome<M::Model>> {
+        let (plan, settings, started) = (&self.plan, &self.clusterer.settings, Instant::now());
+        let (m_step, frame) = (&self.clusterer.m_step, plan.frame.clone());
+        let (mut calibrated, mut evaluations) = (false, 0);
+        let model = match &settings.warm {
+            Some(warm) => {
+                let (model, known) = warm.model(m_step, settings.clusters, frame, self.data)?;
+                calibrated = known;
+                model
+            }
+            None => {
+                let streams = Streams::new(settings.seed, restart as u64).start(start);
+                let mut rng = streams.at(Purpose::Seeding, 0, 0);
+                let rows = plan.rows(plan.phases[0].place);
+                let seeds = self
+                    .seeder
+                    .seed(rows, &frame, settings.clusters, &mut rng)?;
+                let sound = seeds.check(settings.clusters, frame.dim());
+                sound.map_err(|what| Error::stage(self.seeder.name(), what))?;
+                evaluations = seeds.evaluations;
+                self.model_at(seeds.centres)?
+            }
+        };
+        let spent = &mut context.cost.evaluations.seeding;
+        *spent = spent.saturating_add(evaluations);
+        context.cost.timings.seeding += started.elapsed();
+        context.monitor.see(&Progress::Seeded {
+            restart,
+            start,
+            evaluations,
+            elapsed: started.elapsed(),
+        });
+        Ok(Outcome {
+            model,
+            start,
+            calibrated,
+            found: None,
+            exact: false,
+            reached: 0,
+            phases: Vec::new(),
+        })
+    }
+
+    /// The model at the seeds, checked.
+    fn model_at(&self, seeds: Centres<F>) -> Result<M::Model> {
+        let (m_step, frame) = (&self.clusterer.m_step, self.plan.frame.clone());
+        let (k, d) = (seeds.len(), seeds.dim());
+        let model = m_step.start(seeds, frame, self.data)?;
+        let (found, in_frame) = (shape(&model), model.frame().dim());
+        if found != [k, k, d] || in_frame != d {
+            let [components, centres, dim] = found;
+            let what = format!(
+                "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}: \
+                 there must be one for each of {k} seeds of {d} coordinates"
+            );
+            return Err(Error::stage(m_step.name(), what));
+        }
+        Ok(model)
+    }
+
+    /// A candidate after the phase that the course is in: if the fit is cancelled, after the last search that was done.
+    fn phase(
+        &self,
+        mut candidate: Outcome<M::Model>,
+        course: &mut Course<M::Model>,
+        context: &mut Context<'_, F>,
+    ) -> Result<Outcome<M::Model>> {
+        let (plan, settings) = (&self.plan, &self.clusterer.settings);
+        let Planned { phase, place } = &plan.phases[course.number];
+        let (outline, place) = (phase.outline, *place);
+        let inside = course.subspace && matches!(outline.columns, Columns::Principal(_));
+        if inside {
+            plan.project(place, &mut context.cost)?;
+        }
+        let data = match plan.projected(place) {
+            Some(projected) if inside => projected,
+            _ => plan.rows(place),
+        };
+        // Components of other rows say nothing of these.
+        let same = candidate.found.take().filter(|(_, of)| *of == place);
+        course.begin(plan, &candidate, context)?;
+        let (restart, done) = (course.restarts.len(), candidate.phases.len());
+        let streams = Streams::new(settings.seed, restart as u64).start(candidate.start);
+        let streams = streams.phase(done);
+        let mut rng = streams.at(Purpose::Start, 0, 0);
+        let subspace = plan.subspace().filter(|_| inside).map(|(s, _)| s);
+        let m_step = &self.clusterer.m_step;
+        let mut stages =
+            Stages::begin(m_step, &*phase.e_step, candidate.model, subspace, &mut rng)?;
+        let (mut report, mut file) = match course.middle.take() {
+            Some(middle) => {
+                let resumed = stages.resume(&middle.stages);
+                resumed.map_err(|fault| settings.fault(fault))?;
+                (middle.report, Some(middle.pass))
+            }
+            None => {
+                let ran_on = plan.sets[place].which;
+                let report = PhaseReport::new(restart, done, ran_on, data.len(), data.dim());
+                (report, None)
+            }
+        };
+        let _span = trace::phase(&report);
+        let rule = StopRule {
+            tolerance: settings.rule.tolerance * outline.factor,
+            ..settings.rule
+        };
+        let mut row = Rows::default();
+        data.load(0..1, stages.model().frame(), &mut row)?;
+        let set_up = SetUp {
+            data,
+            entries: row.entries(),
+            stages,
+            streams,
+            moves: outline.moves,
+            transfers: outline.transfers,
+            labels: same.map(|(supports, _)| supports.into_labels()),
+            calibrated: done > 0 || candidate.calibrated,
+            widened: candidate.phases.last().map_or(0, |phase| phase.widened),
+            rule,
+        };
+        // Sparse rows, which know different coordinates, have no bounds.
+        let bounded = phase.e_step.bounds().is_some();
+        if bounded && u32::try_from(data.len()).is_err() {
+            let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
+            return Err(Error::parameter("rows", data.len(), rule));
+        }
+        let mut last = LastSearch {
+            is_wanted: settings.cancel.is_some(),
+            found: None,
+        };
+        let ended = (|| {
+            let started = Instant::now();
+            let bounded = bounded && !data.is_sparse();
+            let mut pass = pass_of(set_up, bounded, file.as_mut(), settings)?;
+            if let Some(file) = file {
+                file.end().map_err(|fault| settings.fault(fault))?;
+            }
+            // Kept statistics begin with a search.
+            report.timings.search += started.elapsed();
+            let monitor = &mut context.monitor;
+            em::maximise(&mut *pass, &rule, monitor, &mut last, &mut report)?;
+            Ok(pass.end())
+        })();
+        let found = match (ended, last.found) {
+            (Err(Error::Cancelled), Some(found)) => {
+                report.stop = Stop::Cancelled;
+                found
+            }
+            (ended, _) => ended?,
+        };
+        report.elapsed = report.began.elapsed();
+        context.cost.add_phase(&report);
+        candidate.phases.push(report);
+        Ok(Outcome {
+            model: found.model,
+            found: Some((found.supports, place)),
+            exact: found.exact,
+            reached: candidate.reached + 1,
+            ..candidate
+        })
+    }
 }
 
 /// The pass of a phase, at its beginning or from a checkpoint.
-fn pass_of<'a, F: Float>(
-    set_up: SetUp<'a, F>,
+fn pass_of<'a, F: Float, M: MStep<F>>(
+    set_up: SetUp<'a, F, M>,
+    bounded: bool,
     file: Option<&mut Sections<'_>>,
-) -> std::result::Result<Box<dyn Pass<F> + 'a>, FileFault> {
-    // Sparse rows, which know different coordinates, have no bounds: their passes are fresh.
-    if set_up.joint.bounds().is_some() && !set_up.data.is_sparse() {
-        return Ok(match file {
-            Some(file) => Box::new(Kept::resumed(set_up, file)?),
-            None => Box::new(Kept::new(set_up)),
-        });
-    }
-    Ok(match file {
-        Some(file) => Box::new(Fresh::resumed(set_up, file)?),
-        None => Box::new(Fresh::new(set_up)),
+    settings: &Settings,
+) -> Result<Box<dyn Pass<'a, F, M> + 'a>> {
+    let fault = |fault| settings.fault(fault);
+    Ok(match (bounded, file) {
+        (true, Some(file)) => Box::new(IncrementalPass::resumed(set_up, file).map_err(fault)?),
+        (true, None) => Box::new(IncrementalPass::new(set_up)?),
+        (false, Some(file)) => Box::new(FullPass::resumed(set_up, file).map_err(fault)?),
+        (false, None) => Box::new(FullPass::new(set_up)),
     })
 }

@@ -237,67 +237,11 @@ impl WithSimd for Form<'_> {
     }
 }
 
-/// $|M (z - m)|^2$ of one row, for the triangle $M$, row after row, with differences and sums in twice the digits of
-/// `f64`: where $M$ is nearly singular, its terms are many times as large as what they sum up to.
-pub(crate) fn compensated<F: Float>(factor: &[f64], z: &[F], mean: &[f64]) -> f64 {
-    let mut apart = Vec::with_capacity(mean.len());
-    apart.extend(z.iter().zip(mean).map(|(z, &m)| sum(z.to_f64(), -m)));
-    vectorised!({
-        let mut rest = factor;
-        let mut total = 0.0;
-        for j in 1..=apart.len() {
-            let (row, after) = rest.split_at(j);
-            rest = after;
-            let (mut high, mut low) = (0.0, 0.0);
-            for (&x, &(u, left)) in row.iter().zip(&apart) {
-                let product = x * u;
-                let (next, lost) = sum(high, product);
-                high = next;
-                low += x.mul_add(u, -product) + (lost + x * left);
-            }
-            total += (high + low) * (high + low);
-        }
-        total
-    })
-}
-
-/// A sum, rounded, and what rounding took from it (Knuth's exact sum of two numbers).
-#[inline(always)]
-fn sum(a: f64, b: f64) -> (f64, f64) {
-    let rounded = a + b;
-    let of_b = rounded - a;
-    (rounded, (a - (rounded - of_b)) + (b - of_b))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
     use approx::assert_abs_diff_eq;
-
-    #[test]
-    fn compensated_forms_keep_what_cancels() {
-        let exact = 2f64.powi(60);
-        // Products: (1 + e)(1 - e) - 1 = -e^2.
-        let e = 2f64.powi(-30);
-        let factor = [0.0, exact * (1.0 + e), -exact];
-        assert_eq!(compensated(&factor, &[1.0 - e, 1.0], &[0.0, 0.0]), 1.0);
-        // Differences: 1 - 1 / 2^60 is not a number of `f64`.
-        let factor = [0.0, exact, -exact];
-        assert_eq!(compensated(&factor, &[1.0, 1.0], &[1.0 / exact, 0.0]), 1.0);
-        // Sums: what a large term takes from a small one comes back.
-        let factor = [0.0, 0.0, 0.0, exact, 3.0, -exact];
-        assert_eq!(compensated(&factor, &[1.0f32; 3], &[0.0; 3]), 9.0);
-        // And it is the ordinary form.
-        let mut rng = Rng::from_seed(2);
-        let mut normals = |n: usize| -> Vec<f64> { (0..n).map(|_| rng.normal()).collect() };
-        for d in [1, 2, 5, 16, 17] {
-            let (factor, z, mean) = (normals(d * (d + 1) / 2), normals(d), normals(d));
-            let apart: Vec<f64> = z.iter().zip(&mean).map(|(z, m)| z - m).collect();
-            let (got, expected) = (compensated(&factor, &z, &mean), form(&factor, &apart));
-            assert_abs_diff_eq!(got, expected, epsilon = 1e-13 * expected);
-        }
-    }
 
     #[test]
     fn forms_of_columns_and_of_one_row_are_the_naive_sums() {

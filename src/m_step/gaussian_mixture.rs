@@ -583,7 +583,7 @@ mod tests {
         let data = Dense::new(x.view()).unwrap();
         let mut rows = Rows::default();
         let frame = Mixture::<f32>::frame(&mixture);
-        data.load(600..640, frame, &mut rows);
+        data.load(600..640, frame, &mut rows).unwrap();
         let (mut fast, mut direct, mut felt) = (Vec::new(), Vec::new(), 0.0f32);
         Scores::<f32>::all(&mixture, &rows, &mut fast);
         let ids: Vec<u32> = (0..10).collect();

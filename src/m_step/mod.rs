@@ -11,6 +11,7 @@
 mod dirichlet_process;
 mod gaussian;
 mod gaussian_mixture;
+mod outer;
 mod proportions;
 
 pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
@@ -39,7 +40,7 @@ use crate::model::posterior::Likelihood;
 /// coremix::testing::family(&Gaussian::new(Covariance::Spherical), &data, 4)?; // the laws hold
 /// # Ok::<(), Error>(())
 /// ```
-pub trait MStep<F: Float>: Stage + Send + Sync {
+pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// The model with its parameters.
     type Model: Mixture<F> + Clone;
     /// Mergeable weighted sums.

@@ -2,9 +2,12 @@
 
 pub(crate) mod block;
 pub(crate) mod candidates;
+mod cells;
 pub(crate) mod posterior;
 pub(crate) mod predict;
+pub(crate) mod quantizer;
 pub(crate) mod search;
+pub(crate) mod whitened;
 
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -101,7 +104,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) if the data has another number of columns than the
     /// model; [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a sketch in other coordinates.
     fn predict(&self, data: &dyn Data<F>) -> Result<Array1<u32>> {
-        predict::predict(self.erased(), data, 0.0)
+        predict::predict(self.erased(), data)
     }
 
     /// As [`predict`](Self::predict), in less time where there are many components, at a stated error: the squared distance
@@ -115,7 +118,8 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) unless `epsilon` is at least 0 and
     /// finite.
     fn predict_within(&self, data: &dyn Data<F>, epsilon: f64) -> Result<Array1<u32>> {
-        predict::predict(self.erased(), data, epsilon)
+        crate::base::error::not_negative("epsilon", epsilon)?;
+        predict::predict(self.erased(), data)
     }
 
     /// The posteriors of all components: (n, k), each row sums to 1.

@@ -1,10 +1,12 @@
 //! Predictions and scores of a model, over all components and all rows, in blocks: compiled once per kind of rows.
 
-use crate::base::error::{Error, Result, not_negative, positive};
+use crate::base::cancel::Cancel;
+use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::{Centres, Checked, Data, Frame, Rows, Scores};
+use crate::data::{Centres, Data, Frame, Guarded, Rows, Scores};
 use crate::model::block::Block;
+use crate::model::cells::Cells;
 use crate::model::posterior;
 use crate::model::search::{self, Exact};
 use crate::model::{Mixture, Score};
@@ -27,53 +29,39 @@ const FEWER: u64 = 8;
 type Model<'a, F> = &'a dyn Mixture<F>;
 type DataOf<'a, F> = &'a dyn Data<F>;
 
-/// [`Mixture::predict`] and [`Mixture::predict_within`]: `epsilon` is 0 for the former.
+/// [`Mixture::predict`].
 #[inline(never)]
-pub(crate) fn predict<F: Float>(
-    model: Model<'_, F>,
-    data: DataOf<'_, F>,
-    epsilon: f64,
-) -> Result<Array1<u32>> {
-    not_negative("epsilon", epsilon)?;
-    let centres = model.centres();
-    let in_cells = !data.is_sparse() && model.likeliest_is_nearest() && centres.len() >= MANY;
-    // Where cells are there already, they cost nothing.
-    let pays = || data.len() as f64 >= ROWS_PER_POINT * (centres.len() as f64).sqrt();
-    if !in_cells || epsilon == 0.0 && centres.cells().is_none() && !pays() {
-        let blocks = by_blocks(model, data, |rows| best(model, rows, 1).supports)?;
-        return Ok(blocks.concat().into());
-    }
-    data.check(model.frame())?;
-    centres.make_cells();
-    let worth = rule_out_enough(model, data, epsilon);
-    let blocks = by_blocks_of(CELL_ROWS, model, data, |rows| {
-        let mut ids = vec![0; rows.len()];
-        let mut squared = vec![F::default(); rows.len()];
-        if worth {
-            let found = rows.nearest_by_cells(centres, epsilon, &mut ids, &mut squared);
-            debug_assert!(found.is_some());
-            return ids;
+pub(crate) fn predict<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Array1<u32>> {
+    let k = model.components();
+    let in_cells = !data.is_sparse() && model.likeliest_is_nearest() && k >= MANY;
+    if in_cells && data.len() as f64 >= ROWS_PER_POINT * (k as f64).sqrt() {
+        data.check(model.frame())?;
+        let cells = Cells::of(model.centres());
+        if rule_out_enough(model, data, &cells)? {
+            let blocks = by_blocks_of(CELL_ROWS, model, data, |rows| cells.nearest(rows).0)?;
+            return Ok(blocks.concat().into());
         }
-        best(model, rows, 1).supports
-    })?;
+    }
+    let blocks = by_blocks(model, data, |rows| best(model, rows, 1).supports)?;
     Ok(blocks.concat().into())
 }
 
 /// Whether cells rule out enough components for a few of the rows, to be worth their cost for all.
-fn rule_out_enough<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>, epsilon: f64) -> bool {
-    let (centres, n) = (model.centres(), data.len());
-    if !data.is_checked() || n < TRIALS * TRIAL {
-        return true;
+fn rule_out_enough<F: Float>(
+    model: Model<'_, F>,
+    data: DataOf<'_, F>,
+    cells: &Cells<F>,
+) -> Result<bool> {
+    if !data.is_checked() || data.len() < TRIALS * TRIAL {
+        return Ok(true);
     }
-    let (mut ids, mut squared) = (vec![0; TRIAL], vec![F::default(); TRIAL]);
-    let trial = |trial: usize| {
-        let mut rows = Rows::default();
-        let first = trial * (n / TRIALS);
-        data.load(first..first + TRIAL, model.frame(), &mut rows);
-        rows.nearest_by_cells(centres, epsilon, &mut ids, &mut squared)
-    };
-    let evaluations: u64 = (0..TRIALS).filter_map(trial).sum();
-    evaluations * FEWER <= (TRIALS * TRIAL * centres.len()) as u64
+    let (mut rows, mut evaluations) = (Rows::default(), 0);
+    for trial in 0..TRIALS {
+        let first = trial * (data.len() / TRIALS);
+        data.load(first..first + TRIAL, model.frame(), &mut rows)?;
+        evaluations += cells.nearest(&rows).1;
+    }
+    Ok(evaluations * FEWER <= (TRIALS * TRIAL * model.components()) as u64)
 }
 
 /// [`Mixture::responsibilities`].
@@ -267,18 +255,13 @@ fn by_blocks_of<F: Float, T: Send>(
         data.check(model.frame())?;
         return Ok(Vec::new());
     }
-    let checked = Checked::unless_known(data)?;
-    let data = checked.as_ref().map_or(data, |checked| checked);
+    let data = Guarded::new(data, &Cancel::new())?;
     data.check(model.frame())?;
-    let found = parallel::map_blocks(data.len(), size, |_, range| {
+    parallel::all(parallel::map_blocks(data.len(), size, |_, range| {
         let mut rows = Rows::default();
-        data.load(range, model.frame(), &mut rows);
-        work(&rows)
-    });
-    match checked {
-        Some(checked) => checked.result().map(|()| found),
-        None => Ok(found),
-    }
+        data.load(range, model.frame(), &mut rows)?;
+        Ok(work(&rows))
+    }))
 }
 
 /// The `width` best components of every row.

@@ -213,7 +213,7 @@ mod tests {
         let frame = Frame::of(data.summary());
         let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), 20).0, &frame);
         let mut rows = Default::default();
-        data.load(0..200, &frame, &mut rows);
+        data.load(0..200, &frame, &mut rows).unwrap();
         for width in [1, 3, 20] {
             let mut block = Block::new(20, width);
             block.reset(200, &vec![0; if width < 20 { 200 * width } else { 0 }]);
@@ -262,7 +262,7 @@ mod tests {
             }
             let centres = Centres::enter(seeds.view(), &frame);
             let (mut rows, mut block) = (Default::default(), Block::new(40, 1));
-            data.load(0..300, &frame, &mut rows);
+            data.load(0..300, &frame, &mut rows).unwrap();
             block.reset(300, &[0; 300]);
             best(&centres, &rows, &mut block, &mut Exact::default());
             let all: Vec<u32> = (0..40).collect();

@@ -2,7 +2,6 @@
 //! weighted data.
 
 use super::{Cumulated, Seeder, Seeds, by_weight};
-use crate::base::cancel;
 use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
@@ -106,8 +105,8 @@ impl AfkMc2 {
     ) -> Result<Seeds<F>> {
         let mut rows = Vec::with_capacity(k);
         rows.extend(by_weight(data, &rows, 1, rng));
-        let mut seeds = Seeds::at_rows(data, frame, &rows, 0);
-        let proposal = Proposal::new(data, frame, &seeds.centres);
+        let mut seeds = Seeds::at_rows(data, frame, &rows, 0)?;
+        let proposal = Proposal::new(data, frame, &seeds.centres)?;
         seeds.evaluations += data.len() as u64;
 
         while rows.len() < k {
@@ -115,21 +114,20 @@ impl AfkMc2 {
                 .min(CANDIDATES / self.chain)
                 .max(1)
                 .min(k - rows.len());
-            let mut chains = Chains::draw(data, frame, &proposal, batch * self.chain, rng);
+            let mut chains = Chains::draw(data, frame, &proposal, batch * self.chain, rng)?;
             seeds.evaluations += chains.measure(&seeds.centres);
             for b in 0..batch {
-                cancel::check();
                 let of_this = b * self.chain..(b + 1) * self.chain;
                 let mut choice = chains.walk(of_this, rng);
                 for _ in 0..RETRIES {
                     if choice.is_none() {
-                        let mut again = Chains::draw(data, frame, &proposal, self.chain, rng);
+                        let mut again = Chains::draw(data, frame, &proposal, self.chain, rng)?;
                         seeds.evaluations += again.measure(&seeds.centres);
                         choice = again.walk(0..self.chain, rng);
                     }
                 }
                 if choice.is_none() {
-                    let (row, evaluations) = exact(data, frame, &seeds.centres, rng);
+                    let (row, evaluations) = exact(data, frame, &seeds.centres, rng)?;
                     seeds.evaluations += evaluations;
                     choice = row;
                 }
@@ -138,10 +136,10 @@ impl AfkMc2 {
                     let others = by_weight(data, &rows, k - rows.len(), rng);
                     rows.extend(&others);
                     let evaluations = seeds.evaluations;
-                    return Ok(Seeds::at_rows(data, frame, &rows, evaluations));
+                    return Seeds::at_rows(data, frame, &rows, evaluations);
                 };
                 rows.push(row);
-                let chosen = Seeds::at_rows(data, frame, &[row], 0).centres;
+                let chosen = Seeds::at_rows(data, frame, &[row], 0)?.centres;
                 seeds.evaluations += chains.lower(chosen.row(0), (b + 1) * self.chain);
                 seeds.centres.push(chosen.row(0));
             }
@@ -160,8 +158,8 @@ struct Proposal<F> {
 }
 
 impl<F: Float> Proposal<F> {
-    fn new(data: &dyn Data<F>, frame: &Frame<F>, first: &Centres<F>) -> Self {
-        let squared = distances(data, frame, first);
+    fn new(data: &dyn Data<F>, frame: &Frame<F>, first: &Centres<F>) -> Result<Self> {
+        let squared = distances(data, frame, first)?;
         let spread: f64 = (0..data.len())
             .map(|n| data.weight(n) * squared[n].to_f64())
             .sum();
@@ -171,12 +169,12 @@ impl<F: Float> Proposal<F> {
         let slope = slope.unwrap_or(0.0);
         let density = |n: usize| base + slope * squared[n].to_f64();
         let cumulated = Cumulated::new((0..data.len()).map(|n| data.weight(n) * density(n)));
-        Self {
+        Ok(Self {
             cumulated,
             base,
             slope,
             squared,
-        }
+        })
     }
 
     /// q_n / w_n up to a constant.
@@ -200,17 +198,17 @@ impl<F: Float> Chains<F> {
         proposal: &Proposal<F>,
         n: usize,
         rng: &mut Rng,
-    ) -> Self {
+    ) -> Result<Self> {
         let candidates: Vec<usize> = (0..n).map(|_| proposal.cumulated.draw(rng)).collect();
         let densities = candidates.iter().map(|&n| proposal.density(n)).collect();
         let mut rows = Rows::default();
-        data.gather(&candidates, frame, &mut rows);
-        Self {
+        data.gather(&candidates, frame, &mut rows)?;
+        Ok(Self {
             candidates,
             densities,
             rows,
             nearest: vec![F::INFINITY; n],
-        }
+        })
     }
 
     /// Distances to the nearest of all seeds so far.
@@ -260,25 +258,25 @@ fn exact<F: Float>(
     frame: &Frame<F>,
     seeds: &Centres<F>,
     rng: &mut Rng,
-) -> (Option<usize>, u64) {
-    let squared = distances(data, frame, seeds);
+) -> Result<(Option<usize>, u64)> {
+    let squared = distances(data, frame, seeds)?;
     let weight = |n: usize| data.weight(n) * squared[n].to_f64();
     let total = (0..data.len()).map(weight).sum();
     let row = rng.proportional((0..data.len()).map(weight), total);
-    (row, (data.len() * seeds.len()) as u64)
+    Ok((row, (data.len() * seeds.len()) as u64))
 }
 
 /// Squared distance of every row to the nearest seed.
-fn distances<F: Float>(data: &dyn Data<F>, frame: &Frame<F>, seeds: &Centres<F>) -> Vec<F> {
+fn distances<F: Float>(data: &dyn Data<F>, frame: &Frame<F>, seeds: &Centres<F>) -> Result<Vec<F>> {
     let blocks = parallel::map_blocks(data.len(), BLOCK, |_, range| {
         let mut rows = Rows::default();
-        data.load(range, frame, &mut rows);
+        data.load(range, frame, &mut rows)?;
         let mut nearest = vec![F::INFINITY; rows.len()];
         if seeds.len() < 8 {
             for c in 0..seeds.len() {
                 rows.lower(0, seeds.row(c), &mut nearest);
             }
-            return nearest;
+            return Ok(nearest);
         }
         let (mut all, mut scratch) = (Vec::new(), candidates::Candidates::default());
         rows.distances(seeds, &mut all);
@@ -287,7 +285,7 @@ fn distances<F: Float>(data: &dyn Data<F>, frame: &Frame<F>, seeds: &Centres<F>)
             let nearest = std::slice::from_mut(nearest);
             candidates::best(seeds, &rows, i, row, &mut scratch, &mut [0], nearest);
         }
-        nearest
+        Ok(nearest)
     });
-    blocks.concat()
+    Ok(parallel::all(blocks)?.concat())
 }

@@ -89,16 +89,16 @@ impl HierarchicalKMeansPlusPlus {
         rng: &mut Rng,
     ) -> Result<Seeds<F>> {
         let first = Cumulated::new((0..data.len()).map(|n| data.weight(n))).draw(rng);
-        let mut cells = Cells::new(data, frame, first);
+        let mut cells = Cells::new(data, frame, first)?;
         while cells.seeds.len() < k {
-            cells.compare_all();
+            cells.compare_all()?;
             let wanted = cells.seeds.len().saturating_mul(GROWTH).min(k);
-            if !cells.draw(wanted, rng) {
+            if !cells.draw(wanted, rng)? {
                 // Every row coincides with a seed, and always will: any others are as good.
                 let mut rows = cells.seeds;
                 let others = by_weight(data, &rows, k - rows.len(), rng);
                 rows.extend(&others);
-                return Ok(Seeds::at_rows(data, frame, &rows, cells.evaluations));
+                return Seeds::at_rows(data, frame, &rows, cells.evaluations);
             }
         }
         Ok(Seeds {
@@ -141,7 +141,7 @@ struct Near<F> {
 
 impl<'a, F: Float> Cells<'a, F> {
     /// One cell with one seed, which no row has been compared with.
-    fn new(data: &'a dyn Data<F>, frame: &'a Frame<F>, first: usize) -> Self {
+    fn new(data: &'a dyn Data<F>, frame: &'a Frame<F>, first: usize) -> Result<Self> {
         let near = Near {
             squared: F::INFINITY,
             cell: 0,
@@ -158,9 +158,9 @@ impl<'a, F: Float> Cells<'a, F> {
             evaluations: 0,
         };
         let mut row = Rows::default();
-        data.gather(&[first], frame, &mut row);
+        data.gather(&[first], frame, &mut row)?;
         cells.add(first, &row.to_centre(0), 0);
-        cells
+        Ok(cells)
     }
 
     /// A seed in a cell that is not cut yet.
@@ -218,28 +218,29 @@ impl<'a, F: Float> Cells<'a, F> {
     /// Every row is compared with the seeds that are new to it.
     ///
     /// Rows are read in their own order: those of a cell lie far apart, and its few seeds stay in the cache.
-    fn compare_all(&mut self) {
+    fn compare_all(&mut self) -> Result<()> {
         let mut near = std::mem::take(&mut self.near);
         let all = &*self;
         let evaluations = parallel::map_chunks(&mut near, BLOCK, |_, range, near| {
             let (mut rows, mut distances) = (Rows::default(), Vec::new());
-            all.data.load(range, all.frame, &mut rows);
+            all.data.load(range, all.frame, &mut rows)?;
             let mut evaluations = 0;
             for (i, near) in near.iter_mut().enumerate() {
                 *near = all.follow(&rows, i, *near, &mut distances, &mut evaluations);
             }
-            evaluations
+            Ok(evaluations)
         });
         self.near = near;
-        self.evaluations += evaluations.iter().sum::<u64>();
+        self.evaluations += parallel::all(evaluations)?.iter().sum::<u64>();
+        Ok(())
     }
 
     /// Draws seeds until there are `wanted`, or the round should end. `false` if there is nothing to draw.
-    fn draw(&mut self, wanted: usize, rng: &mut Rng) -> bool {
+    fn draw(&mut self, wanted: usize, rng: &mut Rng) -> Result<bool> {
         let squared = |n: usize| self.near[n].squared.to_f64();
         let old = Cumulated::new((0..self.data.len()).map(|n| self.data.weight(n) * squared(n)));
         if old.total() <= 0.0 {
-            return false;
+            return Ok(false);
         }
         let mut distances = Vec::new();
         let mut left = PROPOSALS * (wanted - self.seeds.len());
@@ -255,13 +256,14 @@ impl<'a, F: Float> Cells<'a, F> {
             let pieces = parallel::map_blocks(together, PIECE, |_, range| {
                 let (mut rows, mut distances) = (Rows::default(), Vec::new());
                 let ids: Vec<usize> = proposals[range].iter().map(|(n, _)| *n).collect();
-                all.data.gather(&ids, all.frame, &mut rows);
+                all.data.gather(&ids, all.frame, &mut rows)?;
                 let mut evaluations = 0;
                 let near = ids.iter().enumerate().map(|(i, &n)| {
                     all.follow(&rows, i, all.near[n], &mut distances, &mut evaluations)
                 });
-                (near.collect::<Vec<_>>(), rows, evaluations)
+                Ok((near.collect::<Vec<_>>(), rows, evaluations))
             });
+            let pieces = parallel::all(pieces)?;
             self.evaluations += pieces
                 .iter()
                 .map(|(.., evaluations)| evaluations)
@@ -274,14 +276,14 @@ impl<'a, F: Float> Cells<'a, F> {
                         self.add(n, &rows.to_centre(i), near.cell);
                         if self.seeds.len() == wanted {
                             self.evaluations += evaluations;
-                            return true;
+                            return Ok(true);
                         }
                     }
                 }
                 self.evaluations += evaluations;
             }
         }
-        true
+        Ok(true)
     }
 }
 
@@ -299,7 +301,7 @@ mod tests {
         let w = [1.0, 2.0, 0.0, 0.5, 0.3];
         let weights = Array1::from(w.to_vec());
         let data = Dense::weighted(x.view(), weights.view()).unwrap();
-        let frame = data.frame();
+        let frame = data.frame().unwrap();
         let rounds = 40_000;
         let mut counts = std::collections::BTreeMap::new();
         let mut rng = Rng::from_seed(3);
@@ -356,12 +358,12 @@ mod tests {
 
     /// The potential that distinct seeds leave.
     fn potential(seeder: &impl Seeder<f64>, data: &Dense<'_, f64>, k: usize, seed: u64) -> f64 {
-        let frame = data.frame();
+        let frame = data.frame().unwrap();
         let seeds = seeder
             .seed(data, &frame, k, &mut Rng::from_seed(seed))
             .unwrap();
         let mut rows = crate::data::Rows::default();
-        data.load(0..data.len(), &frame, &mut rows);
+        data.load(0..data.len(), &frame, &mut rows).unwrap();
         let mut nearest = vec![f64::INFINITY; data.len()];
         for c in 0..k {
             let centre = seeds.centres.row(c);

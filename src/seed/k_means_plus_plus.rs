@@ -115,23 +115,25 @@ impl KMeansPlusPlus {
         let mut rows = Vec::new();
         let given = first.map_or(0, Centres::len);
         if let Some(first) = first {
-            (0..given).for_each(|c| nearest.lower_to(first.row(c)));
+            for c in 0..given {
+                nearest.lower_to(first.row(c))?;
+            }
         } else {
             rows = by_weight(data, &[], 1, rng);
-            nearest.lower(rows[0]);
+            nearest.lower(rows[0])?;
         }
         while given + rows.len() < k {
             let drawn: Vec<usize> = (0..candidates).filter_map(|_| nearest.draw(rng)).collect();
-            let Some(best) = nearest.best(&drawn) else {
+            let Some(best) = nearest.best(&drawn)? else {
                 // Every row coincides with a seed, and always will: any others are as good.
                 let others = by_weight(data, &rows, k - given - rows.len(), rng);
                 rows.extend(&others);
                 break;
             };
-            nearest.lower(best);
+            nearest.lower(best)?;
             rows.push(best);
         }
-        let drawn = Seeds::at_rows(data, frame, &rows, nearest.evaluations);
+        let drawn = Seeds::at_rows(data, frame, &rows, nearest.evaluations)?;
         Ok(match first {
             Some(first) => drawn.after(first),
             None => drawn,
@@ -172,51 +174,53 @@ impl<'a, F: Float> Nearest<'a, F> {
     }
 
     /// The candidate row that would leave the smallest potential; `None` without candidates.
-    fn best(&mut self, candidates: &[usize]) -> Option<usize> {
+    fn best(&mut self, candidates: &[usize]) -> Result<Option<usize>> {
         if candidates.len() < 2 {
-            return candidates.first().copied();
+            return Ok(candidates.first().copied());
         }
         let Self { data, frame, .. } = *self;
         self.evaluations += (data.len() * candidates.len()) as u64;
         let mut seeds = Rows::default();
-        data.gather(candidates, frame, &mut seeds);
+        data.gather(candidates, frame, &mut seeds)?;
         let potentials = parallel::map_blocks(data.len(), BLOCK, |_, range| {
             let mut rows = Rows::default();
-            data.load(range.clone(), frame, &mut rows);
+            data.load(range.clone(), frame, &mut rows)?;
             let mut squared = Vec::new();
-            (0..candidates.len())
+            Ok((0..candidates.len())
                 .map(|candidate| {
                     squared.clear();
                     squared.extend_from_slice(&self.squared[range.clone()]);
                     rows.lower(0, &seeds.to_centre(candidate), &mut squared);
                     potential::<F>(&rows, &squared)
                 })
-                .collect::<Vec<f64>>()
+                .collect::<Vec<f64>>())
         });
+        let potentials = parallel::all(potentials)?;
         let potential = |candidate: usize| potentials.iter().map(|b| b[candidate]).sum::<f64>();
-        (0..candidates.len())
-            .min_by(|&a, &b| potential(a).total_cmp(&potential(b)))
-            .map(|candidate| candidates[candidate])
+        let best = (0..candidates.len()).min_by(|&a, &b| potential(a).total_cmp(&potential(b)));
+        Ok(best.map(|candidate| candidates[candidate]))
     }
 
     /// Takes a row as the next seed.
-    fn lower(&mut self, row: usize) {
+    fn lower(&mut self, row: usize) -> Result<()> {
         let Self { data, frame, .. } = *self;
         let mut seed = Rows::default();
-        data.gather(&[row], frame, &mut seed);
-        self.lower_to(&seed.to_centre(0));
+        data.gather(&[row], frame, &mut seed)?;
+        self.lower_to(&seed.to_centre(0))
     }
 
     /// Takes any centre as the next seed.
-    fn lower_to(&mut self, seed: &[F]) {
+    fn lower_to(&mut self, seed: &[F]) -> Result<()> {
         let Self { data, frame, .. } = *self;
         self.evaluations += data.len() as u64;
-        self.potentials = parallel::map_chunks(&mut self.squared, BLOCK, |_, range, squared| {
+        let potentials = parallel::map_chunks(&mut self.squared, BLOCK, |_, range, squared| {
             let mut rows = Rows::default();
-            data.load(range, frame, &mut rows);
+            data.load(range, frame, &mut rows)?;
             rows.lower(0, seed, squared);
-            potential::<F>(&rows, squared)
+            Ok(potential::<F>(&rows, squared))
         });
+        self.potentials = parallel::all(potentials)?;
+        Ok(())
     }
 }
 

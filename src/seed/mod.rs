@@ -38,17 +38,25 @@ pub struct Seeds<F> {
 
 impl<F: Float> Seeds<F> {
     /// Seeds at the given rows of the data.
-    pub fn at_rows(data: &dyn Data<F>, frame: &Frame<F>, rows: &[usize], evaluations: u64) -> Self {
+    ///
+    /// # Errors
+    /// As [`Data::gather`].
+    pub fn at_rows(
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
+        rows: &[usize],
+        evaluations: u64,
+    ) -> Result<Self> {
         let mut block = Rows::default();
-        data.gather(rows, frame, &mut block);
+        data.gather(rows, frame, &mut block)?;
         let mut centres = Centres::with_capacity(rows.len(), data.dim());
         for i in 0..rows.len() {
             centres.push(&block.to_centre(i));
         }
-        Self {
+        Ok(Self {
             centres,
             evaluations,
-        }
+        })
     }
 
     /// The same after others.

@@ -39,6 +39,6 @@ impl<F: Float> Seeder<F> for Uniform {
         rng: &mut Rng,
     ) -> Result<Seeds<F>> {
         let rows = by_weight(data, &[], k, rng);
-        Ok(Seeds::at_rows(data, frame, &rows, 0))
+        Seeds::at_rows(data, frame, &rows, 0)
     }
 }

@@ -2,12 +2,13 @@
 
 use super::held_out::{self, Groups};
 use super::{Candidate, Criteria, Selection};
+use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
 use crate::coreset::{Coreset, Full, Subset};
-use crate::data::{Checked, Data};
+use crate::data::{Data, Guarded};
 use crate::fit::{BoxedMixture, Estimator, Fit};
 use crate::seed::{self, Extended};
 
@@ -154,12 +155,7 @@ impl<C> Sweep<C> {
     where
         C: Coreset<F>,
     {
-        let checked = Checked::unless_known(data)?;
-        let found = compare(self, checked.as_ref().map_or(data, |checked| checked), all);
-        if let Some(checked) = checked {
-            checked.result()?;
-        }
-        found
+        compare(self, &Guarded::new(data, &Cancel::new())?, all)
     }
 
     /// The rows to fit to, and those held out.
@@ -177,7 +173,7 @@ impl<C> Sweep<C> {
             false => Vec::new(),
         };
         let mut rng = streams.at(Purpose::Coreset, 0, 0);
-        let drawn = self.coreset.sample(data, &data.frame(), &mut rng)?;
+        let drawn = self.coreset.sample(data, &data.frame()?, &mut rng)?;
         if let Some(drawn) = &drawn {
             let sound = drawn.check(data.len());
             sound.map_err(|what| Error::stage(self.coreset.name(), what))?;
@@ -205,7 +201,7 @@ impl<C> Sweep<C> {
         };
         let fitted = match fitted {
             Some((rows, weights)) if weights.iter().any(|w| *w > 0.0) => {
-                Some(data.select(&rows, weights))
+                Some(data.select(&rows, weights)?)
             }
             Some(_) => {
                 let rule = "leaves no row of the coreset to fit to: hold out less, or draw more";
@@ -215,7 +211,7 @@ impl<C> Sweep<C> {
         };
         let held_out = match held_out.is_empty() {
             true => None,
-            false => Some(data.select(&held_out, weights(&held_out))),
+            false => Some(data.select(&held_out, weights(&held_out))?),
         };
         Ok(Split {
             fitted,

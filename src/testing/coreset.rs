@@ -16,7 +16,7 @@ use crate::data::Data;
 /// [`Error::Stage`](crate::Error::Stage) with the law; what the coreset returns.
 pub fn coreset<F: Float, C: Coreset<F>>(coreset: &C, data: &dyn Data<F>) -> Result<()> {
     coreset_on(coreset, data)?;
-    coreset_on(coreset, &*reweighted(data))
+    coreset_on(coreset, &*reweighted(data)?)
 }
 
 fn coreset_on<F: Float, C: Coreset<F>>(coreset: &C, data: &dyn Data<F>) -> Result<()> {
@@ -24,7 +24,7 @@ fn coreset_on<F: Float, C: Coreset<F>>(coreset: &C, data: &dyn Data<F>) -> Resul
     const SEEDS: u64 = 300;
     const ERRORS: f64 = 6.0;
 
-    let frame = data.frame();
+    let frame = data.frame()?;
     let draw = |seed| -> Result<Option<Subset>> {
         let subset = coreset.sample(data, &frame, &mut Rng::from_seed(seed))?;
         if let Some(subset) = &subset {
@@ -45,7 +45,7 @@ fn coreset_on<F: Float, C: Coreset<F>>(coreset: &C, data: &dyn Data<F>) -> Resul
         return Ok(());
     }
     // What is summed: (n, functions).
-    let values = coordinates(data, &frame);
+    let values = coordinates(data, &frame)?;
     let of_row = |n: usize| {
         let group = (0..8).map(move |g| if n % 8 == g { 1.0 } else { 0.0 });
         let row = values.row(n);

@@ -24,18 +24,18 @@ where
     if own.summary() != same_rows.summary() {
         return wrong("the summary");
     }
-    let (n, frame) = (same_rows.len(), same_rows.frame());
+    let (n, frame) = (same_rows.len(), same_rows.frame()?);
     if (own.len(), own.dim()) != (n, same_rows.dim()) {
         return wrong("the shape");
     }
-    if own.frame() != frame {
+    if own.frame()? != frame {
         return wrong("the frame");
     }
     let list: Vec<usize> = (0..n.min(LOOKED_AT)).map(|i| (7 * i + 3) % n).collect();
     let weights: Vec<f64> = list.iter().map(|n| (n % 3) as f64 + 0.5).collect();
     let (selected, expected) = (
-        own.select(&list, weights.clone()),
-        same_rows.select(&list, weights),
+        own.select(&list, weights.clone())?,
+        same_rows.select(&list, weights)?,
     );
     if selected.summary() != expected.summary() {
         return wrong("the summary of selected rows");
@@ -51,15 +51,15 @@ where
         }
         for from in (0..n).step_by(LOOKED_AT) {
             let range = from..(from + LOOKED_AT).min(n);
-            own.load(range.clone(), &frame, &mut loaded[0]);
-            other.load(range, &frame, &mut loaded[1]);
+            own.load(range.clone(), &frame, &mut loaded[0])?;
+            other.load(range, &frame, &mut loaded[1])?;
             if let Some(i) = differing(&loaded) {
                 return wrong(&format!("{what}: loaded row {}", from + i));
             }
         }
         let list: Vec<usize> = (0..n.min(LOOKED_AT)).map(|i| (5 * i + 1) % n).collect();
-        own.gather(&list, &frame, &mut loaded[0]);
-        other.gather(&list, &frame, &mut loaded[1]);
+        own.gather(&list, &frame, &mut loaded[0])?;
+        other.gather(&list, &frame, &mut loaded[1])?;
         if let Some(i) = differing(&loaded) {
             return wrong(&format!("{what}: gathered row {}", list[i]));
         }

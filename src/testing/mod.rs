@@ -49,7 +49,7 @@ fn broken<S: ?Sized>(what: impl Into<String>) -> Error {
 }
 
 /// Rows with other weights: every third one 0, the others larger and smaller.
-fn reweighted<'a, F: Float>(data: &'a dyn Data<F>) -> Box<dyn Data<F> + 'a> {
+fn reweighted<'a, F: Float>(data: &'a dyn Data<F>) -> Result<Box<dyn Data<F> + 'a>> {
     let all: Vec<usize> = (0..data.len()).collect();
     let weight = |&n: &usize| match n % 3 {
         2 => 0.0,
@@ -59,11 +59,14 @@ fn reweighted<'a, F: Float>(data: &'a dyn Data<F>) -> Box<dyn Data<F> + 'a> {
 }
 
 /// All rows in the frame (n, d).
-fn coordinates<F: Float>(data: &dyn Data<F>, frame: &Frame<F>) -> Array2<f64> {
+fn coordinates<F: Float>(data: &dyn Data<F>, frame: &Frame<F>) -> Result<Array2<f64>> {
     let mut rows = Rows::default();
-    data.load(0..data.len(), frame, &mut rows);
+    data.load(0..data.len(), frame, &mut rows)?;
     let centres: Vec<_> = (0..rows.len()).map(|i| rows.to_centre(i)).collect();
-    Array2::from_shape_fn((rows.len(), frame.dim()), |(i, j)| centres[i][j].to_f64())
+    let shape = (rows.len(), frame.dim());
+    Ok(Array2::from_shape_fn(shape, |(i, j)| {
+        centres[i][j].to_f64()
+    }))
 }
 
 /// Seeders: `k` finite seeds, the same for the same seed on any number of threads, and none at a row of weight 0.
@@ -73,11 +76,11 @@ fn coordinates<F: Float>(data: &dyn Data<F>, frame: &Frame<F>) -> Array2<f64> {
 pub fn seeder<F: Float, S: Seeder<F>>(seeder: &S, data: &dyn Data<F>, k: usize) -> Result<()> {
     const SEEDS: u64 = 20;
 
-    let other = reweighted(data);
+    let other = reweighted(data)?;
     for data in [data, &*other] {
         crate::seed::enough_rows(data, k, "data")?;
-        let frame = data.frame();
-        let values = coordinates(data, &frame);
+        let frame = data.frame()?;
+        let values = coordinates(data, &frame)?;
         let choose = |seed| -> Result<Centres<F>> {
             let seeds = seeder.seed(data, &frame, k, &mut Rng::from_seed(seed))?;
             seeds.check(k, frame.dim()).map_err(broken::<S>)?;
@@ -318,7 +321,7 @@ fn scores_agree<S, F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Resu
 
     let (k, beta) = (model.components(), model.log_joint().beta);
     let mut rows = Rows::default();
-    data.load(0..data.len().min(LOOKED_AT), model.frame(), &mut rows);
+    data.load(0..data.len().min(LOOKED_AT), model.frame(), &mut rows)?;
     let ids: Vec<u32> = (0..k as u32).collect();
     let (mut fast, mut direct) = (Vec::new(), Vec::new());
     model.all(&rows, &mut fast);
@@ -354,9 +357,9 @@ where
     M: MStep<F>,
 {
     let (n, k) = (data.len().min(LOOKED_AT), model.components());
-    let add = |rows: std::ops::Range<usize>, sums: &mut M::Statistics| {
+    let add = |rows: std::ops::Range<usize>, sums: &mut M::Statistics| -> Result<()> {
         let (mut loaded, mut block) = (Rows::default(), Block::new(k, k));
-        data.load(rows, model.frame(), &mut loaded);
+        data.load(rows, model.frame(), &mut loaded)?;
         block.reset(loaded.len(), &[]);
         search::all(
             model,
@@ -367,6 +370,7 @@ where
         );
         posterior::normalise(&loaded, &mut block, model.log_joint());
         m_step.accumulate(&loaded, &block, model, sums);
+        Ok(())
     };
     let updated = |sums| {
         let mut model = model.clone();
@@ -374,12 +378,12 @@ where
         model
     };
     let mut whole = m_step.statistics(model);
-    add(0..n, &mut whole);
+    add(0..n, &mut whole)?;
     let whole = updated(whole);
     let mut parts: Vec<M::Statistics> = (0..3).map(|_| m_step.statistics(model)).collect();
     for round in ["merged", "merged a second time"] {
         for (part, sums) in parts.iter_mut().enumerate() {
-            add(part * n / 3..(part + 1) * n / 3, sums);
+            add(part * n / 3..(part + 1) * n / 3, sums)?;
         }
         let merged = updated(M::Statistics::merge(&mut parts));
         if parts.is_empty() {

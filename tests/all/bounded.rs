@@ -340,7 +340,7 @@ fn an_observer_sees_the_model_of_every_step() -> Result<()> {
             } = progress
             {
                 assert!(free_energy.is_finite());
-                variances.push(model.variance());
+                variances.push(model.variances()[[0, 0]]);
                 seen.push(model.means().to_owned());
             }
             ControlFlow::Continue(())
@@ -437,8 +437,6 @@ fn the_best_of_several_starts_goes_on() {
         let phases = several.report.phases.iter().map(|phase| phase.evaluations);
         assert!(several.report.evaluations.search > phases.sum());
         assert!(several.report.evaluations.seeding > one.report.evaluations.seeding);
-        let (one, several) = (fit(1, 2_001, seed), fit(10, 2_001, seed));
-        assert_eq!(one.model.means(), several.model.means());
     }
     assert!((2..19).contains(&stuck), "{stuck}");
 }
@@ -729,7 +727,7 @@ impl Seeder<f64> for Improving {
         let centres = if first { &self.bad } else { &self.good };
         let centres = Dense::new(centres.view())?;
         let rows: Vec<usize> = (0..k).collect();
-        Ok(Seeds::at_rows(&centres, frame, &rows, 0))
+        Seeds::at_rows(&centres, frame, &rows, 0)
     }
 }
 

@@ -4,6 +4,7 @@ use crate::common::phases;
 use coremix::algorithms;
 use coremix::datasets::Hard;
 use coremix::prelude::*;
+use coremix::{Element, Float};
 use ndarray::Array2;
 
 /// A value for a row and a column.
@@ -269,4 +270,73 @@ fn fast_is_as_good_as_scikit_learn_on_hard_rows() {
         compared += 1;
     }
     assert_eq!(compared, 2 * Hard::ALL.len());
+}
+
+/// Whether a free energy falls by more than rounding.
+fn falls(energies: &[f64], tolerance: f64) -> bool {
+    let mut pairs = energies.windows(2);
+    pairs.any(|pair| pair[1] < pair[0] - tolerance * pair[0].abs())
+}
+
+/// An initial centre far from all rows has none of them, until one is transferred to it: its sums must not be about that place.
+fn a_far_centre_begins_near<F: Float + Element<Float = F>>(far: f64, tolerance: f64) {
+    for seed in 0..40 {
+        let mut numbers = Numbers(seed);
+        let (n, d, k) = (60, numbers.size(1, 3), numbers.size(3, 8));
+        let x = Array2::from_shape_fn((n, d), |_| F::from_f64(numbers.normal()));
+        let mut centres = x.select(ndarray::Axis(0), &(0..k).collect::<Vec<_>>());
+        centres.row_mut(k - 1).fill(F::from_f64(far));
+        let data = Dense::new(x.view()).unwrap();
+        let phase = Phase::new(Bounded::new()).transfers(20);
+        let fit = algorithms::k_means(k)
+            .seeder(Given::new(centres.view()))
+            .phases(move |_| vec![phase.clone()])
+            .tolerance(1e-6)
+            .build()
+            .unwrap();
+        let fit = fit.fit(&data).unwrap();
+        let energies = &fit.report.free_energies;
+        assert!(
+            !falls(energies, tolerance),
+            "{far}, seed {seed}: {energies:?}"
+        );
+        let error = fit.model.quantization_error(&data).unwrap() / (n * d) as f64;
+        let variance = fit.model.variance();
+        assert!((variance / error - 1.0).abs() < 1e-4, "{variance} {error}");
+    }
+}
+
+#[test]
+fn transfers_to_a_far_centre_raise_the_free_energy() {
+    a_far_centre_begins_near::<f32>(1e4, 1e-6);
+    a_far_centre_begins_near::<f32>(1e6, 1e-6);
+    a_far_centre_begins_near::<f64>(1e8, 1e-9);
+    a_far_centre_begins_near::<f64>(1e15, 1e-9);
+}
+
+/// Rows near one place, and specks in three others: with few rows too, several starts find all of them.
+#[test]
+fn few_clusters_have_several_starts() {
+    for (n, seed) in [(5_000, 0), (5_000, 1), (16_000, 2), (32_000, 3)] {
+        let mut numbers = Numbers(seed);
+        let mut row = |i: usize| match i % 50 {
+            0 => 50.0 + 7.0 * (i / 50 % 3) as f64 + 0.01 * numbers.normal(),
+            _ => numbers.normal(),
+        };
+        let x = Array2::from_shape_fn((n, 1), |(i, _)| row(i));
+        let data = Dense::new(x.view()).unwrap();
+        let best = algorithms::k_means(4).restarts(10).build().unwrap();
+        let best = best.fit(&data).unwrap().model;
+        let best = best.quantization_error(&data).unwrap();
+        let found = fast(&x, 4, seed);
+        assert!(found <= 1.02 * best, "{n}: {found} {best}");
+    }
+}
+
+/// A negative weight is one also where it is lost beside the others.
+#[test]
+fn a_tiny_negative_weight_is_refused() {
+    let x = Array2::from_shape_fn((3, 1), |(i, _)| i as f64);
+    let weights = ndarray::array![1e24, -1e-300, 1.0];
+    assert!(Dense::weighted(x.view(), weights.view()).is_err());
 }

@@ -49,22 +49,22 @@ impl Data<f64> for Counting<'_> {
     fn summary(&self) -> &Summary {
         self.inner.summary()
     }
-    fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut Rows<f64>) {
+    fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut Rows<f64>) -> Result<()> {
         self.count(rows.len());
-        self.inner.load(rows, frame, into);
+        self.inner.load(rows, frame, into)
     }
-    fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Rows<f64>) {
+    fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Rows<f64>) -> Result<()> {
         self.count(rows.len());
-        self.inner.gather(rows, frame, into);
+        self.inner.gather(rows, frame, into)
     }
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<f64> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<f64> + '_>> {
         let values = self.inner.points().select(Axis(0), rows);
-        Box::new(Counting {
+        Ok(Box::new(Counting {
             inner: Dense::part_of(self.summary(), values, weights),
             loaded: self.loaded.clone(),
             at: self.at,
             cancel: self.cancel.clone(),
-        })
+        }))
     }
 }
 

@@ -359,7 +359,7 @@ where
     let fit = builder.build()?.fit(data)?;
     let bound = match &fit.coreset {
         Some(c) => {
-            let rows = data.select(&c.rows, c.weights.clone());
+            let rows = data.select(&c.rows, c.weights.clone())?;
             Mixture::<F>::log_likelihood(&fit.model, &*rows)?
         }
         None => Mixture::<F>::log_likelihood(&fit.model, data)?,

@@ -388,7 +388,7 @@ fn all_public_types_are_send_sync_unpin() {
         Timings,
         Stop,
     )>();
-    check::<Progress<'_, Model>>();
+    check::<Progress<'_, f32>>();
     check::<(Error, Result<Model>, Rng)>();
     check::<(coremix::Block<f32>, coremix::Likelihood, coremix::LogJoint)>();
     check::<(D<'_>, Dense<'_, f64>, Dense<'_, u8>, Rows<f32>)>();

@@ -5,7 +5,6 @@ use coremix::prelude::*;
 use coremix::{Element, Float, Rng, algorithms};
 use ndarray::{Array1, Array2, array};
 use std::f64::consts::PI;
-use std::ops::ControlFlow;
 
 /// The free energies of a fit: they are finite and never fall, to 1e-9 (f64) or 1e-6 (f32) of max(|F|, W).
 fn rising<T: Element>(
@@ -146,8 +145,8 @@ fn log_gamma(x: f64) -> f64 {
 /// prior.
 #[test]
 fn the_bound_of_points_on_a_line_is_their_evidence() {
-    // At 1e17 the prior, with a share of 1, would be below 1e-21 of the total weight times the variance (154), and raised.
-    for scale in [1.0, 1e3, 1e6, 1e9, 1e12, 1e15, 1e16] {
+    // At 1e9 the prior would be below 1e-11 of the total weight times the variance (154), and raised.
+    for scale in [1.0, 1e3, 1e6] {
         let place =
             |i: usize| 0.7 * (i / 2 + 1) as f64 * if i.is_multiple_of(2) { 1.0 } else { -1.0 };
         let x = Array2::from_shape_fn((60, 2), |(i, j)| place(i) * if j == 0 { 1.0 } else { 0.1 });
@@ -197,39 +196,25 @@ fn a_prior_mean_beyond_the_type_is_an_error() {
     );
 }
 
-/// A prior mean that is no part of the data is held where such rows and centres are: files of its models, and of its fits, can
-/// be read. Found by a fuzz target.
+/// A prior mean so far from the data that rows would not be told apart beside it is an error. Found by a fuzz target.
 #[test]
-fn a_prior_mean_far_away_can_be_read_again() {
+fn a_prior_mean_too_far_from_the_data_is_an_error() {
     let x = Array2::from_shape_fn((39, 2), |(n, j)| match j {
         0 => -8.5e37,
         _ => 1e15 + 5e7 * (n % 3) as f32,
     });
     let data = Dense::new(x.view()).unwrap();
-    for mean in [
-        array![0.0, 0.0],
-        array![8.5e37, 1.0],
-        array![-8.5e37, -8.5e37],
-    ] {
-        let family = DirichletProcess::new(1.0).mean(mean.view());
-        let path = std::env::temp_dir().join(format!("coremix-prior-{}.ckp", std::process::id()));
-        let fit = |checkpoint: Checkpoint| {
-            let fit = algorithms::dp_gmm(3, 1.0).m_step(family.clone());
-            let fit = fit.checkpoint(&checkpoint).max_iterations(2);
-            fit.build().unwrap()
-        };
-        // Stopped at its first iteration, it goes on from its file.
-        let first = fit(Checkpoint::to(&path).every_iterations(1));
-        let stopped = first.fit_observed(&data, |progress| match progress {
-            Progress::Iteration { .. } => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        });
-        assert_eq!(stopped.unwrap().report.stop, Stop::Observer, "{mean}");
-        let fit = fit(Checkpoint::to(&path).resume()).fit(&data).unwrap();
-        let bytes = fit.model.to_bytes(&[]).unwrap();
-        let read = DirichletProcessMixture::<f32>::from_bytes(&bytes).unwrap();
-        assert_eq!(read, fit.model, "{mean}");
-        assert!(fit.model.means().iter().all(|m| m.is_finite()), "{mean}");
-        std::fs::remove_file(&path).ok();
-    }
+    let fit = |mean: [f64; 2]| {
+        let family = DirichletProcess::new(1.0).mean(array![mean[0], mean[1]].view());
+        let fit = algorithms::dp_gmm(3, 1.0).m_step(family).max_iterations(2);
+        fit.build().unwrap().fit(&data)
+    };
+    let error = fit([8.5e37, 1.0]).unwrap_err().to_string();
+    assert!(error.contains("mean"), "{error}");
+    let model = fit([f64::from(-8.5e37f32), 1e15]).unwrap().model;
+    let bytes = model.to_bytes(&[]).unwrap();
+    assert_eq!(
+        DirichletProcessMixture::<f32>::from_bytes(&bytes).unwrap(),
+        model
+    );
 }

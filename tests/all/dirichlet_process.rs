@@ -324,37 +324,6 @@ fn the_default_priors_know_no_unit_and_no_origin() {
 }
 
 #[test]
-fn threads_do_not_matter() {
-    let x = turned::<f32>(3_000, 5, 8);
-    let on = |threads: usize| {
-        let pool = rayon_pool(threads);
-        pool(&|| {
-            let fit = algorithms::dp_gmm(12, 1.0)
-                .max_iterations(8)
-                .build()
-                .unwrap();
-            let fit = fit.fit(&dense(&x, None)).unwrap();
-            let ll = fit.model.log_likelihood(&dense(&x, None)).unwrap();
-            (fit.report.free_energies, fit.model, ll.to_bits())
-        })
-    };
-    let one = on(1);
-    for threads in [2, 3, 7] {
-        assert!(on(threads) == one, "{threads} threads");
-    }
-}
-
-type Work<'a, T> = &'a (dyn Fn() -> T + Sync);
-
-fn rayon_pool<T: Send>(threads: usize) -> impl Fn(Work<'_, T>) -> T {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .unwrap();
-    move |work| pool.install(work)
-}
-
-#[test]
 fn a_support_of_all_is_the_full_one_and_a_narrow_one_bounds_from_below() {
     let x = turned::<f64>(250, 3, 9);
     let data = dense(&x, None);
@@ -628,7 +597,8 @@ fn refused(family: DirichletProcess, name: &str) {
 #[test]
 fn bad_settings_are_named() {
     let good = || DirichletProcess::new(1.0);
-    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+    // Beyond a range gamma functions would overflow or lose their digits.
+    for bad in [0.0, -1.0, 1e-310, 1e300, f64::NAN, f64::INFINITY] {
         refused(DirichletProcess::new(bad), "concentration");
         refused(good().mean_precision(bad), "mean_precision");
         refused(good().degrees_of_freedom(bad), "degrees_of_freedom");
@@ -968,29 +938,5 @@ fn weak_priors_cost_no_digits() {
         );
         let (points, _) = rounded.model.sample(2_000, 1).unwrap();
         assert!(points.iter().all(|x| x.is_finite()));
-    }
-}
-
-/// Settings whose gamma functions would overflow or lose their digits are refused by name.
-#[test]
-fn settings_out_of_range() {
-    for bad in [0.0, -1.0, 1e-310, 1e300, f64::NAN, f64::INFINITY] {
-        for (name, m_step) in [
-            ("concentration", DirichletProcess::new(bad)),
-            (
-                "mean_precision",
-                DirichletProcess::new(1.0).mean_precision(bad),
-            ),
-            (
-                "degrees_of_freedom",
-                DirichletProcess::new(1.0).degrees_of_freedom(bad),
-            ),
-        ] {
-            let error = algorithms::k_means::<f64>(3)
-                .m_step(m_step)
-                .build()
-                .unwrap_err();
-            assert!(error.to_string().starts_with(name), "{error}");
-        }
     }
 }

@@ -32,12 +32,12 @@ pub(crate) fn weights() -> Array1<f64> {
 fn seeds<F: Float>(seeder: &impl Seeder<F>, k: usize) -> Vec<usize> {
     let (x, w) = (points::<F>(), weights());
     let data = Dense::weighted(x.view(), w.view()).unwrap();
-    let frame = data.frame();
+    let frame = data.frame().unwrap();
     let chosen = seeder
         .seed(&data, &frame, k, &mut Rng::from_seed(7))
         .unwrap();
     let mut rows = Rows::default();
-    data.load(0..ROWS, &frame, &mut rows);
+    data.load(0..ROWS, &frame, &mut rows).unwrap();
     let row_of = |c: usize| (0..ROWS).find(|n| *rows.to_centre(*n) == *chosen.centres.row(c));
     (0..k).map(|c| row_of(c).expect("seeds are rows")).collect()
 }
@@ -45,7 +45,7 @@ fn seeds<F: Float>(seeder: &impl Seeder<F>, k: usize) -> Vec<usize> {
 fn subset<F: Float>(coreset: &impl Coreset<F>) -> Subset {
     let (x, w) = (points::<F>(), weights());
     let data = Dense::weighted(x.view(), w.view()).unwrap();
-    let frame = data.frame();
+    let frame = data.frame().unwrap();
     let chosen = coreset.sample(&data, &frame, &mut Rng::from_seed(7));
     chosen.unwrap().expect("fewer rows")
 }

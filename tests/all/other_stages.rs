@@ -46,7 +46,7 @@ impl<F: Float> Seeder<F> for First {
         k: usize,
         _: &mut Rng,
     ) -> Result<Seeds<F>> {
-        Ok(Seeds::at_rows(data, frame, &(0..k).collect::<Vec<_>>(), 0))
+        Seeds::at_rows(data, frame, &(0..k).collect::<Vec<_>>(), 0)
     }
 }
 

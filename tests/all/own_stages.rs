@@ -135,7 +135,7 @@ impl<F: Float> Seeder<F> for FirstRows {
         _: &mut Rng,
     ) -> Result<Seeds<F>> {
         let rows: Vec<usize> = (0..self.0 * k / 3).collect();
-        Ok(Seeds::at_rows(data, frame, &rows, 0))
+        Seeds::at_rows(data, frame, &rows, 0)
     }
 }
 
@@ -149,7 +149,7 @@ impl Seeder<f32> for OfOtherData {
     fn seed(&self, _: &dyn Data<f32>, _: &Frame<f32>, k: usize, _: &mut Rng) -> Result<Seeds<f32>> {
         let other = Dense::new(self.0.view())?;
         let rows: Vec<usize> = (0..k).collect();
-        Ok(Seeds::at_rows(&other, &other.frame(), &rows, 0))
+        Seeds::at_rows(&other, &other.frame()?, &rows, 0)
     }
 }
 

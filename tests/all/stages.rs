@@ -379,13 +379,15 @@ impl Data<f64> for Own<'_> {
     fn summary(&self) -> &Summary {
         &self.summary
     }
-    fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut Inner) {
+    fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut Inner) -> Result<()> {
         self.fill(&rows.collect::<Vec<_>>(), frame, into);
+        Ok(())
     }
-    fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Inner) {
+    fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Inner) -> Result<()> {
         self.fill(rows, frame, into);
+        Ok(())
     }
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<f64> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<f64> + '_>> {
         let (mut rows, mut weights) = (rows.to_vec(), weights);
         if self.broken == Broken::SelectsFewer {
             rows.pop();
@@ -395,7 +397,7 @@ impl Data<f64> for Own<'_> {
         if self.broken == Broken::SelectsNan {
             values[[3, 1]] = f64::NAN;
         }
-        Box::new(Dense::part_of(&self.summary, values, weights))
+        Ok(Box::new(Dense::part_of(&self.summary, values, weights)))
     }
 }
 

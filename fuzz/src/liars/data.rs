@@ -168,7 +168,7 @@ impl Data<f64> for LyingData<'_> {
         &self.summary
     }
 
-    fn frame(&self) -> Frame<f64> {
+    fn frame(&self) -> Result<Frame<f64>> {
         let Lie::Frame(value) = self.lie else {
             return self.inner.frame();
         };
@@ -184,7 +184,7 @@ impl Data<f64> for LyingData<'_> {
                 }
             }
         }
-        Frame::of(&summary)
+        Ok(Frame::of(&summary))
     }
 
     fn check(&self, frame: &Frame<f64>) -> Result<()> {
@@ -194,16 +194,14 @@ impl Data<f64> for LyingData<'_> {
         }
     }
 
-    fn fault(&self, row: usize) -> Option<String> {
-        matches!(self.lie, Lie::Value(_)).then(|| format!("row {row} is a lie"))
-    }
-
-    fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut Inner) {
+    fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut Inner) -> Result<()> {
         self.fill(&rows.collect::<Vec<_>>(), frame, into);
+        Ok(())
     }
 
-    fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Inner) {
+    fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Inner) -> Result<()> {
         self.fill(rows, frame, into);
+        Ok(())
     }
 
     fn distances_from(
@@ -212,14 +210,15 @@ impl Data<f64> for LyingData<'_> {
         frame: &Frame<f64>,
         centre: &[f64],
         out: &mut [f64],
-    ) {
+    ) -> Result<()> {
         // As by default.
         let mut block = Inner::default();
-        self.load(rows, frame, &mut block);
+        self.load(rows, frame, &mut block)?;
         block.distances_from(centre, out);
         if let (Some(Lie::Distances(value)), Some(first)) = (self.lie(), out.first_mut()) {
             *first = value;
         }
+        Ok(())
     }
 
     fn residual(&self) -> f64 {
@@ -229,7 +228,7 @@ impl Data<f64> for LyingData<'_> {
         }
     }
 
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Box<dyn Data<f64> + '_> {
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<f64> + '_>> {
         let n = self.inner.len();
         let mut rows: Vec<usize> = rows.iter().map(|row| row % n).collect();
         let mut weights = weights;
@@ -248,6 +247,6 @@ impl Data<f64> for LyingData<'_> {
         if let Some(Lie::Selected(3, _)) = lie {
             values = values.slice_move(s![.., 1..]);
         }
-        Box::new(Dense::part_of(&self.summary, values, weights))
+        Ok(Box::new(Dense::part_of(&self.summary, values, weights)))
     }
 }

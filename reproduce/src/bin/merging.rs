@@ -2,7 +2,7 @@
 //!
 //! Rows are of round clusters of variance 1, so their number is known. Seeds 0 to 3; medians of iterations and seconds. Held
 //! out: nats per row of 5,000 other rows, the median. "Prior given": the prior has the variances of the columns as numbers that
-//! are given. So merges need not pay under weaker priors, and correlations between clusters are no part of it.
+//! are given, and correlations between clusters are no part of it.
 
 use coremix::prelude::*;
 use coremix::{Rng, algorithms};

@@ -3,9 +3,7 @@
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::sort;
-use crate::data::{Centres, Data, Frame, Rows};
-use crate::model::block::Block;
-use crate::model::search::{self, Exact};
+use crate::data::View;
 use std::ops::Range;
 
 /// A row of a component.
@@ -58,30 +56,12 @@ pub(super) const PART: usize = 1024;
 const STRETCHES: usize = 8;
 
 impl<F: Float> Assignment<F> {
-    /// Every row with its nearest centre, without bounds.
-    pub(crate) fn labelled(data: &dyn Data<F>, frame: &Frame<F>, centres: &Centres<F>) -> Self {
-        let k = centres.len();
-        let blocks = parallel::map_blocks(
-            data.len(),
-            search::block_rows(k, centres.dim()),
-            |_, range| {
-                let mut rows = Rows::default();
-                data.load(range, frame, &mut rows);
-                let mut block = Block::new(k, 1);
-                block.reset(rows.len(), &[]);
-                search::best(centres, &rows, &mut block, &mut Exact::default());
-                block.supports
-            },
-        );
-        Self::of_labels(&blocks.concat(), k)
-    }
-
     /// Weighted squared distances of the rows to their centres, by the upper bounds.
-    pub(crate) fn squared(&self, data: &dyn Data<F>) -> f64 {
+    pub(crate) fn squared(&self, view: View<'_, F>) -> f64 {
         let parts = parallel::map_blocks(self.members.len(), PART, |_, places| {
             let members = self.members[places].iter();
             members
-                .map(|m| data.weight(m.row as usize) * m.upper.to_f64().powi(2))
+                .map(|m| view.weight(m.row) * m.upper.to_f64().powi(2))
                 .sum::<f64>()
         });
         parts.iter().sum()

@@ -2,30 +2,27 @@
 //!
 //! Most rows are settled after a few iterations, and the work goes by those that are not:
 //!
-//! - The first search of a phase goes through a coarse quantizer ([`first`], [`quantizer`], E40).
 //! - Rows are kept by component, with bounds on their distances ([`assignment`], E35); rows that the bounds settle are not
 //!   read.
-//! - An open row is compared with the centres near its own ([`by_lists`], [`neighbour_lists`]). They are packed, so that all
-//!   rows of a component share them.
-//! - Rows that these lists do not cover are searched over all centres ([`wider`]), where that is worth its cost ([`worth`]).
+//! - An open row is compared with the centres near its own ([`list_search`], [`lists`]). They are packed, so that all rows of
+//!   a component share them.
+//! - The first search of a phase goes through inverted lists (E40), and rows that lists do not cover are searched over all
+//!   centres where that pays ([`full_search`]).
 //! - The sums of the M-step are kept, and only rows that change their component are moved in them ([`sums`], E36).
+//! - Components move ([`split_merge`], E37), and single rows do ([`hartigan`], E50), where that is sure to pay.
 
 mod assignment;
-mod by_lists;
-mod first;
-mod kernel;
-mod near;
-mod neighbour_lists;
-mod quantizer;
+mod full_search;
+pub(crate) mod hartigan;
+mod list_search;
+mod lists;
 mod saved;
+pub(crate) mod split_merge;
 mod sums;
-mod wider;
-mod worth;
 
-pub(crate) use assignment::{Assignment, Change, Member};
-pub(crate) use neighbour_lists::NeighbourLists;
+pub(crate) use assignment::{Assignment, Change};
+pub(crate) use lists::NeighbourLists;
 pub(crate) use sums::Sums;
-pub(crate) use worth::Worth;
 
 use super::exhaustive::All;
 use super::{EStep, Search, compares_distances};

@@ -1,7 +1,7 @@
 //! What a phase with bounds keeps, in a checkpoint and back: rows by component, sums, neighbour lists.
 
 use super::assignment::{Assignment, Member};
-use super::neighbour_lists::NeighbourLists;
+use super::lists::NeighbourLists;
 use super::sums::Sums;
 use crate::base::float::Float;
 use crate::data::Centres;
@@ -58,7 +58,7 @@ impl<F: Float> Sums<F> {
         let (anchors, sums, largest) = self.parts();
         anchors.write("anchors", out);
         out.numbers("sums", sums);
-        out.numbers("largest sums", largest);
+        out.numbers("largest sums", largest.as_flattened());
     }
 
     /// The same of `k` components in `dim` coordinates.
@@ -66,7 +66,8 @@ impl<F: Float> Sums<F> {
         let anchors = Centres::read("anchors", file, k, dim)?;
         let line = anchors.row(0).len() + 2;
         let sums = file.finite("sums", &[k, line])?;
-        let largest = file.finite("largest sums", &[k])?;
+        let largest = file.finite("largest sums", &[k, 2])?;
+        let largest = largest.as_chunks().0.to_vec();
         Ok(Self::from_parts(anchors, sums, largest))
     }
 }
@@ -106,7 +107,7 @@ impl<F: Float> NeighbourLists<F> {
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use crate::data::{Data, Dense};
+    use crate::data::{Data, Dense, View};
     use crate::io::{CHECKPOINT, read_file, write};
     use ndarray::{Array2, Axis};
 
@@ -116,10 +117,11 @@ mod tests {
         let mut rng = Rng::from_seed(3);
         let x = Array2::from_shape_fn((300, 5), |_| rng.normal() as f32);
         let data = Dense::new(x.view()).unwrap();
-        let (frame, k) = (data.frame(), 40);
+        let (frame, k) = (data.frame().unwrap(), 40);
+        let view = View::new(&data, &frame);
         let centres = Centres::enter(x.view().split_at(Axis(0), k).0, &frame);
-        let (assignment, _) = Assignment::exhaustive(&data, &frame, &centres);
-        let sums = Sums::of(&data, &frame, &centres, &assignment);
+        let (assignment, _) = Assignment::exhaustive(view, &centres).unwrap();
+        let sums = Sums::of(view, &centres, &assignment).unwrap();
         let (lists, _) = NeighbourLists::new(&centres, 6);
         let name = format!("coremix-kept-{}", std::process::id());
         let path = std::env::temp_dir().join(name);

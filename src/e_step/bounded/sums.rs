@@ -1,10 +1,12 @@
 //! Mass, first and second moments of the components, kept from iteration to iteration: only changes are added.
 
 use super::assignment::{Assignment, Change, PART};
+use super::list_search::TOGETHER;
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::sort;
-use crate::data::{Centres, Data, Frame, Moments, Rows, Second};
+use crate::data::{Centres, Moments, Rows, Second, View};
 use crate::kernels::vectorised;
 
 /// Sums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
@@ -19,18 +21,15 @@ pub(crate) struct Sums<F> {
     /// (k, 2 + stride): m, s, f.
     sums: Vec<f64>,
     line: usize,
-    /// The largest s of each component since its anchor was set (k): it bounds the rounding error of the current one.
-    largest: Vec<f64>,
+    /// The largest m and s of each component since its anchor was set (k): they bound the rounding error of the current ones.
+    largest: Vec<[f64; 2]>,
 }
 
-/// A sum is recomputed if it was once more than so many times larger: ten binary digits are lost.
-const LARGER: f64 = 1024.0;
+/// Sums are recomputed once catastrophic cancellation has taken ten binary digits of the second moment, or twenty of the mass.
+const LARGER: [f64; 2] = [1e6, 1024.0];
 
 /// Components whose sums are put together at a time.
 const COMPONENTS: usize = 16;
-
-/// Rows gathered together.
-const GATHER: usize = 256;
 
 /// A row that enters (1) or leaves (-1) a component.
 #[derive(Clone, Copy, Debug)]
@@ -39,32 +38,43 @@ struct Entry {
     sign: f64,
 }
 
+/// Sums of one component over some rows.
+struct Part {
+    component: usize,
+    sums: Vec<f64>,
+}
+
+/// The mass of a component, and how far the mean of its rows is from its centre.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offset {
+    pub(crate) mass: f64,
+    pub(crate) distance: f64,
+}
+
 impl<F: Float> Sums<F> {
     /// The sums of an assignment, about the centres.
     pub(crate) fn of(
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
+        view: View<'_, F>,
         centres: &Centres<F>,
         assignment: &Assignment<F>,
-    ) -> Self {
+    ) -> Result<Self> {
         let line = centres.row(0).len() + 2;
         let mut sums = Self {
             anchors: centres.clone(),
             sums: vec![0.0; centres.len() * line],
             line,
-            largest: vec![0.0; centres.len()],
+            largest: vec![[0.0; 2]; centres.len()],
         };
-        sums.renew(data, frame, centres, assignment, &vec![true; centres.len()]);
-        sums
+        sums.renew(view, centres, assignment, &vec![true; centres.len()])?;
+        Ok(sums)
     }
 
-    /// Anchors, sums, and the largest sum of each component.
-    pub(super) fn parts(&self) -> (&Centres<F>, &[f64], &[f64]) {
+    /// Anchors, sums, and the largest sums of each component.
+    pub(super) fn parts(&self) -> (&Centres<F>, &[f64], &[[f64; 2]]) {
         (&self.anchors, &self.sums, &self.largest)
     }
 
-    /// From these.
-    pub(super) fn from_parts(anchors: Centres<F>, sums: Vec<f64>, largest: Vec<f64>) -> Self {
+    pub(super) fn from_parts(anchors: Centres<F>, sums: Vec<f64>, largest: Vec<[f64; 2]>) -> Self {
         Self {
             line: anchors.row(0).len() + 2,
             anchors,
@@ -76,112 +86,142 @@ impl<F: Float> Sums<F> {
     /// Recomputes the sums of the `stale` components, about their current centres.
     pub(crate) fn renew(
         &mut self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
+        view: View<'_, F>,
         centres: &Centres<F>,
         assignment: &Assignment<F>,
         stale: &[bool],
-    ) {
+    ) -> Result<()> {
         self.anchors.update_where(stale, centres);
         let entry = |place| Entry {
             row: assignment.member(place).row,
             sign: 1.0,
         };
-        let found = self.gathered(data, frame, assignment.starts(), |c| stale[c], entry);
-        let line = self.line;
-        for (sums, stale) in self.sums.chunks_exact_mut(line).zip(stale) {
-            if *stale {
-                sums.fill(0.0);
-            }
-        }
-        let _ = self.add(&found);
-        for (c, largest) in self.largest.iter_mut().enumerate() {
+        let found = self.gathered(view, assignment.starts(), |c| stale[c], entry)?;
+        for (c, sums) in self.sums.chunks_exact_mut(self.line).enumerate() {
             if stale[c] {
-                *largest = self.sums[c * line + 1];
+                sums.fill(0.0);
+                self.largest[c] = [0.0; 2];
             }
         }
+        self.add(&found);
+        Ok(())
     }
 
     /// Sums of the `wanted` components over the entries between their `starts`, by component. A component whose entries
     /// are cut into several parts occurs once per part.
     fn gathered(
         &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
+        view: View<'_, F>,
         starts: &[usize],
         wanted: impl Fn(usize) -> bool + Sync,
         entry: impl Fn(usize) -> Entry + Sync,
-    ) -> Vec<(usize, Vec<f64>)> {
+    ) -> Result<Vec<Part>> {
         let parts = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
-            let mut gather = Gather::default();
+            let mut rows = Rows::default();
             let wanted = sort::among(starts, places).filter(|(c, _)| wanted(*c));
-            let sums = wanted.map(|(c, places)| {
+            let parts = wanted.map(|(component, places)| {
                 let mut sums = vec![0.0; self.line];
-                let entries = places.map(&entry);
-                gather.add(data, frame, self.anchors.row(c), entries, &mut sums);
-                (c, sums)
+                for from in places.clone().step_by(TOGETHER) {
+                    let entries = || (from..places.end.min(from + TOGETHER)).map(&entry);
+                    view.gather_into(entries().map(|entry| entry.row), &mut rows)?;
+                    let signs = entries().enumerate();
+                    let shares: Vec<f64> = signs.map(|(i, e)| e.sign * rows.weight(i)).collect();
+                    add_rows(
+                        rows.values(),
+                        &shares,
+                        self.anchors.row(component),
+                        &mut sums,
+                    );
+                }
+                Ok(Part { component, sums })
             });
-            sums.collect::<Vec<_>>()
+            parts.collect::<Result<Vec<_>>>()
         });
-        parts.into_iter().flatten().collect()
+        Ok(parallel::all(parts)?.into_iter().flatten().collect())
     }
 
-    /// Adds the gathered sums. Returns for every component whether it lost nearly all of its mass.
-    fn add(&mut self, found: &[(usize, Vec<f64>)]) -> Vec<bool> {
+    /// Adds the gathered sums.
+    fn add(&mut self, found: &[Part]) {
         let line = self.line;
-        let fell = parallel::map_chunks(&mut self.sums, line * COMPONENTS, |_, range, sums| {
-            let lines = (range.start / line..).zip(sums.chunks_exact_mut(line));
-            let fell = lines.map(|(c, sums)| {
-                let before = sums[0];
-                let first = found.partition_point(|(of, _)| *of < c);
-                for (_, more) in found[first..].iter().take_while(|(of, _)| *of == c) {
-                    for (sum, more) in sums.iter_mut().zip(more) {
+        parallel::map_chunks(&mut self.sums, line * COMPONENTS, |_, range, sums| {
+            for (c, sums) in (range.start / line..).zip(sums.chunks_exact_mut(line)) {
+                let first = found.partition_point(|part| part.component < c);
+                for part in found[first..].iter().take_while(|part| part.component == c) {
+                    for (sum, more) in sums.iter_mut().zip(&part.sums) {
                         *sum += more;
                     }
                 }
-                // Catastrophic cancellation: only rounding is left of the sum.
-                sums[0] < 1e-6 * before
-            });
-            fell.collect::<Vec<bool>>()
+            }
         });
-        fell.concat()
+        // Rows that leave are in the sum before, rows that come are in the sum after: the larger one covers both.
+        for (largest, sums) in self.largest.iter_mut().zip(self.sums.chunks_exact(line)) {
+            *largest = [largest[0].max(sums[0]), largest[1].max(sums[1])];
+        }
     }
 
-    /// Moves rows between components. Sums of components that lost nearly all of their mass or of their squared distances
-    /// are recomputed from `assignment`, which already contains the changes. An update of the means can cause such a loss
-    /// as well, without any change.
+    /// Moves rows between components, and recomputes the sums that have lost their digits. `assignment` contains the changes
+    /// already.
     pub(crate) fn apply(
         &mut self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
+        view: View<'_, F>,
         centres: &Centres<F>,
         assignment: &Assignment<F>,
         changes: &[Change],
-    ) {
-        let k = assignment.components();
+    ) -> Result<()> {
         let entries = || {
             changes.iter().flat_map(|&Change { row, from, to, .. }| {
                 [(from, -1.0), (to, 1.0)].map(|(c, sign)| (c, Entry { row, sign }))
             })
         };
+        let k = assignment.components();
         let (starts, entries) = sort::sorted(k, Entry { row: 0, sign: 0.0 }, entries);
-        let lost = |c: usize| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1);
-        let found = self.gathered(data, frame, &starts, |c| !lost(c), |place| entries[place]);
-        // Rows that leave are in the sum before, rows that come are in the sum after: the larger one covers both.
-        let fell = self.add(&found);
+        // Where most rows are others now, all are added up again.
+        let most = |c: usize| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1);
+        let found = self.gathered(view, &starts, |c| !most(c), |place| entries[place])?;
+        self.add(&found);
+        self.renew_where(view, centres, assignment, most)
+    }
+
+    /// Recomputes sums where that is `due`, and where only rounding is left of them: of components that lost nearly all of their
+    /// mass, or of their squared distances. An update of the means can cause such a loss as well, without any change.
+    pub(crate) fn renew_where(
+        &mut self,
+        view: View<'_, F>,
+        centres: &Centres<F>,
+        assignment: &Assignment<F>,
+        due: impl Fn(usize) -> bool,
+    ) -> Result<()> {
+        let k = centres.len();
         let about = parallel::map(k, |c| self.about(c, centres.row(c)));
-        for (largest, sums) in self
-            .largest
-            .iter_mut()
-            .zip(self.sums.chunks_exact(self.line))
-        {
-            *largest = largest.max(sums[1]);
-        }
         let mean = about.iter().sum::<f64>() / k as f64;
-        let collapsed = |c: usize| self.largest[c] > LARGER * about[c].max(mean);
-        let stale: Vec<bool> = (0..k).map(|c| fell[c] || lost(c) || collapsed(c)).collect();
+        let is_stale = |c: usize| {
+            let [mass, second] = self.largest[c];
+            due(c) || mass > LARGER[0] * self.mass(c) || second > LARGER[1] * about[c].max(mean)
+        };
+        let stale: Vec<bool> = (0..k).map(is_stale).collect();
         if stale.contains(&true) {
-            self.renew(data, frame, centres, assignment, &stale);
+            self.renew(view, centres, assignment, &stale)?;
+        }
+        Ok(())
+    }
+
+    /// Moves one row from a component to another. One that had no rows gets its anchor there: its own may be far away.
+    pub(super) fn move_row(&mut self, row: &[F], weight: f64, change: &Change) {
+        for (c, share) in [
+            (change.from as usize, -weight),
+            (change.to as usize, weight),
+        ] {
+            if self.mass(c) <= 0.0 {
+                self.anchors.replace(c, row);
+                self.sums[c * self.line..][..self.line].fill(0.0);
+                self.largest[c] = [0.0; 2];
+            }
+            let sums = &mut self.sums[c * self.line..][..self.line];
+            add_rows(row, &[share], self.anchors.row(c), sums);
+            self.largest[c] = [
+                self.largest[c][0].max(sums[0]),
+                self.largest[c][1].max(sums[1]),
+            ];
         }
     }
 
@@ -252,23 +292,14 @@ impl<F: Float> Sums<F> {
     }
 
     /// Mass of each component, and how far the mean of its rows is from its centre.
-    pub(crate) fn offsets(&self, centres: &Centres<F>) -> Vec<(f64, f64)> {
-        let offset = |(c, sums): (usize, &[f64])| {
-            let places = centres.row(c).iter().zip(self.anchors.row(c));
-            let squares = places.zip(&sums[2..]).map(|((mu, anchor), first)| {
-                let t = first / sums[0] - (mu.to_f64() - anchor.to_f64());
-                t * t
-            });
-            match sums[0] > 0.0 {
-                true => (sums[0], squares.sum::<f64>().sqrt()),
-                false => (0.0, 0.0),
-            }
-        };
-        self.sums
-            .chunks_exact(self.line)
-            .enumerate()
-            .map(offset)
-            .collect()
+    pub(crate) fn offsets(&self, centres: &Centres<F>) -> Vec<Offset> {
+        parallel::map(centres.len(), |c| Offset {
+            mass: self.mass(c),
+            distance: match self.mass(c) > 0.0 {
+                true => self.squared_to(c, centres.row(c)).sqrt(),
+                false => 0.0,
+            },
+        })
     }
 
     /// Moves every centre to the mean of its rows; one without mass stays.
@@ -283,72 +314,32 @@ impl<F: Float> Sums<F> {
     }
 }
 
-/// Scratch for reading rows in any order.
-#[derive(Debug, Default)]
-struct Gather<F> {
-    ids: Vec<usize>,
-    /// Weights, negative for rows that leave.
-    shares: Vec<f64>,
-    rows: Rows<F>,
-}
-
-impl<F: Float> Gather<F> {
-    /// Adds rows to the sums of one component.
-    fn add(
-        &mut self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        anchor: &[F],
-        mut entries: impl Iterator<Item = Entry>,
-        sums: &mut [f64],
-    ) {
-        loop {
-            self.ids.clear();
-            self.shares.clear();
-            for entry in entries.by_ref().take(GATHER) {
-                self.ids.push(entry.row as usize);
-                self.shares.push(entry.sign);
-            }
-            if self.ids.is_empty() {
-                return;
-            }
-            data.gather(&self.ids, frame, &mut self.rows);
-            for (i, share) in self.shares.iter_mut().enumerate() {
-                *share *= self.rows.weight(i);
-            }
-            let (rows, shares) = (self.rows.values(), &self.shares[..]);
-            let (head, first) = sums.split_at_mut(2);
-            head[0] += shares.iter().sum::<f64>();
-            vectorised!({
-                head[1] += add_rows(rows, shares, anchor, first);
-            });
-        }
-    }
-}
-
-/// Adds the differences of some rows and an anchor, times their shares. Returns the squared distances, times these.
-#[inline(always)]
-fn add_rows<F: Float>(rows: &[F], shares: &[f64], anchor: &[F], first: &mut [f64]) -> f64 {
-    let (stride, mut squared, mut from) = (anchor.len(), 0.0, 0);
+/// Adds some padded rows to the sums of one component about its anchor, times their shares.
+fn add_rows<F: Float>(rows: &[F], shares: &[f64], anchor: &[F], sums: &mut [f64]) {
+    let (head, first) = sums.split_at_mut(2);
+    head[0] += shares.iter().sum::<f64>();
+    let (stride, mut from) = (anchor.len(), 0);
     // Not through a function pointer: the function would be compiled for the oldest processor.
-    while stride - from >= 32 {
-        squared += add_columns::<F, 32>((rows, from), shares, anchor, first);
-        from += 32;
-    }
-    while stride - from >= 8 {
-        squared += add_columns::<F, 8>((rows, from), shares, anchor, first);
-        from += 8;
-    }
-    if from < stride {
-        squared += add_columns::<F, 4>((rows, from), shares, anchor, first);
-    }
-    squared
+    vectorised!({
+        while stride - from >= 32 {
+            head[1] += add_columns::<F, 32>(rows, from, shares, anchor, first);
+            from += 32;
+        }
+        while stride - from >= 8 {
+            head[1] += add_columns::<F, 8>(rows, from, shares, anchor, first);
+            from += 8;
+        }
+        if from < stride {
+            head[1] += add_columns::<F, 4>(rows, from, shares, anchor, first);
+        }
+    });
 }
 
-/// The same for `N` columns: their sums are not written before all rows are added.
+/// The same for `N` columns, without the mass; returns the squared distances times the shares. Column sums are not written before all rows are added.
 #[inline(always)]
 fn add_columns<F: Float, const N: usize>(
-    (rows, from): (&[F], usize),
+    rows: &[F],
+    from: usize,
     shares: &[f64],
     anchor: &[F],
     first: &mut [f64],
@@ -379,7 +370,7 @@ fn add_columns<F: Float, const N: usize>(
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use crate::data::Dense;
+    use crate::data::{Data, Dense};
     use ndarray::Array2;
 
     /// Far rows come and leave: what is kept has the digits of sums made anew.
@@ -393,7 +384,8 @@ mod tests {
                 rng.normal() + if i.is_multiple_of(20) { far } else { 0.0 }
             });
             let data = Dense::new(x.view()).unwrap();
-            let frame = data.frame();
+            let frame = data.frame().unwrap();
+            let view = View::new(&data, &frame);
             // The last component is the far rows' own; they visit others for a while.
             let own = |i: usize| {
                 if i.is_multiple_of(20) {
@@ -409,7 +401,7 @@ mod tests {
             let mut assignment = Assignment::<f64>::of_labels(&labels, k + 1);
             let start = x.select(ndarray::Axis(0), &(0..=k).collect::<Vec<_>>());
             let mut centres = Centres::enter(start.view(), &frame);
-            let mut sums = Sums::of(&data, &frame, &centres, &assignment);
+            let mut sums = Sums::of(view, &centres, &assignment).unwrap();
             for round in 0..6 {
                 let mut changes = Vec::new();
                 for c in 0..=k {
@@ -433,9 +425,11 @@ mod tests {
                 }
                 sums.move_centres(&mut centres);
                 assignment.apply(&changes);
-                sums.apply(&data, &frame, &centres, &assignment, &changes);
+                sums.apply(view, &centres, &assignment, &changes).unwrap();
                 let kept = sums.squared(&centres);
-                let fresh = Sums::of(&data, &frame, &centres, &assignment).squared(&centres);
+                let fresh = Sums::of(view, &centres, &assignment)
+                    .unwrap()
+                    .squared(&centres);
                 assert!(
                     (kept - fresh).abs() <= 1e-12 * fresh,
                     "{seed} {round}: {kept} {fresh}"

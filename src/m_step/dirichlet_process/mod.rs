@@ -1,21 +1,14 @@
 //! Dirichlet process mixtures of Gaussians with full precision matrices: variational inference with weights.
 
-mod from_parameters;
-mod gamma;
-mod ill_conditioned;
-mod matrices;
-mod merging;
-mod mixture;
-mod normal_wishart;
+mod merge;
+mod model;
+mod posterior;
 mod prior;
-mod products;
-mod saving;
-mod statistics;
 mod sticks;
 
-pub use mixture::DirichletProcessMixture;
-use statistics::Scatter;
+pub use model::DirichletProcessMixture;
 
+use super::outer::{Digits, OuterMoments};
 use super::{MStep, Merging, first_variance, steps_with_one_variance};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
@@ -23,10 +16,9 @@ use crate::base::parallel;
 use crate::data::{Centres, Data, Frame, Rows};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
-use merging::{Overlaps, WEAKER};
-use mixture::Scored;
+use merge::{Overlaps, Scatter};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
-use normal_wishart::{FARTHEST, NormalWishart};
+use posterior::{FARTHEST, NormalWishart, Updated};
 use sticks::Sticks;
 
 /// A Dirichlet process mixture, truncated at $T$ components (the builder's clusters), with Normal-Wishart components
@@ -48,27 +40,21 @@ use sticks::Sticks;
 ///
 /// **Priors.** By default they follow the data, so that a fit does not depend on its unit or origin: $m_0$ is the weighted
 /// mean of all rows and $W_0^{-1}$ their weighted covariance, $\beta_0 = 1$ and $\nu_0 = D$, also where EM runs on a
-/// coreset. A variance below the floor ([E20](crate::equations#e20)) is raised to it; where columns determine one another
-/// to within 1e-8 of their variance, each variance grows by that share. [`paper_priors`](Self::paper_priors) are those of
-/// \[DP\].
+/// coreset. [`paper_priors`](Self::paper_priors) are those of \[DP\].
 ///
 /// **Start**: the means at the seeds, each with the mass $W / T$ and the same variance in every direction, from the first
 /// search ([E8](crate::equations#e8)). This is a proper $q$, so the first free energy is a bound too. A truncated search
 /// keeps to one variance for the first two M-steps, as in [`Gaussian`](super::Gaussian).
 ///
 /// **Merges.** Where the bound would settle, two components become one if that is sure to raise it
-/// ([E51](crate::equations#e51)), and EM goes on. If $W_0$ follows the data, the merge must pay under weaker priors, too. Only
-/// full supports merge: with [`Exhaustive::truncated`](crate::e_step::Exhaustive::truncated) and other truncated searches
-/// components only empty.
+/// ([E51](crate::equations#e51)), and EM goes on. Only full supports merge: with
+/// [`Exhaustive::truncated`](crate::e_step::Exhaustive::truncated) and other truncated searches components only empty.
 ///
 /// **Weights count points** here, so not only their ratios matter: the larger the total weight, the weaker the prior. If
-/// columns determine one another, or if components collapse onto few points, only the prior bounds the precision. It must
-/// then not be lost in rounding. So a nearly singular component sums its rows in its own coordinates. There is a limit: a
-/// prior below 1e-21 of the data. An inverse scale matrix that leaves a column less than $10^{-21} W$ times its variance
-/// gets so much added to its diagonal. With the default priors this happens from a total weight of 1e13 on if columns
-/// determine one another, and from 1e21 on otherwise. In the same way a prior is raised that is below
-/// $10^{-21} \frac{\beta_0 W}{\beta_0 + W} (m_0 - \bar y)^2$ in a column, or so narrow that scores would leave the type: in `f32` below about
-/// $10^{-36} D \nu_0$ of the squared range.
+/// columns determine one another, or if components collapse onto few points, only the prior bounds the precision. So a
+/// prior has a variance floor like ([E20](crate::equations#e20)) for all points: where it would leave a column less than
+/// $10^{-11} W$ times its variance, so much is added to its diagonal, and $10^{-8}$ times the variance at least where it
+/// follows the data.
 ///
 /// Works on [`Dense`](crate::data::Dense) data. Time $n T D^2$ per iteration; the sums take $T D^2$ numbers per shard of
 /// the rows.
@@ -194,24 +180,21 @@ impl<F: Float> MStep<F> for DirichletProcess {
         }
         let prior = self.prior(&frame, data)?;
         let (variance, least_variance) = first_variance(&frame, data.summary());
-        let components = (0..seeds.len())
-            .map(|c| {
-                let mean = seeds.row(c)[..seeds.dim()].iter().map(|z| z.to_f64());
-                NormalWishart::isotropic(&prior, 0.0, mean.collect(), variance)
-            })
-            .collect();
-        let scores = Scored::Distances { variance };
-        Ok(DirichletProcessMixture {
-            sticks: Sticks::new(prior.concentration, &vec![0.0; seeds.len()]),
-            means: seeds.leave(&frame),
-            centres: seeds,
+        let components = (0..seeds.len()).map(|c| {
+            let mean = seeds.row(c)[..seeds.dim()].iter().map(|z| z.to_f64());
+            NormalWishart::isotropic(&prior, 0.0, mean.collect(), variance)
+        });
+        let components = components.collect();
+        let sticks = Sticks::new(prior.concentration, &vec![0.0; seeds.len()]);
+        Ok(DirichletProcessMixture::new(
+            seeds,
             frame,
             prior,
+            sticks,
             components,
             least_variance,
-            scores,
-            prior_terms: 0.0,
-        })
+            Some(variance),
+        ))
     }
 
     fn start_from(
@@ -221,27 +204,26 @@ impl<F: Float> MStep<F> for DirichletProcess {
         frame: Frame<F>,
         data: &dyn Data<F>,
     ) -> Result<Option<Self::Model>> {
-        if let Scored::Distances { .. } = from.scores {
+        if from.first_variance.is_some() {
             return Ok(None);
         }
         let mut model = self.start(seeds, frame, data)?;
         let ratio = model.frame.unit() * from.frame.inverse_unit();
         let same = from.frame == model.frame;
-        let carried = from.components.iter().enumerate().map(|(t, q)| {
-            let dim = q.mean.len();
-            let mean = match same {
-                true => q.mean.clone(),
-                false => model.components[t].mean.clone(),
-            };
-            NormalWishart {
-                mean,
-                factor: q.factor.iter().map(|x| x * ratio).collect(),
-                log_det: q.log_det + 2.0 * dim as f64 * ratio.ln(),
-                ..q.clone()
+        for (q, from) in model.components.iter_mut().zip(&from.components) {
+            let mut carried = from.clone();
+            if !same {
+                carried.whitening.mean = std::mem::take(&mut q.whitening.mean);
+                carried
+                    .whitening
+                    .factor
+                    .iter_mut()
+                    .for_each(|x| *x *= ratio);
             }
-        });
-        model.components = carried.collect();
+            *q = carried;
+        }
         model.sticks = from.sticks.clone();
+        model.first_variance = None;
         model.renew();
         Ok(Some(model))
     }
@@ -257,12 +239,13 @@ impl<F: Float> MStep<F> for DirichletProcess {
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
         let k = model.components.len();
-        let variance = (first.best / first.entries)
+        let unit = model.first_variance.take().unwrap_or(1.0);
+        let variance = (unit * (first.best / first.entries))
             .max(model.least_variance)
             .min(FARTHEST);
         let mass = first.weight / k as f64;
         for component in &mut model.components {
-            let mean = std::mem::take(&mut component.mean);
+            let mean = std::mem::take(&mut component.whitening.mean);
             *component = NormalWishart::isotropic(&model.prior, mass, mean, variance);
         }
         model.sticks = Sticks::new(model.prior.concentration, &vec![mass; k]);
@@ -270,12 +253,8 @@ impl<F: Float> MStep<F> for DirichletProcess {
     }
 
     fn statistics(&self, model: &Self::Model) -> Self::Statistics {
-        let (k, dim) = (model.components.len(), model.centres.dim());
         Scatter {
-            dim,
-            mass: vec![0.0; k],
-            first: vec![0.0; k * dim],
-            second: vec![0.0; k * dim * dim],
+            moments: OuterMoments::zeros(model.components.len(), model.centres.dim()),
             overlaps: None,
         }
     }
@@ -291,47 +270,54 @@ impl<F: Float> MStep<F> for DirichletProcess {
         model: &Self::Model,
         statistics: &mut Self::Statistics,
     ) {
-        statistics.add(rows, block, model);
+        let digits = match &mut statistics.overlaps {
+            Some(overlaps) => {
+                overlaps.add(rows, block);
+                // What a merge gains is a small difference of large logarithms.
+                Digits::All
+            }
+            None => Digits::Enough,
+        };
+        let component = |t: usize| &model.components[t].whitening;
+        statistics.moments.add(rows, block, component, digits);
     }
 
     fn update(&self, scatter: Self::Statistics, model: &mut Self::Model, restricted: bool) {
-        let k = model.components.len();
-        if let Scored::Distances { .. } = model.scores {
-            // Warm-up: the variances are not known yet.
-            for (t, component) in model.components.iter_mut().enumerate() {
-                component.mean = scatter.moved_mean(t, component);
+        let (prior, old, sums) = (&model.prior, &model.components, &scatter.moments);
+        let updated = |t: usize| Updated::new(prior, sums, t, &old[t].whitening.mean);
+        // The mean alone, of components whose variances are not known yet, or whose sums are not finite because the mean is
+        // far outside the data.
+        let moved = |t: usize| {
+            let mut moved = old[t].clone();
+            if sums.mass[t] > 0.0 {
+                for (m, f) in moved.whitening.mean.iter_mut().zip(sums.first(t)) {
+                    *m += f / sums.mass[t];
+                }
             }
-            model.renew_means();
-            return;
+            moved
+        };
+        if model.first_variance.is_some() {
+            model.components = parallel::map(old.len(), moved);
+            return model.renew();
         }
-        let prior = &model.prior;
-        if restricted {
-            let old = &model.components;
-            let updated = parallel::map(k, |t| scatter.trace(t, &old[t], prior));
-            let degrees = scatter.mass.iter().map(|mass| prior.degrees + mass);
-            let entries = scatter.dim as f64 * degrees.sum::<f64>();
-            let variance = updated.iter().map(|u| u.1).sum::<f64>() / entries;
-            if variance.is_finite() {
-                let updated = updated.into_iter().zip(&scatter.mass);
-                model.components = updated
-                    .map(|((mean, _), &mass)| {
-                        NormalWishart::isotropic(&model.prior, mass, mean, variance)
-                    })
-                    .collect();
-            }
+        model.components = if restricted {
+            let updated = parallel::map(old.len(), updated);
+            let dim = model.centres.dim();
+            let trace = |u: &Updated| u.inverse_scale.iter().step_by(dim + 1).sum::<f64>();
+            let degrees = sums.mass.iter().map(|mass| prior.degrees + mass);
+            let entries = dim as f64 * degrees.sum::<f64>();
+            let variance = updated.iter().map(trace).sum::<f64>() / entries;
+            let one = |(t, u): (usize, Updated)| match variance.is_finite() {
+                true => NormalWishart::isotropic(prior, sums.mass[t], u.mean, variance),
+                false => old[t].clone(),
+            };
+            updated.into_iter().enumerate().map(one).collect()
         } else {
-            let old = &model.components;
-            model.components = parallel::map(k, |t| {
-                let updated = scatter.update(t, &old[t], prior);
-                updated.unwrap_or_else(|| {
-                    // The sums are not finite, because the mean is far outside the data. The mean is updated alone first.
-                    let mut kept = old[t].clone();
-                    kept.mean = scatter.moved_mean(t, &kept);
-                    kept
-                })
-            });
-        }
-        model.sticks = Sticks::new(model.prior.concentration, &scatter.mass);
+            parallel::map(old.len(), |t| {
+                NormalWishart::new(prior, sums.mass[t], updated(t)).unwrap_or_else(|| moved(t))
+            })
+        };
+        model.sticks = Sticks::new(prior.concentration, &sums.mass);
         model.renew();
     }
 
@@ -359,10 +345,6 @@ impl<F: Float> Merging<DirichletProcessMixture<F>, Scatter> for DirichletProcess
         statistics: &mut Scatter,
         model: &DirichletProcessMixture<F>,
     ) -> usize {
-        let weaker = match self.scale {
-            PriorScale::OfData => &WEAKER[..],
-            _ => &[],
-        };
-        statistics.merge_components(model, weaker)
+        statistics.merge_components(&model.components, &model.prior)
     }
 }

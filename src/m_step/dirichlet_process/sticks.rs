@@ -1,6 +1,6 @@
 //! The sticks of a Dirichlet process: expectations, and the divergence from the prior.
 
-use super::gamma::{log_gamma, log_gamma_rise};
+use super::posterior::{log_gamma, log_gamma_rise};
 use special::Gamma;
 use std::ops::RangeInclusive;
 
@@ -73,7 +73,7 @@ impl Sticks {
 
 #[cfg(test)]
 mod tests {
-    use super::super::normal_wishart::tests::integral;
+    use super::super::posterior::tests::integral;
     use super::*;
     use approx::assert_abs_diff_eq;
 

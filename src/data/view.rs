@@ -1,0 +1,58 @@
+//! Data in the coordinates of a frame: rows as a search reads them.
+
+use super::{Data, Frame, Rows};
+use crate::base::error::Result;
+use crate::base::float::Float;
+use std::ops::Range;
+
+/// Data together with the coordinates to load its rows in.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a, F: Float> {
+    pub(crate) data: &'a dyn Data<F>,
+    pub(crate) frame: &'a Frame<F>,
+}
+
+impl<'a, F: Float> View<'a, F> {
+    pub(crate) fn new(data: &'a dyn Data<F>, frame: &'a Frame<F>) -> Self {
+        Self { data, frame }
+    }
+
+    /// Number of rows, n.
+    pub(crate) fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Weight of a row.
+    pub(crate) fn weight(&self, row: u32) -> f64 {
+        self.data.weight(row as usize)
+    }
+
+    /// Weighted squared distance of all rows from the subspace of the frame, if there is one.
+    pub(crate) fn residual(&self) -> f64 {
+        self.data.residual()
+    }
+
+    /// Consecutive rows.
+    pub(crate) fn load(&self, rows: Range<usize>) -> Result<Rows<F>> {
+        let mut block = Rows::default();
+        self.data.load(rows, self.frame, &mut block)?;
+        Ok(block)
+    }
+
+    /// Any rows, in this order.
+    pub(crate) fn gather(&self, rows: impl Iterator<Item = u32>) -> Result<Rows<F>> {
+        let mut block = Rows::default();
+        self.gather_into(rows, &mut block)?;
+        Ok(block)
+    }
+
+    /// Any rows, in this order, into memory that is there already.
+    pub(crate) fn gather_into(
+        &self,
+        rows: impl Iterator<Item = u32>,
+        block: &mut Rows<F>,
+    ) -> Result<()> {
+        let rows: Vec<usize> = rows.map(|row| row as usize).collect();
+        self.data.gather(&rows, self.frame, block)
+    }
+}

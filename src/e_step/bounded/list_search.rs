@@ -1,0 +1,164 @@
+//! Searches over lists of near centres: those of the component, for rows that the bounds leave open.
+
+use super::assignment::{Assignment, Change, Member, PART};
+use super::lists::{Moved, NeighbourLists};
+use crate::base::error::Result;
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::base::sort;
+use crate::data::{Centres, Rows, View};
+use crate::kernels::packed::Packed;
+use crate::kernels::select;
+
+/// Rows that are read and compared together.
+pub(super) const TOGETHER: usize = 256;
+
+impl<F: Float> Assignment<F> {
+    /// Searches the neighbour list of the row's component for a nearer centre, for every row that the bounds do not settle.
+    /// Returns the changes, by place, and the number of distance evaluations.
+    pub(crate) fn search(
+        &mut self,
+        view: View<'_, F>,
+        centres: &Centres<F>,
+        lists: &NeighbourLists<F>,
+    ) -> Result<(Vec<Change>, u64)> {
+        let (starts, members) = self.members_mut();
+        let found = parallel::map_chunks(members, PART, |_, places, members| {
+            let mut search = ListSearch::default();
+            let first = places.start;
+            for (c, places) in sort::among(starts, places) {
+                let members = &mut members[places.start - first..places.end - first];
+                search.open(lists.moved(c as u32), members);
+                let list = lists.list(c as u32);
+                search.run(view, centres, list, members, places.start)?;
+            }
+            Ok((search.changes, search.evaluations))
+        });
+        let found = parallel::all(found)?;
+        let evaluations = found.iter().map(|(_, evaluations)| evaluations).sum();
+        let changes = found.into_iter().flat_map(|(changes, _)| changes);
+        Ok((changes.collect(), evaluations))
+    }
+}
+
+/// A search of the members of some components, one component after the other.
+#[derive(Default)]
+struct ListSearch<F> {
+    changes: Vec<Change>,
+    evaluations: u64,
+    /// Which members of the component are to be searched.
+    open: Vec<usize>,
+    kernel: Kernel<F>,
+}
+
+impl<F: Float> ListSearch<F> {
+    /// Moves the bounds of members after an M-step, and finds which of them these leave open.
+    fn open(&mut self, moved: Moved<F>, members: &mut [Member<F>]) {
+        self.open.clear();
+        for (i, member) in members.iter_mut().enumerate() {
+            member.upper += moved.own;
+            member.lower -= moved.others;
+            // Settled neither by the row's bounds, nor by the gap between its centre and the next one.
+            if !(member.upper <= member.lower || member.upper <= moved.half_gap) {
+                self.open.push(i);
+            }
+        }
+    }
+
+    /// Compares the open members, of which the first has this place, with the centres of `list`, whose first is their own.
+    fn run(
+        &mut self,
+        view: View<'_, F>,
+        centres: &Centres<F>,
+        list: &[u32],
+        members: &mut [Member<F>],
+        first: usize,
+    ) -> Result<()> {
+        if self.open.is_empty() {
+            return Ok(());
+        }
+        self.kernel
+            .pack(centres, list, centres.row(list[0] as usize));
+        self.evaluations += (self.open.len() * list.len()) as u64;
+        for open in self.open.chunks(TOGETHER) {
+            let rows = open.iter().map(|&i| members[i].row);
+            view.gather_into(rows, &mut self.kernel.rows)?;
+            let changes = &mut self.changes;
+            self.kernel.compare(centres, |place, _, best, next| {
+                let member = &mut members[open[place]];
+                // The row's own centre is the first: the row stays if others are only as near.
+                member.upper = root(best.0);
+                member.second = list[next.1];
+                member.lower = root(next.0);
+                if best.1 > 0 {
+                    if list.len() < centres.len() {
+                        // The new component has another list, with centres that were not evaluated.
+                        member.lower = -member.lower;
+                    }
+                    changes.push(Change {
+                        place: first + open[place],
+                        row: member.row,
+                        from: list[0],
+                        to: list[best.1],
+                    });
+                }
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Compares rows with packed centres: finds the nearest and the second nearest.
+#[derive(Default)]
+pub(super) struct Kernel<F> {
+    pub(super) rows: Rows<F>,
+    list: Vec<u32>,
+    packed: Packed<F>,
+    squared: Vec<F>,
+}
+
+/// A distance is computed directly if its square is so many times less than that to the point of the expansion (E21).
+const NEARER: f64 = 64.0;
+
+impl<F: Float> Kernel<F> {
+    /// Packs the centres of `list`. They should be near the padded row `about`, and so should the rows.
+    pub(super) fn pack(&mut self, centres: &Centres<F>, list: &[u32], about: &[F]) {
+        self.list.clear();
+        self.list.extend_from_slice(list);
+        self.packed
+            .pack(centres.values(), centres.dim(), list, about);
+    }
+
+    /// Calls `found` for each row: its number among the loaded rows, its squared distance to the point of the expansion,
+    /// and the squared distances and places in the list of the two nearest centres.
+    pub(super) fn compare(
+        &mut self,
+        centres: &Centres<F>,
+        mut found: impl FnMut(usize, F, (F, usize), (F, usize)),
+    ) {
+        let Self {
+            rows,
+            list,
+            packed,
+            squared,
+        } = self;
+        let (share, mut i) = (F::from_f64(1.0 / NEARER), 0);
+        packed.first_two(rows.values(), |about, mut best, mut next| {
+            let least = share * about;
+            if next.0 < least {
+                rows.distances_to(i, centres, list, squared);
+                (best, next) = select::first_two(squared);
+            } else if best.0 < least {
+                rows.distances_to(i, centres, &list[best.1..=best.1], squared);
+                best.0 = squared[0];
+            }
+            found(i, about, best, next);
+            i += 1;
+        });
+    }
+}
+
+/// A distance from its square.
+pub(super) fn root<F: Float>(squared: F) -> F {
+    F::from_f64(squared.to_f64().sqrt())
+}

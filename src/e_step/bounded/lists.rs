@@ -1,0 +1,295 @@
+//! Lists of near centres: neighbour lists, which centres are near each other and how far they moved; and inverted lists,
+//! which centres are near the points of a coarse quantizer.
+
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::data::{Centres, Rows};
+use crate::model::candidates::Candidates;
+use crate::model::quantizer::CoarseQuantizer;
+
+/// The centres that the rows of a component are compared with: the component's own, and the nearest others.
+#[derive(Debug)]
+pub(crate) struct NeighbourLists<F> {
+    size: usize,
+    /// (k, size): the component itself first.
+    lists: Vec<u32>,
+    moved: Vec<Moved<F>>,
+    /// A lower bound of the distance from each centre to any candidate that is not on its list (k). Candidates are all centres, or,
+    /// where there are many, those on the inverted list of its cell: then a centre of another cell may be nearer (E35).
+    reach: Vec<f64>,
+}
+
+/// What the last M-step means for the bounds of a component's rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moved<F> {
+    /// How far its own centre moved.
+    pub(crate) own: F,
+    /// How far any other on its list moved.
+    pub(crate) others: F,
+    /// Half the distance from its centre to the nearest other on its list: no centre on the list is nearer to a row
+    /// within it.
+    pub(crate) half_gap: F,
+    /// Half of its `reach`: no candidate outside the list is nearer to a row within it.
+    pub(crate) half_reach: F,
+}
+
+impl<F: Float> Moved<F> {
+    /// No centre has moved yet.
+    fn still() -> Self {
+        Self {
+            own: F::zero(),
+            others: F::zero(),
+            half_gap: F::zero(),
+            half_reach: F::zero(),
+        }
+    }
+}
+
+/// Candidates per place of a list, if the candidates are not all centres.
+const CANDIDATES: usize = 16;
+
+impl<F: Float> NeighbourLists<F> {
+    /// Lists of `size` centres, itself counted, by the current distances. Returns the number of distance evaluations as
+    /// well.
+    ///
+    /// If there are many centres, the candidates are those on the inverted list of the centre's cell.
+    pub(crate) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
+        let k = centres.len();
+        let size = size.min(k);
+        let inverted = InvertedLists::of(centres, CANDIDATES * size);
+        let lists = match &inverted {
+            None => lists(centres, centres, size, |c| Some(c as u32)),
+            Some(inverted) => {
+                let mut lists = vec![0; k * size];
+                parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
+                    let mut squared = Vec::new();
+                    for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
+                        let candidates = inverted.around(c);
+                        centres.distances_of(centres.row(c), candidates, &mut squared);
+                        fill(list, Some(c as u32), candidates, &squared);
+                    }
+                });
+                lists
+            }
+        };
+        let evaluations = match &inverted {
+            Some(inverted) => inverted.evaluations + (k * inverted.around(0).len()) as u64,
+            None => (k * k) as u64,
+        };
+        let mut found = Self {
+            size,
+            lists,
+            moved: vec![Moved::still(); k],
+            reach: Vec::new(),
+        };
+        found.reach = parallel::map(k, |c| {
+            let (mut squared, others) = (Vec::new(), &found.list(c as u32)[1..]);
+            centres.distances_of(centres.row(c), others, &mut squared);
+            let farthest = squared.iter().fold(0.0, |d: f64, s| d.max(s.to_f64()));
+            if size < k {
+                // Lists are sorted by half of the bits of squared distances.
+                farthest.sqrt() * (1.0 - 2f64.powi(-20)) / slack(centres.dim(), F::EPSILON)
+            } else {
+                f64::INFINITY
+            }
+        });
+        (found, evaluations)
+    }
+
+    /// The lists, and how far they reach.
+    pub(super) fn parts(&self) -> (&[u32], &[f64]) {
+        (&self.lists, &self.reach)
+    }
+
+    /// From these. The centres have yet to move.
+    pub(super) fn from_parts(lists: Vec<u32>, reach: Vec<f64>) -> Self {
+        let k = reach.len();
+        Self {
+            size: lists.len() / k,
+            lists,
+            moved: vec![Moved::still(); k],
+            reach,
+        }
+    }
+
+    /// The centres near `c`, itself first.
+    pub(crate) fn list(&self, c: u32) -> &[u32] {
+        &self.lists[c as usize * self.size..][..self.size]
+    }
+
+    /// What the last move means for component `c`.
+    pub(crate) fn moved(&self, c: u32) -> Moved<F> {
+        self.moved[c as usize]
+    }
+
+    /// Updates the bounds after the centres moved from `before` to `now`. Returns the number of distance evaluations.
+    pub(crate) fn follow(&mut self, before: &Centres<F>, now: &Centres<F>) -> u64 {
+        let k = now.len();
+        // Distances are rounded: bounds are moved by more than the rounding.
+        let slack = slack(now.dim(), F::EPSILON);
+        let distance = |a: &[F], b: &[F]| -> f64 {
+            let squared: f64 = a
+                .iter()
+                .zip(b)
+                .map(|(a, b)| (a.to_f64() - b.to_f64()).powi(2))
+                .sum();
+            squared.sqrt()
+        };
+        let own: Vec<f64> = parallel::map(k, |c| distance(before.row(c), now.row(c)) * slack);
+        let any = own.iter().fold(0.0, |most: f64, own| most.max(*own));
+        for (reach, own) in self.reach.iter_mut().zip(&own) {
+            *reach -= own + any;
+        }
+        let mut moved = std::mem::take(&mut self.moved);
+        let this = &*self;
+        parallel::map_chunks(&mut moved, CENTRES, |_, range, moved| {
+            let mut squared = Vec::new();
+            for (c, moved) in range.zip(moved) {
+                let others = &this.list(c as u32)[1..];
+                now.distances_of(now.row(c), others, &mut squared);
+                let nearest = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
+                let farthest = others.iter().fold(0.0, |m: f64, &o| m.max(own[o as usize]));
+                *moved = Moved {
+                    own: F::from_f64(own[c]),
+                    others: F::from_f64(farthest),
+                    half_gap: F::from_f64(nearest.sqrt() / (2.0 * slack)),
+                    half_reach: F::from_f64(this.reach[c].max(0.0) / 2.0),
+                };
+            }
+        });
+        self.moved = moved;
+        (k * self.size) as u64
+    }
+}
+
+/// The centres near each point of a coarse quantizer (E40): a row is compared only with the list of its nearest point.
+pub(super) struct InvertedLists<F> {
+    pub(super) quantizer: CoarseQuantizer<F>,
+    /// Centres on each list.
+    size: usize,
+    /// (points, size): nearest first.
+    lists: Vec<u32>,
+    pub(super) evaluations: u64,
+}
+
+/// How many inverted lists a centre is on, on average: centres between two points are on the lists of both.
+const OVERLAP: usize = 4;
+
+impl<F: Float> InvertedLists<F> {
+    /// Lists of at least `least` centres for about $\sqrt k$ points; `None` if a comparison with all centres would take about
+    /// as long.
+    pub(super) fn of(centres: &Centres<F>, least: usize) -> Option<Self> {
+        let k = centres.len();
+        let number = (k as f64).sqrt() as usize;
+        let size = least.max(OVERLAP * k / number);
+        if 2 * (number + size) > k {
+            return None;
+        }
+        let quantizer = CoarseQuantizer::of(centres);
+        Some(Self {
+            size,
+            lists: lists(&quantizer.points, centres, size, |_| None),
+            evaluations: quantizer.evaluations + (k * quantizer.points.len()) as u64,
+            quantizer,
+        })
+    }
+
+    /// The centres near a point.
+    pub(super) fn list(&self, point: usize) -> &[u32] {
+        &self.lists[point * self.size..][..self.size]
+    }
+
+    /// The centres near the point of centre `c`.
+    fn around(&self, c: usize) -> &[u32] {
+        self.list(self.quantizer.nearest[c] as usize)
+    }
+}
+
+/// Centres whose lists are one piece of work.
+const CENTRES: usize = 32;
+
+/// The `size` centres of `to` nearest to each of `from`, nearest first: (from, size). If `first` gives a centre, it is
+/// put first.
+fn lists<F: Float>(
+    from: &Centres<F>,
+    to: &Centres<F>,
+    size: usize,
+    first: impl Fn(usize) -> Option<u32> + Sync,
+) -> Vec<u32> {
+    let stride = from.row(0).len();
+    let mut lists = vec![0; from.len() * size];
+    parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
+        let places = range.start / size..range.end / size;
+        let rows = &from.values()[places.start * stride..places.end * stride];
+        let rows = Rows::of_padded(rows, from.dim());
+        let (mut candidates, mut approximate) = (Candidates::default(), Vec::new());
+        rows.distances(to, &mut approximate);
+        let approximate = approximate.chunks_exact(to.len());
+        let each = lists.chunks_exact_mut(size).zip(approximate);
+        for (i, (list, approximate)) in each.enumerate() {
+            let (ids, squared) = candidates.of(to, &rows, i, approximate, size);
+            fill(list, first(places.start + i), ids, squared);
+        }
+    });
+    lists
+}
+
+/// Fills a list with the nearest of some centres. `first` comes before them, if there is one, also before copies of it.
+fn fill<F: Float>(list: &mut [u32], first: Option<u32>, ids: &[u32], squared: &[F]) {
+    // Numbers that are not negative have the order of their bits; for a list, the first half of the bits is enough.
+    let key =
+        |(c, squared): (&u32, &F)| (1 + (squared.to_f64().to_bits() >> 32)) << 32 | u64::from(*c);
+    let others = ids.iter().zip(squared).filter(|(c, _)| Some(**c) != first);
+    let mut order: Vec<u64> = others.map(key).chain(first.map(u64::from)).collect();
+    if order.len() > list.len() {
+        order.select_nth_unstable(list.len() - 1);
+        order.truncate(list.len());
+    }
+    order.sort_unstable();
+    for (place, key) in list.iter_mut().zip(order) {
+        *place = key as u32;
+    }
+}
+
+/// A factor at least as large as the error of a computed distance.
+fn slack(dim: usize, epsilon: f64) -> f64 {
+    1.0 + 4.0 * (dim + 8) as f64 * epsilon
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::Rng;
+    use ndarray::Array2;
+
+    /// Two groups of centres so far from the origin that expanded distances within them are rounding, one with a copy.
+    #[test]
+    fn lists_hold_the_nearest_also_far_from_the_origin() {
+        let mut rng = Rng::from_seed(4);
+        let mut place = |c: usize| {
+            let group = [0.5, -0.5][c % 2];
+            group + 1e-4 * rng.normal() as f32
+        };
+        let mut all = Array2::from_shape_fn((300, 3), |(c, _)| place(c));
+        let row = all.row(8).to_owned();
+        all.row_mut(2).assign(&row);
+        let centres = Centres::of_coordinates(all.view());
+        let (near, _) = NeighbourLists::new(&centres, 20);
+        for c in 0..300 {
+            let squared = |o: usize| -> f64 {
+                let pairs = centres.row(c).iter().zip(centres.row(o));
+                pairs
+                    .map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2))
+                    .sum()
+            };
+            let list = near.list(c as u32);
+            assert_eq!(list[0], c as u32);
+            let mut naive: Vec<f64> = (0..300).filter(|&o| o != c).map(squared).collect();
+            naive.sort_by(f64::total_cmp);
+            for (&other, naive) in list[1..].iter().zip(&naive) {
+                let got = squared(other as usize);
+                assert!((got - naive).abs() <= 1e-5 * naive, "{c}: {got} {naive}");
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! One pass over the rows of a phase, in fixed shards of fixed blocks: search, normalise, hand on.
+
+use super::supports::Supports;
+use crate::base::error::{Error, Result};
+use crate::base::float::Float;
+use crate::base::parallel::{self, Spare};
+use crate::base::rng::Rng;
+use crate::data::{Data, Rows, some_scores};
+use crate::e_step::Search;
+use crate::model::Mixture;
+use crate::model::block::{Block, UNSET};
+use crate::model::posterior::{self, Likelihood, LogJoint};
+use crate::model::search;
+
+/// Most shards of a pass: how far it can spread over threads.
+const MOST_SHARDS: usize = 32;
+
+/// Shards of a pass, however many components there are, as long as there are rows for them.
+const FEWEST_SHARDS: usize = 8;
+
+/// Rows of a shard for every component, beyond that: its sums are zeroed and merged in little of the time its rows take.
+const ROWS_PER_SUM: usize = 16;
+
+/// One pass with the model fixed. It knows the number type alone, so it is compiled once for all families.
+pub(super) struct RowPass<'a, F: Float> {
+    pub(super) data: &'a dyn Data<F>,
+    pub(super) model: &'a dyn Mixture<F>,
+    /// Without a search the supports of the last one are scored again.
+    pub(super) search: Option<&'a dyn Search<F>>,
+    pub(super) width: usize,
+    pub(super) log_joint: LogJoint,
+    pub(super) shard_rows: usize,
+    /// The random numbers of a block.
+    pub(super) stream: &'a (dyn Fn(usize) -> Rng + Sync),
+    /// Who is to blame for a block that is wrong.
+    pub(super) search_name: &'static str,
+    pub(super) family_name: &'static str,
+    /// Memory of the passes before: an allocation costs more than the work done in it.
+    pub(super) spare: &'a Spare<(Rows<F>, Block<F>)>,
+}
+
+/// Takes a block of rows with their responsibilities.
+pub(super) type Sink<'a, F> = &'a (dyn Fn(&Rows<F>, &Block<F>) + Sync);
+
+/// Sums over the rows of a shard, or of all.
+#[derive(Default)]
+pub(super) struct Sums {
+    pub(super) likelihood: Likelihood,
+    pub(super) evaluations: u64,
+}
+
+impl<F: Float> RowPass<'_, F> {
+    /// Finds the supports of all rows, and hands each block to the sink, if there is one.
+    #[inline(never)]
+    pub(super) fn run(&self, supports: &mut Supports, sink: Option<Sink<'_, F>>) -> Result<Sums> {
+        let Self {
+            data, model, width, ..
+        } = *self;
+        let k = model.components();
+        let block_rows = search::block_rows(k, data.dim());
+        let parts = supports.rows().into_parts(self.shard_rows);
+        let shards = parallel::map_parts(parts, |shard, rows_of_shard| {
+            let (first, mut sums) = (shard * self.shard_rows, Sums::default());
+            let fresh = || (Rows::default(), Block::new(k, width));
+            let (mut rows, mut block) = self.spare.take().unwrap_or_else(fresh);
+            block.in_shard(shard);
+            for (b, kept) in rows_of_shard.into_parts(block_rows).into_iter().enumerate() {
+                let from = first + b * block_rows;
+                block.reset(kept.labels.len(), kept.supports);
+                if kept.order.is_empty() {
+                    let range = from..from + kept.labels.len();
+                    data.load(range.clone(), model.frame(), &mut rows)?;
+                    block.number(range);
+                } else {
+                    data.gather(kept.order, model.frame(), &mut rows)?;
+                    block.number(kept.order.iter().copied());
+                }
+                match self.search {
+                    None => search::again(model, self.log_joint.beta, &rows, &mut block),
+                    Some(search) => {
+                        let mut rng = (self.stream)(from / block_rows);
+                        search.search(model, &rows, &mut block, &mut rng);
+                        let sound = block.check();
+                        sound.map_err(|what| self.fault(&rows, &block, what))?;
+                    }
+                }
+                sums.evaluations += block.evaluations();
+                let likelihood = posterior::normalise(&rows, &mut block, self.log_joint);
+                sums.likelihood.merge(&likelihood);
+                posterior::labels(&block, kept.labels);
+                kept.supports.copy_from_slice(&block.supports);
+                if let Some(sink) = sink {
+                    posterior::drop_lost(&mut block);
+                    sink(&rows, &block);
+                }
+            }
+            self.spare.give([(rows, block)]);
+            Ok(sums)
+        });
+        let mut all = Sums::default();
+        for shard in shards {
+            let Sums {
+                likelihood,
+                evaluations,
+            } = shard?;
+            all.likelihood.merge(&likelihood);
+            all.evaluations = all.evaluations.saturating_add(evaluations);
+        }
+        all.likelihood.best += data.residual();
+        Ok(all)
+    }
+
+    /// What is wrong with a block: of the family, where it gives a row no score, or names a component that does not exist (what a
+    /// search names is checked before), and of the search otherwise.
+    fn fault(&self, rows: &Rows<F>, block: &Block<F>, what: String) -> Error {
+        let (model, mut scores) = (self.model, Vec::new());
+        let ids: Vec<u32> = (0..model.components() as u32).collect();
+        for i in 0..rows.len() {
+            some_scores(model, rows, i, &ids, &mut scores);
+            if let Some(c) = scores.iter().position(|score| score.to_f64().is_nan()) {
+                let row = block.row(i);
+                let what = format!(
+                    "the score of row {row} under component {c} is NaN: it must be a number"
+                );
+                return Error::stage(self.family_name, what);
+            }
+        }
+        // The best of all components as the family says it: it may have no number that a component can have.
+        let (mut best, mut best_scores) = (vec![0; rows.len()], vec![F::from_f64(0.0); rows.len()]);
+        let found = model.best(rows, &mut best, &mut best_scores);
+        if found && let Some(i) = best.iter().position(|c| *c == UNSET) {
+            let what = format!("component {UNSET} of row {} does not exist", block.row(i));
+            return Error::stage(self.family_name, what);
+        }
+        let stage = match block.foreign() {
+            Some((_, c)) if c != UNSET => self.family_name,
+            _ => self.search_name,
+        };
+        Error::stage(stage, what)
+    }
+}
+
+/// Rows of a shard: a whole number of blocks.
+///
+/// Each shard has its own statistics, k x d numbers in `f64`. So a shard has [`ROWS_PER_SUM`] k rows at least, which
+/// keeps all statistics below the order of the data. There are a few shards for the threads in any case: first moments
+/// are made only for components that a shard meets. Where statistics are larger, of `numbers` numbers, all together have
+/// at most 2^27 of them (1 GiB), or there is one shard.
+pub(super) fn shard_rows<F: Float>(data: &dyn Data<F>, k: usize, numbers: usize) -> usize {
+    let (n, dim) = (data.len(), data.dim());
+    let shards = (n / (ROWS_PER_SUM * k)).clamp(FEWEST_SHARDS, MOST_SHARDS);
+    let shards = shards.min((1 << 27) / numbers.max(1)).max(1);
+    n.div_ceil(shards)
+        .next_multiple_of(search::block_rows(k, dim))
+}

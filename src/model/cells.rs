@@ -1,0 +1,255 @@
+//! The nearest of many centres, cell by cell: those that cannot have it are left out (E45).
+
+use super::quantizer::CoarseQuantizer;
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::data::{Centres, Rows};
+
+/// Centres in the cells of a coarse quantizer.
+pub(crate) struct Cells<F> {
+    /// One for every cell; no cell is empty.
+    points: Centres<F>,
+    cells: Vec<Cell<F>>,
+    /// $1 / (2 \lVert p_a - p_b \rVert)$ for every two points (cells, cells); 0 where they are equal.
+    between: Vec<f64>,
+}
+
+/// Some centres that are near each other.
+struct Cell<F> {
+    /// Their numbers, in ascending order.
+    ids: Vec<u32>,
+    centres: Centres<F>,
+    /// By how much one of them may be farther from its point than from another, in squared distance: for rounding.
+    slack: f64,
+}
+
+/// Cells that may have a nearer centre than the one found, by the lower bounds of their distances, and how many of them were
+/// visited.
+#[derive(Default)]
+struct Queue {
+    cells: Vec<(f64, u32)>,
+    visited: usize,
+}
+
+/// Cells that a row is compared with in the second round; twice as many in every round after it.
+const SECOND: usize = 2;
+
+/// What may be lost of a sum of squares because they are too small for the type.
+fn least_square<F: Float>() -> f64 {
+    2f64.powi(5 - F::MAX_EXPONENT)
+}
+
+impl<F: Float> Cells<F> {
+    pub(crate) fn of(centres: &Centres<F>) -> Self {
+        let quantizer = CoarseQuantizer::of(centres);
+        let (starts, members) = quantizer.cells();
+        let dim = centres.dim();
+        let (mut points, mut cells) = (Centres::with_capacity(starts.len(), dim), Vec::new());
+        for (point, ends) in starts.windows(2).enumerate() {
+            let ids = members[ends[0]..ends[1]].to_vec();
+            if ids.is_empty() {
+                continue;
+            }
+            points.push(quantizer.points.row(point));
+            let mut own = Centres::with_capacity(ids.len(), dim);
+            let mut farthest = 0.0f64;
+            for &c in &ids {
+                own.push(centres.row(c as usize));
+                farthest = farthest.max(quantizer.squared[c as usize].to_f64());
+            }
+            let rounding = (dim + 8) as f64 * F::EPSILON;
+            cells.push(Cell {
+                ids,
+                centres: own,
+                slack: 3.0 * rounding * farthest + least_square::<F>(),
+            });
+        }
+        let row = |a: usize| -> Vec<f64> {
+            let of = |b: usize| {
+                let pairs = points.row(a).iter().zip(points.row(b));
+                let squares = pairs.map(|(x, y)| (x.to_f64() - y.to_f64()).powi(2));
+                // Less than it is, if anything.
+                let distance = squares.sum::<f64>().sqrt() * (1.0 + 1e-9);
+                if distance > 0.0 { 0.5 / distance } else { 0.0 }
+            };
+            (0..points.len()).map(of).collect()
+        };
+        let between = parallel::map(points.len(), row).concat();
+        Self {
+            points,
+            cells,
+            between,
+        }
+    }
+
+    /// The nearest centre of every dense row: that of [`Rows::nearest`], bit for bit. Returns the number of distance
+    /// evaluations as well.
+    pub(crate) fn nearest(&self, rows: &Rows<F>) -> (Vec<u32>, u64) {
+        let number = self.cells.len();
+        let mut to_points = Vec::new();
+        rows.distances(&self.points, &mut to_points);
+        let mut found = Found {
+            ids: vec![0; rows.len()],
+            squared: vec![F::INFINITY; rows.len()],
+            evaluations: (rows.len() * number) as u64,
+        };
+        let mut visitors = vec![Vec::new(); number];
+        let first = |to_points: &[F]| {
+            let lower = |a: usize, b: usize| if to_points[b] < to_points[a] { b } else { a };
+            (1..number).fold(0, lower)
+        };
+        let nearest: Vec<usize> = to_points.chunks_exact(number).map(first).collect();
+        for (i, point) in nearest.iter().enumerate() {
+            visitors[*point].push(i as u32);
+        }
+        self.visit(rows, &mut visitors, &mut found);
+        let rounding = 1.0 + 4.0 * (self.points.dim() + 8) as f64 * F::EPSILON;
+        // Cells farther than this have no centre that matters, where there is one at this squared distance.
+        let limit = |squared: F| (rounding * squared.to_f64() + least_square::<F>()).sqrt();
+        let mut queues: Vec<Queue> = Vec::with_capacity(rows.len());
+        for (i, to_points) in to_points.chunks_exact(number).enumerate() {
+            let (point, most) = (nearest[i], limit(found.squared[i]));
+            let margin = rows.margin(i, &self.points, F::INFINITY).to_f64();
+            let between = &self.between[point * number..][..number];
+            let mut queue = Queue::default();
+            for (b, (cell, between)) in self.cells.iter().zip(between).enumerate() {
+                // The distance to the hyperplane between the two points: centres of this cell are beyond it.
+                let behind = to_points[b].to_f64() - to_points[point].to_f64();
+                let bound = (behind - 2.0 * margin - cell.slack) * between;
+                // A bound that is not a number rules nothing out.
+                if b != point && (bound <= most || bound.is_nan()) {
+                    queue.cells.push((bound, b as u32));
+                }
+            }
+            let order = |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+            queue.cells.sort_unstable_by(order);
+            queues.push(queue);
+        }
+        let mut each = SECOND;
+        loop {
+            let mut open = false;
+            for (i, queue) in queues.iter_mut().enumerate() {
+                let most = limit(found.squared[i]);
+                let next = queue.cells[queue.visited..].iter().take(each);
+                for (_, cell) in next.take_while(|(bound, _)| *bound <= most || bound.is_nan()) {
+                    visitors[*cell as usize].push(i as u32);
+                    queue.visited += 1;
+                    open = true;
+                }
+            }
+            if !open {
+                return (found.ids, found.evaluations);
+            }
+            self.visit(rows, &mut visitors, &mut found);
+            each *= 2;
+        }
+    }
+
+    /// Compares rows with the centres of the cells that they visit; `visitors` become empty.
+    fn visit(&self, rows: &Rows<F>, visitors: &mut [Vec<u32>], found: &mut Found<F>) {
+        for (cell, visitors) in self.cells.iter().zip(visitors) {
+            if visitors.is_empty() {
+                continue;
+            }
+            let values = visitors.iter().flat_map(|&i| rows.row(i as usize));
+            let values: Vec<F> = values.copied().collect();
+            let some = Rows::of_padded(&values, self.points.dim());
+            let (mut ids, mut squared) = (vec![0; some.len()], vec![F::zero(); some.len()]);
+            some.nearest(&cell.centres, &mut ids, &mut squared);
+            found.evaluations += (some.len() * cell.ids.len()) as u64;
+            for ((i, &place), &distance) in visitors.drain(..).zip(&ids).zip(&squared) {
+                let (i, id) = (i as usize, cell.ids[place as usize]);
+                if distance < found.squared[i]
+                    || (distance == found.squared[i] && id < found.ids[i])
+                {
+                    (found.ids[i], found.squared[i]) = (id, distance);
+                }
+            }
+        }
+    }
+}
+
+/// The nearest centres so far.
+struct Found<F> {
+    ids: Vec<u32>,
+    squared: Vec<F>,
+    evaluations: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::Rng;
+    use crate::data::{Data, Dense, Frame};
+    use ndarray::Array2;
+
+    /// Centres in groups, in one cloud, with copies, all equal, with one far out, and far from 0; few and one of them.
+    fn cases() -> Vec<(Array2<f64>, Array2<f64>)> {
+        let mut rng = Rng::from_seed(5);
+        let mut cases = Vec::new();
+        for (kind, k, d) in [
+            (0, 300, 3),
+            (0, 200, 20),
+            (1, 300, 9),
+            (2, 150, 2),
+            (3, 50, 4),
+            (4, 130, 6),
+            (5, 120, 5),
+            (1, 2, 3),
+            (1, 1, 2),
+        ] {
+            let groups = Array2::from_shape_fn((9, d), |_| 8.0 * rng.normal());
+            let mut mu = Array2::from_shape_fn((k, d), |(c, j)| match kind {
+                0 => groups[[c % 9, j]] + rng.normal(),
+                5 => 1e4 + rng.normal(),
+                _ => rng.normal(),
+            });
+            for c in 0..k {
+                if kind == 2 && c % 3 > 0 || kind == 3 {
+                    let row = mu.row(if kind == 3 { 0 } else { c / 3 * 3 }).to_owned();
+                    mu.row_mut(c).assign(&row);
+                }
+            }
+            if kind == 4 {
+                mu.row_mut(k / 2).fill(1e6);
+            }
+            let x = Array2::from_shape_fn((400, d), |(i, j)| {
+                mu[[i % k, j]] + if i % 5 == 0 { 3.0 } else { 0.2 } * rng.normal()
+            });
+            cases.push((x, mu));
+        }
+        cases
+    }
+
+    /// The labels and evaluations by cells, which are the labels of a search over all centres.
+    fn found<F: Float>(x: &Array2<f64>, mu: &Array2<f64>) -> u64 {
+        let (x, mu) = (x.mapv(F::from_f64), mu.mapv(F::from_f64));
+        let data = Dense::new(x.view()).unwrap();
+        let frame = Frame::of(data.summary());
+        let centres = Centres::enter(mu.view(), &frame);
+        let mut rows = Rows::default();
+        data.load(0..x.nrows(), &frame, &mut rows).unwrap();
+        let (mut exact, mut least) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
+        assert!(rows.nearest(&centres, &mut exact, &mut least));
+        let (labels, evaluations) = Cells::of(&centres).nearest(&rows);
+        assert_eq!(labels, exact);
+        evaluations
+    }
+
+    #[test]
+    fn labels_by_cells_are_exact() {
+        for (x, mu) in cases() {
+            found::<f32>(&x, &mu);
+            found::<f64>(&x, &mu);
+        }
+    }
+
+    /// Where centres are in groups, most cells are ruled out.
+    #[test]
+    fn cells_are_ruled_out() {
+        let (x, mu) = cases().swap_remove(0);
+        let all = (x.nrows() * mu.nrows()) as u64;
+        let evaluations = found::<f64>(&x, &mu);
+        assert!(2 * evaluations < all, "{evaluations} of {all}");
+    }
+}

@@ -1,0 +1,308 @@
+//! Components with full covariance matrices: their whitening transforms, and the scores that follow from them.
+
+use crate::base::float::Float;
+use crate::base::linalg::{self, Cholesky};
+use crate::data::Rows;
+use crate::kernels::quadratic::{self, Columns};
+
+/// The whitening transform of a component: for its points $M (z - m)$ has mean 0 and covariance $I$, so
+/// $M^T M = \Sigma^{-1}$ and $\lvert M (z - m) \rvert^2$ is the squared Mahalanobis distance.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Whitening {
+    /// $m$ (d).
+    pub(crate) mean: Vec<f64>,
+    /// The lower triangle $M$, row after row.
+    pub(crate) factor: Vec<f64>,
+    /// The mean of the variance inflation factors of the columns, $\Sigma_{jj} (\Sigma^{-1})_{jj}$: 1 for a diagonal
+    /// covariance, and the larger, the more of the digits of a sum are lost in the smallest eigenvalue. It does not depend
+    /// on the units of the columns.
+    pub(crate) inflation: f64,
+}
+
+/// `f32` has digits enough for components whose variance inflation is at most this: a sum of products is off by about 1e-7
+/// and a pivot by so many times as much, which counts squared in the free energy.
+pub(crate) const MOST_INFLATION: f64 = 64.0;
+
+impl Whitening {
+    /// From the lower half of the covariance (d, d); `None` unless it is finite and positive definite.
+    pub(crate) fn new(mean: Vec<f64>, covariance: &[f64]) -> Option<Self> {
+        let dim = mean.len();
+        let factor = Cholesky::of(covariance, dim)?.factor;
+        let factor = linalg::packed(&linalg::inverse_of_lower(&factor, dim), dim);
+        let mut found = Self {
+            mean,
+            factor,
+            inflation: 0.0,
+        };
+        let variances = (0..dim).map(|j| covariance[j * (dim + 1)]);
+        let factors = found.precisions().into_iter().zip(variances);
+        found.inflation = factors.map(|(p, v)| p * v).sum::<f64>() / dim as f64;
+        found.inflation.is_finite().then_some(found)
+    }
+
+    /// With the same variance in every direction.
+    pub(crate) fn spherical(mean: Vec<f64>, variance: f64) -> Self {
+        let dim = mean.len();
+        let mut factor = vec![0.0; dim * (dim + 1) / 2];
+        for j in 0..dim {
+            factor[j * (j + 3) / 2] = 1.0 / variance.sqrt();
+        }
+        Self {
+            mean,
+            factor,
+            inflation: 1.0,
+        }
+    }
+
+    /// $\ln \lvert \Sigma \rvert$.
+    pub(crate) fn log_det(&self) -> f64 {
+        let logs = (0..self.mean.len()).map(|j| self.factor[j * (j + 3) / 2].ln());
+        -2.0 * logs.sum::<f64>()
+    }
+
+    /// $M^{-1}$ (d, d): takes standard normal points to those of the component.
+    pub(crate) fn inverse(&self) -> Vec<f64> {
+        let dim = self.mean.len();
+        linalg::inverse_of_lower(&linalg::unpacked(&self.factor, dim), dim)
+    }
+
+    /// The diagonal of $\Sigma^{-1}$ (d).
+    pub(crate) fn precisions(&self) -> Vec<f64> {
+        let mut diagonal = vec![0.0; self.mean.len()];
+        let mut rest = &self.factor[..];
+        for j in 1..=diagonal.len() {
+            let (row, after) = rest.split_at(j);
+            rest = after;
+            for (sum, x) in diagonal.iter_mut().zip(row) {
+                *sum += x * x;
+            }
+        }
+        diagonal
+    }
+
+    /// $\Sigma$ (d, d).
+    pub(crate) fn covariance(&self) -> Vec<f64> {
+        linalg::square(&self.inverse(), self.mean.len())
+    }
+
+    /// $\Sigma^{-1}$ (d, d).
+    pub(crate) fn precision(&self) -> Vec<f64> {
+        let dim = self.mean.len();
+        linalg::gram(&linalg::unpacked(&self.factor, dim), dim)
+    }
+
+    /// $\lvert M (z - m) \rvert^2$, in `f64`; `apart` is scratch.
+    pub(crate) fn form<F: Float>(&self, z: &[F], apart: &mut Vec<f64>) -> f64 {
+        apart.clear();
+        apart.extend(z.iter().zip(&self.mean).map(|(z, m)| z.to_f64() - m));
+        quadratic::form(&self.factor, apart)
+    }
+
+    /// Whether forms in `f32` have digits enough: the mean, too, is rounded to it.
+    fn fits_narrow(&self) -> bool {
+        /// In deviations of a column.
+        const FARTHEST: f64 = 100.0;
+        let squares = self.precisions().into_iter().zip(&self.mean);
+        let far = squares.map(|(p, m)| p * m * m).sum::<f64>() / self.mean.len() as f64;
+        self.inflation <= MOST_INFLATION && far <= FARTHEST * FARTHEST
+    }
+
+    /// A bound on the relative error of a form in `F`: $\lvert u_j \rvert^2 \le \Sigma_{jj} \lvert M u \rvert^2$.
+    fn rounding<F: Float>(&self) -> f64 {
+        let dim = self.mean.len() as f64;
+        2.0 * (dim + 8.0) * F::EPSILON * dim * self.inflation.sqrt()
+    }
+}
+
+/// The scores $\lvert M_c (z - m_c) \rvert^2 + a_c$ of all rows under all components: (len, k) into `out`. They are computed
+/// in the type of the data where it has digits enough. Those that may be the best one of their row are
+/// computed directly, as [`some_scores`] does, so that labels do not depend on rounding.
+pub(crate) fn scores<'a, F: Float>(
+    components: impl Iterator<Item = &'a Whitening>,
+    added: &[f64],
+    rows: &Rows<F>,
+    out: &mut Vec<F>,
+) {
+    let components: Vec<&Whitening> = components.collect();
+    let (n, k, dim) = (rows.len(), added.len(), components[0].mean.len());
+    out.resize(n * k, F::zero());
+    let mut narrow = Columns::<F>::new(n, dim, |i| rows.row(i));
+    let mut wide = None;
+    let mut roundings = Vec::with_capacity(k);
+    for (c, (component, added)) in components.iter().zip(added).enumerate() {
+        let (mean, factor) = (&component.mean, &component.factor);
+        let mut see = |i: usize, form: f64| out[i * k + c] = held(form + added);
+        if component.fits_narrow() {
+            narrow.forms(mean, factor, |i, form, _| see(i, form.to_f64()));
+            roundings.push(component.rounding::<F>());
+        } else {
+            let wide = wide.get_or_insert_with(|| Columns::<f64>::new(n, dim, |i| rows.row(i)));
+            wide.forms(mean, factor, |i, form, _| see(i, form));
+            roundings.push(component.rounding::<f64>());
+        }
+    }
+    let mut apart = Vec::new();
+    for (i, scores) in out.chunks_exact_mut(k).enumerate() {
+        let bounds = |c: usize, score: F| {
+            let error = roundings[c] * (score.to_f64() - added[c]).abs();
+            (score.to_f64(), error + F::EPSILON * score.to_f64().abs())
+        };
+        let best = scores
+            .iter()
+            .enumerate()
+            .fold(f64::INFINITY, |best, (c, s)| {
+                let (score, error) = bounds(c, *s);
+                best.min(score + error)
+            });
+        for (c, score) in scores.iter_mut().enumerate() {
+            let (found, error) = bounds(c, *score);
+            if found - error <= best {
+                *score = held(components[c].form(rows.row(i), &mut apart) + added[c]);
+            }
+        }
+    }
+}
+
+/// The scores of row `i` under the components `ids`, computed directly.
+pub(crate) fn some_scores<'a, F: Float>(
+    component: impl Fn(usize) -> &'a Whitening,
+    added: &[f64],
+    rows: &Rows<F>,
+    i: usize,
+    ids: &[u32],
+    out: &mut Vec<F>,
+) {
+    let mut apart = Vec::new();
+    out.clear();
+    out.extend(ids.iter().map(|&c| {
+        let form = component(c as usize).form(rows.row(i), &mut apart);
+        held::<F>(form + added[c as usize])
+    }));
+}
+
+/// Squared Mahalanobis distances of all rows in `f64`, shown to `see` with the component and the row.
+pub(crate) fn forms<'a, F: Float>(
+    components: impl Iterator<Item = &'a Whitening>,
+    rows: &Rows<F>,
+    dim: usize,
+    mut see: impl FnMut(usize, usize, f64),
+) {
+    let mut columns = Columns::<f64>::new(rows.len(), dim, |i| rows.row(i));
+    for (c, component) in components.enumerate() {
+        columns.forms(&component.mean, &component.factor, |i, form, _| {
+            see(c, i, form)
+        });
+    }
+}
+
+/// A score, clamped so that it stays finite; NaN becomes the largest score.
+fn held<F: Float>(score: f64) -> F {
+    F::from_f64(score.min(F::LARGEST_SCORE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::Rng;
+    use crate::data::{Data, Dense};
+    use approx::assert_abs_diff_eq;
+    use ndarray::Array2;
+
+    /// Components of 6 columns with about this variance inflation, and rows near them and far away.
+    fn case<F: Float>(noise: f64) -> (Vec<Whitening>, Rows<F>) {
+        let mut rng = Rng::from_seed(5);
+        let turn = rng.normals((2, 6));
+        let x = Array2::from_shape_fn((300, 6), |(i, j)| {
+            let along = ((37 * i) % 101) as f64 / 30.0 + 3.0 * (i % 4) as f64;
+            let size = if i == 0 { 1e6 } else { 1.0 };
+            F::from_f64(size * (along * turn[[0, j]] + turn[[1, j]] + noise * rng.normal()))
+        });
+        let data = Dense::new(x.view()).unwrap();
+        let mut rows = Rows::default();
+        data.load(0..300, &data.frame().unwrap(), &mut rows)
+            .unwrap();
+        let components = (0..4).map(|c| {
+            let row = |i: usize| rows.row(i)[..6].iter().map(|z| z.to_f64());
+            let mean: Vec<f64> = row(c + 4).collect();
+            let mut covariance = vec![0.0; 36];
+            for i in (c..300).step_by(4).skip(1) {
+                let u: Vec<f64> = row(i).zip(&mean).map(|(z, m)| z - m).collect();
+                for (place, sum) in covariance.iter_mut().enumerate() {
+                    *sum += u[place / 6] * u[place % 6] / 74.0;
+                }
+            }
+            Whitening::new(mean, &covariance).unwrap()
+        });
+        (components.collect(), rows)
+    }
+
+    fn scores_are_direct<F: Float>(noise: f64, within: f64) {
+        let (components, rows) = case::<F>(noise);
+        let added = [0.3, -1.0, 2.0, 0.0];
+        let (mut fast, mut direct) = (Vec::new(), Vec::new());
+        scores(components.iter(), &added, &rows, &mut fast);
+        for (i, fast) in fast.chunks_exact(4).enumerate() {
+            some_scores(
+                |c| &components[c],
+                &added,
+                &rows,
+                i,
+                &[0, 1, 2, 3],
+                &mut direct,
+            );
+            let best = (0..4)
+                .min_by(|&a, &b| direct[a].to_f64().total_cmp(&direct[b].to_f64()))
+                .unwrap();
+            assert_eq!(fast[best], direct[best]);
+            for (fast, direct) in fast.iter().zip(&direct) {
+                let (fast, direct) = (fast.to_f64(), direct.to_f64());
+                assert!(
+                    (fast - direct).abs() <= within * direct.abs().max(6.0),
+                    "{fast} {direct}"
+                );
+                assert!(fast >= direct.min(fast) && fast.is_finite());
+            }
+        }
+    }
+
+    /// Also where columns nearly determine one another: in `f32` alone scores would be off by whole nats.
+    #[test]
+    fn scores_have_their_digits() {
+        for noise in [1.0, 1e-1, 1e-3] {
+            scores_are_direct::<f64>(noise, 1e-9);
+            scores_are_direct::<f32>(noise, 1e-5);
+        }
+        assert!(
+            case::<f64>(1.0)
+                .0
+                .iter()
+                .all(|c| c.inflation < MOST_INFLATION)
+        );
+        assert!(
+            case::<f64>(1e-3)
+                .0
+                .iter()
+                .all(|c| c.inflation > MOST_INFLATION)
+        );
+    }
+
+    #[test]
+    fn covariance_and_precision_come_back() {
+        let covariance = [2.0, 0.0, 0.6, 1.5];
+        let found = Whitening::new(vec![0.5, -1.0], &covariance).unwrap();
+        let det = 2.0 * 1.5 - 0.36;
+        assert_abs_diff_eq!(found.log_det(), f64::ln(det), epsilon = 1e-14);
+        assert_abs_diff_eq!(found.inflation, 3.0 / det, epsilon = 1e-14);
+        for (got, expected) in found.covariance().iter().zip([2.0, 0.6, 0.6, 1.5]) {
+            assert_abs_diff_eq!(*got, expected, epsilon = 1e-14);
+        }
+        for (got, expected) in found.precision().iter().zip([1.5, -0.6, -0.6, 2.0]) {
+            assert_abs_diff_eq!(*got, expected / det, epsilon = 1e-14);
+        }
+        let round = Whitening::spherical(vec![0.0; 3], 4.0);
+        let eye = [4.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0, 0.0, 4.0];
+        assert_eq!(round, Whitening::new(vec![0.0; 3], &eye).unwrap());
+        assert_eq!(round.form(&[2.0, 2.0, 0.0], &mut Vec::new()), 2.0);
+        assert!(Whitening::new(vec![0.0; 2], &[1.0, 0.0, 2.0, 1.0]).is_none());
+    }
+}
