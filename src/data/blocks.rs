@@ -1,6 +1,6 @@
 //! Rows that are not in memory: blocks of them are read when they are asked for.
 
-use super::{Chosen, Data, Dense, Frame, Rows, Summary, frame_of_sample};
+use super::{Data, Dense, Frame, Rows, Summary, frame_of_sample};
 use crate::base::error::{Error, Result, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK, Spare};
@@ -269,8 +269,7 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
             self.read(rows.start, values)?;
             let weights = self.weights.as_ref().map(|all| &all[rows.clone()]);
             let block = Dense::of_block(values, self.dim, weights);
-            S::Element::load(&block, Chosen::Range(0..rows.len()), frame, into);
-            Ok(())
+            block.load(0..rows.len(), frame, into)
         })
     }
 
@@ -287,8 +286,7 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
             let weights: Option<Vec<f64>> =
                 weights.map(|all| sorted.iter().map(|&n| all[n]).collect());
             let block = Dense::of_block(values, self.dim, weights.as_deref());
-            S::Element::load(&block, Chosen::List(&places), frame, into);
-            Ok(())
+            block.gather(&places, frame, into)
         })
     }
 
@@ -302,8 +300,7 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
         self.with_buffer(rows.len(), |values| {
             self.read(rows.start, values)?;
             let block = Dense::of_block(values, self.dim, None);
-            S::Element::distances_from(&block, 0..rows.len(), frame, centre, out);
-            Ok(())
+            block.distances_from(0..rows.len(), frame, centre, out)
         })
     }
 

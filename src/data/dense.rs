@@ -4,7 +4,8 @@ use super::rows::{finite, squared_distance};
 use super::{Data, Frame, Rows, Summary};
 use crate::base::error::{Error, Result, same_length};
 use crate::base::float::{Element, Float};
-use crate::kernels::{enter, stride, vectorised};
+use crate::base::simd::vectorised;
+use crate::kernels::{features, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -138,7 +139,7 @@ impl<'a, T: Element> Dense<'a, T> {
         if n == 0 || dim == 0 {
             return Err(Error::Empty { what: "data" });
         }
-        let summary = T::check(&values, dim, weights.as_deref(), "data")?;
+        let summary = Summary::check(&values, dim, weights.as_deref(), "data")?;
         Ok(Self {
             values,
             dim,
@@ -251,7 +252,7 @@ impl<'a, T: Element> Dense<'a, T> {
                     }
                 }
             });
-            enter::enter(out, frame.offset(), scale, Frame::most());
+            features::enter(out, frame.offset(), scale, Frame::most());
         }
     }
 
@@ -325,7 +326,8 @@ impl<T: Element> Dense<'static, T> {
         let (n, dim) = points.dim();
         let values = values_of(points);
         weights.resize(n, f64::NAN);
-        let checked = n > 0 && dim > 0 && T::check(&values, dim, Some(&weights), "data").is_ok();
+        let checked =
+            n > 0 && dim > 0 && Summary::check(&values, dim, Some(&weights), "data").is_ok();
         Self {
             values: Cow::Owned(values),
             dim,
@@ -346,41 +348,6 @@ fn values_of<T: Copy>(points: Array2<T>) -> Vec<T> {
         return values;
     }
     points.iter().copied().collect()
-}
-
-impl<T: Element> Dense<'_, T> {
-    /// Squared distances of consecutive rows to one centre.
-    pub(crate) fn distances(
-        &self,
-        rows: Range<usize>,
-        frame: &Frame<T::Float>,
-        centre: &[T::Float],
-        out: &mut [T::Float],
-    ) {
-        if frame.basis().is_some() {
-            let mut block = Rows::default();
-            T::load(self, Chosen::Range(rows), frame, &mut block);
-            block.distances_from(centre, out);
-            return;
-        }
-        // Not copied into a block, and not padded.
-        let values = &self.values[rows.start * self.dim..rows.end * self.dim];
-        let scale = T::Float::from_f64(frame.inverse_unit());
-        vectorised!({
-            for (row, out) in values.chunks_exact(self.dim).zip(out) {
-                *out = finite(squared_distance(row, frame.offset(), scale, centre));
-            }
-        });
-    }
-}
-
-/// Rows by their numbers.
-#[derive(Clone, Debug)]
-pub enum Chosen<'a> {
-    /// Consecutive ones.
-    Range(Range<usize>),
-    /// Any, in this order.
-    List(&'a [usize]),
 }
 
 impl<T: Element> Data<T::Float> for Dense<'_, T> {
@@ -406,26 +373,29 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
         &self.summary
     }
 
+    #[inline(never)]
     fn load(
         &self,
         rows: Range<usize>,
         frame: &Frame<T::Float>,
         into: &mut Rows<T::Float>,
     ) -> Result<()> {
-        T::load(self, Chosen::Range(rows), frame, into);
+        self.fill(rows, frame, into);
         Ok(())
     }
 
+    #[inline(never)]
     fn gather(
         &self,
         rows: &[usize],
         frame: &Frame<T::Float>,
         into: &mut Rows<T::Float>,
     ) -> Result<()> {
-        T::load(self, Chosen::List(rows), frame, into);
+        self.fill(rows.iter().copied(), frame, into);
         Ok(())
     }
 
+    #[inline(never)]
     fn distances_from(
         &self,
         rows: Range<usize>,
@@ -433,7 +403,20 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
         centre: &[T::Float],
         out: &mut [T::Float],
     ) -> Result<()> {
-        T::distances_from(self, rows, frame, centre, out);
+        if frame.basis().is_some() {
+            let mut block = Rows::default();
+            self.fill(rows, frame, &mut block);
+            block.distances_from(centre, out);
+            return Ok(());
+        }
+        // Not copied into a block, and not padded.
+        let values = &self.values[rows.start * self.dim..rows.end * self.dim];
+        let scale = T::Float::from_f64(frame.inverse_unit());
+        vectorised!({
+            for (row, out) in values.chunks_exact(self.dim).zip(out) {
+                *out = finite(squared_distance(row, frame.offset(), scale, centre));
+            }
+        });
         Ok(())
     }
 

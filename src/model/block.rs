@@ -1,8 +1,9 @@
 //! The result of a search for a block of rows: supports, scores and, once normalised, responsibilities.
 
 use crate::base::float::Float;
+use crate::base::simd::LANES;
 use crate::data::Terms;
-use crate::kernels::{LANES, weighted};
+use crate::kernels::weighted;
 use std::sync::Arc;
 
 /// Marks a place in a support or a neighbor list that is not filled.
