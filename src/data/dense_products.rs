@@ -50,7 +50,7 @@ impl<F: Float> Rows<F> {
         let (k, dim) = (block.components(), self.dim);
         // Components far from the point that all others are seen from: directly.
         for (i, weight) in self.weights.iter().enumerate() {
-            let shares = block.shares_of(i);
+            let shares = block.responsibilities(i);
             for &c in &terms.tight {
                 let share = weight * shares[c as usize].to_f64();
                 if share > 0.0 {
@@ -73,7 +73,7 @@ impl<F: Float> Rows<F> {
             let end = self.weights.len().min(first + ROWS);
             let weights = &self.weights[first..end];
             let scores = &block.scores[first * places..end * places];
-            let shares = &block.shares[first * places..end * places + weighted::SPARE];
+            let shares = &block.responsibilities[first * places..end * places + weighted::SPARE];
             soft::totals((shares, scores), places, weights, &mut totals);
             for (mass, [total, _]) in mass.iter_mut().zip(&totals) {
                 *mass = *total;
@@ -92,7 +92,7 @@ impl<F: Float> Rows<F> {
                     let squared = match scaled > F::EPSILON.sqrt() * known.abs() {
                         true => scaled / factor,
                         false => self.squares(first..end, centres.row(c), |i| {
-                            weights[i - first] * block.shares_of(i)[c].to_f64()
+                            weights[i - first] * block.responsibilities(i)[c].to_f64()
                         }),
                     };
                     all.per_component[c] += squared;

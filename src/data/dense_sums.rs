@@ -15,7 +15,6 @@ impl<F: Float> Rows<F> {
     /// [`Rows::accumulate`](super::Rows::accumulate).
     pub(super) fn add_up(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
         if let Some(terms) = &block.terms
-            && !block.shares.is_empty()
             && self.add_products(block, terms, centres, moments)
         {
             return;
@@ -33,7 +32,7 @@ impl<F: Float> Rows<F> {
             for i in 0..self.len() {
                 let (row, shares) = (self.row(i), block.responsibilities(i));
                 for (place, &q) in shares.iter().enumerate() {
-                    let share = self.weights[i] * q;
+                    let share = self.weights[i] * q.to_f64();
                     if share > 0.0 {
                         let c = match block.is_full() {
                             true => place,
@@ -49,7 +48,8 @@ impl<F: Float> Rows<F> {
     /// What each row adds to the components of its support (len, width), and to their masses.
     fn shares(&self, block: &Block<F>, moments: &mut Moments) -> Vec<f64> {
         let width = block.width();
-        let mut shares = block.responsibilities.clone();
+        let shares = block.responsibilities[..block.supports.len()].iter();
+        let mut shares: Vec<f64> = shares.map(|q| q.to_f64()).collect();
         let supports = block.supports.chunks_exact(width);
         let of_rows = shares.chunks_exact_mut(width).zip(supports);
         for ((shares, support), weight) in of_rows.zip(&self.weights) {
@@ -94,7 +94,7 @@ impl<F: Float> Rows<F> {
             let weighted = rows.iter().zip(&self.weights);
             for ((row, weight), (support, shares)) in weighted.zip(found) {
                 for (&c, &share) in support.iter().zip(shares) {
-                    let (c, share) = (c as usize, share * weight);
+                    let (c, share) = (c as usize, share.to_f64() * weight);
                     mass[c] += share;
                     // Copies: what is changed in place is not compiled for vectors.
                     let (centre, place) = (centres[c], places[c] as usize);
@@ -126,7 +126,7 @@ impl<F: Float> Rows<F> {
             let (mut of_rows, mut labels) = ([0.0; ROWS], [0; ROWS]);
             labels[..supports.len()].copy_from_slice(supports);
             for ((out, weight), share) in of_rows.iter_mut().zip(weights).zip(shares) {
-                *out = weight * share;
+                *out = weight * share.to_f64();
             }
             for ((c, centre), sums) in (0..).zip(centres).zip(sums.iter_mut()) {
                 let mut of_component = [0.0; ROWS];
@@ -290,8 +290,7 @@ mod tests {
             data.load(0..n, &frame, &mut rows).unwrap();
             let supports: Vec<u32> = (0..n * width).map(|i| (i * i % (k - 1)) as u32).collect();
             block.reset(n, &supports);
-            let places = 0..n * width;
-            block.responsibilities = places.map(|i| (1 + i % 3) as f64 / 6.0).collect();
+            let block = block.with_shares(|i, place| (1 + (i * width + place) % 3) as f64 / 6.0);
             let mut moments = Moments::zeros(k, d, Second::Total);
             rows.accumulate(&block, &centres, &mut moments);
 
@@ -330,8 +329,7 @@ mod tests {
         let (mut rows, mut block) = (Rows::default(), Block::new(k, k));
         data.load(0..n, &frame, &mut rows).unwrap();
         block.reset(n, &[]);
-        let shares = (0..n * k).map(|i| 10f64.powf(-2.0 * power[i / k] - 40.0 * rng.uniform()));
-        block.responsibilities = shares.collect();
+        let block = block.with_shares(|i, _| 10f64.powf(-2.0 * power[i] - 40.0 * rng.uniform()));
         let mut moments = Moments::zeros(k, d, kind);
         rows.accumulate(&block, &centres, &mut moments);
         for c in 0..k {

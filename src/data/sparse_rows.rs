@@ -33,7 +33,7 @@ impl<F: Float> Rows<F> {
                 block.support(i)
             };
             for (&c, &q) in support.iter().zip(block.responsibilities(i)) {
-                let share = self.weights[i] * q;
+                let share = self.weights[i] * q.to_f64();
                 if share > 0.0 {
                     moments.add_entries(c as usize, share, row, centres);
                 }
@@ -60,7 +60,7 @@ impl<F: Float> Rows<F> {
                     let mut shares = [0.0; L];
                     let responsibilities = &block.responsibilities(i)[components.clone()];
                     for (l, q) in responsibilities.iter().enumerate() {
-                        shares[l] = self.weights[i] * q;
+                        shares[l] = self.weights[i] * q.to_f64();
                         moments.add_mass(first + l, shares[l]);
                     }
                     if self.weights[i] <= 0.0 {

@@ -31,19 +31,78 @@ fn least_lane<F: Float>(mut low: [F; LANES]) -> F {
     low[0]
 }
 
-/// The least of all scores with their errors added: the best one is not above it.
-pub(crate) fn least_upper<F: Float>(row: &[F], errors: &[F]) -> F {
+/// What the scores of a row and their errors say of the best one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Bounds<F> {
+    /// The least of the scores with their errors added: the best one is not above it.
+    pub(crate) upper: F,
+    /// The second of the scores less their errors.
+    pub(crate) next: F,
+}
+
+/// The bounds of every row of scores, for as many errors as a row has places: a multiple of [`LANES`].
+pub(crate) fn bounds<F: Float>(scores: &[F], errors: &[F], found: &mut Vec<Bounds<F>>) {
+    found.clear();
     vectorised!({
-        let mut low = [F::INFINITY; LANES];
-        let lines = row.as_chunks::<LANES>().0;
-        for (line, errors) in lines.iter().zip(errors.as_chunks::<LANES>().0) {
-            for l in 0..LANES {
-                let upper = line[l] + errors[l];
-                low[l] = if upper < low[l] { upper } else { low[l] };
-            }
+        for row in scores.chunks_exact(errors.len()) {
+            found.push(bounds_of(row, errors));
         }
-        least_lane(low)
-    })
+    });
+}
+
+// One short loop for each operation: several in one loop were compiled to scalar code.
+#[inline(always)]
+fn bounds_of<F: Float>(row: &[F], errors: &[F]) -> Bounds<F> {
+    let mut upper = [F::INFINITY; LANES];
+    let (mut low, mut next) = ([F::INFINITY; LANES], [F::INFINITY; LANES]);
+    let lines = row.as_chunks::<LANES>().0;
+    for (line, errors) in lines.iter().zip(errors.as_chunks::<LANES>().0) {
+        let (mut above, mut below, mut other) = (*line, *line, low);
+        for l in 0..LANES {
+            above[l] += errors[l];
+        }
+        for l in 0..LANES {
+            upper[l] = if above[l] < upper[l] {
+                above[l]
+            } else {
+                upper[l]
+            };
+        }
+        for l in 0..LANES {
+            // NaN may be anything.
+            let t = below[l] - errors[l];
+            below[l] = if t > -F::INFINITY { t } else { -F::INFINITY };
+        }
+        for l in 0..LANES {
+            other[l] = if below[l] > low[l] { below[l] } else { low[l] };
+        }
+        for l in 0..LANES {
+            next[l] = if other[l] < next[l] {
+                other[l]
+            } else {
+                next[l]
+            };
+        }
+        for l in 0..LANES {
+            low[l] = if below[l] < low[l] { below[l] } else { low[l] };
+        }
+    }
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        for l in 0..width {
+            let (a, b) = (low[l], low[l + width]);
+            let (c, d) = (next[l], next[l + width]);
+            let other = if a > b { a } else { b };
+            let second = if c < d { c } else { d };
+            low[l] = if a < b { a } else { b };
+            next[l] = if other < second { other } else { second };
+        }
+    }
+    Bounds {
+        upper: least_lane(upper),
+        next: next[0],
+    }
 }
 
 /// The largest error of the scores that, less their errors, are not above `reach`; 0 for none.
@@ -121,6 +180,61 @@ pub(crate) fn responsibilities<F: Float>(
                 shares[k..].fill(F::zero());
             }
             found.push(row);
+        }
+    });
+}
+
+/// Responsibilities of the members of lists of `width`, best first, as [`responsibilities`].
+pub(crate) fn of_lists<F: Float>(
+    scores: &[F],
+    width: usize,
+    beta: f64,
+    shares: &mut [F],
+    found: &mut Vec<Row>,
+) {
+    let factor = factor(beta);
+    found.clear();
+    vectorised!({
+        let shares = &mut shares[..scores.len()];
+        let lists = scores.chunks_exact(width);
+        for (scores, shares) in lists.clone().zip(shares.chunks_exact_mut(width)) {
+            for (share, score) in shares.iter_mut().zip(scores) {
+                *share = (*score - scores[0]) * factor;
+            }
+        }
+        for share in &mut *shares {
+            let live = *share > F::LEAST_EXPONENT;
+            let p = quick(*share);
+            *share = if live { p } else { F::zero() };
+        }
+        for (scores, shares) in lists.zip(shares.chunks_exact_mut(width)) {
+            let best = scores[0].to_f64();
+            if !best.is_finite() {
+                shares.fill(F::from_f64(1.0 / width as f64));
+                let (sum, expected) = (0.0, best);
+                found.push(Row {
+                    best,
+                    sum,
+                    expected,
+                });
+                continue;
+            }
+            let (mut sum, mut inner) = (0.0, 0.0);
+            for (share, score) in shares.iter().zip(scores) {
+                if *share > F::zero() {
+                    sum += share.to_f64();
+                    inner += share.to_f64() * (score.to_f64() - best);
+                }
+            }
+            let (scale, expected) = (F::from_f64(1.0 / sum), best + inner / sum);
+            for share in shares {
+                *share *= scale;
+            }
+            found.push(Row {
+                best,
+                sum,
+                expected,
+            });
         }
     });
 }
@@ -287,7 +401,7 @@ mod tests {
                 let scores = rows::<F>(9, k, stride, spread);
                 let (mut shares, mut found) = (vec![F::one(); 9 * stride], Vec::new());
                 responsibilities(&scores, (stride, k), beta, &mut shares, &mut found);
-                let mut labels = [0; 9];
+                let (mut labels, mut alone) = ([0; 9], Vec::new());
                 first_lowest(&scores, stride, &mut labels);
                 let weights: Vec<f64> = (0..9).map(|i| 1.0 + i as f64).collect();
                 let mut sums = Vec::new();
@@ -306,6 +420,20 @@ mod tests {
                         .collect();
                     let sum: f64 = p.iter().sum();
                     assert!((found[i].sum - sum).abs() <= within * sum);
+                    // A list of all of them, best first, and the sums alone.
+                    let (mut list, mut of_list) = (vec![F::zero(); k], Vec::new());
+                    let best_first: Vec<F> = sorted.iter().map(|s| F::from_f64(*s)).collect();
+                    of_lists(&best_first, k, beta, &mut list, &mut of_list);
+                    super::sums(&scores[i * stride..][..stride], stride, beta, &mut alone);
+                    for row in [of_list[0], alone[0]] {
+                        assert!((row.sum - sum).abs() <= within * sum);
+                        assert!((row.expected - found[i].expected).abs() <= within * row.best);
+                    }
+                    for (q, s) in list.iter().zip(&sorted) {
+                        let p = (-beta * (s - sorted[0])).exp() / sum;
+                        let off = within * (1.0 + beta * (s - sorted[0]).min(100.0 / beta));
+                        assert!((q.to_f64() - p).abs() <= off * p + 1e-37);
+                    }
                     let expected: f64 = p.iter().zip(&row).map(|(p, s)| p / sum * s).sum();
                     assert!((found[i].expected - expected).abs() <= within * expected);
                     for (c, p) in p.iter().enumerate() {
@@ -363,8 +491,12 @@ mod tests {
         row[..6].copy_from_slice(&scores);
         let mut errors = [0.0; 16];
         (errors[0], errors[3]) = (0.5, 8.0);
-        let reach = least_upper(&row, &errors) + 1.0;
-        assert_eq!(reach, 2.5);
+        let mut found = Vec::new();
+        bounds(&row, &errors, &mut found);
+        // NaN may be the best one.
+        let (upper, next) = (1.5, 0.5);
+        assert_eq!(found, [Bounds { upper, next }]);
+        let reach = upper + 1.0;
         let mut ids = Vec::new();
         not_above(&row, &errors, reach, &mut ids);
         assert_eq!(ids, [0, 1, 2, 3, 4]);

@@ -13,6 +13,7 @@ use std::sync::Arc;
 pub(crate) struct Exact<F> {
     approximate: Vec<F>,
     features: Vec<F>,
+    bounds: Vec<soft::Bounds<F>>,
     candidates: candidates::Candidates<F>,
     reached: Vec<u32>,
     scores: Vec<F>,
@@ -111,9 +112,11 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
     };
     let has_tight = products.is_some_and(|linear| !linear.terms().tight.is_empty());
     let limit = largest_error::<F>(width);
+    soft::bounds(&block.scores, errors, &mut scratch.bounds);
     for (i, row) in block.scores.chunks_exact_mut(errors.len()).enumerate() {
-        // The best score is not above this one, but for the error of the row.
-        let upper = soft::least_upper(row, errors).to_f64();
+        let soft::Bounds { upper, next } = scratch.bounds[i];
+        // The best score is not above it, but for the error of the row.
+        let upper = upper.to_f64();
         let (error, slack) = match products {
             Some(linear) => {
                 let error = linear.relative() * upper.max(0.0);
@@ -136,11 +139,18 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
         };
         // Of a NaN too.
         let exact = beta * error.max(of_components) <= limit;
-        let reach = if exact { F::from_f64(near) } else { far };
-        soft::not_above(row, errors, reach, &mut scratch.reached);
-        if !exact || scratch.reached.len() > 1 {
-            direct(scorer, rows, i, row, scratch);
+        let near = F::from_f64(near);
+        if exact && next > near {
+            // One alone may be the best.
+            continue;
         }
+        soft::not_above(
+            row,
+            errors,
+            if exact { near } else { far },
+            &mut scratch.reached,
+        );
+        direct(scorer, rows, i, row, scratch);
     }
 }
 

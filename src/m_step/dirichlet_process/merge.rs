@@ -132,7 +132,8 @@ impl Overlaps {
             let weight = rows.weight(i) * (1.0 + F::EPSILON);
             let shares = block.responsibilities(i);
             for (lost, &(a, b)) in self.lost.iter_mut().zip(&self.pairs) {
-                *lost += weight * lost_entropy(shares[a as usize], shares[b as usize]);
+                let (a, b) = (shares[a as usize].to_f64(), shares[b as usize].to_f64());
+                *lost += weight * lost_entropy(a, b);
             }
         }
     }
@@ -313,7 +314,7 @@ mod tests {
             let search = all.begin(&model, None, &mut rng).unwrap();
             search.search(&model, &rows, &mut block, &mut rng);
             posterior::normalise(&rows, &mut block, model.log_joint());
-            let q = Array2::from_shape_fn((n, k), |(i, c)| block.shares_of(i)[c].to_f64());
+            let q = Array2::from_shape_fn((n, k), |(i, c)| block.responsibilities(i)[c].to_f64());
             Self {
                 family,
                 model,

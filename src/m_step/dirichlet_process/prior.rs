@@ -233,7 +233,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
         for from in range.clone().step_by(BLOCK) {
             data.load(from..(from + BLOCK).min(range.end), frame, &mut rows)?;
             block.reset(rows.len(), &[]);
-            block.responsibilities.fill(1.0);
+            block.responsibilities.fill(F::one());
             sums.add(&rows, &block, |_| &anchor, Digits::All);
         }
         Ok(sums)
