@@ -4,7 +4,6 @@ use crate::base::error::Result;
 use crate::data::{Chosen, Dense, Frame, Rows, Summary};
 use std::fmt::{Debug, Display, LowerExp};
 use std::ops::Neg;
-use std::ops::Range;
 
 mod sealed {
     pub trait Sealed {}
@@ -116,15 +115,6 @@ pub trait Element: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
         frame: &Frame<Self::Float>,
         into: &mut Rows<Self::Float>,
     );
-    /// Squared distances to one centre: compiled inside the crate.
-    #[doc(hidden)]
-    fn distances_from(
-        data: &Dense<'_, Self>,
-        rows: Range<usize>,
-        frame: &Frame<Self::Float>,
-        centre: &[Self::Float],
-        out: &mut [Self::Float],
-    );
 }
 
 macro_rules! element {
@@ -154,15 +144,6 @@ macro_rules! element {
                     Chosen::Range(rows) => data.fill(rows, frame, into),
                     Chosen::List(rows) => data.fill(rows.iter().copied(), frame, into),
                 }
-            }
-            fn distances_from(
-                data: &Dense<'_, $t>,
-                rows: Range<usize>,
-                frame: &Frame<$float>,
-                centre: &[$float],
-                out: &mut [$float],
-            ) {
-                data.distances(rows, frame, centre, out);
             }
         }
     };

@@ -117,7 +117,7 @@ mod tests {
         let mut rng = Rng::from_seed(3);
         let x = Array2::from_shape_fn((300, 5), |_| rng.normal() as f32);
         let data = Dense::new(x.view()).unwrap();
-        let (frame, k) = (data.frame().unwrap(), 40);
+        let (frame, k) = (data.frame(), 40);
         let view = View::new(&data, &frame);
         let centres = Centres::enter(x.view().split_at(Axis(0), k).0, &frame);
         let (assignment, _) = Assignment::exhaustive(view, &centres).unwrap();
