@@ -291,7 +291,7 @@ fn lost<T>(result: Result<T>, name: &str, text: &str) -> bool {
         "{name}: {shown}"
     );
     assert!(
-        shown.contains("row ") && shown.contains("700"),
+        shown.contains("row") && shown.contains("700"),
         "{name}: {shown}"
     );
     assert!(shown.contains(text), "{name}: {shown}");

@@ -72,12 +72,13 @@ fn errors_are_those_of_the_means<F: Float>(what: &str, x: &Array2<F>, k: usize, 
 }
 
 fn hostile<F: Float>(tolerance: f64) {
-    for far in [1e10, -1e10, 1e30] {
+    // As far as squares of near rows are no less than the type has, in the unit of the widest range.
+    for far in [1e10, -1e10, 1e15] {
         let x = square_and_outlier::<F>(999, 21.0, far);
         errors_are_those_of_the_means(&format!("an outlier at {far:e}"), &x, 5, tolerance);
     }
-    let mut both = square_and_outlier::<F>(500, 21.0, 1e30);
-    both.row_mut(7).fill(F::from_f64(-1e30));
+    let mut both = square_and_outlier::<F>(500, 21.0, 1e15);
+    both.row_mut(7).fill(F::from_f64(-1e15));
     errors_are_those_of_the_means("outliers on both sides", &both, 6, tolerance);
     errors_are_those_of_the_means("rows of two scales", &two_scales::<F>(400), 5, tolerance);
     let scales = [1e-20, 1.0, 1e12];
@@ -103,7 +104,7 @@ fn quantization_errors_are_those_of_the_means_in_f64() {
 /// variance is at its least value, and F settles early.)
 #[test]
 fn rows_beside_an_outlier_are_clustered_as_without_it() {
-    for (far, seed) in [1e10, 1e30]
+    for (far, seed) in [1e10, 1e15]
         .into_iter()
         .flat_map(|far| (1..6).map(move |seed| (far, seed)))
     {
