@@ -54,3 +54,6 @@ macro_rules! instances {
     )*};
 }
 instances!(F32: f32, F64: f64);
+
+#[used]
+static BYTES: fn(Dense<'static, u8>) -> Box<dyn Data<f32>> = |data| Box::new(data);

@@ -66,43 +66,8 @@
 //!     .fit(&data)?;
 //! let (components, shares) = fit.model.truncated_responsibilities(&data, 3)?; // how sure labels are
 //! # assert!(components.dim() == (2_500, 3) && shares.dim() == (2_500, 3));
-//!
-//! // The full pipeline, written out: split and merge on a coreset, then k-means on all rows.
-//! let fit = Clusterer::builder()
-//!     .clusters(25)
-//!     .coreset(Lightweight::new(1_000))
-//!     .seeder(HierarchicalKMeansPlusPlus::new())
-//!     .phases(|_shape| {
-//!         vec![
-//!             Phase::new(Bounded::new()).moves(3).factor(3.0),
-//!             Phase::new(Bounded::new()).rows(PhaseRows::All),
-//!         ]
-//!     })
-//!     .covariance(Covariance::TiedSpherical)
-//!     .seed(42)
-//!     .build()?
-//!     .fit(&data)?;
-//! assert_eq!(fit.report.phases.len(), 2);
 //! # Ok::<(), Error>(())
 //! ```
-//!
-//! - [`Algorithm`] chooses an algorithm by its name at run time. [`Estimator`] is any algorithm as a trait object.
-//! - [`Fit::exact`] says whether the labels of a fit are exact. [`Fit::relabel`] makes them so.
-//! - An observer sees every step and can stop a fit: [`Clusterer::fit_observed`].
-//! - Rows that are not in memory are [`Blocks`](data::Blocks) of a [`Source`](data::Source).
-//! - Stages of your own implement [`EStep`](e_step::EStep), [`Seeder`](seed::Seeder), [`Coreset`](coreset::Coreset) or
-//!   [`MStep`](m_step::MStep).
-//!
-//! # When a fit ends
-//!
-//! A phase has converged when the free energy changes by at most half the tolerance per coordinate of every row
-//! ([E19](equations#e19)):
-//!
-//! $$|F_t - F_{t-1}| \le \frac{\text{tolerance}}{2} \sum_n w_n D_n$$
-//!
-//! This has no unit. For k-means it is, to first order, a relative change of the quantization error, so the default of 1e-3
-//! stops when an iteration gains a tenth of a percent. The rule of the papers compares with F itself:
-//! `.stop_rule(Rule::RelativeToFreeEnergy).tolerance(1e-4)`. The limit on iterations is per phase.
 //!
 //! # Algorithms
 //!
@@ -123,51 +88,24 @@
 //! The M-step is [`Gaussian`](m_step::Gaussian) in all of them but the last, with one variance and equal mixing proportions
 //! ([`Covariance::TiedSpherical`](m_step::Covariance::TiedSpherical)), or diagonal covariances in `sparsified_gmm`. In `dp_gmm`
 //! it is [`DirichletProcess`](m_step::DirichletProcess): full covariances, and as many components as the data need.
-//! Other [kinds of covariances](m_step::Covariance) work in all of them, except for `lazy_k_means` and `fast`. When to use which:
-//!
-//! - `fast`: large data; about the error of converged k-means++, in a fraction of its time.
-//! - `k_means`: the reference, as long as rows times clusters distances per iteration are affordable.
-//! - `k_means_c_prime`: the cost of k-means, for clusters that overlap.
-//! - `gmm`: EM without approximation, for few clusters.
-//! - `lazy_k_means`: rows keep their component unless another one is clearly nearer.
-//! - `lwcs_k_means`: many rows, moderately many clusters.
-//! - `var_gmm_s`: many clusters; an iteration costs at most $C' G$ distances per row, however many there are.
-//! - `vc_gmm`: many rows and many clusters.
-//! - `d_gmm`: like `var_gmm_s` with fewer distances, $H + R$ per row and iteration; on a coreset, like `vc_gmm`.
-//! - `sparsified_gmm`: many columns; memory and time depend on the few coordinates that are kept of each row.
-//! - `dp_gmm`: a density rather than a partition, with an unknown number of components; on a coreset if all rows take too long.
-//!
-//! # What can be relied on
-//!
-//! - **Reproducible**: same data, settings and seed, same build, same CPU give the same bits, with any number of threads.
-//!   Work is cut by the shape of the data and summed in order. Random streams belong to blocks of rows. Work runs on the
-//!   caller's rayon thread pool.
-//! - **Monotone**: the free energy never falls within a phase, except for rounding.
-//! - **Weighted**: a row of weight $w$ counts as $w$ copies, a row of weight 0 as absent. Every stage respects weights. Sums are
-//!   normalised by the sum of weights, never by a number of rows.
-//! - **Precise**: points, means and distances are `f32` or `f64`, as given (`u8` is computed in `f32`). Weights,
-//!   responsibilities of truncated supports, sums over points and free energies are `f64`; responsibilities of full supports have
-//!   the type of the points. Distances are taken in scaled coordinates near the data
-//!   (E24; [`Frame`](data::Frame)). Neither a far-off origin nor outliers cost the other rows digits.
-//! - **No panics, no NaN**: bad input is an [`Error`] that names the row or the setting, the value and the rule. If one
-//!   of your own stages breaks its rules, the error is [`Error::Stage`]. Non-convergence is no error but a [`Stop`] reason.
+//! Other [kinds of covariances](m_step::Covariance) work in all of them, except for `lazy_k_means` and `fast`.
 //!
 //! # Where to read on
 //!
 //! - `docs/guide`: which algorithm, how many clusters, how large a coreset, weights, files, clusters of machines, own stages.
-//! - [`Clusterer`] and [`Builder`]: the stages one by one, and every default with its reason.
-//! - [`Phase`]: rows, columns, starts, moves. [`Mixture`]: predictions and scores of a model. [`Report`]: what a fit did and cost.
-//! - [`e_step::EStep`], [`seed::Seeder`], [`coreset::Coreset`], [`m_step::MStep`]: the traits of the stages.
+//! - [`Clusterer`] and [`Builder`]: the stages one by one, and every default with its reason; [`Rule`]: when a fit ends.
+//! - [`Algorithm`] chooses an algorithm by its name at run time. [`Estimator`] is any algorithm as a trait object.
+//! - [`Clusterer::fit_observed`]: an observer sees every step and can stop a fit. [`Report`]: what a fit did and cost.
+//! - [`Blocks`](data::Blocks) of a [`Source`](data::Source): rows that are not in memory.
 //! - [`Save`], [`load_model`], [`ModelInfo`]: models as files, and back, bit for bit. [`Checkpoint`]: fits that go on after an
 //!   interruption. [`Builder::start_from`]: fits that start from a model.
-//! - [`selection`]: how many clusters. Models with several numbers of clusters, compared by BIC, AIC, ICL and held-out rows.
+//! - [`selection`]: how many clusters. [`metrics`]: scores against known classes or centres.
+//! - [`e_step::EStep`], [`seed::Seeder`], [`coreset::Coreset`], [`m_step::MStep`]: stages of your own; [`testing`] holds them
+//!   against the laws.
+//! - [`equations`]: what numbers such as ([E3](equations#e3)) stand for, with derivations and the errata of the papers.
+//! - `docs/architecture.md`: the structure of the crate, and the laws that hold for every algorithm: same bits on any number
+//!   of threads, a free energy that never falls, weights that count as copies, no panic and no NaN.
 //! - Feature `tracing`: spans and events of a fit for the crate of that name. Feature `serde`: models and reports in its formats.
-//! - [`metrics`]: scores against known classes or centres.
-//! - [`equations`]: what numbers such as ([E3](equations#e3)) stand for. Every formula with its derivation, and the errata
-//!   of the papers.
-//! - `docs/architecture.md`: the structure of the crate, and the laws that hold for every algorithm.
-//! - [`testing`]: tests of your own stages against the laws.
-//! - `examples/`: a quick start on your own files, and one stage of each kind. `reproduce/`: the tables of the papers.
 //!
 //! # Papers
 //!
@@ -188,7 +126,6 @@
 //!   advances in approximate Bayesian inference
 //! - D. M. Blei, M. I. Jordan: *Variational inference for Dirichlet process mixtures*, Bayesian Analysis 1(1), 2006
 //! - C. M. Bishop: *Pattern recognition and machine learning*, Springer 2006, section 10.2
-//!
 #![forbid(unsafe_code)]
 
 /// The README's example, compiled and run.
@@ -232,16 +169,14 @@ pub use base::file_fault::FileFault;
 pub use base::float::{Element, Float};
 pub use base::rng::Rng;
 pub use base::stage::Stage;
+pub use em::checkpoint::Checkpoint;
 pub use em::{Evaluations, PhaseReport, PhaseRows, Progress, Report, Rule, Stop, Timings};
-pub use fit::checkpoint::Checkpoint;
-pub use fit::{
-    BoxedMixture, BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase, Shape,
-};
+pub use fit::{BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase, Shape};
 pub use io::models::{load_model, read_model};
 pub use io::{ModelInfo, Save};
 pub use model::block::Block;
 pub use model::posterior::{Likelihood, LogJoint};
-pub use model::{Mixture, Score};
+pub use model::{BoxedMixture, Mixture, Score};
 
 /// Everything a user of the crate names: the builder, data, every stage, the model's trait.
 ///
@@ -254,8 +189,8 @@ pub mod prelude {
     pub use crate::coreset::{Full, Lightweight, Uniform as UniformCoreset};
     pub use crate::data::{Data, Dense, Sketch};
     pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
+    pub use crate::em::checkpoint::Checkpoint;
     pub use crate::em::{PhaseRows, Progress, Report, Rule, Stop};
-    pub use crate::fit::checkpoint::Checkpoint;
     pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase};
     pub use crate::io::Save;
     pub use crate::m_step::{Covariance, DirichletProcess, Gaussian};

@@ -242,9 +242,6 @@ pub(crate) struct Assign {
     /// Where to write the labels: .npy, or .parquet with the --key column
     #[arg(long, short, value_name = "FILE")]
     pub(crate) labels: PathBuf,
-    /// Accept clusters whose squared distance is at most 1 + E times the least one: faster among 2,048 clusters and more
-    #[arg(long, value_name = "E", default_value_t = 0.0, value_parser = not_negative)]
-    pub(crate) within: f64,
     /// Write the log density of every row as well (.parquet only)
     #[arg(long)]
     pub(crate) densities: bool,

@@ -45,7 +45,6 @@ fn of_rows<T: Element>(
         path: &assign.labels,
         keys,
         densities: assign.densities,
-        within: assign.within,
     };
     labels::write(&*model, &ReadAhead::new(rows), labels, (cancel, quiet))
 }

@@ -61,10 +61,12 @@ fn of_rows<T: Element>(
         clusters.from, clusters.to
     ));
     let data = rows::data(rows, weights, loaded)?;
-    let sweep = Sweep::new((clusters.from..=clusters.to).step_by(clusters.step.max(1)))
-        .coreset(clusters.coreset.map(Lightweight::new))
+    let mut sweep = Sweep::new((clusters.from..=clusters.to).step_by(clusters.step.max(1)))
         .held_out(clusters.held_out)
         .seed(clusters.seed);
+    if let Some(draws) = clusters.coreset {
+        sweep = sweep.coreset(Lightweight::new(draws));
+    }
     let found = sweep.run(data.as_data(), build).and_then(|found| {
         if !clusters.dirichlet_process {
             return Ok(found.to_string());

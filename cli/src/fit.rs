@@ -90,7 +90,6 @@ fn of_rows<T: Element>(
             path,
             keys,
             densities: false,
-            within: 0.0,
         };
         labels::write(&*found.model, data.source(), labels, (cancel, quiet))?;
     }

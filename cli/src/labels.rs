@@ -22,8 +22,6 @@ pub(crate) struct Labels<'a> {
     pub(crate) keys: Option<Keys>,
     /// Also the log densities of the rows.
     pub(crate) densities: bool,
-    /// Labels may be those of [`Mixture::predict_within`] at this error; 0 for exact ones.
-    pub(crate) within: f64,
 }
 
 /// An error if nothing can be written there, before hours of work.
@@ -57,7 +55,6 @@ pub(crate) fn write<T: Element>(
         path,
         keys,
         densities,
-        within,
     } = labels;
     let columns: &[&str] = if densities { &["log_density"] } else { &[] };
     let mut writer = match path.extension().is_some_and(|ending| ending == "npy") {
@@ -76,7 +73,7 @@ pub(crate) fn write<T: Element>(
         read.map_err(|error| Failure::rows(&error))?;
         let block = ArrayView2::from_shape((count, dim), &values).expect("rows of d numbers");
         let data = Dense::batch(block).map_err(|error| numbered(error, first))?;
-        let found = model.predict_within(&data, within)?.to_vec();
+        let found = model.predict(&data)?.to_vec();
         match &mut writer {
             Writer::Npy(writer) => writer.write(&found)?,
             Writer::Parquet(writer) if densities => {

@@ -149,20 +149,6 @@ fn a_model_is_fitted_saved_and_used() {
     folder.done(&["assign", "m.coremix", "rows.npy", "--labels", "labels.npy"]);
     let found: ndarray::Array1<u32> = read_npy(folder.at("labels.npy")).unwrap();
     assert_eq!(found, own.labels);
-    // With few clusters, labels within a factor are the exact ones; the factor is checked.
-    let mut within = vec!["assign", "m.coremix", "rows.npy", "--labels", "within.npy"];
-    within.extend(["--within", "0.1"]);
-    folder.done(&within);
-    let found: ndarray::Array1<u32> = read_npy(folder.at("within.npy")).unwrap();
-    assert_eq!(found, own.labels);
-    for wrong in ["nan", "inf", "-1"] {
-        // In one argument, since a number with a sign would be taken for another option.
-        let last = format!("--within={wrong}");
-        within.truncate(5);
-        let (code, said) = folder.fails(&[&within[..], &[&last]].concat());
-        assert!(code == 2 && said.contains("--within"), "{said}");
-    }
-
     // Scores, of weighted rows.
     let mut score = vec!["score", "m.coremix", "--json"];
     score.extend(input);

@@ -39,6 +39,14 @@ fn models_of_all_families_come_back_bit_for_bit() {
         assert_eq!(shared.is_ok(), is_shared, "{name}");
         let changed = text.replacen("AAAA", "AAAB", 1);
         assert!(serde_json::from_str::<BoxedMixture<f32>>(&changed).is_err());
+        for (own, other) in [
+            ("\"components\":6", "\"components\":7"),
+            ("\"f32\"", "\"f64\""),
+        ] {
+            assert!(text.contains(own), "{text}");
+            let changed = text.replacen(own, other, 1);
+            assert!(serde_json::from_str::<BoxedMixture<f32>>(&changed).is_err());
+        }
     }
 }
 

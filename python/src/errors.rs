@@ -22,7 +22,7 @@ pub(crate) fn named(error: Error, names: &Names) -> PyErr {
         }
         Error::Unknown { name, what, known } => {
             let own = |name: &str| names.get(name).cloned().unwrap_or(name.into());
-            let known: Vec<_> = known.iter().copied().map(own).collect();
+            let known: Vec<_> = known.split(", ").map(own).collect();
             let (name, known) = (own(name), known.join(", "));
             PyValueError::new_err(format!("{name} is no {what}: choose from {known}"))
         }

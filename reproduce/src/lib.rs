@@ -1,6 +1,8 @@
 //! What the programs that print tables share: the stop rule of the papers, generated rows, means over runs, and medians of
 //! times.
 
+pub mod hard;
+
 use coremix::{Builder, Float, Rng, Rule, Stage};
 use ndarray::Array2;
 use rayon::prelude::*;

@@ -7,7 +7,7 @@ use crate::base::float::Float;
 use crate::coreset::Lightweight;
 use crate::e_step::Neighborhood;
 use crate::em::Rule;
-use crate::fit::checkpoint::Checkpoint;
+use crate::em::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, WarmStart};
 use crate::io::Save;
 use crate::m_step::{Covariance, MStep};
@@ -114,89 +114,63 @@ settings! {
 }
 
 /// The settings that all algorithms have.
-const COMMON: [&str; 6] = [
-    "clusters",
-    "tolerance",
-    "stop_rule",
-    "max_iterations",
-    "restarts",
-    "seed",
-];
+const COMMON: &str = "clusters, tolerance, stop_rule, max_iterations, restarts, seed";
 
 /// What `boxed` makes: an algorithm with its settings.
 type Built<F> = Result<Box<dyn Estimator<F>>>;
 
-/// An algorithm: its name, the settings that it has beside the common ones, and its constructor.
-struct Entry<F: Float> {
-    name: &'static str,
-    has: &'static [&'static str],
-    build: fn(&Algorithm, usize) -> Built<F>,
-}
+/// The name of an algorithm, the settings that it has beside the common ones, and its constructor.
+type Entry<F> = (
+    &'static str,
+    &'static str,
+    fn(&Algorithm, usize) -> Built<F>,
+);
 
-const PLUS_PLUS: &[&str] = &["coreset", "covariance", "greedy", "refined"];
-const NEIGHBORHOOD: &[&str] = &[
-    "coreset",
-    "covariance",
-    "c_prime",
-    "neighbors",
-    "random",
-    "chain",
-];
-
-const fn entry<F: Float>(
-    name: &'static str,
-    has: &'static [&'static str],
-    build: fn(&Algorithm, usize) -> Built<F>,
-) -> Entry<F> {
-    Entry { name, has, build }
-}
+const PLUS_PLUS: &str = "coreset, covariance, greedy, refined";
+const NEIGHBORHOOD: &str = "coreset, covariance, c_prime, neighbors, random, chain";
 
 const fn table<F: Float>() -> [Entry<F>; 11] {
     [
-        entry("k-means", PLUS_PLUS, |a, k| a.gaussian(own::k_means(k))),
-        entry(
+        ("k-means", PLUS_PLUS, |a, k| a.gaussian(own::k_means(k))),
+        (
             "k-means-c-prime",
-            &["coreset", "covariance", "c_prime", "greedy", "refined"],
+            "coreset, covariance, c_prime, greedy, refined",
             |a, k| a.gaussian(own::k_means_c_prime(k, a.settings.c_prime.unwrap_or(3))),
         ),
-        entry("gmm", PLUS_PLUS, |a, k| a.gaussian(own::gmm(k))),
-        entry(
+        ("gmm", PLUS_PLUS, |a, k| a.gaussian(own::gmm(k))),
+        (
             "lazy-k-means",
-            &["coreset", "epsilon", "greedy", "refined"],
+            "coreset, epsilon, greedy, refined",
             |a, k| a.built(own::lazy_k_means(k, a.settings.epsilon.unwrap_or(0.1))),
         ),
-        entry(
-            "lwcs-k-means",
-            &["coreset", "covariance", "chain"],
-            |a, k| a.gaussian(own::lwcs_k_means(k, draws(k))),
-        ),
-        entry("var-gmm-s", NEIGHBORHOOD, |a, k| {
+        ("lwcs-k-means", "coreset, covariance, chain", |a, k| {
+            a.gaussian(own::lwcs_k_means(k, draws(k)))
+        }),
+        ("var-gmm-s", NEIGHBORHOOD, |a, k| {
             a.gaussian(own::var_gmm_s(k, 1, 1).e_step(a.neighborhood()))
         }),
-        entry("vc-gmm", NEIGHBORHOOD, |a, k| {
+        ("vc-gmm", NEIGHBORHOOD, |a, k| {
             a.gaussian(own::vc_gmm(k, draws(k), 1, 1).e_step(a.neighborhood()))
         }),
-        entry(
+        (
             "d-gmm",
-            &["coreset", "covariance", "c_prime", "drawn", "chain"],
+            "coreset, covariance, c_prime, drawn, chain",
             |a, k| {
                 let Settings { c_prime, drawn, .. } = a.settings;
                 a.gaussian(own::d_gmm(k, c_prime.unwrap_or(3), drawn.unwrap_or(5)))
             },
         ),
-        entry("sparsified-gmm", PLUS_PLUS, |a, k| {
+        ("sparsified-gmm", PLUS_PLUS, |a, k| {
             a.gaussian(own::sparsified_gmm(k))
         }),
-        entry(
+        (
             "dp-gmm",
-            &["coreset", "concentration", "greedy", "refined"],
+            "coreset, concentration, greedy, refined",
             |a, k| a.built(own::dp_gmm(k, a.settings.concentration.unwrap_or(1.0))),
         ),
-        entry("fast", &["coreset", "memory"], |a, k| {
-            a.built(match a.settings.memory {
-                Some(bytes) => own::fast_within(k, bytes),
-                None => own::fast(k),
-            })
+        ("fast", "coreset, memory", |a, k| match a.settings.memory {
+            Some(bytes) => a.built(own::fast_within(k, bytes)),
+            None => a.built(own::fast(k)),
         }),
     ]
 }
@@ -213,7 +187,7 @@ impl Algorithm {
         let mut names = [""; 11];
         let mut i = 0;
         while i < names.len() {
-            names[i] = table[i].name;
+            names[i] = table[i].0;
             i += 1;
         }
         names
@@ -247,16 +221,20 @@ impl Algorithm {
     #[inline(never)]
     pub fn boxed<F: Float>(&self) -> Result<Box<dyn Estimator<F>>> {
         let table = table::<F>();
-        let entry = table.iter().find(|entry| entry.name == self.name);
-        let entry = entry.expect("parsed from the table");
-        let has = |setting: &&str| COMMON.contains(setting) || entry.has.contains(setting);
+        let entry = table.iter().find(|entry| entry.0 == self.name);
+        let (_, own, build) = entry.expect("parsed from the table");
+        let has = |setting: &str| {
+            [COMMON, own]
+                .iter()
+                .any(|list| list.split(", ").any(|s| s == setting))
+        };
         if let Some(setting) = self.settings.given().find(|setting| !has(setting)) {
             let what = format!("setting of {}", self.name);
-            return Err(Error::unknown(setting, what, entry.has));
+            return Err(Error::unknown(setting, &what, own));
         }
         let rule = "must be given: .clusters(k)";
         let missing = || Error::parameter("clusters", "unset", rule);
-        (entry.build)(self, self.settings.clusters.ok_or_else(missing)?)
+        build(self, self.settings.clusters.ok_or_else(missing)?)
     }
 
     fn neighborhood(&self) -> Neighborhood {
@@ -320,7 +298,7 @@ impl FromStr for Algorithm {
     /// The algorithm of this name, with default settings and no number of clusters.
     fn from_str(name: &str) -> Result<Self> {
         let known = Self::NAMES.into_iter().find(|known| *known == name);
-        let unknown = || Error::unknown(name, "algorithm", &Self::NAMES);
+        let unknown = || Error::unknown(name, "algorithm", &Self::NAMES.join(", "));
         Ok(Self {
             name: known.ok_or_else(unknown)?,
             settings: Settings::default(),

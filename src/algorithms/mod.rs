@@ -170,7 +170,7 @@ fn larger(clusters: usize, most: usize) -> impl Iterator<Item = usize> {
 /// Where all rows fit in that, this is [`fast`]. Otherwise the phases with bounds and moves run on coresets. The first has
 /// 32 rows per cluster, and 8,192 at least. The last is the largest that fits, of a quarter of the rows at most. Then k-means on all rows
 /// reads them again in every iteration. It keeps nothing of them but their labels, 4 bytes per row beside `bytes`, and
-/// compares each row with all means. See [`fast_phases_within`].
+/// compares each row with all means.
 ///
 /// ```
 /// use coremix::prelude::*;
@@ -186,13 +186,12 @@ pub fn fast_within<F: Float>(clusters: usize, bytes: usize) -> Builder<F> {
 }
 
 /// The phases of [`fast_within`]: those of [`fast`] if all rows fit in so many bytes. Otherwise those on coresets, another
-/// on the largest coreset that fits, and a last one that [streams](Bounded::streaming) all rows.
+/// on the largest coreset that fits, and a last one that streams all rows.
 ///
 /// A row counts with its numbers, of 4 bytes each, its weight, its coordinates in the subspace, and its components with their
 /// bounds. The smaller coresets count as well.
 /// Rows of `f64` take up to twice as much.
-#[must_use]
-pub fn fast_phases_within<F: Float>(shape: Shape, bytes: usize) -> Vec<Phase<F>> {
+fn fast_phases_within<F: Float>(shape: Shape, bytes: usize) -> Vec<Phase<F>> {
     let phases = fast_phases(shape);
     let inside = match phases[0].outline.columns {
         Columns::Principal(coordinates) => 4 * coordinates,

@@ -137,14 +137,14 @@ pub enum Error {
         rule: &'static str,
     },
     /// A name that is not on a list.
-    #[error("{name} is no {what}: choose from {}", .known.join(", "))]
+    #[error("{name} is no {what}: choose from {known}")]
     Unknown {
         /// The name.
         name: String,
         /// What it should name.
         what: String,
         /// The list.
-        known: &'static [&'static str],
+        known: String,
     },
     /// A saved model that cannot be written or read.
     #[error("{path}: {fault}")]
@@ -180,16 +180,9 @@ impl Error {
     }
 
     /// An [`Error::Unknown`].
-    pub(crate) fn unknown(
-        name: &str,
-        what: impl Into<String>,
-        known: &'static [&'static str],
-    ) -> Self {
-        Self::Unknown {
-            name: name.into(),
-            what: what.into(),
-            known,
-        }
+    pub(crate) fn unknown(name: &str, what: &str, known: &str) -> Self {
+        let [name, what, known] = [name, what, known].map(str::to_owned);
+        Self::Unknown { name, what, known }
     }
 
     /// A [`Error::Parameter`] from any printable value.

@@ -1,7 +1,6 @@
 //! The numbers the crate computes with ([`Float`]) and the numbers data may be stored in ([`Element`]).
 
-use crate::base::error::Result;
-use crate::data::{Chosen, Dense, Frame, Rows, Summary};
+use crate::base::simd::SimdFloat;
 use std::fmt::{Debug, Display, LowerExp};
 use std::ops::Neg;
 
@@ -18,17 +17,7 @@ mod sealed {
 pub trait Float:
     sealed::Sealed
     + Element<Float = Self>
-    + crate::kernels::distance::Squared
-    + crate::kernels::enter::Enter
-    + crate::kernels::expanded::Expand
-    + crate::kernels::exponential::Exponential
-    + crate::kernels::nearest::Lowest
-    + crate::kernels::packed::Panel
-    + crate::kernels::project::Along
-    + crate::kernels::quadratic::Quadratic
-    + crate::kernels::rank::Rank
-    + crate::kernels::short::Short
-    + crate::kernels::weighted::Weigh
+    + SimdFloat
     + crate::io::numbers::Number
     + num_traits::NumAssign
     + Neg<Output = Self>
@@ -99,22 +88,6 @@ pub trait Element: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
     const ZERO: Self;
     /// The stored value in the computing type, exactly.
     fn widen(self) -> Self::Float;
-    /// Checks rows (n, d) and their weights, and sums them up: compiled inside the crate.
-    #[doc(hidden)]
-    fn check(
-        values: &[Self],
-        dim: usize,
-        weights: Option<&[f64]>,
-        what: &'static str,
-    ) -> Result<Summary>;
-    /// Loads rows: compiled inside the crate.
-    #[doc(hidden)]
-    fn load(
-        data: &Dense<'_, Self>,
-        rows: Chosen<'_>,
-        frame: &Frame<Self::Float>,
-        into: &mut Rows<Self::Float>,
-    );
 }
 
 macro_rules! element {
@@ -125,25 +98,6 @@ macro_rules! element {
             #[inline(always)]
             fn widen(self) -> $float {
                 self as $float
-            }
-            fn check(
-                values: &[$t],
-                dim: usize,
-                weights: Option<&[f64]>,
-                what: &'static str,
-            ) -> Result<Summary> {
-                Summary::check(values, dim, weights, what)
-            }
-            fn load(
-                data: &Dense<'_, $t>,
-                rows: Chosen<'_>,
-                frame: &Frame<$float>,
-                into: &mut Rows<$float>,
-            ) {
-                match rows {
-                    Chosen::Range(rows) => data.fill(rows, frame, into),
-                    Chosen::List(rows) => data.fill(rows.iter().copied(), frame, into),
-                }
             }
         }
     };

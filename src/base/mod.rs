@@ -8,5 +8,6 @@ pub(crate) mod float;
 pub(crate) mod linalg;
 pub(crate) mod parallel;
 pub(crate) mod rng;
+pub(crate) mod simd;
 pub(crate) mod sort;
 pub(crate) mod stage;

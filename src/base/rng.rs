@@ -45,7 +45,7 @@ impl Rng {
     }
 
     /// Chi-squared with any positive number of degrees of freedom.
-    pub(crate) fn chi_squared(&mut self, degrees: f64) -> f64 {
+    pub fn chi_squared(&mut self, degrees: f64) -> f64 {
         let law = rand_distr::ChiSquared::new(degrees).expect("positive degrees of freedom");
         law.sample(&mut self.0)
     }

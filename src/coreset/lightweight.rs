@@ -103,7 +103,7 @@ impl Lightweight {
         frame: &Frame<F>,
         draws: impl FnOnce(usize) -> SortedUniforms<'a>,
     ) -> Result<Option<Subset>> {
-        if self.size >= data.len() {
+        if self.size >= data.summary().rows {
             return Ok(None);
         }
         let total_weight = data.summary().total_weight;

@@ -48,13 +48,11 @@ impl Stage for Uniform {
 
 impl<F: Float> Coreset<F> for Uniform {
     fn sample(&self, data: &dyn Data<F>, _: &Frame<F>, rng: &mut Rng) -> Result<Option<Subset>> {
-        if self.size >= data.len() {
+        if self.size >= data.summary().rows {
             return Ok(None);
         }
-        let there = data.summary().rows;
-        let size = self.size.min(there);
-        let scale = there as f64 / size as f64;
-        let rows = some_rows(data, size, rng);
+        let scale = data.summary().rows as f64 / self.size as f64;
+        let rows = some_rows(data, self.size, rng);
         Ok(Some(Subset {
             weights: rows.iter().map(|&n| data.weight(n) * scale).collect(),
             rows,

@@ -2,7 +2,7 @@
 
 use crate::base::error::{Result, same_columns};
 use crate::base::rng::{Purpose, Streams};
-use crate::kernels::vectorised;
+use crate::base::simd::vectorised;
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use rustdct::{DctPlanner, TransformType2And3};
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Rows that are not in memory: blocks of them are read when they are asked for.
 
-use super::{Chosen, Data, Dense, Frame, Rows, Summary};
+use super::{Data, Dense, Frame, Rows, Summary};
 use crate::base::error::{Error, Result, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{BLOCK, Spare};
@@ -249,8 +249,7 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
             self.read(rows.start, values)?;
             let weights = self.weights.as_ref().map(|all| &all[rows.clone()]);
             let block = Dense::of_block(values, self.dim, weights);
-            S::Element::load(&block, Chosen::Range(0..rows.len()), frame, into);
-            Ok(())
+            block.load(0..rows.len(), frame, into)
         })
     }
 
@@ -267,8 +266,7 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
             let weights: Option<Vec<f64>> =
                 weights.map(|all| sorted.iter().map(|&n| all[n]).collect());
             let block = Dense::of_block(values, self.dim, weights.as_deref());
-            S::Element::load(&block, Chosen::List(&places), frame, into);
-            Ok(())
+            block.gather(&places, frame, into)
         })
     }
 }

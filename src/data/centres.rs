@@ -4,7 +4,7 @@ use super::{Basis, Frame, Rows, Scores};
 use crate::base::cached::Cached;
 use crate::base::float::Float;
 use crate::io::{FileFault, Sections, Stream};
-use crate::kernels::nearest::Panels;
+use crate::kernels::panels::Panels;
 use crate::kernels::{distance, sparse, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 

@@ -4,7 +4,8 @@ use super::{Data, Frame, Rows, Summary};
 use crate::base::error::{Error, Result, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
-use crate::kernels::{enter, stride, vectorised};
+use crate::base::simd::vectorised;
+use crate::kernels::{features, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -135,7 +136,7 @@ impl<'a, T: Element> Dense<'a, T> {
         if n == 0 || dim == 0 {
             return Err(Error::Empty { what: "data" });
         }
-        let summary = T::check(&values, dim, weights.as_deref(), "data")?;
+        let summary = Summary::check(&values, dim, weights.as_deref(), "data")?;
         Ok(Self {
             values,
             dim,
@@ -239,7 +240,7 @@ impl<'a, T: Element> Dense<'a, T> {
                     }
                 }
             });
-            enter::enter(out, frame.offset(), scale, Frame::most());
+            features::enter(out, frame.offset(), scale, Frame::most());
         }
     }
 
@@ -361,15 +362,6 @@ fn values_of<T: Copy>(points: Array2<T>) -> Vec<T> {
     points.iter().copied().collect()
 }
 
-/// Rows by their numbers.
-#[derive(Clone, Debug)]
-pub enum Chosen<'a> {
-    /// Consecutive ones.
-    Range(Range<usize>),
-    /// Any, in this order.
-    List(&'a [usize]),
-}
-
 impl<T: Element> Data<T::Float> for Dense<'_, T> {
     fn len(&self) -> usize {
         self.values.len() / self.dim
@@ -387,23 +379,25 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
         &self.summary
     }
 
+    #[inline(never)]
     fn load(
         &self,
         rows: Range<usize>,
         frame: &Frame<T::Float>,
         into: &mut Rows<T::Float>,
     ) -> Result<()> {
-        T::load(self, Chosen::Range(rows), frame, into);
+        self.fill(rows, frame, into);
         Ok(())
     }
 
+    #[inline(never)]
     fn gather(
         &self,
         rows: &[usize],
         frame: &Frame<T::Float>,
         into: &mut Rows<T::Float>,
     ) -> Result<()> {
-        T::load(self, Chosen::List(rows), frame, into);
+        self.fill(rows.iter().copied(), frame, into);
         Ok(())
     }
 

@@ -2,8 +2,9 @@
 
 use super::{Centres, Moments, Part, Rows, Terms};
 use crate::base::float::Float;
+use crate::base::simd::LANES;
 use crate::kernels::weighted::{self, Weighted};
-use crate::kernels::{LANES, distance, features, soft, stride};
+use crate::kernels::{distance, features, soft, stride};
 use crate::model::block::Block;
 use std::ops::Range;
 

@@ -2,8 +2,9 @@
 
 use super::{Centres, Moments, Rows};
 use crate::base::float::Float;
-use crate::kernels::abreast::{Columns, ROWS};
-use crate::kernels::{stride, vectorised};
+use crate::base::simd::vectorised;
+use crate::kernels::short::{Columns, ROWS};
+use crate::kernels::stride;
 use crate::model::block::Block;
 
 /// So few components that all rows add to the sums of each of them, most with a share of 0: sums that stay in registers take

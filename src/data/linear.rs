@@ -2,8 +2,9 @@
 
 use super::{Centres, Scales};
 use crate::base::float::Float;
-use crate::kernels::nearest::Panels;
-use crate::kernels::{LANES, expanded, features, stride};
+use crate::base::simd::LANES;
+use crate::kernels::panels::Panels;
+use crate::kernels::{features, panels, stride};
 use std::sync::Arc;
 
 /// Scores of all components as one product: a constant per component, and factors for what a row is turned into.
@@ -154,7 +155,7 @@ impl<F: Float> Linear<F> {
             true => features::with_squares(rows, width, about, scratch),
             false => features::with_norms(rows, width, about, scratch),
         }
-        expanded::scores(scratch, per_row, &self.panels, out);
+        panels::scores(scratch, per_row, &self.panels, out);
     }
 
     pub(crate) fn terms(&self) -> &Arc<Terms> {

@@ -28,7 +28,7 @@ mod view;
 pub use basis::{Basis, Transform};
 pub use blocks::{Blocks, Source};
 pub use centres::Centres;
-pub use dense::{Chosen, Dense, Weight};
+pub use dense::{Dense, Weight};
 pub use frame::Frame;
 pub(crate) use guarded::Guarded;
 #[doc(hidden)]

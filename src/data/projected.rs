@@ -8,7 +8,7 @@ use crate::base::linalg;
 use crate::base::parallel;
 use crate::base::rng::Rng;
 use crate::kernels::distance::{self, matrix};
-use crate::kernels::project::{Directions, project};
+use crate::kernels::panels::{self, project};
 use crate::kernels::stride;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2};
@@ -164,7 +164,7 @@ impl<F: Float> Subspace<F> {
     pub(crate) fn project(&self, data: &dyn Data<F>) -> Result<Projected<F>> {
         let (p, d) = self.directions.dim();
         let directions = self.directions.as_slice().expect("in order");
-        let directions = Directions::pack(directions, d);
+        let directions = panels::directions(directions, d);
         let mut values = vec![F::zero(); data.len() * p];
         let residuals = parallel::map_chunks(&mut values, ROWS * p, |_, range, values| {
             let mut rows = Rows::default();

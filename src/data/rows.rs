@@ -4,8 +4,9 @@ use super::frame::Frame;
 use super::{Centres, Linear, Moments, Scales};
 use crate::base::error::{Error, Result};
 use crate::base::float::{Element, Float};
+use crate::base::simd::vectorised;
 use crate::kernels::sparse::{self, Entries};
-use crate::kernels::{distance, nearest, scaled, select, short, stride, vectorised};
+use crate::kernels::{distance, nearest, select, short, stride};
 use crate::model::block::Block;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -438,7 +439,7 @@ impl<F: Float> Rows<F> {
             let (k, scales) = (centres.len(), scales.by_coordinate());
             return sparse::scaled_to_all(known, centres.by_coordinate(), scales, k, out);
         }
-        scaled::to_all(&self.values, centres.values(), scales.of_rows(), out);
+        distance::scaled_to_all(&self.values, centres.values(), scales.of_rows(), out);
     }
 
     /// The [scaled distances](Self::scaled_distances) of row `i` to the centres `ids`.
@@ -455,7 +456,7 @@ impl<F: Float> Rows<F> {
             let (row, centres) = (known.row(i), (centres.values(), self.dim));
             return sparse::scaled_to_some(row, centres, scales.of_entries(), ids, out);
         }
-        scaled::to_some(self.row(i), centres.values(), scales.of_rows(), ids, out);
+        distance::scaled_to_some(self.row(i), centres.values(), scales.of_rows(), ids, out);
     }
 
     /// Lowers `nearest` to the squared distances of as many rows, from row `first` on, to one more centre,

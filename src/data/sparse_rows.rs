@@ -2,8 +2,9 @@
 
 use super::{Centres, Moments, Rows};
 use crate::base::float::Float;
+use crate::base::simd::vectorised;
 use crate::kernels::sparse::{self, Entries};
-use crate::kernels::{stride, vectorised};
+use crate::kernels::stride;
 use crate::model::block::Block;
 
 impl<F: Float> Rows<F> {

@@ -3,7 +3,7 @@
 use crate::base::error::{Error, Result, sound_total, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
-use crate::kernels::vectorised;
+use crate::base::simd::vectorised;
 use ndarray::ArrayView2;
 use std::ops::Range;
 
@@ -125,6 +125,7 @@ impl Summary {
     /// Checks rows (n, d) and their weights, and sums them up.
     ///
     /// Moments are taken about a row of the data: no cancellation for data far from 0.
+    #[inline(never)]
     pub(crate) fn check<T: Element>(
         values: &[T],
         dim: usize,

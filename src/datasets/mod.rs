@@ -1,10 +1,8 @@
-//! Generated data: with known answers ([`Birch`]), and of kinds that are hard to cluster ([`Hard`]).
+//! Generated data with known answers.
 
 mod birch;
-mod hard;
 
 pub use birch::Birch;
-pub use hard::Hard;
 
 use ndarray::{Array1, Array2};
 

@@ -26,7 +26,7 @@ mod similarity;
 mod similarity_sampling;
 
 pub use bounded::Bounded;
-pub(crate) use bounded::{Assignment, Change, NeighbourLists, Sums};
+pub(crate) use bounded::{Assignment, Change, Member, NeighbourLists, Sums};
 pub use exhaustive::Exhaustive;
 pub use lazy::Lazy;
 pub use neighborhood::{Neighborhood, Start};
@@ -193,5 +193,5 @@ fn compares_distances<F: Float>(model: &dyn Mixture<F>, search: &'static str) ->
 
 /// The error of bytes that are not the state of a search.
 fn no_state() -> Error {
-    crate::io::FileFault::content("state", "must be a state of the E-step").of_bytes()
+    crate::base::file_fault::FileFault::content("state", "must be a state of the E-step").of_bytes()
 }

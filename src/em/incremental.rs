@@ -12,7 +12,7 @@ use crate::data::Scores;
 use crate::data::{Centres, Data, View};
 use crate::e_step::bounded::hartigan::Candidates;
 use crate::e_step::bounded::split_merge::{Round, split_and_merge};
-use crate::e_step::{Assignment, Bounded, Change, NeighbourLists, Sums};
+use crate::e_step::{Assignment, Bounded, Change, Member, NeighbourLists, Sums};
 use crate::io::{FileFault, Sections, Stream};
 use crate::m_step::MStep;
 use crate::model::Mixture;
@@ -72,7 +72,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let searched = labels.is_none();
         let (assignment, evaluations) = match labels {
             Some(labels) => (Assignment::of_labels(&labels, centres.len()), 0),
-            None => Assignment::first(view, centres, near(&set_up), set_up.rule.tolerance <= 0.0)?,
+            None => Assignment::first(view, centres, near(&set_up), set_up.rule.tolerance)?,
         };
         let sums = Sums::of(view, centres, &assignment)?;
         Ok(Self {
@@ -226,9 +226,11 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let (view, centres) = (View::new(self.data, model.frame()), model.centres());
         let tolerance = self.rule.tolerance;
         let price = (tolerance * centres.len() as f64 / self.near as f64).min(GAIN);
-        let (changes, evaluations) =
-            self.assignment
-                .search_beyond(view, centres, lists, error, price * error)?;
+        let open = |c: usize, m: &Member<F>| m.upper > lists.moved(c as u32).half_reach;
+        let (near, price) = (self.near, price * error);
+        let (changes, evaluations) = self
+            .assignment
+            .search_beyond(view, centres, near, open, error, price)?;
         self.evaluations += evaluations;
         let k = centres.len();
         self.move_rows(&changes)?;
@@ -435,6 +437,6 @@ pub(crate) fn outside<F: Float>(
     centres: &Centres<F>,
     near: usize,
 ) -> Result<bool> {
-    let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), false)?;
+    let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), LITTLE)?;
     Ok(view.residual() > assignment.squared(view))
 }

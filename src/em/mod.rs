@@ -4,29 +4,32 @@
 //! with their model. A [`Pass`] says whether the statistics are computed again from all rows ([`full`]), or kept and corrected
 //! by the rows that changed their component ([`incremental`]).
 
+pub(crate) mod checkpoint;
+mod fingerprint;
 mod full;
 mod incremental;
+mod monitor;
 mod observe;
 mod outcome;
 mod pass;
 mod phase_rows;
 mod report;
 mod saved;
-mod saver;
 mod stages;
 mod stop;
 mod supports;
 pub(crate) mod trace;
 
+pub(crate) use checkpoint::Saver;
+pub(crate) use fingerprint::Fingerprint;
 pub(crate) use full::FullPass;
 pub(crate) use incremental::{IncrementalPass, outside};
+pub(crate) use monitor::{Monitor, Observer};
 pub use observe::Progress;
-pub(crate) use observe::{Monitor, Observer};
 pub(crate) use outcome::{LastSearch, Outcome};
 pub use phase_rows::PhaseRows;
 pub use report::{Evaluations, PhaseReport, Report, Timings};
 pub(crate) use saved::SavedStages;
-pub(crate) use saver::Saver;
 pub(crate) use stages::{Stages, loaded_model, saved_model, shape};
 pub(crate) use stop::StopRule;
 pub use stop::{Rule, Stop};

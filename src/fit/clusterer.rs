@@ -1,7 +1,6 @@
 //! A fit, from its stages to its result.
 
 use super::builder::{Clusterer, Settings};
-use super::fingerprint::Fingerprint;
 use super::phase::Phase;
 use super::result::Fit;
 use super::warm::WarmStart;
@@ -9,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::data::{Data, Guarded};
-use crate::em::{Monitor, Observer, Progress, Saver};
+use crate::em::{Fingerprint, Monitor, Observer, Progress, Saver};
 use crate::m_step::MStep;
 use crate::seed::Seeder;
 use std::ops::ControlFlow;
@@ -96,7 +95,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     ) -> Result<Fit<M::Model>> {
         let cancel = self.settings.cancel.clone();
         let data = &Guarded::to_fit(data, cancel.as_ref())?;
-        let phases = self.phases_for(data.len(), data.dim())?;
+        let phases = self.phases_for(data.summary().rows, data.dim())?;
         let saver = match &self.settings.checkpoint {
             Some(checkpoint) => {
                 let header = self.header(data, &seeder.settings(), &phases)?;

@@ -7,12 +7,9 @@ use crate::base::float::Float;
 use crate::data::Data;
 use crate::em::Progress;
 use crate::m_step::MStep;
-use crate::model::Mixture;
+use crate::model::BoxedMixture;
 use crate::seed::Seeder;
 use std::ops::ControlFlow;
-
-/// A model of any family.
-pub type BoxedMixture<F> = Box<dyn Mixture<F>>;
 
 /// The observer of a fit.
 pub type BoxedObserver<'a, F> = &'a mut dyn FnMut(&Progress<'_, F>) -> ControlFlow<()>;

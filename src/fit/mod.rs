@@ -1,11 +1,9 @@
 //! The builder, and the pipeline it builds: coreset, seeds, restarts, and the phases of EM.
 
 mod builder;
-pub(crate) mod checkpoint;
 mod clusterer;
 mod course;
 mod estimator;
-pub(crate) mod fingerprint;
 mod means_of;
 mod phase;
 mod result;
@@ -14,7 +12,7 @@ mod run;
 mod warm;
 
 pub use builder::{Builder, Clusterer};
-pub use estimator::{BoxedMixture, BoxedObserver, Estimator};
+pub use estimator::{BoxedObserver, Estimator};
 pub use means_of::MeansOf;
 pub use phase::{Columns, Phase, Shape};
 pub use result::Fit;

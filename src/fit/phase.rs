@@ -46,7 +46,7 @@ pub enum Columns {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shape {
-    /// Rows, n.
+    /// Rows of positive weight, n.
     pub rows: usize,
     /// Columns, d.
     pub columns: usize,

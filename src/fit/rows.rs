@@ -164,7 +164,7 @@ impl<'a, F: Float> Plan<'a, F> {
             }
             PhaseRows::Larger(larger) => {
                 let (size, before) = (larger.draws(), self.rows(next - 1).len());
-                let worth = !without && size > before && size <= self.data.len() / 4;
+                let worth = !without && size > before && size <= self.data.summary().rows / 4;
                 (worth && !hurry).then_some(next)
             }
             PhaseRows::All => {

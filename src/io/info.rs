@@ -163,7 +163,7 @@ impl ModelInfo {
                 _ => Err(fault(rule)),
             }
         };
-        Ok(Self {
+        let info = Self {
             format,
             crate_version: field("crate version", "must name the crate version")?.to_string(),
             family: field("family", "must name the family")?.to_string(),
@@ -172,7 +172,14 @@ impl ModelInfo {
             coordinates: count("coordinates", "must state a positive number of coordinates")?,
             columns: count("columns", "must state a positive number of columns")?,
             notes,
-        })
+        };
+        // Nothing twice, in another order or beside it.
+        match info.text() == header {
+            true => Ok(info),
+            false => Err(fault(
+                "must have the lines of a header, each once and in their order",
+            )),
+        }
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) use atomic::prepare;
 pub(crate) use checksum::Crc64;
 pub use info::ModelInfo;
 pub(crate) use numbers::Number;
-pub(crate) use read::{Common, Reader};
+pub(crate) use read::{Common, Reader, finite};
 pub(crate) use sections::{FileKind, Sections, Stream, write};
 pub(crate) use write::model;
 

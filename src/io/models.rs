@@ -2,9 +2,9 @@
 
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::fit::BoxedMixture;
 use crate::io::{FileFault, ModelInfo, Reader, Save};
 use crate::m_step::{Covariance, DirichletProcessMixture, GaussianMixture};
+use crate::model::BoxedMixture;
 use crate::model::Mixture;
 use std::io::Read;
 use std::path::Path;

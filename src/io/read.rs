@@ -6,6 +6,7 @@ use super::{MODEL, signs_of};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::data::{Basis, Centres, Frame, Transform};
+use crate::model::Mixture;
 use ndarray::Array2;
 use std::ops::{Deref, DerefMut};
 
@@ -39,6 +40,18 @@ pub(crate) struct Common<F> {
     pub(crate) frame: Frame<F>,
     /// (k, columns), in the data's own unit.
     pub(crate) means: Array2<F>,
+}
+
+/// The model, if all that it says of itself is finite in the data's own unit as well.
+pub(crate) fn finite<F: Float, M: Mixture<F>>(model: M) -> Result<M> {
+    let rule = "must be finite in the unit of the data";
+    if !model.means().iter().all(|x| x.is_finite()) {
+        return Err(FileFault::content("centres", rule));
+    }
+    match model.variances().iter().all(|x| x.is_finite()) {
+        true => Ok(model),
+        false => Err(FileFault::content("variances", rule)),
+    }
 }
 
 impl<'a> Reader<'a> {

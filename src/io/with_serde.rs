@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// What is written.
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 struct Saved {
     family: String,
     number_type: String,
@@ -21,6 +21,20 @@ struct Saved {
     model: Bytes,
 }
 
+impl Saved {
+    fn of(bytes: Vec<u8>) -> crate::Result<Self> {
+        let info = ModelInfo::read_from(&bytes[..])?;
+        Ok(Self {
+            family: info.family,
+            number_type: info.number,
+            components: info.components,
+            columns: info.columns,
+            model: Bytes(bytes),
+        })
+    }
+}
+
+#[derive(PartialEq)]
 struct Bytes(Vec<u8>);
 
 impl Serialize for Bytes {
@@ -64,21 +78,17 @@ impl Visitor<'_> for BytesOrText {
 }
 
 fn write<S: Serializer>(bytes: crate::Result<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
-    let bytes = bytes.map_err(S::Error::custom)?;
-    let info = ModelInfo::read_from(&bytes[..]).map_err(S::Error::custom)?;
-    let saved = Saved {
-        family: info.family,
-        number_type: info.number,
-        components: info.components,
-        columns: info.columns,
-        model: Bytes(bytes),
-    };
-    saved.serialize(serializer)
+    let saved = bytes.and_then(Saved::of);
+    saved.map_err(S::Error::custom)?.serialize(serializer)
 }
 
 fn read<'de, M: Save, D: Deserializer<'de>>(deserializer: D) -> Result<M, D::Error> {
     let saved = Saved::deserialize(deserializer)?;
-    M::from_bytes(&saved.model.0).map_err(D::Error::custom)
+    let model = M::from_bytes(&saved.model.0).map_err(D::Error::custom)?;
+    match Saved::of(saved.model.0.clone()).is_ok_and(|own| own == saved) {
+        true => Ok(model),
+        false => Err(D::Error::custom("the fields must be those of the model")),
+    }
 }
 
 macro_rules! families {

@@ -1,138 +1,110 @@
-//! Squared Euclidean distances between padded rows, directly and by expansion (E21).
+//! Squared Euclidean distances between padded rows: directly, plain or with a factor per coordinate, and by expansion (E21).
 
-use super::abreast::{Columns, ROWS};
+use super::short::{Columns, ROWS};
 use super::stride;
 use crate::base::float::Float;
+use crate::base::simd::{SimdFloat, kernel, vectorised};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::Simd;
 
-/// `|a - b|^2` of two padded rows, with the vectors of the processor; plain, or with a factor per coordinate.
-///
-/// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
-pub trait Squared: Sized {
-    #[doc(hidden)]
-    fn squared<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> Self;
-    #[doc(hidden)]
-    fn squared_of_four<S: Simd>(simd: S, a: &[Self], b: [&[Self]; 4]) -> [Self; 4];
-    #[doc(hidden)]
-    fn scaled<S: Simd>(simd: S, a: &[Self], b: &[Self], factors: &[Self]) -> Self;
-    #[doc(hidden)]
-    fn norm<S: Simd>(simd: S, a: &[Self]) -> Self;
+/// `|a - b|^2` of two padded rows.
+#[inline(always)]
+fn squared<F: Float, S: Simd>(simd: S, a: &[F], b: &[F]) -> F {
+    if is_short(a) {
+        return short(a, b);
+    }
+    let ((a, _), (b, _)) = (F::vectors::<S>(a), F::vectors::<S>(b));
+    let mut sums = F::splat(simd, F::zero());
+    for (&a, &b) in a.iter().zip(b) {
+        let t = F::minus(simd, a, b);
+        sums = F::times_plus(simd, t, t, sums);
+    }
+    F::sum(simd, sums)
 }
 
-macro_rules! squared {
-    ($t:ty, $vectors:ident, $partial:ident, $splat:ident, $sub:ident, $mul:ident, $mul_add:ident, $sum:ident) => {
-        impl Squared for $t {
-            #[inline(always)]
-            fn squared<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> Self {
-                if is_short(a) {
-                    return short(a, b);
-                }
-                let ((vectors, _), (others, _)) = (S::$vectors(a), S::$vectors(b));
-                let mut sums = simd.$splat(0.0);
-                for (&a, &b) in vectors.iter().zip(others) {
-                    let t = simd.$sub(a, b);
-                    sums = simd.$mul_add(t, t, sums);
-                }
-                simd.$sum(sums)
-            }
-
-            /// Four at a time: `a` is read once, and the four sums do not wait for each other.
-            #[inline(always)]
-            fn squared_of_four<S: Simd>(simd: S, a: &[Self], b: [&[Self]; 4]) -> [Self; 4] {
-                let [b0, b1, b2, b3] = b;
-                if is_short(a) {
-                    return [short(a, b0), short(a, b1), short(a, b2), short(a, b3)];
-                }
-                let (a, _) = S::$vectors(a);
-                // No closures here: they would be compiled for the oldest processor.
-                let b0 = &S::$vectors(b0).0[..a.len()];
-                let b1 = &S::$vectors(b1).0[..a.len()];
-                let b2 = &S::$vectors(b2).0[..a.len()];
-                let b3 = &S::$vectors(b3).0[..a.len()];
-                let mut sums = [simd.$splat(0.0); 4];
-                for (j, &a) in a.iter().enumerate() {
-                    let t0 = simd.$sub(a, b0[j]);
-                    let t1 = simd.$sub(a, b1[j]);
-                    let t2 = simd.$sub(a, b2[j]);
-                    let t3 = simd.$sub(a, b3[j]);
-                    sums[0] = simd.$mul_add(t0, t0, sums[0]);
-                    sums[1] = simd.$mul_add(t1, t1, sums[1]);
-                    sums[2] = simd.$mul_add(t2, t2, sums[2]);
-                    sums[3] = simd.$mul_add(t3, t3, sums[3]);
-                }
-                [
-                    simd.$sum(sums[0]),
-                    simd.$sum(sums[1]),
-                    simd.$sum(sums[2]),
-                    simd.$sum(sums[3]),
-                ]
-            }
-
-            #[inline(always)]
-            fn scaled<S: Simd>(simd: S, a: &[Self], b: &[Self], factors: &[Self]) -> Self {
-                let ((a, a_rest), (b, b_rest)) = (S::$vectors(a), S::$vectors(b));
-                let (factors, factors_rest) = S::$vectors(factors);
-                let mut sums = simd.$splat(0.0);
-                for ((&a, &b), &factor) in a.iter().zip(b).zip(factors) {
-                    let t = simd.$sub(a, b);
-                    sums = simd.$mul_add(simd.$mul(t, t), factor, sums);
-                }
-                if !a_rest.is_empty() {
-                    let t = simd.$sub(simd.$partial(a_rest), simd.$partial(b_rest));
-                    sums = simd.$mul_add(simd.$mul(t, t), simd.$partial(factors_rest), sums);
-                }
-                simd.$sum(sums)
-            }
-
-            #[inline(always)]
-            fn norm<S: Simd>(simd: S, a: &[Self]) -> Self {
-                let (a, a_rest) = S::$vectors(a);
-                let mut sums = simd.$splat(0.0);
-                for &a in a {
-                    sums = simd.$mul_add(a, a, sums);
-                }
-                if !a_rest.is_empty() {
-                    let a = simd.$partial(a_rest);
-                    sums = simd.$mul_add(a, a, sums);
-                }
-                simd.$sum(sums)
-            }
+/// Four at a time: `a` is read once, and the four sums do not wait for each other.
+#[inline(always)]
+fn squared_of_four<F: Float, S: Simd>(simd: S, a: &[F], b: [&[F]; 4]) -> [F; 4] {
+    if is_short(a) {
+        return [
+            short(a, b[0]),
+            short(a, b[1]),
+            short(a, b[2]),
+            short(a, b[3]),
+        ];
+    }
+    let (a, _) = F::vectors::<S>(a);
+    let mut others = [a; 4];
+    for (other, b) in others.iter_mut().zip(b) {
+        *other = &F::vectors::<S>(b).0[..a.len()];
+    }
+    let mut sums = [F::splat(simd, F::zero()); 4];
+    for (j, &a) in a.iter().enumerate() {
+        for (sum, b) in sums.iter_mut().zip(&others) {
+            let t = F::minus(simd, a, b[j]);
+            *sum = F::times_plus(simd, t, t, *sum);
         }
-    };
+    }
+    let [a, b, c, d] = sums;
+    [
+        F::sum(simd, a),
+        F::sum(simd, b),
+        F::sum(simd, c),
+        F::sum(simd, d),
+    ]
 }
-squared!(
-    f32,
-    as_simd_f32s,
-    partial_load_f32s,
-    splat_f32s,
-    sub_f32s,
-    mul_f32s,
-    mul_add_e_f32s,
-    reduce_sum_f32s
-);
-squared!(
-    f64,
-    as_simd_f64s,
-    partial_load_f64s,
-    splat_f64s,
-    sub_f64s,
-    mul_f64s,
-    mul_add_e_f64s,
-    reduce_sum_f64s
-);
 
-/// Squared distances from the padded row `x` to the rows `ids` of `centres`, into `out`.
-pub(crate) fn to_some<F: Float>(x: &[F], centres: &[F], ids: &[u32], out: &mut Vec<F>) {
-    out.clear();
-    out.resize(ids.len(), F::zero());
-    Arch::new().dispatch(ToSome {
-        x,
-        centres,
-        ids,
-        out,
-    });
+/// The same with a factor for every coordinate.
+#[inline(always)]
+fn scaled<F: SimdFloat + Float, S: Simd>(simd: S, a: &[F], b: &[F], factors: &[F]) -> F {
+    let ((a, a_rest), (b, b_rest)) = (F::vectors::<S>(a), F::vectors::<S>(b));
+    let (factors, factors_rest) = F::vectors::<S>(factors);
+    let mut sums = F::splat(simd, F::zero());
+    for ((&a, &b), &factor) in a.iter().zip(b).zip(factors) {
+        let t = F::minus(simd, a, b);
+        sums = F::times_plus(simd, F::times(simd, t, t), factor, sums);
+    }
+    if !a_rest.is_empty() {
+        let t = F::minus(simd, F::partial(simd, a_rest), F::partial(simd, b_rest));
+        let factors = F::partial(simd, factors_rest);
+        sums = F::times_plus(simd, F::times(simd, t, t), factors, sums);
+    }
+    F::sum(simd, sums)
+}
+
+/// The squared norm of a padded row.
+#[inline(always)]
+pub(super) fn squared_norm<F: Float, S: Simd>(simd: S, row: &[F]) -> F {
+    let (row, rest) = F::vectors::<S>(row);
+    let mut sums = F::splat(simd, F::zero());
+    for &x in row {
+        sums = F::times_plus(simd, x, x, sums);
+    }
+    if !rest.is_empty() {
+        let x = F::partial(simd, rest);
+        sums = F::times_plus(simd, x, x, sums);
+    }
+    F::sum(simd, sums)
+}
+
+/// `a - b` of two padded rows into `out`; returns its squared norm.
+#[inline(always)]
+pub(super) fn relative<F: Float, S: Simd>(simd: S, a: &[F], b: &[F], out: &mut [F]) -> F {
+    let ((a, a_rest), (b, b_rest)) = (F::vectors::<S>(a), F::vectors::<S>(b));
+    let (out, out_rest) = F::vectors_mut::<S>(out);
+    let mut sums = F::splat(simd, F::zero());
+    for ((&a, &b), out) in a.iter().zip(b).zip(out) {
+        *out = F::minus(simd, a, b);
+        sums = F::times_plus(simd, *out, *out, sums);
+    }
+    let mut sum = F::sum(simd, sums);
+    // Rows shorter than a vector.
+    for ((&a, &b), out) in a_rest.iter().zip(b_rest).zip(out_rest) {
+        *out = a - b;
+        sum += *out * *out;
+    }
+    sum
 }
 
 /// Whether rows have 4 or 8 numbers. Then their distances are added up in the order of [`short`] on every processor.
@@ -156,106 +128,83 @@ fn short<F: Float>(a: &[F], b: &[F]) -> F {
     (sums[0] + sums[2]) + (sums[1] + sums[3])
 }
 
-struct ToSome<'a, F> {
-    x: &'a [F],
-    centres: &'a [F],
-    ids: &'a [u32],
-    out: &'a mut [F],
+/// Squared distances from the padded row `x` to the rows `ids` of `centres`, into `out`.
+pub(crate) fn to_some<F: Float>(x: &[F], centres: &[F], ids: &[u32], out: &mut Vec<F>) {
+    out.clear();
+    out.resize(ids.len(), F::zero());
+    some(x, centres, ids, out);
 }
 
-impl<F: Float> WithSimd for ToSome<'_, F> {
-    type Output = ();
+kernel! {
+    fn some[F: Float](x: &[F], centres: &[F], ids: &[u32], out: &mut [F]) = to_some_by_fours
+}
 
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self {
-            x,
-            centres,
-            ids,
-            out,
-        } = self;
-        let (fours, rest) = ids.as_chunks::<4>();
-        let (out_fours, out_rest) = out.as_chunks_mut::<4>();
-        for (out, ids) in out_fours.iter_mut().zip(fours) {
-            *out = to_four(simd, x, centres, ids);
-        }
-        if !rest.is_empty() {
-            // Some of them again: a sum does not depend on its neighbors.
-            let n = rest.len();
-            let ids = [rest[0], rest[1 % n], rest[2 % n], rest[0]];
-            out_rest.copy_from_slice(&to_four(simd, x, centres, &ids)[..n]);
-        }
+#[inline(always)]
+fn to_some_by_fours<F: Float, S: Simd>(
+    simd: S,
+    x: &[F],
+    centres: &[F],
+    ids: &[u32],
+    out: &mut [F],
+) {
+    let (fours, rest) = ids.as_chunks::<4>();
+    let (out_fours, out_rest) = out.as_chunks_mut::<4>();
+    for (out, ids) in out_fours.iter_mut().zip(fours) {
+        *out = to_four(simd, x, centres, ids);
+    }
+    if !rest.is_empty() {
+        // Some of them again: a sum does not depend on its neighbors.
+        let n = rest.len();
+        let ids = [rest[0], rest[1 % n], rest[2 % n], rest[0]];
+        out_rest.copy_from_slice(&to_four(simd, x, centres, &ids)[..n]);
     }
 }
 
 #[inline(always)]
-fn to_four<S: Simd, F: Float>(simd: S, x: &[F], centres: &[F], ids: &[u32; 4]) -> [F; 4] {
-    let [a, b, c, d] = *ids;
-    let rows = [
-        row(centres, a, x.len()),
-        row(centres, b, x.len()),
-        row(centres, c, x.len()),
-        row(centres, d, x.len()),
-    ];
-    F::squared_of_four(simd, x, rows)
+fn to_four<F: Float, S: Simd>(simd: S, x: &[F], centres: &[F], ids: &[u32; 4]) -> [F; 4] {
+    let mut rows = [x; 4];
+    for (row, &id) in rows.iter_mut().zip(ids) {
+        *row = &centres[id as usize * x.len()..][..x.len()];
+    }
+    squared_of_four(simd, x, rows)
+}
+
+kernel! {
+    /// Squared distances from padded rows to a centre each, `ids[i]`.
+    pub(crate) fn to_own[F: Float](
+        rows: &[F],
+        centres: &[F],
+        stride: usize,
+        ids: &[u32],
+        out: &mut [F],
+    ) = to_own_centres
 }
 
 #[inline(always)]
-fn row<F>(rows: &[F], i: u32, stride: usize) -> &[F] {
-    &rows[i as usize * stride..][..stride]
-}
-
-/// Squared distances from padded rows to a centre each, `ids[i]`.
-pub(crate) fn to_own<F: Float>(
+fn to_own_centres<F: Float, S: Simd>(
+    simd: S,
     rows: &[F],
     centres: &[F],
     stride: usize,
     ids: &[u32],
     out: &mut [F],
 ) {
-    Arch::new().dispatch(ToOwn {
-        rows,
-        centres,
-        stride,
-        ids,
-        out,
-    });
-}
-
-struct ToOwn<'a, F> {
-    rows: &'a [F],
-    centres: &'a [F],
-    stride: usize,
-    ids: &'a [u32],
-    out: &'a mut [F],
-}
-
-impl<F: Float> WithSimd for ToOwn<'_, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        match self.stride {
-            4 => self.of_length::<S, 4>(simd),
-            8 => self.of_length::<S, 8>(simd),
-            stride => {
-                let rows = self.rows.chunks_exact(stride);
-                for ((x, &id), out) in rows.zip(self.ids).zip(self.out) {
-                    *out = F::squared(simd, x, row(self.centres, id, stride));
-                }
-            }
-        }
-    }
-}
-
-impl<F: Float> ToOwn<'_, F> {
     /// Rows of `D` numbers: so few that a loop would take longer than the arithmetic.
     #[inline(always)]
-    fn of_length<S: Simd, const D: usize>(self, simd: S) {
-        let (rows, _) = self.rows.as_chunks::<D>();
-        let (centres, _) = self.centres.as_chunks::<D>();
-        for ((x, &id), out) in rows.iter().zip(self.ids).zip(self.out) {
-            *out = F::squared(simd, x, &centres[id as usize]);
+    fn of_length<F: Float, const D: usize>(rows: &[F], centres: &[F], ids: &[u32], out: &mut [F]) {
+        let (rows, _) = rows.as_chunks::<D>();
+        let (centres, _) = centres.as_chunks::<D>();
+        for ((x, &id), out) in rows.iter().zip(ids).zip(out) {
+            *out = short(x, &centres[id as usize]);
+        }
+    }
+    match stride {
+        4 => of_length::<F, 4>(rows, centres, ids, out),
+        8 => of_length::<F, 8>(rows, centres, ids, out),
+        stride => {
+            for ((x, &id), out) in rows.chunks_exact(stride).zip(ids).zip(out) {
+                *out = squared(simd, x, &centres[id as usize * stride..][..stride]);
+            }
         }
     }
 }
@@ -268,83 +217,73 @@ pub(crate) fn are_few(centres: usize) -> bool {
     centres <= FEW
 }
 
-/// The nearest of few centres for padded rows, and the squared distances to them; of equals the first.
-pub(crate) fn nearest_of_few<F: Float>(
+kernel! {
+    /// The nearest of few centres for padded rows, and the squared distances to them; of equals the first.
+    pub(crate) fn nearest_of_few[F: Float](
+        rows: &[F],
+        centres: &[F],
+        stride: usize,
+        ids: &mut [u32],
+        least: &mut [F],
+    ) = to_few
+}
+
+#[inline(always)]
+fn to_few<F: Float, S: Simd>(
+    simd: S,
     rows: &[F],
     centres: &[F],
     stride: usize,
     ids: &mut [u32],
+    least: &mut [F],
+) {
+    match stride {
+        4 => return few_by_coordinate::<F, 4>(rows, centres, ids, least),
+        8 => return few_by_coordinate::<F, 8>(rows, centres, ids, least),
+        _ => (),
+    }
+    let (first, others) = centres.split_at(stride);
+    for ((x, id), least) in rows.chunks_exact(stride).zip(ids).zip(least) {
+        // Of NaN all are NaN: it is not taken for something that is far.
+        (*id, *least) = (0, squared(simd, x, first));
+        for (c, centre) in (1..).zip(others.chunks_exact(stride)) {
+            let distance = squared(simd, x, centre);
+            let nearer = distance < *least;
+            *id = if nearer { c } else { *id };
+            *least = if nearer { distance } else { *least };
+        }
+    }
+}
+
+/// Rows of `D` numbers side by side; distances in the order of [`short`], bit for bit.
+#[inline(always)]
+fn few_by_coordinate<F: Float, const D: usize>(
+    rows: &[F],
+    centres: &[F],
+    ids: &mut [u32],
     squared: &mut [F],
 ) {
-    Arch::new().dispatch(ToFew {
-        rows,
-        centres,
-        stride,
-        ids,
-        squared,
-    });
-}
-
-struct ToFew<'a, F> {
-    rows: &'a [F],
-    centres: &'a [F],
-    stride: usize,
-    ids: &'a mut [u32],
-    squared: &'a mut [F],
-}
-
-impl<F: Float> WithSimd for ToFew<'_, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        match self.stride {
-            4 => self.side_by_side::<4>(),
-            8 => self.side_by_side::<8>(),
-            _ => self.one_by_one(simd),
-        }
-    }
-}
-
-impl<F: Float> ToFew<'_, F> {
-    #[inline(always)]
-    fn one_by_one<S: Simd>(self, simd: S) {
-        let (first, others) = self.centres.split_at(self.stride);
-        let rows = self.rows.chunks_exact(self.stride);
-        for ((x, id), squared) in rows.zip(self.ids).zip(self.squared) {
-            // Of NaN all are NaN: it is not taken for something that is far.
-            let (mut nearest, mut least) = (0, F::squared(simd, x, first));
-            for (c, centre) in (1..).zip(others.chunks_exact(self.stride)) {
-                let distance = F::squared(simd, x, centre);
-                let nearer = distance < least;
-                nearest = if nearer { c } else { nearest };
-                least = if nearer { distance } else { least };
+    let (rows, _) = rows.as_chunks::<D>();
+    let (centres, _) = centres.as_chunks::<D>();
+    let mut columns = Columns::new();
+    let out = ids.chunks_mut(ROWS).zip(squared.chunks_mut(ROWS));
+    for (rows, (ids, squared)) in rows.chunks(ROWS).zip(out) {
+        columns.take(
+            rows,
+            #[inline(always)]
+            |_, x| x,
+        );
+        let (mut nearest, mut least) = ([0; ROWS], to_one(&columns, &centres[0]));
+        for (c, centre) in (0..).zip(centres).skip(1) {
+            let distances = to_one(&columns, centre);
+            for r in 0..ROWS {
+                let nearer = distances[r] < least[r];
+                nearest[r] = if nearer { c } else { nearest[r] };
+                least[r] = if nearer { distances[r] } else { least[r] };
             }
-            (*id, *squared) = (nearest, least);
         }
-    }
-
-    /// Rows of `D` numbers; distances in the order of [`short`], bit for bit.
-    #[inline(always)]
-    fn side_by_side<const D: usize>(self) {
-        let (rows, _) = self.rows.as_chunks::<D>();
-        let (centres, _) = self.centres.as_chunks::<D>();
-        let mut columns = Columns::new();
-        let out = self.ids.chunks_mut(ROWS).zip(self.squared.chunks_mut(ROWS));
-        for (rows, (ids, squared)) in rows.chunks(ROWS).zip(out) {
-            columns.take(rows, |_, x| x);
-            let (mut nearest, mut least) = ([0; ROWS], to_one(&columns, &centres[0]));
-            for (c, centre) in (0..).zip(centres).skip(1) {
-                let distances = to_one(&columns, centre);
-                for r in 0..ROWS {
-                    let nearer = distances[r] < least[r];
-                    nearest[r] = if nearer { c } else { nearest[r] };
-                    least[r] = if nearer { distances[r] } else { least[r] };
-                }
-            }
-            ids.copy_from_slice(&nearest[..ids.len()]);
-            squared.copy_from_slice(&least[..squared.len()]);
-        }
+        ids.copy_from_slice(&nearest[..ids.len()]);
+        squared.copy_from_slice(&least[..squared.len()]);
     }
 }
 
@@ -366,36 +305,125 @@ fn to_one<F: Float, const D: usize>(columns: &Columns<F, D>, centre: &[F; D]) ->
     all
 }
 
-/// Lowers each `nearest[i]` to the squared distance from row `i` of `rows` to `centre`, if that is smaller.
-pub(crate) fn lower<F: Float>(rows: &[F], centre: &[F], nearest: &mut [F]) {
-    Arch::new().dispatch(Lower {
-        rows,
-        centre,
-        nearest,
-    });
+kernel! {
+    /// Lowers each `nearest[i]` to the squared distance from row `i` of `rows` to `centre`, if that is smaller.
+    pub(crate) fn lower[F: Float](rows: &[F], centre: &[F], nearest: &mut [F]) = lower_to_centre
 }
 
-struct Lower<'a, F> {
-    rows: &'a [F],
-    centre: &'a [F],
-    nearest: &'a mut [F],
+#[inline(always)]
+fn lower_to_centre<F: Float, S: Simd>(simd: S, rows: &[F], centre: &[F], nearest: &mut [F]) {
+    for (row, nearest) in rows.chunks_exact(centre.len()).zip(nearest) {
+        let distance = squared(simd, row, centre);
+        if distance < *nearest {
+            *nearest = distance;
+        }
+    }
 }
 
-impl<F: Float> WithSimd for Lower<'_, F> {
-    type Output = ();
+kernel! {
+    /// Squared distance of two padded rows.
+    pub(crate) fn between[F: Float](a: &[F], b: &[F]) -> F = squared
+}
 
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self {
-            rows,
-            centre,
-            nearest,
-        } = self;
-        for (row, nearest) in rows.chunks_exact(centre.len()).zip(nearest) {
-            let distance = F::squared(simd, row, centre);
-            if distance < *nearest {
-                *nearest = distance;
-            }
+kernel! {
+    /// Squared norm of a padded row.
+    pub(crate) fn norm[F: Float](row: &[F]) -> F = squared_norm
+}
+
+/// Squared norms of padded rows.
+pub(crate) fn norms<F: Float>(rows: &[F], stride: usize, out: &mut Vec<F>) {
+    let zero = vec![F::zero(); stride];
+    out.clear();
+    out.resize(rows.len() / stride, F::INFINITY);
+    lower(rows, &zero, out);
+}
+
+/// Scaled squared distances from the padded row `x` to the rows `ids` of `centres`, with their factors (k, d) and terms (k),
+/// into `out`.
+pub(crate) fn scaled_to_some<F: Float>(
+    x: &[F],
+    centres: &[F],
+    (factors, terms): (&[F], &[F]),
+    ids: &[u32],
+    out: &mut Vec<F>,
+) {
+    out.clear();
+    out.resize(ids.len(), F::zero());
+    some_scaled(x, centres, factors, terms, ids, out);
+}
+
+kernel! {
+    fn some_scaled[F: Float](
+        x: &[F],
+        centres: &[F],
+        factors: &[F],
+        terms: &[F],
+        ids: &[u32],
+        out: &mut [F],
+    ) = some_scaled_by_ones
+}
+
+#[inline(always)]
+fn some_scaled_by_ones<F: Float, S: Simd>(
+    simd: S,
+    x: &[F],
+    centres: &[F],
+    factors: &[F],
+    terms: &[F],
+    ids: &[u32],
+    out: &mut [F],
+) {
+    for (out, &id) in out.iter_mut().zip(ids) {
+        let start = id as usize * x.len();
+        let (centre, factors) = (&centres[start..][..x.len()], &factors[start..][..x.len()]);
+        *out = scaled(simd, x, centre, factors) + terms[id as usize];
+    }
+}
+
+/// Scaled squared distances of all padded rows to all centres: (rows, k) into `out`, the same numbers as
+/// [`scaled_to_some`] gives.
+pub(crate) fn scaled_to_all<F: Float>(
+    rows: &[F],
+    centres: &[F],
+    (factors, terms): (&[F], &[F]),
+    out: &mut Vec<F>,
+) {
+    out.resize(
+        rows.len() / (centres.len() / terms.len()) * terms.len(),
+        F::zero(),
+    );
+    all_scaled(rows, centres, factors, terms, out);
+}
+
+kernel! {
+    fn all_scaled[F: Float](
+        rows: &[F],
+        centres: &[F],
+        factors: &[F],
+        terms: &[F],
+        out: &mut [F],
+    ) = all_scaled_by_ones
+}
+
+#[inline(always)]
+fn all_scaled_by_ones<F: Float, S: Simd>(
+    simd: S,
+    rows: &[F],
+    centres: &[F],
+    factors: &[F],
+    terms: &[F],
+    out: &mut [F],
+) {
+    let stride = centres.len() / terms.len();
+    for (x, out) in rows
+        .chunks_exact(stride)
+        .zip(out.chunks_exact_mut(terms.len()))
+    {
+        let components = centres
+            .chunks_exact(stride)
+            .zip(factors.chunks_exact(stride));
+        for (out, ((centre, factors), &term)) in out.iter_mut().zip(components.zip(terms)) {
+            *out = scaled(simd, x, centre, factors) + term;
         }
     }
 }
@@ -436,51 +464,6 @@ pub(crate) fn minus<F: Float>(rows: &[F], from: &[F], out: &mut [F]) {
             }
         }
     });
-}
-
-/// Squared distance of two padded rows.
-pub(crate) fn between<F: Float>(a: &[F], b: &[F]) -> F {
-    Arch::new().dispatch(Between { a, b })
-}
-
-struct Between<'a, F> {
-    a: &'a [F],
-    b: &'a [F],
-}
-
-impl<F: Float> WithSimd for Between<'_, F> {
-    type Output = F;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> F {
-        F::squared(simd, self.a, self.b)
-    }
-}
-
-/// Squared norm of a padded row.
-pub(crate) fn norm<F: Float>(row: &[F]) -> F {
-    Arch::new().dispatch(Norm { row })
-}
-
-struct Norm<'a, F> {
-    row: &'a [F],
-}
-
-impl<F: Float> WithSimd for Norm<'_, F> {
-    type Output = F;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> F {
-        F::norm(simd, self.row)
-    }
-}
-
-/// Squared norms of padded rows.
-pub(crate) fn norms<F: Float>(rows: &[F], stride: usize, out: &mut Vec<F>) {
-    let zero = vec![F::zero(); stride];
-    out.clear();
-    out.resize(rows.len() / stride, F::INFINITY);
-    lower(rows, &zero, out);
 }
 
 /// All squared distances by expansion, `|x|^2 - 2 x.mu + |mu|^2` clamped at 0: fast, and good to the
@@ -528,7 +511,8 @@ pub(crate) fn matrix<F>(values: &[F], n: usize, dim: usize, stride: usize) -> Ar
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use approx::assert_abs_diff_eq;
+    use crate::base::simd::on_every_processor;
+    use crate::kernels::panels::tests::{SHAPES, norms as naive_norms, random, squared};
 
     #[test]
     fn no_rows_have_no_distances() {
@@ -537,68 +521,63 @@ mod tests {
         assert!(out.is_empty());
     }
 
-    fn padded(n: usize, d: usize, rng: &mut Rng) -> Vec<f64> {
-        let s = stride(d);
-        (0..n * s)
-            .map(|i| if i % s < d { rng.normal() } else { 0.0 })
-            .collect()
-    }
-
-    #[test]
-    fn direct_and_expanded_distances_are_the_naive_ones() {
+    fn distances_are_the_naive_ones<F: Float>(within: f64) {
         let mut rng = Rng::from_seed(1);
-        for d in [1, 2, 4, 5, 8, 9, 16, 17, 33, 74] {
-            let (n, k, s) = (5, 7, stride(d));
-            let (x, mu) = (padded(n, d, &mut rng), padded(k, d, &mut rng));
-            let naive = |i: usize, c: usize| -> f64 {
-                (0..d).map(|j| (x[i * s + j] - mu[c * s + j]).powi(2)).sum()
+        for (n, d, k) in SHAPES {
+            let s = stride(d);
+            let (x, mu): (Vec<F>, Vec<F>) = (random(&mut rng, n, d), random(&mut rng, k, d));
+            let (factors, terms): (Vec<F>, Vec<F>) =
+                (random(&mut rng, k, d), random(&mut rng, k, 4));
+            let terms = &terms[..k];
+            let ids: Vec<u32> = (0..k as u32).rev().collect();
+            let near = |got: F, naive: f64| {
+                assert!((got.to_f64() - naive).abs() <= within * (naive.abs() + d as f64));
             };
-            let (mut nx, mut nmu, mut all) = (Vec::new(), Vec::new(), Vec::new());
-            norms(&x, s, &mut nx);
-            norms(&mu, s, &mut nmu);
-            to_all((&x, &nx), (&mu, &nmu), d, &mut all);
-            let ids = [6, 0, 3];
-            for i in 0..n {
-                let row = &x[i * s..(i + 1) * s];
-                let mut some = Vec::new();
-                to_some(row, &mu, &ids, &mut some);
-                for (&id, &got) in ids.iter().zip(&some) {
-                    assert_abs_diff_eq!(got, naive(i, id as usize), epsilon = 1e-12 * (1.0 + got));
+            on_every_processor(|| {
+                let (mut own, mut nx) = (vec![F::zero(); n], Vec::new());
+                let (mut all, mut some, mut all_scaled) = (Vec::new(), Vec::new(), Vec::new());
+                norms(&x, s, &mut nx);
+                to_all((&x, &nx), (&mu, &naive_norms(&mu, d)), d, &mut all);
+                scaled_to_all(&x, &mu, (&factors, terms), &mut all_scaled);
+                let first = vec![0; n];
+                to_own(&x, &mu, s, &first, &mut own);
+                let mut nearest = vec![F::INFINITY; n];
+                lower(&x, &mu[..s], &mut nearest);
+                assert_eq!(own, nearest);
+                for (i, x) in x.chunks(s).enumerate() {
+                    to_some(x, &mu, &ids, &mut some);
+                    assert_eq!(own[i], some[k - 1]);
+                    assert_eq!(own[i], between(x, &mu[..s]));
+                    near(norm(x), nx[i].to_f64());
+                    for (&c, &got) in ids.iter().zip(&some) {
+                        let c = c as usize;
+                        let naive = squared(x, &mu[c * s..][..s]);
+                        near(got, naive);
+                        near(all[i * k + c], naive);
+                    }
+                    scaled_to_some(x, &mu, (&factors, terms), &ids, &mut some);
+                    for (&c, &got) in ids.iter().zip(&some) {
+                        let c = c as usize;
+                        let part = |j: usize| {
+                            let t = x[j].to_f64() - mu[c * s + j].to_f64();
+                            factors[c * s + j].to_f64() * t * t
+                        };
+                        assert_eq!(got, all_scaled[i * k + c]);
+                        near(got, terms[c].to_f64() + (0..d).map(part).sum::<f64>());
+                    }
                 }
-                for c in 0..k {
-                    assert_abs_diff_eq!(
-                        all[i * k + c],
-                        naive(i, c),
-                        epsilon = 1e-12 * (1.0 + naive(i, c))
-                    );
-                }
-            }
-            for k in 1..=FEW {
-                let (mut ids, mut squared) = ([0; 5], [0.0; 5]);
-                let rows = [&x[..4 * s], &vec![f64::NAN; s]].concat();
-                nearest_of_few(&rows, &mu[..k * s], s, &mut ids, &mut squared);
-                for i in 0..4 {
-                    let best = (0..k).min_by(|&a, &b| naive(i, a).total_cmp(&naive(i, b)));
-                    assert_eq!(Some(ids[i] as usize), best);
-                    let naive = naive(i, ids[i] as usize);
-                    assert_abs_diff_eq!(squared[i], naive, epsilon = 1e-12 * (1.0 + naive));
-                }
-                assert!(squared[4].is_nan());
-            }
-            let mut nearest = vec![f64::INFINITY; n];
-            lower(&x, &mu[..s], &mut nearest);
-            lower(&x, &mu[s..2 * s], &mut nearest);
-            for (i, &got) in nearest.iter().enumerate() {
-                assert_abs_diff_eq!(
-                    got,
-                    naive(i, 0).min(naive(i, 1)),
-                    epsilon = 1e-12 * (1.0 + got)
-                );
-            }
+            });
         }
     }
 
-    /// Fewer short rows than lie side by side, as many, and more: those of [`to_own`], bit for bit.
+    #[test]
+    fn direct_expanded_and_scaled_distances_are_the_naive_ones() {
+        distances_are_the_naive_ones::<f32>(1e-5);
+        distances_are_the_naive_ones::<f64>(1e-13);
+    }
+
+    /// Fewer short rows than lie side by side, as many, and more, and rows that are no numbers; distances are those of
+    /// [`to_own`], bit for bit.
     #[test]
     fn the_nearest_of_few_is_so_in_any_number_of_rows() {
         let mut rng = Rng::from_seed(2);
@@ -609,32 +588,27 @@ mod tests {
             (2 * ROWS + 5, 2),
             (70, 7),
             (130, 8),
+            (9, 20),
         ] {
             let s = stride(d);
-            let (x, mu) = (padded(n, d, &mut rng), padded(FEW, d, &mut rng));
+            let (mut x, mu): (Vec<f64>, Vec<f64>) =
+                (random(&mut rng, n, d), random(&mut rng, FEW, d));
+            x.extend(vec![f64::NAN; s]);
             for k in 1..=FEW {
-                let (mut ids, mut squared) = (vec![0; n], vec![0.0; n]);
-                nearest_of_few(&x, &mu[..k * s], s, &mut ids, &mut squared);
-                let mut of_any = Vec::new();
-                with_all_vectors!({
-                    of_any.push(vec![0.0; n]);
-                    ToOwn {
-                        rows: &x,
-                        centres: &mu,
-                        stride: s,
-                        ids: &ids,
-                        out: of_any.last_mut().unwrap(),
+                on_every_processor(|| {
+                    let (mut ids, mut least) = (vec![0; n + 1], vec![0.0; n + 1]);
+                    nearest_of_few(&x, &mu[..k * s], s, &mut ids, &mut least);
+                    assert!(least[n].is_nan());
+                    let mut other = vec![0.0; n];
+                    to_own(&x[..n * s], &mu, s, &ids, &mut other);
+                    assert_eq!(other, least[..n]);
+                    for c in 0..k as u32 {
+                        to_own(&x[..n * s], &mu, s, &vec![c; n], &mut other);
+                        for i in 0..n {
+                            assert!(other[i] > least[i] || ids[i] <= c, "{n} {d} {k}: {i} {c}");
+                        }
                     }
                 });
-                assert!(of_any.iter().all(|least| *least == squared), "{n} {d} {k}");
-                let least = squared;
-                for c in 0..k as u32 {
-                    let mut other = vec![0.0; n];
-                    to_own(&x, &mu, s, &vec![c; n], &mut other);
-                    for i in 0..n {
-                        assert!(other[i] > least[i] || ids[i] <= c, "{n} {d} {k}: {i} {c}");
-                    }
-                }
             }
         }
     }

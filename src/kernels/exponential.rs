@@ -1,10 +1,7 @@
 //! Exponentials of many numbers at once, with the vectors of the processor.
 
-/// ln 2 in two parts; products of the first with exponents are exact.
-const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
-
-/// Below this the exponential is not a normal number, and is lost in any sum.
-const LEAST: f64 = -708.0;
+use crate::base::float::Float;
+use crate::base::simd::{SimdFloat, vectorised};
 
 /// Puts every number's exponential in its place, for numbers of at most 0: to 4 units in the last place, and 0 below e^-708.
 pub(crate) fn exponentials(values: &mut [f64]) {
@@ -19,19 +16,22 @@ pub(crate) fn exponentials(values: &mut [f64]) {
 /// is good to the last place.
 #[inline(always)]
 fn exponential(x: f64) -> f64 {
-    /// Adding it leaves a whole number in the low bits.
-    const WHOLE: f64 = 6_755_399_441_055_744.0;
-    let held = x.max(LEAST);
-    let shifted = held * std::f64::consts::LOG2_E + WHOLE;
-    let n = shifted - WHOLE;
-    let r = (held - n * LN_2[0]) - n * LN_2[1];
+    let held = x.max(f64::LEAST_EXPONENT);
+    let shifted = held * std::f64::consts::LOG2_E + f64::WHOLE;
+    let n = shifted - f64::WHOLE;
+    let [high, low] = <f64 as SimdFloat>::LN_2;
+    let r = (held - n * high) - n * low;
     let mut sum = INVERSE_FACTORIALS[0];
     for factor in &INVERSE_FACTORIALS[1..] {
         sum = sum * r + factor;
     }
-    // The exponent's bits, moved to where a double has them.
-    let power = f64::from_bits((shifted.to_bits().wrapping_add(1023)) << 52);
-    let within = if x < LEAST { 0.0 } else { sum * power };
+    // Lost in any sum.
+    let lost = x < f64::LEAST_EXPONENT;
+    let within = if lost {
+        0.0
+    } else {
+        sum * f64::power_of_two(shifted)
+    };
     if x.is_nan() { x } else { within }
 }
 
@@ -50,53 +50,25 @@ const INVERSE_FACTORIALS: [f64; 14] = {
     all
 };
 
-/// Exponentials whose few last digits do not matter, of numbers of at most 0.
-///
-/// Implemented for `f32` and `f64`; [`Float`](crate::Float) names it, so that kernels can be generic.
-pub trait Exponential: Sized {
-    /// Below this the exponential is not a normal number.
-    #[doc(hidden)]
-    const LEAST_EXPONENT: Self;
-    /// To a few units in the last place of an `f32`, or a hundred in that of an `f64`. What would be no normal number is the
-    /// least one that is, or near it.
-    #[doc(hidden)]
-    fn quick(self) -> Self;
-}
-
-macro_rules! exponential {
-    ($t:ty, $least:expr, $whole:expr, $bias:expr, $mantissa:expr, $parts:expr, $factors:expr) => {
-        impl Exponential for $t {
-            const LEAST_EXPONENT: Self = $least;
-
-            #[inline(always)]
-            fn quick(self) -> Self {
-                // As above.
-                const PARTS: [$t; 2] = $parts;
-                const FACTORS: &[f64] = INVERSE_FACTORIALS.split_at(14 - $factors).1;
-                let held = if self > $least { self } else { $least };
-                let shifted = held * std::f64::consts::LOG2_E as $t + $whole;
-                let n = shifted - $whole;
-                let r = (held - n * PARTS[0]) - n * PARTS[1];
-                let mut sum = FACTORS[0] as $t;
-                for factor in &FACTORS[1..] {
-                    sum = sum * r + *factor as $t;
-                }
-                let power = <$t>::from_bits(shifted.to_bits().wrapping_add($bias) << $mantissa);
-                sum * power
-            }
-        }
+/// The exponential of a number of at most 0, whose few last digits do not matter: to a few units in the last place of an
+/// `f32`, or a hundred in that of an `f64`. What would be no normal number is the least one that is, or near it.
+#[inline(always)]
+pub(super) fn quick<F: Float>(x: F) -> F {
+    // As above.
+    let held = if x > F::LEAST_EXPONENT {
+        x
+    } else {
+        F::LEAST_EXPONENT
     };
+    let shifted = held * F::from_f64(std::f64::consts::LOG2_E) + F::WHOLE;
+    let n = shifted - F::WHOLE;
+    let r = (held - n * F::LN_2[0]) - n * F::LN_2[1];
+    let mut sum = F::from_f64(INVERSE_FACTORIALS[14 - F::TERMS]);
+    for factor in &INVERSE_FACTORIALS[15 - F::TERMS..] {
+        sum = sum * r + F::from_f64(*factor);
+    }
+    sum * F::power_of_two(shifted)
 }
-exponential!(
-    f32,
-    -87.0,
-    12_582_912.0,
-    127,
-    23,
-    [0.693_359_4, -2.121_944_4e-4],
-    8
-);
-exponential!(f64, LEAST, 6_755_399_441_055_744.0, 1023, 52, LN_2, 12);
 
 #[cfg(test)]
 mod tests {
@@ -106,16 +78,16 @@ mod tests {
     fn quick_ones_are_those_of_the_library() {
         for i in 0..200_000 {
             let x = -4.3e-4 * f64::from(i);
-            let (got, of) = (x.quick(), x.exp());
+            let (got, of) = (quick(x), x.exp());
             assert!((got - of).abs() <= 2e-14 * of, "{x}: {got}");
             let x = x as f32;
-            let (got, of) = (f64::from(x.quick()), f64::from(x).exp());
+            let (got, of) = (f64::from(quick(x)), f64::from(x).exp());
             assert!((got - of).abs() <= 4e-7 * of, "{x}: {got} {of}");
         }
-        assert_eq!((0f32.quick(), 0f64.quick()), (1.0, 1.0));
+        assert_eq!((quick(0f32), quick(0f64)), (1.0, 1.0));
         for x in [-88.0, -1e30, f32::NEG_INFINITY] {
-            assert!(x.quick() < 2e-38 && x.quick() >= 0.0);
-            assert!(f64::from(9.0 * x).quick() < 1e-307);
+            assert!(quick(x) < 2e-38 && quick(x) >= 0.0);
+            assert!(quick(f64::from(9.0 * x)) < 1e-307);
         }
     }
 

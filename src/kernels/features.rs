@@ -1,6 +1,37 @@
-//! What rows are turned into before products: differences, squares, norms, weighted copies.
+//! What rows are turned into before products: coordinates of a frame, differences, squares, norms, weighted copies.
 
 use crate::base::float::Float;
+use crate::base::simd::{kernel, vectorised};
+use pulp::Simd;
+
+kernel! {
+    /// Takes padded rows of stored numbers, as many as the padded offset has, into the frame of this offset and scale, in place:
+    /// `(x - offset) * scale`, held between `-most` and `most`.
+    pub(crate) fn enter[F: Float](rows: &mut [F], offset: &[F], scale: F, most: F) = enter_frame
+}
+
+#[inline(always)]
+fn enter_frame<F: Float, S: Simd>(simd: S, rows: &mut [F], offset: &[F], scale: F, most: F) {
+    let stride = offset.len();
+    let (offset, offset_rest) = F::vectors::<S>(offset);
+    let factor = F::splat(simd, scale);
+    let (least_held, most_held) = (F::splat(simd, -most), F::splat(simd, most));
+    for row in rows.chunks_exact_mut(stride) {
+        let (row, rest) = F::vectors_mut::<S>(row);
+        for (x, &offset) in row.iter_mut().zip(offset) {
+            // By comparisons, so that NaN stays NaN.
+            let z = F::times(simd, F::minus(simd, *x, offset), factor);
+            let z = F::select(simd, F::less(simd, most_held, z), most_held, z);
+            *x = F::select(simd, F::less(simd, z, least_held), least_held, z);
+        }
+        // Rows shorter than a vector.
+        for (x, &offset) in rest.iter_mut().zip(offset_rest) {
+            let z = (*x - offset) * scale;
+            let z = if most < z { most } else { z };
+            *x = if z < -most { -most } else { z };
+        }
+    }
+}
 
 /// Padded rows as seen from a point (d), each followed by its squared norm: (rows, d + 1).
 pub(crate) fn with_norms<F: Float>(rows: &[F], stride: usize, about: &[F], out: &mut [F]) {
@@ -120,6 +151,25 @@ pub(crate) fn times_in_f64<F: Float>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::simd::on_every_processor;
+
+    /// Numbers within and beyond what is held, and NaN; in lengths of a part of a vector and of several.
+    #[test]
+    fn rows_enter_as_one_number_does() {
+        let values = [0.5, -3.0, 1e30, -1e30, f64::NAN, 7.25, f64::INFINITY, 0.0];
+        for stride in [4, 8, 16, 48] {
+            let offset: Vec<f64> = (0..stride).map(|j| 0.25 * j as f64).collect();
+            let rows: Vec<f64> = (0..3 * stride).map(|i| values[i * 5 % 8]).collect();
+            on_every_processor(|| {
+                let mut got = rows.clone();
+                enter(&mut got, &offset, 0.5, 1e3);
+                for (i, (got, x)) in got.iter().zip(&rows).enumerate() {
+                    let expected = ((x - offset[i % stride]) * 0.5).clamp(-1e3, 1e3);
+                    assert!(*got == expected || (got.is_nan() && expected.is_nan()));
+                }
+            });
+        }
+    }
 
     #[test]
     fn features_are_the_naive_ones() {

@@ -1,39 +1,21 @@
-//! The nearest of all centres for many rows: products and selection in one go, nothing written in between.
+//! The nearest of all centres for many rows, and the two nearest of a few for rows near one point: products (E21) and
+//! selection in one go, nothing written in between but what stays in the nearest cache.
 
-use super::{LANES, products};
+use super::distance;
+use super::panels::{Panels, ROWS, scores_of_first};
 use crate::base::float::Float;
-use pulp::{Arch, Simd, WithSimd};
-use std::ops::Range;
+use crate::base::simd::{LANES, SimdFloat, first_lane, kernel, lanes, vectorised};
+use pulp::Simd;
 
-/// Rows that follow each other while a panel stays in the nearest cache.
-const CHUNK: usize = 96;
+/// Rows that follow each other while a panel stays in a near cache.
+const CHUNK: usize = 8 * ROWS;
 
-/// Columns of a panel that follow each other while it stays in the nearest cache.
-const COLUMNS: usize = 128;
+/// Panels whose scores are read at once.
+const PANELS: usize = 16;
 
-/// All centres by coordinate: (panels, d, [`LANES`]) numbers $-2 \mu$, and (panels, [`LANES`]) squared norms. Places that
-/// no centre fills are infinitely far.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Panels<F> {
-    pub(super) dim: usize,
-    pub(super) values: Vec<F>,
-    pub(super) norms: Vec<F>,
-}
-
-impl<F: Float> Panels<F> {
-    /// Packs padded centres with their squared norms.
-    pub(crate) fn pack(centres: &[F], stride: usize, dim: usize, norms: &[F]) -> Self {
-        Self::scaled(centres, stride, dim, F::from_f64(-2.0), norms)
-    }
-
-    /// Packs padded rows times a factor, each with a constant in place of a squared norm.
-    pub(crate) fn scaled(rows: &[F], stride: usize, dim: usize, factor: F, norms: &[F]) -> Self {
-        let values = products::panels(rows, stride, dim, factor);
-        let mut norms = norms.to_vec();
-        norms.resize(norms.len().next_multiple_of(LANES), F::INFINITY);
-        Self { dim, values, norms }
-    }
-}
+/// Scores of a few rows and of some panels.
+#[repr(align(64))]
+struct Scores<F>([F; ROWS * PANELS * LANES]);
 
 /// Stands for the nearest centre of a row where, as far as rounding tells, several may be.
 pub(crate) const OPEN: u32 = u32::MAX;
@@ -52,25 +34,69 @@ pub(crate) fn nearest<F: Float>(
     among: &mut Vec<(usize, u32)>,
 ) {
     among.clear();
-    Arch::new().dispatch(ToPanels {
-        rows,
-        about,
-        stride,
-        panels,
-        margin,
-        ids,
-        among,
-    });
+    of_all(rows, about, stride, panels, margin, ids, among);
 }
 
-struct ToPanels<'a, F, M> {
-    rows: &'a [F],
-    about: Option<&'a [F]>,
+kernel! {
+    fn of_all[F: Float, M: Fn(f64, f64) -> f64](
+        rows: &[F],
+        about: Option<&[F]>,
+        stride: usize,
+        panels: &Panels<F>,
+        margin: M,
+        ids: &mut [u32],
+        among: &mut Vec<(usize, u32)>,
+    ) = nearest_of_all
+}
+
+#[expect(clippy::too_many_arguments, reason = "those of the kernel")]
+#[inline(always)]
+fn nearest_of_all<F: Float, S: Simd>(
+    simd: S,
+    rows: &[F],
+    about: Option<&[F]>,
     stride: usize,
-    panels: &'a Panels<F>,
-    margin: M,
-    ids: &'a mut [u32],
-    among: &'a mut Vec<(usize, u32)>,
+    panels: &Panels<F>,
+    margin: impl Fn(f64, f64) -> f64,
+    ids: &mut [u32],
+    among: &mut Vec<(usize, u32)>,
+) {
+    let mut lanes = [Lanes::new(); CHUNK];
+    let mut scores = Scores([F::zero(); ROWS * PANELS * LANES]);
+    let mut place = 0;
+    // A chunk of rows as seen from there.
+    let mut relative = vec![F::zero(); about.map_or(0, |_| rows.len().min(CHUNK * stride))];
+    for (mut rows, ids) in rows.chunks(CHUNK * stride).zip(ids.chunks_mut(CHUNK)) {
+        if let Some(about) = about {
+            let relatives = relative.chunks_exact_mut(stride);
+            for (row, relative) in rows.chunks_exact(stride).zip(relatives) {
+                distance::relative(simd, row, about, relative);
+            }
+            rows = &relative[..rows.len()];
+        }
+        let lanes = &mut lanes[..ids.len()];
+        lanes.fill(Lanes::new());
+        for (panel, part) in panels.parts(PANELS) {
+            let (mut first, width) = (0, part.norms.len());
+            while first < lanes.len() {
+                let rows = &rows[first * stride..];
+                let taken = scores_of_first(simd, rows, stride, part, &mut scores.0, width);
+                let scores = scores.0.chunks_exact(width).take(taken);
+                for (lanes, scores) in lanes[first..].iter_mut().zip(scores) {
+                    lanes.lower(simd, scores, panel);
+                }
+                first += taken;
+            }
+        }
+        for ((row, lanes), id) in rows.chunks_exact(stride).zip(lanes).zip(ids) {
+            let reach;
+            (*id, reach) = lanes.nearest(simd, distance::squared_norm(simd, row), &margin);
+            if *id == OPEN {
+                among.extend(lanes.within(reach).map(|id| (place, id)));
+            }
+            place += 1;
+        }
+    }
 }
 
 /// Per lane: the lowest score so far, the panel it is from, and the next lowest.
@@ -82,109 +108,6 @@ pub(super) struct Lanes<F> {
     next: [F; LANES],
 }
 
-impl<F: Float, M: Fn(f64, f64) -> f64> WithSimd for ToPanels<'_, F, M> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self {
-            rows,
-            about,
-            stride,
-            panels,
-            margin,
-            ids,
-            among,
-        } = self;
-        let mut lanes = [Lanes::new(); CHUNK];
-        let mut place = 0;
-        let mut sums = [F::zero(); CHUNK * 2 * LANES];
-        let twos = panels.values.chunks_exact(2 * panels.dim * LANES);
-        let norms = panels.norms.chunks_exact(2 * LANES);
-        let (last, last_norms) = (twos.remainder(), norms.remainder());
-        // A chunk of rows as seen from there.
-        let mut relative = vec![F::zero(); about.map_or(0, |_| rows.len().min(CHUNK * stride))];
-        for (rows, ids) in rows.chunks(CHUNK * stride).zip(ids.chunks_mut(CHUNK)) {
-            let rows = about.map_or(rows, |about| {
-                let places = rows
-                    .chunks_exact(stride)
-                    .zip(relative.chunks_exact_mut(stride));
-                for (row, relative) in places {
-                    F::minus(simd, row, about, relative);
-                }
-                &relative[..rows.len()]
-            });
-            let lanes = &mut lanes[..rows.len() / stride];
-            lanes.fill(Lanes::new());
-            let mut number = 0.0;
-            // Two panels at a time: with one alone, sums would wait for each other.
-            for panels in twos.clone().zip(norms.clone()) {
-                lower::<F, S, 2>(simd, rows, stride, panels, number, lanes, &mut sums);
-                number += 2.0;
-            }
-            if !last.is_empty() {
-                let panels = (last, last_norms);
-                lower::<F, S, 1>(simd, rows, stride, panels, number, lanes, &mut sums);
-            }
-            for ((row, lanes), id) in rows.chunks_exact(stride).zip(lanes).zip(ids) {
-                let norm = F::norm(simd, row);
-                let reach;
-                (*id, reach) = F::nearest(simd, norm, lanes, &margin);
-                if *id == OPEN {
-                    among.extend(lanes.within(reach).map(|id| (place, id)));
-                }
-                place += 1;
-            }
-        }
-    }
-}
-
-/// Some rows against `P` panels.
-#[inline(always)]
-fn lower<F: Float, S: Simd, const P: usize>(
-    simd: S,
-    rows: &[F],
-    stride: usize,
-    (panels, norms): (&[F], &[F]),
-    number: f64,
-    lanes: &mut [Lanes<F>],
-    sums: &mut [F],
-) {
-    let dim = panels.len() / (P * LANES);
-    for from in (0..dim).step_by(COLUMNS) {
-        let panels = Part {
-            panels,
-            norms,
-            number,
-            columns: from..dim.min(from + COLUMNS),
-        };
-        let mut first = 0;
-        while first < lanes.len() {
-            let left = lanes.len() - first;
-            let (rows, lanes) = (&rows[first * stride..], &mut lanes[first..]);
-            let sums = &mut sums[first * P * LANES..];
-            // As many rows share one read of a panel as there are registers for their sums.
-            first += match left {
-                12.. if S::REGISTER_COUNT >= 32 => {
-                    F::lowest::<S, 12, P>(simd, rows, stride, &panels, sums, lanes)
-                }
-                6.. => F::lowest::<S, 6, P>(simd, rows, stride, &panels, sums, lanes),
-                2.. => F::lowest::<S, 2, P>(simd, rows, stride, &panels, sums, lanes),
-                _ => F::lowest::<S, 1, P>(simd, rows, stride, &panels, sums, lanes),
-            };
-        }
-    }
-}
-
-/// Some columns of a few panels.
-struct Part<'a, F> {
-    panels: &'a [F],
-    norms: &'a [F],
-    /// The number of the first of them.
-    number: f64,
-    columns: Range<usize>,
-}
-
 impl<F: Float> Lanes<F> {
     fn new() -> Self {
         Self {
@@ -192,6 +115,86 @@ impl<F: Float> Lanes<F> {
             panel: [F::zero(); LANES],
             next: [F::INFINITY; LANES],
         }
+    }
+
+    /// Takes in scores of some panels, the first of which has this number.
+    #[inline(always)]
+    fn lower<S: Simd>(&mut self, simd: S, scores: &[F], panel: usize) {
+        let (scores, _) = F::vectors::<S>(scores);
+        let (lows, _) = F::vectors_mut::<S>(&mut self.low);
+        let (panels, _) = F::vectors_mut::<S>(&mut self.panel);
+        let (nexts, _) = F::vectors_mut::<S>(&mut self.next);
+        let per_line = LANES / lanes::<F, S>();
+        let one = F::splat(simd, F::one());
+        let first = F::splat(simd, F::from_f64(panel as f64));
+        for v in 0..per_line {
+            let (mut low, mut panel, mut next) = (lows[v], panels[v], nexts[v]);
+            let mut number = first;
+            for scores in scores.chunks_exact(per_line) {
+                let score = scores[v];
+                next = F::lower(simd, next, F::higher(simd, low, score));
+                panel = F::select(simd, F::less(simd, score, low), number, panel);
+                low = F::lower(simd, low, score);
+                number = F::plus(simd, number, one);
+            }
+            (lows[v], panels[v], nexts[v]) = (low, panel, next);
+        }
+    }
+
+    /// A row against one panel, of this number, where `next` is the lowest score of all others.
+    #[inline(always)]
+    pub(super) fn of_panel<S: Simd>(
+        simd: S,
+        row: &[F],
+        panels: &Panels<F>,
+        number: F,
+        next: F,
+    ) -> Self {
+        let mut lanes = Self::new();
+        lanes.panel = [number; LANES];
+        lanes.next[0] = next;
+        let panel = number.to_f64() as usize;
+        let values = &panels.values[panel * panels.dim * LANES..];
+        lanes
+            .low
+            .copy_from_slice(&panels.norms[panel * LANES..][..LANES]);
+        let (low, _) = F::vectors_mut::<S>(&mut lanes.low);
+        for (&x, values) in row.iter().zip(values.chunks_exact(LANES)) {
+            let x = F::splat(simd, x);
+            for (low, &value) in low.iter_mut().zip(F::vectors::<S>(values).0) {
+                *low = F::times_plus(simd, x, value, *low);
+            }
+        }
+        lanes
+    }
+
+    /// The nearest centre of a row of this squared norm, if it is sure; and the highest score of any that may be it.
+    #[inline(always)]
+    pub(super) fn nearest<S: Simd>(
+        &self,
+        simd: S,
+        norm: F,
+        margin: &impl Fn(f64, f64) -> f64,
+    ) -> (u32, F) {
+        // Coordinates in a frame are held far from overflow.
+        let least = least(simd, &self.low);
+        let lane = lane_of(simd, &self.low, least);
+        // The nearest of all others, in that lane and elsewhere.
+        let (here, infinity) = (splat_lane::<F, S>(simd, lane), F::splat(simd, F::INFINITY));
+        let mut other = infinity;
+        let vectors = F::vectors::<S>(&self.low)
+            .0
+            .iter()
+            .zip(F::vectors::<S>(&self.next).0);
+        for ((&low, &next), &number) in vectors.zip(F::vectors::<S>(F::NUMBERS).0) {
+            let low = F::select(simd, F::equal(simd, number, here), infinity, low);
+            other = F::lower(simd, other, F::lower(simd, low, next));
+        }
+        let other = F::least(simd, other);
+        let score = (least + norm).to_f64().max(0.0);
+        let reach = least + F::from_f64(2.0 * margin(norm.to_f64(), score));
+        let id = self.panel[lane].to_f64() as u32 * LANES as u32 + lane as u32;
+        (if other > reach { id } else { OPEN }, reach)
     }
 
     /// The centres whose scores are not above `reach`; none if they are not all known.
@@ -203,308 +206,337 @@ impl<F: Float> Lanes<F> {
     }
 }
 
-/// Rows against panels, and the selection among their lanes, with the vectors of the processor.
-///
-/// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
-pub trait Lowest: Sized {
-    /// `N` rows against some columns of `P` panels; `sums` are the scores up to there. Returns the number of rows.
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn lowest<S: Simd, const N: usize, const P: usize>(
-        simd: S,
-        rows: &[Self],
-        stride: usize,
-        part: &Part<'_, Self>,
-        sums: &mut [Self],
-        lanes: &mut [Lanes<Self>],
-    ) -> usize;
-    /// A row against one panel, of this number, where `next` is the lowest score of all others.
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn of_panel<S: Simd>(
-        simd: S,
-        row: &[Self],
-        panels: &Panels<Self>,
-        panel: (Self, Self),
-    ) -> Lanes<Self>;
-    /// The nearest centre of a row of this squared norm, if it is sure; and the highest score of any that may be it.
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn nearest<S: Simd>(
-        simd: S,
-        norm: Self,
-        lanes: &Lanes<Self>,
-        margin: &impl Fn(f64, f64) -> f64,
-    ) -> (u32, Self);
+/// The lowest number of all lanes.
+#[inline(always)]
+fn least<F: SimdFloat, S: Simd>(simd: S, numbers: &[F; LANES]) -> F {
+    let (vectors, _) = F::vectors::<S>(numbers);
+    let mut least = vectors[0];
+    for &vector in &vectors[1..] {
+        least = F::lower(simd, least, vector);
+    }
+    F::least(simd, least)
 }
 
-macro_rules! lowest {
-    ($t:ty, $products:ident, $vectors:ident, $vectors_mut:ident, $splat:ident, $less:ident, $equal:ident, $select:ident, $min:ident, $max:ident, $mul_add:ident, $least:ident) => {
-        impl Lowest for $t {
-            #[inline(always)]
-            #[allow(private_interfaces)]
-            fn lowest<S: Simd, const N: usize, const P: usize>(
-                simd: S,
-                rows: &[Self],
-                stride: usize,
-                part: &Part<'_, Self>,
-                sums: &mut [Self],
-                lanes: &mut [Lanes<Self>],
-            ) -> usize {
-                let dim = part.panels.len() / (P * LANES);
-                let (norms, _) = S::$vectors(part.norms);
-                let (sums, _) = S::$vectors_mut(&mut sums[..N * P * LANES]);
-                let per_line = norms.len() / P;
-                let columns = part.columns.clone();
-                let rows: [&[Self]; N] =
-                    std::array::from_fn(|r| &rows[r * stride..][columns.clone()]);
-                let panels: [&[Self]; P] = std::array::from_fn(|p| {
-                    let lines = columns.start * LANES..columns.end * LANES;
-                    &part.panels[p * dim * LANES..][lines]
-                });
-                for v in 0..per_line {
-                    let mut scores = [[simd.$splat(0.0); N]; P];
-                    for (p, scores) in scores.iter_mut().enumerate() {
-                        for (r, score) in scores.iter_mut().enumerate() {
-                            *score = if columns.start == 0 {
-                                norms[p * per_line + v]
-                            } else {
-                                sums[(r * P + p) * per_line + v]
-                            };
-                        }
-                    }
-                    products::$products::<S, N, P, false>(simd, rows, panels, v, &mut scores);
-                    if columns.end < dim {
-                        for (p, scores) in scores.iter().enumerate() {
-                            for (r, &score) in scores.iter().enumerate() {
-                                sums[(r * P + p) * per_line + v] = score;
-                            }
-                        }
-                        continue;
-                    }
-                    for (r, lanes) in lanes.iter_mut().take(N).enumerate() {
-                        let low_place = &mut S::$vectors_mut(&mut lanes.low).0[v];
-                        let panel_place = &mut S::$vectors_mut(&mut lanes.panel).0[v];
-                        let next_place = &mut S::$vectors_mut(&mut lanes.next).0[v];
-                        let (mut low, mut panel, mut next) =
-                            (*low_place, *panel_place, *next_place);
-                        for (p, scores) in scores.iter().enumerate() {
-                            let score = scores[r];
-                            let number = simd.$splat((part.number + p as f64) as $t);
-                            next = simd.$min(next, simd.$max(low, score));
-                            panel = simd.$select(simd.$less(score, low), number, panel);
-                            low = simd.$min(low, score);
-                        }
-                        (*low_place, *panel_place, *next_place) = (low, panel, next);
-                    }
-                }
-                N
-            }
+/// The first lane that has this number; one has, as no score is NaN.
+#[inline(always)]
+fn lane_of<F: SimdFloat, S: Simd>(simd: S, numbers: &[F; LANES], number: F) -> usize {
+    let (number, mut lane) = (F::splat(simd, number), 0);
+    for &vector in F::vectors::<S>(numbers).0 {
+        let found = first_lane(F::equal(simd, vector, number), lanes::<F, S>());
+        lane += found;
+        if found < lanes::<F, S>() {
+            break;
+        }
+    }
+    lane % LANES
+}
 
-            #[inline(always)]
-            #[allow(private_interfaces)]
-            fn of_panel<S: Simd>(
-                simd: S,
-                row: &[Self],
-                panels: &Panels<Self>,
-                (number, next): (Self, Self),
-            ) -> Lanes<Self> {
-                let mut lanes = Lanes::new();
-                lanes.panel = [number; LANES];
-                lanes.next[0] = next;
-                let panel = number as usize;
-                let values = &panels.values[panel * panels.dim * LANES..];
-                lanes.low.copy_from_slice(&panels.norms[panel * LANES..][..LANES]);
-                let (low, _) = S::$vectors_mut(&mut lanes.low);
-                for (&x, values) in row.iter().zip(values.chunks_exact(LANES)) {
-                    let x = simd.$splat(x);
-                    for (low, &value) in low.iter_mut().zip(S::$vectors(values).0) {
-                        *low = simd.$mul_add(x, value, *low);
-                    }
-                }
-                lanes
-            }
+/// The number of a lane.
+#[inline(always)]
+fn splat_lane<F: Float, S: Simd>(simd: S, lane: usize) -> F::Vector<S> {
+    F::splat(simd, F::NUMBERS[lane])
+}
 
-            #[inline(always)]
-            #[allow(private_interfaces)]
-            fn nearest<S: Simd>(
-                simd: S,
-                norm: Self,
-                lanes: &Lanes<Self>,
-                margin: &impl Fn(f64, f64) -> f64,
-            ) -> (u32, Self) {
-                // Coordinates in a frame are held far from overflow.
-                let (low, _) = S::$vectors(&lanes.low);
-                let (next, _) = S::$vectors(&lanes.next);
-                let (numbers, _) = S::$vectors(&const { numbers!($t) });
-                let infinity = simd.$splat(Self::INFINITY);
-                let mut lowest = infinity;
-                for &low in low {
-                    lowest = simd.$min(lowest, low);
+/// A few centres relative to a point near them, in panels.
+#[derive(Debug, Default)]
+pub(crate) struct Packed<F> {
+    about: Vec<F>,
+    panels: Panels<F>,
+    /// Some rows, relative to that point.
+    rows: Vec<F>,
+}
+
+impl<F: Float> Packed<F> {
+    /// Packs the centres `ids` out of padded rows of as many numbers as `about` has, `dim` of them coordinates.
+    pub(crate) fn pack(&mut self, centres: &[F], dim: usize, ids: &[u32], about: &[F]) {
+        let stride = about.len();
+        self.about.clear();
+        self.about.extend_from_slice(about);
+        self.rows.resize(ROWS * stride, F::zero());
+        self.panels.make_room(ids.len(), dim);
+        let relative = &mut self.rows[..stride];
+        let minus_two = F::from_f64(-2.0);
+        vectorised!({
+            for (place, &id) in ids.iter().enumerate() {
+                let centre = &centres[id as usize * stride..][..stride];
+                let norm = from_point(centre, about, relative);
+                self.panels.put(place, relative, minus_two, norm);
+            }
+        });
+    }
+
+    /// Shows `found`, for each of some padded rows, its squared distance to the point, and the nearest and the next
+    /// nearest of the packed centres: squared distances, and places in the list. The nearest is the first of equals, the
+    /// next any of them; infinity and place 0 where there is no next.
+    pub(crate) fn first_two(&mut self, rows: &[F], found: impl FnMut(F, (F, usize), (F, usize))) {
+        two_nearest(rows, self, found);
+    }
+}
+
+/// A padded row relative to a point, into `out`; returns its squared norm.
+#[inline(always)]
+fn from_point<F: Float>(row: &[F], about: &[F], out: &mut [F]) -> F {
+    let (rows, abouts) = (row.as_chunks::<4>().0, about.as_chunks::<4>().0);
+    let mut sums = [F::zero(); 4];
+    for ((x, a), out) in rows.iter().zip(abouts).zip(out.as_chunks_mut::<4>().0) {
+        for l in 0..4 {
+            out[l] = x[l] - a[l];
+            sums[l] += out[l] * out[l];
+        }
+    }
+    (sums[0] + sums[2]) + (sums[1] + sums[3])
+}
+
+kernel! {
+    fn two_nearest[F: Float, O: FnMut(F, (F, usize), (F, usize))](
+        rows: &[F],
+        packed: &mut Packed<F>,
+        found: O,
+    ) = two_nearest_of_packed
+}
+
+#[inline(always)]
+fn two_nearest_of_packed<F: Float, S: Simd>(
+    simd: S,
+    rows: &[F],
+    packed: &mut Packed<F>,
+    mut found: impl FnMut(F, (F, usize), (F, usize)),
+) {
+    let Packed {
+        about,
+        panels,
+        rows: relative,
+    } = packed;
+    let stride = about.len();
+    let mut scores = Scores([F::zero(); ROWS * PANELS * LANES]);
+    for rows in rows.chunks(ROWS * stride) {
+        let mut norms = [F::zero(); ROWS];
+        let relatives = relative.chunks_exact_mut(stride);
+        for ((row, relative), norm) in rows.chunks_exact(stride).zip(relatives).zip(&mut norms) {
+            *norm = distance::relative(simd, row, about, relative);
+        }
+        let relative = &relative[..rows.len()];
+        let mut lanes = [TwoLanes::new(); ROWS];
+        let lanes = &mut lanes[..rows.len() / stride];
+        for (panel, part) in panels.parts(PANELS) {
+            let (mut first, width) = (0, part.norms.len());
+            while first < lanes.len() {
+                let rows = &relative[first * stride..];
+                let taken = scores_of_first(simd, rows, stride, part, &mut scores.0, width);
+                let scores = scores.0.chunks_exact(width).take(taken);
+                for (lanes, scores) in lanes[first..].iter_mut().zip(scores) {
+                    lanes.lower(simd, scores, panel);
                 }
-                let least = simd.$least(lowest);
-                let lowest = simd.$splat(least);
-                let lane = lane_where!(low.len(), &low in low => simd.$equal(low, lowest));
-                // The nearest of all others, in that lane and elsewhere.
-                let here = simd.$splat(lane as $t);
-                let mut other = infinity;
-                for ((&low, &next), &number) in low.iter().zip(next).zip(numbers) {
-                    let low = simd.$select(simd.$equal(number, here), infinity, low);
-                    other = simd.$min(other, simd.$min(low, next));
-                }
-                let other = simd.$least(other);
-                let score = f64::from(least + norm).max(0.0);
-                let reach = least + 2.0 * margin(f64::from(norm), score) as $t;
-                if other > reach {
-                    let id = lanes.panel[lane] as u32 * LANES as u32 + lane as u32;
-                    (id, reach)
-                } else {
-                    (OPEN, reach)
-                }
+                first += taken;
             }
         }
-    };
+        for (&norm, lanes) in norms.iter().zip(lanes) {
+            let (first, next) = lanes.first_two(simd, norm);
+            found(norm, first, next);
+        }
+    }
 }
-lowest!(
-    f32,
-    f32s,
-    as_simd_f32s,
-    as_mut_simd_f32s,
-    splat_f32s,
-    less_than_f32s,
-    equal_f32s,
-    select_f32s,
-    min_f32s,
-    max_f32s,
-    mul_add_e_f32s,
-    reduce_min_f32s
-);
-lowest!(
-    f64,
-    f64s,
-    as_simd_f64s,
-    as_mut_simd_f64s,
-    splat_f64s,
-    less_than_f64s,
-    equal_f64s,
-    select_f64s,
-    min_f64s,
-    max_f64s,
-    mul_add_e_f64s,
-    reduce_min_f64s
-);
+
+/// Per lane: the lowest so far and the next, and the panels they are from.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct TwoLanes<F> {
+    low: [F; LANES],
+    low_panel: [F; LANES],
+    next: [F; LANES],
+    next_panel: [F; LANES],
+}
+
+/// Numbers of the lanes.
+#[repr(align(64))]
+struct Numbers<F>([F; LANES]);
+
+impl<F: Float> TwoLanes<F> {
+    fn new() -> Self {
+        Self {
+            low: [F::INFINITY; LANES],
+            low_panel: [F::zero(); LANES],
+            next: [F::INFINITY; LANES],
+            next_panel: [F::zero(); LANES],
+        }
+    }
+
+    /// Takes in scores of some panels, the first of which has this number.
+    #[inline(always)]
+    fn lower<S: Simd>(&mut self, simd: S, scores: &[F], panel: usize) {
+        let (scores, _) = F::vectors::<S>(scores);
+        let (lows, _) = F::vectors_mut::<S>(&mut self.low);
+        let (low_panels, _) = F::vectors_mut::<S>(&mut self.low_panel);
+        let (nexts, _) = F::vectors_mut::<S>(&mut self.next);
+        let (next_panels, _) = F::vectors_mut::<S>(&mut self.next_panel);
+        let per_line = LANES / lanes::<F, S>();
+        let one = F::splat(simd, F::one());
+        let first = F::splat(simd, F::from_f64(panel as f64));
+        for v in 0..per_line {
+            let (mut low, mut low_panel) = (lows[v], low_panels[v]);
+            let (mut next, mut next_panel) = (nexts[v], next_panels[v]);
+            let mut number = first;
+            for scores in scores.chunks_exact(per_line) {
+                let score = scores[v];
+                // The higher of the two, from here or from before, may still be the next.
+                let lower = F::less(simd, score, low);
+                let above = F::higher(simd, low, score);
+                let above_panel = F::select(simd, lower, low_panel, number);
+                low = F::lower(simd, low, score);
+                low_panel = F::select(simd, lower, number, low_panel);
+                let nearer = F::less(simd, above, next);
+                next_panel = F::select(simd, nearer, above_panel, next_panel);
+                next = F::lower(simd, next, above);
+                number = F::plus(simd, number, one);
+            }
+            (lows[v], low_panels[v]) = (low, low_panel);
+            (nexts[v], next_panels[v]) = (next, next_panel);
+        }
+    }
+
+    /// The lowest of all lanes and the next, for a row of this squared norm.
+    #[inline(always)]
+    fn first_two<S: Simd>(&self, simd: S, norm: F) -> ((F, usize), (F, usize)) {
+        let first = least(simd, &self.low);
+        let lane = lane_of(simd, &self.low, first);
+        // In its lane, the next is the lowest of the others.
+        let mut others = Numbers([F::INFINITY; LANES]);
+        let here = splat_lane::<F, S>(simd, lane);
+        let vectors = F::vectors::<S>(&self.low)
+            .0
+            .iter()
+            .zip(F::vectors::<S>(&self.next).0);
+        let vectors = vectors.zip(F::vectors::<S>(F::NUMBERS).0);
+        for (other, ((&low, &next), &number)) in
+            F::vectors_mut::<S>(&mut others.0).0.iter_mut().zip(vectors)
+        {
+            *other = F::select(simd, F::equal(simd, number, here), next, low);
+        }
+        let next = least(simd, &others.0);
+        if next == first {
+            return self.first_two_of_equals(norm);
+        }
+        let next_lane = lane_of(simd, &others.0, next);
+        let next_panel = if next_lane == lane {
+            self.next_panel[lane]
+        } else {
+            self.low_panel[next_lane]
+        };
+        let squared = |score: F| {
+            let squared = score + norm;
+            if squared > F::zero() {
+                squared
+            } else {
+                F::zero()
+            }
+        };
+        let first = (squared(first), place(self.low_panel[lane], lane));
+        if next < F::INFINITY {
+            (first, (squared(next), place(next_panel, next_lane)))
+        } else {
+            (first, (F::INFINITY, 0))
+        }
+    }
+
+    /// The first two by score and place, for a row of this squared norm: for the few rows where the lowest two are equal.
+    #[cold]
+    fn first_two_of_equals(&self, norm: F) -> ((F, usize), (F, usize)) {
+        let lanes = (0..LANES).flat_map(|lane| {
+            let low = (self.low[lane].to_f64(), place(self.low_panel[lane], lane));
+            [
+                low,
+                (self.next[lane].to_f64(), place(self.next_panel[lane], lane)),
+            ]
+        });
+        let mut all: Vec<(f64, usize)> = lanes.collect();
+        all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let squared = |score: f64| F::from_f64((score + norm.to_f64()).max(0.0));
+        ((squared(all[0].0), all[0].1), (squared(all[1].0), all[1].1))
+    }
+}
+
+/// The place of a lane of a panel.
+#[inline(always)]
+fn place<F: Float>(panel: F, lane: usize) -> usize {
+    panel.to_f64() as usize * LANES + lane
+}
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
     use crate::base::rng::Rng;
+    use crate::base::simd::on_every_processor;
+    use crate::kernels::panels::tests::{SHAPES, norms, random, squared};
     use crate::kernels::stride;
 
-    /// Padded rows, (stride, d), padded centres with their norms, and what is found.
-    type Found<'a> = (
-        &'a [f32],
-        (usize, usize),
-        (&'a [f32], &'a [f32]),
-        &'a mut [u32],
-    );
-
-    /// Runs a search on random rows and centres of these shapes (n, d, k), with this margin, beside the naive one.
-    pub(in crate::kernels) fn sure_ones_are_the_nearest(
-        shapes: &[(usize, usize, usize)],
-        search: impl Fn(Found<'_>, &dyn Fn(f64, f64) -> f64),
+    /// Holds a search of this shape (n, d, k) against the naive one. It takes rows, their stride, centres, their norms, the
+    /// margin, and gives ids and candidates of open rows.
+    pub(in crate::kernels) fn sure_ones_are_the_nearest<F: Float>(
+        (n, d, k): (usize, usize, usize),
+        search: impl Fn(
+            &[F],
+            usize,
+            &[F],
+            &[F],
+            &dyn Fn(f64, f64) -> f64,
+            &mut [u32],
+            &mut Vec<(usize, u32)>,
+        ),
     ) {
+        let within = (0.3 / k as f64).min(1e-2);
         let mut rng = Rng::from_seed(6);
-        let (mut sure, mut all) = (0, 0);
-        for &(n, d, k) in shapes {
-            let s = stride(d);
-            let mut random = |n: usize| -> Vec<f32> {
-                let place = |i| if i % s < d { rng.normal() as f32 } else { 0.0 };
-                (0..n * s).map(place).collect()
-            };
-            let (x, mu) = (random(n), random(k));
-            let squared = |a: &[f32], b: &[f32]| -> f64 {
-                let t = a.iter().zip(b).map(|(a, b)| f64::from(*a) - f64::from(*b));
-                t.map(|t| t * t).sum()
-            };
-            let of_norm = |c: &[f32]| squared(c, &vec![0.0; s]) as f32;
-            let norms: Vec<f32> = mu.chunks(s).map(of_norm).collect();
-            let mut found = vec![0; n];
-            search((&x, (s, d), (&mu, &norms), &mut found), &|norm, score| {
+        let s = stride(d);
+        let (x, mu): (Vec<F>, Vec<F>) = (random(&mut rng, n, d), random(&mut rng, k, d));
+        on_every_processor(|| {
+            let (mut ids, mut among) = (vec![0; n], Vec::new());
+            let margin = |norm: f64, score: f64| {
                 assert!(norm >= 0.0 && score >= 0.0);
-                1e-2
-            });
-            for (row, found) in x.chunks(s).zip(found) {
-                let mut naive: Vec<(f64, usize)> =
+                within
+            };
+            search(&x, s, &mu, &norms(&mu, d), &margin, &mut ids, &mut among);
+            let sure = ids.iter().filter(|id| **id != OPEN).count();
+            assert!(2 * sure >= n, "{sure} of {n}: {d} {k}");
+            for (place, (row, &found)) in x.chunks(s).zip(&ids).enumerate() {
+                let mut naive: Vec<(f64, u32)> =
                     mu.chunks(s).map(|c| squared(row, c)).zip(0..).collect();
                 naive.sort_by(|a, b| a.0.total_cmp(&b.0));
-                all += 1;
+                let listed = || among.iter().filter(|(of, _)| *of == place);
                 if found != OPEN {
-                    sure += 1;
-                    assert_eq!(found as usize, naive[0].1);
-                    assert!(k == 1 || naive[1].0 - naive[0].0 > 1e-2);
-                } else {
-                    assert!(naive[1].0 - naive[0].0 < 3e-2);
+                    assert_eq!(found, naive[0].1);
+                    assert!(k == 1 || naive[1].0 - naive[0].0 > within);
+                    assert_eq!(listed().count(), 0);
+                    continue;
+                }
+                assert!(naive[1].0 - naive[0].0 < 3.0 * within);
+                if listed().count() > 0 {
+                    // As near as others there, and all that are nearer than the margin.
+                    for (far, id) in &naive {
+                        let is_listed = listed().any(|(_, listed)| listed == id);
+                        let behind = far - naive[0].0;
+                        assert!(is_listed || behind > within);
+                        assert!(!is_listed || behind <= 3.0 * within);
+                    }
                 }
             }
+        });
+    }
+
+    fn searches_are_the_naive_ones<F: Float>() {
+        for shape in SHAPES {
+            sure_ones_are_the_nearest(
+                shape,
+                |rows: &[F], stride, mu, norms, margin, ids, among| {
+                    let panels = Panels::pack(mu, stride, shape.1, norms);
+                    nearest((rows, None), stride, &panels, margin, ids, among);
+                },
+            );
         }
-        assert!(sure > all / 2 && sure < all, "{sure} of {all}");
     }
 
     #[test]
     fn sure_ones_are_the_nearest_of_the_naive_search() {
-        let listed_rows = std::cell::Cell::new(0);
-        let shapes = [
-            (1, 1, 1),
-            (7, 3, 16),
-            (30, 8, 17),
-            (21, 74, 100),
-            (50, 2, 300),
-            (70, 300, 40),
-            (119, 20, 33),
-        ];
-        sure_ones_are_the_nearest(&shapes, |(rows, (s, d), (mu, norms), ids), margin| {
-            let panels = Panels::pack(mu, s, d, norms);
-            let mut among = Vec::new();
-            let mut of_any = Vec::new();
-            with_all_vectors!({
-                of_any.push((vec![0; ids.len()], Vec::new()));
-                let (ids, among) = of_any.last_mut().unwrap();
-                ToPanels {
-                    rows,
-                    about: None,
-                    stride: s,
-                    panels: &panels,
-                    margin,
-                    ids,
-                    among,
-                }
-            });
-            nearest((rows, None), s, &panels, margin, ids, &mut among);
-            for other in of_any {
-                assert_eq!((&*ids, &among), (&other.0[..], &other.1));
-            }
-            for (place, row) in rows.chunks(s).enumerate() {
-                let listed = || among.iter().filter(|(of, _)| *of == place);
-                assert!(ids[place] == OPEN || listed().count() == 0);
-                // What is listed is as near as the others there, and has the nearest among it.
-                let squared =
-                    |c: &[f32]| -> f32 { row.iter().zip(c).map(|(a, b)| (a - b).powi(2)).sum() };
-                let all: Vec<f32> = mu.chunks(s).map(squared).collect();
-                let least = all.iter().fold(f32::INFINITY, |least, s| least.min(*s));
-                for (_, id) in listed() {
-                    assert!(all[*id as usize] <= least + 3e-2);
-                }
-                let best = all.iter().position(|s| *s == least).unwrap() as u32;
-                assert!(listed().count() == 0 || listed().any(|(_, id)| *id == best));
-                let near = |s: &f32| *s < least + 1e-2;
-                let count = all.iter().filter(|s| near(s)).count();
-                if listed().count() > 0 {
-                    listed_rows.set(listed_rows.get() + 1);
-                    assert!(listed().count() >= count);
-                }
-            }
-        });
-        assert!(listed_rows.get() > 0);
+        searches_are_the_naive_ones::<f32>();
+        searches_are_the_naive_ones::<f64>();
     }
 
     /// Centres that coincide, in one lane and in two, leave a row open.
@@ -515,13 +547,8 @@ pub(super) mod tests {
             for c in [0, other] {
                 mu[c * 4..c * 4 + 4].copy_from_slice(&[1.0, 2.0, 0.0, 0.0]);
             }
-            let norms: Vec<f64> = mu
-                .chunks(4)
-                .map(|c| c.iter().map(|x| x * x).sum())
-                .collect();
-            let panels = Panels::pack(&mu, 4, 4, &norms);
-            let mut found = [0];
-            let mut among = Vec::new();
+            let panels = Panels::pack(&mu, 4, 4, &norms(&mu, 4));
+            let (mut found, mut among) = ([0], Vec::new());
             let rows = (&mu[..4], None);
             nearest(rows, 4, &panels, |_, _| 1e-12, &mut found, &mut among);
             assert_eq!(found, [OPEN]);
@@ -531,5 +558,44 @@ pub(super) mod tests {
                 _ => assert_eq!(among, [(0, 0), (0, other as u32)]),
             }
         }
+    }
+
+    fn first_two_are_the_naive_ones<F: Float>(within: f64) {
+        let mut rng = Rng::from_seed(1);
+        for (n, d, k) in SHAPES {
+            let (s, all) = (stride(d), k.max(40));
+            let (x, mut mu): (Vec<F>, Vec<F>) = (random(&mut rng, n, d), random(&mut rng, all, d));
+            // A copy: the first of equals is the nearest, the other one the next. And copies whose places and lanes are in
+            // another order: places 3 and 16.
+            mu.copy_within(7 * s..8 * s, 14 * s);
+            mu.copy_within(21 * s..22 * s, 32 * s);
+            let ids: Vec<u32> = (0..k).map(|i| (i * 7 % all) as u32).collect();
+            on_every_processor(|| {
+                let (mut packed, mut found) = (Packed::default(), Vec::new());
+                packed.pack(&mu, d, &ids, &mu[7 * s..8 * s]);
+                packed.first_two(&x, |_, first, next| found.push((first, next)));
+                assert_eq!(found.len(), n);
+                for (row, (first, next)) in x.chunks(s).zip(found) {
+                    let to = |id: &u32| squared(row, &mu[*id as usize * s..][..s]);
+                    let mut naive: Vec<(f64, usize)> = ids.iter().map(to).zip(0..).collect();
+                    naive.sort_by(|a, b| a.0.total_cmp(&b.0));
+                    naive.push((f64::INFINITY, 0));
+                    for (got, naive) in [first, next].iter().zip(&naive) {
+                        let near = |a: f64| (a - naive.0).abs() <= within * (d as f64 + naive.0);
+                        let squared = got.0.to_f64();
+                        assert!(near(squared) || squared == naive.0, "{got:?} {naive:?}");
+                        // Which of equals is the next is open.
+                        let own = got.1 < ids.len() && near(to(&ids[got.1]));
+                        assert!(got.1 == naive.1 || own, "{got:?} {naive:?}");
+                    }
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn the_first_two_are_those_of_the_naive_distances() {
+        first_two_are_the_naive_ones::<f32>(1e-5);
+        first_two_are_the_naive_ones::<f64>(1e-12);
     }
 }

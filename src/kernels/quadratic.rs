@@ -4,7 +4,8 @@
 //! and the triangle is walked as it is: half the work of a matrix product, which would multiply its zeros.
 
 use crate::base::float::Float;
-use pulp::{Arch, Simd, WithSimd};
+use crate::base::simd::{SimdFloat, kernel};
+use pulp::Simd;
 
 /// Rows side by side in a column: a whole number of panels for every vector there is.
 const COLUMN: usize = 64;
@@ -12,119 +13,88 @@ const COLUMN: usize = 64;
 /// Vectors of a panel: with two rows of the matrix at a time, eight sums in registers.
 const PANEL: usize = 4;
 
-/// The kernel for one column of rows; implemented for `f32` and `f64`.
-pub trait Quadratic: Sized {
-    #[doc(hidden)]
-    fn quadratic<S: Simd>(simd: S, column: Column<'_, Self>);
+kernel! {
+    /// One column of rows `rows` (d, COLUMN), coordinate by coordinate: $|M u|^2$ into `forms` and $|u|^2$ into `squares`, for
+    /// the differences $u$ from the mean. `factor` has the rows of the triangle, one after the other: 1 + 2 + .. + d numbers;
+    /// `apart` (d, COLUMN) is scratch.
+    fn column[F: Float](
+        rows: &[F],
+        mean: &[F],
+        factor: &[F],
+        apart: &mut [F],
+        forms: &mut [F; COLUMN],
+        squares: &mut [F; COLUMN],
+    ) = forms_of_column
 }
 
-/// One column of rows and what becomes of it.
-#[derive(Debug)]
-pub struct Column<'a, G> {
-    /// (d, COLUMN): coordinate by coordinate.
-    rows: &'a [G],
-    /// (d).
-    mean: &'a [G],
-    /// The rows of the triangle, one after the other: 1 + 2 + .. + d numbers.
-    factor: &'a [G],
-    /// Scratch, (d, COLUMN).
-    apart: &'a mut [G],
-    /// (COLUMN): $|M u|^2$.
-    forms: &'a mut [G],
-    /// (COLUMN): $|u|^2$.
-    squares: &'a mut [G],
-}
-
-macro_rules! quadratic {
-    ($t:ty, $vectors:ident, $vectors_mut:ident, $splat:ident, $sub:ident, $mul_add:ident) => {
-        impl Quadratic for $t {
-            #[inline(always)]
-            fn quadratic<S: Simd>(simd: S, column: Column<'_, Self>) {
-                let Column {
-                    rows,
-                    mean,
-                    factor,
-                    apart,
-                    forms,
-                    squares,
-                } = column;
-                let dim = mean.len();
-                let rows = S::$vectors(rows).0.as_chunks::<PANEL>().0;
-                let apart = S::$vectors_mut(apart).0.as_chunks_mut::<PANEL>().0;
-                let forms = S::$vectors_mut(forms).0.as_chunks_mut::<PANEL>().0;
-                let squares = S::$vectors_mut(squares).0.as_chunks_mut::<PANEL>().0;
-                let panels = forms.len();
-                let zero = [simd.$splat(0.0); PANEL];
-                for (panel, (form, square)) in forms.iter_mut().zip(squares).enumerate() {
-                    let apart = &mut apart[..dim];
-                    let mut sums = zero;
-                    let rows = rows[panel..].iter().step_by(panels);
-                    for ((u, z), &m) in apart.iter_mut().zip(rows).zip(mean) {
-                        let m = simd.$splat(m);
-                        for l in 0..PANEL {
-                            u[l] = simd.$sub(z[l], m);
-                            sums[l] = simd.$mul_add(u[l], u[l], sums[l]);
-                        }
-                    }
-                    *square = sums;
-
-                    let mut total = zero;
-                    let mut rest = factor;
-                    let mut done = 0;
-                    while done + 1 < dim {
-                        let (first, after) = rest.split_at(done + 1);
-                        let (second, after) = after.split_at(done + 2);
-                        rest = after;
-                        let (mut a, mut b) = (zero, zero);
-                        for ((u, &x), &y) in apart.iter().zip(first).zip(second) {
-                            let (x, y) = (simd.$splat(x), simd.$splat(y));
-                            for l in 0..PANEL {
-                                a[l] = simd.$mul_add(x, u[l], a[l]);
-                                b[l] = simd.$mul_add(y, u[l], b[l]);
-                            }
-                        }
-                        let y = simd.$splat(second[done + 1]);
-                        for l in 0..PANEL {
-                            b[l] = simd.$mul_add(y, apart[done + 1][l], b[l]);
-                            total[l] = simd.$mul_add(a[l], a[l], total[l]);
-                            total[l] = simd.$mul_add(b[l], b[l], total[l]);
-                        }
-                        done += 2;
-                    }
-                    if done < dim {
-                        let mut a = zero;
-                        for (u, &x) in apart.iter().zip(rest) {
-                            let x = simd.$splat(x);
-                            for l in 0..PANEL {
-                                a[l] = simd.$mul_add(x, u[l], a[l]);
-                            }
-                        }
-                        for l in 0..PANEL {
-                            total[l] = simd.$mul_add(a[l], a[l], total[l]);
-                        }
-                    }
-                    *form = total;
-                }
+#[inline(always)]
+fn forms_of_column<F: Float, S: Simd>(
+    simd: S,
+    rows: &[F],
+    mean: &[F],
+    factor: &[F],
+    apart: &mut [F],
+    forms: &mut [F; COLUMN],
+    squares: &mut [F; COLUMN],
+) {
+    let dim = mean.len();
+    let rows = F::vectors::<S>(rows).0.as_chunks::<PANEL>().0;
+    let apart = F::vectors_mut::<S>(apart).0.as_chunks_mut::<PANEL>().0;
+    let forms = F::vectors_mut::<S>(forms).0.as_chunks_mut::<PANEL>().0;
+    let squares = F::vectors_mut::<S>(squares).0.as_chunks_mut::<PANEL>().0;
+    let panels = forms.len();
+    let zero = [F::splat(simd, F::zero()); PANEL];
+    for (panel, (form, square)) in forms.iter_mut().zip(squares).enumerate() {
+        let apart = &mut apart[..dim];
+        let mut sums = zero;
+        let rows = rows[panel..].iter().step_by(panels);
+        for ((u, z), &m) in apart.iter_mut().zip(rows).zip(mean) {
+            let m = F::splat(simd, m);
+            for l in 0..PANEL {
+                u[l] = F::minus(simd, z[l], m);
+                sums[l] = F::times_plus(simd, u[l], u[l], sums[l]);
             }
         }
-    };
+        *square = sums;
+
+        let mut total = zero;
+        let mut rest = factor;
+        let mut done = 0;
+        while done + 1 < dim {
+            let (first, after) = rest.split_at(done + 1);
+            let (second, after) = after.split_at(done + 2);
+            rest = after;
+            let (mut a, mut b) = (zero, zero);
+            for ((u, &x), &y) in apart.iter().zip(first).zip(second) {
+                let (x, y) = (F::splat(simd, x), F::splat(simd, y));
+                for l in 0..PANEL {
+                    a[l] = F::times_plus(simd, x, u[l], a[l]);
+                    b[l] = F::times_plus(simd, y, u[l], b[l]);
+                }
+            }
+            let y = F::splat(simd, second[done + 1]);
+            for l in 0..PANEL {
+                b[l] = F::times_plus(simd, y, apart[done + 1][l], b[l]);
+                total[l] = F::times_plus(simd, a[l], a[l], total[l]);
+                total[l] = F::times_plus(simd, b[l], b[l], total[l]);
+            }
+            done += 2;
+        }
+        if done < dim {
+            let mut a = zero;
+            for (u, &x) in apart.iter().zip(rest) {
+                let x = F::splat(simd, x);
+                for l in 0..PANEL {
+                    a[l] = F::times_plus(simd, x, u[l], a[l]);
+                }
+            }
+            for l in 0..PANEL {
+                total[l] = F::times_plus(simd, a[l], a[l], total[l]);
+            }
+        }
+        *form = total;
+    }
 }
-quadratic!(
-    f32,
-    as_simd_f32s,
-    as_mut_simd_f32s,
-    splat_f32s,
-    sub_f32s,
-    mul_add_e_f32s
-);
-quadratic!(
-    f64,
-    as_simd_f64s,
-    as_mut_simd_f64s,
-    splat_f64s,
-    sub_f64s,
-    mul_add_e_f64s
-);
 
 /// A block of rows as columns, in the type `G` to compute in, and the scratch of the kernel.
 #[derive(Debug)]
@@ -173,14 +143,14 @@ impl<G: Float> Columns<G> {
         self.factor.clear();
         self.factor.extend(factor.iter().map(rounded));
         for (c, rows) in self.rows.chunks_exact(self.dim * COLUMN).enumerate() {
-            Arch::new().dispatch(One(Column {
+            column(
                 rows,
-                mean: &self.mean,
-                factor: &self.factor,
-                apart: &mut self.apart,
-                forms: &mut self.forms,
-                squares: &mut self.squares,
-            }));
+                &self.mean,
+                &self.factor,
+                &mut self.apart,
+                &mut self.forms,
+                &mut self.squares,
+            );
             let first = c * COLUMN;
             let found = self.forms.iter().zip(&self.squares);
             for (place, (&form, &square)) in found.enumerate().take(self.n - first) {
@@ -190,51 +160,27 @@ impl<G: Float> Columns<G> {
     }
 }
 
-struct One<'a, G>(Column<'a, G>);
-
-impl<G: Quadratic> WithSimd for One<'_, G> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        G::quadratic(simd, self.0);
-    }
+kernel! {
+    /// $|M u|^2$ of one difference, for the triangle $M$, row after row.
+    pub(crate) fn form[](factor: &[f64], u: &[f64]) -> f64 = form_of_one
 }
 
-/// $|M u|^2$ of one difference, for the triangle $M$, row after row.
-pub(crate) fn form(factor: &[f64], u: &[f64]) -> f64 {
-    Arch::new().dispatch(Form { factor, u })
-}
-
-struct Form<'a> {
-    factor: &'a [f64],
-    u: &'a [f64],
-}
-
-impl WithSimd for Form<'_> {
-    type Output = f64;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> f64 {
-        let mut rest = self.factor;
-        let mut total = 0.0;
-        for j in 1..=self.u.len() {
-            let (row, after) = rest.split_at(j);
-            rest = after;
-            let ((row, row_rest), (u, u_rest)) =
-                (S::as_simd_f64s(row), S::as_simd_f64s(&self.u[..j]));
-            let mut sums = simd.mul_f64s(
-                simd.partial_load_f64s(row_rest),
-                simd.partial_load_f64s(u_rest),
-            );
-            for (&x, &u) in row.iter().zip(u) {
-                sums = simd.mul_add_e_f64s(x, u, sums);
-            }
-            let v = simd.reduce_sum_f64s(sums);
-            total += v * v;
+#[inline(always)]
+fn form_of_one<S: Simd>(simd: S, factor: &[f64], u: &[f64]) -> f64 {
+    let (mut rest, mut total) = (factor, 0.0);
+    for j in 1..=u.len() {
+        let (row, after) = rest.split_at(j);
+        rest = after;
+        let ((row, row_rest), (u, u_rest)) = (f64::vectors::<S>(row), f64::vectors::<S>(&u[..j]));
+        let (row_rest, u_rest) = (f64::partial(simd, row_rest), f64::partial(simd, u_rest));
+        let mut sums = f64::times(simd, row_rest, u_rest);
+        for (&x, &u) in row.iter().zip(u) {
+            sums = f64::times_plus(simd, x, u, sums);
         }
-        total
+        let v = f64::sum(simd, sums);
+        total += v * v;
     }
+    total
 }
 
 #[cfg(test)]

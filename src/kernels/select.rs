@@ -1,8 +1,9 @@
 //! Choosing the components with the lowest scores; ties go to the lower index, so that a choice never
 //! depends on the order in which components were evaluated.
 
-use super::rank::{self, RANKED};
 use crate::base::float::Float;
+use crate::base::simd::{kernel, lanes, vectorised};
+use pulp::Simd;
 
 /// The `out_ids.len()` best of `(ids, scores)`, best first, by (score, index).
 ///
@@ -60,8 +61,8 @@ fn smallest_by_rank<F: Float>(
     }
     // One more place than there are to fill: behind the last one, equal scores show there.
     let (mut places, width) = ([0; FEW + 2], out_ids.len());
-    rank::lowest(scores, &mut places[..width + 2]);
-    if places[width] == rank::OPEN {
+    rank(scores, &mut places[..width + 2]);
+    if places[width] == NONE {
         return false;
     }
     let outs = out_ids.iter_mut().zip(out_scores);
@@ -73,6 +74,73 @@ fn smallest_by_rank<F: Float>(
         }
     }
     true
+}
+
+/// As many candidates are ranked by comparing each with all others.
+const RANKED: usize = 32;
+
+/// Where a place has no score.
+const NONE: u8 = u8::MAX;
+
+/// Candidates, or how many are lower than each of them.
+#[repr(align(64))]
+struct Candidates<F>([F; RANKED]);
+
+/// The places of the lowest of at most [`RANKED`] scores, lowest first, into all of `places` but the last, which is for the
+/// others. Of equal scores the last has their place, and the next place stays [`NONE`]. NaN has the first place: no score is below it.
+fn rank<F: Float>(scores: &[F], places: &mut [u8]) {
+    let mut padded = Candidates([F::INFINITY; RANKED]);
+    padded.0[..scores.len()].copy_from_slice(scores);
+    places.fill(NONE);
+    rank_padded(&padded, scores.len(), places);
+}
+
+kernel! {
+    fn rank_padded[F: Float](scores: &Candidates<F>, len: usize, places: &mut [u8]) = rank_by_counts
+}
+
+#[inline(always)]
+fn rank_by_counts<F: Float, S: Simd>(
+    simd: S,
+    scores: &Candidates<F>,
+    len: usize,
+    places: &mut [u8],
+) {
+    let mut ranks = Candidates([F::zero(); RANKED]);
+    let (zero, one) = (F::splat(simd, F::zero()), F::splat(simd, F::one()));
+    let all = F::vectors::<S>(&scores.0).0.iter();
+    let counts = F::vectors_mut::<S>(&mut ranks.0).0;
+    for (&vector, count) in all.zip(counts).take(len.div_ceil(lanes::<F, S>())) {
+        // Two counts, which do not wait for each other.
+        let (mut even, mut odd) = (zero, zero);
+        let (pairs, rest) = scores.0[..len].as_chunks::<2>();
+        for &[a, b] in pairs {
+            let (a, b) = (F::splat(simd, a), F::splat(simd, b));
+            even = F::plus(
+                simd,
+                even,
+                F::select(simd, F::less(simd, a, vector), one, zero),
+            );
+            odd = F::plus(
+                simd,
+                odd,
+                F::select(simd, F::less(simd, b, vector), one, zero),
+            );
+        }
+        for &last in rest {
+            let last = F::splat(simd, last);
+            even = F::plus(
+                simd,
+                even,
+                F::select(simd, F::less(simd, last, vector), one, zero),
+            );
+        }
+        *count = F::plus(simd, even, odd);
+    }
+    let last = places.len() - 1;
+    for (i, rank) in ranks.0[..len].iter().enumerate() {
+        places[(rank.to_f64() as usize).min(last)] = i as u8;
+    }
 }
 
 /// The same for many places, which a sort fills in less time than insertion.
@@ -304,6 +372,41 @@ pub(crate) fn minimum<F: Float>(values: &[F]) -> F {
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
+    use crate::base::simd::on_every_processor;
+
+    fn places_are_those_of_a_sort<F: Float>() {
+        let mut rng = Rng::from_seed(7);
+        for n in 1..=RANKED {
+            for width in 1..=n.min(16) {
+                let scores: Vec<F> = (0..n).map(|_| F::from_f64(rng.uniform())).collect();
+                let mut order: Vec<u8> = (0..n as u8).collect();
+                order.sort_by(|&a, &b| {
+                    let (a, b) = (scores[a as usize], scores[b as usize]);
+                    a.partial_cmp(&b).unwrap()
+                });
+                on_every_processor(|| {
+                    let mut places = [NONE; 17];
+                    rank(&scores, &mut places[..=width]);
+                    assert_eq!(places[..width], order[..width]);
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn the_lowest_are_those_of_a_sort() {
+        places_are_those_of_a_sort::<f32>();
+        places_are_those_of_a_sort::<f64>();
+    }
+
+    #[test]
+    fn equal_scores_and_nan_leave_a_place_open() {
+        let mut places = [0; 4];
+        rank(&[2.0, 1.0, 2.0, 3.0], &mut places);
+        assert_eq!((places[0], places[2]), (1, NONE));
+        rank(&[2.0, f64::NAN, 1.0, 3.0], &mut places);
+        assert!(places[..3].contains(&NONE) || places[..3] == [2, 0, 3]);
+    }
 
     #[test]
     fn smallest_is_the_head_of_a_sort_by_score_and_index() {

@@ -1,10 +1,44 @@
 //! The nearest of all centres for many short rows: rows side by side, so that none has to be selected across lanes.
 
-use super::LANES;
-use super::abreast::{Columns, ROWS};
-use super::nearest::{OPEN, Panels};
+use super::nearest::{Lanes, OPEN};
+use super::panels::Panels;
 use crate::base::float::Float;
-use pulp::{Arch, Simd, WithSimd};
+use crate::base::simd::{LANES, kernel};
+use pulp::Simd;
+
+/// Rows side by side.
+pub(crate) const ROWS: usize = 64;
+
+/// Some rows of `D` numbers by coordinate. Vectors that lie across two lines of the cache take twice as long to read.
+#[repr(align(64))]
+pub(crate) struct Columns<F, const D: usize>(pub(crate) [[F; ROWS]; D]);
+
+impl<F: Float, const D: usize> Columns<F, D> {
+    pub(crate) fn new() -> Self {
+        Self([[F::zero(); ROWS]; D])
+    }
+
+    /// Takes up to [`ROWS`] rows, each number as `of` makes it from its column and itself. Places without a row stay as they
+    /// are.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, rows: &[[F; D]], of: impl Fn(usize, F) -> F) {
+        let Self(columns) = self;
+        // A constant number of rows, where there are as many: such loops become vectors.
+        if let Some(rows) = rows.first_chunk::<ROWS>() {
+            for j in 0..D {
+                for r in 0..ROWS {
+                    columns[j][r] = of(j, rows[r][j]);
+                }
+            }
+        } else {
+            for (r, row) in rows.iter().enumerate() {
+                for j in 0..D {
+                    columns[j][r] = of(j, row[j]);
+                }
+            }
+        }
+    }
+}
 
 /// The most numbers that a short row has.
 const MOST: usize = 8;
@@ -25,271 +59,211 @@ const MANY: usize = 400;
 pub(crate) fn nearest<'a, F: Float>(
     (rows, about): (&[F], Option<&[F]>),
     (stride, dim): (usize, usize),
-    centres: (&[F], &[F]),
+    (centres, norms): (&[F], &[F]),
     panels: impl FnOnce() -> &'a Panels<F>,
     margin: impl Fn(f64, f64) -> f64,
     ids: &mut [u32],
 ) {
-    debug_assert!(fits(stride, centres.1.len()));
-    let panels = (centres.1.len() >= MANY).then(panels);
-    let arch = Arch::new();
-    macro_rules! of_length {
-        ($d:tt) => {
-            arch.dispatch(ToCentres::<F, _, $d> {
-                rows,
-                about,
-                dim,
-                centres,
-                panels,
-                margin,
-                ids,
-            })
-        };
-    }
+    debug_assert!(fits(stride, norms.len()));
+    let panels = (norms.len() >= MANY).then(panels);
+    // The difference to zero is the same number.
+    let from = |j: usize| about.map_or(F::zero(), |about| about[j]);
     match stride {
-        4 => of_length!(4),
-        MOST => of_length!(MOST),
+        4 => {
+            let from: [F; 4] = std::array::from_fn(from);
+            of_length(rows, from, dim, centres, norms, panels, margin, ids);
+        }
+        MOST => {
+            let from: [F; MOST] = std::array::from_fn(from);
+            of_length(rows, from, dim, centres, norms, panels, margin, ids);
+        }
         _ => unreachable!("rows of 4 or 8 numbers"),
     }
 }
 
-struct ToCentres<'a, F, M, const D: usize> {
-    rows: &'a [F],
-    about: Option<&'a [F]>,
-    dim: usize,
-    centres: (&'a [F], &'a [F]),
-    /// Where there are many centres.
-    panels: Option<&'a Panels<F>>,
-    margin: M,
-    ids: &'a mut [u32],
+kernel! {
+    fn of_length[F: Float, M: Fn(f64, f64) -> f64, const D: usize](
+        rows: &[F],
+        from: [F; D],
+        dim: usize,
+        centres: &[F],
+        norms: &[F],
+        panels: Option<&Panels<F>>,
+        margin: M,
+        ids: &mut [u32],
+    ) = nearest_of_all
 }
 
 /// Per row: its lowest score, the group of centres that has it, and the lowest score of all other groups.
 #[repr(align(64))]
-struct Abreast<F> {
+struct Best<F> {
     low: [F; ROWS],
     group: [F; ROWS],
     next: [F; ROWS],
 }
 
-impl<F: Float, M: Fn(f64, f64) -> f64, const D: usize> WithSimd for ToCentres<'_, F, M, D> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self {
-            rows,
-            about,
-            dim,
-            centres: (centres, norms),
-            panels,
-            margin,
-            ids,
-        } = self;
-        let (rows, _) = rows.as_chunks::<D>();
-        let (centres, _) = centres.as_chunks::<D>();
-        let zero = F::zero();
-        // The difference to zero is the same number.
-        let mut from = [zero; D];
-        from.copy_from_slice(about.unwrap_or(&[zero; D]));
-        let minus_two = F::from_f64(-2.0);
-        let mut columns = Columns::new();
-        let mut best = Abreast {
-            low: [zero; ROWS],
-            group: [zero; ROWS],
-            next: [zero; ROWS],
-        };
-        let mut padded = [[zero; D]; ROWS];
-        for (rows, ids) in rows.chunks(ROWS).zip(ids.chunks_mut(ROWS)) {
-            let rows = rows.first_chunk().unwrap_or_else(|| {
+/// With `panels`, where there are many centres.
+#[expect(clippy::too_many_arguments, reason = "those of the kernel")]
+#[inline(always)]
+fn nearest_of_all<F: Float, S: Simd, const D: usize>(
+    simd: S,
+    rows: &[F],
+    from: [F; D],
+    dim: usize,
+    centres: &[F],
+    norms: &[F],
+    panels: Option<&Panels<F>>,
+    margin: impl Fn(f64, f64) -> f64,
+    ids: &mut [u32],
+) {
+    let (rows, _) = rows.as_chunks::<D>();
+    let (centres, _) = centres.as_chunks::<D>();
+    let zero = F::zero();
+    let minus_two = F::from_f64(-2.0);
+    let mut columns = Columns::new();
+    let mut best = Best {
+        low: [zero; ROWS],
+        group: [zero; ROWS],
+        next: [zero; ROWS],
+    };
+    let mut padded = [[zero; D]; ROWS];
+    for (rows, ids) in rows.chunks(ROWS).zip(ids.chunks_mut(ROWS)) {
+        let rows = rows.first_chunk().unwrap_or_else(
+            #[inline(always)]
+            || {
                 padded[..rows.len()].copy_from_slice(rows);
                 &padded
-            });
-            columns.take(rows, |j, x| minus_two * (x - from[j]));
-            let columns = &columns.0[..dim];
-            match panels {
-                None => F::abreast::<S, D, 1>(simd, columns, (centres, norms), &mut best),
-                Some(_) => F::abreast::<S, D, LANES>(simd, columns, (centres, norms), &mut best),
+            },
+        );
+        columns.take(
+            rows,
+            #[inline(always)]
+            |j, x| minus_two * (x - from[j]),
+        );
+        let columns = &columns.0[..dim];
+        match panels {
+            None => best.of::<S, D, 1>(simd, columns, centres, norms),
+            Some(_) => best.of::<S, D, LANES>(simd, columns, centres, norms),
+        }
+        let mut all_norms = [zero; ROWS];
+        for (norm, row) in all_norms.iter_mut().zip(rows) {
+            for j in 0..D {
+                let x = row[j] - from[j];
+                *norm += x * x;
             }
-            let mut all_norms = [zero; ROWS];
-            for (norm, row) in all_norms.iter_mut().zip(rows) {
-                for j in 0..D {
-                    let x = row[j] - from[j];
-                    *norm += x * x;
-                }
-            }
-            if let Some(panels) = panels {
-                for (r, id) in ids.iter_mut().enumerate() {
-                    let mut row = [zero; D];
-                    for j in 0..D {
-                        row[j] = rows[r][j] - from[j];
-                    }
-                    let panel = (best.group[r], best.next[r]);
-                    let lanes = F::of_panel(simd, &row[..dim], panels, panel);
-                    (*id, _) = F::nearest(simd, all_norms[r], &lanes, &margin);
-                }
-                continue;
-            }
-            let mut reach = [zero; ROWS];
-            for r in 0..ROWS {
-                let score = (best.low[r] + all_norms[r]).to_f64().max(0.0);
-                let margin = margin(all_norms[r].to_f64(), score);
-                reach[r] = best.low[r] + F::from_f64(2.0 * margin);
-            }
+        }
+        if let Some(panels) = panels {
             for (r, id) in ids.iter_mut().enumerate() {
-                *id = if best.next[r] > reach[r] {
-                    best.group[r].to_f64() as u32
-                } else {
-                    OPEN
-                };
+                let mut row = [zero; D];
+                for j in 0..D {
+                    row[j] = rows[r][j] - from[j];
+                }
+                let (group, next) = (best.group[r], best.next[r]);
+                let lanes = Lanes::of_panel(simd, &row[..dim], panels, group, next);
+                (*id, _) = lanes.nearest(simd, all_norms[r], &margin);
             }
+            continue;
+        }
+        let mut reach = [zero; ROWS];
+        for r in 0..ROWS {
+            let score = (best.low[r] + all_norms[r]).to_f64().max(0.0);
+            let margin = margin(all_norms[r].to_f64(), score);
+            reach[r] = best.low[r] + F::from_f64(2.0 * margin);
+        }
+        for (r, id) in ids.iter_mut().enumerate() {
+            *id = if best.next[r] > reach[r] {
+                best.group[r].to_f64() as u32
+            } else {
+                OPEN
+            };
         }
     }
 }
 
-/// Rows by coordinate against all centres in groups of `GROUP`, with the vectors of the processor.
-///
-/// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
-pub trait Short: Sized {
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn abreast<S: Simd, const D: usize, const GROUP: usize>(
+impl<F: Float> Best<F> {
+    /// Rows by coordinate against all centres in groups of `GROUP`.
+    #[inline(always)]
+    fn of<S: Simd, const D: usize, const GROUP: usize>(
+        &mut self,
         simd: S,
-        columns: &[[Self; ROWS]],
-        centres: (&[[Self; D]], &[Self]),
-        best: &mut Abreast<Self>,
-    );
-}
-
-macro_rules! short {
-    ($t:ty, $vectors:ident, $vectors_mut:ident, $splat:ident, $mul_add:ident, $less:ident, $select:ident, $min:ident, $max:ident) => {
-        impl Short for $t {
-            #[inline(always)]
-            #[allow(private_interfaces)]
-            fn abreast<S: Simd, const D: usize, const GROUP: usize>(
-                simd: S,
-                columns: &[[Self; ROWS]],
-                (centres, norms): (&[[Self; D]], &[Self]),
-                best: &mut Abreast<Self>,
-            ) {
-                let (lows, _) = S::$vectors_mut(&mut best.low);
-                let (ids, _) = S::$vectors_mut(&mut best.group);
-                let (nexts, _) = S::$vectors_mut(&mut best.next);
-                let groups = lows.as_chunks_mut::<VECTORS>().0.iter_mut();
-                let ids = ids.as_chunks_mut::<VECTORS>().0;
-                let nexts = nexts.as_chunks_mut::<VECTORS>().0;
-                let groups = groups.zip(ids).zip(nexts).enumerate();
-                for (group, ((lows, ids), nexts)) in groups {
-                    let infinity = simd.$splat(Self::INFINITY);
-                    let mut low = [infinity; VECTORS];
-                    let mut id = [infinity; VECTORS];
-                    let mut next = [infinity; VECTORS];
-                    let mut number = 0.0;
-                    for (centres, norms) in centres.chunks(GROUP).zip(norms.chunks(GROUP)) {
-                        let mut lowest = [infinity; VECTORS];
-                        for (centre, &norm) in centres.iter().zip(norms) {
-                            let mut scores = [simd.$splat(norm); VECTORS];
-                            for (column, &mu) in columns.iter().zip(centre) {
-                                let mu = simd.$splat(mu);
-                                let column = &S::$vectors(column).0.as_chunks::<VECTORS>().0[group];
-                                for v in 0..VECTORS {
-                                    scores[v] = simd.$mul_add(column[v], mu, scores[v]);
-                                }
-                            }
-                            for v in 0..VECTORS {
-                                lowest[v] = simd.$min(lowest[v], scores[v]);
-                            }
-                        }
-                        let this = simd.$splat(number);
+        columns: &[[F; ROWS]],
+        centres: &[[F; D]],
+        norms: &[F],
+    ) {
+        let lows = F::vectors_mut::<S>(&mut self.low)
+            .0
+            .as_chunks_mut::<VECTORS>()
+            .0;
+        let ids = F::vectors_mut::<S>(&mut self.group)
+            .0
+            .as_chunks_mut::<VECTORS>()
+            .0;
+        let nexts = F::vectors_mut::<S>(&mut self.next)
+            .0
+            .as_chunks_mut::<VECTORS>()
+            .0;
+        let infinity = F::splat(simd, F::INFINITY);
+        for (place, ((lows, ids), nexts)) in lows.iter_mut().zip(ids).zip(nexts).enumerate() {
+            let mut low = [infinity; VECTORS];
+            let mut id = [infinity; VECTORS];
+            let mut next = [infinity; VECTORS];
+            let mut number = F::zero();
+            for (centres, norms) in centres.chunks(GROUP).zip(norms.chunks(GROUP)) {
+                let mut lowest = [infinity; VECTORS];
+                for (centre, &norm) in centres.iter().zip(norms) {
+                    let mut scores = [F::splat(simd, norm); VECTORS];
+                    for (column, &mu) in columns.iter().zip(centre) {
+                        let mu = F::splat(simd, mu);
+                        let column = &F::vectors::<S>(column).0.as_chunks::<VECTORS>().0[place];
                         for v in 0..VECTORS {
-                            let score = lowest[v];
-                            next[v] = simd.$min(next[v], simd.$max(low[v], score));
-                            id[v] = simd.$select(simd.$less(score, low[v]), this, id[v]);
-                            low[v] = simd.$min(low[v], score);
+                            scores[v] = F::times_plus(simd, column[v], mu, scores[v]);
                         }
-                        number += 1.0;
                     }
-                    (*lows, *ids, *nexts) = (low, id, next);
+                    for v in 0..VECTORS {
+                        lowest[v] = F::lower(simd, lowest[v], scores[v]);
+                    }
                 }
+                let this = F::splat(simd, number);
+                for v in 0..VECTORS {
+                    let score = lowest[v];
+                    next[v] = F::lower(simd, next[v], F::higher(simd, low[v], score));
+                    id[v] = F::select(simd, F::less(simd, score, low[v]), this, id[v]);
+                    low[v] = F::lower(simd, low[v], score);
+                }
+                number += F::one();
             }
+            (*lows, *ids, *nexts) = (low, id, next);
         }
-    };
+    }
 }
-short!(
-    f32,
-    as_simd_f32s,
-    as_mut_simd_f32s,
-    splat_f32s,
-    mul_add_e_f32s,
-    less_than_f32s,
-    select_f32s,
-    min_f32s,
-    max_f32s
-);
-short!(
-    f64,
-    as_simd_f64s,
-    as_mut_simd_f64s,
-    splat_f64s,
-    mul_add_e_f64s,
-    less_than_f64s,
-    select_f64s,
-    min_f64s,
-    max_f64s
-);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::simd::on_every_processor;
     use crate::kernels::nearest::tests::sure_ones_are_the_nearest;
 
-    #[test]
-    fn sure_ones_are_the_nearest_of_the_naive_search() {
-        let shapes = [
+    fn searches_are_the_naive_ones<F: Float>() {
+        // Centre by centre, and by the panel with the nearest first.
+        for shape in [
             (1, 1, 1),
             (64, 3, 16),
             (130, 8, 17),
             (21, 4, 100),
-            (90, 5, 300),
-        ];
-        sure_ones_are_the_nearest(&shapes, |(rows, shape, centres, ids), margin| {
-            let panels = Panels::pack(centres.0, shape.0, shape.1, centres.1);
-            nearest((rows, None), shape, centres, || &panels, margin, ids);
-        });
+            (90, 5, 500),
+        ] {
+            sure_ones_are_the_nearest(shape, |rows: &[F], stride, mu, norms, margin, ids, _| {
+                let panels = Panels::pack(mu, stride, shape.1, norms);
+                let shape = (stride, shape.1);
+                nearest((rows, None), shape, (mu, norms), || &panels, margin, ids);
+            });
+        }
     }
 
-    /// By the panel with the nearest first: the same answers, wherever two centres are not in one group and equally near.
     #[test]
-    fn sure_ones_by_panels_are_the_nearest_of_the_naive_search() {
-        let shapes = [(64, 3, 16), (130, 8, 40), (21, 4, 100), (90, 5, 500)];
-        sure_ones_are_the_nearest(&shapes, |(rows, shape, centres, ids), margin| {
-            let panels = Panels::pack(centres.0, shape.0, shape.1, centres.1);
-            let mut of_any = Vec::new();
-            macro_rules! search {
-                ($d:literal) => {
-                    with_all_vectors!(ToCentres::<f32, _, $d> {
-                        rows,
-                        about: None,
-                        dim: shape.1,
-                        centres,
-                        panels: Some(&panels),
-                        margin,
-                        ids: {
-                            of_any.push(vec![0; ids.len()]);
-                            of_any.last_mut().unwrap()
-                        },
-                    })
-                };
-            }
-            match shape.0 {
-                4 => search!(4),
-                _ => search!(8),
-            }
-            ids.copy_from_slice(&of_any[0]);
-            for other in of_any {
-                assert_eq!(ids, other);
-            }
-        });
+    fn sure_ones_are_the_nearest_of_the_naive_search() {
+        searches_are_the_naive_ones::<f32>();
+        searches_are_the_naive_ones::<f64>();
     }
 
     /// The rounding bound is called with the norms and scores of the rows; centres that coincide leave a row open.
@@ -309,26 +283,13 @@ mod tests {
             assert!((norm, score) == (20.0, 5.0) || (norm, score) == (0.0, 5.0));
             1e-12
         };
-        let mut found = [0; 2];
-        let panels = Panels::pack(&mu, 4, 4, &norms);
-        let (each, by_panels) = found.split_at_mut(1);
-        nearest(
-            (&row, None),
-            (4, 4),
-            (&mu, &norms),
-            || &panels,
-            margin,
-            each,
-        );
-        Arch::new().dispatch(ToCentres::<f64, _, 4> {
-            rows: &row,
-            about: None,
-            dim: 4,
-            centres: (&mu, &norms),
-            panels: Some(&panels),
-            margin,
-            ids: by_panels,
-        });
-        assert_eq!(found, [OPEN; 2]);
+        let all = Panels::pack(&mu, 4, 4, &norms);
+        for panels in [None, Some(&all)] {
+            on_every_processor(|| {
+                let mut found = [0];
+                of_length(&row, [0.0; 4], 4, &mu, &norms, panels, margin, &mut found);
+                assert_eq!(found, [OPEN]);
+            });
+        }
     }
 }

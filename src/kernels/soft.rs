@@ -1,7 +1,8 @@
 //! Scores of all components turned into responsibilities, row by row, with whole vectors.
 
-use super::LANES;
+use super::exponential::quick;
 use crate::base::float::Float;
+use crate::base::simd::{LANES, vectorised};
 
 /// The sum of some numbers, by halves.
 #[inline(always)]
@@ -164,7 +165,7 @@ fn log_sum_exp<F: Float>(scores: &[F], factor: F, shares: &mut [F]) -> Row {
                 let exponent = above * factor;
                 // Not of NaN either: infinity less infinity, and 0 times infinity.
                 let live = exponent > F::LEAST_EXPONENT;
-                let p = exponent.quick();
+                let p = quick(exponent);
                 let p = if live { p } else { F::zero() };
                 let above = if live { above } else { F::zero() };
                 shares[l] = p;

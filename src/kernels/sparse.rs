@@ -5,6 +5,7 @@
 
 use super::stride;
 use crate::base::float::Float;
+use crate::base::simd::vectorised;
 
 /// Rows with `entries` observed coordinates each.
 #[derive(Clone, Copy)]

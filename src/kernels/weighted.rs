@@ -1,8 +1,8 @@
 //! Sums of rows with a share for every component: products of the shares, transposed, with the rows.
 
-use super::LANES;
 use crate::base::float::Float;
-use pulp::{Arch, Simd, WithSimd};
+use crate::base::simd::{LANES, kernel, lanes};
+use pulp::Simd;
 
 /// Rows of shares end with as many places more as the kernel may read beyond the last.
 pub(crate) const SPARE: usize = LANES;
@@ -39,54 +39,66 @@ pub(crate) struct Weighted<'a, T, G> {
     pub(crate) lower: bool,
 }
 
-/// Adds first moments, and second ones of every coordinate where there is room for them, about the points `from`:
-///
-/// $\sum_n q_n (x_n - \mu) = \sum_n q_n x_n - m \mu$ and $\sum_n q_n (x_n - \mu)^2 = \sum_n q_n x_n^2 - 2 \mu \sum_n q_n x_n
-/// + m \mu^2$.
-pub(crate) fn add<T: Float, G: Float>(work: Weighted<'_, T, G>) {
-    Arch::new().dispatch(work);
+kernel! {
+    /// Adds first moments, and second ones of every coordinate where there is room for them, about the points `from`:
+    ///
+    /// $\sum_n q_n (x_n - \mu) = \sum_n q_n x_n - m \mu$ and $\sum_n q_n (x_n - \mu)^2 = \sum_n q_n x_n^2 - 2 \mu \sum_n q_n x_n
+    /// + m \mu^2$.
+    pub(crate) fn add[T: Float, G: Float](work: Weighted<'_, T, G>) = add_by_tiles
 }
 
-impl<T: Float, G: Float> WithSimd for Weighted<'_, T, G> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        // As many components share one read of a row as there are registers for their sums.
-        if S::REGISTER_COUNT >= 32 {
-            self.tiles::<S, MOST>(simd);
-        } else {
-            self.tiles::<S, 6>(simd);
-        }
+#[inline(always)]
+fn add_by_tiles<T: Float, G: Float, S: Simd>(simd: S, work: Weighted<'_, T, G>) {
+    // As many components share one read of a row as there are registers for their sums.
+    if S::REGISTER_COUNT >= 32 {
+        work.tiles::<S, MOST>(simd);
+    } else {
+        work.tiles::<S, 6>(simd);
     }
 }
 
 impl<T: Float, G: Float> Weighted<'_, T, G> {
     #[inline(always)]
     fn tiles<S: Simd, const N: usize>(mut self, simd: S) {
-        let lanes = T::lanes(simd);
+        let lanes = lanes::<T, S>();
         // Not the padding of short rows.
         let vectors = (self.stride / lanes).min(self.columns.div_ceil(lanes));
         let mut tile = [T::zero(); MOST * 2 * LANES];
         for c in (0..self.mass.len()).step_by(N) {
-            let shares = (&self.shares[c..], self.places);
             let vectors = match self.lower {
                 true => vectors.min((c + N).div_ceil(lanes)),
                 false => vectors,
             };
             let mut v = 0;
             while v < vectors {
-                let rows = (self.rows, self.stride);
                 if !self.second.is_empty() {
-                    T::with_squares::<S, N>(simd, shares, rows, v, &mut tile);
+                    self.sums::<S, N, 2>(
+                        simd,
+                        c,
+                        &mut tile,
+                        #[inline(always)]
+                        |row| [row[v], T::times(simd, row[v], row[v])],
+                    );
                     self.add_second::<N>(c, v * lanes, lanes, &tile);
                     v += 1;
                 } else if v + 1 < vectors {
-                    T::of_two::<S, N>(simd, shares, rows, v, &mut tile);
+                    self.sums::<S, N, 2>(
+                        simd,
+                        c,
+                        &mut tile,
+                        #[inline(always)]
+                        |row| [row[v], row[v + 1]],
+                    );
                     self.add_first::<N>(c, v * lanes, 2 * lanes, &tile);
                     v += 2;
                 } else {
-                    T::of_one::<S, N>(simd, shares, rows, v, &mut tile);
+                    self.sums::<S, N, 1>(
+                        simd,
+                        c,
+                        &mut tile,
+                        #[inline(always)]
+                        |row| [row[v]],
+                    );
                     self.add_first::<N>(c, v * lanes, lanes, &tile);
                     v += 1;
                 }
@@ -94,6 +106,31 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
         }
     }
 
+    /// The sums of `N` components from `c` on, of the `V` vectors that `of` takes from each row: all in registers.
+    #[inline(always)]
+    fn sums<S: Simd, const N: usize, const V: usize>(
+        &self,
+        simd: S,
+        c: usize,
+        tile: &mut Tile<T>,
+        of: impl Fn(&[T::Vector<S>]) -> [T::Vector<S>; V],
+    ) {
+        let mut sums = [[T::splat(simd, T::zero()); V]; N];
+        for (n, row) in self.rows.chunks_exact(self.stride).enumerate() {
+            let vectors = of(T::vectors::<S>(row).0);
+            let shares = &self.shares[n * self.places + c..][..N];
+            for (sums, &q) in sums.iter_mut().zip(shares) {
+                let q = T::splat(simd, q);
+                for (sum, &x) in sums.iter_mut().zip(&vectors) {
+                    *sum = T::times_plus(simd, q, x, *sum);
+                }
+            }
+        }
+        let (tile, _) = T::vectors_mut::<S>(tile);
+        for (to, sums) in tile.chunks_exact_mut(V).zip(sums) {
+            to.copy_from_slice(&sums);
+        }
+    }
     /// Adds a tile of `width` columns of `N` components.
     #[inline(always)]
     fn add_first<const N: usize>(&mut self, c: usize, column: usize, width: usize, tile: &Tile<T>) {
@@ -147,214 +184,67 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
     }
 }
 
-/// Tiles of the sums, with the vectors of the processor: rows by rows, all sums in registers.
-///
-/// Implemented for `f32` and `f64`; [`Float`] names it, so that kernels can be generic.
-pub trait Weigh: Sized {
-    /// Numbers of a vector.
-    #[doc(hidden)]
-    fn lanes<S: Simd>(simd: S) -> usize;
-    /// `N` components, one vector of the rows.
-    #[doc(hidden)]
-    fn of_one<S: Simd, const N: usize>(
-        simd: S,
-        shares: (&[Self], usize),
-        rows: (&[Self], usize),
-        v: usize,
-        tile: &mut [Self],
-    );
-    /// `N` components, two vectors of the rows.
-    #[doc(hidden)]
-    fn of_two<S: Simd, const N: usize>(
-        simd: S,
-        shares: (&[Self], usize),
-        rows: (&[Self], usize),
-        v: usize,
-        tile: &mut [Self],
-    );
-    /// `N` components, one vector of the rows, and its squares.
-    #[doc(hidden)]
-    fn with_squares<S: Simd, const N: usize>(
-        simd: S,
-        shares: (&[Self], usize),
-        rows: (&[Self], usize),
-        v: usize,
-        tile: &mut [Self],
-    );
-}
-
-macro_rules! weigh {
-    ($t:ty, $vectors:ident, $vectors_mut:ident, $splat:ident, $mul:ident, $mul_add:ident) => {
-        impl Weigh for $t {
-            #[inline(always)]
-            fn lanes<S: Simd>(simd: S) -> usize {
-                size_of_val(&simd.$splat(0.0)) / size_of::<$t>()
-            }
-
-            #[inline(always)]
-            fn of_one<S: Simd, const N: usize>(
-                simd: S,
-                (shares, places): (&[Self], usize),
-                (rows, stride): (&[Self], usize),
-                v: usize,
-                tile: &mut [Self],
-            ) {
-                let mut sums = [simd.$splat(0.0); N];
-                for (n, row) in rows.chunks_exact(stride).enumerate() {
-                    let x = S::$vectors(row).0[v];
-                    let shares = &shares[n * places..][..N];
-                    for (sum, &q) in sums.iter_mut().zip(shares) {
-                        *sum = simd.$mul_add(simd.$splat(q), x, *sum);
-                    }
-                }
-                let (tile, _) = S::$vectors_mut(tile);
-                for (to, sum) in tile.iter_mut().zip(sums) {
-                    *to = sum;
-                }
-            }
-
-            #[inline(always)]
-            fn of_two<S: Simd, const N: usize>(
-                simd: S,
-                (shares, places): (&[Self], usize),
-                (rows, stride): (&[Self], usize),
-                v: usize,
-                tile: &mut [Self],
-            ) {
-                let mut sums = [[simd.$splat(0.0); 2]; N];
-                for (n, row) in rows.chunks_exact(stride).enumerate() {
-                    let (row, _) = S::$vectors(row);
-                    let (x, y) = (row[v], row[v + 1]);
-                    let shares = &shares[n * places..][..N];
-                    for (sum, &q) in sums.iter_mut().zip(shares) {
-                        let q = simd.$splat(q);
-                        sum[0] = simd.$mul_add(q, x, sum[0]);
-                        sum[1] = simd.$mul_add(q, y, sum[1]);
-                    }
-                }
-                let (tile, _) = S::$vectors_mut(tile);
-                for (to, sum) in tile.chunks_exact_mut(2).zip(sums) {
-                    to[0] = sum[0];
-                    to[1] = sum[1];
-                }
-            }
-
-            #[inline(always)]
-            fn with_squares<S: Simd, const N: usize>(
-                simd: S,
-                (shares, places): (&[Self], usize),
-                (rows, stride): (&[Self], usize),
-                v: usize,
-                tile: &mut [Self],
-            ) {
-                let mut sums = [[simd.$splat(0.0); 2]; N];
-                for (n, row) in rows.chunks_exact(stride).enumerate() {
-                    let x = S::$vectors(row).0[v];
-                    let square = simd.$mul(x, x);
-                    let shares = &shares[n * places..][..N];
-                    for (sum, &q) in sums.iter_mut().zip(shares) {
-                        let q = simd.$splat(q);
-                        sum[0] = simd.$mul_add(q, x, sum[0]);
-                        sum[1] = simd.$mul_add(q, square, sum[1]);
-                    }
-                }
-                let (tile, _) = S::$vectors_mut(tile);
-                for (to, sum) in tile.chunks_exact_mut(2).zip(sums) {
-                    to[0] = sum[0];
-                    to[1] = sum[1];
-                }
-            }
-        }
-    };
-}
-weigh!(
-    f32,
-    as_simd_f32s,
-    as_mut_simd_f32s,
-    splat_f32s,
-    mul_f32s,
-    mul_add_e_f32s
-);
-weigh!(
-    f64,
-    as_simd_f64s,
-    as_mut_simd_f64s,
-    splat_f64s,
-    mul_f64s,
-    mul_add_e_f64s
-);
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
+    use crate::base::simd::on_every_processor;
+    use crate::kernels::panels::tests::SHAPES;
 
-    #[test]
-    fn sums_are_the_naive_ones() {
+    fn moments_are_the_naive_ones<T: Float>(within: f64) {
         let mut rng = Rng::from_seed(3);
-        for (n, d, k, squares) in [
-            (1, 4, 1, false),
-            (5, 8, 7, true),
-            (130, 16, 13, false),
-            (70, 48, 30, true),
-            (40, 96, 25, false),
-        ] {
-            let (stride, places) = (d.max(LANES), usize::next_multiple_of(k, LANES));
-            let shares: Vec<f64> = (0..n * places + SPARE).map(|_| rng.uniform()).collect();
-            let place = |i: usize| i % stride < d;
-            let rows: Vec<f64> = (0..n * stride)
-                .map(|i| if place(i) { rng.normal() } else { 0.0 })
-                .collect();
-            let from: Vec<f64> = (0..k * d).map(|_| rng.normal()).collect();
-            let mut mass: Vec<f64> = (0..k)
-                .map(|c| (0..n).map(|i| 2.0 * shares[i * places + c]).sum())
-                .collect();
+        for (n, d, k) in SHAPES {
+            let (stride, places) = (d.next_multiple_of(LANES), k.next_multiple_of(LANES));
+            let mut random = |n: usize, of: fn(&mut Rng) -> f64| -> Vec<T> {
+                (0..n).map(|_| T::from_f64(of(&mut rng))).collect()
+            };
+            let shares = random(n * places + SPARE, Rng::uniform);
+            let (rows, from) = (random(n * stride, Rng::normal), random(k * d, Rng::normal));
+            let share = |i: usize, c: usize| 2.0 * shares[i * places + c].to_f64();
+            let mut mass: Vec<f64> = (0..k).map(|c| (0..n).map(|i| share(i, c)).sum()).collect();
             if k > 1 {
                 mass[k / 2] = 0.0;
             }
             let place_of: Vec<u32> = (0..k as u32).rev().collect();
-            let mut all = Vec::new();
-            with_all_vectors!({
-                let second = if squares {
-                    vec![0.5; k * d]
-                } else {
-                    Vec::new()
-                };
-                all.push((vec![0.25; k * d], second));
-                let (first, second) = all.last_mut().unwrap();
-                Weighted {
-                    shares: &shares,
-                    places,
-                    rows: &rows,
-                    stride,
-                    scale: 2.0,
-                    mass: &mass,
-                    from: &from,
-                    columns: d,
-                    place_of: &place_of,
-                    first,
-                    second,
-                    lower: false,
-                }
-            });
-            for (first, second) in all {
-                for c in 0..k {
-                    for j in 0..d {
-                        let (mut a, mut b) = (0.25, 0.5);
-                        for i in (0..n).filter(|_| mass[c] > 0.0) {
-                            let t = rows[i * stride + j] - from[c * d + j];
-                            a += 2.0 * shares[i * places + c] * t;
-                            b += 2.0 * shares[i * places + c] * t * t;
-                        }
-                        let got = first[place_of[c] as usize * d + j];
-                        assert!((got - a).abs() < 1e-11 * (1.0 + n as f64), "{got} {a}");
-                        if squares {
-                            let got = second[c * d + j];
-                            assert!((got - b).abs() < 1e-11 * (1.0 + n as f64), "{got} {b}");
+            for squares in [0, k * d] {
+                on_every_processor(|| {
+                    let (mut first, mut second) = (vec![0.25; k * d], vec![0.5; squares]);
+                    add(Weighted {
+                        shares: &shares,
+                        places,
+                        rows: &rows,
+                        stride,
+                        scale: 2.0,
+                        mass: &mass,
+                        from: &from,
+                        columns: d,
+                        place_of: &place_of,
+                        first: &mut first,
+                        second: &mut second,
+                        lower: false,
+                    });
+                    // Not all of the largest shape: the naive sums take long.
+                    for c in (0..k).step_by(1 + k / 50) {
+                        for j in (0..d).step_by(1 + d / 50) {
+                            let (mut a, mut b) = (0.25, 0.5);
+                            for i in (0..n).filter(|_| mass[c] > 0.0) {
+                                let t = rows[i * stride + j].to_f64() - from[c * d + j].to_f64();
+                                a += share(i, c) * t;
+                                b += share(i, c) * t * t;
+                            }
+                            let near = |a: f64, b: f64| (a - b).abs() < within * (1.0 + n as f64);
+                            assert!(near(first[place_of[c] as usize * d + j], a));
+                            assert!(squares == 0 || near(second[c * d + j], b));
                         }
                     }
-                }
+                });
             }
         }
+    }
+
+    #[test]
+    fn sums_are_the_naive_ones() {
+        moments_are_the_naive_ones::<f32>(1e-5);
+        moments_are_the_naive_ones::<f64>(1e-13);
     }
 }

@@ -554,7 +554,7 @@ impl<F: Float> Save for GaussianMixture<F> {
             let mut model = Self::assemble(covariance, place, proportions);
             model.means.get(|| common.means);
             model.set(variances, least, unit);
-            Ok(model)
+            io::finite(model)
         };
         read().map_err(FileFault::of_bytes)
     }

@@ -2,10 +2,10 @@
 
 use super::Statistics;
 use crate::base::float::Float;
+use crate::base::simd::{LANES, vectorised};
 use crate::base::{parallel, sort};
 use crate::data::Rows;
 use crate::kernels::weighted::{self, Weighted};
-use crate::kernels::{LANES, vectorised};
 use crate::model::block::Block;
 use crate::model::whitened::{MOST_INFLATION, Whitening};
 

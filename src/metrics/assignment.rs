@@ -69,53 +69,40 @@ pub(crate) fn matching(costs: ArrayView2<'_, f64>) -> Vec<usize> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::base::rng::Rng;
     use approx::assert_relative_eq;
     use ndarray::Array2;
 
-    fn total(costs: &Array2<f64>, columns: &[usize]) -> f64 {
-        columns
-            .iter()
-            .enumerate()
-            .map(|(i, &j)| costs[[i, j]])
-            .sum()
-    }
-
-    /// The least cost of all ways to give the rows from `row` on one of the columns that are left.
-    fn naive(costs: &Array2<f64>, row: usize, left: &[usize]) -> f64 {
-        if row == costs.nrows() {
-            return 0.0;
+    /// The least cost of all ways to give each row a column of its own.
+    pub(in crate::metrics) fn least_cost(costs: &Array2<f64>) -> f64 {
+        fn from(costs: &Array2<f64>, row: usize, left: &[usize]) -> f64 {
+            if row == costs.nrows() {
+                return 0.0;
+            }
+            let costs_of = (0..left.len()).map(|place| {
+                let mut rest = left.to_vec();
+                let column = rest.swap_remove(place);
+                costs[[row, column]] + from(costs, row + 1, &rest)
+            });
+            costs_of.fold(f64::INFINITY, f64::min)
         }
-        let costs_of = (0..left.len()).map(|place| {
-            let mut rest = left.to_vec();
-            let column = rest.swap_remove(place);
-            costs[[row, column]] + naive(costs, row + 1, &rest)
-        });
-        costs_of.fold(f64::INFINITY, f64::min)
-    }
-
-    /// Checks a matching against all others, and returns it.
-    fn check(costs: &Array2<f64>) -> Vec<usize> {
-        let found = matching(costs.view());
-        let mut sorted = found.clone();
-        sorted.sort_unstable();
-        sorted.dedup();
-        assert_eq!(sorted.len(), costs.nrows(), "no column twice");
-        let all: Vec<usize> = (0..costs.ncols()).collect();
-        assert_relative_eq!(
-            total(costs, &found),
-            naive(costs, 0, &all),
-            max_relative = 1e-12
-        );
-        found
+        from(costs, 0, &(0..costs.ncols()).collect::<Vec<_>>())
     }
 
     #[test]
     fn it_is_the_best_of_all_permutations() {
         let mut rng = Rng::from_seed(1);
-        for (m, n) in [
+        // Costs of one size, many equal ones with exact sums, of very different sizes, and at both ends of the type.
+        let costs: [fn(&mut Rng) -> f64; 5] = [
+            |rng| rng.normal(),
+            |rng| rng.below(3) as f64 - 1.0,
+            |rng| 10f64.powi(rng.below(30) as i32 - 15),
+            |rng| 1e300 * rng.uniform(),
+            |rng| 1e-310 * rng.uniform(),
+        ];
+        for shape in [
             (1, 1),
             (1, 4),
             (2, 2),
@@ -125,22 +112,14 @@ mod tests {
             (6, 6),
             (3, 7),
         ] {
-            for _ in 0..40 {
-                check(&Array2::from_shape_simple_fn((m, n), || rng.normal()));
-                // Many equal costs, negative ones, and exact sums.
-                let few = Array2::from_shape_simple_fn((m, n), || rng.below(3) as f64 - 1.0);
-                let found = check(&few);
-                assert_eq!(found, matching(few.view()));
-                // Of very different sizes.
-                check(&Array2::from_shape_simple_fn((m, n), || {
-                    10f64.powi(rng.below(30) as i32 - 15)
-                }));
-                check(&Array2::from_shape_simple_fn((m, n), || {
-                    1e300 * rng.uniform()
-                }));
-                check(&Array2::from_shape_simple_fn((m, n), || {
-                    1e-310 * rng.uniform()
-                }));
+            for cost in costs.iter().cycle().take(40 * costs.len()) {
+                let costs = Array2::from_shape_simple_fn(shape, || cost(&mut rng));
+                let found = matching(costs.view());
+                let different: std::collections::BTreeSet<_> = found.iter().collect();
+                assert_eq!(different.len(), costs.nrows(), "no column twice");
+                let total: f64 = found.iter().enumerate().map(|(i, &j)| costs[[i, j]]).sum();
+                assert_relative_eq!(total, least_cost(&costs), max_relative = 1e-12);
+                assert_eq!(found, matching(costs.view()));
             }
         }
         assert!(matching(Array2::zeros((0, 3)).view()).is_empty());

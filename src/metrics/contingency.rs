@@ -29,11 +29,7 @@ impl Contingency {
         let mut keys: Vec<(u32, u32)> = first.iter().copied().zip(second.iter().copied()).collect();
         keys.sort_unstable();
 
-        let mut classes: Vec<u32> = keys
-            .chunk_by(|x, y| x == y)
-            .filter_map(|run| run.first())
-            .map(|&(_, class)| class)
-            .collect();
+        let mut classes: Vec<u32> = second.to_vec();
         classes.sort_unstable();
         classes.dedup();
 

@@ -10,11 +10,8 @@ use crate::base::error::{Error, Result, not_negative};
 /// (vc-GMM, TPAMI 2022), where the reference is the error of k-means on all points.
 ///
 /// # Errors
-///
 /// [`Error::Parameter`] if `q` is not finite or is negative, if `q_ref` is not finite or not positive, or if the quotient
 /// exceeds the largest f64.
-///
-/// # Examples
 ///
 /// ```
 /// assert_eq!(coremix::metrics::relative_error(105.0, 100.0)?, 0.05);
@@ -22,22 +19,15 @@ use crate::base::error::{Error, Result, not_negative};
 /// ```
 pub fn relative_error(q: f64, q_ref: f64) -> Result<f64> {
     not_negative("q", q)?;
+    let wrong = |rule| Err(Error::parameter("q_ref", q_ref, rule));
     if !(q_ref.is_finite() && q_ref > 0.0) {
-        return Err(Error::parameter(
-            "q_ref",
-            q_ref,
-            "must be finite and positive",
-        ));
+        return wrong("must be finite and positive");
     }
     let error = (q - q_ref) / q_ref;
-    if !error.is_finite() {
-        return Err(Error::parameter(
-            "q_ref",
-            q_ref,
-            "must be large enough for (q - q_ref) / q_ref to fit into an f64",
-        ));
+    match error.is_finite() {
+        true => Ok(error),
+        false => wrong("must be large enough for (q - q_ref) / q_ref to fit into an f64"),
     }
-    Ok(error)
 }
 
 #[cfg(test)]
@@ -59,10 +49,8 @@ mod tests {
             (1.0, f64::INFINITY),
             (1e300, 1e-300),
         ] {
-            assert!(matches!(
-                relative_error(q, q_ref),
-                Err(Error::Parameter { .. })
-            ));
+            let error = relative_error(q, q_ref).unwrap_err();
+            assert!(matches!(error, Error::Parameter { .. }));
         }
     }
 }

@@ -12,14 +12,9 @@ use ndarray::ArrayView1;
 /// Schuetze, *Introduction to Information Retrieval*, 2008, Eq. 16.1). In `(0, 1]`; not symmetric, and not corrected for the
 /// number of clusters: one cluster per point scores 1.
 ///
-/// `labels` are the clusters and `truth` the classes, both `(n,)`.
-///
 /// # Errors
-///
-/// [`Error::Empty`](crate::Error::Empty) if there are no labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch)
-/// if the two lengths differ.
-///
-/// # Examples
+/// [`Error::Empty`](crate::Error::Empty) without labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch) if
+/// lengths differ.
 ///
 /// ```
 /// # use ndarray::array;
@@ -47,14 +42,9 @@ pub fn purity(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
 /// for chance. Exactly 1 if the two partitions are the same, which includes one single class on both sides (0/0); exactly 0
 /// if only one side is a single class.
 ///
-/// `labels` and `truth` are `(n,)`.
-///
 /// # Errors
-///
-/// [`Error::Empty`](crate::Error::Empty) if there are no labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch)
-/// if the two lengths differ.
-///
-/// # Examples
+/// [`Error::Empty`](crate::Error::Empty) without labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch) if
+/// lengths differ.
 ///
 /// ```
 /// # use ndarray::array;
@@ -93,14 +83,9 @@ pub fn nmi(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
 ///
 /// The pair counts are exact integers, and so is the numerator for every `n` below `2^32`; only the quotient is rounded.
 ///
-/// `labels` and `truth` are `(n,)`.
-///
 /// # Errors
-///
-/// [`Error::Empty`](crate::Error::Empty) if there are no labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch)
-/// if the two lengths differ.
-///
-/// # Examples
+/// [`Error::Empty`](crate::Error::Empty) without labels, [`Error::LengthMismatch`](crate::Error::LengthMismatch) if
+/// lengths differ.
 ///
 /// ```
 /// # use ndarray::array;
@@ -112,29 +97,22 @@ pub fn nmi(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
 /// ```
 pub fn adjusted_rand_index(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
     let table = Contingency::new(labels, truth)?;
-    let both = table
-        .cells
-        .iter()
-        .map(|cell| pairs(cell.count))
-        .sum::<u128>();
-    let in_rows = table.rows.iter().map(|&count| pairs(count)).sum::<u128>();
-    let in_columns = table
-        .columns
-        .iter()
-        .map(|&count| pairs(count))
-        .sum::<u128>();
-    let only_rows = in_rows - both;
-    let only_columns = in_columns - both;
-    let neither = pairs(table.total) - in_rows - only_columns;
-    Ok(adjusted_rand(both, only_rows, only_columns, neither))
+    let both: i128 = table.cells.iter().map(|cell| pairs(cell.count)).sum();
+    let in_rows: i128 = table.rows.iter().map(|&count| pairs(count)).sum();
+    let in_columns: i128 = table.columns.iter().map(|&count| pairs(count)).sum();
+    let neither = pairs(table.total) - in_rows - in_columns + both;
+    Ok(adjusted_rand(
+        both,
+        in_rows - both,
+        in_columns - both,
+        neither,
+    ))
 }
 
 /// `sum_i n_i/n ln(n/n_i)`, in nats.
 fn entropy(counts: &[u64], n: u128) -> f64 {
-    counts
-        .iter()
-        .map(|&count| count as f64 / n as f64 * ln_ratio(n, u128::from(count)))
-        .sum()
+    let of = |&count: &u64| count as f64 / n as f64 * ln_ratio(n, u128::from(count));
+    counts.iter().map(of).sum()
 }
 
 /// `ln(numerator / denominator)` for positive integers, accurate where the two are close.
@@ -154,25 +132,24 @@ fn ln_ratio(numerator: u128, denominator: u128) -> f64 {
 }
 
 /// The number of unordered pairs among `count` points.
-fn pairs(count: u64) -> u128 {
-    let count = u128::from(count);
-    count * count.saturating_sub(1) / 2
+fn pairs(count: u64) -> i128 {
+    i128::from(count) * (i128::from(count) - 1) / 2
 }
 
-fn adjusted_rand(both: u128, only_rows: u128, only_columns: u128, neither: u128) -> f64 {
+fn adjusted_rand(both: i128, only_rows: i128, only_columns: i128, neither: i128) -> f64 {
     if only_rows == 0 && only_columns == 0 {
         return 1.0;
     }
     let [a, b, c, e] = [both, only_rows, only_columns, neither].map(|count| count as f64);
-    // Near chance the two products agree in most digits, so they are subtracted as integers.
-    let numerator = match (
-        both.checked_mul(neither),
-        only_rows.checked_mul(only_columns),
-    ) {
-        (Some(agree), Some(differ)) if agree >= differ => (agree - differ) as f64,
-        (Some(agree), Some(differ)) => -((differ - agree) as f64),
-        _ => a * e - b * c,
+    // Near chance the two products agree in most digits, so they are subtracted as integers where these hold them.
+    let exact = || {
+        let (agree, differ) = (
+            both.checked_mul(neither)?,
+            only_rows.checked_mul(only_columns)?,
+        );
+        Some((agree - differ) as f64)
     };
+    let numerator = exact().unwrap_or(a * e - b * c);
     2.0 * numerator / ((a + b) * (b + e) + (a + c) * (c + e))
 }
 
@@ -180,26 +157,17 @@ fn adjusted_rand(both: u128, only_rows: u128, only_columns: u128, neither: u128)
 mod tests {
     use super::*;
     use crate::base::error::Error;
-    use crate::metrics::contingency::Cell;
     use crate::metrics::tests::{Lcg, close, fixture};
     use ndarray::{Array1, array};
 
     fn naive_purity(labels: &Array1<u32>, truth: &Array1<u32>) -> f64 {
-        let n = labels.len();
-        let mut sum = 0;
-        for j in 0..n {
-            // Each cluster is visited once, at its first point.
-            if (0..j).any(|i| labels[i] == labels[j]) {
-                continue;
-            }
-            let of_class = |class| {
-                (0..n)
-                    .filter(|&i| labels[i] == labels[j] && truth[i] == class)
-                    .count()
-            };
-            sum += truth.iter().map(|&class| of_class(class)).max().unwrap();
-        }
-        sum as f64 / n as f64
+        let clusters: std::collections::BTreeSet<u32> = labels.iter().copied().collect();
+        let of = |label, class| {
+            let pairs = labels.iter().zip(truth);
+            pairs.filter(|&(l, t)| (*l, *t) == (label, class)).count()
+        };
+        let largest = |label| truth.iter().map(|&class| of(label, class)).max().unwrap();
+        clusters.into_iter().map(largest).sum::<usize>() as f64 / labels.len() as f64
     }
 
     fn naive_nmi(labels: &Array1<u32>, truth: &Array1<u32>) -> f64 {
@@ -242,74 +210,58 @@ mod tests {
         }
     }
 
+    /// Purity, NMI and ARI.
+    fn scores(labels: &Array1<u32>, truth: &Array1<u32>) -> [f64; 3] {
+        let scores = [purity, nmi, adjusted_rand_index];
+        scores.map(|score| score(labels.view(), truth.view()).unwrap())
+    }
+
+    fn all_close(found: [f64; 3], expected: [f64; 3]) {
+        found
+            .into_iter()
+            .zip(expected)
+            .for_each(|(a, b)| close(a, b));
+    }
+
     #[test]
     fn label_scores_agree_with_naive_oracles() {
         let mut rng = Lcg(1);
         for n in [1, 2, 3, 10, 60] {
-            for k in [1, 2, 3, 7, 1000] {
-                for k_truth in [1, 2, 5] {
-                    let labels = rng.labels(n, k);
-                    let mut truth = rng.labels(n, k_truth);
-                    // Half of the cases have something in common.
-                    if k_truth == 5 {
-                        truth.zip_mut_with(&labels, |t, &l| *t = if *t % 3 == 0 { *t } else { l });
-                    }
-                    close(
-                        purity(labels.view(), truth.view()).unwrap(),
-                        naive_purity(&labels, &truth),
-                    );
-                    close(
-                        nmi(labels.view(), truth.view()).unwrap(),
-                        naive_nmi(&labels, &truth),
-                    );
-                    close(
-                        adjusted_rand_index(labels.view(), truth.view()).unwrap(),
-                        naive_ari(&labels, &truth),
-                    );
+            for (k, k_truth) in [1, 2, 3, 7, 1000]
+                .into_iter()
+                .flat_map(|k| [(k, 1), (k, 2), (k, 5)])
+            {
+                let labels = rng.labels(n, k);
+                let mut truth = rng.labels(n, k_truth);
+                // A third of the cases has something in common.
+                if k_truth == 5 {
+                    truth.zip_mut_with(&labels, |t, &l| *t = if *t % 3 == 0 { *t } else { l });
                 }
+                let (l, t) = (&labels, &truth);
+                all_close(
+                    scores(l, t),
+                    [naive_purity(l, t), naive_nmi(l, t), naive_ari(l, t)],
+                );
             }
         }
     }
 
-    #[test]
-    fn label_scores_agree_with_scikit_learn() {
-        // normalized_mutual_info_score, adjusted_rand_score and contingency_matrix of scikit-learn 1.9.1.
-        let labels = array![0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3];
-        let truth = array![0, 0, 1, 1, 1, 2, 2, 2, 2, 0, 0, 3];
-        close(
-            purity(labels.view(), truth.view()).unwrap(),
-            0.6666666666666666,
-        );
-        close(
-            nmi(labels.view(), truth.view()).unwrap(),
-            0.5028909422035811,
-        );
-        close(
-            adjusted_rand_index(labels.view(), truth.view()).unwrap(),
-            0.18518518518518517,
-        );
-        // Worse than chance.
-        let (x, y) = (array![0, 0, 1, 1], array![0, 1, 0, 1]);
-        close(adjusted_rand_index(x.view(), y.view()).unwrap(), -0.5);
-        assert_eq!(nmi(x.view(), y.view()).unwrap(), 0.0);
-    }
-
+    /// The scores of scikit-learn 1.9.1 (fixtures/make_fixtures.py).
     #[test]
     fn scores_agree_with_the_fixtures() {
         let columns = fixture(include_str!("../../tests/fixtures/metrics_labels.csv"));
-        let scores = fixture(include_str!("../../tests/fixtures/metrics_scores.csv"));
+        let expected = fixture(include_str!("../../tests/fixtures/metrics_scores.csv"));
         let column =
             |j: usize| -> Array1<u32> { columns.iter().map(|row| row[j] as u32).collect() };
-        assert_eq!(scores.len(), 8);
-        for (pair, expected) in scores.iter().enumerate() {
-            let (labels, truth) = (column(2 * pair), column(2 * pair + 1));
-            close(purity(labels.view(), truth.view()).unwrap(), expected[0]);
-            close(nmi(labels.view(), truth.view()).unwrap(), expected[1]);
-            close(
-                adjusted_rand_index(labels.view(), truth.view()).unwrap(),
-                expected[2],
-            );
+        assert_eq!(expected.len(), 8);
+        for (pair, expected) in expected.iter().enumerate() {
+            let found = scores(&column(2 * pair), &column(2 * pair + 1));
+            all_close(found, [expected[0], expected[1], expected[2]]);
         }
+        // Worse than chance.
+        let found = scores(&array![0, 0, 1, 1], &array![0, 1, 0, 1]);
+        assert_eq!(found[1], 0.0);
+        close(found[2], -0.5);
     }
 
     #[test]
@@ -317,43 +269,28 @@ mod tests {
         let mut rng = Lcg(2);
         for k in [1, 2, 9, 400] {
             let labels = rng.labels(300, k);
-            let renamed = labels.mapv(|l| u32::MAX - l);
-            assert_eq!(purity(labels.view(), renamed.view()).unwrap(), 1.0);
-            assert_eq!(nmi(labels.view(), renamed.view()).unwrap(), 1.0);
-            assert_eq!(
-                adjusted_rand_index(labels.view(), renamed.view()).unwrap(),
-                1.0
-            );
+            assert_eq!(scores(&labels, &labels.mapv(|l| u32::MAX - l)), [1.0; 3]);
         }
         // A single class on one side carries no information about the other.
-        let (one, two) = (array![5, 5, 5], array![5, 5, u32::MAX]);
-        assert_eq!(nmi(one.view(), two.view()).unwrap(), 0.0);
-        assert_eq!(adjusted_rand_index(one.view(), two.view()).unwrap(), 0.0);
+        assert_eq!(
+            scores(&array![5, 5, 5], &array![5, 5, u32::MAX])[1..],
+            [0.0; 2]
+        );
     }
 
     #[test]
     fn label_scores_accept_any_memory_order_and_refuse_unequal_lengths() {
         let labels = array![[0, 9], [0, 9], [1, 9], [1, 9]];
         let truth = array![3, 3, 8, 8];
-        assert_eq!(nmi(labels.column(0), truth.view()).unwrap(), 1.0);
+        assert_eq!(nmi(labels.column(0), truth.view()), Ok(1.0));
         for score in [purity, nmi, adjusted_rand_index] {
             let (short, empty) = (array![1_u32], Array1::<u32>::zeros(0));
-            assert!(matches!(
-                score(truth.view(), short.view()),
-                Err(Error::LengthMismatch {
-                    expected: 4,
-                    found: 1,
-                    ..
-                })
-            ));
-            assert!(matches!(
-                score(empty.view(), short.view()),
-                Err(Error::LengthMismatch { .. })
-            ));
-            assert!(matches!(
-                score(empty.view(), empty.view()),
-                Err(Error::Empty { .. })
-            ));
+            for (first, second) in [(&truth, &short), (&empty, &short)] {
+                let error = score(first.view(), second.view()).unwrap_err();
+                assert!(matches!(error, Error::LengthMismatch { .. }), "{error}");
+            }
+            let error = score(empty.view(), empty.view()).unwrap_err();
+            assert!(matches!(error, Error::Empty { .. }), "{error}");
         }
     }
 
@@ -361,34 +298,7 @@ mod tests {
     fn pair_counts_of_huge_tables_neither_overflow_nor_cancel() {
         // A 2 x 2 table of 2^31 points, one point away from independence: 2^29 in each cell, then one moved.
         let cell = 1_u64 << 29;
-        let table = Contingency {
-            cells: vec![
-                Cell {
-                    row: 0,
-                    column: 0,
-                    count: cell + 1,
-                },
-                Cell {
-                    row: 0,
-                    column: 1,
-                    count: cell - 1,
-                },
-                Cell {
-                    row: 1,
-                    column: 0,
-                    count: cell - 1,
-                },
-                Cell {
-                    row: 1,
-                    column: 1,
-                    count: cell + 1,
-                },
-            ],
-            rows: vec![2 * cell; 2],
-            columns: vec![2 * cell; 2],
-            total: 4 * cell,
-        };
-        let both = table.cells.iter().map(|c| pairs(c.count)).sum::<u128>();
+        let both = 2 * (pairs(cell + 1) + pairs(cell - 1));
         let only = 2 * pairs(2 * cell) - both;
         let neither = pairs(4 * cell) - both - 2 * only;
         // The pair counts written out as polynomials of m = 2^29; with products rounded to f64 a third of the digits
@@ -396,8 +306,8 @@ mod tests {
         let m = cell as f64;
         let expected = (4.0 * m - m * m - 1.0) / (4.0 * m * m * m - 2.0 * m * m);
         assert!((adjusted_rand(both, only, only, neither) / expected - 1.0).abs() < 1e-14);
-        // Products of counts of 2^64 pairs or more leave u128: an approximate answer, and no panic.
-        let beyond = adjusted_rand(u128::MAX / 8, 1 << 100, 1 << 90, u128::MAX / 8);
+        // Products of counts of 2^64 pairs or more leave i128: an approximate answer, and no panic.
+        let beyond = adjusted_rand(i128::MAX / 8, 1 << 100, 1 << 90, i128::MAX / 8);
         assert!((0.0..=1.0).contains(&beyond));
     }
 

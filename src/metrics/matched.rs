@@ -17,10 +17,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 /// other, the matching takes $O(k^2 m)$ time and allocates $8 k m$ bytes besides the $O(n)$: 800 MB for 10,000 of each.
 ///
 /// # Errors
-///
-/// [`Error::Empty`] if there are no labels, [`Error::LengthMismatch`] if the two lengths differ.
-///
-/// # Examples
+/// [`Error::Empty`] without labels, [`Error::LengthMismatch`] if lengths differ.
 ///
 /// ```
 /// # use ndarray::array;
@@ -62,12 +59,9 @@ pub fn accuracy(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> 
 /// of $k^2$ f64, $8 k^2$ bytes: 800 MB for 10,000 centres. That suits up to several thousand centres.
 ///
 /// # Errors
-///
 /// [`Error::Empty`] if `k` or `d` is 0, [`Error::LengthMismatch`] if `k` differs, [`Error::DimensionMismatch`] if `d`
 /// differs, [`Error::NotFinite`] for a NaN or infinite coordinate, [`Error::Parameter`] if the result exceeds the largest
 /// f64.
-///
-/// # Examples
 ///
 /// ```
 /// # use ndarray::array;
@@ -97,14 +91,13 @@ pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64>
             .zip(other)
             .map(move |(x, y)| x * shrink - y * shrink)
     };
-    let spread = (0..d)
-        .map(|column| {
-            let values = || a.iter().chain(&b).skip(column).step_by(d);
-            let high = values().fold(f64::NEG_INFINITY, |m, &v| m.max(v));
-            let low = values().fold(f64::INFINITY, |m, &v| m.min(v));
-            high * shrink - low * shrink
-        })
-        .fold(0.0_f64, f64::max);
+    let spread = (0..d).map(|column| {
+        let values = || a.iter().chain(&b).skip(column).step_by(d);
+        let high = values().copied().fold(f64::NEG_INFINITY, f64::max);
+        let low = values().copied().fold(f64::INFINITY, f64::min);
+        high * shrink - low * shrink
+    });
+    let spread = spread.fold(0.0, f64::max);
     if spread == 0.0 {
         return Ok(0.0);
     }
@@ -118,10 +111,8 @@ pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64>
 
     // Matched centres can be far closer than the spread of all: they get their own unit.
     let matched = || {
-        matching
-            .iter()
-            .enumerate()
-            .flat_map(|(i, &j)| differences(i, j))
+        let pairs = matching.iter().enumerate();
+        pairs.flat_map(|(i, &j)| differences(i, j))
     };
     let unit = matched().fold(0.0_f64, |m, v| m.max(v.abs()));
     if unit == 0.0 {
@@ -130,59 +121,45 @@ pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64>
     let mean = matched().map(|v| (v / unit) * (v / unit)).sum::<f64>() / k as f64;
     let rmse = mean.sqrt() * unit / shrink;
     if !rmse.is_finite() {
-        return Err(Error::parameter(
-            "centres",
-            "too far apart",
-            "their root mean squared distance must not exceed the largest f64",
-        ));
+        let rule = "their root mean squared distance must not exceed the largest f64";
+        return Err(Error::parameter("centres", "too far apart", rule));
     }
     Ok(rmse)
 }
 
 /// The values of a `(k, d)` array as f64, row by row, or the place of the first that is not finite.
 fn finite_values<F: Float>(array: ArrayView2<F>, what: &'static str) -> Result<Vec<f64>> {
-    array
-        .indexed_iter()
-        .map(|((row, column), &value)| {
-            let value = Float::to_f64(value);
-            if value.is_finite() {
-                Ok(value)
-            } else {
-                Err(Error::NotFinite { what, row, column })
-            }
-        })
-        .collect()
+    let values = array.indexed_iter().map(|((row, column), &value)| {
+        let value = Float::to_f64(value);
+        let wrong = Error::NotFinite { what, row, column };
+        value.is_finite().then_some(value).ok_or(wrong)
+    });
+    values.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::assignment::tests::least_cost;
     use crate::metrics::tests::{Lcg, close, fixture};
     use ndarray::{Array1, Axis, array};
 
     #[test]
     fn accuracy_is_the_best_of_all_matchings() {
         let mut rng = Lcg(3);
-        // Permutations of four classes; fewer clusters than classes, and more.
-        let permutations: Vec<Vec<usize>> = (0..256)
-            .map(|p| (0..4).map(|i| p >> (2 * i) & 3).collect::<Vec<usize>>())
-            .filter(|p| (0..4).all(|j| p.contains(&j)))
-            .collect();
-        assert_eq!(permutations.len(), 24);
+        // Fewer clusters than classes, and more.
         for (clusters, classes) in [(4, 4), (3, 4), (4, 2), (1, 3)] {
             let labels = Array1::from_shape_simple_fn(60, || (rng.next() % clusters) as u32);
             let truth = Array1::from_shape_simple_fn(60, || (rng.next() % classes) as u32);
-            let right = |p: &Vec<usize>| {
-                let pairs = labels.iter().zip(&truth);
-                pairs
-                    .filter(|&(&a, &b)| p[a as usize] == b as usize)
-                    .count()
-            };
-            let best = permutations.iter().map(right).max().unwrap();
+            let mut costs = Array2::zeros((4, 4));
+            for (&a, &b) in labels.iter().zip(&truth) {
+                costs[[a as usize, b as usize]] -= 1.0;
+            }
             let far = labels.mapv(|l| l.wrapping_mul(2_654_435_769));
+            let found = accuracy(far.view(), truth.view());
             assert_eq!(
-                accuracy(far.view(), truth.view()),
-                Ok(best as f64 / 60.0),
+                found,
+                Ok(-least_cost(&costs) / 60.0),
                 "{clusters} {classes}"
             );
         }
@@ -192,49 +169,28 @@ mod tests {
     }
 
     fn naive_matched_rmse(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
-        fn best(a: &Array2<f64>, b: &Array2<f64>, used: &mut Vec<usize>) -> f64 {
-            let i = used.len();
-            if i == a.nrows() {
-                return 0.0;
-            }
-            let mut least = f64::INFINITY;
-            for j in 0..b.nrows() {
-                if !used.contains(&j) {
-                    let cost = (&a.row(i) - &b.row(j)).mapv(|v| v * v).sum();
-                    used.push(j);
-                    least = least.min(cost + best(a, b, used));
-                    used.pop();
-                }
-            }
-            least
-        }
-        (best(a, b, &mut Vec::new()) / a.nrows() as f64).sqrt()
+        let cost = |i: usize, j: usize| (&a.row(i) - &b.row(j)).mapv(|v| v * v).sum();
+        let costs = Array2::from_shape_fn((a.nrows(), a.nrows()), |(i, j)| cost(i, j));
+        (least_cost(&costs) / a.nrows() as f64).sqrt()
     }
 
     #[test]
     fn matched_rmse_agrees_with_all_permutations() {
         let mut rng = Lcg(3);
-        for k in 1..=6 {
-            for d in [1, 2, 5] {
-                let (a, b) = (rng.centres(k, d), rng.centres(k, d));
-                close(
-                    matched_rmse(a.view(), b.view()).unwrap(),
-                    naive_matched_rmse(&a, &b),
-                );
-                close(
-                    matched_rmse(b.view(), a.view()).unwrap(),
-                    naive_matched_rmse(&a, &b),
-                );
-                // Columns stored first, and f32.
-                let columns_first = a.t().as_standard_layout().into_owned();
-                close(
-                    matched_rmse(columns_first.t(), b.view()).unwrap(),
-                    naive_matched_rmse(&a, &b),
-                );
-                let (a, b) = (a.mapv(|v| v as f32), b.mapv(|v| v as f32));
-                let exact = naive_matched_rmse(&a.mapv(f64::from), &b.mapv(f64::from));
-                close(matched_rmse(a.view(), b.view()).unwrap(), exact);
+        for (k, d) in (1..=6).flat_map(|k| [(k, 1), (k, 2), (k, 5)]) {
+            let (a, b) = (rng.centres(k, d), rng.centres(k, d));
+            let expected = naive_matched_rmse(&a, &b);
+            let columns_first = a.t().as_standard_layout().into_owned();
+            for (a, b) in [
+                (a.view(), b.view()),
+                (b.view(), a.view()),
+                (columns_first.t(), b.view()),
+            ] {
+                close(matched_rmse(a, b).unwrap(), expected);
             }
+            let (a, b) = (a.mapv(|v| v as f32), b.mapv(|v| v as f32));
+            let exact = naive_matched_rmse(&a.mapv(f64::from), &b.mapv(f64::from));
+            close(matched_rmse(a.view(), b.view()).unwrap(), exact);
         }
     }
 
@@ -262,21 +218,14 @@ mod tests {
         }
         // A match much closer than the spread of the centres.
         let (a, b) = (array![[0.0], [1.0]], array![[1.0], [1e-200]]);
-        close(
-            matched_rmse(a.view(), b.view()).unwrap() * 1e200,
-            0.5_f64.sqrt(),
-        );
+        let found = matched_rmse(a.view(), b.view()).unwrap();
+        close(found * 1e200, 0.5_f64.sqrt());
         // Differences that leave the range of f64 on the way, and one that leaves it for good.
-        let (a, b) = (
-            array![[f64::MAX], [-f64::MAX]],
-            array![[-f64::MAX], [f64::MAX]],
-        );
-        assert_eq!(matched_rmse(a.view(), b.view()).unwrap(), 0.0);
         let (a, b) = (array![[f64::MAX]], array![[-f64::MAX]]);
-        assert!(matches!(
-            matched_rmse(a.view(), b.view()),
-            Err(Error::Parameter { .. })
-        ));
+        let both = [a.clone(), b.clone()].map(|one| ndarray::concatenate![Axis(0), one, -&one]);
+        assert_eq!(matched_rmse(both[0].view(), both[1].view()), Ok(0.0));
+        let error = matched_rmse(a.view(), b.view()).unwrap_err();
+        assert!(matches!(error, Error::Parameter { .. }));
     }
 
     #[test]
@@ -285,47 +234,39 @@ mod tests {
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let mut other = good.clone();
             other[[1, 0]] = bad;
-            for result in [
-                matched_rmse(good.view(), other.view()),
-                matched_rmse(other.view(), good.view()),
-            ] {
+            for (a, b) in [(&good, &other), (&other, &good)] {
+                let error = matched_rmse(a.view(), b.view()).unwrap_err();
                 assert!(matches!(
-                    result,
-                    Err(Error::NotFinite {
+                    error,
+                    Error::NotFinite {
                         row: 1,
                         column: 0,
                         ..
-                    })
+                    }
                 ));
             }
         }
-        let rows = good.slice_axis(Axis(0), (..1).into());
+        let of = |other: ArrayView2<'_, f64>| matched_rmse(good.view(), other).unwrap_err();
         assert!(matches!(
-            matched_rmse(good.view(), rows),
-            Err(Error::LengthMismatch {
+            of(good.slice_axis(Axis(0), (..1).into())),
+            Error::LengthMismatch {
                 expected: 2,
                 found: 1,
                 ..
-            })
+            }
         ));
-        let columns = good.slice_axis(Axis(1), (..1).into());
         assert!(matches!(
-            matched_rmse(good.view(), columns),
-            Err(Error::DimensionMismatch {
+            of(good.slice_axis(Axis(1), (..1).into())),
+            Error::DimensionMismatch {
                 expected: 2,
                 found: 1,
                 ..
-            })
+            }
         ));
-        for empty in [
-            Array2::<f64>::zeros((0, 3)),
-            Array2::zeros((3, 0)),
-            Array2::zeros((0, 0)),
-        ] {
-            assert!(matches!(
-                matched_rmse(empty.view(), empty.view()),
-                Err(Error::Empty { .. })
-            ));
+        for shape in [(0, 3), (3, 0), (0, 0)] {
+            let empty = Array2::<f64>::zeros(shape);
+            let error = matched_rmse(empty.view(), empty.view()).unwrap_err();
+            assert!(matches!(error, Error::Empty { .. }));
         }
     }
 

@@ -2,8 +2,9 @@
 
 use crate::base::cached::Cached;
 use crate::base::float::Float;
+use crate::base::simd::LANES;
 use crate::data::Terms;
-use crate::kernels::{LANES, weighted};
+use crate::kernels::weighted;
 use std::sync::Arc;
 
 /// Marks a place in a support or a neighbor list that is not filled.

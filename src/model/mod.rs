@@ -107,21 +107,6 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         predict::predict(self.erased(), data)
     }
 
-    /// As [`predict`](Self::predict), in less time where there are many components, at a stated error: the squared distance
-    /// to the mean of the label is at most $1 + \epsilon$ times the least one ([E45](crate::equations#e45)).
-    ///
-    /// It holds for one variance shared by all components. Other families, and rows of a sketch, get what
-    /// [`predict`](Self::predict) gives; so does everything with `epsilon` 0, with fewer than 2,048 components, or where no
-    /// time would be saved.
-    ///
-    /// # Errors
-    /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) unless `epsilon` is at least 0 and
-    /// finite.
-    fn predict_within(&self, data: &dyn Data<F>, epsilon: f64) -> Result<Array1<u32>> {
-        crate::base::error::not_negative("epsilon", epsilon)?;
-        predict::predict(self.erased(), data)
-    }
-
     /// The posteriors of all components: (n, k), each row sums to 1.
     ///
     /// $$p(c \mid y_n, \theta) = \frac{p(c, y_n \mid \theta)}{\sum_{c' = 1}^{k} p(c', y_n \mid \theta)}$$
@@ -214,6 +199,9 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     }
 }
 
+/// A model of any family.
+pub type BoxedMixture<F> = Box<dyn Mixture<F>>;
+
 /// What [`Mixture::score`] finds on a data set, over all components.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -302,10 +290,6 @@ impl<F: Float, M: Mixture<F> + ?Sized> Mixture<F> for Box<M> {
 
     fn predict(&self, data: &dyn Data<F>) -> Result<Array1<u32>> {
         (**self).predict(data)
-    }
-
-    fn predict_within(&self, data: &dyn Data<F>, epsilon: f64) -> Result<Array1<u32>> {
-        (**self).predict_within(data, epsilon)
     }
 
     fn responsibilities(&self, data: &dyn Data<F>) -> Result<Array2<F>> {

@@ -1,9 +1,10 @@
 //! From scores to responsibilities and the free energy: the one place where posteriors are normalised.
 
 use crate::base::float::Float;
+use crate::base::simd::vectorised;
 use crate::data::Rows;
 use crate::kernels::exponential::exponentials;
-use crate::kernels::{soft, vectorised};
+use crate::kernels::soft;
 use crate::model::block::Block;
 
 /// How scores turn into log-joints ([E1](crate::equations#e1)).

@@ -1,6 +1,6 @@
 //! Seeds given by the user.
 
-use super::{Seeder, Seeds};
+use super::{KMeansPlusPlus, Seeder, Seeds};
 use crate::base::error::{Error, Result, same_columns, same_length};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
@@ -25,6 +25,8 @@ use ndarray::{Array2, ArrayView2};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Given<F> {
     centres: Array2<F>,
+    /// Whether k-means++ adds what is missing.
+    and_more: bool,
 }
 
 /// What they are called in errors.
@@ -36,6 +38,15 @@ impl<F: Float> Given<F> {
     pub fn new(centres: ArrayView2<'_, F>) -> Self {
         Self {
             centres: centres.to_owned(),
+            and_more: false,
+        }
+    }
+
+    /// With as many seeds by greedy k-means++ as are missing.
+    pub(crate) fn and_more(self) -> Self {
+        Self {
+            and_more: true,
+            ..self
         }
     }
 
@@ -71,7 +82,9 @@ impl<F: Float> Stage for Given<F> {
         if self.centres.is_empty() {
             return Err(Error::Empty { what: WHAT });
         }
-        same_length(WHAT, clusters, self.centres.nrows())?;
+        if !(self.and_more && self.centres.nrows() < clusters) {
+            same_length(WHAT, clusters, self.centres.nrows())?;
+        }
         check_rows(self.centres.view(), None, (WHAT, F::LIMIT), 0)
     }
 
@@ -87,12 +100,15 @@ impl<F: Float> Seeder<F> for Given<F> {
         &self,
         data: &dyn Data<F>,
         frame: &Frame<F>,
-        _: usize,
-        _: &mut Rng,
+        k: usize,
+        rng: &mut Rng,
     ) -> Result<Seeds<F>> {
         same_columns(WHAT, frame.columns(), self.centres.ncols())?;
         let centres = Centres::enter(self.centres.view(), frame);
         self.check_distances(&centres, frame, data.summary().total_weight)?;
+        if self.and_more {
+            return KMeansPlusPlus::greedy().choose(data, frame, (k, Some(&centres)), rng);
+        }
         Ok(Seeds {
             centres,
             evaluations: 0,

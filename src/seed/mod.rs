@@ -8,14 +8,12 @@
 //! $$D_n^2 = \min_{c \in \text{seeds}} \lVert y_n - \mu_c \rVert^2$$
 
 mod afk_mc2;
-mod extended;
 mod given;
 mod hierarchical;
 mod k_means_plus_plus;
 mod uniform;
 
 pub use afk_mc2::AfkMc2;
-pub(crate) use extended::Extended;
 pub use given::Given;
 pub use hierarchical::HierarchicalKMeansPlusPlus;
 pub use k_means_plus_plus::KMeansPlusPlus;

@@ -3,7 +3,7 @@
 use super::{Criteria, Criterion};
 use crate::base::float::Float;
 use crate::em::Report;
-use crate::fit::BoxedMixture;
+use crate::model::BoxedMixture;
 use std::fmt;
 
 /// A model of a sweep, and how it compares.

@@ -6,10 +6,13 @@ use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
-use crate::coreset::{Coreset, Full, Subset};
+use crate::coreset::{Coreset, Full};
 use crate::data::{Data, Guarded};
-use crate::fit::{BoxedMixture, Estimator, Fit};
-use crate::seed::{self, Extended};
+use crate::fit::{Estimator, Fit};
+use crate::model::BoxedMixture;
+use crate::seed::{self, Given};
+use std::fmt;
+use std::sync::Arc;
 
 /// Fits models with several numbers of clusters to the same rows, and compares them.
 ///
@@ -39,17 +42,27 @@ use crate::seed::{self, Extended};
 ///
 /// Memory: unless there is a coreset, `Data::select` copies the rows that are not held out. In parallel there are as many
 /// fits at a time as threads, each with fewer than 65,536 rows.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "a sweep does nothing until it is run"]
-pub struct Sweep<C = Full> {
+pub struct Sweep<F: Float> {
     clusters: Vec<usize>,
     held_out: f64,
-    coreset: C,
+    coreset: Arc<dyn Coreset<F>>,
     warm_starts: bool,
     seed: u64,
 }
 
-impl Sweep {
+impl<F: Float> fmt::Debug for Sweep<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sweep")
+            .field("clusters", &self.clusters)
+            .field("held_out", &self.held_out)
+            .field("coreset", &self.coreset.settings())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<F: Float> Sweep<F> {
     /// Over these numbers of clusters, in any order.
     pub fn new(clusters: impl IntoIterator<Item = usize>) -> Self {
         let mut clusters: Vec<usize> = clusters.into_iter().collect();
@@ -58,14 +71,12 @@ impl Sweep {
         Self {
             clusters,
             held_out: 0.1,
-            coreset: Full,
+            coreset: Arc::new(Full),
             warm_starts: true,
             seed: 0,
         }
     }
-}
 
-impl<C> Sweep<C> {
     /// The part of the rows of positive weight that is held out: at least 0 and below 1. Default 0.1. With 0 all models are
     /// fitted to all rows, and there is no held-out likelihood.
     pub fn held_out(mut self, fraction: f64) -> Self {
@@ -76,14 +87,9 @@ impl<C> Sweep<C> {
     /// The coreset that all models are fitted to. Default [`Full`]: all rows that are not held out. Of N' draws about
     /// (1 - held out) N' are left. An algorithm with a
     /// coreset of its own draws it from these rows.
-    pub fn coreset<C2>(self, coreset: C2) -> Sweep<C2> {
-        Sweep {
-            coreset,
-            clusters: self.clusters,
-            held_out: self.held_out,
-            warm_starts: self.warm_starts,
-            seed: self.seed,
-        }
+    pub fn coreset(mut self, coreset: impl Coreset<F> + 'static) -> Self {
+        self.coreset = Arc::new(coreset);
+        self
     }
 
     /// Whether every number of clusters is also tried from the means of the model with fewer, and seeds by greedy
@@ -107,16 +113,11 @@ impl<C> Sweep<C> {
     /// [`Error::Parameter`] if there are no numbers of clusters, or one is 0; if the held-out part is not at least 0 and
     /// below 1, or leaves no rows on one side. [`Error::TooManyClusters`] if there are fewer rows; what `build` and the fits
     /// say.
-    pub fn run<F, E>(
+    pub fn run<E: Estimator<F>>(
         &self,
         data: &dyn Data<F>,
         build: impl Fn(usize) -> Result<E>,
-    ) -> Result<Selection<F>>
-    where
-        F: Float,
-        C: Coreset<F>,
-        E: Estimator<F>,
-    {
+    ) -> Result<Selection<F>> {
         let Some(&least) = self.clusters.first() else {
             let rule = "must be given: at least one number of clusters";
             return Err(Error::parameter("clusters of a sweep", "none", rule));
@@ -135,37 +136,28 @@ impl<C> Sweep<C> {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn beside<F: Float>(
+    pub fn beside(
         &self,
         data: &dyn Data<F>,
         clusters: usize,
         estimator: &dyn Estimator<F>,
-    ) -> Result<Candidate<F>>
-    where
-        C: Coreset<F>,
-    {
+    ) -> Result<Candidate<F>> {
         positive("clusters of a sweep", clusters)?;
         let found = self.compare(data, &[(clusters, estimator)])?;
         Ok(found.into_candidates().remove(0))
     }
 
     /// The same, whatever the type of the estimators.
-    fn compare<F: Float>(&self, data: &dyn Data<F>, all: &[Entry<'_, F>]) -> Result<Selection<F>>
-    where
-        C: Coreset<F>,
-    {
+    fn compare(&self, data: &dyn Data<F>, all: &[Entry<'_, F>]) -> Result<Selection<F>> {
         compare(self, &Guarded::to_fit(data, None)?, all)
     }
 
     /// The rows to fit to, and those held out.
-    fn split<'a, F: Float>(&self, data: &'a dyn Data<F>) -> Result<Split<'a, F>>
-    where
-        C: Coreset<F>,
-    {
+    fn split<'a>(&self, data: &'a dyn Data<F>) -> Result<Split<'a, F>> {
         let streams = Streams::new(self.seed, 0);
+        let wrong = |rule| Err(Error::parameter("held_out", self.held_out, rule));
         if !(0.0..1.0).contains(&self.held_out) {
-            let rule = "must be at least 0 and below 1";
-            return Err(Error::parameter("held_out", self.held_out, rule));
+            return wrong("must be at least 0 and below 1");
         }
         let held_out = match self.held_out > 0.0 {
             true => held_out::choose(data, self.held_out, &mut streams.at(Purpose::HeldOut, 0, 0))?,
@@ -177,46 +169,34 @@ impl<C> Sweep<C> {
             let sound = drawn.check(data.len());
             sound.map_err(|what| Error::stage(self.coreset.name(), what))?;
         }
-        let without_coreset = drawn.is_none();
-        let weights = |rows: &[usize]| rows.iter().map(|n| data.weight(*n)).collect::<Vec<f64>>();
-        let drawn = match drawn {
-            Some(drawn) => Some(drawn),
-            None if held_out.is_empty() => None,
-            None => Some((0..data.len()).collect::<Vec<_>>()).map(|rows| Subset {
-                weights: weights(&rows),
-                rows,
-                evaluations: 0,
-            }),
+        let mut split = Split {
+            fitted: None,
+            sample_size: f64::INFINITY,
+            held_out: None,
         };
-        let fitted = drawn.map(|drawn| {
-            let pairs = drawn.rows.into_iter().zip(drawn.weights);
-            pairs
-                .filter(|(n, _)| held_out.binary_search(n).is_err())
-                .unzip::<usize, f64, Vec<_>, Vec<_>>()
-        });
-        let sample_size = match &fitted {
-            Some((_, weights)) if !without_coreset => effective(weights),
-            _ => f64::INFINITY,
+        let is_coreset = drawn.is_some();
+        let pairs: Vec<(usize, f64)> = match drawn {
+            Some(drawn) => drawn.rows.into_iter().zip(drawn.weights).collect(),
+            None => (0..data.len()).map(|n| (n, data.weight(n))).collect(),
         };
-        let fitted = match fitted {
-            Some((rows, weights)) if weights.iter().any(|w| *w > 0.0) => {
-                Some(data.select(&rows, weights)?)
+        if is_coreset || !held_out.is_empty() {
+            let is_left = |pair: &(usize, f64)| held_out.binary_search(&pair.0).is_err();
+            let (rows, weights): (Vec<_>, Vec<_>) = pairs.into_iter().filter(is_left).unzip();
+            if !weights.iter().any(|w| *w > 0.0) {
+                return wrong(
+                    "leaves no row of the coreset to fit to: hold out less, or draw more",
+                );
             }
-            Some(_) => {
-                let rule = "leaves no row of the coreset to fit to: hold out less, or draw more";
-                return Err(Error::parameter("held_out", self.held_out, rule));
+            if is_coreset {
+                split.sample_size = effective(&weights);
             }
-            None => None,
-        };
-        let held_out = match held_out.is_empty() {
-            true => None,
-            false => Some(data.select(&held_out, weights(&held_out))?),
-        };
-        Ok(Split {
-            fitted,
-            sample_size,
-            held_out,
-        })
+            split.fitted = Some(data.select(&rows, weights)?);
+        }
+        if !held_out.is_empty() {
+            let weights = held_out.iter().map(|n| data.weight(*n)).collect();
+            split.held_out = Some(data.select(&held_out, weights)?);
+        }
+        Ok(split)
     }
 }
 
@@ -243,8 +223,8 @@ fn effective(weights: &[f64]) -> f64 {
     sum * sum / f64::max(squares, f64::MIN_POSITIVE)
 }
 
-fn compare<F: Float, C: Coreset<F>>(
-    sweep: &Sweep<C>,
+fn compare<F: Float>(
+    sweep: &Sweep<F>,
     data: &dyn Data<F>,
     all: &[Entry<'_, F>],
 ) -> Result<Selection<F>> {
@@ -261,7 +241,7 @@ fn compare<F: Float, C: Coreset<F>>(
         let cold = cold?;
         let kept = match fits.last() {
             Some((before, _)) if sweep.warm_starts => {
-                let seeds = Extended::new(before.model.means().view());
+                let seeds = Given::new(before.model.means().view()).and_more();
                 let warm = estimator.fit_seeded(fitted, &seeds)?;
                 match is_better(&warm, &cold) {
                     true => (warm, true),
@@ -311,10 +291,8 @@ fn compare<F: Float, C: Coreset<F>>(
 /// Whether one of two fits of an algorithm is the better one: free energies compare on the same rows alone.
 fn is_better<F: Float>(one: &Found<F>, other: &Found<F>) -> bool {
     let last = |fit: &Found<F>| {
-        fit.report
-            .phases
-            .last()
-            .map(|phase| (phase.ran_on, phase.rows))
+        let phase = fit.report.phases.last();
+        phase.map(|phase| (phase.ran_on, phase.rows))
     };
     let energy = |fit: &Found<F>| fit.report.free_energies.last().copied();
     last(one) == last(other) && energy(one) > energy(other)

@@ -202,8 +202,7 @@ fn same<S, F: Float, A: Mixture<F> + ?Sized, B: Mixture<F> + ?Sized>(
     of: &str,
 ) -> Result<()> {
     let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-    let energies = |fit: &[f64]| bits(fit);
-    let what = if energies(&a.0.report.free_energies) != energies(&b.0.report.free_energies) {
+    let what = if bits(&a.0.report.free_energies) != bits(&b.0.report.free_energies) {
         "free energies"
     } else if a.0.labels != b.0.labels {
         "labels"

@@ -167,3 +167,28 @@ fn rows_of_few_values_converge() {
         assert!(fit.report.iterations < 12, "{k}: {}", fit.report);
     }
 }
+
+/// Rows of weight 0 are absent: a coreset of as many rows as count is all rows, and phases follow the number that counts.
+#[test]
+fn rows_without_weight_do_not_count() {
+    let x = Array2::from_shape_fn((100, 1), |(n, _)| (n * n % 97) as f64);
+    let w = Array1::from_shape_fn(100, |n| if n % 10 == 3 { 1.0 } else { 0.0 });
+    let data = Dense::weighted(x.view(), w.view()).unwrap();
+    let (told, tell) = std::sync::mpsc::channel();
+    let builder = algorithms::k_means(4).phases(move |shape| {
+        told.send(shape.rows).unwrap();
+        vec![Phase::new(Bounded::new())]
+    });
+    let drawn = |size| {
+        let lightweight = algorithms::k_means(4).coreset(Lightweight::new(size));
+        let uniform = algorithms::k_means(4).coreset(UniformCoreset::new(size));
+        [lightweight, uniform].map(|b| b.build().unwrap().fit(&data).unwrap().coreset)
+    };
+    assert_eq!(drawn(10), [None, None]);
+    assert_eq!(drawn(20), [None, None]);
+    for fewer in drawn(9) {
+        assert_eq!(fewer.unwrap().rows.len(), 9);
+    }
+    builder.build().unwrap().fit(&data).unwrap();
+    assert_eq!(tell.try_iter().last(), Some(10));
+}

@@ -5,6 +5,10 @@
 //! What proptest found once lies where it looks: `tests/proptest-regressions/NAME.txt`.
 
 mod common;
+/// Kinds of rows that are hard to cluster.
+#[path = "../../reproduce/src/hard.rs"]
+#[allow(unreachable_pub)]
+mod hard;
 
 mod algorithm;
 mod blocks;

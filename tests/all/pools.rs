@@ -69,7 +69,6 @@ fn rows_are_read_by_the_threads_of_the_caller() {
                 let estimator = estimator.boxed::<f32>().unwrap();
                 let model = estimator.fit(&data).unwrap().model;
                 model.predict(&data).unwrap();
-                model.predict_within(&data, 0.1).unwrap();
                 model.score(&data).unwrap();
                 model.log_densities(&data).unwrap();
                 model.responsibilities(&data).unwrap();

@@ -423,6 +423,9 @@ fn what_a_mutated_file_holds_is_an_error_or_a_model() {
                 continue;
             };
             valid += 1;
+            let variances = model.variances();
+            assert!(model.means().iter().all(|x| x.is_finite()));
+            assert!(variances.iter().all(|v| v.is_finite()));
             let columns = model.means().ncols();
             let data = Dense::new(x.slice(ndarray::s![..8, ..columns])).unwrap();
             assert_eq!(model.predict(&data).unwrap().len(), 8);
@@ -437,6 +440,26 @@ fn what_a_mutated_file_holds_is_an_error_or_a_model() {
     }
     // Low bits of numbers, and notes.
     assert!(valid > 500, "{valid}");
+}
+
+#[test]
+fn a_header_with_a_line_twice_is_an_error() {
+    for bytes in small() {
+        let line = bytes
+            .windows(13)
+            .position(|part| part == b"components = ")
+            .unwrap();
+        let length = 1 + bytes[line..]
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .unwrap();
+        let mut twice = bytes.clone();
+        twice.splice(line..line, bytes[line..][..length].to_vec());
+        let header = u64::from_le_bytes(twice[24..32].try_into().unwrap()) + length as u64;
+        twice[24..32].copy_from_slice(&header.to_le_bytes());
+        let fault = fault_of(load(&repaired(twice))).to_string();
+        assert!(fault.contains("each once"), "{fault}");
+    }
 }
 
 /// The file with other numbers in one place of a section, of which there is such a place.
@@ -500,6 +523,14 @@ fn values_that_no_model_has_are_errors_that_name_the_section() {
     for bad in [i64::MIN, -126, 126, i64::MAX] {
         fault_of(load(&exponent(bad)));
     }
+    // Finite beside the unit, but not with it.
+    let large = with(&files[1], "frame exponent", 0, 120i64.to_le_bytes());
+    let large = with(&large, "variances", 0, 1e300f64.to_le_bytes());
+    let fault = fault_of(load(&large)).to_string();
+    assert!(
+        fault.contains("must be finite in the unit of the data"),
+        "{fault}"
+    );
     // Another seed has other signs, but for one in eight.
     let others = (10..60).map(|seed: u64| with(&files[2], "basis", 0, seed.to_le_bytes()));
     assert!(others.filter(|bytes| load(bytes).is_err()).count() > 30);

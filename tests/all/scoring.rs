@@ -184,7 +184,7 @@ fn log_densities_of_own_variances_are_naive_sums() {
     own::<f64>(1e-11);
 }
 
-/// So many rows and components that labels are found by cells: exactly, and to within a factor.
+/// So many rows and components that labels are found by cells.
 #[test]
 fn labels_of_many_components() {
     let mut rng = Rng::from_seed(3);
@@ -210,19 +210,6 @@ fn labels_of_many_components() {
         assert_eq!(model.predict(&few).unwrap(), first);
         assert_eq!(model.predict(&data).unwrap(), nearest);
         assert_eq!(model.predict(&few).unwrap(), first);
-        assert_eq!(model.predict_within(&data, 0.0).unwrap(), nearest);
-        for epsilon in [0.05, 1.0] {
-            let found = model.predict_within(&data, epsilon).unwrap();
-            for (i, (&found, &nearest)) in found.iter().zip(&nearest).enumerate() {
-                let most = squared(i, nearest) * (1.0 + epsilon);
-                assert!(squared(i, found) <= most * (1.0 + 1e-9));
-            }
-            let boxed: Box<dyn Mixture<f64>> = Box::new(model.clone());
-            assert_eq!(boxed.predict_within(&data, epsilon).unwrap(), found);
-        }
-        for epsilon in [-1.0, f64::NAN, f64::INFINITY] {
-            assert!(model.predict_within(&data, epsilon).is_err());
-        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! How many clusters: criteria against scikit-learn and naive formulas, and sweeps.
 
 use crate::common::read;
-use coremix::coreset::Coreset;
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::selection::{Criteria, Criterion, Selection, Sweep};
@@ -296,7 +295,7 @@ fn the_dirichlet_process_beside_it() {
     );
 }
 
-fn table<C: Coreset<Table>>(sweep: &Sweep<C>, data: &Dense<'_, f64>) -> Result<String> {
+fn table(sweep: &Sweep<Table>, data: &Dense<'_, f64>) -> Result<String> {
     let found = sweep.run(data, gmm)?;
     Ok(found.to_string())
 }
@@ -323,7 +322,7 @@ fn tables_print() {
 fn hostile_sweeps() {
     let x = separated(3, 30, 12);
     let data = Dense::new(x.view()).unwrap();
-    let parameter = |sweep: &Sweep, setting: &str| {
+    let parameter = |sweep: &Sweep<Table>, setting: &str| {
         let error = table(sweep, &data).unwrap_err();
         match &error {
             Error::Parameter { name, .. } => assert_eq!(*name, setting, "{error}"),

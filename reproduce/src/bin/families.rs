@@ -3,15 +3,13 @@
 //! `cargo run --release -p reproduce --bin families -- FOLDER FAMILY:ROWS:COLUMNS:CLUSTERS[:SEED] ...` writes one file per
 //! family, named after what is in it. Without any it prints the names of the families.
 
-use coremix::datasets::Hard;
+use reproduce::hard::{self, Shape};
 use std::path::Path;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [folder, wanted @ ..] = &arguments[..] else {
-        for family in Hard::ALL {
-            println!("{}", family.name());
-        }
+        hard::KINDS.iter().for_each(|kind| println!("{kind}"));
         return Ok(());
     };
     for wanted in wanted {
@@ -19,11 +17,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let [name, rows, columns, clusters, seed @ ..] = &parts[..] else {
             return Err(format!("{wanted}: not FAMILY:ROWS:COLUMNS:CLUSTERS[:SEED]").into());
         };
-        let family: Hard = name.parse()?;
         let (n, d, k) = (rows.parse()?, columns.parse()?, clusters.parse()?);
         let seed = seed.first().map_or(Ok(0), |seed| seed.parse())?;
         let file = Path::new(folder).join(format!("{name}-{n}x{d}-{k}.npy"));
-        ndarray_npy::write_npy(&file, &family.generate::<f32>(n, d, k, seed)?)?;
+        let shape = Shape {
+            rows: n,
+            columns: d,
+            clusters: k,
+        };
+        let found = hard::generate(name, shape, seed);
+        ndarray_npy::write_npy(&file, &found.ok_or(format!("{name}: no such family"))?)?;
         println!("{}", file.display());
     }
     Ok(())

@@ -4,6 +4,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::sort;
 use crate::data::View;
+use crate::io::{FileFault, Sections, Stream};
 use std::ops::Range;
 
 /// A row of a component.
@@ -114,15 +115,6 @@ impl<F: Float> Assignment<F> {
         }
     }
 
-    /// From where the members of each component start, and all members.
-    pub(super) fn from_parts(starts: Vec<usize>, members: Vec<Member<F>>) -> Self {
-        Self {
-            starts,
-            members,
-            spare: Vec::new(),
-        }
-    }
-
     /// Number of rows, n.
     pub(super) fn len(&self) -> usize {
         self.members.len()
@@ -225,6 +217,59 @@ impl<F: Float> Assignment<F> {
                 member.upper = F::INFINITY;
             }
         });
+    }
+
+    /// The rows by component, with their bounds.
+    pub(crate) fn write(&self, out: &mut Stream<'_>) {
+        let members = &self.members;
+        let n = members.len();
+        let starts = self.starts.iter().map(|start| *start as u64);
+        out.section("starts", self.components() + 1, starts);
+        out.section("members", n, members.iter().map(|m| m.row));
+        out.section("seconds", n, members.iter().map(|m| m.second));
+        out.section("uppers", n, members.iter().map(|m| m.upper));
+        out.section("lowers", n, members.iter().map(|m| m.lower));
+    }
+
+    /// The same of `n` rows and `k` components.
+    pub(crate) fn read(
+        file: &mut Sections<'_>,
+        n: usize,
+        k: usize,
+    ) -> std::result::Result<Self, FileFault> {
+        let starts = file.numbers::<u64>("starts", &[k + 1])?;
+        let starts: Vec<usize> = starts.into_iter().map(|start| start as usize).collect();
+        if starts[0] != 0 || starts[k] != n || !starts.is_sorted() {
+            return Err(FileFault::content("starts", "must rise from 0 to n"));
+        }
+        let rows = file.permutation("members", n)?;
+        let seconds = file.below("seconds", &[n], k)?;
+        let (uppers, lowers) = (bounds(file, "uppers", n)?, bounds(file, "lowers", n)?);
+        let member = |place: usize| Member {
+            row: rows[place],
+            second: seconds[place],
+            upper: uppers[place],
+            lower: lowers[place],
+        };
+        let members = (0..n).map(member).collect();
+        Ok(Self {
+            starts,
+            members,
+            spare: Vec::new(),
+        })
+    }
+}
+
+/// Bounds are numbers or infinite.
+fn bounds<F: Float>(
+    file: &mut Sections<'_>,
+    name: &str,
+    n: usize,
+) -> std::result::Result<Vec<F>, FileFault> {
+    let bounds = file.numbers::<F>(name, &[n])?;
+    match bounds.iter().any(|bound| bound.to_f64().is_nan()) {
+        true => Err(FileFault::content(name, "must be no NaN")),
+        false => Ok(bounds),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::assignment::{Assignment, Change, Member, PART};
 use super::list_search::{Kernel, TOGETHER, root};
-use super::lists::{InvertedLists, NeighbourLists};
+use super::lists::InvertedLists;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -39,18 +39,18 @@ struct TwoNearest<F> {
 
 impl<F: Float> Assignment<F> {
     /// Every row with its nearest centre and the second nearest: of all centres, or of the inverted list of its point (E40)
-    /// if that is cheaper and the search need not be `exact`. In that case rows far out that may be nearer to a centre outside
-    /// the list are searched over all centres; neighbour lists of `near` centres correct most of the rest. Returns the number
-    /// of distance evaluations as well.
+    /// if that is cheaper and there is a tolerance. In that case rows that may be nearer to a centre outside the list are
+    /// [searched beyond it](Self::search_beyond), where neighbour lists of `near` centres would correct too little. Returns the
+    /// number of distance evaluations as well.
     pub(crate) fn first(
         view: View<'_, F>,
         centres: &Centres<F>,
         near: usize,
-        exact: bool,
+        tolerance: f64,
     ) -> Result<(Self, u64)> {
-        let lists = match exact {
-            true => None,
-            false => InvertedLists::of(centres, WIDER * near),
+        let lists = match tolerance > 0.0 {
+            true => InvertedLists::of(centres, WIDER * near),
+            false => None,
         };
         let Some(lists) = lists else {
             return Self::exhaustive(view, centres);
@@ -58,9 +58,11 @@ impl<F: Float> Assignment<F> {
         let points = &lists.quantizer.points;
         let mut all = Self::around(view, centres, points, |point| lists.list(point))?;
         let evaluations = view.len() * (points.len() + lists.list(0).len());
-        let far = far(view, all.squared(view));
-        let open = |_, member: &Member<F>| member.lower < F::zero() && member.upper >= far;
-        let (changes, wider) = all.search_all(view, centres, open)?;
+        let error = all.squared(view);
+        let price = tolerance * centres.len() as f64 / near as f64;
+        let open = |_, member: &Member<F>| member.lower < F::zero();
+        let (changes, wider) =
+            all.search_beyond(view, centres, near, open, error, price * error)?;
         all.apply(&changes);
         Ok((all, lists.evaluations + evaluations as u64 + wider))
     }
@@ -154,21 +156,21 @@ impl<F: Float> Assignment<F> {
         Ok(Self::of_labels(&parallel::all(labels)?.concat(), k))
     }
 
-    /// Searches all centres for rows that may be nearer to one outside the list of their component (E35): those far out, and
-    /// all, if some rows drawn say that this lowers the squared distances by more than `gain`. `error` are the squared
-    /// distances. Returns the changes, by place, and the number of distance evaluations.
+    /// Searches all centres for open rows, which may be nearer to one outside their list (E35): those far out, and all, if some
+    /// rows drawn say that this lowers the squared distances by more than `gain`, beyond what lists of `near` centres do.
+    /// `error` are the squared distances. Returns the changes, by place, and the number of distance evaluations.
     pub(crate) fn search_beyond(
         &mut self,
         view: View<'_, F>,
         centres: &Centres<F>,
-        lists: &NeighbourLists<F>,
+        near: usize,
+        open: impl Fn(usize, &Member<F>) -> bool + Sync,
         error: f64,
         gain: f64,
     ) -> Result<(Vec<Change>, u64)> {
-        let open = |c: usize, member: &Member<F>| member.upper > lists.moved(c as u32).half_reach;
         let far = far(view, error);
         let (promised, evaluations) = match gain > 0.0 {
-            true => self.gain(view, centres, |c, m| m.upper < far && open(c, m))?,
+            true => self.gain(view, centres, near, |c, m| m.upper < far && open(c, m))?,
             false => (f64::INFINITY, 0),
         };
         let all = promised > gain;
@@ -177,12 +179,14 @@ impl<F: Float> Assignment<F> {
         Ok((changes, evaluations + more))
     }
 
-    /// How much a search of all open members over all centres would lower the squared distances, by a few of them: drawn in
-    /// proportion to their part of these, one at the middle of every step. Returns the number of distance evaluations as well.
+    /// How much a search of all open members over all centres would lower the squared distances, more than one over the `near`
+    /// centres around their own: by a few of them, drawn in proportion to their part of these, one at the middle of every step.
+    /// Returns the number of distance evaluations as well.
     fn gain(
         &self,
         view: View<'_, F>,
         centres: &Centres<F>,
+        near: usize,
         open: impl Fn(usize, &Member<F>) -> bool + Sync,
     ) -> Result<(f64, u64)> {
         let open = self.places_of(|c, place| open(c, self.member(place)));
@@ -206,17 +210,25 @@ impl<F: Float> Assignment<F> {
             let drawn = &drawn[range];
             let places = drawn.iter().map(|((_, place), _)| *place as usize);
             let rows = view.gather(places.map(|place| self.member(place).row))?;
-            let (found, mut own) = (two_nearest(centres, &rows), Vec::new());
+            let (found, mut squared) = (two_nearest(centres, &rows), Vec::new());
             let gains = drawn.iter().zip(found).enumerate();
             let gains = gains.map(|(i, (((c, _), times), found))| {
-                rows.distances_to(i, centres, &[*c], &mut own);
-                let fall = own[0].to_f64() - found.distance.to_f64().powi(2);
+                let mut list: Vec<u32> = (0..centres.len() as u32).collect();
+                if near < list.len() {
+                    centres.distances_from(*c as usize, &list, &mut squared);
+                    let of = |c: &u32| squared[*c as usize].to_f64();
+                    list.select_nth_unstable_by(near - 1, |a, b| of(a).total_cmp(&of(b)));
+                    list.truncate(near);
+                }
+                rows.distances_to(i, centres, &list, &mut squared);
+                let own = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
+                let fall = own - found.distance.to_f64().powi(2);
                 times * rows.weight(i) * fall.max(0.0)
             });
             Ok(gains.sum::<f64>())
         });
         let gains = parallel::all(gains)?;
-        let evaluations = drawn.len() * (centres.len() + 1);
+        let evaluations = drawn.len() * (2 * centres.len() + near);
         Ok((gains.iter().sum(), evaluations as u64))
     }
 

@@ -7,7 +7,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::sort;
 use crate::data::{Centres, Rows, View};
-use crate::kernels::packed::Packed;
+use crate::kernels::nearest::Packed;
 use crate::kernels::select;
 
 /// Rows that are read and compared together.

@@ -4,6 +4,7 @@
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::{Centres, Rows};
+use crate::io::{FileFault, Sections, Stream};
 use crate::model::candidates::Candidates;
 use crate::model::quantizer::CoarseQuantizer;
 
@@ -96,20 +97,40 @@ impl<F: Float> NeighbourLists<F> {
         (found, evaluations)
     }
 
-    /// The lists, and how far they reach.
-    pub(super) fn parts(&self) -> (&[u32], &[f64]) {
-        (&self.lists, &self.reach)
+    /// The lists, and how far they reach. What the last move means for bounds is found again after the next one.
+    pub(crate) fn write(&self, out: &mut Stream<'_>) {
+        out.numbers("neighbours", &self.lists);
+        out.numbers("reaches", &self.reach);
     }
 
-    /// From these. The centres have yet to move.
-    pub(super) fn from_parts(lists: Vec<u32>, reach: Vec<f64>) -> Self {
-        let k = reach.len();
-        Self {
-            size: lists.len() / k,
+    /// The same of `k` components, where there are any.
+    pub(crate) fn read(
+        file: &mut Sections<'_>,
+        k: usize,
+    ) -> std::result::Result<Option<Self>, FileFault> {
+        if !file.has("neighbours") {
+            return Ok(None);
+        }
+        let lists = file.all::<u32>("neighbours")?;
+        let reach = file.numbers::<f64>("reaches", &[k])?;
+        let size = lists.len() / k;
+        let sound = |(c, list): (usize, &[u32])| {
+            list[0] as usize == c && list.iter().all(|other| (*other as usize) < k)
+        };
+        let whole = size > 0 && lists.len() == k * size;
+        if !whole || !lists.chunks_exact(size).enumerate().all(sound) {
+            let rule = "must be lists of components, each with its own first";
+            return Err(FileFault::content("neighbours", rule));
+        }
+        if reach.iter().any(|reach| reach.is_nan()) {
+            return Err(FileFault::content("reaches", "must be no NaN"));
+        }
+        Ok(Some(Self {
+            size,
             lists,
             moved: vec![Moved::still(); k],
             reach,
-        }
+        }))
     }
 
     /// The centres near `c`, itself first.

@@ -16,11 +16,10 @@ mod full_search;
 pub(crate) mod hartigan;
 mod list_search;
 mod lists;
-mod saved;
 pub(crate) mod split_merge;
 mod sums;
 
-pub(crate) use assignment::{Assignment, Change};
+pub(crate) use assignment::{Assignment, Change, Member};
 pub(crate) use lists::NeighbourLists;
 pub(crate) use sums::Sums;
 

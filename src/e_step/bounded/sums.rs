@@ -5,9 +5,10 @@ use super::list_search::TOGETHER;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
+use crate::base::simd::vectorised;
 use crate::base::sort;
 use crate::data::{Centres, Moments, Rows, Second, View};
-use crate::kernels::vectorised;
+use crate::io::{FileFault, Sections, Stream};
 
 /// Sums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
 ///
@@ -67,20 +68,6 @@ impl<F: Float> Sums<F> {
         };
         sums.renew(view, centres, assignment, &vec![true; centres.len()])?;
         Ok(sums)
-    }
-
-    /// Anchors, sums, and the largest sums of each component.
-    pub(super) fn parts(&self) -> (&Centres<F>, &[f64], &[[f64; 2]]) {
-        (&self.anchors, &self.sums, &self.largest)
-    }
-
-    pub(super) fn from_parts(anchors: Centres<F>, sums: Vec<f64>, largest: Vec<[f64; 2]>) -> Self {
-        Self {
-            line: anchors.row(0).len() + 2,
-            anchors,
-            sums,
-            largest,
-        }
     }
 
     /// Recomputes the sums of the `stale` components, about their current centres.
@@ -223,6 +210,32 @@ impl<F: Float> Sums<F> {
                 self.largest[c][1].max(sums[1]),
             ];
         }
+    }
+
+    /// The sums with their anchors.
+    pub(crate) fn write(&self, out: &mut Stream<'_>) {
+        self.anchors.write("anchors", out);
+        out.numbers("sums", &self.sums);
+        out.numbers("largest sums", self.largest.as_flattened());
+    }
+
+    /// The same of `k` components in `dim` coordinates.
+    pub(crate) fn read(
+        file: &mut Sections<'_>,
+        k: usize,
+        dim: usize,
+    ) -> std::result::Result<Self, FileFault> {
+        let anchors = Centres::read("anchors", file, k, dim)?;
+        let line = anchors.row(0).len() + 2;
+        let sums = file.finite("sums", &[k, line])?;
+        let largest = file.finite("largest sums", &[k, 2])?;
+        let largest = largest.as_chunks().0.to_vec();
+        Ok(Self {
+            anchors,
+            sums,
+            line,
+            largest,
+        })
     }
 
     /// Mass of component `c`.

@@ -390,7 +390,7 @@ impl<F: Float> Save for DirichletProcessMixture<F> {
             });
             let (components, sticks) = (components.collect(), Sticks(sticks.collect()));
             let (centres, frame) = (common.centres, common.frame);
-            Ok(Self::new(
+            io::finite(Self::new(
                 centres,
                 frame,
                 prior,

@@ -8,20 +8,20 @@ use std::fmt::{Display, Write};
 
 /// Lines `key = value`.
 #[derive(Debug, Default)]
-pub(super) struct Fingerprint(String);
+pub(crate) struct Fingerprint(String);
 
 /// Rows that are compared, at most.
 const ROWS: usize = 64;
 
 impl Fingerprint {
     /// Another line.
-    pub(super) fn add(&mut self, key: impl Display, value: impl Display) {
+    pub(crate) fn add(&mut self, key: impl Display, value: impl Display) {
         let value = value.to_string().replace(char::is_control, " ");
         writeln!(self.0, "{key} = {value}").expect("a string takes any text");
     }
 
     /// Shape, weight, summary and some rows of the data.
-    pub(super) fn add_data<F: Float>(&mut self, data: &dyn Data<F>) -> Result<()> {
+    pub(crate) fn add_data<F: Float>(&mut self, data: &dyn Data<F>) -> Result<()> {
         let summary = data.summary();
         self.add("rows", data.len());
         self.add("columns", data.dim());
@@ -45,13 +45,13 @@ impl Fingerprint {
     }
 
     /// The header.
-    pub(super) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         self.0
     }
 }
 
 /// Whether the header of a checkpoint is that of this fit.
-pub(crate) fn compare(expected: &str, found: &str) -> std::result::Result<(), FileFault> {
+pub(super) fn compare(expected: &str, found: &str) -> std::result::Result<(), FileFault> {
     let lines = |text: &str| -> Vec<(String, String)> {
         let pairs = text.lines().filter_map(|line| line.split_once(" = "));
         pairs.map(|(k, v)| (k.to_string(), v.to_string())).collect()

@@ -1,0 +1,127 @@
+//! Who sees a fit, and who ends it.
+
+use super::{Pass, PhaseReport, Progress, Saver, Stop, trace};
+use crate::base::cancel::Cancel;
+use crate::base::error::Result;
+use crate::base::float::Float;
+use crate::m_step::MStep;
+use std::ops::ControlFlow;
+
+/// The user's closure.
+pub(crate) type Observer<'a, F> = &'a mut dyn FnMut(&Progress<'_, F>) -> ControlFlow<()>;
+
+/// Who sees a fit, whether anything has asked to stop, and who writes its checkpoints.
+pub(crate) struct Monitor<'a, F: Float> {
+    observer: Option<Observer<'a, F>>,
+    flow: ControlFlow<()>,
+    cancel: Option<Cancel>,
+    saver: Option<Saver>,
+}
+
+impl<'a, F: Float> Monitor<'a, F> {
+    /// Stops where the observer or the flag says so.
+    pub(crate) fn new(
+        observer: Option<Observer<'a, F>>,
+        cancel: Option<Cancel>,
+        saver: Option<Saver>,
+    ) -> Self {
+        Self {
+            observer,
+            flow: ControlFlow::Continue(()),
+            cancel,
+            saver,
+        }
+    }
+
+    /// What makes others for restarts that run beside each other; `None` if there is an observer, or there are checkpoints:
+    /// these see one restart after the other.
+    pub(crate) fn beside(&self) -> Option<impl Fn() -> Monitor<'static, F> + Sync + use<F>> {
+        let alone = self.observer.is_some() || self.saver.is_some();
+        let cancel = self.cancel.clone();
+        (!alone).then_some(move || Monitor::new(None, cancel.clone(), None))
+    }
+
+    /// What writes checkpoints; nothing does once the fit is stopped: it would go on from where it was stopped as if it
+    /// had ended there.
+    pub(crate) fn saver(&mut self) -> Option<&mut Saver> {
+        match self.is_stopped() {
+            true => None,
+            false => self.saver.as_mut(),
+        }
+    }
+
+    /// Why the last checkpoint could not be written, if it could not.
+    pub(crate) fn checkpoint_fault(&self) -> Option<String> {
+        self.saver.as_ref().and_then(Saver::fault)
+    }
+
+    /// Writes a checkpoint before the next search, if it is due. A search whose state cannot be saved leaves it to the end
+    /// of the phase.
+    pub(super) fn save<'b, M: MStep<F>>(
+        &mut self,
+        pass: &mut dyn Pass<'b, F, M>,
+        report: &PhaseReport,
+    ) -> Result<()> {
+        let Some(saver) = self.saver() else {
+            return Ok(());
+        };
+        if !saver.is_due() {
+            return Ok(());
+        }
+        let stages = pass.stages().save().map_err(|fault| saver.error(fault))?;
+        let Some(stages) = stages else {
+            return Ok(());
+        };
+        let pass = &*pass;
+        saver.write_phase(&|out| {
+            report.write("phase ", out);
+            stages.write(out);
+            pass.save(out);
+        })
+    }
+
+    /// Shows progress. Once stopped it stays stopped, and the observer is called no more.
+    pub(crate) fn see(&mut self, progress: &Progress<'_, F>) {
+        trace::before(progress);
+        if let (ControlFlow::Continue(()), Some(observer)) = (self.flow, &mut self.observer) {
+            self.flow = observer(progress);
+        }
+    }
+
+    /// Shows a search. Whether to stop, and why.
+    pub(super) fn iteration<'b, M: MStep<F>>(
+        &mut self,
+        pass: &mut dyn Pass<'b, F, M>,
+        report: &PhaseReport,
+        limit: usize,
+    ) -> Option<Stop> {
+        trace::iteration(report);
+        // Taking a model out of a subspace is worth it only if there is an observer.
+        if self.observer.is_some() && !self.is_stopped() {
+            self.see(&Progress::Iteration {
+                restart: report.restart,
+                phase: report.phase,
+                rows: report.rows,
+                iteration: report.iterations,
+                limit,
+                free_energy: report.free_energies[report.iterations],
+                evaluations: report.evaluations,
+                elapsed: report.elapsed,
+                model: pass.stages().whole_model(),
+            });
+        }
+        self.stop()
+    }
+
+    /// Why to stop, if anything asks for it.
+    pub(crate) fn stop(&self) -> Option<Stop> {
+        if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
+            return Some(Stop::Cancelled);
+        }
+        self.flow.is_break().then_some(Stop::Observer)
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop().is_some()
+    }
+}
