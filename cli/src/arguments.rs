@@ -211,7 +211,7 @@ pub(crate) struct Clusters {
     pub(crate) memory: Bytes,
 }
 
-/// Variances of the components.
+/// Variances and covariances of the components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Covariance {
     /// One for all
@@ -220,6 +220,10 @@ pub(crate) enum Covariance {
     Spherical,
     /// One for each and each column
     Diagonal,
+    /// All pairs of columns, one matrix for all
+    Tied,
+    /// All pairs of columns, one matrix each
+    Full,
 }
 
 impl Covariance {
@@ -229,6 +233,8 @@ impl Covariance {
             Self::TiedSpherical => Covariance::TiedSpherical,
             Self::Spherical => Covariance::Spherical,
             Self::Diagonal => Covariance::Diagonal,
+            Self::Tied => Covariance::Tied,
+            Self::Full => Covariance::Full,
         }
     }
 }

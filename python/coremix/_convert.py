@@ -56,13 +56,13 @@ def _parameters(ours: Any, theirs: Any, covariances: Any) -> Any:
     theirs.weights_ = ours.weights_
     theirs.means_ = np.asarray(ours.means_, dtype=np.float64)
     theirs.covariances_ = covariances
-    if covariances.ndim == 3:
+    if theirs.covariance_type in ("full", "tied"):
         # The inverse of the lower factor of a covariance, transposed: scikit-learn multiplies rows with it.
         factors = np.linalg.cholesky(covariances)
-        eye = np.eye(covariances.shape[1])
-        theirs.precisions_cholesky_ = np.stack([np.linalg.solve(factor, eye).T for factor in factors])
-        precisions = [root @ root.T for root in theirs.precisions_cholesky_]
-        theirs.precisions_ = np.stack(precisions)
+        eye = np.broadcast_to(np.eye(factors.shape[-1]), factors.shape)
+        roots = np.swapaxes(np.linalg.solve(factors, eye), -1, -2)
+        theirs.precisions_cholesky_ = roots
+        theirs.precisions_ = roots @ np.swapaxes(roots, -1, -2)
     else:
         theirs.precisions_cholesky_ = 1 / np.sqrt(covariances)
         theirs.precisions_ = 1 / covariances

@@ -17,8 +17,8 @@ class GaussianMixture(CoremixMixture):
     ----------
     n_components : int, default=1
         The number of components.
-    covariance_type : {"diag", "spherical", "tied-spherical"}, default="diag"
-        A variance per component and column, one per component, or one for all. With ``"tied-spherical"`` the mixing
+    covariance_type : {"full", "tied", "diag", "spherical", "tied-spherical"}, default="diag"
+        A matrix per component, one matrix for all, a variance per component and column, one per component, or one for all. With ``"tied-spherical"`` the mixing
         proportions are equal, too.
     n_init : int, default=1
         Restarts; the best one is kept.
@@ -41,8 +41,8 @@ class GaussianMixture(CoremixMixture):
         The mixing proportions.
     means_ : ndarray of shape (n_components, n_features)
     covariances_ : ndarray or float
-        Shape (n_components, n_features) for ``"diag"``, (n_components,) for ``"spherical"``, a float for
-        ``"tied-spherical"``.
+        Shape (n_components, n_features, n_features) for ``"full"``, (n_features, n_features) for ``"tied"``, (n_components,
+        n_features) for ``"diag"``, (n_components,) for ``"spherical"``, a float for ``"tied-spherical"``.
     lower_bound_ : float
         The free energy per row after the last search, in nats.
     converged_ : bool
@@ -108,7 +108,7 @@ class VcGmm(CoremixMixture):
         Random components that are added to each search.
     chain_length : int or None, default=None
         Length of the chains that draw the seeds (AFK-MC²).
-    covariance_type : {"tied-spherical", "spherical", "diag"}, default="tied-spherical"
+    covariance_type : {"tied-spherical", "spherical", "diag", "tied", "full"}, default="tied-spherical"
         As in :class:`GaussianMixture`.
     tol : float or None, default=None
         As in :class:`GaussianMixture`. None: 1e-3.

@@ -112,5 +112,7 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
             "tied-spherical": k * d + 1,
             "spherical": k * d + k + k - 1,
             "diag": 2 * k * d + k - 1,
+            "tied": k * d + d * (d + 1) // 2 + k - 1,
+            "full": k * d + k * d * (d + 1) // 2 + k - 1,
             "dirichlet-process": k * d + k * d * (d + 1) // 2 + k - 1,
         }[family]

@@ -50,6 +50,7 @@ pub(crate) enum Covariances {
     One(f64),
     PerComponent(Array1<f64>),
     PerColumn(Array2<f64>),
+    Matrix(Array2<f64>),
     Matrices(Array3<f64>),
 }
 
@@ -69,6 +70,7 @@ impl Parameters {
                     Covariance::Diagonal => {
                         ("diag", Covariances::PerColumn(own.column_variances()))
                     }
+                    Covariance::Tied => ("tied", Covariances::Matrix(own.covariance(0)?)),
                     _ => ("full", Covariances::Matrices(own.covariances())),
                 };
                 Self::Gaussian {
@@ -108,6 +110,9 @@ impl Parameters {
                     Covariances::PerColumn(own) => {
                         found.set_item("covariances", own.into_pyarray(py))?;
                         found.set_item("full", full.map(|full| full.into_pyarray(py)))?;
+                    }
+                    Covariances::Matrix(own) => {
+                        found.set_item("covariances", own.into_pyarray(py))?;
                     }
                     Covariances::Matrices(own) => {
                         found.set_item("covariances", own.into_pyarray(py))?;

@@ -71,8 +71,10 @@ fn covariance(name: &str, value: &str) -> PyResult<Covariance> {
         "tied-spherical" => Ok(Covariance::TiedSpherical),
         "spherical" => Ok(Covariance::Spherical),
         "diag" => Ok(Covariance::Diagonal),
+        "tied" => Ok(Covariance::Tied),
+        "full" => Ok(Covariance::Full),
         _ => {
-            let rule = "must be 'diag', 'spherical' or 'tied-spherical'";
+            let rule = "must be 'full', 'tied', 'diag', 'spherical' or 'tied-spherical'";
             Err(PyValueError::new_err(format!("{name} = {value:?}: {rule}")))
         }
     }

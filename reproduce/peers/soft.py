@@ -1,8 +1,8 @@
 """Milliseconds of an iteration of scikit-learn's mixtures, on rows like those of `soft` (reproduce/src/bin/soft.rs).
 
-python soft.py [spherical] [diag] [dirichlet]
+python soft.py [f32 | f64] [spherical] [diag] [tied] [full] [dirichlet]
 
-GaussianMixture with its own or diagonal variances, and BayesianGaussianMixture with full covariances. An iteration is the
+GaussianMixture, and BayesianGaussianMixture with full covariances. An iteration is the
 difference of two fits of 12 and 2 iterations, divided by 10, from the same start: rows at random as means.
 """
 
@@ -16,8 +16,9 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 SHAPES = {
     "spherical": [(130_290, 90, 100), (130_290, 90, 10), (262_144, 8, 100)],
     "diag": [(130_290, 90, 100), (130_290, 90, 10), (262_144, 8, 100)],
-    "dirichlet": [(50_000, 20, 50), (50_000, 64, 30), (20_000, 90, 20)],
+    "tied": [(100_000, 8, 20), (50_000, 32, 20), (20_000, 90, 20), (10_000, 256, 20)],
 }
+SHAPES["full"] = SHAPES["dirichlet"] = SHAPES["tied"]
 
 
 def points(n, d, k):
@@ -25,7 +26,7 @@ def points(n, d, k):
     rng = np.random.default_rng(7)
     centres = 0.7 * rng.normal(size=(k, d))
     rows = centres[np.arange(n) % k] + rng.normal(size=(n, d))
-    return rows.astype(np.float32)
+    return rows.astype(np.float64 if "f64" in sys.argv else np.float32)
 
 
 def model(kind, k, iterations):
@@ -43,7 +44,7 @@ def seconds(kind, x, k, iterations):
 
 def main():
     warnings.filterwarnings("ignore")
-    kinds = sys.argv[1:] or list(SHAPES)
+    kinds = [kind for kind in sys.argv[1:] if kind in SHAPES] or list(SHAPES)
     for kind in kinds:
         for n, d, k in SHAPES[kind]:
             x = points(n, d, k)

@@ -77,6 +77,72 @@ impl Cholesky {
     }
 }
 
+/// The inverse of the lower Cholesky factor of a symmetric matrix (dim, dim) whose eigenvalues are raised to at least
+/// `least`, a positive number. Where some are, it follows from eigenvectors: of a matrix that is put together again, the
+/// smallest eigenvalues would be lost in the rounding of the largest.
+pub(crate) fn whitening(matrix: &[f64], dim: usize, least: f64) -> Vec<f64> {
+    let mut rest = matrix.to_vec();
+    rest.iter_mut().step_by(dim + 1).for_each(|x| *x -= least);
+    let exceeds =
+        rest.iter().step_by(dim + 1).all(|x| *x > 0.0) && Cholesky::of(&rest, dim).is_some();
+    if exceeds && let Some(found) = Cholesky::of(matrix, dim) {
+        return inverse_of_lower(&found.factor, dim);
+    }
+    let (values, vectors) = eigen(matrix, dim);
+    let axes = Array2::from_shape_fn((dim, dim), |(i, a)| {
+        values[a].max(least).sqrt() * vectors[a * dim + i]
+    });
+    // Axes as long as deviations, turned so that they are a lower triangle.
+    let mut factor = axes.dot(&orthonormal(&axes).t());
+    for j in 0..dim {
+        if factor[[j, j]] < 0.0 {
+            factor.column_mut(j).mapv_inplace(|x| -x);
+        }
+        (0..j).for_each(|i| factor[[i, j]] = 0.0);
+    }
+    let factor: Vec<f64> = factor.iter().copied().collect();
+    inverse_of_lower(&factor, dim)
+}
+
+/// The eigenvalues of a symmetric matrix (dim, dim), and as many eigenvectors, row after row, by Jacobi's rotations.
+fn eigen(matrix: &[f64], dim: usize) -> (Vec<f64>, Vec<f64>) {
+    /// Each squares what is off the diagonal, once that is small.
+    const SWEEPS: usize = 32;
+    let mut a = matrix.to_vec();
+    let mut vectors = vec![0.0; dim * dim];
+    vectors.iter_mut().step_by(dim + 1).for_each(|x| *x = 1.0);
+    for _ in 0..SWEEPS {
+        let mut rotated = false;
+        for p in 0..dim {
+            for q in p + 1..dim {
+                let (off, app, aqq) = (a[p * dim + q], a[p * dim + p], a[q * dim + q]);
+                if off == 0.0 || off.abs() <= f64::EPSILON * (app.abs() * aqq.abs()).sqrt() {
+                    continue;
+                }
+                rotated = true;
+                let theta = (aqq - app) / (2.0 * off);
+                let t = theta.signum() / (theta.abs() + theta.hypot(1.0));
+                let c = 1.0 / t.hypot(1.0);
+                let s = t * c;
+                let turn = |x: &mut [f64], i: usize, j: usize| {
+                    (x[i], x[j]) = (c * x[i] - s * x[j], s * x[i] + c * x[j]);
+                };
+                for i in 0..dim {
+                    turn(&mut a, i * dim + p, i * dim + q);
+                }
+                for i in 0..dim {
+                    turn(&mut a, p * dim + i, q * dim + i);
+                    turn(&mut vectors, p * dim + i, q * dim + i);
+                }
+            }
+        }
+        if !rotated {
+            break;
+        }
+    }
+    (a.iter().step_by(dim + 1).copied().collect(), vectors)
+}
+
 /// The lower triangle of a matrix (dim, dim), row after row.
 pub(crate) fn packed(matrix: &[f64], dim: usize) -> Vec<f64> {
     let rows = matrix.chunks_exact(dim).enumerate();
@@ -304,6 +370,29 @@ mod tests {
         assert_eq!(unpacked(&packed(&factor, 3), 3), factor);
         assert!(Cholesky::of(&[1.0, 1.0, 1.0, 1.0 - 1e-9], 2).is_none());
         assert!(Cholesky::of(&[f64::NAN], 1).is_none());
+    }
+
+    #[test]
+    fn eigenvalues_are_raised_and_vectors_stay() {
+        for n in SIZES {
+            let vectors = orthonormal(&random((n, n), 3));
+            let values: Vec<f64> = (0..n).map(|i| 10f64.powi(i as i32 % 9 - 6)).collect();
+            let of_values = |values: &[f64]| {
+                let scaled = &vectors.t() * &ndarray::Array1::from(values.to_vec());
+                scaled.dot(&vectors)
+            };
+            for least in [1e-9, 1e-3] {
+                let matrix: Vec<f64> = of_values(&values).iter().copied().collect();
+                let found = of(&whitening(&matrix, n, least), n);
+                let raised: Vec<f64> = values.iter().map(|v| v.max(least)).collect();
+                let white = found.dot(&of_values(&raised)).dot(&found.t());
+                assert_abs_diff_eq!(white, Array2::eye(n), epsilon = 1e-8);
+                assert!(found.indexed_iter().all(|((i, j), x)| j <= i || *x == 0.0));
+            }
+            // Of rank 0.
+            let found = of(&whitening(&vec![0.0; n * n], n, 0.25), n);
+            assert_abs_diff_eq!(found, Array2::eye(n) * 2.0, epsilon = 1e-14);
+        }
     }
 
     /// Classical Gram-Schmidt, for rows that are independent.

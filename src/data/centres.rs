@@ -244,6 +244,12 @@ impl<F: Float> Centres<F> {
         &self.values
     }
 
+    /// The coordinates of all centres (k, d), without padding.
+    pub(crate) fn coordinates(&self) -> impl Iterator<Item = f64> {
+        let rows = (0..self.len()).flat_map(|c| &self.row(c)[..self.dim()]);
+        rows.map(|z| z.to_f64())
+    }
+
     /// The centres by coordinate: (d, k), each row padded with zeros to a [`stride`] of `k`. Made when first asked for.
     pub(crate) fn by_coordinate(&self) -> &[F] {
         self.by_coordinate

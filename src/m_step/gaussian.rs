@@ -1,10 +1,14 @@
 //! Gaussian components: one family, with covariances of several kinds.
 
+use super::outer::{Digits, OuterMoments};
 use super::proportions::{Mixing, Proportions};
-use super::{GaussianMixture, MStep, SharedVariance, first_variance, steps_with_one_variance};
-use crate::base::error::Result;
+use super::{
+    GaussianMixture, MStep, SharedVariance, Statistics, first_variance, steps_with_one_variance,
+};
+use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::stage::Stage;
+use crate::base::{linalg, parallel};
 use crate::data::{Centres, Data, Frame, Moments, Rows, Second, Subspace};
 use crate::model::Mixture;
 use crate::model::block::Block;
@@ -20,11 +24,21 @@ pub enum Covariance {
     Spherical,
     /// A variance per component and column. On a [`Sketch`](crate::data::Sketch) the columns are the preconditioned ones.
     Diagonal,
+    /// One covariance with all pairs of columns, for all components. On dense data.
+    Tied,
+    /// A covariance with all pairs of columns per component. On dense data.
+    Full,
 }
 
 impl Covariance {
     /// All of them.
-    pub(crate) const ALL: [Self; 3] = [Self::TiedSpherical, Self::Spherical, Self::Diagonal];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::TiedSpherical,
+        Self::Spherical,
+        Self::Diagonal,
+        Self::Tied,
+        Self::Full,
+    ];
 
     /// Its name, in files.
     pub(crate) fn name(self) -> &'static str {
@@ -32,7 +46,14 @@ impl Covariance {
             Self::TiedSpherical => "TiedSpherical",
             Self::Spherical => "Spherical",
             Self::Diagonal => "Diagonal",
+            Self::Tied => "Tied",
+            Self::Full => "Full",
         }
+    }
+
+    /// Whether there is a covariance for each pair of columns.
+    pub(super) fn has_pairs(self) -> bool {
+        matches!(self, Self::Tied | Self::Full)
     }
 
     /// Numbers of all covariances, for `k` components in `dim` coordinates.
@@ -41,7 +62,32 @@ impl Covariance {
             Self::TiedSpherical => 1,
             Self::Spherical => k,
             Self::Diagonal => k * dim,
+            Self::Tied => dim * dim,
+            Self::Full => k * dim * dim,
         }
+    }
+
+    /// Those of them that are free: matrices are symmetric.
+    pub(super) fn free(self, k: usize, dim: usize) -> usize {
+        match self.has_pairs() {
+            true => self.numbers(k, dim) / (2 * dim) * (dim + 1),
+            false => self.numbers(k, dim),
+        }
+    }
+
+    /// The numbers of covariances with the same variance in every direction.
+    pub(super) fn isotropic(self, k: usize, dim: usize, variance: f64) -> Vec<f64> {
+        let variance = if self.has_pairs() {
+            1.0 / variance.sqrt()
+        } else {
+            variance
+        };
+        let on_diagonal = |place: usize| (place % (dim * dim)).is_multiple_of(dim + 1);
+        let is_variance = |place| !self.has_pairs() || on_diagonal(place);
+        let places = 0..self.numbers(k, dim);
+        places
+            .map(|place| if is_variance(place) { variance } else { 0.0 })
+            .collect()
     }
 }
 
@@ -54,12 +100,15 @@ impl Covariance {
 /// | `TiedSpherical` | $\sigma^2 I_D$ | $1 / C$ | [E1](crate::equations#e1); \[KM\] Eq. 1, \[VC\] Eq. 1 |
 /// | `Spherical` | $\sigma_c^2 I_D$ | learned | [E31](crate::equations#e31); \[VC\] in the published version, \[SG\] for sketches |
 /// | `Diagonal` | $\operatorname{diag}(\sigma_{c1}^2, \dots, \sigma_{cD}^2)$ | learned | [E33](crate::equations#e33); \[SG\] Eq. 14 to 19 |
+/// | `Tied` | $\Sigma$ | learned | [E52](crate::equations#e52) |
+/// | `Full` | $\Sigma_c$ | learned | [E52](crate::equations#e52) |
 ///
 /// **Statistics** about the current means ([E5](crate::equations#e5)). Those of disjoint sets of rows add up:
 ///
 /// $$m_c = \sum_n w_n q_{nc}, \qquad f_c = \sum_n w_n q_{nc} (y_n - \mu_c), \qquad s_{cj} = \sum_n w_n q_{nc} (y_{nj} - \mu_{cj})^2$$
 ///
-/// and sums of $s_{cj}$ over coordinates, or components as well, where variances are shared.
+/// and sums of $s_{cj}$ over coordinates, or components as well, where variances are shared; for matrices the same of all pairs
+/// of coordinates.
 ///
 /// **Update** ([E6](crate::equations#e6), [E7](crate::equations#e7), [E32](crate::equations#e32),
 /// [E34](crate::equations#e34); \[VC\] Eq. 6), with $W$ the total weight:
@@ -73,7 +122,7 @@ impl Covariance {
 /// counted in the report.
 ///
 /// Variances are clamped from below ([E20](crate::equations#e20)), which keeps the free energy monotone where an added ridge
-/// would not:
+/// would not; of matrices, the eigenvalues:
 ///
 /// $$\sigma^2 \ge \max \left( 10^{-12} \bar v, (\epsilon \max |x|)^2, v_{\min} \right)$$
 ///
@@ -128,6 +177,20 @@ impl Gaussian {
     }
 }
 
+impl Gaussian {
+    /// The numbers of covariances whose variances, in every direction, are at least `least` (E20).
+    fn clamped(&self, mut variances: Vec<f64>, dim: usize, least: f64) -> Vec<f64> {
+        if !self.covariance.has_pairs() {
+            variances.iter_mut().for_each(|v| *v = v.max(least));
+            return variances;
+        }
+        parallel::map_chunks(&mut variances, dim * dim, |_, _, matrix| {
+            matrix.copy_from_slice(&linalg::whitening(matrix, dim, least));
+        });
+        variances
+    }
+}
+
 impl Default for Gaussian {
     fn default() -> Self {
         Self::new(Covariance::TiedSpherical)
@@ -142,11 +205,17 @@ impl Stage for Gaussian {
 
 impl<F: Float> MStep<F> for Gaussian {
     type Model = GaussianMixture<F>;
-    type Statistics = Moments;
+    type Statistics = Sums;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let (variance, least) = first_variance(&frame, data.summary());
-        let variances = vec![variance; self.covariance.numbers(seeds.len(), seeds.dim())];
+        if self.covariance.has_pairs() && data.is_sparse() {
+            let rule = "works on dense rows alone, not on a sketch";
+            return Err(Error::parameter("covariance", self.covariance.name(), rule));
+        }
+        let variances = self
+            .covariance
+            .isotropic(seeds.len(), seeds.dim(), variance);
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut model = GaussianMixture::assemble(self.covariance, (seeds, frame), proportions);
         // The unit is this variance itself: so far scores are exactly the squared distances.
@@ -168,10 +237,18 @@ impl<F: Float> MStep<F> for Gaussian {
         let mut model: Self::Model = self.start(seeds, frame, data)?;
         let factor = (from.frame().unit() * model.frame().inverse_unit()).powi(2);
         let least = model.least_variance;
-        let rescaled = from.scaled_variances().iter();
-        let rescaled: Vec<f64> = rescaled.map(|v| (v * factor).max(least)).collect();
+        let variances = from.scaled_variances().iter();
+        let rescaled = match self.covariance.has_pairs() {
+            true => variances.map(|x| x / factor.sqrt()).collect(),
+            false => variances
+                .map(|v| (v * factor).max(least))
+                .collect::<Vec<f64>>(),
+        };
         if self.mixing == Mixing::Learned {
             model.proportions = from.proportions.to_learn();
+        }
+        if from.frame() == model.frame() {
+            model.exact.clone_from(&from.exact);
         }
         let unit = model.mean_of(&rescaled);
         model.set(rescaled, least, unit);
@@ -191,12 +268,23 @@ impl<F: Float> MStep<F> for Gaussian {
     }
 
     fn statistics(&self, model: &Self::Model) -> Self::Statistics {
+        let (k, dim) = (model.centres().len(), model.centres().dim());
         let second = match self.covariance {
             Covariance::TiedSpherical => Second::Total,
             Covariance::Spherical => Second::PerComponent,
             Covariance::Diagonal => Second::PerCoordinate,
+            Covariance::Tied | Covariance::Full => {
+                return Sums::Pairs(OuterMoments::zeros(k, dim));
+            }
         };
-        Moments::zeros(model.centres().len(), model.centres().dim(), second)
+        Sums::Axes(Moments::zeros(k, dim, second))
+    }
+
+    fn statistics_size(&self, model: &Self::Model) -> usize {
+        match self.covariance.has_pairs() {
+            true => model.centres().len() * model.centres().dim().pow(2),
+            false => 0,
+        }
     }
 
     fn accumulate(
@@ -204,37 +292,90 @@ impl<F: Float> MStep<F> for Gaussian {
         rows: &Rows<F>,
         block: &Block<F>,
         model: &Self::Model,
-        moments: &mut Self::Statistics,
+        sums: &mut Self::Statistics,
     ) {
-        if self.covariance == Covariance::TiedSpherical {
-            // Scores are squared distances.
-            let (weight, squared) = expected_total(rows, block);
-            moments.add_total(squared, weight * rows.entries() as f64);
+        match sums {
+            Sums::Pairs(moments) => {
+                let whitenings = model.whitenings();
+                moments.add(rows, block, |c| &whitenings[c], Digits::All);
+            }
+            Sums::Axes(moments) => {
+                if self.covariance == Covariance::TiedSpherical {
+                    // Scores are squared distances.
+                    let (weight, squared) = expected_total(rows, block);
+                    moments.add_total(squared, weight * rows.entries() as f64);
+                }
+                rows.accumulate(block, model.centres(), moments);
+            }
         }
-        rows.accumulate(block, model.centres(), moments);
     }
 
-    fn update(&self, moments: Self::Statistics, model: &mut Self::Model, restricted: bool) {
-        let least = model.least_variance;
-        let squared = moments.about_new_means(model.move_centres());
-        let (k, dim) = (model.centres().len(), model.centres().dim());
-        let shared = moments.variance_of_all(&squared).max(least);
+    fn update(&self, sums: Self::Statistics, model: &mut Self::Model, restricted: bool) {
+        let (k, dim, least) = (
+            model.centres().len(),
+            model.centres().dim(),
+            model.least_variance,
+        );
+        // The new variances where there is mass, and the one that all would share.
+        let (mass, shared, variances): (Vec<f64>, f64, Vec<f64>) = match &sums {
+            Sums::Axes(moments) => {
+                let squared = moments.about_new_means(model.move_centres());
+                let mut variances = model.scaled_variances().to_vec();
+                let per_component = (variances.len() / k).max(1);
+                for (place, variance) in variances.iter_mut().enumerate() {
+                    let (c, j) = (place / per_component, place % per_component);
+                    let (squared, mass) = moments.second_of(&squared, c, j);
+                    if mass > 0.0 {
+                        *variance = squared / mass;
+                    }
+                }
+                let mass = (0..k).map(|c| moments.mass(c)).collect();
+                (mass, moments.variance_of_all(&squared), variances)
+            }
+            Sums::Pairs(moments) => {
+                let scatter = about_new_means(moments, model);
+                let traces = scatter
+                    .iter()
+                    .map(|own| own.iter().step_by(dim + 1).sum::<f64>());
+                let total: f64 = moments.mass.iter().sum();
+                let shared = traces.sum::<f64>() / (total * dim as f64);
+                let variances: Vec<f64> = match self.covariance {
+                    Covariance::Tied => {
+                        let mut tied = vec![0.0; dim * dim];
+                        for own in &scatter {
+                            tied.iter_mut()
+                                .zip(own)
+                                .for_each(|(sum, x)| *sum += x / total);
+                        }
+                        tied
+                    }
+                    _ => {
+                        let own = scatter.iter().zip(&moments.mass);
+                        own.flat_map(|(own, mass)| {
+                            own.iter().map(move |x| x / mass.max(f64::MIN_POSITIVE))
+                        })
+                        .collect()
+                    }
+                };
+                (moments.mass.clone(), shared, variances)
+            }
+        };
+        let shared = shared.max(least);
         if restricted || self.covariance == Covariance::TiedSpherical {
             return model.set_all(shared);
         }
-        let mut variances = model.scaled_variances().to_vec();
-        let per_component = variances.len() / k;
-        for (place, variance) in variances.iter_mut().enumerate() {
-            let (c, j) = (place / per_component, place % per_component);
-            let (squared, mass) = moments.second_of(&squared, c, j);
-            if mass > 0.0 {
-                *variance = (squared / mass).max(least);
+        if self.mixing == Mixing::Learned {
+            model.proportions = Proportions::learned(mass.iter().copied());
+        }
+        let mut variances = self.clamped(variances, dim, least);
+        if self.covariance == Covariance::Full {
+            // A component without mass keeps its covariance.
+            let old = model.scaled_variances().chunks_exact(dim * dim);
+            let own = variances.chunks_exact_mut(dim * dim).zip(old).zip(&mass);
+            for ((own, old), _) in own.filter(|(_, mass)| **mass <= 0.0) {
+                own.copy_from_slice(old);
             }
         }
-        if self.mixing == Mixing::Learned {
-            model.proportions = Proportions::learned((0..k).map(|c| moments.mass(c)));
-        }
-        debug_assert_eq!(variances.len(), self.covariance.numbers(k, dim));
         model.set(variances, least, shared);
     }
 
@@ -243,13 +384,84 @@ impl<F: Float> MStep<F> for Gaussian {
     }
 }
 
-impl<F: Float> SharedVariance<F, GaussianMixture<F>, Moments> for Gaussian {
-    fn add_residual(&self, moments: &mut Moments, residual: f64) {
-        moments.add_total(residual, 0.0);
+/// The sums of an M-step.
+#[derive(Clone, Debug)]
+pub enum Sums {
+    /// With second moments along the axes alone.
+    Axes(Moments),
+    /// With those of all pairs of coordinates.
+    Pairs(OuterMoments),
+}
+
+impl Statistics for Sums {
+    fn merge(parts: &mut Vec<Self>) -> Self {
+        let (mut axes, mut pairs) = (Vec::new(), Vec::new());
+        for part in parts.drain(..) {
+            match part {
+                Self::Axes(part) => axes.push(part),
+                Self::Pairs(part) => pairs.push(part),
+            }
+        }
+        if axes.is_empty() {
+            let total = OuterMoments::merge(&mut pairs);
+            parts.extend(pairs.into_iter().map(Self::Pairs));
+            return Self::Pairs(total);
+        }
+        let total = Moments::merge(axes.iter_mut());
+        parts.extend(axes.into_iter().map(Self::Axes));
+        Self::Axes(total)
     }
 
-    fn statistics_of(&self, moments: Moments) -> Moments {
-        moments
+    fn zero_mass(&self) -> usize {
+        match self {
+            Self::Axes(moments) => moments.zero_mass(),
+            Self::Pairs(moments) => moments.zero_mass(),
+        }
+    }
+
+    fn unobserved(&self) -> usize {
+        match self {
+            Self::Axes(moments) => moments.unobserved(),
+            Self::Pairs(_) => 0,
+        }
+    }
+}
+
+/// Moves every centre to its mean, and returns the second moments (d, d) of each component about the new one.
+fn about_new_means<F: Float>(
+    moments: &OuterMoments,
+    model: &mut GaussianMixture<F>,
+) -> Vec<Vec<f64>> {
+    let (k, dim) = (model.centres().len(), model.centres().dim());
+    let mut steps = vec![0.0; k * dim];
+    for (c, steps) in steps.chunks_exact_mut(dim).enumerate() {
+        if moments.mass[c] > 0.0 {
+            for (step, first) in steps.iter_mut().zip(moments.first(c)) {
+                *step = first / moments.mass[c];
+            }
+        }
+    }
+    model.step(&steps);
+    parallel::map(k, |c| {
+        let mut matrix = moments.about(c, &steps[c * dim..][..dim]);
+        for i in 0..dim {
+            for j in 0..i {
+                matrix[j * dim + i] = matrix[i * dim + j];
+            }
+        }
+        matrix
+    })
+}
+
+impl<F: Float> SharedVariance<F, GaussianMixture<F>, Sums> for Gaussian {
+    fn add_residual(&self, sums: &mut Sums, residual: f64) {
+        if let Sums::Axes(moments) = sums {
+            moments.add_total(residual, 0.0);
+        }
+    }
+
+    fn statistics_of(&self, moments: Moments) -> Sums {
+        Sums::Axes(moments)
     }
 
     fn place(&self, model: &mut GaussianMixture<F>, centres: Centres<F>) {

@@ -1,17 +1,21 @@
 //! A mixture of Gaussians: its parameters, the scores of rows under it, and its files.
 
 use super::Covariance;
-use super::proportions::{Proportions, penalised};
+use super::gaussian_costs::{Costs, Parameters};
+use super::proportions::Proportions;
 use crate::base::cached::Cached;
 use crate::base::error::{Error, Result, positive, same_columns, same_length};
 use crate::base::float::Float;
+use crate::base::linalg::{self, Cholesky};
 use crate::base::rng::Rng;
-use crate::data::{Basis, Centres, Frame, Linear, Part, Rows, Scales, Scores, Summary};
+use crate::data::{Basis, Centres, Frame, Linear, Rows, Scores, Summary};
 use crate::io::{self, Common, FileFault, Reader, Save};
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
+use crate::model::whitened::Whitening;
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2};
+use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis};
+use std::cmp::Ordering;
 use std::f64::consts::PI;
 
 /// A mixture of Gaussians with covariances of one [kind](Covariance), and a mixing proportion each.
@@ -24,8 +28,12 @@ pub struct GaussianMixture<F> {
     covariance: Covariance,
     centres: Centres<F>,
     frame: Frame<F>,
-    /// One, (k) or (k, d), as the kind says; in the unit of the frame, squared.
+    /// One, (k) or (k, d) variances, as the kind says, in the unit of the frame, squared; or the lower triangles $M$ (d, d)
+    /// or (k, d, d) of whitening transforms, $M^T M = \Sigma^{-1}$, which have digits that $\Sigma$ has not.
     variances: Vec<f64>,
+    /// The means (k, d) that such transforms are about, not rounded to the type of the data: narrow components may be
+    /// narrower than that. None for others.
+    pub(super) exact: Vec<f64>,
     pub(super) least_variance: f64,
     pub(super) proportions: Proportions,
     /// The variance that scores are in units of.
@@ -35,36 +43,6 @@ pub struct GaussianMixture<F> {
     linear: Cached<Linear<F>>,
     /// Those given, or the centres out of the frame: few updates of a fit are asked for them.
     means: Cached<Array2<F>>,
-}
-
-/// What turns rows into scores, in units of a variance: it follows from variances and proportions.
-#[derive(Clone, Debug, PartialEq)]
-enum Costs<F> {
-    /// Scores are squared distances.
-    Distances,
-    /// Squared distances with a factor for each component (E31). The last one has the largest factor, and as a penalty the
-    /// largest of all that is added to a row: they bound rounding.
-    Factors(Vec<Factor>, Factor),
-    /// Squared differences with a factor for each component and coordinate (E33), and what proportions add (k).
-    Scales(Scales<F>, Vec<f64>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Factor {
-    /// Of the squared distance.
-    factor: f64,
-    /// What each coordinate adds.
-    per_entry: f64,
-    /// What the proportion adds.
-    penalty: f64,
-}
-
-impl Factor {
-    #[inline(always)]
-    fn score<F: Float>(&self, squared: F, entries: f64) -> F {
-        let score = self.factor * squared.to_f64() + entries * self.per_entry;
-        penalised(score, self.penalty)
-    }
 }
 
 impl<F: Float> GaussianMixture<F> {
@@ -112,6 +90,52 @@ impl<F: Float> GaussianMixture<F> {
         Self::from_parameters(Covariance::Diagonal, means, variances, Some(proportions))
     }
 
+    /// Means (k, d), one covariance for all components (d, d), and proportions (k), as [`spherical`](Self::spherical).
+    ///
+    /// # Errors
+    /// As [`tied_spherical`](Self::tied_spherical); [`Error::Parameter`] for a matrix that is not symmetric and positive
+    /// definite.
+    pub fn tied(
+        means: ArrayView2<'_, F>,
+        covariance: ArrayView2<'_, f64>,
+        proportions: ArrayView1<'_, f64>,
+    ) -> Result<Self> {
+        Self::of_matrices(
+            Covariance::Tied,
+            means,
+            covariance.insert_axis(Axis(0)),
+            proportions,
+        )
+    }
+
+    /// Means (k, d), covariances (k, d, d), and proportions (k), as [`spherical`](Self::spherical).
+    ///
+    /// # Errors
+    /// As [`tied`](Self::tied).
+    pub fn full(
+        means: ArrayView2<'_, F>,
+        covariances: ArrayView3<'_, f64>,
+        proportions: ArrayView1<'_, f64>,
+    ) -> Result<Self> {
+        same_length("covariances", means.nrows(), covariances.len_of(Axis(0)))?;
+        Self::of_matrices(Covariance::Full, means, covariances, proportions)
+    }
+
+    fn of_matrices(
+        kind: Covariance,
+        means: ArrayView2<'_, F>,
+        covariances: ArrayView3<'_, f64>,
+        proportions: ArrayView1<'_, f64>,
+    ) -> Result<Self> {
+        let dim = means.ncols();
+        for matrix in covariances.outer_iter() {
+            same_columns("covariances", dim, matrix.ncols())?;
+            same_length("rows of a covariance", dim, matrix.nrows())?;
+        }
+        let values = covariances.iter().copied().collect();
+        Self::from_parameters(kind, means, values, Some(proportions))
+    }
+
     fn from_parameters(
         covariance: Covariance,
         means: ArrayView2<'_, F>,
@@ -119,7 +143,7 @@ impl<F: Float> GaussianMixture<F> {
         proportions: Option<ArrayView1<'_, f64>>,
     ) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
-        let largest = check_variances::<F>(&variances)?;
+        let largest = check_variances::<F>(covariance, &variances, means.ncols())?;
         let k = means.nrows();
         let proportions = match proportions {
             Some(proportions) => Proportions::check(proportions, k)?,
@@ -127,10 +151,20 @@ impl<F: Float> GaussianMixture<F> {
         };
         // Wide enough for the means and for the deviations from them.
         let frame = Frame::around(&summary, largest.sqrt());
-        let scaled = variances
-            .iter()
-            .map(|v| frame.enter_square(*v).max(f64::MIN_POSITIVE));
-        let scaled: Vec<f64> = scaled.collect();
+        let scaled: Vec<f64> = match covariance.has_pairs() {
+            true => {
+                let size = means.ncols() * means.ncols();
+                let scaled: Vec<f64> = variances.iter().map(|v| frame.enter_square(*v)).collect();
+                let triangles = scaled.chunks_exact(size);
+                triangles
+                    .flat_map(|own| linalg::whitening(own, means.ncols(), f64::MIN_POSITIVE))
+                    .collect()
+            }
+            false => variances
+                .iter()
+                .map(|v| frame.enter_square(*v).max(f64::MIN_POSITIVE))
+                .collect(),
+        };
         let centres = Centres::enter(means, &frame);
         let mut model = Self::assemble(covariance, (centres, frame), proportions);
         model.means.get(|| means.to_owned());
@@ -148,6 +182,10 @@ impl<F: Float> GaussianMixture<F> {
         Self {
             covariance,
             variances: vec![1.0; covariance.numbers(centres.len(), centres.dim())],
+            exact: match covariance.has_pairs() {
+                true => centres.coordinates().collect(),
+                false => Vec::new(),
+            },
             centres,
             frame,
             least_variance: f64::MIN_POSITIVE,
@@ -163,46 +201,25 @@ impl<F: Float> GaussianMixture<F> {
     pub(super) fn set(&mut self, variances: Vec<f64>, least: f64, unit: f64) {
         (self.variances, self.least_variance, self.unit) = (variances, least, unit);
         self.linear = Cached::default();
-        let (k, dim, variances) = (self.centres.len(), self.centres.dim(), &self.variances);
-        // What a variance makes of the square of a difference: a factor, and a term.
-        let relative = |variance: f64| (unit / variance, unit * (variance / unit).ln());
-        let penalties = (0..k).map(|c| self.proportions.penalty(c, unit));
-        self.costs = match self.covariance {
-            Covariance::TiedSpherical => Costs::Distances,
-            Covariance::Spherical => {
-                let factors = variances.iter().zip(penalties).map(|(&variance, penalty)| {
-                    let (factor, per_entry) = relative(variance);
-                    Factor {
-                        factor,
-                        per_entry,
-                        penalty,
-                    }
-                });
-                let factors: Vec<Factor> = factors.collect();
-                let mut largest = Factor {
-                    factor: 1.0,
-                    per_entry: 0.0,
-                    penalty: 0.0,
-                };
-                for own in factors.iter().filter(|own| own.penalty.is_finite()) {
-                    let added = dim as f64 * own.per_entry.abs() + own.penalty.abs();
-                    largest.factor = largest.factor.max(own.factor);
-                    largest.penalty = largest.penalty.max(added);
-                }
-                Costs::Factors(factors, largest)
-            }
-            Covariance::Diagonal => {
-                let scales = Scales::new(k, dim, |c, j| relative(variances[c * dim + j]));
-                Costs::Scales(scales, penalties.collect())
-            }
+        let parameters = Parameters {
+            covariance: self.covariance,
+            centres: &self.centres,
+            exact: &self.exact,
+            variances: &self.variances,
+            penalties: (0..self.centres.len())
+                .map(|c| self.proportions.penalty(c, unit))
+                .collect(),
+            unit,
         };
+        self.costs = Costs::new(parameters);
     }
 
     /// One variance for all coordinates of all components, which scores are in units of.
     pub(super) fn set_all(&mut self, variance: f64) {
         let variance = variance.max(self.least_variance);
-        let mut variances = std::mem::take(&mut self.variances);
-        variances.fill(variance);
+        let variances = self
+            .covariance
+            .isotropic(self.centres.len(), self.centres.dim(), variance);
         self.set(variances, self.least_variance, variance);
     }
 
@@ -210,6 +227,27 @@ impl<F: Float> GaussianMixture<F> {
     pub(super) fn move_centres(&mut self) -> &mut Centres<F> {
         (self.means, self.linear) = (Cached::default(), Cached::default());
         &mut self.centres
+    }
+
+    /// The whitening transform of each component, if covariances have all pairs of coordinates.
+    pub(super) fn whitenings(&self) -> &[Whitening] {
+        self.costs.whitenings()
+    }
+
+    /// Moves the exact means, and the centres with them, by so much (k, d).
+    pub(super) fn step(&mut self, steps: &[f64]) {
+        self.exact
+            .iter_mut()
+            .zip(steps)
+            .for_each(|(mean, step)| *mean += step);
+        let exact = std::mem::take(&mut self.exact);
+        self.move_centres().update(|c, row| {
+            let own = exact[c * row.len()..].iter();
+            row.iter_mut()
+                .zip(own)
+                .for_each(|(z, mean)| *z = F::from_f64(*mean));
+        });
+        self.exact = exact;
     }
 
     pub(super) fn kind(&self) -> Covariance {
@@ -223,20 +261,31 @@ impl<F: Float> GaussianMixture<F> {
 
     /// The mean of such variances, of components by their proportion.
     pub(super) fn mean_of(&self, variances: &[f64]) -> f64 {
-        if variances.len() == 1 {
-            return variances[0];
+        let (k, dim) = (self.centres.len(), self.centres.dim());
+        let mean = |own: &[f64]| match self.covariance.has_pairs() {
+            true => covariance_of(own, dim).diag().mean().unwrap_or(0.0),
+            false => own.iter().sum::<f64>() / own.len() as f64,
+        };
+        match self.covariance {
+            Covariance::TiedSpherical | Covariance::Tied => mean(variances),
+            _ => {
+                let of_components = variances.chunks_exact(variances.len() / k);
+                self.proportions.average(of_components.map(mean))
+            }
         }
-        let of_component = variances.chunks_exact(variances.len() / self.centres.len());
-        let means = of_component.map(|own| own.iter().sum::<f64>() / own.len() as f64);
-        self.proportions.average(means)
     }
 
-    /// The variance of coordinate `j` of component `c`, in the unit of the frame, squared.
-    fn scaled(&self, c: usize, j: usize) -> f64 {
+    /// The variances of the coordinates of component `c` (d), in the unit of the frame, squared.
+    fn scaled(&self, c: usize) -> Array1<f64> {
+        let dim = self.centres.dim();
         match self.covariance {
-            Covariance::TiedSpherical => self.variances[0],
-            Covariance::Spherical => self.variances[c],
-            Covariance::Diagonal => self.variances[c * self.centres.dim() + j],
+            Covariance::TiedSpherical => Array1::from_elem(dim, self.variances[0]),
+            Covariance::Spherical => Array1::from_elem(dim, self.variances[c]),
+            Covariance::Diagonal => self.variances[c * dim..][..dim].to_vec().into(),
+            Covariance::Tied => covariance_of(&self.variances, dim).into_diag(),
+            Covariance::Full => {
+                covariance_of(&self.variances[c * dim * dim..][..dim * dim], dim).into_diag()
+            }
         }
     }
 
@@ -266,8 +315,11 @@ impl<F: Float> GaussianMixture<F> {
     /// [`covariance`](Self::covariance) and [`column_variances`](Self::column_variances).
     #[must_use]
     pub fn variances(&self) -> Array2<f64> {
-        let shape = (self.centres.len(), self.centres.dim());
-        Array2::from_shape_fn(shape, |(c, j)| self.frame.leave_square(self.scaled(c, j)))
+        let mut variances = Array2::zeros((self.centres.len(), self.centres.dim()));
+        for (c, mut own) in variances.outer_iter_mut().enumerate() {
+            own.assign(&self.scaled(c).mapv(|v| self.frame.leave_square(v)));
+        }
+        variances
     }
 
     /// The covariance of component `c` in the columns of the data (P, P), in the data's own unit, squared, whatever
@@ -286,14 +338,21 @@ impl<F: Float> GaussianMixture<F> {
     }
 
     fn covariance_of(&self, c: usize) -> Array2<f64> {
-        let (variances, columns) = (self.variances(), self.frame.columns());
+        let (dim, columns) = (self.centres.dim(), self.frame.columns());
+        if self.covariance.has_pairs() {
+            let size = dim * dim;
+            let place = c * size % self.variances.len();
+            let covariance = covariance_of(&self.variances[place..][..size], dim);
+            return covariance.mapv(|v| self.frame.leave_square(v));
+        }
+        let variances = self.scaled(c).mapv(|v| self.frame.leave_square(v));
         let mut covariance = Array2::zeros((columns, columns));
         let Some(mut axes) = self.axes() else {
-            covariance.diag_mut().assign(&variances.row(c));
+            covariance.diag_mut().assign(&variances);
             return covariance;
         };
         // Each as long as the deviation along it.
-        for (mut axis, variance) in axes.outer_iter_mut().zip(variances.row(c)) {
+        for (mut axis, variance) in axes.outer_iter_mut().zip(&variances) {
             axis *= variance.sqrt();
         }
         general_mat_mul(1.0, &axes.t(), &axes, 0.0, &mut covariance);
@@ -345,12 +404,23 @@ impl<F: Float> GaussianMixture<F> {
         positive("n", n)?;
         let mut rng = Rng::from_seed(seed);
         let labels = Array1::from_shape_fn(n, |_| self.proportions.draw(&mut rng) as u32);
-        let mut drawn = Centres::with_capacity(n, self.centres.dim());
-        for &c in &labels {
-            let mut row = self.centres.row(c as usize).to_vec();
-            for (j, z) in row.iter_mut().take(self.centres.dim()).enumerate() {
-                let deviation = self.scaled(c as usize, j).sqrt();
-                *z = F::from_f64(z.to_f64() + deviation * rng.normal());
+        let dim = self.centres.dim();
+        let mut drawn = Centres::with_capacity(n, dim);
+        let factors = self.costs.deviations(self.unit);
+        let deviations = self.variances().mapv(|v| self.frame.enter_square(v).sqrt());
+        let mut normals = vec![0.0; dim];
+        for c in labels.iter().map(|c| *c as usize) {
+            let mut row = self.centres.row(c).to_vec();
+            normals.fill_with(|| rng.normal());
+            for (j, z) in row.iter_mut().take(dim).enumerate() {
+                let step = match factors.get(c) {
+                    Some(factor) => {
+                        let terms = factor[j * dim..].iter().zip(&normals[..=j]);
+                        terms.map(|(l, e)| l * e).sum()
+                    }
+                    None => deviations[[c, j]] * normals[j],
+                };
+                *z = F::from_f64(z.to_f64() + step);
             }
             drawn.push(&row);
         }
@@ -358,11 +428,22 @@ impl<F: Float> GaussianMixture<F> {
     }
 }
 
-/// The largest of some variances, if all are positive and finite, and if the type can hold their ratios: scores are in units
-/// of one of them.
-pub(super) fn check_variances<F: Float>(variances: &[f64]) -> Result<f64> {
-    let largest = variances.iter().copied().fold(0.0, f64::max);
-    for &variance in variances {
+/// The largest variance, if all are positive and finite, and if the type can hold their ratios: scores are in units of one of
+/// them. Matrices must be symmetric and positive definite.
+fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Result<f64> {
+    let step = if kind.has_pairs() { dim + 1 } else { 1 };
+    let matrices = if kind.has_pairs() {
+        dim * dim
+    } else {
+        values.len()
+    };
+    let variances = || {
+        values
+            .chunks_exact(matrices)
+            .flat_map(|own| own.iter().step_by(step))
+    };
+    let largest = variances().copied().fold(0.0, f64::max);
+    for &variance in variances() {
         if !(variance > 0.0 && variance.is_finite()) {
             let rule = "must be positive and finite";
             return Err(Error::parameter("variance", variance, rule));
@@ -372,7 +453,26 @@ pub(super) fn check_variances<F: Float>(variances: &[f64]) -> Result<f64> {
             return Err(Error::parameter("variance", variance, rule));
         }
     }
+    if kind.has_pairs() && !values.chunks_exact(matrices).all(|own| is_proper(own, dim)) {
+        let rule = "must be symmetric and positive definite";
+        return Err(Error::parameter("covariances", "a matrix", rule));
+    }
     Ok(largest)
+}
+
+/// The covariance (d, d) of a whitening transform.
+fn covariance_of(triangle: &[f64], dim: usize) -> Array2<f64> {
+    let deviations = linalg::inverse_of_lower(triangle, dim);
+    let covariance = linalg::square(&deviations, dim);
+    Array2::from_shape_vec((dim, dim), covariance).expect("d x d numbers")
+}
+
+/// Whether a matrix (d, d) is symmetric, but for rounding, and positive definite.
+fn is_proper(matrix: &[f64], dim: usize) -> bool {
+    let at = |i: usize, j: usize| matrix[i * dim + j];
+    let near = |i, j| (at(i, j) - at(j, i)).abs() <= 1e-9 * (at(i, i) * at(j, j)).sqrt();
+    let symmetric = (0..dim).all(|i| (0..i).all(|j| near(i, j)));
+    symmetric && Cholesky::of(matrix, dim).is_some()
 }
 
 impl<F: Float> Scores<F> for GaussianMixture<F> {
@@ -381,78 +481,23 @@ impl<F: Float> Scores<F> for GaussianMixture<F> {
     }
 
     fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
-        let (k, entries) = (self.centres.len(), rows.entries() as f64);
-        match &self.costs {
-            Costs::Distances => rows.distances(&self.centres, out),
-            Costs::Factors(factors, _) => {
-                rows.distances(&self.centres, out);
-                for scores in out.chunks_exact_mut(k) {
-                    for (score, factor) in scores.iter_mut().zip(factors) {
-                        *score = factor.score(*score, entries);
-                    }
-                }
-            }
-            Costs::Scales(scales, penalties) => {
-                rows.scaled_distances(&self.centres, scales, out);
-                for scores in out.chunks_exact_mut(k) {
-                    for (score, penalty) in scores.iter_mut().zip(penalties) {
-                        *score = penalised(score.to_f64(), *penalty);
-                    }
-                }
-            }
-        }
+        self.costs.all(&self.centres, rows, out);
     }
 
     fn margin(&self, rows: &Rows<F>, i: usize, reach: F) -> F {
-        match &self.costs {
-            Costs::Distances => rows.margin(i, &self.centres, reach),
-            Costs::Factors(_, largest) => {
-                let squared = rows.margin(i, &self.centres, F::INFINITY).to_f64();
-                F::from_f64(largest.factor * squared + 4.0 * F::EPSILON * largest.penalty)
-            }
-            // All scores are computed directly.
-            Costs::Scales(..) => F::zero(),
-        }
+        self.costs.margin(&self.centres, rows, i, reach)
     }
 
     fn linear(&self) -> Option<&Linear<F>> {
-        let (centres, beta) = (&self.centres, 0.5 / self.unit);
-        let make = || match &self.costs {
-            Costs::Distances => Linear::isotropic(centres, beta, |_| Part {
-                factor: 1.0,
-                added: 0.0,
-            }),
-            Costs::Factors(factors, _) => {
-                // Rows that know every coordinate: others have no products.
-                let entries = centres.dim() as f64;
-                Linear::isotropic(centres, beta, |c| {
-                    let own = factors[c];
-                    let (factor, added) = (own.factor, entries * own.per_entry + own.penalty);
-                    Part { factor, added }
-                })
-            }
-            Costs::Scales(scales, penalties) => Linear::diagonal(centres, beta, scales, penalties),
-        };
-        Some(self.linear.get(make))
+        if !self.costs.are_linear() {
+            return None;
+        }
+        let beta = 0.5 / self.unit;
+        Some(self.linear.get(|| self.costs.linear(&self.centres, beta)))
     }
 
     fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
-        let entries = rows.entries() as f64;
-        match &self.costs {
-            Costs::Distances => rows.distances_to(i, &self.centres, ids, out),
-            Costs::Factors(factors, _) => {
-                rows.distances_to(i, &self.centres, ids, out);
-                for (score, &c) in out.iter_mut().zip(ids) {
-                    *score = factors[c as usize].score(*score, entries);
-                }
-            }
-            Costs::Scales(scales, penalties) => {
-                rows.scaled_distances_to(i, &self.centres, scales, ids, out);
-                for (score, &c) in out.iter_mut().zip(ids) {
-                    *score = penalised(score.to_f64(), penalties[c as usize]);
-                }
-            }
-        }
+        self.costs.some(&self.centres, rows, i, ids, out);
     }
 
     fn best(&self, rows: &Rows<F>, ids: &mut [u32], scores: &mut [F]) -> bool {
@@ -484,7 +529,7 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
 
     fn free_parameters(&self) -> Option<usize> {
         let (k, d) = (self.centres.len(), self.centres.dim());
-        Some(k * d + self.covariance.numbers(k, d) + self.proportions.free())
+        Some(k * d + self.covariance.free(k, d) + self.proportions.free())
     }
 
     fn variances(&self) -> Array2<f64> {
@@ -514,6 +559,9 @@ impl<F: Float> Save for GaussianMixture<F> {
             notes,
             &|file| {
                 file.numbers("variances", &self.variances);
+                if self.covariance.has_pairs() {
+                    file.numbers("exact means", &self.exact);
+                }
                 file.numbers("least variance", &[self.least_variance]);
                 file.numbers("unit of scores", &[self.unit]);
                 self.proportions.write(file);
@@ -533,12 +581,28 @@ impl<F: Float> Save for GaussianMixture<F> {
             };
             let common: Common<F> = file.common(covariance.name())?;
             let (k, dim) = (common.centres.len(), common.centres.dim());
-            let variances = file.positive("variances", &[covariance.numbers(k, dim)])?;
+            let variances = file.finite::<f64>("variances", &[covariance.numbers(k, dim)])?;
+            let exact = match covariance.has_pairs() {
+                true => file.finite::<f64>("exact means", &[k, dim])?,
+                false => Vec::new(),
+            };
             let least = file.one_positive("least variance")?;
             let unit = file.one_positive("unit of scores")?;
             let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
             let rule = |v: &f64| *v >= least && held(unit / v) && held(unit * (v / unit).ln());
-            if !variances.iter().all(rule) {
+            let proper = match covariance.has_pairs() {
+                // Triangles, whose eigenvalues were clamped but for rounding.
+                true => variances.iter().enumerate().all(|(place, x)| {
+                    let (i, j) = (place / dim % dim, place % dim);
+                    match i.cmp(&j) {
+                        Ordering::Less => *x == 0.0,
+                        Ordering::Equal => *x > 0.0 && held(unit * x * x),
+                        Ordering::Greater => held(unit * x * x),
+                    }
+                }),
+                false => variances.iter().all(rule),
+            };
+            if !proper {
                 let rule = "must not be below their least value, nor far from the unit of scores";
                 return Err(FileFault::content("variances", rule));
             }
@@ -553,6 +617,7 @@ impl<F: Float> Save for GaussianMixture<F> {
             let place = (common.centres, common.frame);
             let mut model = Self::assemble(covariance, place, proportions);
             model.means.get(|| common.means);
+            model.exact = exact;
             model.set(variances, least, unit);
             io::finite(model)
         };

@@ -10,6 +10,7 @@
 
 mod dirichlet_process;
 mod gaussian;
+mod gaussian_costs;
 mod gaussian_mixture;
 mod outer;
 mod proportions;

@@ -14,7 +14,7 @@ use crate::model::whitened::{MOST_INFLATION, Whitening};
 ///
 /// $$m_c = \sum_n w_n q_{nc}, \qquad f_c = \sum_n w_n q_{nc} u_{nc}, \qquad S_c = \sum_n w_n q_{nc} u_{nc} u_{nc}^T, \qquad u_{nc} = z_n - a_c$$
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct OuterMoments {
+pub struct OuterMoments {
     dim: usize,
     /// (k).
     pub(crate) mass: Vec<f64>,

@@ -2,8 +2,10 @@
 
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
+use crate::base::simd::vectorised;
 use crate::data::Rows;
 use crate::kernels::quadratic::{self, Columns};
+use crate::kernels::stride;
 
 /// The whitening transform of a component: for its points $M (z - m)$ has mean 0 and covariance $I$, so
 /// $M^T M = \Sigma^{-1}$ and $\lvert M (z - m) \rvert^2$ is the squared Mahalanobis distance.
@@ -24,6 +26,23 @@ pub(crate) struct Whitening {
 pub(crate) const MOST_INFLATION: f64 = 64.0;
 
 impl Whitening {
+    /// From $M$ (d, d), a lower triangle with a positive diagonal.
+    pub(crate) fn of_factor(mean: Vec<f64>, factor: &[f64]) -> Self {
+        let dim = mean.len();
+        let mut found = Self {
+            mean,
+            factor: linalg::packed(factor, dim),
+            inflation: 0.0,
+        };
+        let inverse = found.inverse();
+        let variances = inverse
+            .chunks_exact(dim)
+            .map(|row| row.iter().map(|x| x * x).sum::<f64>());
+        let factors = found.precisions().into_iter().zip(variances);
+        found.inflation = factors.map(|(p, v)| p * v).sum::<f64>() / dim as f64;
+        found
+    }
+
     /// From the lower half of the covariance (d, d); `None` unless it is finite and positive definite.
     pub(crate) fn new(mean: Vec<f64>, covariance: &[f64]) -> Option<Self> {
         let dim = mean.len();
@@ -98,6 +117,26 @@ impl Whitening {
         quadratic::form(&self.factor, apart)
     }
 
+    /// $M z$ of padded rows, padded, rounded once.
+    pub(crate) fn whiten<F: Float>(&self, rows: &[F]) -> Vec<F> {
+        let (dim, stride) = (self.mean.len(), stride(self.mean.len()));
+        let (mut z, mut out) = (vec![0.0; dim], vec![F::zero(); rows.len()]);
+        vectorised!({
+            let rows = rows.chunks_exact(stride);
+            for (row, out) in rows.zip(out.chunks_exact_mut(stride)) {
+                for (z, x) in z.iter_mut().zip(row) {
+                    *z = x.to_f64();
+                }
+                let mut start = 0;
+                for (j, out) in out[..dim].iter_mut().enumerate() {
+                    *out = F::from_f64(dot(&self.factor[start..=start + j], &z[..=j]));
+                    start += j + 1;
+                }
+            }
+        });
+        out
+    }
+
     /// Whether forms in `f32` have digits enough: the mean, too, is rounded to it.
     fn fits_narrow(&self) -> bool {
         /// In deviations of a column.
@@ -112,6 +151,24 @@ impl Whitening {
         let dim = self.mean.len() as f64;
         2.0 * (dim + 8.0) * F::EPSILON * dim * self.inflation.sqrt()
     }
+}
+
+/// In several partial sums, so that no addition waits for the one before.
+#[inline(always)]
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    const LANES: usize = 16;
+    let mut sums = [0.0; LANES];
+    let (rows, rest) = a.as_chunks::<LANES>();
+    let (others, rest_of_b) = b.as_chunks::<LANES>();
+    for (a, b) in rows.iter().zip(others) {
+        for l in 0..LANES {
+            sums[l] += a[l] * b[l];
+        }
+    }
+    for (l, (a, b)) in rest.iter().zip(rest_of_b).enumerate() {
+        sums[l] += a * b;
+    }
+    sums.iter().sum()
 }
 
 /// The scores $\lvert M_c (z - m_c) \rvert^2 + a_c$ of all rows under all components: (len, k) into `out`. They are computed

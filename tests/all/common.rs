@@ -11,7 +11,7 @@ use coremix::coreset::Subset;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
 use coremix::{Builder, Float, Rng, Shape, Stage, algorithms};
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, Axis};
 use std::f64::consts::PI;
 use std::path::Path;
 
@@ -20,6 +20,8 @@ pub struct Outcome<F: Float> {
     pub means: Array2<F>,
     /// One per component and column, however many of them are the same (k, d).
     pub variances: Array2<f64>,
+    /// Of all pairs of columns (k, d, d).
+    pub covariances: Array3<f64>,
     /// Mixing proportions (k).
     pub proportions: Vec<f64>,
     pub labels: Array1<u32>,
@@ -32,14 +34,27 @@ pub struct Outcome<F: Float> {
 }
 
 impl<F: Float> Outcome<F> {
-    /// ln p(c, x) from the parameters (E1, E31, E33), naively.
+    /// ln p(c, x) from the parameters (E1, E31, E33, E52), naively.
     pub fn log_joint(&self, x: ArrayView1<'_, F>, c: usize) -> f64 {
-        let columns = x.iter().zip(self.means.row(c)).zip(self.variances.row(c));
-        let terms = columns.map(|((x, mu), v)| {
-            let t = x.to_f64() - mu.to_f64();
-            -0.5 * ((2.0 * PI * v).ln() + t * t / v)
-        });
-        self.proportions[c].ln() + terms.sum::<f64>()
+        let d = x.len();
+        let apart: Vec<f64> = (0..d)
+            .map(|j| x[j].to_f64() - self.means[[c, j]].to_f64())
+            .collect();
+        // Gaussian elimination of (covariance | x - mu): pivots, and the solution of the triangle so far.
+        let mut rows = self.covariances.index_axis(Axis(0), c).to_owned();
+        let (mut rest, mut sum) = (apart, self.proportions[c].ln());
+        for j in 0..d {
+            let pivot = rows[[j, j]];
+            sum -= 0.5 * ((2.0 * PI * pivot).ln() + rest[j] * rest[j] / pivot);
+            for i in j + 1..d {
+                let factor = rows[[i, j]] / pivot;
+                for l in j..d {
+                    rows[[i, l]] -= factor * rows[[j, l]];
+                }
+                rest[i] -= factor * rest[j];
+            }
+        }
+        sum
     }
 
     /// The largest relative difference of two fits in any variance. A variance that collapses by ten orders in one
@@ -193,6 +208,30 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         }),
         algorithm("d-gmm, diagonal", false, |k| {
             algorithms::d_gmm(k, 3, 2).covariance(Covariance::Diagonal)
+        }),
+        algorithm("gmm, tied", true, |k| {
+            algorithms::gmm(k).covariance(Covariance::Tied)
+        }),
+        algorithm("gmm, full", true, |k| {
+            algorithms::gmm(k).covariance(Covariance::Full)
+        }),
+        algorithm("k-means-C', full, equal proportions", true, |k| {
+            algorithms::k_means_c_prime(k, 2)
+                .m_step(Gaussian::new(Covariance::Full).equal_proportions())
+        }),
+        algorithm("k-means, tied", true, |k| {
+            algorithms::k_means(k).covariance(Covariance::Tied)
+        }),
+        algorithm("vc-gmm, full", false, |k| {
+            algorithms::vc_gmm(k, 60, 3, 3).covariance(Covariance::Full)
+        }),
+        algorithm("d-gmm, tied", false, |k| {
+            algorithms::d_gmm(k, 3, 2).covariance(Covariance::Tied)
+        }),
+        algorithm("var-gmm-s warm, full", false, move |k| {
+            algorithms::var_gmm_s(k, 3, 3)
+                .e_step(truncated().warm_up(1))
+                .covariance(Covariance::Full)
         }),
         algorithm("k-means from hierarchical seeds", true, |k| {
             algorithms::k_means(k).seeder(HierarchicalKMeansPlusPlus::new())
@@ -368,6 +407,7 @@ where
         bound,
         means: Family::means(&fit.model),
         variances: Family::variances(&fit.model),
+        covariances: Family::covariances(&fit.model),
         proportions: Family::proportions(&fit.model),
         labels: fit.labels,
         supports: fit.supports,

@@ -150,6 +150,9 @@ fn components_without_mass_are_discarded() {
     }
     check!(Gaussian::new(Covariance::Spherical), true);
     check!(Gaussian::new(Covariance::Diagonal), true);
+    check!(Gaussian::new(Covariance::Tied), true);
+    check!(Gaussian::new(Covariance::Full), true);
+    check!(Gaussian::new(Covariance::Full).equal_proportions(), false);
     check!(
         Gaussian::new(Covariance::Spherical).equal_proportions(),
         false
@@ -301,4 +304,130 @@ fn impossible_parameters() {
         assert!(q.iter().all(|q| q.is_finite()), "{q}");
     }
     assert!(isotropic(&array![1e300, 1e-300], &good.1).is_err());
+}
+
+/// Columns that determine one another: the smallest eigenvalue is the smallest variance allowed, and F rises all the same.
+#[test]
+fn dependent_columns_are_held_by_the_floor() {
+    let mut x = blobs::<f64>(300, 3, 4, 2);
+    let sum = &x.column(0) - &x.column(2);
+    x.column_mut(1).assign(&sum);
+    let data = Dense::new(x.view()).unwrap();
+    for kind in [Covariance::Tied, Covariance::Full] {
+        let fit = algorithms::gmm(4).covariance(kind).seed(2);
+        let fit = fit.build().unwrap().fit(&data).unwrap();
+        for pair in fit.report.free_energies.windows(2) {
+            assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{pair:?}");
+        }
+        let floor = 1e-12 * x.var_axis(Axis(0), 0.0).mean().unwrap();
+        let null = array![1.0, -1.0, -1.0];
+        for covariance in fit.model.covariances().outer_iter() {
+            let along = null.dot(&covariance.dot(&null)) / 3.0;
+            assert_abs_diff_eq!(along / floor, 1.0, epsilon = 1e-2);
+        }
+        let drawn = fit.model.sample(2_000, 3).unwrap();
+        let off = &drawn.0.column(0) - &drawn.0.column(1) - drawn.0.column(2);
+        assert!(off.iter().all(|off| off.abs() < 1e-4));
+    }
+}
+
+/// Covariances with all pairs of columns need rows that know all columns.
+#[test]
+fn sketches_have_no_pairs_of_columns() {
+    let x = blobs::<f64>(300, 8, 4, 2);
+    let sketch = Sketch::new(x.view(), 3, 1).unwrap();
+    for kind in [Covariance::Tied, Covariance::Full] {
+        let fit = algorithms::gmm(4).covariance(kind).build().unwrap();
+        let error = fit.fit(&sketch).unwrap_err().to_string();
+        assert!(error.contains("not on a sketch"), "{error}");
+    }
+}
+
+/// Samples have the covariances of their components.
+#[test]
+fn samples_have_full_covariances() {
+    let means = array![[0.0, 1e3], [30.0, -5.0]];
+    let covariances = array![[[4.0, 1.5], [1.5, 1.0]], [[0.5, -0.3], [-0.3, 2.0]]];
+    let proportions = array![0.25, 0.75];
+    let model =
+        GaussianMixture::full(means.view(), covariances.view(), proportions.view()).unwrap();
+    let (x, labels) = model.sample(40_000, 5).unwrap();
+    for c in 0..2 {
+        let own: Vec<usize> = (0..40_000).filter(|n| labels[*n] == c).collect();
+        let own = x.select(Axis(0), &own);
+        let apart = &own - &means.row(c as usize);
+        let found = apart.t().dot(&apart) / own.nrows() as f64;
+        for (found, expected) in found
+            .iter()
+            .zip(&covariances.index_axis(Axis(0), c as usize))
+        {
+            assert_abs_diff_eq!(*found, *expected, epsilon = 0.1);
+        }
+    }
+    for covariance in [
+        array![[1.0, 2.0], [2.0, 1.0]],
+        array![[1.0, 0.5], [0.4, 1.0]],
+    ] {
+        let tied = GaussianMixture::tied(means.view(), covariance.view(), proportions.view());
+        assert!(tied.is_err());
+    }
+}
+
+/// EM in ten lines, for full and tied covariances and weights that are no whole numbers.
+#[test]
+fn full_covariances_are_those_of_the_naive_loop() {
+    let (x, k) = (blobs::<f64>(240, 3, 4, 6), 3);
+    let turn = array![[1.0, 0.4, 0.0], [0.0, 1.0, -0.7], [0.3, 0.0, 1.0]];
+    let x = x.dot(&turn);
+    let w = Array1::from_shape_fn(240, |n| 0.25 + (n % 5) as f64);
+    let start = seeds(&x, k, 2);
+    let data = Dense::weighted(x.view(), w.view()).unwrap();
+    for kind in [Covariance::Tied, Covariance::Full] {
+        let fit = |iterations| {
+            let builder = algorithms::gmm(k).covariance(kind).tolerance(0.0);
+            let builder = builder.seeder(Given::new(start.view()));
+            builder
+                .max_iterations(iterations)
+                .build()
+                .unwrap()
+                .fit(&data)
+                .unwrap()
+                .model
+        };
+        let model = fit(0);
+        let (mut means, mut pi) = (model.means().to_owned(), model.proportions().to_owned());
+        let mut covariances = model.covariances();
+        for iteration in 1..6 {
+            let known = GaussianMixture::full(means.view(), covariances.view(), pi.view());
+            let q = known.unwrap().responsibilities(&data).unwrap() * w.view().insert_axis(Axis(1));
+            let mass = q.sum_axis(Axis(0));
+            pi = &mass / w.sum();
+            means = q.t().dot(&x) / mass.view().insert_axis(Axis(1));
+            for (c, mut own) in covariances.outer_iter_mut().enumerate() {
+                let apart = &x - &means.row(c);
+                let shared = &apart * &q.column(c).insert_axis(Axis(1));
+                own.assign(&(shared.t().dot(&apart) / mass[c]));
+            }
+            if kind == Covariance::Tied {
+                let parts = covariances
+                    .outer_iter()
+                    .zip(&pi)
+                    .map(|(own, pi)| &own * *pi);
+                let tied = parts.reduce(|sum, own| sum + own).unwrap();
+                covariances
+                    .outer_iter_mut()
+                    .for_each(|mut own| own.assign(&tied));
+            }
+            let model = fit(iteration);
+            for (a, b) in model.means().iter().zip(&means) {
+                assert_abs_diff_eq!(*a, *b, epsilon = 1e-9);
+            }
+            for (a, b) in model.covariances().iter().zip(&covariances) {
+                assert_abs_diff_eq!(*a, *b, epsilon = 1e-9);
+            }
+            for (a, b) in model.proportions().iter().zip(&pi) {
+                assert_abs_diff_eq!(*a, *b, epsilon = 1e-10);
+            }
+        }
+    }
 }

@@ -210,6 +210,8 @@ fn all_families<F: Float>(x: &Array2<F>, w: &Array1<f64>, case: &str) -> Vec<Vec
         }
         family!(Gaussian::new(Covariance::TiedSpherical), "shared");
         family!(Gaussian::new(Covariance::Spherical), "isotropic");
+        family!(Gaussian::new(Covariance::Tied), "tied");
+        family!(Gaussian::new(Covariance::Full), "full");
         family!(
             Gaussian::new(Covariance::Spherical).equal_proportions(),
             "isotropic, equal"

@@ -255,10 +255,14 @@ fn against_scikit_learn<F: Float>(family: &str, covariance: Covariance, toleranc
             let model = &fit.model;
             let got = model.means().mapv(Float::to_f64);
             compare(got, &means, tolerance.means, "mean");
-            let mut got = model.variances();
-            if covariance == Covariance::Spherical {
-                got = got.slice_move(s![.., ..1]);
-            }
+            let got = match covariance {
+                Covariance::Spherical => model.variances().slice_move(s![.., ..1]),
+                Covariance::Diagonal => model.variances(),
+                _ => {
+                    let shape = (k, variances.ncols() - 2);
+                    model.covariances().into_shape_with_order(shape).unwrap()
+                }
+            };
             compare(got, &variances, tolerance.sums, "variance");
             let got = model.proportions().to_owned().insert_axis(Axis(1));
             compare(got, &proportions, tolerance.means, "proportion");
@@ -277,10 +281,14 @@ fn against_scikit_learn<F: Float>(family: &str, covariance: Covariance, toleranc
 fn own_variances_agree_with_scikit_learn() {
     against_scikit_learn::<f64>("isotropic", Covariance::Spherical, F64);
     against_scikit_learn::<f64>("diagonal", Covariance::Diagonal, F64);
+    against_scikit_learn::<f64>("tied", Covariance::Tied, F64);
+    against_scikit_learn::<f64>("full", Covariance::Full, F64);
 }
 
 #[test]
 fn own_variances_in_f32_agree_as_far_as_its_digits_go() {
     against_scikit_learn::<f32>("isotropic", Covariance::Spherical, F32);
     against_scikit_learn::<f32>("diagonal", Covariance::Diagonal, F32);
+    against_scikit_learn::<f32>("tied", Covariance::Tied, F32);
+    against_scikit_learn::<f32>("full", Covariance::Full, F32);
 }

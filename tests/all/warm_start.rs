@@ -207,9 +207,13 @@ fn models_that_do_not_fit_are_errors() {
         algorithm.boxed().unwrap().fit(&data).unwrap().model
     }
     let model = fitted(&x);
-    let family = algorithms::gmm(5)
+    // Another kind of covariance takes the means alone; another family, nothing.
+    let other = algorithms::gmm(5)
         .covariance(Covariance::Diagonal)
         .start_from(&model);
+    let start = other.max_iterations(0).build().unwrap().fit(&data).unwrap();
+    assert_eq!(start.model.means(), model.means());
+    let family = algorithms::dp_gmm(5, 1.0).start_from(&model);
     let found = of_model(family.build().unwrap().fit(&data));
     assert!(matches!(found, FileFault::Family { .. }), "{found}");
     let number = algorithms::gmm(5).start_from(&fitted(&x.mapv(|x| x as f32)));

@@ -2,11 +2,12 @@
 //! ratio.
 //!
 //! `cargo run --release -p reproduce --bin soft -- [shape] [family] [f32 | f64]` on generated rows: all of `SHAPES`, or one of
-//! them by its number; `shared`, `isotropic`, `diagonal`, `dirichlet` or `all`.
+//! them by its number; `shared`, `isotropic`, `diagonal`, `tied`, `full`, `dirichlet` or `all`.
 //!
 //! An iteration is the difference of two fits with 12 and 2 iterations, divided by 10. The products are those of the same
 //! rows with as many directions as the family needs, in blocks of rows: two for one shared variance and for one of each
-//! component (scores, and sums of rows), four for diagonal ones. The Dirichlet process has none beside it.
+//! component (scores, and sums of rows), four for diagonal ones. Full covariances have none beside them: `peers/soft.py` times
+//! scikit-learn's.
 
 use coremix::prelude::*;
 use coremix::{Element, Float, Rng, algorithms};
@@ -28,9 +29,13 @@ const SHAPES: [(usize, usize, usize); 9] = [
     (4_096, 784, 2_000),
 ];
 
-/// Rows, columns, components of the Dirichlet process.
-const PROCESSES: [(usize, usize, usize); 3] =
-    [(50_000, 20, 50), (50_000, 64, 30), (20_000, 90, 20)];
+/// Rows, columns, components of full covariances.
+const MATRICES: [(usize, usize, usize); 4] = [
+    (100_000, 8, 20),
+    (50_000, 32, 20),
+    (20_000, 90, 20),
+    (10_000, 256, 20),
+];
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
@@ -54,13 +59,15 @@ fn main() {
             }
         }
     }
-    for (number, shape) in PROCESSES.into_iter().enumerate() {
-        if wants(0, &number.to_string()) && wants(1, "dirichlet") {
-            if wants(2, "f32") {
-                report::<f32>("f32", shape, "dirichlet");
-            }
-            if wants(2, "f64") {
-                report::<f64>("f64", shape, "dirichlet");
+    for (number, shape) in MATRICES.into_iter().enumerate() {
+        for family in ["tied", "full", "dirichlet"] {
+            if wants(0, &number.to_string()) && wants(1, family) {
+                if wants(2, "f32") {
+                    report::<f32>("f32", shape, family);
+                }
+                if wants(2, "f64") {
+                    report::<f64>("f64", shape, family);
+                }
             }
         }
     }
@@ -88,11 +95,13 @@ fn report<F: Float + Element<Float = F> + LinalgScalar>(
         "shared" => iteration(|t| fit!(gmm(), t, data)),
         "isotropic" => iteration(|t| fit!(gmm().covariance(Covariance::Spherical), t, data)),
         "diagonal" => iteration(|t| fit!(gmm().covariance(Covariance::Diagonal), t, data)),
+        "tied" => iteration(|t| fit!(gmm().covariance(Covariance::Tied), t, data)),
+        "full" => iteration(|t| fit!(gmm().covariance(Covariance::Full), t, data)),
         _ => iteration(|t| fit!(algorithms::dp_gmm(k, 1.0), t, data)),
     };
     print!("{kind:>4}{n:>8}{d:>5}{k:>6}  {family:>10}{ms:>14.2}");
     let factor = match family {
-        "dirichlet" => {
+        "tied" | "full" | "dirichlet" => {
             println!();
             return;
         }

@@ -2,13 +2,15 @@
 
 use coremix::Float;
 use coremix::m_step::{DirichletProcessMixture, GaussianMixture};
-use ndarray::Array2;
+use ndarray::{Array2, Array3};
 
 /// What the laws look at in a model of any family.
 pub trait Family<F: Float> {
     fn means(&self) -> Array2<F>;
     /// (k, d).
     fn variances(&self) -> Array2<f64>;
+    /// (k, d, d), in the coordinates of the model.
+    fn covariances(&self) -> Array3<f64>;
     fn proportions(&self) -> Vec<f64>;
 }
 
@@ -19,12 +21,15 @@ impl<F: Float> Family<F> for GaussianMixture<F> {
     fn variances(&self) -> Array2<f64> {
         self.variances()
     }
+    fn covariances(&self) -> Array3<f64> {
+        self.covariances()
+    }
     fn proportions(&self) -> Vec<f64> {
         self.proportions().to_vec()
     }
 }
 
-/// Its covariances have more than variances: the naive densities here are not its own.
+/// Its naive densities here are not its own: it has a distribution over parameters.
 impl<F: Float> Family<F> for DirichletProcessMixture<F> {
     fn means(&self) -> Array2<F> {
         self.means().to_owned()
@@ -32,6 +37,9 @@ impl<F: Float> Family<F> for DirichletProcessMixture<F> {
     fn variances(&self) -> Array2<f64> {
         let covariances = self.covariances();
         Array2::from_shape_fn(self.means().dim(), |(c, j)| covariances[[c, j, j]])
+    }
+    fn covariances(&self) -> Array3<f64> {
+        self.covariances()
     }
     fn proportions(&self) -> Vec<f64> {
         self.proportions().to_vec()
