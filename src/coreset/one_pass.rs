@@ -200,7 +200,7 @@ impl<T: Element> OnePass<T> {
         let streams = Streams::new(self.seed, 0);
         let mut rng = streams.at(Purpose::Coreset, self.reductions, 1);
         self.reductions += 1;
-        let drawn = Lightweight::new(size).draw_in_strata(&data, &data.frame()?, &mut rng)?;
+        let drawn = Lightweight::new(size).draw_in_strata(&data, &data.frame(), &mut rng)?;
         let Some(subset) = drawn else {
             return Ok(list);
         };

@@ -1,9 +1,9 @@
 //! Dense rows: a borrowed or owned (n, d) array in row-major order.
 
-use super::rows::{finite, squared_distance};
 use super::{Data, Frame, Rows, Summary};
 use crate::base::error::{Error, Result, same_length};
 use crate::base::float::{Element, Float};
+use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
 use crate::kernels::{features, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -52,8 +52,6 @@ pub struct Dense<'a, T: Element> {
     dim: usize,
     weights: Option<Cow<'a, [f64]>>,
     summary: Summary,
-    /// Whether every number was found to be sound.
-    checked: bool,
 }
 
 /// Numbers that are copied before they are changed: they stay in the nearest cache.
@@ -101,7 +99,6 @@ impl<'a, T: Element> Dense<'a, T> {
             dim,
             weights: None,
             summary: Summary::of_none(dim),
-            checked: true,
         })
     }
 
@@ -145,7 +142,6 @@ impl<'a, T: Element> Dense<'a, T> {
             dim,
             weights,
             summary,
-            checked: true,
         })
     }
 
@@ -156,7 +152,6 @@ impl<'a, T: Element> Dense<'a, T> {
             dim,
             weights: weights.map(Cow::Borrowed),
             summary: Summary::of_none(0),
-            checked: false,
         }
     }
 
@@ -169,13 +164,13 @@ impl<'a, T: Element> Dense<'a, T> {
             mean: vec![0.0; dim],
             variance: vec![1.0; dim],
             range: vec![(-1.0, 1.0); dim],
+            range_of_few: 0.0,
         };
         Self {
             values: Cow::Owned(values),
             dim,
             weights: Some(Cow::Owned(weights)),
             summary,
-            checked: true,
         }
     }
 
@@ -196,12 +191,6 @@ impl<'a, T: Element> Dense<'a, T> {
     pub fn points(&self) -> ArrayView2<'_, T> {
         let shape = (self.values.len() / self.dim, self.dim);
         ArrayView2::from_shape(shape, &self.values).expect("n x d numbers")
-    }
-
-    /// The weights (n); `None` if each is 1.
-    #[must_use]
-    pub fn weights(&self) -> Option<ArrayView1<'_, f64>> {
-        self.weights.as_deref().map(ArrayView1::from)
     }
 
     fn row(&self, n: usize) -> &[T] {
@@ -320,21 +309,45 @@ impl<T: Element> Dense<'static, T> {
     /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole`
     /// data but for the number of rows and the total weight.
     ///
-    /// It is made of rows that could not be read as well, NaN in their places: then the fit is an error that says so.
-    #[must_use]
-    pub fn part_of(whole: &Summary, points: Array2<T>, mut weights: Vec<f64>) -> Self {
-        let (n, dim) = points.dim();
-        let values = values_of(points);
-        weights.resize(n, f64::NAN);
-        let checked =
-            n > 0 && dim > 0 && Summary::check(&values, dim, Some(&weights), "data").is_ok();
-        Self {
-            values: Cow::Owned(values),
-            dim,
-            summary: whole.reweighted(&weights),
-            weights: Some(Cow::Owned(weights)),
-            checked,
-        }
+    /// # Errors
+    /// As [`weighted`](Dense::weighted).
+    pub fn part_of(whole: &Summary, points: Array2<T>, weights: Vec<f64>) -> Result<Self> {
+        let part = Self::owned_weighted(points, weights)?;
+        Ok(Self {
+            summary: whole.reweighted(part.weights.as_deref().unwrap_or_default()),
+            ..part
+        })
+    }
+}
+
+impl<F: Float> Dense<'static, F> {
+    /// Rows of other data, read into memory, with new weights.
+    pub(super) fn selected<D: Data<F> + ?Sized>(
+        data: &D,
+        rows: &[usize],
+        weights: Vec<f64>,
+    ) -> Result<Self> {
+        let (dim, summary) = (data.dim(), data.summary());
+        // In a unit in which no number is too large; there and back, powers of two are exact.
+        let frame = Frame::new(&vec![0.0; dim], summary.max_abs());
+        let mut values = vec![F::zero(); rows.len() * dim];
+        let read = parallel::map_chunks(&mut values, BLOCK * dim, |_, places, out| {
+            let mut block = Rows::default();
+            data.gather(
+                &rows[places.start / dim..places.end / dim],
+                &frame,
+                &mut block,
+            )?;
+            for (i, out) in out.chunks_exact_mut(dim).enumerate() {
+                for (j, (out, z)) in out.iter_mut().zip(block.row(i)).enumerate() {
+                    *out = frame.leave(j, *z);
+                }
+            }
+            Ok(())
+        });
+        parallel::all(read)?;
+        let values = Array2::from_shape_vec((rows.len(), dim), values).expect("n x d numbers");
+        Self::part_of(summary, values, weights)
     }
 }
 
@@ -351,22 +364,16 @@ fn values_of<T: Copy>(points: Array2<T>) -> Vec<T> {
 }
 
 impl<T: Element> Data<T::Float> for Dense<'_, T> {
-    fn is_checked(&self) -> bool {
-        self.checked
-    }
-
     fn len(&self) -> usize {
-        // A part of other data may have no columns.
-        self.values.len().checked_div(self.dim).unwrap_or(0)
+        self.values.len() / self.dim
     }
 
     fn dim(&self) -> usize {
         self.dim
     }
 
-    #[inline(always)]
-    fn weight(&self, n: usize) -> f64 {
-        self.weights.as_ref().map_or(1.0, |weights| weights[n])
+    fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
     }
 
     fn summary(&self) -> &Summary {
@@ -395,31 +402,6 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
         Ok(())
     }
 
-    #[inline(never)]
-    fn distances_from(
-        &self,
-        rows: Range<usize>,
-        frame: &Frame<T::Float>,
-        centre: &[T::Float],
-        out: &mut [T::Float],
-    ) -> Result<()> {
-        if frame.basis().is_some() {
-            let mut block = Rows::default();
-            self.fill(rows, frame, &mut block);
-            block.distances_from(centre, out);
-            return Ok(());
-        }
-        // Not copied into a block, and not padded.
-        let values = &self.values[rows.start * self.dim..rows.end * self.dim];
-        let scale = T::Float::from_f64(frame.inverse_unit());
-        vectorised!({
-            for (row, out) in values.chunks_exact(self.dim).zip(out) {
-                *out = finite(squared_distance(row, frame.offset(), scale, centre));
-            }
-        });
-        Ok(())
-    }
-
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<T::Float> + '_>> {
         let mut values = Vec::with_capacity(rows.len() * self.dim);
         for &n in rows {
@@ -430,7 +412,6 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
             dim: self.dim,
             summary: self.summary.reweighted(&weights),
             weights: Some(Cow::Owned(weights)),
-            checked: self.checked,
         }))
     }
 }
@@ -453,8 +434,7 @@ mod tests {
         let mut naive = vec![T::Float::INFINITY; x.nrows()];
         rows.lower(0, &centre, &mut naive);
         let mut got = naive.clone();
-        data.distances_from(0..x.nrows(), &frame, &centre, &mut got)
-            .unwrap();
+        rows.distances_from(&centre, &mut got);
         for (i, (a, b)) in got.iter().zip(&naive).enumerate() {
             let (a, b) = (a.to_f64(), b.to_f64());
             assert!(i == 0 || (a - b).abs() <= within * (1.0 + b), "{a} {b}");
@@ -483,26 +463,5 @@ mod tests {
             distances_without_a_block(&x.mapv(|x| x as f32), 1e-5);
             distances_without_a_block(&x, 1e-13);
         }
-    }
-
-    /// A row that could not be read is at no distance, and one that is very far at a finite one.
-    #[test]
-    fn distances_of_what_is_no_number_are_none() {
-        let rows = Rows::of_padded(&[f32::NAN, 0.0, 0.0, 0.0, 3e19, 0.0, 0.0, 0.0], 1);
-        let mut out = [0.0f32; 2];
-        rows.distances_from(&[0.0; 4], &mut out);
-        assert!(out[0].is_nan() && out[1].is_finite());
-    }
-
-    /// Rows near each other at a tenth of the range of `f32`, and one that is as far as numbers go.
-    #[test]
-    fn squares_of_near_rows_are_kept_in_wide_data() {
-        let x = Array2::from_shape_fn((40, 1), |(n, _)| match n {
-            0 => 1e37f32,
-            n => 1e20 + n as f32 * 1e14,
-        });
-        let data = Dense::new(x.view()).unwrap();
-        let near = 1e14 * data.frame().unwrap().inverse_unit() as f32;
-        assert!((near * near).is_normal(), "{near:e}");
     }
 }

@@ -1,7 +1,8 @@
 //! A block of rows, the one type of rows there is: the arithmetic of the crate on points.
 
-use super::frame::{self, Frame};
+use super::frame::Frame;
 use super::{Centres, Linear, Moments, Scales};
+use crate::base::error::{Error, Result};
 use crate::base::float::{Element, Float};
 use crate::base::simd::vectorised;
 use crate::kernels::sparse::{self, Entries};
@@ -100,27 +101,29 @@ impl<F: Float> Rows<F> {
 
     /// Takes rows of these weights in the coordinates of `frame`: `read` fills the numbers of row `i` (as many as the
     /// data has columns) as they are stored. For the same numbers it is what [`Dense`](super::Dense) loads, bit for bit.
+    ///
+    /// # Errors
+    /// What `read` returns; [`Error::NotFinite`] for a number that is NaN or infinite.
     pub fn fill(
         &mut self,
         frame: &Frame<F>,
         weights: impl ExactSizeIterator<Item = f64>,
-        mut read: impl FnMut(usize, &mut [F]),
-    ) {
-        let n = weights.len();
-        self.reset(n, frame.dim());
+        mut read: impl FnMut(usize, &mut [F]) -> Result<()>,
+    ) -> Result<()> {
+        self.reset(weights.len(), frame.dim());
         self.weights.extend(weights);
         let mut row = vec![F::zero(); frame.columns()];
         let mut workspace = frame.basis().map(super::Basis::workspace);
-        for (i, out) in self
-            .values
-            .chunks_exact_mut(stride(frame.dim()))
-            .enumerate()
-        {
-            read(i, &mut row);
-            if !row.iter().all(|x| x.is_finite()) {
-                // The frame would hold an infinite value where it holds far ones.
-                out[..frame.dim()].fill(F::from_f64(f64::NAN));
-                continue;
+        let places = self.values.chunks_exact_mut(stride(frame.dim()));
+        for (i, out) in places.enumerate() {
+            read(i, &mut row)?;
+            if let Some(column) = row.iter().position(|x| !x.is_finite()) {
+                let what = "data";
+                return Err(Error::NotFinite {
+                    what,
+                    row: i,
+                    column,
+                });
             }
             match &mut workspace {
                 Some(workspace) => {
@@ -130,13 +133,7 @@ impl<F: Float> Rows<F> {
                 None => frame.enter(&row, out),
             }
         }
-    }
-
-    /// Makes it so many rows at the origin of a frame, of weight 1.
-    pub(crate) fn blank(&mut self, n: usize, frame: &Frame<F>) {
-        self.reset(n, frame.dim());
-        self.values.fill(F::zero());
-        self.weights.resize(n, 1.0);
+        Ok(())
     }
 
     /// Removes all rows. Those that follow are sparse, with `entries` known coordinates each.
@@ -161,25 +158,6 @@ impl<F: Float> Rows<F> {
             ids: &sparse.ids,
             values: &self.values,
         })
-    }
-
-    /// The first row that is not sound, and what is wrong with it.
-    pub(crate) fn unsound(&self, frame: &Frame<F>) -> Option<(usize, String)> {
-        if self.dim != frame.dim() {
-            let (found, expected) = (self.dim, frame.dim());
-            return Some((0, format!("{found} coordinates, but {expected} expected")));
-        }
-        if self.sparse.is_some() {
-            let place = self.values.iter().position(|x| !x.is_finite())?;
-            let row = place / self.entries.max(1);
-            return Some((row, "a value is NaN or infinite".into()));
-        }
-        // NaN as soon as any value is not finite: a sum that needs no branch.
-        let rows = self.values.chunks_exact(stride(self.dim));
-        let probe = |row: &[F]| row.iter().fold(F::zero(), |sum, &x| sum + x * F::zero());
-        let mut probes = rows.map(probe);
-        let row = probes.position(|probe| probe != F::zero())?;
-        Some((row, "a value is NaN or infinite".into()))
     }
 
     /// Padded rows of `dim` coordinates, of weight 1.
@@ -281,21 +259,6 @@ impl<F: Float> Rows<F> {
             centre[j as usize] = x;
         }
         Cow::Owned(centre)
-    }
-
-    /// A distance at which rows have others: that of the column where it is largest. `None` where rows are equal, or know
-    /// only some of their coordinates.
-    pub(super) fn typical(&self) -> Option<f64> {
-        if self.sparse.is_some() {
-            return None;
-        }
-        let mut values = Vec::with_capacity(self.len());
-        let columns = (0..self.dim).filter_map(|column| {
-            values.clear();
-            values.extend((0..self.len()).map(|i| self.row(i)[column].to_f64()));
-            frame::typical(&mut values)
-        });
-        columns.reduce(f64::max)
     }
 
     /// Squared distances of all rows to one centre, computed directly, into `out` (len): held where they stay finite.

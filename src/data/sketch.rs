@@ -1,7 +1,7 @@
 //! Sparsified rows: a few coordinates of each, after a preconditioner that makes all coordinates alike.
 
 use super::basis::Basis;
-use super::frame::{self, Frame, held};
+use super::frame::{Frame, held};
 use super::{Data, Rows, Summary};
 use crate::base::error::{Error, Result, same_columns};
 use crate::base::float::Float;
@@ -80,16 +80,6 @@ impl<F: Float> Sketch<F> {
         Array2::from_shape_vec((self.len(), self.entries), values.collect()).expect("n x q numbers")
     }
 
-    /// A distance at which rows have others, from the entries of a sample of them, whatever coordinates they are.
-    fn typical(&self) -> Option<f64> {
-        let mut values = Vec::new();
-        for n in frame::sample(self.len()).filter(|&n| self.weight(n) > 0.0) {
-            let row = &self.values[n * self.entries..(n + 1) * self.entries];
-            values.extend(row.iter().map(|x| x.to_f64()));
-        }
-        frame::typical(&mut values)
-    }
-
     fn fill(
         &self,
         rows: impl ExactSizeIterator<Item = usize>,
@@ -122,10 +112,6 @@ impl<F: Float> Sketch<F> {
 }
 
 impl<F: Float> Data<F> for Sketch<F> {
-    fn is_checked(&self) -> bool {
-        true
-    }
-
     fn is_sparse(&self) -> bool {
         true
     }
@@ -138,9 +124,8 @@ impl<F: Float> Data<F> for Sketch<F> {
         self.basis.coordinates()
     }
 
-    #[inline(always)]
-    fn weight(&self, n: usize) -> f64 {
-        self.weights.as_ref().map_or(1.0, |weights| weights[n])
+    fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
     }
 
     /// Of each coordinate, over the rows that know it. One that no row knows has the mean of all rows, which was seen on
@@ -149,9 +134,8 @@ impl<F: Float> Data<F> for Sketch<F> {
         &self.summary
     }
 
-    fn frame(&self) -> Result<Frame<F>> {
-        let frame = Frame::of_typical(&self.summary, self.typical());
-        Ok(frame.with_basis(self.basis.clone()))
+    fn frame(&self) -> Frame<F> {
+        Frame::of(&self.summary).with_basis(self.basis.clone())
     }
 
     fn check(&self, frame: &Frame<F>) -> Result<()> {
@@ -218,7 +202,7 @@ mod tests {
         let x = points(n, d, &mut rng);
         let w = Array1::from_shape_fn(n, |n| (n % 4) as f64);
         let sketch = Sketch::weighted(x.view(), w.view(), q, 7).unwrap();
-        let frame = sketch.frame().unwrap();
+        let frame = sketch.frame();
         let mut rows = Rows::default();
         sketch.load(0..n, &frame, &mut rows).unwrap();
         let centres = Centres::enter(x.slice_axis(ndarray::Axis(0), (0..k).into()), &frame);
@@ -228,7 +212,7 @@ mod tests {
     #[test]
     fn loaded_rows_are_the_entries_in_the_frame_and_seeds_know_the_mean_elsewhere() {
         let (rows, _, sketch) = rows_and_centres(40, 13, 4, 1);
-        let (frame, values) = (sketch.frame().unwrap(), sketch.values());
+        let (frame, values) = (sketch.frame(), sketch.values());
         for i in 0..rows.len() {
             let (ids, zs) = rows.known().unwrap().row(i);
             let centre = rows.to_centre(i);
@@ -342,10 +326,9 @@ mod tests {
         let some = sketch.select(&[7, 7, 2], vec![2.0, 0.0, 3.5]).unwrap();
         assert_eq!((some.len(), some.summary().rows), (3, 2));
         assert_eq!(some.summary().total_weight, 5.5);
-        assert_eq!(some.frame().unwrap(), sketch.frame().unwrap());
+        assert_eq!(some.frame(), sketch.frame());
         let mut selected = Rows::default();
-        some.load(0..3, &some.frame().unwrap(), &mut selected)
-            .unwrap();
+        some.load(0..3, &some.frame(), &mut selected).unwrap();
         for (i, n) in [7, 7, 2].into_iter().enumerate() {
             assert_eq!(
                 selected.known().unwrap().row(i),

@@ -1,6 +1,6 @@
 //! Sketches of rows that are in memory.
 
-use super::{Dense, Sketch, SketchBuilder};
+use super::{Data, Dense, Sketch, SketchBuilder};
 use crate::base::error::{Error, Result};
 use crate::base::float::{Element, Float};
 use ndarray::{ArrayView1, ArrayView2};
@@ -46,7 +46,7 @@ impl<F: Float> Sketch<F> {
         q: usize,
         seed: u64,
     ) -> Result<Self> {
-        match data.weights() {
+        match data.weights().map(ArrayView1::from) {
             Some(weights) => Self::weighted(data.points(), weights, q, seed),
             None => Self::new(data.points(), q, seed),
         }

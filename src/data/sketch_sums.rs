@@ -126,6 +126,7 @@ impl Sums {
             mean,
             variance,
             range,
+            range_of_few: 0.0,
         })
     }
 }

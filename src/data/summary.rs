@@ -8,7 +8,7 @@ use ndarray::ArrayView2;
 use std::ops::Range;
 
 /// Totals of a weighted data set, in `f64` and in the data's own unit. Rows of weight 0 do not count.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Number of rows of positive weight.
     pub rows: usize,
@@ -20,6 +20,9 @@ pub struct Summary {
     pub variance: Vec<f64>,
     /// Smallest and largest value of each column (d).
     pub range: Vec<(f64, f64)>,
+    /// The range of the widest column in a few neighbouring rows: the median over all of these, which outliers leave alone. 0
+    /// where it is not known, or all neighbours are equal. A fit whose type cannot hold it beside the widest range is refused.
+    pub range_of_few: f64,
 }
 
 impl Summary {
@@ -35,6 +38,12 @@ impl Summary {
         self.range
             .iter()
             .fold(0.0, |most, (low, high)| most.max(low.abs()).max(high.abs()))
+    }
+
+    /// The range of the widest column.
+    pub(crate) fn widest_range(&self) -> f64 {
+        let ranges = self.range.iter().map(|(low, high)| high - low);
+        ranges.fold(0.0, f64::max)
     }
 
     /// The summary of some of the rows, with these weights: means, variances and ranges stay those of the whole data, so
@@ -102,11 +111,10 @@ impl Summary {
     /// The summary of no rows of so many columns: all zeros.
     pub(crate) fn of_none(dim: usize) -> Self {
         Self {
-            rows: 0,
-            total_weight: 0.0,
             mean: vec![0.0; dim],
             variance: vec![0.0; dim],
             range: vec![(0.0, 0.0); dim],
+            ..Self::default()
         }
     }
 
@@ -194,6 +202,9 @@ const LANES: usize = 16;
 /// Rows whose columns are summed together: few, so that they are read from memory one after the other.
 const FEW: usize = 32;
 
+/// Into so many parts a block is cut at least, if it has the rows.
+const LEAST_FEW: usize = 8;
+
 /// Weighted sums of a block of rows about the pivot.
 struct Partial {
     rows: usize,
@@ -202,6 +213,8 @@ struct Partial {
     second: Vec<f64>,
     low: Vec<f64>,
     high: Vec<f64>,
+    /// The range of the widest column in each few rows, where they differ; in a sum of blocks, the median of each block.
+    widths: Vec<f64>,
     /// Largest absolute value in rows that do not count; `low` and `high` have the others.
     largest: f64,
     /// NaN as soon as a weight, or a value in a row that does not count, is not finite. Values in rows that count show in `second`.
@@ -218,6 +231,7 @@ impl Partial {
             second: vec![0.0; dim],
             low: vec![f64::INFINITY; dim],
             high: vec![f64::NEG_INFINITY; dim],
+            widths: Vec::new(),
             largest: 0.0,
             probe: 0.0,
             negative_weight: false,
@@ -233,17 +247,24 @@ impl Partial {
     ) {
         let dim = pivot.len();
         self.add_weights((0..values.len() / dim).map(weight));
+        let few = (values.len() / dim / LEAST_FEW).clamp(2, FEW);
         vectorised!({
-            for (few, values) in values.chunks(FEW * dim).enumerate() {
-                let weights = (few * FEW..).map(weight);
-                let mut column = 0;
+            for (part, values) in values.chunks(few * dim).enumerate() {
+                let weights = (part * few..).map(weight);
+                let (mut column, mut widest) = (0, 0.0f64);
                 while column + LANES <= dim {
-                    self.add_columns::<T, LANES>(values, column, pivot, weights.clone());
+                    let width =
+                        self.add_columns::<T, LANES>(values, column, pivot, weights.clone());
+                    widest = widest.max(width);
                     column += LANES;
                 }
                 while column < dim {
-                    self.add_columns::<T, 1>(values, column, pivot, weights.clone());
+                    let width = self.add_columns::<T, 1>(values, column, pivot, weights.clone());
+                    widest = widest.max(width);
                     column += 1;
+                }
+                if widest > 0.0 {
+                    self.widths.push(widest);
                 }
             }
         });
@@ -260,7 +281,8 @@ impl Partial {
         }
     }
 
-    /// `L` columns of some rows of the block: few enough for all their sums to be in registers meanwhile.
+    /// `L` columns of some rows of the block: few enough for all their sums to be in registers meanwhile. Returns the widest
+    /// range among them.
     #[inline(always)]
     fn add_columns<T: Element, const L: usize>(
         &mut self,
@@ -268,16 +290,14 @@ impl Partial {
         column: usize,
         pivot: &[f64],
         weights: impl Iterator<Item = f64>,
-    ) {
+    ) -> f64 {
         let columns = column..column + L;
         let mut about = [0.0; L];
         about.copy_from_slice(&pivot[columns.clone()]);
         let (mut first, mut second) = ([0.0; L], [0.0; L]);
-        let (mut low, mut high) = ([0.0; L], [0.0; L]);
+        let (mut low, mut high) = ([f64::INFINITY; L], [f64::NEG_INFINITY; L]);
         first.copy_from_slice(&self.first[columns.clone()]);
         second.copy_from_slice(&self.second[columns.clone()]);
-        low.copy_from_slice(&self.low[columns.clone()]);
-        high.copy_from_slice(&self.high[columns.clone()]);
         let (mut largest, mut probe) = ([0.0; L], [0.0; L]);
         for (row, weight) in values.chunks_exact(pivot.len()).zip(weights) {
             let row = &row[columns.clone()];
@@ -301,10 +321,15 @@ impl Partial {
         }
         self.first[columns.clone()].copy_from_slice(&first);
         self.second[columns.clone()].copy_from_slice(&second);
-        self.low[columns.clone()].copy_from_slice(&low);
-        self.high[columns].copy_from_slice(&high);
+        let mut widest = f64::NEG_INFINITY;
+        for (l, column) in columns.enumerate() {
+            widest = widest.max(high[l] - low[l]);
+            self.low[column] = self.low[column].min(low[l]);
+            self.high[column] = self.high[column].max(high[l]);
+        }
         self.largest = largest.iter().fold(self.largest, |a, b| a.max(*b));
         self.probe += probe.iter().sum::<f64>();
+        widest
     }
 
     fn merge(&mut self, other: &Self) {
@@ -313,6 +338,7 @@ impl Partial {
         self.probe += other.probe;
         self.largest = self.largest.max(other.largest);
         self.negative_weight |= other.negative_weight;
+        self.widths.extend(median(other.widths.clone()));
         for j in 0..self.first.len() {
             self.first[j] += other.first[j];
             self.second[j] += other.second[j];
@@ -368,8 +394,15 @@ impl Partial {
             mean,
             variance,
             range,
+            range_of_few: median(self.widths).unwrap_or(0.0),
         })
     }
+}
+
+/// The lower of those in the middle.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    let middle = values.len().checked_sub(1)? / 2;
+    Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
 
 /// A power of two near the largest weight: weights are summed in this unit, so that neither very small nor

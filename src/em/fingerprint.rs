@@ -34,7 +34,7 @@ impl Fingerprint {
         let step = data.len().div_ceil(ROWS).max(1);
         let some: Vec<usize> = (0..data.len()).step_by(step).collect();
         let mut rows = Rows::default();
-        data.gather(&some, &data.frame()?, &mut rows)?;
+        data.gather(&some, &data.frame(), &mut rows)?;
         let mut bytes = Vec::new();
         for (i, &row) in some.iter().enumerate() {
             rows.to_centre(i).iter().for_each(|x| x.put(&mut bytes));

@@ -94,7 +94,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         observer: Option<Observer<'_, F>>,
     ) -> Result<Fit<M::Model>> {
         let cancel = self.settings.cancel.clone();
-        let data = &Guarded::new(data, &cancel.clone().unwrap_or_default())?;
+        let data = &Guarded::to_fit(data, cancel.as_ref())?;
         let phases = self.phases_for(data.summary().rows, data.dim())?;
         let saver = match &self.settings.checkpoint {
             Some(checkpoint) => {

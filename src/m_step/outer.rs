@@ -306,7 +306,7 @@ mod tests {
         let w = Array1::from_shape_fn(n, |i| (i % 3) as f64);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let mut rows = Rows::default();
-        data.load(0..n, &data.frame().unwrap(), &mut rows).unwrap();
+        data.load(0..n, &data.frame(), &mut rows).unwrap();
         let component = |at: f64| Whitening::spherical(vec![at; dim], 0.5);
         let components = [component(0.1), component(-0.2)];
         let q = |i: usize, c: usize| {

@@ -1,6 +1,5 @@
 //! Predictions and scores of a model, over all components and all rows, in blocks: compiled once per kind of rows.
 
-use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -52,9 +51,10 @@ fn rule_out_enough<F: Float>(
     data: DataOf<'_, F>,
     cells: &Cells<F>,
 ) -> Result<bool> {
-    if !data.is_checked() || data.len() < TRIALS * TRIAL {
+    if data.len() < TRIALS * TRIAL {
         return Ok(true);
     }
+    let data = Guarded::new(data, None)?;
     let (mut rows, mut evaluations) = (Rows::default(), 0);
     for trial in 0..TRIALS {
         let first = trial * (data.len() / TRIALS);
@@ -255,7 +255,7 @@ fn by_blocks_of<F: Float, T: Send>(
         data.check(model.frame())?;
         return Ok(Vec::new());
     }
-    let data = Guarded::new(data, &Cancel::new())?;
+    let data = Guarded::new(data, None)?;
     data.check(model.frame())?;
     parallel::all(parallel::map_blocks(data.len(), size, |_, range| {
         let mut rows = Rows::default();
@@ -309,6 +309,6 @@ fn table<F: Float, T>(blocks: Vec<Vec<T>>, data: DataOf<'_, F>, width: usize) ->
     let (read, n) = (values.len() / width, data.len());
     Array2::from_shape_vec((n, width), values).map_err(|_| {
         let what = format!("{n} rows, where there were {read} before");
-        Error::stage(data.name(), what)
+        Error::stage("data", what)
     })
 }

@@ -276,8 +276,7 @@ mod tests {
         });
         let data = Dense::new(x.view()).unwrap();
         let mut rows = Rows::default();
-        data.load(0..300, &data.frame().unwrap(), &mut rows)
-            .unwrap();
+        data.load(0..300, &data.frame(), &mut rows).unwrap();
         let components = (0..4).map(|c| {
             let row = |i: usize| rows.row(i)[..6].iter().map(|z| z.to_f64());
             let mean: Vec<f64> = row(c + 4).collect();

@@ -2,7 +2,6 @@
 
 use super::held_out::{self, Groups};
 use super::{Candidate, Criteria, Selection};
-use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -150,7 +149,7 @@ impl<F: Float> Sweep<F> {
 
     /// The same, whatever the type of the estimators.
     fn compare(&self, data: &dyn Data<F>, all: &[Entry<'_, F>]) -> Result<Selection<F>> {
-        compare(self, &Guarded::new(data, &Cancel::new())?, all)
+        compare(self, &Guarded::to_fit(data, None)?, all)
     }
 
     /// The rows to fit to, and those held out.
@@ -165,7 +164,7 @@ impl<F: Float> Sweep<F> {
             false => Vec::new(),
         };
         let mut rng = streams.at(Purpose::Coreset, 0, 0);
-        let drawn = self.coreset.sample(data, &data.frame()?, &mut rng)?;
+        let drawn = self.coreset.sample(data, &data.frame(), &mut rng)?;
         if let Some(drawn) = &drawn {
             let sound = drawn.check(data.len());
             sound.map_err(|what| Error::stage(self.coreset.name(), what))?;

@@ -24,7 +24,7 @@ fn coreset_on<F: Float, C: Coreset<F>>(coreset: &C, data: &dyn Data<F>) -> Resul
     const SEEDS: u64 = 300;
     const ERRORS: f64 = 6.0;
 
-    let frame = data.frame()?;
+    let frame = data.frame();
     let draw = |seed| -> Result<Option<Subset>> {
         let subset = coreset.sample(data, &frame, &mut Rng::from_seed(seed))?;
         if let Some(subset) = &subset {

@@ -79,7 +79,7 @@ pub fn seeder<F: Float, S: Seeder<F>>(seeder: &S, data: &dyn Data<F>, k: usize) 
     let other = reweighted(data)?;
     for data in [data, &*other] {
         crate::seed::enough_rows(data, k, "data")?;
-        let frame = data.frame()?;
+        let frame = data.frame();
         let values = coordinates(data, &frame)?;
         let choose = |seed| -> Result<Centres<F>> {
             let seeds = seeder.seed(data, &frame, k, &mut Rng::from_seed(seed))?;

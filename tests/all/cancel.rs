@@ -43,8 +43,8 @@ impl Data<f64> for Counting<'_> {
     fn dim(&self) -> usize {
         self.inner.dim()
     }
-    fn weight(&self, n: usize) -> f64 {
-        self.inner.weight(n)
+    fn weights(&self) -> Option<&[f64]> {
+        self.inner.weights()
     }
     fn summary(&self) -> &Summary {
         self.inner.summary()
@@ -60,7 +60,7 @@ impl Data<f64> for Counting<'_> {
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<f64> + '_>> {
         let values = self.inner.points().select(Axis(0), rows);
         Ok(Box::new(Counting {
-            inner: Dense::part_of(self.summary(), values, weights),
+            inner: Dense::part_of(self.summary(), values, weights)?,
             loaded: self.loaded.clone(),
             at: self.at,
             cancel: self.cancel.clone(),

@@ -344,7 +344,7 @@ mod tests {
         let centres = Array2::from_shape_fn((600, 2), |(i, j)| near(i, j));
         let x = Array2::from_shape_fn((6_000, 2), |(i, j)| near(i, j));
         let data = Dense::new(x.view()).unwrap();
-        let frame = data.frame().unwrap();
+        let frame = data.frame();
         let centres = Centres::enter(centres.view(), &frame);
         let points = Centres::enter(x.view().split_at(ndarray::Axis(0), 5).0, &frame);
         let all: Vec<u32> = (0..600).collect();
@@ -376,7 +376,7 @@ mod tests {
         let mut rng = Rng::from_seed(1);
         let x = Array2::from_shape_fn((3_000, 5), |_| rng.normal());
         let data = Dense::new(x.view()).unwrap();
-        let frame = data.frame().unwrap();
+        let frame = data.frame();
         for k in [1, 2, 3, 16, 17, FEW, FEW + 1] {
             let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
             let (found, _) = Assignment::exhaustive(View::new(&data, &frame), &centres).unwrap();

@@ -194,7 +194,7 @@ mod tests {
             let x = Array2::from_shape_fn((n, d), |_| rng.normal());
             let w = Array1::from_shape_fn(n, |i| [1.0, 0.25, 3.0, 0.0][i % 4]);
             let data = Dense::weighted(x.view(), w.view()).unwrap();
-            let frame = data.frame().unwrap();
+            let frame = data.frame();
             let view = View::new(&data, &frame);
             let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
             let (mut assignment, _) = Assignment::exhaustive(view, &centres).unwrap();
@@ -265,7 +265,7 @@ mod tests {
             let x = Array2::<f64>::from_shape_fn((w.len(), 1), |(n, _)| n as f64);
             let w = Array1::from(w);
             let data = Dense::weighted(x.view(), w.view()).unwrap();
-            copy_of(View::new(&data, &data.frame().unwrap()))
+            copy_of(View::new(&data, &data.frame()))
         };
         assert_eq!(copy([3.0, 2.0, 0.0, 1.0].repeat(50)), 1.0);
         assert_eq!(copy(vec![0.7; 9]), 0.7);

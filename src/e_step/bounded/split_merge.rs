@@ -471,7 +471,7 @@ mod tests {
             let x = Array2::from_shape_fn((n, d), |(n, j)| blobs[[n % 12, j]] + rng.normal());
             let w = Array1::from_shape_fn(n, |n| [1.0, 4.0, 0.25][n % 3]);
             let data = Dense::weighted(x.view(), w.view()).unwrap();
-            let frame = data.frame().unwrap();
+            let frame = data.frame();
             let view = View::new(&data, &frame);
             let mut centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
             let (mut assignment, _) = Assignment::exhaustive(view, &centres).unwrap();

@@ -397,7 +397,7 @@ mod tests {
                 rng.normal() + if i.is_multiple_of(20) { far } else { 0.0 }
             });
             let data = Dense::new(x.view()).unwrap();
-            let frame = data.frame().unwrap();
+            let frame = data.frame();
             let view = View::new(&data, &frame);
             // The last component is the far rows' own; they visit others for a while.
             let own = |i: usize| {

@@ -313,7 +313,7 @@ mod tests {
             + Rng::from_seed(5).normals((1_300, 6)) * 1e-3;
         let w = Array1::from_shape_fn(1_300, |n| (n % 3) as f64);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let frame = data.frame().unwrap();
+        let frame = data.frame();
         let Gaussian { mean, covariance } = moments(&frame, &data).unwrap();
         let total = w.sum();
         let naive_mean = |j: usize| x.column(j).dot(&w) / total;
