@@ -3,43 +3,24 @@
 //! Stages ask data for blocks of rows ([`Data::load`]), in the coordinates of a [`Frame`], and do their
 //! arithmetic on those blocks ([`Rows`]). Where rows come from and how they are stored is known here alone.
 
-mod basis;
 mod blocks;
-mod centres;
 mod dense;
-mod dense_products;
-mod dense_sums;
-mod frame;
 mod guarded;
-mod linear;
-mod moments;
 mod projected;
-mod rows;
-mod scales;
-mod scores;
 mod sketch;
 mod sketch_builder;
 mod sketch_new;
 mod sketch_sums;
-mod sparse_rows;
 mod summary;
 mod view;
 
-pub use basis::{Basis, Transform};
-pub use blocks::{Blocks, Source};
-pub use centres::Centres;
-pub use dense::{Dense, Weight};
-pub use frame::Frame;
-pub(crate) use guarded::Guarded;
 #[doc(hidden)]
-pub use linear::Linear;
-pub(crate) use linear::{Part, Terms, largest_error};
-pub use moments::{Moments, Second};
+pub use crate::rows::Linear;
+pub use crate::rows::{Basis, Centres, Frame, Rows, Scales, Scores, Transform};
+pub use blocks::{Blocks, Source};
+pub use dense::{Dense, Weight};
+pub(crate) use guarded::Guarded;
 pub use projected::Subspace;
-pub use rows::Rows;
-pub use scales::Scales;
-pub use scores::Scores;
-pub(crate) use scores::{all_scores, some_scores};
 pub use sketch::Sketch;
 pub use sketch_builder::SketchBuilder;
 pub use summary::Summary;

@@ -1,14 +1,13 @@
 //! Making a sketch in one pass over blocks of rows.
 
 use super::Sketch;
-use super::basis::{Basis, Transform, Workspace};
-use super::frame::nearest_zero;
 use super::sketch_sums::Sums;
-use super::summary::check_rows;
+use super::summary::{check_rows, nearest_zero};
 use crate::base::error::{Error, Result, positive, same_columns, same_length, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::{Purpose, Streams};
+use crate::rows::{Basis, Transform, Workspace};
 use ndarray::{ArrayView1, ArrayView2, Axis, Slice};
 use std::ops::Range;
 

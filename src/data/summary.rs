@@ -4,6 +4,7 @@ use crate::base::error::{Error, Result, sound_total, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
+use crate::rows::Frame;
 use ndarray::ArrayView2;
 use std::ops::Range;
 
@@ -168,6 +169,29 @@ impl Summary {
             check_rows(table(values, dim), weights, (what, T::Float::LIMIT), 0)
         })
     }
+}
+
+impl<F: Float> Frame<F> {
+    /// The frame of a data set: offset at the values nearest 0, widest column range scaled into (1/2, 1]. Data that
+    /// hardly differ have the rounding of their values in place of the range: it is what bounds variances
+    /// ([E20](crate::equations#e20)).
+    #[must_use]
+    pub fn of(summary: &Summary) -> Self {
+        Self::around(summary, F::EPSILON * summary.max_abs())
+    }
+
+    /// A frame for rows of this summary, whose widest column is taken to be as wide as `least` at least.
+    pub(crate) fn around(summary: &Summary, least: f64) -> Self {
+        let offset: Vec<f64> = nearest_zero(&summary.range).collect();
+        Self::new(&offset, summary.widest_range().max(least)).with_mean(&summary.mean)
+    }
+}
+
+/// The value of each range that is nearest 0.
+pub(super) fn nearest_zero(ranges: &[(f64, f64)]) -> impl Iterator<Item = f64> {
+    ranges
+        .iter()
+        .map(|&(low, high)| if low > 0.0 { low } else { high.min(0.0) })
 }
 
 /// The row that moments are about: the first of the largest weight. A light one may be so far from the others that the variance

@@ -191,7 +191,7 @@ impl<F: Float> SamplingSearch<F> {
             let known = candidates.len();
             candidates.resize(width + drawn, UNSET);
             rng.fill_distinct(candidates, known, k);
-            crate::data::some_scores(model, rows, i, candidates, scores);
+            crate::rows::some_scores(model, rows, i, candidates, scores);
             let best = &mut block.scores[places];
             select::smallest(candidates, scores, support, best);
             shard.pairs.share(support, best, rows.weight(i), beta);

@@ -5,12 +5,13 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel::{self, Spare};
 use crate::base::rng::Rng;
-use crate::data::{Data, Rows, some_scores};
+use crate::data::{Data, Rows};
 use crate::e_step::Search;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
 use crate::model::posterior::{self, Likelihood, LogJoint};
 use crate::model::search;
+use crate::rows::some_scores;
 
 /// Most shards of a pass: how far it can spread over threads.
 const MOST_SHARDS: usize = 32;

@@ -4,10 +4,10 @@ use super::SavedStages;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::data::{Centres, Moments, Scores, Subspace};
+use crate::data::{Centres, Scores, Subspace};
 use crate::e_step::{Bounded, EStep, Search};
 use crate::io::FileFault;
-use crate::m_step::{MStep, SharedVariance, Statistics};
+use crate::m_step::{MStep, Moments, SharedVariance, Statistics};
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
 

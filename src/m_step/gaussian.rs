@@ -3,13 +3,14 @@
 use super::outer::{Digits, OuterMoments};
 use super::proportions::{Mixing, Proportions};
 use super::{
-    GaussianMixture, MStep, SharedVariance, Statistics, first_variance, steps_with_one_variance,
+    GaussianMixture, MStep, Moments, Second, SharedVariance, Statistics, first_variance,
+    steps_with_one_variance,
 };
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::base::{linalg, parallel};
-use crate::data::{Centres, Data, Frame, Moments, Rows, Second, Subspace};
+use crate::data::{Centres, Data, Frame, Rows, Subspace};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, expected_total};

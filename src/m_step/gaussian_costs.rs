@@ -4,8 +4,8 @@ use super::Covariance;
 use super::proportions::penalised;
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::{Centres, Linear, Part, Rows, Scales};
 use crate::model::whitened::{self, MOST_INFLATION, Whitening};
+use crate::rows::{Centres, Linear, Part, Rows, Scales};
 
 /// What turns rows into scores, in units of a variance: it follows from the parameters.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,21 +8,26 @@
 //! over the parameters $\theta$; for the responsibilities of a search ([E2](crate::equations#e2)) this is its free energy
 //! ([E3](crate::equations#e3)).
 
+mod accumulate;
+mod dense_products;
+mod dense_sums;
 mod dirichlet_process;
 mod gaussian;
 mod gaussian_costs;
 mod gaussian_mixture;
+mod moments;
 mod outer;
 mod proportions;
 
 pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
 pub use gaussian::{Covariance, Gaussian};
 pub use gaussian_mixture::GaussianMixture;
+pub use moments::{Moments, Second};
 
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::stage::Stage;
-use crate::data::{Centres, Data, Frame, Moments, Rows, Subspace, Summary};
+use crate::data::{Centres, Data, Frame, Rows, Subspace, Summary};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;

@@ -2,8 +2,8 @@
 
 use crate::base::float::Float;
 use crate::base::simd::LANES;
-use crate::data::Terms;
 use crate::kernels::weighted;
+use crate::rows::Terms;
 use std::sync::Arc;
 
 /// Marks a place in a support or a neighbor list that is not filled.

@@ -3,7 +3,7 @@
 use super::quantizer::CoarseQuantizer;
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::{Centres, Rows};
+use crate::rows::{Centres, Rows};
 
 /// Centres in the cells of a coarse quantizer.
 pub(crate) struct Cells<F> {

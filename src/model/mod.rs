@@ -11,9 +11,10 @@ pub(crate) mod whitened;
 
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::data::{Centres, Data, Frame, Linear, Rows, Scores};
+use crate::data::{Centres, Data, Frame, Rows, Scores};
 use crate::io::FileFault;
 use crate::model::posterior::LogJoint;
+use crate::rows::Linear;
 use ndarray::{Array1, Array2};
 use std::any::Any;
 use std::fmt;

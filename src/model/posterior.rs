@@ -2,9 +2,9 @@
 
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
-use crate::data::Rows;
 use crate::kernels::soft;
 use crate::model::block::Block;
+use crate::rows::Rows;
 
 /// How scores turn into log-joints ([E1](crate::equations#e1)).
 ///

@@ -2,7 +2,7 @@
 
 use crate::base::float::Float;
 use crate::base::{parallel, sort};
-use crate::data::{Centres, Rows};
+use crate::rows::{Centres, Rows};
 
 /// Points among centres, and which of them is nearest to each centre.
 pub(crate) struct CoarseQuantizer<F> {

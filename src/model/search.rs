@@ -1,11 +1,11 @@
 //! Searching all components for a block of rows: what E-steps and predictions share.
 
 use crate::base::float::Float;
-use crate::data::{Rows, Scores, all_scores, largest_error, some_scores};
 use crate::kernels::{select, soft};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::candidates;
+use crate::rows::{Rows, Scores, all_scores, largest_error, some_scores};
 use std::sync::Arc;
 
 /// Scratch of the searches over all components.

@@ -3,9 +3,9 @@
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::simd::vectorised;
-use crate::data::Rows;
 use crate::kernels::quadratic::{self, Columns};
 use crate::kernels::stride;
+use crate::rows::Rows;
 
 /// The whitening transform of a component: for its points $M (z - m)$ has mean 0 and covariance $I$, so
 /// $M^T M = \Sigma^{-1}$ and $\lvert M (z - m) \rvert^2$ is the squared Mahalanobis distance.

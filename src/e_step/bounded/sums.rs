@@ -7,8 +7,9 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::simd::vectorised;
 use crate::base::sort;
-use crate::data::{Centres, Moments, Rows, Second, View};
+use crate::data::{Centres, Rows, View};
 use crate::io::{FileFault, Sections, Stream};
+use crate::m_step::{Moments, Second};
 
 /// Sums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
 ///

@@ -1,18 +1,19 @@
 //! Weighted sums of dense rows, component by component (E5).
 
-use super::{Centres, Moments, Rows};
+use super::Moments;
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
 use crate::kernels::short::{Columns, ROWS};
 use crate::kernels::stride;
 use crate::model::block::Block;
+use crate::rows::{Centres, Rows};
 
 /// So few components that all rows add to the sums of each of them, most with a share of 0: sums that stay in registers take
 /// less time than those that a row chooses.
 const FEW: usize = 4;
 
 impl<F: Float> Rows<F> {
-    /// [`Rows::accumulate`](super::Rows::accumulate).
+    /// [`Rows::accumulate`](Rows::accumulate).
     pub(super) fn add_up(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
         if let Some(terms) = &block.terms
             && self.add_products(block, terms, centres, moments)
@@ -269,7 +270,8 @@ fn add_columns<F: Float, const N: usize>(
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use crate::data::{Data, Dense, Frame, Second};
+    use crate::data::{Data, Dense, Frame};
+    use crate::m_step::Second;
     use ndarray::{Array1, Array2};
 
     /// Short rows, rows of one vector, and rows of some; supports of one component and of several.

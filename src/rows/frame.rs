@@ -1,6 +1,6 @@
 //! The coordinates the crate computes in: near the data, and scaled by a power of two.
 
-use super::{Basis, Summary};
+use super::Basis;
 use crate::base::float::{Element, Float};
 use crate::kernels::stride;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// The power of two keeps the squares of very large and very small values inside the range of the type, and costs no
 /// rounding. Rows that are closer to each other than $10^{-19}$ of the widest range ($10^{-154}$ in `f64`) are taken for equal.
 ///
-/// The frame of a [`Sketch`](super::Sketch) has a [`Basis`]: there $y$ stands for the preconditioned row
+/// The frame of a [`Sketch`](crate::data::Sketch) has a [`Basis`]: there $y$ stands for the preconditioned row
 /// ([E27](crate::equations#e27)). Rows and centres in the data's own columns enter through the basis and leave through its
 /// inverse.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,29 +37,17 @@ pub struct Frame<F> {
 }
 
 impl<F: Float> Frame<F> {
-    /// The frame of a data set: offset at the values nearest 0, widest column range scaled into (1/2, 1]. Data that
-    /// hardly differ have the rounding of their values in place of the range: it is what bounds variances
-    /// ([E20](crate::equations#e20)).
-    #[must_use]
-    pub fn of(summary: &Summary) -> Self {
-        Self::around(summary, F::EPSILON * summary.max_abs())
-    }
-
-    /// A frame for rows of this summary, whose widest column is taken to be as wide as `least` at least.
-    pub(crate) fn around(summary: &Summary, least: f64) -> Self {
-        let offset: Vec<f64> = nearest_zero(&summary.range).collect();
-        let ranges = summary.range.iter().map(|(low, high)| high - low);
-        let exponent = exponent::<F>(ranges.fold(least, f64::max));
-        let mut frame = Self::with_exponent(&offset, exponent);
-        let mut mean = vec![F::zero(); frame.offset.len()];
-        frame.enter_exact(&summary.mean, &mut mean);
-        frame.mean = mean.into();
-        frame
-    }
-
     /// A frame from an offset (d), which is taken for the mean as well, and the width of the widest column.
     pub(crate) fn new(offset: &[f64], widest: f64) -> Self {
         Self::with_exponent(offset, exponent::<F>(widest))
+    }
+
+    /// The same frame of data that have this mean (d).
+    pub(crate) fn with_mean(mut self, mean: &[f64]) -> Self {
+        let mut padded = vec![F::zero(); self.offset.len()];
+        self.enter_exact(mean, &mut padded);
+        self.mean = padded.into();
+        self
     }
 
     fn with_exponent(offset: &[f64], exponent: i32) -> Self {
@@ -228,7 +216,7 @@ impl<F: Float> Frame<F> {
 
     /// How a coordinate of a row of `D` enters the frame, by its column, as in [`enter`](Self::enter).
     #[inline(always)]
-    pub(super) fn entry<const D: usize>(&self) -> impl Fn(usize, F) -> F + use<F, D> {
+    pub(crate) fn entry<const D: usize>(&self) -> impl Fn(usize, F) -> F + use<F, D> {
         let mut offset = [F::zero(); D];
         offset.copy_from_slice(&self.offset[..D]);
         let (scale, most) = (F::from_f64(self.inverse_unit()), Self::most());
@@ -267,13 +255,6 @@ impl<F: Float> Frame<F> {
     }
 }
 
-/// The value of each range that is nearest 0.
-pub(super) fn nearest_zero(ranges: &[(f64, f64)]) -> impl Iterator<Item = f64> {
-    ranges
-        .iter()
-        .map(|&(low, high)| if low > 0.0 { low } else { high.min(0.0) })
-}
-
 /// The exponent of the power of two at or above the widest range.
 fn exponent<F: Float>(widest: f64) -> i32 {
     let limit = F::MAX_EXPONENT - 1;
@@ -285,7 +266,7 @@ fn exponent<F: Float>(widest: f64) -> i32 {
 
 /// `z` held between `-most` and `most`; NaN stays NaN.
 #[inline(always)]
-pub(super) fn held<F: Float>(z: F, most: F) -> F {
+pub(crate) fn held<F: Float>(z: F, most: F) -> F {
     let z = if z > most { most } else { z };
     if z < -most { -most } else { z }
 }

@@ -145,7 +145,7 @@ impl<F: Float> Linear<F> {
     }
 
     /// Scores of dense padded rows: (rows, k padded) into `out`; through `scratch`.
-    pub(super) fn scores(&self, rows: &[F], scratch: &mut Vec<F>, out: &mut [F]) {
+    pub(crate) fn scores(&self, rows: &[F], scratch: &mut Vec<F>, out: &mut [F]) {
         let (width, dim) = (stride(self.dim), self.dim);
         let per_row = self.width();
         scratch.resize(rows.len() / width * per_row, F::zero());

@@ -1,11 +1,12 @@
 //! Weighted sums of dense rows with a share for every component, as matrix products (E5, E46).
 
-use super::{Centres, Moments, Part, Rows, Terms};
+use super::Moments;
 use crate::base::float::Float;
 use crate::base::simd::LANES;
 use crate::kernels::weighted::{self, Weighted};
 use crate::kernels::{distance, features, soft, stride};
 use crate::model::block::Block;
+use crate::rows::{Centres, Part, Rows, Terms};
 use std::ops::Range;
 
 /// Rows whose sums stay in the type of the data, before they are added up in `f64`.
