@@ -90,8 +90,14 @@ impl<F: Float> Data<F> for Projected<F> {
     }
 }
 
-/// Rows that are loaded together.
+/// Rows that are summed up together, and the most that are loaded together.
 const ROWS: usize = 512;
+
+/// Rows of many columns are loaded in smaller blocks: between two of them a fit can be cancelled.
+fn rows_of(columns: usize) -> usize {
+    const NUMBERS: usize = 1 << 20;
+    (NUMBERS / columns).clamp(8, ROWS)
+}
 
 /// Rows that decide the directions, per direction, and in all at least.
 const SAMPLE: usize = 32;
@@ -128,17 +134,22 @@ impl<F: Float> Subspace<F> {
         let mut directions = rng.normals((dim, d)).mapv(F::from_f64);
         for _ in 0..STEPS {
             let blocks = parallel::map_blocks(sample.len(), ROWS, |_, range| {
-                let mut rows = Rows::default();
-                sample.load(range, &centred, &mut rows)?;
-                let x = matrix(rows.values(), rows.len(), d, stride(d));
-                let mut along = product(&x, &directions.t());
-                for (i, mut along) in along.outer_iter_mut().enumerate() {
-                    let weight = F::from_f64(rows.weight(i) / most);
-                    along.mapv_inplace(|x| x * weight);
+                let (mut rows, mut sum) = (Rows::default(), Array2::zeros((dim, d)));
+                for first in range.clone().step_by(rows_of(d)) {
+                    sample.load(
+                        first..range.end.min(first + rows_of(d)),
+                        &centred,
+                        &mut rows,
+                    )?;
+                    let x = matrix(rows.values(), rows.len(), d, stride(d));
+                    let mut along = product(&x, &directions.t());
+                    for (i, mut along) in along.outer_iter_mut().enumerate() {
+                        let weight = F::from_f64(rows.weight(i) / most);
+                        along.mapv_inplace(|x| x * weight);
+                    }
+                    general_mat_mul(F::one(), &along.t(), &x, F::one(), &mut sum);
                 }
-                // With many columns each product takes long.
-                data.cancel().map_or(Ok(()), Cancel::check)?;
-                Ok(product(&along.t(), &x))
+                Ok(sum)
             });
             let mut sum = Array2::<f64>::zeros((dim, d));
             for block in &parallel::all(blocks)? {
@@ -166,7 +177,7 @@ impl<F: Float> Subspace<F> {
         let directions = self.directions.as_slice().expect("in order");
         let directions = panels::directions(directions, d);
         let mut values = vec![F::zero(); data.len() * p];
-        let residuals = parallel::map_chunks(&mut values, ROWS * p, |_, range, values| {
+        let residuals = parallel::map_chunks(&mut values, rows_of(d) * p, |_, range, values| {
             let mut rows = Rows::default();
             data.load(range.start / p..range.end / p, &self.centred, &mut rows)?;
             project(rows.values(), stride(d), &directions, values);

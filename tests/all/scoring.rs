@@ -239,15 +239,14 @@ fn labels_of_many_components() {
     }
 }
 
-/// One row so far away that the squares of all others are too small for the type: `score` has the labels of `predict`.
+/// One column so wide that the squares of all others are too small for the type: `score` has the labels of `predict`.
 #[test]
 fn labels_are_the_same_where_squares_are_too_small() {
     let mut rng = coremix::Rng::from_seed(0);
     let centre: Vec<f64> = (0..4).map(|_| 4.0 * rng.normal()).collect();
     let near = Array2::from_shape_fn((8, 4), |(_, j)| centre[j] + rng.normal());
-    let far = [16_777_217.0, 1e-30, 8e37, 8e37];
-    let x = Array2::from_shape_fn((512, 4), |(n, j)| match n {
-        255 => far[j] as f32,
+    let x = Array2::from_shape_fn((512, 4), |(n, j)| match j {
+        2 if n % 3 == 0 => 8e37f32,
         _ => near[[n % 8, j]] as f32,
     });
     let data = Dense::new(x.view()).unwrap();
