@@ -141,7 +141,7 @@ impl<T: Element> OnePass<T> {
         same_columns("rows", self.fresh.dim, dim)?;
         if Dense::batch(rows).is_err() {
             // The same error, with the number of the row in the stream.
-            check_rows(rows, None, ("data", T::Float::LIMIT), self.rows)?;
+            check_rows(rows, None, "data", T::Float::LIMIT, self.rows)?;
         }
         if let Some(weights) = &weights {
             same_length("weights", n, weights.len())?;

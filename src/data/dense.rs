@@ -121,13 +121,14 @@ impl<'a, T: Element> Dense<'a, T> {
             Some(slice) => Cow::Borrowed(slice),
             None => Cow::Owned(points.iter().copied().collect()),
         };
-        Self::of_checked(values, points.dim(), weights)
+        Self::of_checked(values, points.nrows(), points.ncols(), weights)
     }
 
     /// Values (n, d), one row after the other, and their weights (n), once they have been looked at.
     fn of_checked(
         values: Cow<'a, [T]>,
-        (n, dim): (usize, usize),
+        n: usize,
+        dim: usize,
         weights: Option<Cow<'a, [f64]>>,
     ) -> Result<Self> {
         if let Some(weights) = &weights {
@@ -293,8 +294,8 @@ impl<T: Element> Dense<'static, T> {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn owned(points: Array2<T>) -> Result<Self> {
-        let shape = points.dim();
-        Self::of_checked(Cow::Owned(values_of(points)), shape, None)
+        let (n, dim) = points.dim();
+        Self::of_checked(Cow::Owned(values_of(points)), n, dim, None)
     }
 
     /// The same with weights (n).
@@ -302,8 +303,9 @@ impl<T: Element> Dense<'static, T> {
     /// # Errors
     /// As [`weighted`](Dense::weighted).
     pub fn owned_weighted(points: Array2<T>, weights: Vec<f64>) -> Result<Self> {
-        let (shape, weights) = (points.dim(), Some(Cow::Owned(weights)));
-        Self::of_checked(Cow::Owned(values_of(points)), shape, weights)
+        let (n, dim) = points.dim();
+        let (values, weights) = (Cow::Owned(values_of(points)), Cow::Owned(weights));
+        Self::of_checked(values, n, dim, Some(weights))
     }
 
     /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole`

@@ -9,7 +9,6 @@ mod guarded;
 mod projected;
 mod sketch;
 mod sketch_builder;
-mod sketch_new;
 mod sketch_sums;
 mod summary;
 mod view;

@@ -102,8 +102,8 @@ impl Summary {
                 let rows = from..(from + BLOCK).min(n);
                 let weights: Vec<f64> = rows.clone().map(&weight).collect();
                 let values = values_of(rows)?;
-                let allowed = ("data", T::Float::LIMIT);
-                check_rows(table(&values, dim), Some(&weights), allowed, from)?;
+                let rows = table(&values, dim);
+                check_rows(rows, Some(&weights), "data", T::Float::LIMIT, from)?;
             }
             Ok(())
         })
@@ -166,7 +166,7 @@ impl Summary {
             total.merge(block);
         }
         total.finish(&pivot, unit, T::Float::LIMIT, || {
-            check_rows(table(values, dim), weights, (what, T::Float::LIMIT), 0)
+            check_rows(table(values, dim), weights, what, T::Float::LIMIT, 0)
         })
     }
 }
@@ -451,7 +451,8 @@ fn table<T>(values: &[T], dim: usize) -> ArrayView2<'_, T> {
 pub(crate) fn check_rows<T: Element>(
     rows: ArrayView2<'_, T>,
     weights: Option<&[f64]>,
-    (what, limit): (&'static str, f64),
+    what: &'static str,
+    limit: f64,
     first: usize,
 ) -> Result<()> {
     for (i, values) in rows.outer_iter().enumerate() {

@@ -225,112 +225,48 @@ impl<F: Float> fmt::Debug for dyn Mixture<F> {
     }
 }
 
+/// Methods that a box leaves to what is in it.
+macro_rules! forward {
+    ($($name:ident($($arg:ident: $type:ty),*) $(-> $out:ty)?;)+) => {$(
+        fn $name(&self, $($arg: $type),*) $(-> $out)? {
+            (**self).$name($($arg),*)
+        }
+    )+};
+}
+
 impl<F: Float, M: Scores<F> + ?Sized> Scores<F> for Box<M> {
-    fn components(&self) -> usize {
-        (**self).components()
-    }
-
-    fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
-        (**self).all(rows, out);
-    }
-
-    fn margin(&self, rows: &Rows<F>, i: usize, reach: F) -> F {
-        (**self).margin(rows, i, reach)
-    }
-
-    fn linear(&self) -> Option<&Linear<F>> {
-        (**self).linear()
-    }
-
-    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
-        (**self).some(rows, i, ids, out);
-    }
-
-    fn best(&self, rows: &Rows<F>, ids: &mut [u32], scores: &mut [F]) -> bool {
-        (**self).best(rows, ids, scores)
+    forward! {
+        components() -> usize;
+        all(rows: &Rows<F>, out: &mut Vec<F>);
+        margin(rows: &Rows<F>, i: usize, reach: F) -> F;
+        linear() -> Option<&Linear<F>>;
+        some(rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>);
+        best(rows: &Rows<F>, ids: &mut [u32], scores: &mut [F]) -> bool;
     }
 }
 
 // Every method: a family may have its own.
 impl<F: Float, M: Mixture<F> + ?Sized> Mixture<F> for Box<M> {
-    fn centres(&self) -> &Centres<F> {
-        (**self).centres()
-    }
-
-    fn frame(&self) -> &Frame<F> {
-        (**self).frame()
-    }
-
-    fn log_joint(&self) -> LogJoint {
-        (**self).log_joint()
-    }
-
-    fn prior_terms(&self) -> f64 {
-        (**self).prior_terms()
-    }
-
-    fn means(&self) -> Array2<F> {
-        (**self).means()
-    }
-
-    fn proportions(&self) -> Array1<f64> {
-        (**self).proportions()
-    }
-
-    fn free_parameters(&self) -> Option<usize> {
-        (**self).free_parameters()
-    }
-
-    fn saved(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
-        (**self).saved(notes)
-    }
-
-    fn variances(&self) -> Array2<f64> {
-        (**self).variances()
-    }
-
-    fn predict(&self, data: &dyn Data<F>) -> Result<Array1<u32>> {
-        (**self).predict(data)
-    }
-
-    fn responsibilities(&self, data: &dyn Data<F>) -> Result<Array2<F>> {
-        (**self).responsibilities(data)
-    }
-
-    fn truncated_responsibilities(
-        &self,
-        data: &dyn Data<F>,
-        c_prime: usize,
-    ) -> Result<(Array2<u32>, Array2<F>)> {
-        (**self).truncated_responsibilities(data, c_prime)
-    }
-
-    fn judge(&self, rows: &Rows<F>, labels: Option<&mut [u32]>) -> Vec<f64> {
-        (**self).judge(rows, labels)
-    }
-
-    fn likeliest_is_nearest(&self) -> bool {
-        (**self).likeliest_is_nearest()
-    }
-
-    fn evaluations_per_component(&self) -> u64 {
-        (**self).evaluations_per_component()
-    }
-
-    fn log_densities(&self, data: &dyn Data<F>) -> Result<Array1<f64>> {
-        (**self).log_densities(data)
-    }
-
-    fn log_likelihood(&self, data: &dyn Data<F>) -> Result<f64> {
-        (**self).log_likelihood(data)
-    }
-
-    fn score(&self, data: &dyn Data<F>) -> Result<Score> {
-        (**self).score(data)
-    }
-
-    fn quantization_error(&self, data: &dyn Data<F>) -> Result<f64> {
-        (**self).quantization_error(data)
+    forward! {
+        centres() -> &Centres<F>;
+        frame() -> &Frame<F>;
+        log_joint() -> LogJoint;
+        prior_terms() -> f64;
+        means() -> Array2<F>;
+        proportions() -> Array1<f64>;
+        free_parameters() -> Option<usize>;
+        saved(notes: &[(&str, &str)]) -> Result<Vec<u8>>;
+        variances() -> Array2<f64>;
+        predict(data: &dyn Data<F>) -> Result<Array1<u32>>;
+        responsibilities(data: &dyn Data<F>) -> Result<Array2<F>>;
+        truncated_responsibilities(data: &dyn Data<F>, c_prime: usize) -> Result<(Array2<u32>, Array2<F>)>;
+        judge(rows: &Rows<F>, labels: Option<&mut [u32]>) -> Vec<f64>;
+        likeliest_is_nearest() -> bool;
+        evaluations_per_component() -> u64;
+        log_densities(data: &dyn Data<F>) -> Result<Array1<f64>>;
+        log_likelihood(data: &dyn Data<F>) -> Result<f64>;
+        score(data: &dyn Data<F>) -> Result<Score>;
+        quantization_error(data: &dyn Data<F>) -> Result<f64>;
     }
 }
 
