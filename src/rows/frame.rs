@@ -1,8 +1,8 @@
 //! The coordinates the crate computes in: near the data, and scaled by a power of two.
 
 use super::Basis;
-use crate::base::float::{Element, Float};
-use crate::kernels::stride;
+use crate::base::float::Float;
+use crate::kernels::{features, stride};
 use std::sync::Arc;
 
 /// Coordinates near the data, scaled by a power of two ([E24](crate::equations#e24)).
@@ -166,52 +166,15 @@ impl<F: Float> Frame<F> {
         -f64::from(self.exponent) * std::f64::consts::LN_2
     }
 
-    /// One row into the frame; `out` is padded, its padding left alone. The row has the coordinates of the frame: where
-    /// there is a basis, it has been through it.
+    /// One row into the frame; `out` is padded, with zeros. The row has the coordinates of the frame: where there is a basis,
+    /// it has been through it.
     ///
     /// Coordinates beyond 2^54 times the range of the data (2^502 in `f64`) are clamped there: their squares
     /// would overflow. Only rows and centres that are no part of the data can be as far out.
-    #[inline(always)]
-    pub(crate) fn enter<T: Element<Float = F>>(&self, row: &[T], out: &mut [F]) {
-        let mut from = 0;
-        // Vectors, and fewer and fewer columns for what is left: a loop over any number leaves many to be done one by one.
-        while row.len() - from >= 16 {
-            self.enter_columns::<T, 16>(row, out, from);
-            from += 16;
-        }
-        while row.len() - from >= 4 {
-            self.enter_columns::<T, 4>(row, out, from);
-            from += 4;
-        }
-        while from < row.len() {
-            self.enter_columns::<T, 1>(row, out, from);
-            from += 1;
-        }
-    }
-
-    /// Some columns of it.
-    #[inline(always)]
-    fn enter_columns<T: Element<Float = F>, const N: usize>(
-        &self,
-        row: &[T],
-        out: &mut [F],
-        from: usize,
-    ) {
-        let (scale, most) = (F::from_f64(self.inverse_unit()), Self::most());
-        let parts = (
-            row[from..].first_chunk::<N>(),
-            self.offset[from..].first_chunk::<N>(),
-            out[from..].first_chunk_mut::<N>(),
-        );
-        if let (Some(row), Some(offset), Some(out)) = parts {
-            // All of them before any is written: else the compiler cannot know that no number is read after that, and takes
-            // them one by one.
-            let mut values = [F::zero(); N];
-            for l in 0..N {
-                values[l] = held((row[l].widen() - offset[l]) * scale, most);
-            }
-            *out = values;
-        }
+    pub(crate) fn enter(&self, row: &[F], out: &mut [F]) {
+        out[..row.len()].copy_from_slice(row);
+        let scale = F::from_f64(self.inverse_unit());
+        features::enter(out, &self.offset, scale, Self::most());
     }
 
     /// How a coordinate of a row of `D` enters the frame, by its column, as in [`enter`](Self::enter).
