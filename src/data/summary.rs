@@ -6,6 +6,7 @@ use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
 use crate::rows::Frame;
 use ndarray::ArrayView2;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Totals of a weighted data set, in `f64` and in the data's own unit. Rows of weight 0 do not count.
@@ -73,39 +74,10 @@ impl Summary {
         if n == 0 || dim == 0 {
             return Err(Error::Empty { what: "data" });
         }
-        let values_of = |rows: Range<usize>| -> Result<Vec<T>> {
+        Self::of_rows(n, dim, Some(weight), "data", |rows| {
             let mut values = vec![T::ZERO; rows.len() * dim];
             read(rows, &mut values)?;
-            Ok(values)
-        };
-        let unit = unit_of((0..n).map(&weight));
-        let pivot = pivot_row((0..n).map(&weight));
-        let pivot = values_of(pivot..pivot + 1)?;
-        let pivot: Vec<f64> = pivot.iter().map(|x| x.widen().to_f64()).collect();
-        let mut total = Partial::new(dim);
-        // Some blocks at a time: what is kept of all would grow with the data.
-        for part in (0..n).step_by(PART) {
-            let rows = PART.min(n - part);
-            let blocks = parallel::map_blocks(rows, BLOCK, |_, rows| {
-                let mut block = Partial::new(dim);
-                let from = part + rows.start;
-                let values = values_of(from..part + rows.end)?;
-                block.add(&values, &pivot, |i| in_unit(weight(from + i), unit));
-                Ok(block)
-            });
-            for block in blocks {
-                total.merge(&block?);
-            }
-        }
-        total.finish(&pivot, unit, T::Float::LIMIT, || {
-            for from in (0..n).step_by(BLOCK) {
-                let rows = from..(from + BLOCK).min(n);
-                let weights: Vec<f64> = rows.clone().map(&weight).collect();
-                let values = values_of(rows)?;
-                let rows = table(&values, dim);
-                check_rows(rows, Some(&weights), "data", T::Float::LIMIT, from)?;
-            }
-            Ok(())
+            Ok(Cow::Owned(values))
         })
     }
 
@@ -131,9 +103,7 @@ impl Summary {
         Self::check(&values, points.ncols(), None, what)
     }
 
-    /// Checks rows (n, d) and their weights, and sums them up.
-    ///
-    /// Moments are taken about a row of the data: no cancellation for data far from 0.
+    /// Checks rows (n, d) in memory and their weights, and sums them up.
     #[inline(never)]
     pub(crate) fn check<T: Element>(
         values: &[T],
@@ -141,32 +111,53 @@ impl Summary {
         weights: Option<&[f64]>,
         what: &'static str,
     ) -> Result<Self> {
-        let n = values.len() / dim;
-        let pivot = pivot_row(weights.unwrap_or_default().iter().copied());
-        let unit = unit_of(weights.unwrap_or_default().iter().copied());
-        let pivot: Vec<f64> = values[pivot * dim..][..dim]
-            .iter()
-            .map(|&x| x.widen().to_f64())
-            .collect();
-        let blocks = parallel::map_blocks(n, BLOCK, |_, rows| {
-            let mut block = Partial::new(dim);
-            let values = &values[rows.start * dim..rows.end * dim];
-            // Weights known to be 1 take no time.
-            match weights {
-                None => block.add(values, &pivot, |_| 1.0),
-                Some(weights) => {
-                    let weights = &weights[rows];
-                    block.add(values, &pivot, |i| in_unit(weights[i], unit));
-                }
-            }
-            block
-        });
+        let weight = weights.map(|weights| move |n: usize| weights[n]);
+        Self::of_rows(values.len() / dim, dim, weight, what, |rows| {
+            Ok(Cow::Borrowed(&values[rows.start * dim..rows.end * dim]))
+        })
+    }
+
+    /// Sums up rows that are given block by block; all weights are 1 without a `weight`.
+    ///
+    /// Moments are taken about a row of the data: no cancellation for data far from 0.
+    fn of_rows<'a, T: Element>(
+        n: usize,
+        dim: usize,
+        weight: Option<impl Fn(usize) -> f64 + Sync>,
+        what: &'static str,
+        values_of: impl Fn(Range<usize>) -> Result<Cow<'a, [T]>> + Sync,
+    ) -> Result<Self> {
+        let weights = || weight.iter().flat_map(|weight| (0..n).map(weight));
+        let (unit, pivot) = (unit_of(weights()), pivot_row(weights()));
+        let pivot = values_of(pivot..pivot + 1)?;
+        let pivot: Vec<f64> = pivot.iter().map(|x| x.widen().to_f64()).collect();
         let mut total = Partial::new(dim);
-        for block in &blocks {
-            total.merge(block);
+        // Some blocks at a time: what is kept of all would grow with the data.
+        for part in (0..n).step_by(PART) {
+            let blocks = parallel::map_blocks(PART.min(n - part), BLOCK, |_, rows| {
+                let (mut block, from) = (Partial::new(dim), part + rows.start);
+                let values = values_of(from..part + rows.end)?;
+                // Weights known to be 1 take no time.
+                match &weight {
+                    None => block.add(&values, &pivot, |_| 1.0),
+                    Some(weight) => block.add(&values, &pivot, |i| in_unit(weight(from + i), unit)),
+                }
+                Ok(block)
+            });
+            for block in blocks {
+                total.merge(&block?);
+            }
         }
         total.finish(&pivot, unit, T::Float::LIMIT, || {
-            check_rows(table(values, dim), weights, what, T::Float::LIMIT, 0)
+            for from in (0..n).step_by(BLOCK) {
+                let rows = from..(from + BLOCK).min(n);
+                let weights = weight.as_ref().map(|weight| rows.clone().map(weight));
+                let weights: Option<Vec<f64>> = weights.map(Iterator::collect);
+                let values = values_of(rows)?;
+                let rows = table(&values, dim);
+                check_rows(rows, weights.as_deref(), what, T::Float::LIMIT, from)?;
+            }
+            Ok(())
         })
     }
 }
