@@ -176,6 +176,21 @@ fn each_thread_ends_soon() {
     }
 }
 
+/// Rows of many columns come in small blocks while principal directions are looked for, and the flag is looked at before each.
+#[test]
+fn many_columns_do_not_keep_a_fit_from_ending() {
+    let points = Array2::from_shape_fn((600, 4_000), |(n, j)| ((n + 1) * (j + 3) % 101) as f64);
+    for at in [0, 700] {
+        let data = Counting::new(&points, at);
+        let k_means = algorithms::k_means(3).phases(phases(3, None, Some(2), 0));
+        let k_means = k_means.cancel(&data.cancel).build().unwrap();
+        let fit = on(1, || k_means.fit(&data).map(|_| ()));
+        assert_eq!(fit.unwrap_err(), Error::Cancelled);
+        let after = data.loaded.load(Ordering::Relaxed) - at;
+        assert!(4_000 * after <= 1 << 20, "{after} rows after the flag");
+    }
+}
+
 /// A flag that is never set changes nothing.
 #[test]
 fn a_flag_alone_changes_nothing() {
