@@ -131,7 +131,7 @@ impl<F: Float> Subspace<F> {
         let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let sample = data.select(&sample, weights)?;
         let (centred, origin) = frame.centred(&data.summary().mean);
-        let mut directions = rng.normals((dim, d)).mapv(F::from_f64);
+        let mut directions = rng.normals(dim, d).mapv(F::from_f64);
         for _ in 0..STEPS {
             let blocks = parallel::map_blocks(sample.len(), ROWS, |_, range| {
                 let (mut rows, mut sum) = (Rows::default(), Array2::zeros((dim, d)));

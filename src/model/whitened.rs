@@ -268,7 +268,7 @@ mod tests {
     /// Components of 6 columns with about this variance inflation, and rows near them and far away.
     fn case<F: Float>(noise: f64) -> (Vec<Whitening>, Rows<F>) {
         let mut rng = Rng::from_seed(5);
-        let turn = rng.normals((2, 6));
+        let turn = rng.normals(2, 6);
         let x = Array2::from_shape_fn((300, 6), |(i, j)| {
             let along = ((37 * i) % 101) as f64 / 30.0 + 3.0 * (i % 4) as f64;
             let size = if i == 0 { 1e6 } else { 1.0 };

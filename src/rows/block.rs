@@ -120,7 +120,11 @@ impl<F: Float> Rows<F> {
 
     /// All rows as seen from a point, padded; `None` is the origin.
     pub(crate) fn relative(&self, about: Option<&[F]>) -> Cow<'_, [F]> {
-        relative_to(&self.values, about)
+        about.map_or(Cow::Borrowed(&self.values), |about| {
+            let mut relative = vec![F::zero(); self.values.len()];
+            distance::minus(&self.values, about, &mut relative);
+            Cow::Owned(relative)
+        })
     }
 
     /// All rows, padded, one after the other.
@@ -175,13 +179,4 @@ impl<F: Float> Rows<F> {
         }
         Cow::Owned(centre)
     }
-}
-
-/// Padded rows as seen from a point, padded; `None` is the origin.
-fn relative_to<'a, F: Float>(rows: &'a [F], about: Option<&[F]>) -> Cow<'a, [F]> {
-    about.map_or(Cow::Borrowed(rows), |about| {
-        let mut relative = vec![F::zero(); rows.len()];
-        distance::minus(rows, about, &mut relative);
-        Cow::Owned(relative)
-    })
 }

@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn moments_of_the_data_are_those_of_two_passes() {
         let x = Array2::from_shape_fn((1_300, 6), |(i, j)| ((i * (j + 1)) as f64).sin() + j as f64)
-            + Rng::from_seed(5).normals((1_300, 6)) * 1e-3;
+            + Rng::from_seed(5).normals(1_300, 6) * 1e-3;
         let w = Array1::from_shape_fn(1_300, |n| (n % 3) as f64);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let frame = data.frame();
