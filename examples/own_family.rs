@@ -8,6 +8,7 @@ use coremix::m_step::{MStep, Moments, Second, variance_floor};
 use coremix::prelude::*;
 use coremix::{Block, Float, Likelihood, LogJoint, Rng, Stage, testing};
 use ndarray::{Array1, Array2};
+use serde::{Deserialize, Serialize};
 use special::Gamma;
 
 /// Student-t components with `nu` degrees of freedom, a scale and a mixing proportion each.
@@ -16,7 +17,8 @@ struct StudentT {
     nu: f64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "F: Float")]
 struct StudentTMixture<F> {
     nu: f64,
     centres: Centres<F>,

@@ -416,8 +416,7 @@ fn an_interrupted_fit_goes_on() {
 #[test]
 fn numbers_of_clusters_are_compared() {
     let folder = Folder::new("clusters");
-    // With 100 rows for each of six clusters on a line the bound prefers four components.
-    csv(&folder, &rows(1_200));
+    csv(&folder, &rows(600));
     let with = |rest: &[&'static str]| {
         let mut all = vec!["clusters", "rows.csv", "--key", "id", "--columns", "x,y,z"];
         all.extend(rest);

@@ -2,7 +2,7 @@
 
 use coremix::coreset::Subset;
 use coremix::ndarray::{Array1, Array2};
-use coremix::{BoxedMixture, Fit, Float, Mixture, Report};
+use coremix::{BoxedMixture, Fit, Float, Report, Save};
 
 /// What two fits that should be the same are compared by.
 #[derive(Debug, PartialEq)]
@@ -50,7 +50,7 @@ impl Bits {
             (rows.clone(), weights.iter().map(|w| w.to_bits()).collect())
         });
         Self {
-            model: fit.model.saved(&[]).expect("a family of the crate"),
+            model: fit.model.to_bytes(&[]).expect("a family of the crate"),
             labels: fit.labels.clone(),
             supports: fit.supports.clone(),
             coreset,

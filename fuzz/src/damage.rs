@@ -24,7 +24,7 @@ const WORDS: [u64; 14] = [
 const START: usize = 24;
 
 /// Bytes of the checksum.
-const END: usize = 8;
+const END: usize = 4;
 
 /// A file after some accidents, from the place `first` on.
 pub(crate) fn damaged(mut file: Vec<u8>, first: usize, bytes: &mut Bytes<'_>) -> Vec<u8> {
@@ -73,16 +73,7 @@ pub(crate) fn repaired(mut file: Vec<u8>) -> Vec<u8> {
     }
     let (length, end) = ((file.len() as u64).to_le_bytes(), file.len() - END);
     file[16..START].copy_from_slice(&length);
-    let sum = checksum(&file[..end]);
+    let sum = crc32fast::hash(&file[..end]);
     file[end..].copy_from_slice(&sum.to_le_bytes());
     file
-}
-
-/// CRC-64/XZ, bit by bit.
-fn checksum(bytes: &[u8]) -> u64 {
-    !bytes.iter().fold(!0u64, |sum, byte| {
-        (0..8).fold(sum ^ u64::from(*byte), |sum, _| {
-            (sum >> 1) ^ (0xC96C_5795_D787_0F42 & (sum & 1).wrapping_neg())
-        })
-    })
 }

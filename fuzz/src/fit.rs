@@ -54,7 +54,7 @@ impl<F: Float> Way<F> {
                     }
                 })
             }
-            Self::Seeded(seeder) => boxed.fit_seeded(data, seeder),
+            Self::Seeded(seeder) => boxed.fit_with(data, Some(seeder), None),
         }
     }
 }

@@ -113,12 +113,12 @@ fn model<F: Number + Float>(mut bytes: Bytes<'_>) -> Vec<u8> {
             sketch.push(x.view()).expect("rows");
             let fit = algorithm.boxed().expect("settings");
             let fit = fit.fit(&sketch.finish().expect("a sketch"));
-            fit.expect("a fit").model.saved(&[("of", "a sketch")])
+            fit.expect("a fit").model.to_bytes(&[("of", "a sketch")])
         }
         false => {
             let fit = algorithm.boxed().expect("settings");
             let fit = fit.fit(&Dense::new(&x).expect("data"));
-            fit.expect("a fit").model.saved(&[])
+            fit.expect("a fit").model.to_bytes(&[])
         }
     };
     damaged(saved.expect("a family of the crate"), 0, &mut bytes)
@@ -133,8 +133,8 @@ fn loaded<F: Number + Float>(file: Vec<u8>) {
         let info = info.as_ref().expect("the header of a model");
         let means = model.means();
         assert_eq!((info.components, info.columns), means.dim());
-        let again = streamed.expect("a model that was loaded").saved(&[]);
-        same(&again, &model.saved(&[]));
+        let again = streamed.expect("a model that was loaded").to_bytes(&[]);
+        same(&again, &model.to_bytes(&[]));
         let mut rng = Rng::from_seed(7);
         let shape = (5, means.ncols());
         let x = Array2::from_shape_fn(shape, |_| F::from_f64(rng.normal()));
@@ -149,9 +149,9 @@ fn loaded<F: Number + Float>(file: Vec<u8>) {
             process.sample(3, 1).expect("a sample");
         }
         let notes = [("a", "b")];
-        let file = model.saved(&notes).expect("a model that was loaded");
+        let file = model.to_bytes(&notes).expect("a model that was loaded");
         let back = BoxedMixture::<F>::from_bytes(&file).expect("the same model");
-        same(&back.saved(&notes), &Ok(file));
+        same(&back.to_bytes(&notes), &Ok(file));
     }
     if let Ok(model) = BoxedMixture::<F>::from_bytes(&file) {
         assert!(

@@ -1,5 +1,7 @@
 //! What libFuzzer kept, once more: each input of `fuzz/corpus` keeps the promises of its target.
 
+use coremix::ndarray::Array2;
+use coremix::prelude::*;
 use coremix_fuzz::{TARGETS, memory, run};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -49,6 +51,27 @@ fn resume() {
 #[test]
 fn stages() {
     assert!(replay("stages") > 50);
+}
+
+/// Files of models for the target `readers`, after a change of the format: `cargo test -p coremix-fuzz -- --ignored`.
+#[test]
+#[ignore = "writes to the corpus"]
+fn renew_models() {
+    let x = Array2::from_shape_fn((20, 2), |(n, j)| {
+        ((n % 4) * (j + 1)) as f32 + 0.01 * n as f32
+    });
+    let data = Dense::new(x.view()).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/readers");
+    for name in ["k-means", "gmm", "dp-gmm"] {
+        let fit = name.parse::<Algorithm>().unwrap().clusters(3);
+        let fit = fit.boxed::<f32>().unwrap().fit(&data).unwrap();
+        let file = fit.model.to_bytes(&[("of", name)]).unwrap();
+        // As it is, and with a checksum that is made right.
+        for target in [3, 4] {
+            let input = [&[target], &file[..]].concat();
+            std::fs::write(folder.join(format!("model-{name}-{target}")), input).unwrap();
+        }
+    }
 }
 
 /// Short inputs are whole descriptions too.

@@ -145,7 +145,7 @@ impl Task<'_> {
         };
         let weight = weight_of(&fit, sketch.summary().total_weight);
         // The same model, for dense rows.
-        let model = Save::from_bytes(&fit.model.saved(&[])?)?;
+        let model = Save::from_bytes(&fit.model.to_bytes(&[])?)?;
         let found = Found {
             report: fit.report,
             labels: None,

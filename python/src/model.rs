@@ -64,7 +64,7 @@ impl Model {
         notes: Vec<(String, String)>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let notes: Vec<_> = notes.iter().map(|(n, v)| (&n[..], &v[..])).collect();
-        let bytes = each!(self, model: F => model.saved(&notes));
+        let bytes = each!(self, model: F => model.to_bytes(&notes));
         Ok(PyBytes::new(py, &bytes.map_err(raise)?))
     }
 

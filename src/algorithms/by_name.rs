@@ -9,8 +9,7 @@ use crate::e_step::Neighborhood;
 use crate::em::Rule;
 use crate::em::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, WarmStart};
-use crate::io::Save;
-use crate::m_step::{Covariance, MStep};
+use crate::m_step::{Covariance, DirichletProcess, MStep, Save};
 use crate::seed::{AfkMc2, KMeansPlusPlus};
 use std::fmt;
 use std::str::FromStr;
@@ -116,68 +115,64 @@ settings! {
 /// The settings that all algorithms have.
 const COMMON: &str = "clusters, tolerance, stop_rule, max_iterations, restarts, seed";
 
-/// What `boxed` makes: an algorithm with its settings.
-type Built<F> = Result<Box<dyn Estimator<F>>>;
+/// What an algorithm is made of: its name, the settings that it has beside the common ones, and its constructor.
+struct Entry<F: Float> {
+    name: &'static str,
+    settings: &'static str,
+    make: fn(&Settings, usize) -> Made<F>,
+}
 
-/// The name of an algorithm, the settings that it has beside the common ones, and its constructor.
-type Entry<F> = (
-    &'static str,
-    &'static str,
-    fn(&Algorithm, usize) -> Built<F>,
-);
+/// A builder of one of the families.
+enum Made<F: Float> {
+    Gaussian(Builder<F>),
+    Dirichlet(Builder<F, DirichletProcess>),
+}
 
 const PLUS_PLUS: &str = "coreset, covariance, greedy, refined";
 const NEIGHBORHOOD: &str = "coreset, covariance, c_prime, neighbors, random, chain";
 
 const fn table<F: Float>() -> [Entry<F>; 11] {
-    [
-        ("k-means", PLUS_PLUS, |a, k| a.gaussian(own::k_means(k))),
-        (
-            "k-means-c-prime",
-            "coreset, covariance, c_prime, greedy, refined",
-            |a, k| a.gaussian(own::k_means_c_prime(k, a.settings.c_prime.unwrap_or(3))),
-        ),
-        ("gmm", PLUS_PLUS, |a, k| a.gaussian(own::gmm(k))),
-        (
-            "lazy-k-means",
-            "coreset, epsilon, greedy, refined",
-            |a, k| a.built(own::lazy_k_means(k, a.settings.epsilon.unwrap_or(0.1))),
-        ),
-        ("lwcs-k-means", "coreset, covariance, chain", |a, k| {
-            a.gaussian(own::lwcs_k_means(k, draws(k)))
-        }),
-        ("var-gmm-s", NEIGHBORHOOD, |a, k| {
-            a.gaussian(own::var_gmm_s(k, 1, 1).e_step(a.neighborhood()))
-        }),
-        ("vc-gmm", NEIGHBORHOOD, |a, k| {
-            a.gaussian(own::vc_gmm(k, draws(k), 1, 1).e_step(a.neighborhood()))
-        }),
-        (
-            "d-gmm",
-            "coreset, covariance, c_prime, drawn, chain",
-            |a, k| {
-                let Settings { c_prime, drawn, .. } = a.settings;
-                a.gaussian(own::d_gmm(k, c_prime.unwrap_or(3), drawn.unwrap_or(5)))
-            },
-        ),
-        ("sparsified-gmm", PLUS_PLUS, |a, k| {
-            a.gaussian(own::sparsified_gmm(k))
-        }),
-        (
-            "dp-gmm",
-            "coreset, concentration, greedy, refined",
-            |a, k| a.built(own::dp_gmm(k, a.settings.concentration.unwrap_or(1.0))),
-        ),
-        ("fast", "coreset, memory", |a, k| match a.settings.memory {
-            Some(bytes) => a.built(own::fast_within(k, bytes)),
-            None => a.built(own::fast(k)),
-        }),
-    ]
+    use Made::{Dirichlet, Gaussian};
+    macro_rules! table {
+        ($($name:literal $settings:expr => |$s:pat_param, $k:ident| $made:expr;)*) => {
+            [$(Entry { name: $name, settings: $settings, make: |$s, $k| $made }),*]
+        };
+    }
+    table! {
+        "k-means" PLUS_PLUS => |_, k| Gaussian(own::k_means(k));
+        "k-means-c-prime" "coreset, covariance, c_prime, greedy, refined" =>
+            |s, k| Gaussian(own::k_means_c_prime(k, s.members()));
+        "gmm" PLUS_PLUS => |_, k| Gaussian(own::gmm(k));
+        "lazy-k-means" "coreset, epsilon, greedy, refined" =>
+            |s, k| Gaussian(own::lazy_k_means(k, s.epsilon.unwrap_or(0.1)));
+        "lwcs-k-means" "coreset, covariance, chain" => |_, k| Gaussian(own::lwcs_k_means(k, draws(k)));
+        "var-gmm-s" NEIGHBORHOOD => |s, k| Gaussian(own::var_gmm_s(k, 1, 1).e_step(s.neighborhood()));
+        "vc-gmm" NEIGHBORHOOD =>
+            |s, k| Gaussian(own::vc_gmm(k, draws(k), 1, 1).e_step(s.neighborhood()));
+        "d-gmm" "coreset, covariance, c_prime, drawn, chain" =>
+            |s, k| Gaussian(own::d_gmm(k, s.members(), s.drawn.unwrap_or(5)));
+        "sparsified-gmm" PLUS_PLUS => |_, k| Gaussian(own::sparsified_gmm(k));
+        "dp-gmm" "coreset, concentration, greedy, refined" =>
+            |s, k| Dirichlet(own::dp_gmm(k, s.concentration.unwrap_or(1.0)));
+        "fast" "coreset, memory" =>
+            |s, k| Gaussian(s.memory.map_or_else(|| own::fast(k), |bytes| own::fast_within(k, bytes)));
+    }
 }
 
 /// Draws of a coreset for so many clusters.
 fn draws(clusters: usize) -> usize {
     clusters.saturating_mul(16).max(8_192)
+}
+
+impl Settings {
+    fn members(&self) -> usize {
+        self.c_prime.unwrap_or(3)
+    }
+
+    fn neighborhood(&self) -> Neighborhood {
+        let search = Neighborhood::new(self.members(), self.neighbors.unwrap_or(5));
+        search.random(self.random.unwrap_or(0))
+    }
 }
 
 impl Algorithm {
@@ -187,7 +182,7 @@ impl Algorithm {
         let mut names = [""; 11];
         let mut i = 0;
         while i < names.len() {
-            names[i] = table[i].0;
+            names[i] = table[i].name;
             i += 1;
         }
         names
@@ -220,66 +215,60 @@ impl Algorithm {
     /// As [`Builder::build`]; [`Error::Unknown`] for a setting that the algorithm does not have.
     #[inline(never)]
     pub fn boxed<F: Float>(&self) -> Result<Box<dyn Estimator<F>>> {
-        let table = table::<F>();
-        let entry = table.iter().find(|entry| entry.0 == self.name);
-        let (_, own, build) = entry.expect("parsed from the table");
-        let has = |setting: &str| {
-            [COMMON, own]
-                .iter()
-                .any(|list| list.split(", ").any(|s| s == setting))
-        };
-        if let Some(setting) = self.settings.given().find(|setting| !has(setting)) {
+        let own = table::<F>().into_iter().find(|own| own.name == self.name);
+        let own = own.expect("parsed from the table");
+        let has = COMMON.split(", ").chain(own.settings.split(", "));
+        if let Some(setting) = self
+            .settings
+            .given()
+            .find(|given| !has.clone().any(|s| s == *given))
+        {
             let what = format!("setting of {}", self.name);
-            return Err(Error::unknown(setting, &what, own));
+            return Err(Error::unknown(setting, &what, own.settings));
         }
         let rule = "must be given: .clusters(k)";
         let missing = || Error::parameter("clusters", "unset", rule);
-        build(self, self.settings.clusters.ok_or_else(missing)?)
-    }
-
-    fn neighborhood(&self) -> Neighborhood {
-        let s = &self.settings;
-        let search = Neighborhood::new(s.c_prime.unwrap_or(3), s.neighbors.unwrap_or(5));
-        search.random(s.random.unwrap_or(0))
-    }
-
-    /// With the covariances asked for.
-    fn gaussian<F: Float>(&self, builder: Builder<F>) -> Built<F> {
-        match self.settings.covariance {
-            Some(covariance) => self.built(builder.covariance(covariance)),
-            None => self.built(builder),
+        let clusters = self.settings.clusters.ok_or_else(missing)?;
+        match (
+            (own.make)(&self.settings, clusters),
+            self.settings.covariance,
+        ) {
+            (Made::Gaussian(builder), Some(kind)) => self.built(builder.covariance(kind)),
+            (Made::Gaussian(builder), None) => self.built(builder),
+            (Made::Dirichlet(builder), _) => self.built(builder),
         }
     }
 
     /// With the other settings that several have.
-    fn built<F: Float, M: MStep<F> + 'static>(&self, mut builder: Builder<F, M>) -> Built<F> {
+    fn built<F: Float, M: MStep<F> + 'static>(
+        &self,
+        mut builder: Builder<F, M>,
+    ) -> Result<Box<dyn Estimator<F>>> {
         let s = &self.settings;
         macro_rules! set {
-            ($($setting:ident)*) => {$(if let Some(value) = s.$setting {
-                builder = builder.$setting(value);
-            })*};
+            ($($setting:ident $value:ident: $from:expr => $to:expr;)*) => {$(
+                if let Some($value) = $from {
+                    builder = builder.$setting($to);
+                }
+            )*};
         }
-        set!(tolerance stop_rule max_iterations restarts seed);
-        if let Some(draws) = s.coreset {
-            builder = builder.coreset(Lightweight::new(draws));
-        }
-        if let Some(chain) = s.chain {
-            builder = builder.seeder(AfkMc2::new(chain));
+        set! {
+            tolerance value: s.tolerance => value;
+            stop_rule rule: s.stop_rule => rule;
+            max_iterations most: s.max_iterations => most;
+            restarts number: s.restarts => number;
+            seed seed: s.seed => seed;
+            coreset draws: s.coreset => Lightweight::new(draws);
+            seeder chain: s.chain => AfkMc2::new(chain);
+            cancel cancel: &self.cancel => cancel;
+            checkpoint checkpoint: &self.checkpoint => checkpoint;
+            warm_start warm: &self.warm => warm;
         }
         if s.greedy == Some(true) {
             builder = builder.seeder(KMeansPlusPlus::greedy());
         }
         if let (Some(true), Some(k)) = (s.refined, s.clusters) {
             builder = builder.seeder(MeansOf::new(own::fast::<F>(k).build()?));
-        }
-        if let Some(cancel) = &self.cancel {
-            builder = builder.cancel(cancel);
-        }
-        if let Some(checkpoint) = &self.checkpoint {
-            builder = builder.checkpoint(checkpoint);
-        }
-        if let Some(warm) = &self.warm {
-            builder = builder.warm_start(warm);
         }
         Ok(Box::new(builder.build()?))
     }

@@ -20,10 +20,8 @@ use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus};
 /// Supports of width 1: what raises $F$ lowers the weighted squared distance of the points to their means
 /// ([E9](crate::equations#e9); \[KM\] Prop. 3). Cost $nk$.
 ///
-/// With `.e_step(Bounded::new().near(clusters))` it has the same labels, but for the rounding of distances, and rows that bounds
-/// settle are not read. For rows in
-/// memory, up to about 50 clusters and more than a few columns an iteration then takes a part of the time
-/// (`docs/performance.md` has a table). It keeps about 40 bytes more per row.
+/// With `.e_step(Bounded::new().near(clusters))` it has the same labels, but for the rounding of distances, and does not read rows
+/// that bounds settle: faster in memory up to about 50 clusters (`docs/performance.md`), for about 40 bytes more per row.
 pub fn k_means<F: Float>(clusters: usize) -> Builder<F> {
     Clusterer::builder().clusters(clusters)
 }
@@ -94,8 +92,8 @@ pub fn d_gmm<F: Float>(clusters: usize, h: usize, r: usize) -> Builder<F> {
 /// least), then the [phases](fast_phases) of k-means with bounds ([`Bounded`]), and with moves and transfers that leave local
 /// optima. The model is that of [`k_means`].
 ///
-/// It has its own defaults. The stop rule is [`Rule::Remaining`], with at most 100 iterations per phase. The tolerance is
-/// 1e-3; below 128 clusters, where an iteration costs little more than reading the rows, it is 1e-4.
+/// The stop rule is [`Rule::Remaining`], with at most 100 iterations per phase. The tolerance is 1e-3; below 128 clusters, where
+/// an iteration costs little more than reading the rows, it is 1e-4.
 pub fn fast<F: Float>(clusters: usize) -> Builder<F> {
     let tolerance = if clusters < FEW { 1e-4 } else { 1e-3 };
     k_means(clusters)
@@ -121,7 +119,7 @@ pub fn fast<F: Float>(clusters: usize) -> Builder<F> {
 ///   if these are fewer than 100,000, it is less, down to a tenth: iterations take little time there.
 /// - Where the phase on all rows would end, single rows are [transferred](Phase::transfers) to other clusters. On coresets
 ///   that would fit the clusters to the few rows that were drawn.
-/// - In that last phase neighbour lists are a third as long, but have at least 16 centres.
+/// - In the last phase, on all columns, neighbour lists are a third as long, but have at least 16 centres.
 #[must_use]
 pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
     let (d, k) = (shape.columns, shape.clusters);
@@ -164,13 +162,10 @@ fn larger(clusters: usize, most: usize) -> impl Iterator<Item = usize> {
 
 /// [`fast`] for rows that are not in memory: it keeps at most about `bytes` bytes of rows and of what belongs to them.
 ///
-/// [`fast`] itself reads rows in the order of their components. That is slow where they lie in a file, and very slow where
-/// the file must be decoded from some place on, as Parquet must. This one reads them in the order of the file.
-///
-/// Where all rows fit in that, this is [`fast`]. Otherwise the phases with bounds and moves run on coresets. The first has
-/// 32 rows per cluster, and 8,192 at least. The last is the largest that fits, of a quarter of the rows at most. Then k-means on all rows
-/// reads them again in every iteration. It keeps nothing of them but their labels, 4 bytes per row beside `bytes`, and
-/// compares each row with all means.
+/// [`fast`] itself reads rows in the order of their components, which is slow in files. This one reads them in the order of the
+/// file. Where all rows fit in `bytes`, it is [`fast`]. Otherwise the phases with bounds and moves run on coresets, the last
+/// on the largest that fits, of a quarter of the rows at most. Then k-means reads all rows in every iteration, compares each
+/// with all means, and keeps nothing of them but their labels.
 ///
 /// ```
 /// use coremix::prelude::*;
@@ -185,12 +180,8 @@ pub fn fast_within<F: Float>(clusters: usize, bytes: usize) -> Builder<F> {
     fast(clusters).phases(move |shape| fast_phases_within(shape, bytes))
 }
 
-/// The phases of [`fast_within`]: those of [`fast`] if all rows fit in so many bytes. Otherwise those on coresets, another
-/// on the largest coreset that fits, and a last one that streams all rows.
-///
-/// A row counts with its numbers, of 4 bytes each, its weight, its coordinates in the subspace, and its components with their
-/// bounds. The smaller coresets count as well.
-/// Rows of `f64` take up to twice as much.
+/// The phases of [`fast_within`]. A row counts with its numbers, of 4 bytes each (rows of `f64` take up to twice as much), its
+/// weight, its coordinates in the subspace, and its components with their bounds. The smaller coresets count as well.
 fn fast_phases_within<F: Float>(shape: Shape, bytes: usize) -> Vec<Phase<F>> {
     let phases = fast_phases(shape);
     let inside = match phases[0].outline.columns {
@@ -254,18 +245,6 @@ fn rows_for(clusters: usize) -> usize {
 /// ([E27](crate::equations#e27), [E28](crate::equations#e28)). Cost $nk$ distances over q coordinates each, whatever the
 /// number of columns is. Spherical components: `.covariance(Covariance::Spherical)`; sparsified k-means is [`k_means`] on the same
 /// sketch. Works on dense rows too.
-///
-/// ```
-/// use coremix::prelude::*;
-/// use coremix::{algorithms, datasets::Birch};
-///
-/// let birch = Birch::grid(100).generate::<f64>(1)?;
-/// let sketch = Sketch::new(birch.points.view(), 2, 42)?;
-/// let fit = algorithms::sparsified_gmm(25).build()?.fit(&sketch)?;
-/// assert_eq!(fit.model.means().dim(), (25, 2));
-/// assert_eq!(fit.model.column_variances().dim(), (25, 2));
-/// # Ok::<(), Error>(())
-/// ```
 pub fn sparsified_gmm<F: Float>(clusters: usize) -> Builder<F> {
     gmm(clusters).covariance(Covariance::Diagonal)
 }

@@ -51,7 +51,7 @@ pub enum FileFault {
         /// The rule it breaks.
         rule: &'static str,
     },
-    /// Models of this family cannot be saved.
+    /// Boxed models of a family from outside the crate cannot be saved.
     NoFormat,
     /// A checkpoint of another fit: other data, another setting or another version of the crate.
     OtherFit {
@@ -108,9 +108,9 @@ impl fmt::Display for FileFault {
                 "not as this crate writes it: section \"{section}\" {rule}; \
                  restore it or write it anew"
             ),
-            Self::NoFormat => {
-                f.write_str("models of this family cannot be saved: implement `Mixture::saved`")
-            }
+            Self::NoFormat => f.write_str(
+                "boxed models of this family cannot be saved: save them with their type",
+            ),
             Self::OtherFit {
                 what,
                 expected,

@@ -1,6 +1,8 @@
 //! The numbers the crate computes with ([`Float`]) and the numbers data may be stored in ([`Element`]).
 
 use crate::base::simd::SimdFloat;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::fmt::{Debug, Display, LowerExp};
 use std::ops::Neg;
 
@@ -18,7 +20,8 @@ pub trait Float:
     sealed::Sealed
     + Element<Float = Self>
     + SimdFloat
-    + crate::io::numbers::Number
+    + Serialize
+    + DeserializeOwned
     + num_traits::NumAssign
     + Neg<Output = Self>
     + PartialOrd
@@ -30,6 +33,8 @@ pub trait Float:
     + Sync
     + 'static
 {
+    /// `f32` or `f64`.
+    const NAME: &'static str;
     /// Machine epsilon.
     const EPSILON: f64;
     /// The smallest positive number: what a product can lose where it is too small for the type.
@@ -55,6 +60,7 @@ pub trait Float:
 macro_rules! float {
     ($t:ty, $limit:expr, $largest_score:expr, $max_exponent:expr) => {
         impl Float for $t {
+            const NAME: &'static str = stringify!($t);
             const EPSILON: f64 = <$t>::EPSILON as f64;
             const LEAST: f64 = <$t>::from_bits(1) as f64;
             const LIMIT: f64 = $limit;

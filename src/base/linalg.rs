@@ -80,7 +80,7 @@ impl Cholesky {
     }
 }
 
-/// The inverse of the lower Cholesky factor of a covariance (dim, dim) that is raised to at least the diagonal matrix of
+/// The inverse of the lower Cholesky factor of the covariance with this lower half (dim, dim), raised to at least the diagonal matrix of
 /// these positive variances, in every direction: in units of them its eigenvalues are raised to 1. Where some are, it follows
 /// from eigenvectors: of a matrix that is put together again, the smallest eigenvalues would be lost in the rounding of the
 /// largest.
@@ -88,8 +88,11 @@ pub(crate) fn whitening(matrix: &[f64], least: &[f64]) -> Vec<f64> {
     let dim = least.len();
     let unit: Vec<f64> = least.iter().map(|v| v.sqrt()).collect();
     let mut matrix = matrix.to_vec();
-    for (row, a) in matrix.chunks_exact_mut(dim).zip(&unit) {
-        row.iter_mut().zip(&unit).for_each(|(x, b)| *x = *x / a / b);
+    for i in 0..dim {
+        for j in 0..=i {
+            matrix[i * dim + j] = matrix[i * dim + j] / unit[i] / unit[j];
+            matrix[j * dim + i] = matrix[i * dim + j];
+        }
     }
     let mut found = raised(&matrix, dim);
     for row in found.chunks_exact_mut(dim) {

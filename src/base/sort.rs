@@ -47,6 +47,16 @@ pub(crate) fn among(
         .filter(|(_, own)| !own.is_empty())
 }
 
+/// Whether these are the numbers below `n`, each once.
+pub(crate) fn is_permutation<T: Copy + TryInto<usize>>(numbers: &[T], n: usize) -> bool {
+    let mut seen = vec![false; n.min(numbers.len())];
+    let first_time = |x: &T| {
+        let place = (*x).try_into().ok().and_then(|x| seen.get_mut(x));
+        place.is_some_and(|seen| !std::mem::replace(seen, true))
+    };
+    numbers.len() == n && numbers.iter().all(first_time)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! What every stage of the pipeline has in common.
 
 use crate::base::error::Result;
+use serde::Serialize;
 
 /// A stage of the pipeline: a value with settings, checked once when the builder builds.
 ///
@@ -42,8 +43,8 @@ pub trait Stage {
         name::<Self>()
     }
 
-    /// The stage and its settings in words, such as those of `Debug`: a [checkpoint](crate::Checkpoint) of a fit with
-    /// other ones is refused. Default: the name of the type alone.
+    /// The stage and its settings by name: a [checkpoint](crate::Checkpoint) of a fit with other ones is refused. Default: the
+    /// name of the type alone.
     fn settings(&self) -> String {
         name::<Self>().to_string()
     }
@@ -61,6 +62,12 @@ impl<T: Stage + ?Sized> Stage for Box<T> {
     fn settings(&self) -> String {
         (**self).settings()
     }
+}
+
+/// A stage and its settings by name, as JSON.
+pub(crate) fn settings<T: Serialize>(stage: &T) -> String {
+    let settings = serde_json::to_string(stage);
+    format!("{} {}", name::<T>(), settings.expect("settings are JSON"))
 }
 
 /// The name of a stage, as errors give it: that of its type, without its path and parameters.

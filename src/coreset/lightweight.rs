@@ -6,7 +6,7 @@ use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::data::{Data, Frame, Rows};
 
 /// Rows drawn half in proportion to their weight and half to their weighted squared distance from the mean
@@ -33,8 +33,7 @@ use crate::data::{Data, Frame, Rows};
 /// assert_eq!(fit.model.predict(&data)?.len(), 1_000); // all rows
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Lightweight {
     size: usize,
 }
@@ -58,7 +57,7 @@ impl Stage for Lightweight {
     }
 
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 

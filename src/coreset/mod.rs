@@ -24,9 +24,10 @@ use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::data::{Data, Frame};
+use serde::{Deserialize, Serialize};
 
 /// Rows of a data set with new weights.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subset {
     /// Row numbers from 0, in any order; a row may occur several times.
     pub rows: Vec<usize>,

@@ -4,7 +4,7 @@ use super::{Coreset, Subset};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::data::{Data, Frame};
 
 /// Rows drawn uniformly without replacement among those of positive weight ([E16](crate::equations#e16)). No distance
@@ -23,7 +23,7 @@ use crate::data::{Data, Frame};
 /// assert!(subset.weights.iter().all(|w| *w == 4.0));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Uniform {
     size: usize,
 }
@@ -42,7 +42,7 @@ impl Stage for Uniform {
     }
 
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 

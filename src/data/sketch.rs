@@ -179,6 +179,7 @@ impl<F: Float> Data<F> for Sketch<F> {
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
+    use crate::kernels::sparse::Known;
     use approx::assert_abs_diff_eq;
     use ndarray::Array1;
 
@@ -201,7 +202,7 @@ mod tests {
         let (rows, sketch) = rows_of_sketch();
         let (frame, values) = (sketch.frame(), sketch.values());
         for i in 0..rows.len() {
-            let (ids, zs) = rows.known().unwrap().row(i);
+            let Known { ids, values: zs } = rows.known().unwrap().row(i);
             let centre = rows.to_centre(i);
             for (e, (&j, &z)) in ids.iter().zip(zs).enumerate() {
                 let y = frame.leave_exact(j as usize, z);

@@ -5,7 +5,7 @@ use crate::base::error::{Result, not_negative};
 use crate::base::float::Float;
 use crate::base::parallel::Spare;
 use crate::base::rng::Rng;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::data::Rows;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
@@ -30,7 +30,7 @@ use crate::model::search::{self, Exact};
 /// assert!(!fit.exact); // a point may have a slightly nearer component
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Lazy {
     epsilon: f64,
 }
@@ -49,7 +49,7 @@ impl Stage for Lazy {
     }
 
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 

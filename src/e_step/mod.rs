@@ -38,62 +38,15 @@ use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::data::Rows;
+use crate::io::{self, FileFault};
 use crate::model::Mixture;
 use crate::model::block::Block;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// A way to search: settings that begin a [`Search`] for each phase.
 ///
-/// `examples/own_e_step.rs` is another one.
-///
-/// ```
-/// use coremix::data::Rows;
-/// use coremix::e_step::{EStep, Search};
-/// use coremix::prelude::*;
-/// use coremix::{Float, Block, Rng, Stage};
-///
-/// /// The component that a row has, or the better of two others at random.
-/// #[derive(Clone)]
-/// struct Two;
-///
-/// impl Stage for Two {}
-///
-/// impl<F: Float> EStep<F> for Two {
-///     fn begin(
-///         &self,
-///         _: &dyn Mixture<F>,
-///         _: Option<&[u8]>,
-///         _: &mut Rng,
-///     ) -> Result<Box<dyn Search<F>>> {
-///         Ok(Box::new(Two))
-///     }
-/// }
-///
-/// impl<F: Float> Search<F> for Two {
-///     fn width(&self) -> usize {
-///         1
-///     }
-///
-///     fn search(
-///         &self,
-///         model: &dyn Mixture<F>,
-///         rows: &Rows<F>,
-///         block: &mut Block<F>,
-///         rng: &mut Rng,
-///     ) {
-///         let mut ids = Vec::new();
-///         for i in 0..rows.len() {
-///             rng.distinct(&mut ids, 2, model.components());
-///             block.keep_best(i, model, rows, &ids);
-///         }
-///     }
-/// }
-/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
-/// # let data = Dense::new(birch.points.view())?;
-/// coremix::testing::e_step(&Two, &data, 25)?; // the laws hold
-/// let fit = algorithms::k_means(25).e_step(Two).build()?.fit(&data)?;
-/// assert!(!fit.exact);
-/// # Ok::<(), Error>(())
-/// ```
+/// `examples/own_e_step.rs` writes one; [`testing::e_step`](crate::testing::e_step) holds it against the laws.
 pub trait EStep<F: Float>: Stage + Send + Sync {
     /// The search of a phase that begins with this model. `saved` is what [`Search::save`] gave, if the phase goes on from
     /// a checkpoint.
@@ -191,7 +144,14 @@ fn compares_distances<F: Float>(model: &dyn Mixture<F>, search: &'static str) ->
     }
 }
 
-/// The error of bytes that are not the state of a search.
-fn no_state() -> Error {
-    crate::base::file_fault::FileFault::content("state", "must be a state of the E-step").of_bytes()
+/// The state of a search as bytes.
+fn saved(state: &impl Serialize) -> Option<Vec<u8>> {
+    io::to_vec(state).ok()
+}
+
+/// The state of a search from its bytes.
+fn loaded<T: DeserializeOwned>(bytes: &[u8], is_sound: impl Fn(&T) -> bool) -> Result<T> {
+    let state = io::only::<T>("state", bytes).ok().filter(is_sound);
+    let fault = || FileFault::content("state", "must be a state of the E-step");
+    state.ok_or_else(|| fault().of_bytes())
 }

@@ -3,11 +3,11 @@
 use super::neighbors::{self, Neighbors};
 use super::pairs::{Gathered, PairSums};
 use super::search_space::SearchSpace;
-use super::{EStep, PerShard, Search, no_state};
+use super::{EStep, PerShard, Search, bounded, loaded, saved};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::data::Rows;
 use crate::kernels::select;
 use crate::model::Mixture;
@@ -24,18 +24,12 @@ use crate::model::search::{self, Exact};
 /// $$G(n) = \bigcup_{c \in K(n)} G_c \cup R(n), \qquad K^{\text{new}}(n) = \text{the } C' \text{ best of } G(n)$$
 ///
 /// Since $c \in G_c$, the old support is among the candidates, and the free energy does not fall, whatever the
-/// other neighbors and $R(n)$ are (\[VC\] Prop. 1):
-///
-/// $$\sum_{c \in K^{\text{new}}(n)} p(c, y_n \mid \theta) \ge \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
+/// other neighbors and $R(n)$ are (\[VC\] Prop. 1).
 ///
 /// The neighbors $G_c$ ($c$ itself and $G - 1$ others) are those with the smallest weighted mean score over the points
 /// nearest to $c$ ([E14](crate::equations#e14)). The estimate costs no evaluations, because the search computes these
-/// distances anyway. With $c_n$ the best component of point $n$ in $G(n)$, and scores that are squared distances:
-///
-/// $$\bar d^2(c, \tilde c) = \frac{\sum_{n : c_n = c, \tilde c \in G(n)} w_n \lVert y_n - \mu_{\tilde c} \rVert^2}{\sum_{n : c_n = c, \tilde c \in G(n)} w_n}$$
-///
-/// \[VC\] Eq. 31 averages plain distances without weights. Squared distances rank components by their distance from the
-/// weighted mean of the points, and with weights a point of weight 9 counts as nine points.
+/// distances anyway. \[VC\] Eq. 31 averages plain distances without weights. Squared distances rank components by their
+/// distance from the weighted mean of the points, and with weights a point of weight 9 counts as nine points.
 ///
 /// When C' is all components, a search is [`Exhaustive::all`](super::Exhaustive::all).
 ///
@@ -50,7 +44,7 @@ use crate::model::search::{self, Exact};
 /// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 * 5 + 1) + 3));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Neighborhood {
     c_prime: usize,
     g: usize,
@@ -61,7 +55,7 @@ pub struct Neighborhood {
 }
 
 /// Where the supports K(n) and the neighbors G_c start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub enum Start {
     /// At random, as published: no distance evaluations.
     #[default]
@@ -133,17 +127,8 @@ impl Neighborhood {
                 (state, 0)
             }
             Start::Seeds => {
-                let centres = model.centres();
-                let all: Vec<u32> = (0..k as u32).collect();
-                let (mut squared, mut scores) = (Vec::new(), Vec::new());
-                let state = Neighbors::new(k, size, |c, list| {
-                    centres.distances_from(c, &all, &mut squared);
-                    // A copy of c with a lower index would come before it.
-                    squared[c] = -F::from_f64(1.0);
-                    scores.resize(size, squared[c]);
-                    select::smallest(&all, &squared, list, &mut scores);
-                });
-                (state, (k as u64).pow(2))
+                let lists = bounded::nearest_lists(model.centres(), size);
+                (Neighbors::of(size, lists), (k as u64).pow(2))
             }
         }
     }
@@ -157,7 +142,7 @@ impl Stage for Neighborhood {
     }
 
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 
@@ -170,7 +155,7 @@ impl<F: Float> EStep<F> for Neighborhood {
     ) -> Result<Box<dyn Search<F>>> {
         let k = model.components();
         let (neighbors, evaluations) = match saved {
-            Some(bytes) => (Neighbors::from_bytes(bytes, k).ok_or_else(no_state)?, 0),
+            Some(bytes) => (loaded(bytes, |known: &Neighbors| known.is_sound(k))?, 0),
             None => self.first_neighbors(model, rng),
         };
         Ok(Box::new(NeighborhoodSearch {
@@ -231,7 +216,7 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
     }
 
     fn save(&self) -> Option<Vec<u8>> {
-        Some(self.neighbors.to_bytes())
+        saved(&self.neighbors)
     }
 }
 
@@ -262,7 +247,7 @@ impl<F: Float> NeighborhoodSearch<F> {
             let space = &mut shard.space;
             space.restart();
             // Every component is in its own list.
-            space.insert_lists(support.iter().map(|&c| self.neighbors.of(c)));
+            space.insert_lists(support.iter().map(|&c| self.neighbors.list(c)));
             for _ in 0..self.settings.random.min(k) {
                 space.insert(&[rng.below(k) as u32]);
             }

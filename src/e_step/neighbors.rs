@@ -2,12 +2,12 @@
 
 use super::pairs::{COMPONENTS, Gathered, Pair, PairSums};
 use crate::base::parallel;
-use crate::io::Number;
 use crate::model::block::UNSET;
+use serde::{Deserialize, Serialize};
 
 /// The neighbors G_c of every component: `c` itself first, then the others by increasing mean score. Places
 /// that are not filled are unset. (k, G) numbers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Neighbors {
     size: usize,
     lists: Vec<u32>,
@@ -20,32 +20,28 @@ impl Neighbors {
         for (c, list) in lists.chunks_exact_mut(size).enumerate() {
             fill(c, list);
         }
+        Self::of(size, lists)
+    }
+
+    /// From such lists, one after the other.
+    pub(super) fn of(size: usize, lists: Vec<u32>) -> Self {
         Self { size, lists }
     }
 
-    /// For a checkpoint: the lists, one after the other.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(4 * self.lists.len());
-        self.lists.iter().for_each(|c| c.put(&mut bytes));
-        bytes
-    }
-
-    /// From such bytes, if they are lists of `k` components.
-    pub(super) fn from_bytes(bytes: &[u8], k: usize) -> Option<Self> {
-        let (size, rest) = (bytes.len() / (4 * k), bytes.len() % (4 * k));
-        let lists: Vec<u32> = bytes.chunks_exact(4).map(u32::of).collect();
+    /// Whether these are lists of `k` components: those of a file may be others.
+    pub(super) fn is_sound(&self, k: usize) -> bool {
+        let Self { size, ref lists } = *self;
         let known = |c: &u32| (*c as usize) < k || *c == UNSET;
         let own_first = |(c, list): (usize, &[u32])| list[0] as usize == c;
-        let sound = size > 0
-            && rest == 0
+        size > 0
+            && Some(lists.len()) == k.checked_mul(size)
             && lists.iter().all(known)
-            && lists.chunks_exact(size).enumerate().all(own_first);
-        sound.then_some(Self { size, lists })
+            && lists.chunks_exact(size).enumerate().all(own_first)
     }
 
     /// The neighbors of `c`, itself first.
     #[inline(always)]
-    pub(super) fn of(&self, c: u32) -> &[u32] {
+    pub(super) fn list(&self, c: u32) -> &[u32] {
         let start = c as usize * self.size;
         &self.lists[start..start + self.size]
     }
@@ -137,7 +133,7 @@ mod tests {
             let mut expected = vec![c];
             expected.extend(means.iter().map(|m| m.1).take(size - 1));
             expected.resize(size, UNSET);
-            assert_eq!(neighbors.of(c), expected, "component {c}");
+            assert_eq!(neighbors.list(c), expected, "component {c}");
         }
     }
 }

@@ -38,11 +38,10 @@ pub(super) struct PairSums {
     ids: Vec<u32>,
     values: Vec<f64>,
     pairs: Vec<Pair>,
-    run: SameComponent,
+    run: OneComponent,
     /// Pairs with the lowest rank are kept where there are too many.
     rank: fn(&Pair) -> f64,
     limit: usize,
-    stamps: Stamps,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,10 +61,9 @@ impl PairSums {
             ids: Vec::new(),
             values: Vec::new(),
             pairs: Vec::new(),
-            run: SameComponent::new(k),
+            run: OneComponent::new(k),
             rank,
             limit: KEPT,
-            stamps: Stamps::new(k),
         }
     }
 
@@ -119,7 +117,7 @@ impl PairSums {
     /// Turns pending rows into pairs.
     fn group(&mut self) {
         self.end_run();
-        let order = by_component(self.stamps.len(), self.rows.iter().map(|row| row.from)).1;
+        let order = by_component(self.components(), self.rows.iter().map(|row| row.from)).1;
         let groups =
             order.chunk_by(|&a, &b| self.rows[a as usize].from == self.rows[b as usize].from);
         for group in groups {
@@ -152,21 +150,22 @@ impl PairSums {
     /// Adds up pairs that occur several times; they are in the order of `from` afterwards, where those of
     /// each component start is returned (k + 1).
     fn merge(&mut self) -> Vec<usize> {
-        let k = self.stamps.len();
+        let k = self.components();
         let (starts, order) = by_component(k, self.pairs.iter().map(|pair| pair.from));
         let mut merged = Vec::with_capacity(self.pairs.len());
-        let mut merged_starts = Vec::with_capacity(k + 1);
-        for c in 0..k {
+        let mut merged_starts = vec![0];
+        for ends in starts.windows(2) {
+            let pairs = order[ends[0]..ends[1]].iter();
+            self.run
+                .merge(pairs.map(|&i| self.pairs[i as usize]), &mut merged);
             merged_starts.push(merged.len());
-            self.stamps.restart();
-            for &i in &order[starts[c]..starts[c + 1]] {
-                let first = merged_starts[c];
-                self.stamps.add(self.pairs[i as usize], first, &mut merged);
-            }
         }
-        merged_starts.push(merged.len());
         self.pairs = merged;
         merged_starts
+    }
+
+    fn components(&self) -> usize {
+        self.run.sums.len()
     }
 
     /// Keeps the pairs of the lowest ranks of each component: only with random supports and many components
@@ -174,7 +173,7 @@ impl PairSums {
     fn forget(&mut self, starts: &[usize]) {
         let rank = self.rank;
         let mut kept = Vec::with_capacity(self.pairs.len());
-        for c in 0..self.stamps.len() {
+        for c in 0..self.components() {
             let pairs = &mut self.pairs[starts[c]..starts[c + 1]];
             if pairs.len() > KEPT_PER_COMPONENT {
                 pairs.select_nth_unstable_by(KEPT_PER_COMPONENT, |a, b| {
@@ -189,32 +188,23 @@ impl PairSums {
     /// Sums up early what would be summed up when memory runs short.
     #[cfg(test)]
     pub(super) fn compact(&mut self) {
-        self.end_run();
         self.group();
         self.merge();
     }
 
     /// All that was gathered, by component.
     fn finish(mut self) -> Grouped {
-        self.end_run();
-        // A single group is in order and free of repetitions already.
-        let single = self.pairs.is_empty();
         self.group();
-        let starts = if single {
-            sort::starts(self.stamps.len(), self.pairs.iter().map(|pair| pair.from))
-        } else {
-            self.merge()
-        };
         Grouped {
-            starts,
+            starts: self.merge(),
             pairs: self.pairs,
         }
     }
 }
 
-/// Sums over consecutive rows of one component, by the other component.
+/// Sums of the pairs of one component, by the other component, without clearing k numbers for every component.
 #[derive(Debug)]
-struct SameComponent {
+struct OneComponent {
     from: u32,
     /// (k): sums and weights; a weight of 0 where there is nothing yet.
     sums: Vec<[f64; 2]>,
@@ -223,7 +213,7 @@ struct SameComponent {
     len: usize,
 }
 
-impl SameComponent {
+impl OneComponent {
     fn new(k: usize) -> Self {
         Self {
             from: UNSET,
@@ -231,6 +221,19 @@ impl SameComponent {
             found: vec![0; k + 1],
             len: 0,
         }
+    }
+
+    /// Adds up pairs of one component where they occur several times.
+    fn merge(&mut self, pairs: impl Iterator<Item = Pair>, merged: &mut Vec<Pair>) {
+        for pair in pairs {
+            self.from = pair.from;
+            let [sum, weight] = &mut self.sums[pair.to as usize];
+            self.found[self.len] = pair.to;
+            self.len += usize::from(*weight == 0.0);
+            *sum += pair.sum;
+            *weight += pair.weight;
+        }
+        self.end(merged);
     }
 
     #[inline(always)]
@@ -295,51 +298,6 @@ impl Grouped {
     }
 }
 
-/// Where each component stands in a list, without clearing k numbers for every list.
-#[derive(Debug)]
-struct Stamps {
-    now: u32,
-    stamps: Vec<u32>,
-    places: Vec<u32>,
-}
-
-impl Stamps {
-    fn new(k: usize) -> Self {
-        Self {
-            now: 0,
-            stamps: vec![0; k],
-            places: vec![0; k],
-        }
-    }
-
-    fn restart(&mut self) {
-        if self.now == u32::MAX {
-            self.stamps.fill(0);
-            self.now = 0;
-        }
-        self.now += 1;
-    }
-
-    fn len(&self) -> usize {
-        self.stamps.len()
-    }
-
-    /// Adds a pair to the list that starts at `first`, to the one of the same component if there is one.
-    #[inline(always)]
-    fn add(&mut self, pair: Pair, first: usize, found: &mut Vec<Pair>) {
-        let c = pair.to as usize;
-        if self.stamps[c] == self.now {
-            let sums = &mut found[first + self.places[c] as usize];
-            sums.sum += pair.sum;
-            sums.weight += pair.weight;
-        } else {
-            self.stamps[c] = self.now;
-            self.places[c] = (found.len() - first) as u32;
-            found.push(pair);
-        }
-    }
-}
-
 /// What the workers of a pass gathered.
 pub(super) struct Gathered {
     k: usize,
@@ -348,7 +306,7 @@ pub(super) struct Gathered {
 
 impl From<Vec<PairSums>> for Gathered {
     fn from(workers: Vec<PairSums>) -> Self {
-        let k = workers.first().map_or(0, |sums| sums.stamps.len());
+        let k = workers.first().map_or(0, PairSums::components);
         let workers = parallel::map_parts(workers, |_, sums| sums.finish());
         Self { k, workers }
     }
@@ -373,7 +331,7 @@ impl Gathered {
     pub(super) fn reader(&self) -> Reader<'_> {
         Reader {
             gathered: self,
-            stamps: Stamps::new(self.k),
+            run: OneComponent::new(self.k),
             found: Vec::new(),
         }
     }
@@ -382,19 +340,17 @@ impl Gathered {
 /// Adds up what the workers gathered, in their order.
 pub(super) struct Reader<'a> {
     gathered: &'a Gathered,
-    stamps: Stamps,
+    run: OneComponent,
     found: Vec<Pair>,
 }
 
 impl Reader<'_> {
     /// All pairs from component `c`, each component once.
     pub(super) fn component(&mut self, c: usize) -> &[Pair] {
-        self.stamps.restart();
         self.found.clear();
         let workers = self.gathered.workers.iter();
-        for pair in workers.flat_map(|worker| worker.of(c)) {
-            self.stamps.add(*pair, 0, &mut self.found);
-        }
+        let pairs = workers.flat_map(|worker| worker.of(c));
+        self.run.merge(pairs.copied(), &mut self.found);
         &self.found
     }
 }

@@ -3,7 +3,7 @@
 use super::pairs::{COMPONENTS, Gathered, PairSums};
 use crate::base::parallel;
 use crate::base::rng::Rng;
-use crate::io::Number;
+use serde::{Deserialize, Serialize};
 
 /// The similarities of every component to the others (E26), kept where they are positive: one number for each
 /// pair that some support holds, never k^2.
@@ -11,7 +11,7 @@ use crate::io::Number;
 /// Entries of a row are in increasing order, with their running sums. Each is at least as large as the mean of those
 /// before it. So the difference of two running sums is exact to a few roundings per entry, however small it is beside
 /// the rest of the row. A support usually holds nearly all of its row: what is left beside it must not drown.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Similarity {
     /// Where the row of each component starts (k + 1).
     starts: Vec<usize>,
@@ -20,16 +20,6 @@ pub(crate) struct Similarity {
     /// Sums of the similarities of a row up to each entry, itself included.
     sums: Vec<f64>,
     /// The components of each row in increasing order, and their places in the row.
-    sorted: Vec<u32>,
-    places: Vec<u32>,
-}
-
-/// The rows of some consecutive components.
-#[derive(Default)]
-struct Rows {
-    ends: Vec<usize>,
-    ids: Vec<u32>,
-    sums: Vec<f64>,
     sorted: Vec<u32>,
     places: Vec<u32>,
 }
@@ -53,7 +43,7 @@ impl Similarity {
         let k = gathered.components();
         let parts = parallel::map_blocks(k, COMPONENTS, |_, range| {
             let mut reader = gathered.reader();
-            let mut rows = Rows::default();
+            let mut rows = Self::unknown(0);
             for c in range {
                 rows.push(reader.component(c).iter().filter_map(|pair| {
                     (pair.to as usize != c && pair.sum > 0.0).then_some((pair.sum, pair.to))
@@ -62,10 +52,10 @@ impl Similarity {
             rows
         });
         let mut all = Self::unknown(0);
-        all.starts.reserve(k);
         for rows in parts {
             let before = all.ids.len();
-            all.starts.extend(rows.ends.iter().map(|end| before + end));
+            all.starts
+                .extend(rows.starts[1..].iter().map(|end| before + end));
             all.ids.extend(rows.ids);
             all.sums.extend(rows.sums);
             all.sorted.extend(rows.sorted);
@@ -74,35 +64,35 @@ impl Similarity {
         all
     }
 
-    /// For a checkpoint: the ends of the rows, then the entries as they are.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let ends = &self.starts[1.min(self.starts.len())..];
-        ends.iter().for_each(|end| (*end as u64).put(&mut bytes));
-        self.sums.iter().for_each(|sum| sum.put(&mut bytes));
-        for ids in [&self.ids, &self.sorted, &self.places] {
-            ids.iter().for_each(|id| id.put(&mut bytes));
+    /// Adds the row of the next component.
+    fn push(&mut self, entries: impl Iterator<Item = (f64, u32)>) {
+        let mut row: Vec<(f64, u32)> = entries.collect();
+        row.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut sum = 0.0;
+        for &(similarity, id) in &row {
+            sum += similarity;
+            self.ids.push(id);
+            self.sums.push(sum);
         }
-        bytes
+        let mut sorted: Vec<(u32, u32)> = (0..).zip(&row).map(|(i, entry)| (entry.1, i)).collect();
+        sorted.sort_unstable();
+        self.sorted.extend(sorted.iter().map(|entry| entry.0));
+        self.places.extend(sorted.iter().map(|entry| entry.1));
+        self.starts.push(self.ids.len());
     }
 
-    /// From such bytes, if they are rows of `k` components.
-    pub(super) fn from_bytes(bytes: &[u8], k: usize) -> Option<Self> {
-        /// Bytes of an entry: its sum, and three numbers.
-        const ENTRY: usize = 8 + 3 * 4;
-
-        let (ends, rest) = bytes.split_at_checked(8 * k)?;
-        let ends = ends.chunks_exact(8).map(|end| u64::of(end) as usize);
-        let starts: Vec<usize> = std::iter::once(0).chain(ends).collect();
-        let n = rest.len() / ENTRY;
-        if rest.len() % ENTRY != 0 || !starts.is_sorted() || starts[k] != n {
-            return None;
-        }
-        let (sums, ids) = rest.split_at(8 * n);
-        let sums: Vec<f64> = sums.chunks_exact(8).map(f64::of).collect();
-        let ids: Vec<u32> = ids.chunks_exact(4).map(u32::of).collect();
-        let (sorted, places) = (ids[n..2 * n].to_vec(), ids[2 * n..].to_vec());
-        let ids = ids[..n].to_vec();
+    /// Whether these are rows of `k` components: those of a file may be others.
+    pub(super) fn is_sound(&self, k: usize) -> bool {
+        let Self {
+            starts,
+            ids,
+            sums,
+            sorted,
+            places,
+        } = self;
+        let n = sums.len();
+        let whole = starts.first() == Some(&0) && starts.last() == Some(&n);
+        let sized = [ids.len(), sorted.len(), places.len()] == [n; 3];
         let row_is_sound = |c: usize| {
             let row = starts[c]..starts[c + 1];
             let entries = sorted[row.clone()].iter().zip(&places[row.clone()]);
@@ -117,13 +107,8 @@ impl Similarity {
                 && entries.clone().all(in_place)
                 && ids[row.clone()].iter().all(known)
         };
-        (0..k).all(row_is_sound).then_some(Self {
-            starts,
-            ids,
-            sums,
-            sorted,
-            places,
-        })
+        let rises = whole && starts.len() == k + 1 && starts.is_sorted();
+        rises && sized && (0..k).all(row_is_sound)
     }
 
     /// Draws `count` components one after the other from the row of `from`, or as many as there are, and adds them to
@@ -161,25 +146,6 @@ impl Similarity {
         (self.ids[range].iter().enumerate())
             .map(|(i, &id)| (id, sums[i] - if i > 0 { sums[i - 1] } else { 0.0 }))
             .collect()
-    }
-}
-
-impl Rows {
-    /// Adds the row of the next component.
-    fn push(&mut self, entries: impl Iterator<Item = (f64, u32)>) {
-        let mut row: Vec<(f64, u32)> = entries.collect();
-        row.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let mut sum = 0.0;
-        for &(similarity, id) in &row {
-            sum += similarity;
-            self.ids.push(id);
-            self.sums.push(sum);
-        }
-        let mut sorted: Vec<(u32, u32)> = (0..).zip(&row).map(|(i, entry)| (entry.1, i)).collect();
-        sorted.sort_unstable();
-        self.sorted.extend(sorted.iter().map(|entry| entry.0));
-        self.places.extend(sorted.iter().map(|entry| entry.1));
-        self.ends.push(self.ids.len());
     }
 }
 

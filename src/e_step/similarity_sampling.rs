@@ -2,11 +2,11 @@
 
 use super::pairs::PairSums;
 use super::similarity::{self, Gaps, Similarity};
-use super::{EStep, PerShard, Search, no_state};
+use super::{EStep, PerShard, Search, loaded, saved};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::data::Rows;
 use crate::kernels::select;
 use crate::model::Mixture;
@@ -30,9 +30,8 @@ use crate::model::search::{self, Exact};
 ///
 /// $$s_{ij} = \sum_{n : \, i, j \in K(n)} w_n q_{ni} q_{nj}$$
 ///
-/// \[DG\] Eq. 12 and 16 have $e^{-(d_i + d_j)}$ of raw squared distances in place of $q_{ni} q_{nj}$, which is 0 in
-/// floating point on most data and depends on its unit; \[DG\] Eq. 9 sums over $K(n)$ where the components outside
-/// belong. Only pairs inside some $K(n)$ are kept, renewed in every search: $n H (H - 1) / 2$ additions, never $k^2$
+/// \[DG\] Eq. 12 and 16 have $e^{-(d_i + d_j)}$ of raw squared distances in place of $q_{ni} q_{nj}$ ([E26](crate::equations#e26)
+/// says why not). Only pairs inside some $K(n)$ are kept, renewed in every search: $n H (H - 1) / 2$ additions, never $k^2$
 /// numbers.
 ///
 /// If fewer than $R$ components outside $K(n)$ have a positive similarity, the rest is drawn uniformly from all other
@@ -51,7 +50,7 @@ use crate::model::search::{self, Exact};
 /// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 + 5) + 3));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SimilaritySampling {
     h: usize,
     r: usize,
@@ -90,7 +89,7 @@ impl Stage for SimilaritySampling {
     }
 
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 
@@ -103,7 +102,7 @@ impl<F: Float> EStep<F> for SimilaritySampling {
     ) -> Result<Box<dyn Search<F>>> {
         let k = model.components();
         let similarity = match saved {
-            Some(bytes) => Similarity::from_bytes(bytes, k).ok_or_else(no_state)?,
+            Some(bytes) => loaded(bytes, |known: &Similarity| known.is_sound(k))?,
             None => Similarity::unknown(k),
         };
         Ok(Box::new(SamplingSearch::new(*self, k, similarity)))
@@ -139,11 +138,11 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
 
     fn end_pass(&mut self) {
         let shards = self.shards.take().into_iter();
-        self.similarity = Similarity::of(shards.map(|shard| shard.pairs.sums).collect());
+        self.similarity = Similarity::of(shards.map(|shard| shard.pairs).collect());
     }
 
     fn save(&self) -> Option<Vec<u8>> {
-        Some(self.similarity.to_bytes())
+        saved(&self.similarity)
     }
 }
 
@@ -173,39 +172,35 @@ impl<F: Float> SamplingSearch<F> {
         let (k, width) = (block.components(), block.width());
         let beta = model.log_joint().beta;
         let drawn = self.settings.r.min(k - width);
-        let Shard {
-            candidates,
-            gaps,
-            scores,
-            ..
-        } = shard;
         for i in 0..rows.len() {
             let places = i * width..(i + 1) * width;
             let support = &mut block.supports[places.clone()];
+            let candidates = &mut shard.candidates;
             candidates.clear();
             if support[0] != UNSET {
                 candidates.extend_from_slice(support);
-                self.similarity
-                    .draw(support[0], drawn, rng, gaps, candidates);
+                let similarity = &self.similarity;
+                similarity.draw(support[0], drawn, rng, &mut shard.gaps, candidates);
             }
             let known = candidates.len();
             candidates.resize(width + drawn, UNSET);
             rng.fill_distinct(candidates, known, k);
-            crate::rows::some_scores(model, rows, i, candidates, scores);
+            crate::rows::some_scores(model, rows, i, candidates, &mut shard.scores);
             let best = &mut block.scores[places];
-            select::smallest(candidates, scores, support, best);
-            shard.pairs.share(support, best, rows.weight(i), beta);
+            select::smallest(candidates, &shard.scores, support, best);
+            shard.share(support, best, rows.weight(i), beta);
         }
         block.count(rows.len() * (width + drawn));
     }
 }
 
-/// Scratch of a shard, and what its rows add to the similarities.
+/// Scratch of a shard, and what its rows add to the similarities (E26).
 struct Shard<F> {
     candidates: Vec<u32>,
     gaps: Gaps,
     scores: Vec<F>,
-    pairs: SharedPoints,
+    responsibilities: Vec<f64>,
+    pairs: PairSums,
     exact: Exact<F>,
 }
 
@@ -215,26 +210,15 @@ impl<F: Float> Shard<F> {
             candidates: Vec::new(),
             gaps: Gaps::default(),
             scores: Vec::new(),
-            pairs: SharedPoints {
-                responsibilities: Vec::new(),
-                sums: similarity::sums(k),
-            },
+            responsibilities: Vec::new(),
+            pairs: similarity::sums(k),
             exact: Exact::default(),
         }
     }
-}
 
-/// The sums behind the similarities (E26).
-#[derive(Debug)]
-struct SharedPoints {
-    responsibilities: Vec<f64>,
-    sums: PairSums,
-}
-
-impl SharedPoints {
     /// Adds a point of this weight, its support, and the scores of the members, best first.
     #[inline]
-    fn share<F: Float>(&mut self, support: &[u32], scores: &[F], weight: f64, beta: f64) {
+    fn share(&mut self, support: &[u32], scores: &[F], weight: f64, beta: f64) {
         let best = scores[0].to_f64();
         if support.len() == 1 || !best.is_finite() {
             // A point of one component, or infinitely far from all: it adds to no pair.
@@ -246,7 +230,7 @@ impl SharedPoints {
         // Each pair once: similarities are symmetric.
         for i in 0..support.len() - 1 {
             let (others, shares) = (&support[i + 1..], &q[i + 1..]);
-            self.sums.add(support[i], weight * q[i], others, shares);
+            self.pairs.add(support[i], weight * q[i], others, shares);
         }
     }
 }
@@ -268,20 +252,20 @@ mod tests {
     }
 
     impl Problem {
-        fn new(n: usize, k: usize, scale: f64) -> Self {
+        fn new(n: usize, k: usize) -> Self {
             let mut rng = Rng::from_seed(6);
             Self {
-                x: Array2::from_shape_fn((n, 3), |_| scale * rng.normal()),
+                x: Array2::from_shape_fn((n, 3), |_| rng.normal()),
                 w: Array1::from_shape_fn(n, |n| [0.0, 1.0, 0.5, 3.0][n % 4]),
-                means: Array2::from_shape_fn((k, 3), |_| scale * rng.normal()),
-                variance: 0.2 * scale * scale,
+                means: Array2::from_shape_fn((k, 3), |_| rng.normal()),
+                variance: 0.2,
             }
         }
 
         /// Runs searches over `shards` equal blocks; `see` gets the state before each and the supports after it.
         fn search(
             &self,
-            (h, r): (usize, usize),
+            e_step: SimilaritySampling,
             shards: usize,
             searches: usize,
             mut see: impl FnMut(&Similarity, &[u32], &[u32]),
@@ -289,7 +273,7 @@ mod tests {
             let data = Dense::weighted(self.x.view(), self.w.view()).unwrap();
             let model: Model =
                 GaussianMixture::tied_spherical(self.means.view(), self.variance).unwrap();
-            let e_step = SimilaritySampling::new(h, r);
+            let SimilaritySampling { h, r, .. } = e_step;
             let (n, k) = (self.x.nrows(), self.means.nrows());
             let mut rng = Rng::from_seed(4);
             let mut search = SamplingSearch::new(e_step, k, Similarity::unknown(k));
@@ -340,73 +324,45 @@ mod tests {
     }
 
     #[test]
-    fn similarities_are_those_of_the_naive_table_in_any_unit() {
-        // A power of two for the unit, so that nothing is rounded otherwise.
-        for scale in [1.0, 1024.0, 1.0 / 1024.0] {
-            for shards in [1, 3] {
-                let problem = Problem::new(600, 12, scale);
-                let (h, searches) = (3, 4);
-                let (similarity, supports) = problem.search((h, 2), shards, searches, |_, _, _| ());
-                let naive = problem.naive(&supports, h);
-                let mut pairs = 0;
-                for c in 0..12 {
-                    let row = similarity.row(c);
-                    let total: f64 = naive.row(c).sum();
-                    assert_eq!(row.len(), naive.row(c).iter().filter(|s| **s > 0.0).count());
-                    for (id, s) in row {
-                        let expected = naive[[c, id as usize]];
-                        let slack = 1e-9 * expected + 1e-14 * total;
-                        assert!((s - expected).abs() <= slack, "{s} {expected}");
-                        pairs += 1;
-                    }
+    fn similarities_are_those_of_the_naive_table() {
+        for shards in [1, 3] {
+            let problem = Problem::new(600, 12);
+            let (h, searches) = (3, 4);
+            let (similarity, supports) = problem.search(
+                SimilaritySampling::new(h, 2),
+                shards,
+                searches,
+                |_, _, _| (),
+            );
+            let naive = problem.naive(&supports, h);
+            let mut pairs = 0;
+            for c in 0..12 {
+                let row = similarity.row(c);
+                let total: f64 = naive.row(c).sum();
+                assert_eq!(row.len(), naive.row(c).iter().filter(|s| **s > 0.0).count());
+                for (id, s) in row {
+                    let expected = naive[[c, id as usize]];
+                    let slack = 1e-9 * expected + 1e-14 * total;
+                    assert!((s - expected).abs() <= slack, "{s} {expected}");
+                    pairs += 1;
                 }
-                assert!(pairs > 40, "{pairs} pairs show little");
             }
+            assert!(pairs > 40, "{pairs} pairs show little");
         }
-    }
-
-    #[test]
-    fn supports_are_the_best_of_the_old_ones_and_others() {
-        let problem = Problem::new(300, 20, 1.0);
-        let (h, mut changed) = (4, 0);
-        let distances = |n: usize, support: &[u32]| -> Vec<f64> {
-            let of = support.iter().map(|&c| problem.squared_distance(n, c));
-            of.collect()
-        };
-        problem.search((h, 3), 2, 6, |_, before, after| {
-            let rows = before.chunks(h).zip(after.chunks(h)).enumerate();
-            for (n, (before, after)) in rows {
-                let new = distances(n, after);
-                assert!(new.is_sorted(), "best first");
-                let mut distinct = after.to_vec();
-                distinct.sort_unstable();
-                distinct.dedup();
-                assert_eq!(distinct.len(), h);
-                if before[0] != UNSET {
-                    let worst = new[h - 1];
-                    let old = distances(n, before);
-                    // Whoever was there and is near enough is still there.
-                    for (c, d) in before.iter().zip(old) {
-                        assert!(after.contains(c) || d >= worst);
-                    }
-                    changed += usize::from(before != after);
-                }
-            }
-        });
-        assert!(changed > 100, "{changed} supports changed");
     }
 
     /// With one component in reach of a row there is nobody similar to draw, and all draws are uniform: every
     /// point still finds its best component.
     #[test]
     fn exploration_never_stops() {
-        let mut problem = Problem::new(200, 30, 1.0);
+        let mut problem = Problem::new(200, 30);
         problem.variance = 1e-7;
         let (mut similar, mut searches) = (0, 0);
-        let (_, supports) = problem.search((2, 2), 1, 120, |similarity, _, _| {
-            searches += 1;
-            similar += (0..30).map(|c| similarity.row(c).len()).sum::<usize>();
-        });
+        let (_, supports) =
+            problem.search(SimilaritySampling::new(2, 2), 1, 120, |similarity, _, _| {
+                searches += 1;
+                similar += (0..30).map(|c| similarity.row(c).len()).sum::<usize>();
+            });
         assert_eq!((similar, searches), (0, 120));
         for (n, support) in supports.chunks(2).enumerate() {
             let nearest = (0..30).min_by(|&a, &b| {
@@ -423,23 +379,28 @@ mod tests {
     /// Drawn components are those of the row of the head, not of any other member.
     #[test]
     fn draws_come_from_the_row_of_the_nearest_component() {
-        let problem = Problem::new(900, 25, 1.0);
+        let problem = Problem::new(900, 25);
         let (h, mut inside, mut all) = (3, 0, 0);
-        problem.search((h, 2), 1, 8, |similarity, before, after| {
-            for (before, after) in before.chunks(h).zip(after.chunks(h)) {
-                if before[0] == UNSET {
-                    continue;
-                }
-                let row = similarity.row(before[0] as usize);
-                let outside = row.iter().filter(|e| !before.contains(&e.0)).count();
-                for c in after.iter().filter(|c| !before.contains(c)) {
-                    if outside >= 2 {
-                        all += 1;
-                        inside += usize::from(row.iter().any(|e| e.0 == *c));
+        problem.search(
+            SimilaritySampling::new(h, 2),
+            1,
+            8,
+            |similarity, before, after| {
+                for (before, after) in before.chunks(h).zip(after.chunks(h)) {
+                    if before[0] == UNSET {
+                        continue;
+                    }
+                    let row = similarity.row(before[0] as usize);
+                    let outside = row.iter().filter(|e| !before.contains(&e.0)).count();
+                    for c in after.iter().filter(|c| !before.contains(c)) {
+                        if outside >= 2 {
+                            all += 1;
+                            inside += usize::from(row.iter().any(|e| e.0 == *c));
+                        }
                     }
                 }
-            }
-        });
+            },
+        );
         assert!(all > 500 && inside == all, "{inside} of {all}");
     }
 }

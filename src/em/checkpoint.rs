@@ -1,9 +1,11 @@
 //! Checkpoints: where a fit writes down how far it is, how often, and whether it goes on from there.
 
-use super::fingerprint::compare;
+use super::identity::Identity;
 use crate::base::error::{Error, Result, positive};
-use crate::io::{self, CHECKPOINT, FileFault, Sections, Stream, read_file};
-use std::io::ErrorKind;
+use crate::io::{self, CHECKPOINT, Contents, FileFault, read_file};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -27,7 +29,7 @@ use std::time::{Duration, Instant};
 /// cannot be written, the fit goes on and the file stays as it was. It is tried again when the next one is due. The last
 /// failure is in [`Report::checkpoint_fault`](crate::Report::checkpoint_fault).
 ///
-/// The format is described in `docs/checkpoint-file.md`.
+/// The format is described in `docs/files.md`.
 ///
 /// ```
 /// use coremix::Checkpoint;
@@ -143,13 +145,13 @@ impl Checkpoint {
     }
 }
 
-/// Writes the checkpoints of a fit.
+/// Writes the checkpoints of a fit: its course, and then the phase that runs, if one does.
 pub(crate) struct Saver {
     checkpoint: Checkpoint,
-    /// What the fit is: a checkpoint with another header is not of it.
-    header: String,
-    /// Sections of all that does not change while a phase runs.
-    around: Vec<u8>,
+    /// A checkpoint of another fit is refused.
+    identity: Identity,
+    /// The course, which does not change while a phase runs.
+    course: Vec<u8>,
     /// Searches since the last checkpoint, and when that was written: not yet, before the first one.
     searches: usize,
     written: Option<Instant>,
@@ -159,35 +161,41 @@ pub(crate) struct Saver {
 
 impl Saver {
     /// Fails where no file can be written.
-    pub(crate) fn new(checkpoint: &Checkpoint, header: String) -> Result<Self> {
+    pub(crate) fn new(checkpoint: &Checkpoint, identity: Identity) -> Result<Self> {
         let prepared = io::prepare(checkpoint.path());
         prepared.map_err(|error| checkpoint.fault(error.into()))?;
         Ok(Self {
             checkpoint: checkpoint.clone(),
-            header,
-            around: Vec::new(),
+            identity,
+            course: Vec::new(),
             searches: 0,
             written: None,
             fault: None,
         })
     }
 
-    /// The checkpoint to go on from, if there is one.
-    pub(crate) fn resumed(&self) -> Result<Option<Sections<'static>>> {
+    /// The course to go on from, if there is one, and the bytes of the phase: none between two phases.
+    pub(crate) fn resumed<Course: DeserializeOwned>(&self) -> Result<Option<(Course, Vec<u8>)>> {
         let Some(bytes) = self.checkpoint.read()? else {
             return Ok(None);
         };
         let read = || {
-            let (_, found, sections) = Sections::of_file(&CHECKPOINT, bytes.into())?;
-            compare(&self.header, &found)?;
-            Ok(sections)
+            let contents = Contents::of(&CHECKPOINT, &bytes)?;
+            self.identity.check(contents.header)?;
+            let mut values = contents.values;
+            let course = io::take("course", &mut values)?;
+            Ok((course, values.to_vec()))
         };
-        read().map(Some).map_err(|fault| self.error(fault))
+        read()
+            .map(Some)
+            .map_err(|fault| self.checkpoint.fault(fault))
     }
 
-    /// A phase begins: all that does not change while it runs.
-    pub(crate) fn begin(&mut self, fill: impl FnOnce(&mut Stream<'_>)) {
-        self.around = Stream::collect(fill);
+    /// A phase begins.
+    pub(crate) fn begin(&mut self, course: &impl Serialize) -> Result<()> {
+        let bytes = io::to_vec(course);
+        self.course = bytes.map_err(|error| self.checkpoint.fault(error.into()))?;
+        Ok(())
     }
 
     /// Another search begins. Whether a checkpoint is due before it.
@@ -199,30 +207,33 @@ impl Saver {
     }
 
     /// Writes a checkpoint in the middle of a phase.
-    pub(super) fn write_phase(&mut self, fill: &dyn Fn(&mut Stream<'_>)) -> Result<()> {
-        let around = std::mem::take(&mut self.around);
-        let written = self.write(&|out| {
-            out.bytes(&around);
-            fill(out);
+    pub(super) fn write_phase(&mut self, phase: &impl Serialize) -> Result<()> {
+        let course = std::mem::take(&mut self.course);
+        let written = self.replace(&|to| {
+            to.write_all(&course)?;
+            io::put(phase, to)
         });
-        self.around = around;
+        self.course = course;
         written
     }
 
-    /// Writes a checkpoint. The first one of a fit must succeed.
-    pub(crate) fn write(&mut self, fill: &dyn Fn(&mut Stream<'_>)) -> Result<()> {
-        let path = self.checkpoint.path();
-        self.fault = io::write(&CHECKPOINT, path, &self.header, fill).err();
+    /// Writes a checkpoint between two phases.
+    pub(crate) fn write(&mut self, course: &impl Serialize) -> Result<()> {
+        self.replace(&|to| io::put(course, to))
+    }
+
+    /// Writes the file. The first one of a fit must succeed.
+    fn replace(&mut self, fill: &dyn Fn(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
+        let header = self.identity.text();
+        let written = io::replace(self.checkpoint.path(), |file| {
+            io::write_to(file, &CHECKPOINT, &header, fill)
+        });
+        self.fault = written.err().map(FileFault::from);
         if let (Some(fault), None) = (&self.fault, self.written) {
             return Err(self.checkpoint.fault(fault.clone()));
         }
         (self.searches, self.written) = (0, Some(Instant::now()));
         Ok(())
-    }
-
-    /// The error of the file.
-    pub(crate) fn error(&self, fault: FileFault) -> Error {
-        self.checkpoint.fault(fault)
     }
 
     /// Why the last one could not be written, if it could not.

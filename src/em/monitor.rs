@@ -33,12 +33,9 @@ impl<'a, F: Float> Monitor<'a, F> {
         }
     }
 
-    /// What makes others for restarts that run beside each other; `None` if there is an observer, or there are checkpoints:
-    /// these see one restart after the other.
-    pub(crate) fn beside(&self) -> Option<impl Fn() -> Monitor<'static, F> + Sync + use<F>> {
-        let alone = self.observer.is_some() || self.saver.is_some();
-        let cancel = self.cancel.clone();
-        (!alone).then_some(move || Monitor::new(None, cancel.clone(), None))
+    /// Whether it must see one restart after the other: an observer does, and so do checkpoints.
+    pub(crate) fn sees_restarts(&self) -> bool {
+        self.observer.is_some() || self.saver.is_some()
     }
 
     /// What writes checkpoints; nothing does once the fit is stopped: it would go on from where it was stopped as if it
@@ -68,16 +65,10 @@ impl<'a, F: Float> Monitor<'a, F> {
         if !saver.is_due() {
             return Ok(());
         }
-        let stages = pass.stages().save().map_err(|fault| saver.error(fault))?;
-        let Some(stages) = stages else {
-            return Ok(());
-        };
-        let pass = &*pass;
-        saver.write_phase(&|out| {
-            report.write("phase ", out);
-            stages.write(out);
-            pass.save(out);
-        })
+        match pass.save(report) {
+            Some(phase) => saver.write_phase(&phase),
+            None => Ok(()),
+        }
     }
 
     /// Shows progress. Once stopped it stays stopped, and the observer is called no more.
@@ -119,6 +110,11 @@ impl<'a, F: Float> Monitor<'a, F> {
             return Some(Stop::Cancelled);
         }
         self.flow.is_break().then_some(Stop::Observer)
+    }
+
+    /// Whether the fit may be cancelled between two of its searches.
+    pub(super) fn is_cancellable(&self) -> bool {
+        self.cancel.is_some()
     }
 
     pub(crate) fn is_stopped(&self) -> bool {

@@ -1,11 +1,10 @@
 //! What a phase leaves.
 
-use super::{Pass, PhaseReport, Stop, Supports};
-use crate::base::float::Float;
-use crate::m_step::MStep;
+use super::{PhaseReport, Stop, Supports};
+use serde::{Deserialize, Serialize};
 
 /// A model on its way through the phases, with what the last search under it found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Outcome<Model> {
     pub(crate) model: Model,
     /// The start of the restart that it comes from, and whether its variances were known before the first phase.
@@ -36,32 +35,11 @@ impl<Model> Outcome<Model> {
     }
 }
 
-/// What the last search of a phase found, in case the fit is cancelled before the next one is done.
-pub(crate) struct LastSearch<Model> {
-    /// Whether a fit can be cancelled: each search is copied then.
-    pub(crate) is_wanted: bool,
-    pub(crate) found: Option<Found<Model>>,
-}
-
-/// A model, what a search under it found, and whether that is the best component of every row.
-pub(crate) struct Found<Model> {
+/// What the last search of a phase found.
+pub(crate) struct Ended<Model> {
+    /// In all coordinates.
     pub(crate) model: Model,
     pub(crate) supports: Supports,
+    /// Whether these are the best components of every row, for sure.
     pub(crate) exact: bool,
-}
-
-impl<Model: Clone> LastSearch<Model> {
-    pub(super) fn keep<'a, F, M>(&mut self, pass: &mut dyn Pass<'a, F, M>)
-    where
-        F: Float,
-        M: MStep<F, Model = Model>,
-    {
-        if self.is_wanted {
-            self.found = Some(Found {
-                model: pass.stages().whole_model().clone(),
-                supports: pass.supports(),
-                exact: pass.is_exact(),
-            });
-        }
-    }
 }

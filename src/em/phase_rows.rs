@@ -4,8 +4,7 @@ use crate::coreset::Lightweight;
 use std::fmt;
 
 /// The rows of a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum PhaseRows {
     /// Those of the builder's coreset. Where there is none, all, unless a later phase is on all rows anyway: then this one

@@ -1,12 +1,13 @@
 //! What a fit did, and what it cost.
 
-use super::{Found, PhaseRows, Stop};
+use super::{PhaseRows, Stop};
+use crate::io::{FileFault, all_counts, all_finite, rule};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, Instant};
 
 /// The report of a fit. Where restarts differ it is about the one that was kept.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Report {
     /// Why the last phase ended.
@@ -41,8 +42,7 @@ pub struct Report {
 }
 
 /// The report of a phase.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PhaseReport {
     /// Which rows it ran on.
@@ -72,7 +72,7 @@ pub struct PhaseReport {
     /// Time taken.
     pub elapsed: Duration,
     /// When it began.
-    #[cfg_attr(feature = "serde", serde(skip, default = "Instant::now"))]
+    #[serde(skip, default = "Instant::now")]
     pub(crate) began: Instant,
     /// Its number among the phases of the restart.
     pub(crate) phase: usize,
@@ -107,27 +107,52 @@ impl PhaseReport {
         }
     }
 
+    /// Checks that of a file, which begins as long ago as it took.
+    pub(crate) fn checked(mut self) -> std::result::Result<Self, FileFault> {
+        let counts = [
+            self.rows,
+            self.columns,
+            self.iterations,
+            self.emptied,
+            self.unobserved,
+            self.widened,
+            self.phase,
+            self.restart,
+        ];
+        all_counts("report", &counts.map(|count| count as u64))?;
+        all_counts("report", &[self.evaluations])?;
+        let energies = &self.free_energies;
+        all_finite("free energies", energies, energies.len())?;
+        let follow = energies.len().saturating_sub(1) == self.iterations;
+        rule(follow, "free energies", "must be one more than iterations")?;
+        let timed = self.timings.is_sound() && is_sound(self.elapsed);
+        rule(timed, "report", "must have times of a fit")?;
+        let began = Instant::now().checked_sub(self.elapsed);
+        self.began = began.unwrap_or_else(Instant::now);
+        Ok(self)
+    }
+
     /// Records a search that began at `started`.
-    pub(crate) fn search(
-        &mut self,
-        found: &Found,
-        free_energy: f64,
-        evaluations: u64,
-        started: Instant,
-    ) {
+    pub(crate) fn add_search(&mut self, free_energy: f64, started: Instant) {
         self.iterations = self.free_energies.len();
         self.free_energies.push(free_energy);
-        self.evaluations = evaluations;
-        (self.emptied, self.unobserved) = (found.zero_mass, found.unobserved);
-        self.widened = found.widened;
         self.timings.search += started.elapsed();
         self.elapsed = self.began.elapsed();
+    }
+
+    /// M-steps so far: between two searches as many as searches.
+    pub(crate) fn steps(&self) -> usize {
+        self.free_energies.len()
+    }
+
+    /// Adds distance evaluations. A stage from outside may have said any number.
+    pub(crate) fn add_evaluations(&mut self, evaluations: u64) {
+        self.evaluations = self.evaluations.saturating_add(evaluations);
     }
 }
 
 /// Distance evaluations by stage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Evaluations {
     /// Rows against the data mean.
@@ -162,8 +187,7 @@ impl Evaluations {
 }
 
 /// Time by stage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Timings {
     /// Drawing coresets.
@@ -187,6 +211,15 @@ impl Timings {
         self.coreset + self.projection + self.seeding + self.search + self.update + self.scoring
     }
 
+    /// Whether these are times of a fit.
+    pub(crate) fn is_sound(&self) -> bool {
+        let stages = [self.coreset, self.projection, self.seeding];
+        let stages = stages.into_iter();
+        stages
+            .chain([self.search, self.update, self.scoring])
+            .all(is_sound)
+    }
+
     /// Adds those of another phase.
     pub(crate) fn add(&mut self, other: &Self) {
         self.coreset += other.coreset;
@@ -196,6 +229,11 @@ impl Timings {
         self.update += other.update;
         self.scoring += other.scoring;
     }
+}
+
+/// No fit takes 2^48 seconds, and sums of such times do not overflow.
+fn is_sound(time: Duration) -> bool {
+    time.as_secs() < 1 << 48
 }
 
 impl Report {

@@ -1,15 +1,72 @@
 //! The search and the family of a phase, with their model.
 
-use super::SavedStages;
+use super::report::PhaseReport;
+use super::saved::{SavedPass, SavedPhase};
+use super::{Ended, StopRule, Supports};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::base::rng::Rng;
-use crate::data::{Centres, Scores, Subspace};
+use crate::base::rng::{Rng, Streams};
+use crate::data::{Centres, Data, Moments, Scores, Subspace, View};
 use crate::e_step::{Bounded, EStep, Search};
-use crate::io::FileFault;
-use crate::m_step::{MStep, Moments, SharedVariance, Statistics};
+use crate::io::{FileFault, rule};
+use crate::m_step::{MStep, Statistics};
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
+use std::borrow::Cow;
+
+/// What every pass of a phase needs.
+pub(crate) struct SetUp<'a, F: Float, M: MStep<F>> {
+    pub(crate) data: &'a dyn Data<F>,
+    /// Coordinates that a row knows.
+    pub(crate) entries: usize,
+    pub(crate) stages: Stages<'a, F, M>,
+    pub(crate) streams: Streams,
+    /// Rounds of moves and of transfers that are left.
+    pub(crate) moves: usize,
+    pub(crate) transfers: usize,
+    /// The components of the rows, if a phase before ran on the same ones.
+    pub(crate) labels: Option<Vec<u32>>,
+    /// Whether the variance is known already.
+    pub(crate) calibrated: bool,
+    pub(crate) rule: StopRule,
+}
+
+impl<F: Float, M: MStep<F>> SetUp<'_, F, M> {
+    pub(super) fn model(&self) -> &M::Model {
+        &self.stages.model
+    }
+
+    /// The rows in the coordinates of the model.
+    pub(super) fn view(&self) -> View<'_, F> {
+        View::new(self.data, self.model().frame())
+    }
+
+    pub(super) fn centres(&self) -> &Centres<F> {
+        self.model().centres()
+    }
+
+    pub(super) fn free_energy(&self, likelihood: &Likelihood) -> f64 {
+        likelihood.free_energy(self.model().log_joint()) + self.model().prior_terms()
+    }
+
+    /// Starts the variance (E8), if nothing is known of it yet.
+    pub(super) fn calibrate(&mut self, first: &Likelihood) {
+        if !std::mem::replace(&mut self.calibrated, true) {
+            let stages = &mut self.stages;
+            stages.m_step.calibrate(&mut stages.model, first);
+        }
+    }
+
+    /// What a search found, with a copy of the model.
+    pub(super) fn ended(&mut self, supports: Supports, exact: bool) -> Ended<M::Model> {
+        let model = self.stages.whole_model().clone();
+        Ended {
+            model,
+            supports,
+            exact,
+        }
+    }
+}
 
 /// The stages of a phase, and the model.
 pub(crate) struct Stages<'a, F: Float, M: MStep<F>> {
@@ -35,7 +92,9 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     ) -> Result<Self> {
         let mut whole = None;
         if let Some(subspace) = subspace {
-            let projected = one_variance(m_step)?.project(&model, subspace);
+            let centres = subspace.enter(model.centres());
+            let projected = m_step.with_centres(&model, centres, subspace.frame());
+            let projected = projected.ok_or_else(no_one_variance)?;
             whole = Some((std::mem::replace(&mut model, projected), subspace.clone()));
         }
         let search = e_step.begin(&model, None, rng)?;
@@ -55,31 +114,35 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     }
 
     /// Goes on in the middle of the phase.
-    pub(crate) fn resume(&mut self, saved: &SavedStages) -> std::result::Result<(), FileFault> {
-        let model = loaded_model::<F, M::Model>(&saved.model)?;
-        if shape(&model) != shape(&self.model) || model.frame() != self.model.frame() {
-            let rule = "must be in the coordinates of the phase";
-            return Err(FileFault::content("model", rule));
-        }
+    pub(crate) fn resume(
+        &mut self,
+        model: M::Model,
+        search: &[u8],
+    ) -> std::result::Result<(), FileFault> {
+        let same = shape(&model) == shape(&self.model) && model.frame() == self.model.frame();
+        rule(same, "model", "must be in the coordinates of the phase")?;
         self.model = model;
-        let (state, mut rng) = (Some(&saved.state[..]), Rng::from_seed(0));
-        let search = self.e_step.begin(&self.model, state, &mut rng);
-        self.search = search.map_err(fault_of)?;
+        let mut rng = Rng::from_seed(0);
+        let search = self.e_step.begin(&self.model, Some(search), &mut rng);
+        self.search = search.map_err(|error| match error {
+            Error::Model { fault, .. } => fault,
+            _ => FileFault::content("state", "must be a state of the E-step"),
+        })?;
         Ok(())
     }
 
     /// What is needed to go on in the middle of a phase; `None` if the search cannot save its state.
-    pub(super) fn save(&self) -> std::result::Result<Option<SavedStages>, FileFault> {
-        let Some(state) = self.search.save() else {
-            return Ok(None);
-        };
-        let whole = self.whole.as_ref();
-        let whole = whole.map(|(whole, _)| saved_model::<F, _>(whole));
-        Ok(Some(SavedStages {
-            model: saved_model::<F, _>(&self.model)?,
-            whole: whole.transpose()?,
-            state,
-        }))
+    pub(super) fn saved<'b>(
+        &'b self,
+        report: &'b PhaseReport,
+        pass: SavedPass<'b, F>,
+    ) -> Option<SavedPhase<'b, F, M::Model>> {
+        Some(SavedPhase {
+            report: Cow::Borrowed(report),
+            model: Cow::Borrowed(&self.model),
+            search: self.search.save()?,
+            pass,
+        })
     }
 
     /// The model, in the coordinates of the phase.
@@ -89,18 +152,14 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
     /// The model in all coordinates.
     pub(super) fn whole_model(&mut self) -> &M::Model {
-        if let Some((whole, subspace)) = &mut self.whole
-            && let Some(shared) = self.m_step.shared_variance()
-        {
-            shared.lift(whole, &self.model, subspace);
+        if let Some((whole, subspace)) = &mut self.whole {
+            let centres = subspace.leave(self.model.centres());
+            let frame = whole.frame().clone();
+            if let Some(lifted) = self.m_step.with_centres(&self.model, centres, frame) {
+                *whole = lifted;
+            }
         }
         self.whole.as_ref().map_or(&self.model, |(whole, _)| whole)
-    }
-
-    /// The model in all coordinates, at the end.
-    pub(crate) fn into_model(mut self) -> M::Model {
-        self.whole_model();
-        self.whole.map_or(self.model, |(whole, _)| whole)
     }
 
     /// The name of the E-step, for errors.
@@ -113,7 +172,16 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         self.m_step.name()
     }
 
-    pub(super) fn bounds(&self) -> Option<&Bounded> {
+    /// An error unless the free energy is a number.
+    pub(super) fn check(&self, free_energy: f64) -> Result<()> {
+        if free_energy.is_finite() {
+            return Ok(());
+        }
+        let what = format!("the free energy is {free_energy}: it must be finite");
+        Err(Error::stage(self.family_name(), what))
+    }
+
+    pub(crate) fn bounds(&self) -> Option<&Bounded> {
         self.e_step.bounds()
     }
 
@@ -122,16 +190,11 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         self.m_step.restricted_steps(truncated)
     }
 
-    /// Starts the variance.
-    pub(super) fn calibrate(&mut self, first: &Likelihood) {
-        self.m_step.calibrate(&mut self.model, first);
-    }
-
     /// The sums over all parts, whose memory is reused; the residual of a subspace is added.
     pub(super) fn merge(&self, parts: &mut Vec<M::Statistics>, residual: f64) -> M::Statistics {
         let mut all = M::Statistics::merge(parts);
-        if let Some(shared) = self.m_step.shared_variance() {
-            shared.add_residual(&mut all, residual);
+        if let Some(totals) = self.m_step.totals(&mut all) {
+            totals.add_total(residual, 0.0);
         }
         all
     }
@@ -153,53 +216,30 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
     /// Puts centres in the place of those of the model.
     pub(super) fn place(&mut self, centres: Centres<F>) -> Result<()> {
-        one_variance(self.m_step)?.place(&mut self.model, centres);
+        let frame = self.model.frame().clone();
+        let moved = self.m_step.with_centres(&self.model, centres, frame);
+        self.model = moved.ok_or_else(no_one_variance)?;
         Ok(())
     }
 
     /// The M-step from kept statistics.
     pub(super) fn update_from(&mut self, moments: Moments) -> Result<()> {
-        let shared = one_variance(self.m_step)?;
-        let statistics = shared.statistics_of(moments);
+        let mut statistics = self.m_step.statistics(&self.model);
+        let totals = self.m_step.totals(&mut statistics);
+        *totals.ok_or_else(no_one_variance)? = moments;
         self.m_step.update(statistics, &mut self.model, false);
         Ok(())
     }
 }
 
-type Shared<'a, F, M> =
-    &'a dyn SharedVariance<F, <M as MStep<F>>::Model, <M as MStep<F>>::Statistics>;
-
-/// What a family with one shared variance can do besides.
-fn one_variance<F: Float, M: MStep<F>>(m_step: &M) -> Result<Shared<'_, F, M>> {
+/// A phase asks for what only a family with one shared variance can do.
+fn no_one_variance() -> Error {
     let rule = "need one variance for all components: SharedIsotropic, or another search";
-    let missing = || Error::parameter("phases", "bounds or a subspace", rule);
-    m_step.shared_variance().ok_or_else(missing)
+    Error::parameter("phases", "bounds or a subspace", rule)
 }
 
 /// Components and centres, and their coordinates.
 pub(crate) fn shape<F: Float>(model: &impl Mixture<F>) -> [usize; 3] {
     let centres = model.centres();
     [model.components(), centres.len(), centres.dim()]
-}
-
-/// A model as bytes, for a checkpoint.
-pub(crate) fn saved_model<F: Float, M: Mixture<F>>(
-    model: &M,
-) -> std::result::Result<Vec<u8>, FileFault> {
-    model.saved(&[]).map_err(fault_of)
-}
-
-/// A model from its bytes in a checkpoint.
-pub(crate) fn loaded_model<F: Float, M: Mixture<F>>(
-    bytes: &[u8],
-) -> std::result::Result<M, FileFault> {
-    M::loaded(bytes).map_err(fault_of)
-}
-
-/// What is wrong with a model, whichever file it is in.
-fn fault_of(error: Error) -> FileFault {
-    match error {
-        Error::Model { fault, .. } => fault,
-        _ => FileFault::content("model", "must be a model"),
-    }
 }

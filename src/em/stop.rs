@@ -5,8 +5,7 @@ use crate::model::posterior::Likelihood;
 use std::ops::Range;
 
 /// Why a phase or a fit ended. None of these loses the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Stop {
     /// The change of the free energy fell to the tolerance (E19; see
@@ -32,8 +31,7 @@ impl std::fmt::Display for Stop {
 }
 
 /// What a change of the free energy is compared to ([E19](crate::equations#e19)).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Rule {
     /// Half a nat per coordinate of every row:
@@ -82,30 +80,19 @@ impl StopRule {
         found: &Found,
         stopped: Option<Stop>,
     ) -> Option<Stop> {
+        let before = &free_energies[..free_energies.len() - 1];
         if stopped.is_some() {
-            return stopped;
+            stopped
+        } else if !found.pending && self.settles(before, found.free_energy, &found.likelihood) {
+            Some(Stop::Converged)
+        } else {
+            (before.len() >= self.max_iterations).then_some(Stop::MaxIterations)
         }
-        if !found.pending && self.settles(free_energies, &found.likelihood) {
-            return Some(Stop::Converged);
-        }
-        (free_energies.len() > self.max_iterations).then_some(Stop::MaxIterations)
     }
 
-    /// Whether the free energy counts as settled after a search that found `free_energy`. Those of the two searches before
-    /// are infinite, where there were none.
-    pub(crate) fn settles_after(
-        &self,
-        [a, b]: [f64; 2],
-        free_energy: f64,
-        likelihood: &Likelihood,
-    ) -> bool {
-        let known = [a, b, free_energy].into_iter().filter(|f| f.is_finite());
-        self.settles(&known.collect::<Vec<_>>(), likelihood)
-    }
-
-    /// Whether the last change of the free energy counts as settled (E19).
-    pub(crate) fn settles(&self, free_energies: &[f64], likelihood: &Likelihood) -> bool {
-        let [earlier @ .., before, last] = free_energies else {
+    /// Whether the free energy counts as settled with `last`, after the searches before (E19).
+    pub(crate) fn settles(&self, before: &[f64], last: f64, likelihood: &Likelihood) -> bool {
+        let [earlier @ .., before] = before else {
             return false;
         };
         let change = (last - before).abs();
@@ -115,10 +102,9 @@ impl StopRule {
             // Nothing remains, and there is no ratio.
             Rule::Remaining if change == 0.0 => return true,
             Rule::Remaining => {
-                let ratio = match earlier {
-                    [.., earlier] => change / (before - earlier).abs(),
-                    [] => RATIOS.end,
-                };
+                let ratio = earlier
+                    .last()
+                    .map_or(RATIOS.end, |e| change / (before - e).abs());
                 let ratio = ratio.clamp(RATIOS.start, RATIOS.end);
                 (change * ratio / (1.0 - ratio), likelihood.entries / 2.0)
             }
@@ -144,10 +130,8 @@ mod tests {
                 best: 0.0,
                 spread: 0.0,
             },
+            free_energy: free_energies[free_energies.len() - 1],
             pending,
-            zero_mass: 0,
-            unobserved: 0,
-            widened: 0,
         };
         rule.decide(free_energies, &found, stopped)
     }
@@ -159,30 +143,24 @@ mod tests {
             tolerance: 1e-2,
             max_iterations: 3,
         };
-        assert_eq!(decide(rule, &[-500.0], false, None), None);
-        assert_eq!(decide(rule, &[-500.0, -490.0], false, None), None);
-        assert_eq!(
-            decide(rule, &[-500.0, -496.0], false, None),
-            Some(Stop::Converged)
-        );
-        assert_eq!(decide(rule, &[-500.0, -496.0], true, None), None);
-        // Near zero the weight decides: one nat per point is the unit.
-        assert_eq!(decide(rule, &[-1.0, 0.5], false, None), None);
-        assert_eq!(
-            decide(rule, &[-0.1, 0.5], false, None),
-            Some(Stop::Converged)
-        );
-        let four = [-900.0, -800.0, -700.0, -600.0];
-        assert_eq!(decide(rule, &four[..3], false, None), None);
-        assert_eq!(
-            decide(rule, &four, true, None),
-            Some(Stop::MaxIterations),
-            "moves that are pending do not lengthen a phase"
-        );
-        assert_eq!(
-            decide(rule, &four[..1], false, Some(Stop::Observer)),
-            Some(Stop::Observer)
-        );
+        let converged = Some(Stop::Converged);
+        for (free_energies, pending, stop) in [
+            (&[-500.0][..], false, None),
+            (&[-500.0, -490.0], false, None),
+            (&[-500.0, -496.0], false, converged),
+            (&[-500.0, -496.0], true, None),
+            // Near zero the weight decides: one nat per point is the unit.
+            (&[-1.0, 0.5], false, None),
+            (&[-0.1, 0.5], false, converged),
+            (&[-900.0, -800.0, -700.0], false, None),
+            // Moves that are pending do not lengthen a phase.
+            (&[-9e2, -8e2, -7e2, -6e2], true, Some(Stop::MaxIterations)),
+        ] {
+            let found = decide(rule, free_energies, pending, None);
+            assert_eq!(found, stop, "{free_energies:?} {pending}");
+        }
+        let stopped = decide(rule, &[-900.0], false, Some(Stop::Observer));
+        assert_eq!(stopped, Some(Stop::Observer));
     }
 
     /// Half a nat for each of 400 coordinates is the unit, wherever F is.

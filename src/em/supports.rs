@@ -1,16 +1,19 @@
 //! What is kept per row between searches: its label, and its support where that is not everything; and the order in which
 //! rows are searched.
 
+use crate::base::file_fault::FileFault;
 use crate::base::parallel;
 use crate::base::sort;
+use crate::io::rule;
 use crate::model::block::UNSET;
 use ndarray::{Array1, Array2};
+use serde::{Deserialize, Serialize};
 
 /// Places moved together.
 const PLACES: usize = 1 << 13;
 
 /// Labels (n) and truncated supports (n, width); no supports when every support is everything.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Supports {
     /// Indices per row: the width, or 0 when supports are full.
     per_row: usize,
@@ -19,6 +22,7 @@ pub(crate) struct Supports {
     /// The row at each place; empty as long as all are at their own.
     order: Vec<usize>,
     /// Memory for the next order: new memory is not there before it is written for the first time.
+    #[serde(skip)]
     spare: (Vec<u32>, Vec<u32>, Vec<usize>),
 }
 
@@ -52,42 +56,38 @@ impl Supports {
             per_row,
             supports: vec![UNSET; n * per_row],
             labels: vec![0; n],
-            order: Vec::new(),
-            spare: Default::default(),
+            ..Self::default()
         }
     }
 
     /// Rows that belong to one component each.
     pub(crate) fn of_labels(labels: Vec<u32>, k: usize) -> Self {
-        let per_row = usize::from(k > 1);
-        let supports = if per_row == 1 {
-            labels.clone()
-        } else {
-            Vec::new()
+        let listed = k > 1;
+        Self {
+            per_row: usize::from(listed),
+            supports: if listed { labels.clone() } else { Vec::new() },
+            labels,
+            ..Self::default()
+        }
+    }
+
+    /// Checks those of a file, for `n` rows and `k` components.
+    pub(crate) fn check(&self, n: usize, k: usize) -> Result<(), FileFault> {
+        let known = |c: &u32| (*c as usize) < k;
+        let labelled = self.labels.len() == n && self.labels.iter().all(known);
+        rule(labelled, "labels", "must be a component for each row")?;
+        let (width, size) = (self.per_row, self.supports.len());
+        let sized = width < k && Some(size) == n.checked_mul(width);
+        let sound = |support: &[u32]| {
+            let repeated = |(i, c): (usize, &u32)| support[..i].contains(c);
+            support.iter().all(|c| *c == UNSET)
+                || support.iter().all(known) && !support.iter().enumerate().any(repeated)
         };
-        Self {
-            per_row,
-            supports,
-            labels,
-            order: Vec::new(),
-            spare: Default::default(),
-        }
-    }
-
-    /// Labels, supports and order.
-    pub(super) fn parts(&self) -> (&[u32], &[u32], &[usize]) {
-        (&self.labels, &self.supports, &self.order)
-    }
-
-    /// From these.
-    pub(super) fn from_parts(labels: Vec<u32>, supports: Vec<u32>, order: Vec<usize>) -> Self {
-        Self {
-            per_row: supports.len() / labels.len().max(1),
-            supports,
-            labels,
-            order,
-            spare: Default::default(),
-        }
+        let sound = sized && self.supports.chunks_exact(width.max(1)).all(sound);
+        let of_row = "must be different components of each row, or none";
+        rule(sound, "supports", of_row)?;
+        let ordered = self.order.is_empty() || sort::is_permutation(&self.order, n);
+        rule(ordered, "order", "must be all rows, each once")
     }
 
     /// Members kept of each row: 0 if supports are full.

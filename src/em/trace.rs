@@ -3,134 +3,97 @@
 //! Spans: `fit`, and a `phase` for each phase of each restart. Events within them: `coreset`, `seeded`, `iteration`. All are
 //! of the target `coremix`.
 
-#[cfg(feature = "tracing")]
-mod with {
-    use crate::base::float::Float;
-    use crate::em::{PhaseReport, Progress};
-    use std::time::Duration;
-    use tracing::span::EnteredSpan;
-    use tracing::{Level, Span, event, span};
+use super::{PhaseReport, Progress};
+use crate::base::float::Float;
 
-    fn milliseconds(time: Duration) -> f64 {
-        1e3 * time.as_secs_f64()
+/// This thread is in a span until this is dropped.
+#[must_use]
+pub(crate) struct Entered {
+    #[cfg(feature = "tracing")]
+    _span: tracing::span::EnteredSpan,
+}
+
+macro_rules! enter {
+    ($name:literal, $($field:ident),*) => {{
+        let _ = ($($field),*);
+        Entered {
+            #[cfg(feature = "tracing")]
+            _span: tracing::info_span!(target: "coremix", $name, $($field),*).entered(),
+        }
+    }};
+}
+
+macro_rules! event {
+    ($level:ident, $name:literal, $($field:ident),*; $elapsed:expr) => {
+        #[cfg(feature = "tracing")]
+        {
+            let milliseconds = 1e3 * $elapsed.as_secs_f64();
+            tracing::event!(target: "coremix", tracing::Level::$level, $($field,)* milliseconds, $name);
+        }
+        let _ = ($($field,)* $elapsed);
+    };
+}
+
+/// A fit begins.
+pub(crate) fn fit(rows: usize, columns: usize, clusters: usize, seed: u64) -> Entered {
+    enter!("fit", rows, columns, clusters, seed)
+}
+
+/// A phase begins.
+pub(crate) fn phase(report: &PhaseReport) -> Entered {
+    let [restart, phase, rows, columns] =
+        [report.restart, report.phase, report.rows, report.columns];
+    enter!("phase", restart, phase, rows, columns)
+}
+
+/// Where this thread is, for work on others.
+pub(crate) struct Place {
+    #[cfg(feature = "tracing")]
+    span: tracing::Span,
+}
+
+pub(crate) fn here() -> Place {
+    Place {
+        #[cfg(feature = "tracing")]
+        span: tracing::Span::current(),
     }
+}
 
-    pub(crate) type Entered = EnteredSpan;
-
-    /// A fit begins.
-    pub(crate) fn fit(rows: usize, columns: usize, clusters: usize, seed: u64) -> Entered {
-        span!(target: "coremix", Level::INFO, "fit", rows, columns, clusters, seed).entered()
+impl Place {
+    pub(crate) fn enter(&self) -> Entered {
+        Entered {
+            #[cfg(feature = "tracing")]
+            _span: self.span.clone().entered(),
+        }
     }
+}
 
-    /// A phase begins.
-    pub(crate) fn phase(report: &PhaseReport) -> Entered {
-        let PhaseReport {
-            restart,
-            phase,
+/// A search is done.
+pub(crate) fn iteration(report: &PhaseReport) {
+    let (iteration, evaluations) = (report.iterations, report.evaluations);
+    let free_energy = report.free_energies[iteration];
+    event!(DEBUG, "iteration", iteration, free_energy, evaluations; report.elapsed);
+}
+
+/// A coreset is drawn, or seeds are chosen.
+pub(crate) fn before<F: Float>(progress: &Progress<'_, F>) {
+    match *progress {
+        Progress::Coreset {
             rows,
-            columns,
+            weight,
+            elapsed,
             ..
-        } = report;
-        span!(target: "coremix", Level::INFO, "phase", restart, phase, rows, columns).entered()
-    }
-
-    /// Where this thread is, for work on others.
-    #[derive(Clone)]
-    pub(crate) struct Place(Span);
-
-    pub(crate) fn here() -> Place {
-        Place(Span::current())
-    }
-
-    impl Place {
-        pub(crate) fn enter(&self) -> Entered {
-            self.0.clone().entered()
+        } => {
+            event!(INFO, "coreset", rows, weight; elapsed);
         }
-    }
-
-    /// A search is done.
-    pub(crate) fn iteration(report: &PhaseReport) {
-        event!(
-            target: "coremix",
-            Level::DEBUG,
-            iteration = report.iterations,
-            free_energy = report.free_energies[report.iterations],
-            evaluations = report.evaluations,
-            milliseconds = milliseconds(report.elapsed),
-            "iteration"
-        );
-    }
-
-    /// A coreset is drawn, or seeds are chosen.
-    pub(crate) fn before<F: Float>(progress: &Progress<'_, F>) {
-        match progress {
-            Progress::Coreset {
-                rows,
-                weight,
-                elapsed,
-                ..
-            } => event!(
-                target: "coremix",
-                Level::INFO,
-                rows,
-                weight,
-                milliseconds = milliseconds(*elapsed),
-                "coreset"
-            ),
-            Progress::Seeded {
-                restart,
-                start,
-                elapsed,
-                ..
-            } => event!(
-                target: "coremix",
-                Level::INFO,
-                restart,
-                start,
-                milliseconds = milliseconds(*elapsed),
-                "seeded"
-            ),
-            Progress::Iteration { .. } => {}
+        Progress::Seeded {
+            restart,
+            start,
+            elapsed,
+            ..
+        } => {
+            event!(INFO, "seeded", restart, start; elapsed);
         }
+        Progress::Iteration { .. } => {}
     }
 }
-
-#[cfg(not(feature = "tracing"))]
-mod without {
-    use crate::base::float::Float;
-    use crate::em::{PhaseReport, Progress};
-
-    /// Nothing.
-    #[must_use]
-    #[derive(Clone)]
-    pub(crate) struct Entered;
-
-    pub(crate) type Place = Entered;
-
-    impl Entered {
-        pub(crate) fn enter(&self) -> Self {
-            Self
-        }
-    }
-
-    pub(crate) fn fit(_: usize, _: usize, _: usize, _: u64) -> Entered {
-        Entered
-    }
-
-    pub(crate) fn phase(_: &PhaseReport) -> Entered {
-        Entered
-    }
-
-    pub(crate) fn here() -> Place {
-        Entered
-    }
-
-    pub(crate) fn iteration(_: &PhaseReport) {}
-
-    pub(crate) fn before<F: Float>(_: &Progress<'_, F>) {}
-}
-
-#[cfg(feature = "tracing")]
-pub(crate) use with::{before, fit, here, iteration, phase};
-#[cfg(not(feature = "tracing"))]
-pub(crate) use without::{before, fit, here, iteration, phase};

@@ -10,8 +10,8 @@ use crate::coreset::{Coreset, Full};
 use crate::e_step::{EStep, Exhaustive};
 use crate::em::checkpoint::Checkpoint;
 use crate::em::{Rule, StopRule};
-use crate::io::{FileFault, Save};
-use crate::m_step::{Covariance, Gaussian, MStep};
+use crate::io::FileFault;
+use crate::m_step::{Covariance, Gaussian, MStep, Save};
 use crate::seed::{KMeansPlusPlus, Seeder};
 use std::fmt;
 use std::sync::Arc;
@@ -101,12 +101,15 @@ impl<F: Float> Clusterer<F> {
 /// Its settings, in words.
 impl<F: Float, M: Stage> fmt::Debug for Clusterer<F, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The phases for large data stand for the list, if they are sound.
+        let phases = self.phases_for(LARGE, LARGE).unwrap_or_default();
         f.debug_struct("Clusterer")
             .field("coreset", &self.coreset.settings())
             .field("seeder", &self.seeder.settings())
+            .field("phases", &phases)
             .field("m_step", &self.m_step.settings())
             .field("settings", &self.settings)
-            .finish_non_exhaustive()
+            .finish()
     }
 }
 
@@ -262,6 +265,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
     ///
     /// # Errors
     /// The first setting that breaks its rule, by name ([`Error::Parameter`] mostly).
+    #[inline(never)]
     pub fn build(self) -> Result<Clusterer<F, M>> {
         let Self(clusterer) = self;
         let settings = &clusterer.settings;
@@ -292,16 +296,22 @@ impl<F: Float, M: Stage> Builder<F, M> {
 }
 
 /// Rows and columns of large data: few phases are left out.
-pub(super) const LARGE: usize = 1 << 24;
+const LARGE: usize = 1 << 24;
 
 impl<F: Float, M> Clusterer<F, M> {
     /// The phases for data of this shape, checked.
+    #[inline(never)]
     pub(super) fn phases_for(&self, rows: usize, columns: usize) -> Result<Vec<Phase<F>>> {
-        let phases = (self.phases)(Shape::new(rows, columns, self.settings.clusters));
+        let clusters = self.settings.clusters;
+        let phases = (self.phases)(Shape {
+            rows,
+            columns,
+            clusters,
+        });
         positive("phases", phases.len())?;
         let mut subspace = None;
         for phase in &phases {
-            phase.check(self.settings.clusters)?;
+            phase.check(clusters)?;
             if let Columns::Principal(coordinates) = phase.outline.columns
                 && *subspace.get_or_insert(coordinates) != coordinates
             {

@@ -7,10 +7,9 @@ use super::warm::WarmStart;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::stage::Stage;
-use crate::data::{Data, Guarded};
-use crate::em::{Fingerprint, Monitor, Observer, Progress, Saver};
+use crate::data::Data;
+use crate::em::{Identity, Progress};
 use crate::m_step::MStep;
-use crate::seed::Seeder;
 use std::ops::ControlFlow;
 
 impl<F: Float, M: MStep<F>> Clusterer<F, M> {
@@ -55,7 +54,12 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     }
 
     /// What this fit is, for its checkpoints.
-    fn header(&self, data: &dyn Data<F>, seeder: &str, phases: &[Phase<F>]) -> Result<String> {
+    pub(super) fn identity(
+        &self,
+        data: &dyn Data<F>,
+        seeder: &str,
+        phases: &[Phase<F>],
+    ) -> Result<Identity> {
         let Settings {
             clusters,
             rule,
@@ -64,46 +68,25 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
             ref warm,
             ..
         } = self.settings;
-        let mut header = Fingerprint::default();
-        header.add("crate version", env!("CARGO_PKG_VERSION"));
-        header.add("sketch", data.is_sparse());
-        header.add("number type", <F as crate::io::Number>::NAME);
-        header.add("clusters", clusters);
-        header.add("coreset", self.coreset.settings());
-        header.add("seeder", seeder);
+        let mut identity = Identity::default();
+        identity.add("crate version", env!("CARGO_PKG_VERSION"));
+        identity.add("sketch", data.is_sparse());
+        identity.add("number type", F::NAME);
+        identity.add("clusters", clusters);
+        identity.add("coreset", self.coreset.settings());
+        identity.add("seeder", seeder);
         for (number, phase) in phases.iter().enumerate() {
-            header.add(format_args!("phase {number}"), phase.settings());
+            identity.add(format_args!("phase {number}"), phase.settings());
         }
-        header.add("family", self.m_step.settings());
+        identity.add("family", self.m_step.settings());
         let start = warm.as_ref().map(WarmStart::fingerprint);
-        header.add("start", start.as_deref().unwrap_or("seeds"));
-        header.add("tolerance", format_args!("{:?}", rule.tolerance));
-        header.add("stop rule", format_args!("{:?}", rule.rule));
-        header.add("max iterations", rule.max_iterations);
-        header.add("restarts", restarts);
-        header.add("seed", seed);
-        header.add_data(data)?;
-        Ok(header.into_text())
-    }
-
-    /// Runs, with a seeder that may be another than its own.
-    pub(super) fn run(
-        &self,
-        data: &dyn Data<F>,
-        seeder: &dyn Seeder<F>,
-        observer: Option<Observer<'_, F>>,
-    ) -> Result<Fit<M::Model>> {
-        let cancel = self.settings.cancel.clone();
-        let data = &Guarded::to_fit(data, cancel.as_ref())?;
-        let phases = self.phases_for(data.summary().rows, data.dim())?;
-        let saver = match &self.settings.checkpoint {
-            Some(checkpoint) => {
-                let header = self.header(data, &seeder.settings(), &phases)?;
-                Some(Saver::new(checkpoint, header)?)
-            }
-            None => None,
-        };
-        let monitor = Monitor::new(observer, cancel, saver);
-        super::run::run(self, data, seeder, phases, monitor)
+        identity.add("start", start.as_deref().unwrap_or("seeds"));
+        identity.add("tolerance", format_args!("{:?}", rule.tolerance));
+        identity.add("stop rule", format_args!("{:?}", rule.rule));
+        identity.add("max iterations", rule.max_iterations);
+        identity.add("restarts", restarts);
+        identity.add("seed", seed);
+        identity.add_data(data)?;
+        Ok(identity)
     }
 }

@@ -35,11 +35,25 @@ pub type BoxedObserver<'a, F> = &'a mut dyn FnMut(&Progress<'_, F>) -> ControlFl
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Estimator<F: Float>: Send + Sync {
+    /// Fits the model, from the seeds of `seeder` in place of its own, and showing every step to `observer`, where there are
+    /// such. A fit that [starts from a model](crate::Builder::start_from) has no seeds, and ignores the seeder.
+    ///
+    /// # Errors
+    /// As [`Clusterer::fit`], and what the seeder says of its settings.
+    fn fit_with(
+        &self,
+        data: &dyn Data<F>,
+        seeder: Option<&dyn Seeder<F>>,
+        observer: Option<BoxedObserver<'_, F>>,
+    ) -> Result<Fit<BoxedMixture<F>>>;
+
     /// Fits the model to the data.
     ///
     /// # Errors
     /// As [`Clusterer::fit`].
-    fn fit(&self, data: &dyn Data<F>) -> Result<Fit<BoxedMixture<F>>>;
+    fn fit(&self, data: &dyn Data<F>) -> Result<Fit<BoxedMixture<F>>> {
+        self.fit_with(data, None, None)
+    }
 
     /// Fits the model, showing every step to `observer`: a closure behind `&mut`, as in
     /// `fit_observed(&data, &mut |progress| ..)`.
@@ -50,61 +64,33 @@ pub trait Estimator<F: Float>: Send + Sync {
         &self,
         data: &dyn Data<F>,
         observer: BoxedObserver<'_, F>,
-    ) -> Result<Fit<BoxedMixture<F>>>;
-
-    /// Fits the model from the seeds of another seeder than its own. One that [starts from a
-    /// model](crate::Builder::start_from) has no seeds, and ignores it.
-    ///
-    /// # Errors
-    /// As [`Clusterer::fit`], and what the seeder says of its settings.
-    fn fit_seeded(
-        &self,
-        data: &dyn Data<F>,
-        seeder: &dyn Seeder<F>,
-    ) -> Result<Fit<BoxedMixture<F>>>;
+    ) -> Result<Fit<BoxedMixture<F>>> {
+        self.fit_with(data, None, Some(observer))
+    }
 }
 
 impl<F: Float, E: Estimator<F> + ?Sized> Estimator<F> for Box<E> {
-    fn fit(&self, data: &dyn Data<F>) -> Result<Fit<BoxedMixture<F>>> {
-        (**self).fit(data)
-    }
-
-    fn fit_observed(
+    fn fit_with(
         &self,
         data: &dyn Data<F>,
-        observer: BoxedObserver<'_, F>,
+        seeder: Option<&dyn Seeder<F>>,
+        observer: Option<BoxedObserver<'_, F>>,
     ) -> Result<Fit<BoxedMixture<F>>> {
-        (**self).fit_observed(data, observer)
-    }
-
-    fn fit_seeded(
-        &self,
-        data: &dyn Data<F>,
-        seeder: &dyn Seeder<F>,
-    ) -> Result<Fit<BoxedMixture<F>>> {
-        (**self).fit_seeded(data, seeder)
+        (**self).fit_with(data, seeder, observer)
     }
 }
 
 impl<F: Float, M: MStep<F>> Estimator<F> for Clusterer<F, M> {
-    fn fit(&self, data: &dyn Data<F>) -> Result<Fit<BoxedMixture<F>>> {
-        Ok(self.run(data, &*self.seeder, None)?.boxed())
-    }
-
-    fn fit_observed(
+    fn fit_with(
         &self,
         data: &dyn Data<F>,
-        observer: BoxedObserver<'_, F>,
+        seeder: Option<&dyn Seeder<F>>,
+        observer: Option<BoxedObserver<'_, F>>,
     ) -> Result<Fit<BoxedMixture<F>>> {
-        Ok(self.run(data, &*self.seeder, Some(observer))?.boxed())
-    }
-
-    fn fit_seeded(
-        &self,
-        data: &dyn Data<F>,
-        seeder: &dyn Seeder<F>,
-    ) -> Result<Fit<BoxedMixture<F>>> {
-        seeder.check(self.settings.clusters)?;
-        Ok(self.run(data, seeder, None)?.boxed())
+        if let Some(seeder) = seeder {
+            seeder.check(self.settings.clusters)?;
+        }
+        let seeder = seeder.unwrap_or(&*self.seeder);
+        Ok(self.run(data, seeder, observer)?.boxed())
     }
 }

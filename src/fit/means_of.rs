@@ -1,7 +1,6 @@
 //! Seeds from another fit.
 
-use super::builder::{Clusterer, LARGE};
-use super::phase::Phase;
+use super::builder::Clusterer;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
@@ -41,7 +40,11 @@ impl<F: Float, M: Stage> fmt::Debug for MeansOf<F, M> {
 impl<F: Float, M: MStep<F>> MeansOf<F, M> {
     /// Seeds from a clusterer with as many clusters.
     #[must_use]
-    pub fn new(clusterer: Clusterer<F, M>) -> Self {
+    pub fn new(mut clusterer: Clusterer<F, M>) -> Self {
+        // The data has the flag of the fit which this is a part of.
+        let settings = &mut clusterer.settings;
+        (settings.cancel, settings.checkpoint, settings.warm) = (None, None, None);
+        settings.seed = 0;
         Self(clusterer)
     }
 }
@@ -57,21 +60,7 @@ impl<F: Float, M: MStep<F>> Stage for MeansOf<F, M> {
     }
 
     fn settings(&self) -> String {
-        let Clusterer {
-            coreset,
-            seeder,
-            m_step,
-            settings,
-            ..
-        } = &self.0;
-        let stages = [coreset.settings(), seeder.settings(), m_step.settings()];
-        // Those for large data stand for the list. It was checked when the clusterer was built.
-        let phases = self.0.phases_for(LARGE, LARGE).unwrap_or_default();
-        let phases: Vec<String> = phases.iter().map(Phase::settings).collect();
-        format!(
-            "MeansOf {stages:?} {phases:?} {:?} {}",
-            settings.rule, settings.restarts
-        )
+        format!("{self:?}")
     }
 }
 
@@ -85,9 +74,6 @@ impl<F: Float, M: MStep<F> + Clone> Seeder<F> for MeansOf<F, M> {
     ) -> Result<Seeds<F>> {
         let mut other = self.0.clone();
         other.settings.seed = (rng.uniform() * 2f64.powi(53)) as u64;
-        // The data has the flag of the fit which this is a part of.
-        (other.settings.cancel, other.settings.checkpoint) = (None, None);
-        other.settings.warm = None;
         let fit = other.fit(data)?;
         Ok(Seeds {
             centres: Centres::enter(fit.model.means().view(), frame),

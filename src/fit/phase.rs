@@ -2,7 +2,7 @@
 
 use crate::base::error::{Result, not_negative, positive};
 use crate::base::float::Float;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::e_step::EStep;
 use crate::em::PhaseRows;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct Phase<F: Float> {
 }
 
 /// What a phase is, besides its E-step.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize)]
 pub(crate) struct Outline {
     pub(crate) rows: PhaseRows,
     pub(crate) columns: Columns,
@@ -31,7 +31,7 @@ pub(crate) struct Outline {
 }
 
 /// The columns of a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub enum Columns {
     /// All.
@@ -52,16 +52,6 @@ pub struct Shape {
     pub columns: usize,
     /// Clusters, k.
     pub clusters: usize,
-}
-
-impl Shape {
-    pub(crate) fn new(rows: usize, columns: usize, clusters: usize) -> Self {
-        Self {
-            rows,
-            columns,
-            clusters,
-        }
-    }
 }
 
 impl<F: Float> fmt::Debug for Phase<F> {
@@ -171,6 +161,10 @@ impl<F: Float> Stage for Phase<F> {
     }
 
     fn settings(&self) -> String {
-        format!("{}, {:?}", self.e_step.settings(), self.outline)
+        format!(
+            "{}, {}",
+            self.e_step.settings(),
+            stage::settings(&self.outline)
+        )
     }
 }

@@ -8,8 +8,9 @@ use crate::base::rng::{Purpose, Streams};
 use crate::coreset::{Coreset, Subset};
 use crate::data::{Data, Frame, Subspace};
 use crate::em::{Evaluations, Monitor, PhaseReport, PhaseRows, Progress, Timings};
-use crate::io::{FileFault, Sections, Stream};
+use crate::io::{FileFault, all_counts, rule};
 use crate::seed;
+use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -22,10 +23,13 @@ pub(super) struct RowSet<'a, F: Float> {
 }
 
 /// Rows that any thread may make for the others.
-type SentRows<F> = Box<dyn Data<F> + Send>;
+pub(super) type SentRows<F> = Box<dyn Data<F> + Send>;
 
 /// A subspace, and a sample of rows in it.
-type Principal<F> = (Subspace<F>, SentRows<F>);
+pub(super) struct Principal<F: Float> {
+    pub(super) subspace: Subspace<F>,
+    pub(super) sample: SentRows<F>,
+}
 
 /// The phases of a fit on this data, each with the place of its rows, and the rows.
 pub(super) struct Plan<'a, F: Float> {
@@ -33,8 +37,7 @@ pub(super) struct Plan<'a, F: Float> {
     pub(super) frame: Frame<F>,
     pub(super) sets: Vec<RowSet<'a, F>>,
     pub(super) phases: Vec<Planned<F>>,
-    /// The subspace, and a sample of rows in it.
-    subspace: OnceLock<Principal<F>>,
+    principal: OnceLock<Principal<F>>,
 }
 
 /// A phase, and the place of its rows.
@@ -43,6 +46,9 @@ pub(super) struct Planned<F: Float> {
     pub(super) place: usize,
 }
 
+/// Coresets from a checkpoint, by place; none for all rows as they are.
+pub(super) type Coresets = Vec<Option<Subset>>;
+
 /// Who sees a fit, or one of its restarts, and what it has cost.
 pub(super) struct Context<'a, F: Float> {
     pub(super) monitor: Monitor<'a, F>,
@@ -50,7 +56,7 @@ pub(super) struct Context<'a, F: Float> {
 }
 
 /// What a fit, or one of its restarts, has cost so far.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Cost {
     pub(super) evaluations: Evaluations,
     pub(super) timings: Timings,
@@ -70,29 +76,16 @@ impl Cost {
         self.timings.add(&restart.timings);
     }
 
-    /// What the fit has cost so far, into a checkpoint.
-    pub(super) fn write(&self, out: &mut Stream<'_>) {
+    /// Checks that of a file.
+    pub(super) fn check(&self) -> std::result::Result<(), FileFault> {
         let Evaluations {
             coreset,
             seeding,
             search,
             scoring,
         } = self.evaluations;
-        out.numbers("cost", &[coreset, seeding, search, scoring]);
-        out.numbers("times", &self.timings.seconds());
-    }
-
-    /// What the fit had cost.
-    pub(super) fn read(&mut self, file: &mut Sections<'_>) -> std::result::Result<(), FileFault> {
-        let cost = file.counts::<4>("cost")?;
-        self.evaluations = Evaluations {
-            coreset: cost[0],
-            seeding: cost[1],
-            search: cost[2],
-            scoring: cost[3],
-        };
-        self.timings = Timings::of_seconds(&file.numbers("times", &[6])?);
-        Ok(())
+        all_counts("cost", &[coreset, seeding, search, scoring])?;
+        rule(self.timings.is_sound(), "cost", "must have times of a fit")
     }
 }
 
@@ -103,7 +96,7 @@ impl<'a, F: Float> Plan<'a, F> {
         coreset: &dyn Coreset<F>,
         list: Vec<Phase<F>>,
         settings: &Settings,
-        mut file: Option<&mut Sections<'_>>,
+        mut known: Option<Coresets>,
         context: &mut Context<'_, F>,
     ) -> Result<Self> {
         let k = settings.clusters;
@@ -113,45 +106,45 @@ impl<'a, F: Float> Plan<'a, F> {
             frame: data.frame(),
             sets: Vec::new(),
             phases: Vec::new(),
-            subspace: OnceLock::new(),
+            principal: OnceLock::new(),
         };
         plan.draw(
             PhaseRows::Coreset,
             coreset,
             settings,
-            file.as_deref_mut(),
+            known.as_mut(),
             context,
         )?;
         seed::enough_rows(plan.rows(0), k, "coreset")?;
-        // A fit that is stopped draws no further coreset, unless it has no phase without one.
-        for hurry in [true, false] {
-            let hurry = hurry && file.is_none() && context.monitor.is_stopped();
-            for (number, phase) in list.iter().enumerate() {
-                let Some(place) = plan.place_of(phase, &list[number + 1..], hurry) else {
-                    continue;
-                };
-                if place == plan.sets.len() {
-                    let rows = phase.outline.rows;
-                    match &rows {
-                        PhaseRows::Larger(larger) => {
-                            plan.draw(rows, larger, settings, file.as_deref_mut(), context)?;
-                        }
-                        _ => plan.sets.push(RowSet::new(rows, data, None)?),
+        for (number, phase) in list.iter().enumerate() {
+            let Some(place) = plan.place_of(phase, &list[number + 1..]) else {
+                continue;
+            };
+            if place == plan.sets.len() {
+                let rows = phase.outline.rows;
+                match &rows {
+                    PhaseRows::Larger(larger) => {
+                        plan.draw(rows, larger, settings, known.as_mut(), context)?;
                     }
+                    _ => plan.sets.push(RowSet::new(rows, data, None)?),
                 }
-                let phase = phase.clone();
-                plan.phases.push(Planned { phase, place });
             }
-            if !plan.phases.is_empty() {
-                return Ok(plan);
+            let phase = phase.clone();
+            plan.phases.push(Planned { phase, place });
+            // A fit that is stopped ends with its first search.
+            if known.is_none() && context.monitor.is_stopped() {
+                break;
             }
         }
-        Err(no_phase())
+        match plan.phases.is_empty() {
+            true => Err(no_phase()),
+            false => Ok(plan),
+        }
     }
 
-    /// The place of the rows of a phase, the next one for further rows; `None` if they are not worth it, and in a `hurry` for
-    /// larger coresets. `later` are the phases after it in the list.
-    fn place_of(&self, phase: &Phase<F>, later: &[Phase<F>], hurry: bool) -> Option<usize> {
+    /// The place of the rows of a phase, the next one for further rows; `None` if they are not worth it. `later` are the phases
+    /// after it in the list.
+    fn place_of(&self, phase: &Phase<F>, later: &[Phase<F>]) -> Option<usize> {
         let without = self.sets[0].selected.is_none();
         let next = self.sets.len();
         match phase.outline.rows {
@@ -165,7 +158,7 @@ impl<'a, F: Float> Plan<'a, F> {
             PhaseRows::Larger(larger) => {
                 let (size, before) = (larger.draws(), self.rows(next - 1).len());
                 let worth = !without && size > before && size <= self.data.summary().rows / 4;
-                (worth && !hurry).then_some(next)
+                worth.then_some(next)
             }
             PhaseRows::All => {
                 let all = self.sets.iter().position(|set| set.selected.is_none());
@@ -180,12 +173,12 @@ impl<'a, F: Float> Plan<'a, F> {
         which: PhaseRows,
         coreset: &dyn Coreset<F>,
         settings: &Settings,
-        file: Option<&mut Sections<'_>>,
+        known: Option<&mut Coresets>,
         context: &mut Context<'_, F>,
     ) -> Result<()> {
         let (started, number) = (Instant::now(), self.sets.len());
-        let subset = match file {
-            Some(file) => read_subset(number, file).map_err(|fault| settings.fault(fault))?,
+        let subset = match known {
+            Some(known) => known.get_mut(number).and_then(Option::take),
             None => {
                 let streams = Streams::new(settings.seed, 0);
                 let mut rng = streams.at(Purpose::Coreset, number, 0);
@@ -197,32 +190,25 @@ impl<'a, F: Float> Plan<'a, F> {
             sound.map_err(|what| Error::stage(coreset.name(), what))?;
         }
         let evaluations = subset.as_ref().map_or(0, |s| s.evaluations);
+        self.sets.push(RowSet::new(which, self.data, subset)?);
+        let (rows, elapsed) = (self.rows(number), started.elapsed());
         let spent = &mut context.cost.evaluations.coreset;
         *spent = spent.saturating_add(evaluations);
-        context.cost.timings.coreset += started.elapsed();
+        context.cost.timings.coreset += elapsed;
         context.monitor.see(&Progress::Coreset {
-            rows: subset.as_ref().map_or(self.data.len(), |s| s.rows.len()),
-            weight: subset
-                .as_ref()
-                .map_or(self.data.summary().total_weight, |s| s.weights.iter().sum()),
+            rows: rows.len(),
+            weight: rows.summary().total_weight,
             evaluations,
-            elapsed: started.elapsed(),
+            elapsed,
         });
-        self.sets.push(RowSet::new(which, self.data, subset)?);
         Ok(())
     }
 
-    /// Its coresets into a checkpoint.
-    pub(super) fn write(&self, out: &mut Stream<'_>) {
-        for (number, set) in self.sets.iter().enumerate() {
-            if let Some((_, subset)) = &set.selected {
-                let rows = subset.rows.iter().map(|row| *row as u64);
-                out.section(&format!("coreset {number} rows"), subset.rows.len(), rows);
-                out.numbers(&format!("coreset {number} weights"), &subset.weights);
-                let evaluations = [subset.evaluations];
-                out.numbers(&format!("coreset {number} evaluations"), &evaluations);
-            }
-        }
+    /// Its coresets, for a checkpoint.
+    pub(super) fn coresets(&self) -> Vec<Option<&Subset>> {
+        (0..self.sets.len())
+            .map(|place| self.subset(place))
+            .collect()
     }
 
     /// The rows at a place.
@@ -243,40 +229,37 @@ impl<'a, F: Float> Plan<'a, F> {
 
     /// Finds the subspace that the phases ask for, if there are such and rows have one. Whoever is first does it for all.
     pub(super) fn find_subspace(&self, seed: u64, cost: &mut Cost) -> Result<()> {
-        let wanted = self.phases.iter().find_map(|Planned { phase, place }| {
-            let Columns::Principal(p) = phase.outline.columns else {
-                return None;
-            };
-            Some((p, *place))
+        let wanted = self.phases.iter().find_map(|planned| {
+            let rows = self.rows(planned.place);
+            match planned.phase.outline.columns {
+                Columns::Principal(p) if p < self.frame.dim() => Some((p, rows)),
+                _ => None,
+            }
         });
-        let Some((p, place)) = wanted.filter(|(p, _)| *p < self.frame.dim()) else {
+        // Sparse rows have no principal directions.
+        let wanted = wanted.filter(|(_, rows)| !rows.is_sparse());
+        let (Some((p, rows)), None) = (wanted, self.subspace()) else {
             return Ok(());
         };
-        let rows = self.rows(place);
-        // Sparse rows have no principal directions.
-        if self.subspace.get().is_some() || rows.is_sparse() {
-            return Ok(());
-        }
         let started = Instant::now();
         let mut rng = Streams::new(seed, 0).at(Purpose::Subspace, 0, 0);
         let (subspace, sample) = Subspace::principal(rows, &self.frame, p, &mut rng)?;
         let sample: SentRows<F> = Box::new(subspace.project(&*sample)?);
         cost.timings.projection += started.elapsed();
         // Restarts beside this one may have found it as well: it is the same.
-        self.subspace.set((subspace, sample)).ok();
+        self.principal.set(Principal { subspace, sample }).ok();
         Ok(())
     }
 
-    /// The subspace, and a sample of the rows in it.
-    pub(super) fn subspace(&self) -> Option<(&Subspace<F>, &dyn Data<F>)> {
-        let (subspace, sample) = self.subspace.get()?;
-        Some((subspace, &**sample))
+    /// The subspace, once it is found.
+    pub(super) fn subspace(&self) -> Option<&Principal<F>> {
+        self.principal.get()
     }
 
-    /// Projects the rows at a place on the subspace. Whoever is first does it for all.
-    pub(super) fn project(&self, place: usize, cost: &mut Cost) -> Result<()> {
+    /// The rows at a place, projected on the subspace. Whoever is first does it for all.
+    pub(super) fn projected(&self, place: usize, cost: &mut Cost) -> Result<&dyn Data<F>> {
         let set = &self.sets[place];
-        if let Some((subspace, _)) = self.subspace()
+        if let Some(Principal { subspace, .. }) = self.subspace()
             && set.projected.get().is_none()
         {
             let started = Instant::now();
@@ -284,31 +267,11 @@ impl<'a, F: Float> Plan<'a, F> {
             cost.timings.projection += started.elapsed();
             set.projected.set(Box::new(found)).ok();
         }
-        Ok(())
+        Ok(match set.projected.get() {
+            Some(rows) => &**rows,
+            None => set.all(self.data),
+        })
     }
-
-    /// The rows at a place in the subspace, if they have been projected.
-    pub(super) fn projected(&self, place: usize) -> Option<&dyn Data<F>> {
-        let rows = self.sets[place].projected.get()?;
-        Some(&**rows)
-    }
-}
-
-/// A coreset from a checkpoint; `None` for all rows as they are.
-fn read_subset(
-    number: usize,
-    file: &mut Sections<'_>,
-) -> std::result::Result<Option<Subset>, FileFault> {
-    let rows = format!("coreset {number} rows");
-    if !file.has(&rows) {
-        return Ok(None);
-    }
-    let rows = file.all::<u64>(&rows)?.into_iter();
-    Ok(Some(Subset {
-        rows: rows.map(|row| row as usize).collect(),
-        weights: file.all(&format!("coreset {number} weights"))?,
-        evaluations: file.counts::<1>(&format!("coreset {number} evaluations"))?[0],
-    }))
 }
 
 /// No phase of the list has anything to run on.

@@ -1,21 +1,21 @@
 //! One fit: coreset, seeds and phases, for every restart.
 
-use super::builder::{Clusterer, Settings};
+use super::builder::Clusterer;
 use super::course::Course;
-use super::phase::{Columns, Phase};
+use super::phase::Columns;
 use super::result::Fit;
-use super::rows::{Context, Cost, Plan, Planned, no_phase};
+use super::rows::{Context, Coresets, Cost, Plan, Planned, Principal, no_phase};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
-use crate::data::{Centres, Data, Rows, View};
+use crate::data::{Centres, Data, Guarded, Rows, View};
 use crate::em::trace;
 use crate::em::{
-    self, FullPass, IncrementalPass, LastSearch, Monitor, Outcome, Pass, PhaseReport, Progress,
-    Report, SetUp, Stages, Stop, StopRule, shape,
+    self, FullPass, IncrementalPass, Monitor, Observer, Outcome, Pass, PhaseReport, Progress,
+    Report, SavedPass, SavedPhase, Saver, SetUp, Stages, Stop, StopRule, shape,
 };
-use crate::io::Sections;
+use crate::io::{self, FileFault};
 use crate::m_step::MStep;
 use crate::model::Mixture;
 use crate::seed::Seeder;
@@ -23,6 +23,9 @@ use std::time::Instant;
 
 /// Several starts on so many rows together take little time, also where that is more than half of all rows.
 const FEW_ROWS: usize = 1 << 16;
+
+/// What a checkpoint has of a fit.
+type Saved<Model> = (Cost, Coresets, Course<Model>);
 
 /// A fit on its way.
 struct Run<'a, F: Float, M: MStep<F>> {
@@ -32,74 +35,84 @@ struct Run<'a, F: Float, M: MStep<F>> {
     plan: Plan<'a, F>,
 }
 
-/// All of a fit; it ends at once where it is cancelled.
-#[inline(never)]
-pub(super) fn run<F: Float, M: MStep<F>>(
-    clusterer: &Clusterer<F, M>,
-    data: &dyn Data<F>,
-    seeder: &dyn Seeder<F>,
-    phases: Vec<Phase<F>>,
-    monitor: Monitor<'_, F>,
-) -> Result<Fit<M::Model>> {
-    let settings = &clusterer.settings;
-    let _span = trace::fit(data.len(), data.dim(), settings.clusters, settings.seed);
-    let cost = Cost::default();
-    let mut context = Context { monitor, cost };
-    let mut file = match context.monitor.saver() {
-        Some(saver) => saver.resumed()?,
-        None => None,
-    };
-    let (coreset, from) = (&*clusterer.coreset, file.as_mut());
-    let plan = Plan::new(data, coreset, phases, settings, from, &mut context)?;
-    let course = match file {
-        Some(file) => {
-            let course = Course::read(settings, &plan, &mut context.cost, file);
-            course.map_err(|fault| settings.fault(fault))?
-        }
-        None => Course::of_restart(0),
-    };
-    let run = Run {
-        clusterer,
-        data,
-        seeder,
-        plan,
-    };
-    run.all(course, context)
-}
-
-impl<F: Float, M: MStep<F>> Run<'_, F, M> {
-    /// All restarts, and the best of them.
-    fn all(
-        self,
-        mut course: Course<M::Model>,
-        mut context: Context<'_, F>,
+impl<F: Float, M: MStep<F>> Clusterer<F, M> {
+    /// A fit, with a seeder that may be another than its own.
+    #[inline(never)]
+    pub(super) fn run(
+        &self,
+        data: &dyn Data<F>,
+        seeder: &dyn Seeder<F>,
+        observer: Option<Observer<'_, F>>,
     ) -> Result<Fit<M::Model>> {
-        let restarts = self.clusterer.settings.restarts;
-        let apart = parallel::fits_apart(restarts, self.plan.most_rows());
-        match context.monitor.beside().filter(|_| apart) {
-            Some(monitor) => self.beside_each_other(&mut course, &mut context.cost, &monitor)?,
-            None => {
-                while course.restarts.len() < restarts && !course.cut {
-                    let found = self.restart(&mut course, &mut context)?;
-                    course.keep(found);
-                    if context.monitor.is_stopped() {
-                        break;
-                    }
+        let settings = &self.settings;
+        let cancel = settings.cancel.clone();
+        let data = &Guarded::new(data, &cancel.clone().unwrap_or_default())?;
+        let phases = self.phases_for(data.summary().rows, data.dim())?;
+        let saver = match &settings.checkpoint {
+            Some(checkpoint) => {
+                let identity = self.identity(data, &seeder.settings(), &phases)?;
+                Some(Saver::new(checkpoint, identity)?)
+            }
+            None => None,
+        };
+        let _span = trace::fit(data.len(), data.dim(), settings.clusters, settings.seed);
+        let mut context = Context {
+            monitor: Monitor::new(observer, cancel, saver),
+            cost: Cost::default(),
+        };
+        let saved = match context.monitor.saver() {
+            Some(saver) => saver.resumed::<Saved<M::Model>>()?,
+            None => None,
+        };
+        let (known, from) = match saved {
+            Some(((cost, coresets, course), middle)) => {
+                (Some(coresets), Some((cost, course, middle)))
+            }
+            None => (None, None),
+        };
+        let plan = Plan::new(data, &*self.coreset, phases, settings, known, &mut context)?;
+        let mut course = match from {
+            Some((cost, course, middle)) => {
+                let sound = cost.check();
+                let course = sound.and_then(|()| course.resumed(settings, &plan, middle));
+                context.cost = cost;
+                course.map_err(|fault| settings.fault(fault))?
+            }
+            None => Course::of_restart(0),
+        };
+        let run = Run {
+            clusterer: self,
+            data,
+            seeder,
+            plan,
+        };
+        let apart = parallel::fits_apart(settings.restarts, run.plan.most_rows());
+        if apart && !context.monitor.sees_restarts() {
+            run.restarts_beside(&mut course, &mut context.cost)?;
+        } else {
+            while course.restarts.len() < settings.restarts && !course.cut {
+                let found = run.restart(&mut course, &mut context);
+                course.keep(found)?;
+                if context.monitor.is_stopped() {
+                    break;
                 }
             }
         }
+        run.end(course, context)
+    }
+}
+
+impl<F: Float, M: MStep<F>> Run<'_, F, M> {
+    /// The best of the restarts.
+    fn end(self, course: Course<M::Model>, context: Context<'_, F>) -> Result<Fit<M::Model>> {
+        let Context { monitor, cost } = context;
         let (restart, best) = course.best.ok_or(Error::Cancelled)?;
         let (supports, place) = best.found.ok_or_else(no_phase)?;
         let last = best.phases.last().expect("at least one phase");
-        let all = course.restarts.len() == restarts && best.reached == self.plan.phases.len();
-        let whole = all && !course.cut;
-        let Cost {
-            evaluations,
-            timings,
-            ..
-        } = context.cost;
+        let all = course.restarts.len() == self.clusterer.settings.restarts;
+        let whole = all && best.reached == self.plan.phases.len() && !course.cut;
         let report = Report {
-            stop: match context.monitor.stop() {
+            stop: match monitor.stop() {
                 // The time may be up after all was done.
                 Some(Stop::Cancelled) if whole => last.stop,
                 stop => stop.unwrap_or(last.stop),
@@ -108,13 +121,13 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             free_energies: last.free_energies.clone(),
             emptied: last.emptied,
             unobserved: last.unobserved,
-            distance_evaluations: evaluations.total(),
-            evaluations,
+            distance_evaluations: cost.evaluations.total(),
+            evaluations: cost.evaluations,
             coreset_size: self.plan.rows(self.plan.phases[0].place).len(),
-            timings,
+            timings: cost.timings,
             restart,
             restarts: course.restarts,
-            checkpoint_fault: context.monitor.checkpoint_fault(),
+            checkpoint_fault: monitor.checkpoint_fault(),
             phases: best.phases,
         };
         let (labels, supports) = supports.into_arrays();
@@ -129,27 +142,25 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     }
 
     /// Restarts that know nothing of each other, some at a time: what they found is kept until all of these have ended.
-    fn beside_each_other(
-        &self,
-        course: &mut Course<M::Model>,
-        cost: &mut Cost,
-        monitor: &(dyn Fn() -> Monitor<'static, F> + Sync),
-    ) -> Result<()> {
+    fn restarts_beside(&self, course: &mut Course<M::Model>, cost: &mut Cost) -> Result<()> {
         const TOGETHER: usize = 64;
-        let most = self.clusterer.settings.restarts;
+        let settings = &self.clusterer.settings;
+        let most = settings.restarts;
         for first in (0..most).step_by(TOGETHER) {
             let count = TOGETHER.min(most - first);
             let here = trace::here();
             let found = parallel::map_fits(count, self.plan.most_rows(), |i| {
                 let _span = here.enter();
-                let (monitor, cost) = (monitor(), Cost::default());
-                let mut context = Context { monitor, cost };
+                let mut context = Context {
+                    monitor: Monitor::new(None, settings.cancel.clone(), None),
+                    cost: Cost::default(),
+                };
                 let found = self.restart(&mut Course::of_restart(first + i), &mut context);
                 (found, context.cost)
             });
             for (found, own) in found {
                 cost.add(&own);
-                course.keep(found?);
+                course.keep(found)?;
             }
             if course.cut {
                 break;
@@ -158,20 +169,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         Ok(())
     }
 
-    /// One restart; `None` if it was cancelled before it found anything.
-    fn restart(
-        &self,
-        course: &mut Course<M::Model>,
-        context: &mut Context<'_, F>,
-    ) -> Result<Option<Outcome<M::Model>>> {
-        match self.phases(course, context) {
-            Err(Error::Cancelled) => Ok(None),
-            found => found.map(Some),
-        }
-    }
-
     /// One restart: its starts through the first phase, and the best of them through the others.
-    fn phases(
+    fn restart(
         &self,
         course: &mut Course<M::Model>,
         context: &mut Context<'_, F>,
@@ -190,8 +189,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
                 course.number += 1;
                 continue;
             }
-            // A run ends after a search, also one that was stopped before it.
-            // One that goes on in the middle of a phase has none yet.
+            // A fit ends after a search. One that is stopped before the first, or goes on in the middle of a phase, has none yet.
             let has_found = course.first().is_some_and(|c| c.found.is_some());
             if context.monitor.is_stopped() && has_found {
                 break;
@@ -215,11 +213,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             course.waiting.extend(course.leading.take());
             course.number += 1;
         }
-        let best = course.end().ok_or_else(no_phase)?;
-        match best.found {
-            Some(_) => Ok(best),
-            None => Err(no_phase()),
-        }
+        let best = course.end().filter(|best| best.found.is_some());
+        best.ok_or_else(no_phase)
     }
 
     /// The starts of a restart, at their seeds.
@@ -241,12 +236,12 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         plan.find_subspace(settings.seed, &mut context.cost)?;
         course.subspace = match plan.subspace() {
             None => false,
-            Some((subspace, sample)) => {
+            Some(Principal { subspace, sample }) => {
                 // Most of the quantization error of the seeds is in it.
                 let centres = subspace.enter(course.waiting[0].model.centres());
                 let bounds = phase.e_step.bounds();
                 let near = bounds.map_or(centres.len(), |bounds| bounds.size());
-                !em::outside(View::new(sample, &subspace.frame()), &centres, near)?
+                !em::outside(View::new(&**sample, &subspace.frame()), &centres, near)?
             }
         };
         Ok(())
@@ -306,9 +301,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let (m_step, frame) = (&self.clusterer.m_step, self.plan.frame.clone());
         let (k, d) = (seeds.len(), seeds.dim());
         let model = m_step.start(seeds, frame, self.data)?;
-        let (found, in_frame) = (shape(&model), model.frame().dim());
-        if found != [k, k, d] || in_frame != d {
-            let [components, centres, dim] = found;
+        let ([components, centres, dim], in_frame) = (shape(&model), model.frame().dim());
+        if [components, centres, dim, in_frame] != [k, k, d, d] {
             let what = format!(
                 "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}: \
                  there must be one for each of {k} seeds of {d} coordinates"
@@ -328,37 +322,39 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let (plan, settings) = (&self.plan, &self.clusterer.settings);
         let Planned { phase, place } = &plan.phases[course.number];
         let (outline, place) = (phase.outline, *place);
-        let inside = course.subspace && matches!(outline.columns, Columns::Principal(_));
-        if inside {
-            plan.project(place, &mut context.cost)?;
-        }
-        let data = match plan.projected(place) {
-            Some(projected) if inside => projected,
-            _ => plan.rows(place),
+        let inside = course.subspace && outline.columns != Columns::All;
+        let data = match inside {
+            true => plan.projected(place, &mut context.cost)?,
+            false => plan.rows(place),
         };
         // Components of other rows say nothing of these.
         let same = candidate.found.take().filter(|(_, of)| *of == place);
-        course.begin(plan, &candidate, context)?;
+        candidate = course.begin(candidate, plan, context)?;
         let (restart, done) = (course.restarts.len(), candidate.phases.len());
         let streams = Streams::new(settings.seed, restart as u64).start(candidate.start);
         let streams = streams.phase(done);
         let mut rng = streams.at(Purpose::Start, 0, 0);
-        let subspace = plan.subspace().filter(|_| inside).map(|(s, _)| s);
-        let m_step = &self.clusterer.m_step;
-        let mut stages =
-            Stages::begin(m_step, &*phase.e_step, candidate.model, subspace, &mut rng)?;
-        let (mut report, mut file) = match course.middle.take() {
-            Some(middle) => {
-                let resumed = stages.resume(&middle.stages);
-                resumed.map_err(|fault| settings.fault(fault))?;
-                (middle.report, Some(middle.pass))
-            }
-            None => {
-                let ran_on = plan.sets[place].which;
-                let report = PhaseReport::new(restart, done, ran_on, data.len(), data.dim());
-                (report, None)
-            }
-        };
+        let subspace = plan.subspace().filter(|_| inside).map(|p| &p.subspace);
+        let (m_step, e_step) = (&self.clusterer.m_step, &*phase.e_step);
+        let mut stages = Stages::begin(m_step, e_step, candidate.model, subspace, &mut rng)?;
+        let mut report = PhaseReport::new(
+            restart,
+            done,
+            plan.sets[place].which,
+            data.len(),
+            data.dim(),
+        );
+        report.widened = candidate.phases.last().map_or(0, |phase| phase.widened);
+        let mut saved = None;
+        if let Some(bytes) = course.middle.take() {
+            let resumed = io::only::<SavedPhase<'_, F, M::Model>>("phase", &bytes);
+            let resumed = resumed.and_then(|phase| {
+                stages.resume(phase.model.into_owned(), &phase.search)?;
+                (report, saved) = (phase.report.into_owned().checked()?, Some(phase.pass));
+                Ok(())
+            });
+            resumed.map_err(|fault| settings.fault(fault))?;
+        }
         let _span = trace::phase(&report);
         let rule = StopRule {
             tolerance: settings.rule.tolerance * outline.factor,
@@ -375,39 +371,12 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             transfers: outline.transfers,
             labels: same.map(|(supports, _)| supports.into_labels()),
             calibrated: done > 0 || candidate.calibrated,
-            widened: candidate.phases.last().map_or(0, |phase| phase.widened),
             rule,
         };
-        // Sparse rows, which know different coordinates, have no bounds.
-        let bounded = phase.e_step.bounds().is_some();
-        if bounded && u32::try_from(data.len()).is_err() {
-            let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
-            return Err(Error::parameter("rows", data.len(), rule));
-        }
-        let mut last = LastSearch {
-            is_wanted: settings.cancel.is_some(),
-            found: None,
-        };
-        let ended = (|| {
-            let started = Instant::now();
-            let bounded = bounded && !data.is_sparse();
-            let mut pass = pass_of(set_up, bounded, file.as_mut(), settings)?;
-            if let Some(file) = file {
-                file.end().map_err(|fault| settings.fault(fault))?;
-            }
-            // Kept statistics begin with a search.
-            report.timings.search += started.elapsed();
-            let monitor = &mut context.monitor;
-            em::maximise(&mut *pass, &rule, monitor, &mut last, &mut report)?;
-            Ok(pass.end())
-        })();
-        let found = match (ended, last.found) {
-            (Err(Error::Cancelled), Some(found)) => {
-                report.stop = Stop::Cancelled;
-                found
-            }
-            (ended, _) => ended?,
-        };
+        let started = Instant::now();
+        let pass = self.pass(set_up, saved, context.monitor.is_stopped(), &mut report)?;
+        report.timings.search += started.elapsed();
+        let found = em::maximise(pass, &rule, &mut context.monitor, &mut report)?;
         report.elapsed = report.began.elapsed();
         context.cost.add_phase(&report);
         candidate.phases.push(report);
@@ -419,20 +388,32 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             ..candidate
         })
     }
-}
 
-/// The pass of a phase, at its beginning or from a checkpoint.
-fn pass_of<'a, F: Float, M: MStep<F>>(
-    set_up: SetUp<'a, F, M>,
-    bounded: bool,
-    file: Option<&mut Sections<'_>>,
-    settings: &Settings,
-) -> Result<Box<dyn Pass<'a, F, M> + 'a>> {
-    let fault = |fault| settings.fault(fault);
-    Ok(match (bounded, file) {
-        (true, Some(file)) => Box::new(IncrementalPass::resumed(set_up, file).map_err(fault)?),
-        (true, None) => Box::new(IncrementalPass::new(set_up)?),
-        (false, Some(file)) => Box::new(FullPass::resumed(set_up, file).map_err(fault)?),
-        (false, None) => Box::new(FullPass::new(set_up)),
-    })
+    /// The pass of a phase, at its beginning or from a checkpoint. Sparse rows, which know different coordinates, have no bounds.
+    fn pass<'b>(
+        &self,
+        set_up: SetUp<'b, F, M>,
+        saved: Option<SavedPass<'_, F>>,
+        stopped: bool,
+        report: &mut PhaseReport,
+    ) -> Result<Box<dyn Pass<'b, F, M> + 'b>> {
+        let (has_bounds, data) = (set_up.stages.bounds().is_some(), set_up.data);
+        if has_bounds && u32::try_from(data.len()).is_err() {
+            let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
+            return Err(Error::parameter("rows", data.len(), rule));
+        }
+        let bounded = has_bounds && !data.is_sparse();
+        let fault = |fault| self.clusterer.settings.fault(fault);
+        Ok(match saved {
+            None if bounded => Box::new(IncrementalPass::new(set_up, report)?),
+            None => Box::new(FullPass::new(set_up, stopped, report)?),
+            Some(SavedPass::Incremental(saved)) if bounded => {
+                Box::new(IncrementalPass::resumed(set_up, *saved, report).map_err(fault)?)
+            }
+            Some(SavedPass::Full(saved)) if !bounded => {
+                Box::new(FullPass::resumed(set_up, saved).map_err(fault)?)
+            }
+            Some(_) => return Err(fault(FileFault::content("pass", "must be of the E-step"))),
+        })
+    }
 }

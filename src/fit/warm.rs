@@ -3,13 +3,14 @@
 use crate::base::error::{Error, Result, same_columns, same_length};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::data::{Centres, Data, Frame};
-use crate::em::loaded_model;
-use crate::io::{Crc64, Save};
-use crate::m_step::MStep;
+use crate::io::{self, Contents, FileFault, MODEL, ModelInfo, hash_of};
+use crate::m_step::{MStep, Save};
 use crate::model::Mixture;
+use crate::model::posterior::LogJoint;
 use crate::seed::{Given, Seeder};
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// A model to start from, as the bytes of a file: whatever its family, it is checked when it is used.
@@ -28,10 +29,8 @@ impl WarmStart {
 
     /// What tells it from another.
     pub(super) fn fingerprint(&self) -> String {
-        // Not of its end: the checksum of bytes and of their own checksum is the same for all bytes.
-        let content = |bytes: &Arc<[u8]>| Crc64::of(&bytes[..bytes.len().saturating_sub(8)]);
-        let sum = self.0.as_ref().map_or(0, content);
-        format!("{sum:016x}")
+        let hash = |bytes: &Arc<[u8]>| hash_of(bytes.iter().map(|byte| f64::from(*byte)));
+        self.0.as_ref().map_or(String::new(), hash)
     }
 
     /// The model of a fit that begins, and whether it has variances.
@@ -43,16 +42,42 @@ impl WarmStart {
         data: &dyn Data<F>,
     ) -> Result<(M::Model, bool)> {
         let bytes = self.0.as_ref().map_err(Error::clone)?;
-        let model = loaded_model::<F, M::Model>(bytes).map_err(|fault| Error::Model {
+        let model = loaded::<F, M::Model>(bytes).map_err(|fault| Error::Model {
             path: "model to start from".to_string(),
             fault,
         })?;
         let seeds = seeds_at(&model, k, &frame, data)?;
         match m_step.start_from(&model, seeds.clone(), frame.clone(), data)? {
-            Some(model) => Ok((model, true)),
+            Some(found) => {
+                // Variances of rows much wider than these leave the range of numbers, and so would the free energy.
+                let ratio = model.frame().unit() * frame.inverse_unit();
+                let LogJoint { gamma, beta, .. } = found.log_joint();
+                if !((ratio * ratio).is_finite() && gamma.is_finite() && beta > 0.0) {
+                    let value = format!("variances in a unit {ratio:.1e} times that of the data");
+                    let rule = "must be numbers in the unit of the data: start from means alone, or from seeds";
+                    return Err(Error::parameter("start_from", value, rule));
+                }
+                Ok((found, true))
+            }
             None => Ok((m_step.start(seeds, frame, data)?, false)),
         }
     }
+}
+
+/// The model of bytes that are whole: if it is not one of this type, its family is another one.
+fn loaded<F: Float, Model: DeserializeOwned>(
+    bytes: &[u8],
+) -> std::result::Result<Model, FileFault> {
+    let contents = Contents::of(&MODEL, bytes)?;
+    let ModelInfo { number, family, .. } = ModelInfo::parse(contents.version, contents.header)?;
+    if number != F::NAME {
+        let (expected, found) = (F::NAME, number);
+        return Err(FileFault::Number { expected, found });
+    }
+    io::only("model", contents.values).map_err(|_| FileFault::Family {
+        expected: stage::name::<Model>(),
+        found: family,
+    })
 }
 
 /// The means of a model as seeds: exactly its centres where it is in the same coordinates.

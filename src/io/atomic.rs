@@ -2,17 +2,12 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{Error, ErrorKind, Result, Write};
+use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Writes a file beside `path`, and renames it when all of it is on the disk.
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    write_with(path, |file| file.write_all(bytes))
-}
-
-/// The same for a file that `fill` writes.
-pub(super) fn write_with(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     let (mut file, beside) = create_beside(path)?;
     let written = fill(&mut file).and_then(|()| file.sync_all());
     drop(file);

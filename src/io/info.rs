@@ -1,15 +1,11 @@
-//! The header of a file: what it says of its model, and how it is read alone.
+//! The header of a model's file: what it says of its model, and how it is read alone.
 
-use super::MODEL;
-use super::sections::FileKind;
+use super::container::{MODEL, read_header};
 use crate::base::error::{Error, Result};
 use crate::base::file_fault::FileFault;
-use std::fmt::Write as _;
+use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::path::Path;
-
-/// Bytes before the header: magic bytes, version, length of the file, length of the header.
-pub(super) const PREFIX: usize = 12 + 4 + 8 + 8;
 
 /// What a file says of its model: its header.
 ///
@@ -26,10 +22,12 @@ pub(super) const PREFIX: usize = 12 + 4 + 8 + 8;
 /// # std::fs::remove_file(path).ok();
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelInfo {
     /// The version of the format.
+    #[serde(skip)]
     pub format: u32,
     /// The version of the crate that wrote the file.
     pub crate_version: String,
@@ -45,40 +43,6 @@ pub struct ModelInfo {
     pub columns: usize,
     /// Notes of whoever saved the model, in their order.
     pub notes: Vec<(String, String)>,
-}
-
-/// What comes before the header.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Prefix {
-    pub(super) version: u32,
-    /// Of the whole file.
-    pub(super) length: u64,
-    pub(super) header: u64,
-}
-
-impl Prefix {
-    /// From the first bytes of a file, or all if there are fewer.
-    pub(super) fn of(kind: &FileKind, bytes: &[u8]) -> std::result::Result<Self, FileFault> {
-        let magic = &kind.magic;
-        let start = &bytes[..bytes.len().min(magic.len())];
-        if start.is_empty() || !magic.starts_with(start) {
-            return Err(FileFault::Foreign);
-        }
-        let rest = bytes.get(magic.len()..).unwrap_or_default();
-        let (version, rest) = rest.split_first_chunk().ok_or(FileFault::Truncated)?;
-        let version = u32::from_le_bytes(*version);
-        if !(1..=kind.version).contains(&version) {
-            let (found, known) = (version, kind.version);
-            return Err(FileFault::Version { found, known });
-        }
-        let (length, rest) = rest.split_first_chunk().ok_or(FileFault::Truncated)?;
-        let header = rest.first_chunk().ok_or(FileFault::Truncated)?;
-        Ok(Self {
-            version,
-            length: u64::from_le_bytes(*length),
-            header: u64::from_le_bytes(*header),
-        })
-    }
 }
 
 impl ModelInfo {
@@ -107,96 +71,47 @@ impl ModelInfo {
         notes.find(|note| note.0 == name).map(|note| &note.1[..])
     }
 
-    fn of_start(mut from: impl Read) -> std::result::Result<Self, FileFault> {
-        let mut bytes = Vec::new();
-        from.by_ref().take(PREFIX as u64).read_to_end(&mut bytes)?;
-        let prefix = Prefix::of(&MODEL, &bytes)?;
-        let mut header = Vec::new();
-        // What is read grows as it comes, whatever length the file claims.
-        from.take(prefix.header).read_to_end(&mut header)?;
-        if (header.len() as u64) < prefix.header {
-            return Err(FileFault::Truncated);
+    /// With notes, whose names and values are text on one line.
+    pub(crate) fn with_notes(mut self, notes: &[(&str, &str)]) -> Result<Self> {
+        for (name, value) in notes {
+            let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+            if name.is_empty() || !name.chars().all(plain) {
+                let rule = "must be letters, digits, '_', '-' and '.'";
+                return Err(Error::parameter("name of a note", name, rule));
+            }
+            if value.chars().any(char::is_control) {
+                let rule = "must be one line without control characters";
+                let value = value.escape_debug();
+                return Err(Error::parameter("value of a note", value, rule));
+            }
         }
-        let header = std::str::from_utf8(&header);
-        let header = header.map_err(|_| FileFault::content("header", "must be UTF-8"))?;
-        Self::parse(prefix.version, header)
+        let owned = notes.iter().map(|(n, v)| (n.to_string(), v.to_string()));
+        self.notes = owned.collect();
+        Ok(self)
+    }
+
+    fn of_start(from: impl Read) -> std::result::Result<Self, FileFault> {
+        let (version, header) = read_header(&MODEL, from)?;
+        Self::parse(version, &header)
     }
 
     /// The text of the header.
-    pub(super) fn text(&self) -> String {
-        let mut text = String::new();
-        let mut line = |key: &str, value: &dyn std::fmt::Display| {
-            writeln!(text, "{key} = {value}").expect("a string takes any text");
-        };
-        line("crate version", &self.crate_version);
-        line("family", &self.family);
-        line("number type", &self.number);
-        line("components", &self.components);
-        line("coordinates", &self.coordinates);
-        line("columns", &self.columns);
-        for (key, value) in &self.notes {
-            line(&format!("note {key}"), value);
-        }
-        text
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string(self).expect("names and numbers are JSON")
     }
 
     /// From the text of the header.
-    pub(super) fn parse(format: u32, header: &str) -> std::result::Result<Self, FileFault> {
-        let fault = |rule| FileFault::content("header", rule);
-        let (mut fields, mut notes) = (Vec::new(), Vec::new());
-        for line in header.split_terminator('\n') {
-            let pair = line.split_once(" = ");
-            let (key, value) = pair.ok_or(fault("must have a key and a value in each line"))?;
-            match key.strip_prefix("note ") {
-                Some(name) => notes.push((name.to_string(), value.to_string())),
-                None => fields.push((key, value)),
-            }
+    pub(crate) fn parse(format: u32, header: &str) -> std::result::Result<Self, FileFault> {
+        let rule = "must have the fields of a header, each once and in their order";
+        let info = serde_json::from_str::<Self>(header).ok();
+        let info = info.filter(|info| info.text() == header);
+        let info = info.ok_or_else(|| FileFault::content("header", rule))?;
+        let sizes = [info.components, info.coordinates, info.columns];
+        let sound = |size: usize| size > 0 && u32::try_from(size).is_ok();
+        if !sizes.into_iter().all(sound) {
+            let rule = "must state positive numbers of components, coordinates and columns";
+            return Err(FileFault::content("header", rule));
         }
-        let field = |key: &str, rule| {
-            let found = fields.iter().find(|field| field.0 == key);
-            found.map(|field| field.1).ok_or(fault(rule))
-        };
-        let count = |key: &str, rule| {
-            let count = field(key, rule)?.parse::<u32>();
-            match count.map(|count| count as usize) {
-                Ok(count) if count > 0 => Ok(count),
-                _ => Err(fault(rule)),
-            }
-        };
-        let info = Self {
-            format,
-            crate_version: field("crate version", "must name the crate version")?.to_string(),
-            family: field("family", "must name the family")?.to_string(),
-            number: field("number type", "must name the number type")?.to_string(),
-            components: count("components", "must state a positive number of components")?,
-            coordinates: count("coordinates", "must state a positive number of coordinates")?,
-            columns: count("columns", "must state a positive number of columns")?,
-            notes,
-        };
-        // Nothing twice, in another order or beside it.
-        match info.text() == header {
-            true => Ok(info),
-            false => Err(fault(
-                "must have the lines of a header, each once and in their order",
-            )),
-        }
+        Ok(Self { format, ..info })
     }
-}
-
-/// Notes that fit into lines of a header.
-pub(super) fn check_notes(notes: &[(&str, &str)]) -> Result<Vec<(String, String)>> {
-    for (name, value) in notes {
-        let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
-        if name.is_empty() || !name.chars().all(plain) {
-            let rule = "must be letters, digits, '_', '-' and '.'";
-            return Err(Error::parameter("name of a note", name, rule));
-        }
-        if value.chars().any(char::is_control) {
-            let rule = "must be one line without control characters";
-            let value = value.escape_debug();
-            return Err(Error::parameter("value of a note", value, rule));
-        }
-    }
-    let owned = notes.iter().map(|(n, v)| (n.to_string(), v.to_string()));
-    Ok(owned.collect())
 }

@@ -1,6 +1,6 @@
 //! Squared Euclidean distances between padded rows: directly, plain or with a factor per coordinate, and by expansion (E21).
 
-use super::short::{Columns, ROWS};
+use super::columns::{Columns, ROWS};
 use super::stride;
 use crate::base::float::Float;
 use crate::base::simd::{SimdFloat, kernel, vectorised};
@@ -339,26 +339,31 @@ pub(crate) fn norms<F: Float>(rows: &[F], stride: usize, out: &mut Vec<F>) {
     lower(rows, &zero, out);
 }
 
-/// Scaled squared distances from the padded row `x` to the rows `ids` of `centres`, with their factors (k, d) and terms (k),
-/// into `out`.
+/// What turns squared differences into scores: factors (k, d), padded, and terms that are added, one per factor or component.
+#[derive(Clone, Copy)]
+pub(crate) struct Scaled<'a, F> {
+    pub(crate) factors: &'a [F],
+    pub(crate) terms: &'a [F],
+}
+
+/// Scaled squared distances from the padded row `x` to the rows `ids` of `centres`, with a term per component, into `out`.
 pub(crate) fn scaled_to_some<F: Float>(
     x: &[F],
     centres: &[F],
-    (factors, terms): (&[F], &[F]),
+    scales: Scaled<'_, F>,
     ids: &[u32],
     out: &mut Vec<F>,
 ) {
     out.clear();
     out.resize(ids.len(), F::zero());
-    some_scaled(x, centres, factors, terms, ids, out);
+    some_scaled(x, centres, scales, ids, out);
 }
 
 kernel! {
     fn some_scaled[F: Float](
         x: &[F],
         centres: &[F],
-        factors: &[F],
-        terms: &[F],
+        scales: Scaled<'_, F>,
         ids: &[u32],
         out: &mut [F],
     ) = some_scaled_by_ones
@@ -369,15 +374,17 @@ fn some_scaled_by_ones<F: Float, S: Simd>(
     simd: S,
     x: &[F],
     centres: &[F],
-    factors: &[F],
-    terms: &[F],
+    scales: Scaled<'_, F>,
     ids: &[u32],
     out: &mut [F],
 ) {
     for (out, &id) in out.iter_mut().zip(ids) {
         let start = id as usize * x.len();
-        let (centre, factors) = (&centres[start..][..x.len()], &factors[start..][..x.len()]);
-        *out = scaled(simd, x, centre, factors) + terms[id as usize];
+        let (centre, factors) = (
+            &centres[start..][..x.len()],
+            &scales.factors[start..][..x.len()],
+        );
+        *out = scaled(simd, x, centre, factors) + scales.terms[id as usize];
     }
 }
 
@@ -386,46 +393,14 @@ fn some_scaled_by_ones<F: Float, S: Simd>(
 pub(crate) fn scaled_to_all<F: Float>(
     rows: &[F],
     centres: &[F],
-    (factors, terms): (&[F], &[F]),
+    scales: Scaled<'_, F>,
     out: &mut Vec<F>,
 ) {
-    out.resize(
-        rows.len() / (centres.len() / terms.len()) * terms.len(),
-        F::zero(),
-    );
-    all_scaled(rows, centres, factors, terms, out);
-}
-
-kernel! {
-    fn all_scaled[F: Float](
-        rows: &[F],
-        centres: &[F],
-        factors: &[F],
-        terms: &[F],
-        out: &mut [F],
-    ) = all_scaled_by_ones
-}
-
-#[inline(always)]
-fn all_scaled_by_ones<F: Float, S: Simd>(
-    simd: S,
-    rows: &[F],
-    centres: &[F],
-    factors: &[F],
-    terms: &[F],
-    out: &mut [F],
-) {
-    let stride = centres.len() / terms.len();
-    for (x, out) in rows
-        .chunks_exact(stride)
-        .zip(out.chunks_exact_mut(terms.len()))
-    {
-        let components = centres
-            .chunks_exact(stride)
-            .zip(factors.chunks_exact(stride));
-        for (out, ((centre, factors), &term)) in out.iter_mut().zip(components.zip(terms)) {
-            *out = scaled(simd, x, centre, factors) + term;
-        }
+    let k = scales.terms.len();
+    let (stride, all) = (centres.len() / k, (0..k as u32).collect::<Vec<_>>());
+    out.resize(rows.len() / stride * k, F::zero());
+    for (x, out) in rows.chunks_exact(stride).zip(out.chunks_exact_mut(k)) {
+        some_scaled(x, centres, scales, &all, out);
     }
 }
 
@@ -467,25 +442,32 @@ pub(crate) fn minus<F: Float>(rows: &[F], from: &[F], out: &mut [F]) {
     });
 }
 
+/// Padded rows with their squared norms.
+#[derive(Clone, Copy)]
+pub(crate) struct Normed<'a, F> {
+    pub(crate) rows: &'a [F],
+    pub(crate) norms: &'a [F],
+}
+
 /// All squared distances by expansion, `|x|^2 - 2 x.mu + |mu|^2` clamped at 0: fast, and good to the
 /// rounding bound of (E21). `out` becomes (rows, k), row-major.
 pub(crate) fn to_all<F: Float>(
-    (rows, row_norms): (&[F], &[F]),
-    (centres, centre_norms): (&[F], &[F]),
+    rows: Normed<'_, F>,
+    centres: Normed<'_, F>,
     dim: usize,
     out: &mut Vec<F>,
 ) {
     let stride = stride(dim);
-    let (n, k) = (row_norms.len(), centre_norms.len());
+    let (n, k) = (rows.norms.len(), centres.norms.len());
     out.resize(n * k, F::zero());
-    let x = matrix(rows, n, dim, stride);
-    let mu = matrix(centres, k, dim, stride);
+    let x = matrix(rows.rows, n, dim, stride);
+    let mu = matrix(centres.rows, k, dim, stride);
     let minus_two = F::from_f64(-2.0);
     let mut products = ArrayViewMut2::from_shape((n, k), out).expect("n x k numbers");
     general_mat_mul(minus_two, &x, &mu.t(), F::zero(), &mut products);
     vectorised!({
-        for (row, &x2) in out.chunks_exact_mut(k).zip(row_norms) {
-            for (value, &mu2) in row.iter_mut().zip(centre_norms) {
+        for (row, &x2) in out.chunks_exact_mut(k).zip(rows.norms) {
+            for (value, &mu2) in row.iter_mut().zip(centres.norms) {
                 let distance = *value + (x2 + mu2);
                 // Written so that a NaN stays NaN: otherwise it would count as a near component.
                 *value = if distance < F::zero() {
@@ -518,7 +500,15 @@ mod tests {
     #[test]
     fn no_rows_have_no_distances() {
         let (centres, mut out) = (vec![1.0; 2 * stride(20)], vec![0.5]);
-        to_all::<f64>((&[], &[]), (&centres, &[20.0; 2]), 20, &mut out);
+        let none = Normed {
+            rows: &[],
+            norms: &[],
+        };
+        let centres = Normed {
+            rows: &centres,
+            norms: &[20.0; 2],
+        };
+        to_all::<f64>(none, centres, 20, &mut out);
         assert!(out.is_empty());
     }
 
@@ -538,8 +528,17 @@ mod tests {
                 let (mut own, mut nx) = (vec![F::zero(); n], Vec::new());
                 let (mut all, mut some, mut all_scaled) = (Vec::new(), Vec::new(), Vec::new());
                 norms(&x, s, &mut nx);
-                to_all((&x, &nx), (&mu, &naive_norms(&mu, d)), d, &mut all);
-                scaled_to_all(&x, &mu, (&factors, terms), &mut all_scaled);
+                let (rows, norms) = (&x[..], &nx[..]);
+                let centres = Normed {
+                    rows: &mu,
+                    norms: &naive_norms(&mu, d),
+                };
+                to_all(Normed { rows, norms }, centres, d, &mut all);
+                let scales = Scaled {
+                    factors: &factors,
+                    terms,
+                };
+                scaled_to_all(&x, &mu, scales, &mut all_scaled);
                 let first = vec![0; n];
                 to_own(&x, &mu, s, &first, &mut own);
                 let mut nearest = vec![F::INFINITY; n];
@@ -556,7 +555,7 @@ mod tests {
                         near(got, naive);
                         near(all[i * k + c], naive);
                     }
-                    scaled_to_some(x, &mu, (&factors, terms), &ids, &mut some);
+                    scaled_to_some(x, &mu, scales, &ids, &mut some);
                     for (&c, &got) in ids.iter().zip(&some) {
                         let c = c as usize;
                         let part = |j: usize| {

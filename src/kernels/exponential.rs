@@ -1,6 +1,8 @@
 //! Exponentials of many numbers at once, with the vectors of the processor.
 
 use crate::base::float::Float;
+use pulp::Simd;
+use pulp::bytemuck::cast_slice_mut;
 
 /// 1 / 13! .. 1 / 0!.
 const INVERSE_FACTORIALS: [f64; 14] = {
@@ -17,30 +19,52 @@ const INVERSE_FACTORIALS: [f64; 14] = {
     all
 };
 
-/// The exponential of a number of at most 0, whose few last digits do not matter: to a few units in the last place of an
+/// The exponential of numbers of at most 0, whose few last digits do not matter: to a few units in the last place of an
 /// `f32`, or a hundred in that of an `f64`. What would be no normal number is the least one that is, or near it.
 #[inline(always)]
-pub(super) fn quick<F: Float>(x: F) -> F {
+pub(super) fn quick<F: Float, S: Simd>(simd: S, x: F::Vector<S>) -> F::Vector<S> {
     // $e^x = 2^n e^r$ with $r = x - n \ln 2$ at most half of ln 2 in size. The Taylor series of $e^r$ ends where the next
     // term is lost. Adding `WHOLE` leaves a whole number in the low bits.
-    let held = if x > F::LEAST_EXPONENT {
-        x
-    } else {
-        F::LEAST_EXPONENT
-    };
-    let shifted = held * F::from_f64(std::f64::consts::LOG2_E) + F::WHOLE;
-    let n = shifted - F::WHOLE;
-    let r = (held - n * F::LN_2[0]) - n * F::LN_2[1];
-    let mut sum = F::from_f64(INVERSE_FACTORIALS[14 - F::TERMS]);
-    for factor in &INVERSE_FACTORIALS[15 - F::TERMS..] {
-        sum = sum * r + F::from_f64(*factor);
+    let of = |number: F| F::splat(simd, number);
+    let held = F::higher(simd, x, of(F::LEAST_EXPONENT));
+    let log2_e = of(F::from_f64(std::f64::consts::LOG2_E));
+    let shifted = F::times_plus(simd, held, log2_e, of(F::WHOLE));
+    let n = F::minus(simd, shifted, of(F::WHOLE));
+    let mut r = held;
+    for part in F::LN_2 {
+        r = F::times_plus(simd, n, of(-part), r);
     }
-    sum * F::power_of_two(shifted)
+    let mut sum = of(F::from_f64(INVERSE_FACTORIALS[14 - F::TERMS]));
+    for factor in &INVERSE_FACTORIALS[15 - F::TERMS..] {
+        sum = F::times_plus(simd, sum, r, of(F::from_f64(*factor)));
+    }
+    let mut power = shifted;
+    for power in cast_slice_mut(std::slice::from_mut(&mut power)) {
+        *power = F::power_of_two(*power);
+    }
+    F::times(simd, sum, power)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::simd::{LANES, kernel};
+
+    kernel! {
+        fn quick_of[F: Float](x: &mut [F]) = quick_in_place
+    }
+
+    fn quick_in_place<F: Float, S: Simd>(simd: S, x: &mut [F]) {
+        for x in F::vectors_mut::<S>(x).0 {
+            *x = super::quick::<F, S>(simd, *x);
+        }
+    }
+
+    fn quick<F: Float>(x: F) -> F {
+        let mut all = [x; LANES];
+        quick_of(&mut all);
+        all[LANES - 1]
+    }
 
     #[test]
     fn quick_ones_are_those_of_the_library() {

@@ -1,6 +1,8 @@
 //! The inner loops: distances, selection of the best, sums. Compiled for the widest vectors the processor
 //! has (chosen at run time by `pulp`), each with its naive version as the oracle of its tests.
 
+pub(crate) mod accumulate;
+pub(crate) mod columns;
 pub(crate) mod distance;
 pub(crate) mod exponential;
 pub(crate) mod features;

@@ -27,7 +27,8 @@ pub(crate) const OPEN: u32 = u32::MAX;
 /// [`OPEN`]. `among` becomes the places of such rows and the centres that may be nearest to them, in the order of the rows.
 /// An open row that is not in it has two such centres in one lane: then not all of them are known.
 pub(crate) fn nearest<F: Float>(
-    (rows, about): (&[F], Option<&[F]>),
+    rows: &[F],
+    about: Option<&[F]>,
     stride: usize,
     panels: &Panels<F>,
     margin: impl Fn(f64, f64) -> f64,
@@ -469,26 +470,27 @@ fn place<F: Float>(panel: F, lane: usize) -> usize {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::distance::Normed;
     use super::*;
     use crate::base::rng::Rng;
     use crate::base::simd::on_every_processor;
     use crate::kernels::panels::tests::{SHAPES, norms, random, squared};
     use crate::kernels::stride;
 
-    /// Holds a search of this shape (n, d, k) against the naive one. It takes rows, their stride, centres, their norms, the
-    /// margin, and gives ids and candidates of open rows.
+    /// Holds a search of this shape (n, d, k) against the naive one. It takes rows, their stride, centres, the margin, and gives
+    /// ids and candidates of open rows.
     pub(in crate::kernels) fn sure_ones_are_the_nearest<F: Float>(
-        (n, d, k): (usize, usize, usize),
+        shape: (usize, usize, usize),
         search: impl Fn(
             &[F],
             usize,
-            &[F],
-            &[F],
+            Normed<'_, F>,
             &dyn Fn(f64, f64) -> f64,
             &mut [u32],
             &mut Vec<(usize, u32)>,
         ),
     ) {
+        let (n, d, k) = shape;
         let within = (0.3 / k as f64).min(1e-2);
         let mut rng = Rng::from_seed(6);
         let s = stride(d);
@@ -499,7 +501,11 @@ pub(super) mod tests {
                 assert!(norm >= 0.0 && score >= 0.0);
                 within
             };
-            search(&x, s, &mu, &norms(&mu, d), &margin, &mut ids, &mut among);
+            let centres = Normed {
+                rows: &mu,
+                norms: &norms(&mu, d),
+            };
+            search(&x, s, centres, &margin, &mut ids, &mut among);
             let sure = ids.iter().filter(|id| **id != OPEN).count();
             assert!(2 * sure >= n, "{sure} of {n}: {d} {k}");
             for (place, (row, &found)) in x.chunks(s).zip(&ids).enumerate() {
@@ -529,13 +535,10 @@ pub(super) mod tests {
 
     fn searches_are_the_naive_ones<F: Float>() {
         for shape in SHAPES {
-            sure_ones_are_the_nearest(
-                shape,
-                |rows: &[F], stride, mu, norms, margin, ids, among| {
-                    let panels = Panels::pack(mu, stride, shape.1, norms);
-                    nearest((rows, None), stride, &panels, margin, ids, among);
-                },
-            );
+            sure_ones_are_the_nearest(shape, |rows: &[F], stride, centres, margin, ids, among| {
+                let panels = Panels::pack(centres.rows, stride, shape.1, centres.norms);
+                nearest(rows, None, stride, &panels, margin, ids, among);
+            });
         }
     }
 
@@ -555,8 +558,8 @@ pub(super) mod tests {
             }
             let panels = Panels::pack(&mu, 4, 4, &norms(&mu, 4));
             let (mut found, mut among) = ([0], Vec::new());
-            let rows = (&mu[..4], None);
-            nearest(rows, 4, &panels, |_, _| 1e-12, &mut found, &mut among);
+            let row = &mu[..4];
+            nearest(row, None, 4, &panels, |_, _| 1e-12, &mut found, &mut among);
             assert_eq!(found, [OPEN]);
             // Two in one lane are not told apart.
             match other {

@@ -1,44 +1,12 @@
 //! The nearest of all centres for many short rows: rows side by side, so that none has to be selected across lanes.
 
+use super::columns::{Columns, ROWS};
+use super::distance::Normed;
 use super::nearest::{Lanes, OPEN};
 use super::panels::Panels;
 use crate::base::float::Float;
 use crate::base::simd::{LANES, kernel};
 use pulp::Simd;
-
-/// Rows side by side.
-pub(crate) const ROWS: usize = 64;
-
-/// Some rows of `D` numbers by coordinate. Vectors that lie across two lines of the cache take twice as long to read.
-#[repr(align(64))]
-pub(crate) struct Columns<F, const D: usize>(pub(crate) [[F; ROWS]; D]);
-
-impl<F: Float, const D: usize> Columns<F, D> {
-    pub(crate) fn new() -> Self {
-        Self([[F::zero(); ROWS]; D])
-    }
-
-    /// Takes up to [`ROWS`] rows, each number as `of` makes it from its column and itself. Places without a row stay as they
-    /// are.
-    #[inline(always)]
-    pub(crate) fn take(&mut self, rows: &[[F; D]], of: impl Fn(usize, F) -> F) {
-        let Self(columns) = self;
-        // A constant number of rows, where there are as many: such loops become vectors.
-        if let Some(rows) = rows.first_chunk::<ROWS>() {
-            for j in 0..D {
-                for r in 0..ROWS {
-                    columns[j][r] = of(j, rows[r][j]);
-                }
-            }
-        } else {
-            for (r, row) in rows.iter().enumerate() {
-                for j in 0..D {
-                    columns[j][r] = of(j, row[j]);
-                }
-            }
-        }
-    }
-}
 
 /// The most numbers that a short row has.
 const MOST: usize = 8;
@@ -54,30 +22,30 @@ pub(crate) fn fits(stride: usize, k: usize) -> bool {
 /// From so many centres on, only the panel with the nearest is searched for first.
 const MANY: usize = 400;
 
-/// As [`nearest`](super::nearest::nearest), for padded rows, and centres relative to `about` with their squared norms, that
-/// [fit](fits): 4 or 8 numbers, of which `dim` are not padding. `panels` gives the same centres in panels.
+/// As [`nearest`](super::nearest::nearest), for padded rows, and centres as seen from `about`, that [fit](fits): 4 or 8 numbers, of
+/// which `dim` are not padding. `panels` gives the same centres in panels.
 pub(crate) fn nearest<'a, F: Float>(
-    (rows, about): (&[F], Option<&[F]>),
-    (stride, dim): (usize, usize),
-    (centres, norms): (&[F], &[F]),
+    rows: &[F],
+    about: Option<&[F]>,
+    dim: usize,
+    centres: Normed<'_, F>,
     panels: impl FnOnce() -> &'a Panels<F>,
     margin: impl Fn(f64, f64) -> f64,
     ids: &mut [u32],
 ) {
-    debug_assert!(fits(stride, norms.len()));
+    let Normed { rows: mu, norms } = centres;
     let panels = (norms.len() >= MANY).then(panels);
     // The difference to zero is the same number.
     let from = |j: usize| about.map_or(F::zero(), |about| about[j]);
-    match stride {
+    match mu.len() / norms.len() {
         4 => {
             let from: [F; 4] = std::array::from_fn(from);
-            of_length(rows, from, dim, centres, norms, panels, margin, ids);
+            of_length(rows, from, dim, mu, norms, panels, margin, ids);
         }
-        MOST => {
+        _ => {
             let from: [F; MOST] = std::array::from_fn(from);
-            of_length(rows, from, dim, centres, norms, panels, margin, ids);
+            of_length(rows, from, dim, mu, norms, panels, margin, ids);
         }
-        _ => unreachable!("rows of 4 or 8 numbers"),
     }
 }
 
@@ -252,10 +220,9 @@ mod tests {
             (21, 4, 100),
             (90, 5, 500),
         ] {
-            sure_ones_are_the_nearest(shape, |rows: &[F], stride, mu, norms, margin, ids, _| {
-                let panels = Panels::pack(mu, stride, shape.1, norms);
-                let shape = (stride, shape.1);
-                nearest((rows, None), shape, (mu, norms), || &panels, margin, ids);
+            sure_ones_are_the_nearest(shape, |rows: &[F], stride, centres, margin, ids, _| {
+                let panels = Panels::pack(centres.rows, stride, shape.1, centres.norms);
+                nearest(rows, None, shape.1, centres, || &panels, margin, ids);
             });
         }
     }

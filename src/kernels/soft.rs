@@ -2,20 +2,15 @@
 
 use super::exponential::quick;
 use crate::base::float::Float;
-use crate::base::simd::{LANES, vectorised};
+use crate::base::simd::{LANES, first_lane, kernel, lanes, vectorised};
+use pulp::Simd;
 
-/// The sum of some numbers, by halves.
-#[inline(always)]
-fn added<F: Float>(mut numbers: [F; LANES]) -> F {
-    let mut width = LANES;
-    while width > 1 {
-        width /= 2;
-        for l in 0..width {
-            numbers[l] += numbers[l + width];
-        }
-    }
-    numbers[0]
-}
+/// Responsibilities below 2^-60, of the best one's or of all, are 0 in sums. That changes F by less than its rounding. The rule
+/// depends on the row alone, so the order of rows does not matter.
+const LOST: f64 = 1.0 / (1u64 << 60) as f64;
+
+/// The exponent of [`LOST`], in nats.
+pub(crate) const LOST_NATS: f64 = -60.0 * std::f64::consts::LN_2;
 
 /// The least of some numbers, by halves.
 #[inline(always)]
@@ -31,118 +26,110 @@ fn least_lane<F: Float>(mut low: [F; LANES]) -> F {
     low[0]
 }
 
-/// What the scores of a row and their errors say of the best one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Bounds<F> {
-    /// The least of the scores with their errors added: the best one is not above it.
-    pub(crate) upper: F,
-    /// The second of the scores less their errors.
-    pub(crate) next: F,
+/// Places of a row that are looked at together: where components are many, most groups have none that counts.
+pub(crate) const GROUP: usize = 4 * LANES;
+
+kernel! {
+    /// Bounds of scores that are known within their errors, for rows of `errors.len()` places: (rows) what the best score is
+    /// not above, and (rows, groups) what no score of a [`GROUP`] is below. A NaN is below anything.
+    pub(crate) fn bounds[F: Float](scores: &[F], errors: &[F], upper: &mut Vec<F>, lower: &mut Vec<F>) = bounds_of_rows
 }
 
-/// The bounds of every row of scores, for as many errors as a row has places: a multiple of [`LANES`].
-pub(crate) fn bounds<F: Float>(scores: &[F], errors: &[F], found: &mut Vec<Bounds<F>>) {
-    found.clear();
-    vectorised!({
-        for row in scores.chunks_exact(errors.len()) {
-            found.push(bounds_of(row, errors));
-        }
-    });
-}
-
-// One short loop for each operation: several in one loop were compiled to scalar code.
 #[inline(always)]
-fn bounds_of<F: Float>(row: &[F], errors: &[F]) -> Bounds<F> {
-    let mut upper = [F::INFINITY; LANES];
-    let (mut low, mut next) = ([F::INFINITY; LANES], [F::INFINITY; LANES]);
-    let lines = row.as_chunks::<LANES>().0;
-    for (line, errors) in lines.iter().zip(errors.as_chunks::<LANES>().0) {
-        let (mut above, mut below, mut other) = (*line, *line, low);
-        for l in 0..LANES {
-            above[l] += errors[l];
+fn bounds_of_rows<F: Float, S: Simd>(
+    simd: S,
+    scores: &[F],
+    errors: &[F],
+    upper: &mut Vec<F>,
+    lower: &mut Vec<F>,
+) {
+    let (rows, groups) = (scores.len() / errors.len(), errors.len().div_ceil(GROUP));
+    upper.resize(rows, F::zero());
+    lower.resize(rows * groups, F::zero());
+    let (most, least) = (F::splat(simd, F::INFINITY), F::splat(simd, -F::INFINITY));
+    let rows = scores.chunks_exact(errors.len()).zip(upper);
+    for ((row, upper), lower) in rows.zip(lower.chunks_exact_mut(groups)) {
+        let mut highest = most;
+        for ((scores, errors), lower) in row.chunks(GROUP).zip(errors.chunks(GROUP)).zip(lower) {
+            let mut lowest = most;
+            let (scores, errors) = (F::vectors::<S>(scores).0, F::vectors::<S>(errors).0);
+            for (&score, &error) in scores.iter().zip(errors) {
+                let above = F::plus(simd, score, error);
+                highest = F::select(simd, F::less(simd, above, highest), above, highest);
+                let below = F::minus(simd, score, error);
+                let below = F::select(simd, F::less(simd, least, below), below, least);
+                lowest = F::lower(simd, lowest, below);
+            }
+            *lower = F::least(simd, lowest);
         }
-        for l in 0..LANES {
-            upper[l] = if above[l] < upper[l] {
-                above[l]
-            } else {
-                upper[l]
-            };
-        }
-        for l in 0..LANES {
-            // NaN may be anything.
-            let t = below[l] - errors[l];
-            below[l] = if t > -F::INFINITY { t } else { -F::INFINITY };
-        }
-        for l in 0..LANES {
-            other[l] = if below[l] > low[l] { below[l] } else { low[l] };
-        }
-        for l in 0..LANES {
-            next[l] = if other[l] < next[l] {
-                other[l]
-            } else {
-                next[l]
-            };
-        }
-        for l in 0..LANES {
-            low[l] = if below[l] < low[l] { below[l] } else { low[l] };
-        }
-    }
-    let mut width = LANES;
-    while width > 1 {
-        width /= 2;
-        for l in 0..width {
-            let (a, b) = (low[l], low[l + width]);
-            let (c, d) = (next[l], next[l + width]);
-            let other = if a > b { a } else { b };
-            let second = if c < d { c } else { d };
-            low[l] = if a < b { a } else { b };
-            next[l] = if other < second { other } else { second };
-        }
-    }
-    Bounds {
-        upper: least_lane(upper),
-        next: next[0],
+        *upper = F::least(simd, highest);
     }
 }
 
-/// The largest error of the scores that, less their errors, are not above `reach`; 0 for none.
-pub(crate) fn largest_error<F: Float>(row: &[F], errors: &[F], reach: F) -> F {
+/// The largest error of the scores that, less their errors, are not above `reach`; 0 for none. `lower` has the bounds of the
+/// groups of the row.
+pub(crate) fn largest_error<F: Float>(row: &[F], errors: &[F], lower: &[F], reach: F) -> F {
     vectorised!({
         let mut most = [F::zero(); LANES];
-        let lines = row.as_chunks::<LANES>().0;
-        for (line, errors) in lines.iter().zip(errors.as_chunks::<LANES>().0) {
-            for l in 0..LANES {
-                let far = line[l] - errors[l] > reach;
-                let error = if far { F::zero() } else { errors[l] };
-                most[l] = if error > most[l] { error } else { most[l] };
+        let groups = row.chunks(GROUP).zip(errors.chunks(GROUP)).zip(lower);
+        for ((scores, errors), lower) in groups {
+            if *lower > reach {
+                continue;
+            }
+            let lines = scores.as_chunks::<LANES>().0.iter();
+            for (line, errors) in lines.zip(errors.as_chunks::<LANES>().0) {
+                for l in 0..LANES {
+                    let far = line[l] - errors[l] > reach;
+                    let error = if far { F::zero() } else { errors[l] };
+                    most[l] = if error > most[l] { error } else { most[l] };
+                }
             }
         }
         -least_lane(most.map(|error| -error))
     })
 }
 
-/// The places of a row whose scores, less their errors, are not above `reach`: into `ids`. A NaN is not above anything.
-pub(crate) fn not_above<F: Float>(row: &[F], errors: &[F], reach: F, ids: &mut Vec<u32>) {
+kernel! {
+    /// The places of a row whose scores, less their errors, are not above `reach`: into `ids`. A NaN is not above anything.
+    /// `lower` has the bounds of the groups of the row.
+    pub(crate) fn not_above[F: Float](row: &[F], errors: &[F], lower: &[F], reach: F, ids: &mut Vec<u32>) = list_not_above
+}
+
+#[inline(always)]
+fn list_not_above<F: Float, S: Simd>(
+    simd: S,
+    row: &[F],
+    errors: &[F],
+    lower: &[F],
+    reach: F,
+    ids: &mut Vec<u32>,
+) {
     ids.clear();
-    vectorised!({
-        let lines = row.as_chunks::<LANES>().0;
-        let parts = lines.iter().zip(errors.as_chunks::<LANES>().0);
-        for (number, (line, errors)) in parts.enumerate() {
-            let (mut near, mut any) = ([F::zero(); LANES], F::zero());
-            for l in 0..LANES {
-                let far = line[l] - errors[l] > reach;
-                near[l] = if far { F::zero() } else { F::one() };
-                any += near[l];
+    let lanes = lanes::<F, S>();
+    let limit = F::splat(simd, reach);
+    for (group, lower) in lower.iter().enumerate() {
+        if *lower > reach {
+            continue;
+        }
+        let places = group * GROUP..((group + 1) * GROUP).min(row.len());
+        let (scores, errors) = (&row[places.clone()], &errors[places.clone()]);
+        let parts = F::vectors::<S>(errors).0;
+        let vectors = F::vectors::<S>(scores).0.iter().zip(parts);
+        for (number, (&score, &error)) in vectors.enumerate() {
+            let below = F::minus(simd, score, error);
+            // Where it is NaN, the limit stands.
+            let below = F::select(simd, F::less(simd, limit, below), below, limit);
+            if first_lane(F::equal(simd, below, limit), lanes) == lanes {
+                continue;
             }
-            if any != F::zero() {
-                for (lane, near) in near.iter().enumerate() {
-                    if *near != F::zero() {
-                        ids.push((number * LANES + lane) as u32);
-                    }
+            for place in number * lanes..(number + 1) * lanes {
+                let far = scores[place] - errors[place] > reach;
+                if !far {
+                    ids.push((places.start + place) as u32);
                 }
             }
         }
-    });
+    }
 }
 
 /// What a row of shares was made of.
@@ -156,35 +143,46 @@ pub(crate) struct Row {
     pub(crate) expected: f64,
 }
 
-/// Responsibilities of the first `k` of `stride` places of every row, in the type of the data; the others get 0. `stride` is
-/// a multiple of [`LANES`], and the scores of places from `k` on are infinite. Where no score is finite, all are equal.
+/// Scores of all components, row by row, and what bounds them.
+#[derive(Clone, Copy)]
+pub(crate) struct Scored<'a, F> {
+    /// (rows, stride); infinite in the padding.
+    pub(crate) scores: &'a [F],
+    /// (rows, groups): see [`bounds`].
+    pub(crate) lower: &'a [F],
+    /// Places of a row, a multiple of [`LANES`].
+    pub(crate) stride: usize,
+}
+
+impl<'a, F: Float> Scored<'a, F> {
+    #[inline(always)]
+    fn rows(self) -> impl Iterator<Item = (&'a [F], &'a [F])> {
+        let groups = self.stride.div_ceil(GROUP);
+        let lower = self.lower.chunks_exact(groups);
+        self.scores.chunks_exact(self.stride).zip(lower)
+    }
+}
+
+/// Responsibilities of the first `k` places of every row, in the type of the data; the others get 0, and those that are [`LOST`]
+/// beside the best. Where no score is finite, all are equal.
 pub(crate) fn responsibilities<F: Float>(
-    scores: &[F],
-    (stride, k): (usize, usize),
+    scored: Scored<'_, F>,
+    k: usize,
     beta: f64,
     shares: &mut [F],
     found: &mut Vec<Row>,
 ) {
-    let factor = factor(beta);
     found.clear();
-    vectorised!({
-        let rows = scores.chunks_exact(stride);
-        for (scores, shares) in rows.zip(shares.chunks_exact_mut(stride)) {
-            let row = log_sum_exp(scores, factor, shares);
-            let scale = F::from_f64(1.0 / row.sum);
-            for share in &mut *shares {
-                *share *= scale;
-            }
-            if !row.best.is_finite() {
-                shares[..k].fill(F::from_f64(1.0 / k as f64));
-                shares[k..].fill(F::zero());
-            }
-            found.push(row);
+    shared_out(scored, factor(beta), shares, found);
+    for (row, shares) in found.iter().zip(shares.chunks_exact_mut(scored.stride)) {
+        if !row.best.is_finite() {
+            shares[..k].fill(F::from_f64(1.0 / k as f64));
+            shares[k..].fill(F::zero());
         }
-    });
+    }
 }
 
-/// Responsibilities of the members of lists of `width`, best first, as [`responsibilities`].
+/// Responsibilities of the members of lists of `width`, best first, as [`responsibilities`]. Shares have room for whole vectors.
 pub(crate) fn of_lists<F: Float>(
     scores: &[F],
     width: usize,
@@ -195,30 +193,18 @@ pub(crate) fn of_lists<F: Float>(
     let factor = factor(beta);
     found.clear();
     vectorised!({
-        let shares = &mut shares[..scores.len()];
         let lists = scores.chunks_exact(width);
-        for (scores, shares) in lists.clone().zip(shares.chunks_exact_mut(width)) {
-            for (share, score) in shares.iter_mut().zip(scores) {
-                *share = (*score - scores[0]) * factor;
+        for (scores, exponents) in lists.zip(shares.chunks_exact_mut(width)) {
+            for (exponent, score) in exponents.iter_mut().zip(scores) {
+                *exponent = (*score - scores[0]) * factor;
             }
         }
-        for share in &mut *shares {
-            let live = *share > F::LEAST_EXPONENT;
-            let p = quick(*share);
-            *share = if live { p } else { F::zero() };
-        }
+    });
+    exponentials(&mut shares[..scores.len().next_multiple_of(LANES)]);
+    vectorised!({
+        let lists = scores.chunks_exact(width);
         for (scores, shares) in lists.zip(shares.chunks_exact_mut(width)) {
             let best = scores[0].to_f64();
-            if !best.is_finite() {
-                shares.fill(F::from_f64(1.0 / width as f64));
-                let (sum, expected) = (0.0, best);
-                found.push(Row {
-                    best,
-                    sum,
-                    expected,
-                });
-                continue;
-            }
             let (mut sum, mut inner) = (0.0, 0.0);
             for (share, score) in shares.iter().zip(scores) {
                 if *share > F::zero() {
@@ -226,10 +212,15 @@ pub(crate) fn of_lists<F: Float>(
                     inner += share.to_f64() * (score.to_f64() - best);
                 }
             }
-            let (scale, expected) = (F::from_f64(1.0 / sum), best + inner / sum);
-            for share in shares {
-                *share *= scale;
+            if best.is_finite() {
+                let scale = F::from_f64(1.0 / sum);
+                for share in shares {
+                    *share *= scale;
+                }
+            } else {
+                shares.fill(F::from_f64(1.0 / width as f64));
             }
+            let expected = best + inner / sum;
             found.push(Row {
                 best,
                 sum,
@@ -239,15 +230,21 @@ pub(crate) fn of_lists<F: Float>(
     });
 }
 
+kernel! {
+    fn exponentials[F: Float](exponents: &mut [F]) = each_exponential
+}
+
+#[inline(always)]
+fn each_exponential<F: Float, S: Simd>(simd: S, exponents: &mut [F]) {
+    for exponent in F::vectors_mut::<S>(exponents).0 {
+        *exponent = live::<F, S>(simd, *exponent).0;
+    }
+}
+
 /// The sums alone: what log-densities are made of.
-pub(crate) fn sums<F: Float>(scores: &[F], stride: usize, beta: f64, found: &mut Vec<Row>) {
-    let (factor, mut scratch) = (factor(beta), vec![F::zero(); stride]);
+pub(crate) fn sums<F: Float>(scored: Scored<'_, F>, beta: f64, found: &mut Vec<Row>) {
     found.clear();
-    vectorised!({
-        for scores in scores.chunks_exact(stride) {
-            found.push(log_sum_exp(scores, factor, &mut scratch));
-        }
-    });
+    summed_up(scored, factor(beta), found);
 }
 
 /// What takes differences of scores to exponents.
@@ -256,44 +253,138 @@ fn factor<F: Float>(beta: f64) -> F {
     F::from_f64(-beta.min(F::LARGEST_SCORE))
 }
 
-/// Numbers that are looked at together: most of them have none that counts, where components are many.
-const GROUP: usize = 4 * LANES;
+kernel! {
+    fn shared_out[F: Float](scored: Scored<'_, F>, factor: F, shares: &mut [F], found: &mut Vec<Row>) = rows_shared_out
+}
 
-/// The sum of the exponentials about the best score of a row, and these themselves into `shares`.
 #[inline(always)]
-fn log_sum_exp<F: Float>(scores: &[F], factor: F, shares: &mut [F]) -> Row {
-    let least = least_of(scores);
-    let (mut sums, mut inner) = ([F::zero(); LANES], [F::zero(); LANES]);
-    for (scores, shares) in scores.chunks(GROUP).zip(shares.chunks_mut(GROUP)) {
-        let lowest = least_of(scores);
-        // Of NaN too.
-        let counts = (lowest - least) * factor > F::LEAST_EXPONENT;
-        if !counts {
-            shares.fill(F::zero());
-            continue;
-        }
-        let lines = scores.as_chunks::<LANES>().0.iter();
-        for (line, shares) in lines.zip(shares.as_chunks_mut::<LANES>().0) {
-            for l in 0..LANES {
-                let above = line[l] - least;
-                let exponent = above * factor;
-                // Not of NaN either: infinity less infinity, and 0 times infinity.
-                let live = exponent > F::LEAST_EXPONENT;
-                let p = quick(exponent);
-                let p = if live { p } else { F::zero() };
-                let above = if live { above } else { F::zero() };
-                shares[l] = p;
-                sums[l] += p;
-                inner[l] += p * above;
+fn rows_shared_out<F: Float, S: Simd>(
+    simd: S,
+    scored: Scored<'_, F>,
+    factor: F,
+    shares: &mut [F],
+    found: &mut Vec<Row>,
+) {
+    for ((scores, lower), shares) in scored.rows().zip(shares.chunks_exact_mut(scored.stride)) {
+        let group = |group: usize| group * GROUP..((group + 1) * GROUP).min(scores.len());
+        let best = Best::of(scores, lower, factor);
+        let mut sums = Sums::new(simd);
+        for (number, lower) in lower.iter().enumerate() {
+            let shares = &mut shares[group(number)];
+            if !best.counts(*lower) {
+                shares.fill(F::zero());
+                continue;
+            }
+            let scores = F::vectors::<S>(&scores[group(number)]).0;
+            for (&score, share) in scores.iter().zip(F::vectors_mut::<S>(shares).0) {
+                *share = sums.add(simd, best, score);
             }
         }
+        let row = sums.row(simd, best);
+        let scale = F::splat(simd, F::from_f64(1.0 / row.sum));
+        for (number, lower) in lower.iter().enumerate() {
+            if best.counts(*lower) {
+                for share in F::vectors_mut::<S>(&mut shares[group(number)]).0 {
+                    *share = F::times(simd, *share, scale);
+                }
+            }
+        }
+        found.push(row);
     }
-    let (sum, expected) = (added(sums).to_f64(), added(inner).to_f64());
-    let best = least.to_f64();
-    Row {
-        best,
-        sum,
-        expected: best + expected / sum,
+}
+
+kernel! {
+    fn summed_up[F: Float](scored: Scored<'_, F>, factor: F, found: &mut Vec<Row>) = rows_summed_up
+}
+
+#[inline(always)]
+fn rows_summed_up<F: Float, S: Simd>(
+    simd: S,
+    scored: Scored<'_, F>,
+    factor: F,
+    found: &mut Vec<Row>,
+) {
+    for (scores, lower) in scored.rows() {
+        let best = Best::of(scores, lower, factor);
+        let mut sums = Sums::new(simd);
+        for (scores, lower) in scores.chunks(GROUP).zip(lower) {
+            if best.counts(*lower) {
+                for &score in F::vectors::<S>(scores).0 {
+                    sums.add(simd, best, score);
+                }
+            }
+        }
+        found.push(sums.row(simd, best));
+    }
+}
+
+/// The lowest score of a row, and what takes differences to it to exponents.
+#[derive(Clone, Copy)]
+struct Best<F> {
+    score: F,
+    factor: F,
+}
+
+impl<F: Float> Best<F> {
+    #[inline(always)]
+    fn of(scores: &[F], lower: &[F], factor: F) -> Self {
+        let mut score = F::INFINITY;
+        for (scores, lower) in scores.chunks(GROUP).zip(lower) {
+            if *lower < score {
+                let of_group = least_of(scores);
+                score = if of_group < score { of_group } else { score };
+            }
+        }
+        Self { score, factor }
+    }
+
+    /// Whether a group with this lower bound may have an exponential that is not [`LOST`]. Of NaN none has.
+    #[inline(always)]
+    fn counts(self, lower: F) -> bool {
+        (lower - self.score) * self.factor > F::from_f64(LOST_NATS)
+    }
+}
+
+/// Sums of exponentials about the best score of a row, and of these times the differences.
+struct Sums<F: Float, S: Simd> {
+    exponentials: F::Vector<S>,
+    differences: F::Vector<S>,
+}
+
+impl<F: Float, S: Simd> Sums<F, S> {
+    #[inline(always)]
+    fn new(simd: S) -> Self {
+        let zero = F::splat(simd, F::zero());
+        Self {
+            exponentials: zero,
+            differences: zero,
+        }
+    }
+
+    /// Adds some scores, and returns their exponentials.
+    #[inline(always)]
+    fn add(&mut self, simd: S, best: Best<F>, scores: F::Vector<S>) -> F::Vector<S> {
+        let zero = F::splat(simd, F::zero());
+        let above = F::minus(simd, scores, F::splat(simd, best.score));
+        let exponent = F::times(simd, above, F::splat(simd, best.factor));
+        // Not of NaN either: infinity less infinity, and 0 times infinity.
+        let live = F::less(simd, F::splat(simd, F::from_f64(LOST_NATS)), exponent);
+        let p = F::select(simd, live, quick::<F, S>(simd, exponent), zero);
+        let above = F::select(simd, live, above, zero);
+        self.exponentials = F::plus(simd, self.exponentials, p);
+        self.differences = F::times_plus(simd, p, above, self.differences);
+        p
+    }
+
+    #[inline(always)]
+    fn row(self, simd: S, best: Best<F>) -> Row {
+        let sum = F::sum(simd, self.exponentials).to_f64();
+        let (best, inner) = (best.score.to_f64(), F::sum(simd, self.differences).to_f64());
+        Row {
+            best,
+            sum,
+            expected: best + inner / sum,
+        }
     }
 }
 
@@ -330,11 +421,12 @@ pub(crate) fn first_lowest<F: Float>(scores: &[F], stride: usize, labels: &mut [
     });
 }
 
-/// Puts 0 where shares are below `least`.
-pub(crate) fn drop_below<F: Float>(shares: &mut [F], least: F) {
+/// Puts 0 where shares are [`LOST`].
+pub(crate) fn drop_lost<F: Float>(shares: &mut [F]) {
+    let lost = F::from_f64(LOST);
     vectorised!({
         for share in shares {
-            *share = if *share < least { F::zero() } else { *share };
+            *share = if *share < lost { F::zero() } else { *share };
         }
     });
 }
@@ -395,13 +487,26 @@ mod tests {
         (0..n * stride).map(place).collect()
     }
 
+    /// Scores without errors.
+    fn with_bounds<F: Float>(scores: &[F], stride: usize, work: impl FnOnce(Scored<'_, F>)) {
+        let (mut upper, mut lower) = (Vec::new(), Vec::new());
+        bounds(scores, &vec![F::zero(); stride], &mut upper, &mut lower);
+        work(Scored {
+            scores,
+            lower: &lower,
+            stride,
+        });
+    }
+
     fn shares_are_the_naive_ones<F: Float>(within: f64) {
-        for (k, stride) in [(1, 16), (7, 16), (16, 16), (33, 48), (200, 208)] {
+        for (k, stride) in [(1, 16), (7, 16), (33, 48), (64, 64), (200, 208)] {
             for (beta, spread) in [(0.0, 1.0), (0.7, 3.0), (2.0, 500.0), (1e30, 1.0)] {
                 let scores = rows::<F>(9, k, stride, spread);
                 let (mut shares, mut found) = (vec![F::one(); 9 * stride], Vec::new());
-                responsibilities(&scores, (stride, k), beta, &mut shares, &mut found);
-                let (mut labels, mut alone) = ([0; 9], Vec::new());
+                with_bounds(&scores, stride, |scored| {
+                    responsibilities(scored, k, beta, &mut shares, &mut found);
+                });
+                let mut labels = [0; 9];
                 first_lowest(&scores, stride, &mut labels);
                 let weights: Vec<f64> = (0..9).map(|i| 1.0 + i as f64).collect();
                 let mut sums = Vec::new();
@@ -420,20 +525,6 @@ mod tests {
                         .collect();
                     let sum: f64 = p.iter().sum();
                     assert!((found[i].sum - sum).abs() <= within * sum);
-                    // A list of all of them, best first, and the sums alone.
-                    let (mut list, mut of_list) = (vec![F::zero(); k], Vec::new());
-                    let best_first: Vec<F> = sorted.iter().map(|s| F::from_f64(*s)).collect();
-                    of_lists(&best_first, k, beta, &mut list, &mut of_list);
-                    super::sums(&scores[i * stride..][..stride], stride, beta, &mut alone);
-                    for row in [of_list[0], alone[0]] {
-                        assert!((row.sum - sum).abs() <= within * sum);
-                        assert!((row.expected - found[i].expected).abs() <= within * row.best);
-                    }
-                    for (q, s) in list.iter().zip(&sorted) {
-                        let p = (-beta * (s - sorted[0])).exp() / sum;
-                        let off = within * (1.0 + beta * (s - sorted[0]).min(100.0 / beta));
-                        assert!((q.to_f64() - p).abs() <= off * p + 1e-37);
-                    }
                     let expected: f64 = p.iter().zip(&row).map(|(p, s)| p / sum * s).sum();
                     assert!((found[i].expected - expected).abs() <= within * expected);
                     for (c, p) in p.iter().enumerate() {
@@ -441,7 +532,7 @@ mod tests {
                         // Differences of scores are rounded to the type.
                         let off = within * (1.0 + beta * (row[c] - sorted[0]).min(100.0 / beta));
                         assert!(
-                            (q - p / sum).abs() <= off * p / sum + 1e-37,
+                            (q - p / sum).abs() <= off * p / sum + LOST,
                             "{q} {}",
                             p / sum
                         );
@@ -478,7 +569,9 @@ mod tests {
         scores[16..19].copy_from_slice(&[1.0, f32::NAN, 2.0]);
         scores[32..35].copy_from_slice(&[1e37, f32::INFINITY, 0.0]);
         let (mut shares, mut found) = (vec![0.0; 48], Vec::new());
-        responsibilities(&scores, (16, 3), 1.0, &mut shares, &mut found);
+        with_bounds(&scores, 16, |scored| {
+            responsibilities(scored, 3, 1.0, &mut shares, &mut found);
+        });
         assert_eq!(shares[..4], [1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 0.0]);
         assert!(found[0].best.is_infinite() && shares[17] == 0.0);
         assert_eq!(shares[32..36], [0.0, 0.0, 1.0, 0.0]);
@@ -491,16 +584,17 @@ mod tests {
         row[..6].copy_from_slice(&scores);
         let mut errors = [0.0; 16];
         (errors[0], errors[3]) = (0.5, 8.0);
-        let mut found = Vec::new();
-        bounds(&row, &errors, &mut found);
-        // NaN may be the best one.
-        let (upper, next) = (1.5, 0.5);
-        assert_eq!(found, [Bounds { upper, next }]);
-        let reach = upper + 1.0;
+        let (mut upper, mut lower) = (Vec::new(), Vec::new());
+        bounds(&row, &errors, &mut upper, &mut lower);
+        assert_eq!(
+            (&upper[..], &lower[..]),
+            (&[1.5][..], &[-f64::INFINITY][..])
+        );
+        let reach = upper[0] + 1.0;
         let mut ids = Vec::new();
-        not_above(&row, &errors, reach, &mut ids);
+        not_above(&row, &errors, &lower, reach, &mut ids);
         assert_eq!(ids, [0, 1, 2, 3, 4]);
-        assert_eq!(largest_error(&row, &errors, reach), 8.0);
-        assert_eq!(largest_error(&row, &errors, 0.9), 0.5);
+        assert_eq!(largest_error(&row, &errors, &lower, reach), 8.0);
+        assert_eq!(largest_error(&row, &errors, &lower, 0.9), 0.5);
     }
 }

@@ -3,6 +3,7 @@
 //! A row is a sorted list of coordinates and as many values. Every function adds up in the same order, even places
 //! and odd places apart, so that the same distance has the same bits wherever it is computed.
 
+use super::distance::Scaled;
 use super::stride;
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
@@ -17,19 +18,30 @@ pub(crate) struct Entries<'a, F> {
     pub(crate) values: &'a [F],
 }
 
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Known<'a, F> {
+    pub(crate) ids: &'a [u32],
+    pub(crate) values: &'a [F],
+}
+
 impl<'a, F> Entries<'a, F> {
     /// The rows one by one.
     #[inline(always)]
-    pub(crate) fn rows(self) -> impl Iterator<Item = (&'a [u32], &'a [F])> {
+    pub(crate) fn rows(self) -> impl Iterator<Item = Known<'a, F>> {
         let ids = self.ids.chunks_exact(self.entries);
-        ids.zip(self.values.chunks_exact(self.entries))
+        let rows = ids.zip(self.values.chunks_exact(self.entries));
+        rows.map(|(ids, values)| Known { ids, values })
     }
 
     /// Row `i`.
     #[inline(always)]
-    pub(crate) fn row(self, i: usize) -> (&'a [u32], &'a [F]) {
+    pub(crate) fn row(self, i: usize) -> Known<'a, F> {
         let places = i * self.entries..(i + 1) * self.entries;
-        (&self.ids[places.clone()], &self.values[places])
+        Known {
+            ids: &self.ids[places.clone()],
+            values: &self.values[places],
+        }
     }
 }
 
@@ -68,14 +80,6 @@ impl<F> Term<F> for Plain {
     }
 }
 
-/// With a factor, and a term of its own.
-#[derive(Clone, Copy)]
-struct Scaled<'a, F> {
-    /// (k, d), padded.
-    factors: &'a [F],
-    terms: &'a [F],
-}
-
 impl<F: Float> Term<F> for Scaled<'_, F> {
     #[inline(always)]
     fn of(self, squared: F, place: usize) -> F {
@@ -85,12 +89,8 @@ impl<F: Float> Term<F> for Scaled<'_, F> {
 
 /// The score of one row and the centre whose numbers start at `start`.
 #[inline(always)]
-fn score<F: Float>(
-    (ids, values): (&[u32], &[F]),
-    centres: &[F],
-    start: usize,
-    term: impl Term<F>,
-) -> F {
+fn score<F: Float>(row: Known<'_, F>, centres: &[F], start: usize, term: impl Term<F>) -> F {
+    let Known { ids, values } = row;
     let part = |(&j, &x): (&u32, &F)| {
         let place = start + j as usize;
         let t = x - centres[place];
@@ -111,8 +111,9 @@ fn score<F: Float>(
 
 /// Squared distances of one row to the centres `ids` of `centres` (k, d), into `out`.
 pub(crate) fn to_some<F: Float>(
-    row: (&[u32], &[F]),
-    (centres, dim): (&[F], usize),
+    row: Known<'_, F>,
+    centres: &[F],
+    dim: usize,
     ids: &[u32],
     out: &mut Vec<F>,
 ) {
@@ -121,17 +122,18 @@ pub(crate) fn to_some<F: Float>(
     out.extend((ids.iter()).map(|&c| score(row, centres, c as usize * stride, Plain)));
 }
 
-/// The same with the factors and terms of each component (k, d).
+/// The same with a factor and a term per component and coordinate.
 pub(crate) fn scaled_to_some<F: Float>(
-    row: (&[u32], &[F]),
-    (centres, dim): (&[F], usize),
-    (factors, terms): (&[F], &[F]),
+    row: Known<'_, F>,
+    centres: &[F],
+    dim: usize,
+    scales: Scaled<'_, F>,
     ids: &[u32],
     out: &mut Vec<F>,
 ) {
-    let (stride, scaled) = (stride(dim), Scaled { factors, terms });
+    let stride = stride(dim);
     out.clear();
-    out.extend((ids.iter()).map(|&c| score(row, centres, c as usize * stride, scaled)));
+    out.extend((ids.iter()).map(|&c| score(row, centres, c as usize * stride, scales)));
 }
 
 /// Lowers each `nearest[i]` to the squared distance from row `i` to `centre`, if that is smaller.
@@ -206,8 +208,8 @@ fn lanes<F: Float, const SCALED: bool, const L: usize>(
                     }
                 }
             };
-            let (id_pairs, id_last) = row.0.as_chunks::<2>();
-            let (value_pairs, value_last) = row.1.as_chunks::<2>();
+            let (id_pairs, id_last) = row.ids.as_chunks::<2>();
+            let (value_pairs, value_last) = row.values.as_chunks::<2>();
             for (ids, values) in id_pairs.iter().zip(value_pairs) {
                 part(&mut sums[0], ids[0], values[0]);
                 part(&mut sums[1], ids[1], values[1]);
@@ -261,7 +263,7 @@ mod tests {
                 values: &values,
             };
             let naive = |i: usize, c: usize, scaled: bool| -> f64 {
-                let (ids, values) = rows.row(i);
+                let Known { ids, values } = rows.row(i);
                 let part = |(&j, x): (&u32, &f64)| {
                     let place = c * s + j as usize;
                     let squared = (x - mu[place]).powi(2);
@@ -280,7 +282,7 @@ mod tests {
             lower(rows, &mu[..s], &mut nearest);
             for i in 0..n {
                 assert_eq!(nearest[i], all[i * k]);
-                to_some(rows.row(i), (&mu, d), &ids, &mut some);
+                to_some(rows.row(i), &mu, d, &ids, &mut some);
                 for (&c, &got) in ids.iter().zip(&some) {
                     assert_eq!(got, all[i * k + c as usize]);
                     assert_abs_diff_eq!(
@@ -289,7 +291,9 @@ mod tests {
                         epsilon = 1e-12 * (1.0 + got)
                     );
                 }
-                scaled_to_some(rows.row(i), (&mu, d), (&factors, &terms), &ids, &mut some);
+                let (factors, terms) = (&factors[..], &terms[..]);
+                let scales = Scaled { factors, terms };
+                scaled_to_some(rows.row(i), &mu, d, scales, &ids, &mut some);
                 for (&c, &got) in ids.iter().zip(&some) {
                     assert_eq!(got, all_scaled[i * k + c as usize]);
                     assert_abs_diff_eq!(

@@ -3,7 +3,7 @@
 use super::Moments;
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
-use crate::kernels::sparse::{self, Entries};
+use crate::kernels::sparse::{self, Entries, Known};
 use crate::kernels::stride;
 use crate::model::block::Block;
 use crate::rows::{Centres, Rows};
@@ -66,7 +66,7 @@ impl<F: Float> Rows<F> {
         for first in (0..k).step_by(L) {
             let components = first..k.min(first + L);
             vectorised!({
-                for (i, (ids, values)) in known.rows().enumerate() {
+                for (i, Known { ids, values }) in known.rows().enumerate() {
                     let mut shares = [0.0; L];
                     let responsibilities = &block.responsibilities(i)[components.clone()];
                     for (l, q) in responsibilities.iter().enumerate() {
@@ -139,7 +139,7 @@ mod tests {
             };
             let share = place.map_or(0.0, |p| block.responsibilities(i)[p] * rows.weight(i));
             mass += share;
-            let (ids, values) = rows.known().unwrap().row(i);
+            let Known { ids, values } = rows.known().unwrap().row(i);
             for (&j, &z) in ids.iter().zip(values) {
                 let t = z - centres.row(c)[j as usize];
                 let sums = &mut sums[j as usize];

@@ -3,7 +3,8 @@
 use super::Moments;
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
-use crate::kernels::short::{Columns, ROWS};
+use crate::kernels::accumulate::{Share, add_rows};
+use crate::kernels::columns::{Columns, ROWS};
 use crate::kernels::stride;
 use crate::model::block::Block;
 use crate::rows::{Centres, Rows};
@@ -156,12 +157,13 @@ impl<F: Float> Rows<F> {
             starts[c + 1] += starts[c];
         }
         let mut next = starts.clone();
-        let mut entries = vec![(0u32, 0.0); next[block.components()] as usize];
+        let mut entries = vec![Share::default(); next[block.components()] as usize];
         for (i, shares) in shares.chunks_exact(width).enumerate() {
             for (&c, &share) in block.support(i).iter().zip(shares) {
                 if share > 0.0 {
                     let next = &mut next[c as usize];
-                    entries[*next as usize] = (i as u32, share);
+                    let row = i as u32;
+                    entries[*next as usize] = Share { row, share };
                     *next += 1;
                 }
             }
@@ -171,7 +173,7 @@ impl<F: Float> Rows<F> {
                 let entries = &entries[ends[0] as usize..ends[1] as usize];
                 if !entries.is_empty() {
                     let sums = moments.first_mut(c);
-                    add_rows(&self.values, entries, centres.row(c), sums);
+                    add_rows::<F, false>(&self.values, entries, centres.row(c), sums);
                 }
             }
         });
@@ -222,48 +224,6 @@ impl<const D: usize> Sums<D> {
             *first = sums;
         }
     }
-}
-
-/// Adds the differences of some rows and a centre, times their shares.
-#[inline(always)]
-fn add_rows<F: Float>(rows: &[F], entries: &[(u32, f64)], centre: &[F], sums: &mut [f64]) {
-    let stride = centre.len();
-    let mut from = 0;
-    while stride - from >= 64 {
-        add_columns::<F, 64>((rows, from), entries, centre, sums);
-        from += 64;
-    }
-    while stride - from >= 16 {
-        add_columns::<F, 16>((rows, from), entries, centre, sums);
-        from += 16;
-    }
-}
-
-/// The same for `N` columns.
-#[inline(always)]
-fn add_columns<F: Float, const N: usize>(
-    (rows, from): (&[F], usize),
-    entries: &[(u32, f64)],
-    centre: &[F],
-    sums: &mut [f64],
-) {
-    let stride = centre.len();
-    let Some(centre) = centre[from..].first_chunk::<N>() else {
-        return;
-    };
-    let Some(sums) = sums[from..].first_chunk_mut::<N>() else {
-        return;
-    };
-    let (mut total, centre) = (*sums, centre.map(F::to_f64));
-    for &(i, share) in entries {
-        let Some(row) = rows[i as usize * stride + from..].first_chunk::<N>() else {
-            return;
-        };
-        for j in 0..N {
-            total[j] += share * (row[j].to_f64() - centre[j]);
-        }
-    }
-    *sums = total;
 }
 
 #[cfg(test)]

@@ -1,22 +1,21 @@
 //! Gaussian components: one family, with covariances of several kinds.
 
-use super::outer::{Digits, OuterMoments};
+use super::outer::Digits;
 use super::proportions::{Mixing, Proportions};
 use super::{
-    GaussianMixture, MStep, Moments, Second, SharedVariance, Statistics, first_variance,
-    steps_with_one_variance,
+    GaussianMixture, MStep, Moments, Second, first_variance, steps_with_one_variance, variances_of,
 };
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::base::{linalg, parallel};
-use crate::data::{Centres, Data, Frame, Rows, Subspace};
+use crate::data::{Centres, Data, Frame, Rows};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, expected_total};
 
 /// The form of the covariances of Gaussian components.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Covariance {
     /// One variance for all components and columns, and equal mixing proportions: the model behind k-means.
@@ -32,15 +31,6 @@ pub enum Covariance {
 }
 
 impl Covariance {
-    /// All of them.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::TiedSpherical,
-        Self::Spherical,
-        Self::Diagonal,
-        Self::Tied,
-        Self::Full,
-    ];
-
     /// Its name, in files.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -156,7 +146,7 @@ const LEAST_SHARE: f64 = 1e-8;
 /// assert!((fit.model.proportions().sum() - 1.0).abs() < 1e-9);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Gaussian {
     covariance: Covariance,
     mixing: Mixing,
@@ -207,16 +197,16 @@ impl Default for Gaussian {
 
 impl Stage for Gaussian {
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 
 impl<F: Float> MStep<F> for Gaussian {
     type Model = GaussianMixture<F>;
-    type Statistics = Sums;
+    type Statistics = Moments;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
-        let (variance, least) = first_variance(&frame, data.summary());
+        let (variance, mut least) = first_variance(&frame, data.summary());
         if self.covariance.has_pairs() && data.is_sparse() {
             let rule = "works on dense rows alone, not on a sketch";
             return Err(Error::parameter("covariance", self.covariance.name(), rule));
@@ -225,11 +215,12 @@ impl<F: Float> MStep<F> for Gaussian {
             .covariance
             .isotropic(seeds.len(), seeds.dim(), variance);
         let proportions = Proportions::equal(seeds.len(), self.mixing);
-        let mut model = GaussianMixture::assemble(self.covariance, (seeds, frame), proportions);
+        let mut model = GaussianMixture::assemble(self.covariance, seeds, frame, proportions);
         if self.covariance.has_pairs() {
-            let columns = data.summary().variance.iter();
-            let floors = columns.map(|v| (LEAST_SHARE * model.frame().enter_square(*v)).max(least));
-            model.floors = floors.collect();
+            let columns = variances_of(model.frame(), data.summary());
+            model.floors = columns.map(|v| (LEAST_SHARE * v).max(least)).collect();
+            // One variance for all directions is none of those that are clamped later.
+            least = model.floors.iter().copied().fold(least, f64::max);
         }
         // The unit is this variance itself: so far scores are exactly the squared distances.
         model.set(variances, least, variance);
@@ -250,12 +241,13 @@ impl<F: Float> MStep<F> for Gaussian {
         let mut model: Self::Model = self.start(seeds, frame, data)?;
         let factor = (from.frame().unit() * model.frame().inverse_unit()).powi(2);
         let least = model.least_variance;
-        let variances = from.scaled_variances().iter();
-        let rescaled = match self.covariance.has_pairs() {
-            true => variances.map(|x| x / factor.sqrt()).collect(),
-            false => variances
-                .map(|v| (v * factor).max(least))
-                .collect::<Vec<f64>>(),
+        let same = from.frame() == model.frame() && from.floors == model.floors;
+        let rescaled = match self.covariance.has_pairs() && same {
+            true => from.scaled_variances().to_vec(),
+            false => {
+                let covariances = from.scaled_covariances().into_iter();
+                self.clamped(covariances.map(|v| v * factor).collect(), &model)
+            }
         };
         if self.mixing == Mixing::Learned {
             model.proportions = from.proportions.to_learn();
@@ -286,16 +278,17 @@ impl<F: Float> MStep<F> for Gaussian {
             Covariance::TiedSpherical => Second::Total,
             Covariance::Spherical => Second::PerComponent,
             Covariance::Diagonal => Second::PerCoordinate,
-            Covariance::Tied | Covariance::Full => {
-                return Sums::Pairs(OuterMoments::zeros(k, dim));
-            }
+            Covariance::Tied => Second::Pairs,
+            Covariance::Full => Second::PerPair,
         };
-        Sums::Axes(Moments::zeros(k, dim, second))
+        Moments::zeros(k, dim, second)
     }
 
     fn statistics_size(&self, model: &Self::Model) -> usize {
         match self.covariance.has_pairs() {
-            true => model.centres().len() * model.centres().dim().pow(2),
+            true => self
+                .covariance
+                .numbers(model.centres().len(), model.centres().dim()),
             false => 0,
         }
     }
@@ -307,20 +300,16 @@ impl<F: Float> MStep<F> for Gaussian {
         model: &Self::Model,
         sums: &mut Self::Statistics,
     ) {
-        match sums {
-            Sums::Pairs(moments) => {
-                let whitenings = model.whitenings();
-                moments.add(rows, block, |c| &whitenings[c], Digits::All);
-            }
-            Sums::Axes(moments) => {
-                if self.covariance == Covariance::TiedSpherical {
-                    // Scores are squared distances.
-                    let (weight, squared) = expected_total(rows, block);
-                    moments.add_total(squared, weight * rows.entries() as f64);
-                }
-                rows.accumulate(block, model.centres(), moments);
-            }
+        if self.covariance.has_pairs() {
+            let (whitenings, origin) = (model.whitenings(), model.origin());
+            return sums.add_pairs(rows, block, |c| &whitenings[c], Digits::All, &origin);
         }
+        if self.covariance == Covariance::TiedSpherical {
+            // Scores are squared distances.
+            let (weight, squared) = expected_total(rows, block);
+            sums.add_total(squared, weight * rows.entries() as f64);
+        }
+        rows.accumulate(block, model.centres(), sums);
     }
 
     fn update(&self, sums: Self::Statistics, model: &mut Self::Model, restricted: bool) {
@@ -329,48 +318,22 @@ impl<F: Float> MStep<F> for Gaussian {
             model.centres().dim(),
             model.least_variance,
         );
+        let mass = sums.masses();
         // The new variances where there is mass, and the one that all would share.
-        let (mass, shared, variances): (Vec<f64>, f64, Vec<f64>) = match &sums {
-            Sums::Axes(moments) => {
-                let squared = moments.about_new_means(model.move_centres());
+        let (variances, shared) = match self.covariance.has_pairs() {
+            true => covariances(&sums, model),
+            false => {
+                let squared = sums.about_new_means(model.move_centres());
                 let mut variances = model.scaled_variances().to_vec();
                 let per_component = (variances.len() / k).max(1);
                 for (place, variance) in variances.iter_mut().enumerate() {
                     let (c, j) = (place / per_component, place % per_component);
-                    let (squared, mass) = moments.second_of(&squared, c, j);
+                    let (squared, mass) = sums.second_of(&squared, c, j);
                     if mass > 0.0 {
                         *variance = squared / mass;
                     }
                 }
-                let mass = (0..k).map(|c| moments.mass(c)).collect();
-                (mass, moments.variance_of_all(&squared), variances)
-            }
-            Sums::Pairs(moments) => {
-                let scatter = about_new_means(moments, model);
-                let traces = scatter
-                    .iter()
-                    .map(|own| own.iter().step_by(dim + 1).sum::<f64>());
-                let total: f64 = moments.mass.iter().sum();
-                let shared = traces.sum::<f64>() / (total * dim as f64);
-                let variances: Vec<f64> = match self.covariance {
-                    Covariance::Tied => {
-                        let mut tied = vec![0.0; dim * dim];
-                        for own in &scatter {
-                            tied.iter_mut()
-                                .zip(own)
-                                .for_each(|(sum, x)| *sum += x / total);
-                        }
-                        tied
-                    }
-                    _ => {
-                        let own = scatter.iter().zip(&moments.mass);
-                        own.flat_map(|(own, mass)| {
-                            own.iter().map(move |x| x / mass.max(f64::MIN_POSITIVE))
-                        })
-                        .collect()
-                    }
-                };
-                (moments.mass.clone(), shared, variances)
+                (variances, sums.variance_of_all(&squared))
             }
         };
         let shared = shared.max(least);
@@ -384,7 +347,7 @@ impl<F: Float> MStep<F> for Gaussian {
         if self.covariance == Covariance::Full {
             // A component without mass keeps its covariance.
             let old = model.scaled_variances().chunks_exact(dim * dim);
-            let own = variances.chunks_exact_mut(dim * dim).zip(old).zip(&mass);
+            let own = variances.chunks_exact_mut(dim * dim).zip(old).zip(mass);
             for ((own, old), _) in own.filter(|(_, mass)| **mass <= 0.0) {
                 own.copy_from_slice(old);
             }
@@ -392,111 +355,51 @@ impl<F: Float> MStep<F> for Gaussian {
         model.set(variances, least, shared);
     }
 
-    fn shared_variance(&self) -> Option<&dyn SharedVariance<F, Self::Model, Self::Statistics>> {
-        (self.covariance == Covariance::TiedSpherical).then_some(self)
-    }
-}
-
-/// The sums of an M-step.
-#[derive(Clone, Debug)]
-pub enum Sums {
-    /// With second moments along the axes alone.
-    Axes(Moments),
-    /// With those of all pairs of coordinates.
-    Pairs(OuterMoments),
-}
-
-impl Statistics for Sums {
-    fn merge(parts: &mut Vec<Self>) -> Self {
-        let (mut axes, mut pairs) = (Vec::new(), Vec::new());
-        for part in parts.drain(..) {
-            match part {
-                Self::Axes(part) => axes.push(part),
-                Self::Pairs(part) => pairs.push(part),
-            }
-        }
-        if axes.is_empty() {
-            let total = OuterMoments::merge(&mut pairs);
-            parts.extend(pairs.into_iter().map(Self::Pairs));
-            return Self::Pairs(total);
-        }
-        let total = Moments::merge(axes.iter_mut());
-        parts.extend(axes.into_iter().map(Self::Axes));
-        Self::Axes(total)
-    }
-
-    fn zero_mass(&self) -> usize {
-        match self {
-            Self::Axes(moments) => moments.zero_mass(),
-            Self::Pairs(moments) => moments.zero_mass(),
-        }
-    }
-
-    fn unobserved(&self) -> usize {
-        match self {
-            Self::Axes(moments) => moments.unobserved(),
-            Self::Pairs(_) => 0,
-        }
-    }
-}
-
-/// Moves every centre to its mean, and returns the second moments (d, d) of each component about the new one.
-fn about_new_means<F: Float>(
-    moments: &OuterMoments,
-    model: &mut GaussianMixture<F>,
-) -> Vec<Vec<f64>> {
-    let (k, dim) = (model.centres().len(), model.centres().dim());
-    let mut steps = vec![0.0; k * dim];
-    for (c, steps) in steps.chunks_exact_mut(dim).enumerate() {
-        if moments.mass[c] > 0.0 {
-            for (step, first) in steps.iter_mut().zip(moments.first(c)) {
-                *step = first / moments.mass[c];
-            }
-        }
-    }
-    model.step(&steps);
-    parallel::map(k, |c| {
-        let mut matrix = moments.about(c, &steps[c * dim..][..dim]);
-        for i in 0..dim {
-            for j in 0..i {
-                matrix[j * dim + i] = matrix[i * dim + j];
-            }
-        }
-        matrix
-    })
-}
-
-impl<F: Float> SharedVariance<F, GaussianMixture<F>, Sums> for Gaussian {
-    fn add_residual(&self, sums: &mut Sums, residual: f64) {
-        if let Sums::Axes(moments) = sums {
-            moments.add_total(residual, 0.0);
-        }
-    }
-
-    fn statistics_of(&self, moments: Moments) -> Sums {
-        Sums::Axes(moments)
-    }
-
-    fn place(&self, model: &mut GaussianMixture<F>, centres: Centres<F>) {
-        *model.move_centres() = centres;
-    }
-
-    fn project(&self, model: &GaussianMixture<F>, subspace: &Subspace<F>) -> GaussianMixture<F> {
-        let place = (subspace.enter(model.centres()), subspace.frame());
-        let mut projected =
-            GaussianMixture::assemble(self.covariance, place, model.proportions.clone());
-        projected.least_variance = model.least_variance;
-        projected.set_all(model.scaled_variances()[0]);
-        projected
-    }
-
-    fn lift(
+    fn with_centres(
         &self,
-        model: &mut GaussianMixture<F>,
-        projected: &GaussianMixture<F>,
-        subspace: &Subspace<F>,
-    ) {
-        *model.move_centres() = subspace.leave(projected.centres());
-        model.set_all(projected.scaled_variances()[0]);
+        model: &Self::Model,
+        centres: Centres<F>,
+        frame: Frame<F>,
+    ) -> Option<Self::Model> {
+        let tied = self.covariance == Covariance::TiedSpherical;
+        tied.then(|| {
+            let proportions = model.proportions.clone();
+            let mut moved = GaussianMixture::assemble(self.covariance, centres, frame, proportions);
+            moved.least_variance = model.least_variance;
+            moved.set_all(model.scaled_variances()[0]);
+            moved
+        })
     }
+
+    fn totals<'a>(&self, sums: &'a mut Moments) -> Option<&'a mut Moments> {
+        (self.covariance == Covariance::TiedSpherical).then_some(sums)
+    }
+}
+
+/// Moves every mean to that of its rows. Returns the lower halves of the covariances, one (d, d) or one for each component
+/// (k, d, d), and the mean variance of a column.
+fn covariances<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<f64>, f64) {
+    let (k, dim) = (model.centres().len(), model.centres().dim());
+    let steps = (0..k).flat_map(|c| {
+        let mass = sums.mass(c);
+        let step = move |first: &f64| if mass > 0.0 { first / mass } else { 0.0 };
+        sums.first(c)[..dim].iter().map(step)
+    });
+    let (steps, origin) = (steps.collect::<Vec<f64>>(), model.origin());
+    model.step(&steps);
+    let total: f64 = sums.masses().iter().sum();
+    let (masses, mut matrices) = match sums.kind() {
+        Second::Pairs => (vec![total], vec![sums.within(&origin, &model.exact)]),
+        _ => (
+            sums.masses().to_vec(),
+            parallel::map(k, |c| sums.about(c, &steps[c * dim..][..dim])),
+        ),
+    };
+    let traces = matrices.iter().flat_map(|own| own.iter().step_by(dim + 1));
+    let shared = traces.sum::<f64>() / (total * dim as f64);
+    for (matrix, mass) in matrices.iter_mut().zip(masses) {
+        let mass = mass.max(f64::MIN_POSITIVE);
+        matrix.iter_mut().for_each(|x| *x /= mass);
+    }
+    (matrices.concat(), shared)
 }

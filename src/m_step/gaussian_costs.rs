@@ -2,10 +2,13 @@
 
 use super::Covariance;
 use super::proportions::penalised;
+use crate::base::cached::Cached;
 use crate::base::float::Float;
-use crate::base::parallel;
-use crate::model::whitened::{self, MOST_INFLATION, Whitening};
-use crate::rows::{Centres, Linear, Part, Rows, Scales};
+use crate::base::{linalg, parallel};
+use crate::data::{Centres, Linear, Part, Rows, Scales};
+use crate::kernels::panels::{self, Panels};
+use crate::kernels::stride;
+use crate::model::whitened::{self, Whitening};
 
 /// What turns rows into scores, in units of a variance: it follows from the parameters.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +21,7 @@ pub(super) enum Costs<F> {
     /// Squared differences with a factor for each component and coordinate (E33), and what proportions add (k).
     Scales(Scales<F>, Vec<f64>),
     /// Squared distances of whitened rows (E52).
-    Whitened(Whitened<F>),
+    Whitened(Whitened),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,21 +44,95 @@ impl Factor {
 
 /// Full covariances.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Whitened<F> {
+pub(super) struct Whitened {
     /// (k): those of the covariances in units of a variance.
     components: Vec<Whitening>,
     /// (k): what determinants and proportions add, more than any score for components that were discarded.
     added: Vec<f64>,
-    shape: Shape<F>,
+    shape: Shape,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Shape<F> {
+enum Shape {
     /// The same variance in all directions, and nothing is added: scores are squared distances.
     Round,
-    /// One covariance: the whitened centres.
-    Tied(Box<Centres<F>>),
+    /// One covariance.
+    Tied(Box<Tied>),
     Full,
+}
+
+/// Rows and centres that one transform whitens, in `f64` whatever the type of the data: the farther rows are from the origin
+/// in deviations of the narrowest direction, the more digits their differences lose.
+#[derive(Clone, Debug, PartialEq)]
+struct Tied {
+    /// The rows of the transform, and of zeros for the padding.
+    axes: Cached<Panels<f64>>,
+    centres: Centres<f64>,
+}
+
+impl Tied {
+    /// Of the means (k, d).
+    fn new(whitening: &Whitening, means: &[f64]) -> Self {
+        let dim = whitening.mean.len();
+        let mut tied = Self {
+            axes: Cached::default(),
+            centres: Centres::with_capacity(means.len() / dim, dim),
+        };
+        tied.axes.get(|| {
+            let mut rows = linalg::unpacked(&whitening.factor, dim);
+            rows.resize(stride(dim) * dim, 0.0);
+            panels::directions(&rows, dim)
+        });
+        for mean in means.chunks_exact(dim) {
+            let mut row = mean.to_vec();
+            row.resize(stride(dim), 0.0);
+            tied.centres.push(&tied.whiten(&row));
+        }
+        tied
+    }
+
+    /// Padded rows.
+    fn whiten<F: Float>(&self, rows: &[F]) -> Vec<f64> {
+        let rows: Vec<f64> = rows.iter().map(|z| z.to_f64()).collect();
+        let mut out = vec![0.0; rows.len()];
+        let axes = self.axes.get(Panels::default);
+        panels::project(&rows, stride(self.centres.dim()), axes, &mut out);
+        out
+    }
+
+    /// Distances between whitened rows and centres. Those that may be the best of their row are computed directly.
+    fn all<F: Float>(&self, added: &[f64], rows: &Rows<F>, out: &mut Vec<F>) {
+        let (k, dim) = (self.centres.len(), self.centres.dim());
+        let rows = Rows::of_padded(&self.whiten(rows.values()), dim);
+        let (mut squared, mut ids, mut direct) = (Vec::new(), Vec::new(), Vec::new());
+        rows.distances(&self.centres, &mut squared);
+        out.clear();
+        for (i, scores) in squared.chunks_exact_mut(k).enumerate() {
+            let mut best = f64::INFINITY;
+            for (score, added) in scores.iter_mut().zip(added) {
+                *score += added;
+                best = best.min(*score);
+            }
+            let margin = rows.margin(i, &self.centres, f64::INFINITY);
+            let reach = best + 2.0 * margin + 8.0 * f64::EPSILON * best.abs();
+            ids.clear();
+            ids.extend((0..k as u32).filter(|c| scores[*c as usize] <= reach));
+            rows.distances_to(i, &self.centres, &ids, &mut direct);
+            for (&c, squared) in ids.iter().zip(&direct) {
+                scores[c as usize] = squared + added[c as usize];
+            }
+            out.extend(scores.iter().map(|score| penalised::<F>(*score, 0.0)));
+        }
+    }
+
+    fn some<F: Float>(&self, added: &[f64], row: &[F], ids: &[u32], out: &mut Vec<F>) {
+        let mut squared = Vec::new();
+        let row = self.whiten(row);
+        self.centres.distances_of(&row, ids, &mut squared);
+        out.clear();
+        let scores = ids.iter().zip(squared);
+        out.extend(scores.map(|(&c, squared)| penalised::<F>(squared, added[c as usize])));
+    }
 }
 
 /// The parameters that scores follow from.
@@ -163,7 +240,7 @@ impl<F: Float> Costs<F> {
             }
             Self::Whitened(whitened) => match &whitened.shape {
                 Shape::Round => rows.distances(centres, out),
-                Shape::Tied(centres) => whitened.tied(centres, rows, out),
+                Shape::Tied(tied) => tied.all(&whitened.added, rows, out),
                 Shape::Full => {
                     whitened::scores(whitened.components.iter(), &whitened.added, rows, out);
                 }
@@ -196,13 +273,7 @@ impl<F: Float> Costs<F> {
             }
             Self::Whitened(whitened) => match &whitened.shape {
                 Shape::Round => rows.distances_to(i, centres, ids, out),
-                Shape::Tied(centres) => {
-                    let row = whitened.components[0].whiten(rows.row(i));
-                    centres.distances_of(&row, ids, out);
-                    for (score, &c) in out.iter_mut().zip(ids) {
-                        *score = penalised(score.to_f64(), whitened.added[c as usize]);
-                    }
-                }
+                Shape::Tied(tied) => tied.some(&whitened.added, rows.row(i), ids, out),
                 Shape::Full => {
                     let component = |c: usize| &whitened.components[c];
                     whitened::some_scores(component, &whitened.added, rows, i, ids, out);
@@ -255,9 +326,9 @@ impl<F: Float> Costs<F> {
     }
 }
 
-impl<F: Float> Whitened<F> {
+impl Whitened {
     /// From the triangles of covariances, about exact means.
-    fn new(parameters: &Parameters<'_, F>, round: bool) -> Self {
+    fn new<F: Float>(parameters: &Parameters<'_, F>, round: bool) -> Self {
         let Parameters {
             centres,
             exact,
@@ -287,46 +358,13 @@ impl<F: Float> Whitened<F> {
         let added = added.collect();
         let shape = match round {
             true => Shape::Round,
-            // Whitened rows are rounded to their type.
-            false if is_tied && components[0].inflation <= MOST_INFLATION => {
-                let mut whitened = Centres::with_capacity(k, dim);
-                let rows = components[0].whiten(centres.values());
-                rows.chunks_exact(rows.len() / k)
-                    .for_each(|row| whitened.push(row));
-                Shape::Tied(Box::new(whitened))
-            }
+            false if is_tied => Shape::Tied(Box::new(Tied::new(&components[0], exact))),
             false => Shape::Full,
         };
         Self {
             components,
             added,
             shape,
-        }
-    }
-
-    /// Scores with one covariance: distances between whitened rows and centres. Those that may be the best of their row are
-    /// computed directly.
-    fn tied(&self, centres: &Centres<F>, rows: &Rows<F>, out: &mut Vec<F>) {
-        let (k, dim) = (centres.len(), centres.dim());
-        let whitened = Rows::of_padded(&self.components[0].whiten(rows.values()), dim);
-        whitened.distances(centres, out);
-        let (mut ids, mut direct) = (Vec::new(), Vec::new());
-        for (i, scores) in out.chunks_exact_mut(k).enumerate() {
-            let mut best = F::INFINITY;
-            for (score, added) in scores.iter_mut().zip(&self.added) {
-                *score = penalised(score.to_f64(), *added);
-                best = if *score < best { *score } else { best };
-            }
-            let margin = whitened.margin(i, centres, F::INFINITY).to_f64();
-            let margin = 2.0 * margin + 8.0 * F::EPSILON * best.to_f64().abs();
-            let reach = F::from_f64(best.to_f64() + margin);
-            ids.clear();
-            ids.extend((0..k as u32).filter(|c| scores[*c as usize] <= reach));
-            whitened.distances_to(i, centres, &ids, &mut direct);
-            for (&c, squared) in ids.iter().zip(&direct) {
-                let c = c as usize;
-                scores[c] = penalised(squared.to_f64(), self.added[c]);
-            }
         }
     }
 }

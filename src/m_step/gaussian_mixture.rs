@@ -1,4 +1,4 @@
-//! A mixture of Gaussians: its parameters, the scores of rows under it, and its files.
+//! A mixture of Gaussians: its parameters, and the scores of rows under it.
 
 use super::Covariance;
 use super::gaussian_costs::{Costs, Parameters};
@@ -8,15 +8,13 @@ use crate::base::error::{Error, Result, positive, same_columns, same_length};
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::rng::Rng;
-use crate::data::Summary;
-use crate::io::{self, Common, FileFault, Reader, Save};
+use crate::data::{Basis, Centres, Frame, Linear, Rows, Scores, Summary};
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
 use crate::model::whitened::Whitening;
 use crate::rows::{Basis, Centres, Frame, Linear, Rows, Scores};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis};
-use std::cmp::Ordering;
 use std::f64::consts::PI;
 
 /// A mixture of Gaussians with covariances of one [kind](Covariance), and a mixing proportion each.
@@ -26,12 +24,12 @@ use std::f64::consts::PI;
 /// What it predicts and how it scores is in the trait [`Mixture`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaussianMixture<F> {
-    covariance: Covariance,
-    centres: Centres<F>,
-    frame: Frame<F>,
+    pub(super) covariance: Covariance,
+    pub(super) centres: Centres<F>,
+    pub(super) frame: Frame<F>,
     /// One, (k) or (k, d) variances, as the kind says, in the unit of the frame, squared; or the lower triangles $M$ (d, d)
     /// or (k, d, d) of whitening transforms, $M^T M = \Sigma^{-1}$, which have digits that $\Sigma$ has not.
-    variances: Vec<f64>,
+    pub(super) variances: Vec<f64>,
     /// The means (k, d) that such transforms are about, not rounded to the type of the data: narrow components may be
     /// narrower than that. None for others.
     pub(super) exact: Vec<f64>,
@@ -40,12 +38,12 @@ pub struct GaussianMixture<F> {
     pub(super) floors: Vec<f64>,
     pub(super) proportions: Proportions,
     /// The variance that scores are in units of.
-    unit: f64,
+    pub(super) unit: f64,
     costs: Costs<F>,
     /// Scores as products.
     linear: Cached<Linear<F>>,
     /// Those given, or the centres out of the frame: few updates of a fit are asked for them.
-    means: Cached<Array2<F>>,
+    pub(super) means: Cached<Array2<F>>,
 }
 
 impl<F: Float> GaussianMixture<F> {
@@ -169,7 +167,7 @@ impl<F: Float> GaussianMixture<F> {
                 .collect(),
         };
         let centres = Centres::enter(means, &frame);
-        let mut model = Self::assemble(covariance, (centres, frame), proportions);
+        let mut model = Self::assemble(covariance, centres, frame, proportions);
         model.means.get(|| means.to_owned());
         let unit = model.mean_of(&scaled);
         model.set(scaled, f64::MIN_POSITIVE, unit);
@@ -179,7 +177,8 @@ impl<F: Float> GaussianMixture<F> {
     /// A model without variances, which are [set](Self::set) next.
     pub(super) fn assemble(
         covariance: Covariance,
-        (centres, frame): (Centres<F>, Frame<F>),
+        centres: Centres<F>,
+        frame: Frame<F>,
         proportions: Proportions,
     ) -> Self {
         let (exact, floors) = match covariance.has_pairs() {
@@ -258,6 +257,12 @@ impl<F: Float> GaussianMixture<F> {
         self.exact = exact;
     }
 
+    /// The mean (d) of the data.
+    pub(super) fn origin(&self) -> Vec<f64> {
+        let mean = &self.frame.mean()[..self.centres.dim()];
+        mean.iter().map(|m| m.to_f64()).collect()
+    }
+
     pub(super) fn kind(&self) -> Covariance {
         self.covariance
     }
@@ -265,6 +270,18 @@ impl<F: Float> GaussianMixture<F> {
     /// As the model keeps them.
     pub(super) fn scaled_variances(&self) -> &[f64] {
         &self.variances
+    }
+
+    /// The variances or covariances, in the unit of the frame, squared.
+    pub(super) fn scaled_covariances(&self) -> Vec<f64> {
+        let dim = self.centres.dim();
+        match self.covariance.has_pairs() {
+            true => {
+                let matrices = self.variances.chunks_exact(dim * dim);
+                matrices.flat_map(|own| covariance_of(own, dim)).collect()
+            }
+            false => self.variances.clone(),
+        }
     }
 
     /// The mean of such variances, of components by their proportion.
@@ -544,96 +561,8 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
         self.variances()
     }
 
-    fn saved(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
-        self.to_bytes(notes)
-    }
-
-    fn loaded(bytes: &[u8]) -> Result<Self> {
-        Self::from_bytes(bytes)
-    }
-
     fn likeliest_is_nearest(&self) -> bool {
         self.covariance == Covariance::TiedSpherical
-    }
-}
-
-impl<F: Float> Save for GaussianMixture<F> {
-    fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
-        let common = (&self.centres, &self.frame);
-        io::model(
-            self.covariance.name(),
-            common,
-            self.means(),
-            notes,
-            &|file| {
-                file.numbers("variances", &self.variances);
-                if self.covariance.has_pairs() {
-                    file.numbers("exact means", &self.exact);
-                    file.numbers("least variances", &self.floors);
-                }
-                file.numbers("least variance", &[self.least_variance]);
-                file.numbers("unit of scores", &[self.unit]);
-                self.proportions.write(file);
-            },
-        )
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let read = || {
-            let mut file = Reader::new(bytes)?;
-            let of_name = |kind: &Covariance| kind.name() == file.family();
-            let Some(covariance) = Covariance::ALL.into_iter().find(of_name) else {
-                return Err(FileFault::Family {
-                    expected: "Gaussian",
-                    found: file.family().to_owned(),
-                });
-            };
-            let common: Common<F> = file.common(covariance.name())?;
-            let (k, dim) = (common.centres.len(), common.centres.dim());
-            let variances = file.finite::<f64>("variances", &[covariance.numbers(k, dim)])?;
-            let (exact, floors) = match covariance.has_pairs() {
-                true => {
-                    let exact = file.finite::<f64>("exact means", &[k, dim])?;
-                    (exact, file.positive("least variances", &[dim])?)
-                }
-                false => Default::default(),
-            };
-            let least = file.one_positive("least variance")?;
-            let unit = file.one_positive("unit of scores")?;
-            let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
-            let rule = |v: &f64| *v >= least && held(unit / v) && held(unit * (v / unit).ln());
-            let proper = match covariance.has_pairs() {
-                // Triangles, whose eigenvalues were clamped but for rounding.
-                true => variances.iter().enumerate().all(|(place, x)| {
-                    let (i, j) = (place / dim % dim, place % dim);
-                    match i.cmp(&j) {
-                        Ordering::Less => *x == 0.0,
-                        Ordering::Equal => *x > 0.0 && held(unit * x * x),
-                        Ordering::Greater => held(unit * x * x),
-                    }
-                }),
-                false => variances.iter().all(rule),
-            };
-            if !proper {
-                let rule = "must not be below their least value, nor far from the unit of scores";
-                return Err(FileFault::content("variances", rule));
-            }
-            let proportions = Proportions::read(&mut file, k)?;
-            if covariance == Covariance::TiedSpherical
-                && (unit != variances[0] || proportions.free() > 0)
-            {
-                let rule = "must be the unit of scores, and proportions equal";
-                return Err(FileFault::content("variances", rule));
-            }
-            file.end()?;
-            let place = (common.centres, common.frame);
-            let mut model = Self::assemble(covariance, place, proportions);
-            model.means.get(|| common.means);
-            (model.exact, model.floors) = (exact, floors);
-            model.set(variances, least, unit);
-            io::finite(model)
-        };
-        read().map_err(FileFault::of_bytes)
     }
 }
 

@@ -18,19 +18,24 @@ mod gaussian_mixture;
 mod moments;
 mod outer;
 mod proportions;
+mod saved;
+mod stored;
 
 pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
 pub use gaussian::{Covariance, Gaussian};
 pub use gaussian_mixture::GaussianMixture;
 pub use moments::{Moments, Second};
+pub use saved::{Save, load_model, read_model};
 
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::stage::Stage;
-use crate::data::{Centres, Data, Frame, Rows, Subspace, Summary};
+use crate::data::{Centres, Data, Frame, Rows, Summary};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// A component family: how its parameters start, and how they follow from responsibilities.
 ///
@@ -47,8 +52,8 @@ use crate::model::posterior::Likelihood;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
-    /// The model with its parameters.
-    type Model: Mixture<F> + Clone;
+    /// The model with its parameters. [Checkpoints](crate::Checkpoint) keep it by serde.
+    type Model: Mixture<F> + Clone + Serialize + DeserializeOwned;
     /// Mergeable weighted sums.
     type Statistics: Statistics;
 
@@ -113,15 +118,33 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// simpler family as long as the steps are `restricted`.
     fn update(&self, statistics: Self::Statistics, model: &mut Self::Model, restricted: bool);
 
-    /// The further methods of a family with one shared variance. `None` for all others: then a phase on projected rows, or
-    /// one with kept statistics, is an error.
-    fn shared_variance(&self) -> Option<&dyn SharedVariance<F, Self::Model, Self::Statistics>> {
+    /// The model with other centres, in the same frame or that of a subspace ([E39](crate::equations#e39)), of a family whose
+    /// scores are squared distances, with one variance for all. `None` for all others: then a phase on projected rows, or one
+    /// with kept statistics ([E36](crate::equations#e36)), is an error.
+    fn with_centres(&self, _: &Self::Model, _: Centres<F>, _: Frame<F>) -> Option<Self::Model> {
         None
     }
 
-    /// The further methods of a family whose components merge. `None` for all others.
-    fn merging(&self) -> Option<&dyn Merging<Self::Model, Self::Statistics>> {
+    /// The [totals](crate::data::Second::Total) about the current means that are the statistics of such a family.
+    fn totals<'a>(&self, _statistics: &'a mut Self::Statistics) -> Option<&'a mut Moments> {
         None
+    }
+
+    /// Whether components merge where that is sure to raise the free energy ([E51](crate::equations#e51)). EM tries it where
+    /// the free energy would settle, if all components share every row.
+    fn components_merge(&self) -> bool {
+        false
+    }
+
+    /// The sums over no points for each of so many parts of the rows, with all that is needed to decide about merges.
+    fn statistics_to_merge(&self, model: &Self::Model, parts: usize) -> Vec<Self::Statistics> {
+        (0..parts).map(|_| self.statistics(model)).collect()
+    }
+
+    /// Merges components in such sums over all rows, where that is sure to raise the free energy of the next update. Returns
+    /// how many it emptied.
+    fn merge_components(&self, _: &mut Self::Statistics, _: &Self::Model) -> usize {
+        0
     }
 }
 
@@ -190,31 +213,6 @@ impl Statistics for Moments {
     }
 }
 
-/// A family whose scores are squared distances, with one variance for all: it can work on projected rows
-/// ([E39](crate::equations#e39)), and its update needs no more than the sums that are kept ([E36](crate::equations#e36)).
-pub trait SharedVariance<F: Float, Model, Statistics> {
-    /// Adds the squared distances from a subspace to those within it.
-    fn add_residual(&self, statistics: &mut Statistics, residual: f64);
-    /// The model in the coordinates of a subspace.
-    fn project(&self, model: &Model, subspace: &Subspace<F>) -> Model;
-    /// Takes the parameters of a model in a subspace back to all coordinates.
-    fn lift(&self, model: &mut Model, projected: &Model, subspace: &Subspace<F>);
-    /// Puts centres in the place of those of the model: those that moved ([E37](crate::equations#e37)).
-    fn place(&self, model: &mut Model, centres: Centres<F>);
-    /// The statistics of an M-step, from [totals](crate::data::Second::Total) about the current means.
-    fn statistics_of(&self, moments: Moments) -> Statistics;
-}
-
-/// A family whose components merge where that is sure to raise the free energy ([E51](crate::equations#e51)). EM tries it
-/// where the free energy would settle, if all components share every row.
-pub trait Merging<Model, Statistics> {
-    /// The sums over no points for each of so many parts of the rows, with all that is needed to decide about merges.
-    fn statistics_to_merge(&self, model: &Model, parts: usize) -> Vec<Statistics>;
-    /// Merges components in such sums over all rows, where that is sure to raise the free energy of the next update. Returns
-    /// how many it emptied.
-    fn merge_components(&self, statistics: &mut Statistics, model: &Model) -> usize;
-}
-
 /// The smallest variance allowed ([E20](crate::equations#e20)) for components of this data, in the unit of the frame,
 /// squared. Variances are clamped at it. A clamp keeps the free energy monotone; an added ridge would not.
 #[must_use]
@@ -229,17 +227,21 @@ pub fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
 /// The mean variance of the columns, in the unit of the frame, squared.
 #[must_use]
 pub fn variance_of<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
+    variances_of(frame, data).sum::<f64>() / data.variance.len() as f64
+}
+
+/// The variances of the columns (d), in the unit of the frame, squared.
+fn variances_of<F: Float>(frame: &Frame<F>, data: &Summary) -> impl Iterator<Item = f64> {
     /// Squares of smaller differences have lost some or all of their digits.
     const LOST: f64 = 1e-145;
     let columns = data.variance.iter().zip(&data.range);
-    let variances = columns.map(|(&variance, (low, high))| {
+    columns.map(|(&variance, (low, high))| {
         if high - low > LOST {
             return frame.enter_square(variance);
         }
         // An estimate is enough for the start and the floor of the variance: the variance of a uniform distribution.
         ((high - low) * frame.inverse_unit()).powi(2) / 12.0
-    });
-    variances.sum::<f64>() / data.variance.len() as f64
+    })
 }
 
 /// The variance that components have before the first search, and the smallest one allowed: in the unit of the frame,

@@ -2,6 +2,7 @@
 
 use crate::base::float::Float;
 use crate::base::parallel;
+use crate::kernels::sparse::Known;
 use crate::kernels::stride;
 use crate::rows::Centres;
 
@@ -16,6 +17,10 @@ pub enum Second {
     PerComponent,
     /// One per component and coordinate (k, d): $\sum_n w_n q_{nc} (z_{nj} - \mu_{cj})^2$.
     PerCoordinate,
+    /// One per pair of coordinates (d, d), of all components together, about one point.
+    Pairs,
+    /// One per component and pair of coordinates (k, d, d).
+    PerPair,
 }
 
 /// Mass, first and [second](Second) moments of every component about its current mean (E5), in `f64`, in
@@ -70,6 +75,8 @@ impl Moments {
             Second::Total => 2,
             Second::PerComponent => k,
             Second::PerCoordinate => k * stride(dim),
+            Second::Pairs => dim * dim,
+            Second::PerPair => k * dim * dim,
         };
         Self {
             dim,
@@ -86,6 +93,11 @@ impl Moments {
     #[must_use]
     pub fn mass(&self, c: usize) -> f64 {
         self.mass[c]
+    }
+
+    /// The masses (k).
+    pub(crate) fn masses(&self) -> &[f64] {
+        &self.mass
     }
 
     /// Mass of coordinate `j` of component `c`: the weight of the points of the component that know `j`.
@@ -142,10 +154,22 @@ impl Moments {
         }
     }
 
-    /// The second moments: the two totals, (k), or (k, d) padded.
+    /// The second moments: the two totals, (k), (k, d) padded, or the lower halves of (d, d) or (k, d, d).
     #[must_use]
     pub fn second(&self) -> &[f64] {
         &self.second
+    }
+
+    pub(crate) fn second_mut(&mut self) -> &mut [f64] {
+        &mut self.second
+    }
+
+    pub(crate) fn kind(&self) -> Second {
+        self.kind
+    }
+
+    pub(crate) fn dim(&self) -> usize {
+        self.dim
     }
 
     /// Adds squared distances to the current means, and the weight of the coordinates they are over, to the
@@ -166,7 +190,7 @@ impl Moments {
     #[inline(always)]
     fn sum_of(&self, c: usize, place: usize) -> usize {
         match self.kind {
-            Second::Total => 0,
+            Second::Total | Second::Pairs | Second::PerPair => 0,
             Second::PerComponent => c,
             Second::PerCoordinate => place,
         }
@@ -184,12 +208,12 @@ impl Moments {
     /// Adds to the mass of component `c` alone. What rows know that have only some coordinates goes to
     /// [`add_coordinate`](Self::add_coordinate).
     #[inline(always)]
-    pub(super) fn add_mass(&mut self, c: usize, share: f64) {
+    pub(crate) fn add_mass(&mut self, c: usize, share: f64) {
         self.mass[c] += share;
     }
 
     /// The first moment of component `c`, to be added to.
-    pub(super) fn first_mut(&mut self, c: usize) -> &mut [f64] {
+    pub(crate) fn first_mut(&mut self, c: usize) -> &mut [f64] {
         let (place, stride) = (self.place(c), stride(self.dim));
         &mut self.first[place..place + stride]
     }
@@ -200,9 +224,9 @@ impl Moments {
             self.place(c);
         }
         let (per_component, per_coordinate) = match self.kind {
-            Second::Total => Default::default(),
             Second::PerComponent => (&mut self.second[..], Default::default()),
             Second::PerCoordinate => (Default::default(), &mut self.second[..]),
+            _ => Default::default(),
         };
         All {
             mass: &mut self.mass,
@@ -242,7 +266,7 @@ impl Moments {
         }
         let centre = centres.row(c);
         match self.kind {
-            Second::Total => (),
+            Second::Total | Second::Pairs | Second::PerPair => (),
             Second::PerComponent => {
                 // Every stride is a multiple of 4.
                 let mut sums = [0.0; 4];
@@ -266,20 +290,20 @@ impl Moments {
         }
     }
 
-    /// Adds a row that knows only the coordinates in `ids`, with the values in `row`, as [`add`](Self::add).
+    /// Adds a row that knows only some coordinates, as [`add`](Self::add).
     #[inline(always)]
     pub(super) fn add_entries<F: Float>(
         &mut self,
         c: usize,
         share: f64,
-        (ids, row): (&[u32], &[F]),
+        row: Known<'_, F>,
         centres: &Centres<F>,
     ) {
         self.track_observed();
         self.mass[c] += share;
         let (centre, start) = (centres.row(c), c * stride(self.dim));
         let first = self.place(c);
-        for (&j, &x) in ids.iter().zip(row) {
+        for (&j, &x) in row.ids.iter().zip(row.values) {
             let (j, place) = (j as usize, start + j as usize);
             let t = x.to_f64() - centre[j].to_f64();
             self.observed[place] += share;
@@ -398,7 +422,7 @@ impl Moments {
         let mass = match self.kind {
             Second::Total => self.second[1],
             Second::PerComponent => self.entries(c),
-            Second::PerCoordinate => self.observed(c, j),
+            _ => self.observed(c, j),
         };
         (squared[self.sum_of(c, c * stride(self.dim) + j)], mass)
     }

@@ -1,28 +1,12 @@
 //! Weighted moments with the products of all pairs of columns: what full covariances, with a prior or without, follow from.
 
-use super::Statistics;
 use crate::base::float::Float;
 use crate::base::simd::{LANES, vectorised};
-use crate::base::{parallel, sort};
-use crate::data::Rows;
+use crate::base::sort;
+use crate::data::{Moments, Rows, Second};
 use crate::kernels::weighted::{self, Weighted};
 use crate::model::block::Block;
 use crate::model::whitened::{MOST_INFLATION, Whitening};
-
-/// Mass, first and second moments of every component about its anchor, the current mean. Those of disjoint sets of rows add
-/// up ([`Statistics`]).
-///
-/// $$m_c = \sum_n w_n q_{nc}, \qquad f_c = \sum_n w_n q_{nc} u_{nc}, \qquad S_c = \sum_n w_n q_{nc} u_{nc} u_{nc}^T, \qquad u_{nc} = z_n - a_c$$
-#[derive(Clone, Debug, PartialEq)]
-pub struct OuterMoments {
-    dim: usize,
-    /// (k).
-    pub(crate) mass: Vec<f64>,
-    /// (k, d).
-    first: Vec<f64>,
-    /// (k, d, d), of which the lower half counts.
-    second: Vec<f64>,
-}
 
 /// Which digits of the products are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,70 +17,34 @@ pub(crate) enum Digits {
     All,
 }
 
-impl Statistics for OuterMoments {
-    fn merge(parts: &mut Vec<Self>) -> Self {
-        const ELEMENTS: usize = 1 << 13;
-        let mut total = Self::zeros(parts[0].mass.len(), parts[0].dim);
-        for part in &*parts {
-            add(&mut total.mass, &part.mass);
-            add(&mut total.first, &part.first);
-        }
-        parallel::map_chunks(&mut total.second, ELEMENTS, |_, range, total| {
-            for part in &*parts {
-                add(total, &part.second[range.clone()]);
-            }
-        });
-        parallel::map_chunks(parts, 1, |_, _, parts| {
-            let part = &mut parts[0];
-            part.mass.fill(0.0);
-            part.first.fill(0.0);
-            part.second.fill(0.0);
-        });
-        total
-    }
-
-    fn zero_mass(&self) -> usize {
-        self.mass.iter().filter(|mass| **mass <= 0.0).count()
-    }
+/// Far seeds: nearly all of the old variances cancels, and only rounding is left.
+fn keep_rounding(moved: &mut [f64], old: &[f64], dim: usize) {
+    let diagonal = moved.iter_mut().zip(old).step_by(dim + 1);
+    diagonal.for_each(|(x, old)| *x = x.max(8.0 * f64::EPSILON * old));
 }
 
-fn add(total: &mut [f64], part: &[f64]) {
-    for (total, x) in total.iter_mut().zip(part) {
-        *total += x;
-    }
-}
-
-impl OuterMoments {
-    /// Of no rows.
-    pub(crate) fn zeros(k: usize, dim: usize) -> Self {
-        Self {
-            dim,
-            mass: vec![0.0; k],
-            first: vec![0.0; k * dim],
-            second: vec![0.0; k * dim * dim],
-        }
-    }
-
-    /// $f_c$ (d).
-    pub(crate) fn first(&self, c: usize) -> &[f64] {
-        &self.first[c * self.dim..][..self.dim]
-    }
-
+/// Second moments of pairs of coordinates, about the current means:
+///
+/// $$S_c = \sum_n w_n q_{nc} u_{nc} u_{nc}^T, \qquad u_{nc} = z_n - \mu_c$$
+impl Moments {
     /// The lower half of $S_c$ (d, d).
-    pub(crate) fn second(&self, c: usize) -> &[f64] {
-        let size = self.dim * self.dim;
-        &self.second[c * size..][..size]
+    pub(crate) fn pairs_of(&self, c: usize) -> &[f64] {
+        let size = self.dim() * self.dim();
+        &self.second()[c * size..][..size]
     }
 
-    /// Adds a block of rows, shared out by its responsibilities, about the means of the components.
-    pub(crate) fn add<'a, F: Float>(
+    /// Adds a block of rows, shared out by its responsibilities, about the means of the components; second moments that they
+    /// share are about `origin` (d).
+    pub(crate) fn add_pairs<'a, F: Float>(
         &mut self,
         rows: &Rows<F>,
         block: &Block<F>,
         component: impl Fn(usize) -> &'a Whitening,
         digits: Digits,
+        origin: &[f64],
     ) {
-        let (dim, k) = (self.dim, self.mass.len());
+        let (dim, size) = (self.dim(), self.dim() * self.dim());
+        let shared = self.kind() == Second::Pairs;
         let shares = || {
             let of_row = |i| {
                 let weight = rows.weight(i);
@@ -105,14 +53,14 @@ impl OuterMoments {
             };
             (0..rows.len()).flat_map(of_row)
         };
-        let (starts, members) = sort::sorted(k, (0, 0.0), shares);
+        let (starts, members) = sort::sorted(block.components(), (0, 0.0), shares);
         let (mut apart, mut products) = (Vec::new(), Products::<F>::default());
         for (c, places) in sort::among(&starts, 0..members.len()) {
             let members = &members[places];
             let anchor = component(c);
-            let first = &mut self.first[c * dim..(c + 1) * dim];
             apart.resize(members.len() * dim, 0.0);
-            self.mass[c] += members.iter().map(|member| member.1).sum::<f64>();
+            self.add_mass(c, members.iter().map(|member| member.1).sum());
+            let first = self.first_mut(c);
             vectorised!({
                 let apart = apart.chunks_exact_mut(dim);
                 for (&(i, share), apart) in members.iter().zip(apart) {
@@ -123,54 +71,85 @@ impl OuterMoments {
                     }
                 }
             });
+            if shared {
+                continue;
+            }
             let shares = || members.iter().map(|member| member.1);
             let narrow = digits == Digits::Enough && fits_narrow(&apart, shares(), anchor);
-            let second = &mut self.second[c * dim * dim..(c + 1) * dim * dim];
+            let second = &mut self.second_mut()[c * size..][..size];
             products.add(&apart, dim, shares(), narrow, second);
+        }
+        if shared {
+            let mut shares = vec![0.0; rows.len()];
+            for (i, share) in &members {
+                shares[*i] += share;
+            }
+            apart.clear();
+            for i in 0..rows.len() {
+                let row = rows.row(i).iter().zip(origin);
+                apart.extend(row.map(|(z, a)| z.to_f64() - a));
+            }
+            products.add(&apart, dim, shares.into_iter(), false, self.second_mut());
         }
     }
 
-    /// The lower half of the second moments of component `c` about another point, which is `step` (d) beyond the anchor:
-    /// $S - f s^T - s f^T + m s s^T$.
-    pub(crate) fn about(&self, c: usize, step: &[f64]) -> Vec<f64> {
-        let (dim, mass, first) = (self.dim, self.mass[c], self.first(c));
-        let mut about = self.second(c).to_vec();
-        for i in 0..dim {
-            for (j, sum) in about[i * dim..][..=i].iter_mut().enumerate() {
-                let old = *sum;
-                *sum += mass * step[i] * step[j] - first[i] * step[j] - step[i] * first[j];
-                if i == j {
-                    // Far seeds: nearly all of the old sum cancels, and only rounding is left.
-                    *sum = sum.max(8.0 * f64::EPSILON * old);
-                }
+    /// The lower half of the second moments of all components about their means, which are `means` (k, d):
+    /// $\sum_c \sum_n w_n q_{nc} (z_n - \mu_c)(z_n - \mu_c)^T = S - \sum_c m_c (\mu_c - a)(\mu_c - a)^T$ with $S$ about $a$. In
+    /// directions that are not clamped (E52) at most 1e8 times as much is subtracted as is left, whose digits F can follow.
+    pub(crate) fn within(&self, origin: &[f64], means: &[f64]) -> Vec<f64> {
+        let mut within = self.second().to_vec();
+        for (c, mean) in means.chunks_exact(self.dim()).enumerate() {
+            let apart: Vec<f64> = mean.iter().zip(origin).map(|(m, a)| m - a).collect();
+            for (i, row) in within.chunks_exact_mut(self.dim()).enumerate() {
+                let factor = self.mass(c) * apart[i];
+                row.iter_mut()
+                    .zip(&apart[..=i])
+                    .for_each(|(x, u)| *x -= factor * u);
             }
         }
+        keep_rounding(&mut within, self.second(), self.dim());
+        within
+    }
+
+    /// The lower half of the second moments of component `c` about another point, which is `step` (d) beyond the mean:
+    /// $S - f s^T - s f^T + m s s^T$.
+    pub(crate) fn about(&self, c: usize, step: &[f64]) -> Vec<f64> {
+        let (dim, mass, first) = (self.dim(), self.mass(c), self.first(c));
+        let mut about = self.pairs_of(c).to_vec();
+        for i in 0..dim {
+            for (j, sum) in about[i * dim..][..=i].iter_mut().enumerate() {
+                *sum += mass * step[i] * step[j] - first[i] * step[j] - step[i] * first[j];
+            }
+        }
+        keep_rounding(&mut about, self.pairs_of(c), dim);
         about
     }
 
-    /// Gives component `into` all that `from` has, whose anchor is `step` (d) beyond its own.
+    /// Gives component `into` all that `from` has, whose mean is `step` (d) beyond its own.
     pub(crate) fn join(&mut self, into: usize, from: usize, step: &[f64]) {
-        let (dim, size) = (self.dim, self.dim * self.dim);
+        let size = self.dim() * self.dim();
         let back: Vec<f64> = step.iter().map(|x| -x).collect();
-        let (mass, second) = (self.mass[from], self.about(from, &back));
-        for (j, step) in step.iter().enumerate() {
-            self.first[into * dim + j] += self.first[from * dim + j] + mass * step;
-        }
-        add(&mut self.second[into * size..][..size], &second);
-        self.mass[into] += mass;
-        self.mass[from] = 0.0;
-        self.first[from * dim..][..dim].fill(0.0);
-        self.second[from * size..][..size].fill(0.0);
+        let (mass, second) = (self.mass(from), self.about(from, &back));
+        let sums = self.first(into).iter().zip(self.first(from)).zip(step);
+        let first: Vec<f64> = sums
+            .map(|((into, from), step)| into + from + mass * step)
+            .collect();
+        self.set(into, self.mass(into) + mass, first.into_iter());
+        let into = self.second_mut()[into * size..][..size].iter_mut();
+        into.zip(&second).for_each(|(total, x)| *total += x);
+        self.set(from, 0.0, std::iter::repeat(0.0));
+        self.second_mut()[from * size..][..size].fill(0.0);
     }
 
     /// The moments of two components alone.
     pub(crate) fn pair(&self, a: usize, b: usize) -> Self {
-        Self {
-            dim: self.dim,
-            mass: vec![self.mass[a], self.mass[b]],
-            first: [self.first(a), self.first(b)].concat(),
-            second: [self.second(a), self.second(b)].concat(),
+        let mut pair = Self::zeros(2, self.dim(), Second::PerPair);
+        for (place, c) in [a, b].into_iter().enumerate() {
+            pair.set(place, self.mass(c), self.first(c).iter().copied());
         }
+        let second = [self.pairs_of(a), self.pairs_of(b)].concat();
+        pair.second_mut().copy_from_slice(&second);
+        pair
     }
 }
 
@@ -320,10 +299,10 @@ mod tests {
         block.supports = (0..n).flat_map(|_| [1, 0]).collect();
         block.scores = vec![F::zero(); 2 * n];
         let block = block.with_shares(|i, place| q(i, 1 - place));
-        let mut sums = OuterMoments::zeros(2, dim);
+        let mut sums = Moments::zeros(2, dim, Second::PerPair);
         // Twice: scratch is reused, and sums add up.
         for _ in 0..2 {
-            sums.add(&rows, &block, |c| &components[c], Digits::Enough);
+            sums.add_pairs(&rows, &block, |c| &components[c], Digits::Enough, &[]);
         }
         let naive = |c: usize, of: &dyn Fn(&[f64]) -> f64| -> f64 {
             let term = |i: usize| {
@@ -341,12 +320,12 @@ mod tests {
         };
         let step: Vec<f64> = (0..dim).map(|j| 0.1 * j as f64 - 0.3).collect();
         for c in 0..2 {
-            close(sums.mass[c], naive(c, &|_| 1.0));
+            close(sums.mass(c), naive(c, &|_| 1.0));
             let about = sums.about(c, &step);
             for i in 0..dim {
                 close(sums.first(c)[i], naive(c, &|u| u[i]));
                 for j in 0..=i {
-                    close(sums.second(c)[i * dim + j], naive(c, &|u| u[i] * u[j]));
+                    close(sums.pairs_of(c)[i * dim + j], naive(c, &|u| u[i] * u[j]));
                     let moved = naive(c, &|u| (u[i] - step[i]) * (u[j] - step[j]));
                     close(about[i * dim + j], moved);
                 }
@@ -354,10 +333,10 @@ mod tests {
         }
         // Joined: about the anchor of the first.
         let mut joined = sums.pair(0, 1);
-        assert_eq!(joined, sums);
+        assert_eq!(joined.second(), sums.second());
         joined.join(0, 1, &vec![-0.3; dim]);
         assert_eq!(joined.zero_mass(), 1);
-        close(joined.mass[0], 2.0 * w.sum());
+        close(joined.mass(0), 2.0 * w.sum());
         for i in 0..dim {
             close(
                 joined.first(0)[i],
@@ -366,15 +345,15 @@ mod tests {
             for j in 0..=i {
                 let moved = naive(1, &|u| (u[i] - 0.3) * (u[j] - 0.3));
                 close(
-                    joined.second(0)[i * dim + j],
+                    joined.pairs_of(0)[i * dim + j],
                     naive(0, &|u| u[i] * u[j]) + moved,
                 );
             }
         }
         let mut parts = vec![sums.clone(), sums.clone()];
-        let both = OuterMoments::merge(&mut parts);
-        assert_eq!(both.second(1)[0], 2.0 * sums.second(1)[0]);
-        assert_eq!(parts, vec![OuterMoments::zeros(2, dim); 2]);
+        let both = Moments::merge(parts.iter_mut());
+        assert_eq!(both.pairs_of(1)[0], 2.0 * sums.pairs_of(1)[0]);
+        assert_eq!(parts, vec![Moments::zeros(2, dim, Second::PerPair); 2]);
     }
 
     #[test]

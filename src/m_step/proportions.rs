@@ -1,16 +1,16 @@
 //! Mixing proportions: equal, or learned as the mass of each component.
 
 use crate::base::error::{Error, Result, not_negative, same_length};
+use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::io::{FileFault, Reader, Stream};
+use crate::io::{all_finite, rule};
 use ndarray::ArrayView1;
-
-/// The section of a file that says that proportions stay equal.
-const EQUAL: &str = "equal proportions";
+use serde::{Deserialize, Serialize};
 
 /// Mixing proportions (k): not negative, with sum 1.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Proportions {
     values: Vec<f64>,
     mixing: Mixing,
@@ -60,33 +60,17 @@ impl Proportions {
         Ok(Self::learned(proportions.iter().copied()))
     }
 
-    /// Into a file.
-    pub(super) fn write(&self, file: &mut Stream<'_>) {
-        file.numbers("proportions", &self.values);
-        if self.mixing == Mixing::Equal {
-            file.numbers(EQUAL, &[1u64]);
-        }
-    }
-
-    /// From a file, for `k` components.
-    pub(super) fn read(file: &mut Reader<'_>, k: usize) -> std::result::Result<Self, FileFault> {
+    /// Checks those of a file, for `k` components.
+    pub(super) fn check_stored(&self, k: usize) -> std::result::Result<(), FileFault> {
         const NAME: &str = "proportions";
-        let values = file.finite::<f64>(NAME, &[k])?;
-        if values.iter().any(|p| *p < 0.0) {
-            return Err(FileFault::content(NAME, "must not be negative"));
-        }
-        if (values.iter().sum::<f64>() - 1.0).abs() > 1e-6 {
-            return Err(FileFault::content(NAME, "must sum to 1"));
-        }
-        let equal = |p: &f64| *p == 1.0 / k as f64;
-        let mixing = match file.has(EQUAL) {
-            true if file.counts::<1>(EQUAL)? != [1] || !values.iter().all(equal) => {
-                return Err(FileFault::content(EQUAL, "must be 1, and only there if so"));
-            }
-            true => Mixing::Equal,
-            false => Mixing::Learned,
-        };
-        Ok(Self { values, mixing })
+        all_finite(NAME, &self.values, k)?;
+        let sign = self.values.iter().all(|p| *p >= 0.0);
+        rule(sign, NAME, "must not be negative")?;
+        let sum = self.values.iter().sum::<f64>();
+        rule((sum - 1.0).abs() <= 1e-6, NAME, "must sum to 1")?;
+        let equal = self.values.iter().all(|p| *p == 1.0 / k as f64);
+        let as_said = self.mixing == Mixing::Learned || equal;
+        rule(as_said, NAME, "must be equal, or learned")
     }
 
     /// How many of them are free: none if they stay equal, and one follows from the others.
@@ -125,7 +109,7 @@ impl Proportions {
 }
 
 /// Whether proportions are learned or equal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Mixing {
     #[default]
     Learned,

@@ -11,8 +11,7 @@ pub(crate) mod whitened;
 
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::data::{Centres, Data, Frame, Rows, Scores};
-use crate::io::FileFault;
+use crate::data::{Centres, Data, Frame, Linear, Rows, Scores};
 use crate::model::posterior::LogJoint;
 use crate::rows::Linear;
 use ndarray::{Array1, Array2};
@@ -72,27 +71,6 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// model is a distribution over parameters.
     fn free_parameters(&self) -> Option<usize> {
         None
-    }
-
-    /// The model as the bytes of a file, with notes as in [`Save::to_bytes`](crate::Save::to_bytes): how boxed models
-    /// are [saved](crate::Save).
-    ///
-    /// # Errors
-    /// [`Error::Model`](crate::Error::Model): by default models of a family cannot be saved.
-    fn saved(&self, _notes: &[(&str, &str)]) -> Result<Vec<u8>> {
-        Err(FileFault::NoFormat.of_bytes())
-    }
-
-    /// A model from the bytes that [`saved`](Self::saved) made, bit for bit: how a fit goes on from a
-    /// [checkpoint](crate::Checkpoint).
-    ///
-    /// # Errors
-    /// [`Error::Model`](crate::Error::Model): bytes of something else, and by default all.
-    fn loaded(_bytes: &[u8]) -> Result<Self>
-    where
-        Self: Sized,
-    {
-        Err(FileFault::NoFormat.of_bytes())
     }
 
     /// The variance of every coordinate of each component (k, d), in the data's own unit, squared. The coordinates are the
@@ -255,7 +233,6 @@ impl<F: Float, M: Mixture<F> + ?Sized> Mixture<F> for Box<M> {
         means() -> Array2<F>;
         proportions() -> Array1<f64>;
         free_parameters() -> Option<usize>;
-        saved(notes: &[(&str, &str)]) -> Result<Vec<u8>>;
         variances() -> Array2<f64>;
         predict(data: &dyn Data<F>) -> Result<Array1<u32>>;
         responsibilities(data: &dyn Data<F>) -> Result<Array2<F>>;

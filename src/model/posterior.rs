@@ -94,6 +94,50 @@ pub(crate) fn normalise<F: Float>(
         true => soft::responsibilities(scores, (stride, width), beta, shares, &mut found),
         false => soft::of_lists(scores, width, beta, shares, &mut found),
     }
+<<<<<<< HEAD
+=======
+    exponentials(&mut block.responsibilities);
+    for i in 0..rows.len() {
+        let places = i * width..(i + 1) * width;
+        let best = block.scores[places.start].to_f64();
+        let responsibilities = &mut block.responsibilities[places];
+        let weight = rows.weight(i);
+        likelihood.weight += weight;
+        likelihood.entries += weight * entries;
+        likelihood.best += weight * best;
+        if !best.is_finite() {
+            // The row is infinitely far from every component: all are equally unlikely.
+            responsibilities.fill(1.0 / width as f64);
+            continue;
+        }
+        let sum: f64 = responsibilities.iter().sum();
+        // If the best one alone has a share, the sum is 1, and nothing changes.
+        if sum > 1.0 {
+            let scale = 1.0 / sum;
+            for q in responsibilities {
+                *q *= scale;
+            }
+            likelihood.spread += weight * sum.ln();
+        }
+    }
+    likelihood
+}
+
+/// The same for supports of all components.
+fn normalise_all<F: Float>(
+    rows: &Rows<F>,
+    block: &mut Block<F>,
+    log_joint: LogJoint,
+) -> Likelihood {
+    block.make_shares();
+    let mut shares = std::mem::take(&mut block.shares);
+    let mut found = Vec::new();
+    with_bounds(block, |scored| {
+        let k = block.components();
+        soft::responsibilities(scored, k, log_joint.beta, &mut shares, &mut found);
+    });
+    block.shares = shares;
+>>>>>>> main
     let mut likelihood = Likelihood::default();
     block.expected.clear();
     for (i, row) in found.iter().enumerate() {
@@ -110,6 +154,25 @@ pub(crate) fn normalise<F: Float>(
     likelihood
 }
 
+/// `work` on the scores of full supports, with the bounds that the search found, or that they have without errors.
+fn with_bounds<F: Float>(block: &Block<F>, work: impl FnOnce(soft::Scored<'_, F>)) {
+    let (stride, scores) = (block.stride(), &block.scores[..]);
+    let (mut upper, mut without) = (Vec::new(), Vec::new());
+    if block.lower.is_empty() {
+        soft::bounds(scores, &vec![F::zero(); stride], &mut upper, &mut without);
+    }
+    let lower = if without.is_empty() {
+        &block.lower
+    } else {
+        &without
+    };
+    work(soft::Scored {
+        scores,
+        lower,
+        stride,
+    });
+}
+
 /// The log-densities of rows, in nats, from the scores of all components.
 pub(crate) fn log_densities<F: Float>(
     rows: &Rows<F>,
@@ -122,19 +185,21 @@ pub(crate) fn log_densities<F: Float>(
         return block.scores.iter().map(density).collect();
     }
     let mut found = Vec::new();
-    soft::sums(&block.scores, block.stride(), log_joint.beta, &mut found);
+    with_bounds(block, |scored| {
+        soft::sums(scored, log_joint.beta, &mut found);
+    });
     let density = |row: &soft::Row| known - log_joint.beta * row.best + row.sum.ln();
     found.iter().map(density).collect()
 }
 
-/// Responsibilities below this are 0 in the sums of the M-step. That changes F by less than its rounding. The rule depends
-/// on the row alone, so the order of rows does not matter.
-const LOST: f64 = 1.0 / (1u64 << 60) as f64;
-
 /// Sets responsibilities to 0 that no sum needs ([E41](crate::equations#e41)).
 pub(crate) fn drop_lost<F: Float>(block: &mut Block<F>) {
     if block.width() > 1 {
+<<<<<<< HEAD
         soft::drop_below(&mut block.responsibilities, F::from_f64(LOST));
+=======
+        soft::drop_lost(&mut block.responsibilities);
+>>>>>>> main
     }
 }
 
@@ -206,6 +271,8 @@ pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LOST: f64 = 1.0 / (1u64 << 60) as f64;
 
     /// Those that are left out change no sum of the row; a search of width 1 shares nothing out.
     #[test]

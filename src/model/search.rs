@@ -13,14 +13,14 @@ use std::sync::Arc;
 pub(crate) struct Exact<F> {
     approximate: Vec<F>,
     features: Vec<F>,
-    bounds: Vec<soft::Bounds<F>>,
     candidates: candidates::Candidates<F>,
+    upper: Vec<F>,
     reached: Vec<u32>,
     scores: Vec<F>,
 }
 
-/// exp(-REACH) is lost beside 1 in `f64`, whatever the number of components.
-const REACH: f64 = 60.0;
+/// Beyond so many nats from the best one, components have no share of a row.
+const REACH: f64 = -soft::LOST_NATS;
 
 /// Rows in a block of `dim` columns searched over `k` components: bounds the scratch, and keeps the rows near while they are
 /// searched and summed up. It is part of the result (blocks have their own random streams and sums), so it depends on nothing
@@ -112,11 +112,14 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
     };
     let has_tight = products.is_some_and(|linear| !linear.terms().tight.is_empty());
     let limit = largest_error::<F>(width);
-    soft::bounds(&block.scores, errors, &mut scratch.bounds);
-    for (i, row) in block.scores.chunks_exact_mut(errors.len()).enumerate() {
-        let soft::Bounds { upper, next } = scratch.bounds[i];
-        // The best score is not above it, but for the error of the row.
-        let upper = upper.to_f64();
+    soft::bounds(&block.scores, errors, &mut scratch.upper, &mut block.lower);
+    let lower = block
+        .lower
+        .chunks_exact_mut(errors.len().div_ceil(soft::GROUP));
+    let rows_of_scores = block.scores.chunks_exact_mut(errors.len()).zip(lower);
+    for (i, (row, lower)) in rows_of_scores.enumerate() {
+        // The best score is not above this one, but for the error of the row.
+        let upper = scratch.upper[i].to_f64();
         let (error, slack) = match products {
             Some(linear) => {
                 let error = linear.relative() * upper.max(0.0);
@@ -134,23 +137,21 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
         let near = upper + 2.0 * slack;
         let far = F::from_f64(near + REACH / beta);
         let of_components = match has_tight {
-            true => soft::largest_error(row, errors, far).to_f64(),
+            true => soft::largest_error(row, errors, lower, far).to_f64(),
             false => 0.0,
         };
         // Of a NaN too.
         let exact = beta * error.max(of_components) <= limit;
-        let near = F::from_f64(near);
-        if exact && next > near {
-            // One alone may be the best.
-            continue;
+        let reach = if exact { F::from_f64(near) } else { far };
+        soft::not_above(row, errors, lower, reach, &mut scratch.reached);
+        if !exact || scratch.reached.len() > 1 {
+            direct(scorer, rows, i, row, scratch);
+            for &c in &scratch.reached {
+                let bound = &mut lower[c as usize / soft::GROUP];
+                let score = row[c as usize];
+                *bound = if score < *bound { score } else { *bound };
+            }
         }
-        soft::not_above(
-            row,
-            errors,
-            if exact { near } else { far },
-            &mut scratch.reached,
-        );
-        direct(scorer, rows, i, row, scratch);
     }
 }
 

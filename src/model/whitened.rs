@@ -2,14 +2,13 @@
 
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
-use crate::base::simd::vectorised;
+use crate::data::Rows;
 use crate::kernels::quadratic::{self, Columns};
-use crate::kernels::stride;
-use crate::rows::Rows;
+use serde::{Deserialize, Serialize};
 
 /// The whitening transform of a component: for its points $M (z - m)$ has mean 0 and covariance $I$, so
 /// $M^T M = \Sigma^{-1}$ and $\lvert M (z - m) \rvert^2$ is the squared Mahalanobis distance.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Whitening {
     /// $m$ (d).
     pub(crate) mean: Vec<f64>,
@@ -117,58 +116,44 @@ impl Whitening {
         quadratic::form(&self.factor, apart)
     }
 
-    /// $M z$ of padded rows, padded, rounded once.
-    pub(crate) fn whiten<F: Float>(&self, rows: &[F]) -> Vec<F> {
-        let (dim, stride) = (self.mean.len(), stride(self.mean.len()));
-        let (mut z, mut out) = (vec![0.0; dim], vec![F::zero(); rows.len()]);
-        vectorised!({
-            let rows = rows.chunks_exact(stride);
-            for (row, out) in rows.zip(out.chunks_exact_mut(stride)) {
-                for (z, x) in z.iter_mut().zip(row) {
-                    *z = x.to_f64();
-                }
-                let mut start = 0;
-                for (j, out) in out[..dim].iter_mut().enumerate() {
-                    *out = F::from_f64(dot(&self.factor[start..=start + j], &z[..=j]));
-                    start += j + 1;
-                }
-            }
-        });
-        out
+    /// The mean square of the coordinates of the mean, in deviations of the columns given all others.
+    fn farness(&self) -> f64 {
+        let squares = self.precisions().into_iter().zip(&self.mean);
+        squares.map(|(p, m)| p * m * m).sum::<f64>() / self.mean.len() as f64
     }
 
     /// Whether forms in `f32` have digits enough: the mean, too, is rounded to it.
     fn fits_narrow(&self) -> bool {
         /// In deviations of a column.
         const FARTHEST: f64 = 100.0;
-        let squares = self.precisions().into_iter().zip(&self.mean);
-        let far = squares.map(|(p, m)| p * m * m).sum::<f64>() / self.mean.len() as f64;
-        self.inflation <= MOST_INFLATION && far <= FARTHEST * FARTHEST
+        self.inflation <= MOST_INFLATION && self.farness() <= FARTHEST * FARTHEST
     }
 
-    /// A bound on the relative error of a form in `F`: $\lvert u_j \rvert^2 \le \Sigma_{jj} \lvert M u \rvert^2$.
-    fn rounding<F: Float>(&self) -> f64 {
+    fn rounding<F: Float>(&self) -> Rounding {
         let dim = self.mean.len() as f64;
-        2.0 * (dim + 8.0) * F::EPSILON * dim * self.inflation.sqrt()
+        Rounding {
+            relative: 2.0 * (dim + 8.0) * F::EPSILON * dim * self.inflation.sqrt(),
+            of_mean: 2.0 * F::EPSILON * dim * self.farness().sqrt(),
+        }
     }
 }
 
-/// In several partial sums, so that no addition waits for the one before.
-#[inline(always)]
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    const LANES: usize = 16;
-    let mut sums = [0.0; LANES];
-    let (rows, rest) = a.as_chunks::<LANES>();
-    let (others, rest_of_b) = b.as_chunks::<LANES>();
-    for (a, b) in rows.iter().zip(others) {
-        for l in 0..LANES {
-            sums[l] += a[l] * b[l];
-        }
+/// Bounds on the error of a form $\lvert v \rvert^2$, $v = M u$, that is computed in a type.
+///
+/// Each number of $v$ is a sum of products, off by $\gamma \sum_j \lvert M_{ij} u_j \rvert$ at most. With $\lvert u_j \rvert \le
+/// \Sigma_{jj}^{1/2} \lvert v \rvert$ and the inequality of Cauchy and Schwarz, $v$ is off by $\gamma (d \sum_j \Sigma_{jj}
+/// (\Sigma^{-1})_{jj})^{1/2} \lvert v \rvert$, which is $\gamma d$ times the root of the inflation. A mean that is rounded by
+/// $\epsilon \lvert m_j \rvert$ moves $v$ by $\epsilon (d \sum_j (\Sigma^{-1})_{jj} m_j^2)^{1/2}$. The form is off by twice as much
+/// times $\lvert v \rvert$.
+struct Rounding {
+    relative: f64,
+    of_mean: f64,
+}
+
+impl Rounding {
+    fn of(&self, form: f64) -> f64 {
+        self.relative * form + self.of_mean * form.sqrt()
     }
-    for (l, (a, b)) in rest.iter().zip(rest_of_b).enumerate() {
-        sums[l] += a * b;
-    }
-    sums.iter().sum()
 }
 
 /// The scores $\lvert M_c (z - m_c) \rvert^2 + a_c$ of all rows under all components: (len, k) into `out`. They are computed
@@ -201,7 +186,7 @@ pub(crate) fn scores<'a, F: Float>(
     let mut apart = Vec::new();
     for (i, scores) in out.chunks_exact_mut(k).enumerate() {
         let bounds = |c: usize, score: F| {
-            let error = roundings[c] * (score.to_f64() - added[c]).abs();
+            let error = roundings[c].of((score.to_f64() - added[c]).abs());
             (score.to_f64(), error + F::EPSILON * score.to_f64().abs())
         };
         let best = scores

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The orthonormal transform that follows the random signs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Transform {
     /// The discrete cosine transform of type II, for any number of columns. The default: nothing is padded.

@@ -4,7 +4,7 @@ use super::Basis;
 use super::frame::Frame;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::kernels::sparse::Entries;
+use crate::kernels::sparse::{Entries, Known};
 use crate::kernels::{distance, stride};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -173,7 +173,7 @@ impl<F: Float> Rows<F> {
             return Cow::Borrowed(self.row(i));
         };
         let mut centre = sparse.mean.to_vec();
-        let (ids, values) = known.row(i);
+        let Known { ids, values } = known.row(i);
         for (&j, &x) in ids.iter().zip(values) {
             centre[j as usize] = x;
         }

@@ -3,7 +3,7 @@
 use super::{Basis, Frame};
 use crate::base::cached::Cached;
 use crate::base::float::Float;
-use crate::io::{FileFault, Sections, Stream};
+use crate::kernels::distance::Normed;
 use crate::kernels::panels::Panels;
 use crate::kernels::{distance, sparse, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -63,15 +63,13 @@ impl<F: Float> Expanded<F> {
         self.relative.as_ref().map(|(about, _)| &about[..])
     }
 
-    /// The differences, padded, of the centres that this was made of.
-    pub(crate) fn values<'a>(&'a self, centres: &'a Centres<F>) -> &'a [F] {
+    /// The differences, of the centres that this was made of, and their squared norms.
+    pub(crate) fn normed<'a>(&'a self, centres: &'a Centres<F>) -> Normed<'a, F> {
         let relative = self.relative.as_ref();
-        relative.map_or(&centres.values, |(_, values)| values)
-    }
-
-    /// Squared norms (k).
-    pub(crate) fn norms(&self) -> &[F] {
-        &self.norms
+        Normed {
+            rows: relative.map_or(&centres.values, |(_, values)| values),
+            norms: &self.norms,
+        }
     }
 
     /// The largest squared norm.
@@ -83,7 +81,7 @@ impl<F: Float> Expanded<F> {
     pub(crate) fn panels(&self, centres: &Centres<F>) -> &Panels<F> {
         let stride = stride(self.dim);
         self.panels
-            .get(|| Panels::pack(self.values(centres), stride, self.dim, &self.norms))
+            .get(|| Panels::pack(self.normed(centres).rows, stride, self.dim, &self.norms))
     }
 }
 
@@ -178,25 +176,6 @@ impl<F: Float> Centres<F> {
             out.assign(&ArrayView1::from(columns).mapv(|x| F::from_f64(x.clamp(-most, most))));
         }
         all
-    }
-
-    /// Into a file, without the padding.
-    pub(crate) fn write(&self, name: &str, out: &mut Stream<'_>) {
-        let rows = (0..self.len()).flat_map(|c| self.row(c)[..self.dim].iter().copied());
-        out.section(name, self.len() * self.dim, rows);
-    }
-
-    /// `k` centres in `dim` coordinates from a file.
-    pub(crate) fn read(
-        name: &str,
-        file: &mut Sections<'_>,
-        k: usize,
-        dim: usize,
-    ) -> std::result::Result<Self, FileFault> {
-        let values = file.finite::<F>(name, &[k, dim])?;
-        let values = ArrayView2::from_shape((k, dim), &values);
-        let values = values.map_err(|_| FileFault::content(name, "must be k times d"))?;
-        Ok(Self::of_coordinates(values))
     }
 
     /// So many of the centres, by their numbers as far apart as can be.
@@ -317,11 +296,6 @@ impl<F: Float> Centres<F> {
     fn forget(&mut self) {
         self.by_coordinate = Cached::default();
         self.expanded = Cached::default();
-    }
-
-    /// Squared distances from centre `c` to the centres `ids`, computed directly.
-    pub(crate) fn distances_from(&self, c: usize, ids: &[u32], out: &mut Vec<F>) {
-        self.distances_of(self.row(c), ids, out);
     }
 
     /// Squared distances from a padded row to the centres `ids`, computed directly.

@@ -2,6 +2,7 @@
 
 use super::{Centres, Linear, Rows, Scales};
 use crate::base::float::Float;
+use crate::kernels::distance::Normed;
 use crate::kernels::sparse::{self, Entries};
 use crate::kernels::{distance, nearest, select, short, stride};
 
@@ -55,9 +56,9 @@ impl<F: Float> Rows<F> {
         let relative = self.relative(expanded.about());
         let mut norms = Vec::new();
         distance::norms(&relative, stride(self.dim), &mut norms);
-        let rows = (&relative[..], &norms[..]);
-        let centres = (expanded.values(centres), expanded.norms());
-        distance::to_all(rows, centres, self.dim, out);
+        let (rows, norms) = (&relative[..], &norms[..]);
+        let centres = expanded.normed(centres);
+        distance::to_all(Normed { rows, norms }, centres, self.dim, out);
     }
 
     /// Bound on the rounding error of row `i` in [`distances`](Self::distances) (E21).
@@ -100,16 +101,15 @@ impl<F: Float> Rows<F> {
             return true;
         }
         let expanded = centres.expanded();
-        let rows = (&self.values[..], expanded.about());
-        let dim = self.dim;
+        let (rows, about, dim) = (&self.values[..], expanded.about(), self.dim);
         let largest_norm = expanded.largest_norm();
         let margin = |norm, score| rounding::<F>(dim, norm, largest_norm, score);
         // Where rounding leaves several: which, as far as known.
         let mut among = Vec::new();
         if short::fits(stride, centres.len()) {
-            let values = (expanded.values(centres), expanded.norms());
             let panels = || expanded.panels(centres);
-            short::nearest(rows, (stride, dim), values, panels, margin, ids);
+            let seen = expanded.normed(centres);
+            short::nearest(rows, about, dim, seen, panels, margin, ids);
             // It leaves rows open. Which centres are within their rounding, a search by panels tells.
             let is_open = |i: &usize| ids[*i] == nearest::OPEN;
             let open: Vec<usize> = match ids.contains(&nearest::OPEN) {
@@ -121,9 +121,8 @@ impl<F: Float> Rows<F> {
                     .iter()
                     .flat_map(|i| &self.values[i * stride..][..stride]);
                 let rows: Vec<F> = rows.copied().collect();
-                let (rows, mut found) = ((&rows[..], expanded.about()), vec![0; open.len()]);
-                let panels = expanded.panels(centres);
-                nearest::nearest(rows, stride, panels, margin, &mut found, &mut among);
+                let (panels, mut found) = (expanded.panels(centres), vec![0; open.len()]);
+                nearest::nearest(&rows, about, stride, panels, margin, &mut found, &mut among);
                 for (&i, id) in open.iter().zip(found) {
                     ids[i] = id;
                 }
@@ -133,7 +132,7 @@ impl<F: Float> Rows<F> {
             }
         } else {
             let panels = expanded.panels(centres);
-            nearest::nearest(rows, stride, panels, margin, ids, &mut among);
+            nearest::nearest(rows, about, stride, panels, margin, ids, &mut among);
         }
         let (mut listed, mut scores) = (Vec::new(), Vec::new());
         let mut among = among.into_iter().peekable();
@@ -173,9 +172,10 @@ impl<F: Float> Rows<F> {
             let stride = stride(self.dim);
             return distance::to_own(&self.values, centres.values(), stride, ids, out);
         };
-        let (centres, mut squared) = ((centres.values(), self.dim), Vec::new());
+        let (centres, mut squared) = (centres.values(), Vec::new());
         for (i, out) in out.iter_mut().enumerate() {
-            sparse::to_some(known.row(i), centres, &ids[i..=i], &mut squared);
+            let row = known.row(i);
+            sparse::to_some(row, centres, self.dim, &ids[i..=i], &mut squared);
             *out = squared[0];
         }
     }
@@ -184,7 +184,7 @@ impl<F: Float> Rows<F> {
     #[inline(never)]
     pub fn distances_to(&self, i: usize, centres: &Centres<F>, ids: &[u32], out: &mut Vec<F>) {
         if let Some(known) = self.known() {
-            return sparse::to_some(known.row(i), (centres.values(), self.dim), ids, out);
+            return sparse::to_some(known.row(i), centres.values(), self.dim, ids, out);
         }
         distance::to_some(self.row(i), centres.values(), ids, out);
     }
@@ -215,8 +215,8 @@ impl<F: Float> Rows<F> {
         out: &mut Vec<F>,
     ) {
         if let Some(known) = self.known() {
-            let (row, centres) = (known.row(i), (centres.values(), self.dim));
-            return sparse::scaled_to_some(row, centres, scales.of_entries(), ids, out);
+            let (row, centres, scales) = (known.row(i), centres.values(), scales.of_entries());
+            return sparse::scaled_to_some(row, centres, self.dim, scales, ids, out);
         }
         distance::scaled_to_some(self.row(i), centres.values(), scales.of_rows(), ids, out);
     }

@@ -3,6 +3,7 @@
 use super::{Centres, Scales};
 use crate::base::float::Float;
 use crate::base::simd::LANES;
+use crate::kernels::distance::Scaled;
 use crate::kernels::panels::Panels;
 use crate::kernels::{features, panels, stride};
 use std::sync::Arc;
@@ -65,7 +66,7 @@ impl<F: Float> Linear<F> {
     /// Squared distances with a factor $a_c$ and a constant $b_c$ of each component, and `beta` nats for a score of 1.
     pub(crate) fn isotropic(centres: &Centres<F>, beta: f64, part: impl Fn(usize) -> Part) -> Self {
         let seen = centres.expanded();
-        let (means, width) = (seen.values(centres), stride(centres.dim()));
+        let (means, width) = (seen.normed(centres).rows, stride(centres.dim()));
         let dim = centres.dim();
         let mut forms = Forms::new(dim + 1);
         let mut parts = Vec::new();
@@ -92,10 +93,10 @@ impl<F: Float> Linear<F> {
         penalties: &[f64],
     ) -> Self {
         let seen = centres.expanded();
-        let (means, width) = (seen.values(centres), stride(centres.dim()));
+        let (means, width) = (seen.normed(centres).rows, stride(centres.dim()));
         let dim = centres.dim();
         let mut forms = Forms::new(2 * dim);
-        let (factors, terms) = scales.of_rows();
+        let Scaled { factors, terms } = scales.of_rows();
         let rows = means.chunks_exact(width).zip(factors.chunks_exact(width));
         for ((mean, factors), (term, penalty)) in rows.zip(terms.iter().zip(penalties)) {
             let mut square = 0.0;

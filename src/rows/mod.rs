@@ -8,6 +8,7 @@ mod frame;
 mod linear;
 mod scales;
 mod scores;
+mod stored;
 
 pub(crate) use basis::Workspace;
 pub use basis::{Basis, Transform};

@@ -2,6 +2,7 @@
 
 use crate::base::cached::Cached;
 use crate::base::float::Float;
+use crate::kernels::distance::Scaled;
 use crate::kernels::{sparse, stride};
 
 /// For `k` components in `d` coordinates, a factor of the squared difference, and what is added (E31).
@@ -46,13 +47,15 @@ impl<F: Float> Scales<F> {
     }
 
     /// Factors (k, d), padded, and the totals (k): what rows that know every coordinate need.
-    pub(crate) fn of_rows(&self) -> (&[F], &[F]) {
-        (&self.factors, &self.totals)
+    pub(crate) fn of_rows(&self) -> Scaled<'_, F> {
+        let (factors, terms) = (&self.factors, &self.totals);
+        Scaled { factors, terms }
     }
 
     /// Factors and terms (k, d), padded: what rows that know only some coordinates need.
-    pub(crate) fn of_entries(&self) -> (&[F], &[F]) {
-        (&self.factors, &self.terms)
+    pub(crate) fn of_entries(&self) -> Scaled<'_, F> {
+        let (factors, terms) = (&self.factors, &self.terms);
+        Scaled { factors, terms }
     }
 
     /// Factors and terms by coordinate: (d, 2, k), padded with zeros to a [`stride`] of `k`. Made when first asked for.

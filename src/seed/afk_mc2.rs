@@ -6,7 +6,7 @@ use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::data::{Centres, Data, Frame, Rows};
 use crate::model::candidates;
 
@@ -31,7 +31,7 @@ use crate::model::candidates;
 /// assert!(fit.report.evaluations.seeding < 25 * 1_000);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct AfkMc2 {
     chain: usize,
 }
@@ -65,7 +65,7 @@ impl Stage for AfkMc2 {
     }
 
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 

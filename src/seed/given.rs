@@ -6,7 +6,7 @@ use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::data::{Centres, Data, Frame, check_rows};
-use crate::io::Crc64;
+use crate::io::hash_of;
 use ndarray::{Array2, ArrayView2};
 
 /// Start centres (k, d), in the data's own unit. No distance evaluations, no randomness.
@@ -89,9 +89,8 @@ impl<F: Float> Stage for Given<F> {
     }
 
     fn settings(&self) -> String {
-        let mut bytes = Vec::new();
-        self.centres.iter().for_each(|x| x.put(&mut bytes));
-        format!("Given {:?} {:016x}", self.centres.dim(), Crc64::of(&bytes))
+        let hash = hash_of(self.centres.iter().map(|x| x.to_f64()));
+        format!("Given {:?} {hash}", self.centres.dim())
     }
 }
 
@@ -107,7 +106,7 @@ impl<F: Float> Seeder<F> for Given<F> {
         let centres = Centres::enter(self.centres.view(), frame);
         self.check_distances(&centres, frame, data.summary().total_weight)?;
         if self.and_more {
-            return KMeansPlusPlus::greedy().choose(data, frame, (k, Some(&centres)), rng);
+            return KMeansPlusPlus::greedy().choose(data, frame, k, Some(&centres), rng);
         }
         Ok(Seeds {
             centres,

@@ -5,7 +5,7 @@ use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::data::{Centres, Data, Frame, Rows};
 
 /// Each seed is a row drawn in proportion to its weighted squared distance to the nearest seed so far
@@ -28,12 +28,12 @@ use crate::data::{Centres, Data, Frame, Rows};
 /// assert!(greedy.report.evaluations.seeding > 4 * plain.report.evaluations.seeding);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct KMeansPlusPlus {
     candidates: Candidates,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 enum Candidates {
     Fixed(usize),
     Logarithmic,
@@ -81,7 +81,7 @@ impl Stage for KMeansPlusPlus {
     }
 
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 
@@ -93,7 +93,7 @@ impl<F: Float> Seeder<F> for KMeansPlusPlus {
         k: usize,
         rng: &mut Rng,
     ) -> Result<Seeds<F>> {
-        self.choose(data, frame, (k, None), rng)
+        self.choose(data, frame, k, None, rng)
     }
 }
 
@@ -104,7 +104,8 @@ impl KMeansPlusPlus {
         &self,
         data: &dyn Data<F>,
         frame: &Frame<F>,
-        (k, first): (usize, Option<&Centres<F>>),
+        k: usize,
+        first: Option<&Centres<F>>,
         rng: &mut Rng,
     ) -> Result<Seeds<F>> {
         let candidates = match self.candidates {

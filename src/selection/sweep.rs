@@ -242,7 +242,7 @@ fn compare<F: Float>(
         let kept = match fits.last() {
             Some((before, _)) if sweep.warm_starts => {
                 let seeds = Given::new(before.model.means().view()).and_more();
-                let warm = estimator.fit_seeded(fitted, &seeds)?;
+                let warm = estimator.fit_with(fitted, Some(&seeds), None)?;
                 match is_better(&warm, &cold) {
                     true => (warm, true),
                     false => (cold, false),

@@ -32,7 +32,7 @@ use crate::base::stage::{self, Stage};
 use crate::data::{Centres, Data, Frame, Rows, Scores};
 use crate::e_step::{EStep, Exhaustive};
 use crate::fit::{Clusterer, Fit};
-use crate::m_step::{Covariance, Gaussian, GaussianMixture, MStep, SharedVariance, Statistics};
+use crate::m_step::{Covariance, Gaussian, GaussianMixture, MStep, Statistics};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior;
@@ -154,8 +154,17 @@ impl<F: Float> MStep<F> for Still {
 
     fn update(&self, _: Self::Statistics, _: &mut Self::Model, _: bool) {}
 
-    fn shared_variance(&self) -> Option<&dyn SharedVariance<F, Self::Model, Self::Statistics>> {
-        Some(&SHARED)
+    fn with_centres(
+        &self,
+        model: &Self::Model,
+        centres: Centres<F>,
+        frame: Frame<F>,
+    ) -> Option<Self::Model> {
+        SHARED.with_centres(model, centres, frame)
+    }
+
+    fn totals<'a>(&self, sums: &'a mut Self::Statistics) -> Option<&'a mut crate::data::Moments> {
+        MStep::<F>::totals(&SHARED, sums)
     }
 }
 
@@ -340,9 +349,15 @@ fn scores_agree<S, F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Resu
         for ((c, score), fast) in direct.enumerate().zip(fast) {
             let near = beta * (score - best) <= REACH;
             let off = (fast.to_f64() - score).abs();
-            // Where the best are computed directly and the margin is 0, others have the digits of their type.
-            let width = rows.entries() as f64 + 8.0;
-            let rounding = 64.0 * width * F::EPSILON * (score.abs() + width / beta);
+            // Where the best are computed directly and the margin is 0, others have the digits of their type: a form in d
+            // columns is off by 2 (d + 8) d times the root of the variance inflation, of itself, and by 2 d times the
+            // deviations between the origin and the mean, of its root. Forms are computed in this type up to an inflation
+            // of 64 and 100 deviations. What a score has besides is less than 20 nats for each column: pivots are at least
+            // 1e-8 of the variance of their column, where columns are in like units.
+            let width = rows.entries() as f64;
+            let form = score.abs() + 20.0 * (width + 1.0) / beta;
+            let of_mean = 200.0 * width * (form / (2.0 * beta)).sqrt();
+            let rounding = F::EPSILON * (16.0 * (width + 8.0) * width * form + of_mean);
             let is_best = score <= best;
             let within = if is_best {
                 margin

@@ -2,7 +2,6 @@
 
 use super::{broken, same};
 use crate::base::error::{Error, Result};
-use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::data::Data;
 use crate::e_step::EStep;
@@ -16,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A fit that is stopped and goes on from its checkpoint gives the same bits as one that is not stopped. `S` is the stage to
-/// blame. A family that cannot be saved has no checkpoints.
+/// blame.
 pub(super) fn goes_on<S, F, E, M>(stages: (&E, &M), data: &dyn Data<F>, k: usize) -> Result<()>
 where
     F: Float,
@@ -28,13 +27,7 @@ where
     let path = std::env::temp_dir().join(format!("coremix-testing-{process}-{count}.ckp"));
     let found = goes_on_from::<S, F, E, M>(&path, stages, data, k);
     std::fs::remove_file(&path).ok();
-    match found {
-        Err(Error::Checkpoint {
-            fault: FileFault::NoFormat,
-            ..
-        }) => Ok(()),
-        found => found,
-    }
+    found
 }
 
 fn goes_on_from<S, F, E, M>(
@@ -65,7 +58,7 @@ where
         })?;
         let fit = builder().checkpoint(&checkpoint.clone().resume()).build()?;
         let resumed = match fit.fit(data) {
-            Err(Error::Checkpoint { fault, .. }) if fault != FileFault::NoFormat => {
+            Err(Error::Checkpoint { fault, .. }) => {
                 return Err(broken::<S>(format!(
                     "its own checkpoint is refused: {fault}"
                 )));

@@ -314,6 +314,37 @@ fn transfers_to_a_far_centre_raise_the_free_energy() {
     a_far_centre_begins_near::<f64>(1e15, 1e-9);
 }
 
+/// Where weights differ by more than a number has digits, what a merge costs rows of little weight is not lost in the rounding of
+/// others.
+#[test]
+fn moves_of_rows_of_little_weight_raise_the_free_energy() {
+    for seed in 0..400 {
+        let mut numbers = Numbers(seed);
+        let (n, d, k) = (
+            numbers.size(100, 400),
+            numbers.size(1, 3),
+            numbers.size(4, 25),
+        );
+        let x = Array2::<f64>::zeros((n, d)).mapv(|_| numbers.normal());
+        let heavy = 0.3 * numbers.uniform();
+        let weight = |_| match numbers.uniform() < heavy {
+            true => 1e17,
+            false => 1.0,
+        };
+        let w: ndarray::Array1<f64> = (0..n).map(weight).collect();
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
+        let phase = Phase::new(Bounded::new()).moves(10);
+        let fit = algorithms::k_means(k)
+            .phases(move |_| vec![phase.clone()])
+            .tolerance(1e-6)
+            .seed(seed)
+            .build()
+            .unwrap();
+        let energies = fit.fit(&data).unwrap().report.free_energies;
+        assert!(!falls(&energies, 1e-9), "seed {seed}: {energies:?}");
+    }
+}
+
 /// Rows near one place, and specks in three others: with few rows too, several starts find all of them.
 #[test]
 fn few_clusters_have_several_starts() {

@@ -437,9 +437,11 @@ fn other_seeders_are_checked() {
     let data = Dense::new(x.view()).unwrap();
     let k_means = algorithms::k_means(3).build().unwrap();
     let given = Given::new(x.slice(ndarray::s![..4, ..]));
-    let error = Estimator::fit_seeded(&k_means, &data, &given).unwrap_err();
+    let error = k_means.fit_with(&data, Some(&given), None).unwrap_err();
     assert!(matches!(error, Error::LengthMismatch { .. }), "{error}");
-    let error = Estimator::fit_seeded(&k_means, &data, &AfkMc2::new(0)).unwrap_err();
+    let error = k_means
+        .fit_with(&data, Some(&AfkMc2::new(0)), None)
+        .unwrap_err();
     assert!(error.to_string().starts_with("chain = 0"), "{error}");
 }
 

@@ -47,7 +47,7 @@ fn text<F: Float>(name: &str, data: &dyn Data<F>, to: &mut String) {
     let fit = algorithm.boxed::<F>().unwrap().fit(data).unwrap();
     let energies = fit.report.phases.iter().flat_map(|p| &p.free_energies);
     let energies: Vec<u64> = energies.map(|f| f.to_bits()).collect();
-    let model = fit.model.saved(&[]).unwrap();
+    let model = fit.model.to_bytes(&[]).unwrap();
     let score = fit.model.score(data).unwrap();
     let sums = [score.log_likelihood, score.quantization_error].map(f64::to_bits);
     let work = fit.report.evaluations;

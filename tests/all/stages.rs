@@ -29,7 +29,7 @@ pub(crate) fn points() -> Array2<f64> {
 // ---- Families -------------------------------------------------------------------------------------------
 
 /// What is wrong with a family.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 enum Wrong {
     Nothing,
     NanScores,
@@ -59,7 +59,7 @@ const SHARED: Gaussian = Gaussian::new(Covariance::TiedSpherical);
 #[derive(Clone, Copy, Debug)]
 struct Family(Wrong);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Model {
     inner: GaussianMixture<f64>,
     wrong: Wrong,

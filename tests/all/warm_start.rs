@@ -253,6 +253,29 @@ fn models_that_do_not_fit_are_errors() {
     assert!(warm.fit(&sketch).is_err());
 }
 
+/// A model of rows that are wider by more than its variances can say: an error that names the setting, on a coreset as well.
+#[test]
+fn a_model_of_far_wider_rows_is_an_error() {
+    let x = blobs::<f64>(300, 3, 5, 6);
+    let data = Dense::new(x.view()).unwrap();
+    let model = algorithms::gmm(5)
+        .build()
+        .unwrap()
+        .fit(&data)
+        .unwrap()
+        .model;
+    for scale in [5e-324, 1e-310, 1e-300] {
+        let tiny = x.mapv(|x| x.round() * scale);
+        let data = Dense::new(tiny.view()).unwrap();
+        for rows in [100, 1_000] {
+            let warm = algorithms::gmm(5).start_from(&model);
+            let warm = warm.coreset(Lightweight::new(rows)).build().unwrap();
+            let error = warm.fit(&data).unwrap_err().to_string();
+            assert!(error.starts_with("start_from = "), "{scale}: {error}");
+        }
+    }
+}
+
 /// A warm start is one of the settings of a checkpoint, and goes on as any fit.
 #[test]
 fn with_checkpoints() {

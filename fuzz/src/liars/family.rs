@@ -7,6 +7,7 @@ use coremix::m_step::{GaussianMixture, MStep, Statistics};
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
 use coremix::{Block, Likelihood, LogJoint, Stage};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 const SHARED: Gaussian = Gaussian::new(Covariance::TiedSpherical);
@@ -89,9 +90,10 @@ fn off(number: usize, by: isize) -> usize {
 }
 
 /// The model of such a family.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LyingModel {
     inner: GaussianMixture<f64>,
+    #[serde(skip)]
     lies: Arc<Lies>,
     later: bool,
 }

@@ -1,14 +1,16 @@
 //! Which component each row belongs to, stored by component, with bounds that settle most rows without reading them.
 
+use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::sort;
 use crate::data::View;
-use crate::io::{FileFault, Sections, Stream};
+use crate::io::rule;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// A row of a component.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Member<F> {
     pub(crate) row: u32,
     /// The second nearest component of the last search.
@@ -42,11 +44,13 @@ pub(crate) struct Change {
 }
 
 /// All rows by component: those of component c are the members `starts[c]..starts[c + 1]`.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "F: Float")]
 pub(crate) struct Assignment<F> {
-    starts: Vec<usize>,
-    members: Vec<Member<F>>,
+    pub(super) starts: Vec<usize>,
+    pub(super) members: Vec<Member<F>>,
     /// Memory of the last members, for reuse: an allocation costs more than the work done in it.
+    #[serde(skip)]
     spare: Vec<Member<F>>,
 }
 
@@ -120,11 +124,6 @@ impl<F: Float> Assignment<F> {
         self.members.len()
     }
 
-    /// Where the members of each component start (k + 1).
-    pub(crate) fn starts(&self) -> &[usize] {
-        &self.starts
-    }
-
     /// The member at a place.
     pub(crate) fn member(&self, place: usize) -> &Member<F> {
         &self.members[place]
@@ -151,19 +150,9 @@ impl<F: Float> Assignment<F> {
         })
     }
 
-    /// The members at some places.
-    pub(super) fn stretch(&self, places: Range<usize>) -> &[Member<F>] {
-        &self.members[places]
-    }
-
     /// The members of component `c`.
     pub(crate) fn members(&self, c: usize) -> &[Member<F>] {
         &self.members[self.places(c)]
-    }
-
-    /// The members, to be searched, beside where those of each component start.
-    pub(super) fn members_mut(&mut self) -> (&[usize], &mut [Member<F>]) {
-        (&self.starts, &mut self.members)
     }
 
     /// The component of every row (n).
@@ -219,57 +208,21 @@ impl<F: Float> Assignment<F> {
         });
     }
 
-    /// The rows by component, with their bounds.
-    pub(crate) fn write(&self, out: &mut Stream<'_>) {
-        let members = &self.members;
-        let n = members.len();
-        let starts = self.starts.iter().map(|start| *start as u64);
-        out.section("starts", self.components() + 1, starts);
-        out.section("members", n, members.iter().map(|m| m.row));
-        out.section("seconds", n, members.iter().map(|m| m.second));
-        out.section("uppers", n, members.iter().map(|m| m.upper));
-        out.section("lowers", n, members.iter().map(|m| m.lower));
-    }
-
-    /// The same of `n` rows and `k` components.
-    pub(crate) fn read(
-        file: &mut Sections<'_>,
-        n: usize,
-        k: usize,
-    ) -> std::result::Result<Self, FileFault> {
-        let starts = file.numbers::<u64>("starts", &[k + 1])?;
-        let starts: Vec<usize> = starts.into_iter().map(|start| start as usize).collect();
-        if starts[0] != 0 || starts[k] != n || !starts.is_sorted() {
-            return Err(FileFault::content("starts", "must rise from 0 to n"));
-        }
-        let rows = file.permutation("members", n)?;
-        let seconds = file.below("seconds", &[n], k)?;
-        let (uppers, lowers) = (bounds(file, "uppers", n)?, bounds(file, "lowers", n)?);
-        let member = |place: usize| Member {
-            row: rows[place],
-            second: seconds[place],
-            upper: uppers[place],
-            lower: lowers[place],
-        };
-        let members = (0..n).map(member).collect();
-        Ok(Self {
-            starts,
-            members,
-            spare: Vec::new(),
-        })
-    }
-}
-
-/// Bounds are numbers or infinite.
-fn bounds<F: Float>(
-    file: &mut Sections<'_>,
-    name: &str,
-    n: usize,
-) -> std::result::Result<Vec<F>, FileFault> {
-    let bounds = file.numbers::<F>(name, &[n])?;
-    match bounds.iter().any(|bound| bound.to_f64().is_nan()) {
-        true => Err(FileFault::content(name, "must be no NaN")),
-        false => Ok(bounds),
+    /// Checks that of a file, for `n` rows and `k` components.
+    pub(crate) fn check(&self, n: usize, k: usize) -> Result<(), FileFault> {
+        let Self {
+            starts, members, ..
+        } = self;
+        let whole = starts.first() == Some(&0) && starts.last() == Some(&n);
+        let rise = whole && starts.len() == k + 1 && starts.is_sorted();
+        rule(rise, "starts", "must rise from 0 to n")?;
+        let rows: Vec<u32> = members.iter().map(|m| m.row).collect();
+        let once = sort::is_permutation(&rows, n);
+        rule(once, "members", "must be all rows, each once")?;
+        let known = members.iter().all(|m| (m.second as usize) < k);
+        rule(known, "members", "must have known components")?;
+        let numbers = |m: &Member<F>| !m.upper.to_f64().is_nan() && !m.lower.to_f64().is_nan();
+        rule(members.iter().all(numbers), "members", "must have bounds")
     }
 }
 
@@ -300,51 +253,4 @@ fn parts<'a, F>(starts: &[usize], mut members: &'a mut [Member<F>]) -> Vec<Part<
         }
     }
     parts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::rng::Rng;
-
-    /// Rows move between components as in a list of labels; those that stay come first, in their order.
-    #[test]
-    fn changes_move_rows() {
-        let mut rng = Rng::from_seed(2);
-        for (n, k) in [(5_000, 3), (5_000, 700), (1, 1), (9, 40)] {
-            let mut labels: Vec<u32> = (0..n).map(|_| rng.below(k) as u32).collect();
-            let mut assignment = Assignment::<f32>::of_labels(&labels, k);
-            for _ in 0..3 {
-                assert_eq!(assignment.labels(), labels);
-                let mut changes = Vec::new();
-                let mut expected: Vec<Vec<u32>> = vec![Vec::new(); k];
-                for (c, stay) in expected.iter_mut().enumerate() {
-                    for place in assignment.places(c) {
-                        let row = assignment.member(place).row;
-                        let to = rng.below(3 * k);
-                        if to < k && to != c {
-                            let (from, to) = (c as u32, to as u32);
-                            changes.push(Change {
-                                place,
-                                row,
-                                from,
-                                to,
-                            });
-                        } else {
-                            stay.push(row);
-                        }
-                    }
-                }
-                for change in &changes {
-                    labels[change.row as usize] = change.to;
-                    expected[change.to as usize].push(change.row);
-                }
-                assignment.apply(&changes);
-                for (c, expected) in expected.iter().enumerate() {
-                    let rows: Vec<u32> = assignment.members(c).iter().map(|m| m.row).collect();
-                    assert_eq!(rows, *expected);
-                }
-            }
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::assignment::{Assignment, Change, Member, PART};
 use super::list_search::{Kernel, TOGETHER, root};
-use super::lists::InvertedLists;
+use super::lists::{self, InvertedLists};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -20,28 +20,32 @@ const WIDER: usize = 2;
 /// Rows at this many times the mean squared distance are far: at most one in as many. They can gain most.
 const FAR: f64 = 16.0;
 
-/// Rows that say what a search of all would gain.
-const DRAWS: usize = 512;
+/// Open rows, one at every step among them, whose gains tell what a search of all would gain.
+const DRAWN: usize = 1024;
 
 /// All centres are packed for every point if it has so many rows on average, in at most so many columns. With more columns
 /// matrix products are faster: packed centres no longer stay in the nearest cache.
 const PACKED: usize = 128;
 const COLUMNS: usize = 128;
 
-/// The nearest and the second nearest centre of a row, and the distances to them.
-#[derive(Clone, Copy, Debug)]
-struct TwoNearest<F> {
-    nearest: u32,
-    second: u32,
-    distance: F,
-    next: F,
+/// What a search over all centres found.
+pub(crate) struct Searched {
+    /// In the order of their places.
+    pub(crate) changes: Vec<Change>,
+    pub(crate) evaluations: u64,
+}
+
+impl Searched {
+    fn join(&mut self, more: Self) {
+        self.changes.extend(more.changes);
+        self.evaluations += more.evaluations;
+    }
 }
 
 impl<F: Float> Assignment<F> {
     /// Every row with its nearest centre and the second nearest: of all centres, or of the inverted list of its point (E40)
-    /// if that is cheaper and there is a tolerance. In that case rows that may be nearer to a centre outside the list are
-    /// [searched beyond it](Self::search_beyond), where neighbour lists of `near` centres would correct too little. Returns the
-    /// number of distance evaluations as well.
+    /// if that is cheaper and there is a tolerance. In that case far rows that may be nearer to a centre outside the list are
+    /// compared with all. Returns the number of distance evaluations as well.
     pub(crate) fn first(
         view: View<'_, F>,
         centres: &Centres<F>,
@@ -59,17 +63,16 @@ impl<F: Float> Assignment<F> {
         let mut all = Self::around(view, centres, points, |point| lists.list(point))?;
         let evaluations = view.len() * (points.len() + lists.list(0).len());
         let mut evaluations = lists.evaluations + evaluations as u64;
-        let iterations = |rows: usize| (rows * centres.len()) as f64 / (view.len() * near) as f64;
-        let open = |_, member: &Member<F>| member.lower < F::zero();
         let mut error = all.squared(view);
         loop {
-            let price = |rows: usize| tolerance * iterations(rows) * error;
-            let (changes, more) = all.search_beyond(view, centres, near, open, error, price)?;
-            all.apply(&changes);
-            evaluations += more;
+            let far = far(view, error);
+            let open = all.where_open(|_, m| m.lower < F::zero() && m.upper >= far);
+            let found = all.search_all(view, centres, &open)?;
+            all.apply(&found.changes);
+            evaluations += found.evaluations;
             // A few rows very far out hide others: these are far once the mean has fallen.
             let before = std::mem::replace(&mut error, all.squared(view));
-            if changes.is_empty() || error >= 0.5 * before {
+            if found.changes.is_empty() || error >= 0.5 * before {
                 return Ok((all, evaluations));
             }
         }
@@ -89,19 +92,11 @@ impl<F: Float> Assignment<F> {
             let all = Self::around(view, centres, &centres.evenly(number), |_| &list)?;
             return Ok((all, (n * (number + k)) as u64));
         }
-        let rows = search::block_rows(k, centres.dim());
-        let found = parallel::map_blocks(n, rows, |_, range| {
-            let found = two_nearest(centres, &view.load(range.clone())?);
-            let members = range.zip(found).map(|(row, found)| {
-                let mut member = Member::unknown(row as u32);
-                member.set(&found);
-                (found.nearest, member)
-            });
-            Ok(members.collect::<Vec<_>>())
-        });
-        let found = parallel::all(found)?;
-        let all = Self::by_component(k, found.len(), |block| found[block].iter().copied());
-        Ok((all, (n * k) as u64))
+        let mut all = Self::of_labels(&vec![0; n], k);
+        let rows = all.where_open(|_, _| true);
+        let found = all.search_all(view, centres, &rows)?;
+        all.apply(&found.changes);
+        Ok((all, found.evaluations))
     }
 
     /// The nearest centre of every row and the second nearest, among those that `list` gives for its point.
@@ -112,23 +107,14 @@ impl<F: Float> Assignment<F> {
         list: impl Fn(usize) -> &'a [u32] + Sync,
     ) -> Result<Self> {
         let near = Self::labelled(view, points)?;
-        let slack = 8.0 * (centres.dim() + 8) as f64 * F::EPSILON;
         let found = parallel::map_blocks(view.len(), PART, |_, places| {
             let mut kernel = Kernel::default();
-            let mut farthest = Vec::new();
             let mut found = Vec::with_capacity(places.len());
-            for (point, places) in sort::among(near.starts(), places) {
+            for (point, places) in sort::among(&near.starts, places) {
                 let list = list(point);
-                // Centres that are not on the list are at least this far from the point.
-                let reach = if list.len() == centres.len() {
-                    f64::INFINITY
-                } else {
-                    let last = &list[list.len() - 1..];
-                    centres.distances_of(points.row(point), last, &mut farthest);
-                    farthest[0].to_f64().sqrt() * (1.0 - slack)
-                };
+                let reach = lists::reach(centres, points.row(point), list);
                 kernel.pack(centres, list, points.row(point));
-                for members in near.stretch(places).chunks(TOGETHER) {
+                for members in near.members[places].chunks(TOGETHER) {
                     view.gather_into(members.iter().map(|member| member.row), &mut kernel.rows)?;
                     kernel.compare(centres, |i, about, best, next| {
                         let others = root(next.0);
@@ -164,10 +150,9 @@ impl<F: Float> Assignment<F> {
         Ok(Self::of_labels(&parallel::all(labels)?.concat(), k))
     }
 
-    /// Searches all centres for open rows, which may be nearer to one outside their list (E35): those far out, and all, if some
-    /// rows drawn say that this lowers the squared distances by more than the `price` of a search of so many rows, beyond what
-    /// lists of `near` centres do. `error` are the squared distances. Returns the changes, by place, and the number of distance
-    /// evaluations.
+    /// Searches all centres for open rows, which may be nearer to one outside their list (E35): for those far out, by the squared
+    /// distances `error`; and for all, if some of the others gain so much that this pays the `price` of a search of so many rows:
+    /// by going where no list of the `near` centres around their own would lead them.
     pub(crate) fn search_beyond(
         &mut self,
         view: View<'_, F>,
@@ -176,127 +161,113 @@ impl<F: Float> Assignment<F> {
         open: impl Fn(usize, &Member<F>) -> bool + Sync,
         error: f64,
         price: impl Fn(usize) -> f64,
-    ) -> Result<(Vec<Change>, u64)> {
-        let far = far(view, error);
-        let some = self.places_of(|c, place| {
-            let member = self.member(place);
-            member.upper < far && open(c, member)
-        });
-        let price = price(some.len());
-        let (promised, evaluations) = match price > 0.0 && some.len() > DRAWS {
-            true => self.gain(view, centres, near, &some)?,
-            false => (f64::INFINITY, 0),
+    ) -> Result<Searched> {
+        let (open, far) = (self.where_open(open), far(view, error));
+        let price = price(open.len());
+        let is_far = |row: &Change| self.member(row.place).upper >= far;
+        let (far, others): (Vec<Change>, Vec<Change>) = open.into_iter().partition(is_far);
+        let step = match price > 0.0 {
+            true => others.len().div_ceil(DRAWN).max(1),
+            false => 1,
         };
-        let all = promised > price;
-        let (changes, more) =
-            self.search_all(view, centres, |c, m| (all || m.upper >= far) && open(c, m))?;
-        Ok((changes, evaluations + more))
+        let drawn: Vec<Change> = others.iter().step_by(step).copied().collect();
+        let mut found = self.search_all(view, centres, &drawn)?;
+        let mut gain = f64::INFINITY;
+        if price > 0.0 {
+            gain = self.gain_beyond(view, centres, near, &found.changes)?;
+            found.evaluations += (found.changes.len() * (centres.len() + near)) as u64;
+        }
+        if step as f64 * gain > price {
+            let rest = others.chunks(step).flat_map(|others| &others[1..]);
+            let rest: Vec<Change> = rest.copied().collect();
+            found.join(self.search_all(view, centres, &rest)?);
+        }
+        found.join(self.search_all(view, centres, &far)?);
+        found.changes.sort_unstable_by_key(|change| change.place);
+        Ok(found)
     }
 
-    /// How much a search of the open members over all centres would lower the squared distances, more than one over the `near`
-    /// centres around their own: by a few of them, drawn in proportion to their part of these, one at the middle of every step.
-    /// Returns the number of distance evaluations as well.
-    fn gain(
+    /// How much changes lower the squared distances, more than lists of the `near` centres around their own would.
+    fn gain_beyond(
         &self,
         view: View<'_, F>,
         centres: &Centres<F>,
         near: usize,
-        open: &[(u32, u32)],
-    ) -> Result<(f64, u64)> {
-        let error = |&(_, place): &(u32, u32)| {
-            let member = self.member(place as usize);
-            view.weight(member.row) * member.upper.to_f64().powi(2)
-        };
-        let step = open.iter().map(error).sum::<f64>() / DRAWS as f64;
-        let (mut sum, mut steps, mut drawn) = (0.0, 0.5, Vec::new());
-        for member in open {
-            let error = error(member);
-            sum += error;
-            let times = (sum / step - steps).max(0.0).ceil();
-            if times > 0.0 {
-                steps += times;
-                // A row stands for so many of its kind.
-                drawn.push((*member, times * step / error));
-            }
-        }
-        let gains = parallel::map_blocks(drawn.len(), TOGETHER / 8, |_, range| {
-            let drawn = &drawn[range];
-            let places = drawn.iter().map(|((_, place), _)| *place as usize);
-            let rows = view.gather(places.map(|place| self.member(place).row))?;
-            let (found, mut squared) = (two_nearest(centres, &rows), Vec::new());
-            let gains = drawn.iter().zip(found).enumerate();
-            let gains = gains.map(|(i, (((c, _), times), found))| {
-                let mut list: Vec<u32> = (0..centres.len() as u32).collect();
+        changes: &[Change],
+    ) -> Result<f64> {
+        let all: Vec<u32> = (0..centres.len() as u32).collect();
+        let gains = parallel::map_blocks(changes.len(), TOGETHER / 8, |_, range| {
+            let changes = &changes[range];
+            let rows = view.gather(changes.iter().map(|change| change.row))?;
+            let (mut squared, mut gain) = (Vec::new(), 0.0);
+            for (i, change) in changes.iter().enumerate() {
+                let mut list = all.clone();
+                centres.distances_of(centres.row(change.from as usize), &all, &mut squared);
+                let of = |c: &u32| squared[*c as usize].to_f64();
                 if near < list.len() {
-                    centres.distances_from(*c as usize, &list, &mut squared);
-                    let of = |c: &u32| squared[*c as usize].to_f64();
                     list.select_nth_unstable_by(near - 1, |a, b| of(a).total_cmp(&of(b)));
                     list.truncate(near);
                 }
                 rows.distances_to(i, centres, &list, &mut squared);
-                let own = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
-                let fall = own - found.distance.to_f64().powi(2);
-                times * rows.weight(i) * fall.max(0.0)
-            });
-            Ok(gains.sum::<f64>())
+                let listed = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
+                let fall = listed - self.member(change.place).upper.to_f64().powi(2);
+                gain += rows.weight(i) * fall.max(0.0);
+            }
+            Ok(gain)
         });
-        let gains = parallel::all(gains)?;
-        let evaluations = drawn.len() * (2 * centres.len() + near);
-        Ok((gains.iter().sum(), evaluations as u64))
+        Ok(parallel::all(gains)?.iter().sum())
     }
 
-    /// Compares the open members with all centres. Returns the changes, by place, and the number of distance evaluations.
+    /// Compares some rows with all centres.
     fn search_all(
         &mut self,
         view: View<'_, F>,
         centres: &Centres<F>,
-        open: impl Fn(usize, &Member<F>) -> bool + Sync,
-    ) -> Result<(Vec<Change>, u64)> {
-        let open = self.places_of(|c, place| open(c, self.member(place)));
+        open: &[Change],
+    ) -> Result<Searched> {
         let rows = search::block_rows(centres.len(), centres.dim());
         let found = parallel::map_blocks(open.len(), rows, |_, range| {
-            let places = open[range].iter().map(|(_, place)| *place as usize);
-            let rows = places.map(|place| self.member(place).row);
-            Ok(two_nearest(centres, &view.gather(rows)?))
+            let open = &open[range];
+            let rows = view.gather(open.iter().map(|row| row.row))?;
+            let mut found = two_nearest(centres, &rows);
+            for (found, row) in found.iter_mut().zip(open) {
+                // The row stays if others are only as near.
+                if found.second == row.from && found.upper == found.lower {
+                    std::mem::swap(&mut found.nearest, &mut found.second);
+                }
+            }
+            Ok(found)
         });
         let found = parallel::all(found)?;
-        let mut changes = Vec::new();
-        let (_, members) = self.members_mut();
-        for (&(from, place), mut found) in open.iter().zip(found.concat()) {
-            // The row stays if others are only as near.
-            if found.second == from && found.distance == found.next {
-                std::mem::swap(&mut found.nearest, &mut found.second);
-            }
-            let member = &mut members[place as usize];
-            member.set(&found);
-            if found.nearest != from {
-                changes.push(Change {
-                    place: place as usize,
-                    row: member.row,
-                    from,
-                    to: found.nearest,
-                });
+        let mut all = Searched {
+            changes: Vec::new(),
+            evaluations: (open.len() * centres.len()) as u64,
+        };
+        for (found, row) in found.into_iter().flatten().zip(open) {
+            let member = &mut self.members[row.place];
+            (member.second, member.upper, member.lower) = (found.second, found.upper, found.lower);
+            if found.nearest != row.from {
+                let to = found.nearest;
+                all.changes.push(Change { to, ..*row });
             }
         }
-        Ok((changes, (open.len() * centres.len()) as u64))
+        Ok(all)
     }
 
-    /// The components and places of some members. Places are as many as rows, whose numbers have 32 bits.
-    fn places_of(&self, wanted: impl Fn(usize, usize) -> bool + Sync) -> Vec<(u32, u32)> {
+    /// The members that are open, as changes to no other component yet.
+    fn where_open(&self, open: impl Fn(usize, &Member<F>) -> bool + Sync) -> Vec<Change> {
         let found = self.map_parts(|_, components| {
             let places = components.flat_map(|(c, places)| places.map(move |place| (c, place)));
-            let found = places.filter(|(c, place)| wanted(*c, *place));
-            let found = found.map(|(c, place)| (c as u32, place as u32));
+            let found = places.filter(|(c, place)| open(*c, self.member(*place)));
+            let found = found.map(|(c, place)| Change {
+                place,
+                row: self.member(place).row,
+                from: c as u32,
+                to: c as u32,
+            });
             found.collect::<Vec<_>>()
         });
         found.concat()
-    }
-}
-
-impl<F: Float> Member<F> {
-    /// Takes the bounds of a search over all centres.
-    fn set(&mut self, found: &TwoNearest<F>) {
-        (self.second, self.upper, self.lower) = (found.second, found.distance, found.next);
     }
 }
 
@@ -305,7 +276,15 @@ fn far<F: Float>(view: View<'_, F>, squared: f64) -> F {
     F::from_f64((FAR * squared / view.data.summary().total_weight).sqrt())
 }
 
-/// The nearest centre of every row and the second nearest. A single centre is the second nearest as well, at any distance.
+/// The nearest of all centres and the second nearest, and the distances to them.
+struct TwoNearest<F> {
+    nearest: u32,
+    second: u32,
+    upper: F,
+    lower: F,
+}
+
+/// The two nearest centres of every row. A single centre is the second nearest as well, at any distance.
 fn two_nearest<F: Float>(centres: &Centres<F>, rows: &Rows<F>) -> Vec<TwoNearest<F>> {
     let width = centres.len().min(2);
     let mut block = Block::new(centres.len(), width);
@@ -316,12 +295,8 @@ fn two_nearest<F: Float>(centres: &Centres<F>, rows: &Rows<F>) -> Vec<TwoNearest
     let found = found.map(|(ids, squared)| TwoNearest {
         nearest: ids[0],
         second: ids[width - 1],
-        distance: root(squared[0]),
-        next: if width > 1 {
-            root(squared[1])
-        } else {
-            F::INFINITY
-        },
+        upper: root(squared[0]),
+        lower: squared.get(1).map_or(F::INFINITY, |next| root(*next)),
     });
     found.collect()
 }
@@ -366,39 +341,6 @@ mod tests {
                 assert!((f64::from(member.upper) - own).abs() <= 1e-4 * own);
                 let next = distance(member.row, member.second as usize);
                 assert!((f64::from(member.lower) - next).abs() <= 1e-4 * next);
-            }
-        }
-    }
-
-    /// Few centres and many, compared with a search row by row.
-    #[test]
-    fn a_first_search_finds_the_two_nearest() {
-        let mut rng = Rng::from_seed(1);
-        let x = Array2::from_shape_fn((3_000, 5), |_| rng.normal());
-        let data = Dense::new(x.view()).unwrap();
-        let frame = data.frame();
-        for k in [1, 2, 3, 16, 17, FEW, FEW + 1] {
-            let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-            let (found, _) = Assignment::exhaustive(View::new(&data, &frame), &centres).unwrap();
-            let mut rows = Rows::default();
-            data.load(0..data.len(), &frame, &mut rows).unwrap();
-            let all: Vec<u32> = (0..k as u32).collect();
-            for c in 0..k {
-                for member in found.members(c) {
-                    let mut squared = Vec::new();
-                    rows.distances_to(member.row as usize, &centres, &all, &mut squared);
-                    let mut naive: Vec<(f64, usize)> = squared.into_iter().zip(0..).collect();
-                    naive.sort_by(|a, b| a.0.total_cmp(&b.0));
-                    assert_eq!(naive[0].1, c);
-                    assert!((member.upper - root(naive[0].0)).abs() < 1e-7);
-                    match naive.get(1) {
-                        Some(next) => {
-                            assert_eq!(member.second as usize, next.1);
-                            assert!((member.lower - root(next.0)).abs() < 1e-7);
-                        }
-                        None => assert_eq!(member.lower, f64::INFINITY),
-                    }
-                }
             }
         }
     }

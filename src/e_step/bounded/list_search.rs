@@ -22,8 +22,8 @@ impl<F: Float> Assignment<F> {
         centres: &Centres<F>,
         lists: &NeighbourLists<F>,
     ) -> Result<(Vec<Change>, u64)> {
-        let (starts, members) = self.members_mut();
-        let found = parallel::map_chunks(members, PART, |_, places, members| {
+        let starts = &self.starts;
+        let found = parallel::map_chunks(&mut self.members, PART, |_, places, members| {
             let mut search = ListSearch::default();
             let first = places.start;
             for (c, places) in sort::among(starts, places) {

@@ -1,19 +1,23 @@
 //! Lists of near centres: neighbour lists, which centres are near each other and how far they moved; and inverted lists,
 //! which centres are near the points of a coarse quantizer.
 
+use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::{Centres, Rows};
-use crate::io::{FileFault, Sections, Stream};
+use crate::io::rule;
 use crate::model::candidates::Candidates;
 use crate::model::quantizer::CoarseQuantizer;
+use serde::{Deserialize, Serialize};
 
 /// The centres that the rows of a component are compared with: the component's own, and the nearest others.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "F: Float")]
 pub(crate) struct NeighbourLists<F> {
     size: usize,
     /// (k, size): the component itself first.
     lists: Vec<u32>,
+    #[serde(skip)]
     moved: Vec<Moved<F>>,
     /// A lower bound of the distance from each centre to any candidate that is not on its list (k). Candidates are all centres, or,
     /// where there are many, those on the inverted list of its cell: then a centre of another cell may be nearer (E35).
@@ -21,7 +25,7 @@ pub(crate) struct NeighbourLists<F> {
 }
 
 /// What the last M-step means for the bounds of a component's rows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moved<F> {
     /// How far its own centre moved.
     pub(crate) own: F,
@@ -32,18 +36,6 @@ pub(crate) struct Moved<F> {
     pub(crate) half_gap: F,
     /// Half of its `reach`: no candidate outside the list is nearer to a row within it.
     pub(crate) half_reach: F,
-}
-
-impl<F: Float> Moved<F> {
-    /// No centre has moved yet.
-    fn still() -> Self {
-        Self {
-            own: F::zero(),
-            others: F::zero(),
-            half_gap: F::zero(),
-            half_reach: F::zero(),
-        }
-    }
 }
 
 /// Candidates per place of a list, if the candidates are not all centres.
@@ -59,7 +51,7 @@ impl<F: Float> NeighbourLists<F> {
         let size = size.min(k);
         let inverted = InvertedLists::of(centres, CANDIDATES * size);
         let lists = match &inverted {
-            None => lists(centres, centres, size, |c| Some(c as u32)),
+            None => nearest_lists(centres, size),
             Some(inverted) => {
                 let mut lists = vec![0; k * size];
                 parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
@@ -80,57 +72,26 @@ impl<F: Float> NeighbourLists<F> {
         let mut found = Self {
             size,
             lists,
-            moved: vec![Moved::still(); k],
+            moved: vec![Moved::default(); k],
             reach: Vec::new(),
         };
-        found.reach = parallel::map(k, |c| {
-            let (mut squared, others) = (Vec::new(), &found.list(c as u32)[1..]);
-            centres.distances_of(centres.row(c), others, &mut squared);
-            let farthest = squared.iter().fold(0.0, |d: f64, s| d.max(s.to_f64()));
-            if size < k {
-                // Lists are sorted by half of the bits of squared distances.
-                farthest.sqrt() * (1.0 - 2f64.powi(-20)) / slack(centres.dim(), F::EPSILON)
-            } else {
-                f64::INFINITY
-            }
-        });
+        found.reach = parallel::map(k, |c| reach(centres, centres.row(c), found.list(c as u32)));
         (found, evaluations)
     }
 
-    /// The lists, and how far they reach. What the last move means for bounds is found again after the next one.
-    pub(crate) fn write(&self, out: &mut Stream<'_>) {
-        out.numbers("neighbours", &self.lists);
-        out.numbers("reaches", &self.reach);
-    }
-
-    /// The same of `k` components, where there are any.
-    pub(crate) fn read(
-        file: &mut Sections<'_>,
-        k: usize,
-    ) -> std::result::Result<Option<Self>, FileFault> {
-        if !file.has("neighbours") {
-            return Ok(None);
-        }
-        let lists = file.all::<u32>("neighbours")?;
-        let reach = file.numbers::<f64>("reaches", &[k])?;
-        let size = lists.len() / k;
+    /// Checks those of a file, for `k` components. What the last move means for bounds is found again after the next one.
+    pub(crate) fn checked(self, k: usize) -> Result<Self, FileFault> {
         let sound = |(c, list): (usize, &[u32])| {
             list[0] as usize == c && list.iter().all(|other| (*other as usize) < k)
         };
-        let whole = size > 0 && lists.len() == k * size;
-        if !whole || !lists.chunks_exact(size).enumerate().all(sound) {
-            let rule = "must be lists of components, each with its own first";
-            return Err(FileFault::content("neighbours", rule));
-        }
-        if reach.iter().any(|reach| reach.is_nan()) {
-            return Err(FileFault::content("reaches", "must be no NaN"));
-        }
-        Ok(Some(Self {
-            size,
-            lists,
-            moved: vec![Moved::still(); k],
-            reach,
-        }))
+        let whole = self.size > 0 && Some(self.lists.len()) == k.checked_mul(self.size);
+        let sound = whole && self.lists.chunks_exact(self.size).enumerate().all(sound);
+        let own = "must be lists of components, each with its own first";
+        rule(sound, "neighbours", own)?;
+        let reaches = self.reach.len() == k && !self.reach.iter().any(|reach| reach.is_nan());
+        rule(reaches, "reaches", "must be a number for each list")?;
+        let moved = vec![Moved::default(); k];
+        Ok(Self { moved, ..self })
     }
 
     /// The centres near `c`, itself first.
@@ -229,6 +190,11 @@ impl<F: Float> InvertedLists<F> {
 /// Centres whose lists are one piece of work.
 const CENTRES: usize = 32;
 
+/// Each centre and the `size - 1` nearest others: (k, size).
+pub(crate) fn nearest_lists<F: Float>(centres: &Centres<F>, size: usize) -> Vec<u32> {
+    lists(centres, centres, size, |c| Some(c as u32))
+}
+
 /// The `size` centres of `to` nearest to each of `from`, nearest first: (from, size). If `first` gives a centre, it is
 /// put first.
 fn lists<F: Float>(
@@ -270,6 +236,18 @@ fn fill<F: Float>(list: &mut [u32], first: Option<u32>, ids: &[u32], squared: &[
     for (place, key) in list.iter_mut().zip(order) {
         *place = key as u32;
     }
+}
+
+/// At most the distance from a padded row to any centre that is not on its list of the nearest of them.
+pub(super) fn reach<F: Float>(centres: &Centres<F>, row: &[F], list: &[u32]) -> f64 {
+    let [.., last] = list else { return 0.0 };
+    if list.len() == centres.len() {
+        return f64::INFINITY;
+    }
+    let mut farthest = Vec::new();
+    centres.distances_of(row, &[*last], &mut farthest);
+    // Lists are sorted by half of the bits of squared distances.
+    farthest[0].to_f64().sqrt() * (1.0 - 2f64.powi(-20)) / slack(centres.dim(), F::EPSILON)
 }
 
 /// A factor at least as large as the error of a computed distance.

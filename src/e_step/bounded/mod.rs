@@ -20,7 +20,7 @@ pub(crate) mod split_merge;
 mod sums;
 
 pub(crate) use assignment::{Assignment, Change, Member};
-pub(crate) use lists::NeighbourLists;
+pub(crate) use lists::{NeighbourLists, nearest_lists};
 pub(crate) use sums::Sums;
 
 use super::exhaustive::All;
@@ -28,7 +28,7 @@ use super::{EStep, Search, compares_distances};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::model::Mixture;
 
 /// The nearest of the centres near a row's own, for rows that bounds do not settle: supports of width 1
@@ -47,7 +47,7 @@ use crate::model::Mixture;
 /// assert!(fit.report.evaluations.search < searches * 1_000 * 25); // settled rows cost nothing
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Bounded {
     near: usize,
     streaming: bool,
@@ -101,7 +101,7 @@ impl Stage for Bounded {
     }
 
     fn settings(&self) -> String {
-        format!("{self:?}")
+        stage::settings(self)
     }
 }
 

@@ -83,26 +83,42 @@ pub(crate) fn split_and_merge<F: Float>(
             return Ok(None);
         }
         let mut rng = round.streams.at(Purpose::Moves, round.number, c);
-        Split::guess(view, centres.row(c), assignment.members(c), &mut rng)
+        Split::guess(view, centres, assignment, c, &mut rng)
     });
-    let guesses = parallel::all(guesses)?;
-    let guessed = guesses.iter().flatten().map(|split| split.evaluations);
-    made.evaluations += guessed.sum::<u64>();
-    let parts = Parts {
-        view,
-        assignment,
-        errors,
-        guesses,
+    let mut splits: Vec<Split<F>> = parallel::all(guesses)?.into_iter().flatten().collect();
+    made.evaluations += splits.iter().map(|split| split.evaluations).sum::<u64>();
+    let largest_first = |a: &Split<F>, b: &Split<F>| {
+        b.gain
+            .total_cmp(&a.gain)
+            .then(a.component.cmp(&b.component))
     };
-    let chosen = parts.choose(|errors| errors.loss)?;
-    (made.gain, made.evaluations) = (chosen.gain, made.evaluations + chosen.evaluations);
+    splits.sort_unstable_by(largest_first);
+    // Those that may pay for the merge they would be paired with, exactly.
+    let mut losses: Vec<f64> = errors.iter().map(|errors| errors.settled).collect();
+    losses.sort_unstable_by(f64::total_cmp);
+    let pays = |pair: &(&Split<F>, &f64)| DOUBT * pair.0.gain > MARGIN * pair.1;
+    splits.truncate(splits.iter().zip(&losses).take_while(pays).count());
+    let exact = parallel::map(splits.len(), |place| {
+        let (split, c) = (&splits[place], splits[place].component);
+        match assignment.members(c).len() {
+            ..=SAMPLE => Ok(split.gain),
+            _ => Ok(errors[c].own - split.compare(view, assignment)?.error),
+        }
+    });
+    for (split, exact) in splits.iter_mut().zip(parallel::all(exact)?) {
+        let n = assignment.members(split.component).len();
+        made.evaluations += if n > SAMPLE { 2 * n as u64 } else { 0 };
+        split.gain = exact;
+    }
+    splits.sort_unstable_by(largest_first);
+    let chosen = choose(assignment, &splits, |c| errors[c].loss);
+    made.gain = chosen.gain;
     if chosen.gain < round.little {
-        let settled = parts.choose(|errors| errors.settled)?;
-        made.settled = settled.gain;
-        made.evaluations += settled.evaluations;
+        made.settled = choose(assignment, &splits, |c| errors[c].settled).gain;
     }
     made.stale = chosen.locked;
     for Pair { split, merged } in chosen.pairs {
+        let c = split.component;
         let places = assignment.places(merged).zip(assignment.members(merged));
         made.changes.extend(places.map(|(place, member)| Change {
             place,
@@ -110,119 +126,79 @@ pub(crate) fn split_and_merge<F: Float>(
             from: merged as u32,
             to: member.second,
         }));
-        let (found, members) = (parts.guess(split), assignment.members(split));
+        let members = assignment.members(c);
         made.evaluations += 2 * members.len() as u64;
-        let sides = found.compare(view, members)?.sides;
-        let leaving = assignment.places(split).zip(members).zip(sides);
+        let sides = split.compare(view, assignment)?.sides;
+        let leaving = assignment.places(c).zip(members).zip(sides);
         let leaving = leaving.filter(|(_, side)| *side == LEAVES);
         made.changes
             .extend(leaving.map(|((place, member), _)| Change {
                 place,
                 row: member.row,
-                from: split as u32,
+                from: c as u32,
                 to: merged as u32,
             }));
-        centres.replace(split, found.centres.row(0));
-        centres.replace(merged, found.centres.row(1));
+        centres.replace(c, split.centres.row(0));
+        centres.replace(merged, split.centres.row(1));
     }
     made.changes.sort_unstable_by_key(|change| change.place);
     Ok(made)
 }
 
-/// What a choice of moves is made from.
-struct Parts<'a, F: Float> {
-    view: View<'a, F>,
-    assignment: &'a Assignment<F>,
-    errors: Vec<Errors>,
-    guesses: Vec<Option<Split<F>>>,
-}
-
 /// A component that is split, and one that is merged for it.
-struct Pair {
-    split: usize,
+struct Pair<'a, F> {
+    split: &'a Split<F>,
     merged: usize,
 }
 
 /// Moves that have no component in common.
-struct Choice {
-    pairs: Vec<Pair>,
+struct Choice<'a, F> {
+    pairs: Vec<Pair<'a, F>>,
     /// What they gain together, at least.
     gain: f64,
     /// Components with a part in a move: split or merged, or receivers, which get the rows of a merged one.
     locked: Vec<bool>,
-    evaluations: u64,
 }
 
-impl<F: Float> Parts<'_, F> {
-    fn guess(&self, c: usize) -> &Split<F> {
-        self.guesses[c].as_ref().expect("a split with a gain")
-    }
-
-    /// The splits that gain most, each with the merge of the least `loss` that is left.
-    fn choose(&self, loss: impl Fn(&Errors) -> f64) -> Result<Choice> {
-        let (errors, members) = (&self.errors, |c| self.assignment.members(c));
-        let loss = |c: usize| loss(&errors[c]);
-        let k = errors.len();
-        let mut by_loss: Vec<usize> = (0..k).collect();
-        by_loss.sort_by(|&a, &b| loss(a).total_cmp(&loss(b)));
-
-        // Those that could pay for the merge they would be paired with, exactly.
-        let mut candidates: Vec<(f64, usize)> = (0..k)
-            .filter_map(|c| self.guesses[c].as_ref().map(|split| (split.gain, c)))
-            .collect();
-        candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let pays = |pair: &(&(f64, usize), &usize)| DOUBT * pair.0.0 > MARGIN * loss(*pair.1);
-        let promising = candidates.iter().zip(&by_loss).take_while(pays).count();
-        let by_gain = parallel::map(promising, |place| {
-            let (guess, c) = candidates[place];
-            let gain = match members(c).len() {
-                ..=SAMPLE => guess,
-                _ => errors[c].own - self.guess(c).compare(self.view, members(c))?.error,
-            };
-            Ok((gain, c))
-        });
-        let mut by_gain = parallel::all(by_gain)?;
-        by_gain.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let evaluated = by_gain.iter().map(|(_, c)| members(*c).len());
-        let evaluated = evaluated.filter(|n| *n > SAMPLE).map(|n| 2 * n as u64);
-        let mut choice = Choice {
-            pairs: Vec::new(),
-            gain: 0.0,
-            locked: vec![false; k],
-            evaluations: evaluated.sum(),
-        };
-        let locked = &mut choice.locked;
-        let mut by_loss = by_loss.into_iter().peekable();
-        for (gain, split) in by_gain {
-            if locked[split] {
-                continue;
-            }
-            let free = |&l: &usize| {
-                let receivers = || members(l).iter().map(|m| m.second as usize);
-                !locked[l]
-                    && l != split
-                    && receivers().all(|receiver| !locked[receiver] && receiver != split)
-            };
-            // A component passed over for this split may be a receiver of it; it is not tried again.
-            while by_loss.peek().is_some_and(|l| !free(l)) {
-                by_loss.next();
-            }
-            let Some(&merged) = by_loss.peek() else {
-                break;
-            };
-            if gain <= MARGIN * loss(merged) {
-                break;
-            }
-            by_loss.next();
-            choice.gain += gain - loss(merged);
-            (locked[split], locked[merged]) = (true, true);
-            for member in members(merged) {
-                locked[member.second as usize] = true;
-            }
-            choice.pairs.push(Pair { split, merged });
+/// The splits that gain most, each with the merge of the least `loss` that is left.
+fn choose<'a, F: Float>(
+    assignment: &Assignment<F>,
+    splits: &'a [Split<F>],
+    loss: impl Fn(usize) -> f64,
+) -> Choice<'a, F> {
+    let k = assignment.components();
+    let mut by_loss: Vec<usize> = (0..k).collect();
+    by_loss.sort_by(|&a, &b| loss(a).total_cmp(&loss(b)));
+    let mut by_loss = by_loss.into_iter().peekable();
+    let mut choice = Choice {
+        pairs: Vec::new(),
+        gain: 0.0,
+        locked: vec![false; k],
+    };
+    let locked = &mut choice.locked;
+    for split in splits {
+        let (c, gain) = (split.component, split.gain);
+        if locked[c] {
+            continue;
         }
-        Ok(choice)
+        let receivers = |l: usize| assignment.members(l).iter().map(|m| m.second as usize);
+        let free = |&l: &usize| {
+            let mut receivers = receivers(l);
+            !locked[l] && l != c && receivers.all(|r| !locked[r] && r != c)
+        };
+        // A component passed over for this split may be a receiver of it; it is not tried again.
+        while by_loss.peek().is_some_and(|l| !free(l)) {
+            by_loss.next();
+        }
+        let Some(merged) = by_loss.next_if(|&l| gain > MARGIN * loss(l)) else {
+            break;
+        };
+        choice.gain += gain - loss(merged);
+        (locked[c], locked[merged]) = (true, true);
+        receivers(merged).for_each(|receiver| locked[receiver] = true);
+        choice.pairs.push(Pair { split, merged });
     }
+    choice
 }
 
 /// Weighted squared distances of a component's rows.
@@ -235,11 +211,27 @@ struct Errors {
     settled: f64,
 }
 
-/// A component that gets rows of a merged one: their weight, and how much farther it is from them.
-struct Receiver {
+/// The rows of a merged component that go to another one: their weight, and how much farther they are from its centre.
+#[derive(Clone, Copy)]
+struct Received {
     component: u32,
     weight: f64,
     loss: f64,
+}
+
+impl Received {
+    /// What is left of the loss once the mean of the receiver, of this mass, has followed: at least so far as they pull it beyond
+    /// what it is `behind` already. As one difference of large numbers it would be rounding, where weights differ much.
+    fn left(self, mass: f64, behind: f64) -> f64 {
+        let Self { weight, loss, .. } = self;
+        let mean = (loss / weight).sqrt();
+        if weight * mean > behind {
+            let share = weight / (mass + weight);
+            share * mean * (mass * mean + 2.0 * behind) - behind * (behind / (mass + weight))
+        } else {
+            loss
+        }
+    }
 }
 
 impl Errors {
@@ -250,19 +242,19 @@ impl Errors {
         c: usize,
     ) -> Self {
         let mut own = 0.0;
-        let mut receivers: Vec<Receiver> = Vec::new();
+        let mut all: Vec<Received> = Vec::new();
         for member in assignment.members(c) {
             let weight = view.weight(member.row);
             if weight > 0.0 {
                 let squared = member.upper.to_f64().powi(2);
                 own += weight * squared;
                 let loss = weight * (member.lower.to_f64().powi(2) - squared);
-                match receivers.iter_mut().find(|r| r.component == member.second) {
-                    Some(receiver) => {
-                        receiver.weight += weight;
-                        receiver.loss += loss;
+                match all.iter_mut().find(|r| r.component == member.second) {
+                    Some(received) => {
+                        received.weight += weight;
+                        received.loss += loss;
                     }
-                    None => receivers.push(Receiver {
+                    None => all.push(Received {
                         component: member.second,
                         weight,
                         loss,
@@ -270,28 +262,12 @@ impl Errors {
                 }
             }
         }
-        let lost = |settled: bool| -> f64 {
-            let parts = receivers.iter().map(|receiver| {
-                let Offset { mass, distance } = offsets[receiver.component as usize];
-                let behind = if settled { 0.0 } else { mass * distance };
-                // The mean of the receiver follows, at least so far that its pull is this. As one difference of large numbers
-                // the rest would be rounding, where weights differ much.
-                let (weight, mean) = (receiver.weight, (receiver.loss / receiver.weight).sqrt());
-                match weight * mean > behind {
-                    true => {
-                        let share = weight / (mass + weight);
-                        share * mean * (mass * mean + 2.0 * behind)
-                            - behind * (behind / (mass + weight))
-                    }
-                    false => receiver.loss,
-                }
-            });
-            parts.sum()
-        };
+        let offset = |received: &Received| offsets[received.component as usize];
+        let loss = |r: &Received| r.left(offset(r).mass, offset(r).mass * offset(r).distance);
         Self {
             own,
-            loss: lost(false),
-            settled: lost(true),
+            loss: all.iter().map(loss).sum(),
+            settled: all.iter().map(|r| r.left(offset(r).mass, 0.0)).sum(),
         }
     }
 }
@@ -308,7 +284,8 @@ const LEAVES: u32 = 1;
 
 /// Two centres in place of one: where 2-means on a few rows of a component puts its parts.
 struct Split<F> {
-    /// How much the squared distances fall, over the rows that decided: an estimate for more rows.
+    component: usize,
+    /// How much the squared distances fall: over the rows that decided at first, an estimate for more rows.
     gain: f64,
     /// The centre that stays, and the one that leaves.
     centres: Centres<F>,
@@ -339,30 +316,23 @@ impl<F: Float> Split<F> {
     /// without rows apart from the centre.
     fn guess(
         view: View<'_, F>,
-        centre: &[F],
-        members: &[Member<F>],
+        centres: &Centres<F>,
+        assignment: &Assignment<F>,
+        component: usize,
         rng: &mut Rng,
     ) -> Result<Option<Self>> {
+        let (centre, members) = (centres.row(component), assignment.members(component));
         let (ids, weights) = sample(view, members, rng);
         let rows = view.gather(ids.into_iter())?;
         let weight = |i: usize| weights[i];
         let mut to_centre = vec![F::INFINITY; rows.len()];
         rows.distances_from(centre, &mut to_centre);
-        let errors = || {
-            weights
-                .iter()
-                .zip(&to_centre)
-                .map(|(w, squared)| w * squared.to_f64())
-        };
+        let pairs = || weights.iter().zip(&to_centre);
+        let errors = || pairs().map(|(w, squared)| w * squared.to_f64());
         let total: f64 = errors().sum();
         let mut best: Option<Self> = None;
         for _ in 0..STARTS {
-            let mut left = rng.uniform() * total;
-            let drawn = errors().position(|e| {
-                left -= e;
-                left < 0.0
-            });
-            let Some(drawn) = drawn else {
+            let Some(drawn) = rng.proportional(errors(), total) else {
                 return Ok(None);
             };
             let mut centres = Centres::with_capacity(2, view.frame.dim());
@@ -376,6 +346,7 @@ impl<F: Float> Split<F> {
             let gain = total - found.error;
             if best.as_ref().is_none_or(|best| gain > best.gain) {
                 best = Some(Self {
+                    component,
                     gain,
                     centres,
                     evaluations: ((1 + 2 * STARTS * (STEPS + 1)) * rows.len()) as u64,
@@ -386,7 +357,8 @@ impl<F: Float> Split<F> {
     }
 
     /// All rows of a component compared with both centres.
-    fn compare(&self, view: View<'_, F>, members: &[Member<F>]) -> Result<Sides> {
+    fn compare(&self, view: View<'_, F>, assignment: &Assignment<F>) -> Result<Sides> {
+        let members = assignment.members(self.component);
         let parts = parallel::map_blocks(members.len(), TOGETHER, |_, places| {
             let rows = view.gather(members[places].iter().map(|member| member.row))?;
             Ok(Sides::of(&self.centres, &rows, |i| rows.weight(i)))
@@ -422,16 +394,9 @@ fn sample<F: Float>(
     };
     let mass: f64 = members.iter().map(weight).sum();
     let errors: f64 = members.iter().map(error).sum();
-    let known = errors > 0.0 && errors.is_finite();
     // Expected draws of a row: it stands for its weight over these. Two quotients, for weights and errors of any size.
-    let share = |member: &Member<F>| {
-        let (by_weight, by_error) = (weight(member) / mass, error(member) / errors);
-        SAMPLE as f64
-            * match known {
-                true => 0.5 * (by_weight + by_error),
-                false => by_weight,
-            }
-    };
+    let share =
+        |member: &Member<F>| 0.5 * SAMPLE as f64 * (weight(member) / mass + error(member) / errors);
     let (mut ids, mut weights) = (Vec::with_capacity(SAMPLE), Vec::with_capacity(SAMPLE));
     // One draw from each stretch of the same share.
     let (mut sum, mut drawn) = (0.0, 0usize);
@@ -449,88 +414,4 @@ fn sample<F: Float>(
         }
     }
     (ids, weights)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::data::{Data, Dense};
-    use crate::e_step::{NeighbourLists, Sums};
-    use approx::assert_abs_diff_eq;
-    use ndarray::{Array1, Array2};
-
-    /// The kept sums are the naive ones after any changes, and every round of moves lowers the error by what it promised:
-    /// once the means follow, and before any row looks for a nearer one.
-    #[test]
-    fn moves_lower_the_error_by_themselves() {
-        let mut moved = 0;
-        for seed in 0..200 {
-            let mut rng = Rng::from_seed(seed);
-            let (n, d, k) = (200 + rng.below(200), 1 + rng.below(3), 10 + rng.below(40));
-            let blobs = Array2::from_shape_fn((12, d), |_| 5.0 * rng.normal());
-            let x = Array2::from_shape_fn((n, d), |(n, j)| blobs[[n % 12, j]] + rng.normal());
-            let w = Array1::from_shape_fn(n, |n| [1.0, 4.0, 0.25][n % 3]);
-            let data = Dense::weighted(x.view(), w.view()).unwrap();
-            let frame = data.frame();
-            let view = View::new(&data, &frame);
-            let mut centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-            let (mut assignment, _) = Assignment::exhaustive(view, &centres).unwrap();
-            let mut sums = Sums::of(view, &centres, &assignment).unwrap();
-            for round in 0..4 {
-                let before = centres.clone();
-                sums.move_centres(&mut centres);
-                assignment.forget();
-                let (mut near, _) = NeighbourLists::new(&centres, 6);
-                let _ = near.follow(&before, &centres);
-                let (changes, _) = assignment.search(view, &centres, &near).unwrap();
-                assignment.apply(&changes);
-                sums.apply(view, &centres, &assignment, &changes).unwrap();
-                let error = sums.squared(&centres);
-                assert_abs_diff_eq!(
-                    error,
-                    naive(view, &centres, &assignment),
-                    epsilon = 1e-9 * error
-                );
-
-                let offsets = sums.offsets(&centres);
-                let round = Round {
-                    offsets: &offsets,
-                    little: 0.0,
-                    streams: Streams::new(seed, 0),
-                    number: round,
-                };
-                let made = split_and_merge(view, &mut centres, &assignment, round).unwrap();
-                assignment.apply(&made.changes);
-                sums.renew(view, &centres, &assignment, &made.stale)
-                    .unwrap();
-                assert_abs_diff_eq!(
-                    sums.squared(&centres),
-                    naive(view, &centres, &assignment),
-                    epsilon = 1e-9 * error
-                );
-                let mut followed = centres.clone();
-                sums.move_centres(&mut followed);
-                let after = sums.squared(&followed);
-                assert!(
-                    after <= error - made.gain * (1.0 - 1e-9),
-                    "seed {seed}: {error} to {after}, not by {}",
-                    made.gain
-                );
-                let stale = made.stale.iter().filter(|stale| **stale).count();
-                assert_eq!(stale > 0, made.gain > 0.0);
-                moved += usize::from(made.gain > 0.0);
-            }
-        }
-        assert!(moved > 400, "{moved}");
-    }
-
-    fn naive(view: View<'_, f64>, centres: &Centres<f64>, assignment: &Assignment<f64>) -> f64 {
-        let mut total = 0.0;
-        for (n, &label) in assignment.labels().iter().enumerate() {
-            let rows = view.load(n..n + 1).unwrap();
-            let places = rows.row(0).iter().zip(centres.row(label as usize));
-            total += rows.weight(0) * places.map(|(x, mu)| (x - mu).powi(2)).sum::<f64>();
-        }
-        total
-    }
 }

@@ -3,13 +3,16 @@
 use super::assignment::{Assignment, Change, PART};
 use super::list_search::TOGETHER;
 use crate::base::error::Result;
+use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::simd::vectorised;
 use crate::base::sort;
-use crate::data::{Centres, Rows, View};
-use crate::io::{FileFault, Sections, Stream};
-use crate::m_step::{Moments, Second};
+use crate::data::{Centres, Moments, Rows, Second, View};
+use crate::io::{all_finite, rule};
+use crate::kernels::accumulate::{Share, add_rows};
+use crate::kernels::stride;
+use serde::{Deserialize, Serialize};
 
 /// Sums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
 ///
@@ -17,7 +20,8 @@ use crate::m_step::{Moments, Second};
 ///
 /// A row that changes its component is taken from the sums of one and added to those of the other; the rest of the
 /// data is not read.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "F: Float")]
 pub(crate) struct Sums<F> {
     anchors: Centres<F>,
     /// (k, 2 + stride): m, s, f.
@@ -33,20 +37,13 @@ const LARGER: [f64; 2] = [1e6, 1024.0];
 /// Components whose sums are put together at a time.
 const COMPONENTS: usize = 16;
 
-/// A row that enters (1) or leaves (-1) a component.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    row: u32,
-    sign: f64,
-}
-
 /// Sums of one component over some rows.
 struct Part {
     component: usize,
     sums: Vec<f64>,
 }
 
-/// The mass of a component, and how far the mean of its rows is from its centre.
+/// The mass of a component, and how far the mean of its rows is from a place; 0 without rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offset {
     pub(crate) mass: f64,
@@ -80,29 +77,25 @@ impl<F: Float> Sums<F> {
         stale: &[bool],
     ) -> Result<()> {
         self.anchors.update_where(stale, centres);
-        let entry = |place| Entry {
+        let entry = |place| Share {
             row: assignment.member(place).row,
-            sign: 1.0,
+            share: 1.0,
         };
-        let found = self.gathered(view, assignment.starts(), |c| stale[c], entry)?;
-        for (c, sums) in self.sums.chunks_exact_mut(self.line).enumerate() {
-            if stale[c] {
-                sums.fill(0.0);
-                self.largest[c] = [0.0; 2];
-            }
-        }
+        let found = self.gathered(view, &assignment.starts, |c| stale[c], entry)?;
+        let stale = (0..stale.len()).filter(|c| stale[*c]);
+        stale.for_each(|c| self.clear(c));
         self.add(&found);
         Ok(())
     }
 
-    /// Sums of the `wanted` components over the entries between their `starts`, by component. A component whose entries
-    /// are cut into several parts occurs once per part.
+    /// Sums of the `wanted` components over the entries between their `starts`, by component: rows that enter (1) or leave (-1).
+    /// A component whose entries are cut into several parts occurs once per part.
     fn gathered(
         &self,
         view: View<'_, F>,
         starts: &[usize],
         wanted: impl Fn(usize) -> bool + Sync,
-        entry: impl Fn(usize) -> Entry + Sync,
+        entry: impl Fn(usize) -> Share + Sync,
     ) -> Result<Vec<Part>> {
         let parts = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
             let mut rows = Rows::default();
@@ -112,9 +105,12 @@ impl<F: Float> Sums<F> {
                 for from in places.clone().step_by(TOGETHER) {
                     let entries = || (from..places.end.min(from + TOGETHER)).map(&entry);
                     view.gather_into(entries().map(|entry| entry.row), &mut rows)?;
-                    let signs = entries().enumerate();
-                    let shares: Vec<f64> = signs.map(|(i, e)| e.sign * rows.weight(i)).collect();
-                    add_rows(
+                    let shares = entries().enumerate().map(|(i, entry)| Share {
+                        row: i as u32,
+                        share: entry.share * rows.weight(i),
+                    });
+                    let shares: Vec<Share> = shares.collect();
+                    add_to(
                         rows.values(),
                         &shares,
                         self.anchors.row(component),
@@ -142,9 +138,7 @@ impl<F: Float> Sums<F> {
             }
         });
         // Rows that leave are in the sum before, rows that come are in the sum after: the larger one covers both.
-        for (largest, sums) in self.largest.iter_mut().zip(self.sums.chunks_exact(line)) {
-            *largest = [largest[0].max(sums[0]), largest[1].max(sums[1])];
-        }
+        (0..self.largest.len()).for_each(|c| self.see(c));
     }
 
     /// Moves rows between components, and recomputes the sums that have lost their digits. `assignment` contains the changes
@@ -158,11 +152,11 @@ impl<F: Float> Sums<F> {
     ) -> Result<()> {
         let entries = || {
             changes.iter().flat_map(|&Change { row, from, to, .. }| {
-                [(from, -1.0), (to, 1.0)].map(|(c, sign)| (c, Entry { row, sign }))
+                [(from, -1.0), (to, 1.0)].map(|(c, share)| (c, Share { row, share }))
             })
         };
         let k = assignment.components();
-        let (starts, entries) = sort::sorted(k, Entry { row: 0, sign: 0.0 }, entries);
+        let (starts, entries) = sort::sorted(k, Share::default(), entries);
         // Where most rows are others now, all are added up again.
         let most = |c: usize| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1);
         let found = self.gathered(view, &starts, |c| !most(c), |place| entries[place])?;
@@ -195,48 +189,37 @@ impl<F: Float> Sums<F> {
 
     /// Moves one row from a component to another. One that had no rows gets its anchor there: its own may be far away.
     pub(super) fn move_row(&mut self, row: &[F], weight: f64, change: &Change) {
-        for (c, share) in [
-            (change.from as usize, -weight),
-            (change.to as usize, weight),
-        ] {
+        for (c, share) in [(change.from, -weight), (change.to, weight)] {
+            let c = c as usize;
             if self.mass(c) <= 0.0 {
                 self.anchors.replace(c, row);
-                self.sums[c * self.line..][..self.line].fill(0.0);
-                self.largest[c] = [0.0; 2];
+                self.clear(c);
             }
             let sums = &mut self.sums[c * self.line..][..self.line];
-            add_rows(row, &[share], self.anchors.row(c), sums);
-            self.largest[c] = [
-                self.largest[c][0].max(sums[0]),
-                self.largest[c][1].max(sums[1]),
-            ];
+            add_to(row, &[Share { row: 0, share }], self.anchors.row(c), sums);
+            self.see(c);
         }
     }
 
-    /// The sums with their anchors.
-    pub(crate) fn write(&self, out: &mut Stream<'_>) {
-        self.anchors.write("anchors", out);
-        out.numbers("sums", &self.sums);
-        out.numbers("largest sums", self.largest.as_flattened());
+    /// Removes all rows of a component.
+    fn clear(&mut self, c: usize) {
+        self.sums[c * self.line..][..self.line].fill(0.0);
+        self.largest[c] = [0.0; 2];
     }
 
-    /// The same of `k` components in `dim` coordinates.
-    pub(crate) fn read(
-        file: &mut Sections<'_>,
-        k: usize,
-        dim: usize,
-    ) -> std::result::Result<Self, FileFault> {
-        let anchors = Centres::read("anchors", file, k, dim)?;
-        let line = anchors.row(0).len() + 2;
-        let sums = file.finite("sums", &[k, line])?;
-        let largest = file.finite("largest sums", &[k, 2])?;
-        let largest = largest.as_chunks().0.to_vec();
-        Ok(Self {
-            anchors,
-            sums,
-            line,
-            largest,
-        })
+    /// Keeps the largest sums of a component.
+    fn see(&mut self, c: usize) {
+        let (sums, largest) = (&self.sums[c * self.line..], &mut self.largest[c]);
+        *largest = [largest[0].max(sums[0]), largest[1].max(sums[1])];
+    }
+
+    /// Checks those of a file, for `k` components in `dim` coordinates.
+    pub(crate) fn check(&self, k: usize, dim: usize) -> std::result::Result<(), FileFault> {
+        let shape = [self.anchors.len(), self.anchors.dim(), self.largest.len()];
+        let sized = shape == [k, dim, k] && self.line == stride(dim) + 2;
+        rule(sized, "sums", "must be of each component")?;
+        all_finite("sums", &self.sums, k * self.line)?;
+        all_finite("largest sums", self.largest.as_flattened(), 2 * k)
     }
 
     /// Mass of component `c`.
@@ -256,10 +239,13 @@ impl<F: Float> Sums<F> {
         places.map(move |(anchor, first)| anchor.to_f64() + first / mass)
     }
 
-    /// The squared distance of a row to the [mean](Self::mean) of the rows of component `c`.
-    pub(crate) fn squared_to(&self, c: usize, row: &[F]) -> f64 {
+    /// The mean of component `c` as seen from a padded row.
+    pub(super) fn offset(&self, c: usize, row: &[F]) -> Offset {
         let places = row.iter().zip(self.mean(c));
-        places.map(|(z, mean)| (z.to_f64() - mean).powi(2)).sum()
+        let squared: f64 = places.map(|(z, mean)| (z.to_f64() - mean).powi(2)).sum();
+        let mass = self.mass(c);
+        let distance = if mass > 0.0 { squared.sqrt() } else { 0.0 };
+        Offset { mass, distance }
     }
 
     /// Number of components without mass.
@@ -305,15 +291,9 @@ impl<F: Float> Sums<F> {
         (sums[1] - 2.0 * along + sums[0] * moved).max(0.0)
     }
 
-    /// Mass of each component, and how far the mean of its rows is from its centre.
+    /// The means of all components as seen from their centres.
     pub(crate) fn offsets(&self, centres: &Centres<F>) -> Vec<Offset> {
-        parallel::map(centres.len(), |c| Offset {
-            mass: self.mass(c),
-            distance: match self.mass(c) > 0.0 {
-                true => self.squared_to(c, centres.row(c)).sqrt(),
-                false => 0.0,
-            },
-        })
+        parallel::map(centres.len(), |c| self.offset(c, centres.row(c)))
     }
 
     /// Moves every centre to the mean of its rows; one without mass stays.
@@ -328,56 +308,12 @@ impl<F: Float> Sums<F> {
     }
 }
 
-/// Adds some padded rows to the sums of one component about its anchor, times their shares.
-fn add_rows<F: Float>(rows: &[F], shares: &[f64], anchor: &[F], sums: &mut [f64]) {
+/// Adds padded rows to the sums of one component about its anchor.
+fn add_to<F: Float>(rows: &[F], shares: &[Share], anchor: &[F], sums: &mut [f64]) {
     let (head, first) = sums.split_at_mut(2);
-    head[0] += shares.iter().sum::<f64>();
-    let (stride, mut from) = (anchor.len(), 0);
+    head[0] += shares.iter().map(|share| share.share).sum::<f64>();
     // Not through a function pointer: the function would be compiled for the oldest processor.
-    vectorised!({
-        while stride - from >= 32 {
-            head[1] += add_columns::<F, 32>(rows, from, shares, anchor, first);
-            from += 32;
-        }
-        while stride - from >= 8 {
-            head[1] += add_columns::<F, 8>(rows, from, shares, anchor, first);
-            from += 8;
-        }
-        if from < stride {
-            head[1] += add_columns::<F, 4>(rows, from, shares, anchor, first);
-        }
-    });
-}
-
-/// The same for `N` columns, without the mass; returns the squared distances times the shares. Column sums are not written before all rows are added.
-#[inline(always)]
-fn add_columns<F: Float, const N: usize>(
-    rows: &[F],
-    from: usize,
-    shares: &[f64],
-    anchor: &[F],
-    first: &mut [f64],
-) -> f64 {
-    let stride = anchor.len();
-    let mut about = [0.0; N];
-    for (about, a) in about.iter_mut().zip(&anchor[from..]) {
-        *about = a.to_f64();
-    }
-    let (mut total, mut squared) = ([0.0; N], [0.0; N]);
-    for (row, &share) in rows.chunks_exact(stride).zip(shares) {
-        let Some(row) = row[from..].first_chunk::<N>() else {
-            break;
-        };
-        for j in 0..N {
-            let t = row[j].to_f64() - about[j];
-            total[j] += share * t;
-            squared[j] += share * t * t;
-        }
-    }
-    for (first, total) in first[from..].iter_mut().zip(total) {
-        *first += total;
-    }
-    squared.iter().sum()
+    head[1] += vectorised!(add_rows::<F, true>(rows, shares, anchor, first));
 }
 
 #[cfg(test)]

@@ -5,9 +5,8 @@ use super::prior::Prior;
 use super::sticks::Sticks;
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::Rows;
+use crate::data::{Moments, Rows};
 use crate::m_step::Statistics;
-use crate::m_step::outer::OuterMoments;
 use crate::model::block::Block;
 
 /// How many others a component may merge with: those whose means are nearest in its own metric.
@@ -31,7 +30,7 @@ pub(super) const WEAKER: [f64; 2] = [1.0 / 16.0, 1.0 / 256.0];
 /// The statistics of a pass: moments, and overlaps where components may merge after it.
 #[derive(Clone, Debug)]
 pub struct Scatter {
-    pub(super) moments: OuterMoments,
+    pub(super) moments: Moments,
     pub(super) overlaps: Option<Overlaps>,
 }
 
@@ -42,7 +41,7 @@ impl Statistics for Scatter {
             .map(|part| (part.moments, part.overlaps))
             .unzip();
         let total = Self {
-            moments: OuterMoments::merge(&mut moments),
+            moments: Moments::merge(moments.iter_mut()),
             // Where a part has none, its rows would be missing.
             overlaps: overlaps.into_iter().reduce(Overlaps::plus).flatten(),
         };
@@ -179,7 +178,7 @@ impl Scatter {
             return Vec::new();
         };
         // Rounding decides what the evidence of nearly singular components is.
-        let evidence = |moments: &OuterMoments, t: usize, old: &NormalWishart| {
+        let evidence = |moments: &Moments, t: usize, old: &NormalWishart| {
             let under = priors.iter().map(|prior| {
                 let component = NormalWishart::posterior(prior, moments, t, &old.whitening.mean)?;
                 let well = component.whitening.inflation <= WELL;
@@ -209,7 +208,7 @@ impl Scatter {
             Some(Merge {
                 evidence: gains.iter().copied().fold(f64::INFINITY, f64::min),
                 gain: gains[0] + of_sticks,
-                worth: WORTH + ROUNDING * sums.mass[0],
+                worth: WORTH + ROUNDING * sums.mass(0),
                 into,
                 from,
             })
@@ -223,9 +222,9 @@ impl Scatter {
             let between = into.min(from)..=into.max(from);
             Sticks::new(concentration, masses).evidence(concentration, between)
         };
-        let mut masses = self.moments.mass.clone();
+        let mut masses = self.moments.masses().to_vec();
         masses[into] += std::mem::take(&mut masses[from]);
-        evidence(&masses) - evidence(&self.moments.mass)
+        evidence(&masses) - evidence(self.moments.masses())
     }
 }
 
@@ -259,7 +258,7 @@ mod tests {
     use crate::base::rng::Rng;
     use crate::data::{Data, Dense, Scores};
     use crate::e_step::{EStep, Exhaustive};
-    use crate::m_step::{DirichletProcess, MStep, Merging};
+    use crate::m_step::{DirichletProcess, MStep};
     use crate::model::Mixture;
     use crate::model::posterior;
     use ndarray::{Array1, Array2};
@@ -396,14 +395,14 @@ mod tests {
     fn merges_raise_the_naive_bound() {
         let case = Case::<f64>::new(900, 4, 12);
         let mut sums = case.sums();
-        let (apart, mut q) = (sums.moments.mass.clone(), case.q.clone());
+        let (apart, mut q) = (sums.moments.masses().to_vec(), case.q.clone());
         let emptied = sums.merge_components(&case.model.components, &case.model.prior, &[]);
         assert!(emptied > 1, "{emptied}");
-        let from: Vec<usize> = (0..12).filter(|&t| sums.moments.mass[t] == 0.0).collect();
+        let from: Vec<usize> = (0..12).filter(|&t| sums.moments.mass(t) == 0.0).collect();
         assert_eq!(from.len(), emptied);
         for from in from {
             let of_both =
-                |t: &usize| *t != from && sums.moments.mass[*t] == apart[*t] + apart[from];
+                |t: &usize| *t != from && sums.moments.mass(*t) == apart[*t] + apart[from];
             let into = (0..12).find(of_both).unwrap();
             Case::<f64>::merge(&mut q, into, from);
         }

@@ -7,13 +7,14 @@ mod prior;
 mod sticks;
 
 pub use model::DirichletProcessMixture;
+pub(crate) use model::StoredProcess;
 
-use super::outer::{Digits, OuterMoments};
-use super::{MStep, Merging, first_variance, steps_with_one_variance};
+use super::outer::Digits;
+use super::{MStep, first_variance, steps_with_one_variance};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::{Centres, Data, Frame, Rows};
+use crate::data::{Centres, Data, Frame, Moments, Rows, Second};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
 use merge::{Overlaps, Scatter};
@@ -254,7 +255,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
 
     fn statistics(&self, model: &Self::Model) -> Self::Statistics {
         Scatter {
-            moments: OuterMoments::zeros(model.components.len(), model.centres.dim()),
+            moments: Moments::zeros(model.components.len(), model.centres.dim(), Second::PerPair),
             overlaps: None,
         }
     }
@@ -279,7 +280,9 @@ impl<F: Float> MStep<F> for DirichletProcess {
             None => Digits::Enough,
         };
         let component = |t: usize| &model.components[t].whitening;
-        statistics.moments.add(rows, block, component, digits);
+        statistics
+            .moments
+            .add_pairs(rows, block, component, digits, &[]);
     }
 
     fn update(&self, scatter: Self::Statistics, model: &mut Self::Model, restricted: bool) {
@@ -289,9 +292,9 @@ impl<F: Float> MStep<F> for DirichletProcess {
         // far outside the data.
         let moved = |t: usize| {
             let mut moved = old[t].clone();
-            if sums.mass[t] > 0.0 {
+            if sums.mass(t) > 0.0 {
                 for (m, f) in moved.whitening.mean.iter_mut().zip(sums.first(t)) {
-                    *m += f / sums.mass[t];
+                    *m += f / sums.mass(t);
                 }
             }
             moved
@@ -304,34 +307,28 @@ impl<F: Float> MStep<F> for DirichletProcess {
             let updated = parallel::map(old.len(), updated);
             let dim = model.centres.dim();
             let trace = |u: &Updated| u.inverse_scale.iter().step_by(dim + 1).sum::<f64>();
-            let degrees = sums.mass.iter().map(|mass| prior.degrees + mass);
+            let degrees = sums.masses().iter().map(|mass| prior.degrees + mass);
             let entries = dim as f64 * degrees.sum::<f64>();
             let variance = updated.iter().map(trace).sum::<f64>() / entries;
             let one = |(t, u): (usize, Updated)| match variance.is_finite() {
-                true => NormalWishart::isotropic(prior, sums.mass[t], u.mean, variance),
+                true => NormalWishart::isotropic(prior, sums.mass(t), u.mean, variance),
                 false => old[t].clone(),
             };
             updated.into_iter().enumerate().map(one).collect()
         } else {
             parallel::map(old.len(), |t| {
-                NormalWishart::new(prior, sums.mass[t], updated(t)).unwrap_or_else(|| moved(t))
+                NormalWishart::new(prior, sums.mass(t), updated(t)).unwrap_or_else(|| moved(t))
             })
         };
-        model.sticks = Sticks::new(prior.concentration, &sums.mass);
+        model.sticks = Sticks::new(prior.concentration, sums.masses());
         model.renew();
     }
 
-    fn merging(&self) -> Option<&dyn Merging<Self::Model, Self::Statistics>> {
-        self.merges.then_some(self)
+    fn components_merge(&self) -> bool {
+        self.merges
     }
-}
 
-impl<F: Float> Merging<DirichletProcessMixture<F>, Scatter> for DirichletProcess {
-    fn statistics_to_merge(
-        &self,
-        model: &DirichletProcessMixture<F>,
-        parts: usize,
-    ) -> Vec<Scatter> {
+    fn statistics_to_merge(&self, model: &Self::Model, parts: usize) -> Vec<Scatter> {
         let overlaps = Overlaps::new(&model.components, &model.prior);
         let part = |_| Scatter {
             overlaps: Some(overlaps.clone()),
@@ -340,11 +337,7 @@ impl<F: Float> Merging<DirichletProcessMixture<F>, Scatter> for DirichletProcess
         (0..parts).map(part).collect()
     }
 
-    fn merge_components(
-        &self,
-        statistics: &mut Scatter,
-        model: &DirichletProcessMixture<F>,
-    ) -> usize {
+    fn merge_components(&self, statistics: &mut Scatter, model: &Self::Model) -> usize {
         let weaker = match self.scale {
             PriorScale::OfData => &merge::WEAKER[..],
             _ => &[],

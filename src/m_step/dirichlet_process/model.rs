@@ -4,16 +4,18 @@ use super::posterior::NormalWishart;
 use super::prior::Prior;
 use super::sticks::Sticks;
 use crate::base::error::{Result, positive};
+use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::Rng;
-use crate::data::{Centres, Frame, Rows, Scores};
-use crate::io::{self, Common, FileFault, Reader, Save};
+use crate::data::{Centres, Frame, Rows, Scores, StoredFrame};
+use crate::io::{all_finite, all_positive, rule};
 use crate::m_step::proportions;
 use crate::model::posterior::LogJoint;
 use crate::model::whitened::{self, Whitening};
 use crate::model::{Mixture, predict};
 use ndarray::{Array1, Array2, Array3, ArrayView2};
+use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
 /// A Dirichlet process mixture of Gaussians, as a distribution over its parameters (E29).
@@ -248,14 +250,6 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
         Array2::from_shape_fn(self.means.dim(), |(c, j)| covariances[[c, j, j]])
     }
 
-    fn saved(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
-        self.to_bytes(notes)
-    }
-
-    fn loaded(bytes: &[u8]) -> Result<Self> {
-        Self::from_bytes(bytes)
-    }
-
     fn centres(&self) -> &Centres<F> {
         &self.centres
     }
@@ -303,103 +297,182 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
     }
 }
 
-const FAMILY: &str = "DirichletProcess";
+/// The parameters as files have them.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "F: Float", deny_unknown_fields)]
+pub(crate) struct StoredProcess<F> {
+    frame: StoredFrame<F>,
+    least_variance: f64,
+    first_variance: Option<f64>,
+    prior: StoredPrior,
+    sticks: Sticks,
+    components: Vec<NormalWishart>,
+}
 
-impl<F: Float> Save for DirichletProcessMixture<F> {
-    fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
-        let common = (&self.centres, &self.frame);
-        io::model(FAMILY, common, self.means(), notes, &|file| {
-            let (k, dim, prior) = (self.components.len(), self.centres.dim(), &self.prior);
-            file.numbers("least variance", &[self.least_variance]);
-            if let Some(variance) = self.first_variance {
-                file.numbers("first variance", &[variance]);
-            }
-            let strength = [prior.concentration, prior.mean_precision, prior.degrees];
-            file.numbers("prior", &strength);
-            file.numbers("prior mean", &prior.mean);
-            file.numbers("prior inverse scale", &prior.inverse_scale);
-            let sticks = self.sticks.0.iter().flat_map(|&(a, b)| [a, b]);
-            file.section("sticks", 2 * k, sticks);
-            let mut each = |name, size, of: fn(&NormalWishart) -> &[f64]| {
-                let numbers = self.components.iter().flat_map(|q| of(q).iter().copied());
-                file.section(name, k * size, numbers);
-            };
-            each("mean precisions", 1, |q| {
-                std::slice::from_ref(&q.mean_precision)
-            });
-            each("degrees of freedom", 1, |q| {
-                std::slice::from_ref(&q.degrees)
-            });
-            each("inflations", 1, |q| {
-                std::slice::from_ref(&q.whitening.inflation)
-            });
-            each("component means", dim, |q| &q.whitening.mean);
-            each("factors", dim * (dim + 1) / 2, |q| &q.whitening.factor);
-        })
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredPrior {
+    concentration: f64,
+    mean_precision: f64,
+    degrees: f64,
+    mean: Vec<f64>,
+    inverse_scale: Vec<f64>,
+}
+
+impl<F: Float> From<&DirichletProcessMixture<F>> for StoredProcess<F> {
+    fn from(model: &DirichletProcessMixture<F>) -> Self {
+        let prior = &model.prior;
+        Self {
+            frame: (&model.frame).into(),
+            least_variance: model.least_variance,
+            first_variance: model.first_variance,
+            prior: StoredPrior {
+                concentration: prior.concentration,
+                mean_precision: prior.mean_precision,
+                degrees: prior.degrees,
+                mean: prior.mean.clone(),
+                inverse_scale: prior.inverse_scale.clone(),
+            },
+            sticks: model.sticks.clone(),
+            components: model.components.clone(),
+        }
+    }
+}
+
+impl<F: Float> TryFrom<StoredProcess<F>> for DirichletProcessMixture<F> {
+    type Error = FileFault;
+
+    fn try_from(stored: StoredProcess<F>) -> std::result::Result<Self, FileFault> {
+        let (components, prior) = (stored.components, stored.prior);
+        let frame = Frame::try_from(stored.frame)?;
+        let (k, dim) = (components.len(), frame.dim());
+        let basis = "must not be there: the family has none";
+        rule(frame.basis().is_none(), "basis", basis)?;
+        rule(k > 0, "components", "must be at least one")?;
+        all_positive("least variance", &[stored.least_variance], 1)?;
+        let first = stored.first_variance.as_slice();
+        all_positive("first variance", first, first.len())?;
+        let strength = [prior.concentration, prior.mean_precision, prior.degrees];
+        all_positive("prior", &strength, 3)?;
+        all_finite("prior mean", &prior.mean, dim)?;
+        all_finite("prior inverse scale", &prior.inverse_scale, dim * dim)?;
+        let sticks: Vec<f64> = stored.sticks.0.iter().flat_map(|&(a, b)| [a, b]).collect();
+        all_positive("sticks", &sticks, 2 * k)?;
+        let wide = |nu: f64| nu - (dim as f64 - 1.0) > 0.0;
+        let most = Frame::<F>::farthest_centre();
+        let mut means = Vec::with_capacity(k * dim);
+        for q in &components {
+            let Whitening {
+                mean,
+                factor,
+                inflation,
+            } = &q.whitening;
+            all_positive("mean precisions", &[q.mean_precision], 1)?;
+            all_positive("degrees of freedom", &[q.degrees], 1)?;
+            all_positive("inflations", &[*inflation], 1)?;
+            all_finite("component means", mean, dim)?;
+            all_finite("factors", factor, dim * (dim + 1) / 2)?;
+            let near = mean.iter().all(|m| m.abs() <= most);
+            rule(near, "component means", "must be near the frame")?;
+            let diagonal = (0..dim).all(|j| factor[j * (j + 3) / 2] > 0.0);
+            rule(diagonal, "factors", "must have a positive diagonal")?;
+            means.extend(mean.iter().map(|m| F::from_f64(*m)));
+        }
+        let all_wide = wide(prior.degrees) && components.iter().all(|q| wide(q.degrees));
+        let degrees = "must be greater than d - 1";
+        rule(all_wide, "degrees of freedom", degrees)?;
+        let definite = || FileFault::content("prior inverse scale", "must be positive definite");
+        let prior = Prior::new(
+            prior.concentration,
+            prior.mean_precision,
+            prior.degrees,
+            prior.mean,
+            prior.inverse_scale,
+        );
+        let centres = ArrayView2::from_shape((k, dim), &means);
+        let centres =
+            centres.map_err(|_| FileFault::content("component means", "must be k times d"))?;
+        Ok(Self::new(
+            Centres::of_coordinates(centres),
+            frame,
+            prior.ok_or_else(definite)?,
+            stored.sticks,
+            components,
+            stored.least_variance,
+            stored.first_variance,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The section that is wrong after a change of what was stored.
+    fn wrong(change: impl FnOnce(&mut StoredProcess<f64>)) -> String {
+        let frame = Frame::<f64>::from_parts(&[1.0, 2.0], &[0.1, 0.2], 0);
+        let component = NormalWishart {
+            mean_precision: 3.0,
+            degrees: 4.0,
+            whitening: Whitening {
+                mean: vec![0.5, 0.25],
+                factor: vec![1.0, 0.2, 2.0],
+                inflation: 1.5,
+            },
+        };
+        let mut stored = StoredProcess {
+            frame: (&frame).into(),
+            least_variance: 1e-9,
+            first_variance: None,
+            prior: StoredPrior {
+                concentration: 1.0,
+                mean_precision: 1.0,
+                degrees: 2.0,
+                mean: vec![0.0, 0.0],
+                inverse_scale: vec![1.0, 0.0, 0.0, 1.0],
+            },
+            sticks: Sticks(vec![(1.0, 2.0), (1.0, 1.0)]),
+            components: vec![component.clone(), component],
+        };
+        change(&mut stored);
+        match DirichletProcessMixture::try_from(stored).map(|_| ()) {
+            Err(FileFault::Content { section, .. }) => section,
+            other => format!("{other:?}"),
+        }
     }
 
-    fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let read = || {
-            let mut file = Reader::new(bytes)?;
-            let common: Common<F> = file.common(FAMILY)?;
-            let (k, dim) = (common.centres.len(), common.centres.dim());
-            if common.frame.basis().is_some() {
-                let rule = "must not be there: the family has none";
-                return Err(FileFault::content("basis", rule));
-            }
-            let least_variance = file.one_positive("least variance")?;
-            let first_variance = match file.has("first variance") {
-                true => Some(file.one_positive("first variance")?),
-                false => None,
-            };
-            let strength = file.positive("prior", &[3])?;
-            let mean = file.finite("prior mean", &[dim])?;
-            let inverse_scale = file.finite("prior inverse scale", &[dim, dim])?;
-            let prior = Prior::new(strength[0], strength[1], strength[2], mean, inverse_scale);
-            let rule = "must be positive definite";
-            let prior = prior.ok_or_else(|| FileFault::content("prior inverse scale", rule))?;
-            let sticks = file.positive("sticks", &[k, 2])?;
-            let sticks = sticks.chunks_exact(2).map(|stick| (stick[0], stick[1]));
-            // As many means as there are in the file: then the size of a triangle does not overflow.
-            let means = file.finite::<f64>("component means", &[k, dim])?;
-            let size = dim * (dim + 1) / 2;
-            let mean_precisions = file.positive("mean precisions", &[k])?;
-            let degrees = file.positive("degrees of freedom", &[k])?;
-            let inflations = file.positive("inflations", &[k])?;
-            let factors = file.finite::<f64>("factors", &[k, size])?;
-            file.end()?;
-            let wide = |nu: &f64| nu - (dim as f64 - 1.0) > 0.0;
-            if !wide(&prior.degrees) || !degrees.iter().all(wide) {
-                let rule = "must be greater than d - 1";
-                return Err(FileFault::content("degrees of freedom", rule));
-            }
-            let diagonal = |factor: &[f64]| (0..dim).all(|j| factor[j * (j + 3) / 2] > 0.0);
-            if !factors.chunks_exact(size).all(diagonal) {
-                let rule = "must have a positive diagonal";
-                return Err(FileFault::content("factors", rule));
-            }
-            let parts = means.chunks_exact(dim).zip(factors.chunks_exact(size));
-            let components = parts.enumerate().map(|(t, (mean, factor))| NormalWishart {
-                mean_precision: mean_precisions[t],
-                degrees: degrees[t],
-                whitening: Whitening {
-                    mean: mean.to_vec(),
-                    factor: factor.to_vec(),
-                    inflation: inflations[t],
-                },
-            });
-            let (components, sticks) = (components.collect(), Sticks(sticks.collect()));
-            let (centres, frame) = (common.centres, common.frame);
-            io::finite(Self::new(
-                centres,
-                frame,
-                prior,
-                sticks,
-                components,
-                least_variance,
-                first_variance,
-            ))
-        };
-        read().map_err(FileFault::of_bytes)
+    #[test]
+    fn values_that_no_process_has_are_errors_that_name_the_section() {
+        assert_eq!(wrong(|_| ()), "Ok(())");
+        for bad in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
+            assert_eq!(wrong(|s| s.least_variance = bad), "least variance");
+            assert_eq!(wrong(|s| s.first_variance = Some(bad)), "first variance");
+            assert_eq!(wrong(|s| s.sticks.0[1].0 = bad), "sticks");
+            assert_eq!(wrong(|s| s.prior.concentration = bad), "prior");
+            let scale = wrong(|s| s.prior.inverse_scale[0] = bad);
+            assert_eq!(scale, "prior inverse scale");
+            let precision = wrong(|s| s.components[1].mean_precision = bad);
+            assert_eq!(precision, "mean precisions");
+            let degrees = wrong(|s| s.components[1].degrees = bad);
+            assert_eq!(degrees, "degrees of freedom");
+            let factor = wrong(|s| s.components[1].whitening.factor[2] = bad);
+            assert_eq!(factor, "factors");
+            let inflation = wrong(|s| s.components[1].whitening.inflation = bad);
+            assert_eq!(inflation, "inflations");
+        }
+        for bad in [f64::NAN, f64::INFINITY, 1e300] {
+            let mean = wrong(|s| s.components[0].whitening.mean[1] = bad);
+            assert_eq!(mean, "component means");
+        }
+        assert_eq!(wrong(|s| s.prior.mean.push(0.0)), "prior mean");
+        assert_eq!(wrong(|s| s.sticks.0.truncate(1)), "sticks");
+        let factor = wrong(|s| s.components[0].whitening.factor.push(1.0));
+        assert_eq!(factor, "factors");
+        assert_eq!(wrong(|s| s.components.clear()), "components");
+        assert_eq!(
+            wrong(|s| s.components[0].degrees = 0.5),
+            "degrees of freedom"
+        );
+        assert_eq!(wrong(|s| s.prior.degrees = 0.5), "degrees of freedom");
     }
 }

@@ -5,8 +5,9 @@
 
 use super::prior::Prior;
 use crate::base::linalg;
-use crate::m_step::outer::OuterMoments;
+use crate::data::Moments;
 use crate::model::whitened::Whitening;
+use serde::{Deserialize, Serialize};
 use special::Gamma;
 use std::f64::consts::{LN_2, PI};
 
@@ -14,7 +15,7 @@ use std::f64::consts::{LN_2, PI};
 pub(super) const FARTHEST: f64 = 1e300;
 
 /// $q(\mu, \Lambda) = \mathcal N(\mu; m, (\beta \Lambda)^{-1}) \thinspace \mathcal W(\Lambda; W, \nu)$ of one component.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct NormalWishart {
     /// $\beta$.
     pub(super) mean_precision: f64,
@@ -34,8 +35,8 @@ pub(super) struct Updated {
 
 impl Updated {
     /// The prior plus the statistics of component `t` about its old mean.
-    pub(super) fn new(prior: &Prior, moments: &OuterMoments, t: usize, old: &[f64]) -> Self {
-        let (mass, beta0) = (moments.mass[t], prior.mean_precision);
+    pub(super) fn new(prior: &Prior, moments: &Moments, t: usize, old: &[f64]) -> Self {
+        let (mass, beta0) = (moments.mass(t), prior.mean_precision);
         let of_prior = old.iter().zip(&prior.mean).map(|(m, m0)| beta0 * (m0 - m));
         let sums = moments.first(t).iter().zip(of_prior);
         let steps = sums.map(|(sum, of_prior)| (sum + of_prior) / (beta0 + mass));
@@ -92,11 +93,11 @@ impl NormalWishart {
     /// The posterior of component `t`, from its statistics about its old mean (E29).
     pub(super) fn posterior(
         prior: &Prior,
-        moments: &OuterMoments,
+        moments: &Moments,
         t: usize,
         old: &[f64],
     ) -> Option<Self> {
-        Self::new(prior, moments.mass[t], Updated::new(prior, moments, t, old))
+        Self::new(prior, moments.mass(t), Updated::new(prior, moments, t, old))
     }
 
     fn dim(&self) -> f64 {

@@ -6,10 +6,10 @@ use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::stage::Stage;
-use crate::data::{Data, Frame, Rows, Summary};
-use crate::io::Crc64;
-use crate::m_step::outer::{Digits, OuterMoments};
-use crate::m_step::{Statistics, variance_floor};
+use crate::data::{Data, Frame, Moments, Rows, Second, Summary};
+use crate::io::hash_of;
+use crate::m_step::outer::Digits;
+use crate::m_step::variance_floor;
 use crate::model::block::Block;
 use crate::model::whitened::Whitening;
 use ndarray::{Array1, ArrayView2};
@@ -148,16 +148,12 @@ impl Stage for DirichletProcess {
 
     fn settings(&self) -> String {
         // Large arrays are not printed whole.
-        let all = |values: &mut dyn Iterator<Item = &f64>| {
-            let bytes: Vec<u8> = values.flat_map(|x| x.to_le_bytes()).collect();
-            Crc64::of(&bytes)
-        };
         let mean = match &self.mean {
-            PriorMean::Given(mean) => format!("given {:016x}", all(&mut mean.iter())),
+            PriorMean::Given(mean) => format!("given {}", hash_of(mean.iter().copied())),
             other => format!("{other:?}"),
         };
         let scale = match &self.scale {
-            PriorScale::Given(scale) => format!("given {:016x}", all(&mut scale.iter())),
+            PriorScale::Given(scale) => format!("given {}", hash_of(scale.iter().copied())),
             other => format!("{other:?}"),
         };
         let (alpha, beta, nu) = (self.concentration, self.mean_precision, self.degrees);
@@ -228,19 +224,19 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
     let anchor = Whitening::spherical(centre.clone(), 1.0);
     let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
     let parts = parallel::map_blocks(n, size, |_, range| {
-        let mut sums = OuterMoments::zeros(1, dim);
+        let mut sums = Moments::zeros(1, dim, Second::PerPair);
         let (mut rows, mut block) = (Rows::default(), Block::new(1, 1));
         for from in range.clone().step_by(BLOCK) {
             data.load(from..(from + BLOCK).min(range.end), frame, &mut rows)?;
             block.reset(rows.len(), &[]);
-            block.responsibilities.fill(F::one());
-            sums.add(&rows, &block, |_| &anchor, Digits::All);
+            block.responsibilities.fill(1.0);
+            sums.add_pairs(&rows, &block, |_| &anchor, Digits::All, &[]);
         }
         Ok(sums)
     });
-    let sums = OuterMoments::merge(&mut parallel::all(parts)?);
-    let total = sums.mass[0].max(f64::MIN_POSITIVE);
-    let step: Vec<f64> = sums.first(0).iter().map(|sum| sum / total).collect();
+    let sums = Moments::merge(parallel::all(parts)?.iter_mut());
+    let total = sums.mass(0).max(f64::MIN_POSITIVE);
+    let step: Vec<f64> = sums.first(0)[..dim].iter().map(|sum| sum / total).collect();
     let covariance = sums.about(0, &step).into_iter().map(|x| x / total);
     Ok(Gaussian {
         covariance: covariance.collect(),

@@ -1,11 +1,12 @@
 //! The sticks of a Dirichlet process: expectations, and the divergence from the prior.
 
 use super::posterior::{log_gamma, log_gamma_rise};
+use serde::{Deserialize, Serialize};
 use special::Gamma;
 use std::ops::RangeInclusive;
 
 /// The sticks of the Dirichlet process: $q(v_t) = \text{Beta}(\gamma_{t1}, \gamma_{t2})$ for $t = 1..T$.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Sticks(pub(super) Vec<(f64, f64)>);
 
 impl Sticks {

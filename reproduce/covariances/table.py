@@ -1,0 +1,70 @@
+"""The table of `reproduce/covariances/run`: one iteration of EM with tied and full covariances, beside scikit-learn's.
+
+An iteration is the difference of two fits of few and more iterations from the same start, divided by the iterations between."""
+
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+import numpy as np
+from sklearn.mixture import GaussianMixture
+
+# Columns, rows, components.
+SHAPES = [(8, 50_000, 16), (8, 50_000, 64), (32, 50_000, 16), (32, 50_000, 64), (90, 20_000, 16), (90, 20_000, 64)]
+SHAPES += [(256, 5_000, 16), (256, 5_000, 64)]
+REPEATS = int(os.environ.get("REPEATS", "3"))
+FEW, MORE = 1, 5
+
+
+def points(n, d, k):
+    """Rows around k centres that overlap."""
+    rng = np.random.default_rng(7)
+    centres = 0.7 * rng.normal(size=(k, d))
+    return centres[np.arange(n) % k] + rng.normal(size=(n, d))
+
+
+def theirs(x, k, kind):
+    def seconds(iterations):
+        start = x[:k]
+        model = GaussianMixture(k, covariance_type=kind, tol=0.0, max_iter=iterations, means_init=start, init_params="random_from_data", random_state=0)
+        started = time.perf_counter()
+        model.fit(x)
+        return time.perf_counter() - started
+
+    few = seconds(FEW)
+    return 1e3 * (seconds(MORE) - few) / (MORE - FEW)
+
+
+def ours(path, k, kind):
+    command = ["target/release/covariances", path, str(k), kind]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def main():
+    warnings.filterwarnings("ignore")
+    wanted = sys.argv[1:]
+    chosen = lambda all_of_them: [one for one in all_of_them if str(one) in wanted] or all_of_them
+    columns = chosen([8, 32, 90, 256])
+    print("| kind | type | rows, columns, components | ms | scikit-learn | times as fast |")
+    print("|---|---|---|---|---|---|", flush=True)
+    for kind in chosen(["tied", "full"]):
+        for dtype in chosen(["f64", "f32"]):
+            for d, n, k in SHAPES:
+                if d not in columns:
+                    continue
+                x = points(n, d, k).astype(np.float32 if dtype == "f32" else np.float64)
+                with tempfile.TemporaryDirectory() as folder:
+                    path = str(pathlib.Path(folder) / "x.npy")
+                    np.save(path, x)
+                    pairs = [(ours(path, k, kind), theirs(x, k, kind)) for _ in range(REPEATS)]
+                own, peer = (statistics.median(times) for times in zip(*pairs))
+                print(f"| {kind} | {dtype} | {n} x {d}, {k} | {own:.1f} | {peer:.1f} | {peer / own:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+//! Checks of what a file holds, and serde of types whose values are checked.
+
+use crate::base::file_fault::FileFault;
+use crate::base::float::Float;
+
+type Result = std::result::Result<(), FileFault>;
+
+/// An error of the section unless `sound`.
+pub(crate) fn rule(sound: bool, section: &str, rule: &'static str) -> Result {
+    match sound {
+        true => Ok(()),
+        false => Err(FileFault::content(section, rule)),
+    }
+}
+
+/// As many numbers as there must be, and all finite.
+pub(crate) fn all_finite<F: Float>(section: &str, numbers: &[F], count: usize) -> Result {
+    let sized = numbers.len() == count;
+    rule(sized, section, "must have as many numbers as its model")?;
+    let finite = numbers.iter().all(|x| x.is_finite());
+    rule(finite, section, "must be finite")
+}
+
+/// Such numbers that are positive, and not so small that their reciprocals overflow.
+pub(crate) fn all_positive(section: &str, numbers: &[f64], count: usize) -> Result {
+    all_finite(section, numbers, count)?;
+    let positive = numbers.iter().all(|x| *x >= f64::MIN_POSITIVE);
+    rule(positive, section, "must be positive")
+}
+
+/// Counts, of which no fit comes near 2^60: sums of a few do not overflow.
+pub(crate) fn all_counts(section: &str, counts: &[u64]) -> Result {
+    let small = counts.iter().all(|count| *count < 1 << 60);
+    rule(small, section, "must have counts below 2^60")
+}
+
+/// Serde of types over one number type, in the form that another type has: to write it (`From<&T>`), and to check it when it
+/// is read (`TryFrom`).
+macro_rules! serde_through {
+    ($($stored:ident: $($value:ident),+;)+) => {$($(
+        impl<F: $crate::base::float::Float> ::serde::Serialize for $value<F> {
+            fn serialize<S: ::serde::Serializer>(&self, to: S) -> ::std::result::Result<S::Ok, S::Error> {
+                $stored::from(self).serialize(to)
+            }
+        }
+
+        impl<'de, F: $crate::base::float::Float> ::serde::Deserialize<'de> for $value<F> {
+            fn deserialize<D: ::serde::Deserializer<'de>>(from: D) -> ::std::result::Result<Self, D::Error> {
+                let stored = $stored::deserialize(from)?;
+                stored.try_into().map_err(::serde::de::Error::custom)
+            }
+        }
+    )+)+};
+}
+pub(crate) use serde_through;

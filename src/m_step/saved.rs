@@ -1,0 +1,236 @@
+//! Models as files, and back, bit for bit (`docs/files.md`).
+
+use super::stored::{Stored, family_of};
+use super::{DirichletProcessMixture, GaussianMixture};
+use crate::base::error::{Error, Result};
+use crate::base::file_fault::FileFault;
+use crate::base::float::Float;
+use crate::io::{self, Contents, MODEL, ModelInfo};
+use crate::model::{BoxedMixture, Mixture};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// A model that can be saved, and loaded again.
+///
+/// A model that comes back is the same, bit for bit: so are its means, predictions, densities and samples, with the same
+/// build on the same CPU. All families of the crate are `Save`, and so are
+/// [boxed models](crate::BoxedMixture), which load any of these; [`load_model`](crate::load_model) is short for those.
+/// A family of your own is `Save` as soon as it is serde and says its [`info`](Self::info).
+/// The format is described in `docs/files.md`. Files of this version can be loaded by all later ones.
+///
+/// Models are values of serde, too, for files and messages of your own; in formats of text, numbers come back bit for bit if
+/// the format keeps them so.
+///
+/// ```
+/// use coremix::m_step::GaussianMixture;
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// # let path = std::env::temp_dir().join(format!("coremix-save-{}", std::process::id()));
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let model = algorithms::gmm(25).build()?.fit(&data)?.model;
+/// model.save(&path)?;
+///
+/// let loaded = GaussianMixture::<f32>::load(&path)?; // of this family
+/// assert_eq!(loaded, model);
+/// let loaded = coremix::load_model::<f32>(&path)?; // of whatever family it is
+/// assert_eq!(loaded.predict(&data)?, model.predict(&data)?);
+/// # std::fs::remove_file(path).ok();
+/// # Ok::<(), Error>(())
+/// ```
+pub trait Save: Serialize + DeserializeOwned {
+    /// What the header of the file says of the model: see [`ModelInfo::new`].
+    ///
+    /// # Errors
+    /// [`Error::Model`] for a boxed model of a family of your own.
+    fn info(&self) -> Result<ModelInfo>;
+
+    /// The model of a file whose header and checksum are right.
+    #[doc(hidden)]
+    fn of_values(_: &ModelInfo, values: &[u8]) -> std::result::Result<Self, FileFault> {
+        io::only("model", values)
+    }
+
+    /// The model as the bytes of a file. `notes` are names and values for whoever reads the header
+    /// ([`ModelInfo`]), such as the algorithm, its settings and its seed.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a note whose name has other signs than letters, digits, `_`, `-` and `.`, or whose
+    /// value is not one line. [`Error::Model`] for a boxed model of a family of your own.
+    fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
+        let info = self.info()?.with_notes(notes)?;
+        let mut bytes = Vec::new();
+        let written = io::to_vec(self).and_then(|values| {
+            let fill = |to: &mut dyn Write| to.write_all(&values);
+            io::write_to(&mut bytes, &MODEL, &info.text(), &fill)
+        });
+        written.map_err(|error| FileFault::from(error).of_bytes())?;
+        Ok(bytes)
+    }
+
+    /// A model from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`Error::Model`], with the cause: not a whole and undamaged file of a model, another family, another number
+    /// type, or values that no model has.
+    fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let read = || {
+            let contents = Contents::of(&MODEL, bytes)?;
+            let header = ModelInfo::parse(contents.version, contents.header)?;
+            let model = Self::of_values(&header, contents.values)?;
+            Ok((header, model))
+        };
+        let (header, model) = read().map_err(FileFault::of_bytes)?;
+        let own = ModelInfo {
+            crate_version: header.crate_version.clone(),
+            notes: header.notes.clone(),
+            ..model.info()?
+        };
+        match own == header {
+            true => Ok(model),
+            false => Err(FileFault::content("header", "must be that of the model").of_bytes()),
+        }
+    }
+
+    /// Saves the model as a file. The file is there as a whole or not at all: it is written beside `path` and then takes
+    /// its place, so a full disk or a crash leaves an older file as it was.
+    ///
+    /// # Errors
+    /// [`Error::Model`] if the file cannot be written.
+    fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.save_with_notes(path, &[])
+    }
+
+    /// The same with notes, as in [`to_bytes`](Self::to_bytes).
+    ///
+    /// # Errors
+    /// As [`save`](Self::save) and [`to_bytes`](Self::to_bytes).
+    fn save_with_notes(&self, path: impl AsRef<Path>, notes: &[(&str, &str)]) -> Result<()> {
+        let path = path.as_ref();
+        let bytes = self.to_bytes(notes).map_err(|error| at(error, path))?;
+        let written = io::replace(path, |file| file.write_all(&bytes));
+        written.map_err(|error| FileFault::from(error).at(path))
+    }
+
+    /// Loads a model from a file.
+    ///
+    /// # Errors
+    /// As [`from_bytes`](Self::from_bytes); [`Error::Model`] if the file cannot be read.
+    fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let bytes = io::read_file(&MODEL, path).map_err(|fault| fault.at(path))?;
+        Self::from_bytes(&bytes).map_err(|error| at(error, path))
+    }
+
+    /// Writes the model, with notes as in [`to_bytes`](Self::to_bytes).
+    ///
+    /// # Errors
+    /// [`Error::Model`] if it cannot be written; as [`to_bytes`](Self::to_bytes).
+    fn write_to(&self, mut to: impl Write, notes: &[(&str, &str)]) -> Result<()> {
+        let bytes = self.to_bytes(notes)?;
+        let written = to.write_all(&bytes).and_then(|()| to.flush());
+        written.map_err(|error| FileFault::from(error).of_bytes())
+    }
+
+    /// Reads a model, and nothing beyond its end.
+    ///
+    /// # Errors
+    /// As [`from_bytes`](Self::from_bytes); [`Error::Model`] if it cannot be read.
+    fn read_from(from: impl Read) -> Result<Self> {
+        Self::from_bytes(&io::read_one(&MODEL, from).map_err(FileFault::of_bytes)?)
+    }
+}
+
+/// The error with the path of the file.
+fn at(error: Error, path: &Path) -> Error {
+    match error {
+        Error::Model { fault, .. } => fault.at(path),
+        other => other,
+    }
+}
+
+impl ModelInfo {
+    /// What a file says of a model of this family, without notes.
+    #[must_use]
+    pub fn new<F: Float>(family: &str, model: &dyn Mixture<F>) -> Self {
+        Self {
+            format: MODEL.version(),
+            crate_version: env!("CARGO_PKG_VERSION").to_string(),
+            family: family.to_string(),
+            number: F::NAME.to_string(),
+            components: model.components(),
+            coordinates: model.frame().dim(),
+            columns: model.frame().columns(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// Values of a family of the crate, or the error of another number type.
+fn stored<F: Float>(
+    header: &ModelInfo,
+    values: &[u8],
+) -> std::result::Result<Stored<F>, FileFault> {
+    match header.number == F::NAME {
+        true => io::only("model", values),
+        false => Err(FileFault::Number {
+            expected: F::NAME,
+            found: header.number.clone(),
+        }),
+    }
+}
+
+macro_rules! families {
+    ($($model:ident),+) => {$(
+        impl<F: Float> Save for $model<F> {
+            fn info(&self) -> Result<ModelInfo> {
+                Ok(ModelInfo::new(family_of::<F>(self)?, self))
+            }
+
+            fn of_values(header: &ModelInfo, values: &[u8]) -> std::result::Result<Self, FileFault> {
+                stored::<F>(header, values)?.try_into()
+            }
+        }
+    )+};
+}
+families!(GaussianMixture, DirichletProcessMixture);
+
+impl<F: Float> Save for BoxedMixture<F> {
+    fn info(&self) -> Result<ModelInfo> {
+        Ok(ModelInfo::new(family_of(&**self)?, &**self))
+    }
+
+    fn of_values(header: &ModelInfo, values: &[u8]) -> std::result::Result<Self, FileFault> {
+        stored::<F>(header, values)?.boxed()
+    }
+}
+
+/// Loads a model of any family: what [`Save::load`] of a [`BoxedMixture`] does.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// # let path = std::env::temp_dir().join(format!("coremix-load-{}", std::process::id()));
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let fit = "gmm".parse::<Algorithm>()?.clusters(25).boxed()?.fit(&data)?;
+/// fit.model.save(&path)?;
+/// let model = coremix::load_model::<f32>(&path)?;
+/// assert_eq!(model.log_densities(&data)?, fit.model.log_densities(&data)?);
+/// # std::fs::remove_file(path).ok();
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// As [`Save::load`].
+pub fn load_model<F: Float>(path: impl AsRef<Path>) -> Result<BoxedMixture<F>> {
+    Save::load(path)
+}
+
+/// The same from what a model was [written to](Save::write_to).
+///
+/// # Errors
+/// As [`Save::read_from`].
+pub fn read_model<F: Float>(from: impl Read) -> Result<BoxedMixture<F>> {
+    Save::read_from(from)
+}

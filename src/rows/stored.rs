@@ -1,0 +1,187 @@
+//! Frames and centres in files: what all else follows from, checked when it is read.
+
+use super::{Basis, Centres, Frame, Transform};
+use crate::base::file_fault::FileFault;
+use crate::base::float::Float;
+use crate::io::{all_finite, hash_of, rule, serde_through};
+use ndarray::ArrayView2;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "F: Float", deny_unknown_fields)]
+pub(crate) struct StoredFrame<F> {
+    /// Text formats read one number type as the other.
+    number_type: String,
+    exponent: i32,
+    offset: Vec<F>,
+    mean: Vec<F>,
+    basis: Option<StoredBasis>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredBasis {
+    seed: u64,
+    transform: Transform,
+    columns: usize,
+    /// A checksum of the signs, which follow from the seed by a random generator.
+    signs: String,
+}
+
+/// Centres without their padding.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "F: Float", deny_unknown_fields)]
+pub(crate) struct StoredCentres<F> {
+    dim: usize,
+    values: Vec<F>,
+}
+
+serde_through! {
+    StoredFrame: Frame;
+    StoredCentres: Centres;
+}
+
+impl<F: Float> From<&Frame<F>> for StoredFrame<F> {
+    fn from(frame: &Frame<F>) -> Self {
+        Self {
+            number_type: F::NAME.to_string(),
+            exponent: frame.exponent(),
+            offset: frame.offset()[..frame.dim()].to_vec(),
+            mean: frame.mean()[..frame.dim()].to_vec(),
+            basis: frame.basis().map(|basis| StoredBasis {
+                seed: basis.seed(),
+                transform: basis.transform(),
+                columns: basis.columns(),
+                signs: hash_of(basis.signs().iter().copied()),
+            }),
+        }
+    }
+}
+
+impl<F: Float> TryFrom<StoredFrame<F>> for Frame<F> {
+    type Error = FileFault;
+
+    fn try_from(stored: StoredFrame<F>) -> Result<Self, FileFault> {
+        if stored.number_type != F::NAME {
+            return Err(FileFault::Number {
+                expected: F::NAME,
+                found: stored.number_type,
+            });
+        }
+        let dim = stored.offset.len();
+        rule(dim > 0, "frame offset", "must have coordinates")?;
+        let known = stored.exponent.unsigned_abs() <= F::MAX_EXPONENT.unsigned_abs();
+        let of_type = "must be an exponent of the number type";
+        rule(known, "frame exponent", of_type)?;
+        all_finite("frame offset", &stored.offset, dim)?;
+        all_finite("frame mean", &stored.mean, dim)?;
+        let frame = Self::from_parts(&stored.offset, &stored.mean, stored.exponent);
+        let Some(StoredBasis {
+            seed,
+            transform,
+            columns,
+            signs,
+        }) = stored.basis
+        else {
+            return Ok(frame);
+        };
+        // At most as many columns as coordinates, of which the file holds some numbers each.
+        let fits = (1..=dim).contains(&columns) && transform.coordinates(columns) == dim;
+        rule(fits, "basis", "must have as many coordinates as the model")?;
+        let basis = Basis::new(seed, transform, columns);
+        let same = hash_of(basis.signs().iter().copied()) == signs;
+        rule(same, "basis", "must have the signs that its seed gives")?;
+        Ok(frame.with_basis(basis))
+    }
+}
+
+impl<F: Float> From<&Centres<F>> for StoredCentres<F> {
+    fn from(centres: &Centres<F>) -> Self {
+        let dim = centres.dim();
+        let rows = (0..centres.len()).flat_map(|c| &centres.row(c)[..dim]);
+        Self {
+            dim,
+            values: rows.copied().collect(),
+        }
+    }
+}
+
+impl<F: Float> TryFrom<StoredCentres<F>> for Centres<F> {
+    type Error = FileFault;
+
+    fn try_from(stored: StoredCentres<F>) -> Result<Self, FileFault> {
+        let StoredCentres { dim, values } = stored;
+        all_finite("centres", &values, values.len())?;
+        let k = values.len().checked_div(dim).unwrap_or_default();
+        match ArrayView2::from_shape((k, dim), &values) {
+            // A longer slice would pass, too.
+            Ok(rows) if k > 0 && values.len() == rows.len() => Ok(Self::of_coordinates(rows)),
+            _ => Err(FileFault::content("centres", "must be k times d")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(basis: bool) -> StoredFrame<f32> {
+        let frame = Frame::<f32>::from_parts(&[1.0, 2.0, 3.0], &[0.1, 0.2, 0.3], 2);
+        let basis = basis.then(|| Basis::new(9, Transform::Cosine, 3));
+        match basis {
+            Some(basis) => (&frame.with_basis(basis)).into(),
+            None => (&frame).into(),
+        }
+    }
+
+    /// The section that is wrong after a change of what was stored.
+    fn wrong(basis: bool, change: impl FnOnce(&mut StoredFrame<f32>)) -> String {
+        let mut stored = stored(basis);
+        change(&mut stored);
+        match Frame::try_from(stored).map(|_| ()) {
+            Err(FileFault::Content { section, .. }) => section,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn values_that_no_frame_has_are_errors_that_name_the_section() {
+        for bad in [f32::NAN, f32::INFINITY] {
+            assert_eq!(wrong(false, |s| s.offset[1] = bad), "frame offset");
+            assert_eq!(wrong(false, |s| s.mean[1] = bad), "frame mean");
+            let (dim, values) = (2, vec![0.5, bad]);
+            assert!(Centres::try_from(StoredCentres { dim, values }).is_err());
+        }
+        assert_eq!(wrong(false, |s| s.mean.push(1.0)), "frame mean");
+        assert_eq!(wrong(false, |s| s.offset.clear()), "frame offset");
+        for bad in [i32::MIN, -126, 126, i32::MAX] {
+            assert_eq!(wrong(false, |s| s.exponent = bad), "frame exponent");
+        }
+        for (columns, transform) in [
+            (0, Transform::Cosine),
+            (2, Transform::Cosine),
+            (usize::MAX, Transform::Cosine),
+            (3, Transform::Hadamard),
+        ] {
+            let found = wrong(true, |s| {
+                let basis = s.basis.as_mut().unwrap();
+                (basis.columns, basis.transform) = (columns, transform);
+            });
+            assert_eq!(found, "basis");
+        }
+        // Another seed has other signs, but for one in eight.
+        let others = (10..60).map(|seed| {
+            let mut stored = stored(true);
+            stored.basis.as_mut().unwrap().seed = seed;
+            Frame::try_from(stored)
+        });
+        assert!(others.filter(Result::is_err).count() > 30);
+        for (dim, count) in [(0, 2), (0, 0), (2, 0), (2, 3), (usize::MAX, 2)] {
+            let values = vec![0.5f32; count];
+            assert!(Centres::try_from(StoredCentres { dim, values }).is_err());
+        }
+        let number = Frame::<f64>::from_parts(&[1.0], &[0.0], 1);
+        let number = serde_json::to_string(&number).unwrap();
+        assert!(serde_json::from_str::<Frame<f32>>(&number).is_err());
+    }
+}
