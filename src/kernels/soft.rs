@@ -236,8 +236,14 @@ kernel! {
 
 #[inline(always)]
 fn each_exponential<F: Float, S: Simd>(simd: S, exponents: &mut [F]) {
+    let (lost, zero) = (
+        F::splat(simd, F::from_f64(LOST_NATS)),
+        F::splat(simd, F::zero()),
+    );
     for exponent in F::vectors_mut::<S>(exponents).0 {
-        *exponent = live::<F, S>(simd, *exponent).0;
+        // Not of NaN either.
+        let live = F::less(simd, lost, *exponent);
+        *exponent = F::select(simd, live, quick::<F, S>(simd, *exponent), zero);
     }
 }
 
@@ -506,11 +512,12 @@ mod tests {
                 with_bounds(&scores, stride, |scored| {
                     responsibilities(scored, k, beta, &mut shares, &mut found);
                 });
-                let mut labels = [0; 9];
+                let (mut labels, mut alone) = ([0; 9], Vec::new());
+                with_bounds(&scores, stride, |scored| sums(scored, beta, &mut alone));
                 first_lowest(&scores, stride, &mut labels);
                 let weights: Vec<f64> = (0..9).map(|i| 1.0 + i as f64).collect();
-                let mut sums = Vec::new();
-                totals((&shares, &scores), stride, &weights, &mut sums);
+                let mut added = Vec::new();
+                totals((&shares, &scores), stride, &weights, &mut added);
                 for i in 0..9 {
                     let row: Vec<f64> = scores[i * stride..][..k]
                         .iter()
@@ -525,6 +532,19 @@ mod tests {
                         .collect();
                     let sum: f64 = p.iter().sum();
                     assert!((found[i].sum - sum).abs() <= within * sum);
+                    // A list of all of them, best first, and the sums alone.
+                    let (mut list, mut of_list) = (vec![F::zero(); stride], Vec::new());
+                    let best_first: Vec<F> = sorted.iter().map(|s| F::from_f64(*s)).collect();
+                    of_lists(&best_first, k, beta, &mut list, &mut of_list);
+                    for row in [of_list[0], alone[i]] {
+                        assert!((row.sum - sum).abs() <= within * sum);
+                        assert!((row.expected - found[i].expected).abs() <= within * row.best);
+                    }
+                    for (q, s) in list.iter().zip(&sorted) {
+                        let p = (-beta * (s - sorted[0])).exp() / sum;
+                        let off = within * (1.0 + beta * (s - sorted[0]).min(100.0 / beta));
+                        assert!((q.to_f64() - p).abs() <= off * p + LOST);
+                    }
                     let expected: f64 = p.iter().zip(&row).map(|(p, s)| p / sum * s).sum();
                     assert!((found[i].expected - expected).abs() <= within * expected);
                     for (c, p) in p.iter().enumerate() {
@@ -549,8 +569,8 @@ mod tests {
                     let scored: f64 = (0..9)
                         .map(|i| of(i) * scores[i * stride + c].to_f64())
                         .sum();
-                    assert!((sums[c][0] - mass).abs() <= 1e-13 * mass);
-                    assert!((sums[c][1] - scored).abs() <= 1e-13 * scored);
+                    assert!((added[c][0] - mass).abs() <= 1e-13 * mass);
+                    assert!((added[c][1] - scored).abs() <= 1e-13 * scored);
                 }
             }
         }

@@ -230,8 +230,9 @@ impl<const D: usize> Sums<D> {
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use crate::data::{Data, Dense, Frame};
+    use crate::data::{Data, Dense};
     use crate::m_step::Second;
+    use crate::rows::Frame;
     use ndarray::{Array1, Array2};
 
     /// Short rows, rows of one vector, and rows of some; supports of one component and of several.

@@ -9,10 +9,11 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::stage::{self, Stage};
 use crate::base::{linalg, parallel};
-use crate::data::{Centres, Data, Frame, Rows};
+use crate::data::Data;
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, expected_total};
+use crate::rows::{Centres, Frame, Rows};
 
 /// The form of the covariances of Gaussian components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

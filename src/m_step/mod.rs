@@ -30,10 +30,11 @@ pub use saved::{Save, load_model, read_model};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::stage::Stage;
-use crate::data::{Centres, Data, Frame, Rows, Summary};
+use crate::data::{Data, Summary};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
+use crate::rows::{Centres, Frame, Rows};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -3,10 +3,11 @@
 use crate::base::float::Float;
 use crate::base::simd::{LANES, vectorised};
 use crate::base::sort;
-use crate::data::{Moments, Rows, Second};
 use crate::kernels::weighted::{self, Weighted};
+use crate::m_step::{Moments, Second};
 use crate::model::block::Block;
 use crate::model::whitened::{MOST_INFLATION, Whitening};
+use crate::rows::Rows;
 
 /// Which digits of the products are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

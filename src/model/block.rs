@@ -28,23 +28,12 @@ pub struct Block<F> {
     pub(crate) supports: Vec<u32>,
     /// (rows, stride): the lower, the better; infinite in the padding.
     pub(crate) scores: Vec<F>,
-<<<<<<< HEAD
+    /// Lower bounds of groups of scores of full supports, where the search found some: see [`bounds`](crate::kernels::soft::bounds).
+    pub(crate) lower: Vec<F>,
     /// (rows, stride), and [`weighted::SPARE`] numbers more: sum to 1 in each row, zeros in the padding. Those below 2^-60
     /// are lost in all sums (E41), so the type of the data can hold what counts.
     pub(crate) responsibilities: Vec<F>,
     /// The expected score of each row, where supports have several members.
-=======
-    /// Lower bounds of groups of scores of full supports, where the search found some: see [`bounds`](crate::kernels::soft::bounds).
-    pub(crate) lower: Vec<F>,
-    /// (rows, width): sum to 1 in each row. Empty where they are in `shares`.
-    pub(crate) responsibilities: Vec<f64>,
-    /// The same of full supports, in the type of the data: (rows, stride), zeros in the padding, and
-    /// [`weighted::SPARE`] numbers more. Those below 2^-60 are lost in all sums (E41), so this type can hold what counts.
-    pub(crate) shares: Vec<F>,
-    /// The responsibilities of full supports for those who ask for `f64`.
-    widened: Cached<Vec<f64>>,
-    /// The expected score of each row, where responsibilities are in `shares`.
->>>>>>> main
     pub(crate) expected: Vec<f64>,
     /// What sums need to know of scores that were found as products (E46).
     pub(crate) terms: Option<Arc<Terms>>,
@@ -113,20 +102,9 @@ impl<F: Float> Block<F> {
                 row[self.width..].fill(F::INFINITY);
             }
         }
-<<<<<<< HEAD
-        self.responsibilities.clear();
-        self.responsibilities
-            .resize(self.scores.len() + weighted::SPARE, F::zero());
-=======
-        if self.is_shared() {
-            self.responsibilities.clear();
-        } else {
-            self.responsibilities.resize(rows * self.width, 0.0);
-        }
         self.lower.clear();
-        self.shares.clear();
-        self.widened = Cached::default();
->>>>>>> main
+        let places = self.scores.len() + weighted::SPARE;
+        self.responsibilities.resize(places, F::zero());
         self.expected.clear();
         self.terms = None;
         self.evaluations = 0;

@@ -88,56 +88,15 @@ pub(crate) fn normalise<F: Float>(
         };
     }
     let (width, beta, mut found) = (block.width(), log_joint.beta, Vec::new());
-    let (stride, is_shared) = (block.stride(), block.is_shared());
-    let (scores, shares) = (&block.scores, &mut block.responsibilities);
-    match is_shared {
-        true => soft::responsibilities(scores, (stride, width), beta, shares, &mut found),
-        false => soft::of_lists(scores, width, beta, shares, &mut found),
+    let mut shares = std::mem::take(&mut block.responsibilities);
+    if block.is_shared() {
+        with_bounds(block, |scored| {
+            soft::responsibilities(scored, width, beta, &mut shares, &mut found);
+        });
+    } else {
+        soft::of_lists(&block.scores, width, beta, &mut shares, &mut found);
     }
-<<<<<<< HEAD
-=======
-    exponentials(&mut block.responsibilities);
-    for i in 0..rows.len() {
-        let places = i * width..(i + 1) * width;
-        let best = block.scores[places.start].to_f64();
-        let responsibilities = &mut block.responsibilities[places];
-        let weight = rows.weight(i);
-        likelihood.weight += weight;
-        likelihood.entries += weight * entries;
-        likelihood.best += weight * best;
-        if !best.is_finite() {
-            // The row is infinitely far from every component: all are equally unlikely.
-            responsibilities.fill(1.0 / width as f64);
-            continue;
-        }
-        let sum: f64 = responsibilities.iter().sum();
-        // If the best one alone has a share, the sum is 1, and nothing changes.
-        if sum > 1.0 {
-            let scale = 1.0 / sum;
-            for q in responsibilities {
-                *q *= scale;
-            }
-            likelihood.spread += weight * sum.ln();
-        }
-    }
-    likelihood
-}
-
-/// The same for supports of all components.
-fn normalise_all<F: Float>(
-    rows: &Rows<F>,
-    block: &mut Block<F>,
-    log_joint: LogJoint,
-) -> Likelihood {
-    block.make_shares();
-    let mut shares = std::mem::take(&mut block.shares);
-    let mut found = Vec::new();
-    with_bounds(block, |scored| {
-        let k = block.components();
-        soft::responsibilities(scored, k, log_joint.beta, &mut shares, &mut found);
-    });
-    block.shares = shares;
->>>>>>> main
+    block.responsibilities = shares;
     let mut likelihood = Likelihood::default();
     block.expected.clear();
     for (i, row) in found.iter().enumerate() {
@@ -195,11 +154,7 @@ pub(crate) fn log_densities<F: Float>(
 /// Sets responsibilities to 0 that no sum needs ([E41](crate::equations#e41)).
 pub(crate) fn drop_lost<F: Float>(block: &mut Block<F>) {
     if block.width() > 1 {
-<<<<<<< HEAD
-        soft::drop_below(&mut block.responsibilities, F::from_f64(LOST));
-=======
         soft::drop_lost(&mut block.responsibilities);
->>>>>>> main
     }
 }
 

@@ -3,12 +3,13 @@
 use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::{Centres, Data, Frame, Guarded, Rows, Scores};
+use crate::data::{Data, Guarded};
 use crate::model::block::Block;
 use crate::model::cells::Cells;
 use crate::model::posterior;
 use crate::model::search::{self, Exact};
 use crate::model::{Mixture, Score};
+use crate::rows::{Centres, Frame, Rows, Scores};
 use ndarray::{Array1, Array2};
 
 /// The least rows in a block, where scores are not stored.

@@ -200,7 +200,8 @@ pub(crate) fn again<F: Float, S: Scores<F> + ?Sized>(
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use crate::data::{Centres, Data, Dense, Frame};
+    use crate::data::{Data, Dense};
+    use crate::rows::{Centres, Frame};
     use ndarray::Array2;
 
     /// Centres in tight groups far from the mean: approximate distances alone would confuse them.

@@ -2,8 +2,8 @@
 
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
-use crate::data::Rows;
 use crate::kernels::quadratic::{self, Columns};
+use crate::rows::Rows;
 use serde::{Deserialize, Serialize};
 
 /// The whitening transform of a component: for its points $M (z - m)$ has mean 0 and covariance $I$, so

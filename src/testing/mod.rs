@@ -163,7 +163,7 @@ impl<F: Float> MStep<F> for Still {
         SHARED.with_centres(model, centres, frame)
     }
 
-    fn totals<'a>(&self, sums: &'a mut Self::Statistics) -> Option<&'a mut crate::data::Moments> {
+    fn totals<'a>(&self, sums: &'a mut Self::Statistics) -> Option<&'a mut crate::m_step::Moments> {
         MStep::<F>::totals(&SHARED, sums)
     }
 }

@@ -5,9 +5,10 @@ use super::prior::Prior;
 use super::sticks::Sticks;
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::{Moments, Rows};
+use crate::m_step::Moments;
 use crate::m_step::Statistics;
 use crate::model::block::Block;
+use crate::rows::Rows;
 
 /// How many others a component may merge with: those whose means are nearest in its own metric.
 const NEAREST: usize = 4;
@@ -256,11 +257,12 @@ mod tests {
     use super::*;
     use crate::algorithms;
     use crate::base::rng::Rng;
-    use crate::data::{Data, Dense, Scores};
+    use crate::data::{Data, Dense};
     use crate::e_step::{EStep, Exhaustive};
     use crate::m_step::{DirichletProcess, MStep};
     use crate::model::Mixture;
     use crate::model::posterior;
+    use crate::rows::Scores;
     use ndarray::{Array1, Array2};
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::prior::Prior;
 use crate::base::linalg;
-use crate::data::Moments;
+use crate::m_step::Moments;
 use crate::model::whitened::Whitening;
 use serde::{Deserialize, Serialize};
 use special::Gamma;
