@@ -22,9 +22,9 @@ FEW, MORE = 1, 5
 
 
 def points(n, d, k):
-    """Rows around k centres that overlap."""
+    """Rows around k centres that overlap as much in any number of columns: fits do not end early."""
     rng = np.random.default_rng(7)
-    centres = 0.7 * rng.normal(size=(k, d))
+    centres = 2.0 / np.sqrt(d) * rng.normal(size=(k, d))
     return centres[np.arange(n) % k] + rng.normal(size=(n, d))
 
 

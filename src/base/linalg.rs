@@ -80,10 +80,10 @@ impl Cholesky {
     }
 }
 
-/// The inverse of the lower Cholesky factor of the covariance with this lower half (dim, dim), raised to at least the diagonal matrix of
-/// these positive variances, in every direction: in units of them its eigenvalues are raised to 1. Where some are, it follows
-/// from eigenvectors: of a matrix that is put together again, the smallest eigenvalues would be lost in the rounding of the
-/// largest.
+/// The inverse of the lower Cholesky factor of the covariance with this lower half (dim, dim), raised to at least the diagonal
+/// matrix of these positive variances, in every direction: in units of them its eigenvalues are raised to 1. Where some are,
+/// it follows from eigenvectors: of a matrix that is put together again, the smallest eigenvalues would be lost in the
+/// rounding of the largest.
 pub(crate) fn whitening(matrix: &[f64], least: &[f64]) -> Vec<f64> {
     let dim = least.len();
     let unit: Vec<f64> = least.iter().map(|v| v.sqrt()).collect();

@@ -236,7 +236,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
 /// A phase asks for what only a family with one shared variance can do.
 fn no_one_variance() -> Error {
-    let rule = "need one variance for all components: SharedIsotropic, or another search";
+    let rule = "need one variance for all components: Covariance::TiedSpherical, or another search";
     Error::parameter("phases", "bounds or a subspace", rule)
 }
 

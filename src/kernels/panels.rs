@@ -6,7 +6,7 @@ use pulp::Simd;
 
 /// Rows by coordinate, times a factor: (panels, d, [`LANES`]) numbers, and (panels, [`LANES`]) constants, such as $-2 \mu$
 /// and $\lVert \mu \rVert^2$. Places without a row are infinitely far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Panels<F> {
     pub(super) dim: usize,
     pub(super) values: Vec<F>,

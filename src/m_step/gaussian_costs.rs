@@ -2,7 +2,6 @@
 
 use super::Covariance;
 use super::proportions::penalised;
-use crate::base::cached::Cached;
 use crate::base::float::Float;
 use crate::base::{linalg, parallel};
 use crate::kernels::panels::{self, Panels};
@@ -66,7 +65,7 @@ enum Shape {
 #[derive(Clone, Debug, PartialEq)]
 struct Tied {
     /// The rows of the transform, and of zeros for the padding.
-    axes: Cached<Panels<f64>>,
+    axes: Panels<f64>,
     centres: Centres<f64>,
 }
 
@@ -74,15 +73,12 @@ impl Tied {
     /// Of the means (k, d).
     fn new(whitening: &Whitening, means: &[f64]) -> Self {
         let dim = whitening.mean.len();
+        let mut rows = linalg::unpacked(&whitening.factor, dim);
+        rows.resize(stride(dim) * dim, 0.0);
         let mut tied = Self {
-            axes: Cached::default(),
+            axes: panels::directions(&rows, dim),
             centres: Centres::with_capacity(means.len() / dim, dim),
         };
-        tied.axes.get(|| {
-            let mut rows = linalg::unpacked(&whitening.factor, dim);
-            rows.resize(stride(dim) * dim, 0.0);
-            panels::directions(&rows, dim)
-        });
         for mean in means.chunks_exact(dim) {
             let mut row = mean.to_vec();
             row.resize(stride(dim), 0.0);
@@ -95,8 +91,7 @@ impl Tied {
     fn whiten<F: Float>(&self, rows: &[F]) -> Vec<f64> {
         let rows: Vec<f64> = rows.iter().map(|z| z.to_f64()).collect();
         let mut out = vec![0.0; rows.len()];
-        let axes = self.axes.get(Panels::default);
-        panels::project(&rows, stride(self.centres.dim()), axes, &mut out);
+        panels::project(&rows, stride(self.centres.dim()), &self.axes, &mut out);
         out
     }
 

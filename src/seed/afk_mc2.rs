@@ -82,21 +82,8 @@ const LONGEST: usize = 1 << 20;
 const RETRIES: usize = 4;
 
 impl<F: Float> Seeder<F> for AfkMc2 {
-    fn seed(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        k: usize,
-        rng: &mut Rng,
-    ) -> Result<Seeds<F>> {
-        self.choose(data, frame, k, rng)
-    }
-}
-
-impl AfkMc2 {
-    /// Chooses the seeds.
     #[inline(never)]
-    pub(crate) fn choose<F: Float>(
+    fn seed(
         &self,
         data: &dyn Data<F>,
         frame: &Frame<F>,

@@ -67,21 +67,8 @@ const LEAST: usize = 16;
 const PIECE: usize = 32;
 
 impl<F: Float> Seeder<F> for HierarchicalKMeansPlusPlus {
-    fn seed(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        k: usize,
-        rng: &mut Rng,
-    ) -> Result<Seeds<F>> {
-        self.choose(data, frame, k, rng)
-    }
-}
-
-impl HierarchicalKMeansPlusPlus {
-    /// Chooses the seeds.
     #[inline(never)]
-    pub(crate) fn choose<F: Float>(
+    fn seed(
         &self,
         data: &dyn Data<F>,
         frame: &Frame<F>,

@@ -32,7 +32,7 @@ use crate::base::stage::{self, Stage};
 use crate::data::{Centres, Data, Frame, Rows, Scores};
 use crate::e_step::{EStep, Exhaustive};
 use crate::fit::{Clusterer, Fit};
-use crate::m_step::{Covariance, Gaussian, GaussianMixture, MStep, Statistics};
+use crate::m_step::{Covariance, Gaussian, GaussianMixture, MStep, Moments, Statistics};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior;
@@ -163,7 +163,7 @@ impl<F: Float> MStep<F> for Still {
         SHARED.with_centres(model, centres, frame)
     }
 
-    fn totals<'a>(&self, sums: &'a mut Self::Statistics) -> Option<&'a mut crate::m_step::Moments> {
+    fn totals<'a>(&self, sums: &'a mut Self::Statistics) -> Option<&'a mut Moments> {
         MStep::<F>::totals(&SHARED, sums)
     }
 }
