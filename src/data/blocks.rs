@@ -201,7 +201,7 @@ impl<S: Source> Blocks<S> {
     /// What `work` makes of a place for so many rows.
     fn with_buffer<T>(&self, rows: usize, work: impl FnOnce(&mut [S::Element]) -> T) -> T {
         let mut buffer = self.buffers.take().unwrap_or_default();
-        buffer.resize(rows * self.dim, S::Element::ZERO);
+        buffer.resize(rows * self.dim, Default::default());
         let made = work(&mut buffer);
         self.buffers.give([buffer]);
         made

@@ -7,30 +7,10 @@ use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
 use crate::kernels::{features, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
+use pulp::bytemuck::cast_slice;
+use std::any::TypeId;
 use std::borrow::Cow;
 use std::ops::Range;
-
-/// What weights may be stored in: `f32` or `f64`. Sealed.
-pub trait Weight: Float {
-    /// Weights in `f64`, in which all sums are: borrowed where they lie one after the other in that type.
-    #[doc(hidden)]
-    fn in_f64(weights: ArrayView1<'_, Self>) -> Cow<'_, [f64]>;
-}
-
-impl Weight for f32 {
-    fn in_f64(weights: ArrayView1<'_, f32>) -> Cow<'_, [f64]> {
-        Cow::Owned(weights.iter().map(|&w| f64::from(w)).collect())
-    }
-}
-
-impl Weight for f64 {
-    fn in_f64(weights: ArrayView1<'_, f64>) -> Cow<'_, [f64]> {
-        match weights.to_slice() {
-            Some(slice) => Cow::Borrowed(slice),
-            None => Cow::Owned(weights.to_vec()),
-        }
-    }
-}
 
 /// Dense points, checked once.
 ///
@@ -108,12 +88,19 @@ impl<'a, T: Element> Dense<'a, T> {
     /// # Errors
     /// As [`new`](Self::new); [`Error::LengthMismatch`], [`Error::Weight`] or [`Error::TotalWeight`] for
     /// the weights.
-    pub fn weighted<W: Weight>(
+    pub fn weighted<W: Float>(
         points: impl Into<ArrayView2<'a, T>>,
         weights: impl Into<ArrayView1<'a, W>>,
     ) -> Result<Self> {
-        let (points, weights) = (points.into(), weights.into());
-        Self::check(points, Some(W::in_f64(weights)))
+        let weights = weights.into();
+        // Borrowed where they lie one after the other in `f64`, in which all sums are.
+        let weights = match weights.to_slice() {
+            Some(slice) if TypeId::of::<W>() == TypeId::of::<f64>() => {
+                Cow::Borrowed(cast_slice(slice))
+            }
+            _ => Cow::Owned(weights.iter().map(|w| w.to_f64()).collect()),
+        };
+        Self::check(points.into(), Some(weights))
     }
 
     fn check(points: ArrayView2<'a, T>, weights: Option<Cow<'a, [f64]>>) -> Result<Self> {

@@ -63,8 +63,9 @@ impl<'a, F: Float> Guarded<'a, F> {
         sound_total(summary.total_weight)?;
         let mut rows = checked.len;
         if let Some(weights) = &checked.weights {
-            let sound = |(n, weight): (usize, &f64)| sound_weight(n, *weight);
-            weights.iter().enumerate().try_for_each(sound)?;
+            for (n, weight) in weights.iter().enumerate() {
+                sound_weight(n, *weight)?;
+            }
             rows = weights.iter().filter(|weight| **weight > 0.0).count();
         }
         if summary.rows != rows {

@@ -17,7 +17,7 @@ mod view;
 pub use crate::rows::Linear;
 pub use crate::rows::{Basis, Centres, Frame, Rows, Scales, Scores, Transform};
 pub use blocks::{Blocks, Source};
-pub use dense::{Dense, Weight};
+pub use dense::Dense;
 pub(crate) use guarded::Guarded;
 pub use projected::Subspace;
 pub use sketch::Sketch;

@@ -75,7 +75,7 @@ impl Summary {
             return Err(Error::Empty { what: "data" });
         }
         Self::of_rows(n, dim, Some(weight), "data", |rows| {
-            let mut values = vec![T::ZERO; rows.len() * dim];
+            let mut values = vec![T::default(); rows.len() * dim];
             read(rows, &mut values)?;
             Ok(Cow::Owned(values))
         })

@@ -439,7 +439,8 @@ pub(crate) fn drop_lost<F: Float>(shares: &mut [F]) {
 
 /// Adds up shares of all rows with their weights, and shares times scores: two sums for every place.
 pub(crate) fn totals<F: Float>(
-    (shares, scores): (&[F], &[F]),
+    shares: &[F],
+    scores: &[F],
     stride: usize,
     weights: &[f64],
     totals: &mut Vec<[f64; 2]>,
@@ -517,7 +518,7 @@ mod tests {
                 first_lowest(&scores, stride, &mut labels);
                 let weights: Vec<f64> = (0..9).map(|i| 1.0 + i as f64).collect();
                 let mut added = Vec::new();
-                totals((&shares, &scores), stride, &weights, &mut added);
+                totals(&shares, &scores, stride, &weights, &mut added);
                 for i in 0..9 {
                     let row: Vec<f64> = scores[i * stride..][..k]
                         .iter()

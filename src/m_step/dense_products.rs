@@ -75,7 +75,7 @@ impl<F: Float> Rows<F> {
             let weights = &self.weights[first..end];
             let scores = &block.scores[first * places..end * places];
             let shares = &block.responsibilities[first * places..end * places + weighted::SPARE];
-            soft::totals((shares, scores), places, weights, &mut totals);
+            soft::totals(shares, scores, places, weights, &mut totals);
             for (mass, [total, _]) in mass.iter_mut().zip(&totals) {
                 *mass = *total;
             }

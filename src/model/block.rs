@@ -234,9 +234,10 @@ impl<F: Float> Block<F> {
     /// The members of the support of row `i` with their responsibilities, whether [full](Self::is_full) or listed.
     pub fn members(&self, i: usize) -> impl Iterator<Item = (u32, f64)> {
         let (support, shares) = (self.support(i), self.responsibilities(i));
-        let id = move |place| support.get(place).map_or(place as u32, |c| *c);
-        let member = move |(place, q): (usize, &F)| (id(place), q.to_f64());
-        shares.iter().enumerate().map(member)
+        shares.iter().enumerate().map(move |(place, q)| {
+            let c = support.get(place).map_or(place as u32, |c| *c);
+            (c, q.to_f64())
+        })
     }
 
     /// The same block with other shares in place of the responsibilities: `share` gives the share of a row and a place in

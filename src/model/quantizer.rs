@@ -70,7 +70,7 @@ impl<F: Float> CoarseQuantizer<F> {
             rows.nearest(&points, &mut ids, &mut squared);
             (ids, squared)
         });
-        let (nearest, squared): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        let (nearest, squared) = found.into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
         Self {
             evaluations: evaluations + (centres.len() * points.len()) as u64,
             nearest: nearest.concat(),

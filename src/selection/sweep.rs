@@ -181,7 +181,8 @@ impl<F: Float> Sweep<F> {
         };
         if is_coreset || !held_out.is_empty() {
             let is_left = |pair: &(usize, f64)| held_out.binary_search(&pair.0).is_err();
-            let (rows, weights): (Vec<_>, Vec<_>) = pairs.into_iter().filter(is_left).unzip();
+            let pairs = pairs.into_iter().filter(is_left);
+            let (rows, weights) = pairs.unzip::<_, _, Vec<_>, Vec<_>>();
             if !weights.iter().any(|w| *w > 0.0) {
                 return wrong(
                     "leaves no row of the coreset to fit to: hold out less, or draw more",
@@ -271,7 +272,11 @@ fn compare<F: Float>(
 
     let candidates = fits.into_iter().zip(judged).zip(all);
     let candidates = candidates.map(|(((fit, warm), (criteria, groups)), (clusters, _))| {
-        let error = |(a, b): (&Groups, &Groups)| a.error_of_difference(b, &weights);
+        let error = |best| {
+            groups
+                .as_ref()
+                .map(|own| own.error_of_difference(best, &weights))
+        };
         Candidate {
             clusters: *clusters,
             model: fit.model,
@@ -282,7 +287,7 @@ fn compare<F: Float>(
                 ..criteria
             },
             held_out: groups.as_ref().map(mean),
-            held_out_error: groups.as_ref().zip(best.as_ref()).map(error),
+            held_out_error: best.as_ref().and_then(error),
         }
     });
     Ok(Selection::new(candidates.collect()))

@@ -4,7 +4,7 @@ use crate::common::{phases, with_starts};
 use coremix::data::{Frame, Rows, Summary};
 use coremix::prelude::*;
 use coremix::{Algorithm, Cancel, Rng};
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, Axis, s};
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -182,7 +182,9 @@ fn many_columns_do_not_keep_a_fit_from_ending() {
     let points = Array2::from_shape_fn((600, 4_000), |(n, j)| ((n + 1) * (j + 3) % 101) as f64);
     for at in [0, 700] {
         let data = Counting::new(&points, at);
-        let k_means = algorithms::k_means(3).phases(phases(3, None, Some(2), 0));
+        let seeds = points.slice(s![..3, ..]);
+        let k_means = algorithms::k_means(3).seeder(Given::new(seeds));
+        let k_means = k_means.phases(phases(3, None, Some(2), 0));
         let k_means = k_means.cancel(&data.cancel).build().unwrap();
         let fit = on(1, || k_means.fit(&data).map(|_| ()));
         assert_eq!(fit.unwrap_err(), Error::Cancelled);

@@ -165,7 +165,7 @@ impl<F: Float> Assignment<F> {
         let (open, far) = (self.where_open(open), far(view, error));
         let price = price(open.len());
         let is_far = |row: &Change| self.member(row.place).upper >= far;
-        let (far, others): (Vec<Change>, Vec<Change>) = open.into_iter().partition(is_far);
+        let (far, others) = open.into_iter().partition::<Vec<_>, _>(is_far);
         let step = match price > 0.0 {
             true => others.len().div_ceil(DRAWN).max(1),
             false => 1,
