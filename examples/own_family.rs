@@ -98,8 +98,6 @@ impl<F: Float> Mixture<F> for StudentTMixture<F> {
 
 impl<F: Float> MStep<F> for StudentT {
     type Model = StudentTMixture<F>;
-    /// Responsibilities times coordinates, and moments in which far rows count less.
-    type Statistics = (Vec<f64>, Moments);
 
     fn start(
         &self,
@@ -128,9 +126,10 @@ impl<F: Float> MStep<F> for StudentT {
         model.scales = vec![scale; model.centres.len()];
     }
 
-    fn statistics(&self, model: &Self::Model) -> Self::Statistics {
+    /// Moments in which far rows count less, and responsibilities times coordinates.
+    fn statistics(&self, model: &Self::Model) -> Moments {
         let (k, d) = (model.centres.len(), model.centres.dim());
-        (vec![0.0; k], Moments::zeros(k, d, Second::PerComponent))
+        Moments::zeros(k, d, Second::PerComponent).with_own(k)
     }
 
     fn accumulate(
@@ -138,7 +137,7 @@ impl<F: Float> MStep<F> for StudentT {
         rows: &Rows<F>,
         block: &Block<F>,
         model: &Self::Model,
-        (entries, moments): &mut Self::Statistics,
+        moments: &mut Moments,
     ) {
         let (d, mut squared) = (rows.entries() as f64, Vec::new());
         let mut shares = Vec::with_capacity(block.len() * block.width());
@@ -146,7 +145,7 @@ impl<F: Float> MStep<F> for StudentT {
             let (ids, q): (Vec<u32>, Vec<f64>) = block.members(i).unzip();
             rows.distances_to(i, &model.centres, &ids, &mut squared);
             for ((c, q), squared) in ids.iter().map(|c| *c as usize).zip(q).zip(&squared) {
-                entries[c] += rows.weight(i) * q * d;
+                moments.own_mut()[c] += rows.weight(i) * q * d;
                 shares.push(q * (self.nu + d) / (self.nu + squared.to_f64() / model.scales[c]));
             }
         }
@@ -154,7 +153,8 @@ impl<F: Float> MStep<F> for StudentT {
         rows.accumulate(&block.with_shares(of_place), &model.centres, moments);
     }
 
-    fn update(&self, (entries, moments): Self::Statistics, model: &mut Self::Model, _: bool) {
+    fn update(&self, moments: Moments, model: &mut Self::Model, _: bool) {
+        let entries = moments.own();
         let squared = moments.about_new_means(&mut model.centres);
         let total: f64 = entries.iter().sum();
         for c in (0..entries.len()).filter(|&c| entries[c] > 0.0) {

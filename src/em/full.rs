@@ -10,7 +10,7 @@ use crate::base::rng::Purpose;
 use crate::data::{Rows, Scores};
 use crate::e_step::PerShard;
 use crate::io::{FileFault, all_counts, rule};
-use crate::m_step::{MStep, Statistics};
+use crate::m_step::{MStep, Moments};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, LogJoint};
@@ -24,13 +24,13 @@ pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     supports: Supports,
     searches: usize,
     /// The sums for the next M-step.
-    statistics: Option<M::Statistics>,
+    statistics: Option<Moments>,
     merges: Merges,
     /// Whether the next pass scores the supports there are.
     again: bool,
     /// Memory of the passes before.
     blocks: Spare<(Rows<F>, Block<F>)>,
-    spare: Spare<M::Statistics>,
+    spare: Spare<Moments>,
 }
 
 /// What a pass does with the blocks of a shard.
@@ -196,7 +196,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
 
     fn shard_rows(&self) -> usize {
         let (m_step, model) = (self.phase.stages.m_step, self.phase.model());
-        let numbers = m_step.statistics_size(model);
+        let numbers = m_step.statistics(model).of_pairs();
         shard_rows(self.phase.data, model.components(), numbers)
     }
 
@@ -253,14 +253,14 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         if self.merges != Merges::Now {
             return Ok(());
         }
-        let m_step = self.phase.stages.m_step;
-        let parts = self.phase.data.len().div_ceil(self.shard_rows());
+        self.phase.stages.prepare_merges();
+        // These statistics have more sums than others.
         self.spare = Spare::default();
-        self.spare
-            .give(m_step.statistics_to_merge(self.phase.model(), parts));
         self.statistics = None;
         self.run(Mode::SearchAndSum, self.phase.model().log_joint(), report)?;
-        let (sums, model) = (self.statistics.as_mut(), self.phase.model());
+        self.spare = Spare::default();
+        let (m_step, model) = (self.phase.stages.m_step, self.phase.model());
+        let sums = self.statistics.as_mut();
         let merged = sums.map_or(0, |sums| m_step.merge_components(sums, model));
         self.merges = match merged {
             0 => Merges::Tried,

@@ -9,8 +9,7 @@ use crate::base::rng::{Rng, Streams};
 use crate::data::{Data, Subspace, View};
 use crate::e_step::{Bounded, EStep, Search};
 use crate::io::{FileFault, rule};
-use crate::m_step::Moments;
-use crate::m_step::{MStep, Statistics};
+use crate::m_step::{MStep, Moments, Second};
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
 use crate::rows::{Centres, Scores};
@@ -193,16 +192,18 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     }
 
     /// The sums over all parts, whose memory is reused; the residual of a subspace is added.
-    pub(super) fn merge(&self, parts: &mut Vec<M::Statistics>, residual: f64) -> M::Statistics {
-        let mut all = M::Statistics::merge(parts);
-        if let Some(totals) = self.m_step.totals(&mut all) {
-            totals.add_total(residual, 0.0);
-        }
+    pub(super) fn merge(&self, parts: &mut [Moments], residual: f64) -> Moments {
+        let mut all = Moments::merge(parts.iter_mut());
+        all.add_total(residual, 0.0);
         all
     }
 
+    pub(super) fn prepare_merges(&mut self) {
+        self.m_step.prepare_merges(&mut self.model);
+    }
+
     /// The M-step. An error, if the model has another shape after it.
-    pub(super) fn update(&mut self, statistics: M::Statistics, restricted: bool) -> Result<()> {
+    pub(super) fn update(&mut self, statistics: Moments, restricted: bool) -> Result<()> {
         let before = shape(&self.model);
         self.m_step.update(statistics, &mut self.model, restricted);
         let after = shape(&self.model);
@@ -226,10 +227,10 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
     /// The M-step from kept statistics.
     pub(super) fn update_from(&mut self, moments: Moments) -> Result<()> {
-        let mut statistics = self.m_step.statistics(&self.model);
-        let totals = self.m_step.totals(&mut statistics);
-        *totals.ok_or_else(no_one_variance)? = moments;
-        self.m_step.update(statistics, &mut self.model, false);
+        if self.m_step.statistics(&self.model).kind() != Second::Total {
+            return Err(no_one_variance());
+        }
+        self.m_step.update(moments, &mut self.model, false);
         Ok(())
     }
 }

@@ -3,85 +3,18 @@
 use super::outer::Digits;
 use super::proportions::{Mixing, Proportions};
 use super::{
-    GaussianMixture, MStep, Moments, Second, first_variance, steps_with_one_variance, variances_of,
+    Covariance, GaussianMixture, MStep, first_variance, steps_with_one_variance, variances_of,
 };
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::stage::{self, Stage};
 use crate::base::{linalg, parallel};
 use crate::data::Data;
+use crate::m_step::{Moments, Second};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, expected_total};
 use crate::rows::{Centres, Frame, Rows};
-
-/// The form of the covariances of Gaussian components.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[non_exhaustive]
-pub enum Covariance {
-    /// One variance for all components and columns, and equal mixing proportions: the model behind k-means.
-    TiedSpherical,
-    /// A variance per component.
-    Spherical,
-    /// A variance per component and column. On a [`Sketch`](crate::data::Sketch) the columns are the preconditioned ones.
-    Diagonal,
-    /// One covariance with all pairs of columns, for all components. On dense data.
-    Tied,
-    /// A covariance with all pairs of columns per component. On dense data.
-    Full,
-}
-
-impl Covariance {
-    /// Its name, in files.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::TiedSpherical => "TiedSpherical",
-            Self::Spherical => "Spherical",
-            Self::Diagonal => "Diagonal",
-            Self::Tied => "Tied",
-            Self::Full => "Full",
-        }
-    }
-
-    /// Whether there is a covariance for each pair of columns.
-    pub(super) fn has_pairs(self) -> bool {
-        matches!(self, Self::Tied | Self::Full)
-    }
-
-    /// Numbers of all covariances, for `k` components in `dim` coordinates.
-    pub(super) fn numbers(self, k: usize, dim: usize) -> usize {
-        match self {
-            Self::TiedSpherical => 1,
-            Self::Spherical => k,
-            Self::Diagonal => k * dim,
-            Self::Tied => dim * dim,
-            Self::Full => k * dim * dim,
-        }
-    }
-
-    /// Those of them that are free: matrices are symmetric.
-    pub(super) fn free(self, k: usize, dim: usize) -> usize {
-        match self.has_pairs() {
-            true => self.numbers(k, dim) / (2 * dim) * (dim + 1),
-            false => self.numbers(k, dim),
-        }
-    }
-
-    /// The numbers of covariances with the same variance in every direction.
-    pub(super) fn isotropic(self, k: usize, dim: usize, variance: f64) -> Vec<f64> {
-        let variance = if self.has_pairs() {
-            1.0 / variance.sqrt()
-        } else {
-            variance
-        };
-        let on_diagonal = |place: usize| (place % (dim * dim)).is_multiple_of(dim + 1);
-        let is_variance = |place| !self.has_pairs() || on_diagonal(place);
-        let places = 0..self.numbers(k, dim);
-        places
-            .map(|place| if is_variance(place) { variance } else { 0.0 })
-            .collect()
-    }
-}
 
 /// The least variance of a full covariance in any direction, as a share of those of the columns: below, sums of products have
 /// too few digits left in it.
@@ -204,7 +137,6 @@ impl Stage for Gaussian {
 
 impl<F: Float> MStep<F> for Gaussian {
     type Model = GaussianMixture<F>;
-    type Statistics = Moments;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let (variance, mut least) = first_variance(&frame, data.summary());
@@ -273,7 +205,7 @@ impl<F: Float> MStep<F> for Gaussian {
         model.set_all(variance);
     }
 
-    fn statistics(&self, model: &Self::Model) -> Self::Statistics {
+    fn statistics(&self, model: &Self::Model) -> Moments {
         let (k, dim) = (model.centres().len(), model.centres().dim());
         let second = match self.covariance {
             Covariance::TiedSpherical => Second::Total,
@@ -285,21 +217,12 @@ impl<F: Float> MStep<F> for Gaussian {
         Moments::zeros(k, dim, second)
     }
 
-    fn statistics_size(&self, model: &Self::Model) -> usize {
-        match self.covariance.has_pairs() {
-            true => self
-                .covariance
-                .numbers(model.centres().len(), model.centres().dim()),
-            false => 0,
-        }
-    }
-
     fn accumulate(
         &self,
         rows: &Rows<F>,
         block: &Block<F>,
         model: &Self::Model,
-        sums: &mut Self::Statistics,
+        sums: &mut Moments,
     ) {
         if self.covariance.has_pairs() {
             let (whitenings, origin) = (model.whitenings(), model.origin());
@@ -313,7 +236,7 @@ impl<F: Float> MStep<F> for Gaussian {
         rows.accumulate(block, model.centres(), sums);
     }
 
-    fn update(&self, sums: Self::Statistics, model: &mut Self::Model, restricted: bool) {
+    fn update(&self, sums: Moments, model: &mut Self::Model, restricted: bool) {
         let (k, dim, least) = (
             model.centres().len(),
             model.centres().dim(),
@@ -370,10 +293,6 @@ impl<F: Float> MStep<F> for Gaussian {
             moved.set_all(model.scaled_variances()[0]);
             moved
         })
-    }
-
-    fn totals<'a>(&self, sums: &'a mut Moments) -> Option<&'a mut Moments> {
-        (self.covariance == Covariance::TiedSpherical).then_some(sums)
     }
 }
 

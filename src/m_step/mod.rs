@@ -9,6 +9,7 @@
 //! ([E3](crate::equations#e3)).
 
 mod accumulate;
+mod covariance;
 mod dense_products;
 mod dense_sums;
 mod dirichlet_process;
@@ -21,8 +22,9 @@ mod proportions;
 mod saved;
 mod stored;
 
+pub use covariance::Covariance;
 pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
-pub use gaussian::{Covariance, Gaussian};
+pub use gaussian::Gaussian;
 pub use gaussian_mixture::GaussianMixture;
 pub use moments::{Moments, Second};
 pub use saved::{Save, load_model, read_model};
@@ -55,8 +57,6 @@ use serde::de::DeserializeOwned;
 pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// The model with its parameters. [Checkpoints](crate::Checkpoint) keep it by serde.
     type Model: Mixture<F> + Clone + Serialize + DeserializeOwned;
-    /// Mergeable weighted sums.
-    type Statistics: Statistics;
 
     /// The model at the seeds. Its variance is not known yet, so scores are squared distances. `data` is the whole data,
     /// also if EM runs on a coreset.
@@ -97,14 +97,9 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// as [`start`](Self::start) left it.
     fn calibrate(&self, _model: &mut Self::Model, _first: &Likelihood) {}
 
-    /// The sums over no points.
-    fn statistics(&self, model: &Self::Model) -> Self::Statistics;
-
-    /// Numbers in the statistics, if there are more than a few per component and coordinate. It limits the number of
-    /// shards, each of which has its own sums, so that all sums together stay bounded.
-    fn statistics_size(&self, _model: &Self::Model) -> usize {
-        0
-    }
+    /// The sums over no points: of the kind of second moments that the family needs, and any
+    /// [of its own](Moments::with_own).
+    fn statistics(&self, model: &Self::Model) -> Moments;
 
     /// Adds a block of rows, shared out by its responsibilities ([E5](crate::equations#e5)).
     fn accumulate(
@@ -112,22 +107,17 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
         rows: &Rows<F>,
         block: &Block<F>,
         model: &Self::Model,
-        statistics: &mut Self::Statistics,
+        statistics: &mut Moments,
     );
 
     /// The parameters that maximise the free energy for the responsibilities behind the statistics, within the
     /// simpler family as long as the steps are `restricted`.
-    fn update(&self, statistics: Self::Statistics, model: &mut Self::Model, restricted: bool);
+    fn update(&self, statistics: Moments, model: &mut Self::Model, restricted: bool);
 
     /// The model with other centres, in the same frame or that of a subspace ([E39](crate::equations#e39)), of a family whose
     /// scores are squared distances, with one variance for all. `None` for all others: then a phase on projected rows, or one
     /// with kept statistics ([E36](crate::equations#e36)), is an error.
     fn with_centres(&self, _: &Self::Model, _: Centres<F>, _: Frame<F>) -> Option<Self::Model> {
-        None
-    }
-
-    /// The [totals](crate::data::Second::Total) about the current means that are the statistics of such a family.
-    fn totals<'a>(&self, _statistics: &'a mut Self::Statistics) -> Option<&'a mut Moments> {
         None
     }
 
@@ -137,80 +127,13 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
         false
     }
 
-    /// The sums over no points for each of so many parts of the rows, with all that is needed to decide about merges.
-    fn statistics_to_merge(&self, model: &Self::Model, parts: usize) -> Vec<Self::Statistics> {
-        (0..parts).map(|_| self.statistics(model)).collect()
-    }
+    /// Chooses components that may merge, so that the next statistics have all that is needed to decide about it.
+    fn prepare_merges(&self, _: &mut Self::Model) {}
 
     /// Merges components in such sums over all rows, where that is sure to raise the free energy of the next update. Returns
     /// how many it emptied.
-    fn merge_components(&self, _: &mut Self::Statistics, _: &Self::Model) -> usize {
+    fn merge_components(&self, _: &mut Moments, _: &Self::Model) -> usize {
         0
-    }
-}
-
-/// Weighted sums over rows that add up.
-pub trait Statistics: Send + Sized + 'static {
-    /// The sums over all rows from the sums over parts of them (at least one part), added up in their order. The parts
-    /// that are left are reset to sums over no rows, and are reused in the next pass.
-    fn merge(parts: &mut Vec<Self>) -> Self;
-
-    /// Number of components without mass.
-    fn zero_mass(&self) -> usize;
-
-    /// Number of unobserved coordinates, over all components with mass: coordinates that no point of the component observes.
-    /// Only rows of a sketch leave any.
-    fn unobserved(&self) -> usize {
-        0
-    }
-}
-
-/// A number per component: the mass, or a number in proportion to it.
-impl Statistics for Vec<f64> {
-    fn merge(parts: &mut Vec<Self>) -> Self {
-        let mut total = vec![0.0; parts.first().map_or(0, Self::len)];
-        for part in parts {
-            for (total, part) in total.iter_mut().zip(part) {
-                *total += std::mem::take(part);
-            }
-        }
-        total
-    }
-
-    fn zero_mass(&self) -> usize {
-        self.iter().filter(|mass| **mass <= 0.0).count()
-    }
-}
-
-/// A pair of statistics; zero-mass components are those of the first.
-impl<A: Statistics, B: Statistics> Statistics for (A, B) {
-    fn merge(parts: &mut Vec<Self>) -> Self {
-        let (mut first, mut second): (Vec<A>, Vec<B>) = parts.drain(..).unzip();
-        let total = (A::merge(&mut first), B::merge(&mut second));
-        parts.extend(first.into_iter().zip(second));
-        total
-    }
-
-    fn zero_mass(&self) -> usize {
-        self.0.zero_mass()
-    }
-
-    fn unobserved(&self) -> usize {
-        self.0.unobserved().max(self.1.unobserved())
-    }
-}
-
-impl Statistics for Moments {
-    fn merge(parts: &mut Vec<Self>) -> Self {
-        Moments::merge(parts.iter_mut())
-    }
-
-    fn zero_mass(&self) -> usize {
-        self.zero_mass()
-    }
-
-    fn unobserved(&self) -> usize {
-        self.unobserved()
     }
 }
 

@@ -51,6 +51,7 @@ pub struct Moments {
     first: Vec<f64>,
     kind: Second,
     second: Vec<f64>,
+    own: Vec<f64>,
 }
 
 /// The sums of [`Moments`], to be added to.
@@ -86,7 +87,26 @@ impl Moments {
             first: vec![0.0; stride(dim)],
             kind,
             second: vec![0.0; second],
+            own: Vec::new(),
         }
+    }
+
+    /// With so many sums of the family's own, which add up like the others.
+    #[must_use]
+    pub fn with_own(self, sums: usize) -> Self {
+        let own = vec![0.0; sums];
+        Self { own, ..self }
+    }
+
+    /// The sums of the family's own.
+    #[must_use]
+    pub fn own(&self) -> &[f64] {
+        &self.own
+    }
+
+    /// The sums of the family's own, to be added to.
+    pub fn own_mut(&mut self) -> &mut [f64] {
+        &mut self.own
     }
 
     /// Mass $m_c$ of component `c`: the weight of the points of the component.
@@ -162,6 +182,14 @@ impl Moments {
 
     pub(crate) fn second_mut(&mut self) -> &mut [f64] {
         &mut self.second
+    }
+
+    /// How many sums of pairs of coordinates there are.
+    pub(crate) fn of_pairs(&self) -> usize {
+        match self.kind {
+            Second::Pairs | Second::PerPair => self.second.len(),
+            _ => 0,
+        }
     }
 
     pub(crate) fn kind(&self) -> Second {
@@ -356,13 +384,14 @@ impl Moments {
         let mut parts: Vec<&mut Self> = parts.collect();
         let first = parts.first().expect("moments of some rows");
         let (k, stride) = (first.mass.len(), stride(first.dim));
-        let mut total = Self::zeros(k, first.dim, first.kind);
+        let mut total = Self::zeros(k, first.dim, first.kind).with_own(first.own.len());
         if parts.iter().any(|part| !part.observed.is_empty()) {
             total.track_observed();
         }
         add_all(&mut total.mass, &parts, |part| &part.mass);
         add_all(&mut total.observed, &parts, |part| &part.observed);
         add_all(&mut total.second, &parts, |part| &part.second);
+        add_all(&mut total.own, &parts, |part| &part.own);
         total.places = (1..=k as u32).collect();
         total.first = vec![0.0; (1 + k) * stride];
         let sums = &mut total.first[stride..];
@@ -386,6 +415,7 @@ impl Moments {
         self.places.fill(0);
         self.first.truncate(stride(self.dim));
         self.second.fill(0.0);
+        self.own.fill(0.0);
     }
 
     /// Moves every centre to its mean, and returns the second moments about the new ones (E32, E34).

@@ -4,7 +4,7 @@
 use crate::common::blobs;
 use coremix::algorithms;
 use coremix::data::{Centres, Frame, Rows, Scores, Summary};
-use coremix::m_step::{GaussianMixture, MStep};
+use coremix::m_step::{GaussianMixture, MStep, Moments};
 use coremix::prelude::*;
 use coremix::{Block, Likelihood, LogJoint, Stage, testing};
 use ndarray::{Array2, s};
@@ -40,10 +40,6 @@ enum Wrong {
     Falling,
     /// Fast scores that are not the direct ones, and no margin.
     NoMargin,
-    /// Parts that keep their sums when they are merged.
-    Kept,
-    /// None of the parts are left when they are merged.
-    NoParts,
     /// Fewer components from the first M-step on.
     FewerLater,
     /// Fewer fast scores than rows and components.
@@ -69,45 +65,6 @@ struct Model {
 type Inner = Rows<f64>;
 
 impl Stage for Family {}
-
-/// The sums of [`Gaussian`], which can only be made and merged.
-struct Sums {
-    inner: <Gaussian as MStep<f64>>::Statistics,
-    wrong: Wrong,
-    mass: Vec<f64>,
-}
-
-impl coremix::m_step::Statistics for Sums {
-    fn merge(parts: &mut Vec<Self>) -> Self {
-        let wrong = parts[0].wrong;
-        let masses = parts.iter().map(|part| part.mass.clone());
-        let mass = masses.reduce(|a, b| a.iter().zip(&b).map(|(a, b)| a + b).collect());
-        let (mut inner, mut rest): (Vec<_>, Vec<_>) =
-            parts.drain(..).map(|p| (p.inner, p.mass)).unzip();
-        let total = coremix::m_step::Statistics::merge(&mut inner);
-        if wrong != Wrong::Kept {
-            rest.iter_mut().for_each(|mass| mass.fill(0.0));
-        }
-        if wrong == Wrong::NoParts {
-            inner.clear();
-        }
-        parts.extend(
-            inner
-                .into_iter()
-                .zip(rest)
-                .map(|(inner, mass)| Self { inner, wrong, mass }),
-        );
-        Self {
-            inner: total,
-            wrong,
-            mass: mass.unwrap(),
-        }
-    }
-
-    fn zero_mass(&self) -> usize {
-        self.mass.iter().filter(|m| **m <= 0.0).count()
-    }
-}
 
 impl Scores<f64> for Model {
     fn components(&self) -> usize {
@@ -176,7 +133,6 @@ impl Mixture<f64> for Model {
 
 impl MStep<f64> for Family {
     type Model = Model;
-    type Statistics = Sums;
 
     fn start(&self, seeds: Centres<f64>, frame: Frame<f64>, data: &dyn Data<f64>) -> Result<Model> {
         let (inner, wrong) = (SHARED.start(seeds, frame, data)?, self.0);
@@ -189,27 +145,16 @@ impl MStep<f64> for Family {
     fn calibrate(&self, model: &mut Model, first: &Likelihood) {
         MStep::<f64>::calibrate(&SHARED, &mut model.inner, first);
     }
-    fn statistics(&self, model: &Model) -> Sums {
-        let inner = MStep::<f64>::statistics(&SHARED, &model.inner);
-        let mass = vec![0.0; model.components()];
-        Sums {
-            inner,
-            wrong: self.0,
-            mass,
-        }
+    fn statistics(&self, model: &Model) -> Moments {
+        MStep::<f64>::statistics(&SHARED, &model.inner)
     }
-    fn accumulate(&self, rows: &Inner, block: &Block<f64>, model: &Model, sums: &mut Sums) {
-        SHARED.accumulate(rows, block, &model.inner, &mut sums.inner);
-        for i in 0..rows.len() {
-            for (c, q) in block.members(i) {
-                sums.mass[c as usize] += rows.weight(i) * q;
-            }
-        }
+    fn accumulate(&self, rows: &Inner, block: &Block<f64>, model: &Model, sums: &mut Moments) {
+        SHARED.accumulate(rows, block, &model.inner, sums);
     }
-    fn update(&self, sums: Sums, model: &mut Model, restricted: bool) {
+    fn update(&self, sums: Moments, model: &mut Model, restricted: bool) {
         let before = model.inner.clone();
         model.updated = true;
-        MStep::<f64>::update(&SHARED, sums.inner, &mut model.inner, restricted);
+        MStep::<f64>::update(&SHARED, sums, &mut model.inner, restricted);
         if self.0 == Wrong::Falling && before.means() != model.inner.means() {
             let (old, new) = (before.means(), model.inner.means());
             let past = &new + &((&new - &old) * 3.0);
@@ -283,8 +228,6 @@ fn the_laws_find_families_that_break_them() {
     for (wrong, text) in [
         (Wrong::NoMargin, "than the margin"),
         (Wrong::Falling, ""),
-        (Wrong::Kept, "merged parts are over no rows"),
-        (Wrong::NoParts, "merging left no part"),
         (Wrong::NanDensity, "the free energy is NaN"),
     ] {
         refused(testing::family(&Family(wrong), &data, 4), "Family", text);

@@ -3,7 +3,7 @@
 use super::wrong;
 use crate::bytes::Bytes;
 use coremix::data::{Centres, Data, Frame, Rows, Scores};
-use coremix::m_step::{GaussianMixture, MStep, Statistics};
+use coremix::m_step::{GaussianMixture, MStep, Moments};
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
 use coremix::{Block, Likelihood, LogJoint, Stage};
@@ -36,9 +36,6 @@ struct Lies {
     /// Rows and columns of the variances.
     variances: Option<(usize, usize)>,
     proportions: Option<f64>,
-    /// What merging leaves of the parts: all, some or none.
-    left: usize,
-    zero_mass: Option<usize>,
     restricted: usize,
     initial_searches: usize,
     refuses: bool,
@@ -50,13 +47,10 @@ pub(crate) struct LyingFamily(Arc<Lies>);
 
 impl LyingFamily {
     pub(crate) fn new(bytes: &mut Bytes<'_>) -> Self {
-        let mut lies = Lies {
-            left: 2,
-            ..Lies::default()
-        };
+        let mut lies = Lies::default();
         for _ in 0..1 + bytes.few(2) {
             let off = bytes.choose(&[-1, 1, -1000, 3]);
-            match bytes.below(16) {
+            match bytes.below(14) {
                 0 => lies.score = Some((bytes.below(60), wrong(bytes))),
                 1 => lies.scores = off,
                 2 => lies.all = off,
@@ -69,9 +63,7 @@ impl LyingFamily {
                 9 => lies.mean = Some((bytes.below(12), wrong(bytes))),
                 10 => lies.variances = Some((bytes.below(9), bytes.below(9))),
                 11 => lies.proportions = Some(wrong(bytes)),
-                12 => lies.left = bytes.below(3),
-                13 => lies.zero_mass = Some(bytes.choose(&[0, usize::MAX])),
-                14 => {
+                12 => {
                     lies.restricted = bytes.choose(&[1, usize::MAX]);
                     lies.initial_searches = bytes.below(3);
                 }
@@ -179,34 +171,8 @@ impl Mixture<f64> for LyingModel {
     }
 }
 
-/// The sums of the inner family.
-pub(crate) struct LyingSums {
-    inner: <Gaussian as MStep<f64>>::Statistics,
-    lies: Arc<Lies>,
-}
-
-impl Statistics for LyingSums {
-    fn merge(parts: &mut Vec<Self>) -> Self {
-        let lies = parts[0].lies.clone();
-        let mut inner: Vec<_> = parts.drain(..).map(|part| part.inner).collect();
-        let total = Statistics::merge(&mut inner);
-        let left = inner.len() * lies.left / 2;
-        parts.extend(inner.into_iter().take(left).map(|inner| Self {
-            inner,
-            lies: lies.clone(),
-        }));
-        Self { inner: total, lies }
-    }
-
-    fn zero_mass(&self) -> usize {
-        let known = self.inner.zero_mass();
-        self.lies.zero_mass.unwrap_or(known)
-    }
-}
-
 impl MStep<f64> for LyingFamily {
     type Model = LyingModel;
-    type Statistics = LyingSums;
 
     fn start(
         &self,
@@ -236,25 +202,16 @@ impl MStep<f64> for LyingFamily {
         MStep::<f64>::calibrate(&SHARED, &mut model.inner, first);
     }
 
-    fn statistics(&self, model: &LyingModel) -> LyingSums {
-        LyingSums {
-            inner: MStep::<f64>::statistics(&SHARED, &model.inner),
-            lies: self.0.clone(),
-        }
+    fn statistics(&self, model: &LyingModel) -> Moments {
+        MStep::<f64>::statistics(&SHARED, &model.inner)
     }
 
-    fn accumulate(
-        &self,
-        rows: &Inner,
-        block: &Block<f64>,
-        model: &LyingModel,
-        sums: &mut LyingSums,
-    ) {
-        SHARED.accumulate(rows, block, &model.inner, &mut sums.inner);
+    fn accumulate(&self, rows: &Inner, block: &Block<f64>, model: &LyingModel, sums: &mut Moments) {
+        SHARED.accumulate(rows, block, &model.inner, sums);
     }
 
-    fn update(&self, sums: LyingSums, model: &mut LyingModel, restricted: bool) {
-        MStep::<f64>::update(&SHARED, sums.inner, &mut model.inner, restricted);
+    fn update(&self, sums: Moments, model: &mut LyingModel, restricted: bool) {
+        MStep::<f64>::update(&SHARED, sums, &mut model.inner, restricted);
         model.later = true;
         if let Some((c, value)) = self.0.mean {
             let mut means = model.inner.means().to_owned();

@@ -1,12 +1,10 @@
 //! Merging components where that is sure to raise the bound (E51).
 
-use super::posterior::NormalWishart;
-use super::prior::Prior;
+use super::posterior::{NormalWishart, Prior};
 use super::sticks::Sticks;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::m_step::Moments;
-use crate::m_step::Statistics;
 use crate::model::block::Block;
 use crate::rows::Rows;
 
@@ -24,44 +22,63 @@ const ROUNDING: f64 = 1e-8;
 /// The variance inflation of a matrix that is just well-conditioned.
 const WELL: f64 = 1e8;
 
-/// A prior that follows the data expects components as wide as all rows: two narrow components with few rows would become one
-/// wide one. So a merge has to pay under priors that count less, too.
-pub(super) const WEAKER: [f64; 2] = [1.0 / 16.0, 1.0 / 256.0];
-
-/// The statistics of a pass: moments, and overlaps where components may merge after it.
-#[derive(Clone, Debug)]
-pub struct Scatter {
-    pub(super) moments: Moments,
-    pub(super) overlaps: Option<Overlaps>,
+/// Two components that may merge, the lower number first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Pair {
+    a: usize,
+    b: usize,
 }
 
-impl Statistics for Scatter {
-    fn merge(parts: &mut Vec<Self>) -> Self {
-        let (mut moments, overlaps): (Vec<_>, Vec<_>) = parts
-            .drain(..)
-            .map(|part| (part.moments, part.overlaps))
-            .unzip();
-        let total = Self {
-            moments: Moments::merge(moments.iter_mut()),
-            // Where a part has none, its rows would be missing.
-            overlaps: overlaps.into_iter().reduce(Overlaps::plus).flatten(),
+/// Each component with mass, and those that are nearest to it.
+pub(super) fn pairs(components: &[NormalWishart], prior: &Prior) -> Vec<Pair> {
+    let with_mass: Vec<usize> = (0..components.len())
+        .filter(|&t| components[t].mean_precision > prior.mean_precision)
+        .collect();
+    let lists = parallel::map(with_mass.len(), |i| {
+        let (t, mut apart) = (with_mass[i], Vec::new());
+        let own = &components[t].whitening;
+        let mut form = |s: usize| own.form(&components[s].whitening.mean, &mut apart);
+        let others = with_mass.iter().filter(|&&s| s != t);
+        let mut others: Vec<(f64, usize)> = others.map(|&s| (form(s), s)).collect();
+        others.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        others.truncate(NEAREST);
+        let pair = |other: (f64, usize)| Pair {
+            a: t.min(other.1),
+            b: t.max(other.1),
         };
-        let overlaps = None;
-        parts.extend(moments.into_iter().map(|moments| Self {
-            moments,
-            overlaps: overlaps.clone(),
-        }));
-        total
-    }
+        others.into_iter().map(pair).collect::<Vec<_>>()
+    });
+    let mut pairs = lists.concat();
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
 
-    fn zero_mass(&self) -> usize {
-        self.moments.zero_mass()
+/// Adds what the entropy of the responsibilities would lose in each pair, for a block of rows that all components share; more
+/// than any merge gains, if they do not.
+pub(super) fn add_lost<F: Float>(
+    rows: &Rows<F>,
+    block: &Block<F>,
+    pairs: &[Pair],
+    lost: &mut [f64],
+) {
+    if !block.is_full() {
+        return lost.fill(f64::INFINITY);
+    }
+    for i in 0..rows.len() {
+        // Shares are rounded.
+        let weight = rows.weight(i) * (1.0 + F::EPSILON);
+        let shares = block.responsibilities(i);
+        for (lost, pair) in lost.iter_mut().zip(pairs) {
+            let [a, b] = [pair.a, pair.b].map(|c| shares[c].to_f64());
+            *lost += weight * lost_entropy(a, b);
+        }
     }
 }
 
 /// A merge of two components, and what it gains.
 struct Merge {
-    /// Of the components and the entropy, without the sticks: the least under all priors.
+    /// Of the components and the entropy, without the sticks.
     evidence: f64,
     /// Of the bound, if no other components merge.
     gain: f64,
@@ -71,162 +88,75 @@ struct Merge {
     from: usize,
 }
 
-/// What the entropy of the responsibilities would lose in each pair of components that may merge (E51).
-#[derive(Clone, Debug)]
-pub(super) struct Overlaps {
-    /// The lower number first.
-    pairs: Vec<(u32, u32)>,
-    lost: Vec<f64>,
+/// Gives all that some components have to others, where that is sure to raise the bound (E51). Returns how many it emptied.
+pub(super) fn merge(
+    sums: &mut Moments,
+    components: &[NormalWishart],
+    prior: &Prior,
+    pairs: &[Pair],
+) -> usize {
+    let mut merges = merges(sums, components, prior, pairs);
+    merges.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+    let (mut emptied, mut touched) = (0, vec![false; components.len()]);
+    for merge in merges {
+        let (into, from) = (merge.into, merge.from);
+        if touched[into] || touched[from] {
+            continue;
+        }
+        // Other merges have changed the sticks.
+        let of_sticks = gain_of_sticks(sums.masses(), prior, into, from);
+        if merge.evidence + of_sticks > merge.worth {
+            sums.join(into, from, &step(components, into, from));
+            touched[into] = true;
+            touched[from] = true;
+            emptied += 1;
+        }
+    }
+    emptied
 }
 
-impl Overlaps {
-    /// Of no rows.
-    pub(super) fn new(components: &[NormalWishart], prior: &Prior) -> Self {
-        let with_mass: Vec<usize> = (0..components.len())
-            .filter(|&t| components[t].mean_precision > prior.mean_precision)
-            .collect();
-        let lists = parallel::map(with_mass.len(), |i| {
-            let t = with_mass[i];
-            let mut apart = Vec::new();
-            let others = with_mass.iter().filter(|&&s| s != t);
-            let mut others: Vec<(f64, usize)> = others
-                .map(|&s| {
-                    (
-                        components[t]
-                            .whitening
-                            .form(&components[s].whitening.mean, &mut apart),
-                        s,
-                    )
-                })
-                .collect();
-            others.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            others.truncate(NEAREST);
-            let pair = |&(_, s): &(f64, usize)| (t.min(s) as u32, t.max(s) as u32);
-            others.iter().map(pair).collect::<Vec<_>>()
-        });
-        let mut pairs = lists.concat();
-        pairs.sort_unstable();
-        pairs.dedup();
-        Self {
-            lost: vec![0.0; pairs.len()],
-            pairs,
-        }
-    }
-
-    /// The sum of both, if both are there.
-    fn plus(one: Option<Self>, other: Option<Self>) -> Option<Self> {
-        let (mut one, other) = (one?, other?);
-        for (sum, lost) in one.lost.iter_mut().zip(other.lost) {
-            *sum += lost;
-        }
-        Some(one)
-    }
-
-    /// Adds a block of rows that all components share; more than any merge gains, if they do not.
-    pub(super) fn add<F: Float>(&mut self, rows: &Rows<F>, block: &Block<F>) {
-        if !block.is_full() {
-            return self.lost.fill(f64::INFINITY);
-        }
-        for i in 0..rows.len() {
-            // Shares are rounded.
-            let weight = rows.weight(i) * (1.0 + F::EPSILON);
-            let shares = block.responsibilities(i);
-            for (lost, &(a, b)) in self.lost.iter_mut().zip(&self.pairs) {
-                let (a, b) = (shares[a as usize].to_f64(), shares[b as usize].to_f64());
-                *lost += weight * lost_entropy(a, b);
-            }
-        }
-    }
+/// What each pair would gain by itself, where that can be said.
+fn merges(sums: &Moments, old: &[NormalWishart], prior: &Prior, pairs: &[Pair]) -> Vec<Merge> {
+    // Rounding decides what the evidence of nearly singular components is.
+    let evidence = |sums: &Moments, t: usize, old: &NormalWishart| {
+        let component = NormalWishart::posterior(prior, sums, t, &old.whitening.mean)?;
+        let well = component.whitening.inflation <= WELL;
+        well.then(|| component.evidence(prior))
+    };
+    let apart = parallel::map(old.len(), |t| evidence(sums, t, &old[t]));
+    let merges = parallel::map(pairs.len(), |place| {
+        let Pair { a, b } = pairs[place];
+        // Where the merged component stands among the sticks is free: the better place.
+        let gain = |into, from| gain_of_sticks(sums.masses(), prior, into, from);
+        let (first, second) = (gain(a, b), gain(b, a));
+        let (of_sticks, into, from) = match second > first {
+            true => (second, b, a),
+            false => (first, a, b),
+        };
+        let mut both = sums.pair(into, from);
+        both.join(0, 1, &step(old, into, from));
+        let gained = evidence(&both, 0, &old[into])? - apart[a]? - apart[b]?;
+        let evidence = gained - sums.own()[place];
+        Some(Merge {
+            evidence,
+            gain: evidence + of_sticks,
+            worth: WORTH + ROUNDING * both.mass(0),
+            into,
+            from,
+        })
+    });
+    merges.into_iter().flatten().collect()
 }
 
-impl Scatter {
-    /// Gives all that some components have to others, where that is sure to raise the bound (E51). Returns how many it
-    /// emptied. It has to be sure under these weaker priors, too.
-    pub(super) fn merge_components(
-        &mut self,
-        components: &[NormalWishart],
-        prior: &Prior,
-        weaker: &[f64],
-    ) -> usize {
-        let weaker: Option<Vec<Prior>> = weaker.iter().map(|share| prior.weaker(*share)).collect();
-        let Some(weaker) = weaker else {
-            return 0;
-        };
-        let priors: Vec<&Prior> = std::iter::once(prior).chain(&weaker).collect();
-        let mut merges = self.merges(components, &priors);
-        merges.sort_by(|a, b| b.gain.total_cmp(&a.gain));
-        let (mut emptied, mut touched) = (0, vec![false; components.len()]);
-        for merge in merges {
-            let (into, from) = (merge.into, merge.from);
-            if touched[into] || touched[from] {
-                continue;
-            }
-            // Other merges have changed the sticks.
-            let of_sticks = self.gain_of_sticks(prior.concentration, into, from);
-            if merge.evidence + of_sticks > merge.worth {
-                self.moments.join(into, from, &step(components, into, from));
-                touched[into] = true;
-                touched[from] = true;
-                emptied += 1;
-            }
-        }
-        emptied
-    }
-
-    /// What each pair would gain by itself, where that can be said.
-    fn merges(&self, old: &[NormalWishart], priors: &[&Prior]) -> Vec<Merge> {
-        let Some(overlaps) = &self.overlaps else {
-            return Vec::new();
-        };
-        // Rounding decides what the evidence of nearly singular components is.
-        let evidence = |moments: &Moments, t: usize, old: &NormalWishart| {
-            let under = priors.iter().map(|prior| {
-                let component = NormalWishart::posterior(prior, moments, t, &old.whitening.mean)?;
-                let well = component.whitening.inflation <= WELL;
-                well.then(|| component.evidence(prior))
-            });
-            under.collect::<Option<Vec<f64>>>()
-        };
-        let apart = parallel::map(old.len(), |t| evidence(&self.moments, t, &old[t]));
-        let merges = parallel::map(overlaps.pairs.len(), |pair| {
-            let (a, b) = overlaps.pairs[pair];
-            let (a, b) = (a as usize, b as usize);
-            // Where the merged component stands among the sticks is free: the better place.
-            let place = |into, from| {
-                let gain = self.gain_of_sticks(priors[0].concentration, into, from);
-                (gain, into, from)
-            };
-            let (one, other) = (place(a, b), place(b, a));
-            let (of_sticks, into, from) = if other.0 > one.0 { other } else { one };
-            let mut sums = self.moments.pair(into, from);
-            sums.join(0, 1, &step(old, into, from));
-            let both = evidence(&sums, 0, &old[into])?;
-            let (one, other) = (apart[a].as_ref()?, apart[b].as_ref()?);
-            let gains = both.iter().zip(one).zip(other);
-            let gains: Vec<f64> = gains
-                .map(|((both, one), other)| both - one - other - overlaps.lost[pair])
-                .collect();
-            Some(Merge {
-                evidence: gains.iter().copied().fold(f64::INFINITY, f64::min),
-                gain: gains[0] + of_sticks,
-                worth: WORTH + ROUNDING * sums.mass(0),
-                into,
-                from,
-            })
-        });
-        merges.into_iter().flatten().collect()
-    }
-
-    /// The change of the part of the bound that follows from the masses: only sticks from one to the other change.
-    fn gain_of_sticks(&self, concentration: f64, into: usize, from: usize) -> f64 {
-        let evidence = |masses: &[f64]| {
-            let between = into.min(from)..=into.max(from);
-            Sticks::new(concentration, masses).evidence(concentration, between)
-        };
-        let mut masses = self.moments.masses().to_vec();
-        masses[into] += std::mem::take(&mut masses[from]);
-        evidence(&masses) - evidence(self.moments.masses())
-    }
+/// The change of the part of the bound that follows from the masses: only sticks from one to the other change.
+fn gain_of_sticks(masses: &[f64], prior: &Prior, into: usize, from: usize) -> f64 {
+    let evidence = |masses: &[f64]| {
+        let between = into.min(from)..=into.max(from);
+        Sticks::new(prior.concentration, masses).evidence(prior.concentration, between)
+    };
+    let mut merged = masses.to_vec();
+    merged[into] += std::mem::take(&mut merged[from]);
+    evidence(&merged) - evidence(masses)
 }
 
 /// From the mean of one component to that of another (d).
@@ -306,7 +236,8 @@ mod tests {
             let family = DirichletProcess::new(0.8);
             let builder = algorithms::dp_gmm(k, 1.0).m_step(family.clone());
             let fit = builder.max_iterations(2).tolerance(0.0).build().unwrap();
-            let model = fit.fit(&data).unwrap().model;
+            let mut model = fit.fit(&data).unwrap().model;
+            family.prepare_merges(&mut model);
             let mut rows = Rows::default();
             data.load(0..n, &model.frame, &mut rows).unwrap();
             let all = Exhaustive::all();
@@ -325,15 +256,15 @@ mod tests {
             }
         }
 
-        fn sums(&self) -> Scatter {
-            let mut sums = self.family.statistics_to_merge(&self.model, 1).remove(0);
+        fn sums(&self) -> Moments {
+            let mut sums = MStep::statistics(&self.family, &self.model);
             self.family
                 .accumulate(&self.rows, &self.block, &self.model, &mut sums);
             sums
         }
 
         /// The bound after the M-step from these sums, with these responsibilities, term by term (E30).
-        fn bound(&self, sums: Scatter, q: &Array2<f64>) -> f64 {
+        fn bound(&self, sums: Moments, q: &Array2<f64>) -> f64 {
             let mut model = self.model.clone();
             self.family.update(sums, &mut model, false);
             let (log_joint, mut scores) = (model.log_joint(), Vec::new());
@@ -371,9 +302,8 @@ mod tests {
 
     fn gains_are_differences<F: Float>(rounding: f64) {
         let (k, case) = (5, Case::<F>::new(90, 3, 5));
-        let merges = case
-            .sums()
-            .merges(&case.model.components, &[&case.model.prior]);
+        let (sums, model) = (case.sums(), &case.model);
+        let merges = merges(&sums, &model.components, &model.prior, &model.pairs);
         assert_eq!(merges.len(), k * (k - 1) / 2);
         for Merge {
             gain, into, from, ..
@@ -397,14 +327,13 @@ mod tests {
     fn merges_raise_the_naive_bound() {
         let case = Case::<f64>::new(900, 4, 12);
         let mut sums = case.sums();
-        let (apart, mut q) = (sums.moments.masses().to_vec(), case.q.clone());
-        let emptied = sums.merge_components(&case.model.components, &case.model.prior, &[]);
+        let (apart, mut q) = (sums.masses().to_vec(), case.q.clone());
+        let emptied = case.family.merge_components(&mut sums, &case.model);
         assert!(emptied > 1, "{emptied}");
-        let from: Vec<usize> = (0..12).filter(|&t| sums.moments.mass(t) == 0.0).collect();
+        let from: Vec<usize> = (0..12).filter(|&t| sums.mass(t) == 0.0).collect();
         assert_eq!(from.len(), emptied);
         for from in from {
-            let of_both =
-                |t: &usize| *t != from && sums.moments.mass(*t) == apart[*t] + apart[from];
+            let of_both = |t: &usize| *t != from && sums.mass(*t) == apart[*t] + apart[from];
             let into = (0..12).find(of_both).unwrap();
             Case::<f64>::merge(&mut q, into, from);
         }

@@ -1,7 +1,7 @@
 //! The model: a distribution over the parameters of the mixture, what rows score under it, and its file.
 
-use super::posterior::NormalWishart;
-use super::prior::Prior;
+use super::merge::Pair;
+use super::posterior::{NormalWishart, Prior};
 use super::sticks::Sticks;
 use crate::base::error::{Result, positive};
 use crate::base::file_fault::FileFault;
@@ -45,6 +45,8 @@ pub struct DirichletProcessMixture<F> {
     /// The mean of what is added, so that scores are small where most points are: they are stored in the type of the data.
     reference: f64,
     prior_terms: f64,
+    /// Those that may merge after the next search.
+    pub(super) pairs: Vec<Pair>,
     means: Array2<F>,
 }
 
@@ -71,6 +73,7 @@ impl<F: Float> DirichletProcessMixture<F> {
             added: Vec::new(),
             reference: 0.0,
             prior_terms: 0.0,
+            pairs: Vec::new(),
         };
         model.renew();
         model

@@ -3,8 +3,7 @@
 //!
 //! Everything here is in the coordinates of a frame; what is written $W^{-1}$ is an inverse scale matrix (d, d).
 
-use super::prior::Prior;
-use crate::base::linalg;
+use crate::base::linalg::{self, Cholesky};
 use crate::m_step::Moments;
 use crate::model::whitened::Whitening;
 use serde::{Deserialize, Serialize};
@@ -13,6 +12,47 @@ use std::f64::consts::{LN_2, PI};
 
 /// Quadratic forms are clamped here, so that numbers computed from them stay finite.
 pub(super) const FARTHEST: f64 = 1e300;
+
+/// The prior of every component: a Normal-Wishart distribution with known parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Prior {
+    /// $\alpha$.
+    pub(super) concentration: f64,
+    /// $\beta_0$.
+    pub(super) mean_precision: f64,
+    /// $\nu_0$.
+    pub(super) degrees: f64,
+    /// $m_0$ (d).
+    pub(super) mean: Vec<f64>,
+    /// $W_0^{-1}$ (d, d).
+    pub(super) inverse_scale: Vec<f64>,
+    /// Its lower Cholesky factor (d, d).
+    pub(super) factor: Vec<f64>,
+    /// $\ln |W_0|$.
+    pub(super) log_det: f64,
+}
+
+impl Prior {
+    /// `None` if the inverse scale matrix is not positive definite.
+    pub(super) fn new(
+        concentration: f64,
+        mean_precision: f64,
+        degrees: f64,
+        mean: Vec<f64>,
+        inverse_scale: Vec<f64>,
+    ) -> Option<Self> {
+        let Cholesky { factor, log_det } = Cholesky::of(&inverse_scale, mean.len())?;
+        Some(Self {
+            concentration,
+            mean_precision,
+            degrees,
+            log_det: -log_det,
+            factor,
+            mean,
+            inverse_scale,
+        })
+    }
+}
 
 /// $q(\mu, \Lambda) = \mathcal N(\mu; m, (\beta \Lambda)^{-1}) \thinspace \mathcal W(\Lambda; W, \nu)$ of one component.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
-//! The prior of the components: as the user gives it, or from the data.
+//! The settings of the family, and the prior: as the user gives it, or from the data.
 
-use super::{DirichletProcess, PriorMean, PriorScale};
+use super::posterior::Prior;
 use crate::base::error::{Error, Result, same_columns};
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
@@ -14,58 +14,153 @@ use crate::m_step::{Moments, Second};
 use crate::model::block::Block;
 use crate::model::whitened::Whitening;
 use crate::rows::{Frame, Rows};
-use ndarray::{Array1, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
-/// The prior of every component: a Normal-Wishart distribution with known parameters.
+/// A Dirichlet process mixture, truncated at $T$ components (the builder's clusters), with Normal-Wishart components
+/// ([E29](crate::equations#e29), [E30](crate::equations#e30); \[DP\]; Bishop, PRML, 10.2; Blei and Jordan 2006).
+///
+/// $$v_t \sim \text{Beta}(1, \alpha), \quad \pi_t = v_t \prod_{s \lt t} (1 - v_s), \quad \Lambda_t \sim \mathcal W(W_0, \nu_0), \quad \mu_t \mid \Lambda_t \sim \mathcal N(m_0, (\beta_0 \Lambda_t)^{-1})$$
+///
+/// The other families find parameters. This one finds a distribution over parameters,
+///
+/// $$q(v_t) = \text{Beta}(\gamma_{t1}, \gamma_{t2}), \qquad q(\mu_t, \Lambda_t) = \mathcal N(\mu_t; m_t, (\beta_t \Lambda_t)^{-1}) \thinspace \mathcal W(\Lambda_t; W_t, \nu_t)$$
+///
+/// and the free energy of its report is the complete evidence lower bound (E30), with all constants.
+///
+/// **Update** (E29), with the mass $N_t$ and the weighted mean $\bar y_t$ of each component:
+///
+/// $$\gamma_{t1} = 1 + N_t, \quad \gamma_{t2} = \alpha + \sum_{s \gt t} N_s, \quad \beta_t = \beta_0 + N_t, \quad \nu_t = \nu_0 + N_t, \quad m_t = \frac{\beta_0 m_0 + N_t \bar y_t}{\beta_t}$$
+///
+/// $$W_t^{-1} = W_0^{-1} + \sum_n w_n q_{nt} (y_n - m_t)(y_n - m_t)^T + \beta_0 (m_t - m_0)(m_t - m_0)^T$$
+///
+/// **Priors.** By default they follow the data, so that a fit does not depend on its unit or origin: $m_0$ is the weighted
+/// mean of all rows and $W_0^{-1}$ their weighted covariance, $\beta_0 = 1$ and $\nu_0 = D$, also where EM runs on a
+/// coreset. [`paper_priors`](Self::paper_priors) are those of \[DP\].
+///
+/// **Start**: the means at the seeds, each with the mass $W / T$ and the same variance in every direction, from the first
+/// search ([E8](crate::equations#e8)). This is a proper $q$, so the first free energy is a bound too. A truncated search
+/// keeps to one variance for the first two M-steps, as in [`Gaussian`](super::Gaussian).
+///
+/// **Merges.** Where the bound would settle, two components become one if that is sure to raise it
+/// ([E51](crate::equations#e51)), and EM goes on. Only full supports merge: with
+/// [`Exhaustive::truncated`](crate::e_step::Exhaustive::truncated) and other truncated searches components only empty.
+///
+/// **Weights count points** here, so not only their ratios matter: the larger the total weight, the weaker the prior. If
+/// columns determine one another, or if components collapse onto few points, only the prior bounds the precision. So a
+/// prior has a variance floor like ([E20](crate::equations#e20)) for all points: where it would leave a column less than
+/// $10^{-11} W$ times its variance, so much is added to its diagonal, and $10^{-8}$ times the variance at least where it
+/// follows the data.
+///
+/// Works on [`Dense`](crate::data::Dense) data. Time $n T D^2$ per iteration; the sums take $T D^2$ numbers per shard of
+/// the rows.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
+/// let process = DirichletProcess::new(1.0).mean_precision(0.1);
+/// let fit = algorithms::gmm(30).m_step(process).build()?.fit(&data)?; // at most 30 components
+/// assert!(fit.model.occupied(1e-3) <= 30 && fit.model.covariances().dim() == (30, 2, 2));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Prior {
-    /// $\alpha$.
-    pub(super) concentration: f64,
-    /// $\beta_0$.
-    pub(super) mean_precision: f64,
-    /// $\nu_0$.
-    pub(super) degrees: f64,
-    /// $m_0$ (d).
-    pub(super) mean: Vec<f64>,
-    /// $W_0^{-1}$ (d, d).
-    pub(super) inverse_scale: Vec<f64>,
-    /// Its lower Cholesky factor (d, d).
-    pub(super) factor: Vec<f64>,
-    /// $\ln |W_0|$.
-    pub(super) log_det: f64,
+pub struct DirichletProcess {
+    concentration: f64,
+    mean_precision: f64,
+    degrees: Option<f64>,
+    mean: PriorMean,
+    scale: PriorScale,
+    pub(super) merges: bool,
 }
 
-impl Prior {
-    /// `None` if the inverse scale matrix is not positive definite.
-    pub(super) fn new(
-        concentration: f64,
-        mean_precision: f64,
-        degrees: f64,
-        mean: Vec<f64>,
-        inverse_scale: Vec<f64>,
-    ) -> Option<Self> {
-        let Cholesky { factor, log_det } = Cholesky::of(&inverse_scale, mean.len())?;
-        Some(Self {
+#[derive(Clone, Debug, PartialEq)]
+enum PriorMean {
+    OfData,
+    Zero,
+    Given(Array1<f64>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum PriorScale {
+    OfData,
+    /// This multiple of the identity.
+    Multiple(f64),
+    Given(Array2<f64>),
+}
+
+impl DirichletProcess {
+    /// With the concentration $\alpha \gt 0$: the larger, the more components are expected. About
+    /// $\alpha \ln(1 + W / \alpha)$ of them, for points of total weight $W$.
+    #[must_use]
+    pub fn new(concentration: f64) -> Self {
+        Self {
             concentration,
-            mean_precision,
-            degrees,
-            log_det: -log_det,
-            factor,
-            mean,
-            inverse_scale,
-        })
+            mean_precision: 1.0,
+            degrees: None,
+            mean: PriorMean::OfData,
+            scale: PriorScale::OfData,
+            merges: true,
+        }
     }
 
-    /// One that counts only so much, as if from so many points: $\beta_0$ and $W_0^{-1}$ times `share`.
-    pub(super) fn weaker(&self, share: f64) -> Option<Self> {
-        let inverse_scale = self.inverse_scale.iter().map(|x| x * share);
-        Self::new(
-            self.concentration,
-            self.mean_precision * share,
-            self.degrees,
-            self.mean.clone(),
-            inverse_scale.collect(),
-        )
+    /// Whether components merge where that is sure to raise the bound ([E51](crate::equations#e51)). By default they do.
+    /// Without it EM is that of \[DP\]: components that are not needed empty slowly, and the more rows there are, the more of
+    /// them are left when the bound has settled.
+    #[must_use]
+    pub fn merges(self, merges: bool) -> Self {
+        Self { merges, ..self }
+    }
+
+    /// $\beta_0 \gt 0$: the weight of the prior mean, in points. Default 1.
+    #[must_use]
+    pub fn mean_precision(self, mean_precision: f64) -> Self {
+        Self {
+            mean_precision,
+            ..self
+        }
+    }
+
+    /// $\nu_0 \gt D - 1$: the weight of the prior precision, in points. Default $D$, the least whole number allowed.
+    #[must_use]
+    pub fn degrees_of_freedom(self, degrees_of_freedom: f64) -> Self {
+        Self {
+            degrees: Some(degrees_of_freedom),
+            ..self
+        }
+    }
+
+    /// $m_0$ (d), in the data's own unit. Default: the weighted mean of the data. A fit refuses values that rows of its
+    /// type may not have.
+    #[must_use]
+    pub fn mean(self, mean: ArrayView1<'_, f64>) -> Self {
+        Self {
+            mean: PriorMean::Given(mean.to_owned()),
+            ..self
+        }
+    }
+
+    /// $W_0$ (d, d), symmetric and positive definite: precisions, in the data's own unit to the power -2. The prior
+    /// expects the precision $\nu_0 W_0$. Default: the inverse of the weighted covariance of the data.
+    #[must_use]
+    pub fn scale(self, scale: ArrayView2<'_, f64>) -> Self {
+        Self {
+            scale: PriorScale::Given(scale.to_owned()),
+            ..self
+        }
+    }
+
+    /// The priors of \[DP\]: $m_0 = 0$, $W_0 = 10 I$, $\beta_0 = 1$, $\nu_0 = D$. They suit data of variance about 1
+    /// around 0, and depend on unit and origin.
+    #[must_use]
+    pub fn paper_priors(self) -> Self {
+        Self {
+            concentration: self.concentration,
+            mean_precision: 1.0,
+            degrees: None,
+            mean: PriorMean::Zero,
+            scale: PriorScale::Multiple(10.0),
+            merges: self.merges,
+        }
     }
 }
 
@@ -286,7 +381,6 @@ mod tests {
     use crate::base::rng::Rng;
     use crate::data::Dense;
     use approx::assert_abs_diff_eq;
-    use ndarray::Array2;
 
     #[test]
     fn a_proper_matrix_stays_and_a_singular_one_is_raised() {

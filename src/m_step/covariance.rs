@@ -1,0 +1,69 @@
+//! Kinds of covariances: how many numbers each has.
+
+/// The form of the covariances of Gaussian components.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub enum Covariance {
+    /// One variance for all components and columns, and equal mixing proportions: the model behind k-means.
+    TiedSpherical,
+    /// A variance per component.
+    Spherical,
+    /// A variance per component and column. On a [`Sketch`](crate::data::Sketch) the columns are the preconditioned ones.
+    Diagonal,
+    /// One covariance with all pairs of columns, for all components. On dense data.
+    Tied,
+    /// A covariance with all pairs of columns per component. On dense data.
+    Full,
+}
+
+impl Covariance {
+    /// Its name, in files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::TiedSpherical => "TiedSpherical",
+            Self::Spherical => "Spherical",
+            Self::Diagonal => "Diagonal",
+            Self::Tied => "Tied",
+            Self::Full => "Full",
+        }
+    }
+
+    /// Whether there is a covariance for each pair of columns.
+    pub(super) fn has_pairs(self) -> bool {
+        matches!(self, Self::Tied | Self::Full)
+    }
+
+    /// Numbers of all covariances, for `k` components in `dim` coordinates.
+    pub(super) fn numbers(self, k: usize, dim: usize) -> usize {
+        match self {
+            Self::TiedSpherical => 1,
+            Self::Spherical => k,
+            Self::Diagonal => k * dim,
+            Self::Tied => dim * dim,
+            Self::Full => k * dim * dim,
+        }
+    }
+
+    /// Those of them that are free: matrices are symmetric.
+    pub(super) fn free(self, k: usize, dim: usize) -> usize {
+        match self.has_pairs() {
+            true => self.numbers(k, dim) / (2 * dim) * (dim + 1),
+            false => self.numbers(k, dim),
+        }
+    }
+
+    /// The numbers of covariances with the same variance in every direction.
+    pub(super) fn isotropic(self, k: usize, dim: usize, variance: f64) -> Vec<f64> {
+        let variance = if self.has_pairs() {
+            1.0 / variance.sqrt()
+        } else {
+            variance
+        };
+        let on_diagonal = |place: usize| (place % (dim * dim)).is_multiple_of(dim + 1);
+        let is_variance = |place| !self.has_pairs() || on_diagonal(place);
+        let places = 0..self.numbers(k, dim);
+        places
+            .map(|place| if is_variance(place) { variance } else { 0.0 })
+            .collect()
+    }
+}
