@@ -309,7 +309,10 @@ fn covariances<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec
     model.step(&steps);
     let total: f64 = sums.masses().iter().sum();
     let (masses, mut matrices) = match sums.kind() {
-        Second::Pairs => (vec![total], vec![sums.within(&origin, &model.exact)]),
+        Second::Pairs => (
+            vec![total],
+            vec![sums.within(&origin, &model.exact, &steps)],
+        ),
         _ => (
             sums.masses().to_vec(),
             parallel::map(k, |c| sums.about(c, &steps[c * dim..][..dim])),
