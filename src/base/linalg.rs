@@ -382,8 +382,8 @@ mod tests {
     /// Below, at and beyond one block, and several.
     const SIZES: [usize; 9] = [1, 2, 3, 7, 31, 32, 33, 64, 101];
 
-    fn random(shape: (usize, usize), seed: u64) -> Array2<f64> {
-        Rng::from_seed(seed).normals(shape)
+    fn random(rows: usize, columns: usize, seed: u64) -> Array2<f64> {
+        Rng::from_seed(seed).normals(rows, columns)
     }
 
     fn of(values: &[f64], dim: usize) -> Array2<f64> {
@@ -411,7 +411,7 @@ mod tests {
     #[test]
     fn cholesky_is_the_textbooks_and_reads_the_lower_half_alone() {
         for n in SIZES {
-            let x = random((n, n + 3), n as u64);
+            let x = random(n, n + 3, n as u64);
             let a = x.dot(&x.t()) + Array2::<f64>::eye(n) * 0.1;
             let mut values: Vec<f64> = a
                 .indexed_iter()
@@ -466,7 +466,7 @@ mod tests {
     #[test]
     fn eigenvalues_are_raised_and_vectors_stay() {
         for n in SIZES {
-            let vectors = orthonormal(&random((n, n), 3));
+            let vectors = orthonormal(&random(n, n, 3));
             let values: Vec<f64> = (0..n).map(|i| 10f64.powi(i as i32 % 9 - 6)).collect();
             let of_values = |values: &[f64]| {
                 let scaled = &vectors.t() * &ndarray::Array1::from(values.to_vec());
@@ -526,7 +526,7 @@ mod tests {
     #[test]
     fn directions_are_those_of_gram_and_schmidt_but_for_their_signs() {
         for (p, d) in [(1, 1), (1, 5), (3, 3), (4, 9), (16, 40)] {
-            let rows = random((p, d), 7);
+            let rows = random(p, d, 7);
             let (found, expected) = (check(&rows), naive_orthonormal(&rows));
             for (found, expected) in found.outer_iter().zip(expected.outer_iter()) {
                 let sign = found.dot(&expected).signum();
@@ -544,14 +544,14 @@ mod tests {
                 f64::from(i + d - p == j)
             }));
             // Of rank 1 and 2, but for rounding; rows that nearly depend on others; one row of zeros between others.
-            check(&random((p, 1), 1).dot(&random((1, d), 2)));
-            check(&random((p, 2), 3).dot(&random((2, d), 4)));
-            check(&(random((p, 1), 5).dot(&random((1, d), 6)) + 1e-12 * random((p, d), 7)));
-            let mut gap = random((p, d), 8);
+            check(&random(p, 1, 1).dot(&random(1, d, 2)));
+            check(&random(p, 2, 3).dot(&random(2, d, 4)));
+            check(&(random(p, 1, 5).dot(&random(1, d, 6)) + 1e-12 * random(p, d, 7)));
+            let mut gap = random(p, d, 8);
             gap.row_mut(p / 2).fill(0.0);
             check(&gap);
             for unit in [1e-300, 1e300] {
-                check(&(random((p, d), 9) * unit));
+                check(&(random(p, d, 9) * unit));
             }
         }
     }

@@ -9,10 +9,12 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::stage::{self, Stage};
 use crate::base::{linalg, parallel};
-use crate::data::{Centres, Data, Frame, Moments, Rows, Second};
+use crate::data::Data;
+use crate::m_step::{Moments, Second};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, expected_total};
+use crate::rows::{Centres, Frame, Rows};
 
 /// The least variance of a full covariance in any direction, as a share of those of the columns: below, sums of products have
 /// too few digits left in it.

@@ -3,10 +3,11 @@
 use crate::base::float::Float;
 use crate::base::simd::{LANES, vectorised};
 use crate::base::sort;
-use crate::data::{Moments, Rows, Second};
 use crate::kernels::weighted::{self, Weighted};
+use crate::m_step::{Moments, Second};
 use crate::model::block::Block;
 use crate::model::whitened::{MOST_INFLATION, Whitening};
+use crate::rows::Rows;
 
 /// Which digits of the products are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -288,7 +289,7 @@ mod tests {
         let w = Array1::from_shape_fn(n, |i| (i % 3) as f64);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let mut rows = Rows::default();
-        data.load(0..n, &data.frame().unwrap(), &mut rows).unwrap();
+        data.load(0..n, &data.frame(), &mut rows).unwrap();
         let component = |at: f64| Whitening::spherical(vec![at; dim], 0.5);
         let components = [component(0.1), component(-0.2)];
         let q = |i: usize, c: usize| {
