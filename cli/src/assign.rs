@@ -11,11 +11,7 @@ use coremix_files::ReadAhead;
 use coremix_files::{Keys, Rows};
 
 pub(crate) fn run(assign: &Assign, cancel: &Cancel, quiet: bool) -> Result<()> {
-    labels::check(
-        &assign.labels,
-        !assign.input.key.is_empty(),
-        assign.densities,
-    )?;
+    labels::check(&assign.labels, assign.densities)?;
     let inputs = assign.input.rows.iter().chain([&assign.model]);
     outputs::check([&assign.labels].into_iter(), inputs)?;
     let info = ModelInfo::of_file(&assign.model)?;

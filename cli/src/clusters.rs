@@ -17,6 +17,9 @@ pub(crate) fn run(clusters: &Clusters, cancel: &Cancel, quiet: bool) -> Result<(
     // An unknown name is told before the files are read.
     clusters.algorithm.parse::<Algorithm>()?;
     let opened = rows::for_fit(&clusters.input)?;
+    if let Some(columns) = rows::columns_of(&opened).filter(|_| !quiet) {
+        say(&columns)?;
+    }
     let weights = opened.weights;
     with_rows!(opened.rows, |rows| of_rows(
         clusters,

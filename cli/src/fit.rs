@@ -17,24 +17,31 @@ use std::time::Duration;
 
 pub(crate) fn run(fit: &Fit, cancel: &Cancel, quiet: bool) -> Result<()> {
     if let Some(path) = &fit.labels {
-        labels::check(path, !fit.input.key.is_empty(), false)?;
+        labels::check(path, false)?;
     }
     let outputs = [Some(&fit.model), fit.labels.as_ref(), fit.report.as_ref()];
     outputs::check(outputs.into_iter().flatten(), fit.input.rows.iter())?;
     // An unknown name is told before the files are read.
     fit.algorithm.parse::<Algorithm>()?;
     let opened = rows::for_fit(&fit.input)?;
-    let (weights, keys) = (opened.weights, opened.keys);
+    if let Some(columns) = rows::columns_of(&opened).filter(|_| !quiet) {
+        say(&columns)?;
+    }
+    let (columns, beside) = (opened.columns, (opened.weights, opened.keys));
     with_rows!(opened.rows, |rows| of_rows(
         fit,
-        (rows, weights, keys),
+        rows,
+        &columns,
+        beside,
         (cancel, quiet)
     ))
 }
 
 fn of_rows<T: Element>(
     fit: &Fit,
-    (rows, weights, keys): (Rows<T>, Option<Vec<f64>>, Option<Keys>),
+    rows: Rows<T>,
+    columns: &[String],
+    (weights, keys): (Option<Vec<f64>>, Option<Keys>),
     (cancel, quiet): (&Cancel, bool),
 ) -> Result<()> {
     let shape = Shape {
@@ -76,7 +83,7 @@ fn of_rows<T: Element>(
         eprintln!("coremix: warning: a checkpoint could not be written: {fault}");
     }
 
-    let notes = notes(fit, shape)?;
+    let notes = notes(fit, shape, columns)?;
     let notes: Vec<(&str, &str)> = notes.iter().map(|(name, text)| (*name, &**text)).collect();
     found.model.save_with_notes(&fit.model, &notes)?;
     if let Some(path) = &fit.report {
@@ -137,7 +144,7 @@ fn checkpoint_of(fit: &Fit) -> Checkpoint {
 }
 
 /// What the file of the model says of the fit.
-fn notes(fit: &Fit, shape: Shape) -> Result<Vec<(&'static str, String)>> {
+fn notes(fit: &Fit, shape: Shape, columns: &[String]) -> Result<Vec<(&'static str, String)>> {
     let mut notes = vec![
         ("algorithm", fit.algorithm.clone()),
         ("clusters", fit.clusters.to_string()),
@@ -153,8 +160,8 @@ fn notes(fit: &Fit, shape: Shape) -> Result<Vec<(&'static str, String)>> {
     add("c-prime", fit.c_prime.map(|x| x.to_string()));
     add("neighbors", fit.neighbors.map(|x| x.to_string()));
     add("concentration", fit.concentration.map(|x| x.to_string()));
-    if !fit.input.columns.is_empty() {
-        let names = serde_json::to_string(&fit.input.columns);
+    if !columns.is_empty() {
+        let names = serde_json::to_string(columns);
         let names = names.map_err(|error| Failure::arguments(error.to_string()))?;
         notes.push((COLUMNS, names));
     }

@@ -3,8 +3,8 @@
 use crate::arguments::Info;
 use crate::failure::Result;
 use crate::outputs::say;
-use crate::parameters;
-use coremix::{Error, FileFault, ModelInfo};
+use crate::{parameters, rows};
+use coremix::{BoxedMixture, Error, FileFault, ModelInfo, Save};
 use coremix_files::{Options, open};
 
 pub(crate) fn run(info: &Info) -> Result<()> {
@@ -21,6 +21,11 @@ pub(crate) fn run(info: &Info) -> Result<()> {
 }
 
 fn of_model(info: &Info, found: &ModelInfo) -> Result<()> {
+    // Only a whole file is a model.
+    match &*found.number {
+        "f64" => drop(<BoxedMixture<f64> as Save>::load(&info.file)?),
+        _ => drop(<BoxedMixture<f32> as Save>::load(&info.file)?),
+    }
     if let Some(path) = &info.parameters {
         parameters::write(&info.file, path)?;
     }
@@ -66,6 +71,7 @@ fn of_rows(info: &Info) -> Result<()> {
         let element = element.to_string();
         let text = serde_json::json!({
             "rows": rows, "columns": columns, "number_type": element, "files": files,
+            "names": opened.columns, "not_used": opened.not_used,
         });
         say(&text.to_string())?;
         return Ok(());
@@ -75,6 +81,10 @@ fn of_rows(info: &Info) -> Result<()> {
         if files == 1 { "" } else { "s" }
     ))?;
     say(&format!("columns  {columns} of numbers, read as {element}"))?;
+    if let Some(names) = rows::columns_of(&opened) {
+        say(&names)?;
+    }
+
     let bytes = match element {
         coremix_files::ElementType::U8 => 1,
         coremix_files::ElementType::F32 => 4,

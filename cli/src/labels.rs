@@ -25,11 +25,10 @@ pub(crate) struct Labels<'a> {
 }
 
 /// An error if nothing can be written there, before hours of work.
-pub(crate) fn check(path: &Path, keys: bool, densities: bool) -> Result<()> {
+pub(crate) fn check(path: &Path, densities: bool) -> Result<()> {
     match path.extension().and_then(|ending| ending.to_str()) {
-        Some("npy") if keys || densities => {
-            let what =
-                "an .npy file holds labels alone; a .parquet file has room for keys and densities";
+        Some("npy") if densities => {
+            let what = "an .npy file holds labels alone; a .parquet file has room for densities";
             Err(Failure::arguments(format!("{}: {what}", path.display())))
         }
         Some("npy" | "parquet") => Ok(()),

@@ -4,12 +4,15 @@ use coremix::{Float, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar on the terminal; nothing where there is none, or nobody wants it.
-pub(crate) struct Bar(ProgressBar);
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    quiet: bool,
+}
 
 impl Bar {
     /// Of the iterations of a fit.
     pub(crate) fn of_fit(quiet: bool) -> Self {
-        Self::new(quiet, "{elapsed:>6} [{bar:24}] {msg}")
+        Self::new(quiet, "{elapsed:>6} {spinner} {msg}")
     }
 
     /// Of rows.
@@ -18,7 +21,7 @@ impl Bar {
             quiet,
             "{elapsed:>6} [{bar:24}] {human_pos} of {human_len} rows, {eta} left",
         );
-        bar.0.set_length(rows as u64);
+        bar.bar.set_length(rows as u64);
         bar
     }
 
@@ -32,23 +35,23 @@ impl Bar {
             bar.set_style(style);
         }
         bar.enable_steady_tick(std::time::Duration::from_millis(250));
-        Self(bar)
+        Self { bar, quiet }
     }
 
     /// Says what happens.
     pub(crate) fn say(&self, what: impl Into<String>) {
-        self.0.set_message(what.into());
+        self.bar.set_message(what.into());
     }
 
     /// Rows that are done.
     pub(crate) fn at(&self, rows: usize) {
-        self.0.set_position(rows as u64);
+        self.bar.set_position(rows as u64);
     }
 
     /// Shows the progress of a fit.
     pub(crate) fn see<F: Float>(&self, progress: &Progress<'_, F>) {
         match progress {
-            Progress::Coreset { rows, .. } => self.say(format!("a coreset of {rows} rows")),
+            Progress::Coreset { rows, .. } => self.say(format!("{rows} rows to begin with")),
             Progress::Seeded { restart, .. } => self.say(format!("restart {restart}: seeds")),
             Progress::Iteration {
                 restart,
@@ -59,14 +62,17 @@ impl Bar {
                 free_energy,
                 ..
             } => {
-                self.0.set_length(*limit as u64);
-                self.at(*iteration);
                 let restart = match restart {
                     0 => String::new(),
                     restart => format!("restart {restart}, "),
                 };
+                let phase = format!("{restart}phase {phase}, {rows} rows");
+                // Where there is no terminal, a line for each phase.
+                if *iteration == 0 && self.bar.is_hidden() && !self.quiet {
+                    eprintln!("coremix: {phase}");
+                }
                 self.say(format!(
-                    "{restart}phase {phase} on {rows} rows: iteration {iteration} of at most {limit}, free energy {free_energy:.6e}"
+                    "{phase}: iteration {iteration}, at most {limit}; F = {free_energy:.5e}"
                 ));
             }
             _ => {}
@@ -76,6 +82,6 @@ impl Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }

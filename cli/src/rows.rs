@@ -81,7 +81,25 @@ pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
     opened(input, options(input, &input.columns)?)
 }
 
-/// Opens the files for a model: the columns are those it was fitted on, unless others are named.
+/// Which columns are read, in one line; none where they have no names.
+pub(crate) fn columns_of(opened: &Opened) -> Option<String> {
+    const SHOWN: usize = 20;
+    let list = |names: &[String]| {
+        let shown = names[..names.len().min(SHOWN)].join(", ");
+        match names.len() > SHOWN {
+            true => format!("{shown}, ... ({} in all)", names.len()),
+            false => shown,
+        }
+    };
+    let not_used = match opened.not_used.is_empty() {
+        true => String::new(),
+        false => format!(" (not used: {})", list(&opened.not_used)),
+    };
+    let named = !opened.columns.is_empty();
+    named.then(|| format!("columns: {}{not_used}", list(&opened.columns)))
+}
+
+/// Opens the files for a model: the columns are those it was fitted on, by their names where both have them.
 pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
     let fitted = info
         .note(COLUMNS)
@@ -92,7 +110,13 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
     );
     let has_names = !matches!(named, Some(Format::Npy | Format::Vectors(_)));
     let columns = match fitted {
-        Some(fitted) if input.columns.is_empty() && has_names => fitted,
+        Some(fitted) if !input.columns.is_empty() && input.columns != fitted => {
+            let fitted = fitted.join(", ");
+            return Err(Failure::arguments(format!(
+                "--columns: the model was fitted on {fitted}, in this order: leave --columns out"
+            )));
+        }
+        Some(fitted) if has_names => fitted,
         _ => input.columns.clone(),
     };
     let mut options = options(input, &columns)?;
@@ -118,7 +142,10 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
 pub(crate) const COLUMNS: &str = "columns";
 
 fn options(input: &Input, columns: &[String]) -> Result<Options> {
-    let mut options = Options::new().header(!input.no_header);
+    let mut options = Options::new();
+    if input.no_header {
+        options = options.header(false);
+    }
     if !columns.is_empty() {
         options = options.columns(columns);
     }

@@ -458,3 +458,109 @@ fn numbers_of_clusters_are_compared() {
         assert_eq!((code, said.lines().count()), (2, 1), "{said}");
     }
 }
+
+/// What of the labels of two files is the same.
+fn agree(folder: &Folder, one: &str, other: &str) -> bool {
+    labels(&folder.at(one)) == labels(&folder.at(other))
+}
+
+#[test]
+fn columns_are_found_by_their_names() {
+    let folder = Folder::new("names");
+    let write = |name: &str, head: &str, row: &dyn Fn(usize) -> String| {
+        let rows: String = (0..300).map(row).collect();
+        fs::write(folder.at(name), format!("{head}\n{rows}")).unwrap();
+    };
+    let (x, y) = (|i: usize| (i % 3) as f64, |i: usize| 100.0 * (i % 2) as f64);
+    write("xy.csv", "id,city,x,y", &|i| {
+        format!("{i},here,{},{}\n", x(i), y(i))
+    });
+    write("yx.csv", "y,id,x,city", &|i| {
+        format!("{},{i},{},here\n", y(i), x(i))
+    });
+    write("pq.csv", "id,p,q", &|i| format!("{i},{},{}\n", x(i), y(i)));
+    let said = folder.done(&["fit", "xy.csv", "--key", "id", "-k", "6", "-m", "m"]);
+    assert!(
+        said.starts_with("columns: x, y (not used: city)\n"),
+        "{said}"
+    );
+    for (rows, to) in [("xy.csv", "a.parquet"), ("yx.csv", "b.parquet")] {
+        folder.done(&["assign", "m", rows, "--key", "id", "--labels", to]);
+    }
+    assert!(agree(&folder, "a.parquet", "b.parquet"));
+    let assign = |more: &[&str]| {
+        let fixed = ["assign", "m", "--key", "id", "--labels", "c.npy"];
+        folder.fails(&[&fixed[..], more].concat())
+    };
+    let (code, said) = assign(&["xy.csv", "--columns", "y,x"]);
+    assert!(code == 2 && said.contains("fitted on x, y"), "{said}");
+    let (code, said) = assign(&["pq.csv"]);
+    assert!(
+        code == 1 && said.contains("pq.csv: has no column \"x\""),
+        "{said}"
+    );
+    // Several files: the first one says which columns are read.
+    let (both, once) = (["fit", "xy.csv", "yx.csv"], ["fit", "xy.csv", "xy.csv"]);
+    for (files, model) in [(both, "two"), (once, "twice")] {
+        let more = ["--key", "id", "-k", "6", "-m", model, "-q"];
+        folder.done(&[&files[..], &more].concat());
+    }
+    assert_eq!(
+        fs::read(folder.at("two")).unwrap(),
+        fs::read(folder.at("twice")).unwrap()
+    );
+    let (code, said) = folder.fails(&["fit", "xy.csv", "pq.csv", "-k", "6", "-m", "n"]);
+    assert!(
+        code == 1 && said.contains("pq.csv: has no column"),
+        "{said}"
+    );
+    // Labels alone need no keys.
+    folder.done(&["assign", "m", "yx.csv", "--key", "id", "--labels", "l.npy"]);
+    // An id that is not named as a key is a feature, and is seen to be one.
+    let said = folder.done(&["info", "xy.csv"]);
+    assert!(
+        said.contains("columns: id, x, y (not used: city)"),
+        "{said}"
+    );
+    let said = folder.done(&["info", "m"]);
+    assert!(said.contains("[\"x\",\"y\"]"), "{said}");
+    let bytes = fs::read(folder.at("m")).unwrap();
+    fs::write(folder.at("half"), &bytes[..bytes.len() - 9]).unwrap();
+    let (code, said) = folder.fails(&["info", "half"]);
+    assert!(code == 1 && said.contains("truncated"), "{said}");
+}
+
+#[test]
+fn values_that_are_missing_are_told() {
+    let folder = Folder::new("missing");
+    for (field, place) in [("", 0), ("NA", 7), ("?", 150)] {
+        let row = |i: usize| match i == place {
+            true => format!("u{i},{field},1\n"),
+            false => format!("u{i},{},2\n", i % 5),
+        };
+        let rows: String = (0..200).map(row).collect();
+        fs::write(folder.at("rows.csv"), format!("id,age,income\n{rows}")).unwrap();
+        let (code, said) = folder.fails(&["fit", "rows.csv", "--key", "id", "-k", "3", "-m", "m"]);
+        let line = place + 2;
+        let expected = format!("rows.csv: column \"age\", line {line}:");
+        assert!(code == 1 && said.contains(&expected), "{said}");
+    }
+    // The first line is a row, where all of it are numbers.
+    fs::write(folder.at("plain.csv"), "1,2\n3,4\n5,6\n7,8\n").unwrap();
+    let said = folder.done(&["info", "plain.csv"]);
+    assert!(said.contains("rows     4"), "{said}");
+    assert!(said.contains("columns: column_1, column_2"), "{said}");
+    // In the second file: its name, its row and its column.
+    let mut x = rows(50);
+    write_npy(folder.at("a.npy"), &x).unwrap();
+    x[[7, 1]] = f32::NAN;
+    write_npy(folder.at("b.npy"), &x).unwrap();
+    write_npy(folder.at("c.npy"), &Array2::<f32>::zeros((5, 2))).unwrap();
+    for (second, expected) in [
+        ("b.npy", "b.npy: column 1, row 7:"),
+        ("c.npy", "c.npy: has 2 columns, where a.npy has 3"),
+    ] {
+        let (code, said) = folder.fails(&["fit", "a.npy", second, "-k", "3", "-m", "m"]);
+        assert!(code == 1 && said.contains(expected), "{said}");
+    }
+}

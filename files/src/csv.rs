@@ -1,9 +1,9 @@
 //! Rows of a CSV file.
 
 use crate::choice::{Columns, Features, Holds, features, keys as key_places};
-use crate::fault::{at, fault, invalid, rows_asked_for, unread};
+use crate::fault::{fault, invalid, rows_asked_for, unread};
 use crate::keys::Keys;
-use crate::numbers::{ElementType, Kind, Number};
+use crate::numbers::{Kind, Number};
 use crate::options::Options;
 use crate::pool::{Cursor, Pool};
 use crate::{OnDisk, ReadAt};
@@ -19,10 +19,10 @@ use std::sync::Arc;
 
 /// The rows of a CSV file, read when they are asked for: a [`Source`].
 ///
-/// Opening it goes through the file once, and keeps the place of every 1024th row. A column whose first hundred fields are
-/// numbers is a column of numbers. Fields are read as the nearest `f32` or `f64`; `u8` reads integers from 0 to 255.
+/// Opening it goes through the file once, and keeps the place of every 1024th row. A column is one of numbers unless most of
+/// its first hundred fields are none. Fields are read as the nearest `f32` or `f64`; `u8` reads integers from 0 to 255.
 /// A field that is empty or no number, NaN, an infinity, or a line with more or fewer fields is an error that names the
-/// column and the row. Rows count from 0, without the header.
+/// column and the line.
 ///
 /// A few readers wait at the rows that were read last, so that each block of rows is parsed once in a pass.
 ///
@@ -45,8 +45,8 @@ pub struct CsvFile<T> {
     /// The fields that are read.
     fields: Vec<usize>,
     delimiter: u8,
-    /// The place of every [`STEP`]th row.
-    places: Vec<u64>,
+    /// The byte and the line of every [`STEP`]th row.
+    places: Vec<Place>,
     len: usize,
     pool: Pool<Lines>,
     of: std::marker::PhantomData<T>,
@@ -66,6 +66,13 @@ impl<T> fmt::Debug for CsvFile<T> {
 const STEP: usize = 1_024;
 /// Rows that say what columns hold.
 const SAMPLE: usize = 100;
+
+/// Where a row begins.
+#[derive(Clone, Copy)]
+struct Place {
+    byte: u64,
+    line: u64,
+}
 
 /// Bytes from a place on.
 struct From {
@@ -88,6 +95,8 @@ struct Lines {
     reader: Reader<From>,
     record: ByteRecord,
     row: usize,
+    /// Lines before those of the reader.
+    before: u64,
 }
 
 impl Cursor for Lines {
@@ -109,36 +118,56 @@ fn text(field: &[u8]) -> Option<&str> {
     std::str::from_utf8(field).ok().map(str::trim)
 }
 
-/// The names of the columns, and what they hold.
-pub(crate) fn columns<R: Read>(reader: &mut Reader<R>, header: bool) -> io::Result<Columns> {
-    let mut names: Vec<String> = Vec::new();
-    if header {
-        let found = reader.byte_headers().map_err(invalid)?;
-        names = found
-            .iter()
-            .map(|name| String::from_utf8_lossy(name).trim().to_owned())
-            .collect();
-        if let Some(first) = names.first_mut() {
-            *first = first.trim_start_matches('\u{feff}').into();
+/// The columns of a table, and whether its first line names them.
+pub(crate) struct Head {
+    pub(crate) columns: Columns,
+    header: bool,
+}
+
+impl Head {
+    fn read<R: Read>(mut reader: Reader<R>, header: Option<bool>) -> io::Result<Self> {
+        let is_number = |field: &[u8]| text(field).is_some_and(|text| text.parse::<f64>().is_ok());
+        let (mut record, mut rows) = (ByteRecord::new(), 0);
+        let some = reader.read_byte_record(&mut record).map_err(invalid)?;
+        let header = header.unwrap_or(!some || !record.iter().all(is_number));
+        let name = |field: &[u8]| {
+            let name = String::from_utf8_lossy(field);
+            name.trim().trim_start_matches('\u{feff}').to_owned()
+        };
+        let names: Vec<String> = match header {
+            true => record.iter().map(name).collect(),
+            false => (1..=record.len()).map(|i| format!("column_{i}")).collect(),
+        };
+        let mut others = vec![0; names.len()];
+        let mut more =
+            some && (!header || reader.read_byte_record(&mut record).map_err(invalid)?);
+        while more && rows < SAMPLE {
+            for (others, field) in others.iter_mut().zip(&record) {
+                *others += usize::from(!is_number(field));
+            }
+            rows += 1;
+            more = reader.read_byte_record(&mut record).map_err(invalid)?;
         }
+        let holds = others.iter().map(|others| match 2 * others > rows {
+            true => Holds::Other,
+            false => Holds::Numbers(Kind::F64),
+        });
+        let columns = names.into_iter().zip(holds).collect();
+        Ok(Self { columns, header })
     }
-    let (mut numbers, mut record, mut rows) = (vec![true; names.len()], ByteRecord::new(), 0);
-    while rows < SAMPLE && reader.read_byte_record(&mut record).map_err(invalid)? {
-        if names.is_empty() {
-            names = (1..=record.len()).map(|i| format!("column_{i}")).collect();
-            numbers = vec![true; names.len()];
-        }
-        for (is_number, field) in numbers.iter_mut().zip(&record) {
-            let parsed = text(field).and_then(|text| text.parse::<f64>().ok());
-            *is_number &= parsed.is_some();
-        }
-        rows += 1;
+
+    /// Of bytes that may be compressed.
+    pub(crate) fn of(
+        bytes: &Arc<dyn ReadAt>,
+        options: &Options,
+        compressed: bool,
+    ) -> io::Result<Self> {
+        let delimiter = delimiter(&bytes.name(), options);
+        Self::read(
+            reader(plain(bytes, compressed), delimiter, false),
+            options.header,
+        )
     }
-    let holds = numbers.iter().map(|is_number| match is_number {
-        true => Holds::Numbers(Kind::F64),
-        false => Holds::Other,
-    });
-    Ok(names.into_iter().zip(holds).collect())
 }
 
 /// The fields that are read, and their names.
@@ -158,13 +187,13 @@ fn parse<T: Number>(
     record: &ByteRecord,
     fields: &[usize],
     names: &[String],
-    row: usize,
+    line: u64,
     out: &mut [T],
 ) -> io::Result<()> {
     for ((place, name), out) in fields.iter().zip(names).zip(out) {
         let field = text(record.get(*place).unwrap_or_default());
         let Some(text) = field else {
-            return Err(at(name, row, "not text in UTF-8"));
+            return Err(wrong(name, line, "not text in UTF-8"));
         };
         let Some(number) = T::parse(text) else {
             let shown: String = text.chars().take(40).collect();
@@ -172,31 +201,37 @@ fn parse<T: Number>(
                 true => "an empty field".into(),
                 false => format!("{shown:?} is not a number of type {}", T::TYPE),
             };
-            return Err(at(name, row, what));
+            return Err(wrong(name, line, what));
         };
         if !coremix::Float::is_finite(number.widen()) {
-            return Err(at(name, row, "a value is NaN or infinite"));
+            return Err(wrong(name, line, "a value is NaN or infinite"));
         }
         *out = number;
     }
     Ok(())
 }
 
-/// What is wrong with a line, and in which row.
-fn broken(row: usize, error: &csv::Error) -> io::Error {
+/// What is wrong with a field, and in which line.
+fn wrong(name: &str, line: u64, what: impl fmt::Display) -> io::Error {
+    invalid(format!("column {name:?}, line {line}: {what}"))
+}
+
+/// What is wrong with a line, so many lines after the reader's own.
+fn broken(before: u64, error: &csv::Error) -> io::Error {
+    let line = before + error.position().map_or(1, csv::Position::line);
     match error.kind() {
         csv::ErrorKind::UnequalLengths {
             expected_len, len, ..
         } => invalid(format!(
-            "row {row} has {len} fields, where others have {expected_len}"
+            "line {line} has {len} fields, where others have {expected_len}: is the delimiter right?"
         )),
-        _ => invalid(format!("row {row}: {error}")),
+        _ => invalid(format!("line {line}: {error}")),
     }
 }
 
-/// The element type of numbers that are written out.
-pub(crate) fn element(options: &Options) -> ElementType {
-    options.element.unwrap_or(ElementType::F64)
+/// The line of a record, so many lines after the reader's own.
+fn line(before: u64, record: &ByteRecord) -> u64 {
+    before + record.position().map_or(1, csv::Position::line)
 }
 
 impl<T: Number> CsvFile<T> {
@@ -222,24 +257,24 @@ impl<T: Number> CsvFile<T> {
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
         let path = bytes.name();
         let delimiter = delimiter(&path, options);
-        let from = |at| From {
-            bytes: Arc::clone(&bytes),
-            at,
-        };
-        let columns = columns(
-            &mut reader(from(0), delimiter, options.header),
-            options.header,
-        )?;
+        let Head { columns, header } = Head::of(&bytes, options, false)?;
         let (fields, names) = chosen(&columns, options)?;
-        let mut lines = reader(from(0), delimiter, options.header);
+        let from = From {
+            bytes: Arc::clone(&bytes),
+            at: 0,
+        };
+        let mut lines = reader(from, delimiter, header);
         let (mut places, mut len, mut record) = (Vec::new(), 0, ByteRecord::new());
-        if options.header {
+        if header {
             lines.byte_headers().map_err(invalid)?;
         }
         loop {
-            let place = lines.position().byte();
+            let place = Place {
+                byte: lines.position().byte(),
+                line: lines.position().line(),
+            };
             let found = lines.read_byte_record(&mut record);
-            if !found.map_err(|error| broken(len, &error))? {
+            if !found.map_err(|error| broken(0, &error))? {
                 break;
             }
             if len % STEP == 0 {
@@ -266,18 +301,20 @@ impl<T: Number> CsvFile<T> {
         let mut lines = cursor.unwrap_or_else(|| {
             let from = From {
                 bytes: Arc::clone(&self.bytes),
-                at: self.places[known],
+                at: self.places[known].byte,
             };
             Lines {
                 reader: reader(from, self.delimiter, false),
                 record: ByteRecord::new(),
                 row: known * STEP,
+                before: self.places[known].line - 1,
             }
         });
         lines.go_to(first)?;
         for out in out.chunks_exact_mut(self.fields.len()) {
             lines.next()?;
-            parse(&lines.record, &self.fields, &self.names, lines.row, out)?;
+            let line = line(lines.before, &lines.record);
+            parse(&lines.record, &self.fields, &self.names, line, out)?;
             lines.row += 1;
         }
         if lines.row < self.len {
@@ -290,7 +327,7 @@ impl<T: Number> CsvFile<T> {
 impl Lines {
     fn next(&mut self) -> io::Result<()> {
         let found = self.reader.read_byte_record(&mut self.record);
-        match found.map_err(|error| broken(self.row, &error))? {
+        match found.map_err(|error| broken(self.before, &error))? {
             true => Ok(()),
             false => Err(invalid(format!("ends before row {}", self.row))),
         }
@@ -348,22 +385,19 @@ pub(crate) struct Rows<T> {
     record: ByteRecord,
     fields: Vec<usize>,
     names: Vec<String>,
-    row: usize,
     of: std::marker::PhantomData<T>,
 }
 
 impl<T: Number> Rows<T> {
     pub(crate) fn open(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
-        let delimiter = delimiter(&bytes.name(), options);
-        let open = || reader(plain(bytes, true), delimiter, options.header);
-        let columns = columns(&mut open(), options.header)?;
+        let Head { columns, header } = Head::of(bytes, options, true)?;
         let (fields, names) = chosen(&columns, options)?;
+        let delimiter = delimiter(&bytes.name(), options);
         Ok(Self {
-            reader: open(),
+            reader: reader(plain(bytes, true), delimiter, header),
             record: ByteRecord::new(),
             fields,
             names,
-            row: 0,
             of: std::marker::PhantomData,
         })
     }
@@ -375,11 +409,11 @@ impl<T: Number> Rows<T> {
     /// Reads the next row; `false` after the last one.
     pub(crate) fn next(&mut self, out: &mut [T]) -> io::Result<bool> {
         let found = self.reader.read_byte_record(&mut self.record);
-        if !found.map_err(|error| broken(self.row, &error))? {
+        if !found.map_err(|error| broken(0, &error))? {
             return Ok(false);
         }
-        parse(&self.record, &self.fields, &self.names, self.row, out)?;
-        self.row += 1;
+        let line = line(0, &self.record);
+        parse(&self.record, &self.fields, &self.names, line, out)?;
         Ok(true)
     }
 }
@@ -399,15 +433,15 @@ fn key_batches(
     options: &Options,
     compressed: bool,
 ) -> io::Result<(Schema, Batches)> {
+    let Head { columns, header } = Head::of(bytes, options, compressed)?;
     let delimiter = delimiter(&bytes.name(), options);
-    let open = || reader(plain(bytes, compressed), delimiter, options.header);
-    let columns = columns(&mut open(), options.header)?;
     let places = key_places(&columns, options).map_err(invalid)?;
     let fields = places
         .iter()
         .map(|place| Field::new(&columns[*place].0, DataType::Utf8, true));
     let schema = Schema::new(fields.collect::<Vec<_>>());
-    let (mut lines, of, mut row) = (open(), Arc::new(schema.clone()), 0);
+    let mut lines = reader(plain(bytes, compressed), delimiter, header);
+    let of = Arc::new(schema.clone());
     let batches = std::iter::from_fn(move || {
         let mut texts = vec![Vec::new(); places.len()];
         let mut record = ByteRecord::new();
@@ -415,13 +449,12 @@ fn key_batches(
             match lines.read_byte_record(&mut record) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(error) => return Some(Err(broken(row, &error))),
+                Err(error) => return Some(Err(broken(0, &error))),
             }
             for (texts, place) in texts.iter_mut().zip(&places) {
                 let field = record.get(*place).unwrap_or_default();
                 texts.push(String::from_utf8_lossy(field).into_owned());
             }
-            row += 1;
         }
         if texts.first().is_none_or(Vec::is_empty) {
             return None;

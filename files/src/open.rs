@@ -1,5 +1,6 @@
 //! One entry for files of all formats.
 
+use crate::choice::{Columns, features};
 use crate::csv::{self, CsvFile};
 use crate::fault::fault;
 use crate::ipc::{self, ArrowFile};
@@ -10,12 +11,13 @@ use crate::parquet::{self, ParquetFile};
 use crate::parts::Parts;
 use crate::spool::Spool;
 use crate::write::NpyNumber;
-use crate::{NpyFile, OnDisk, VectorFile, VectorFormat};
+use crate::{NpyFile, OnDisk, ReadAt, VectorFile, VectorFormat};
 use coremix::Result;
 use coremix::data::Source;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A source of rows of one element type.
 pub type Rows<T> = Box<dyn Source<Element = T> + Send + Sync>;
@@ -91,21 +93,27 @@ pub struct Opened {
     pub keys: Option<Keys>,
     /// The files, in the order of their rows.
     pub files: Vec<PathBuf>,
+    /// The names of the columns of the rows, in their order; none in formats without names.
+    pub columns: Vec<String>,
+    /// The names of the columns that are neither of these nor weights or keys.
+    pub not_used: Vec<String>,
 }
 
 /// Opens files of any format: one file, a folder of files, or a pattern such as `part-*.parquet`. Several files are read in
 /// the order of their names. In a folder, files of known formats are read, but not hidden ones nor those in its folders.
+/// The first file says which columns are read; they are found by their names in the others.
 ///
 /// ```no_run
 /// use coremix::data::Blocks;
 /// use coremix::prelude::*;
-/// use coremix_files::{AnySource, Options, open};
+/// use coremix_files::{AnySource, ElementType, Options, open};
 ///
-/// let opened = open("points", &Options::new().key("id"))?;
-/// if let AnySource::F32(rows) = opened.rows {
-///     let data = Blocks::new(rows)?;
-///     let fit = algorithms::fast_within(1_000, 1 << 30).build()?.fit(&data)?;
-/// }
+/// let options = Options::new().key("id").element(ElementType::F64);
+/// let AnySource::F64(rows) = open("points", &options)?.rows else {
+///     unreachable!("numbers were asked for as f64");
+/// };
+/// let data = Blocks::new(rows)?;
+/// let fit = algorithms::fast_within(1_000, 1 << 30).build()?.fit(&data)?;
 /// # Ok::<(), Error>(())
 /// ```
 ///
@@ -127,6 +135,19 @@ pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
         formats.push(format_of(file, options)?);
     }
     let files: Vec<(&Path, Format)> = files.iter().map(PathBuf::as_path).zip(formats).collect();
+    let (mut options, mut not_used) = (options.clone(), Vec::new());
+    if let Some((file, columns)) = first_table(&files, &options)? {
+        let named = |error: String| fault(&file.display().to_string(), error);
+        let kinds = features(&columns, &options).map_err(named)?.kinds();
+        let known: Vec<&String> = options.weight.iter().chain(&options.keys).collect();
+        let is_used = |place: &usize| kinds.iter().any(|(used, _)| used == place);
+        let others = columns.iter().enumerate();
+        let others = others.filter(|(place, (name, _))| !is_used(place) && !known.contains(&name));
+        not_used = others.map(|(_, (name, _))| name.clone()).collect();
+        let names = kinds.iter().map(|(place, _)| columns[*place].0.clone());
+        options.columns = Some(names.collect());
+    }
+    let options = &options;
     let element = match options.element {
         Some(element) => element,
         None => {
@@ -147,6 +168,8 @@ pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
         weights: weights(&files, options)?,
         keys: keys(&files, options)?,
         files: files.iter().map(|(file, _)| file.to_path_buf()).collect(),
+        columns: options.columns.clone().unwrap_or_default(),
+        not_used,
     })
 }
 
@@ -208,10 +231,34 @@ fn element_of(file: &Path, format: Format, options: &Options) -> Result<ElementT
         Format::Npy => ElementType::F64,
         Format::Vectors(VectorFormat::Bvecs | VectorFormat::U8bin) => ElementType::U8,
         Format::Vectors(_) => ElementType::F32,
-        Format::Parquet => parquet::element(&OnDisk::open(file)?, options)?,
-        Format::Arrow => ipc::element(&OnDisk::open(file)?, options)?,
-        Format::Csv | Format::CsvGz => csv::element(options),
+        Format::Parquet | Format::Arrow | Format::Csv | Format::CsvGz => {
+            let columns = columns_of(file, format, options)?;
+            let features = features(&columns, options);
+            let named = |error| fault(&file.display().to_string(), error);
+            features.map_err(named)?.element()
+        }
     })
+}
+
+/// The first file whose columns have names, and its columns.
+fn first_table<'a>(
+    files: &[(&'a Path, Format)],
+    options: &Options,
+) -> Result<Option<(&'a Path, Columns)>> {
+    let first = files.iter().find(|(_, format)| format.is_table());
+    let found = first.map(|(file, format)| Ok((*file, columns_of(file, *format, options)?)));
+    found.transpose()
+}
+
+/// The columns of a table.
+fn columns_of(file: &Path, format: Format, options: &Options) -> Result<Columns> {
+    let bytes: Arc<dyn ReadAt> = Arc::new(OnDisk::open(file)?);
+    let columns = match format {
+        Format::Parquet => parquet::columns(&*bytes),
+        Format::Arrow => ipc::columns(&*bytes),
+        _ => csv::Head::of(&bytes, options, format == Format::CsvGz).map(|head| head.columns),
+    };
+    columns.map_err(|error| fault(&file.display().to_string(), error))
 }
 
 fn rows<T: Number + NpyNumber>(files: &[(&Path, Format)], options: &Options) -> Result<Rows<T>> {
@@ -220,7 +267,19 @@ fn rows<T: Number + NpyNumber>(files: &[(&Path, Format)], options: &Options) -> 
     }
     let mut parts: Vec<Rows<T>> = Vec::with_capacity(files.len());
     for (file, format) in files {
-        parts.push(rows_of(file, *format, options)?);
+        let part: Rows<T> = rows_of(file, *format, options)?;
+        let other = parts
+            .iter()
+            .position(|other| !other.is_empty() && other.dim() != part.dim());
+        if let Some(other) = other.filter(|_| !part.is_empty()) {
+            let (own, others) = (part.dim(), parts[other].dim());
+            let what = format!(
+                "has {own} columns, where {} has {others}",
+                files[other].0.display()
+            );
+            return Err(fault(&file.display().to_string(), what));
+        }
+        parts.push(part);
     }
     Ok(Box::new(Parts::new(parts)?))
 }
@@ -232,8 +291,7 @@ fn rows_of<T: Number + NpyNumber>(
 ) -> Result<Rows<T>> {
     let named = options.columns.is_some() || options.weight.is_some() || !options.keys.is_empty();
     if named && !format.is_table() {
-        let what =
-            "its columns have no names: all of them are read, so name no columns, weights or keys";
+        let what = "its columns have no names: name no columns, weights or keys, nor read it together with files that have names";
         return Err(fault(&file.display().to_string(), what));
     }
     Ok(match format {

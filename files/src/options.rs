@@ -69,7 +69,7 @@ pub struct Options {
     pub(crate) rounded: bool,
     pub(crate) format: Option<Format>,
     pub(crate) delimiter: Option<u8>,
-    pub(crate) header: bool,
+    pub(crate) header: Option<bool>,
     pub(crate) spool: Option<PathBuf>,
 }
 
@@ -91,7 +91,7 @@ impl Options {
             rounded: false,
             format: None,
             delimiter: None,
-            header: true,
+            header: None,
             spool: None,
         }
     }
@@ -148,11 +148,11 @@ impl Options {
         self
     }
 
-    /// Whether the first line of CSV files names the columns, as it does without this. If not, the columns are called
-    /// `column_1`, `column_2` and so on.
+    /// Whether the first line of CSV files names the columns. Without this it does, unless all of its fields are numbers.
+    /// If not, the columns are called `column_1`, `column_2` and so on.
     #[must_use]
     pub fn header(mut self, header: bool) -> Self {
-        self.header = header;
+        self.header = Some(header);
         self
     }
 

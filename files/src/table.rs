@@ -285,7 +285,16 @@ impl<T: Decode> Table<T> {
             Layout::Columns => self.read_columns(first, out, &mut bytes),
         };
         self.spare().push(bytes);
-        read
+        read?;
+        let finite = |x: &T| coremix::Float::is_finite(x.widen());
+        // Most rows are sound: all of them are looked at without a branch.
+        if out.iter().fold(true, |all, x| all & finite(x)) {
+            return Ok(());
+        }
+        let place = out.iter().position(|x| !finite(x)).unwrap_or(0);
+        let (row, column) = (first + place / self.dim, place % self.dim);
+        let what = format!("column {column}, row {row}: a value is NaN or infinite");
+        Err(io::Error::new(io::ErrorKind::InvalidData, what))
     }
 
     fn spare(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {

@@ -7,9 +7,9 @@ mod messages;
 
 pub(crate) use keys::keys;
 
-use crate::choice::{Features, columns_of, features};
+use crate::choice::{Columns, Features, columns_of, features};
 use crate::fault::{fault, guarded, invalid, rows_asked_for, unread};
-use crate::numbers::{ElementType, Number, readable};
+use crate::numbers::{Number, readable};
 use crate::options::Options;
 use crate::{OnDisk, ReadAt};
 use arrow_schema::Field;
@@ -75,10 +75,9 @@ fn plan(bytes: &dyn ReadAt, options: &Options) -> io::Result<(Messages, Features
     Ok((messages, features))
 }
 
-/// The smallest element type that holds all numbers of a file exactly.
-pub(crate) fn element(bytes: &dyn ReadAt, options: &Options) -> Result<ElementType> {
-    let (_, features) = plan(bytes, options).map_err(|error| fault(&bytes.name(), error))?;
-    Ok(features.element())
+/// The columns of a file.
+pub(crate) fn columns(bytes: &dyn ReadAt) -> io::Result<Columns> {
+    Ok(columns_of(&Messages::read(bytes)?.schema))
 }
 
 impl<T: Number> ArrowFile<T> {

@@ -204,9 +204,10 @@ impl Plan {
         }
         let (mut groups, mut first) = (Vec::new(), 0);
         for (group, rows) in footer.rows()?.into_iter().enumerate() {
-            let chunks = leaves.iter().map(|leaf| footer.chunk(group, *leaf));
-            let chunks = chunks.collect::<io::Result<Vec<_>>>()?;
+            // A group without rows may have no bytes.
             if rows > 0 {
+                let chunks = leaves.iter().map(|leaf| footer.chunk(group, *leaf));
+                let chunks = chunks.collect::<io::Result<Vec<_>>>()?;
                 groups.push(Group {
                     first,
                     rows,

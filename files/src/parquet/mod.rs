@@ -10,9 +10,9 @@ mod thrift;
 
 pub(crate) use keys::keys;
 
-use crate::choice::{Features, features};
+use crate::choice::{Columns, Features, features};
 use crate::fault::{fault, guarded, rows_asked_for, unread};
-use crate::numbers::{ElementType, Number, readable};
+use crate::numbers::{Number, readable};
 use crate::options::Options;
 use crate::pool::{Cursor, Pool};
 use crate::{OnDisk, ReadAt};
@@ -87,10 +87,9 @@ fn plan(bytes: &dyn ReadAt, options: &Options) -> io::Result<(Footer, Features)>
     Ok((footer, features))
 }
 
-/// The smallest element type that holds all numbers of a file exactly.
-pub(crate) fn element(bytes: &dyn ReadAt, options: &Options) -> Result<ElementType> {
-    let (_, features) = plan(bytes, options).map_err(|error| fault(&bytes.name(), error))?;
-    Ok(features.element())
+/// The columns of a file.
+pub(crate) fn columns(bytes: &dyn ReadAt) -> io::Result<Columns> {
+    Footer::read(bytes)?.columns()
 }
 
 impl<T: Number> ParquetFile<T> {

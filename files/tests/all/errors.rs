@@ -38,30 +38,35 @@ fn wrong_at(array: ArrayRef, row: usize, part: &str) {
     let error = Spool::<f64>::of_batches(parts, &options)
         .unwrap_err()
         .to_string();
-    names(&error, row, part);
+    names(&error, &format!("row {row}"), part);
 }
 
-fn names(error: &str, row: usize, part: &str) {
-    let place = format!("column \"x\", row {row}: ");
+fn names(error: &str, row: &str, part: &str) {
+    let place = format!("column \"x\", {row}: ");
     assert!(error.contains(&place) && error.contains(part), "{error}");
 }
 
 fn check(source: impl Source<Element = f64>, row: usize, part: &str) {
+    check_named(source, row, &format!("row {row}"), part);
+}
+
+/// The same, where errors call the row by another name.
+fn check_named(source: impl Source<Element = f64>, row: usize, name: &str, part: &str) {
     let d = source.dim();
     let mut out = vec![0.0; N * d];
     let error = source
         .read(row - 20, &mut out[..60 * d])
         .unwrap_err()
         .to_string();
-    names(&error, row, part);
+    names(&error, name, part);
     assert!(
         error.contains("memory: ") || error.contains("batches: "),
         "{error}"
     );
     let last = source.read(row, &mut out[..d]).unwrap_err().to_string();
-    names(&last, row, part);
+    names(&last, name, part);
     let error = Blocks::new(source).map(|_| ()).unwrap_err().to_string();
-    names(&error, row, part);
+    names(&error, name, part);
 }
 
 #[test]
@@ -157,7 +162,8 @@ fn text_that_is_no_number() {
         };
         let text: String = (0..N).map(row).collect();
         let file = CsvFile::<f64>::over(format!("name,x\n{text}").into_bytes(), &Options::new());
-        check(file.unwrap(), 321, part);
+        // Below the header.
+        check_named(file.unwrap(), 321, "line 323", part);
     }
     let row = |i: usize| {
         if i == 321 {
@@ -170,7 +176,7 @@ fn text_that_is_no_number() {
     let error = CsvFile::<f64>::over(format!("x,y\n{text}").into_bytes(), &Options::new());
     let error = error.unwrap_err().to_string();
     assert!(
-        error.contains("row 321 has 1 fields, where others have 2"),
+        error.contains("line 323 has 1 fields, where others have 2"),
         "{error}"
     );
     let file = CsvFile::<u8>::over(b"x\n255\n256\n".to_vec(), &Options::new()).unwrap();
@@ -219,4 +225,23 @@ fn columns_that_are_not_there() {
             assert!(error.to_string().contains(part), "{error}");
         }
     }
+}
+
+/// Some writers make a row group for a table without rows.
+#[test]
+fn a_row_group_without_rows_is_none() {
+    use parquet::file::writer::SerializedFileWriter;
+    let schema = "message rows { REQUIRED FLOAT x; }";
+    let schema = parquet::schema::parser::parse_message_type(schema).unwrap();
+    let mut bytes = Vec::new();
+    let mut file =
+        SerializedFileWriter::new(&mut bytes, Arc::new(schema), Default::default()).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    while let Some(column) = group.next_column().unwrap() {
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    file.close().unwrap();
+    let rows = ParquetFile::<f32>::over(bytes, &Options::new()).unwrap();
+    assert_eq!((rows.len(), rows.dim()), (0, 1));
 }
