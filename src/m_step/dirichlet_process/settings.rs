@@ -6,12 +6,14 @@ use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::stage::Stage;
-use crate::data::{Data, Frame, Moments, Rows, Second, Summary};
+use crate::data::{Data, Summary};
 use crate::io::hash_of;
 use crate::m_step::outer::Digits;
 use crate::m_step::variance_floor;
+use crate::m_step::{Moments, Second};
 use crate::model::block::Block;
 use crate::model::whitened::Whitening;
+use crate::rows::{Frame, Rows};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// A Dirichlet process mixture, truncated at $T$ components (the builder's clusters), with Normal-Wishart components
@@ -324,7 +326,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
         for from in range.clone().step_by(BLOCK) {
             data.load(from..(from + BLOCK).min(range.end), frame, &mut rows)?;
             block.reset(rows.len(), &[]);
-            block.responsibilities.fill(1.0);
+            block.responsibilities.fill(F::one());
             sums.add_pairs(&rows, &block, |_| &anchor, Digits::All, &[]);
         }
         Ok(sums)
@@ -400,10 +402,10 @@ mod tests {
     #[test]
     fn moments_of_the_data_are_those_of_two_passes() {
         let x = Array2::from_shape_fn((1_300, 6), |(i, j)| ((i * (j + 1)) as f64).sin() + j as f64)
-            + Rng::from_seed(5).normals((1_300, 6)) * 1e-3;
+            + Rng::from_seed(5).normals(1_300, 6) * 1e-3;
         let w = Array1::from_shape_fn(1_300, |n| (n % 3) as f64);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let frame = data.frame().unwrap();
+        let frame = data.frame();
         let Gaussian { mean, covariance } = moments(&frame, &data).unwrap();
         let total = w.sum();
         let naive_mean = |j: usize| x.column(j).dot(&w) / total;
