@@ -43,7 +43,6 @@ pub use scores::Scores;
 pub(crate) use scores::{all_scores, some_scores};
 pub use sketch::Sketch;
 pub use sketch_builder::SketchBuilder;
-pub(crate) use stored::{StoredCentres, StoredFrame};
 pub use summary::Summary;
 pub(crate) use summary::check_rows;
 pub(crate) use view::View;

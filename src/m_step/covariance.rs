@@ -51,19 +51,4 @@ impl Covariance {
             false => self.numbers(k, dim),
         }
     }
-
-    /// The numbers of covariances with the same variance in every direction.
-    pub(super) fn isotropic(self, k: usize, dim: usize, variance: f64) -> Vec<f64> {
-        let variance = if self.has_pairs() {
-            1.0 / variance.sqrt()
-        } else {
-            variance
-        };
-        let on_diagonal = |place: usize| (place % (dim * dim)).is_multiple_of(dim + 1);
-        let is_variance = |place| !self.has_pairs() || on_diagonal(place);
-        let places = 0..self.numbers(k, dim);
-        places
-            .map(|place| if is_variance(place) { variance } else { 0.0 })
-            .collect()
-    }
 }

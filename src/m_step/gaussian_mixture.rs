@@ -1,7 +1,8 @@
 //! A mixture of Gaussians: its parameters, and the scores of rows under it.
 
-use super::Covariance;
-use super::gaussian_costs::{Costs, Parameters};
+use super::covariance::Covariance;
+use super::gaussian_costs::Costs;
+use super::parameters::{Parameters, covariance_of};
 use super::proportions::Proportions;
 use crate::base::cached::Cached;
 use crate::base::error::{Error, Result, positive, same_columns, same_length};
@@ -23,26 +24,12 @@ use std::f64::consts::PI;
 /// What it predicts and how it scores is in the trait [`Mixture`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaussianMixture<F> {
-    pub(super) covariance: Covariance,
-    pub(super) centres: Centres<F>,
-    pub(super) frame: Frame<F>,
-    /// One, (k) or (k, d) variances, as the kind says, in the unit of the frame, squared; or the lower triangles $M$ (d, d)
-    /// or (k, d, d) of whitening transforms, $M^T M = \Sigma^{-1}$, which have digits that $\Sigma$ has not.
-    pub(super) variances: Vec<f64>,
-    /// The means (k, d) that such transforms are about, not rounded to the type of the data: narrow components may be
-    /// narrower than that. None for others.
-    pub(super) exact: Vec<f64>,
-    pub(super) least_variance: f64,
-    /// The least variances of the columns of such covariances (d).
-    pub(super) floors: Vec<f64>,
-    pub(super) proportions: Proportions,
-    /// The variance that scores are in units of.
-    pub(super) unit: f64,
+    pub(super) theta: Parameters<F>,
     costs: Costs<F>,
     /// Scores as products.
     linear: Cached<Linear<F>>,
     /// Those given, or the centres out of the frame: few updates of a fit are asked for them.
-    pub(super) means: Cached<Array2<F>>,
+    means: Cached<Array2<F>>,
 }
 
 impl<F: Float> GaussianMixture<F> {
@@ -166,171 +153,96 @@ impl<F: Float> GaussianMixture<F> {
                 .collect(),
         };
         let centres = Centres::enter(means, &frame);
-        let mut model = Self::assemble(covariance, centres, frame, proportions);
-        model.means.get(|| means.to_owned());
-        let unit = model.mean_of(&scaled);
-        model.set(scaled, f64::MIN_POSITIVE, unit);
-        Ok(model)
+        let mut theta = Parameters::new(covariance, centres, frame, proportions);
+        theta.means = Some(means.iter().copied().collect());
+        theta.unit = theta.mean_of(&scaled);
+        theta.variances = scaled;
+        Ok(Self::new(theta))
     }
 
-    /// A model without variances, which are [set](Self::set) next.
-    pub(super) fn assemble(
-        covariance: Covariance,
-        centres: Centres<F>,
-        frame: Frame<F>,
-        proportions: Proportions,
-    ) -> Self {
-        let (exact, floors) = match covariance.has_pairs() {
-            true => (
-                centres.coordinates().collect(),
-                vec![f64::MIN_POSITIVE; centres.dim()],
-            ),
-            false => Default::default(),
-        };
+    pub(super) fn new(theta: Parameters<F>) -> Self {
         Self {
-            covariance,
-            variances: vec![1.0; covariance.numbers(centres.len(), centres.dim())],
-            exact,
-            centres,
-            frame,
-            least_variance: f64::MIN_POSITIVE,
-            floors,
-            proportions,
-            unit: 1.0,
-            costs: Costs::Distances,
+            costs: Costs::new(&theta),
+            theta,
             linear: Cached::default(),
             means: Cached::default(),
         }
     }
 
     /// Other variances, and the one that scores are in units of.
-    pub(super) fn set(&mut self, variances: Vec<f64>, least: f64, unit: f64) {
-        (self.variances, self.least_variance, self.unit) = (variances, least, unit);
+    pub(super) fn set(&mut self, variances: Vec<f64>, unit: f64) {
+        (self.theta.variances, self.theta.unit) = (variances, unit);
         self.linear = Cached::default();
-        let parameters = Parameters {
-            covariance: self.covariance,
-            centres: &self.centres,
-            exact: &self.exact,
-            variances: &self.variances,
-            penalties: (0..self.centres.len())
-                .map(|c| self.proportions.penalty(c, unit))
-                .collect(),
-            unit,
-        };
-        self.costs = Costs::new(parameters);
+        self.costs = Costs::new(&self.theta);
     }
 
     /// One variance for all coordinates of all components, which scores are in units of.
     pub(super) fn set_all(&mut self, variance: f64) {
-        let variance = variance.max(self.least_variance);
-        let variances = self
-            .covariance
-            .isotropic(self.centres.len(), self.centres.dim(), variance);
-        self.set(variances, self.least_variance, variance);
+        let variance = variance.max(self.theta.least_variance);
+        self.set(self.theta.isotropic(variance), variance);
     }
 
     /// The centres, to be changed.
     pub(super) fn move_centres(&mut self) -> &mut Centres<F> {
         (self.means, self.linear) = (Cached::default(), Cached::default());
-        &mut self.centres
+        self.theta.means = None;
+        &mut self.theta.centres
     }
 
     /// The whitening transform of each component, if covariances have all pairs of coordinates.
     pub(super) fn whitenings(&self) -> &[Whitening] {
-        self.costs.whitenings()
+        &self.costs.whitenings
     }
 
     /// Moves the exact means, and the centres with them, by so much (k, d).
     pub(super) fn step(&mut self, steps: &[f64]) {
-        self.exact
-            .iter_mut()
-            .zip(steps)
-            .for_each(|(mean, step)| *mean += step);
-        let exact = std::mem::take(&mut self.exact);
+        let mut exact = std::mem::take(&mut self.theta.exact_means);
+        let moved = exact.iter_mut().zip(steps);
+        moved.for_each(|(mean, step)| *mean += step);
+        let dim = self.theta.dim();
         self.move_centres().update(|c, row| {
-            let own = exact[c * row.len()..].iter();
-            row.iter_mut()
-                .zip(own)
-                .for_each(|(z, mean)| *z = F::from_f64(*mean));
+            for (z, mean) in row.iter_mut().zip(&exact[c * dim..][..dim]) {
+                *z = F::from_f64(*mean);
+            }
         });
-        self.exact = exact;
+        self.theta.exact_means = exact;
     }
 
-    /// The mean (d) of the data.
-    pub(super) fn origin(&self) -> Vec<f64> {
-        let mean = &self.frame.mean()[..self.centres.dim()];
-        mean.iter().map(|m| m.to_f64()).collect()
-    }
-
-    pub(super) fn kind(&self) -> Covariance {
-        self.covariance
-    }
-
-    /// As the model keeps them.
-    pub(super) fn scaled_variances(&self) -> &[f64] {
-        &self.variances
-    }
-
-    /// The variances or covariances, in the unit of the frame, squared.
-    pub(super) fn scaled_covariances(&self) -> Vec<f64> {
-        let dim = self.centres.dim();
-        match self.covariance.has_pairs() {
-            true => {
-                let matrices = self.variances.chunks_exact(dim * dim);
-                matrices.flat_map(|own| covariance_of(own, dim)).collect()
-            }
-            false => self.variances.clone(),
-        }
-    }
-
-    /// The mean of such variances, of components by their proportion.
-    pub(super) fn mean_of(&self, variances: &[f64]) -> f64 {
-        let (k, dim) = (self.centres.len(), self.centres.dim());
-        let mean = |own: &[f64]| match self.covariance.has_pairs() {
-            true => covariance_of(own, dim).diag().mean().unwrap_or(0.0),
-            false => own.iter().sum::<f64>() / own.len() as f64,
-        };
-        match self.covariance {
-            Covariance::TiedSpherical | Covariance::Tied => mean(variances),
-            _ => {
-                let of_components = variances.chunks_exact(variances.len() / k);
-                self.proportions.average(of_components.map(mean))
-            }
-        }
-    }
-
-    /// The variances of the coordinates of component `c` (d), in the unit of the frame, squared.
-    fn scaled(&self, c: usize) -> Array1<f64> {
-        let dim = self.centres.dim();
-        match self.covariance {
-            Covariance::TiedSpherical => Array1::from_elem(dim, self.variances[0]),
-            Covariance::Spherical => Array1::from_elem(dim, self.variances[c]),
-            Covariance::Diagonal => self.variances[c * dim..][..dim].to_vec().into(),
-            Covariance::Tied => covariance_of(&self.variances, dim).into_diag(),
-            Covariance::Full => {
-                covariance_of(&self.variances[c * dim * dim..][..dim * dim], dim).into_diag()
-            }
-        }
+    /// The variances of the coordinates of component `c` (d), in the data's own unit, squared.
+    fn coordinates(&self, c: usize) -> Array1<f64> {
+        let own = self.theta.variances_of(&self.theta.variances, c);
+        let own = Array1::from(own).mapv(|v| self.theta.frame.leave_square(v));
+        let all = own.broadcast(self.theta.dim());
+        all.expect("one variance, or (d)").to_owned()
     }
 
     /// The kind of the covariances.
     #[must_use]
     pub fn covariance_kind(&self) -> Covariance {
-        self.covariance
+        self.theta.covariance
     }
 
     /// The means (k, d), in the data's own unit.
     #[must_use]
     pub fn means(&self) -> ArrayView2<'_, F> {
-        let leave = || self.centres.leave(&self.frame);
-        self.means.get(leave).view()
+        let theta = &self.theta;
+        let means = || match &theta.means {
+            Some(means) => {
+                Array2::from_shape_vec((theta.k(), theta.frame.columns()), means.clone())
+                    .expect("k times columns")
+            }
+            None => theta.centres.leave(&theta.frame),
+        };
+        self.means.get(means).view()
     }
 
     /// The mean variance of a column, of components by their proportion, in the data's own unit, squared: for
     /// [`Covariance::TiedSpherical`] the one there is.
     #[must_use]
     pub fn variance(&self) -> f64 {
-        self.frame.leave_square(self.mean_of(&self.variances))
+        self.theta
+            .frame
+            .leave_square(self.theta.mean_of(&self.theta.variances))
     }
 
     /// The variances (k, d) of the coordinates the model was fitted in, in the data's own unit, squared: those of the
@@ -339,9 +251,9 @@ impl<F: Float> GaussianMixture<F> {
     /// [`covariance`](Self::covariance) and [`column_variances`](Self::column_variances).
     #[must_use]
     pub fn variances(&self) -> Array2<f64> {
-        let mut variances = Array2::zeros((self.centres.len(), self.centres.dim()));
+        let mut variances = Array2::zeros((self.theta.centres.len(), self.theta.centres.dim()));
         for (c, mut own) in variances.outer_iter_mut().enumerate() {
-            own.assign(&self.scaled(c).mapv(|v| self.frame.leave_square(v)));
+            own.assign(&self.coordinates(c));
         }
         variances
     }
@@ -354,7 +266,7 @@ impl<F: Float> GaussianMixture<F> {
     /// # Errors
     /// [`Error::Parameter`] if there is no component `c`.
     pub fn covariance(&self, c: usize) -> Result<Array2<f64>> {
-        if c >= self.centres.len() {
+        if c >= self.theta.centres.len() {
             let rule = "must be below the number of components";
             return Err(Error::parameter("component", c, rule));
         }
@@ -362,14 +274,13 @@ impl<F: Float> GaussianMixture<F> {
     }
 
     fn covariance_of(&self, c: usize) -> Array2<f64> {
-        let (dim, columns) = (self.centres.dim(), self.frame.columns());
-        if self.covariance.has_pairs() {
-            let size = dim * dim;
-            let place = c * size % self.variances.len();
-            let covariance = covariance_of(&self.variances[place..][..size], dim);
-            return covariance.mapv(|v| self.frame.leave_square(v));
+        let (dim, columns) = (self.theta.centres.dim(), self.theta.frame.columns());
+        if self.theta.covariance.has_pairs() {
+            let own = self.theta.own(&self.theta.variances, c);
+            let covariance = covariance_of(own, dim);
+            return covariance.mapv(|v| self.theta.frame.leave_square(v));
         }
-        let variances = self.scaled(c).mapv(|v| self.frame.leave_square(v));
+        let variances = self.coordinates(c);
         let mut covariance = Array2::zeros((columns, columns));
         let Some(mut axes) = self.axes() else {
             covariance.diag_mut().assign(&variances);
@@ -385,8 +296,9 @@ impl<F: Float> GaussianMixture<F> {
 
     /// The axes of the basis, if the model was fitted on a sketch.
     fn axes(&self) -> Option<Array2<f64>> {
-        let axes = |basis: &Basis| basis.inverse(Array2::eye(self.centres.dim()).view());
-        self.frame
+        let axes = |basis: &Basis| basis.inverse(Array2::eye(self.theta.centres.dim()).view());
+        self.theta
+            .frame
             .basis()
             .map(|basis| axes(basis).expect("as many coordinates as the basis has"))
     }
@@ -394,7 +306,7 @@ impl<F: Float> GaussianMixture<F> {
     /// The covariances of all components (k, P, P), as [`covariance`](Self::covariance).
     #[must_use]
     pub fn covariances(&self) -> Array3<f64> {
-        let (k, columns) = (self.centres.len(), self.frame.columns());
+        let (k, columns) = (self.theta.centres.len(), self.theta.frame.columns());
         let mut all = Array3::zeros((k, columns, columns));
         for (c, mut own) in all.outer_iter_mut().enumerate() {
             own.assign(&self.covariance_of(c));
@@ -416,7 +328,7 @@ impl<F: Float> GaussianMixture<F> {
     /// The mixing proportions (k): they sum to 1. 0 for a component that was discarded.
     #[must_use]
     pub fn proportions(&self) -> ArrayView1<'_, f64> {
-        ArrayView1::from(self.proportions.values())
+        ArrayView1::from(self.theta.proportions.values())
     }
 
     /// Draws `n` points from the mixture: points (n, d), in the data's own unit, and the components they came
@@ -427,14 +339,16 @@ impl<F: Float> GaussianMixture<F> {
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         positive("n", n)?;
         let mut rng = Rng::from_seed(seed);
-        let labels = Array1::from_shape_fn(n, |_| self.proportions.draw(&mut rng) as u32);
-        let dim = self.centres.dim();
+        let labels = Array1::from_shape_fn(n, |_| self.theta.proportions.draw(&mut rng) as u32);
+        let dim = self.theta.centres.dim();
         let mut drawn = Centres::with_capacity(n, dim);
-        let factors = self.costs.deviations(self.unit);
-        let deviations = self.variances().mapv(|v| self.frame.enter_square(v).sqrt());
+        let factors = self.costs.deviations(self.theta.unit);
+        let deviations = self
+            .variances()
+            .mapv(|v| self.theta.frame.enter_square(v).sqrt());
         let mut normals = vec![0.0; dim];
         for c in labels.iter().map(|c| *c as usize) {
-            let mut row = self.centres.row(c).to_vec();
+            let mut row = self.theta.centres.row(c).to_vec();
             normals.fill_with(|| rng.normal());
             for (j, z) in row.iter_mut().take(dim).enumerate() {
                 let step = match factors.get(c) {
@@ -448,7 +362,7 @@ impl<F: Float> GaussianMixture<F> {
             }
             drawn.push(&row);
         }
-        Ok((drawn.leave(&self.frame), labels))
+        Ok((drawn.leave(&self.theta.frame), labels))
     }
 }
 
@@ -484,13 +398,6 @@ fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Re
     Ok(largest)
 }
 
-/// The covariance (d, d) of a whitening transform.
-fn covariance_of(triangle: &[f64], dim: usize) -> Array2<f64> {
-    let deviations = linalg::inverse_of_lower(triangle, dim);
-    let covariance = linalg::square(&deviations, dim);
-    Array2::from_shape_vec((dim, dim), covariance).expect("d x d numbers")
-}
-
 /// Whether a matrix (d, d) is symmetric, but for rounding, and positive definite.
 fn is_proper(matrix: &[f64], dim: usize) -> bool {
     let at = |i: usize, j: usize| matrix[i * dim + j];
@@ -501,49 +408,52 @@ fn is_proper(matrix: &[f64], dim: usize) -> bool {
 
 impl<F: Float> Scores<F> for GaussianMixture<F> {
     fn components(&self) -> usize {
-        self.centres.len()
+        self.theta.centres.len()
     }
 
     fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
-        self.costs.all(&self.centres, rows, out);
+        self.costs.all(&self.theta.centres, rows, out);
     }
 
     fn margin(&self, rows: &Rows<F>, i: usize, reach: F) -> F {
-        self.costs.margin(&self.centres, rows, i, reach)
+        self.costs.margin(&self.theta.centres, rows, i, reach)
     }
 
     fn linear(&self) -> Option<&Linear<F>> {
         if !self.costs.are_linear() {
             return None;
         }
-        let beta = 0.5 / self.unit;
-        Some(self.linear.get(|| self.costs.linear(&self.centres, beta)))
+        let beta = 0.5 / self.theta.unit;
+        Some(
+            self.linear
+                .get(|| self.costs.linear(&self.theta.centres, beta)),
+        )
     }
 
     fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
-        self.costs.some(&self.centres, rows, i, ids, out);
+        self.costs.some(&self.theta.centres, rows, i, ids, out);
     }
 
     fn best(&self, rows: &Rows<F>, ids: &mut [u32], scores: &mut [F]) -> bool {
-        matches!(self.costs, Costs::Distances) && rows.nearest(&self.centres, ids, scores)
+        self.costs.are_distances() && rows.nearest(&self.theta.centres, ids, scores)
     }
 }
 
 impl<F: Float> Mixture<F> for GaussianMixture<F> {
     fn centres(&self) -> &Centres<F> {
-        &self.centres
+        &self.theta.centres
     }
 
     fn frame(&self) -> &Frame<F> {
-        &self.frame
+        &self.theta.frame
     }
 
     /// From scores in units of a variance to log-joints (E1, E31, E33).
     fn log_joint(&self) -> LogJoint {
         LogJoint {
-            alpha: -(self.centres.len() as f64).ln(),
-            gamma: self.frame.log_density_shift() - 0.5 * (2.0 * PI * self.unit).ln(),
-            beta: 0.5 / self.unit,
+            alpha: -(self.theta.centres.len() as f64).ln(),
+            gamma: self.theta.frame.log_density_shift() - 0.5 * (2.0 * PI * self.theta.unit).ln(),
+            beta: 0.5 / self.theta.unit,
         }
     }
 
@@ -552,8 +462,8 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     fn free_parameters(&self) -> Option<usize> {
-        let (k, d) = (self.centres.len(), self.centres.dim());
-        Some(k * d + self.covariance.free(k, d) + self.proportions.free())
+        let (k, d) = (self.theta.centres.len(), self.theta.centres.dim());
+        Some(k * d + self.theta.covariance.free(k, d) + self.theta.proportions.free())
     }
 
     fn variances(&self) -> Array2<f64> {
@@ -561,7 +471,7 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     fn likeliest_is_nearest(&self) -> bool {
-        self.covariance == Covariance::TiedSpherical
+        self.theta.covariance == Covariance::TiedSpherical
     }
 }
 

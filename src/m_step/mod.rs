@@ -14,6 +14,7 @@ mod gaussian;
 mod gaussian_costs;
 mod gaussian_mixture;
 mod outer;
+mod parameters;
 mod proportions;
 mod saved;
 mod stored;

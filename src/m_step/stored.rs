@@ -1,19 +1,15 @@
 //! The parameters of the families as files have them, checked when they are read.
 
-use super::dirichlet_process::StoredProcess;
-use super::gaussian_mixture::GaussianMixture;
-use super::proportions::Proportions;
-use super::{Covariance, DirichletProcessMixture};
+use super::dirichlet_process::Distribution;
+use super::parameters::Parameters;
+use super::{DirichletProcessMixture, GaussianMixture};
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
-use crate::data::{Centres, Frame, StoredCentres, StoredFrame};
-use crate::io::{all_finite, all_positive, rule, serde_through};
+use crate::io::{rule, serde_through};
 use crate::model::{BoxedMixture, Mixture};
-use ndarray::Array2;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::any::Any;
-use std::cmp::Ordering;
 
 type Read<T> = std::result::Result<T, FileFault>;
 
@@ -23,25 +19,9 @@ const PROCESS: &str = "DirichletProcess";
 /// A model of any family.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
-pub(crate) enum Stored<F> {
-    Gaussian(StoredGaussian<F>),
-    DirichletProcess(StoredProcess<F>),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "F: Float", deny_unknown_fields)]
-pub(crate) struct StoredGaussian<F> {
-    covariance: Covariance,
-    frame: StoredFrame<F>,
-    centres: StoredCentres<F>,
-    /// In the data's own unit (k, columns), if they do not follow from the centres bit for bit.
-    means: Option<Vec<F>>,
-    variances: Vec<f64>,
-    exact_means: Vec<f64>,
-    least_variances: Vec<f64>,
-    least_variance: f64,
-    unit_of_scores: f64,
-    proportions: Proportions,
+pub(super) enum Stored<F> {
+    Gaussian(Parameters<F>),
+    DirichletProcess(Distribution<F>),
 }
 
 serde_through! {
@@ -50,28 +30,13 @@ serde_through! {
 
 impl<F: Float> From<&GaussianMixture<F>> for Stored<F> {
     fn from(model: &GaussianMixture<F>) -> Self {
-        let left = model.centres.leave(&model.frame);
-        let bits = |x: &F| x.to_f64().to_bits();
-        let follow = left.iter().map(bits).eq(model.means().iter().map(bits));
-        let means = (!follow).then(|| model.means().iter().copied().collect());
-        Self::Gaussian(StoredGaussian {
-            covariance: model.covariance,
-            frame: (&model.frame).into(),
-            centres: (&model.centres).into(),
-            means,
-            variances: model.variances.clone(),
-            exact_means: model.exact.clone(),
-            least_variances: model.floors.clone(),
-            least_variance: model.least_variance,
-            unit_of_scores: model.unit,
-            proportions: model.proportions.clone(),
-        })
+        Self::Gaussian(model.theta.clone())
     }
 }
 
 impl<F: Float> From<&DirichletProcessMixture<F>> for Stored<F> {
     fn from(model: &DirichletProcessMixture<F>) -> Self {
-        Self::DirichletProcess(model.into())
+        Self::DirichletProcess(model.q.clone())
     }
 }
 
@@ -79,7 +44,7 @@ impl<F: Float> Stored<F> {
     /// The family is another one than that which is `expected`.
     fn other<T>(self, expected: &'static str) -> Read<T> {
         let found = match self {
-            Self::Gaussian(stored) => stored.covariance.name(),
+            Self::Gaussian(theta) => theta.covariance.name(),
             Self::DirichletProcess(_) => PROCESS,
         };
         let found = found.to_string();
@@ -110,61 +75,13 @@ impl<F: Float> TryFrom<Stored<F>> for GaussianMixture<F> {
     type Error = FileFault;
 
     fn try_from(stored: Stored<F>) -> Read<Self> {
-        let Stored::Gaussian(stored) = stored else {
-            return stored.other("Gaussian");
-        };
-        let covariance = stored.covariance;
-        let frame = Frame::try_from(stored.frame)?;
-        let centres = Centres::try_from(stored.centres)?;
-        let (k, dim, columns) = (centres.len(), centres.dim(), frame.columns());
-        rule(dim == frame.dim(), "centres", "must be in the frame")?;
-        let most = Frame::<F>::farthest_centre();
-        let near = centres.coordinates().all(|z| z.abs() <= most);
-        rule(near, "centres", "must be near the frame")?;
-        if let Some(means) = &stored.means {
-            all_finite("means", means, k * columns)?;
+        match stored {
+            Stored::Gaussian(theta) => {
+                theta.check()?;
+                in_range(Self::new(theta))
+            }
+            stored => stored.other("Gaussian"),
         }
-        let (variances, unit) = (stored.variances, stored.unit_of_scores);
-        all_finite("variances", &variances, covariance.numbers(k, dim))?;
-        let pairs = usize::from(covariance.has_pairs());
-        all_finite("exact means", &stored.exact_means, pairs * k * dim)?;
-        all_positive("least variances", &stored.least_variances, pairs * dim)?;
-        let least = stored.least_variance;
-        all_positive("least variance", &[least], 1)?;
-        all_positive("unit of scores", &[unit], 1)?;
-        let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
-        let proper = match covariance.has_pairs() {
-            // Triangles, whose eigenvalues were clamped but for rounding.
-            true => variances.iter().enumerate().all(|(place, x)| {
-                let (i, j) = (place / dim % dim, place % dim);
-                match i.cmp(&j) {
-                    Ordering::Less => *x == 0.0,
-                    Ordering::Equal => *x > 0.0 && held(unit * x * x),
-                    Ordering::Greater => held(unit * x * x),
-                }
-            }),
-            false => variances
-                .iter()
-                .all(|v| *v >= least && held(unit / v) && held(unit * (v / unit).ln())),
-        };
-        let of_unit = "must not be below their least value, nor far from the unit of scores";
-        rule(proper, "variances", of_unit)?;
-        stored.proportions.check_stored(k)?;
-        let tied = covariance == Covariance::TiedSpherical;
-        let plain = !tied || unit == variances[0] && stored.proportions.free() == 0;
-        let equal = "must be the unit of scores, and proportions equal";
-        rule(plain, "variances", equal)?;
-
-        let mut model = Self::assemble(covariance, centres, frame, stored.proportions);
-        if let Some(means) = stored.means {
-            let means = Array2::from_shape_vec((k, columns), means);
-            let means =
-                means.map_err(|_| FileFault::content("means", "must be k times columns"))?;
-            model.means.get(|| means);
-        }
-        (model.exact, model.floors) = (stored.exact_means, stored.least_variances);
-        model.set(variances, least, unit);
-        in_range(model)
     }
 }
 
@@ -204,7 +121,7 @@ impl<'de, F: Float> Deserialize<'de> for BoxedMixture<F> {
 pub(super) fn family_of<F: Float>(model: &dyn Mixture<F>) -> Result<&'static str> {
     let any: &dyn Any = model;
     if let Some(gaussian) = any.downcast_ref::<GaussianMixture<F>>() {
-        return Ok(gaussian.covariance.name());
+        return Ok(gaussian.theta.covariance.name());
     }
     match any.is::<DirichletProcessMixture<F>>() {
         true => Ok(PROCESS),
@@ -214,14 +131,14 @@ pub(super) fn family_of<F: Float>(model: &dyn Mixture<F>) -> Result<&'static str
 
 #[cfg(test)]
 mod tests {
+    use super::super::Covariance;
+    use super::super::proportions::Proportions;
     use super::*;
+    use crate::data::Centres;
     use ndarray::array;
 
     /// The section that is wrong after a change of what was stored.
-    fn wrong(
-        model: &GaussianMixture<f32>,
-        change: impl FnOnce(&mut StoredGaussian<f32>),
-    ) -> String {
+    fn wrong(model: &GaussianMixture<f32>, change: impl FnOnce(&mut Parameters<f32>)) -> String {
         let Stored::Gaussian(mut stored) = Stored::from(model) else {
             panic!("another family");
         };
@@ -252,14 +169,14 @@ mod tests {
             for model in [&tied, &spherical, &diagonal, &pairs] {
                 assert_eq!(wrong(model, |s| s.variances[0] = bad), "variances");
                 assert_eq!(wrong(model, |s| s.least_variance = bad), "least variance");
-                assert_eq!(wrong(model, |s| s.unit_of_scores = bad), "unit of scores");
+                assert_eq!(wrong(model, |s| s.unit = bad), "unit of scores");
             }
             let floors = wrong(&pairs, |s| s.least_variances[1] = bad);
             assert_eq!(floors, "least variances");
         }
         for bad in [f64::NAN, f64::INFINITY] {
             assert_eq!(wrong(&pairs, |s| s.exact_means[3] = bad), "exact means");
-            let means = |s: &mut StoredGaussian<f32>| s.means = Some(vec![bad as f32; 6]);
+            let means = |s: &mut Parameters<f32>| s.means = Some(vec![bad as f32; 6]);
             assert_eq!(wrong(&tied, means), "means");
         }
         for (values, mixing) in [
@@ -281,12 +198,12 @@ mod tests {
         assert_eq!(wrong(&tied, |s| s.variances.push(1.0)), "variances");
         assert_eq!(wrong(&diagonal, |s| s.variances.truncate(5)), "variances");
         assert_eq!(wrong(&tied, |s| s.exact_means.push(1.0)), "exact means");
-        let kind = |s: &mut StoredGaussian<f32>| s.covariance = Covariance::Full;
+        let kind = |s: &mut Parameters<f32>| s.covariance = Covariance::Full;
         assert_eq!(wrong(&tied, kind), "variances");
         let others = Centres::of_coordinates(array![[0.0f32], [1.0], [2.0]].view());
-        assert_eq!(wrong(&tied, |s| s.centres = (&others).into()), "centres");
+        assert_eq!(wrong(&tied, |s| s.centres = others), "centres");
         let far = Centres::of_coordinates(array![[3e38f32, 0.0], [0.0, 0.0], [1.0, 1.0]].view());
-        assert_eq!(wrong(&tied, |s| s.centres = (&far).into()), "centres");
+        assert_eq!(wrong(&tied, |s| s.centres = far), "centres");
         // Finite beside the unit, but not with it.
         let wide = GaussianMixture::spherical(
             (&means * 1e30).view(),
@@ -295,7 +212,7 @@ mod tests {
         );
         let found = wrong(&wide.unwrap(), |s| {
             s.variances.fill(1e300);
-            s.unit_of_scores = 1e300;
+            s.unit = 1e300;
         });
         assert_eq!(found, "variances");
     }

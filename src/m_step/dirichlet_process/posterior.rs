@@ -14,7 +14,8 @@ use std::f64::consts::{LN_2, PI};
 pub(super) const FARTHEST: f64 = 1e300;
 
 /// The prior of every component: a Normal-Wishart distribution with known parameters.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Prior {
     /// $\alpha$.
     pub(super) concentration: f64,
@@ -27,8 +28,10 @@ pub(super) struct Prior {
     /// $W_0^{-1}$ (d, d).
     pub(super) inverse_scale: Vec<f64>,
     /// Its lower Cholesky factor (d, d).
+    #[serde(skip)]
     pub(super) factor: Vec<f64>,
     /// $\ln |W_0|$.
+    #[serde(skip)]
     pub(super) log_det: f64,
 }
 
@@ -41,16 +44,23 @@ impl Prior {
         mean: Vec<f64>,
         inverse_scale: Vec<f64>,
     ) -> Option<Self> {
-        let Cholesky { factor, log_det } = Cholesky::of(&inverse_scale, mean.len())?;
-        Some(Self {
+        let prior = Self {
             concentration,
             mean_precision,
             degrees,
-            log_det: -log_det,
-            factor,
             mean,
             inverse_scale,
-        })
+            factor: Vec::new(),
+            log_det: 0.0,
+        };
+        prior.factored()
+    }
+
+    /// With all that follows from the inverse scale matrix.
+    pub(super) fn factored(mut self) -> Option<Self> {
+        let Cholesky { factor, log_det } = Cholesky::of(&self.inverse_scale, self.mean.len())?;
+        (self.factor, self.log_det) = (factor, -log_det);
+        Some(self)
     }
 }
 
