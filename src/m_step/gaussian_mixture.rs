@@ -2,7 +2,7 @@
 
 use super::covariance::Covariance;
 use super::gaussian_costs::Costs;
-use super::parameters::{Parameters, covariance_of};
+use super::parameters::{Parameters, covariance_of, is_proper};
 use super::proportions::Proportions;
 use crate::base::cached::Cached;
 use crate::base::error::{Error, Result, positive, same_columns, same_length};
@@ -396,14 +396,6 @@ fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Re
         return Err(Error::parameter("covariances", "a matrix", rule));
     }
     Ok(largest)
-}
-
-/// Whether a matrix (d, d) is symmetric, but for rounding, and positive definite.
-fn is_proper(matrix: &[f64], dim: usize) -> bool {
-    let at = |i: usize, j: usize| matrix[i * dim + j];
-    let near = |i, j| (at(i, j) - at(j, i)).abs() <= 1e-9 * (at(i, i) * at(j, j)).sqrt();
-    let symmetric = (0..dim).all(|i| (0..i).all(|j| near(i, j)));
-    symmetric && Cholesky::of(matrix, dim).is_some()
 }
 
 impl<F: Float> Scores<F> for GaussianMixture<F> {

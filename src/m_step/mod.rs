@@ -23,7 +23,7 @@ pub use covariance::Covariance;
 pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
 pub use gaussian::Gaussian;
 pub use gaussian_mixture::GaussianMixture;
-pub use saved::{Save, load_model, read_model};
+pub use saved::{Save, load_model};
 
 use crate::base::error::Result;
 use crate::base::float::Float;

@@ -4,7 +4,7 @@ use super::covariance::Covariance;
 use super::proportions::Proportions;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
-use crate::base::linalg;
+use crate::base::linalg::{self, Cholesky};
 use crate::data::{Centres, Frame};
 use crate::io::{all_finite, all_positive, rule};
 use ndarray::Array2;
@@ -183,4 +183,12 @@ pub(super) fn covariance_of(triangle: &[f64], dim: usize) -> Array2<f64> {
     let deviations = linalg::inverse_of_lower(triangle, dim);
     let covariance = linalg::square(&deviations, dim);
     Array2::from_shape_vec((dim, dim), covariance).expect("d x d numbers")
+}
+
+/// Whether a matrix (d, d) is symmetric, but for rounding, and positive definite.
+pub(super) fn is_proper(matrix: &[f64], dim: usize) -> bool {
+    let at = |i: usize, j: usize| matrix[i * dim + j];
+    let near = |i, j| (at(i, j) - at(j, i)).abs() <= 1e-9 * (at(i, i) * at(j, j)).sqrt();
+    let symmetric = (0..dim).all(|i| (0..i).all(|j| near(i, j)));
+    symmetric && Cholesky::of(matrix, dim).is_some()
 }

@@ -3,51 +3,54 @@
 use super::dirichlet_process::Distribution;
 use super::parameters::Parameters;
 use super::{DirichletProcessMixture, GaussianMixture};
-use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::io::{rule, serde_through};
 use crate::model::{BoxedMixture, Mixture};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::any::Any;
+use std::borrow::Cow;
 
 type Read<T> = std::result::Result<T, FileFault>;
 
-/// The name of the family in headers; Gaussian ones have that of their covariances.
 const PROCESS: &str = "DirichletProcess";
 
 /// A model of any family.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
-pub(super) enum Stored<F> {
-    Gaussian(Parameters<F>),
-    DirichletProcess(Distribution<F>),
+pub(super) enum Stored<'a, F: Clone> {
+    Gaussian(Cow<'a, Parameters<F>>),
+    DirichletProcess(Cow<'a, Distribution<F>>),
 }
 
 serde_through! {
     Stored: GaussianMixture, DirichletProcessMixture;
 }
 
-impl<F: Float> From<&GaussianMixture<F>> for Stored<F> {
-    fn from(model: &GaussianMixture<F>) -> Self {
-        Self::Gaussian(model.theta.clone())
+impl<'a, F: Float> From<&'a GaussianMixture<F>> for Stored<'a, F> {
+    fn from(model: &'a GaussianMixture<F>) -> Self {
+        Self::Gaussian(Cow::Borrowed(&model.theta))
     }
 }
 
-impl<F: Float> From<&DirichletProcessMixture<F>> for Stored<F> {
-    fn from(model: &DirichletProcessMixture<F>) -> Self {
-        Self::DirichletProcess(model.q.clone())
+impl<'a, F: Float> From<&'a DirichletProcessMixture<F>> for Stored<'a, F> {
+    fn from(model: &'a DirichletProcessMixture<F>) -> Self {
+        Self::DirichletProcess(Cow::Borrowed(&model.q))
     }
 }
 
-impl<F: Float> Stored<F> {
-    /// The family is another one than that which is `expected`.
-    fn other<T>(self, expected: &'static str) -> Read<T> {
-        let found = match self {
+impl<F: Float> Stored<'_, F> {
+    /// The name of the family in headers; Gaussian ones have that of their covariances.
+    pub(super) fn family(&self) -> &'static str {
+        match self {
             Self::Gaussian(theta) => theta.covariance.name(),
             Self::DirichletProcess(_) => PROCESS,
-        };
-        let found = found.to_string();
+        }
+    }
+
+    /// The family is another one than that which is `expected`.
+    fn other<T>(&self, expected: &'static str) -> Read<T> {
+        let found = self.family().to_string();
         Err(FileFault::Family { expected, found })
     }
 
@@ -60,25 +63,25 @@ impl<F: Float> Stored<F> {
     }
 }
 
-impl<F: Float> TryFrom<Stored<F>> for DirichletProcessMixture<F> {
+impl<F: Float> TryFrom<Stored<'_, F>> for DirichletProcessMixture<F> {
     type Error = FileFault;
 
-    fn try_from(stored: Stored<F>) -> Read<Self> {
+    fn try_from(stored: Stored<'_, F>) -> Read<Self> {
         match stored {
-            Stored::DirichletProcess(stored) => in_range(stored.try_into()?),
+            Stored::DirichletProcess(stored) => in_range(stored.into_owned().try_into()?),
             stored => stored.other(PROCESS),
         }
     }
 }
 
-impl<F: Float> TryFrom<Stored<F>> for GaussianMixture<F> {
+impl<F: Float> TryFrom<Stored<'_, F>> for GaussianMixture<F> {
     type Error = FileFault;
 
-    fn try_from(stored: Stored<F>) -> Read<Self> {
+    fn try_from(stored: Stored<'_, F>) -> Read<Self> {
         match stored {
             Stored::Gaussian(theta) => {
                 theta.check()?;
-                in_range(Self::new(theta))
+                in_range(Self::new(theta.into_owned()))
             }
             stored => stored.other("Gaussian"),
         }
@@ -95,18 +98,19 @@ fn in_range<F: Float, M: Mixture<F>>(model: M) -> Read<M> {
     Ok(model)
 }
 
-/// What a boxed model is stored as; `None` for families from outside.
-fn stored_of<F: Float>(model: &dyn Mixture<F>) -> Option<Stored<F>> {
+/// What a boxed model is stored as; an error for families from outside.
+pub(super) fn stored_of<F: Float>(model: &dyn Mixture<F>) -> Read<Stored<'_, F>> {
     let any: &dyn Any = model;
     let gaussian = any.downcast_ref::<GaussianMixture<F>>().map(Stored::from);
     let process = || any.downcast_ref::<DirichletProcessMixture<F>>();
-    gaussian.or_else(|| process().map(Stored::from))
+    let stored = gaussian.or_else(|| process().map(Stored::from));
+    stored.ok_or(FileFault::NoFormat)
 }
 
 impl<F: Float> Serialize for dyn Mixture<F> {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
-        let stored = stored_of(self).ok_or(FileFault::NoFormat);
-        stored.map_err(serde::ser::Error::custom)?.serialize(to)
+        let stored = stored_of(self).map_err(serde::ser::Error::custom);
+        stored?.serialize(to)
     }
 }
 
@@ -114,18 +118,6 @@ impl<'de, F: Float> Deserialize<'de> for BoxedMixture<F> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
         let stored = Stored::<F>::deserialize(from)?;
         stored.boxed().map_err(serde::de::Error::custom)
-    }
-}
-
-/// The family of a boxed model, in headers.
-pub(super) fn family_of<F: Float>(model: &dyn Mixture<F>) -> Result<&'static str> {
-    let any: &dyn Any = model;
-    if let Some(gaussian) = any.downcast_ref::<GaussianMixture<F>>() {
-        return Ok(gaussian.theta.covariance.name());
-    }
-    match any.is::<DirichletProcessMixture<F>>() {
-        true => Ok(PROCESS),
-        false => Err(FileFault::NoFormat.of_bytes()),
     }
 }
 
@@ -139,11 +131,9 @@ mod tests {
 
     /// The section that is wrong after a change of what was stored.
     fn wrong(model: &GaussianMixture<f32>, change: impl FnOnce(&mut Parameters<f32>)) -> String {
-        let Stored::Gaussian(mut stored) = Stored::from(model) else {
-            panic!("another family");
-        };
-        change(&mut stored);
-        match Stored::Gaussian(stored).boxed().map(|_| ()) {
+        let mut theta = model.theta.clone();
+        change(&mut theta);
+        match Stored::Gaussian(Cow::Owned(theta)).boxed().map(|_| ()) {
             Err(FileFault::Content { section, .. }) => section,
             other => panic!("{other:?}"),
         }

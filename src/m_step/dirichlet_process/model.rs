@@ -2,7 +2,7 @@
 
 use super::merge::Pair;
 use super::posterior::{NormalWishart, Prior};
-use super::sticks::Sticks;
+use super::sticks::{Sticks, log_sum_exp};
 use crate::base::error::{Result, positive};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
@@ -286,11 +286,8 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
             logs[i * k + t] = proportions[t] + densities[t].log_density(form);
         });
         let shift = dim as f64 * self.q.frame.log_density_shift();
-        let rows = logs.chunks_exact(k).map(|logs| {
-            let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            shift + most + logs.iter().map(|l| (l - most).exp()).sum::<f64>().ln()
-        });
-        rows.collect()
+        let rows = logs.chunks_exact(k);
+        rows.map(|logs| shift + log_sum_exp(logs)).collect()
     }
 }
 
