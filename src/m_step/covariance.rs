@@ -33,15 +33,20 @@ impl Covariance {
         matches!(self, Self::Tied | Self::Full)
     }
 
-    /// Numbers of all covariances, for `k` components in `dim` coordinates.
-    pub(super) fn numbers(self, k: usize, dim: usize) -> usize {
+    /// The shape of all covariances, for `k` components in `dim` coordinates.
+    pub(super) fn shape(self, k: usize, dim: usize) -> Vec<usize> {
         match self {
-            Self::TiedSpherical => 1,
-            Self::Spherical => k,
-            Self::Diagonal => k * dim,
-            Self::Tied => dim * dim,
-            Self::Full => k * dim * dim,
+            Self::TiedSpherical => Vec::new(),
+            Self::Spherical => vec![k],
+            Self::Diagonal => vec![k, dim],
+            Self::Tied => vec![dim, dim],
+            Self::Full => vec![k, dim, dim],
         }
+    }
+
+    /// How many numbers these are.
+    pub(super) fn numbers(self, k: usize, dim: usize) -> usize {
+        self.shape(k, dim).iter().product()
     }
 
     /// Those of them that are free: matrices are symmetric.

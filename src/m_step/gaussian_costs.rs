@@ -179,16 +179,6 @@ impl<F: Float> Costs<F> {
         Self { whitenings, form }
     }
 
-    /// What takes standard normal points to those of each component (d, d), for such covariances.
-    pub(super) fn deviations(&self, unit: f64) -> Vec<Vec<f64>> {
-        let of = |whitening: &Whitening| {
-            let mut factor = whitening.inverse();
-            factor.iter_mut().for_each(|x| *x *= unit.sqrt());
-            factor
-        };
-        self.whitenings.iter().map(of).collect()
-    }
-
     pub(super) fn all(&self, centres: &Centres<F>, rows: &Rows<F>, out: &mut Vec<F>) {
         let (k, entries) = (centres.len(), rows.entries() as f64);
         match &self.form {

@@ -3,7 +3,7 @@
 use super::covariance::Covariance;
 use super::gaussian_costs::Costs;
 use super::parameters::{Parameters, covariance_of, is_proper};
-use super::proportions::Proportions;
+use super::proportions::{Mixing, Proportions};
 use crate::base::cached::Cached;
 use crate::base::error::{Error, Result, positive, same_columns, same_length};
 use crate::base::float::Float;
@@ -14,7 +14,7 @@ use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
 use crate::model::whitened::Whitening;
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis};
+use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayView3, ArrayViewD, arr0};
 use std::f64::consts::PI;
 
 /// A mixture of Gaussians with covariances of one [kind](Covariance), and a mixing proportion each.
@@ -40,7 +40,13 @@ impl<F: Float> GaussianMixture<F> {
     /// [`Error::DimensionMismatch`] for another number of variances or proportions. [`Error::Parameter`] for variances
     /// that are not positive and finite, and for proportions that are negative or do not sum to 1.
     pub fn tied_spherical(means: ArrayView2<'_, F>, variance: f64) -> Result<Self> {
-        Self::from_parameters(Covariance::TiedSpherical, means, vec![variance], None)
+        let variance = arr0(variance);
+        Self::of(
+            Covariance::TiedSpherical,
+            means,
+            variance.view().into_dyn(),
+            None,
+        )
     }
 
     /// Means (k, d), the variance of all columns of each component (k), and proportions (k). A component of proportion 0 is
@@ -53,13 +59,8 @@ impl<F: Float> GaussianMixture<F> {
         variances: ArrayView1<'_, f64>,
         proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
-        same_length("variances", means.nrows(), variances.len())?;
-        Self::from_parameters(
-            Covariance::Spherical,
-            means,
-            variances.to_vec(),
-            Some(proportions),
-        )
+        let kind = Covariance::Spherical;
+        Self::of(kind, means, variances.into_dyn(), Some(proportions))
     }
 
     /// Means (k, d), variances (k, d), and proportions (k), as [`spherical`](Self::spherical).
@@ -71,10 +72,8 @@ impl<F: Float> GaussianMixture<F> {
         variances: ArrayView2<'_, f64>,
         proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
-        same_length("variances", means.nrows(), variances.nrows())?;
-        same_columns("variances", means.ncols(), variances.ncols())?;
-        let variances = variances.iter().copied().collect();
-        Self::from_parameters(Covariance::Diagonal, means, variances, Some(proportions))
+        let kind = Covariance::Diagonal;
+        Self::of(kind, means, variances.into_dyn(), Some(proportions))
     }
 
     /// Means (k, d), one covariance for all components (d, d), and proportions (k), as [`spherical`](Self::spherical).
@@ -87,12 +86,8 @@ impl<F: Float> GaussianMixture<F> {
         covariance: ArrayView2<'_, f64>,
         proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
-        Self::of_matrices(
-            Covariance::Tied,
-            means,
-            covariance.insert_axis(Axis(0)),
-            proportions,
-        )
+        let kind = Covariance::Tied;
+        Self::of(kind, means, covariance.into_dyn(), Some(proportions))
     }
 
     /// Means (k, d), covariances (k, d, d), and proportions (k), as [`spherical`](Self::spherical).
@@ -104,56 +99,44 @@ impl<F: Float> GaussianMixture<F> {
         covariances: ArrayView3<'_, f64>,
         proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
-        same_length("covariances", means.nrows(), covariances.len_of(Axis(0)))?;
-        Self::of_matrices(Covariance::Full, means, covariances, proportions)
+        let kind = Covariance::Full;
+        Self::of(kind, means, covariances.into_dyn(), Some(proportions))
     }
 
-    fn of_matrices(
+    fn of(
         kind: Covariance,
         means: ArrayView2<'_, F>,
-        covariances: ArrayView3<'_, f64>,
-        proportions: ArrayView1<'_, f64>,
-    ) -> Result<Self> {
-        let dim = means.ncols();
-        for matrix in covariances.outer_iter() {
-            same_columns("covariances", dim, matrix.ncols())?;
-            same_length("rows of a covariance", dim, matrix.nrows())?;
-        }
-        let values = covariances.iter().copied().collect();
-        Self::from_parameters(kind, means, values, Some(proportions))
-    }
-
-    fn from_parameters(
-        covariance: Covariance,
-        means: ArrayView2<'_, F>,
-        variances: Vec<f64>,
+        variances: ArrayViewD<'_, f64>,
         proportions: Option<ArrayView1<'_, f64>>,
     ) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
-        let largest = check_variances::<F>(covariance, &variances, means.ncols())?;
-        let k = means.nrows();
+        let (k, dim) = means.dim();
+        for (axis, size) in kind.shape(k, dim).into_iter().enumerate() {
+            match axis {
+                0 => same_length("variances", size, variances.shape()[axis])?,
+                _ => same_columns("variances", size, variances.shape()[axis])?,
+            }
+        }
+        let variances: Vec<f64> = variances.iter().copied().collect();
+        let largest = check_variances::<F>(kind, &variances, dim)?;
         let proportions = match proportions {
             Some(proportions) => Proportions::check(proportions, k)?,
-            None => Proportions::equal(k, super::proportions::Mixing::Equal),
+            None => Proportions::equal(k, Mixing::Equal),
         };
         // Wide enough for the means and for the deviations from them.
         let frame = Frame::around(&summary, largest.sqrt());
-        let scaled: Vec<f64> = match covariance.has_pairs() {
-            true => {
-                let size = means.ncols() * means.ncols();
-                let scaled: Vec<f64> = variances.iter().map(|v| frame.enter_square(*v)).collect();
-                let factors = scaled.chunks_exact(size);
-                let factors = factors.filter_map(|own| Cholesky::of(own, means.ncols()));
-                let triangle = |own: Cholesky| linalg::inverse_of_lower(&own.factor, means.ncols());
-                factors.flat_map(triangle).collect()
-            }
-            false => variances
-                .iter()
-                .map(|v| frame.enter_square(*v).max(f64::MIN_POSITIVE))
-                .collect(),
-        };
+        let mut scaled: Vec<f64> = variances.iter().map(|v| frame.enter_square(*v)).collect();
+        if kind.has_pairs() {
+            let factors = scaled.chunks_exact(dim * dim);
+            let factors = factors.filter_map(|own| Cholesky::of(own, dim));
+            let triangles = factors.flat_map(|own| linalg::inverse_of_lower(&own.factor, dim));
+            scaled = triangles.collect();
+        } else {
+            let positive = |v: &mut f64| *v = v.max(f64::MIN_POSITIVE);
+            scaled.iter_mut().for_each(positive);
+        }
         let centres = Centres::enter(means, &frame);
-        let mut theta = Parameters::new(covariance, centres, frame, proportions);
+        let mut theta = Parameters::new(kind, centres, frame, proportions);
         theta.means = Some(means.iter().copied().collect());
         theta.unit = theta.mean_of(&scaled);
         theta.variances = scaled;
@@ -251,7 +234,7 @@ impl<F: Float> GaussianMixture<F> {
     /// [`covariance`](Self::covariance) and [`column_variances`](Self::column_variances).
     #[must_use]
     pub fn variances(&self) -> Array2<f64> {
-        let mut variances = Array2::zeros((self.theta.centres.len(), self.theta.centres.dim()));
+        let mut variances = Array2::zeros((self.theta.k(), self.theta.dim()));
         for (c, mut own) in variances.outer_iter_mut().enumerate() {
             own.assign(&self.coordinates(c));
         }
@@ -266,7 +249,7 @@ impl<F: Float> GaussianMixture<F> {
     /// # Errors
     /// [`Error::Parameter`] if there is no component `c`.
     pub fn covariance(&self, c: usize) -> Result<Array2<f64>> {
-        if c >= self.theta.centres.len() {
+        if c >= self.theta.k() {
             let rule = "must be below the number of components";
             return Err(Error::parameter("component", c, rule));
         }
@@ -274,7 +257,7 @@ impl<F: Float> GaussianMixture<F> {
     }
 
     fn covariance_of(&self, c: usize) -> Array2<f64> {
-        let (dim, columns) = (self.theta.centres.dim(), self.theta.frame.columns());
+        let (dim, columns) = (self.theta.dim(), self.theta.frame.columns());
         if self.theta.covariance.has_pairs() {
             let own = self.theta.own(&self.theta.variances, c);
             let covariance = covariance_of(own, dim);
@@ -296,7 +279,7 @@ impl<F: Float> GaussianMixture<F> {
 
     /// The axes of the basis, if the model was fitted on a sketch.
     fn axes(&self) -> Option<Array2<f64>> {
-        let axes = |basis: &Basis| basis.inverse(Array2::eye(self.theta.centres.dim()).view());
+        let axes = |basis: &Basis| basis.inverse(Array2::eye(self.theta.dim()).view());
         self.theta
             .frame
             .basis()
@@ -306,7 +289,7 @@ impl<F: Float> GaussianMixture<F> {
     /// The covariances of all components (k, P, P), as [`covariance`](Self::covariance).
     #[must_use]
     pub fn covariances(&self) -> Array3<f64> {
-        let (k, columns) = (self.theta.centres.len(), self.theta.frame.columns());
+        let (k, columns) = (self.theta.k(), self.theta.frame.columns());
         let mut all = Array3::zeros((k, columns, columns));
         for (c, mut own) in all.outer_iter_mut().enumerate() {
             own.assign(&self.covariance_of(c));
@@ -340,12 +323,12 @@ impl<F: Float> GaussianMixture<F> {
         positive("n", n)?;
         let mut rng = Rng::from_seed(seed);
         let labels = Array1::from_shape_fn(n, |_| self.theta.proportions.draw(&mut rng) as u32);
-        let dim = self.theta.centres.dim();
+        let dim = self.theta.dim();
         let mut drawn = Centres::with_capacity(n, dim);
-        let factors = self.costs.deviations(self.theta.unit);
-        let deviations = self
-            .variances()
-            .mapv(|v| self.theta.frame.enter_square(v).sqrt());
+        let factors: Vec<_> = self.whitenings().iter().map(Whitening::inverse).collect();
+        let unit = self.theta.unit.sqrt();
+        let deviations = self.variances();
+        let deviations = deviations.mapv(|v| self.theta.frame.enter_square(v).sqrt());
         let mut normals = vec![0.0; dim];
         for c in labels.iter().map(|c| *c as usize) {
             let mut row = self.theta.centres.row(c).to_vec();
@@ -354,7 +337,7 @@ impl<F: Float> GaussianMixture<F> {
                 let step = match factors.get(c) {
                     Some(factor) => {
                         let terms = factor[j * dim..].iter().zip(&normals[..=j]);
-                        terms.map(|(l, e)| l * e).sum()
+                        unit * terms.map(|(l, e)| l * e).sum::<f64>()
                     }
                     None => deviations[[c, j]] * normals[j],
                 };
@@ -400,7 +383,7 @@ fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Re
 
 impl<F: Float> Scores<F> for GaussianMixture<F> {
     fn components(&self) -> usize {
-        self.theta.centres.len()
+        self.theta.k()
     }
 
     fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
@@ -443,7 +426,7 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     /// From scores in units of a variance to log-joints (E1, E31, E33).
     fn log_joint(&self) -> LogJoint {
         LogJoint {
-            alpha: -(self.theta.centres.len() as f64).ln(),
+            alpha: -(self.theta.k() as f64).ln(),
             gamma: self.theta.frame.log_density_shift() - 0.5 * (2.0 * PI * self.theta.unit).ln(),
             beta: 0.5 / self.theta.unit,
         }
@@ -454,7 +437,7 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     fn free_parameters(&self) -> Option<usize> {
-        let (k, d) = (self.theta.centres.len(), self.theta.centres.dim());
+        let (k, d) = (self.theta.k(), self.theta.dim());
         Some(k * d + self.theta.covariance.free(k, d) + self.theta.proportions.free())
     }
 

@@ -129,81 +129,71 @@ mod tests {
     use crate::data::Centres;
     use ndarray::array;
 
-    /// The section that is wrong after a change of what was stored.
-    fn wrong(model: &GaussianMixture<f32>, change: impl FnOnce(&mut Parameters<f32>)) -> String {
-        let mut theta = model.theta.clone();
-        change(&mut theta);
-        match Stored::Gaussian(Cow::Owned(theta)).boxed().map(|_| ()) {
-            Err(FileFault::Content { section, .. }) => section,
-            other => panic!("{other:?}"),
-        }
-    }
+    type Change = fn(&mut Parameters<f32>, f64);
 
     #[test]
     fn values_that_no_gaussians_have_are_errors_that_name_the_section() {
         let means = array![[0.0f32, 1.0], [3.0, 5.0], [2.0, -4.0]];
-        let proportions = array![0.25, 0.5, 0.25];
-        let tied = GaussianMixture::tied_spherical(means.view(), 0.3).unwrap();
-        let variances = array![0.3, 0.5, 2.0];
-        let spherical =
-            GaussianMixture::spherical(means.view(), variances.view(), proportions.view());
-        let spherical = spherical.unwrap();
+        let (means, proportions) = (means.view(), array![0.25, 0.5, 0.25]);
+        let tied = GaussianMixture::tied_spherical(means, 0.3).unwrap();
         let variances = array![[0.3, 1.0], [0.5, 0.1], [2.0, 1.5]];
-        let diagonal =
-            GaussianMixture::diagonal(means.view(), variances.view(), proportions.view());
-        let diagonal = diagonal.unwrap();
+        let diagonal = GaussianMixture::diagonal(means, variances.view(), proportions.view());
         let covariance = array![[2.0, 0.3], [0.3, 1.0]];
-        let pairs = GaussianMixture::tied(means.view(), covariance.view(), proportions.view());
-        let pairs = pairs.unwrap();
-        for bad in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
-            for model in [&tied, &spherical, &diagonal, &pairs] {
-                assert_eq!(wrong(model, |s| s.variances[0] = bad), "variances");
-                assert_eq!(wrong(model, |s| s.least_variance = bad), "least variance");
-                assert_eq!(wrong(model, |s| s.unit = bad), "unit of scores");
+        let pairs = GaussianMixture::tied(means, covariance.view(), proportions.view());
+        let (diagonal, pairs) = (&diagonal.unwrap(), &pairs.unwrap());
+        let refuse = |model: &GaussianMixture<f32>, section: &str, change: Change, bad: &[f64]| {
+            for bad in bad {
+                let mut theta = model.theta.clone();
+                change(&mut theta, *bad);
+                match Stored::Gaussian(Cow::Owned(theta)).boxed().map(|_| ()) {
+                    Err(FileFault::Content { section: found, .. }) => assert_eq!(found, section),
+                    other => panic!("{section} {bad}: {other:?}"),
+                }
             }
-            let floors = wrong(&pairs, |s| s.least_variances[1] = bad);
-            assert_eq!(floors, "least variances");
+        };
+        let improper = &[f64::NAN, f64::INFINITY, 0.0, -1.0];
+        for model in [&tied, diagonal, pairs] {
+            refuse(model, "variances", |s, x| s.variances[0] = x, improper);
+            refuse(
+                model,
+                "least variance",
+                |s, x| s.least_variance = x,
+                improper,
+            );
+            refuse(model, "unit of scores", |s, x| s.unit = x, improper);
+            refuse(model, "variances", |s, x| s.variances.push(x), &[1.0]);
+            refuse(model, "exact means", |s, x| s.exact_means.push(x), &[1.0]);
+            let far: Change = |s, x| {
+                let far = array![[x as f32, 0.0], [0.0, 0.0], [1.0, 1.0]];
+                s.centres = Centres::of_coordinates(far.view());
+            };
+            refuse(model, "centres", far, &[3e38]);
+            let narrow: Change = |s, x| {
+                s.centres = Centres::of_coordinates(array![[x as f32], [1.0], [2.0]].view());
+            };
+            refuse(model, "centres", narrow, &[0.0]);
+            let means: Change = |s, x| s.means = Some(vec![x as f32; 6]);
+            refuse(model, "means", means, &[f64::NAN, f64::INFINITY]);
+            let learned: Change =
+                |s, x| s.proportions = Proportions::learned([x, 0.5, 0.25].into_iter());
+            refuse(model, "proportions", learned, &[f64::NAN, -0.5]);
         }
-        for bad in [f64::NAN, f64::INFINITY] {
-            assert_eq!(wrong(&pairs, |s| s.exact_means[3] = bad), "exact means");
-            let means = |s: &mut Parameters<f32>| s.means = Some(vec![bad as f32; 6]);
-            assert_eq!(wrong(&tied, means), "means");
-        }
+        let floors: Change = |s, x| s.least_variances[1] = x;
+        refuse(pairs, "least variances", floors, improper);
+        let exact: Change = |s, x| s.exact_means[3] = x;
+        refuse(pairs, "exact means", exact, &[f64::NAN, f64::INFINITY]);
+        refuse(pairs, "variances", |s, x| s.variances[1] = x, &[0.1]);
+        refuse(&tied, "variances", |s, x| s.variances[0] = x, &[1e-300]);
+        let kind: Change = |s, _| s.covariance = Covariance::Full;
+        refuse(&tied, "variances", kind, &[0.0]);
         for (values, mixing) in [
-            ("-0.5,1.25,0.25", "Learned"),
             ("0.999,0.5,0.25", "Learned"),
             ("0.5,0.5", "Learned"),
             ("0.25,0.5,0.25", "Equal"),
         ] {
             let list = format!("{{\"values\":[{values}],\"mixing\":\"{mixing}\"}}");
-            let list = serde_json::from_str(&list).unwrap();
-            let found = wrong(&spherical, |s| s.proportions = list);
-            assert_eq!(found, "proportions", "{values}");
+            let list: Proportions = serde_json::from_str(&list).unwrap();
+            assert!(list.check_stored(3).is_err(), "{values}");
         }
-        let list = Proportions::learned([f64::NAN, 0.5, 0.25].into_iter());
-        let found = wrong(&spherical, |s| s.proportions = list);
-        assert_eq!(found, "proportions");
-        assert_eq!(wrong(&pairs, |s| s.variances[1] = 0.1), "variances");
-        assert_eq!(wrong(&tied, |s| s.variances[0] = 1e-300), "variances");
-        assert_eq!(wrong(&tied, |s| s.variances.push(1.0)), "variances");
-        assert_eq!(wrong(&diagonal, |s| s.variances.truncate(5)), "variances");
-        assert_eq!(wrong(&tied, |s| s.exact_means.push(1.0)), "exact means");
-        let kind = |s: &mut Parameters<f32>| s.covariance = Covariance::Full;
-        assert_eq!(wrong(&tied, kind), "variances");
-        let others = Centres::of_coordinates(array![[0.0f32], [1.0], [2.0]].view());
-        assert_eq!(wrong(&tied, |s| s.centres = others), "centres");
-        let far = Centres::of_coordinates(array![[3e38f32, 0.0], [0.0, 0.0], [1.0, 1.0]].view());
-        assert_eq!(wrong(&tied, |s| s.centres = far), "centres");
-        // Finite beside the unit, but not with it.
-        let wide = GaussianMixture::spherical(
-            (&means * 1e30).view(),
-            array![1e60, 1e60, 1e60].view(),
-            proportions.view(),
-        );
-        let found = wrong(&wide.unwrap(), |s| {
-            s.variances.fill(1e300);
-            s.unit = 1e300;
-        });
-        assert_eq!(found, "variances");
     }
 }

@@ -339,66 +339,67 @@ impl<F: Float> TryFrom<Distribution<F>> for DirichletProcessMixture<F> {
 mod tests {
     use super::*;
 
-    /// The section that is wrong after a change of what was stored.
-    fn wrong(change: impl FnOnce(&mut Distribution<f64>)) -> String {
-        let frame = Frame::<f64>::from_parts(&[1.0, 2.0], &[0.1, 0.2], 0);
+    type Change = fn(&mut Distribution<f64>, f64);
+
+    #[test]
+    fn values_that_no_process_has_are_errors_that_name_the_section() {
+        let whitening = Whitening {
+            mean: vec![0.5, 0.25],
+            factor: vec![1.0, 0.2, 2.0],
+            inflation: 1.5,
+        };
         let component = NormalWishart {
             mean_precision: 3.0,
             degrees: 4.0,
-            whitening: Whitening {
-                mean: vec![0.5, 0.25],
-                factor: vec![1.0, 0.2, 2.0],
-                inflation: 1.5,
-            },
+            whitening,
         };
         let prior = Prior::new(1.0, 1.0, 2.0, vec![0.0; 2], vec![1.0, 0.0, 0.0, 1.0]);
-        let mut stored = Distribution {
-            frame,
+        let sound = Distribution {
+            frame: Frame::<f64>::from_parts(&[1.0, 2.0], &[0.1, 0.2], 0),
             least_variance: 1e-9,
             first_variance: None,
             prior: prior.unwrap(),
             sticks: Sticks(vec![(1.0, 2.0), (1.0, 1.0)]),
             components: vec![component.clone(), component],
         };
-        change(&mut stored);
-        match DirichletProcessMixture::try_from(stored).map(|_| ()) {
-            Err(FileFault::Content { section, .. }) => section,
-            other => format!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn values_that_no_process_has_are_errors_that_name_the_section() {
-        assert_eq!(wrong(|_| ()), "Ok(())");
-        for bad in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
-            assert_eq!(wrong(|s| s.least_variance = bad), "least variance");
-            assert_eq!(wrong(|s| s.first_variance = Some(bad)), "first variance");
-            assert_eq!(wrong(|s| s.sticks.0[1].0 = bad), "sticks");
-            assert_eq!(wrong(|s| s.prior.concentration = bad), "prior");
-            let scale = wrong(|s| s.prior.inverse_scale[0] = bad);
-            assert_eq!(scale, "prior inverse scale");
-            let precision = wrong(|s| s.components[1].mean_precision = bad);
-            assert_eq!(precision, "mean precisions");
-            let degrees = wrong(|s| s.components[1].degrees = bad);
-            assert_eq!(degrees, "degrees of freedom");
-            let factor = wrong(|s| s.components[1].whitening.factor[2] = bad);
-            assert_eq!(factor, "factors");
-            let inflation = wrong(|s| s.components[1].whitening.inflation = bad);
-            assert_eq!(inflation, "inflations");
-        }
-        for bad in [f64::NAN, f64::INFINITY, 1e300] {
-            let mean = wrong(|s| s.components[0].whitening.mean[1] = bad);
-            assert_eq!(mean, "component means");
-        }
-        assert_eq!(wrong(|s| s.prior.mean.push(0.0)), "prior mean");
-        assert_eq!(wrong(|s| s.sticks.0.truncate(1)), "sticks");
-        let factor = wrong(|s| s.components[0].whitening.factor.push(1.0));
-        assert_eq!(factor, "factors");
-        assert_eq!(wrong(|s| s.components.clear()), "components");
-        assert_eq!(
-            wrong(|s| s.components[0].degrees = 0.5),
-            "degrees of freedom"
+        let refuse = |section: &str, change: Change, bad: &[f64]| {
+            for bad in bad {
+                let mut q = sound.clone();
+                change(&mut q, *bad);
+                match DirichletProcessMixture::try_from(q).map(|_| ()) {
+                    Err(FileFault::Content { section: found, .. }) => assert_eq!(found, section),
+                    other => panic!("{section} {bad}: {other:?}"),
+                }
+            }
+        };
+        assert!(DirichletProcessMixture::try_from(sound.clone()).is_ok());
+        let improper = &[f64::NAN, f64::INFINITY, 0.0, -1.0];
+        refuse("least variance", |q, x| q.least_variance = x, improper);
+        refuse(
+            "first variance",
+            |q, x| q.first_variance = Some(x),
+            improper,
         );
-        assert_eq!(wrong(|s| s.prior.degrees = 0.5), "degrees of freedom");
+        refuse("sticks", |q, x| q.sticks.0[1].0 = x, improper);
+        refuse("prior", |q, x| q.prior.concentration = x, improper);
+        let scale: Change = |q, x| q.prior.inverse_scale[0] = x;
+        refuse("prior inverse scale", scale, improper);
+        let precision: Change = |q, x| q.components[1].mean_precision = x;
+        refuse("mean precisions", precision, improper);
+        let degrees: Change = |q, x| q.components[1].degrees = x;
+        refuse("degrees of freedom", degrees, improper);
+        refuse("degrees of freedom", degrees, &[0.5]);
+        refuse("degrees of freedom", |q, x| q.prior.degrees = x, &[0.5]);
+        let factor: Change = |q, x| q.components[1].whitening.factor[2] = x;
+        refuse("factors", factor, improper);
+        let longer: Change = |q, x| q.components[0].whitening.factor.push(x);
+        refuse("factors", longer, &[0.0]);
+        let inflation: Change = |q, x| q.components[1].whitening.inflation = x;
+        refuse("inflations", inflation, improper);
+        let mean: Change = |q, x| q.components[0].whitening.mean[1] = x;
+        refuse("component means", mean, &[f64::NAN, f64::INFINITY, 1e300]);
+        refuse("prior mean", |q, x| q.prior.mean.push(x), &[0.0]);
+        refuse("sticks", |q, _| q.sticks.0.truncate(1), &[0.0]);
+        refuse("components", |q, _| q.components.clear(), &[0.0]);
     }
 }
