@@ -7,7 +7,6 @@ use coremix::data::{Frame, Rows, Summary};
 use coremix::datasets::Birch;
 use coremix::prelude::*;
 use coremix::{Float, testing};
-use ndarray::Array2;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -48,47 +47,28 @@ impl<F: Float> NpyFile<F> {
         let shape =
             <[usize; 2]>::try_from(numbers).map_err(|_| fault(format!("not a table: {text}")))?;
         let from = 10 + header.len() as u64;
-        let summary = Summary {
-            rows: 0,
-            total_weight: 0.0,
-            mean: vec![],
-            variance: vec![],
-            range: vec![],
-        };
         let mut data = Self {
             file,
             from,
             shape,
-            summary,
+            summary: Summary::default(),
             decode,
         };
-        let read = |rows: Range<usize>, out: &mut [F]| data.read(rows.start, out);
+        let read = |rows: Range<usize>, out: &mut [F]| data.read(rows.start, out).map_err(fault);
         data.summary = Summary::from_blocks(shape[0], shape[1], |_| 1.0, read)?;
         Ok(data)
     }
 
     /// Reads rows, as many as `out` has room for.
-    fn read(&self, first: usize, out: &mut [F]) -> Result<()> {
+    fn read(&self, first: usize, out: &mut [F]) -> std::io::Result<()> {
         let size = size_of::<F>();
         let mut bytes = vec![0; size_of_val(out)];
         let place = (first * self.shape[1] * size) as u64;
-        let read = self.file.read_exact_at(&mut bytes, self.from + place);
-        read.map_err(|error| fault(format!("row {first}: {error}")))?;
+        self.file.read_exact_at(&mut bytes, self.from + place)?;
         for (out, bytes) in out.iter_mut().zip(bytes.chunks_exact(size)) {
             *out = (self.decode)(bytes);
         }
         Ok(())
-    }
-}
-
-impl<F: Float> NpyFile<F> {
-    /// Any rows, in this order.
-    fn some(&self, rows: &[usize]) -> Result<Array2<F>> {
-        let mut values = Array2::zeros((rows.len(), self.shape[1]));
-        for (row, mut out) in rows.iter().zip(values.outer_iter_mut()) {
-            self.read(*row, out.as_slice_mut().expect("one row after the other"))?;
-        }
-        Ok(values)
     }
 }
 
@@ -101,35 +81,24 @@ impl<F: Float> Data<F> for NpyFile<F> {
         self.shape[1]
     }
 
-    fn weight(&self, _: usize) -> f64 {
-        1.0
-    }
-
     fn summary(&self) -> &Summary {
         &self.summary
     }
 
     fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         let mut values = vec![F::zero(); rows.len() * self.dim()];
-        self.read(rows.start, &mut values)?;
+        self.read(rows.start, &mut values).map_err(fault)?;
         let row = |i: usize| i * self.dim()..(i + 1) * self.dim();
         into.fill(frame, rows.map(|_| 1.0), |i, out| {
-            out.copy_from_slice(&values[row(i)])
-        });
-        Ok(())
+            out.copy_from_slice(&values[row(i)]);
+            Ok(())
+        })
     }
 
     fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
-        let values = self.some(rows)?;
         into.fill(frame, rows.iter().map(|_| 1.0), |i, out| {
-            out.copy_from_slice(values.row(i).as_slice().expect("one row after the other"))
-        });
-        Ok(())
-    }
-
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
-        let values = self.some(rows)?;
-        Ok(Box::new(Dense::part_of(&self.summary, values, weights)))
+            self.read(rows[i], out).map_err(fault)
+        })
     }
 }
 

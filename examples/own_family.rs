@@ -3,8 +3,8 @@
 //! p(y | c) is a Gaussian N(y; mu_c, s_c / u) with u drawn from a gamma law of nu / 2 and nu / 2. Given the components of a
 //! point, u is expected to be (nu + D) / (nu + d^2 / s_c): the far ones count less (Peel and McLachlan 2000).
 
-use coremix::data::{Centres, Frame, Moments, Rows, Scores, Second};
-use coremix::m_step::{MStep, variance_floor};
+use coremix::data::{Centres, Frame, Rows, Scores};
+use coremix::m_step::{MStep, Moments, Second, variance_floor};
 use coremix::prelude::*;
 use coremix::{Block, Float, Likelihood, LogJoint, Rng, Stage, testing};
 use ndarray::{Array1, Array2};

@@ -111,6 +111,7 @@ mod kernels;
 pub mod m_step;
 pub mod metrics;
 mod model;
+mod rows;
 pub mod seed;
 pub mod selection;
 pub mod testing;

@@ -68,7 +68,7 @@ pub(crate) fn write<T: Element>(
     for first in (0..n).step_by(at_once) {
         interrupt::check(cancel)?;
         let count = at_once.min(n - first);
-        values.resize(count * dim, T::ZERO);
+        values.resize(count * dim, T::default());
         let read = rows.read(first, &mut values);
         read.map_err(|error| Failure::rows(&error))?;
         let block = ArrayView2::from_shape((count, dim), &values).expect("rows of d numbers");

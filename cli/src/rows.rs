@@ -62,7 +62,7 @@ pub(crate) fn data<T: Element>(
             None => Blocks::new(source)?,
         }));
     }
-    let mut values = vec![T::ZERO; n * dim];
+    let mut values = vec![T::default(); n * dim];
     for (piece, out) in values.chunks_mut(PIECE * dim).enumerate() {
         let first = piece * PIECE;
         let read = source.read(first, out);

@@ -1,6 +1,5 @@
 //! Reading ahead: the next rows are read and decoded while the ones before are computed with.
 
-use coremix::Element;
 use coremix::data::Source;
 use std::fmt;
 use std::io;
@@ -177,7 +176,7 @@ impl<S: Source> Shared<S> {
             };
             let mut values = state.spare.pop().unwrap_or_default();
             drop(state);
-            values.resize(rows * self.source.dim(), S::Element::ZERO);
+            values.resize(rows * self.source.dim(), Default::default());
             let read = || self.source.read(first, &mut values);
             let read = catch_unwind(AssertUnwindSafe(read));
             state = self.lock();

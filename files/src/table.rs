@@ -325,7 +325,7 @@ impl<T: Decode> Table<T> {
     fn read_columns(&self, first: usize, out: &mut [T], bytes: &mut Vec<u8>) -> io::Result<()> {
         let [size, _] = self.sizes;
         let together = PIECE / size;
-        let mut numbers = vec![T::ZERO; together.min(out.len() / self.dim)];
+        let mut numbers = vec![T::default(); together.min(out.len() / self.dim)];
         for (piece, out) in out.chunks_mut(together * self.dim).enumerate() {
             let first = first + piece * together;
             let numbers = &mut numbers[..out.len() / self.dim];

@@ -65,11 +65,12 @@ pub(crate) fn by_name(control: &Control, bytes: &mut Bytes<'_>) -> Algorithm {
     algorithm
 }
 
-/// Tied and full covariances are not yet held to the laws on data of any kind.
-const FAMILIES: [Covariance; 3] = [
+const FAMILIES: [Covariance; 5] = [
     Covariance::TiedSpherical,
     Covariance::Spherical,
     Covariance::Diagonal,
+    Covariance::Tied,
+    Covariance::Full,
 ];
 
 fn rule(bytes: &mut Bytes<'_>) -> Rule {
@@ -256,11 +257,13 @@ fn process(columns: usize, bytes: &mut Bytes<'_>) -> DirichletProcess {
 
 /// With the components asked for.
 fn of_family<F: Float>(builder: Builder<F>, bytes: &mut Bytes<'_>) -> Result<Boxed<F>> {
-    match bytes.below(5) {
+    match bytes.below(7) {
         0 => built(builder),
         1 => built(builder.covariance(Covariance::Spherical)),
         2 => built(builder.m_step(Gaussian::new(Covariance::Spherical).equal_proportions())),
         3 => built(builder.covariance(Covariance::Diagonal)),
+        4 => built(builder.covariance(Covariance::Tied)),
+        5 => built(builder.covariance(Covariance::Full)),
         _ => built(builder.m_step(Gaussian::new(Covariance::Diagonal).equal_proportions())),
     }
 }

@@ -93,19 +93,21 @@ fn model<F: Number + Float>(mut bytes: Bytes<'_>) -> Vec<u8> {
     let (d, k) = (1 + bytes.below(4), 1 + bytes.below(3));
     let mut rng = Rng::from_seed(u64::from(bytes.byte()));
     let x = Array2::from_shape_fn((12, d), |_| F::from_f64(rng.normal()));
-    let kind = bytes.below(5);
-    let name = if kind == 4 { "dp-gmm" } else { "gmm" };
+    let kind = bytes.below(6);
+    let name = if kind == 5 { "dp-gmm" } else { "gmm" };
     let mut algorithm: Algorithm = name.parse().expect("a name");
     algorithm = algorithm.clusters(k).max_iterations(bytes.few(3));
     let families = [
         Covariance::TiedSpherical,
         Covariance::Spherical,
         Covariance::Diagonal,
+        Covariance::Tied,
+        Covariance::Full,
     ];
     if let Some(family) = families.get(kind) {
         algorithm = algorithm.covariance(*family);
     }
-    let sketched = bytes.one_in(3) && kind < 4;
+    let sketched = bytes.one_in(3) && kind < 3;
     let saved = match sketched {
         true => {
             let transform = bytes.choose(&[Transform::Cosine, Transform::Hadamard]);

@@ -14,9 +14,9 @@ import warnings
 import numpy as np
 from sklearn.mixture import GaussianMixture
 
-# Columns, rows, components.
+# Columns, rows, components. In the last shape some components have fewer rows than columns.
 SHAPES = [(8, 50_000, 16), (8, 50_000, 64), (32, 50_000, 16), (32, 50_000, 64), (90, 20_000, 16), (90, 20_000, 64)]
-SHAPES += [(256, 5_000, 16), (256, 5_000, 64)]
+SHAPES += [(256, 20_000, 16), (256, 50_000, 64), (256, 5_000, 16)]
 REPEATS = int(os.environ.get("REPEATS", "3"))
 FEW, MORE = 1, 5
 

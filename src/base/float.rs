@@ -6,19 +6,11 @@ use serde::de::DeserializeOwned;
 use std::fmt::{Debug, Display, LowerExp};
 use std::ops::Neg;
 
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for u8 {}
-    impl Sealed for f32 {}
-    impl Sealed for f64 {}
-}
-
 /// `f32` or `f64`: the type of centred data, parameters and squared distances.
 ///
-/// Sums over points, weights and free energies are always `f64`. Sealed.
+/// Sums over points, weights and free energies are always `f64`. Sealed: no other type has its vectors.
 pub trait Float:
-    sealed::Sealed
-    + Element<Float = Self>
+    Element<Float = Self>
     + SimdFloat
     + Serialize
     + DeserializeOwned
@@ -28,7 +20,6 @@ pub trait Float:
     + Debug
     + Display
     + LowerExp
-    + Default
     + Send
     + Sync
     + 'static
@@ -86,12 +77,10 @@ macro_rules! float {
 float!(f32, f32::MAX as f64 / 4.0, 1e37, 125);
 float!(f64, 1e150, 1e305, 1020);
 
-/// What a data set may be stored in: `f32`, `f64`, or `u8` computed in `f32`. Sealed.
-pub trait Element: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
+/// What a data set may be stored in: `f32`, `f64`, or `u8` computed in `f32`; or a type of your own.
+pub trait Element: Copy + Debug + Default + Send + Sync + 'static {
     /// The type the crate computes in.
     type Float: Float;
-    /// What places hold before rows are read into them.
-    const ZERO: Self;
     /// The stored value in the computing type, exactly.
     fn widen(self) -> Self::Float;
 }
@@ -100,7 +89,6 @@ macro_rules! element {
     ($t:ty, $float:ty) => {
         impl Element for $t {
             type Float = $float;
-            const ZERO: Self = 0 as $t;
             #[inline(always)]
             fn widen(self) -> $float {
                 self as $float

@@ -128,43 +128,104 @@ fn raised(matrix: &[f64], dim: usize) -> Vec<f64> {
     inverse_of_lower(&factor, dim)
 }
 
-/// The eigenvalues of a symmetric matrix (dim, dim), and as many eigenvectors, row after row, by Jacobi's rotations.
+/// The eigenvalues of a symmetric matrix (dim, dim), and as many eigenvectors, row after row, up to roundings of the largest
+/// value: those of a tridiagonal matrix by QR steps (Golub and Van Loan, Matrix Computations, 8.3).
 fn eigen(matrix: &[f64], dim: usize) -> (Vec<f64>, Vec<f64>) {
-    /// Each squares what is off the diagonal, once that is small.
-    const SWEEPS: usize = 32;
-    let mut a = matrix.to_vec();
+    let Tridiagonal {
+        mut diagonal,
+        mut beside,
+        mirrors,
+    } = Tridiagonal::of(matrix, dim);
+    let largest = diagonal.iter().chain(&beside);
+    let least = f64::EPSILON * largest.fold(0.0f64, |most, x| most.max(x.abs()));
     let mut vectors = vec![0.0; dim * dim];
     vectors.iter_mut().step_by(dim + 1).for_each(|x| *x = 1.0);
-    for _ in 0..SWEEPS {
-        let mut rotated = false;
-        for p in 0..dim {
-            for q in p + 1..dim {
-                let (off, app, aqq) = (a[p * dim + q], a[p * dim + p], a[q * dim + q]);
-                if off == 0.0 || off.abs() <= f64::EPSILON * (app.abs() * aqq.abs()).sqrt() {
-                    continue;
-                }
-                rotated = true;
-                let theta = (aqq - app) / (2.0 * off);
-                let t = theta.signum() / (theta.abs() + theta.hypot(1.0));
-                let c = 1.0 / t.hypot(1.0);
-                let s = t * c;
-                let turn = |x: &mut [f64], i: usize, j: usize| {
-                    (x[i], x[j]) = (c * x[i] - s * x[j], s * x[i] + c * x[j]);
-                };
-                for i in 0..dim {
-                    turn(&mut a, i * dim + p, i * dim + q);
-                }
-                for i in 0..dim {
-                    turn(&mut a, p * dim + i, q * dim + i);
-                    turn(&mut vectors, p * dim + i, q * dim + i);
-                }
-            }
+    let mut last = dim.saturating_sub(1);
+    // Each value takes two or three steps. The bound is for numbers that are not finite.
+    for _ in 0..32 * dim {
+        while last > 0 && beside[last - 1].abs() <= least {
+            last -= 1;
         }
-        if !rotated {
+        let split = beside[..last].iter().rposition(|x| x.abs() <= least);
+        let first = split.map_or(0, |i| i + 1);
+        if first == last {
             break;
         }
+        // Wilkinson's shift: the eigenvalue of the last two rows that is nearest to the last entry.
+        let (half, off) = (
+            (diagonal[last - 1] - diagonal[last]) / 2.0,
+            beside[last - 1],
+        );
+        let shift =
+            diagonal[last] - off / (half / off + (half / off).hypot(1.0).copysign(half / off));
+        let (mut x, mut z) = (diagonal[first] - shift, beside[first]);
+        for i in first..last {
+            let length = x.hypot(z);
+            let (c, s) = if length > 0.0 {
+                (x / length, z / length)
+            } else {
+                (1.0, 0.0)
+            };
+            if i > first {
+                beside[i - 1] = length;
+            }
+            let (a, b, off) = (diagonal[i], diagonal[i + 1], beside[i]);
+            diagonal[i] = c * (c * a + s * off) + s * (c * off + s * b);
+            diagonal[i + 1] = s * (s * a - c * off) + c * (c * b - s * off);
+            beside[i] = c * s * (b - a) + (c - s) * (c + s) * off;
+            if i + 1 < last {
+                (x, z) = (beside[i], s * beside[i + 1]);
+                beside[i + 1] *= c;
+            }
+            let (above, below) = vectors[i * dim..].split_at_mut(dim);
+            for (x, y) in above.iter_mut().zip(&mut below[..dim]) {
+                (*x, *y) = (c * *x + s * *y, c * *y - s * *x);
+            }
+        }
     }
-    (a.iter().step_by(dim + 1).copied().collect(), vectors)
+    for vector in vectors.chunks_exact_mut(dim.max(1)) {
+        for (i, mirror) in mirrors.iter().enumerate().rev() {
+            reflect(mirror, &mut vector[i + 1..]);
+        }
+    }
+    (diagonal, vectors)
+}
+
+/// A symmetric matrix between mirrors that leave it with entries on and beside the diagonal alone.
+struct Tridiagonal {
+    diagonal: Vec<f64>,
+    beside: Vec<f64>,
+    /// One for each row but the last, across the columns behind the diagonal.
+    mirrors: Vec<Vec<f64>>,
+}
+
+impl Tridiagonal {
+    fn of(matrix: &[f64], dim: usize) -> Self {
+        let mut a = matrix.to_vec();
+        let (mut beside, mut mirrors) = (Vec::new(), Vec::new());
+        for i in 1..dim {
+            let mut mirror = a[(i - 1) * dim + i..i * dim].to_vec();
+            beside.push(mirror_of(&mut mirror));
+            let rows = || (i..dim).map(|row| row * dim + i..(row + 1) * dim);
+            let mut image: Vec<f64> = rows().map(|row| dot(&a[row], &mirror)).collect();
+            let along = dot(&image, &mirror) / 2.0;
+            image
+                .iter_mut()
+                .zip(&mirror)
+                .for_each(|(p, m)| *p -= along * m);
+            for (row, (m, p)) in rows().zip(mirror.iter().zip(&image)) {
+                for (x, (n, q)) in a[row].iter_mut().zip(mirror.iter().zip(&image)) {
+                    *x -= m * q + p * n;
+                }
+            }
+            mirrors.push(mirror);
+        }
+        Self {
+            diagonal: a.iter().step_by(dim + 1).copied().collect(),
+            beside,
+            mirrors,
+        }
+    }
 }
 
 /// The lower triangle of a matrix (dim, dim), row after row.
@@ -264,13 +325,7 @@ pub(crate) fn orthonormal(rows: &Array2<f64>) -> Array2<f64> {
             reflect(&mirror.as_slice().expect("in order")[j..], &mut row[j..]);
         }
         row[..i].fill(0.0);
-        let row = &mut row[i..];
-        // Squares may over- or underflow where numbers do not.
-        scale(row, row.iter().fold(0.0, |most, x| x.abs().max(most)));
-        let length = dot(row, row).sqrt();
-        row[0] += length.copysign(row[0]);
-        scale(row, dot(row, row).sqrt());
-        row.iter_mut().for_each(|x| *x *= std::f64::consts::SQRT_2);
+        mirror_of(&mut row[i..]);
     }
     let mut out = Array2::zeros((p, d));
     out.diag_mut().fill(1.0);
@@ -285,6 +340,18 @@ pub(crate) fn orthonormal(rows: &Array2<f64>) -> Array2<f64> {
         }
     }
     out
+}
+
+/// Puts the mirror of length sqrt(2) that turns a vector into its first axis in its place; what the first entry becomes.
+fn mirror_of(row: &mut [f64]) -> f64 {
+    // Squares may over- or underflow where numbers do not.
+    let most = row.iter().fold(0.0f64, |most, x| x.abs().max(most));
+    scale(row, most);
+    let length = dot(row, row).sqrt().copysign(row[0]);
+    row[0] += length;
+    scale(row, dot(row, row).sqrt());
+    row.iter_mut().for_each(|x| *x *= std::f64::consts::SQRT_2);
+    -length * most
 }
 
 /// The mirror image of `x` behind the plane across `mirror`, which is of length sqrt(2).
@@ -315,8 +382,8 @@ mod tests {
     /// Below, at and beyond one block, and several.
     const SIZES: [usize; 9] = [1, 2, 3, 7, 31, 32, 33, 64, 101];
 
-    fn random(shape: (usize, usize), seed: u64) -> Array2<f64> {
-        Rng::from_seed(seed).normals(shape)
+    fn random(rows: usize, columns: usize, seed: u64) -> Array2<f64> {
+        Rng::from_seed(seed).normals(rows, columns)
     }
 
     fn of(values: &[f64], dim: usize) -> Array2<f64> {
@@ -344,7 +411,7 @@ mod tests {
     #[test]
     fn cholesky_is_the_textbooks_and_reads_the_lower_half_alone() {
         for n in SIZES {
-            let x = random((n, n + 3), n as u64);
+            let x = random(n, n + 3, n as u64);
             let a = x.dot(&x.t()) + Array2::<f64>::eye(n) * 0.1;
             let mut values: Vec<f64> = a
                 .indexed_iter()
@@ -399,7 +466,7 @@ mod tests {
     #[test]
     fn eigenvalues_are_raised_and_vectors_stay() {
         for n in SIZES {
-            let vectors = orthonormal(&random((n, n), 3));
+            let vectors = orthonormal(&random(n, n, 3));
             let values: Vec<f64> = (0..n).map(|i| 10f64.powi(i as i32 % 9 - 6)).collect();
             let of_values = |values: &[f64]| {
                 let scaled = &vectors.t() * &ndarray::Array1::from(values.to_vec());
@@ -459,7 +526,7 @@ mod tests {
     #[test]
     fn directions_are_those_of_gram_and_schmidt_but_for_their_signs() {
         for (p, d) in [(1, 1), (1, 5), (3, 3), (4, 9), (16, 40)] {
-            let rows = random((p, d), 7);
+            let rows = random(p, d, 7);
             let (found, expected) = (check(&rows), naive_orthonormal(&rows));
             for (found, expected) in found.outer_iter().zip(expected.outer_iter()) {
                 let sign = found.dot(&expected).signum();
@@ -477,14 +544,14 @@ mod tests {
                 f64::from(i + d - p == j)
             }));
             // Of rank 1 and 2, but for rounding; rows that nearly depend on others; one row of zeros between others.
-            check(&random((p, 1), 1).dot(&random((1, d), 2)));
-            check(&random((p, 2), 3).dot(&random((2, d), 4)));
-            check(&(random((p, 1), 5).dot(&random((1, d), 6)) + 1e-12 * random((p, d), 7)));
-            let mut gap = random((p, d), 8);
+            check(&random(p, 1, 1).dot(&random(1, d, 2)));
+            check(&random(p, 2, 3).dot(&random(2, d, 4)));
+            check(&(random(p, 1, 5).dot(&random(1, d, 6)) + 1e-12 * random(p, d, 7)));
+            let mut gap = random(p, d, 8);
             gap.row_mut(p / 2).fill(0.0);
             check(&gap);
             for unit in [1e-300, 1e300] {
-                check(&(random((p, d), 9) * unit));
+                check(&(random(p, d, 9) * unit));
             }
         }
     }

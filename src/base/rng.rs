@@ -40,8 +40,8 @@ impl Rng {
     }
 
     /// Standard normal numbers, row after row as [`normal`](Self::normal) gives them.
-    pub(crate) fn normals(&mut self, shape: (usize, usize)) -> Array2<f64> {
-        Array2::random_using(shape, StandardNormal, &mut self.0)
+    pub(crate) fn normals(&mut self, rows: usize, columns: usize) -> Array2<f64> {
+        Array2::random_using((rows, columns), StandardNormal, &mut self.0)
     }
 
     /// Chi-squared with any positive number of degrees of freedom.
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn arrays_of_normals_are_filled_in_order() {
         let (mut rng, mut again) = (Rng::from_seed(7), Rng::from_seed(7));
-        let all = rng.normals((20, 3));
+        let all = rng.normals(20, 3);
         assert!(all.is_standard_layout() && all.iter().all(|x| *x == again.normal()));
         assert_eq!(rng.uniform(), again.uniform());
     }

@@ -4,10 +4,10 @@
 use super::{Coreset, Subset};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
-use crate::base::parallel;
+use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
 use crate::base::stage::{self, Stage};
-use crate::data::{Data, Frame};
+use crate::data::{Data, Frame, Rows};
 
 /// Rows drawn half in proportion to their weight and half to their weighted squared distance from the mean
 /// ([E15](crate::equations#e15); Bachem, Lucic, Krause, KDD 2018). One distance evaluation per row.
@@ -192,7 +192,14 @@ fn squared_distances_to_mean<F: Float>(
     frame.enter_exact(&data.summary().mean, &mut centre);
     let mut squared = vec![F::from_f64(0.0); data.len()];
     let blocks = parallel::map_chunks(&mut squared, PIECE, |_, range, squared| {
-        data.distances_from(range.clone(), frame, &centre, squared)?;
+        let mut block = Rows::default();
+        for (first, out) in (range.clone())
+            .step_by(BLOCK)
+            .zip(squared.chunks_mut(BLOCK))
+        {
+            data.load(first..first + out.len(), frame, &mut block)?;
+            block.distances_from(&centre, out);
+        }
         // Four sums side by side: with a single one, each addition would wait for the one before.
         let (mut weights, mut spreads) = ([0.0; 4], [0.0; 4]);
         for (i, (n, d2)) in range.zip(squared).enumerate() {

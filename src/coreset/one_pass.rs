@@ -141,7 +141,7 @@ impl<T: Element> OnePass<T> {
         same_columns("rows", self.fresh.dim, dim)?;
         if Dense::batch(rows).is_err() {
             // The same error, with the number of the row in the stream.
-            check_rows(rows, None, ("data", T::Float::LIMIT), self.rows)?;
+            check_rows(rows, None, "data", T::Float::LIMIT, self.rows)?;
         }
         if let Some(weights) = &weights {
             same_length("weights", n, weights.len())?;
@@ -200,7 +200,7 @@ impl<T: Element> OnePass<T> {
         let streams = Streams::new(self.seed, 0);
         let mut rng = streams.at(Purpose::Coreset, self.reductions, 1);
         self.reductions += 1;
-        let drawn = Lightweight::new(size).draw_in_strata(&data, &data.frame()?, &mut rng)?;
+        let drawn = Lightweight::new(size).draw_in_strata(&data, &data.frame(), &mut rng)?;
         let Some(subset) = drawn else {
             return Ok(list);
         };

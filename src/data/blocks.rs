@@ -1,10 +1,9 @@
 //! Rows that are not in memory: blocks of them are read when they are asked for.
 
-use super::{Data, Dense, Frame, Rows, Summary, frame_of_sample};
+use super::{Data, Dense, Frame, Rows, Summary};
 use crate::base::error::{Error, Result, same_length};
 use crate::base::float::{Element, Float};
-use crate::base::parallel::{self, BLOCK, Spare};
-use ndarray::Array2;
+use crate::base::parallel::{BLOCK, Spare};
 use std::io;
 use std::ops::Range;
 
@@ -106,7 +105,6 @@ pub struct Blocks<S: Source> {
     dim: usize,
     weights: Option<Vec<f64>>,
     summary: Summary,
-    frame: Frame<FloatOf<S>>,
     /// Places to read into.
     buffers: Spare<Vec<S::Element>>,
 }
@@ -154,8 +152,8 @@ impl<S: Source> Blocks<S> {
     }
 
     fn checked(source: S, weights: Option<Vec<f64>>) -> Result<Self> {
-        let (stage, len, dim) = (source.name(), source.len(), source.dim());
-        let fault = |what: String| Error::stage(stage, what);
+        let (len, dim) = (source.len(), source.dim());
+        let fault = |what: String| Error::stage(source.name(), what);
         let numbers = len.max(BLOCK).checked_mul(dim);
         if numbers.is_none_or(|numbers| numbers > isize::MAX as usize / size_of::<f64>()) {
             let what = format!("{len} rows of {dim} numbers are more than can be counted");
@@ -165,39 +163,37 @@ impl<S: Source> Blocks<S> {
         let summary = Summary::from_blocks(len, dim, weight, |rows, out: &mut [S::Element]| {
             read_from(&source, rows.start, out)
         })?;
-        let mut data = Self {
+        Ok(Self {
             source,
             len,
             dim,
             weights,
             summary,
-            frame: Frame::new(&vec![0.0; dim], 1.0),
             buffers: Spare::default(),
-        };
-        data.frame = frame_of_sample(&data)?;
-        Ok(data)
+        })
     }
 
-    /// Reads consecutive rows, and checks them: they may be others than when the data was made.
+    /// Reads consecutive rows, and checks them again.
     fn read(&self, first: usize, out: &mut [S::Element]) -> Result<()> {
-        let fault = |what: String| Err(Error::stage(self.source.name(), what));
         read_from(&self.source, first, out)?;
         match out.chunks_exact(self.dim).position(|row| !sound(row)) {
             None => Ok(()),
-            Some(place) => fault(format!(
-                "row {}: a value is NaN, infinite or too large, but was not when the data was checked",
-                first + place
+            Some(place) => Err(Error::stage(
+                self.source.name(),
+                format!(
+                    "row {}: a value is NaN, infinite or too large, but was not when the data was checked",
+                    first + place
+                ),
             )),
         }
     }
 
     /// Reads rows that are in order, each run of neighbours at once.
-    fn read_sorted(&self, rows: &[usize], out: &mut [S::Element]) -> Result<()> {
-        let mut rest = out;
+    fn read_sorted(&self, rows: &[usize], mut out: &mut [S::Element]) -> Result<()> {
         for run in rows.chunk_by(|a, b| a + 1 == *b) {
-            let (out, after) = rest.split_at_mut(run.len() * self.dim);
-            self.read(run[0], out)?;
-            rest = after;
+            let (here, rest) = out.split_at_mut(run.len() * self.dim);
+            self.read(run[0], here)?;
+            out = rest;
         }
         Ok(())
     }
@@ -205,7 +201,7 @@ impl<S: Source> Blocks<S> {
     /// What `work` makes of a place for so many rows.
     fn with_buffer<T>(&self, rows: usize, work: impl FnOnce(&mut [S::Element]) -> T) -> T {
         let mut buffer = self.buffers.take().unwrap_or_default();
-        buffer.resize(rows * self.dim, S::Element::ZERO);
+        buffer.resize(rows * self.dim, Default::default());
         let made = work(&mut buffer);
         self.buffers.give([buffer]);
         made
@@ -234,11 +230,6 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
         self.source.name()
     }
 
-    /// Every read checks what it finds.
-    fn is_checked(&self) -> bool {
-        true
-    }
-
     fn len(&self) -> usize {
         self.len
     }
@@ -247,16 +238,12 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
         self.dim
     }
 
-    fn weight(&self, n: usize) -> f64 {
-        self.weights.as_ref().map_or(1.0, |weights| weights[n])
+    fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
     }
 
     fn summary(&self) -> &Summary {
         &self.summary
-    }
-
-    fn frame(&self) -> Result<Frame<FloatOf<S>>> {
-        Ok(self.frame.clone())
     }
 
     fn load(
@@ -288,38 +275,5 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
             let block = Dense::of_block(values, self.dim, weights.as_deref());
             block.gather(&places, frame, into)
         })
-    }
-
-    fn distances_from(
-        &self,
-        rows: Range<usize>,
-        frame: &Frame<FloatOf<S>>,
-        centre: &[FloatOf<S>],
-        out: &mut [FloatOf<S>],
-    ) -> Result<()> {
-        self.with_buffer(rows.len(), |values| {
-            self.read(rows.start, values)?;
-            let block = Dense::of_block(values, self.dim, None);
-            block.distances_from(0..rows.len(), frame, centre, out)
-        })
-    }
-
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<FloatOf<S>> + '_>> {
-        let dim = self.dim;
-        let mut values = vec![S::Element::ZERO; rows.len() * dim];
-        let read = parallel::map_chunks(&mut values, BLOCK * dim, |block, _, out| {
-            let from = block * BLOCK;
-            let (sorted, places) = in_order(&rows[from..from + out.len() / dim]);
-            self.with_buffer(sorted.len(), |values| {
-                self.read_sorted(&sorted, values)?;
-                for (&place, out) in places.iter().zip(out.chunks_exact_mut(dim)) {
-                    out.copy_from_slice(&values[place * dim..][..dim]);
-                }
-                Ok(())
-            })
-        });
-        parallel::all(read)?;
-        let values = Array2::from_shape_vec((rows.len(), dim), values).expect("n x d numbers");
-        Ok(Box::new(Dense::part_of(&self.summary, values, weights)))
     }
 }

@@ -1,36 +1,16 @@
 //! Dense rows: a borrowed or owned (n, d) array in row-major order.
 
-use super::rows::{finite, squared_distance};
 use super::{Data, Frame, Rows, Summary};
 use crate::base::error::{Error, Result, same_length};
 use crate::base::float::{Element, Float};
+use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
 use crate::kernels::{features, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
+use pulp::bytemuck::cast_slice;
+use std::any::TypeId;
 use std::borrow::Cow;
 use std::ops::Range;
-
-/// What weights may be stored in: `f32` or `f64`. Sealed.
-pub trait Weight: Float {
-    /// Weights in `f64`, in which all sums are: borrowed where they lie one after the other in that type.
-    #[doc(hidden)]
-    fn in_f64(weights: ArrayView1<'_, Self>) -> Cow<'_, [f64]>;
-}
-
-impl Weight for f32 {
-    fn in_f64(weights: ArrayView1<'_, f32>) -> Cow<'_, [f64]> {
-        Cow::Owned(weights.iter().map(|&w| f64::from(w)).collect())
-    }
-}
-
-impl Weight for f64 {
-    fn in_f64(weights: ArrayView1<'_, f64>) -> Cow<'_, [f64]> {
-        match weights.to_slice() {
-            Some(slice) => Cow::Borrowed(slice),
-            None => Cow::Owned(weights.to_vec()),
-        }
-    }
-}
 
 /// Dense points, checked once.
 ///
@@ -52,8 +32,6 @@ pub struct Dense<'a, T: Element> {
     dim: usize,
     weights: Option<Cow<'a, [f64]>>,
     summary: Summary,
-    /// Whether every number was found to be sound.
-    checked: bool,
 }
 
 /// Numbers that are copied before they are changed: they stay in the nearest cache.
@@ -101,7 +79,6 @@ impl<'a, T: Element> Dense<'a, T> {
             dim,
             weights: None,
             summary: Summary::of_none(dim),
-            checked: true,
         })
     }
 
@@ -111,12 +88,19 @@ impl<'a, T: Element> Dense<'a, T> {
     /// # Errors
     /// As [`new`](Self::new); [`Error::LengthMismatch`], [`Error::Weight`] or [`Error::TotalWeight`] for
     /// the weights.
-    pub fn weighted<W: Weight>(
+    pub fn weighted<W: Float>(
         points: impl Into<ArrayView2<'a, T>>,
         weights: impl Into<ArrayView1<'a, W>>,
     ) -> Result<Self> {
-        let (points, weights) = (points.into(), weights.into());
-        Self::check(points, Some(W::in_f64(weights)))
+        let weights = weights.into();
+        // Borrowed where they lie one after the other in `f64`, in which all sums are.
+        let weights = match weights.to_slice() {
+            Some(slice) if TypeId::of::<W>() == TypeId::of::<f64>() => {
+                Cow::Borrowed(cast_slice(slice))
+            }
+            _ => Cow::Owned(weights.iter().map(|w| w.to_f64()).collect()),
+        };
+        Self::check(points.into(), Some(weights))
     }
 
     fn check(points: ArrayView2<'a, T>, weights: Option<Cow<'a, [f64]>>) -> Result<Self> {
@@ -124,13 +108,14 @@ impl<'a, T: Element> Dense<'a, T> {
             Some(slice) => Cow::Borrowed(slice),
             None => Cow::Owned(points.iter().copied().collect()),
         };
-        Self::of_checked(values, points.dim(), weights)
+        Self::of_checked(values, points.nrows(), points.ncols(), weights)
     }
 
     /// Values (n, d), one row after the other, and their weights (n), once they have been looked at.
     fn of_checked(
         values: Cow<'a, [T]>,
-        (n, dim): (usize, usize),
+        n: usize,
+        dim: usize,
         weights: Option<Cow<'a, [f64]>>,
     ) -> Result<Self> {
         if let Some(weights) = &weights {
@@ -145,7 +130,6 @@ impl<'a, T: Element> Dense<'a, T> {
             dim,
             weights,
             summary,
-            checked: true,
         })
     }
 
@@ -156,7 +140,6 @@ impl<'a, T: Element> Dense<'a, T> {
             dim,
             weights: weights.map(Cow::Borrowed),
             summary: Summary::of_none(0),
-            checked: false,
         }
     }
 
@@ -169,13 +152,13 @@ impl<'a, T: Element> Dense<'a, T> {
             mean: vec![0.0; dim],
             variance: vec![1.0; dim],
             range: vec![(-1.0, 1.0); dim],
+            range_of_few: 0.0,
         };
         Self {
             values: Cow::Owned(values),
             dim,
             weights: Some(Cow::Owned(weights)),
             summary,
-            checked: true,
         }
     }
 
@@ -196,12 +179,6 @@ impl<'a, T: Element> Dense<'a, T> {
     pub fn points(&self) -> ArrayView2<'_, T> {
         let shape = (self.values.len() / self.dim, self.dim);
         ArrayView2::from_shape(shape, &self.values).expect("n x d numbers")
-    }
-
-    /// The weights (n); `None` if each is 1.
-    #[must_use]
-    pub fn weights(&self) -> Option<ArrayView1<'_, f64>> {
-        self.weights.as_deref().map(ArrayView1::from)
     }
 
     fn row(&self, n: usize) -> &[T] {
@@ -304,8 +281,8 @@ impl<T: Element> Dense<'static, T> {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn owned(points: Array2<T>) -> Result<Self> {
-        let shape = points.dim();
-        Self::of_checked(Cow::Owned(values_of(points)), shape, None)
+        let (n, dim) = points.dim();
+        Self::of_checked(Cow::Owned(values_of(points)), n, dim, None)
     }
 
     /// The same with weights (n).
@@ -313,28 +290,53 @@ impl<T: Element> Dense<'static, T> {
     /// # Errors
     /// As [`weighted`](Dense::weighted).
     pub fn owned_weighted(points: Array2<T>, weights: Vec<f64>) -> Result<Self> {
-        let (shape, weights) = (points.dim(), Some(Cow::Owned(weights)));
-        Self::of_checked(Cow::Owned(values_of(points)), shape, weights)
+        let (n, dim) = points.dim();
+        let (values, weights) = (Cow::Owned(values_of(points)), Cow::Owned(weights));
+        Self::of_checked(values, n, dim, Some(weights))
     }
 
     /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole`
     /// data but for the number of rows and the total weight.
     ///
-    /// It is made of rows that could not be read as well, NaN in their places: then the fit is an error that says so.
-    #[must_use]
-    pub fn part_of(whole: &Summary, points: Array2<T>, mut weights: Vec<f64>) -> Self {
-        let (n, dim) = points.dim();
-        let values = values_of(points);
-        weights.resize(n, f64::NAN);
-        let checked =
-            n > 0 && dim > 0 && Summary::check(&values, dim, Some(&weights), "data").is_ok();
-        Self {
-            values: Cow::Owned(values),
-            dim,
-            summary: whole.reweighted(&weights),
-            weights: Some(Cow::Owned(weights)),
-            checked,
-        }
+    /// # Errors
+    /// As [`weighted`](Dense::weighted).
+    pub fn part_of(whole: &Summary, points: Array2<T>, weights: Vec<f64>) -> Result<Self> {
+        let part = Self::owned_weighted(points, weights)?;
+        Ok(Self {
+            summary: whole.reweighted(part.weights.as_deref().unwrap_or_default()),
+            ..part
+        })
+    }
+}
+
+impl<F: Float> Dense<'static, F> {
+    /// Rows of other data, read into memory, with new weights.
+    pub(super) fn selected<D: Data<F> + ?Sized>(
+        data: &D,
+        rows: &[usize],
+        weights: Vec<f64>,
+    ) -> Result<Self> {
+        let (dim, summary) = (data.dim(), data.summary());
+        // In a unit in which no number is too large; there and back, powers of two are exact.
+        let frame = Frame::new(&vec![0.0; dim], summary.max_abs());
+        let mut values = vec![F::zero(); rows.len() * dim];
+        let read = parallel::map_chunks(&mut values, BLOCK * dim, |_, places, out| {
+            let mut block = Rows::default();
+            data.gather(
+                &rows[places.start / dim..places.end / dim],
+                &frame,
+                &mut block,
+            )?;
+            for (i, out) in out.chunks_exact_mut(dim).enumerate() {
+                for (j, (out, z)) in out.iter_mut().zip(block.row(i)).enumerate() {
+                    *out = frame.leave(j, *z);
+                }
+            }
+            Ok(())
+        });
+        parallel::all(read)?;
+        let values = Array2::from_shape_vec((rows.len(), dim), values).expect("n x d numbers");
+        Self::part_of(summary, values, weights)
     }
 }
 
@@ -351,22 +353,16 @@ fn values_of<T: Copy>(points: Array2<T>) -> Vec<T> {
 }
 
 impl<T: Element> Data<T::Float> for Dense<'_, T> {
-    fn is_checked(&self) -> bool {
-        self.checked
-    }
-
     fn len(&self) -> usize {
-        // A part of other data may have no columns.
-        self.values.len().checked_div(self.dim).unwrap_or(0)
+        self.values.len() / self.dim
     }
 
     fn dim(&self) -> usize {
         self.dim
     }
 
-    #[inline(always)]
-    fn weight(&self, n: usize) -> f64 {
-        self.weights.as_ref().map_or(1.0, |weights| weights[n])
+    fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
     }
 
     fn summary(&self) -> &Summary {
@@ -395,31 +391,6 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
         Ok(())
     }
 
-    #[inline(never)]
-    fn distances_from(
-        &self,
-        rows: Range<usize>,
-        frame: &Frame<T::Float>,
-        centre: &[T::Float],
-        out: &mut [T::Float],
-    ) -> Result<()> {
-        if frame.basis().is_some() {
-            let mut block = Rows::default();
-            self.fill(rows, frame, &mut block);
-            block.distances_from(centre, out);
-            return Ok(());
-        }
-        // Not copied into a block, and not padded.
-        let values = &self.values[rows.start * self.dim..rows.end * self.dim];
-        let scale = T::Float::from_f64(frame.inverse_unit());
-        vectorised!({
-            for (row, out) in values.chunks_exact(self.dim).zip(out) {
-                *out = finite(squared_distance(row, frame.offset(), scale, centre));
-            }
-        });
-        Ok(())
-    }
-
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<T::Float> + '_>> {
         let mut values = Vec::with_capacity(rows.len() * self.dim);
         for &n in rows {
@@ -430,7 +401,6 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
             dim: self.dim,
             summary: self.summary.reweighted(&weights),
             weights: Some(Cow::Owned(weights)),
-            checked: self.checked,
         }))
     }
 }
@@ -442,7 +412,7 @@ mod tests {
     use approx::assert_abs_diff_eq;
     use ndarray::Array1;
 
-    fn distances_without_a_block<T: Element>(x: &Array2<T>, within: f64) {
+    fn loaded_rows_are_exact<T: Element>(x: &Array2<T>, within: f64) {
         let mut weights = Array1::ones(x.nrows());
         weights[0] = 0.0;
         let data = Dense::weighted(x.view(), weights.view()).unwrap();
@@ -450,13 +420,14 @@ mod tests {
         let mut rows = Rows::default();
         data.load(0..x.nrows(), &frame, &mut rows).unwrap();
         let centre = rows.row(3).to_vec();
-        let mut naive = vec![T::Float::INFINITY; x.nrows()];
-        rows.lower(0, &centre, &mut naive);
-        let mut got = naive.clone();
-        data.distances_from(0..x.nrows(), &frame, &centre, &mut got)
-            .unwrap();
-        for (i, (a, b)) in got.iter().zip(&naive).enumerate() {
-            let (a, b) = (a.to_f64(), b.to_f64());
+        let mut got = vec![T::Float::INFINITY; x.nrows()];
+        rows.distances_from(&centre, &mut got);
+        for (i, a) in got.iter().enumerate() {
+            let apart = rows.row(i).iter().zip(&centre);
+            let b: f64 = apart
+                .map(|(z, mu)| (z.to_f64() - mu.to_f64()).powi(2))
+                .sum();
+            let a = a.to_f64();
             assert!(i == 0 || (a - b).abs() <= within * (1.0 + b), "{a} {b}");
             assert!(a.is_finite());
             // And the coordinates of the row, one by one.
@@ -474,35 +445,14 @@ mod tests {
 
     /// All lengths of rows, the number types, and a row of weight 0 far away.
     #[test]
-    fn distances_from_one_centre_are_those_of_loaded_rows() {
+    fn rows_are_loaded_as_they_are() {
         for d in 1..=50 {
             let mut rng = Rng::from_seed(d as u64);
             let mut x = Array2::from_shape_fn((9, d), |_| rng.normal());
-            distances_without_a_block(&x.mapv(|x| (x * 20.0 + 128.0) as u8), 1e-5);
+            loaded_rows_are_exact(&x.mapv(|x| (x * 20.0 + 128.0) as u8), 1e-5);
             x.row_mut(0).fill(1e30);
-            distances_without_a_block(&x.mapv(|x| x as f32), 1e-5);
-            distances_without_a_block(&x, 1e-13);
+            loaded_rows_are_exact(&x.mapv(|x| x as f32), 1e-5);
+            loaded_rows_are_exact(&x, 1e-13);
         }
-    }
-
-    /// A row that could not be read is at no distance, and one that is very far at a finite one.
-    #[test]
-    fn distances_of_what_is_no_number_are_none() {
-        let rows = Rows::of_padded(&[f32::NAN, 0.0, 0.0, 0.0, 3e19, 0.0, 0.0, 0.0], 1);
-        let mut out = [0.0f32; 2];
-        rows.distances_from(&[0.0; 4], &mut out);
-        assert!(out[0].is_nan() && out[1].is_finite());
-    }
-
-    /// Rows near each other at a tenth of the range of `f32`, and one that is as far as numbers go.
-    #[test]
-    fn squares_of_near_rows_are_kept_in_wide_data() {
-        let x = Array2::from_shape_fn((40, 1), |(n, _)| match n {
-            0 => 1e37f32,
-            n => 1e20 + n as f32 * 1e14,
-        });
-        let data = Dense::new(x.view()).unwrap();
-        let near = 1e14 * data.frame().unwrap().inverse_unit() as f32;
-        assert!((near * near).is_normal(), "{near:e}");
     }
 }

@@ -1,115 +1,179 @@
-//! Data as the crate reads it: a cancelled fit reads no further row, and what data from outside gives is checked here, before
-//! anyone computes with it.
+//! Where data enters: what it says and loads is checked here, and nowhere else.
 
 use super::{Data, Frame, Rows, Summary};
 use crate::base::cancel::Cancel;
-use crate::base::error::{Error, Result, sound_total, sound_weight};
+use crate::base::error::{Error, Result, same_length, sound_total, sound_weight};
 use crate::base::float::Float;
+use crate::base::parallel::BLOCK;
+use std::borrow::Cow;
 use std::ops::Range;
 
-/// Data behind a flag, and behind checks where it does not say that it [was checked](Data::is_checked).
+/// The rows of a fit or a prediction: every block is as it must be, or an error. Once the fit is cancelled there are no more.
 pub(crate) struct Guarded<'a, F: Float> {
-    data: Inner<'a, F>,
+    data: Rowset<'a, F>,
     /// That of the data before a part was selected.
     name: &'static str,
-    /// The shape that was found at first: another one later is an error.
+    /// As they were at first.
+    weights: Option<Cow<'a, [f64]>>,
     len: usize,
     dim: usize,
     cancel: Cancel,
 }
 
-enum Inner<'a, F: Float> {
+enum Rowset<'a, F: Float> {
     Borrowed(&'a dyn Data<F>),
     Selected(Box<dyn Data<F> + 'a>),
 }
 
 impl<'a, F: Float> Guarded<'a, F> {
-    /// All rows under this flag. Without rows it is an error: whoever has an answer about none does not come here.
-    pub(crate) fn new(data: &'a dyn Data<F>, cancel: &Cancel) -> Result<Self> {
+    /// Data that has rows.
+    pub(crate) fn new(data: &'a dyn Data<F>, cancel: Option<&Cancel>) -> Result<Self> {
         let (len, dim) = (data.len(), data.dim());
         if len == 0 || dim == 0 {
             return Err(Error::Empty { what: "data" });
         }
-        if !data.is_checked() {
-            check_totals(data, len, dim)?;
-        }
+        let weights = data.weights();
+        same_length("weights", len, weights.map_or(len, <[f64]>::len))?;
         Ok(Self {
-            data: Inner::Borrowed(data),
+            data: Rowset::Borrowed(data),
             name: data.name(),
+            weights: weights.map(Cow::Borrowed),
             len,
             dim,
-            cancel: cancel.clone(),
+            cancel: cancel.or(data.cancel()).cloned().unwrap_or_default(),
         })
     }
 
-    fn inner(&self) -> &dyn Data<F> {
-        match &self.data {
-            Inner::Borrowed(data) => *data,
-            Inner::Selected(data) => &**data,
+    /// Data to fit: its weights and its summary are checked, too.
+    pub(crate) fn to_fit(data: &'a dyn Data<F>, cancel: Option<&Cancel>) -> Result<Self> {
+        let checked = Self::new(data, cancel)?;
+        let (summary, frame, dim) = (data.summary(), data.frame().dim(), checked.dim);
+        let columns = [&summary.mean, &summary.variance].map(Vec::len);
+        if columns != [dim; 2] || summary.range.len() != dim || frame != dim {
+            return checked.wrong(format!(
+                "the summary is not about {dim} coordinates: it needs a mean, a variance and a range of each"
+            ));
         }
+        let ranges = summary.range.iter().flat_map(|(low, high)| [low, high]);
+        let mut numbers = summary.mean.iter().chain(&summary.variance).chain(ranges);
+        if !numbers.all(|x| x.is_finite()) {
+            return checked
+                .wrong("the summary is not finite: means, variances and ranges must be".into());
+        }
+        sound_total(summary.total_weight)?;
+        let mut rows = checked.len;
+        if let Some(weights) = &checked.weights {
+            for (n, weight) in weights.iter().enumerate() {
+                sound_weight(n, *weight)?;
+            }
+            rows = weights.iter().filter(|weight| **weight > 0.0).count();
+        }
+        if summary.rows != rows {
+            let found = summary.rows;
+            return checked.wrong(format!(
+                "the summary has {found} rows of positive weight, the data {rows}: make it from these weights"
+            ));
+        }
+        checked.check_outliers()?;
+        Ok(checked)
     }
 
-    fn fault<T>(&self, what: String) -> Result<T> {
+    /// Whether squared differences of most rows are numbers of the type, in a unit in which the widest range is 1.
+    fn check_outliers(&self) -> Result<()> {
+        let (few, widest) = (self.summary().range_of_few, self.summary().widest_range());
+        let least = (2f64.powi(-F::MAX_EXPONENT) / F::EPSILON).sqrt();
+        if few >= least * widest || few <= 0.0 {
+            return Ok(());
+        }
+        let (frame, mut rows, mut farthest) = (self.frame(), Rows::default(), (0, 0.0));
+        for first in (0..self.len).step_by(BLOCK) {
+            self.load(first..self.len.min(first + BLOCK), &frame, &mut rows)?;
+            for i in (0..rows.len()).filter(|i| rows.weight(*i) > 0.0) {
+                let size = rows
+                    .row(i)
+                    .iter()
+                    .fold(0.0f64, |most, z| most.max(z.to_f64().abs()));
+                if size > farthest.1 {
+                    farthest = (first + i, size);
+                }
+            }
+        }
+        let row = farthest.0;
+        self.wrong(format!(
+            "row {row}: values differ by {widest:e}, beside which the type cannot hold the differences of most rows, about {few:e}: \
+             remove row {row}, or scale its values"
+        ))
+    }
+
+    /// What the data did, and the rule.
+    fn wrong<T>(&self, what: String) -> Result<T> {
         Err(Error::stage(self.name, what))
     }
 
-    /// Whether a block has these rows, with finite values and the weights that are known.
-    fn check(
+    /// An error of the data; `number` tells which row of the data a row of the block is.
+    fn located(&self, error: Error, number: impl Fn(usize) -> usize) -> Error {
+        match error {
+            Error::NotFinite { row, column, .. } => {
+                let what = format!(
+                    "row {}: a value is NaN or infinite, in column {column}",
+                    number(row)
+                );
+                Error::stage(self.name, what)
+            }
+            other => other,
+        }
+    }
+
+    fn data(&self) -> &dyn Data<F> {
+        match &self.data {
+            Rowset::Borrowed(data) => *data,
+            Rowset::Selected(data) => &**data,
+        }
+    }
+
+    /// Loads rows by `load`, and checks them.
+    fn load_checked(
         &self,
         rows: impl ExactSizeIterator<Item = usize> + Clone,
         frame: &Frame<F>,
-        block: &Rows<F>,
+        into: &mut Rows<F>,
+        load: impl FnOnce(&dyn Data<F>, &mut Rows<F>) -> Result<()>,
     ) -> Result<()> {
-        let (expected, found) = (rows.len(), block.len());
+        self.cancel.check()?;
+        // Rows of an earlier load must not remain.
+        into.reset(0, frame.dim());
+        let of_block = |i: usize| rows.clone().nth(i).unwrap_or_default();
+        load(self.data(), into).map_err(|error| self.located(error, of_block))?;
+        let (expected, found) = (rows.len(), into.len());
         if found != expected {
-            let first = rows.min().unwrap_or(0);
-            return self.fault(format!(
+            let first = of_block(0);
+            return self.wrong(format!(
                 "{found} rows in a block of {expected}, from row {first} on: load as many as asked for"
             ));
         }
-        if let Some((i, what)) = block.unsound(frame) {
-            let row = rows.clone().nth(i).unwrap_or(0);
-            return self.fault(format!("row {row}: {what}"));
+        if into.dim != frame.dim() {
+            let (found, expected) = (into.dim, frame.dim());
+            return self.wrong(format!(
+                "row {}: {found} coordinates, but {expected} expected",
+                of_block(0)
+            ));
         }
-        for (i, row) in rows.enumerate() {
-            let (found, known) = (block.weight(i), self.weight(row));
-            if found != known {
-                return self.fault(format!(
-                    "row {row} is loaded with weight {found}: it must be {known}"
-                ));
+        let mut weights = into.weights.iter();
+        let other = match self.weights() {
+            None => weights.position(|found| *found != 1.0),
+            Some(known) => {
+                let mut pairs = weights.zip(rows.clone());
+                pairs.position(|(found, row)| *found != known[row])
             }
-        }
-        Ok(())
+        };
+        other.map_or(Ok(()), |i| {
+            let (row, found) = (of_block(i), into.weights[i]);
+            let known = self.weight(row);
+            self.wrong(format!(
+                "row {row} is loaded with weight {found}: it must be {known}"
+            ))
+        })
     }
-}
-
-/// Whether weights and summary of data from outside are sound, and about the same rows.
-fn check_totals<F: Float>(data: &dyn Data<F>, len: usize, dim: usize) -> Result<()> {
-    for row in 0..len {
-        sound_weight(row, data.weight(row))?;
-    }
-    let error = |what: String| Err(Error::stage(data.name(), what));
-    let summary = data.summary();
-    let columns = [&summary.mean, &summary.variance].map(Vec::len);
-    if columns != [dim; 2] || summary.range.len() != dim {
-        return error(format!(
-            "the summary is not about {dim} coordinates: it needs a mean, a variance and a range of each"
-        ));
-    }
-    let ranges = summary.range.iter().flat_map(|(low, high)| [low, high]);
-    let mut numbers = summary.mean.iter().chain(&summary.variance).chain(ranges);
-    if !numbers.all(|x| x.is_finite()) {
-        return error("the summary is not finite: means, variances and ranges must be".into());
-    }
-    sound_total(summary.total_weight)?;
-    let rows = (0..len).filter(|&n| data.weight(n) > 0.0).count();
-    if rows != summary.rows {
-        let found = summary.rows;
-        return error(format!(
-            "the summary has {found} rows of positive weight, the data {rows}: make it from these weights"
-        ));
-    }
-    Ok(())
 }
 
 impl<F: Float> Data<F> for Guarded<'_, F> {
@@ -117,12 +181,8 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
         self.name
     }
 
-    fn is_checked(&self) -> bool {
-        self.inner().is_checked()
-    }
-
     fn is_sparse(&self) -> bool {
-        self.inner().is_sparse()
+        self.data().is_sparse()
     }
 
     fn len(&self) -> usize {
@@ -133,86 +193,53 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
         self.dim
     }
 
-    fn weight(&self, n: usize) -> f64 {
-        self.inner().weight(n)
+    fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
     }
 
     fn summary(&self) -> &Summary {
-        self.inner().summary()
+        self.data().summary()
     }
 
-    fn frame(&self) -> Result<Frame<F>> {
-        let frame = self.inner().frame()?;
-        let (found, expected) = (frame.dim(), self.dim);
-        match found == expected {
-            true => Ok(frame),
-            false => self.fault(format!(
-                "a frame of {found} coordinates: it must have {expected}"
-            )),
-        }
+    fn frame(&self) -> Frame<F> {
+        self.data().frame()
     }
 
     fn check(&self, frame: &Frame<F>) -> Result<()> {
-        self.inner().check(frame)
+        self.data().check(frame)
+    }
+
+    fn cancel(&self) -> Option<&Cancel> {
+        Some(&self.cancel)
     }
 
     fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
-        self.cancel.check()?;
-        if self.is_checked() {
-            return self.inner().load(rows, frame, into);
-        }
-        // Rows of an earlier load must not remain.
-        into.blank(0, frame);
-        self.inner().load(rows.clone(), frame, into)?;
-        Guarded::check(self, rows, frame, into)
+        self.load_checked(rows.clone(), frame, into, |data, into| {
+            data.load(rows, frame, into)
+        })
     }
 
     fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
-        self.cancel.check()?;
-        if self.is_checked() {
-            return self.inner().gather(rows, frame, into);
-        }
-        into.blank(0, frame);
-        self.inner().gather(rows, frame, into)?;
-        Guarded::check(self, rows.iter().copied(), frame, into)
-    }
-
-    fn distances_from(
-        &self,
-        rows: Range<usize>,
-        frame: &Frame<F>,
-        centre: &[F],
-        out: &mut [F],
-    ) -> Result<()> {
-        self.cancel.check()?;
-        if self.is_checked() {
-            return self.inner().distances_from(rows, frame, centre, out);
-        }
-        let mut block = Rows::default();
-        self.load(rows, frame, &mut block)?;
-        block.distances_from(centre, out);
-        Ok(())
-    }
-
-    fn residual(&self) -> f64 {
-        self.inner().residual()
+        self.load_checked(rows.iter().copied(), frame, into, |data, into| {
+            data.gather(rows, frame, into)
+        })
     }
 
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
-        self.cancel.check()?;
-        let selected = self.inner().select(rows, weights.clone())?;
+        let selected = self.data().select(rows, weights.clone());
+        let selected = selected.map_err(|error| self.located(error, |row| row))?;
         let (len, dim) = (selected.len(), selected.dim());
-        let same = |n: usize| selected.weight(n) == weights[n];
-        if len != rows.len() || dim != self.dim || !(0..len).all(same) {
+        if (len, dim) != (rows.len(), self.dim) || selected.weights() != Some(&weights) {
             let (expected, of) = (rows.len(), self.dim);
-            return self.fault(format!(
+            return self.wrong(format!(
                 "{expected} rows of {of} coordinates selected: it must have as many, with the weights given, but has {len} of {dim}, \
                  or other weights"
             ));
         }
         Ok(Box::new(Guarded {
-            data: Inner::Selected(selected),
+            data: Rowset::Selected(selected),
             name: self.name,
+            weights: Some(Cow::Owned(weights)),
             len,
             dim,
             cancel: self.cancel.clone(),

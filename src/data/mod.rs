@@ -3,50 +3,30 @@
 //! Stages ask data for blocks of rows ([`Data::load`]), in the coordinates of a [`Frame`], and do their
 //! arithmetic on those blocks ([`Rows`]). Where rows come from and how they are stored is known here alone.
 
-mod basis;
 mod blocks;
-mod centres;
 mod dense;
-mod dense_products;
-mod dense_sums;
-mod frame;
 mod guarded;
-mod linear;
-mod moments;
 mod projected;
-mod rows;
-mod scales;
-mod scores;
 mod sketch;
 mod sketch_builder;
-mod sketch_new;
 mod sketch_sums;
-mod sparse_rows;
-mod stored;
 mod summary;
 mod view;
 
-pub use basis::{Basis, Transform};
-pub use blocks::{Blocks, Source};
-pub use centres::Centres;
-pub use dense::{Dense, Weight};
-pub use frame::Frame;
-pub(crate) use guarded::Guarded;
 #[doc(hidden)]
-pub use linear::Linear;
-pub(crate) use linear::{Part, Terms, largest_error};
-pub use moments::{Moments, Second};
+pub use crate::rows::Linear;
+pub use crate::rows::{Basis, Centres, Frame, Rows, Scales, Scores, Transform};
+pub use blocks::{Blocks, Source};
+pub use dense::Dense;
+pub(crate) use guarded::Guarded;
 pub use projected::Subspace;
-pub use rows::Rows;
-pub use scales::Scales;
-pub use scores::Scores;
-pub(crate) use scores::{all_scores, some_scores};
 pub use sketch::Sketch;
 pub use sketch_builder::SketchBuilder;
 pub use summary::Summary;
 pub(crate) use summary::check_rows;
 pub(crate) use view::View;
 
+use crate::base::cancel::Cancel;
 use crate::base::error::{Result, same_columns};
 use crate::base::float::Float;
 use std::ops::Range;
@@ -55,9 +35,9 @@ use std::ops::Range;
 ///
 /// The crate reads rows through it and asks nothing else: where they come from (memory, a file, a partition) is known to
 /// the implementation alone. [`Rows::fill`] puts rows of numbers into a block, [`Summary::from_blocks`] makes the
-/// summary, and [`select`](Self::select) may return other data than itself, such as [`Dense::part_of`] makes. What is
+/// summary, and [`select`](Self::select) reads rows into memory. What is
 /// loaded is checked: a block of another number of rows than asked for, or a value that is not finite, is an error of
-/// the fit that names the data. Rows that cannot be read are an error of [`load`](Self::load).
+/// the fit that names the row. Rows that cannot be read are an error of [`load`](Self::load).
 ///
 /// Laws: the summary ignores rows of weight 0; `load` of a range equals `gather` of its rows; the same rows give the same
 /// fit as [`Dense`] rows in memory, bit for bit.
@@ -84,11 +64,6 @@ pub trait Data<F: Float>: Sync {
     fn name(&self) -> &'static str {
         crate::base::stage::name::<Self>()
     }
-    /// Whether every row was checked when the data was made, and stays as it is: then blocks are not checked again when
-    /// they are loaded.
-    fn is_checked(&self) -> bool {
-        false
-    }
     /// Whether rows know only some of their coordinates, as those of a [`Sketch`].
     fn is_sparse(&self) -> bool {
         false
@@ -101,16 +76,19 @@ pub trait Data<F: Float>: Sync {
     }
     /// Number of coordinates, d: those of the [frame](Self::frame).
     fn dim(&self) -> usize;
-    /// Weight of row `n`, in `f64`.
-    fn weight(&self, n: usize) -> f64;
+    /// The weights of all rows; `None` if each is 1.
+    fn weights(&self) -> Option<&[f64]> {
+        None
+    }
+    /// Weight of row `n`.
+    fn weight(&self, n: usize) -> f64 {
+        self.weights().map_or(1.0, |weights| weights[n])
+    }
     /// Total weight, weighted mean and variance, ranges: found once, when the data is checked.
     fn summary(&self) -> &Summary;
     /// The coordinates to compute in.
-    ///
-    /// # Errors
-    /// As [`load`](Self::load): some rows are read.
-    fn frame(&self) -> Result<Frame<F>> {
-        frame_of_sample(self)
+    fn frame(&self) -> Frame<F> {
+        Frame::of(self.summary())
     }
     /// Whether the rows can be loaded in the coordinates of `frame`.
     ///
@@ -130,25 +108,14 @@ pub trait Data<F: Float>: Sync {
     /// # Errors
     /// As [`load`](Self::load).
     fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()>;
-    /// Squared distances of consecutive rows to one centre, computed directly, into `out` (as many): for passes over all
-    /// rows that need nothing else of them, and should take no longer than reading them.
-    ///
-    /// # Errors
-    /// As [`load`](Self::load).
-    fn distances_from(
-        &self,
-        rows: Range<usize>,
-        frame: &Frame<F>,
-        centre: &[F],
-        out: &mut [F],
-    ) -> Result<()> {
-        let mut block = Rows::default();
-        self.load(rows, frame, &mut block)?;
-        block.distances_from(centre, out);
-        Ok(())
+    /// The flag that ends the fit on these rows.
+    #[doc(hidden)]
+    fn cancel(&self) -> Option<&Cancel> {
+        None
     }
     /// Weighted squared distances of all rows from the space that their coordinates span, in the unit of the frame,
     /// squared: 0, unless the rows are projections.
+    #[doc(hidden)]
     fn residual(&self) -> f64 {
         0.0
     }
@@ -157,18 +124,7 @@ pub trait Data<F: Float>: Sync {
     ///
     /// # Errors
     /// As [`load`](Self::load).
-    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>>;
-}
-
-/// The coordinates to compute in, by the summary and a sample of the rows.
-fn frame_of_sample<F: Float, D: Data<F> + ?Sized>(data: &D) -> Result<Frame<F>> {
-    // In the finest unit that these data may get: in a unit of 1 wide rows would be held, and lie on each other.
-    let finest = Frame::of_typical(data.summary(), Some(f64::MIN_POSITIVE));
-    let sample: Vec<usize> = frame::sample(data.len())
-        .filter(|&n| data.weight(n) > 0.0)
-        .collect();
-    let mut rows = Rows::default();
-    data.gather(&sample, &finest, &mut rows)?;
-    let typical = rows.typical().map(|typical| typical * finest.unit());
-    Ok(Frame::of_typical(data.summary(), typical))
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
+        Ok(Box::new(Dense::selected(self, rows, weights)?))
+    }
 }

@@ -1,6 +1,7 @@
 //! Rows in fewer coordinates: those of the principal subspace of the data.
 
 use super::{Centres, Data, Dense, Frame, Rows, Summary};
+use crate::base::cancel::Cancel;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::linalg;
@@ -37,13 +38,11 @@ pub(crate) struct Projected<F: Float> {
     plain: Frame<F>,
     entries: usize,
     residual: f64,
+    /// That of the rows.
+    cancel: Cancel,
 }
 
 impl<F: Float> Data<F> for Projected<F> {
-    fn is_checked(&self) -> bool {
-        true
-    }
-
     fn len(&self) -> usize {
         self.rows.len()
     }
@@ -52,25 +51,31 @@ impl<F: Float> Data<F> for Projected<F> {
         self.rows.dim()
     }
 
-    fn weight(&self, n: usize) -> f64 {
-        self.rows.weight(n)
+    fn weights(&self) -> Option<&[f64]> {
+        self.rows.weights()
     }
 
     fn summary(&self) -> &Summary {
         self.rows.summary()
     }
 
-    fn frame(&self) -> Result<Frame<F>> {
-        Ok(self.frame.clone())
+    fn frame(&self) -> Frame<F> {
+        self.frame.clone()
+    }
+
+    fn cancel(&self) -> Option<&Cancel> {
+        Some(&self.cancel)
     }
 
     /// They are in the coordinates of their own frame already.
     fn load(&self, rows: Range<usize>, _: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
+        self.cancel.check()?;
         self.rows.copy(rows, &self.plain, self.entries, into);
         Ok(())
     }
 
     fn gather(&self, rows: &[usize], _: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
+        self.cancel.check()?;
         self.rows
             .copy(rows.iter().copied(), &self.plain, self.entries, into);
         Ok(())
@@ -126,7 +131,7 @@ impl<F: Float> Subspace<F> {
         let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let sample = data.select(&sample, weights)?;
         let (centred, origin) = frame.centred(&data.summary().mean);
-        let mut directions = rng.normals((dim, d)).mapv(F::from_f64);
+        let mut directions = rng.normals(dim, d).mapv(F::from_f64);
         for _ in 0..STEPS {
             let blocks = parallel::map_blocks(sample.len(), ROWS, |_, range| {
                 let (mut rows, mut sum) = (Rows::default(), Array2::zeros((dim, d)));
@@ -194,6 +199,7 @@ impl<F: Float> Subspace<F> {
             plain: Frame::new(&vec![0.0; p], 1.0),
             entries: d,
             residual: residuals.iter().sum(),
+            cancel: data.cancel().cloned().unwrap_or_default(),
         })
     }
 
@@ -237,7 +243,7 @@ mod tests {
 
     fn of_rows(x: &Array2<f64>, p: usize) -> (Subspace<f64>, f64, f64) {
         let data = Dense::new(x.view()).unwrap();
-        let frame = data.frame().unwrap();
+        let frame = data.frame();
         let (subspace, _) = Subspace::principal(&data, &frame, p, &mut Rng::from_seed(5)).unwrap();
         let projected = subspace.project(&data).unwrap();
         let (projected, beside) = (&projected.rows, projected.residual);
@@ -260,7 +266,7 @@ mod tests {
         let (subspace, inside, all) = of_rows(&x, 5);
         assert!(inside > 0.999 * all);
         let data = Dense::new(x.view()).unwrap();
-        let centres = Centres::enter(x.view(), &data.frame().unwrap());
+        let centres = Centres::enter(x.view(), &data.frame());
         let back = subspace.leave(&subspace.enter(&centres));
         for c in 0..300 {
             for (a, b) in centres.row(c).iter().zip(back.row(c)) {

@@ -1,10 +1,9 @@
 //! Sparsified rows: a few coordinates of each, after a preconditioner that makes all coordinates alike.
 
-use super::basis::Basis;
-use super::frame::{self, Frame, held};
-use super::{Data, Rows, Summary};
+use super::{Data, Summary};
 use crate::base::error::{Error, Result, same_columns};
 use crate::base::float::Float;
+use crate::rows::{Basis, Frame, Rows, held};
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
 use std::sync::Arc;
@@ -80,16 +79,6 @@ impl<F: Float> Sketch<F> {
         Array2::from_shape_vec((self.len(), self.entries), values.collect()).expect("n x q numbers")
     }
 
-    /// A distance at which rows have others, from the entries of a sample of them, whatever coordinates they are.
-    fn typical(&self) -> Option<f64> {
-        let mut values = Vec::new();
-        for n in frame::sample(self.len()).filter(|&n| self.weight(n) > 0.0) {
-            let row = &self.values[n * self.entries..(n + 1) * self.entries];
-            values.extend(row.iter().map(|x| x.to_f64()));
-        }
-        frame::typical(&mut values)
-    }
-
     fn fill(
         &self,
         rows: impl ExactSizeIterator<Item = usize>,
@@ -122,10 +111,6 @@ impl<F: Float> Sketch<F> {
 }
 
 impl<F: Float> Data<F> for Sketch<F> {
-    fn is_checked(&self) -> bool {
-        true
-    }
-
     fn is_sparse(&self) -> bool {
         true
     }
@@ -138,9 +123,8 @@ impl<F: Float> Data<F> for Sketch<F> {
         self.basis.coordinates()
     }
 
-    #[inline(always)]
-    fn weight(&self, n: usize) -> f64 {
-        self.weights.as_ref().map_or(1.0, |weights| weights[n])
+    fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
     }
 
     /// Of each coordinate, over the rows that know it. One that no row knows has the mean of all rows, which was seen on
@@ -149,9 +133,8 @@ impl<F: Float> Data<F> for Sketch<F> {
         &self.summary
     }
 
-    fn frame(&self) -> Result<Frame<F>> {
-        let frame = Frame::of_typical(&self.summary, self.typical());
-        Ok(frame.with_basis(self.basis.clone()))
+    fn frame(&self) -> Frame<F> {
+        Frame::of(&self.summary).with_basis(self.basis.clone())
     }
 
     fn check(&self, frame: &Frame<F>) -> Result<()> {
@@ -196,11 +179,7 @@ impl<F: Float> Data<F> for Sketch<F> {
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use crate::data::{Centres, Moments, Rows, Second};
     use crate::kernels::sparse::Known;
-    use crate::kernels::stride;
-    use crate::model::block::Block;
-    use crate::model::posterior::{self, LogJoint};
     use approx::assert_abs_diff_eq;
     use ndarray::Array1;
 
@@ -208,28 +187,20 @@ mod tests {
         Array2::from_shape_fn((n, d), |(n, j)| (n % 3 * j) as f64 + rng.normal())
     }
 
-    /// Rows of a sketch in its own frame, and as many centres as asked for, at the first rows.
-    fn rows_and_centres(
-        n: usize,
-        d: usize,
-        q: usize,
-        k: usize,
-    ) -> (Rows<f64>, Centres<f64>, Sketch<f64>) {
-        let mut rng = Rng::from_seed(3);
-        let x = points(n, d, &mut rng);
-        let w = Array1::from_shape_fn(n, |n| (n % 4) as f64);
-        let sketch = Sketch::weighted(x.view(), w.view(), q, 7).unwrap();
-        let frame = sketch.frame().unwrap();
+    /// Rows of a sketch in its own frame.
+    fn rows_of_sketch() -> (Rows<f64>, Sketch<f64>) {
+        let x = points(40, 13, &mut Rng::from_seed(3));
+        let w = Array1::from_shape_fn(40, |n| (n % 4) as f64);
+        let sketch = Sketch::weighted(x.view(), w.view(), 4, 7).unwrap();
         let mut rows = Rows::default();
-        sketch.load(0..n, &frame, &mut rows).unwrap();
-        let centres = Centres::enter(x.slice_axis(ndarray::Axis(0), (0..k).into()), &frame);
-        (rows, centres, sketch)
+        sketch.load(0..40, &sketch.frame(), &mut rows).unwrap();
+        (rows, sketch)
     }
 
     #[test]
     fn loaded_rows_are_the_entries_in_the_frame_and_seeds_know_the_mean_elsewhere() {
-        let (rows, _, sketch) = rows_and_centres(40, 13, 4, 1);
-        let (frame, values) = (sketch.frame().unwrap(), sketch.values());
+        let (rows, sketch) = rows_of_sketch();
+        let (frame, values) = (sketch.frame(), sketch.values());
         for i in 0..rows.len() {
             let Known { ids, values: zs } = rows.known().unwrap().row(i);
             let centre = rows.to_centre(i);
@@ -254,99 +225,15 @@ mod tests {
         }
     }
 
-    /// The naive sums: mass, then per coordinate mass, first and second moment.
-    fn naive(
-        rows: &Rows<f64>,
-        centres: &Centres<f64>,
-        block: &Block<f64>,
-        c: usize,
-    ) -> (f64, Vec<[f64; 3]>) {
-        let (mut mass, mut sums) = (0.0, vec![[0.0; 3]; centres.dim()]);
-        for i in 0..rows.len() {
-            let place = if block.is_full() {
-                Some(c)
-            } else {
-                block.support(i).iter().position(|&s| s as usize == c)
-            };
-            let share = place.map_or(0.0, |p| block.responsibilities(i)[p] * rows.weight(i));
-            mass += share;
-            let Known { ids, values } = rows.known().unwrap().row(i);
-            for (&j, &z) in ids.iter().zip(values) {
-                let t = z - centres.row(c)[j as usize];
-                let sums = &mut sums[j as usize];
-                sums[0] += share;
-                sums[1] += share * t;
-                sums[2] += share * t * t;
-            }
-        }
-        (mass, sums)
-    }
-
-    fn accumulated((n, q, k, width): (usize, usize, usize, usize), kind: Second) {
-        let d = 13;
-        let (rows, centres, _) = rows_and_centres(n, d, q, k);
-        let mut block = Block::new(k, width);
-        let supports = (0..n * width).map(|i| ((i / width + i % width * 2) % k) as u32);
-        let supports: Vec<u32> = supports.collect();
-        block.reset(n, if width < k { &supports } else { &[] });
-        let mut rng = Rng::from_seed(1);
-        for i in 0..n {
-            block.scores_mut(i).fill_with(|| rng.uniform());
-        }
-        let log_joint = LogJoint {
-            alpha: 0.0,
-            gamma: 0.0,
-            beta: 2.0,
-        };
-        posterior::normalise(&rows, &mut block, log_joint);
-        let mut moments = Moments::zeros(k, d, kind);
-        rows.accumulate(&block, &centres, &mut moments);
-        for c in 0..k {
-            let (mass, sums) = naive(&rows, &centres, &block, c);
-            let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-11, "{a} {b}");
-            near(moments.mass(c), mass);
-            near(moments.entries(c), sums.iter().map(|s| s[0]).sum());
-            for (j, sums) in sums.iter().enumerate() {
-                near(moments.observed(c, j), sums[0]);
-                near(moments.first(c)[j], sums[1]);
-                if kind == Second::PerCoordinate {
-                    near(moments.second()[c * stride(d) + j], sums[2]);
-                }
-            }
-            if kind == Second::PerComponent {
-                near(moments.second()[c], sums.iter().map(|s| s[2]).sum());
-            }
-        }
-    }
-
-    #[test]
-    fn moments_are_the_naive_sums() {
-        // Sums of their own or not; full or truncated supports; few and many components.
-        for shape in [
-            (40, 5, 3, 3),
-            (3, 2, 3, 3),
-            (60, 13, 4, 4),
-            (40, 5, 7, 7),
-            (90, 6, 33, 33),
-            (40, 5, 7, 2),
-            (40, 5, 3, 1),
-        ] {
-            for kind in [Second::Total, Second::PerComponent, Second::PerCoordinate] {
-                accumulated(shape, kind);
-            }
-        }
-    }
-
     #[test]
     fn selected_rows_are_exact_copies() {
-        let (rows, _, sketch) = rows_and_centres(40, 13, 4, 1);
+        let (rows, sketch) = rows_of_sketch();
         let some = sketch.select(&[7, 7, 2], vec![2.0, 0.0, 3.5]).unwrap();
         assert_eq!((some.len(), some.summary().rows), (3, 2));
         assert_eq!(some.summary().total_weight, 5.5);
-        assert_eq!(some.frame().unwrap(), sketch.frame().unwrap());
+        assert_eq!(some.frame(), sketch.frame());
         let mut selected = Rows::default();
-        some.load(0..3, &some.frame().unwrap(), &mut selected)
-            .unwrap();
+        some.load(0..3, &some.frame(), &mut selected).unwrap();
         for (i, n) in [7, 7, 2].into_iter().enumerate() {
             assert_eq!(
                 selected.known().unwrap().row(i),

@@ -40,12 +40,7 @@ impl Sums {
     }
 
     /// Adds a row: what it keeps, and all its coordinates.
-    pub(super) fn add<F: Float>(
-        &mut self,
-        weight: f64,
-        (ids, values): (&[u32], &[F]),
-        all: &[f64],
-    ) {
+    pub(super) fn add<F: Float>(&mut self, weight: f64, ids: &[u32], values: &[F], all: &[f64]) {
         if weight <= 0.0 {
             return;
         }
@@ -126,6 +121,7 @@ impl Sums {
             mean,
             variance,
             range,
+            range_of_few: 0.0,
         })
     }
 }
@@ -144,8 +140,8 @@ mod tests {
     #[test]
     fn coordinates_that_no_row_keeps() {
         let mut sums = Sums::new(4);
-        sums.add::<f64>(1.0, (&[0, 1], &[1.0, 6.0]), &[1.0, 6.0, 5.0, 3.0]);
-        sums.add::<f64>(1.0, (&[0, 1], &[3.0, 0.0]), &[3.0, 0.0, 1.0, 3.0]);
+        sums.add::<f64>(1.0, &[0, 1], &[1.0, 6.0], &[1.0, 6.0, 5.0, 3.0]);
+        sums.add::<f64>(1.0, &[0, 1], &[3.0, 0.0], &[3.0, 0.0, 1.0, 3.0]);
         let summary = sums.finish(&[0.0, 0.0, 10.0, 0.0]).unwrap();
         assert_eq!(summary.mean, [2.0, 3.0, 13.0, 3.0]);
         assert_eq!(summary.variance, [1.0, 9.0, 5.0, 5.0]);

@@ -4,11 +4,13 @@ use crate::base::error::{Error, Result, sound_total, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
+use crate::rows::Frame;
 use ndarray::ArrayView2;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Totals of a weighted data set, in `f64` and in the data's own unit. Rows of weight 0 do not count.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Number of rows of positive weight.
     pub rows: usize,
@@ -20,6 +22,9 @@ pub struct Summary {
     pub variance: Vec<f64>,
     /// Smallest and largest value of each column (d).
     pub range: Vec<(f64, f64)>,
+    /// The range of the widest column in a few neighbouring rows: the median over all of these, which outliers leave alone. 0
+    /// where it is not known, or all neighbours are equal. A fit whose type cannot hold it beside the widest range is refused.
+    pub range_of_few: f64,
 }
 
 impl Summary {
@@ -35,6 +40,12 @@ impl Summary {
         self.range
             .iter()
             .fold(0.0, |most, (low, high)| most.max(low.abs()).max(high.abs()))
+    }
+
+    /// The range of the widest column.
+    pub(crate) fn widest_range(&self) -> f64 {
+        let ranges = self.range.iter().map(|(low, high)| high - low);
+        ranges.fold(0.0, f64::max)
     }
 
     /// The summary of some of the rows, with these weights: means, variances and ranges stay those of the whole data, so
@@ -63,50 +74,20 @@ impl Summary {
         if n == 0 || dim == 0 {
             return Err(Error::Empty { what: "data" });
         }
-        let values_of = |rows: Range<usize>| -> Result<Vec<T>> {
-            let mut values = vec![T::ZERO; rows.len() * dim];
+        Self::of_rows(n, dim, Some(weight), "data", |rows| {
+            let mut values = vec![T::default(); rows.len() * dim];
             read(rows, &mut values)?;
-            Ok(values)
-        };
-        let unit = unit_of((0..n).map(&weight));
-        let pivot = pivot_row((0..n).map(&weight));
-        let pivot = values_of(pivot..pivot + 1)?;
-        let pivot: Vec<f64> = pivot.iter().map(|x| x.widen().to_f64()).collect();
-        let mut total = Partial::new(dim);
-        // Some blocks at a time: what is kept of all would grow with the data.
-        for part in (0..n).step_by(PART) {
-            let rows = PART.min(n - part);
-            let blocks = parallel::map_blocks(rows, BLOCK, |_, rows| {
-                let mut block = Partial::new(dim);
-                let from = part + rows.start;
-                let values = values_of(from..part + rows.end)?;
-                block.add(&values, &pivot, |i| in_unit(weight(from + i), unit));
-                Ok(block)
-            });
-            for block in blocks {
-                total.merge(&block?);
-            }
-        }
-        total.finish(&pivot, unit, T::Float::LIMIT, || {
-            for from in (0..n).step_by(BLOCK) {
-                let rows = from..(from + BLOCK).min(n);
-                let weights: Vec<f64> = rows.clone().map(&weight).collect();
-                let values = values_of(rows)?;
-                let allowed = ("data", T::Float::LIMIT);
-                check_rows(table(&values, dim), Some(&weights), allowed, from)?;
-            }
-            Ok(())
+            Ok(Cow::Owned(values))
         })
     }
 
     /// The summary of no rows of so many columns: all zeros.
     pub(crate) fn of_none(dim: usize) -> Self {
         Self {
-            rows: 0,
-            total_weight: 0.0,
             mean: vec![0.0; dim],
             variance: vec![0.0; dim],
             range: vec![(0.0, 0.0); dim],
+            ..Self::default()
         }
     }
 
@@ -122,9 +103,7 @@ impl Summary {
         Self::check(&values, points.ncols(), None, what)
     }
 
-    /// Checks rows (n, d) and their weights, and sums them up.
-    ///
-    /// Moments are taken about a row of the data: no cancellation for data far from 0.
+    /// Checks rows (n, d) in memory and their weights, and sums them up.
     #[inline(never)]
     pub(crate) fn check<T: Element>(
         values: &[T],
@@ -132,34 +111,78 @@ impl Summary {
         weights: Option<&[f64]>,
         what: &'static str,
     ) -> Result<Self> {
-        let n = values.len() / dim;
-        let pivot = pivot_row(weights.unwrap_or_default().iter().copied());
-        let unit = unit_of(weights.unwrap_or_default().iter().copied());
-        let pivot: Vec<f64> = values[pivot * dim..][..dim]
-            .iter()
-            .map(|&x| x.widen().to_f64())
-            .collect();
-        let blocks = parallel::map_blocks(n, BLOCK, |_, rows| {
-            let mut block = Partial::new(dim);
-            let values = &values[rows.start * dim..rows.end * dim];
-            // Weights known to be 1 take no time.
-            match weights {
-                None => block.add(values, &pivot, |_| 1.0),
-                Some(weights) => {
-                    let weights = &weights[rows];
-                    block.add(values, &pivot, |i| in_unit(weights[i], unit));
-                }
-            }
-            block
-        });
-        let mut total = Partial::new(dim);
-        for block in &blocks {
-            total.merge(block);
-        }
-        total.finish(&pivot, unit, T::Float::LIMIT, || {
-            check_rows(table(values, dim), weights, (what, T::Float::LIMIT), 0)
+        let weight = weights.map(|weights| move |n: usize| weights[n]);
+        Self::of_rows(values.len() / dim, dim, weight, what, |rows| {
+            Ok(Cow::Borrowed(&values[rows.start * dim..rows.end * dim]))
         })
     }
+
+    /// Sums up rows that are given block by block; all weights are 1 without a `weight`.
+    ///
+    /// Moments are taken about a row of the data: no cancellation for data far from 0.
+    fn of_rows<'a, T: Element>(
+        n: usize,
+        dim: usize,
+        weight: Option<impl Fn(usize) -> f64 + Sync>,
+        what: &'static str,
+        values_of: impl Fn(Range<usize>) -> Result<Cow<'a, [T]>> + Sync,
+    ) -> Result<Self> {
+        let weights = || weight.iter().flat_map(|weight| (0..n).map(weight));
+        let (unit, pivot) = (unit_of(weights()), pivot_row(weights()));
+        let pivot = values_of(pivot..pivot + 1)?;
+        let pivot: Vec<f64> = pivot.iter().map(|x| x.widen().to_f64()).collect();
+        let mut total = Partial::new(dim);
+        // Some blocks at a time: what is kept of all would grow with the data.
+        for part in (0..n).step_by(PART) {
+            let blocks = parallel::map_blocks(PART.min(n - part), BLOCK, |_, rows| {
+                let (mut block, from) = (Partial::new(dim), part + rows.start);
+                let values = values_of(from..part + rows.end)?;
+                // Weights known to be 1 take no time.
+                match &weight {
+                    None => block.add(&values, &pivot, |_| 1.0),
+                    Some(weight) => block.add(&values, &pivot, |i| in_unit(weight(from + i), unit)),
+                }
+                Ok(block)
+            });
+            for block in blocks {
+                total.merge(&block?);
+            }
+        }
+        total.finish(&pivot, unit, T::Float::LIMIT, || {
+            for from in (0..n).step_by(BLOCK) {
+                let rows = from..(from + BLOCK).min(n);
+                let weights = weight.as_ref().map(|weight| rows.clone().map(weight));
+                let weights: Option<Vec<f64>> = weights.map(Iterator::collect);
+                let values = values_of(rows)?;
+                let rows = table(&values, dim);
+                check_rows(rows, weights.as_deref(), what, T::Float::LIMIT, from)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl<F: Float> Frame<F> {
+    /// The frame of a data set: offset at the values nearest 0, widest column range scaled into (1/2, 1]. Data that
+    /// hardly differ have the rounding of their values in place of the range: it is what bounds variances
+    /// ([E20](crate::equations#e20)).
+    #[must_use]
+    pub fn of(summary: &Summary) -> Self {
+        Self::around(summary, F::EPSILON * summary.max_abs())
+    }
+
+    /// A frame for rows of this summary, whose widest column is taken to be as wide as `least` at least.
+    pub(crate) fn around(summary: &Summary, least: f64) -> Self {
+        let offset: Vec<f64> = nearest_zero(&summary.range).collect();
+        Self::new(&offset, summary.widest_range().max(least)).with_mean(&summary.mean)
+    }
+}
+
+/// The value of each range that is nearest 0.
+pub(super) fn nearest_zero(ranges: &[(f64, f64)]) -> impl Iterator<Item = f64> {
+    ranges
+        .iter()
+        .map(|&(low, high)| if low > 0.0 { low } else { high.min(0.0) })
 }
 
 /// The row that moments are about: the first of the largest weight. A light one may be so far from the others that the variance
@@ -194,6 +217,9 @@ const LANES: usize = 16;
 /// Rows whose columns are summed together: few, so that they are read from memory one after the other.
 const FEW: usize = 32;
 
+/// Into so many parts a block is cut at least, if it has the rows.
+const LEAST_FEW: usize = 8;
+
 /// Weighted sums of a block of rows about the pivot.
 struct Partial {
     rows: usize,
@@ -202,6 +228,8 @@ struct Partial {
     second: Vec<f64>,
     low: Vec<f64>,
     high: Vec<f64>,
+    /// The range of the widest column in each few rows, where they differ; in a sum of blocks, the median of each block.
+    widths: Vec<f64>,
     /// Largest absolute value in rows that do not count; `low` and `high` have the others.
     largest: f64,
     /// NaN as soon as a weight, or a value in a row that does not count, is not finite. Values in rows that count show in `second`.
@@ -218,6 +246,7 @@ impl Partial {
             second: vec![0.0; dim],
             low: vec![f64::INFINITY; dim],
             high: vec![f64::NEG_INFINITY; dim],
+            widths: Vec::new(),
             largest: 0.0,
             probe: 0.0,
             negative_weight: false,
@@ -233,17 +262,24 @@ impl Partial {
     ) {
         let dim = pivot.len();
         self.add_weights((0..values.len() / dim).map(weight));
+        let few = (values.len() / dim / LEAST_FEW).clamp(2, FEW);
         vectorised!({
-            for (few, values) in values.chunks(FEW * dim).enumerate() {
-                let weights = (few * FEW..).map(weight);
-                let mut column = 0;
+            for (part, values) in values.chunks(few * dim).enumerate() {
+                let weights = (part * few..).map(weight);
+                let (mut column, mut widest) = (0, 0.0f64);
                 while column + LANES <= dim {
-                    self.add_columns::<T, LANES>(values, column, pivot, weights.clone());
+                    let width =
+                        self.add_columns::<T, LANES>(values, column, pivot, weights.clone());
+                    widest = widest.max(width);
                     column += LANES;
                 }
                 while column < dim {
-                    self.add_columns::<T, 1>(values, column, pivot, weights.clone());
+                    let width = self.add_columns::<T, 1>(values, column, pivot, weights.clone());
+                    widest = widest.max(width);
                     column += 1;
+                }
+                if widest > 0.0 {
+                    self.widths.push(widest);
                 }
             }
         });
@@ -260,7 +296,8 @@ impl Partial {
         }
     }
 
-    /// `L` columns of some rows of the block: few enough for all their sums to be in registers meanwhile.
+    /// `L` columns of some rows of the block: few enough for all their sums to be in registers meanwhile. Returns the widest
+    /// range among them.
     #[inline(always)]
     fn add_columns<T: Element, const L: usize>(
         &mut self,
@@ -268,16 +305,14 @@ impl Partial {
         column: usize,
         pivot: &[f64],
         weights: impl Iterator<Item = f64>,
-    ) {
+    ) -> f64 {
         let columns = column..column + L;
         let mut about = [0.0; L];
         about.copy_from_slice(&pivot[columns.clone()]);
         let (mut first, mut second) = ([0.0; L], [0.0; L]);
-        let (mut low, mut high) = ([0.0; L], [0.0; L]);
+        let (mut low, mut high) = ([f64::INFINITY; L], [f64::NEG_INFINITY; L]);
         first.copy_from_slice(&self.first[columns.clone()]);
         second.copy_from_slice(&self.second[columns.clone()]);
-        low.copy_from_slice(&self.low[columns.clone()]);
-        high.copy_from_slice(&self.high[columns.clone()]);
         let (mut largest, mut probe) = ([0.0; L], [0.0; L]);
         for (row, weight) in values.chunks_exact(pivot.len()).zip(weights) {
             let row = &row[columns.clone()];
@@ -301,10 +336,15 @@ impl Partial {
         }
         self.first[columns.clone()].copy_from_slice(&first);
         self.second[columns.clone()].copy_from_slice(&second);
-        self.low[columns.clone()].copy_from_slice(&low);
-        self.high[columns].copy_from_slice(&high);
+        let mut widest = f64::NEG_INFINITY;
+        for (l, column) in columns.enumerate() {
+            widest = widest.max(high[l] - low[l]);
+            self.low[column] = self.low[column].min(low[l]);
+            self.high[column] = self.high[column].max(high[l]);
+        }
         self.largest = largest.iter().fold(self.largest, |a, b| a.max(*b));
         self.probe += probe.iter().sum::<f64>();
+        widest
     }
 
     fn merge(&mut self, other: &Self) {
@@ -313,6 +353,7 @@ impl Partial {
         self.probe += other.probe;
         self.largest = self.largest.max(other.largest);
         self.negative_weight |= other.negative_weight;
+        self.widths.extend(median(other.widths.clone()));
         for j in 0..self.first.len() {
             self.first[j] += other.first[j];
             self.second[j] += other.second[j];
@@ -368,8 +409,15 @@ impl Partial {
             mean,
             variance,
             range,
+            range_of_few: median(self.widths).unwrap_or(0.0),
         })
     }
+}
+
+/// The lower of those in the middle.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    let middle = values.len().checked_sub(1)? / 2;
+    Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
 
 /// A power of two near the largest weight: weights are summed in this unit, so that neither very small nor
@@ -394,7 +442,8 @@ fn table<T>(values: &[T], dim: usize) -> ArrayView2<'_, T> {
 pub(crate) fn check_rows<T: Element>(
     rows: ArrayView2<'_, T>,
     weights: Option<&[f64]>,
-    (what, limit): (&'static str, f64),
+    what: &'static str,
+    limit: f64,
     first: usize,
 ) -> Result<()> {
     for (i, values) in rows.outer_iter().enumerate() {

@@ -65,7 +65,7 @@ impl Birch {
         let labels: Vec<usize> = (0..k * self.per_cluster)
             .map(|n| n / self.per_cluster)
             .collect();
-        let points = rng.normals((labels.len(), 2)) + centres.select(Axis(0), &labels);
+        let points = rng.normals(labels.len(), 2) + centres.select(Axis(0), &labels);
         Ok(Labelled {
             points: points.mapv(F::from_f64),
             labels: labels.iter().map(|&c| c as u32).collect(),

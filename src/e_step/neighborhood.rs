@@ -251,7 +251,7 @@ impl<F: Float> NeighborhoodSearch<F> {
             for _ in 0..self.settings.random.min(k) {
                 space.insert(&[rng.below(k) as u32]);
             }
-            crate::data::some_scores(model, rows, i, space.ids(), &mut shard.scores);
+            crate::rows::some_scores(model, rows, i, space.ids(), &mut shard.scores);
             select::smallest(
                 space.ids(),
                 &shard.scores,

@@ -32,11 +32,14 @@ impl Neighbors {
     pub(super) fn is_sound(&self, k: usize) -> bool {
         let Self { size, ref lists } = *self;
         let known = |c: &u32| (*c as usize) < k || *c == UNSET;
-        let own_first = |(c, list): (usize, &[u32])| list[0] as usize == c;
         size > 0
             && Some(lists.len()) == k.checked_mul(size)
             && lists.iter().all(known)
-            && lists.chunks_exact(size).enumerate().all(own_first)
+            && lists
+                .iter()
+                .step_by(size)
+                .zip(0..)
+                .all(|(first, c)| *first == c)
     }
 
     /// The neighbors of `c`, itself first.

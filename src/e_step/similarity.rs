@@ -96,15 +96,15 @@ impl Similarity {
         let row_is_sound = |c: usize| {
             let row = starts[c]..starts[c + 1];
             let entries = sorted[row.clone()].iter().zip(&places[row.clone()]);
-            let in_place =
-                |(id, place): (&u32, &u32)| ids[row.clone()].get(*place as usize) == Some(id);
             let known = |id: &u32| (*id as usize) < k && *id as usize != c;
             sums[row.clone()].is_sorted()
                 && sums[row.clone()]
                     .iter()
                     .all(|sum| *sum > 0.0 && sum.is_finite())
                 && sorted[row.clone()].windows(2).all(|pair| pair[0] < pair[1])
-                && entries.clone().all(in_place)
+                && entries
+                    .clone()
+                    .all(|(id, place)| ids[row.clone()].get(*place as usize) == Some(id))
                 && ids[row.clone()].iter().all(known)
         };
         let rises = whole && starts.len() == k + 1 && starts.is_sorted();

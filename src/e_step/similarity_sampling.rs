@@ -185,7 +185,7 @@ impl<F: Float> SamplingSearch<F> {
             let known = candidates.len();
             candidates.resize(width + drawn, UNSET);
             rng.fill_distinct(candidates, known, k);
-            crate::data::some_scores(model, rows, i, candidates, &mut shard.scores);
+            crate::rows::some_scores(model, rows, i, candidates, &mut shard.scores);
             let best = &mut block.scores[places];
             select::smallest(candidates, &shard.scores, support, best);
             shard.share(support, best, rows.weight(i), beta);

@@ -31,7 +31,7 @@ impl Identity {
         let step = data.len().div_ceil(ROWS).max(1);
         let some: Vec<usize> = (0..data.len()).step_by(step).collect();
         let mut rows = Rows::default();
-        data.gather(&some, &data.frame()?, &mut rows)?;
+        data.gather(&some, &data.frame(), &mut rows)?;
         let mut numbers = Vec::new();
         for (i, &row) in some.iter().enumerate() {
             numbers.extend(rows.to_centre(i).iter().map(|x| x.to_f64()));

@@ -5,12 +5,13 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel::{self, Spare};
 use crate::base::rng::Rng;
-use crate::data::{Data, Rows, some_scores};
+use crate::data::{Data, Rows};
 use crate::e_step::Search;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
 use crate::model::posterior::{self, Likelihood, LogJoint};
 use crate::model::search;
+use crate::rows::some_scores;
 
 /// Most shards of a pass: how far it can spread over threads.
 const MOST_SHARDS: usize = 32;
@@ -22,37 +23,37 @@ const FEWEST_SHARDS: usize = 8;
 const ROWS_PER_SUM: usize = 16;
 
 /// One pass with the model fixed. It knows the number type alone, so it is compiled once for all families.
-pub(super) struct RowPass<'a, F: Float> {
-    pub(super) data: &'a dyn Data<F>,
-    pub(super) model: &'a dyn Mixture<F>,
+pub(crate) struct RowPass<'a, F: Float> {
+    pub(crate) data: &'a dyn Data<F>,
+    pub(crate) model: &'a dyn Mixture<F>,
     /// Without a search the supports of the last one are scored again.
-    pub(super) search: Option<&'a dyn Search<F>>,
-    pub(super) width: usize,
-    pub(super) log_joint: LogJoint,
-    pub(super) shard_rows: usize,
+    pub(crate) search: Option<&'a dyn Search<F>>,
+    pub(crate) width: usize,
+    pub(crate) log_joint: LogJoint,
+    pub(crate) shard_rows: usize,
     /// The random numbers of a block.
-    pub(super) stream: &'a (dyn Fn(usize) -> Rng + Sync),
+    pub(crate) stream: &'a (dyn Fn(usize) -> Rng + Sync),
     /// Who is to blame for a block that is wrong.
-    pub(super) search_name: &'static str,
-    pub(super) family_name: &'static str,
+    pub(crate) search_name: &'static str,
+    pub(crate) family_name: &'static str,
     /// Memory of the passes before: an allocation costs more than the work done in it.
-    pub(super) spare: &'a Spare<(Rows<F>, Block<F>)>,
+    pub(crate) spare: &'a Spare<(Rows<F>, Block<F>)>,
 }
 
 /// Takes a block of rows with their responsibilities.
-pub(super) type Sink<'a, F> = &'a (dyn Fn(&Rows<F>, &Block<F>) + Sync);
+pub(crate) type Sink<'a, F> = &'a (dyn Fn(&Rows<F>, &Block<F>) + Sync);
 
 /// Sums over the rows of a shard, or of all.
 #[derive(Default)]
-pub(super) struct Sums {
-    pub(super) likelihood: Likelihood,
-    pub(super) evaluations: u64,
+pub(crate) struct Sums {
+    pub(crate) likelihood: Likelihood,
+    pub(crate) evaluations: u64,
 }
 
 impl<F: Float> RowPass<'_, F> {
     /// Finds the supports of all rows, and hands each block to the sink, if there is one.
     #[inline(never)]
-    pub(super) fn run(&self, supports: &mut Supports, sink: Option<Sink<'_, F>>) -> Result<Sums> {
+    pub(crate) fn run(&self, supports: &mut Supports, sink: Option<Sink<'_, F>>) -> Result<Sums> {
         let Self {
             data, model, width, ..
         } = *self;

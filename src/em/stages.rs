@@ -6,12 +6,13 @@ use super::{Ended, StopRule, Supports};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::{Rng, Streams};
-use crate::data::{Centres, Data, Moments, Scores, Second, Subspace, View};
+use crate::data::{Data, Subspace, View};
 use crate::e_step::{Bounded, EStep, Search};
 use crate::io::{FileFault, rule};
-use crate::m_step::MStep;
+use crate::m_step::{MStep, Moments, Second};
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
+use crate::rows::{Centres, Scores};
 use std::borrow::Cow;
 
 /// What every pass of a phase needs.

@@ -79,9 +79,9 @@ impl Supports {
         let (width, size) = (self.per_row, self.supports.len());
         let sized = width < k && Some(size) == n.checked_mul(width);
         let sound = |support: &[u32]| {
-            let repeated = |(i, c): (usize, &u32)| support[..i].contains(c);
+            let repeated = |i: usize| support[..i].contains(&support[i]);
             support.iter().all(|c| *c == UNSET)
-                || support.iter().all(known) && !support.iter().enumerate().any(repeated)
+                || support.iter().all(known) && !(0..support.len()).any(repeated)
         };
         let sound = sized && self.supports.chunks_exact(width.max(1)).all(sound);
         let of_row = "must be different components of each row, or none";

@@ -103,7 +103,7 @@ impl<'a, F: Float> Plan<'a, F> {
         seed::enough_rows(data, k, "data")?;
         let mut plan = Self {
             data,
-            frame: data.frame()?,
+            frame: data.frame(),
             sets: Vec::new(),
             phases: Vec::new(),
             principal: OnceLock::new(),

@@ -46,7 +46,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     ) -> Result<Fit<M::Model>> {
         let settings = &self.settings;
         let cancel = settings.cancel.clone();
-        let data = &Guarded::new(data, &cancel.clone().unwrap_or_default())?;
+        let data = &Guarded::to_fit(data, cancel.as_ref())?;
         let phases = self.phases_for(data.summary().rows, data.dim())?;
         let saver = match &settings.checkpoint {
             Some(checkpoint) => {

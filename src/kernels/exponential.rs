@@ -1,41 +1,8 @@
 //! Exponentials of many numbers at once, with the vectors of the processor.
 
 use crate::base::float::Float;
-use crate::base::simd::{SimdFloat, vectorised};
 use pulp::Simd;
 use pulp::bytemuck::cast_slice_mut;
-
-/// Puts every number's exponential in its place, for numbers of at most 0: to 4 units in the last place, and 0 below e^-708.
-pub(crate) fn exponentials(values: &mut [f64]) {
-    vectorised!({
-        for x in values {
-            *x = exponential(*x);
-        }
-    });
-}
-
-/// $e^x = 2^n e^r$ with $r = x - n \ln 2$ at most half of ln 2 in size: there the Taylor series to the 13th power
-/// is good to the last place.
-#[inline(always)]
-fn exponential(x: f64) -> f64 {
-    let held = x.max(f64::LEAST_EXPONENT);
-    let shifted = held * std::f64::consts::LOG2_E + f64::WHOLE;
-    let n = shifted - f64::WHOLE;
-    let [high, low] = <f64 as SimdFloat>::LN_2;
-    let r = (held - n * high) - n * low;
-    let mut sum = INVERSE_FACTORIALS[0];
-    for factor in &INVERSE_FACTORIALS[1..] {
-        sum = sum * r + factor;
-    }
-    // Lost in any sum.
-    let lost = x < f64::LEAST_EXPONENT;
-    let within = if lost {
-        0.0
-    } else {
-        sum * f64::power_of_two(shifted)
-    };
-    if x.is_nan() { x } else { within }
-}
 
 /// 1 / 13! .. 1 / 0!.
 const INVERSE_FACTORIALS: [f64; 14] = {
@@ -56,7 +23,8 @@ const INVERSE_FACTORIALS: [f64; 14] = {
 /// `f32`, or a hundred in that of an `f64`. What would be no normal number is the least one that is, or near it.
 #[inline(always)]
 pub(super) fn quick<F: Float, S: Simd>(simd: S, x: F::Vector<S>) -> F::Vector<S> {
-    // As above.
+    // $e^x = 2^n e^r$ with $r = x - n \ln 2$ at most half of ln 2 in size. The Taylor series of $e^r$ ends where the next
+    // term is lost. Adding `WHOLE` leaves a whole number in the low bits.
     let of = |number: F| F::splat(simd, number);
     let held = F::higher(simd, x, of(F::LEAST_EXPONENT));
     let log2_e = of(F::from_f64(std::f64::consts::LOG2_E));
@@ -113,27 +81,5 @@ mod tests {
             assert!(quick(x) < 2e-38 && quick(x) >= 0.0);
             assert!(quick(f64::from(9.0 * x)) < 1e-307);
         }
-    }
-
-    #[test]
-    fn exponentials_are_those_of_the_library() {
-        let values: Vec<f64> = (0..100_000).map(|i| -0.00707 * i as f64).collect();
-        for some in [&values[..], &[0.0, -0.0, -1e-300, -707.9, 1e-16]] {
-            let mut got = some.to_vec();
-            exponentials(&mut got);
-            for (x, got) in some.iter().zip(got) {
-                let expected = x.exp();
-                assert!(
-                    (got - expected).abs() <= 4.0 * f64::EPSILON * expected,
-                    "{x}: {got}"
-                );
-            }
-        }
-        let mut beyond = [-709.0, -1e9, f64::NEG_INFINITY];
-        exponentials(&mut beyond);
-        assert_eq!(beyond, [0.0; 3]);
-        let mut unknown = [f64::NAN];
-        exponentials(&mut unknown);
-        assert!(unknown[0].is_nan());
     }
 }

@@ -182,6 +182,71 @@ pub(crate) fn responsibilities<F: Float>(
     }
 }
 
+/// Responsibilities of the members of lists of `width`, best first, as [`responsibilities`]. Shares have room for whole vectors.
+pub(crate) fn of_lists<F: Float>(
+    scores: &[F],
+    width: usize,
+    beta: f64,
+    shares: &mut [F],
+    found: &mut Vec<Row>,
+) {
+    let factor = factor(beta);
+    found.clear();
+    vectorised!({
+        let lists = scores.chunks_exact(width);
+        for (scores, exponents) in lists.zip(shares.chunks_exact_mut(width)) {
+            for (exponent, score) in exponents.iter_mut().zip(scores) {
+                *exponent = (*score - scores[0]) * factor;
+            }
+        }
+    });
+    exponentials(&mut shares[..scores.len().next_multiple_of(LANES)]);
+    vectorised!({
+        let lists = scores.chunks_exact(width);
+        for (scores, shares) in lists.zip(shares.chunks_exact_mut(width)) {
+            let best = scores[0].to_f64();
+            let (mut sum, mut inner) = (0.0, 0.0);
+            for (share, score) in shares.iter().zip(scores) {
+                if *share > F::zero() {
+                    sum += share.to_f64();
+                    inner += share.to_f64() * (score.to_f64() - best);
+                }
+            }
+            if best.is_finite() {
+                let scale = F::from_f64(1.0 / sum);
+                for share in shares {
+                    *share *= scale;
+                }
+            } else {
+                shares.fill(F::from_f64(1.0 / width as f64));
+            }
+            let expected = best + inner / sum;
+            found.push(Row {
+                best,
+                sum,
+                expected,
+            });
+        }
+    });
+}
+
+kernel! {
+    fn exponentials[F: Float](exponents: &mut [F]) = each_exponential
+}
+
+#[inline(always)]
+fn each_exponential<F: Float, S: Simd>(simd: S, exponents: &mut [F]) {
+    let (lost, zero) = (
+        F::splat(simd, F::from_f64(LOST_NATS)),
+        F::splat(simd, F::zero()),
+    );
+    for exponent in F::vectors_mut::<S>(exponents).0 {
+        // Not of NaN either.
+        let live = F::less(simd, lost, *exponent);
+        *exponent = F::select(simd, live, quick::<F, S>(simd, *exponent), zero);
+    }
+}
+
 /// The sums alone: what log-densities are made of.
 pub(crate) fn sums<F: Float>(scored: Scored<'_, F>, beta: f64, found: &mut Vec<Row>) {
     found.clear();
@@ -363,17 +428,19 @@ pub(crate) fn first_lowest<F: Float>(scores: &[F], stride: usize, labels: &mut [
 }
 
 /// Puts 0 where shares are [`LOST`].
-pub(crate) fn drop_lost(shares: &mut [f64]) {
+pub(crate) fn drop_lost<F: Float>(shares: &mut [F]) {
+    let lost = F::from_f64(LOST);
     vectorised!({
         for share in shares {
-            *share = if *share < LOST { 0.0 } else { *share };
+            *share = if *share < lost { F::zero() } else { *share };
         }
     });
 }
 
 /// Adds up shares of all rows with their weights, and shares times scores: two sums for every place.
 pub(crate) fn totals<F: Float>(
-    (shares, scores): (&[F], &[F]),
+    shares: &[F],
+    scores: &[F],
     stride: usize,
     weights: &[f64],
     totals: &mut Vec<[f64; 2]>,
@@ -446,11 +513,12 @@ mod tests {
                 with_bounds(&scores, stride, |scored| {
                     responsibilities(scored, k, beta, &mut shares, &mut found);
                 });
-                let mut labels = [0; 9];
+                let (mut labels, mut alone) = ([0; 9], Vec::new());
+                with_bounds(&scores, stride, |scored| sums(scored, beta, &mut alone));
                 first_lowest(&scores, stride, &mut labels);
                 let weights: Vec<f64> = (0..9).map(|i| 1.0 + i as f64).collect();
-                let mut sums = Vec::new();
-                totals((&shares, &scores), stride, &weights, &mut sums);
+                let mut added = Vec::new();
+                totals(&shares, &scores, stride, &weights, &mut added);
                 for i in 0..9 {
                     let row: Vec<f64> = scores[i * stride..][..k]
                         .iter()
@@ -465,6 +533,19 @@ mod tests {
                         .collect();
                     let sum: f64 = p.iter().sum();
                     assert!((found[i].sum - sum).abs() <= within * sum);
+                    // A list of all of them, best first, and the sums alone.
+                    let (mut list, mut of_list) = (vec![F::zero(); stride], Vec::new());
+                    let best_first: Vec<F> = sorted.iter().map(|s| F::from_f64(*s)).collect();
+                    of_lists(&best_first, k, beta, &mut list, &mut of_list);
+                    for row in [of_list[0], alone[i]] {
+                        assert!((row.sum - sum).abs() <= within * sum);
+                        assert!((row.expected - found[i].expected).abs() <= within * row.best);
+                    }
+                    for (q, s) in list.iter().zip(&sorted) {
+                        let p = (-beta * (s - sorted[0])).exp() / sum;
+                        let off = within * (1.0 + beta * (s - sorted[0]).min(100.0 / beta));
+                        assert!((q.to_f64() - p).abs() <= off * p + LOST);
+                    }
                     let expected: f64 = p.iter().zip(&row).map(|(p, s)| p / sum * s).sum();
                     assert!((found[i].expected - expected).abs() <= within * expected);
                     for (c, p) in p.iter().enumerate() {
@@ -489,8 +570,8 @@ mod tests {
                     let scored: f64 = (0..9)
                         .map(|i| of(i) * scores[i * stride + c].to_f64())
                         .sum();
-                    assert!((sums[c][0] - mass).abs() <= 1e-13 * mass);
-                    assert!((sums[c][1] - scored).abs() <= 1e-13 * scored);
+                    assert!((added[c][0] - mass).abs() <= 1e-13 * mass);
+                    assert!((added[c][1] - scored).abs() <= 1e-13 * scored);
                 }
             }
         }

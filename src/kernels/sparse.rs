@@ -63,38 +63,20 @@ pub(crate) fn by_coordinate<F: Float, const TABLES: usize>(
     out
 }
 
-/// How a difference between a value and a centre becomes part of a score.
-trait Term<F>: Copy {
-    /// What a squared difference adds, from the place of a component among the numbers beside the centres.
-    fn of(self, squared: F, place: usize) -> F;
-}
-
-/// The squared difference itself.
-#[derive(Clone, Copy)]
-struct Plain;
-
-impl<F> Term<F> for Plain {
-    #[inline(always)]
-    fn of(self, squared: F, _: usize) -> F {
-        squared
-    }
-}
-
-impl<F: Float> Term<F> for Scaled<'_, F> {
-    #[inline(always)]
-    fn of(self, squared: F, place: usize) -> F {
-        squared * self.factors[place] + self.terms[place]
-    }
-}
-
-/// The score of one row and the centre whose numbers start at `start`.
+/// The score of one row and the centre whose numbers start at `start`: the sum of what `term` makes of squared differences,
+/// and of their places among the numbers of all centres.
 #[inline(always)]
-fn score<F: Float>(row: Known<'_, F>, centres: &[F], start: usize, term: impl Term<F>) -> F {
+fn score<F: Float>(
+    row: Known<'_, F>,
+    centres: &[F],
+    start: usize,
+    term: impl Fn(F, usize) -> F,
+) -> F {
     let Known { ids, values } = row;
     let part = |(&j, &x): (&u32, &F)| {
         let place = start + j as usize;
         let t = x - centres[place];
-        term.of(t * t, place)
+        term(t * t, place)
     };
     let (id_pairs, id_last) = ids.as_chunks::<2>();
     let (value_pairs, value_last) = values.as_chunks::<2>();
@@ -109,6 +91,12 @@ fn score<F: Float>(row: Known<'_, F>, centres: &[F], start: usize, term: impl Te
     even + odd
 }
 
+/// The squared difference itself.
+#[inline(always)]
+fn plain<F>(squared: F, _: usize) -> F {
+    squared
+}
+
 /// Squared distances of one row to the centres `ids` of `centres` (k, d), into `out`.
 pub(crate) fn to_some<F: Float>(
     row: Known<'_, F>,
@@ -119,7 +107,7 @@ pub(crate) fn to_some<F: Float>(
 ) {
     let stride = stride(dim);
     out.clear();
-    out.extend((ids.iter()).map(|&c| score(row, centres, c as usize * stride, Plain)));
+    out.extend((ids.iter()).map(|&c| score(row, centres, c as usize * stride, plain)));
 }
 
 /// The same with a factor and a term per component and coordinate.
@@ -133,13 +121,14 @@ pub(crate) fn scaled_to_some<F: Float>(
 ) {
     let stride = stride(dim);
     out.clear();
-    out.extend((ids.iter()).map(|&c| score(row, centres, c as usize * stride, scales)));
+    let scaled = |squared, place: usize| squared * scales.factors[place] + scales.terms[place];
+    out.extend((ids.iter()).map(|&c| score(row, centres, c as usize * stride, scaled)));
 }
 
 /// Lowers each `nearest[i]` to the squared distance from row `i` to `centre`, if that is smaller.
 pub(crate) fn lower<F: Float>(rows: Entries<'_, F>, centre: &[F], nearest: &mut [F]) {
     for (row, nearest) in rows.rows().zip(nearest) {
-        let distance = score(row, centre, 0, Plain);
+        let distance = score(row, centre, 0, plain);
         if distance < *nearest {
             *nearest = distance;
         }

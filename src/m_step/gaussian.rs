@@ -10,9 +10,11 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::stage::{self, Stage};
 use crate::base::{linalg, parallel};
-use crate::data::{Centres, Data, Frame, Moments, Rows, Second};
+use crate::data::Data;
+use crate::m_step::{Moments, Second};
 use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, expected_total};
+use crate::rows::{Centres, Frame, Rows};
 
 /// The least variance of a full covariance in any direction, as a share of those of the columns: below, sums of products have
 /// too few digits left in it.
@@ -306,7 +308,7 @@ fn covariances<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec
     let (masses, mut matrices) = match sums.kind() {
         Second::Pairs => (
             vec![total],
-            vec![sums.within(&origin, &model.theta.exact_means)],
+            vec![sums.within(&origin, &model.theta.exact_means, &steps)],
         ),
         _ => (
             sums.masses().to_vec(),

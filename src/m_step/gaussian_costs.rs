@@ -5,10 +5,10 @@ use super::parameters::Parameters;
 use super::proportions::penalised;
 use crate::base::float::Float;
 use crate::base::{linalg, parallel};
-use crate::data::{Centres, Linear, Part, Rows, Scales};
 use crate::kernels::panels::{self, Panels};
 use crate::kernels::stride;
 use crate::model::whitened::{self, Whitening};
+use crate::rows::{Centres, Linear, Part, Rows, Scales};
 
 /// What turns rows into scores, in units of a variance: it follows from the parameters.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,10 +9,11 @@ use crate::base::error::{Error, Result, positive, same_columns, same_length};
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::rng::Rng;
-use crate::data::{Basis, Centres, Frame, Linear, Rows, Scores, Summary};
+use crate::data::Summary;
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
 use crate::model::whitened::Whitening;
+use crate::rows::{Basis, Centres, Frame, Linear, Rows, Scores};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayView3, ArrayViewD, arr0};
 use std::f64::consts::PI;
@@ -453,7 +454,8 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Data, Dense, Rows};
+    use crate::data::{Data, Dense};
+    use crate::rows::Rows;
 
     /// Rows far from all means, and so from their frame, where squared distances round by more than 1.
     #[test]

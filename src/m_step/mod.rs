@@ -8,11 +8,15 @@
 //! over the parameters $\theta$; for the responsibilities of a search ([E2](crate::equations#e2)) this is its free energy
 //! ([E3](crate::equations#e3)).
 
+mod accumulate;
 mod covariance;
+mod dense_products;
+mod dense_sums;
 mod dirichlet_process;
 mod gaussian;
 mod gaussian_costs;
 mod gaussian_mixture;
+mod moments;
 mod outer;
 mod parameters;
 mod proportions;
@@ -23,15 +27,17 @@ pub use covariance::Covariance;
 pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
 pub use gaussian::Gaussian;
 pub use gaussian_mixture::GaussianMixture;
+pub use moments::{Moments, Second};
 pub use saved::{Save, load_model};
 
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::stage::Stage;
-use crate::data::{Centres, Data, Frame, Moments, Rows, Summary};
+use crate::data::{Data, Summary};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
+use crate::rows::{Centres, Frame, Rows};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

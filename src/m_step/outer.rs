@@ -3,10 +3,11 @@
 use crate::base::float::Float;
 use crate::base::simd::{LANES, vectorised};
 use crate::base::sort;
-use crate::data::{Moments, Rows, Second};
 use crate::kernels::weighted::{self, Weighted};
+use crate::m_step::{Moments, Second};
 use crate::model::block::Block;
 use crate::model::whitened::{MOST_INFLATION, Whitening};
+use crate::rows::Rows;
 
 /// Which digits of the products are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,21 +97,24 @@ impl Moments {
         }
     }
 
-    /// The lower half of the second moments of all components about their means, which are `means` (k, d):
+    /// The lower half of the second moments of all components about their means, which are `means` (k, d) after these `steps`:
     /// $\sum_c \sum_n w_n q_{nc} (z_n - \mu_c)(z_n - \mu_c)^T = S - \sum_c m_c (\mu_c - a)(\mu_c - a)^T$ with $S$ about $a$. In
     /// directions that are not clamped (E52) at most 1e8 times as much is subtracted as is left, whose digits F can follow.
-    pub(crate) fn within(&self, origin: &[f64], means: &[f64]) -> Vec<f64> {
-        let mut within = self.second().to_vec();
-        for (c, mean) in means.chunks_exact(self.dim()).enumerate() {
+    pub(crate) fn within(&self, origin: &[f64], means: &[f64], steps: &[f64]) -> Vec<f64> {
+        let dim = self.dim();
+        let (mut old, mut within) = (self.second().to_vec(), self.second().to_vec());
+        let moved = means.chunks_exact(dim).zip(steps.chunks_exact(dim));
+        for (c, (mean, step)) in moved.enumerate() {
             let apart: Vec<f64> = mean.iter().zip(origin).map(|(m, a)| m - a).collect();
-            for (i, row) in within.chunks_exact_mut(self.dim()).enumerate() {
+            for (i, row) in within.chunks_exact_mut(dim).enumerate() {
                 let factor = self.mass(c) * apart[i];
                 row.iter_mut()
                     .zip(&apart[..=i])
                     .for_each(|(x, u)| *x -= factor * u);
+                old[i * (dim + 1)] += self.mass(c) * step[i] * step[i];
             }
         }
-        keep_rounding(&mut within, self.second(), self.dim());
+        keep_rounding(&mut within, &old, dim);
         within
     }
 
@@ -253,7 +257,7 @@ mod tests {
         let w = Array1::from_shape_fn(n, |i| (i % 3) as f64);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let mut rows = Rows::default();
-        data.load(0..n, &data.frame().unwrap(), &mut rows).unwrap();
+        data.load(0..n, &data.frame(), &mut rows).unwrap();
         let component = |at: f64| Whitening::spherical(vec![at; dim], 0.5);
         let components = [component(0.1), component(-0.2)];
         let q = |i: usize, c: usize| {

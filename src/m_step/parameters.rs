@@ -5,7 +5,7 @@ use super::proportions::Proportions;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
-use crate::data::{Centres, Frame};
+use crate::rows::{Centres, Frame};
 use crate::io::{all_finite, all_positive, rule};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};

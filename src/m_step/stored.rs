@@ -126,7 +126,7 @@ mod tests {
     use super::super::Covariance;
     use super::super::proportions::Proportions;
     use super::*;
-    use crate::data::Centres;
+    use crate::rows::Centres;
     use ndarray::array;
 
     type Change = fn(&mut Parameters<f32>, f64);

@@ -1,10 +1,9 @@
 //! The result of a search for a block of rows: supports, scores and, once normalised, responsibilities.
 
-use crate::base::cached::Cached;
 use crate::base::float::Float;
 use crate::base::simd::LANES;
-use crate::data::Terms;
 use crate::kernels::weighted;
+use crate::rows::Terms;
 use std::sync::Arc;
 
 /// Marks a place in a support or a neighbor list that is not filled.
@@ -31,14 +30,10 @@ pub struct Block<F> {
     pub(crate) scores: Vec<F>,
     /// Lower bounds of groups of scores of full supports, where the search found some: see [`bounds`](crate::kernels::soft::bounds).
     pub(crate) lower: Vec<F>,
-    /// (rows, width): sum to 1 in each row. Empty where they are in `shares`.
-    pub(crate) responsibilities: Vec<f64>,
-    /// The same of full supports, in the type of the data: (rows, stride), zeros in the padding, and
-    /// [`weighted::SPARE`] numbers more. Those below 2^-60 are lost in all sums (E41), so this type can hold what counts.
-    pub(crate) shares: Vec<F>,
-    /// The responsibilities of full supports for those who ask for `f64`.
-    widened: Cached<Vec<f64>>,
-    /// The expected score of each row, where responsibilities are in `shares`.
+    /// (rows, stride), and [`weighted::SPARE`] numbers more: sum to 1 in each row, zeros in the padding. Those below 2^-60
+    /// are lost in all sums (E41), so the type of the data can hold what counts.
+    pub(crate) responsibilities: Vec<F>,
+    /// The expected score of each row, where supports have several members.
     pub(crate) expected: Vec<f64>,
     /// What sums need to know of scores that were found as products (E46).
     pub(crate) terms: Option<Arc<Terms>>,
@@ -72,8 +67,6 @@ impl<F: Float> Block<F> {
             scores,
             lower: Vec::new(),
             responsibilities,
-            shares: Vec::new(),
-            widened: Cached::default(),
             expected: Vec::new(),
             terms: None,
             numbers: Vec::new(),
@@ -109,14 +102,9 @@ impl<F: Float> Block<F> {
                 row[self.width..].fill(F::INFINITY);
             }
         }
-        if self.is_shared() {
-            self.responsibilities.clear();
-        } else {
-            self.responsibilities.resize(rows * self.width, 0.0);
-        }
         self.lower.clear();
-        self.shares.clear();
-        self.widened = Cached::default();
+        let places = self.scores.len() + weighted::SPARE;
+        self.responsibilities.resize(places, F::zero());
         self.expected.clear();
         self.terms = None;
         self.evaluations = 0;
@@ -246,8 +234,10 @@ impl<F: Float> Block<F> {
     /// The members of the support of row `i` with their responsibilities, whether [full](Self::is_full) or listed.
     pub fn members(&self, i: usize) -> impl Iterator<Item = (u32, f64)> {
         let (support, shares) = (self.support(i), self.responsibilities(i));
-        let member = move |(place, &q)| (support.get(place).map_or(place as u32, |c| *c), q);
-        shares.iter().enumerate().map(member)
+        shares.iter().enumerate().map(move |(place, q)| {
+            let c = support.get(place).map_or(place as u32, |c| *c);
+            (c, q.to_f64())
+        })
     }
 
     /// The same block with other shares in place of the responsibilities: `share` gives the share of a row and a place in
@@ -255,11 +245,18 @@ impl<F: Float> Block<F> {
     #[must_use]
     pub fn with_shares(&self, mut share: impl FnMut(usize, usize) -> f64) -> Self {
         let mut block = self.clone();
-        let places = (0..self.len()).flat_map(|i| (0..self.width).map(move |place| (i, place)));
-        block.responsibilities = places.map(|(i, place)| share(i, place)).collect();
-        block.shares.clear();
-        block.widened = Cached::default();
         block.expected.clear();
+        let places = self.scores.len() + weighted::SPARE;
+        block.responsibilities.resize(places, F::zero());
+        for i in 0..self.len() {
+            let mut expected = 0.0;
+            for (place, score) in self.scores(i).iter().enumerate() {
+                let share = share(i, place);
+                block.responsibilities[i * self.stride + place] = F::from_f64(share);
+                expected += share * score.to_f64();
+            }
+            block.expected.push(expected);
+        }
         block
     }
 
@@ -273,17 +270,8 @@ impl<F: Float> Block<F> {
     /// The responsibilities of the members of the support of row `i` (C'); they sum to 1 ([E2](crate::equations#e2)).
     #[inline(always)]
     #[must_use]
-    pub fn responsibilities(&self, i: usize) -> &[f64] {
-        let all = match self.shares.is_empty() {
-            true => &self.responsibilities,
-            false => self.widened.get(|| {
-                let rows = 0..self.len();
-                let widen = |q: &F| q.to_f64();
-                rows.flat_map(|i| self.shares_of(i).iter().map(widen))
-                    .collect()
-            }),
-        };
-        &all[i * self.width..(i + 1) * self.width]
+    pub fn responsibilities(&self, i: usize) -> &[F] {
+        &self.responsibilities[i * self.stride..][..self.width]
     }
 
     /// Whether all components share every row, and there are several: rows of scores and shares are padded.
@@ -300,18 +288,6 @@ impl<F: Float> Block<F> {
     /// Places of a row of scores.
     pub(crate) fn stride(&self) -> usize {
         self.stride
-    }
-
-    /// Makes room for the shares of full supports.
-    pub(crate) fn make_shares(&mut self) {
-        let places = self.scores.len() + weighted::SPARE;
-        self.shares.resize(places, F::zero());
-        self.widened = Cached::default();
-    }
-
-    /// The responsibilities of row `i` in the type of the data (C'), where [`shares`](Self::shares) holds them.
-    pub(crate) fn shares_of(&self, i: usize) -> &[F] {
-        &self.shares[i * self.stride..][..self.width]
     }
 }
 

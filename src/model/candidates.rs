@@ -1,9 +1,9 @@
 //! The best components of a row among candidates: scored directly, whatever found them.
 
 use crate::base::float::Float;
-use crate::data::{Rows, Scores, some_scores};
 use crate::kernels::select;
 use crate::model::block::{Block, UNSET};
+use crate::rows::{Rows, Scores, some_scores};
 
 impl<F: Float> Block<F> {
     /// Sets the support of row `i` of the block to the best components among `ids` and the members of its last support.

@@ -3,7 +3,7 @@
 use super::quantizer::CoarseQuantizer;
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::{Centres, Rows};
+use crate::rows::{Centres, Rows};
 
 /// Centres in the cells of a coarse quantizer.
 pub(crate) struct Cells<F> {
@@ -180,7 +180,8 @@ struct Found<F> {
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use crate::data::{Data, Dense, Frame};
+    use crate::data::{Data, Dense};
+    use crate::rows::Frame;
     use ndarray::Array2;
 
     /// Centres in groups, in one cloud, with copies, all equal, with one far out, and far from 0; few and one of them.

@@ -11,8 +11,10 @@ pub(crate) mod whitened;
 
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::data::{Centres, Data, Frame, Linear, Rows, Scores};
+use crate::data::Data;
 use crate::model::posterior::LogJoint;
+use crate::rows::Linear;
+use crate::rows::{Centres, Frame, Rows, Scores};
 use ndarray::{Array1, Array2};
 use std::any::Any;
 use std::fmt;

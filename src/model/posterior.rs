@@ -2,10 +2,9 @@
 
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
-use crate::data::Rows;
-use crate::kernels::exponential::exponentials;
 use crate::kernels::soft;
 use crate::model::block::Block;
+use crate::rows::Rows;
 
 /// How scores turn into log-joints ([E1](crate::equations#e1)).
 ///
@@ -77,13 +76,9 @@ pub(crate) fn normalise<F: Float>(
     block: &mut Block<F>,
     log_joint: LogJoint,
 ) -> Likelihood {
-    let width = block.width();
     let entries = rows.entries() as f64;
-    if block.is_shared() {
-        return normalise_all(rows, block, log_joint);
-    }
-    if width == 1 {
-        block.responsibilities.fill(1.0);
+    if block.width() == 1 {
+        block.responsibilities.fill(F::one());
         let (weight, best) = weighted_total(rows, &block.scores);
         return Likelihood {
             weight,
@@ -92,57 +87,18 @@ pub(crate) fn normalise<F: Float>(
             spread: 0.0,
         };
     }
-    let mut likelihood = Likelihood::default();
-    let scores = block.scores.chunks_exact(width);
-    let exponents = block.responsibilities.chunks_exact_mut(width);
-    for (scores, exponents) in scores.zip(exponents) {
-        let best = scores[0].to_f64();
-        for (exponent, score) in exponents.iter_mut().zip(scores) {
-            *exponent = -log_joint.beta * (score.to_f64() - best);
-        }
+    let (width, beta, mut found) = (block.width(), log_joint.beta, Vec::new());
+    let mut shares = std::mem::take(&mut block.responsibilities);
+    if block.is_shared() {
+        with_bounds(block, |scored| {
+            soft::responsibilities(scored, width, beta, &mut shares, &mut found);
+        });
+    } else {
+        soft::of_lists(&block.scores, width, beta, &mut shares, &mut found);
     }
-    exponentials(&mut block.responsibilities);
-    for i in 0..rows.len() {
-        let places = i * width..(i + 1) * width;
-        let best = block.scores[places.start].to_f64();
-        let responsibilities = &mut block.responsibilities[places];
-        let weight = rows.weight(i);
-        likelihood.weight += weight;
-        likelihood.entries += weight * entries;
-        likelihood.best += weight * best;
-        if !best.is_finite() {
-            // The row is infinitely far from every component: all are equally unlikely.
-            responsibilities.fill(1.0 / width as f64);
-            continue;
-        }
-        let sum: f64 = responsibilities.iter().sum();
-        // If the best one alone has a share, the sum is 1, and nothing changes.
-        if sum > 1.0 {
-            let scale = 1.0 / sum;
-            for q in responsibilities {
-                *q *= scale;
-            }
-            likelihood.spread += weight * sum.ln();
-        }
-    }
-    likelihood
-}
-
-/// The same for supports of all components.
-fn normalise_all<F: Float>(
-    rows: &Rows<F>,
-    block: &mut Block<F>,
-    log_joint: LogJoint,
-) -> Likelihood {
-    block.make_shares();
-    let mut shares = std::mem::take(&mut block.shares);
-    let mut found = Vec::new();
-    with_bounds(block, |scored| {
-        let k = block.components();
-        soft::responsibilities(scored, k, log_joint.beta, &mut shares, &mut found);
-    });
-    block.shares = shares;
+    block.responsibilities = shares;
     let mut likelihood = Likelihood::default();
+    block.expected.clear();
     for (i, row) in found.iter().enumerate() {
         let weight = rows.weight(i);
         likelihood.weight += weight;
@@ -151,10 +107,9 @@ fn normalise_all<F: Float>(
         if row.sum > 1.0 && row.best.is_finite() {
             likelihood.spread += weight * row.sum.ln();
         }
+        block.expected.push(row.expected);
     }
-    likelihood.entries = likelihood.weight * rows.entries() as f64;
-    block.expected.clear();
-    block.expected.extend(found.iter().map(|row| row.expected));
+    likelihood.entries = likelihood.weight * entries;
     likelihood
 }
 
@@ -206,18 +161,10 @@ pub(crate) fn drop_lost<F: Float>(block: &mut Block<F>) {
 /// The total weight of a block of rows, and the weighted sum of the expectations of their scores under their
 /// responsibilities.
 pub(crate) fn expected_total<F: Float>(rows: &Rows<F>, block: &Block<F>) -> (f64, f64) {
-    if block.width() == 1 {
-        return weighted_total(rows, &block.scores);
+    match block.expected.is_empty() {
+        true => weighted_total(rows, &block.scores),
+        false => weighted_total(rows, &block.expected),
     }
-    if !block.expected.is_empty() {
-        return weighted_total(rows, &block.expected);
-    }
-    let of_row = |i| {
-        let shares = block.responsibilities(i).iter().zip(block.scores(i));
-        shares.map(|(q, score)| q * score.to_f64()).sum()
-    };
-    let expected: Vec<f64> = (0..rows.len()).map(of_row).collect();
-    weighted_total(rows, &expected)
 }
 
 /// The total weight of a block of rows, and the weighted sum of their values. There are several partial sums, so that no
@@ -287,10 +234,12 @@ mod tests {
     fn what_no_sum_needs_is_dropped() {
         let mut block = Block::<f64>::new(4, 4);
         block.reset(2, &[]);
-        block.responsibilities = vec![0.25, 0.75, 0.5 * LOST, 0.0, 1.0, 1e-300, LOST, 2.0 * LOST];
+        block.scores.fill(1.0);
+        let shares = [0.25, 0.75, 0.5 * LOST, 0.0, 1.0, 1e-300, LOST, 2.0 * LOST];
+        let mut block = block.with_shares(|i, c| shares[4 * i + c]);
         drop_lost(&mut block);
-        let expected = [0.25, 0.75, 0.0, 0.0, 1.0, 0.0, LOST, 2.0 * LOST];
-        assert_eq!(block.responsibilities, expected);
+        assert_eq!(block.responsibilities(0), [0.25, 0.75, 0.0, 0.0]);
+        assert_eq!(block.responsibilities(1), [1.0, 0.0, LOST, 2.0 * LOST]);
         let mut hard = Block::<f64>::new(4, 1);
         hard.reset(1, &[2]);
         hard.responsibilities = vec![1.0];

@@ -1,15 +1,15 @@
 //! Predictions and scores of a model, over all components and all rows, in blocks: compiled once per kind of rows.
 
-use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::{Centres, Data, Frame, Guarded, Rows, Scores};
+use crate::data::{Data, Guarded};
 use crate::model::block::Block;
 use crate::model::cells::Cells;
 use crate::model::posterior;
 use crate::model::search::{self, Exact};
 use crate::model::{Mixture, Score};
+use crate::rows::{Centres, Frame, Rows, Scores};
 use ndarray::{Array1, Array2};
 
 /// The least rows in a block, where scores are not stored.
@@ -52,9 +52,10 @@ fn rule_out_enough<F: Float>(
     data: DataOf<'_, F>,
     cells: &Cells<F>,
 ) -> Result<bool> {
-    if !data.is_checked() || data.len() < TRIALS * TRIAL {
+    if data.len() < TRIALS * TRIAL {
         return Ok(true);
     }
+    let data = Guarded::new(data, None)?;
     let (mut rows, mut evaluations) = (Rows::default(), 0);
     for trial in 0..TRIALS {
         let first = trial * (data.len() / TRIALS);
@@ -70,14 +71,10 @@ pub(crate) fn responsibilities<F: Float>(
     model: Model<'_, F>,
     data: DataOf<'_, F>,
 ) -> Result<Array2<F>> {
-    let blocks = by_blocks(model, data, |rows| {
-        let block = all(model, rows);
-        match block.is_shared() {
-            true => (0..block.len())
-                .flat_map(|i| block.shares_of(i).to_vec())
-                .collect(),
-            false => rounded(&block.responsibilities),
-        }
+    let blocks = by_blocks_of(rows_of_scores(model), model, data, |rows| {
+        let mut block = scores_of_all(model, rows);
+        posterior::normalise(rows, &mut block, model.log_joint());
+        of_members(&block)
     })?;
     table(blocks, data, model.components())
 }
@@ -94,7 +91,8 @@ pub(crate) fn truncated_responsibilities<F: Float>(
     let blocks = by_blocks(model, data, |rows| {
         let mut block = best(model, rows, width);
         posterior::normalise(rows, &mut block, model.log_joint());
-        (block.supports, rounded(&block.responsibilities))
+        let responsibilities = of_members(&block);
+        (block.supports, responsibilities)
     })?;
     let (supports, responsibilities) = blocks.into_iter().unzip();
     Ok((
@@ -123,14 +121,16 @@ pub(crate) fn log_densities<F: Float>(
     model: Model<'_, F>,
     data: DataOf<'_, F>,
 ) -> Result<Array1<f64>> {
-    let blocks = by_blocks(model, data, |rows| model.judge(rows, None))?;
+    let size = rows_of_scores(model);
+    let blocks = by_blocks_of(size, model, data, |rows| model.judge(rows, None))?;
     Ok(blocks.concat().into())
 }
 
 /// [`Mixture::log_likelihood`].
 #[inline(never)]
 pub(crate) fn log_likelihood<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<f64> {
-    let blocks = by_blocks(model, data, |rows| weighted(rows, &model.judge(rows, None)))?;
+    let work = |rows: &Rows<F>| weighted(rows, &model.judge(rows, None));
+    let blocks = by_blocks_of(rows_of_scores(model), model, data, work)?;
     Ok(total(blocks.into_iter()))
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Re
 /// [`Mixture::score`].
 #[inline(never)]
 pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Score> {
-    let blocks = by_blocks(model, data, |rows| {
+    let blocks = by_blocks_of(rows_of_scores(model), model, data, |rows| {
         let mut labels = vec![0; rows.len()];
         let densities = model.judge(rows, Some(&mut labels));
         let error = match model.likeliest_is_nearest() {
@@ -231,13 +231,18 @@ fn by_blocks<F: Float, T: Send>(
     data: &dyn Data<F>,
     work: impl Fn(&Rows<F>) -> T + Sync,
 ) -> Result<Vec<T>> {
-    let size = search::block_rows(model.components(), model.frame().dim());
+    let size = rows_of_scores(model);
     // Where nothing is as large as rows times components, more rows share one read of these.
     let size = match model.likeliest_is_nearest() {
         true => size.max(ROWS),
         false => size,
     };
     by_blocks_of(size, model, data, work)
+}
+
+/// Rows in a block whose scores under all components stay in a cache.
+fn rows_of_scores<F: Float>(model: &dyn Mixture<F>) -> usize {
+    search::block_rows(model.components(), model.frame().dim())
 }
 
 /// The same with so many rows in a block.
@@ -251,7 +256,7 @@ fn by_blocks_of<F: Float, T: Send>(
         data.check(model.frame())?;
         return Ok(Vec::new());
     }
-    let data = Guarded::new(data, &Cancel::new())?;
+    let data = Guarded::new(data, None)?;
     data.check(model.frame())?;
     parallel::all(parallel::map_blocks(data.len(), size, |_, range| {
         let mut rows = Rows::default();
@@ -284,11 +289,10 @@ fn weighted<F: Float>(rows: &Rows<F>, values: &[f64]) -> f64 {
     counted.map(|(weight, value)| weight * value).sum()
 }
 
-/// All components of every row, with their responsibilities.
-fn all<F: Float>(model: Model<'_, F>, rows: &Rows<F>) -> Block<F> {
-    let mut block = scores_of_all(model, rows);
-    posterior::normalise(rows, &mut block, model.log_joint());
-    block
+/// The responsibilities of all rows, without padding.
+fn of_members<F: Float>(block: &Block<F>) -> Vec<F> {
+    let rows = (0..block.len()).flat_map(|i| block.responsibilities(i));
+    rows.copied().collect()
 }
 
 /// All components of every row, with their scores.
@@ -306,11 +310,6 @@ fn table<F: Float, T>(blocks: Vec<Vec<T>>, data: DataOf<'_, F>, width: usize) ->
     let (read, n) = (values.len() / width, data.len());
     Array2::from_shape_vec((n, width), values).map_err(|_| {
         let what = format!("{n} rows, where there were {read} before");
-        Error::stage(data.name(), what)
+        Error::stage("data", what)
     })
-}
-
-/// Responsibilities in the type of the data.
-fn rounded<F: Float>(responsibilities: &[f64]) -> Vec<F> {
-    responsibilities.iter().map(|&q| F::from_f64(q)).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::base::float::Float;
 use crate::base::{parallel, sort};
-use crate::data::{Centres, Rows};
+use crate::rows::{Centres, Rows};
 
 /// Points among centres, and which of them is nearest to each centre.
 pub(crate) struct CoarseQuantizer<F> {
@@ -70,7 +70,7 @@ impl<F: Float> CoarseQuantizer<F> {
             rows.nearest(&points, &mut ids, &mut squared);
             (ids, squared)
         });
-        let (nearest, squared): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        let (nearest, squared) = found.into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
         Self {
             evaluations: evaluations + (centres.len() * points.len()) as u64,
             nearest: nearest.concat(),

@@ -1,11 +1,11 @@
 //! Searching all components for a block of rows: what E-steps and predictions share.
 
 use crate::base::float::Float;
-use crate::data::{Rows, Scores, all_scores, largest_error, some_scores};
 use crate::kernels::{select, soft};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::candidates;
+use crate::rows::{Rows, Scores, all_scores, largest_error, some_scores};
 use std::sync::Arc;
 
 /// Scratch of the searches over all components.
@@ -200,7 +200,8 @@ pub(crate) fn again<F: Float, S: Scores<F> + ?Sized>(
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use crate::data::{Centres, Data, Dense, Frame};
+    use crate::data::{Data, Dense};
+    use crate::rows::{Centres, Frame};
     use ndarray::Array2;
 
     /// Centres in tight groups far from the mean: approximate distances alone would confuse them.

@@ -2,8 +2,8 @@
 
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
-use crate::data::Rows;
 use crate::kernels::quadratic::{self, Columns};
+use crate::rows::Rows;
 use serde::{Deserialize, Serialize};
 
 /// The whitening transform of a component: for its points $M (z - m)$ has mean 0 and covariance $I$, so
@@ -253,7 +253,7 @@ mod tests {
     /// Components of 6 columns with about this variance inflation, and rows near them and far away.
     fn case<F: Float>(noise: f64) -> (Vec<Whitening>, Rows<F>) {
         let mut rng = Rng::from_seed(5);
-        let turn = rng.normals((2, 6));
+        let turn = rng.normals(2, 6);
         let x = Array2::from_shape_fn((300, 6), |(i, j)| {
             let along = ((37 * i) % 101) as f64 / 30.0 + 3.0 * (i % 4) as f64;
             let size = if i == 0 { 1e6 } else { 1.0 };
@@ -261,8 +261,7 @@ mod tests {
         });
         let data = Dense::new(x.view()).unwrap();
         let mut rows = Rows::default();
-        data.load(0..300, &data.frame().unwrap(), &mut rows)
-            .unwrap();
+        data.load(0..300, &data.frame(), &mut rows).unwrap();
         let components = (0..4).map(|c| {
             let row = |i: usize| rows.row(i)[..6].iter().map(|z| z.to_f64());
             let mean: Vec<f64> = row(c + 4).collect();

@@ -85,7 +85,7 @@ impl<F: Float> Stage for Given<F> {
         if !(self.and_more && self.centres.nrows() < clusters) {
             same_length(WHAT, clusters, self.centres.nrows())?;
         }
-        check_rows(self.centres.view(), None, (WHAT, F::LIMIT), 0)
+        check_rows(self.centres.view(), None, WHAT, F::LIMIT, 0)
     }
 
     fn settings(&self) -> String {

@@ -288,7 +288,7 @@ mod tests {
         let w = [1.0, 2.0, 0.0, 0.5, 0.3];
         let weights = Array1::from(w.to_vec());
         let data = Dense::weighted(x.view(), weights.view()).unwrap();
-        let frame = data.frame().unwrap();
+        let frame = data.frame();
         let rounds = 40_000;
         let mut counts = std::collections::BTreeMap::new();
         let mut rng = Rng::from_seed(3);
@@ -345,7 +345,7 @@ mod tests {
 
     /// The potential that distinct seeds leave.
     fn potential(seeder: &impl Seeder<f64>, data: &Dense<'_, f64>, k: usize, seed: u64) -> f64 {
-        let frame = data.frame().unwrap();
+        let frame = data.frame();
         let seeds = seeder
             .seed(data, &frame, k, &mut Rng::from_seed(seed))
             .unwrap();

@@ -2,7 +2,6 @@
 
 use super::held_out::{self, Groups};
 use super::{Candidate, Criteria, Selection};
-use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -150,7 +149,7 @@ impl<F: Float> Sweep<F> {
 
     /// The same, whatever the type of the estimators.
     fn compare(&self, data: &dyn Data<F>, all: &[Entry<'_, F>]) -> Result<Selection<F>> {
-        compare(self, &Guarded::new(data, &Cancel::new())?, all)
+        compare(self, &Guarded::to_fit(data, None)?, all)
     }
 
     /// The rows to fit to, and those held out.
@@ -165,7 +164,7 @@ impl<F: Float> Sweep<F> {
             false => Vec::new(),
         };
         let mut rng = streams.at(Purpose::Coreset, 0, 0);
-        let drawn = self.coreset.sample(data, &data.frame()?, &mut rng)?;
+        let drawn = self.coreset.sample(data, &data.frame(), &mut rng)?;
         if let Some(drawn) = &drawn {
             let sound = drawn.check(data.len());
             sound.map_err(|what| Error::stage(self.coreset.name(), what))?;
@@ -182,7 +181,8 @@ impl<F: Float> Sweep<F> {
         };
         if is_coreset || !held_out.is_empty() {
             let is_left = |pair: &(usize, f64)| held_out.binary_search(&pair.0).is_err();
-            let (rows, weights): (Vec<_>, Vec<_>) = pairs.into_iter().filter(is_left).unzip();
+            let pairs = pairs.into_iter().filter(is_left);
+            let (rows, weights) = pairs.unzip::<_, _, Vec<_>, Vec<_>>();
             if !weights.iter().any(|w| *w > 0.0) {
                 return wrong(
                     "leaves no row of the coreset to fit to: hold out less, or draw more",
@@ -272,7 +272,11 @@ fn compare<F: Float>(
 
     let candidates = fits.into_iter().zip(judged).zip(all);
     let candidates = candidates.map(|(((fit, warm), (criteria, groups)), (clusters, _))| {
-        let error = |(a, b): (&Groups, &Groups)| a.error_of_difference(b, &weights);
+        let error = |best| {
+            groups
+                .as_ref()
+                .map(|own| own.error_of_difference(best, &weights))
+        };
         Candidate {
             clusters: *clusters,
             model: fit.model,
@@ -283,7 +287,7 @@ fn compare<F: Float>(
                 ..criteria
             },
             held_out: groups.as_ref().map(mean),
-            held_out_error: groups.as_ref().zip(best.as_ref()).map(error),
+            held_out_error: best.as_ref().and_then(error),
         }
     });
     Ok(Selection::new(candidates.collect()))

@@ -1,6 +1,7 @@
 //! The laws of data.
 
-use super::{LOOKED_AT, broken, same};
+use super::trial::same;
+use super::{LOOKED_AT, law};
 use crate::algorithms::by_name::Algorithm;
 use crate::base::error::Result;
 use crate::base::float::{Element, Float};
@@ -16,56 +17,42 @@ where
     T: Element,
     D: Data<T::Float>,
 {
-    let wrong = |what: &str| {
-        Err(broken::<D>(format!(
-            "{what} is not that of the same rows in memory"
-        )))
+    let equal = |holds: bool, what: &str| {
+        law::<D>(holds, || {
+            format!("{what} is not that of the same rows in memory")
+        })
     };
-    if own.summary() != same_rows.summary() {
-        return wrong("the summary");
-    }
-    let (n, frame) = (same_rows.len(), same_rows.frame()?);
-    if (own.len(), own.dim()) != (n, same_rows.dim()) {
-        return wrong("the shape");
-    }
-    if own.frame()? != frame {
-        return wrong("the frame");
-    }
+    equal(own.summary() == same_rows.summary(), "the summary")?;
+    let (n, frame) = (same_rows.len(), same_rows.frame());
+    let shape = (own.len(), own.dim()) == (n, same_rows.dim());
+    equal(shape, "the shape")?;
+    equal(own.frame() == frame, "the frame")?;
     let list: Vec<usize> = (0..n.min(LOOKED_AT)).map(|i| (7 * i + 3) % n).collect();
     let weights: Vec<f64> = list.iter().map(|n| (n % 3) as f64 + 0.5).collect();
-    let (selected, expected) = (
-        own.select(&list, weights.clone())?,
-        same_rows.select(&list, weights)?,
-    );
-    if selected.summary() != expected.summary() {
-        return wrong("the summary of selected rows");
-    }
+    let selected = own.select(&list, weights.clone())?;
+    let expected = same_rows.select(&list, weights)?;
+    let summary = selected.summary() == expected.summary();
+    equal(summary, "the summary of selected rows")?;
     let pairs: [(&dyn Data<_>, &dyn Data<_>, _); 2] = [
         (own, same_rows, "rows"),
         (&*selected, &*expected, "selected rows"),
     ];
     for (own, other, what) in pairs {
         let (n, mut loaded) = (other.len(), [Rows::default(), Rows::default()]);
-        if own.len() != n {
-            return wrong(&format!("the number of {what}"));
-        }
+        equal(own.len() == n, &format!("the number of {what}"))?;
         for from in (0..n).step_by(LOOKED_AT) {
             let range = from..(from + LOOKED_AT).min(n);
             own.load(range.clone(), &frame, &mut loaded[0])?;
             other.load(range, &frame, &mut loaded[1])?;
-            if let Some(i) = differing(&loaded) {
-                return wrong(&format!("{what}: loaded row {}", from + i));
-            }
+            let of = format!("a block of loaded {what} from row {from} on");
+            equal(are_equal(&loaded), &of)?;
         }
         let list: Vec<usize> = (0..n.min(LOOKED_AT)).map(|i| (5 * i + 1) % n).collect();
         own.gather(&list, &frame, &mut loaded[0])?;
         other.gather(&list, &frame, &mut loaded[1])?;
-        if let Some(i) = differing(&loaded) {
-            return wrong(&format!("{what}: gathered row {}", list[i]));
-        }
-        if let Some(i) = (0..n).find(|&i| own.weight(i) != other.weight(i)) {
-            return wrong(&format!("{what}: the weight of row {i}"));
-        }
+        equal(are_equal(&loaded), &format!("a list of gathered {what}"))?;
+        let weights = (0..n).all(|i| own.weight(i) == other.weight(i));
+        equal(weights, &format!("a weight of {what}"))?;
     }
     let k = 5.min(same_rows.summary().rows);
     for name in ["k-means", "gmm", "vc-gmm", "d-gmm", "fast", "dp-gmm"] {
@@ -77,19 +64,15 @@ where
         };
         let estimator = algorithm.max_iterations(10).boxed::<T::Float>()?;
         let (a, b) = (estimator.fit(own)?, estimator.fit(same_rows)?);
-        same::<D, T::Float, _, _>((&a, &*a.model), (&b, &*b.model), name)?;
-        let of = format!("{name}: what the model predicts");
-        if a.model.predict(own)? != b.model.predict(same_rows)? {
-            return wrong(&of);
-        }
+        same::<D, T::Float, _, _>(&a, &b, name)?;
+        let labels = a.model.predict(own)? == b.model.predict(same_rows)?;
+        equal(labels, &format!("{name}: what the model predicts"))?;
     }
     Ok(())
 }
 
-/// The first row in which two blocks differ.
-fn differing<F: Float>([a, b]: &[Rows<F>; 2]) -> Option<usize> {
-    if a.len() != b.len() {
-        return Some(a.len().min(b.len()));
-    }
-    (0..a.len()).find(|&i| a.to_centre(i) != b.to_centre(i) || a.weight(i) != b.weight(i))
+/// Whether two blocks have the same rows.
+fn are_equal<F: Float>([a, b]: &[Rows<F>; 2]) -> bool {
+    let same = |i| a.to_centre(i) == b.to_centre(i) && a.weight(i) == b.weight(i);
+    a.len() == b.len() && (0..a.len()).all(same)
 }

@@ -153,7 +153,7 @@ fn the_summary_of_many_rows_is_that_of_rows_in_memory() {
     let data = Blocks::new(Counted::new(&rows)).unwrap();
     let dense = Dense::new(rows.view()).unwrap();
     assert_eq!(data.summary(), dense.summary());
-    assert_eq!(data.frame().unwrap(), dense.frame().unwrap());
+    assert_eq!(data.frame(), dense.frame());
     let fit = |data: &dyn Data<f32>| {
         let estimator = algorithm("fast").boxed().unwrap();
         estimator.fit(data).unwrap().model.means()
@@ -167,7 +167,7 @@ fn neighbours_are_read_together() {
     let rows: Array2<f64> = blobs(1_000, 3, 4, 8);
     let source = Counted::new(&rows);
     let data = Blocks::new(&source).unwrap();
-    let frame = data.frame().unwrap();
+    let frame = data.frame();
     let before = data.source().counts();
     let list = [7, 999, 5, 6, 500, 6, 998, 8];
     let mut block = Rows::default();

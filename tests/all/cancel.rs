@@ -4,7 +4,7 @@ use crate::common::{phases, with_starts};
 use coremix::data::{Frame, Rows, Summary};
 use coremix::prelude::*;
 use coremix::{Algorithm, Cancel, Rng};
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, Axis, s};
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -43,8 +43,8 @@ impl Data<f64> for Counting<'_> {
     fn dim(&self) -> usize {
         self.inner.dim()
     }
-    fn weight(&self, n: usize) -> f64 {
-        self.inner.weight(n)
+    fn weights(&self) -> Option<&[f64]> {
+        self.inner.weights()
     }
     fn summary(&self) -> &Summary {
         self.inner.summary()
@@ -60,7 +60,7 @@ impl Data<f64> for Counting<'_> {
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<f64> + '_>> {
         let values = self.inner.points().select(Axis(0), rows);
         Ok(Box::new(Counting {
-            inner: Dense::part_of(self.summary(), values, weights),
+            inner: Dense::part_of(self.summary(), values, weights)?,
             loaded: self.loaded.clone(),
             at: self.at,
             cancel: self.cancel.clone(),
@@ -173,6 +173,23 @@ fn each_thread_ends_soon() {
                 );
             }
         }
+    }
+}
+
+/// Rows of many columns come in small blocks while principal directions are looked for, and the flag is looked at before each.
+#[test]
+fn many_columns_do_not_keep_a_fit_from_ending() {
+    let points = Array2::from_shape_fn((600, 4_000), |(n, j)| ((n + 1) * (j + 3) % 101) as f64);
+    for at in [0, 700] {
+        let data = Counting::new(&points, at);
+        let seeds = points.slice(s![..3, ..]);
+        let k_means = algorithms::k_means(3).seeder(Given::new(seeds));
+        let k_means = k_means.phases(phases(3, None, Some(2), 0));
+        let k_means = k_means.cancel(&data.cancel).build().unwrap();
+        let fit = on(1, || k_means.fit(&data).map(|_| ()));
+        assert_eq!(fit.unwrap_err(), Error::Cancelled);
+        let after = data.loaded.load(Ordering::Relaxed) - at;
+        assert!(4_000 * after <= 1 << 20, "{after} rows after the flag");
     }
 }
 

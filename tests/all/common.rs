@@ -57,6 +57,54 @@ impl<F: Float> Outcome<F> {
         sum
     }
 
+    /// At least the smallest variance in any direction, and at most so many times as much as there are columns: the
+    /// smallest variance of a column given the others.
+    pub fn narrowest(&self) -> f64 {
+        let d = self.variances.ncols();
+        let given_others = |covariance: ArrayView2<'_, f64>, last: usize| {
+            let mut rows = covariance.to_owned();
+            for j in (0..d).filter(|j| *j != last) {
+                for i in (0..d).filter(|i| *i > j || *i == last) {
+                    let factor = rows[[i, j]] / rows[[j, j]];
+                    for l in 0..d {
+                        rows[[i, l]] -= factor * rows[[j, l]];
+                    }
+                }
+            }
+            rows[[last, last]]
+        };
+        let components = self.covariances.outer_iter();
+        let all = components.flat_map(|own| (0..d).map(move |j| given_others(own, j)));
+        all.fold(f64::INFINITY, f64::min) / d as f64
+    }
+
+    /// The squared pivots of covariance `c`: the variance of each column given those before it.
+    fn pivots(&self, c: usize) -> Vec<f64> {
+        let mut rows = self.covariances.index_axis(Axis(0), c).to_owned();
+        let d = rows.nrows();
+        for j in 0..d {
+            for i in j + 1..d {
+                let factor = rows[[i, j]] / rows[[j, j]];
+                for l in j..d {
+                    rows[[i, l]] -= factor * rows[[j, l]];
+                }
+            }
+        }
+        rows.diag().to_vec()
+    }
+
+    /// A bound on the relative error of a pivot that sums of products in f64 leave: d roundings of the variance of the
+    /// column, of which the pivot is what is left once the columns before it are known.
+    pub fn lost(&self) -> f64 {
+        let mut most = 1.0f64;
+        for (c, own) in self.covariances.outer_iter().enumerate() {
+            for (variance, pivot) in own.diag().iter().zip(self.pivots(c)) {
+                most = most.max((variance / pivot).abs());
+            }
+        }
+        self.variances.ncols() as f64 * f64::EPSILON * most
+    }
+
     /// The largest relative difference of two fits in any variance. A variance that collapses by ten orders in one
     /// step is what is left of a sum of the size it had before, and has no more digits than that sum.
     pub fn variances_off(&self, other: &Self) -> f64 {
@@ -208,6 +256,30 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         }),
         algorithm("d-gmm, diagonal", false, |k| {
             algorithms::d_gmm(k, 3, 2).covariance(Covariance::Diagonal)
+        }),
+        algorithm("gmm, tied", true, |k| {
+            algorithms::gmm(k).covariance(Covariance::Tied)
+        }),
+        algorithm("gmm, full", true, |k| {
+            algorithms::gmm(k).covariance(Covariance::Full)
+        }),
+        algorithm("k-means-C', full, equal proportions", true, |k| {
+            algorithms::k_means_c_prime(k, 2)
+                .m_step(Gaussian::new(Covariance::Full).equal_proportions())
+        }),
+        algorithm("k-means, tied", true, |k| {
+            algorithms::k_means(k).covariance(Covariance::Tied)
+        }),
+        algorithm("vc-gmm, full", false, |k| {
+            algorithms::vc_gmm(k, 60, 3, 3).covariance(Covariance::Full)
+        }),
+        algorithm("d-gmm, tied", false, |k| {
+            algorithms::d_gmm(k, 3, 2).covariance(Covariance::Tied)
+        }),
+        algorithm("var-gmm-s warm, full", false, move |k| {
+            algorithms::var_gmm_s(k, 3, 3)
+                .e_step(truncated().warm_up(1))
+                .covariance(Covariance::Full)
         }),
         algorithm("k-means from hierarchical seeds", true, |k| {
             algorithms::k_means(k).seeder(HierarchicalKMeansPlusPlus::new())
@@ -431,38 +503,4 @@ pub fn seeds<F: Float>(x: &Array2<F>, k: usize, seed: u64) -> Array2<F> {
         rows.swap(i, i + rng.below(x.nrows() - i));
     }
     x.select(ndarray::Axis(0), &rows[..k])
-}
-
-/// Tied and full covariances. They are held to the laws of monotone F and of threads, on ordinary data. The other laws await
-/// costs that keep their digits where covariances are nearly singular.
-pub fn with_full_covariances<F: Float>() -> Vec<Algorithm<F>> {
-    let truncated = || Neighborhood::new(3, 3);
-    let mut list = all();
-    list.extend([
-        algorithm("gmm, tied", true, |k| {
-            algorithms::gmm(k).covariance(Covariance::Tied)
-        }),
-        algorithm("gmm, full", true, |k| {
-            algorithms::gmm(k).covariance(Covariance::Full)
-        }),
-        algorithm("k-means-C', full, equal proportions", true, |k| {
-            algorithms::k_means_c_prime(k, 2)
-                .m_step(Gaussian::new(Covariance::Full).equal_proportions())
-        }),
-        algorithm("k-means, tied", true, |k| {
-            algorithms::k_means(k).covariance(Covariance::Tied)
-        }),
-        algorithm("vc-gmm, full", false, |k| {
-            algorithms::vc_gmm(k, 60, 3, 3).covariance(Covariance::Full)
-        }),
-        algorithm("d-gmm, tied", false, |k| {
-            algorithms::d_gmm(k, 3, 2).covariance(Covariance::Tied)
-        }),
-        algorithm("var-gmm-s warm, full", false, move |k| {
-            algorithms::var_gmm_s(k, 3, 3)
-                .e_step(truncated().warm_up(1))
-                .covariance(Covariance::Full)
-        }),
-    ]);
-    list
 }

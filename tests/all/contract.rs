@@ -393,7 +393,7 @@ fn all_public_types_are_send_sync_unpin() {
     check::<(coremix::Block<f32>, coremix::Likelihood, coremix::LogJoint)>();
     check::<(D<'_>, Dense<'_, f64>, Dense<'_, u8>, Rows<f32>)>();
     check::<(coremix::data::Centres<f32>, coremix::data::Frame<f64>)>();
-    check::<(coremix::data::Moments, coremix::data::Summary)>();
+    check::<(coremix::m_step::Moments, coremix::data::Summary)>();
     check::<coremix::datasets::Labelled<f32>>();
     check::<(Full, Lightweight, UniformCoreset, coremix::coreset::Subset)>();
     check::<(
@@ -417,7 +417,7 @@ fn all_public_types_are_send_sync_unpin() {
         coremix::data::SketchBuilder<f32>,
         coremix::data::Basis,
     )>();
-    check::<coremix::data::Moments>();
+    check::<coremix::m_step::Moments>();
 }
 
 // ---- The small print, for every named algorithm ---------------------------------------------------------

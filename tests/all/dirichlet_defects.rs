@@ -175,10 +175,7 @@ fn the_bound_of_points_on_a_line_is_their_evidence() {
 /// A prior mean has the range of rows: beyond it, means of components are no numbers of their type. Found by a fuzz target.
 #[test]
 fn a_prior_mean_beyond_the_type_is_an_error() {
-    let x = Array2::from_shape_fn(
-        (30, 2),
-        |(n, j)| if n > 25 { 8.5e37 } else { (n * j) as f32 },
-    );
+    let x = Array2::from_shape_fn((30, 2), |(n, j)| 2e36 * (n * j) as f32);
     let family = DirichletProcess::new(1.0).mean(array![0.0, 1e41].view());
     let fit = algorithms::dp_gmm(3, 1.0).m_step(family);
     let error = fit.build().unwrap().fit(&Dense::new(x.view()).unwrap());
@@ -199,10 +196,7 @@ fn a_prior_mean_beyond_the_type_is_an_error() {
 /// A prior mean so far from the data that rows would not be told apart beside it is an error. Found by a fuzz target.
 #[test]
 fn a_prior_mean_too_far_from_the_data_is_an_error() {
-    let x = Array2::from_shape_fn((39, 2), |(n, j)| match j {
-        0 => -8.5e37,
-        _ => 1e15 + 5e7 * (n % 3) as f32,
-    });
+    let x = Array2::from_shape_fn((39, 2), |(n, _)| 1e15 + 5e7 * (n % 3) as f32);
     let data = Dense::new(x.view()).unwrap();
     let fit = |mean: [f64; 2]| {
         let family = DirichletProcess::new(1.0).mean(array![mean[0], mean[1]].view());
@@ -211,7 +205,7 @@ fn a_prior_mean_too_far_from_the_data_is_an_error() {
     };
     let error = fit([8.5e37, 1.0]).unwrap_err().to_string();
     assert!(error.contains("mean"), "{error}");
-    let model = fit([f64::from(-8.5e37f32), 1e15]).unwrap().model;
+    let model = fit([1e15; 2]).unwrap().model;
     let bytes = model.to_bytes(&[]).unwrap();
     assert_eq!(
         DirichletProcessMixture::<f32>::from_bytes(&bytes).unwrap(),

@@ -32,7 +32,7 @@ pub(crate) fn weights() -> Array1<f64> {
 fn seeds<F: Float>(seeder: &impl Seeder<F>, k: usize) -> Vec<usize> {
     let (x, w) = (points::<F>(), weights());
     let data = Dense::weighted(x.view(), w.view()).unwrap();
-    let frame = data.frame().unwrap();
+    let frame = data.frame();
     let chosen = seeder
         .seed(&data, &frame, k, &mut Rng::from_seed(7))
         .unwrap();
@@ -45,7 +45,7 @@ fn seeds<F: Float>(seeder: &impl Seeder<F>, k: usize) -> Vec<usize> {
 fn subset<F: Float>(coreset: &impl Coreset<F>) -> Subset {
     let (x, w) = (points::<F>(), weights());
     let data = Dense::weighted(x.view(), w.view()).unwrap();
-    let frame = data.frame().unwrap();
+    let frame = data.frame();
     let chosen = coreset.sample(&data, &frame, &mut Rng::from_seed(7));
     chosen.unwrap().expect("fewer rows")
 }

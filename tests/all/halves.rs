@@ -36,7 +36,7 @@ fn seeds_are_the_same(name: &str, seeder: &impl Seeder<f64>, k: usize) {
     let mut from = 0;
     let [one, two] = rows().map(|(x, w)| {
         let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let frame = data.frame().unwrap();
+        let frame = data.frame();
         let mut block = Rows::default();
         data.load(0..ROWS, &frame, &mut block).unwrap();
         let mut counts = Array2::zeros((k, ROWS));
@@ -71,7 +71,7 @@ fn seeds_respect_weights_that_are_fractions() {
 fn weights_are_the_same(name: &str, coreset: &impl Coreset<f64>) {
     let [one, two] = rows().map(|(x, w)| {
         let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let frame = data.frame().unwrap();
+        let frame = data.frame();
         let mut drawn = Array2::<f64>::zeros((ROWS, SEEDS as usize));
         for seed in 0..SEEDS {
             let mut rng = Rng::from_seed(seed);

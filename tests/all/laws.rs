@@ -2,7 +2,7 @@
 
 use crate::common::{
     Known, Outcome, Settings, all, blobs, close, distance, last, same, seeds, shuffled,
-    squared_distance, with_full_covariances,
+    squared_distance,
 };
 use coremix::prelude::*;
 use coremix::{Float, algorithms};
@@ -46,7 +46,7 @@ fn never_falls<F: Float>(problem: Problem, tolerance: f64) {
     let x = problem.points::<F>();
     let w = Array1::from_shape_fn(problem.n, |n| 0.5 + (n % 3) as f64);
     let data = Dense::weighted(x.view(), w.view()).unwrap();
-    for algorithm in with_full_covariances::<F>() {
+    for algorithm in all::<F>() {
         let fit = (algorithm.fit)(&data, &Settings::new(problem.k, problem.seed)).unwrap();
         for phase in &fit.report.phases {
             for pair in phase.free_energies.windows(2) {
@@ -83,7 +83,7 @@ proptest! {
     fn threads_do_not_matter(problem in problems()) {
         let x = blobs::<f32>(problem.n + 2_000, problem.d, problem.k, problem.seed);
         let data = Dense::new(x.view()).unwrap();
-        for algorithm in with_full_covariances::<f32>() {
+        for algorithm in all::<f32>() {
             let settings = Settings::new(problem.k, problem.seed);
             let run = |threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -120,7 +120,7 @@ proptest! {
         for algorithm in all::<f64>().into_iter().filter(|a| a.deterministic) {
             let a = (algorithm.fit)(&weighted, &settings).unwrap();
             let b = (algorithm.fit)(&copied, &settings).unwrap();
-            same(algorithm.name, &a, &b, 1e-8);
+            same(algorithm.name, &a, &b, digits(&a));
             for (&row, label) in rows.iter().zip(&b.labels) {
                 prop_assert_eq!(a.labels[row], *label, "{}", algorithm.name);
             }
@@ -143,7 +143,7 @@ proptest! {
                 let b = Dense::weighted(other.view(), of_other.view()).unwrap();
                 let a = (algorithm.fit)(&a, &settings).unwrap();
                 let b = (algorithm.fit)(&b, &settings).unwrap();
-                same(algorithm.name, &a, &b, 1e-8);
+                same(algorithm.name, &a, &b, digits(&a));
                 for (&row, label) in order.iter().zip(&b.labels) {
                     prop_assert_eq!(a.labels[row], *label, "{}", algorithm.name);
                 }
@@ -173,7 +173,7 @@ proptest! {
             let a = fit(&data, start.clone());
             let mut b = fit(&moved_data, start.mapv(|v| v + 256.0));
             b.means -= 256.0;
-            same(algorithm.name, &a, &b, 1e-8);
+            same(algorithm.name, &a, &b, digits(&a));
             prop_assert_eq!(&a.labels, &b.labels);
             let c = fit(&scaled_data, start.mapv(|v| v * 8.0));
             // Bit for bit: a power of two changes no rounding. Only F itself is rounded elsewhere, which may
@@ -222,7 +222,7 @@ proptest! {
             // transform may gather the offsets of all columns in one coordinate.
             let gathered = if a.rows == Known::WholeSketch { problem.d as f64 } else { 1.0 };
             let floor = (f64::from(f32::EPSILON) * 1e6).powi(2) * gathered;
-            let floored = a_fit.variances.iter().any(|v| *v < 2.0 * floor);
+            let floored = a_fit.narrowest() < 2.0 * floor;
             prop_assert!(floored || close(f, g, 1e-4) || another_path(), "{}: {f} {g}", a.name);
         }
     }
@@ -264,7 +264,8 @@ proptest! {
             // What a sketch knows of its rows is not known here.
             if algorithm.is_naive() {
                 let naive = naive_free_energy(&x, &fit, problem.k);
-                prop_assert!(close(f, naive, 1e-9), "{}: {f} {naive}", algorithm.name);
+                let near = near_naive(f, naive, &x, &fit);
+                prop_assert!(near, "{}: {f} {naive}", algorithm.name);
             }
         }
     }
@@ -278,6 +279,7 @@ proptest! {
             let fit = (algorithm.fit)(&data, &Settings::new(problem.k, problem.seed)).unwrap();
             let full = fit.model.responsibilities(&data).unwrap();
             let labels = fit.model.predict(&data).unwrap();
+            let lost = fit.lost();
             let (support, truncated) =
                 fit.model.truncated_responsibilities(&data, c_prime).unwrap();
             for n in 0..problem.n {
@@ -294,9 +296,11 @@ proptest! {
                     if !algorithm.is_naive() {
                         continue;
                     }
+                    // The naive densities are off by what their pivots have lost, times squares of about their size.
                     let log_joint = |c: u32| fit.log_joint(x.row(n), c as usize);
-                    let naive = (log_joint(c) - log_joint(labels[n])).exp();
-                    prop_assert!(close(q / truncated[[n, 0]], naive, 1e-7));
+                    let (own, best) = (log_joint(c), log_joint(labels[n]));
+                    let off = lost * (own.abs() + best.abs() + 20.0 * problem.d as f64);
+                    prop_assert!(close(q / truncated[[n, 0]], (own - best).exp(), 1e-7 + off));
                 }
             }
             if algorithm.deterministic && algorithm.name != "lazy-k-means" {
@@ -665,6 +669,18 @@ fn tied(points: &Array2<f64>, centres: &Array2<f64>) -> bool {
     })
 }
 
+/// What two fits of four iterations may differ by: rounding of sums moves a pivot by what is lost, and EM makes a difference
+/// ten times as large in each of the three further iterations (see `precision`).
+fn digits(fit: &Outcome<f64>) -> f64 {
+    (1e3 * fit.lost()).max(1e-8)
+}
+
+/// Whether F is the naive sum, whose terms are off by what the pivots have lost: half for the logarithm of each, and half for
+/// the squares, which are 1 in the mean.
+fn near_naive(f: f64, naive: f64, x: &Array2<f64>, fit: &Outcome<f64>) -> bool {
+    (f - naive).abs() <= 1e-9 * f.abs().max(1.0) + fit.lost() * x.len() as f64
+}
+
 /// F from its definition (E3), on the rows EM ran on.
 fn naive_free_energy(x: &Array2<f64>, fit: &Outcome<f64>, k: usize) -> f64 {
     let everything: Vec<u32> = (0..k as u32).collect();
@@ -744,7 +760,8 @@ fn laws_on_real_data() {
             }
             if algorithm.is_naive() {
                 let naive = naive_free_energy(&x, &fit, k);
-                assert!(close(last(&fit), naive, 1e-9), "{name} {}", algorithm.name);
+                let (last, name) = (last(&fit), format!("{name} {}", algorithm.name));
+                assert!(near_naive(last, naive, &x, &fit), "{name}: {last} {naive}");
             }
             assert!(algorithm.bayesian || last(&fit) <= fit.bound + 1e-9 * fit.bound.abs());
         }

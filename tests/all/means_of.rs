@@ -15,9 +15,7 @@ fn seeds(x: &Array2<f64>, seed: u64) -> Seeds<f64> {
     let data = Dense::new(x).unwrap();
     let seeder = MeansOf::new(algorithms::fast(25).build().unwrap());
     let mut rng = Rng::from_seed(seed);
-    seeder
-        .seed(&data, &data.frame().unwrap(), 25, &mut rng)
-        .unwrap()
+    seeder.seed(&data, &data.frame(), 25, &mut rng).unwrap()
 }
 
 /// They are the means of that fit, from a seed that is drawn, and evaluations are those of all of its stages.
@@ -30,7 +28,7 @@ fn seeds_are_the_means_of_the_other_fit() {
     let fit = other.fit(&data).unwrap();
     let found = seeds(&x, 9);
     assert_eq!(found.evaluations, fit.report.evaluations.total());
-    let frame = data.frame().unwrap();
+    let frame = data.frame();
     let means = fit.model.means();
     let in_frame = Given::new(means).seed(&data, &frame, 25, &mut Rng::from_seed(0));
     assert_eq!(found.centres, in_frame.unwrap().centres);

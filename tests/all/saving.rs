@@ -174,7 +174,7 @@ fn families<F: Float>() {
     check("dirichlet", &fit.fit(&data).unwrap().model);
 
     // Before the first M-step.
-    let (frame, mut rng) = (data.frame().unwrap(), Rng::from_seed(5));
+    let (frame, mut rng) = (data.frame(), Rng::from_seed(5));
     let seeds = KMeansPlusPlus::new()
         .seed(&data, &frame, 4, &mut rng)
         .unwrap();

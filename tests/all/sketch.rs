@@ -453,7 +453,7 @@ fn blocks_threads_and_memory_order_do_not_matter() {
         assert_eq!(sketch.indices(), reference.indices());
         assert_eq!(sketch.values(), reference.values());
         assert_eq!(sketch.summary(), reference.summary());
-        assert_eq!(sketch.frame().unwrap(), reference.frame().unwrap());
+        assert_eq!(sketch.frame(), reference.frame());
     };
     for sizes in [
         &[1][..],

@@ -29,8 +29,10 @@ enum Lie {
     Summary(usize, f64),
     /// A part without some rows, or with numbers that are none.
     Selected(usize, f64),
-    Distances(f64),
-    Residual(f64),
+    /// Weights of other rows, or of more or fewer.
+    Weights(isize),
+    /// A row cannot be read.
+    Unread,
     Frame(f64),
     /// Refuses its own frame.
     Check,
@@ -44,6 +46,8 @@ pub(crate) struct LyingData<'a> {
     from: usize,
     calls: AtomicUsize,
     summary: Summary,
+    /// Weights, when they are asked for.
+    asked: Vec<f64>,
 }
 
 impl<'a> LyingData<'a> {
@@ -65,8 +69,8 @@ impl<'a> LyingData<'a> {
             6 => Lie::Shape(number(bytes, n), number(bytes, d)),
             7 => Lie::Summary(bytes.below(8), value),
             8 => Lie::Selected(bytes.below(4), value),
-            9 => Lie::Distances(value),
-            10 => Lie::Residual(value),
+            9 => Lie::Weights(bytes.choose(&[-1, 1, 600])),
+            10 => Lie::Unread,
             11 => Lie::Frame(value),
             _ => Lie::Check,
         };
@@ -87,22 +91,27 @@ impl<'a> LyingData<'a> {
                 _ => summary.range.push((0.0, value)),
             }
         }
+        let mut asked: Vec<f64> = (0..n).map(|row| inner.weight(row)).collect();
+        match lie {
+            Lie::Asked(value) => asked[0] = value,
+            Lie::Weights(by) => asked.resize(n.saturating_add_signed(by), 1.0),
+            _ => (),
+        }
         Self {
             inner,
             lie,
             from,
             calls: AtomicUsize::new(0),
             summary,
+            asked,
         }
     }
 
     /// Whether its summary is wrong in what nobody can check without all rows, for a value outside of its range as well, or
     /// its frame is: then others may be blamed.
     pub(crate) fn is_subtle(&self) -> bool {
-        matches!(
-            self.lie,
-            Lie::Summary(..) | Lie::Frame(_) | Lie::Residual(_) | Lie::Shifted
-        ) || matches!(self.lie, Lie::Value(value) if value.is_finite())
+        matches!(self.lie, Lie::Summary(..) | Lie::Frame(_) | Lie::Shifted)
+            || matches!(self.lie, Lie::Value(value) if value.is_finite())
     }
 
     /// The lie, from some call on.
@@ -111,10 +120,11 @@ impl<'a> LyingData<'a> {
         (calls >= self.from).then_some(self.lie)
     }
 
-    fn fill(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Inner) {
+    fn fill(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Inner) -> Result<()> {
         let lie = self.lie();
         let count = match lie {
-            Some(Lie::Untouched) => return,
+            Some(Lie::Untouched) => return Ok(()),
+            Some(Lie::Unread) => return Err(Error::Empty { what: "file" }),
             Some(Lie::Count(by)) => rows.len().saturating_add_signed(by),
             _ => rows.len(),
         };
@@ -138,7 +148,8 @@ impl<'a> LyingData<'a> {
             {
                 *first = value;
             }
-        });
+            Ok(())
+        })
     }
 }
 
@@ -157,10 +168,10 @@ impl Data<f64> for LyingData<'_> {
         }
     }
 
-    fn weight(&self, n: usize) -> f64 {
+    fn weights(&self) -> Option<&[f64]> {
         match self.lie {
-            Lie::Asked(value) if self.lie().is_some() => value,
-            _ => self.inner.weight(n % self.inner.len()),
+            Lie::Asked(_) | Lie::Weights(_) if self.lie().is_some() => Some(&self.asked),
+            _ => self.inner.weights(),
         }
     }
 
@@ -168,7 +179,7 @@ impl Data<f64> for LyingData<'_> {
         &self.summary
     }
 
-    fn frame(&self) -> Result<Frame<f64>> {
+    fn frame(&self) -> Frame<f64> {
         let Lie::Frame(value) = self.lie else {
             return self.inner.frame();
         };
@@ -184,7 +195,7 @@ impl Data<f64> for LyingData<'_> {
                 }
             }
         }
-        Ok(Frame::of(&summary))
+        Frame::of(&summary)
     }
 
     fn check(&self, frame: &Frame<f64>) -> Result<()> {
@@ -195,37 +206,11 @@ impl Data<f64> for LyingData<'_> {
     }
 
     fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut Inner) -> Result<()> {
-        self.fill(&rows.collect::<Vec<_>>(), frame, into);
-        Ok(())
+        self.fill(&rows.collect::<Vec<_>>(), frame, into)
     }
 
     fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Inner) -> Result<()> {
-        self.fill(rows, frame, into);
-        Ok(())
-    }
-
-    fn distances_from(
-        &self,
-        rows: Range<usize>,
-        frame: &Frame<f64>,
-        centre: &[f64],
-        out: &mut [f64],
-    ) -> Result<()> {
-        // As by default.
-        let mut block = Inner::default();
-        self.load(rows, frame, &mut block)?;
-        block.distances_from(centre, out);
-        if let (Some(Lie::Distances(value)), Some(first)) = (self.lie(), out.first_mut()) {
-            *first = value;
-        }
-        Ok(())
-    }
-
-    fn residual(&self) -> f64 {
-        match self.lie {
-            Lie::Residual(value) => value,
-            _ => 0.0,
-        }
+        self.fill(rows, frame, into)
     }
 
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<f64> + '_>> {
@@ -247,6 +232,6 @@ impl Data<f64> for LyingData<'_> {
         if let Some(Lie::Selected(3, _)) = lie {
             values = values.slice_move(s![.., 1..]);
         }
-        Ok(Box::new(Dense::part_of(&self.summary, values, weights)))
+        Ok(Box::new(Dense::part_of(&self.summary, values, weights)?))
     }
 }

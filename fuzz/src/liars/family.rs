@@ -2,8 +2,8 @@
 
 use super::wrong;
 use crate::bytes::Bytes;
-use coremix::data::{Centres, Data, Frame, Moments, Rows, Scores};
-use coremix::m_step::{GaussianMixture, MStep};
+use coremix::data::{Centres, Data, Frame, Rows, Scores};
+use coremix::m_step::{GaussianMixture, MStep, Moments};
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
 use coremix::{Block, Likelihood, LogJoint, Stage};

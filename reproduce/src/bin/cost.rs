@@ -140,7 +140,7 @@ fn clusters<T: Element>(x: &Array2<T>, numbers: &[usize]) -> Result<()> {
 fn seeding(numbers: &[usize]) -> Result<()> {
     let x = overlapping_gaussians(MIXTURE);
     let data = Dense::new(x.view())?;
-    let frame = data.frame()?;
+    let frame = data.frame();
     println!("\nseeding on coresets of 32 rows per cluster; milliseconds, potential\n");
     println!(
         "{:>7}{:>26}{:>26}",
@@ -221,7 +221,7 @@ fn part(name: &str) -> Result<()> {
         "check" => time_of(5, || Dense::new(x.view()).map(drop)),
         "coreset" => {
             let data = Dense::new(x.view())?;
-            let frame = data.frame()?;
+            let frame = data.frame();
             let coreset = Lightweight::new(65_536);
             time_of(5, || {
                 let mut rng = Rng::from_seed(1);

@@ -1,7 +1,7 @@
 //! Milliseconds of an iteration of EM with full supports and tied or full covariances:
 //! `covariances ROWS.npy COMPONENTS tied|full`.
 //!
-//! An iteration is the difference of two fits with 12 and 2 iterations, divided by 10. The first rows are the first means.
+//! An iteration is the difference of two fits with 6 and 2 iterations, divided by 4. The first rows are the first means.
 
 use coremix::prelude::*;
 use coremix::{Element, Float, algorithms};
@@ -44,5 +44,5 @@ where
         seconds
     };
     let few = seconds(2);
-    1e3 * (seconds(12) - few) / 10.0
+    1e3 * (seconds(6) - few) / 4.0
 }

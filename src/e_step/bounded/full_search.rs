@@ -165,7 +165,7 @@ impl<F: Float> Assignment<F> {
         let (open, far) = (self.where_open(open), far(view, error));
         let price = price(open.len());
         let is_far = |row: &Change| self.member(row.place).upper >= far;
-        let (far, others): (Vec<Change>, Vec<Change>) = open.into_iter().partition(is_far);
+        let (far, others) = open.into_iter().partition::<Vec<_>, _>(is_far);
         let step = match price > 0.0 {
             true => others.len().div_ceil(DRAWN).max(1),
             false => 1,
@@ -319,7 +319,7 @@ mod tests {
         let centres = Array2::from_shape_fn((600, 2), |(i, j)| near(i, j));
         let x = Array2::from_shape_fn((6_000, 2), |(i, j)| near(i, j));
         let data = Dense::new(x.view()).unwrap();
-        let frame = data.frame().unwrap();
+        let frame = data.frame();
         let centres = Centres::enter(centres.view(), &frame);
         let points = Centres::enter(x.view().split_at(ndarray::Axis(0), 5).0, &frame);
         let all: Vec<u32> = (0..600).collect();

@@ -152,7 +152,7 @@ mod tests {
             let x = Array2::from_shape_fn((n, d), |_| rng.normal());
             let w = Array1::from_shape_fn(n, |i| [1.0, 0.25, 3.0, 0.0][i % 4]);
             let data = Dense::weighted(x.view(), w.view()).unwrap();
-            let frame = data.frame().unwrap();
+            let frame = data.frame();
             let view = View::new(&data, &frame);
             let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
             let (mut assignment, _) = Assignment::exhaustive(view, &centres).unwrap();

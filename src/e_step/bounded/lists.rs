@@ -81,11 +81,10 @@ impl<F: Float> NeighbourLists<F> {
 
     /// Checks those of a file, for `k` components. What the last move means for bounds is found again after the next one.
     pub(crate) fn checked(self, k: usize) -> Result<Self, FileFault> {
-        let sound = |(c, list): (usize, &[u32])| {
-            list[0] as usize == c && list.iter().all(|other| (*other as usize) < k)
-        };
+        let known = self.lists.iter().all(|c| (*c as usize) < k);
         let whole = self.size > 0 && Some(self.lists.len()) == k.checked_mul(self.size);
-        let sound = whole && self.lists.chunks_exact(self.size).enumerate().all(sound);
+        let mut firsts = self.lists.iter().step_by(self.size.max(1)).zip(0..);
+        let sound = known && whole && firsts.all(|(first, c)| *first == c);
         let own = "must be lists of components, each with its own first";
         rule(sound, "neighbours", own)?;
         let reaches = self.reach.len() == k && !self.reach.iter().any(|reach| reach.is_nan());
@@ -224,10 +223,10 @@ fn lists<F: Float>(
 /// Fills a list with the nearest of some centres. `first` comes before them, if there is one, also before copies of it.
 fn fill<F: Float>(list: &mut [u32], first: Option<u32>, ids: &[u32], squared: &[F]) {
     // Numbers that are not negative have the order of their bits; for a list, the first half of the bits is enough.
-    let key =
-        |(c, squared): (&u32, &F)| (1 + (squared.to_f64().to_bits() >> 32)) << 32 | u64::from(*c);
+    let key = |squared: &F| (1 + (squared.to_f64().to_bits() >> 32)) << 32;
     let others = ids.iter().zip(squared).filter(|(c, _)| Some(**c) != first);
-    let mut order: Vec<u64> = others.map(key).chain(first.map(u64::from)).collect();
+    let others = others.map(|(c, squared)| key(squared) | u64::from(*c));
+    let mut order: Vec<u64> = others.chain(first.map(u64::from)).collect();
     if order.len() > list.len() {
         order.select_nth_unstable(list.len() - 1);
         order.truncate(list.len());

@@ -8,10 +8,12 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::simd::vectorised;
 use crate::base::sort;
-use crate::data::{Centres, Moments, Rows, Second, View};
+use crate::data::View;
 use crate::io::{all_finite, rule};
 use crate::kernels::accumulate::{Share, add_rows};
 use crate::kernels::stride;
+use crate::m_step::{Moments, Second};
+use crate::rows::{Centres, Rows};
 use serde::{Deserialize, Serialize};
 
 /// Sums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
@@ -334,7 +336,7 @@ mod tests {
                 rng.normal() + if i.is_multiple_of(20) { far } else { 0.0 }
             });
             let data = Dense::new(x.view()).unwrap();
-            let frame = data.frame().unwrap();
+            let frame = data.frame();
             let view = View::new(&data, &frame);
             // The last component is the far rows' own; they visit others for a while.
             let own = |i: usize| {

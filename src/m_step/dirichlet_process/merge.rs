@@ -4,8 +4,9 @@ use super::posterior::{NormalWishart, Prior};
 use super::sticks::Sticks;
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::{Moments, Rows};
+use crate::m_step::Moments;
 use crate::model::block::Block;
+use crate::rows::Rows;
 
 /// How many others a component may merge with: those whose means are nearest in its own metric.
 const NEAREST: usize = 4;
@@ -69,7 +70,8 @@ pub(super) fn add_lost<F: Float>(
         let weight = rows.weight(i) * (1.0 + F::EPSILON);
         let shares = block.responsibilities(i);
         for (lost, pair) in lost.iter_mut().zip(pairs) {
-            *lost += weight * lost_entropy(shares[pair.a], shares[pair.b]);
+            let [a, b] = [pair.a, pair.b].map(|c| shares[c].to_f64());
+            *lost += weight * lost_entropy(a, b);
         }
     }
 }
@@ -185,11 +187,12 @@ mod tests {
     use super::*;
     use crate::algorithms;
     use crate::base::rng::Rng;
-    use crate::data::{Data, Dense, Scores};
+    use crate::data::{Data, Dense};
     use crate::e_step::{EStep, Exhaustive};
     use crate::m_step::{DirichletProcess, MStep};
     use crate::model::Mixture;
     use crate::model::posterior;
+    use crate::rows::Scores;
     use ndarray::{Array1, Array2};
 
     #[test]
@@ -243,7 +246,7 @@ mod tests {
             let search = all.begin(&model, None, &mut rng).unwrap();
             search.search(&model, &rows, &mut block, &mut rng);
             posterior::normalise(&rows, &mut block, model.log_joint());
-            let q = Array2::from_shape_fn((n, k), |(i, c)| block.shares_of(i)[c].to_f64());
+            let q = Array2::from_shape_fn((n, k), |(i, c)| block.responsibilities(i)[c].to_f64());
             Self {
                 family,
                 model,

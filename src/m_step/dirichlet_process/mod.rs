@@ -15,9 +15,11 @@ use super::{MStep, first_variance, steps_with_one_variance};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::{Centres, Data, Frame, Moments, Rows, Second};
+use crate::data::Data;
+use crate::m_step::{Moments, Second};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
+use crate::rows::{Centres, Frame, Rows};
 use posterior::{FARTHEST, NormalWishart, Updated};
 use sticks::Sticks;
 

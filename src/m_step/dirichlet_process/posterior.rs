@@ -4,7 +4,7 @@
 //! Everything here is in the coordinates of a frame; what is written $W^{-1}$ is an inverse scale matrix (d, d).
 
 use crate::base::linalg::{self, Cholesky};
-use crate::data::Moments;
+use crate::m_step::Moments;
 use crate::model::whitened::Whitening;
 use serde::{Deserialize, Serialize};
 use special::Gamma;

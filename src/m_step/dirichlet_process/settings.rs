@@ -6,13 +6,15 @@ use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::stage::Stage;
-use crate::data::{Data, Frame, Moments, Rows, Second, Summary};
+use crate::data::{Data, Summary};
 use crate::io::hash_of;
 use crate::m_step::outer::Digits;
 use crate::m_step::parameters::is_proper;
 use crate::m_step::variance_floor;
+use crate::m_step::{Moments, Second};
 use crate::model::block::Block;
 use crate::model::whitened::Whitening;
+use crate::rows::{Frame, Rows};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// A Dirichlet process mixture, truncated at $T$ components (the builder's clusters), with Normal-Wishart components
@@ -319,7 +321,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
         for from in range.clone().step_by(BLOCK) {
             data.load(from..(from + BLOCK).min(range.end), frame, &mut rows)?;
             block.reset(rows.len(), &[]);
-            block.responsibilities.fill(1.0);
+            block.responsibilities.fill(F::one());
             sums.add_pairs(&rows, &block, |_| &anchor, Digits::All, &[]);
         }
         Ok(sums)

@@ -1,22 +1,22 @@
 //! Weighted sums of dense rows, component by component (E5).
 
-use super::{Centres, Moments, Rows};
+use super::Moments;
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
 use crate::kernels::accumulate::{Share, add_rows};
 use crate::kernels::columns::{Columns, ROWS};
 use crate::kernels::stride;
 use crate::model::block::Block;
+use crate::rows::{Centres, Rows};
 
 /// So few components that all rows add to the sums of each of them, most with a share of 0: sums that stay in registers take
 /// less time than those that a row chooses.
 const FEW: usize = 4;
 
 impl<F: Float> Rows<F> {
-    /// [`Rows::accumulate`](super::Rows::accumulate).
+    /// [`Rows::accumulate`](Rows::accumulate).
     pub(super) fn add_up(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
         if let Some(terms) = &block.terms
-            && !block.shares.is_empty()
             && self.add_products(block, terms, centres, moments)
         {
             return;
@@ -34,7 +34,7 @@ impl<F: Float> Rows<F> {
             for i in 0..self.len() {
                 let (row, shares) = (self.row(i), block.responsibilities(i));
                 for (place, &q) in shares.iter().enumerate() {
-                    let share = self.weights[i] * q;
+                    let share = self.weights[i] * q.to_f64();
                     if share > 0.0 {
                         let c = match block.is_full() {
                             true => place,
@@ -50,7 +50,8 @@ impl<F: Float> Rows<F> {
     /// What each row adds to the components of its support (len, width), and to their masses.
     fn shares(&self, block: &Block<F>, moments: &mut Moments) -> Vec<f64> {
         let width = block.width();
-        let mut shares = block.responsibilities.clone();
+        let shares = block.responsibilities[..block.supports.len()].iter();
+        let mut shares: Vec<f64> = shares.map(|q| q.to_f64()).collect();
         let supports = block.supports.chunks_exact(width);
         let of_rows = shares.chunks_exact_mut(width).zip(supports);
         for ((shares, support), weight) in of_rows.zip(&self.weights) {
@@ -95,7 +96,7 @@ impl<F: Float> Rows<F> {
             let weighted = rows.iter().zip(&self.weights);
             for ((row, weight), (support, shares)) in weighted.zip(found) {
                 for (&c, &share) in support.iter().zip(shares) {
-                    let (c, share) = (c as usize, share * weight);
+                    let (c, share) = (c as usize, share.to_f64() * weight);
                     mass[c] += share;
                     // Copies: what is changed in place is not compiled for vectors.
                     let (centre, place) = (centres[c], places[c] as usize);
@@ -127,7 +128,7 @@ impl<F: Float> Rows<F> {
             let (mut of_rows, mut labels) = ([0.0; ROWS], [0; ROWS]);
             labels[..supports.len()].copy_from_slice(supports);
             for ((out, weight), share) in of_rows.iter_mut().zip(weights).zip(shares) {
-                *out = weight * share;
+                *out = weight * share.to_f64();
             }
             for ((c, centre), sums) in (0..).zip(centres).zip(sums.iter_mut()) {
                 let mut of_component = [0.0; ROWS];
@@ -229,7 +230,9 @@ impl<const D: usize> Sums<D> {
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use crate::data::{Data, Dense, Frame, Second};
+    use crate::data::{Data, Dense};
+    use crate::m_step::Second;
+    use crate::rows::Frame;
     use ndarray::{Array1, Array2};
 
     /// Short rows, rows of one vector, and rows of some; supports of one component and of several.
@@ -250,8 +253,7 @@ mod tests {
             data.load(0..n, &frame, &mut rows).unwrap();
             let supports: Vec<u32> = (0..n * width).map(|i| (i * i % (k - 1)) as u32).collect();
             block.reset(n, &supports);
-            let places = 0..n * width;
-            block.responsibilities = places.map(|i| (1 + i % 3) as f64 / 6.0).collect();
+            let block = block.with_shares(|i, place| (1 + (i * width + place) % 3) as f64 / 6.0);
             let mut moments = Moments::zeros(k, d, Second::Total);
             rows.accumulate(&block, &centres, &mut moments);
 
@@ -290,8 +292,7 @@ mod tests {
         let (mut rows, mut block) = (Rows::default(), Block::new(k, k));
         data.load(0..n, &frame, &mut rows).unwrap();
         block.reset(n, &[]);
-        let shares = (0..n * k).map(|i| 10f64.powf(-2.0 * power[i / k] - 40.0 * rng.uniform()));
-        block.responsibilities = shares.collect();
+        let block = block.with_shares(|i, _| 10f64.powf(-2.0 * power[i] - 40.0 * rng.uniform()));
         let mut moments = Moments::zeros(k, d, kind);
         rows.accumulate(&block, &centres, &mut moments);
         for c in 0..k {

@@ -82,7 +82,7 @@ impl<F: Float> Linear<F> {
             forms.values.push(F::from_f64(factor));
             forms.end(square, added);
         }
-        Self::of(forms, seen.about(), (dim, false), beta, parts)
+        Self::of(forms, seen.about(), dim, beta, parts)
     }
 
     /// The same with a factor per coordinate, and what proportions add to the constants.
@@ -108,16 +108,10 @@ impl<F: Float> Linear<F> {
             forms.values.extend_from_slice(&factors[..dim]);
             forms.end(square, term.to_f64() + penalty);
         }
-        Self::of(forms, seen.about(), (dim, true), beta, Vec::new())
+        Self::of(forms, seen.about(), dim, beta, Vec::new())
     }
 
-    fn of(
-        forms: Forms<F>,
-        about: Option<&[F]>,
-        (dim, scaled): (usize, bool),
-        beta: f64,
-        parts: Vec<Part>,
-    ) -> Self {
+    fn of(forms: Forms<F>, about: Option<&[F]>, dim: usize, beta: f64, parts: Vec<Part>) -> Self {
         let Forms {
             width,
             values,
@@ -137,7 +131,7 @@ impl<F: Float> Linear<F> {
         }
         Self {
             dim,
-            scaled,
+            scaled: parts.is_empty(),
             about: about.map(<[F]>::to_vec),
             panels: Panels::scaled(&values, width, width, F::one(), &constants),
             errors,
@@ -146,7 +140,7 @@ impl<F: Float> Linear<F> {
     }
 
     /// Scores of dense padded rows: (rows, k padded) into `out`; through `scratch`.
-    pub(super) fn scores(&self, rows: &[F], scratch: &mut Vec<F>, out: &mut [F]) {
+    pub(crate) fn scores(&self, rows: &[F], scratch: &mut Vec<F>, out: &mut [F]) {
         let (width, dim) = (stride(self.dim), self.dim);
         let per_row = self.width();
         scratch.resize(rows.len() / width * per_row, F::zero());

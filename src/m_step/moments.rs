@@ -1,10 +1,10 @@
 //! Weighted statistics of components: what a block of rows adds to an M-step.
 
-use super::Centres;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::kernels::sparse::Known;
 use crate::kernels::stride;
+use crate::rows::Centres;
 
 /// Which second moments a component family needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Second {
 /// About the mean a component that should stay where it is stays there to the last bit, and nothing cancels
 /// in the new variance.
 ///
-/// Rows that know only some of their coordinates (a [`Sketch`](super::Sketch)) add to those alone: then every
+/// Rows that know only some of their coordinates (a [`Sketch`](crate::data::Sketch)) add to those alone: then every
 /// coordinate has a mass of its own (E28), the weight of the rows that know it.
 ///
 /// Moments of disjoint blocks add up ([`merge`](Self::merge)), so they serve blocks of rows, blocks from

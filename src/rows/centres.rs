@@ -1,6 +1,6 @@
 //! A set of centres in the coordinates of a frame.
 
-use super::{Basis, Frame, Rows, Scores};
+use super::{Basis, Frame};
 use crate::base::cached::Cached;
 use crate::base::float::Float;
 use crate::kernels::distance::Normed;
@@ -301,24 +301,5 @@ impl<F: Float> Centres<F> {
     /// Squared distances from a padded row to the centres `ids`, computed directly.
     pub(crate) fn distances_of(&self, row: &[F], ids: &[u32], out: &mut Vec<F>) {
         distance::to_some(row, &self.values, ids, out);
-    }
-}
-
-/// Centres score rows by their squared distances.
-impl<F: Float> Scores<F> for Centres<F> {
-    fn components(&self) -> usize {
-        self.len()
-    }
-    fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
-        rows.distances(self, out);
-    }
-    fn margin(&self, rows: &Rows<F>, i: usize, reach: F) -> F {
-        rows.margin(i, self, reach)
-    }
-    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
-        rows.distances_to(i, self, ids, out);
-    }
-    fn best(&self, rows: &Rows<F>, ids: &mut [u32], scores: &mut [F]) -> bool {
-        rows.nearest(self, ids, scores)
     }
 }

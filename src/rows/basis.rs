@@ -125,7 +125,7 @@ impl Basis {
     }
 
     /// Room to transform one row at a time.
-    pub(super) fn workspace(&self) -> Workspace<'_> {
+    pub(crate) fn workspace(&self) -> Workspace<'_> {
         let scratch = match &self.0.plan {
             Plan::Cosine(plan) => plan.get_scratch_len(),
             Plan::Hadamard => 0,
@@ -174,7 +174,7 @@ impl fmt::Display for Basis {
 
 /// One row at a time, there or back.
 #[derive(Debug)]
-pub(super) struct Workspace<'a> {
+pub(crate) struct Workspace<'a> {
     basis: &'a Inner,
     values: Vec<f64>,
     scratch: Vec<f64>,
@@ -182,7 +182,7 @@ pub(super) struct Workspace<'a> {
 
 impl Workspace<'_> {
     /// A row (P) in the coordinates of the basis (P').
-    pub(super) fn forward(&mut self, row: impl Iterator<Item = f64>) -> &[f64] {
+    pub(crate) fn forward(&mut self, row: impl Iterator<Item = f64>) -> &[f64] {
         let (values, padding) = self.values.split_at_mut(self.basis.columns);
         for ((value, x), sign) in values.iter_mut().zip(row).zip(&self.basis.signs) {
             *value = sign * x;
@@ -202,7 +202,7 @@ impl Workspace<'_> {
     }
 
     /// Coordinates (P') back in the columns of the data (P).
-    pub(super) fn inverse(&mut self, coordinates: impl Iterator<Item = f64>) -> &[f64] {
+    pub(crate) fn inverse(&mut self, coordinates: impl Iterator<Item = f64>) -> &[f64] {
         for (value, x) in self.values.iter_mut().zip(coordinates) {
             *value = x;
         }

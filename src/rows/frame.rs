@@ -1,8 +1,8 @@
 //! The coordinates the crate computes in: near the data, and scaled by a power of two.
 
-use super::{Basis, Summary};
-use crate::base::float::{Element, Float};
-use crate::kernels::stride;
+use super::Basis;
+use crate::base::float::Float;
+use crate::kernels::{features, stride};
 use std::sync::Arc;
 
 /// Coordinates near the data, scaled by a power of two ([E24](crate::equations#e24)).
@@ -19,10 +19,9 @@ use std::sync::Arc;
 /// Far-off data come near the origin, and no coordinate becomes larger than it was: every row keeps the digits that it
 /// had, however far the others are. The mean would not do that, as a single outlier moves it away from all other rows.
 /// The power of two keeps the squares of very large and very small values inside the range of the type, and costs no
-/// rounding. Where rows are so much closer to each other than the widest range is that their squares would be
-/// lost, it is a smaller one.
+/// rounding. Rows that are closer to each other than $10^{-19}$ of the widest range ($10^{-154}$ in `f64`) are taken for equal.
 ///
-/// The frame of a [`Sketch`](super::Sketch) has a [`Basis`]: there $y$ stands for the preconditioned row
+/// The frame of a [`Sketch`](crate::data::Sketch) has a [`Basis`]: there $y$ stands for the preconditioned row
 /// ([E27](crate::equations#e27)). Rows and centres in the data's own columns enter through the basis and leave through its
 /// inverse.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,40 +37,17 @@ pub struct Frame<F> {
 }
 
 impl<F: Float> Frame<F> {
-    /// The frame of a data set: offset at the values nearest 0, widest column range scaled into (1/2, 1]. Data that
-    /// hardly differ have the rounding of their values in place of the range: it is what bounds variances
-    /// ([E20](crate::equations#e20)).
-    #[must_use]
-    pub fn of(summary: &Summary) -> Self {
-        let widest = widest(summary, F::EPSILON * summary.max_abs());
-        Self::spanning(summary, widest, None)
-    }
-
-    /// The same where rows are at distances `typical` from others, if that is known: their squares are not lost, however
-    /// wide the ranges are.
-    pub(super) fn of_typical(summary: &Summary, typical: Option<f64>) -> Self {
-        let widest = widest(summary, F::EPSILON * summary.max_abs());
-        Self::spanning(summary, widest, typical)
-    }
-
-    /// A frame for rows of this summary, whose widest column is taken to be as wide as `least` at least.
-    pub(crate) fn around(summary: &Summary, least: f64) -> Self {
-        Self::spanning(summary, widest(summary, least), None)
-    }
-
-    fn spanning(summary: &Summary, widest: f64, typical: Option<f64>) -> Self {
-        let offset: Vec<f64> = nearest_zero(&summary.range).collect();
-        let exponent = exponent::<F>(widest, typical, summary.total_weight);
-        let mut frame = Self::with_exponent(&offset, exponent);
-        let mut mean = vec![F::zero(); frame.offset.len()];
-        frame.enter_exact(&summary.mean, &mut mean);
-        frame.mean = mean.into();
-        frame
-    }
-
     /// A frame from an offset (d), which is taken for the mean as well, and the width of the widest column.
     pub(crate) fn new(offset: &[f64], widest: f64) -> Self {
-        Self::with_exponent(offset, exponent::<F>(widest, None, 1.0))
+        Self::with_exponent(offset, exponent::<F>(widest))
+    }
+
+    /// The same frame of data that have this mean (d).
+    pub(crate) fn with_mean(mut self, mean: &[f64]) -> Self {
+        let mut padded = vec![F::zero(); self.offset.len()];
+        self.enter_exact(mean, &mut padded);
+        self.mean = padded.into();
+        self
     }
 
     fn with_exponent(offset: &[f64], exponent: i32) -> Self {
@@ -190,57 +166,20 @@ impl<F: Float> Frame<F> {
         -f64::from(self.exponent) * std::f64::consts::LN_2
     }
 
-    /// One row into the frame; `out` is padded, its padding left alone. The row has the coordinates of the frame: where
-    /// there is a basis, it has been through it.
+    /// One row into the frame; `out` is padded, with zeros. The row has the coordinates of the frame: where there is a basis,
+    /// it has been through it.
     ///
     /// Coordinates beyond 2^54 times the range of the data (2^502 in `f64`) are clamped there: their squares
     /// would overflow. Only rows and centres that are no part of the data can be as far out.
-    #[inline(always)]
-    pub(crate) fn enter<T: Element<Float = F>>(&self, row: &[T], out: &mut [F]) {
-        let mut from = 0;
-        // Vectors, and fewer and fewer columns for what is left: a loop over any number leaves many to be done one by one.
-        while row.len() - from >= 16 {
-            self.enter_columns::<T, 16>(row, out, from);
-            from += 16;
-        }
-        while row.len() - from >= 4 {
-            self.enter_columns::<T, 4>(row, out, from);
-            from += 4;
-        }
-        while from < row.len() {
-            self.enter_columns::<T, 1>(row, out, from);
-            from += 1;
-        }
-    }
-
-    /// Some columns of it.
-    #[inline(always)]
-    fn enter_columns<T: Element<Float = F>, const N: usize>(
-        &self,
-        row: &[T],
-        out: &mut [F],
-        from: usize,
-    ) {
-        let (scale, most) = (F::from_f64(self.inverse_unit()), Self::most());
-        let parts = (
-            row[from..].first_chunk::<N>(),
-            self.offset[from..].first_chunk::<N>(),
-            out[from..].first_chunk_mut::<N>(),
-        );
-        if let (Some(row), Some(offset), Some(out)) = parts {
-            // All of them before any is written: else the compiler cannot know that no number is read after that, and takes
-            // them one by one.
-            let mut values = [F::zero(); N];
-            for l in 0..N {
-                values[l] = held((row[l].widen() - offset[l]) * scale, most);
-            }
-            *out = values;
-        }
+    pub(crate) fn enter(&self, row: &[F], out: &mut [F]) {
+        out[..row.len()].copy_from_slice(row);
+        let scale = F::from_f64(self.inverse_unit());
+        features::enter(out, &self.offset, scale, Self::most());
     }
 
     /// How a coordinate of a row of `D` enters the frame, by its column, as in [`enter`](Self::enter).
     #[inline(always)]
-    pub(super) fn entry<const D: usize>(&self) -> impl Fn(usize, F) -> F + use<F, D> {
+    pub(crate) fn entry<const D: usize>(&self) -> impl Fn(usize, F) -> F + use<F, D> {
         let mut offset = [F::zero(); D];
         offset.copy_from_slice(&self.offset[..D]);
         let (scale, most) = (F::from_f64(self.inverse_unit()), Self::most());
@@ -279,53 +218,18 @@ impl<F: Float> Frame<F> {
     }
 }
 
-/// The rows that tell what is [typical], of `n`.
-pub(super) fn sample(n: usize) -> impl Iterator<Item = usize> {
-    const SIZE: usize = 128;
-    let size = n.min(SIZE);
-    (0..size).map(move |i| i * n / size)
-}
-
-/// A distance at which many of some values have others: the shortest range of several of them. `None` where those are
-/// equal.
-pub(super) fn typical(values: &mut [f64]) -> Option<f64> {
-    const SEVERAL: usize = 16;
-    let several = SEVERAL.min(values.len().div_ceil(2)).max(2);
-    values.sort_unstable_by(f64::total_cmp);
-    let ranges = values.windows(several).map(|few| few[several - 1] - few[0]);
-    ranges.filter(|range| *range > 0.0).reduce(f64::min)
-}
-
-/// The widest column range, `least` at least.
-fn widest(summary: &Summary, least: f64) -> f64 {
-    let ranges = summary.range.iter().map(|(low, high)| high - low);
-    ranges.fold(least, f64::max)
-}
-
-/// The value of each range that is nearest 0.
-pub(super) fn nearest_zero(ranges: &[(f64, f64)]) -> impl Iterator<Item = f64> {
-    ranges
-        .iter()
-        .map(|&(low, high)| if low > 0.0 { low } else { high.min(0.0) })
-}
-
-/// The exponent of the power of two at or above the widest range; less where `typical` distances are so much smaller
-/// that their squares would be lost, and `weight` times the squares of the widest range still stays in range.
-fn exponent<F: Float>(widest: f64, typical: Option<f64>, weight: f64) -> i32 {
+/// The exponent of the power of two at or above the widest range.
+fn exponent<F: Float>(widest: f64) -> i32 {
     let limit = F::MAX_EXPONENT - 1;
-    let power = |x: f64| x.log2().ceil() as i32;
-    let exponent = if widest > 0.0 { power(widest) } else { 0 };
-    // A quarter of the exponents is left for distances below the typical one; the widest range stays where coordinates
-    // are not held, and so do the sums of all rows in `f64`.
-    let room = (1_000_i32.saturating_sub(power(weight)) / 2).clamp(0, F::MAX_EXPONENT / 2 - 12);
-    let least = exponent - room;
-    let enough = typical.map_or(exponent, |typical| power(typical) + F::MAX_EXPONENT / 4);
-    exponent.min(enough.max(least)).clamp(-limit, limit)
+    match widest > 0.0 {
+        true => (widest.log2().ceil() as i32).clamp(-limit, limit),
+        false => 0,
+    }
 }
 
 /// `z` held between `-most` and `most`; NaN stays NaN.
 #[inline(always)]
-pub(super) fn held<F: Float>(z: F, most: F) -> F {
+pub(crate) fn held<F: Float>(z: F, most: F) -> F {
     let z = if z > most { most } else { z };
     if z < -most { -most } else { z }
 }
@@ -333,8 +237,6 @@ pub(super) fn held<F: Float>(z: F, most: F) -> F {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Data, Dense};
-    use ndarray::Array2;
 
     #[test]
     fn there_and_back_is_exact_for_values_the_frame_can_hold() {
@@ -353,27 +255,6 @@ mod tests {
             let frame = Frame::<f32>::new(&[0.0], widest);
             let (up, down) = (frame.unit() as f32, frame.inverse_unit() as f32);
             assert!(up.is_normal() && down.is_normal() && up * down == 1.0);
-        }
-    }
-
-    /// Squares of close rows are not lost, unless those of far ones times their weights would overflow.
-    #[test]
-    fn heavy_rows_stay_in_range() {
-        let x = Array2::from_shape_fn((40, 1), |(n, _)| match n {
-            0 => 1e150,
-            1 => -1e150,
-            _ => n as f64 * 1e-10,
-        });
-        for weight in [1.0, 1e280] {
-            let weights = vec![weight; 40];
-            let data = Dense::weighted(x.view(), &weights[..]).unwrap();
-            let frame = data.frame().unwrap();
-            let far = 1e150 * frame.inverse_unit();
-            assert!(
-                (40.0 * weight * far * far).is_finite(),
-                "{weight:e} {far:e}"
-            );
-            assert_eq!(far > 1e60, weight == 1.0, "{weight:e} {far:e}");
         }
     }
 }

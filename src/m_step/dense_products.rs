@@ -1,11 +1,12 @@
 //! Weighted sums of dense rows with a share for every component, as matrix products (E5, E46).
 
-use super::{Centres, Moments, Part, Rows, Terms};
+use super::Moments;
 use crate::base::float::Float;
 use crate::base::simd::LANES;
 use crate::kernels::weighted::{self, Weighted};
 use crate::kernels::{distance, features, soft, stride};
 use crate::model::block::Block;
+use crate::rows::{Centres, Part, Rows, Terms};
 use std::ops::Range;
 
 /// Rows whose sums stay in the type of the data, before they are added up in `f64`.
@@ -50,7 +51,7 @@ impl<F: Float> Rows<F> {
         let (k, dim) = (block.components(), self.dim);
         // Components far from the point that all others are seen from: directly.
         for (i, weight) in self.weights.iter().enumerate() {
-            let shares = block.shares_of(i);
+            let shares = block.responsibilities(i);
             for &c in &terms.tight {
                 let share = weight * shares[c as usize].to_f64();
                 if share > 0.0 {
@@ -73,8 +74,8 @@ impl<F: Float> Rows<F> {
             let end = self.weights.len().min(first + ROWS);
             let weights = &self.weights[first..end];
             let scores = &block.scores[first * places..end * places];
-            let shares = &block.shares[first * places..end * places + weighted::SPARE];
-            soft::totals((shares, scores), places, weights, &mut totals);
+            let shares = &block.responsibilities[first * places..end * places + weighted::SPARE];
+            soft::totals(shares, scores, places, weights, &mut totals);
             for (mass, [total, _]) in mass.iter_mut().zip(&totals) {
                 *mass = *total;
             }
@@ -92,7 +93,7 @@ impl<F: Float> Rows<F> {
                     let squared = match scaled > F::EPSILON.sqrt() * known.abs() {
                         true => scaled / factor,
                         false => self.squares(first..end, centres.row(c), |i| {
-                            weights[i - first] * block.shares_of(i)[c].to_f64()
+                            weights[i - first] * block.responsibilities(i)[c].to_f64()
                         }),
                     };
                     all.per_component[c] += squared;

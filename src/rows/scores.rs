@@ -1,6 +1,6 @@
 //! How good components are for rows: what a search ranks by.
 
-use super::{Linear, Rows};
+use super::{Centres, Linear, Rows};
 use crate::base::float::Float;
 
 /// Something that scores rows under its components; the lower, the better the component.
@@ -74,5 +74,24 @@ pub(crate) fn some_scores<F: Float, S: Scores<F> + ?Sized>(
     if out.len() != ids.len() {
         out.clear();
         out.resize(ids.len(), F::from_f64(f64::NAN));
+    }
+}
+
+/// Centres score rows by their squared distances.
+impl<F: Float> Scores<F> for Centres<F> {
+    fn components(&self) -> usize {
+        self.len()
+    }
+    fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
+        rows.distances(self, out);
+    }
+    fn margin(&self, rows: &Rows<F>, i: usize, reach: F) -> F {
+        rows.margin(i, self, reach)
+    }
+    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
+        rows.distances_to(i, self, ids, out);
+    }
+    fn best(&self, rows: &Rows<F>, ids: &mut [u32], scores: &mut [F]) -> bool {
+        rows.nearest(self, ids, scores)
     }
 }

@@ -1,0 +1,239 @@
+//! The arithmetic of the crate on blocks of rows: distances to centres.
+
+use super::{Centres, Linear, Rows, Scales};
+use crate::base::float::Float;
+use crate::kernels::distance::Normed;
+use crate::kernels::sparse::{self, Entries};
+use crate::kernels::{distance, nearest, select, short, stride};
+
+/// What squares and products of so many columns can lose, in a distance by expansion and in a direct one, where they are too
+/// small for the type (E21).
+fn underflow<F: Float>(dim: usize) -> f64 {
+    4.0 * (dim + 8) as f64 * F::LEAST
+}
+
+/// Bound on the rounding error of a distance by expansion (E21) for a row of this squared norm, to centres that could be as
+/// near as the squared distance `reach`. Without roots: $(a + b)^2 \le 2 a^2 + 2 b^2$.
+#[inline(always)]
+fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f64 {
+    let gamma = (dim + 8) as f64 * F::EPSILON;
+    let all = gamma * (2.0 * norm + 2.0 * largest_norm);
+    // A centre much farther out than the row is too far away to be one of the nearest, rounded or not (E21).
+    let within = gamma * (8.0 * norm + 4.5 * reach);
+    let relative = match 2.0 * within <= 1.25 * reach {
+        true => within.min(all),
+        false => all,
+    };
+    relative + underflow::<F>(dim)
+}
+
+impl<F: Float> Rows<F> {
+    /// Squared distances of all rows to one centre, computed directly, into `out` (len): held where they stay finite, as rows of
+    /// weight 0 may be far enough to overflow.
+    #[inline(never)]
+    pub fn distances_from(&self, centre: &[F], out: &mut [F]) {
+        let most = F::from_f64(F::LARGEST_SCORE);
+        out.fill(F::INFINITY);
+        self.lower(0, centre, out);
+        for squared in out {
+            *squared = if *squared > most { most } else { *squared };
+        }
+    }
+
+    /// Squared distances of all rows to all centres by expansion (E21): (len, k) into `out`.
+    ///
+    /// $$\hat s_c = \lVert z - a \rVert^2 - 2 (z - a)^\top (\mu_c - a) + \lVert \mu_c - a \rVert^2$$
+    ///
+    /// about a point $a$ near most of the centres.
+    ///
+    /// Fast, and good enough to rank; in the unit of the frame, squared, as are all distances here.
+    #[inline(never)]
+    pub fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
+        if let Some(known) = self.known() {
+            return sparse::to_all(known, centres.by_coordinate(), centres.len(), out);
+        }
+        let expanded = centres.expanded();
+        let relative = self.relative(expanded.about());
+        let mut norms = Vec::new();
+        distance::norms(&relative, stride(self.dim), &mut norms);
+        let (rows, norms) = (&relative[..], &norms[..]);
+        let centres = expanded.normed(centres);
+        distance::to_all(Normed { rows, norms }, centres, self.dim, out);
+    }
+
+    /// Bound on the rounding error of row `i` in [`distances`](Self::distances) (E21).
+    ///
+    /// $$\gamma \left( \lVert z \rVert + \max_c \lVert \mu_c \rVert \right)^2, \qquad \gamma = (d + 8) \cdot \text{machine epsilon, for dense rows}$$
+    ///
+    /// with both as seen from $a$. It is about the centres that could be as near as the squared distance `reach` (all of
+    /// them, for infinity): where those are no farther from the origin than $\lVert z \rVert + \frac 32
+    /// \sqrt{\text{reach}}$, that is in place of the largest norm. It is 0 for sparse rows, whose distances are direct.
+    #[inline(never)]
+    pub fn margin(&self, i: usize, centres: &Centres<F>, reach: F) -> F {
+        if self.sparse.is_some() {
+            return F::zero();
+        }
+        let (row, expanded) = (self.row(i), centres.expanded());
+        let norm = match expanded.about() {
+            None => distance::norm(row),
+            Some(about) => distance::between(row, about),
+        };
+        F::from_f64(rounding::<F>(
+            self.dim,
+            norm.to_f64(),
+            expanded.largest_norm(),
+            reach.to_f64(),
+        ))
+    }
+
+    /// The nearest of all centres for every row, and its squared distance, computed directly: the lowest index where
+    /// several are as near. `false`, and nothing done, where that is no faster than to go through
+    /// [`distances`](Self::distances): for sparse rows.
+    #[inline(never)]
+    pub fn nearest(&self, centres: &Centres<F>, ids: &mut [u32], squared: &mut [F]) -> bool {
+        if self.sparse.is_some() {
+            return false;
+        }
+        let stride = stride(self.dim);
+        if distance::are_few(centres.len()) {
+            let centres = centres.values();
+            distance::nearest_of_few(&self.values, centres, stride, ids, squared);
+            return true;
+        }
+        let expanded = centres.expanded();
+        let (rows, about, dim) = (&self.values[..], expanded.about(), self.dim);
+        let largest_norm = expanded.largest_norm();
+        let margin = |norm, score| rounding::<F>(dim, norm, largest_norm, score);
+        // Where rounding leaves several: which, as far as known.
+        let mut among = Vec::new();
+        if short::fits(stride, centres.len()) {
+            let panels = || expanded.panels(centres);
+            let seen = expanded.normed(centres);
+            short::nearest(rows, about, dim, seen, panels, margin, ids);
+            // It leaves rows open. Which centres are within their rounding, a search by panels tells.
+            let is_open = |i: &usize| ids[*i] == nearest::OPEN;
+            let open: Vec<usize> = match ids.contains(&nearest::OPEN) {
+                true => (0..ids.len()).filter(is_open).collect(),
+                false => Vec::new(),
+            };
+            if !open.is_empty() {
+                let rows = open
+                    .iter()
+                    .flat_map(|i| &self.values[i * stride..][..stride]);
+                let rows: Vec<F> = rows.copied().collect();
+                let (panels, mut found) = (expanded.panels(centres), vec![0; open.len()]);
+                nearest::nearest(&rows, about, stride, panels, margin, &mut found, &mut among);
+                for (&i, id) in open.iter().zip(found) {
+                    ids[i] = id;
+                }
+                for (row, _) in &mut among {
+                    *row = open[*row];
+                }
+            }
+        } else {
+            let panels = expanded.panels(centres);
+            nearest::nearest(rows, about, stride, panels, margin, ids, &mut among);
+        }
+        let (mut listed, mut scores) = (Vec::new(), Vec::new());
+        let mut among = among.into_iter().peekable();
+        for (i, id) in ids.iter_mut().enumerate() {
+            if *id == nearest::OPEN {
+                listed.clear();
+                while let Some((_, id)) = among.next_if(|(row, _)| *row == i) {
+                    listed.push(id);
+                }
+                if listed.is_empty() {
+                    listed.extend(0..centres.len() as u32);
+                }
+                distance::to_some(self.row(i), centres.values(), &listed, &mut scores);
+                let id = std::slice::from_mut(id);
+                select::smallest(&listed, &scores, id, &mut squared[i..=i]);
+            }
+        }
+        distance::to_own(&self.values, centres.values(), stride, ids, squared);
+        true
+    }
+
+    /// Scores of all rows that are products (E46): (len, k padded to whole vectors) into `out`, where the padding stays as
+    /// it is. `features` is scratch. `false`, and nothing done, for sparse rows.
+    #[inline(never)]
+    pub(crate) fn linear(&self, scores: &Linear<F>, features: &mut Vec<F>, out: &mut [F]) -> bool {
+        if self.sparse.is_some() {
+            return false;
+        }
+        scores.scores(&self.values, features, out);
+        true
+    }
+
+    /// The squared distance of every row to the centre that `ids` names for it, computed directly.
+    #[inline(never)]
+    pub(crate) fn distances_to_own(&self, centres: &Centres<F>, ids: &[u32], out: &mut [F]) {
+        let Some(known) = self.known() else {
+            let stride = stride(self.dim);
+            return distance::to_own(&self.values, centres.values(), stride, ids, out);
+        };
+        let (centres, mut squared) = (centres.values(), Vec::new());
+        for (i, out) in out.iter_mut().enumerate() {
+            let row = known.row(i);
+            sparse::to_some(row, centres, self.dim, &ids[i..=i], &mut squared);
+            *out = squared[0];
+        }
+    }
+
+    /// Squared distances of row `i` to the centres `ids`, computed directly.
+    #[inline(never)]
+    pub fn distances_to(&self, i: usize, centres: &Centres<F>, ids: &[u32], out: &mut Vec<F>) {
+        if let Some(known) = self.known() {
+            return sparse::to_some(known.row(i), centres.values(), self.dim, ids, out);
+        }
+        distance::to_some(self.row(i), centres.values(), ids, out);
+    }
+
+    /// Squared distances of all rows to all centres with a factor per component and coordinate, and what the
+    /// scales add (E31), computed directly: (len, k) into `out`.
+    ///
+    /// $$s_c = \sum_j \left( a_{cj} (z_j - \mu_{cj})^2 + b_{cj} \right)$$
+    ///
+    /// over the coordinates that the row knows.
+    #[inline(never)]
+    pub fn scaled_distances(&self, centres: &Centres<F>, scales: &Scales<F>, out: &mut Vec<F>) {
+        if let Some(known) = self.known() {
+            let (k, scales) = (centres.len(), scales.by_coordinate());
+            return sparse::scaled_to_all(known, centres.by_coordinate(), scales, k, out);
+        }
+        distance::scaled_to_all(&self.values, centres.values(), scales.of_rows(), out);
+    }
+
+    /// The [scaled distances](Self::scaled_distances) of row `i` to the centres `ids`.
+    #[inline(never)]
+    pub fn scaled_distances_to(
+        &self,
+        i: usize,
+        centres: &Centres<F>,
+        scales: &Scales<F>,
+        ids: &[u32],
+        out: &mut Vec<F>,
+    ) {
+        if let Some(known) = self.known() {
+            let (row, centres, scales) = (known.row(i), centres.values(), scales.of_entries());
+            return sparse::scaled_to_some(row, centres, self.dim, scales, ids, out);
+        }
+        distance::scaled_to_some(self.row(i), centres.values(), scales.of_rows(), ids, out);
+    }
+
+    /// Lowers `nearest` to the squared distances of as many rows, from row `first` on, to one more centre,
+    /// computed directly.
+    #[inline(never)]
+    pub fn lower(&self, first: usize, centre: &[F], nearest: &mut [F]) {
+        if let Some(known) = self.known() {
+            let places = first * self.entries..;
+            let rows = Entries {
+                entries: self.entries,
+                ids: &known.ids[places.clone()],
+                values: &known.values[places],
+            };
+            return sparse::lower(rows, centre, nearest);
+        }
+        distance::lower(&self.values[first * centre.len()..], centre, nearest);
+    }
+}

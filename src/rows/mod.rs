@@ -1,0 +1,23 @@
+//! Blocks of rows and tables of centres, and the coordinates that both are in.
+
+mod basis;
+mod block;
+mod centres;
+mod distances;
+mod frame;
+mod linear;
+mod scales;
+mod scores;
+mod stored;
+
+pub(crate) use basis::Workspace;
+pub use basis::{Basis, Transform};
+pub use block::Rows;
+pub use centres::Centres;
+pub use frame::Frame;
+pub(crate) use frame::held;
+pub use linear::Linear;
+pub(crate) use linear::{Part, Terms, largest_error};
+pub use scales::Scales;
+pub use scores::Scores;
+pub(crate) use scores::{all_scores, some_scores};
