@@ -135,7 +135,7 @@ impl<F: Float> Rows<F> {
                 for r in 0..ROWS {
                     of_component[r] = if labels[r] == c { of_rows[r] } else { 0.0 };
                 }
-                sums.add((&columns, self.dim), &of_component, centre);
+                sums.add(&columns, self.dim, &of_component, centre);
             }
         }
     }
@@ -201,7 +201,8 @@ impl<const D: usize> Sums<D> {
     #[inline(always)]
     fn add<F: Float>(
         &mut self,
-        (columns, dim): (&Columns<F, D>, usize),
+        columns: &Columns<F, D>,
+        dim: usize,
         shares: &[f64; ROWS],
         centre: &[F; D],
     ) {

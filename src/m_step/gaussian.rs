@@ -32,19 +32,14 @@ const LEAST_SHARE: f64 = 1e-8;
 /// | `Tied` | $\Sigma$ | learned | [E52](crate::equations#e52) |
 /// | `Full` | $\Sigma_c$ | learned | [E52](crate::equations#e52) |
 ///
-/// **Statistics** about the current means ([E5](crate::equations#e5)). Those of disjoint sets of rows add up:
-///
-/// $$m_c = \sum_n w_n q_{nc}, \qquad f_c = \sum_n w_n q_{nc} (y_n - \mu_c), \qquad s_{cj} = \sum_n w_n q_{nc} (y_{nj} - \mu_{cj})^2$$
-///
-/// and sums of $s_{cj}$ over coordinates, or components as well, where variances are shared; for matrices the same of all pairs
-/// of coordinates.
-///
-/// **Update** ([E6](crate::equations#e6), [E7](crate::equations#e7), [E32](crate::equations#e32),
-/// [E34](crate::equations#e34); \[VC\] Eq. 6), with $W$ the total weight:
+/// **Update** from sums about the current means ([E5](crate::equations#e5), [E6](crate::equations#e6),
+/// [E7](crate::equations#e7), [E32](crate::equations#e32), [E34](crate::equations#e34); \[VC\] Eq. 6), with $W$ the total
+/// weight:
 ///
 /// $$\mu_c^{\text{new}} = \mu_c + \delta_c, \qquad \delta_c = \frac{f_c}{m_c}, \qquad \sigma^2_{cj} = \frac{s_{cj}}{m_c} - \delta_{cj}^2, \qquad \pi_c = \frac{m_c}{W}$$
 ///
-/// or their means: $\sigma_c^2$ that over the coordinates, $\sigma^2$ that over components by mass as well.
+/// with the mass $m_c$, the first moment $f_c$ and the second moments $s_{cj}$ of the rows about the old mean; shared variances
+/// are means of these by mass, matrices have the moments of all pairs of coordinates.
 ///
 /// On a [`Sketch`](crate::data::Sketch) every coordinate has its own mass, the weight of the rows that observe it
 /// ([E28](crate::equations#e28)). A coordinate that no row of the component observes keeps its mean and variance, and is

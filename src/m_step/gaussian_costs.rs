@@ -252,20 +252,14 @@ impl<F: Float> Costs<F> {
         matches!(self.form, Form::Distances)
     }
 
-    /// Whether scores are products.
-    pub(super) fn are_linear(&self) -> bool {
-        !matches!(self.form, Form::Tied(_) | Form::Full(_))
-    }
-
-    /// The scores as products, with `beta` nats for a score of 1.
-    pub(super) fn linear(&self, centres: &Centres<F>, beta: f64) -> Linear<F> {
-        match &self.form {
-            Form::Distances | Form::Tied(_) | Form::Full(_) => {
-                Linear::isotropic(centres, beta, |_| Part {
-                    factor: 1.0,
-                    added: 0.0,
-                })
-            }
+    /// The scores as products, if they are, with `beta` nats for a score of 1.
+    pub(super) fn linear(&self, centres: &Centres<F>, beta: f64) -> Option<Linear<F>> {
+        let of_distances = Part {
+            factor: 1.0,
+            added: 0.0,
+        };
+        Some(match &self.form {
+            Form::Distances => Linear::isotropic(centres, beta, |_| of_distances),
             Form::Factors(factors, _) => {
                 // Rows that know every coordinate: others have no products.
                 let entries = centres.dim() as f64;
@@ -276,7 +270,8 @@ impl<F: Float> Costs<F> {
                 })
             }
             Form::Scales(scales, penalties) => Linear::diagonal(centres, beta, scales, penalties),
-        }
+            Form::Tied(_) | Form::Full(_) => return None,
+        })
     }
 }
 

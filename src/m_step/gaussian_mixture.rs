@@ -27,8 +27,8 @@ use std::f64::consts::PI;
 pub struct GaussianMixture<F> {
     pub(super) theta: Parameters<F>,
     costs: Costs<F>,
-    /// Scores as products.
-    linear: Cached<Linear<F>>,
+    /// Scores as products, if they are.
+    linear: Cached<Option<Linear<F>>>,
     /// Those given, or the centres out of the frame: few updates of a fit are asked for them.
     means: Cached<Array2<F>>,
 }
@@ -396,14 +396,9 @@ impl<F: Float> Scores<F> for GaussianMixture<F> {
     }
 
     fn linear(&self) -> Option<&Linear<F>> {
-        if !self.costs.are_linear() {
-            return None;
-        }
         let beta = 0.5 / self.theta.unit;
-        Some(
-            self.linear
-                .get(|| self.costs.linear(&self.theta.centres, beta)),
-        )
+        let linear = || self.costs.linear(&self.theta.centres, beta);
+        self.linear.get(linear).as_ref()
     }
 
     fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {

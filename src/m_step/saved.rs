@@ -191,19 +191,6 @@ impl<F: Float> Save for BoxedMixture<F> {
 
 /// Loads a model of any family: what [`Save::load`] of a [`BoxedMixture`] does.
 ///
-/// ```
-/// use coremix::prelude::*;
-/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
-/// # let path = std::env::temp_dir().join(format!("coremix-load-{}", std::process::id()));
-/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
-/// let fit = "gmm".parse::<Algorithm>()?.clusters(25).boxed()?.fit(&data)?;
-/// fit.model.save(&path)?;
-/// let model = coremix::load_model::<f32>(&path)?;
-/// assert_eq!(model.log_densities(&data)?, fit.model.log_densities(&data)?);
-/// # std::fs::remove_file(path).ok();
-/// # Ok::<(), Error>(())
-/// ```
-///
 /// # Errors
 /// As [`Save::load`].
 pub fn load_model<F: Float>(path: impl AsRef<Path>) -> Result<BoxedMixture<F>> {

@@ -294,17 +294,18 @@ pub(super) mod tests {
         let prior = Prior::new(1.0, 1.3, 2.5, vec![0.4], vec![0.8]).unwrap();
         let (mass, mean, inverse_scale) = (3.7, -0.6, 2.9);
         let q = of(&prior, mass, vec![mean], &[inverse_scale]).unwrap();
-        let log_density = |(beta, m, nu, inverse_scale): (f64, f64, f64, f64), mu: f64, l: f64| {
+        let log_density = |of: [f64; 4], mu: f64, l: f64| {
+            let [beta, m, nu, inverse_scale] = of;
             let normal = 0.5 * (beta * l / (2.0 * PI)).ln() - 0.5 * beta * l * (mu - m).powi(2);
             let (shape, rate) = (0.5 * nu, 0.5 * inverse_scale);
             normal + shape * rate.ln() - log_gamma(shape) + (shape - 1.0) * l.ln() - rate * l
         };
-        let of_q = (1.3 + mass, mean, 2.5 + mass, inverse_scale);
-        let of_prior = (1.3, 0.4, 2.5, 0.8);
+        let of_q = [1.3 + mass, mean, 2.5 + mass, inverse_scale];
+        let of_prior = [1.3, 0.4, 2.5, 0.8];
         // Over ln(lambda), and mu in its own deviations.
         let expected = integral(-25.0, 8.0, 2_000, |log| {
             let l = log.exp();
-            let unit = 1.0 / (of_q.0 * l).sqrt();
+            let unit = 1.0 / (of_q[0] * l).sqrt();
             integral(-12.0, 12.0, 400, |u| {
                 let mu = mean + unit * u;
                 let (q, p) = (log_density(of_q, mu, l), log_density(of_prior, mu, l));
@@ -318,7 +319,7 @@ pub(super) mod tests {
         );
         // And E ln|Lambda|, from the same density.
         let expected = integral(-25.0, 8.0, 4_000, |log| {
-            let (shape, rate, l) = (0.5 * of_q.2, 0.5 * inverse_scale, log.exp());
+            let (shape, rate, l) = (0.5 * of_q[2], 0.5 * inverse_scale, log.exp());
             (shape * rate.ln() - log_gamma(shape) + shape * log - rate * l).exp() * log
         });
         assert_abs_diff_eq!(q.expected_log_det(), expected, epsilon = 1e-9);
