@@ -16,7 +16,7 @@ def arguments():
     parser.add_argument("--without", default="", help="names of peers, separated by semicolons")
     parser.add_argument("--resume", action="store_true", help="keep the runs that are known")
     parser.add_argument("--draw", action="store_true", help="tables and picture of the runs that are known")
-    parser.add_argument("--docs", type=pathlib.Path, help="with --draw: the folder of the pages that show them")
+    parser.add_argument("--docs", type=pathlib.Path, help="with --draw: the folder of frontier.svg")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/peers"))
     parser.add_argument(
         "--iteration", action="store_true", help="one iteration of exact k-means on generated rows, no sets"

@@ -4,8 +4,8 @@
 
 LIST has one SET.npy:K a line. The errors of scikit-learn are kept in target/peers/reference.json, by the rows and its
 version, and are computed once. With --for no fit of scikit-learn starts after so many seconds: run it again to go on. --add OPTION
-gives `fast` another setting, as in `--add=--tolerance --add=1e-4`. `--docs docs` writes the table between the markers of
-docs/performance.md."""
+gives `fast` another setting, as in `--add=--tolerance --add=1e-4`. The table is written to
+target/peers/quality.md."""
 
 import argparse
 import json
@@ -27,7 +27,6 @@ def arguments():
     parser.add_argument("--add", action="append", default=[], metavar="OPTION", help="for the program `peer`")
     parser.add_argument("--program", default=None, help="the program `peer`; default target/release/peer")
     parser.add_argument("--reference-only", action="store_true", help="nothing but the errors of scikit-learn")
-    parser.add_argument("--docs", type=pathlib.Path, help="the folder of performance.md, which shows the table")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/peers"))
     parser.add_argument("sets", nargs="+", metavar="SET.npy:K")
     return parser.parse_args()
@@ -37,7 +36,6 @@ ARGUMENTS = arguments()
 environment.prepare(ARGUMENTS.threads)
 
 import numpy as np  # noqa: E402
-import pages  # noqa: E402
 import program  # noqa: E402
 import sklearn  # noqa: E402
 from rows import Rows, relative  # noqa: E402
@@ -142,8 +140,6 @@ def main():
     if found:
         print(table(found))
         (ARGUMENTS.out / "quality.md").write_text(table(found) + "\n")
-        if ARGUMENTS.docs:
-            pages.fill(ARGUMENTS.docs / "performance.md", "peers: errors", table(found))
     if missing:
         print("No reference yet, run again:", " ".join(missing))
 

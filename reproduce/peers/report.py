@@ -3,7 +3,6 @@
 import dataclasses
 import math
 
-import pages
 import picture
 from results import CONVERGED, OWN, REFERENCE, TARGETS, base_of, step_of
 
@@ -231,7 +230,7 @@ def overview(all_found):
 
 
 def write(runs, out, docs):
-    """Writes tables and picture to `out`, and between the markers of the pages in `docs`."""
+    """Writes tables and pictures to `out`, and the picture of the README to `docs`."""
     if not runs:
         raise SystemExit("nothing has been measured")
     all_found = collect(runs)
@@ -240,8 +239,6 @@ def write(runs, out, docs):
     picture.draw(all_found, out / "peers.svg")
     print(overview(all_found))
     if docs:
-        pages.fill(docs / "performance.md", "peers: summary", overview(all_found))
-        picture.draw(all_found, docs / "performance.svg")
         picture.draw(largest(all_found), docs / "frontier.svg")
 
 
