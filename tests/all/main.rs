@@ -35,7 +35,6 @@ mod phases;
 mod pools;
 mod processes;
 mod public_api;
-mod quickstart;
 mod reference;
 mod restarts;
 mod saving;
