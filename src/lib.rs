@@ -130,7 +130,7 @@ pub use em::checkpoint::Checkpoint;
 pub use em::{Evaluations, PhaseReport, PhaseRows, Progress, Report, Rule, Stop, Timings};
 pub use fit::{BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase, Shape};
 pub use io::ModelInfo;
-pub use m_step::{Save, load_model, read_model};
+pub use m_step::{Save, load_model};
 pub use model::block::Block;
 pub use model::posterior::{Likelihood, LogJoint};
 pub use model::{BoxedMixture, Mixture, Score};

@@ -33,15 +33,20 @@ impl Covariance {
         matches!(self, Self::Tied | Self::Full)
     }
 
-    /// Numbers of all covariances, for `k` components in `dim` coordinates.
-    pub(super) fn numbers(self, k: usize, dim: usize) -> usize {
+    /// The shape of all covariances, for `k` components in `dim` coordinates.
+    pub(super) fn shape(self, k: usize, dim: usize) -> Vec<usize> {
         match self {
-            Self::TiedSpherical => 1,
-            Self::Spherical => k,
-            Self::Diagonal => k * dim,
-            Self::Tied => dim * dim,
-            Self::Full => k * dim * dim,
+            Self::TiedSpherical => Vec::new(),
+            Self::Spherical => vec![k],
+            Self::Diagonal => vec![k, dim],
+            Self::Tied => vec![dim, dim],
+            Self::Full => vec![k, dim, dim],
         }
+    }
+
+    /// How many numbers these are.
+    pub(super) fn numbers(self, k: usize, dim: usize) -> usize {
+        self.shape(k, dim).iter().product()
     }
 
     /// Those of them that are free: matrices are symmetric.
@@ -50,20 +55,5 @@ impl Covariance {
             true => self.numbers(k, dim) / (2 * dim) * (dim + 1),
             false => self.numbers(k, dim),
         }
-    }
-
-    /// The numbers of covariances with the same variance in every direction.
-    pub(super) fn isotropic(self, k: usize, dim: usize, variance: f64) -> Vec<f64> {
-        let variance = if self.has_pairs() {
-            1.0 / variance.sqrt()
-        } else {
-            variance
-        };
-        let on_diagonal = |place: usize| (place % (dim * dim)).is_multiple_of(dim + 1);
-        let is_variance = |place| !self.has_pairs() || on_diagonal(place);
-        let places = 0..self.numbers(k, dim);
-        places
-            .map(|place| if is_variance(place) { variance } else { 0.0 })
-            .collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Gaussian components: one family, with covariances of several kinds.
 
 use super::outer::Digits;
+use super::parameters::Parameters;
 use super::proportions::{Mixing, Proportions};
 use super::{
     Covariance, GaussianMixture, MStep, first_variance, steps_with_one_variance, variances_of,
@@ -11,7 +12,6 @@ use crate::base::stage::{self, Stage};
 use crate::base::{linalg, parallel};
 use crate::data::Data;
 use crate::m_step::{Moments, Second};
-use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, expected_total};
 use crate::rows::{Centres, Frame, Rows};
@@ -32,19 +32,14 @@ const LEAST_SHARE: f64 = 1e-8;
 /// | `Tied` | $\Sigma$ | learned | [E52](crate::equations#e52) |
 /// | `Full` | $\Sigma_c$ | learned | [E52](crate::equations#e52) |
 ///
-/// **Statistics** about the current means ([E5](crate::equations#e5)). Those of disjoint sets of rows add up:
-///
-/// $$m_c = \sum_n w_n q_{nc}, \qquad f_c = \sum_n w_n q_{nc} (y_n - \mu_c), \qquad s_{cj} = \sum_n w_n q_{nc} (y_{nj} - \mu_{cj})^2$$
-///
-/// and sums of $s_{cj}$ over coordinates, or components as well, where variances are shared; for matrices the same of all pairs
-/// of coordinates.
-///
-/// **Update** ([E6](crate::equations#e6), [E7](crate::equations#e7), [E32](crate::equations#e32),
-/// [E34](crate::equations#e34); \[VC\] Eq. 6), with $W$ the total weight:
+/// **Update** from sums about the current means ([E5](crate::equations#e5), [E6](crate::equations#e6),
+/// [E7](crate::equations#e7), [E32](crate::equations#e32), [E34](crate::equations#e34); \[VC\] Eq. 6), with $W$ the total
+/// weight:
 ///
 /// $$\mu_c^{\text{new}} = \mu_c + \delta_c, \qquad \delta_c = \frac{f_c}{m_c}, \qquad \sigma^2_{cj} = \frac{s_{cj}}{m_c} - \delta_{cj}^2, \qquad \pi_c = \frac{m_c}{W}$$
 ///
-/// or their means: $\sigma_c^2$ that over the coordinates, $\sigma^2$ that over components by mass as well.
+/// with the mass $m_c$, the first moment $f_c$ and the second moments $s_{cj}$ of the rows about the old mean; shared variances
+/// are means of these by mass, matrices have the moments of all pairs of coordinates.
 ///
 /// On a [`Sketch`](crate::data::Sketch) every coordinate has its own mass, the weight of the rows that observe it
 /// ([E28](crate::equations#e28)). A coordinate that no row of the component observes keeps its mean and variance, and is
@@ -107,20 +102,19 @@ impl Gaussian {
     }
 }
 
-impl Gaussian {
-    /// The numbers of covariances that are clamped from below (E20, E52).
-    fn clamped<F: Float>(&self, mut variances: Vec<f64>, model: &GaussianMixture<F>) -> Vec<f64> {
-        let (least, floors) = (model.least_variance, &model.floors);
-        if !self.covariance.has_pairs() {
-            variances.iter_mut().for_each(|v| *v = v.max(least));
-            return variances;
-        }
-        let size = floors.len() * floors.len();
-        parallel::map_chunks(&mut variances, size, |_, _, matrix| {
-            matrix.copy_from_slice(&linalg::whitening(matrix, floors));
-        });
+/// Variances, or the triangles of covariances, that are clamped from below (E20, E52).
+fn clamped<F: Float>(mut variances: Vec<f64>, theta: &Parameters<F>) -> Vec<f64> {
+    if !theta.covariance.has_pairs() {
         variances
+            .iter_mut()
+            .for_each(|v| *v = v.max(theta.least_variance));
+        return variances;
     }
+    let size = theta.dim() * theta.dim();
+    parallel::map_chunks(&mut variances, size, |_, _, matrix| {
+        matrix.copy_from_slice(&linalg::whitening(matrix, &theta.least_variances));
+    });
+    variances
 }
 
 impl Default for Gaussian {
@@ -144,20 +138,18 @@ impl<F: Float> MStep<F> for Gaussian {
             let rule = "works on dense rows alone, not on a sketch";
             return Err(Error::parameter("covariance", self.covariance.name(), rule));
         }
-        let variances = self
-            .covariance
-            .isotropic(seeds.len(), seeds.dim(), variance);
         let proportions = Proportions::equal(seeds.len(), self.mixing);
-        let mut model = GaussianMixture::assemble(self.covariance, seeds, frame, proportions);
+        let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
         if self.covariance.has_pairs() {
-            let columns = variances_of(model.frame(), data.summary());
-            model.floors = columns.map(|v| (LEAST_SHARE * v).max(least)).collect();
+            let columns = variances_of(&theta.frame, data.summary());
+            theta.least_variances = columns.map(|v| (LEAST_SHARE * v).max(least)).collect();
             // One variance for all directions is none of those that are clamped later.
-            least = model.floors.iter().copied().fold(least, f64::max);
+            least = theta.least_variances.iter().copied().fold(least, f64::max);
         }
+        theta.least_variance = least;
         // The unit is this variance itself: so far scores are exactly the squared distances.
-        model.set(variances, least, variance);
-        Ok(model)
+        (theta.variances, theta.unit) = (theta.isotropic(variance), variance);
+        Ok(GaussianMixture::new(theta))
     }
 
     fn start_from(
@@ -167,29 +159,32 @@ impl<F: Float> MStep<F> for Gaussian {
         frame: Frame<F>,
         data: &dyn Data<F>,
     ) -> Result<Option<Self::Model>> {
-        let other_axes = from.frame().basis() != frame.basis();
-        if from.kind() != self.covariance || other_axes && self.covariance == Covariance::Diagonal {
+        let from = &from.theta;
+        let other_axes = from.frame.basis() != frame.basis();
+        if from.covariance != self.covariance
+            || other_axes && self.covariance == Covariance::Diagonal
+        {
             return Ok(None);
         }
         let mut model: Self::Model = self.start(seeds, frame, data)?;
-        let factor = (from.frame().unit() * model.frame().inverse_unit()).powi(2);
-        let least = model.least_variance;
-        let same = from.frame() == model.frame() && from.floors == model.floors;
-        let rescaled = match self.covariance.has_pairs() && same {
-            true => from.scaled_variances().to_vec(),
-            false => {
-                let covariances = from.scaled_covariances().into_iter();
-                self.clamped(covariances.map(|v| v * factor).collect(), &model)
+        let theta = &mut model.theta;
+        let factor = (from.frame.unit() * theta.frame.inverse_unit()).powi(2);
+        let same = from.frame == theta.frame;
+        let variances = match self.covariance.has_pairs() {
+            true if same && from.least_variances == theta.least_variances => from.variances.clone(),
+            _ => {
+                let covariances = from.covariances().into_iter();
+                clamped(covariances.map(|v| v * factor).collect(), theta)
             }
         };
         if self.mixing == Mixing::Learned {
-            model.proportions = from.proportions.to_learn();
+            theta.proportions = from.proportions.to_learn();
         }
-        if from.frame() == model.frame() {
-            model.exact.clone_from(&from.exact);
+        if same {
+            theta.exact_means.clone_from(&from.exact_means);
         }
-        let unit = model.mean_of(&rescaled);
-        model.set(rescaled, least, unit);
+        let unit = theta.mean_of(&variances);
+        model.set(variances, unit);
         Ok(Some(model))
     }
 
@@ -201,12 +196,12 @@ impl<F: Float> MStep<F> for Gaussian {
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
-        let variance = (first.best / first.entries).max(model.least_variance);
+        let variance = first.best / first.entries;
         model.set_all(variance);
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
-        let (k, dim) = (model.centres().len(), model.centres().dim());
+        let (k, dim) = (model.theta.k(), model.theta.dim());
         let second = match self.covariance {
             Covariance::TiedSpherical => Second::Total,
             Covariance::Spherical => Second::PerComponent,
@@ -225,7 +220,7 @@ impl<F: Float> MStep<F> for Gaussian {
         sums: &mut Moments,
     ) {
         if self.covariance.has_pairs() {
-            let (whitenings, origin) = (model.whitenings(), model.origin());
+            let (whitenings, origin) = (model.whitenings(), model.theta.origin());
             return sums.add_pairs(rows, block, |c| &whitenings[c], Digits::All, &origin);
         }
         if self.covariance == Covariance::TiedSpherical {
@@ -233,22 +228,18 @@ impl<F: Float> MStep<F> for Gaussian {
             let (weight, squared) = expected_total(rows, block);
             sums.add_total(squared, weight * rows.entries() as f64);
         }
-        rows.accumulate(block, model.centres(), sums);
+        rows.accumulate(block, &model.theta.centres, sums);
     }
 
     fn update(&self, sums: Moments, model: &mut Self::Model, restricted: bool) {
-        let (k, dim, least) = (
-            model.centres().len(),
-            model.centres().dim(),
-            model.least_variance,
-        );
+        let (k, dim) = (model.theta.k(), model.theta.dim());
         let mass = sums.masses();
         // The new variances where there is mass, and the one that all would share.
         let (variances, shared) = match self.covariance.has_pairs() {
             true => covariances(&sums, model),
             false => {
                 let squared = sums.about_new_means(model.move_centres());
-                let mut variances = model.scaled_variances().to_vec();
+                let mut variances = model.theta.variances.clone();
                 let per_component = (variances.len() / k).max(1);
                 for (place, variance) in variances.iter_mut().enumerate() {
                     let (c, j) = (place / per_component, place % per_component);
@@ -260,23 +251,23 @@ impl<F: Float> MStep<F> for Gaussian {
                 (variances, sums.variance_of_all(&squared))
             }
         };
-        let shared = shared.max(least);
+        let shared = shared.max(model.theta.least_variance);
         if restricted || self.covariance == Covariance::TiedSpherical {
             return model.set_all(shared);
         }
         if self.mixing == Mixing::Learned {
-            model.proportions = Proportions::learned(mass.iter().copied());
+            model.theta.proportions = Proportions::learned(mass.iter().copied());
         }
-        let mut variances = self.clamped(variances, model);
+        let mut variances = clamped(variances, &model.theta);
         if self.covariance == Covariance::Full {
             // A component without mass keeps its covariance.
-            let old = model.scaled_variances().chunks_exact(dim * dim);
+            let old = model.theta.variances.chunks_exact(dim * dim);
             let own = variances.chunks_exact_mut(dim * dim).zip(old).zip(mass);
             for ((own, old), _) in own.filter(|(_, mass)| **mass <= 0.0) {
                 own.copy_from_slice(old);
             }
         }
-        model.set(variances, least, shared);
+        model.set(variances, shared);
     }
 
     fn with_centres(
@@ -287,11 +278,12 @@ impl<F: Float> MStep<F> for Gaussian {
     ) -> Option<Self::Model> {
         let tied = self.covariance == Covariance::TiedSpherical;
         tied.then(|| {
-            let proportions = model.proportions.clone();
-            let mut moved = GaussianMixture::assemble(self.covariance, centres, frame, proportions);
-            moved.least_variance = model.least_variance;
-            moved.set_all(model.scaled_variances()[0]);
-            moved
+            let theta = &model.theta;
+            let proportions = theta.proportions.clone();
+            let mut moved = Parameters::new(self.covariance, centres, frame, proportions);
+            moved.least_variance = theta.least_variance;
+            (moved.variances, moved.unit) = (theta.variances.clone(), theta.unit);
+            GaussianMixture::new(moved)
         })
     }
 }
@@ -299,19 +291,19 @@ impl<F: Float> MStep<F> for Gaussian {
 /// Moves every mean to that of its rows. Returns the lower halves of the covariances, one (d, d) or one for each component
 /// (k, d, d), and the mean variance of a column.
 fn covariances<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<f64>, f64) {
-    let (k, dim) = (model.centres().len(), model.centres().dim());
+    let (k, dim) = (model.theta.k(), model.theta.dim());
     let steps = (0..k).flat_map(|c| {
         let mass = sums.mass(c);
         let step = move |first: &f64| if mass > 0.0 { first / mass } else { 0.0 };
         sums.first(c)[..dim].iter().map(step)
     });
-    let (steps, origin) = (steps.collect::<Vec<f64>>(), model.origin());
+    let (steps, origin) = (steps.collect::<Vec<f64>>(), model.theta.origin());
     model.step(&steps);
     let total: f64 = sums.masses().iter().sum();
     let (masses, mut matrices) = match sums.kind() {
         Second::Pairs => (
             vec![total],
-            vec![sums.within(&origin, &model.exact, &steps)],
+            vec![sums.within(&origin, &model.theta.exact_means, &steps)],
         ),
         _ => (
             sums.masses().to_vec(),

@@ -1,6 +1,7 @@
 //! What rows score under Gaussian components, by the kind of their covariances.
 
-use super::Covariance;
+use super::covariance::Covariance;
+use super::parameters::Parameters;
 use super::proportions::penalised;
 use crate::base::float::Float;
 use crate::base::{linalg, parallel};
@@ -11,7 +12,14 @@ use crate::rows::{Centres, Linear, Part, Rows, Scales};
 
 /// What turns rows into scores, in units of a variance: it follows from the parameters.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Costs<F> {
+pub(super) struct Costs<F> {
+    /// (k), in units of the variance, if covariances have all pairs of coordinates.
+    pub(super) whitenings: Vec<Whitening>,
+    form: Form<F>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Form<F> {
     /// Scores are squared distances.
     Distances,
     /// Squared distances with a factor for each component (E31). The last one has the largest factor, and as a penalty the
@@ -19,12 +27,14 @@ pub(super) enum Costs<F> {
     Factors(Vec<Factor>, Factor),
     /// Squared differences with a factor for each component and coordinate (E33), and what proportions add (k).
     Scales(Scales<F>, Vec<f64>),
-    /// Squared distances of whitened rows (E52).
-    Whitened(Whitened),
+    /// Squared distances of rows that one transform whitens (E52).
+    Tied(Box<Tied>),
+    /// Squared distances of rows that each component whitens (E52), and what determinants and proportions add (k).
+    Full(Vec<f64>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Factor {
+struct Factor {
     /// Of the squared distance.
     factor: f64,
     /// What each coordinate adds.
@@ -41,25 +51,6 @@ impl Factor {
     }
 }
 
-/// Full covariances.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Whitened {
-    /// (k): those of the covariances in units of a variance.
-    components: Vec<Whitening>,
-    /// (k): what determinants and proportions add, more than any score for components that were discarded.
-    added: Vec<f64>,
-    shape: Shape,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Shape {
-    /// The same variance in all directions, and nothing is added: scores are squared distances.
-    Round,
-    /// One covariance.
-    Tied(Box<Tied>),
-    Full,
-}
-
 /// Rows and centres that one transform whitens, in `f64` whatever the type of the data: the farther rows are from the origin
 /// in deviations of the narrowest direction, the more digits their differences lose.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,17 +58,20 @@ struct Tied {
     /// The rows of the transform, and of zeros for the padding.
     axes: Panels<f64>,
     centres: Centres<f64>,
+    /// What proportions add (k).
+    added: Vec<f64>,
 }
 
 impl Tied {
     /// Of the means (k, d).
-    fn new(whitening: &Whitening, means: &[f64]) -> Self {
+    fn new(whitening: &Whitening, means: &[f64], added: Vec<f64>) -> Self {
         let dim = whitening.mean.len();
         let mut rows = linalg::unpacked(&whitening.factor, dim);
         rows.resize(stride(dim) * dim, 0.0);
         let mut tied = Self {
             axes: panels::directions(&rows, dim),
             centres: Centres::with_capacity(means.len() / dim, dim),
+            added,
         };
         for mean in means.chunks_exact(dim) {
             let mut row = mean.to_vec();
@@ -96,7 +90,7 @@ impl Tied {
     }
 
     /// Distances between whitened rows and centres. Those that may be the best of their row are computed directly.
-    fn all<F: Float>(&self, added: &[f64], rows: &Rows<F>, out: &mut Vec<F>) {
+    fn all<F: Float>(&self, rows: &Rows<F>, out: &mut Vec<F>) {
         let (k, dim) = (self.centres.len(), self.centres.dim());
         let rows = Rows::of_padded(&self.whiten(rows.values()), dim);
         let (mut squared, mut ids, mut direct) = (Vec::new(), Vec::new(), Vec::new());
@@ -104,7 +98,7 @@ impl Tied {
         out.clear();
         for (i, scores) in squared.chunks_exact_mut(k).enumerate() {
             let mut best = f64::INFINITY;
-            for (score, added) in scores.iter_mut().zip(added) {
+            for (score, added) in scores.iter_mut().zip(&self.added) {
                 *score += added;
                 best = best.min(*score);
             }
@@ -114,62 +108,56 @@ impl Tied {
             ids.extend((0..k as u32).filter(|c| scores[*c as usize] <= reach));
             rows.distances_to(i, &self.centres, &ids, &mut direct);
             for (&c, squared) in ids.iter().zip(&direct) {
-                scores[c as usize] = squared + added[c as usize];
+                scores[c as usize] = squared + self.added[c as usize];
             }
             out.extend(scores.iter().map(|score| penalised::<F>(*score, 0.0)));
         }
     }
 
-    fn some<F: Float>(&self, added: &[f64], row: &[F], ids: &[u32], out: &mut Vec<F>) {
+    fn some<F: Float>(&self, row: &[F], ids: &[u32], out: &mut Vec<F>) {
         let mut squared = Vec::new();
         let row = self.whiten(row);
         self.centres.distances_of(&row, ids, &mut squared);
         out.clear();
         let scores = ids.iter().zip(squared);
-        out.extend(scores.map(|(&c, squared)| penalised::<F>(squared, added[c as usize])));
+        out.extend(scores.map(|(&c, squared)| penalised::<F>(squared, self.added[c as usize])));
     }
 }
 
-/// The parameters that scores follow from.
-pub(super) struct Parameters<'a, F> {
-    pub(super) covariance: Covariance,
-    pub(super) centres: &'a Centres<F>,
-    /// Of full covariances (k, d).
-    pub(super) exact: &'a [f64],
-    pub(super) variances: &'a [f64],
-    /// What proportions add to scores (k).
-    pub(super) penalties: Vec<f64>,
-    /// The variance that is the unit of the scores.
-    pub(super) unit: f64,
-}
-
 impl<F: Float> Costs<F> {
-    pub(super) fn new(parameters: Parameters<'_, F>) -> Self {
-        let Parameters {
-            covariance,
-            centres,
-            variances,
-            ref penalties,
-            unit,
-            ..
-        } = parameters;
-        let (k, dim) = (centres.len(), centres.dim());
+    pub(super) fn new(theta: &Parameters<F>) -> Self {
+        let (k, dim, unit) = (theta.k(), theta.dim(), theta.unit);
+        let variances = &theta.variances;
+        let penalties: Vec<f64> = (0..k).map(|c| theta.proportions.penalty(c, unit)).collect();
+        let round = theta.isotropic(unit) == *variances && penalties.iter().all(|p| *p == 0.0);
+        let whitenings = whitenings(theta, round);
         // What a variance makes of the square of a difference: a factor, and a term.
         let relative = |variance: f64| (unit / variance, unit * (variance / unit).ln());
-        match covariance {
-            Covariance::TiedSpherical => Self::Distances,
+        // What determinants and proportions add to squared distances; a discarded component is ranked last.
+        let added = || {
+            let own = whitenings.iter().zip(&penalties);
+            let held = |penalty: f64| penalty.min(10.0 * F::LARGEST_SCORE);
+            own.map(|(own, penalty)| unit * own.log_det() + held(*penalty))
+                .collect()
+        };
+        let form = match theta.covariance {
+            Covariance::TiedSpherical => Form::Distances,
+            Covariance::Tied | Covariance::Full if round => Form::Distances,
+            Covariance::Tied => {
+                let tied = Tied::new(&whitenings[0], &theta.exact_means, added());
+                Form::Tied(Box::new(tied))
+            }
+            Covariance::Full => Form::Full(added()),
             Covariance::Spherical => {
-                let factors = variances
-                    .iter()
-                    .zip(penalties)
-                    .map(|(&variance, &penalty)| {
-                        let (factor, per_entry) = relative(variance);
-                        Factor {
-                            factor,
-                            per_entry,
-                            penalty,
-                        }
-                    });
+                let own = variances.iter().zip(penalties);
+                let factors = own.map(|(&variance, penalty)| {
+                    let (factor, per_entry) = relative(variance);
+                    Factor {
+                        factor,
+                        per_entry,
+                        penalty,
+                    }
+                });
                 let factors: Vec<Factor> = factors.collect();
                 let mut largest = Factor {
                     factor: 1.0,
@@ -181,43 +169,21 @@ impl<F: Float> Costs<F> {
                     largest.factor = largest.factor.max(own.factor);
                     largest.penalty = largest.penalty.max(added);
                 }
-                Self::Factors(factors, largest)
+                Form::Factors(factors, largest)
             }
             Covariance::Diagonal => {
                 let scales = Scales::new(k, dim, |c, j| relative(variances[c * dim + j]));
-                Self::Scales(scales, penalties.clone())
+                Form::Scales(scales, penalties)
             }
-            Covariance::Tied | Covariance::Full => {
-                let round = covariance.isotropic(k, dim, unit) == variances;
-                let round = round && penalties.iter().all(|p| *p == 0.0);
-                Self::Whitened(Whitened::new(&parameters, round))
-            }
-        }
-    }
-
-    /// The whitening transform of each component, for covariances of all pairs of coordinates.
-    pub(super) fn whitenings(&self) -> &[Whitening] {
-        match self {
-            Self::Whitened(whitened) => &whitened.components,
-            _ => &[],
-        }
-    }
-
-    /// What takes standard normal points to those of each component (d, d), for such covariances.
-    pub(super) fn deviations(&self, unit: f64) -> Vec<Vec<f64>> {
-        let of = |whitening: &Whitening| {
-            let mut factor = whitening.inverse();
-            factor.iter_mut().for_each(|x| *x *= unit.sqrt());
-            factor
         };
-        self.whitenings().iter().map(of).collect()
+        Self { whitenings, form }
     }
 
     pub(super) fn all(&self, centres: &Centres<F>, rows: &Rows<F>, out: &mut Vec<F>) {
         let (k, entries) = (centres.len(), rows.entries() as f64);
-        match self {
-            Self::Distances => rows.distances(centres, out),
-            Self::Factors(factors, _) => {
+        match &self.form {
+            Form::Distances => rows.distances(centres, out),
+            Form::Factors(factors, _) => {
                 rows.distances(centres, out);
                 for scores in out.chunks_exact_mut(k) {
                     for (score, factor) in scores.iter_mut().zip(factors) {
@@ -225,7 +191,7 @@ impl<F: Float> Costs<F> {
                     }
                 }
             }
-            Self::Scales(scales, penalties) => {
+            Form::Scales(scales, penalties) => {
                 rows.scaled_distances(centres, scales, out);
                 for scores in out.chunks_exact_mut(k) {
                     for (score, penalty) in scores.iter_mut().zip(penalties) {
@@ -233,13 +199,8 @@ impl<F: Float> Costs<F> {
                     }
                 }
             }
-            Self::Whitened(whitened) => match &whitened.shape {
-                Shape::Round => rows.distances(centres, out),
-                Shape::Tied(tied) => tied.all(&whitened.added, rows, out),
-                Shape::Full => {
-                    whitened::scores(whitened.components.iter(), &whitened.added, rows, out);
-                }
-            },
+            Form::Tied(tied) => tied.all(rows, out),
+            Form::Full(added) => whitened::scores(self.whitenings.iter(), added, rows, out),
         }
     }
 
@@ -252,62 +213,54 @@ impl<F: Float> Costs<F> {
         out: &mut Vec<F>,
     ) {
         let entries = rows.entries() as f64;
-        match self {
-            Self::Distances => rows.distances_to(i, centres, ids, out),
-            Self::Factors(factors, _) => {
+        match &self.form {
+            Form::Distances => rows.distances_to(i, centres, ids, out),
+            Form::Factors(factors, _) => {
                 rows.distances_to(i, centres, ids, out);
                 for (score, &c) in out.iter_mut().zip(ids) {
                     *score = factors[c as usize].score(*score, entries);
                 }
             }
-            Self::Scales(scales, penalties) => {
+            Form::Scales(scales, penalties) => {
                 rows.scaled_distances_to(i, centres, scales, ids, out);
                 for (score, &c) in out.iter_mut().zip(ids) {
                     *score = penalised(score.to_f64(), penalties[c as usize]);
                 }
             }
-            Self::Whitened(whitened) => match &whitened.shape {
-                Shape::Round => rows.distances_to(i, centres, ids, out),
-                Shape::Tied(tied) => tied.some(&whitened.added, rows.row(i), ids, out),
-                Shape::Full => {
-                    let component = |c: usize| &whitened.components[c];
-                    whitened::some_scores(component, &whitened.added, rows, i, ids, out);
-                }
-            },
+            Form::Tied(tied) => tied.some(rows.row(i), ids, out),
+            Form::Full(added) => {
+                let component = |c: usize| &self.whitenings[c];
+                whitened::some_scores(component, added, rows, i, ids, out);
+            }
         }
     }
 
     /// 0 where scores that may be the best of their row are computed directly.
     pub(super) fn margin(&self, centres: &Centres<F>, rows: &Rows<F>, i: usize, reach: F) -> F {
-        match self {
-            Self::Distances => rows.margin(i, centres, reach),
-            Self::Factors(_, largest) => {
+        match &self.form {
+            Form::Distances => rows.margin(i, centres, reach),
+            Form::Factors(_, largest) => {
                 let squared = rows.margin(i, centres, F::INFINITY).to_f64();
                 F::from_f64(largest.factor * squared + 4.0 * F::EPSILON * largest.penalty)
             }
-            Self::Whitened(whitened) if whitened.shape == Shape::Round => {
-                rows.margin(i, centres, reach)
-            }
-            Self::Scales(..) | Self::Whitened(_) => F::zero(),
+            Form::Scales(..) | Form::Tied(_) | Form::Full(_) => F::zero(),
         }
     }
 
-    /// Whether scores are products.
-    pub(super) fn are_linear(&self) -> bool {
-        match self {
-            Self::Whitened(whitened) => whitened.shape == Shape::Round,
-            _ => true,
-        }
+    /// Whether scores are squared distances.
+    pub(super) fn are_distances(&self) -> bool {
+        matches!(self.form, Form::Distances)
     }
 
-    /// The scores as products, with `beta` nats for a score of 1.
-    pub(super) fn linear(&self, centres: &Centres<F>, beta: f64) -> Linear<F> {
-        match self {
-            Self::Distances | Self::Whitened(_) => Linear::isotropic(centres, beta, |_| Part {
-                factor: 1.0,
-                added: 0.0,
-            }),
-            Self::Factors(factors, _) => {
+    /// The scores as products, if they are, with `beta` nats for a score of 1.
+    pub(super) fn linear(&self, centres: &Centres<F>, beta: f64) -> Option<Linear<F>> {
+        let of_distances = Part {
+            factor: 1.0,
+            added: 0.0,
+        };
+        Some(match &self.form {
+            Form::Distances => Linear::isotropic(centres, beta, |_| of_distances),
+            Form::Factors(factors, _) => {
                 // Rows that know every coordinate: others have no products.
                 let entries = centres.dim() as f64;
                 Linear::isotropic(centres, beta, |c| {
@@ -316,50 +269,33 @@ impl<F: Float> Costs<F> {
                     Part { factor, added }
                 })
             }
-            Self::Scales(scales, penalties) => Linear::diagonal(centres, beta, scales, penalties),
-        }
+            Form::Scales(scales, penalties) => Linear::diagonal(centres, beta, scales, penalties),
+            Form::Tied(_) | Form::Full(_) => return None,
+        })
     }
 }
 
-impl Whitened {
-    /// From the triangles of covariances, about exact means.
-    fn new<F: Float>(parameters: &Parameters<'_, F>, round: bool) -> Self {
-        let Parameters {
-            centres,
-            exact,
-            variances,
-            penalties,
-            unit,
-            ..
-        } = parameters;
-        let (k, dim) = (centres.len(), centres.dim());
-        let mean = |c: usize| exact[c * dim..][..dim].to_vec();
-        let relative: Vec<f64> = variances.iter().map(|x| x * unit.sqrt()).collect();
-        let is_tied = variances.len() == dim * dim && k > 1;
-        let matrices = if is_tied { 1 } else { k };
-        let mut components = parallel::map(matrices, |c| match round {
-            true => Whitening::spherical(mean(c), 1.0),
-            false => Whitening::of_factor(mean(c), &relative[c * dim * dim..][..dim * dim]),
-        });
-        for c in matrices..k {
-            let mean = mean(c);
-            let shared = components[0].clone();
-            components.push(Whitening { mean, ..shared });
-        }
-        // A discarded component is ranked last.
-        let held = |penalty: f64| penalty.min(10.0 * F::LARGEST_SCORE);
-        let added = components.iter().zip(penalties);
-        let added = added.map(|(own, penalty)| unit * own.log_det() + held(*penalty));
-        let added = added.collect();
-        let shape = match round {
-            true => Shape::Round,
-            false if is_tied => Shape::Tied(Box::new(Tied::new(&components[0], exact))),
-            false => Shape::Full,
-        };
-        Self {
-            components,
-            added,
-            shape,
-        }
+/// The whitening transforms of covariances with all pairs of coordinates, about the exact means.
+fn whitenings<F: Float>(theta: &Parameters<F>, round: bool) -> Vec<Whitening> {
+    if !theta.covariance.has_pairs() {
+        return Vec::new();
     }
+    let (k, dim) = (theta.k(), theta.dim());
+    let mean = |c: usize| theta.exact_means[c * dim..][..dim].to_vec();
+    let deviation = theta.unit.sqrt();
+    let matrices = theta.variances.len() / (dim * dim);
+    let mut whitenings = parallel::map(matrices, |c| match round {
+        true => Whitening::spherical(mean(c), 1.0),
+        false => {
+            let own = theta.own(&theta.variances, c).iter();
+            let relative: Vec<f64> = own.map(|x| x * deviation).collect();
+            Whitening::of_factor(mean(c), &relative)
+        }
+    });
+    for c in matrices..k {
+        let mean = mean(c);
+        let shared = whitenings[0].clone();
+        whitenings.push(Whitening { mean, ..shared });
+    }
+    whitenings
 }

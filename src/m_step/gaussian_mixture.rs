@@ -1,8 +1,9 @@
 //! A mixture of Gaussians: its parameters, and the scores of rows under it.
 
-use super::Covariance;
-use super::gaussian_costs::{Costs, Parameters};
-use super::proportions::Proportions;
+use super::covariance::Covariance;
+use super::gaussian_costs::Costs;
+use super::parameters::{Parameters, covariance_of, is_proper};
+use super::proportions::{Mixing, Proportions};
 use crate::base::cached::Cached;
 use crate::base::error::{Error, Result, positive, same_columns, same_length};
 use crate::base::float::Float;
@@ -14,7 +15,7 @@ use crate::model::posterior::LogJoint;
 use crate::model::whitened::Whitening;
 use crate::rows::{Basis, Centres, Frame, Linear, Rows, Scores};
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis};
+use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayView3, ArrayViewD, arr0};
 use std::f64::consts::PI;
 
 /// A mixture of Gaussians with covariances of one [kind](Covariance), and a mixing proportion each.
@@ -24,26 +25,12 @@ use std::f64::consts::PI;
 /// What it predicts and how it scores is in the trait [`Mixture`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaussianMixture<F> {
-    pub(super) covariance: Covariance,
-    pub(super) centres: Centres<F>,
-    pub(super) frame: Frame<F>,
-    /// One, (k) or (k, d) variances, as the kind says, in the unit of the frame, squared; or the lower triangles $M$ (d, d)
-    /// or (k, d, d) of whitening transforms, $M^T M = \Sigma^{-1}$, which have digits that $\Sigma$ has not.
-    pub(super) variances: Vec<f64>,
-    /// The means (k, d) that such transforms are about, not rounded to the type of the data: narrow components may be
-    /// narrower than that. None for others.
-    pub(super) exact: Vec<f64>,
-    pub(super) least_variance: f64,
-    /// The least variances of the columns of such covariances (d).
-    pub(super) floors: Vec<f64>,
-    pub(super) proportions: Proportions,
-    /// The variance that scores are in units of.
-    pub(super) unit: f64,
+    pub(super) theta: Parameters<F>,
     costs: Costs<F>,
-    /// Scores as products.
-    linear: Cached<Linear<F>>,
+    /// Scores as products, if they are.
+    linear: Cached<Option<Linear<F>>>,
     /// Those given, or the centres out of the frame: few updates of a fit are asked for them.
-    pub(super) means: Cached<Array2<F>>,
+    means: Cached<Array2<F>>,
 }
 
 impl<F: Float> GaussianMixture<F> {
@@ -54,7 +41,13 @@ impl<F: Float> GaussianMixture<F> {
     /// [`Error::DimensionMismatch`] for another number of variances or proportions. [`Error::Parameter`] for variances
     /// that are not positive and finite, and for proportions that are negative or do not sum to 1.
     pub fn tied_spherical(means: ArrayView2<'_, F>, variance: f64) -> Result<Self> {
-        Self::from_parameters(Covariance::TiedSpherical, means, vec![variance], None)
+        let variance = arr0(variance);
+        Self::of(
+            Covariance::TiedSpherical,
+            means,
+            variance.view().into_dyn(),
+            None,
+        )
     }
 
     /// Means (k, d), the variance of all columns of each component (k), and proportions (k). A component of proportion 0 is
@@ -67,13 +60,8 @@ impl<F: Float> GaussianMixture<F> {
         variances: ArrayView1<'_, f64>,
         proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
-        same_length("variances", means.nrows(), variances.len())?;
-        Self::from_parameters(
-            Covariance::Spherical,
-            means,
-            variances.to_vec(),
-            Some(proportions),
-        )
+        let kind = Covariance::Spherical;
+        Self::of(kind, means, variances.into_dyn(), Some(proportions))
     }
 
     /// Means (k, d), variances (k, d), and proportions (k), as [`spherical`](Self::spherical).
@@ -85,10 +73,8 @@ impl<F: Float> GaussianMixture<F> {
         variances: ArrayView2<'_, f64>,
         proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
-        same_length("variances", means.nrows(), variances.nrows())?;
-        same_columns("variances", means.ncols(), variances.ncols())?;
-        let variances = variances.iter().copied().collect();
-        Self::from_parameters(Covariance::Diagonal, means, variances, Some(proportions))
+        let kind = Covariance::Diagonal;
+        Self::of(kind, means, variances.into_dyn(), Some(proportions))
     }
 
     /// Means (k, d), one covariance for all components (d, d), and proportions (k), as [`spherical`](Self::spherical).
@@ -101,12 +87,8 @@ impl<F: Float> GaussianMixture<F> {
         covariance: ArrayView2<'_, f64>,
         proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
-        Self::of_matrices(
-            Covariance::Tied,
-            means,
-            covariance.insert_axis(Axis(0)),
-            proportions,
-        )
+        let kind = Covariance::Tied;
+        Self::of(kind, means, covariance.into_dyn(), Some(proportions))
     }
 
     /// Means (k, d), covariances (k, d, d), and proportions (k), as [`spherical`](Self::spherical).
@@ -118,220 +100,133 @@ impl<F: Float> GaussianMixture<F> {
         covariances: ArrayView3<'_, f64>,
         proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
-        same_length("covariances", means.nrows(), covariances.len_of(Axis(0)))?;
-        Self::of_matrices(Covariance::Full, means, covariances, proportions)
+        let kind = Covariance::Full;
+        Self::of(kind, means, covariances.into_dyn(), Some(proportions))
     }
 
-    fn of_matrices(
+    fn of(
         kind: Covariance,
         means: ArrayView2<'_, F>,
-        covariances: ArrayView3<'_, f64>,
-        proportions: ArrayView1<'_, f64>,
-    ) -> Result<Self> {
-        let dim = means.ncols();
-        for matrix in covariances.outer_iter() {
-            same_columns("covariances", dim, matrix.ncols())?;
-            same_length("rows of a covariance", dim, matrix.nrows())?;
-        }
-        let values = covariances.iter().copied().collect();
-        Self::from_parameters(kind, means, values, Some(proportions))
-    }
-
-    fn from_parameters(
-        covariance: Covariance,
-        means: ArrayView2<'_, F>,
-        variances: Vec<f64>,
+        variances: ArrayViewD<'_, f64>,
         proportions: Option<ArrayView1<'_, f64>>,
     ) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
-        let largest = check_variances::<F>(covariance, &variances, means.ncols())?;
-        let k = means.nrows();
+        let (k, dim) = means.dim();
+        for (axis, size) in kind.shape(k, dim).into_iter().enumerate() {
+            match axis {
+                0 => same_length("variances", size, variances.shape()[axis])?,
+                _ => same_columns("variances", size, variances.shape()[axis])?,
+            }
+        }
+        let variances: Vec<f64> = variances.iter().copied().collect();
+        let largest = check_variances::<F>(kind, &variances, dim)?;
         let proportions = match proportions {
             Some(proportions) => Proportions::check(proportions, k)?,
-            None => Proportions::equal(k, super::proportions::Mixing::Equal),
+            None => Proportions::equal(k, Mixing::Equal),
         };
         // Wide enough for the means and for the deviations from them.
         let frame = Frame::around(&summary, largest.sqrt());
-        let scaled: Vec<f64> = match covariance.has_pairs() {
-            true => {
-                let size = means.ncols() * means.ncols();
-                let scaled: Vec<f64> = variances.iter().map(|v| frame.enter_square(*v)).collect();
-                let factors = scaled.chunks_exact(size);
-                let factors = factors.filter_map(|own| Cholesky::of(own, means.ncols()));
-                let triangle = |own: Cholesky| linalg::inverse_of_lower(&own.factor, means.ncols());
-                factors.flat_map(triangle).collect()
-            }
-            false => variances
-                .iter()
-                .map(|v| frame.enter_square(*v).max(f64::MIN_POSITIVE))
-                .collect(),
-        };
+        let mut scaled: Vec<f64> = variances.iter().map(|v| frame.enter_square(*v)).collect();
+        if kind.has_pairs() {
+            let factors = scaled.chunks_exact(dim * dim);
+            let factors = factors.filter_map(|own| Cholesky::of(own, dim));
+            let triangles = factors.flat_map(|own| linalg::inverse_of_lower(&own.factor, dim));
+            scaled = triangles.collect();
+        } else {
+            let positive = |v: &mut f64| *v = v.max(f64::MIN_POSITIVE);
+            scaled.iter_mut().for_each(positive);
+        }
         let centres = Centres::enter(means, &frame);
-        let mut model = Self::assemble(covariance, centres, frame, proportions);
-        model.means.get(|| means.to_owned());
-        let unit = model.mean_of(&scaled);
-        model.set(scaled, f64::MIN_POSITIVE, unit);
-        Ok(model)
+        let mut theta = Parameters::new(kind, centres, frame, proportions);
+        theta.means = Some(means.iter().copied().collect());
+        theta.unit = theta.mean_of(&scaled);
+        theta.variances = scaled;
+        Ok(Self::new(theta))
     }
 
-    /// A model without variances, which are [set](Self::set) next.
-    pub(super) fn assemble(
-        covariance: Covariance,
-        centres: Centres<F>,
-        frame: Frame<F>,
-        proportions: Proportions,
-    ) -> Self {
-        let (exact, floors) = match covariance.has_pairs() {
-            true => (
-                centres.coordinates().collect(),
-                vec![f64::MIN_POSITIVE; centres.dim()],
-            ),
-            false => Default::default(),
-        };
+    pub(super) fn new(theta: Parameters<F>) -> Self {
         Self {
-            covariance,
-            variances: vec![1.0; covariance.numbers(centres.len(), centres.dim())],
-            exact,
-            centres,
-            frame,
-            least_variance: f64::MIN_POSITIVE,
-            floors,
-            proportions,
-            unit: 1.0,
-            costs: Costs::Distances,
+            costs: Costs::new(&theta),
+            theta,
             linear: Cached::default(),
             means: Cached::default(),
         }
     }
 
     /// Other variances, and the one that scores are in units of.
-    pub(super) fn set(&mut self, variances: Vec<f64>, least: f64, unit: f64) {
-        (self.variances, self.least_variance, self.unit) = (variances, least, unit);
+    pub(super) fn set(&mut self, variances: Vec<f64>, unit: f64) {
+        (self.theta.variances, self.theta.unit) = (variances, unit);
         self.linear = Cached::default();
-        let parameters = Parameters {
-            covariance: self.covariance,
-            centres: &self.centres,
-            exact: &self.exact,
-            variances: &self.variances,
-            penalties: (0..self.centres.len())
-                .map(|c| self.proportions.penalty(c, unit))
-                .collect(),
-            unit,
-        };
-        self.costs = Costs::new(parameters);
+        self.costs = Costs::new(&self.theta);
     }
 
     /// One variance for all coordinates of all components, which scores are in units of.
     pub(super) fn set_all(&mut self, variance: f64) {
-        let variance = variance.max(self.least_variance);
-        let variances = self
-            .covariance
-            .isotropic(self.centres.len(), self.centres.dim(), variance);
-        self.set(variances, self.least_variance, variance);
+        let variance = variance.max(self.theta.least_variance);
+        self.set(self.theta.isotropic(variance), variance);
     }
 
     /// The centres, to be changed.
     pub(super) fn move_centres(&mut self) -> &mut Centres<F> {
         (self.means, self.linear) = (Cached::default(), Cached::default());
-        &mut self.centres
+        self.theta.means = None;
+        &mut self.theta.centres
     }
 
     /// The whitening transform of each component, if covariances have all pairs of coordinates.
     pub(super) fn whitenings(&self) -> &[Whitening] {
-        self.costs.whitenings()
+        &self.costs.whitenings
     }
 
     /// Moves the exact means, and the centres with them, by so much (k, d).
     pub(super) fn step(&mut self, steps: &[f64]) {
-        self.exact
-            .iter_mut()
-            .zip(steps)
-            .for_each(|(mean, step)| *mean += step);
-        let exact = std::mem::take(&mut self.exact);
+        let mut exact = std::mem::take(&mut self.theta.exact_means);
+        let moved = exact.iter_mut().zip(steps);
+        moved.for_each(|(mean, step)| *mean += step);
+        let dim = self.theta.dim();
         self.move_centres().update(|c, row| {
-            let own = exact[c * row.len()..].iter();
-            row.iter_mut()
-                .zip(own)
-                .for_each(|(z, mean)| *z = F::from_f64(*mean));
+            for (z, mean) in row.iter_mut().zip(&exact[c * dim..][..dim]) {
+                *z = F::from_f64(*mean);
+            }
         });
-        self.exact = exact;
+        self.theta.exact_means = exact;
     }
 
-    /// The mean (d) of the data.
-    pub(super) fn origin(&self) -> Vec<f64> {
-        let mean = &self.frame.mean()[..self.centres.dim()];
-        mean.iter().map(|m| m.to_f64()).collect()
-    }
-
-    pub(super) fn kind(&self) -> Covariance {
-        self.covariance
-    }
-
-    /// As the model keeps them.
-    pub(super) fn scaled_variances(&self) -> &[f64] {
-        &self.variances
-    }
-
-    /// The variances or covariances, in the unit of the frame, squared.
-    pub(super) fn scaled_covariances(&self) -> Vec<f64> {
-        let dim = self.centres.dim();
-        match self.covariance.has_pairs() {
-            true => {
-                let matrices = self.variances.chunks_exact(dim * dim);
-                matrices.flat_map(|own| covariance_of(own, dim)).collect()
-            }
-            false => self.variances.clone(),
-        }
-    }
-
-    /// The mean of such variances, of components by their proportion.
-    pub(super) fn mean_of(&self, variances: &[f64]) -> f64 {
-        let (k, dim) = (self.centres.len(), self.centres.dim());
-        let mean = |own: &[f64]| match self.covariance.has_pairs() {
-            true => covariance_of(own, dim).diag().mean().unwrap_or(0.0),
-            false => own.iter().sum::<f64>() / own.len() as f64,
-        };
-        match self.covariance {
-            Covariance::TiedSpherical | Covariance::Tied => mean(variances),
-            _ => {
-                let of_components = variances.chunks_exact(variances.len() / k);
-                self.proportions.average(of_components.map(mean))
-            }
-        }
-    }
-
-    /// The variances of the coordinates of component `c` (d), in the unit of the frame, squared.
-    fn scaled(&self, c: usize) -> Array1<f64> {
-        let dim = self.centres.dim();
-        match self.covariance {
-            Covariance::TiedSpherical => Array1::from_elem(dim, self.variances[0]),
-            Covariance::Spherical => Array1::from_elem(dim, self.variances[c]),
-            Covariance::Diagonal => self.variances[c * dim..][..dim].to_vec().into(),
-            Covariance::Tied => covariance_of(&self.variances, dim).into_diag(),
-            Covariance::Full => {
-                covariance_of(&self.variances[c * dim * dim..][..dim * dim], dim).into_diag()
-            }
-        }
+    /// The variances of the coordinates of component `c` (d), in the data's own unit, squared.
+    fn coordinates(&self, c: usize) -> Array1<f64> {
+        let own = self.theta.variances_of(&self.theta.variances, c);
+        let own = Array1::from(own).mapv(|v| self.theta.frame.leave_square(v));
+        let all = own.broadcast(self.theta.dim());
+        all.expect("one variance, or (d)").to_owned()
     }
 
     /// The kind of the covariances.
     #[must_use]
     pub fn covariance_kind(&self) -> Covariance {
-        self.covariance
+        self.theta.covariance
     }
 
     /// The means (k, d), in the data's own unit.
     #[must_use]
     pub fn means(&self) -> ArrayView2<'_, F> {
-        let leave = || self.centres.leave(&self.frame);
-        self.means.get(leave).view()
+        let theta = &self.theta;
+        let means = || match &theta.means {
+            Some(means) => {
+                Array2::from_shape_vec((theta.k(), theta.frame.columns()), means.clone())
+                    .expect("k times columns")
+            }
+            None => theta.centres.leave(&theta.frame),
+        };
+        self.means.get(means).view()
     }
 
     /// The mean variance of a column, of components by their proportion, in the data's own unit, squared: for
     /// [`Covariance::TiedSpherical`] the one there is.
     #[must_use]
     pub fn variance(&self) -> f64 {
-        self.frame.leave_square(self.mean_of(&self.variances))
+        self.theta
+            .frame
+            .leave_square(self.theta.mean_of(&self.theta.variances))
     }
 
     /// The variances (k, d) of the coordinates the model was fitted in, in the data's own unit, squared: those of the
@@ -340,9 +235,9 @@ impl<F: Float> GaussianMixture<F> {
     /// [`covariance`](Self::covariance) and [`column_variances`](Self::column_variances).
     #[must_use]
     pub fn variances(&self) -> Array2<f64> {
-        let mut variances = Array2::zeros((self.centres.len(), self.centres.dim()));
+        let mut variances = Array2::zeros((self.theta.k(), self.theta.dim()));
         for (c, mut own) in variances.outer_iter_mut().enumerate() {
-            own.assign(&self.scaled(c).mapv(|v| self.frame.leave_square(v)));
+            own.assign(&self.coordinates(c));
         }
         variances
     }
@@ -355,7 +250,7 @@ impl<F: Float> GaussianMixture<F> {
     /// # Errors
     /// [`Error::Parameter`] if there is no component `c`.
     pub fn covariance(&self, c: usize) -> Result<Array2<f64>> {
-        if c >= self.centres.len() {
+        if c >= self.theta.k() {
             let rule = "must be below the number of components";
             return Err(Error::parameter("component", c, rule));
         }
@@ -363,14 +258,13 @@ impl<F: Float> GaussianMixture<F> {
     }
 
     fn covariance_of(&self, c: usize) -> Array2<f64> {
-        let (dim, columns) = (self.centres.dim(), self.frame.columns());
-        if self.covariance.has_pairs() {
-            let size = dim * dim;
-            let place = c * size % self.variances.len();
-            let covariance = covariance_of(&self.variances[place..][..size], dim);
-            return covariance.mapv(|v| self.frame.leave_square(v));
+        let (dim, columns) = (self.theta.dim(), self.theta.frame.columns());
+        if self.theta.covariance.has_pairs() {
+            let own = self.theta.own(&self.theta.variances, c);
+            let covariance = covariance_of(own, dim);
+            return covariance.mapv(|v| self.theta.frame.leave_square(v));
         }
-        let variances = self.scaled(c).mapv(|v| self.frame.leave_square(v));
+        let variances = self.coordinates(c);
         let mut covariance = Array2::zeros((columns, columns));
         let Some(mut axes) = self.axes() else {
             covariance.diag_mut().assign(&variances);
@@ -386,8 +280,9 @@ impl<F: Float> GaussianMixture<F> {
 
     /// The axes of the basis, if the model was fitted on a sketch.
     fn axes(&self) -> Option<Array2<f64>> {
-        let axes = |basis: &Basis| basis.inverse(Array2::eye(self.centres.dim()).view());
-        self.frame
+        let axes = |basis: &Basis| basis.inverse(Array2::eye(self.theta.dim()).view());
+        self.theta
+            .frame
             .basis()
             .map(|basis| axes(basis).expect("as many coordinates as the basis has"))
     }
@@ -395,7 +290,7 @@ impl<F: Float> GaussianMixture<F> {
     /// The covariances of all components (k, P, P), as [`covariance`](Self::covariance).
     #[must_use]
     pub fn covariances(&self) -> Array3<f64> {
-        let (k, columns) = (self.centres.len(), self.frame.columns());
+        let (k, columns) = (self.theta.k(), self.theta.frame.columns());
         let mut all = Array3::zeros((k, columns, columns));
         for (c, mut own) in all.outer_iter_mut().enumerate() {
             own.assign(&self.covariance_of(c));
@@ -417,7 +312,7 @@ impl<F: Float> GaussianMixture<F> {
     /// The mixing proportions (k): they sum to 1. 0 for a component that was discarded.
     #[must_use]
     pub fn proportions(&self) -> ArrayView1<'_, f64> {
-        ArrayView1::from(self.proportions.values())
+        ArrayView1::from(self.theta.proportions.values())
     }
 
     /// Draws `n` points from the mixture: points (n, d), in the data's own unit, and the components they came
@@ -428,20 +323,22 @@ impl<F: Float> GaussianMixture<F> {
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         positive("n", n)?;
         let mut rng = Rng::from_seed(seed);
-        let labels = Array1::from_shape_fn(n, |_| self.proportions.draw(&mut rng) as u32);
-        let dim = self.centres.dim();
+        let labels = Array1::from_shape_fn(n, |_| self.theta.proportions.draw(&mut rng) as u32);
+        let dim = self.theta.dim();
         let mut drawn = Centres::with_capacity(n, dim);
-        let factors = self.costs.deviations(self.unit);
-        let deviations = self.variances().mapv(|v| self.frame.enter_square(v).sqrt());
+        let factors: Vec<_> = self.whitenings().iter().map(Whitening::inverse).collect();
+        let unit = self.theta.unit.sqrt();
+        let deviations = self.variances();
+        let deviations = deviations.mapv(|v| self.theta.frame.enter_square(v).sqrt());
         let mut normals = vec![0.0; dim];
         for c in labels.iter().map(|c| *c as usize) {
-            let mut row = self.centres.row(c).to_vec();
+            let mut row = self.theta.centres.row(c).to_vec();
             normals.fill_with(|| rng.normal());
             for (j, z) in row.iter_mut().take(dim).enumerate() {
                 let step = match factors.get(c) {
                     Some(factor) => {
                         let terms = factor[j * dim..].iter().zip(&normals[..=j]);
-                        terms.map(|(l, e)| l * e).sum()
+                        unit * terms.map(|(l, e)| l * e).sum::<f64>()
                     }
                     None => deviations[[c, j]] * normals[j],
                 };
@@ -449,7 +346,7 @@ impl<F: Float> GaussianMixture<F> {
             }
             drawn.push(&row);
         }
-        Ok((drawn.leave(&self.frame), labels))
+        Ok((drawn.leave(&self.theta.frame), labels))
     }
 }
 
@@ -485,66 +382,49 @@ fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Re
     Ok(largest)
 }
 
-/// The covariance (d, d) of a whitening transform.
-fn covariance_of(triangle: &[f64], dim: usize) -> Array2<f64> {
-    let deviations = linalg::inverse_of_lower(triangle, dim);
-    let covariance = linalg::square(&deviations, dim);
-    Array2::from_shape_vec((dim, dim), covariance).expect("d x d numbers")
-}
-
-/// Whether a matrix (d, d) is symmetric, but for rounding, and positive definite.
-fn is_proper(matrix: &[f64], dim: usize) -> bool {
-    let at = |i: usize, j: usize| matrix[i * dim + j];
-    let near = |i, j| (at(i, j) - at(j, i)).abs() <= 1e-9 * (at(i, i) * at(j, j)).sqrt();
-    let symmetric = (0..dim).all(|i| (0..i).all(|j| near(i, j)));
-    symmetric && Cholesky::of(matrix, dim).is_some()
-}
-
 impl<F: Float> Scores<F> for GaussianMixture<F> {
     fn components(&self) -> usize {
-        self.centres.len()
+        self.theta.k()
     }
 
     fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
-        self.costs.all(&self.centres, rows, out);
+        self.costs.all(&self.theta.centres, rows, out);
     }
 
     fn margin(&self, rows: &Rows<F>, i: usize, reach: F) -> F {
-        self.costs.margin(&self.centres, rows, i, reach)
+        self.costs.margin(&self.theta.centres, rows, i, reach)
     }
 
     fn linear(&self) -> Option<&Linear<F>> {
-        if !self.costs.are_linear() {
-            return None;
-        }
-        let beta = 0.5 / self.unit;
-        Some(self.linear.get(|| self.costs.linear(&self.centres, beta)))
+        let beta = 0.5 / self.theta.unit;
+        let linear = || self.costs.linear(&self.theta.centres, beta);
+        self.linear.get(linear).as_ref()
     }
 
     fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
-        self.costs.some(&self.centres, rows, i, ids, out);
+        self.costs.some(&self.theta.centres, rows, i, ids, out);
     }
 
     fn best(&self, rows: &Rows<F>, ids: &mut [u32], scores: &mut [F]) -> bool {
-        matches!(self.costs, Costs::Distances) && rows.nearest(&self.centres, ids, scores)
+        self.costs.are_distances() && rows.nearest(&self.theta.centres, ids, scores)
     }
 }
 
 impl<F: Float> Mixture<F> for GaussianMixture<F> {
     fn centres(&self) -> &Centres<F> {
-        &self.centres
+        &self.theta.centres
     }
 
     fn frame(&self) -> &Frame<F> {
-        &self.frame
+        &self.theta.frame
     }
 
     /// From scores in units of a variance to log-joints (E1, E31, E33).
     fn log_joint(&self) -> LogJoint {
         LogJoint {
-            alpha: -(self.centres.len() as f64).ln(),
-            gamma: self.frame.log_density_shift() - 0.5 * (2.0 * PI * self.unit).ln(),
-            beta: 0.5 / self.unit,
+            alpha: -(self.theta.k() as f64).ln(),
+            gamma: self.theta.frame.log_density_shift() - 0.5 * (2.0 * PI * self.theta.unit).ln(),
+            beta: 0.5 / self.theta.unit,
         }
     }
 
@@ -553,8 +433,8 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     fn free_parameters(&self) -> Option<usize> {
-        let (k, d) = (self.centres.len(), self.centres.dim());
-        Some(k * d + self.covariance.free(k, d) + self.proportions.free())
+        let (k, d) = (self.theta.k(), self.theta.dim());
+        Some(k * d + self.theta.covariance.free(k, d) + self.theta.proportions.free())
     }
 
     fn variances(&self) -> Array2<f64> {
@@ -562,7 +442,7 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     fn likeliest_is_nearest(&self) -> bool {
-        self.covariance == Covariance::TiedSpherical
+        self.theta.covariance == Covariance::TiedSpherical
     }
 }
 

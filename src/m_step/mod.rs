@@ -18,6 +18,7 @@ mod gaussian_costs;
 mod gaussian_mixture;
 mod moments;
 mod outer;
+mod parameters;
 mod proportions;
 mod saved;
 mod stored;
@@ -27,7 +28,7 @@ pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
 pub use gaussian::Gaussian;
 pub use gaussian_mixture::GaussianMixture;
 pub use moments::{Moments, Second};
-pub use saved::{Save, load_model, read_model};
+pub use saved::{Save, load_model};
 
 use crate::base::error::Result;
 use crate::base::float::Float;

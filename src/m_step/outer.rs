@@ -55,7 +55,8 @@ impl Moments {
             (0..rows.len()).flat_map(of_row)
         };
         let (starts, members) = sort::sorted(block.components(), (0, 0.0), shares);
-        let (mut apart, mut products) = (Vec::new(), Products::<F>::default());
+        let (mut narrow, mut wide) = (Products::<F>::new(dim), Products::<f64>::new(dim));
+        let mut apart = Vec::new();
         for (c, places) in sort::among(&starts, 0..members.len()) {
             let members = &members[places];
             let anchor = component(c);
@@ -76,9 +77,11 @@ impl Moments {
                 continue;
             }
             let shares = || members.iter().map(|member| member.1);
-            let narrow = digits == Digits::Enough && fits_narrow(&apart, shares(), anchor);
             let second = &mut self.second_mut()[c * size..][..size];
-            products.add(&apart, dim, shares(), narrow, second);
+            match digits == Digits::Enough && fits_narrow(&apart, shares(), anchor) {
+                true => narrow.add(&apart, shares(), second),
+                false => wide.add(&apart, shares(), second),
+            }
         }
         if shared {
             let mut shares = vec![0.0; rows.len()];
@@ -90,7 +93,7 @@ impl Moments {
                 let row = rows.row(i).iter().zip(origin);
                 apart.extend(row.map(|(z, a)| z.to_f64() - a));
             }
-            products.add(&apart, dim, shares.into_iter(), false, self.second_mut());
+            wide.add(&apart, shares.into_iter(), self.second_mut());
         }
     }
 
@@ -176,68 +179,33 @@ fn fits_narrow(rows: &[f64], shares: impl Iterator<Item = f64>, anchor: &Whiteni
 }
 
 /// Weighted sums of the products of rows with themselves, as matrix products, with their scratch.
-#[derive(Debug, Default)]
-struct Products<F> {
-    narrow: Buffers<F>,
-    wide: Buffers<f64>,
+struct Products<T> {
+    rows: Vec<T>,
+    /// Rows times their shares.
+    shared: Vec<T>,
+    /// What the kernel adds products with: no component has a mean of its own.
     ones: Vec<f64>,
     zeros: Vec<f64>,
     order: Vec<u32>,
 }
 
-impl<F: Float> Products<F> {
-    /// Adds the lower half of $\sum_n q_n u_n u_n^T$ to a matrix (d, d), for rows $u$ (n, d) with their shares, in the type
-    /// of the data or in `f64`; what is above it is left undefined.
-    fn add(
-        &mut self,
-        rows: &[f64],
-        dim: usize,
-        shares: impl Iterator<Item = f64>,
-        narrow: bool,
-        into: &mut [f64],
-    ) {
-        self.ones.resize(dim, 1.0);
-        self.zeros.resize(dim * dim, 0.0);
-        self.order.clear();
-        self.order.extend(0..dim as u32);
-        let constants = Constants {
-            ones: &self.ones,
-            zeros: &self.zeros,
-            order: &self.order,
-        };
-        match narrow {
-            true => self.narrow.add(rows, shares, constants, into),
-            false => self.wide.add(rows, shares, constants, into),
+impl<T: Float> Products<T> {
+    fn new(dim: usize) -> Self {
+        Self {
+            rows: Vec::new(),
+            shared: Vec::new(),
+            ones: vec![1.0; dim],
+            zeros: vec![0.0; dim * dim],
+            order: (0..dim as u32).collect(),
         }
     }
-}
 
-/// What the kernel adds products with: no component has a mean of its own.
-#[derive(Clone, Copy)]
-struct Constants<'a> {
-    ones: &'a [f64],
-    zeros: &'a [f64],
-    order: &'a [u32],
-}
-
-/// Rows, and the same times their shares.
-#[derive(Debug, Default)]
-struct Buffers<T> {
-    rows: Vec<T>,
-    shared: Vec<T>,
-}
-
-impl<T: Float> Buffers<T> {
-    fn add(
-        &mut self,
-        rows: &[f64],
-        mut shares: impl Iterator<Item = f64>,
-        constants: Constants<'_>,
-        into: &mut [f64],
-    ) {
+    /// Adds the lower half of $\sum_n q_n u_n u_n^T$ to a matrix (d, d), for rows $u$ (n, d) with their shares; what is above
+    /// it is left undefined.
+    fn add(&mut self, rows: &[f64], mut shares: impl Iterator<Item = f64>, into: &mut [f64]) {
         /// Rows whose sums stay in this type, before they are added up in `f64`.
         const ROWS: usize = 128;
-        let dim = constants.ones.len();
+        let dim = self.ones.len();
         let stride = dim.next_multiple_of(LANES);
         for rows in rows.chunks(ROWS * dim) {
             let count = rows.len() / dim;
@@ -261,10 +229,10 @@ impl<T: Float> Buffers<T> {
                 rows: &self.rows,
                 stride,
                 scale: 1.0,
-                mass: constants.ones,
-                from: constants.zeros,
+                mass: &self.ones,
+                from: &self.zeros,
                 columns: dim,
-                place_of: constants.order,
+                place_of: &self.order,
                 first: into,
                 second: &mut [],
                 lower: true,

@@ -1,6 +1,6 @@
 //! Models as files, and back, bit for bit (`docs/files.md`).
 
-use super::stored::{Stored, family_of};
+use super::stored::{Stored, stored_of};
 use super::{DirichletProcessMixture, GaussianMixture};
 use crate::base::error::{Error, Result};
 use crate::base::file_fault::FileFault;
@@ -9,7 +9,7 @@ use crate::io::{self, Contents, MODEL, ModelInfo};
 use crate::model::{BoxedMixture, Mixture};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 
 /// A model that can be saved, and loaded again.
@@ -122,24 +122,6 @@ pub trait Save: Serialize + DeserializeOwned {
         let bytes = io::read_file(&MODEL, path).map_err(|fault| fault.at(path))?;
         Self::from_bytes(&bytes).map_err(|error| at(error, path))
     }
-
-    /// Writes the model, with notes as in [`to_bytes`](Self::to_bytes).
-    ///
-    /// # Errors
-    /// [`Error::Model`] if it cannot be written; as [`to_bytes`](Self::to_bytes).
-    fn write_to(&self, mut to: impl Write, notes: &[(&str, &str)]) -> Result<()> {
-        let bytes = self.to_bytes(notes)?;
-        let written = to.write_all(&bytes).and_then(|()| to.flush());
-        written.map_err(|error| FileFault::from(error).of_bytes())
-    }
-
-    /// Reads a model, and nothing beyond its end.
-    ///
-    /// # Errors
-    /// As [`from_bytes`](Self::from_bytes); [`Error::Model`] if it cannot be read.
-    fn read_from(from: impl Read) -> Result<Self> {
-        Self::from_bytes(&io::read_one(&MODEL, from).map_err(FileFault::of_bytes)?)
-    }
 }
 
 /// The error with the path of the file.
@@ -171,7 +153,7 @@ impl ModelInfo {
 fn stored<F: Float>(
     header: &ModelInfo,
     values: &[u8],
-) -> std::result::Result<Stored<F>, FileFault> {
+) -> std::result::Result<Stored<'static, F>, FileFault> {
     match header.number == F::NAME {
         true => io::only("model", values),
         false => Err(FileFault::Number {
@@ -185,7 +167,7 @@ macro_rules! families {
     ($($model:ident),+) => {$(
         impl<F: Float> Save for $model<F> {
             fn info(&self) -> Result<ModelInfo> {
-                Ok(ModelInfo::new(family_of::<F>(self)?, self))
+                Ok(ModelInfo::new(Stored::from(self).family(), self))
             }
 
             fn of_values(header: &ModelInfo, values: &[u8]) -> std::result::Result<Self, FileFault> {
@@ -198,7 +180,8 @@ families!(GaussianMixture, DirichletProcessMixture);
 
 impl<F: Float> Save for BoxedMixture<F> {
     fn info(&self) -> Result<ModelInfo> {
-        Ok(ModelInfo::new(family_of(&**self)?, &**self))
+        let stored = stored_of(&**self).map_err(FileFault::of_bytes)?;
+        Ok(ModelInfo::new(stored.family(), &**self))
     }
 
     fn of_values(header: &ModelInfo, values: &[u8]) -> std::result::Result<Self, FileFault> {
@@ -208,29 +191,8 @@ impl<F: Float> Save for BoxedMixture<F> {
 
 /// Loads a model of any family: what [`Save::load`] of a [`BoxedMixture`] does.
 ///
-/// ```
-/// use coremix::prelude::*;
-/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
-/// # let path = std::env::temp_dir().join(format!("coremix-load-{}", std::process::id()));
-/// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
-/// let fit = "gmm".parse::<Algorithm>()?.clusters(25).boxed()?.fit(&data)?;
-/// fit.model.save(&path)?;
-/// let model = coremix::load_model::<f32>(&path)?;
-/// assert_eq!(model.log_densities(&data)?, fit.model.log_densities(&data)?);
-/// # std::fs::remove_file(path).ok();
-/// # Ok::<(), Error>(())
-/// ```
-///
 /// # Errors
 /// As [`Save::load`].
 pub fn load_model<F: Float>(path: impl AsRef<Path>) -> Result<BoxedMixture<F>> {
     Save::load(path)
-}
-
-/// The same from what a model was [written to](Save::write_to).
-///
-/// # Errors
-/// As [`Save::read_from`].
-pub fn read_model<F: Float>(from: impl Read) -> Result<BoxedMixture<F>> {
-    Save::read_from(from)
 }

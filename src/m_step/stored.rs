@@ -1,88 +1,56 @@
 //! The parameters of the families as files have them, checked when they are read.
 
-use super::dirichlet_process::StoredProcess;
-use super::gaussian_mixture::GaussianMixture;
-use super::proportions::Proportions;
-use super::{Covariance, DirichletProcessMixture};
-use crate::base::error::Result;
+use super::dirichlet_process::Distribution;
+use super::parameters::Parameters;
+use super::{DirichletProcessMixture, GaussianMixture};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
-use crate::io::{all_finite, all_positive, rule, serde_through};
+use crate::io::{rule, serde_through};
 use crate::model::{BoxedMixture, Mixture};
-use crate::rows::{Centres, Frame, StoredCentres, StoredFrame};
-use ndarray::Array2;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::any::Any;
-use std::cmp::Ordering;
+use std::borrow::Cow;
 
 type Read<T> = std::result::Result<T, FileFault>;
 
-/// The name of the family in headers; Gaussian ones have that of their covariances.
 const PROCESS: &str = "DirichletProcess";
 
 /// A model of any family.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
-pub(crate) enum Stored<F> {
-    Gaussian(StoredGaussian<F>),
-    DirichletProcess(StoredProcess<F>),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "F: Float", deny_unknown_fields)]
-pub(crate) struct StoredGaussian<F> {
-    covariance: Covariance,
-    frame: StoredFrame<F>,
-    centres: StoredCentres<F>,
-    /// In the data's own unit (k, columns), if they do not follow from the centres bit for bit.
-    means: Option<Vec<F>>,
-    variances: Vec<f64>,
-    exact_means: Vec<f64>,
-    least_variances: Vec<f64>,
-    least_variance: f64,
-    unit_of_scores: f64,
-    proportions: Proportions,
+pub(super) enum Stored<'a, F: Clone> {
+    Gaussian(Cow<'a, Parameters<F>>),
+    DirichletProcess(Cow<'a, Distribution<F>>),
 }
 
 serde_through! {
     Stored: GaussianMixture, DirichletProcessMixture;
 }
 
-impl<F: Float> From<&GaussianMixture<F>> for Stored<F> {
-    fn from(model: &GaussianMixture<F>) -> Self {
-        let left = model.centres.leave(&model.frame);
-        let bits = |x: &F| x.to_f64().to_bits();
-        let follow = left.iter().map(bits).eq(model.means().iter().map(bits));
-        let means = (!follow).then(|| model.means().iter().copied().collect());
-        Self::Gaussian(StoredGaussian {
-            covariance: model.covariance,
-            frame: (&model.frame).into(),
-            centres: (&model.centres).into(),
-            means,
-            variances: model.variances.clone(),
-            exact_means: model.exact.clone(),
-            least_variances: model.floors.clone(),
-            least_variance: model.least_variance,
-            unit_of_scores: model.unit,
-            proportions: model.proportions.clone(),
-        })
+impl<'a, F: Float> From<&'a GaussianMixture<F>> for Stored<'a, F> {
+    fn from(model: &'a GaussianMixture<F>) -> Self {
+        Self::Gaussian(Cow::Borrowed(&model.theta))
     }
 }
 
-impl<F: Float> From<&DirichletProcessMixture<F>> for Stored<F> {
-    fn from(model: &DirichletProcessMixture<F>) -> Self {
-        Self::DirichletProcess(model.into())
+impl<'a, F: Float> From<&'a DirichletProcessMixture<F>> for Stored<'a, F> {
+    fn from(model: &'a DirichletProcessMixture<F>) -> Self {
+        Self::DirichletProcess(Cow::Borrowed(&model.q))
     }
 }
 
-impl<F: Float> Stored<F> {
-    /// The family is another one than that which is `expected`.
-    fn other<T>(self, expected: &'static str) -> Read<T> {
-        let found = match self {
-            Self::Gaussian(stored) => stored.covariance.name(),
+impl<F: Float> Stored<'_, F> {
+    /// The name of the family in headers; Gaussian ones have that of their covariances.
+    pub(super) fn family(&self) -> &'static str {
+        match self {
+            Self::Gaussian(theta) => theta.covariance.name(),
             Self::DirichletProcess(_) => PROCESS,
-        };
-        let found = found.to_string();
+        }
+    }
+
+    /// The family is another one than that which is `expected`.
+    fn other<T>(&self, expected: &'static str) -> Read<T> {
+        let found = self.family().to_string();
         Err(FileFault::Family { expected, found })
     }
 
@@ -95,76 +63,28 @@ impl<F: Float> Stored<F> {
     }
 }
 
-impl<F: Float> TryFrom<Stored<F>> for DirichletProcessMixture<F> {
+impl<F: Float> TryFrom<Stored<'_, F>> for DirichletProcessMixture<F> {
     type Error = FileFault;
 
-    fn try_from(stored: Stored<F>) -> Read<Self> {
+    fn try_from(stored: Stored<'_, F>) -> Read<Self> {
         match stored {
-            Stored::DirichletProcess(stored) => in_range(stored.try_into()?),
+            Stored::DirichletProcess(stored) => in_range(stored.into_owned().try_into()?),
             stored => stored.other(PROCESS),
         }
     }
 }
 
-impl<F: Float> TryFrom<Stored<F>> for GaussianMixture<F> {
+impl<F: Float> TryFrom<Stored<'_, F>> for GaussianMixture<F> {
     type Error = FileFault;
 
-    fn try_from(stored: Stored<F>) -> Read<Self> {
-        let Stored::Gaussian(stored) = stored else {
-            return stored.other("Gaussian");
-        };
-        let covariance = stored.covariance;
-        let frame = Frame::try_from(stored.frame)?;
-        let centres = Centres::try_from(stored.centres)?;
-        let (k, dim, columns) = (centres.len(), centres.dim(), frame.columns());
-        rule(dim == frame.dim(), "centres", "must be in the frame")?;
-        let most = Frame::<F>::farthest_centre();
-        let near = centres.coordinates().all(|z| z.abs() <= most);
-        rule(near, "centres", "must be near the frame")?;
-        if let Some(means) = &stored.means {
-            all_finite("means", means, k * columns)?;
+    fn try_from(stored: Stored<'_, F>) -> Read<Self> {
+        match stored {
+            Stored::Gaussian(theta) => {
+                theta.check()?;
+                in_range(Self::new(theta.into_owned()))
+            }
+            stored => stored.other("Gaussian"),
         }
-        let (variances, unit) = (stored.variances, stored.unit_of_scores);
-        all_finite("variances", &variances, covariance.numbers(k, dim))?;
-        let pairs = usize::from(covariance.has_pairs());
-        all_finite("exact means", &stored.exact_means, pairs * k * dim)?;
-        all_positive("least variances", &stored.least_variances, pairs * dim)?;
-        let least = stored.least_variance;
-        all_positive("least variance", &[least], 1)?;
-        all_positive("unit of scores", &[unit], 1)?;
-        let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
-        let proper = match covariance.has_pairs() {
-            // Triangles, whose eigenvalues were clamped but for rounding.
-            true => variances.iter().enumerate().all(|(place, x)| {
-                let (i, j) = (place / dim % dim, place % dim);
-                match i.cmp(&j) {
-                    Ordering::Less => *x == 0.0,
-                    Ordering::Equal => *x > 0.0 && held(unit * x * x),
-                    Ordering::Greater => held(unit * x * x),
-                }
-            }),
-            false => variances
-                .iter()
-                .all(|v| *v >= least && held(unit / v) && held(unit * (v / unit).ln())),
-        };
-        let of_unit = "must not be below their least value, nor far from the unit of scores";
-        rule(proper, "variances", of_unit)?;
-        stored.proportions.check_stored(k)?;
-        let tied = covariance == Covariance::TiedSpherical;
-        let plain = !tied || unit == variances[0] && stored.proportions.free() == 0;
-        let equal = "must be the unit of scores, and proportions equal";
-        rule(plain, "variances", equal)?;
-
-        let mut model = Self::assemble(covariance, centres, frame, stored.proportions);
-        if let Some(means) = stored.means {
-            let means = Array2::from_shape_vec((k, columns), means);
-            let means =
-                means.map_err(|_| FileFault::content("means", "must be k times columns"))?;
-            model.means.get(|| means);
-        }
-        (model.exact, model.floors) = (stored.exact_means, stored.least_variances);
-        model.set(variances, least, unit);
-        in_range(model)
     }
 }
 
@@ -178,18 +98,19 @@ fn in_range<F: Float, M: Mixture<F>>(model: M) -> Read<M> {
     Ok(model)
 }
 
-/// What a boxed model is stored as; `None` for families from outside.
-fn stored_of<F: Float>(model: &dyn Mixture<F>) -> Option<Stored<F>> {
+/// What a boxed model is stored as; an error for families from outside.
+pub(super) fn stored_of<F: Float>(model: &dyn Mixture<F>) -> Read<Stored<'_, F>> {
     let any: &dyn Any = model;
     let gaussian = any.downcast_ref::<GaussianMixture<F>>().map(Stored::from);
     let process = || any.downcast_ref::<DirichletProcessMixture<F>>();
-    gaussian.or_else(|| process().map(Stored::from))
+    let stored = gaussian.or_else(|| process().map(Stored::from));
+    stored.ok_or(FileFault::NoFormat)
 }
 
 impl<F: Float> Serialize for dyn Mixture<F> {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
-        let stored = stored_of(self).ok_or(FileFault::NoFormat);
-        stored.map_err(serde::ser::Error::custom)?.serialize(to)
+        let stored = stored_of(self).map_err(serde::ser::Error::custom);
+        stored?.serialize(to)
     }
 }
 
@@ -200,103 +121,79 @@ impl<'de, F: Float> Deserialize<'de> for BoxedMixture<F> {
     }
 }
 
-/// The family of a boxed model, in headers.
-pub(super) fn family_of<F: Float>(model: &dyn Mixture<F>) -> Result<&'static str> {
-    let any: &dyn Any = model;
-    if let Some(gaussian) = any.downcast_ref::<GaussianMixture<F>>() {
-        return Ok(gaussian.covariance.name());
-    }
-    match any.is::<DirichletProcessMixture<F>>() {
-        true => Ok(PROCESS),
-        false => Err(FileFault::NoFormat.of_bytes()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Covariance;
+    use super::super::proportions::Proportions;
     use super::*;
+    use crate::rows::Centres;
     use ndarray::array;
 
-    /// The section that is wrong after a change of what was stored.
-    fn wrong(
-        model: &GaussianMixture<f32>,
-        change: impl FnOnce(&mut StoredGaussian<f32>),
-    ) -> String {
-        let Stored::Gaussian(mut stored) = Stored::from(model) else {
-            panic!("another family");
-        };
-        change(&mut stored);
-        match Stored::Gaussian(stored).boxed().map(|_| ()) {
-            Err(FileFault::Content { section, .. }) => section,
-            other => panic!("{other:?}"),
-        }
-    }
+    type Change = fn(&mut Parameters<f32>, f64);
 
     #[test]
     fn values_that_no_gaussians_have_are_errors_that_name_the_section() {
         let means = array![[0.0f32, 1.0], [3.0, 5.0], [2.0, -4.0]];
-        let proportions = array![0.25, 0.5, 0.25];
-        let tied = GaussianMixture::tied_spherical(means.view(), 0.3).unwrap();
-        let variances = array![0.3, 0.5, 2.0];
-        let spherical =
-            GaussianMixture::spherical(means.view(), variances.view(), proportions.view());
-        let spherical = spherical.unwrap();
+        let (means, proportions) = (means.view(), array![0.25, 0.5, 0.25]);
+        let tied = GaussianMixture::tied_spherical(means, 0.3).unwrap();
         let variances = array![[0.3, 1.0], [0.5, 0.1], [2.0, 1.5]];
-        let diagonal =
-            GaussianMixture::diagonal(means.view(), variances.view(), proportions.view());
-        let diagonal = diagonal.unwrap();
+        let diagonal = GaussianMixture::diagonal(means, variances.view(), proportions.view());
         let covariance = array![[2.0, 0.3], [0.3, 1.0]];
-        let pairs = GaussianMixture::tied(means.view(), covariance.view(), proportions.view());
-        let pairs = pairs.unwrap();
-        for bad in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
-            for model in [&tied, &spherical, &diagonal, &pairs] {
-                assert_eq!(wrong(model, |s| s.variances[0] = bad), "variances");
-                assert_eq!(wrong(model, |s| s.least_variance = bad), "least variance");
-                assert_eq!(wrong(model, |s| s.unit_of_scores = bad), "unit of scores");
+        let pairs = GaussianMixture::tied(means, covariance.view(), proportions.view());
+        let (diagonal, pairs) = (&diagonal.unwrap(), &pairs.unwrap());
+        let refuse = |model: &GaussianMixture<f32>, section: &str, change: Change, bad: &[f64]| {
+            for bad in bad {
+                let mut theta = model.theta.clone();
+                change(&mut theta, *bad);
+                match Stored::Gaussian(Cow::Owned(theta)).boxed().map(|_| ()) {
+                    Err(FileFault::Content { section: found, .. }) => assert_eq!(found, section),
+                    other => panic!("{section} {bad}: {other:?}"),
+                }
             }
-            let floors = wrong(&pairs, |s| s.least_variances[1] = bad);
-            assert_eq!(floors, "least variances");
+        };
+        let improper = &[f64::NAN, f64::INFINITY, 0.0, -1.0];
+        for model in [&tied, diagonal, pairs] {
+            refuse(model, "variances", |s, x| s.variances[0] = x, improper);
+            refuse(
+                model,
+                "least variance",
+                |s, x| s.least_variance = x,
+                improper,
+            );
+            refuse(model, "unit of scores", |s, x| s.unit = x, improper);
+            refuse(model, "variances", |s, x| s.variances.push(x), &[1.0]);
+            refuse(model, "exact means", |s, x| s.exact_means.push(x), &[1.0]);
+            let far: Change = |s, x| {
+                let far = array![[x as f32, 0.0], [0.0, 0.0], [1.0, 1.0]];
+                s.centres = Centres::of_coordinates(far.view());
+            };
+            refuse(model, "centres", far, &[3e38]);
+            let narrow: Change = |s, x| {
+                s.centres = Centres::of_coordinates(array![[x as f32], [1.0], [2.0]].view());
+            };
+            refuse(model, "centres", narrow, &[0.0]);
+            let means: Change = |s, x| s.means = Some(vec![x as f32; 6]);
+            refuse(model, "means", means, &[f64::NAN, f64::INFINITY]);
+            let learned: Change =
+                |s, x| s.proportions = Proportions::learned([x, 0.5, 0.25].into_iter());
+            refuse(model, "proportions", learned, &[f64::NAN, -0.5]);
         }
-        for bad in [f64::NAN, f64::INFINITY] {
-            assert_eq!(wrong(&pairs, |s| s.exact_means[3] = bad), "exact means");
-            let means = |s: &mut StoredGaussian<f32>| s.means = Some(vec![bad as f32; 6]);
-            assert_eq!(wrong(&tied, means), "means");
-        }
+        let floors: Change = |s, x| s.least_variances[1] = x;
+        refuse(pairs, "least variances", floors, improper);
+        let exact: Change = |s, x| s.exact_means[3] = x;
+        refuse(pairs, "exact means", exact, &[f64::NAN, f64::INFINITY]);
+        refuse(pairs, "variances", |s, x| s.variances[1] = x, &[0.1]);
+        refuse(&tied, "variances", |s, x| s.variances[0] = x, &[1e-300]);
+        let kind: Change = |s, _| s.covariance = Covariance::Full;
+        refuse(&tied, "variances", kind, &[0.0]);
         for (values, mixing) in [
-            ("-0.5,1.25,0.25", "Learned"),
             ("0.999,0.5,0.25", "Learned"),
             ("0.5,0.5", "Learned"),
             ("0.25,0.5,0.25", "Equal"),
         ] {
             let list = format!("{{\"values\":[{values}],\"mixing\":\"{mixing}\"}}");
-            let list = serde_json::from_str(&list).unwrap();
-            let found = wrong(&spherical, |s| s.proportions = list);
-            assert_eq!(found, "proportions", "{values}");
+            let list: Proportions = serde_json::from_str(&list).unwrap();
+            assert!(list.check_stored(3).is_err(), "{values}");
         }
-        let list = Proportions::learned([f64::NAN, 0.5, 0.25].into_iter());
-        let found = wrong(&spherical, |s| s.proportions = list);
-        assert_eq!(found, "proportions");
-        assert_eq!(wrong(&pairs, |s| s.variances[1] = 0.1), "variances");
-        assert_eq!(wrong(&tied, |s| s.variances[0] = 1e-300), "variances");
-        assert_eq!(wrong(&tied, |s| s.variances.push(1.0)), "variances");
-        assert_eq!(wrong(&diagonal, |s| s.variances.truncate(5)), "variances");
-        assert_eq!(wrong(&tied, |s| s.exact_means.push(1.0)), "exact means");
-        let kind = |s: &mut StoredGaussian<f32>| s.covariance = Covariance::Full;
-        assert_eq!(wrong(&tied, kind), "variances");
-        let others = Centres::of_coordinates(array![[0.0f32], [1.0], [2.0]].view());
-        assert_eq!(wrong(&tied, |s| s.centres = (&others).into()), "centres");
-        let far = Centres::of_coordinates(array![[3e38f32, 0.0], [0.0, 0.0], [1.0, 1.0]].view());
-        assert_eq!(wrong(&tied, |s| s.centres = (&far).into()), "centres");
-        // Finite beside the unit, but not with it.
-        let wide = GaussianMixture::spherical(
-            (&means * 1e30).view(),
-            array![1e60, 1e60, 1e60].view(),
-            proportions.view(),
-        );
-        let found = wrong(&wide.unwrap(), |s| {
-            s.variances.fill(1e300);
-            s.unit_of_scores = 1e300;
-        });
-        assert_eq!(found, "variances");
     }
 }

@@ -21,4 +21,3 @@ pub(crate) use linear::{Part, Terms, largest_error};
 pub use scales::Scales;
 pub use scores::Scores;
 pub(crate) use scores::{all_scores, some_scores};
-pub(crate) use stored::{StoredCentres, StoredFrame};

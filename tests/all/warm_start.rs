@@ -177,7 +177,7 @@ fn algorithms_by_name() {
         let algorithm = name.parse::<Algorithm>().unwrap().clusters(12).coreset(200);
         let first = algorithm.boxed::<f32>().unwrap().fit(&data).unwrap();
         let bytes = first.model.to_bytes(&[]).unwrap();
-        let loaded = coremix::read_model::<f32>(&bytes[..]).unwrap();
+        let loaded = coremix::BoxedMixture::<f32>::from_bytes(&bytes).unwrap();
         let warm = algorithm.clone().start_from(&loaded);
         let fit = warm.boxed::<f32>().unwrap().fit(&data).unwrap();
         assert_eq!(fit.report.evaluations.seeding, 0, "{name}");

@@ -239,7 +239,7 @@ mod tests {
             let mut model = fit.fit(&data).unwrap().model;
             family.prepare_merges(&mut model);
             let mut rows = Rows::default();
-            data.load(0..n, &model.frame, &mut rows).unwrap();
+            data.load(0..n, &model.q.frame, &mut rows).unwrap();
             let all = Exhaustive::all();
             let mut block = Block::new(k, k);
             block.reset(n, &[]);
@@ -303,7 +303,7 @@ mod tests {
     fn gains_are_differences<F: Float>(rounding: f64) {
         let (k, case) = (5, Case::<F>::new(90, 3, 5));
         let (sums, model) = (case.sums(), &case.model);
-        let merges = merges(&sums, &model.components, &model.prior, &model.pairs);
+        let merges = merges(&sums, &model.q.components, &model.q.prior, &model.pairs);
         assert_eq!(merges.len(), k * (k - 1) / 2);
         for Merge {
             gain, into, from, ..

@@ -7,7 +7,7 @@ mod settings;
 mod sticks;
 
 pub use model::DirichletProcessMixture;
-pub(crate) use model::StoredProcess;
+pub(super) use model::Distribution;
 pub use settings::DirichletProcess;
 
 use super::outer::Digits;
@@ -37,17 +37,14 @@ impl<F: Float> MStep<F> for DirichletProcess {
             let mean = seeds.row(c)[..seeds.dim()].iter().map(|z| z.to_f64());
             NormalWishart::isotropic(&prior, 0.0, mean.collect(), variance)
         });
-        let components = components.collect();
-        let sticks = Sticks::new(prior.concentration, &vec![0.0; seeds.len()]);
-        Ok(DirichletProcessMixture::new(
-            seeds,
+        Ok(DirichletProcessMixture::new(Distribution {
+            components: components.collect(),
+            sticks: Sticks::new(prior.concentration, &vec![0.0; seeds.len()]),
+            first_variance: Some(variance),
             frame,
-            prior,
-            sticks,
-            components,
             least_variance,
-            Some(variance),
-        ))
+            prior,
+        }))
     }
 
     fn start_from(
@@ -57,13 +54,13 @@ impl<F: Float> MStep<F> for DirichletProcess {
         frame: Frame<F>,
         data: &dyn Data<F>,
     ) -> Result<Option<Self::Model>> {
-        if from.first_variance.is_some() {
+        if from.q.first_variance.is_some() {
             return Ok(None);
         }
         let mut model = self.start(seeds, frame, data)?;
-        let ratio = model.frame.unit() * from.frame.inverse_unit();
-        let same = from.frame == model.frame;
-        for (q, from) in model.components.iter_mut().zip(&from.components) {
+        let ratio = model.q.frame.unit() * from.q.frame.inverse_unit();
+        let same = from.q.frame == model.q.frame;
+        for (q, from) in model.q.components.iter_mut().zip(&from.q.components) {
             let mut carried = from.clone();
             if !same {
                 carried.whitening.mean = std::mem::take(&mut q.whitening.mean);
@@ -75,8 +72,8 @@ impl<F: Float> MStep<F> for DirichletProcess {
             }
             *q = carried;
         }
-        model.sticks = from.sticks.clone();
-        model.first_variance = None;
+        model.q.sticks = from.q.sticks.clone();
+        model.q.first_variance = None;
         model.renew();
         Ok(Some(model))
     }
@@ -91,22 +88,22 @@ impl<F: Float> MStep<F> for DirichletProcess {
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
-        let k = model.components.len();
-        let unit = model.first_variance.take().unwrap_or(1.0);
+        let k = model.q.components.len();
+        let unit = model.q.first_variance.take().unwrap_or(1.0);
         let variance = (unit * (first.best / first.entries))
-            .max(model.least_variance)
+            .max(model.q.least_variance)
             .min(FARTHEST);
         let mass = first.weight / k as f64;
-        for component in &mut model.components {
+        for component in &mut model.q.components {
             let mean = std::mem::take(&mut component.whitening.mean);
-            *component = NormalWishart::isotropic(&model.prior, mass, mean, variance);
+            *component = NormalWishart::isotropic(&model.q.prior, mass, mean, variance);
         }
-        model.sticks = Sticks::new(model.prior.concentration, &vec![mass; k]);
+        model.q.sticks = Sticks::new(model.q.prior.concentration, &vec![mass; k]);
         model.renew();
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
-        let (k, dim) = (model.components.len(), model.centres.dim());
+        let (k, dim) = (model.q.components.len(), model.centres.dim());
         Moments::zeros(k, dim, Second::PerPair).with_own(model.pairs.len())
     }
 
@@ -123,13 +120,13 @@ impl<F: Float> MStep<F> for DirichletProcess {
             true => Digits::Enough,
             false => Digits::All,
         };
-        let component = |t: usize| &model.components[t].whitening;
+        let component = |t: usize| &model.q.components[t].whitening;
         sums.add_pairs(rows, block, component, digits, &[]);
     }
 
     fn update(&self, sums: Moments, model: &mut Self::Model, restricted: bool) {
         model.pairs.clear();
-        let (prior, old) = (&model.prior, &model.components);
+        let (prior, old) = (&model.q.prior, &model.q.components);
         let updated = |t: usize| Updated::new(prior, &sums, t, &old[t].whitening.mean);
         // The mean alone, of components whose variances are not known yet, or whose sums are not finite because the mean is
         // far outside the data.
@@ -142,11 +139,11 @@ impl<F: Float> MStep<F> for DirichletProcess {
             }
             moved
         };
-        if model.first_variance.is_some() {
-            model.components = parallel::map(old.len(), moved);
+        if model.q.first_variance.is_some() {
+            model.q.components = parallel::map(old.len(), moved);
             return model.renew();
         }
-        model.components = if restricted {
+        model.q.components = if restricted {
             let updated = parallel::map(old.len(), updated);
             let dim = model.centres.dim();
             let trace = |u: &Updated| u.inverse_scale.iter().step_by(dim + 1).sum::<f64>();
@@ -164,7 +161,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
                 NormalWishart::new(prior, sums.mass(t), updated(t)).unwrap_or_else(|| moved(t))
             })
         };
-        model.sticks = Sticks::new(prior.concentration, sums.masses());
+        model.q.sticks = Sticks::new(prior.concentration, sums.masses());
         model.renew();
     }
 
@@ -173,10 +170,10 @@ impl<F: Float> MStep<F> for DirichletProcess {
     }
 
     fn prepare_merges(&self, model: &mut Self::Model) {
-        model.pairs = merge::pairs(&model.components, &model.prior);
+        model.pairs = merge::pairs(&model.q.components, &model.q.prior);
     }
 
     fn merge_components(&self, sums: &mut Moments, model: &Self::Model) -> usize {
-        merge::merge(sums, &model.components, &model.prior, &model.pairs)
+        merge::merge(sums, &model.q.components, &model.q.prior, &model.pairs)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::merge::Pair;
 use super::posterior::{NormalWishart, Prior};
-use super::sticks::Sticks;
+use super::sticks::{Sticks, log_sum_exp};
 use crate::base::error::{Result, positive};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
@@ -13,7 +13,7 @@ use crate::m_step::proportions;
 use crate::model::posterior::LogJoint;
 use crate::model::whitened::{self, Whitening};
 use crate::model::{Mixture, predict};
-use crate::rows::{Centres, Frame, Rows, Scores, StoredFrame};
+use crate::rows::{Centres, Frame, Rows, Scores};
 use ndarray::{Array1, Array2, Array3, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
@@ -30,15 +30,9 @@ use std::f64::consts::PI;
 /// [`quantization_error`](Mixture::quantization_error) is about the means $m_t$.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirichletProcessMixture<F> {
+    pub(in crate::m_step) q: Distribution<F>,
     /// The means, rounded.
     pub(super) centres: Centres<F>,
-    pub(super) frame: Frame<F>,
-    pub(super) prior: Prior,
-    pub(super) sticks: Sticks,
-    pub(super) components: Vec<NormalWishart>,
-    pub(super) least_variance: f64,
-    /// The variance of every component, until that of the seeds is known: scores are squared distances in units of it.
-    pub(super) first_variance: Option<f64>,
     /// (T): scores are -2 (E ln pi + E ln N), but for the constants of a density and for `reference`: quadratic forms, and
     /// this.
     added: Vec<f64>,
@@ -50,26 +44,26 @@ pub struct DirichletProcessMixture<F> {
     means: Array2<F>,
 }
 
+/// The distribution over the parameters, which all else follows from, as files have it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "F: Float", deny_unknown_fields)]
+pub(in crate::m_step) struct Distribution<F> {
+    pub(super) frame: Frame<F>,
+    pub(super) least_variance: f64,
+    /// The variance of every component, until that of the seeds is known: scores are squared distances in units of it.
+    pub(super) first_variance: Option<f64>,
+    pub(super) prior: Prior,
+    pub(super) sticks: Sticks,
+    pub(super) components: Vec<NormalWishart>,
+}
+
 impl<F: Float> DirichletProcessMixture<F> {
-    /// With all that follows from the distributions.
-    pub(super) fn new(
-        centres: Centres<F>,
-        frame: Frame<F>,
-        prior: Prior,
-        sticks: Sticks,
-        components: Vec<NormalWishart>,
-        least_variance: f64,
-        first_variance: Option<f64>,
-    ) -> Self {
+    pub(super) fn new(q: Distribution<F>) -> Self {
+        let zeros = Array2::zeros((q.components.len(), q.frame.dim()));
         let mut model = Self {
-            means: centres.leave(&frame),
-            centres,
-            frame,
-            prior,
-            sticks,
-            components,
-            least_variance,
-            first_variance,
+            q,
+            centres: Centres::of_coordinates(zeros.view()),
+            means: zeros,
             added: Vec::new(),
             reference: 0.0,
             prior_terms: 0.0,
@@ -81,20 +75,20 @@ impl<F: Float> DirichletProcessMixture<F> {
 
     /// What follows from the distributions: scores, divergences and rounded means.
     pub(super) fn renew(&mut self) {
-        let components = &self.components;
+        let components = &self.q.components;
         self.centres.update(|c, row| {
             for (z, &m) in row.iter_mut().zip(&components[c].whitening.mean) {
                 *z = F::from_f64(m);
             }
         });
-        self.means = self.centres.leave(&self.frame);
+        self.means = self.centres.leave(&self.q.frame);
         let dim = self.centres.dim() as f64;
-        if let Some(variance) = self.first_variance {
+        if let Some(variance) = self.q.first_variance {
             self.added = vec![0.0; components.len()];
             (self.reference, self.prior_terms) = (dim * variance.ln(), 0.0);
             return;
         }
-        let logs = self.sticks.expected_logs();
+        let logs = self.q.sticks.expected_logs();
         let added = components
             .iter()
             .zip(logs)
@@ -102,7 +96,7 @@ impl<F: Float> DirichletProcessMixture<F> {
         self.added = added.collect();
         // By mass, so that scores are small where most points are: an empty component has as much in it as the prior is
         // weak, and no mass.
-        let prior = &self.prior;
+        let prior = &self.q.prior;
         let mass = |q: &NormalWishart| (q.mean_precision - prior.mean_precision).max(0.0);
         let total: f64 = components.iter().map(mass).sum();
         let parts = components.iter().zip(&self.added).map(|(q, a)| mass(q) * a);
@@ -111,12 +105,12 @@ impl<F: Float> DirichletProcessMixture<F> {
             *value -= self.reference;
         }
         let divergences = parallel::map(components.len(), |t| components[t].divergence(prior));
-        let sticks = self.sticks.divergence(prior.concentration);
+        let sticks = self.q.sticks.divergence(prior.concentration);
         self.prior_terms = -(divergences.iter().sum::<f64>() + sticks);
     }
 
     fn whitenings(&self) -> impl Iterator<Item = &Whitening> {
-        self.components.iter().map(|q| &q.whitening)
+        self.q.components.iter().map(|q| &q.whitening)
     }
 
     /// The posterior means $m_t$ (T, d), in the data's own unit.
@@ -128,19 +122,19 @@ impl<F: Float> DirichletProcessMixture<F> {
     /// The expected precision matrices $\nu_t W_t$ (T, d, d), in the data's own unit to the power -2.
     #[must_use]
     pub fn precisions(&self) -> Array3<f64> {
-        self.matrices(self.frame.inverse_unit(), Whitening::precision)
+        self.matrices(self.q.frame.inverse_unit(), Whitening::precision)
     }
 
     /// Their inverses $W_t^{-1} / \nu_t$ (T, d, d), in the data's own unit, squared.
     #[must_use]
     pub fn covariances(&self) -> Array3<f64> {
-        self.matrices(self.frame.unit(), Whitening::covariance)
+        self.matrices(self.q.frame.unit(), Whitening::covariance)
     }
 
     /// A matrix per component, times the square of a unit. Numbers beyond `f64` are held at its largest.
     fn matrices(&self, unit: f64, of: fn(&Whitening) -> Vec<f64>) -> Array3<f64> {
         let (k, dim) = self.means.dim();
-        let matrices = parallel::map(k, |t| of(&self.components[t].whitening));
+        let matrices = parallel::map(k, |t| of(&self.q.components[t].whitening));
         let held = |x: f64| (x * unit * unit).clamp(-f64::MAX, f64::MAX);
         let values = matrices.into_iter().flatten().map(held);
         Array3::from_shape_vec((k, dim, dim), values.collect()).expect("T x d x d numbers")
@@ -149,19 +143,19 @@ impl<F: Float> DirichletProcessMixture<F> {
     /// $\nu_t$ (T).
     #[must_use]
     pub fn degrees_of_freedom(&self) -> Array1<f64> {
-        self.components.iter().map(|q| q.degrees).collect()
+        self.q.components.iter().map(|q| q.degrees).collect()
     }
 
     /// $\beta_t$ (T).
     #[must_use]
     pub fn mean_precisions(&self) -> Array1<f64> {
-        self.components.iter().map(|q| q.mean_precision).collect()
+        self.q.components.iter().map(|q| q.mean_precision).collect()
     }
 
     /// $\gamma_{t1}, \gamma_{t2}$ (T, 2). The last stick is like the others, not fixed to 1.
     #[must_use]
     pub fn sticks(&self) -> Array2<f64> {
-        let sticks = &self.sticks.0;
+        let sticks = &self.q.sticks.0;
         Array2::from_shape_fn((sticks.len(), 2), |(t, i)| {
             if i == 0 { sticks[t].0 } else { sticks[t].1 }
         })
@@ -170,7 +164,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     /// The expected mixing proportions, normalised to sum to 1 (T).
     #[must_use]
     pub fn proportions(&self) -> Array1<f64> {
-        let logs = self.sticks.log_proportions();
+        let logs = self.q.sticks.log_proportions();
         logs.into_iter().map(f64::exp).collect()
     }
 
@@ -178,7 +172,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     /// [proportions](Self::proportions). $T$ if all are equal, 1 if one has everything.
     #[must_use]
     pub fn effective_components(&self) -> f64 {
-        let logs = self.sticks.log_proportions();
+        let logs = self.q.sticks.log_proportions();
         let terms = logs.into_iter().filter(|l| l.is_finite());
         (-terms.map(|l| l.exp() * l).sum::<f64>()).exp()
     }
@@ -197,8 +191,8 @@ impl<F: Float> DirichletProcessMixture<F> {
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         positive("n", n)?;
         let dim = self.centres.dim();
-        let inverses = parallel::map(self.components.len(), |t| {
-            self.components[t].whitening.inverse()
+        let inverses = parallel::map(self.q.components.len(), |t| {
+            self.q.components[t].whitening.inverse()
         });
         let proportions = proportions::Proportions::learned(self.proportions().into_iter());
         let mut rng = Rng::from_seed(seed);
@@ -208,7 +202,7 @@ impl<F: Float> DirichletProcessMixture<F> {
         // Heavy tails can leave the range of the type.
         let most = 4.0 * F::LIMIT;
         for (mut point, &t) in points.rows_mut().into_iter().zip(&labels) {
-            let q = &self.components[t as usize];
+            let q = &self.q.components[t as usize];
             // A Student t is a normal whose precision is drawn, here about (1 + 1 / beta) times as wide.
             let squared = rng.chi_squared(q.degrees - (dim as f64 - 1.0));
             // With very few degrees of freedom the draw of the precision underflows.
@@ -218,8 +212,8 @@ impl<F: Float> DirichletProcessMixture<F> {
             let rows = inverses[t as usize].chunks_exact(dim);
             for ((j, (row, m)), x) in rows.zip(&q.whitening.mean).enumerate().zip(&mut point) {
                 let step: f64 = row.iter().zip(&normals).map(|(c, e)| c * e).sum();
-                let origin = self.frame.leave_exact(j, F::zero());
-                let exact = origin + (m + wider.sqrt() * step) * self.frame.unit();
+                let origin = self.q.frame.leave_exact(j, F::zero());
+                let exact = origin + (m + wider.sqrt() * step) * self.q.frame.unit();
                 *x = F::from_f64(exact.clamp(-most, most));
             }
         }
@@ -230,7 +224,7 @@ impl<F: Float> DirichletProcessMixture<F> {
 /// Scores are -2 times expected log-joints (E29), but for constants.
 impl<F: Float> Scores<F> for DirichletProcessMixture<F> {
     fn components(&self) -> usize {
-        self.components.len()
+        self.q.components.len()
     }
 
     fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
@@ -238,7 +232,7 @@ impl<F: Float> Scores<F> for DirichletProcessMixture<F> {
     }
 
     fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
-        let component = |t: usize| &self.components[t].whitening;
+        let component = |t: usize| &self.q.components[t].whitening;
         whitened::some_scores(component, &self.added, rows, i, ids, out);
     }
 }
@@ -258,13 +252,13 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
     }
 
     fn frame(&self) -> &Frame<F> {
-        &self.frame
+        &self.q.frame
     }
 
     fn log_joint(&self) -> LogJoint {
         LogJoint {
             alpha: -0.5 * self.reference,
-            gamma: self.frame.log_density_shift() - 0.5 * (2.0 * PI).ln(),
+            gamma: self.q.frame.log_density_shift() - 0.5 * (2.0 * PI).ln(),
             beta: 0.5,
         }
     }
@@ -284,87 +278,39 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
         if let Some(labels) = labels {
             predict::label(self, rows, labels);
         }
-        let (k, dim) = (self.components.len(), self.centres.dim());
+        let (k, dim) = (self.q.components.len(), self.centres.dim());
         let mut logs = vec![0.0; rows.len() * k];
-        let proportions = self.sticks.log_proportions();
-        let densities: Vec<_> = self.components.iter().map(|q| q.predictive()).collect();
+        let proportions = self.q.sticks.log_proportions();
+        let densities: Vec<_> = self.q.components.iter().map(|q| q.predictive()).collect();
         whitened::forms(self.whitenings(), rows, dim, |t, i, form| {
             logs[i * k + t] = proportions[t] + densities[t].log_density(form);
         });
-        let shift = dim as f64 * self.frame.log_density_shift();
-        let rows = logs.chunks_exact(k).map(|logs| {
-            let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            shift + most + logs.iter().map(|l| (l - most).exp()).sum::<f64>().ln()
-        });
-        rows.collect()
+        let shift = dim as f64 * self.q.frame.log_density_shift();
+        let rows = logs.chunks_exact(k);
+        rows.map(|logs| shift + log_sum_exp(logs)).collect()
     }
 }
 
-/// The parameters as files have them.
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "F: Float", deny_unknown_fields)]
-pub(crate) struct StoredProcess<F> {
-    frame: StoredFrame<F>,
-    least_variance: f64,
-    first_variance: Option<f64>,
-    prior: StoredPrior,
-    sticks: Sticks,
-    components: Vec<NormalWishart>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StoredPrior {
-    concentration: f64,
-    mean_precision: f64,
-    degrees: f64,
-    mean: Vec<f64>,
-    inverse_scale: Vec<f64>,
-}
-
-impl<F: Float> From<&DirichletProcessMixture<F>> for StoredProcess<F> {
-    fn from(model: &DirichletProcessMixture<F>) -> Self {
-        let prior = &model.prior;
-        Self {
-            frame: (&model.frame).into(),
-            least_variance: model.least_variance,
-            first_variance: model.first_variance,
-            prior: StoredPrior {
-                concentration: prior.concentration,
-                mean_precision: prior.mean_precision,
-                degrees: prior.degrees,
-                mean: prior.mean.clone(),
-                inverse_scale: prior.inverse_scale.clone(),
-            },
-            sticks: model.sticks.clone(),
-            components: model.components.clone(),
-        }
-    }
-}
-
-impl<F: Float> TryFrom<StoredProcess<F>> for DirichletProcessMixture<F> {
+impl<F: Float> TryFrom<Distribution<F>> for DirichletProcessMixture<F> {
     type Error = FileFault;
 
-    fn try_from(stored: StoredProcess<F>) -> std::result::Result<Self, FileFault> {
-        let (components, prior) = (stored.components, stored.prior);
-        let frame = Frame::try_from(stored.frame)?;
-        let (k, dim) = (components.len(), frame.dim());
+    fn try_from(mut q: Distribution<F>) -> std::result::Result<Self, FileFault> {
+        let (k, dim, prior) = (q.components.len(), q.frame.dim(), &q.prior);
         let basis = "must not be there: the family has none";
-        rule(frame.basis().is_none(), "basis", basis)?;
+        rule(q.frame.basis().is_none(), "basis", basis)?;
         rule(k > 0, "components", "must be at least one")?;
-        all_positive("least variance", &[stored.least_variance], 1)?;
-        let first = stored.first_variance.as_slice();
+        all_positive("least variance", &[q.least_variance], 1)?;
+        let first = q.first_variance.as_slice();
         all_positive("first variance", first, first.len())?;
         let strength = [prior.concentration, prior.mean_precision, prior.degrees];
         all_positive("prior", &strength, 3)?;
         all_finite("prior mean", &prior.mean, dim)?;
         all_finite("prior inverse scale", &prior.inverse_scale, dim * dim)?;
-        let sticks: Vec<f64> = stored.sticks.0.iter().flat_map(|&(a, b)| [a, b]).collect();
+        let sticks: Vec<f64> = q.sticks.0.iter().flat_map(|&(a, b)| [a, b]).collect();
         all_positive("sticks", &sticks, 2 * k)?;
         let wide = |nu: f64| nu - (dim as f64 - 1.0) > 0.0;
         let most = Frame::<F>::farthest_centre();
-        let mut means = Vec::with_capacity(k * dim);
-        for q in &components {
+        for q in &q.components {
             let Whitening {
                 mean,
                 factor,
@@ -379,31 +325,13 @@ impl<F: Float> TryFrom<StoredProcess<F>> for DirichletProcessMixture<F> {
             rule(near, "component means", "must be near the frame")?;
             let diagonal = (0..dim).all(|j| factor[j * (j + 3) / 2] > 0.0);
             rule(diagonal, "factors", "must have a positive diagonal")?;
-            means.extend(mean.iter().map(|m| F::from_f64(*m)));
         }
-        let all_wide = wide(prior.degrees) && components.iter().all(|q| wide(q.degrees));
+        let all_wide = wide(prior.degrees) && q.components.iter().all(|q| wide(q.degrees));
         let degrees = "must be greater than d - 1";
         rule(all_wide, "degrees of freedom", degrees)?;
         let definite = || FileFault::content("prior inverse scale", "must be positive definite");
-        let prior = Prior::new(
-            prior.concentration,
-            prior.mean_precision,
-            prior.degrees,
-            prior.mean,
-            prior.inverse_scale,
-        );
-        let centres = ArrayView2::from_shape((k, dim), &means);
-        let centres =
-            centres.map_err(|_| FileFault::content("component means", "must be k times d"))?;
-        Ok(Self::new(
-            Centres::of_coordinates(centres),
-            frame,
-            prior.ok_or_else(definite)?,
-            stored.sticks,
-            components,
-            stored.least_variance,
-            stored.first_variance,
-        ))
+        q.prior = q.prior.factored().ok_or_else(definite)?;
+        Ok(Self::new(q))
     }
 }
 
@@ -411,71 +339,67 @@ impl<F: Float> TryFrom<StoredProcess<F>> for DirichletProcessMixture<F> {
 mod tests {
     use super::*;
 
-    /// The section that is wrong after a change of what was stored.
-    fn wrong(change: impl FnOnce(&mut StoredProcess<f64>)) -> String {
-        let frame = Frame::<f64>::from_parts(&[1.0, 2.0], &[0.1, 0.2], 0);
-        let component = NormalWishart {
-            mean_precision: 3.0,
-            degrees: 4.0,
-            whitening: Whitening {
-                mean: vec![0.5, 0.25],
-                factor: vec![1.0, 0.2, 2.0],
-                inflation: 1.5,
-            },
-        };
-        let mut stored = StoredProcess {
-            frame: (&frame).into(),
-            least_variance: 1e-9,
-            first_variance: None,
-            prior: StoredPrior {
-                concentration: 1.0,
-                mean_precision: 1.0,
-                degrees: 2.0,
-                mean: vec![0.0, 0.0],
-                inverse_scale: vec![1.0, 0.0, 0.0, 1.0],
-            },
-            sticks: Sticks(vec![(1.0, 2.0), (1.0, 1.0)]),
-            components: vec![component.clone(), component],
-        };
-        change(&mut stored);
-        match DirichletProcessMixture::try_from(stored).map(|_| ()) {
-            Err(FileFault::Content { section, .. }) => section,
-            other => format!("{other:?}"),
-        }
-    }
+    type Change = fn(&mut Distribution<f64>, f64);
 
     #[test]
     fn values_that_no_process_has_are_errors_that_name_the_section() {
-        assert_eq!(wrong(|_| ()), "Ok(())");
-        for bad in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
-            assert_eq!(wrong(|s| s.least_variance = bad), "least variance");
-            assert_eq!(wrong(|s| s.first_variance = Some(bad)), "first variance");
-            assert_eq!(wrong(|s| s.sticks.0[1].0 = bad), "sticks");
-            assert_eq!(wrong(|s| s.prior.concentration = bad), "prior");
-            let scale = wrong(|s| s.prior.inverse_scale[0] = bad);
-            assert_eq!(scale, "prior inverse scale");
-            let precision = wrong(|s| s.components[1].mean_precision = bad);
-            assert_eq!(precision, "mean precisions");
-            let degrees = wrong(|s| s.components[1].degrees = bad);
-            assert_eq!(degrees, "degrees of freedom");
-            let factor = wrong(|s| s.components[1].whitening.factor[2] = bad);
-            assert_eq!(factor, "factors");
-            let inflation = wrong(|s| s.components[1].whitening.inflation = bad);
-            assert_eq!(inflation, "inflations");
-        }
-        for bad in [f64::NAN, f64::INFINITY, 1e300] {
-            let mean = wrong(|s| s.components[0].whitening.mean[1] = bad);
-            assert_eq!(mean, "component means");
-        }
-        assert_eq!(wrong(|s| s.prior.mean.push(0.0)), "prior mean");
-        assert_eq!(wrong(|s| s.sticks.0.truncate(1)), "sticks");
-        let factor = wrong(|s| s.components[0].whitening.factor.push(1.0));
-        assert_eq!(factor, "factors");
-        assert_eq!(wrong(|s| s.components.clear()), "components");
-        assert_eq!(
-            wrong(|s| s.components[0].degrees = 0.5),
-            "degrees of freedom"
+        let whitening = Whitening {
+            mean: vec![0.5, 0.25],
+            factor: vec![1.0, 0.2, 2.0],
+            inflation: 1.5,
+        };
+        let component = NormalWishart {
+            mean_precision: 3.0,
+            degrees: 4.0,
+            whitening,
+        };
+        let prior = Prior::new(1.0, 1.0, 2.0, vec![0.0; 2], vec![1.0, 0.0, 0.0, 1.0]);
+        let sound = Distribution {
+            frame: Frame::<f64>::from_parts(&[1.0, 2.0], &[0.1, 0.2], 0),
+            least_variance: 1e-9,
+            first_variance: None,
+            prior: prior.unwrap(),
+            sticks: Sticks(vec![(1.0, 2.0), (1.0, 1.0)]),
+            components: vec![component.clone(), component],
+        };
+        let refuse = |section: &str, change: Change, bad: &[f64]| {
+            for bad in bad {
+                let mut q = sound.clone();
+                change(&mut q, *bad);
+                match DirichletProcessMixture::try_from(q).map(|_| ()) {
+                    Err(FileFault::Content { section: found, .. }) => assert_eq!(found, section),
+                    other => panic!("{section} {bad}: {other:?}"),
+                }
+            }
+        };
+        assert!(DirichletProcessMixture::try_from(sound.clone()).is_ok());
+        let improper = &[f64::NAN, f64::INFINITY, 0.0, -1.0];
+        refuse("least variance", |q, x| q.least_variance = x, improper);
+        refuse(
+            "first variance",
+            |q, x| q.first_variance = Some(x),
+            improper,
         );
-        assert_eq!(wrong(|s| s.prior.degrees = 0.5), "degrees of freedom");
+        refuse("sticks", |q, x| q.sticks.0[1].0 = x, improper);
+        refuse("prior", |q, x| q.prior.concentration = x, improper);
+        let scale: Change = |q, x| q.prior.inverse_scale[0] = x;
+        refuse("prior inverse scale", scale, improper);
+        let precision: Change = |q, x| q.components[1].mean_precision = x;
+        refuse("mean precisions", precision, improper);
+        let degrees: Change = |q, x| q.components[1].degrees = x;
+        refuse("degrees of freedom", degrees, improper);
+        refuse("degrees of freedom", degrees, &[0.5]);
+        refuse("degrees of freedom", |q, x| q.prior.degrees = x, &[0.5]);
+        let factor: Change = |q, x| q.components[1].whitening.factor[2] = x;
+        refuse("factors", factor, improper);
+        let longer: Change = |q, x| q.components[0].whitening.factor.push(x);
+        refuse("factors", longer, &[0.0]);
+        let inflation: Change = |q, x| q.components[1].whitening.inflation = x;
+        refuse("inflations", inflation, improper);
+        let mean: Change = |q, x| q.components[0].whitening.mean[1] = x;
+        refuse("component means", mean, &[f64::NAN, f64::INFINITY, 1e300]);
+        refuse("prior mean", |q, x| q.prior.mean.push(x), &[0.0]);
+        refuse("sticks", |q, _| q.sticks.0.truncate(1), &[0.0]);
+        refuse("components", |q, _| q.components.clear(), &[0.0]);
     }
 }

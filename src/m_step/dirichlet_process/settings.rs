@@ -9,6 +9,7 @@ use crate::base::stage::Stage;
 use crate::data::{Data, Summary};
 use crate::io::hash_of;
 use crate::m_step::outer::Digits;
+use crate::m_step::parameters::is_proper;
 use crate::m_step::variance_floor;
 use crate::m_step::{Moments, Second};
 use crate::model::block::Block;
@@ -154,12 +155,10 @@ impl DirichletProcess {
     #[must_use]
     pub fn paper_priors(self) -> Self {
         Self {
-            concentration: self.concentration,
-            mean_precision: 1.0,
-            degrees: None,
             mean: PriorMean::Zero,
             scale: PriorScale::Multiple(10.0),
             merges: self.merges,
+            ..Self::new(self.concentration)
         }
     }
 }
@@ -173,33 +172,41 @@ impl DirichletProcess {
             let rule = "must be greater than the number of columns less 1";
             return Err(Error::parameter("degrees_of_freedom", degrees, rule));
         }
-        let of_data = match (&self.mean, &self.scale) {
-            (PriorMean::OfData, _) | (_, PriorScale::OfData) => Some(moments(frame, data)?),
-            _ => None,
-        };
-        let mean = match (&self.mean, &of_data) {
-            (PriorMean::OfData, Some(of_data)) => of_data.mean.clone(),
-            (PriorMean::Given(mean), _) => enter(mean, frame, dim)?,
-            _ => enter(&Array1::zeros(dim), frame, dim)?,
-        };
-        let squared = frame.inverse_unit().powi(2);
-        let (inverse_scale, is_of_data) = match (&self.scale, of_data) {
-            (PriorScale::OfData, Some(of_data)) => (of_data.covariance, true),
-            (PriorScale::Given(scale), _) => {
-                same_columns("scale", dim, scale.nrows())?;
-                let inverse = inverse_of(scale.view()).unwrap_or_default();
-                (inverse.into_iter().map(|x| x * squared).collect(), false)
-            }
-            (PriorScale::Multiple(multiple), _) => (diagonal(squared / multiple, dim), false),
-            _ => (Vec::new(), false),
-        };
-        let least = least_variances(frame, data.summary(), is_of_data);
-        let inverse_scale = raised(inverse_scale, &least);
-        let (alpha, beta) = (self.concentration, self.mean_precision);
-        Prior::new(alpha, beta, degrees, mean, inverse_scale).ok_or_else(|| {
+        let too_far = || {
             let rule = "this is the unit of the data, and the prior must be near it";
             Error::parameter("scale", format!("too far from {:e}", frame.unit()), rule)
-        })
+        };
+        let scale_of_data = self.scale == PriorScale::OfData;
+        let of_data = match self.mean == PriorMean::OfData || scale_of_data {
+            true => moments(frame, data)?,
+            false => Gaussian::default(),
+        };
+        let mean = match &self.mean {
+            PriorMean::OfData => of_data.mean,
+            PriorMean::Zero => enter(&Array1::zeros(dim), frame, dim)?,
+            PriorMean::Given(mean) => enter(mean, frame, dim)?,
+        };
+        let squared = frame.inverse_unit().powi(2);
+        let mut inverse_scale = match &self.scale {
+            PriorScale::OfData => of_data.covariance,
+            PriorScale::Multiple(multiple) => {
+                let mut diagonal = vec![0.0; dim * dim];
+                let entries = diagonal.iter_mut().step_by(dim + 1);
+                entries.for_each(|x| *x = squared / multiple);
+                diagonal
+            }
+            PriorScale::Given(scale) => {
+                same_columns("scale", dim, scale.nrows())?;
+                let inverse = inverse_of(scale.view()).ok_or_else(too_far)?;
+                inverse.into_iter().map(|x| x * squared).collect()
+            }
+        };
+        raise(
+            &mut inverse_scale,
+            &least_variances(frame, data.summary(), scale_of_data),
+        );
+        let (alpha, beta) = (self.concentration, self.mean_precision);
+        Prior::new(alpha, beta, degrees, mean, inverse_scale).ok_or_else(too_far)
     }
 }
 
@@ -228,16 +235,11 @@ impl Stage for DirichletProcess {
             if let Some(((row, column), _)) = scale.indexed_iter().find(|(_, x)| !x.is_finite()) {
                 return Err(Error::NotFinite { what, row, column });
             }
-            for ((i, j), &x) in scale.indexed_iter() {
-                let size = (scale[[i, i]] * scale[[j, j]]).abs().sqrt();
-                if (x - scale[[j, i]]).abs() > 1e-9 * size {
-                    let value = format!("{x} in row {i}, column {j}");
-                    return Err(Error::parameter(what, value, "must be symmetric"));
-                }
-            }
-            if inverse_of(scale.view()).is_none() {
+            let values: Vec<f64> = scale.iter().copied().collect();
+            if !is_proper(&values, rows) {
                 let value = format!("a {rows} x {columns} matrix");
-                return Err(Error::parameter(what, value, "must be positive definite"));
+                let rule = "must be symmetric and positive definite";
+                return Err(Error::parameter(what, value, rule));
             }
         }
         Ok(())
@@ -297,15 +299,8 @@ fn inverse_of(matrix: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
     product.iter().all(|x| x.is_finite()).then_some(product)
 }
 
-fn diagonal(value: f64, dim: usize) -> Vec<f64> {
-    let mut matrix = vec![0.0; dim * dim];
-    for j in 0..dim {
-        matrix[j * (dim + 1)] = value;
-    }
-    matrix
-}
-
 /// Weighted mean (d) and covariance (d, d; its lower half).
+#[derive(Default)]
 struct Gaussian {
     mean: Vec<f64>,
     covariance: Vec<f64>,
@@ -362,62 +357,37 @@ fn least_variances<F: Float>(frame: &Frame<F>, data: &Summary, of_data: bool) ->
     variances.map(|variance| share * variance).collect()
 }
 
-/// An inverse scale matrix whose pivots are not below their least values: if any would be, all are added to the diagonal,
-/// which stays as it is otherwise.
-fn raised(mut matrix: Vec<f64>, least: &[f64]) -> Vec<f64> {
+/// Adds their least values to the diagonal of an inverse scale matrix, if any of its pivots would be below its own.
+fn raise(matrix: &mut [f64], least: &[f64]) {
     let dim = least.len();
     let enough = |c: Cholesky| (0..dim).all(|j| c.factor[j * (dim + 1)].powi(2) >= least[j]);
-    if matrix.len() == dim * dim && !Cholesky::of(&matrix, dim).is_some_and(enough) {
-        for (j, least) in least.iter().enumerate() {
-            matrix[j * (dim + 1)] += least;
-        }
+    if !Cholesky::of(matrix, dim).is_some_and(enough) {
+        let diagonal = matrix.iter_mut().step_by(dim + 1);
+        diagonal.zip(least).for_each(|(x, least)| *x += least);
     }
-    matrix
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::rng::Rng;
-    use crate::data::Dense;
-    use approx::assert_abs_diff_eq;
 
     #[test]
     fn a_proper_matrix_stays_and_a_singular_one_is_raised() {
-        let good = vec![2.0, 0.5, 0.5, 1.0];
-        assert_eq!(raised(good.clone(), &[1e-8; 2]), good);
+        let good = [2.0, 0.5, 0.5, 1.0];
+        let mut made = good;
+        raise(&mut made, &[1e-8; 2]);
+        assert_eq!(made, good);
         for singular in [
-            vec![1.0, 1.0, 1.0, 1.0],
-            vec![0.0, 0.0, 0.0, 1.0],
-            vec![0.0; 4],
-            vec![1.0, 1.0 + 1e-16, 1.0 + 1e-16, 1.0],
+            [1.0, 1.0, 1.0, 1.0],
+            [0.0, 0.0, 0.0, 1.0],
+            [0.0; 4],
+            [1.0, 1.0 + 1e-16, 1.0 + 1e-16, 1.0],
         ] {
-            let made = raised(singular.clone(), &[1e-8, 1e-8]);
+            let mut made = singular;
+            raise(&mut made, &[1e-8, 1e-8]);
             assert!(Cholesky::of(&made, 2).unwrap().factor[3] > 0.9e-4);
             let moved = made.iter().zip(&singular).map(|(a, b)| (a - b).abs());
             assert!(moved.fold(0.0, f64::max) < 1.1e-8);
-        }
-    }
-
-    #[test]
-    fn moments_of_the_data_are_those_of_two_passes() {
-        let x = Array2::from_shape_fn((1_300, 6), |(i, j)| ((i * (j + 1)) as f64).sin() + j as f64)
-            + Rng::from_seed(5).normals(1_300, 6) * 1e-3;
-        let w = Array1::from_shape_fn(1_300, |n| (n % 3) as f64);
-        let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let frame = data.frame();
-        let Gaussian { mean, covariance } = moments(&frame, &data).unwrap();
-        let total = w.sum();
-        let naive_mean = |j: usize| x.column(j).dot(&w) / total;
-        for i in 0..6 {
-            let moved = frame.leave_exact(i, mean[i]);
-            assert_abs_diff_eq!(moved, naive_mean(i), epsilon = 1e-12);
-            for j in 0..=i {
-                let terms = (0..1_300)
-                    .map(|n| w[n] * (x[[n, i]] - naive_mean(i)) * (x[[n, j]] - naive_mean(j)));
-                let expected = terms.sum::<f64>() / total / frame.unit().powi(2);
-                assert_abs_diff_eq!(covariance[i * 6 + j], expected, epsilon = 1e-13);
-            }
         }
     }
 }

@@ -1,0 +1,194 @@
+//! The parameters of a Gaussian mixture, as files have them, checked when they are read.
+
+use super::covariance::Covariance;
+use super::proportions::Proportions;
+use crate::base::file_fault::FileFault;
+use crate::base::float::Float;
+use crate::base::linalg::{self, Cholesky};
+use crate::io::{all_finite, all_positive, rule};
+use crate::rows::{Centres, Frame};
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+
+/// All that a mixture follows from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "F: Float", deny_unknown_fields)]
+pub(super) struct Parameters<F> {
+    pub(super) covariance: Covariance,
+    pub(super) frame: Frame<F>,
+    pub(super) centres: Centres<F>,
+    /// The means in the data's own unit (k, columns), if they were given and not fitted.
+    pub(super) means: Option<Vec<F>>,
+    /// One, (k) or (k, d) variances, as the kind says, in the unit of the frame, squared; or the lower triangles $M$ (d, d)
+    /// or (k, d, d) of whitening transforms, $M^T M = \Sigma^{-1}$, which have digits that $\Sigma$ has not.
+    pub(super) variances: Vec<f64>,
+    /// The means (k, d) that such transforms are about, not rounded to the type of the data: narrow components may be
+    /// narrower than that. None for others.
+    pub(super) exact_means: Vec<f64>,
+    /// The least variances of the columns of such covariances (d).
+    pub(super) least_variances: Vec<f64>,
+    pub(super) least_variance: f64,
+    /// The variance that scores are in units of.
+    pub(super) unit: f64,
+    pub(super) proportions: Proportions,
+}
+
+impl<F: Float> Parameters<F> {
+    /// With variances of 1.
+    pub(super) fn new(
+        covariance: Covariance,
+        centres: Centres<F>,
+        frame: Frame<F>,
+        proportions: Proportions,
+    ) -> Self {
+        let (exact_means, least_variances) = match covariance.has_pairs() {
+            true => (
+                centres.coordinates().collect(),
+                vec![f64::MIN_POSITIVE; centres.dim()],
+            ),
+            false => Default::default(),
+        };
+        let mut new = Self {
+            covariance,
+            frame,
+            centres,
+            means: None,
+            variances: Vec::new(),
+            exact_means,
+            least_variances,
+            least_variance: f64::MIN_POSITIVE,
+            unit: 1.0,
+            proportions,
+        };
+        new.variances = new.isotropic(1.0);
+        new
+    }
+
+    pub(super) fn k(&self) -> usize {
+        self.centres.len()
+    }
+
+    pub(super) fn dim(&self) -> usize {
+        self.centres.dim()
+    }
+
+    /// The variances that are this one in every direction.
+    pub(super) fn isotropic(&self, variance: f64) -> Vec<f64> {
+        let dim = self.dim();
+        let mut variances = vec![variance; self.covariance.numbers(self.k(), dim)];
+        if self.covariance.has_pairs() {
+            variances.fill(0.0);
+            for triangle in variances.chunks_exact_mut(dim * dim) {
+                let diagonal = triangle.iter_mut().step_by(dim + 1);
+                diagonal.for_each(|x| *x = 1.0 / variance.sqrt());
+            }
+        }
+        variances
+    }
+
+    /// The numbers of component `c` among such variances.
+    pub(super) fn own<'a>(&self, variances: &'a [f64], c: usize) -> &'a [f64] {
+        let size = match self.covariance {
+            Covariance::TiedSpherical | Covariance::Spherical => 1,
+            Covariance::Diagonal => self.dim(),
+            Covariance::Tied | Covariance::Full => self.dim() * self.dim(),
+        };
+        &variances[c * size % variances.len()..][..size]
+    }
+
+    /// The variances or covariances, in the unit of the frame, squared.
+    pub(super) fn covariances(&self) -> Vec<f64> {
+        let dim = self.dim();
+        match self.covariance.has_pairs() {
+            true => {
+                let triangles = self.variances.chunks_exact(dim * dim);
+                triangles.flat_map(|own| covariance_of(own, dim)).collect()
+            }
+            false => self.variances.clone(),
+        }
+    }
+
+    /// The variances of the coordinates of component `c`: one, or (d).
+    pub(super) fn variances_of(&self, variances: &[f64], c: usize) -> Vec<f64> {
+        let own = self.own(variances, c);
+        match self.covariance.has_pairs() {
+            true => covariance_of(own, self.dim()).into_diag().to_vec(),
+            false => own.to_vec(),
+        }
+    }
+
+    /// The mean of such variances, of components by their proportion.
+    pub(super) fn mean_of(&self, variances: &[f64]) -> f64 {
+        let mean = |c: usize| {
+            let own = self.variances_of(variances, c);
+            own.iter().sum::<f64>() / own.len() as f64
+        };
+        match self.covariance {
+            Covariance::TiedSpherical | Covariance::Tied => mean(0),
+            _ => self.proportions.average((0..self.k()).map(mean)),
+        }
+    }
+
+    /// The mean (d) of the data.
+    pub(super) fn origin(&self) -> Vec<f64> {
+        let mean = &self.frame.mean()[..self.dim()];
+        mean.iter().map(|m| m.to_f64()).collect()
+    }
+
+    /// An error of the section that holds what no model has.
+    pub(super) fn check(&self) -> std::result::Result<(), FileFault> {
+        let (k, dim, covariance) = (self.k(), self.dim(), self.covariance);
+        rule(dim == self.frame.dim(), "centres", "must be in the frame")?;
+        let most = Frame::<F>::farthest_centre();
+        let near = self.centres.coordinates().all(|z| z.abs() <= most);
+        rule(near, "centres", "must be near the frame")?;
+        if let Some(means) = &self.means {
+            all_finite("means", means, k * self.frame.columns())?;
+        }
+        let (variances, unit, least) = (&self.variances, self.unit, self.least_variance);
+        all_finite("variances", variances, covariance.numbers(k, dim))?;
+        let pairs = usize::from(covariance.has_pairs());
+        all_finite("exact means", &self.exact_means, pairs * k * dim)?;
+        all_positive("least variances", &self.least_variances, pairs * dim)?;
+        all_positive("least variance", &[least], 1)?;
+        all_positive("unit of scores", &[unit], 1)?;
+        let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
+        let proper = match covariance.has_pairs() {
+            // Triangles, whose eigenvalues were clamped but for rounding.
+            true => variances.iter().enumerate().all(|(place, x)| {
+                let (i, j) = (place / dim % dim, place % dim);
+                match i.cmp(&j) {
+                    Ordering::Less => *x == 0.0,
+                    Ordering::Equal => *x > 0.0 && held(unit * x * x),
+                    Ordering::Greater => held(unit * x * x),
+                }
+            }),
+            false => variances
+                .iter()
+                .all(|v| *v >= least && held(unit / v) && held(unit * (v / unit).ln())),
+        };
+        let of_unit = "must not be below their least value, nor far from the unit of scores";
+        rule(proper, "variances", of_unit)?;
+        self.proportions.check_stored(k)?;
+        let tied = covariance == Covariance::TiedSpherical;
+        let plain = !tied || unit == variances[0] && self.proportions.free() == 0;
+        let equal = "must be the unit of scores, and proportions equal";
+        rule(plain, "variances", equal)
+    }
+}
+
+/// The covariance (d, d) of a whitening transform.
+pub(super) fn covariance_of(triangle: &[f64], dim: usize) -> Array2<f64> {
+    let deviations = linalg::inverse_of_lower(triangle, dim);
+    let covariance = linalg::square(&deviations, dim);
+    Array2::from_shape_vec((dim, dim), covariance).expect("d x d numbers")
+}
+
+/// Whether a matrix (d, d) is symmetric, but for rounding, and positive definite.
+pub(super) fn is_proper(matrix: &[f64], dim: usize) -> bool {
+    let at = |i: usize, j: usize| matrix[i * dim + j];
+    let near = |i, j| (at(i, j) - at(j, i)).abs() <= 1e-9 * (at(i, i) * at(j, j)).sqrt();
+    let symmetric = (0..dim).all(|i| (0..i).all(|j| near(i, j)));
+    symmetric && Cholesky::of(matrix, dim).is_some()
+}
