@@ -1,7 +1,7 @@
 //! A coreset of one's own: every row for itself, with a chance in proportion to its weight (Poisson sampling).
 
 use coremix::coreset::{Coreset, Subset};
-use coremix::data::Frame;
+use coremix::data::View;
 use coremix::datasets::Birch;
 use coremix::prelude::*;
 use coremix::{Float, Rng, Stage, testing};
@@ -15,7 +15,8 @@ struct Poisson {
 impl Stage for Poisson {}
 
 impl<F: Float> Coreset<F> for Poisson {
-    fn sample(&self, data: &dyn Data<F>, _: &Frame<F>, rng: &mut Rng) -> Result<Option<Subset>> {
+    fn sample(&self, view: View<'_, F>, rng: &mut Rng) -> Result<Option<Subset>> {
+        let data = view.data;
         let (mut rows, mut weights) = (Vec::new(), Vec::new());
         for n in 0..data.len() {
             let p = (self.size * data.weight(n) / data.summary().total_weight).min(1.0);

@@ -1,6 +1,6 @@
 //! A seeder of one's own: the farthest row is the next seed (Gonzalez 1985).
 
-use coremix::data::{Frame, Rows};
+use coremix::data::View;
 use coremix::datasets::Birch;
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
@@ -13,15 +13,9 @@ struct Farthest;
 impl Stage for Farthest {}
 
 impl<F: Float> Seeder<F> for Farthest {
-    fn seed(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        k: usize,
-        rng: &mut Rng,
-    ) -> Result<Seeds<F>> {
-        let mut rows = Rows::default();
-        data.load(0..data.len(), frame, &mut rows)?;
+    fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
+        let data = view.data;
+        let rows = view.load(0..data.len())?;
         let there: Vec<usize> = (0..data.len()).filter(|&n| data.weight(n) > 0.0).collect();
         let mut left = rng.uniform() * data.summary().total_weight;
         let below = |n: &&usize| {
@@ -37,7 +31,7 @@ impl<F: Float> Seeder<F> for Farthest {
             chosen.push(*there.iter().max_by(far).unwrap_or(&there[0]));
         }
         let evaluations = (data.len() * (k - 1)) as u64;
-        Seeds::at_rows(data, frame, &chosen, evaluations)
+        Seeds::at_rows(view, &chosen, evaluations)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::{Data, Frame};
+use crate::data::View;
 
 /// All rows with their own weights. Costs nothing.
 ///
@@ -23,7 +23,7 @@ pub struct Full;
 impl Stage for Full {}
 
 impl<F: Float> Coreset<F> for Full {
-    fn sample(&self, _: &dyn Data<F>, _: &Frame<F>, _: &mut Rng) -> Result<Option<Subset>> {
+    fn sample(&self, _: View<'_, F>, _: &mut Rng) -> Result<Option<Subset>> {
         Ok(None)
     }
 }

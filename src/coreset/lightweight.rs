@@ -7,7 +7,7 @@ use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
 use crate::base::stage::{self, Stage};
-use crate::data::{Data, Frame, Rows};
+use crate::data::{Rows, View};
 
 /// Rows drawn half in proportion to their weight and half to their weighted squared distance from the mean
 /// ([E15](crate::equations#e15); Bachem, Lucic, Krause, KDD 2018). One distance evaluation per row.
@@ -62,13 +62,8 @@ impl Stage for Lightweight {
 }
 
 impl<F: Float> Coreset<F> for Lightweight {
-    fn sample(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        rng: &mut Rng,
-    ) -> Result<Option<Subset>> {
-        self.draw(data, frame, rng)
+    fn sample(&self, view: View<'_, F>, rng: &mut Rng) -> Result<Option<Subset>> {
+        self.draw(view, rng)
     }
 }
 
@@ -77,38 +72,36 @@ impl Lightweight {
     #[inline(never)]
     pub(crate) fn draw<F: Float>(
         &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
+        view: View<'_, F>,
         rng: &mut Rng,
     ) -> Result<Option<Subset>> {
-        self.with(data, frame, |size| SortedUniforms::new(size, rng))
+        self.with(view, |size| SortedUniforms::new(size, rng))
     }
 
     /// Draws it by one uniform number from each of N' parts of the interval from 0 to 1: with the same probabilities, but
     /// the numbers of draws of a row differ less.
     pub(crate) fn draw_in_strata<F: Float>(
         &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
+        view: View<'_, F>,
         rng: &mut Rng,
     ) -> Result<Option<Subset>> {
-        self.with(data, frame, |size| SortedUniforms::in_strata(size, rng))
+        self.with(view, |size| SortedUniforms::in_strata(size, rng))
     }
 
     /// Draws it by these numbers.
     fn with<'a, F: Float>(
         &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
+        view: View<'_, F>,
         draws: impl FnOnce(usize) -> SortedUniforms<'a>,
     ) -> Result<Option<Subset>> {
+        let data = view.data;
         if self.size >= data.summary().rows {
             return Ok(None);
         }
         let total_weight = data.summary().total_weight;
         // Weights in the unit of a power of two near their total: without rounding, and their products stay in range.
         let unit = 2f64.powi(-total_weight.log2().floor() as i32);
-        let (squared, blocks) = squared_distances_to_mean(data, frame, unit)?;
+        let (squared, blocks) = squared_distances_to_mean(view, unit)?;
         let total = total_weight * unit;
         let spread: f64 = blocks.iter().map(|block| block.spread).sum();
         // q_n / w_n = (base + slope d_n^2) / (2 W); without spread, q_n = w_n / W.
@@ -184,10 +177,10 @@ struct Totals {
 
 /// Squared distances of all rows to the mean of the data (n), and the totals of each block of them, their weights times `unit`.
 fn squared_distances_to_mean<F: Float>(
-    data: &dyn Data<F>,
-    frame: &Frame<F>,
+    view: View<'_, F>,
     unit: f64,
 ) -> Result<(Vec<F>, Vec<Totals>)> {
+    let View { data, frame } = view;
     let mut centre = vec![F::from_f64(0.0); frame.offset().len()];
     frame.enter_exact(&data.summary().mean, &mut centre);
     let mut squared = vec![F::from_f64(0.0); data.len()];
@@ -279,7 +272,7 @@ impl<'a> SortedUniforms<'a> {
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use crate::data::Dense;
+    use crate::data::{Data, Dense};
     use approx::assert_abs_diff_eq;
     use ndarray::{Array1, Array2};
 
@@ -290,7 +283,7 @@ mod tests {
         let x = Array2::from_shape_fn((n, 3), |_| 5.0 + rng.normal() * rng.normal());
         let w = Array1::from_shape_fn(n, |i| (i % 3) as f64 * 0.7);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let frame = Frame::of(data.summary());
+        let frame = data.frame();
         let total: f64 = w.sum();
         let mean: Vec<f64> = (0..3)
             .map(|j| (0..n).map(|i| w[i] * x[[i, j]]).sum::<f64>() / total)
@@ -307,7 +300,7 @@ mod tests {
         let mut sums = Vec::new();
         for round in 0..rounds {
             let subset = Lightweight::new(size)
-                .sample(&data, &frame, &mut Rng::from_seed(round))
+                .sample(View::new(&data, &frame), &mut Rng::from_seed(round))
                 .unwrap()
                 .unwrap();
             assert_eq!(subset.evaluations, n as u64);

@@ -23,7 +23,7 @@ use crate::base::error::{Result, sound_total, sound_weight};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::{Data, Frame};
+use crate::data::View;
 use serde::{Deserialize, Serialize};
 
 /// Rows of a data set with new weights.
@@ -69,7 +69,7 @@ impl Subset {
 ///
 /// ```
 /// use coremix::coreset::{Coreset, Subset};
-/// use coremix::data::{Frame, Rows};
+/// use coremix::data::View;
 /// use coremix::prelude::*;
 /// use coremix::{Float, Rng, Stage};
 ///
@@ -79,12 +79,8 @@ impl Subset {
 /// impl Stage for Half {}
 ///
 /// impl<F: Float> Coreset<F> for Half {
-///     fn sample(
-///         &self,
-///         data: &dyn Data<F>,
-///         _: &Frame<F>,
-///         rng: &mut Rng,
-///     ) -> Result<Option<Subset>> {
+///     fn sample(&self, view: View<'_, F>, rng: &mut Rng) -> Result<Option<Subset>> {
+///         let data = view.data;
 ///         let chosen = (0..data.len()).filter(|n| data.weight(*n) > 0.0 && rng.uniform() < 0.5);
 ///         let rows: Vec<usize> = chosen.collect();
 ///         let weights = rows.iter().map(|n| 2.0 * data.weight(*n)).collect();
@@ -103,17 +99,11 @@ pub trait Coreset<F: Float>: Stage + Send + Sync {
     ///
     /// # Errors
     /// None of the coresets here fails on checked data; others may.
-    fn sample(&self, data: &dyn Data<F>, frame: &Frame<F>, rng: &mut Rng)
-    -> Result<Option<Subset>>;
+    fn sample(&self, view: View<'_, F>, rng: &mut Rng) -> Result<Option<Subset>>;
 }
 
 impl<F: Float, C: Coreset<F> + ?Sized> Coreset<F> for Box<C> {
-    fn sample(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        rng: &mut Rng,
-    ) -> Result<Option<Subset>> {
-        (**self).sample(data, frame, rng)
+    fn sample(&self, view: View<'_, F>, rng: &mut Rng) -> Result<Option<Subset>> {
+        (**self).sample(view, rng)
     }
 }

@@ -4,7 +4,7 @@ use super::Lightweight;
 use crate::base::error::{Error, Result, positive, same_columns, same_length, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::rng::{Purpose, Streams};
-use crate::data::{Data, Dense, check_rows};
+use crate::data::{Data, Dense, View, check_rows};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// A lightweight coreset of rows that come once, block after block, and are not kept.
@@ -200,7 +200,8 @@ impl<T: Element> OnePass<T> {
         let streams = Streams::new(self.seed, 0);
         let mut rng = streams.at(Purpose::Coreset, self.reductions, 1);
         self.reductions += 1;
-        let drawn = Lightweight::new(size).draw_in_strata(&data, &data.frame(), &mut rng)?;
+        let drawn =
+            Lightweight::new(size).draw_in_strata(View::new(&data, &data.frame()), &mut rng)?;
         let Some(subset) = drawn else {
             return Ok(list);
         };

@@ -5,7 +5,7 @@ use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::{self, Stage};
-use crate::data::{Data, Frame};
+use crate::data::{Data, View};
 
 /// Rows drawn uniformly without replacement among those of positive weight ([E16](crate::equations#e16)). No distance
 /// evaluations.
@@ -47,7 +47,8 @@ impl Stage for Uniform {
 }
 
 impl<F: Float> Coreset<F> for Uniform {
-    fn sample(&self, data: &dyn Data<F>, _: &Frame<F>, rng: &mut Rng) -> Result<Option<Subset>> {
+    fn sample(&self, view: View<'_, F>, rng: &mut Rng) -> Result<Option<Subset>> {
+        let data = view.data;
         if self.size >= data.summary().rows {
             return Ok(None);
         }

@@ -24,7 +24,7 @@ pub use sketch::Sketch;
 pub use sketch_builder::SketchBuilder;
 pub use summary::Summary;
 pub(crate) use summary::check_rows;
-pub(crate) use view::View;
+pub use view::View;
 
 use crate::base::cancel::Cancel;
 use crate::base::error::{Result, same_columns};

@@ -1,19 +1,29 @@
-//! Data in the coordinates of a frame: rows as a search reads them.
+//! Data in the coordinates of a frame.
 
 use super::{Data, Frame, Rows};
 use crate::base::error::Result;
 use crate::base::float::Float;
+use std::fmt;
 use std::ops::Range;
 
-/// Data together with the coordinates to load its rows in.
+/// Data together with the coordinates to load its rows in: what coresets and seeders choose from.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a, F: Float> {
-    pub(crate) data: &'a dyn Data<F>,
-    pub(crate) frame: &'a Frame<F>,
+pub struct View<'a, F: Float> {
+    /// The rows.
+    pub data: &'a dyn Data<F>,
+    /// The coordinates: those of [the data](Data::frame), or of all rows that the data is a part of.
+    pub frame: &'a Frame<F>,
+}
+
+impl<F: Float> fmt::Debug for View<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} rows", self.data.name(), self.len())
+    }
 }
 
 impl<'a, F: Float> View<'a, F> {
-    pub(crate) fn new(data: &'a dyn Data<F>, frame: &'a Frame<F>) -> Self {
+    /// The rows in these coordinates.
+    pub fn new(data: &'a dyn Data<F>, frame: &'a Frame<F>) -> Self {
         Self { data, frame }
     }
 
@@ -33,7 +43,10 @@ impl<'a, F: Float> View<'a, F> {
     }
 
     /// Consecutive rows.
-    pub(crate) fn load(&self, rows: Range<usize>) -> Result<Rows<F>> {
+    ///
+    /// # Errors
+    /// As [`Data::load`].
+    pub fn load(&self, rows: Range<usize>) -> Result<Rows<F>> {
         let mut block = Rows::default();
         self.data.load(rows, self.frame, &mut block)?;
         Ok(block)

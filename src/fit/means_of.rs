@@ -5,7 +5,7 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::{Centres, Data, Frame};
+use crate::data::{Centres, View};
 use crate::m_step::{Gaussian, MStep};
 use crate::model::Mixture;
 use crate::seed::{Seeder, Seeds};
@@ -65,18 +65,12 @@ impl<F: Float, M: MStep<F>> Stage for MeansOf<F, M> {
 }
 
 impl<F: Float, M: MStep<F> + Clone> Seeder<F> for MeansOf<F, M> {
-    fn seed(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        _: usize,
-        rng: &mut Rng,
-    ) -> Result<Seeds<F>> {
+    fn seed(&self, view: View<'_, F>, _: usize, rng: &mut Rng) -> Result<Seeds<F>> {
         let mut other = self.0.clone();
         other.settings.seed = (rng.uniform() * 2f64.powi(53)) as u64;
-        let fit = other.fit(data)?;
+        let fit = other.fit(view.data)?;
         Ok(Seeds {
-            centres: Centres::enter(fit.model.means().view(), frame),
+            centres: Centres::enter(fit.model.means().view(), view.frame),
             evaluations: fit.report.evaluations.total(),
         })
     }

@@ -6,7 +6,7 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::{Purpose, Streams};
 use crate::coreset::{Coreset, Subset};
-use crate::data::{Data, Frame, Subspace};
+use crate::data::{Data, Frame, Subspace, View};
 use crate::em::{Evaluations, Monitor, PhaseReport, PhaseRows, Progress, Timings};
 use crate::io::{FileFault, all_counts, rule};
 use crate::seed;
@@ -182,7 +182,7 @@ impl<'a, F: Float> Plan<'a, F> {
             None => {
                 let streams = Streams::new(settings.seed, 0);
                 let mut rng = streams.at(Purpose::Coreset, number, 0);
-                coreset.sample(self.data, &self.frame, &mut rng)?
+                coreset.sample(View::new(self.data, &self.frame), &mut rng)?
             }
         };
         if let Some(subset) = &subset {

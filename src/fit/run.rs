@@ -267,9 +267,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
                 let streams = Streams::new(settings.seed, restart as u64).start(start);
                 let mut rng = streams.at(Purpose::Seeding, 0, 0);
                 let rows = plan.rows(plan.phases[0].place);
-                let seeds = self
-                    .seeder
-                    .seed(rows, &frame, settings.clusters, &mut rng)?;
+                let view = View::new(rows, &frame);
+                let seeds = self.seeder.seed(view, settings.clusters, &mut rng)?;
                 let sound = seeds.check(settings.clusters, frame.dim());
                 sound.map_err(|what| Error::stage(self.seeder.name(), what))?;
                 evaluations = seeds.evaluations;

@@ -4,7 +4,7 @@ use crate::base::error::{Error, Result, same_columns, same_length};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::{self, Stage};
-use crate::data::{Centres, Data, Frame};
+use crate::data::{Centres, Data, Frame, View};
 use crate::io::{self, Contents, FileFault, MODEL, ModelInfo, hash_of};
 use crate::m_step::{MStep, Save};
 use crate::model::Mixture;
@@ -93,7 +93,7 @@ fn seeds_at<F: Float, M: Mixture<F>>(
     // Checks that no mean is too far from the rows.
     let given = Given::new(means.view());
     given.check(k)?;
-    let seeds = given.seed(data, frame, k, &mut Rng::from_seed(0))?;
+    let seeds = given.seed(View::new(data, frame), k, &mut Rng::from_seed(0))?;
     Ok(match model.frame() == frame {
         true => model.centres().clone(),
         false => seeds.centres,

@@ -7,7 +7,7 @@ use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
 use crate::base::stage::{self, Stage};
-use crate::data::{Centres, Data, Frame, Rows};
+use crate::data::{Centres, Rows, View};
 use crate::model::candidates;
 
 /// Approximates k-means++ by a Markov chain of length m per seed ([E18](crate::equations#e18); Bachem, Lucic, Hassani,
@@ -83,50 +83,44 @@ const RETRIES: usize = 4;
 
 impl<F: Float> Seeder<F> for AfkMc2 {
     #[inline(never)]
-    fn seed(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        k: usize,
-        rng: &mut Rng,
-    ) -> Result<Seeds<F>> {
+    fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
         let mut rows = Vec::with_capacity(k);
-        rows.extend(by_weight(data, &rows, 1, rng));
-        let mut seeds = Seeds::at_rows(data, frame, &rows, 0)?;
-        let proposal = Proposal::new(data, frame, &seeds.centres)?;
-        seeds.evaluations += data.len() as u64;
+        rows.extend(by_weight(view.data, &rows, 1, rng));
+        let mut seeds = Seeds::at_rows(view, &rows, 0)?;
+        let proposal = Proposal::new(view, &seeds.centres)?;
+        seeds.evaluations += view.len() as u64;
 
         while rows.len() < k {
             let batch = BATCH
                 .min(CANDIDATES / self.chain)
                 .max(1)
                 .min(k - rows.len());
-            let mut chains = Chains::draw(data, frame, &proposal, batch * self.chain, rng)?;
+            let mut chains = Chains::draw(view, &proposal, batch * self.chain, rng)?;
             seeds.evaluations += chains.measure(&seeds.centres);
             for b in 0..batch {
                 let of_this = b * self.chain..(b + 1) * self.chain;
                 let mut choice = chains.walk(of_this, rng);
                 for _ in 0..RETRIES {
                     if choice.is_none() {
-                        let mut again = Chains::draw(data, frame, &proposal, self.chain, rng)?;
+                        let mut again = Chains::draw(view, &proposal, self.chain, rng)?;
                         seeds.evaluations += again.measure(&seeds.centres);
                         choice = again.walk(0..self.chain, rng);
                     }
                 }
                 if choice.is_none() {
-                    let (row, evaluations) = exact(data, frame, &seeds.centres, rng)?;
+                    let (row, evaluations) = exact(view, &seeds.centres, rng)?;
                     seeds.evaluations += evaluations;
                     choice = row;
                 }
                 let Some(row) = choice else {
                     // Every row coincides with a seed, and always will: any others are as good.
-                    let others = by_weight(data, &rows, k - rows.len(), rng);
+                    let others = by_weight(view.data, &rows, k - rows.len(), rng);
                     rows.extend(&others);
                     let evaluations = seeds.evaluations;
-                    return Seeds::at_rows(data, frame, &rows, evaluations);
+                    return Seeds::at_rows(view, &rows, evaluations);
                 };
                 rows.push(row);
-                let chosen = Seeds::at_rows(data, frame, &[row], 0)?.centres;
+                let chosen = Seeds::at_rows(view, &[row], 0)?.centres;
                 seeds.evaluations += chains.lower(chosen.row(0), (b + 1) * self.chain);
                 seeds.centres.push(chosen.row(0));
             }
@@ -145,8 +139,8 @@ struct Proposal<F> {
 }
 
 impl<F: Float> Proposal<F> {
-    fn new(data: &dyn Data<F>, frame: &Frame<F>, first: &Centres<F>) -> Result<Self> {
-        let squared = distances(data, frame, first)?;
+    fn new(view: View<'_, F>, first: &Centres<F>) -> Result<Self> {
+        let (data, squared) = (view.data, distances(view, first)?);
         let spread: f64 = (0..data.len())
             .map(|n| data.weight(n) * squared[n].to_f64())
             .sum();
@@ -179,17 +173,11 @@ struct Chains<F: Float> {
 }
 
 impl<F: Float> Chains<F> {
-    fn draw(
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        proposal: &Proposal<F>,
-        n: usize,
-        rng: &mut Rng,
-    ) -> Result<Self> {
+    fn draw(view: View<'_, F>, proposal: &Proposal<F>, n: usize, rng: &mut Rng) -> Result<Self> {
         let candidates: Vec<usize> = (0..n).map(|_| proposal.cumulated.draw(rng)).collect();
         let densities = candidates.iter().map(|&n| proposal.density(n)).collect();
         let mut rows = Rows::default();
-        data.gather(&candidates, frame, &mut rows)?;
+        view.data.gather(&candidates, view.frame, &mut rows)?;
         Ok(Self {
             candidates,
             densities,
@@ -241,12 +229,11 @@ impl<F: Float> Chains<F> {
 
 /// A row by exact D^2 sampling, for chains that found nothing; `None` if every D^2 is 0.
 fn exact<F: Float>(
-    data: &dyn Data<F>,
-    frame: &Frame<F>,
+    view: View<'_, F>,
     seeds: &Centres<F>,
     rng: &mut Rng,
 ) -> Result<(Option<usize>, u64)> {
-    let squared = distances(data, frame, seeds)?;
+    let (data, squared) = (view.data, distances(view, seeds)?);
     let weight = |n: usize| data.weight(n) * squared[n].to_f64();
     let total = (0..data.len()).map(weight).sum();
     let row = rng.proportional((0..data.len()).map(weight), total);
@@ -254,10 +241,9 @@ fn exact<F: Float>(
 }
 
 /// Squared distance of every row to the nearest seed.
-fn distances<F: Float>(data: &dyn Data<F>, frame: &Frame<F>, seeds: &Centres<F>) -> Result<Vec<F>> {
-    let blocks = parallel::map_blocks(data.len(), BLOCK, |_, range| {
-        let mut rows = Rows::default();
-        data.load(range, frame, &mut rows)?;
+fn distances<F: Float>(view: View<'_, F>, seeds: &Centres<F>) -> Result<Vec<F>> {
+    let blocks = parallel::map_blocks(view.len(), BLOCK, |_, range| {
+        let rows = view.load(range)?;
         let mut nearest = vec![F::INFINITY; rows.len()];
         if seeds.len() < 8 {
             for c in 0..seeds.len() {

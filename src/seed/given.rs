@@ -5,7 +5,7 @@ use crate::base::error::{Error, Result, same_columns, same_length};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::{Centres, Data, Frame, check_rows};
+use crate::data::{Centres, Frame, View, check_rows};
 use crate::io::hash_of;
 use ndarray::{Array2, ArrayView2};
 
@@ -95,18 +95,13 @@ impl<F: Float> Stage for Given<F> {
 }
 
 impl<F: Float> Seeder<F> for Given<F> {
-    fn seed(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        k: usize,
-        rng: &mut Rng,
-    ) -> Result<Seeds<F>> {
+    fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
+        let frame = view.frame;
         same_columns(WHAT, frame.columns(), self.centres.ncols())?;
         let centres = Centres::enter(self.centres.view(), frame);
-        self.check_distances(&centres, frame, data.summary().total_weight)?;
+        self.check_distances(&centres, frame, view.data.summary().total_weight)?;
         if self.and_more {
-            return KMeansPlusPlus::greedy().choose(data, frame, k, Some(&centres), rng);
+            return KMeansPlusPlus::greedy().choose(view, k, Some(&centres), rng);
         }
         Ok(Seeds {
             centres,

@@ -7,7 +7,7 @@ use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::{Centres, Data, Frame, Rows};
+use crate::data::{Centres, Rows, View};
 
 /// k-means++ for many clusters: of the order of $n \log k$ distance evaluations where cells are of similar size, instead of
 /// $n k$ ([E38](crate::equations#e38)).
@@ -68,24 +68,18 @@ const PIECE: usize = 32;
 
 impl<F: Float> Seeder<F> for HierarchicalKMeansPlusPlus {
     #[inline(never)]
-    fn seed(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        k: usize,
-        rng: &mut Rng,
-    ) -> Result<Seeds<F>> {
-        let first = Cumulated::new((0..data.len()).map(|n| data.weight(n))).draw(rng);
-        let mut cells = Cells::new(data, frame, first)?;
+    fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
+        let first = Cumulated::new((0..view.len()).map(|n| view.data.weight(n))).draw(rng);
+        let mut cells = Cells::new(view, first)?;
         while cells.seeds.len() < k {
             cells.compare_all()?;
             let wanted = cells.seeds.len().saturating_mul(GROWTH).min(k);
             if !cells.draw(wanted, rng)? {
                 // Every row coincides with a seed, and always will: any others are as good.
                 let mut rows = cells.seeds;
-                let others = by_weight(data, &rows, k - rows.len(), rng);
+                let others = by_weight(view.data, &rows, k - rows.len(), rng);
                 rows.extend(&others);
-                return Seeds::at_rows(data, frame, &rows, cells.evaluations);
+                return Seeds::at_rows(view, &rows, cells.evaluations);
             }
         }
         Ok(Seeds {
@@ -97,8 +91,7 @@ impl<F: Float> Seeder<F> for HierarchicalKMeansPlusPlus {
 
 /// Rows by cell, with their distances to the nearest seed of it.
 struct Cells<'a, F: Float> {
-    data: &'a dyn Data<F>,
-    frame: &'a Frame<F>,
+    view: View<'a, F>,
     /// Rows that are seeds, and where they are.
     seeds: Vec<usize>,
     centres: Centres<F>,
@@ -128,7 +121,7 @@ struct Near<F> {
 
 impl<'a, F: Float> Cells<'a, F> {
     /// One cell with one seed, which no row has been compared with.
-    fn new(data: &'a dyn Data<F>, frame: &'a Frame<F>, first: usize) -> Result<Self> {
+    fn new(view: View<'a, F>, first: usize) -> Result<Self> {
         let near = Near {
             squared: F::INFINITY,
             cell: 0,
@@ -136,17 +129,15 @@ impl<'a, F: Float> Cells<'a, F> {
             nearest: 0,
         };
         let mut cells = Self {
-            data,
-            frame,
+            view,
             seeds: Vec::new(),
-            centres: Centres::with_capacity(1, data.dim()),
+            centres: Centres::with_capacity(1, view.data.dim()),
             cells: vec![Cell::default()],
-            near: vec![near; data.len()],
+            near: vec![near; view.len()],
             evaluations: 0,
         };
-        let mut row = Rows::default();
-        data.gather(&[first], frame, &mut row)?;
-        cells.add(first, &row.to_centre(0), 0);
+        let centre = Seeds::at_rows(view, &[first], 0)?.centres;
+        cells.add(first, centre.row(0), 0);
         Ok(cells)
     }
 
@@ -209,8 +200,7 @@ impl<'a, F: Float> Cells<'a, F> {
         let mut near = std::mem::take(&mut self.near);
         let all = &*self;
         let evaluations = parallel::map_chunks(&mut near, BLOCK, |_, range, near| {
-            let (mut rows, mut distances) = (Rows::default(), Vec::new());
-            all.data.load(range, all.frame, &mut rows)?;
+            let (rows, mut distances) = (all.view.load(range)?, Vec::new());
             let mut evaluations = 0;
             for (i, near) in near.iter_mut().enumerate() {
                 *near = all.follow(&rows, i, *near, &mut distances, &mut evaluations);
@@ -225,7 +215,8 @@ impl<'a, F: Float> Cells<'a, F> {
     /// Draws seeds until there are `wanted`, or the round should end. `false` if there is nothing to draw.
     fn draw(&mut self, wanted: usize, rng: &mut Rng) -> Result<bool> {
         let squared = |n: usize| self.near[n].squared.to_f64();
-        let old = Cumulated::new((0..self.data.len()).map(|n| self.data.weight(n) * squared(n)));
+        let old =
+            Cumulated::new((0..self.view.len()).map(|n| self.view.data.weight(n) * squared(n)));
         if old.total() <= 0.0 {
             return Ok(false);
         }
@@ -243,7 +234,7 @@ impl<'a, F: Float> Cells<'a, F> {
             let pieces = parallel::map_blocks(together, PIECE, |_, range| {
                 let (mut rows, mut distances) = (Rows::default(), Vec::new());
                 let ids: Vec<usize> = proposals[range].iter().map(|(n, _)| *n).collect();
-                all.data.gather(&ids, all.frame, &mut rows)?;
+                all.view.data.gather(&ids, all.view.frame, &mut rows)?;
                 let mut evaluations = 0;
                 let near = ids.iter().enumerate().map(|(i, &n)| {
                     all.follow(&rows, i, all.near[n], &mut distances, &mut evaluations)
@@ -277,7 +268,7 @@ impl<'a, F: Float> Cells<'a, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Dense;
+    use crate::data::{Data, Dense};
     use crate::seed::KMeansPlusPlus;
     use ndarray::{Array1, Array2};
 
@@ -294,7 +285,10 @@ mod tests {
         let mut rng = Rng::from_seed(3);
         for _ in 0..rounds {
             let seeder = HierarchicalKMeansPlusPlus::new();
-            let seeds = seeder.seed(&data, &frame, 3, &mut rng).unwrap().centres;
+            let seeds = seeder
+                .seed(View::new(&data, &frame), 3, &mut rng)
+                .unwrap()
+                .centres;
             let row = |c: usize| {
                 let value = frame.leave_exact(0, seeds.row(c)[0]);
                 (0..5).find(|&n| (x[[n, 0]] - value).abs() < 1e-9).unwrap()
@@ -347,7 +341,7 @@ mod tests {
     fn potential(seeder: &impl Seeder<f64>, data: &Dense<'_, f64>, k: usize, seed: u64) -> f64 {
         let frame = data.frame();
         let seeds = seeder
-            .seed(data, &frame, k, &mut Rng::from_seed(seed))
+            .seed(View::new(data, &frame), k, &mut Rng::from_seed(seed))
             .unwrap();
         let mut rows = crate::data::Rows::default();
         data.load(0..data.len(), &frame, &mut rows).unwrap();

@@ -6,7 +6,7 @@ use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
 use crate::base::stage::{self, Stage};
-use crate::data::{Centres, Data, Frame, Rows};
+use crate::data::{Centres, Rows, View};
 
 /// Each seed is a row drawn in proportion to its weighted squared distance to the nearest seed so far
 /// ([E17](crate::equations#e17); Arthur, Vassilvitskii, SODA 2007): n distance evaluations per seed and candidate.
@@ -86,14 +86,8 @@ impl Stage for KMeansPlusPlus {
 }
 
 impl<F: Float> Seeder<F> for KMeansPlusPlus {
-    fn seed(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        k: usize,
-        rng: &mut Rng,
-    ) -> Result<Seeds<F>> {
-        self.choose(data, frame, k, None, rng)
+    fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
+        self.choose(view, k, None, rng)
     }
 }
 
@@ -102,17 +96,16 @@ impl KMeansPlusPlus {
     #[inline(never)]
     pub(crate) fn choose<F: Float>(
         &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
+        view: View<'_, F>,
         k: usize,
         first: Option<&Centres<F>>,
         rng: &mut Rng,
     ) -> Result<Seeds<F>> {
         let candidates = match self.candidates {
-            Candidates::Fixed(candidates) => candidates.min(data.len()),
+            Candidates::Fixed(candidates) => candidates.min(view.len()),
             Candidates::Logarithmic => 2 + (k as f64).ln() as usize,
         };
-        let mut nearest = Nearest::new(data, frame);
+        let mut nearest = Nearest::new(view);
         let mut rows = Vec::new();
         let given = first.map_or(0, Centres::len);
         if let Some(first) = first {
@@ -120,21 +113,21 @@ impl KMeansPlusPlus {
                 nearest.lower_to(first.row(c))?;
             }
         } else {
-            rows = by_weight(data, &[], 1, rng);
+            rows = by_weight(view.data, &[], 1, rng);
             nearest.lower(rows[0])?;
         }
         while given + rows.len() < k {
             let drawn: Vec<usize> = (0..candidates).filter_map(|_| nearest.draw(rng)).collect();
             let Some(best) = nearest.best(&drawn)? else {
                 // Every row coincides with a seed, and always will: any others are as good.
-                let others = by_weight(data, &rows, k - given - rows.len(), rng);
+                let others = by_weight(view.data, &rows, k - given - rows.len(), rng);
                 rows.extend(&others);
                 break;
             };
             nearest.lower(best)?;
             rows.push(best);
         }
-        let drawn = Seeds::at_rows(data, frame, &rows, nearest.evaluations)?;
+        let drawn = Seeds::at_rows(view, &rows, nearest.evaluations)?;
         Ok(match first {
             Some(first) => drawn.after(first),
             None => drawn,
@@ -144,20 +137,17 @@ impl KMeansPlusPlus {
 
 /// The squared distance of every row to its nearest seed, and w_n times it summed over blocks.
 struct Nearest<'a, F: Float> {
-    data: &'a dyn Data<F>,
-    frame: &'a Frame<F>,
+    view: View<'a, F>,
     squared: Vec<F>,
     potentials: Vec<f64>,
     evaluations: u64,
 }
 
 impl<'a, F: Float> Nearest<'a, F> {
-    fn new(data: &'a dyn Data<F>, frame: &'a Frame<F>) -> Self {
-        let squared = vec![F::INFINITY; data.len()];
+    fn new(view: View<'a, F>) -> Self {
         Self {
-            data,
-            frame,
-            squared,
+            view,
+            squared: vec![F::INFINITY; view.len()],
             potentials: Vec::new(),
             evaluations: 0,
         }
@@ -168,8 +158,8 @@ impl<'a, F: Float> Nearest<'a, F> {
         let total = self.potentials.iter().sum();
         let block = rng.proportional(self.potentials.iter().copied(), total)?;
         let start = block * BLOCK;
-        let end = (start + BLOCK).min(self.data.len());
-        let weights = (start..end).map(|n| self.data.weight(n) * self.squared[n].to_f64());
+        let end = (start + BLOCK).min(self.view.len());
+        let weights = (start..end).map(|n| self.view.data.weight(n) * self.squared[n].to_f64());
         let row = rng.proportional(weights, self.potentials[block])?;
         Some(start + row)
     }
@@ -179,19 +169,17 @@ impl<'a, F: Float> Nearest<'a, F> {
         if candidates.len() < 2 {
             return Ok(candidates.first().copied());
         }
-        let Self { data, frame, .. } = *self;
-        self.evaluations += (data.len() * candidates.len()) as u64;
-        let mut seeds = Rows::default();
-        data.gather(candidates, frame, &mut seeds)?;
-        let potentials = parallel::map_blocks(data.len(), BLOCK, |_, range| {
-            let mut rows = Rows::default();
-            data.load(range.clone(), frame, &mut rows)?;
+        let view = self.view;
+        self.evaluations += (view.len() * candidates.len()) as u64;
+        let seeds = Seeds::at_rows(view, candidates, 0)?.centres;
+        let potentials = parallel::map_blocks(view.len(), BLOCK, |_, range| {
+            let rows = view.load(range.clone())?;
             let mut squared = Vec::new();
             Ok((0..candidates.len())
                 .map(|candidate| {
                     squared.clear();
                     squared.extend_from_slice(&self.squared[range.clone()]);
-                    rows.lower(0, &seeds.to_centre(candidate), &mut squared);
+                    rows.lower(0, seeds.row(candidate), &mut squared);
                     potential::<F>(&rows, &squared)
                 })
                 .collect::<Vec<f64>>())
@@ -204,19 +192,16 @@ impl<'a, F: Float> Nearest<'a, F> {
 
     /// Takes a row as the next seed.
     fn lower(&mut self, row: usize) -> Result<()> {
-        let Self { data, frame, .. } = *self;
-        let mut seed = Rows::default();
-        data.gather(&[row], frame, &mut seed)?;
-        self.lower_to(&seed.to_centre(0))
+        let seed = Seeds::at_rows(self.view, &[row], 0)?.centres;
+        self.lower_to(seed.row(0))
     }
 
     /// Takes any centre as the next seed.
     fn lower_to(&mut self, seed: &[F]) -> Result<()> {
-        let Self { data, frame, .. } = *self;
-        self.evaluations += data.len() as u64;
+        let view = self.view;
+        self.evaluations += view.len() as u64;
         let potentials = parallel::map_chunks(&mut self.squared, BLOCK, |_, range, squared| {
-            let mut rows = Rows::default();
-            data.load(range, frame, &mut rows)?;
+            let rows = view.load(range)?;
             rows.lower(0, seed, squared);
             Ok(potential::<F>(&rows, squared))
         });

@@ -23,7 +23,7 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::{Centres, Data, Frame, Rows};
+use crate::data::{Centres, Data, Rows, View};
 
 /// Start centres and what they cost.
 #[derive(Clone, Debug)]
@@ -39,15 +39,10 @@ impl<F: Float> Seeds<F> {
     ///
     /// # Errors
     /// As [`Data::gather`].
-    pub fn at_rows(
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        rows: &[usize],
-        evaluations: u64,
-    ) -> Result<Self> {
+    pub fn at_rows(view: View<'_, F>, rows: &[usize], evaluations: u64) -> Result<Self> {
         let mut block = Rows::default();
-        data.gather(rows, frame, &mut block)?;
-        let mut centres = Centres::with_capacity(rows.len(), data.dim());
+        view.data.gather(rows, view.frame, &mut block)?;
+        let mut centres = Centres::with_capacity(rows.len(), view.data.dim());
         for i in 0..rows.len() {
             centres.push(&block.to_centre(i));
         }
@@ -94,7 +89,7 @@ impl<F: Float> Seeds<F> {
 /// `examples/own_seeder.rs` is another one.
 ///
 /// ```
-/// use coremix::data::{Frame, Rows};
+/// use coremix::data::View;
 /// use coremix::prelude::*;
 /// use coremix::seed::{Seeder, Seeds};
 /// use coremix::{Float, Rng, Stage};
@@ -105,16 +100,10 @@ impl<F: Float> Seeds<F> {
 /// impl Stage for First {}
 ///
 /// impl<F: Float> Seeder<F> for First {
-///     fn seed(
-///         &self,
-///         data: &dyn Data<F>,
-///         frame: &Frame<F>,
-///         k: usize,
-///         _: &mut Rng,
-///     ) -> Result<Seeds<F>> {
-///         let there = (0..data.len()).filter(|n| data.weight(*n) > 0.0);
+///     fn seed(&self, view: View<'_, F>, k: usize, _: &mut Rng) -> Result<Seeds<F>> {
+///         let there = (0..view.data.len()).filter(|n| view.data.weight(*n) > 0.0);
 ///         let rows: Vec<usize> = there.take(k).collect();
-///         Seeds::at_rows(data, frame, &rows, 0)
+///         Seeds::at_rows(view, &rows, 0)
 ///     }
 /// }
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
@@ -129,24 +118,12 @@ pub trait Seeder<F: Float>: Stage + Send + Sync {
     ///
     /// # Errors
     /// [`Error::DimensionMismatch`] for given centres of another dimension.
-    fn seed(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        k: usize,
-        rng: &mut Rng,
-    ) -> Result<Seeds<F>>;
+    fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>>;
 }
 
 impl<F: Float, S: Seeder<F> + ?Sized> Seeder<F> for Box<S> {
-    fn seed(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        k: usize,
-        rng: &mut Rng,
-    ) -> Result<Seeds<F>> {
-        (**self).seed(data, frame, k, rng)
+    fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
+        (**self).seed(view, k, rng)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::{Data, Frame};
+use crate::data::View;
 
 /// `k` distinct rows, drawn one after the other in proportion to their weight. No distance evaluations.
 ///
@@ -31,14 +31,8 @@ impl Uniform {
 impl Stage for Uniform {}
 
 impl<F: Float> Seeder<F> for Uniform {
-    fn seed(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        k: usize,
-        rng: &mut Rng,
-    ) -> Result<Seeds<F>> {
-        let rows = by_weight(data, &[], k, rng);
-        Seeds::at_rows(data, frame, &rows, 0)
+    fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
+        let rows = by_weight(view.data, &[], k, rng);
+        Seeds::at_rows(view, &rows, 0)
     }
 }

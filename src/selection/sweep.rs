@@ -7,7 +7,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
 use crate::coreset::{Coreset, Full};
-use crate::data::{Data, Guarded};
+use crate::data::{Data, Guarded, View};
 use crate::fit::{Estimator, Fit};
 use crate::model::BoxedMixture;
 use crate::seed::{self, Given};
@@ -164,7 +164,9 @@ impl<F: Float> Sweep<F> {
             false => Vec::new(),
         };
         let mut rng = streams.at(Purpose::Coreset, 0, 0);
-        let drawn = self.coreset.sample(data, &data.frame(), &mut rng)?;
+        let drawn = self
+            .coreset
+            .sample(View::new(data, &data.frame()), &mut rng)?;
         if let Some(drawn) = &drawn {
             let sound = drawn.check(data.len());
             sound.map_err(|what| Error::stage(self.coreset.name(), what))?;

@@ -5,7 +5,7 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::coreset::{Coreset, Subset};
-use crate::data::Data;
+use crate::data::{Data, View};
 
 /// Coresets: what they choose is sound and the same for the same seed, and rows of weight 0 are never chosen. On average
 /// over seeds, weighted sums over the coreset are those over all rows: of 1, of every eighth row alone, of every coordinate
@@ -25,7 +25,7 @@ fn coreset_on<F: Float, C: Coreset<F>>(coreset: &C, data: &dyn Data<F>) -> Resul
 
     let frame = data.frame();
     let draw = |seed| -> Result<Option<Subset>> {
-        let subset = coreset.sample(data, &frame, &mut Rng::from_seed(seed))?;
+        let subset = coreset.sample(View::new(data, &frame), &mut Rng::from_seed(seed))?;
         if let Some(subset) = &subset {
             subset.check(data.len()).map_err(broken::<C>)?;
             let light = subset.rows.iter().find(|n| data.weight(**n) <= 0.0);

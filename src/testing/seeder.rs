@@ -4,7 +4,7 @@ use super::{broken, coordinates, law, reweighted, same_on_threads};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::data::{Centres, Data};
+use crate::data::{Centres, Data, View};
 use crate::seed::{Seeder, enough_rows};
 
 /// Seeders: `k` finite seeds, the same for the same seed on any number of threads, and none at a row of weight 0.
@@ -20,7 +20,7 @@ pub fn seeder<F: Float, S: Seeder<F>>(seeder: &S, data: &dyn Data<F>, k: usize) 
         let frame = data.frame();
         let values = coordinates(data, &frame)?;
         let choose = |seed| -> Result<Centres<F>> {
-            let seeds = seeder.seed(data, &frame, k, &mut Rng::from_seed(seed))?;
+            let seeds = seeder.seed(View::new(data, &frame), k, &mut Rng::from_seed(seed))?;
             seeds.check(k, frame.dim()).map_err(broken::<S>)?;
             Ok(seeds.centres)
         };

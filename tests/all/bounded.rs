@@ -2,7 +2,7 @@
 
 use crate::common::{blobs, phases, seeds, squared_distance, with_starts};
 use approx::assert_abs_diff_eq;
-use coremix::data::Frame;
+use coremix::data::View;
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
 use coremix::{Float, Rng, Shape, Stage, algorithms};
@@ -716,18 +716,12 @@ struct Improving {
 impl Stage for Improving {}
 
 impl Seeder<f64> for Improving {
-    fn seed(
-        &self,
-        _: &dyn Data<f64>,
-        frame: &Frame<f64>,
-        k: usize,
-        _: &mut Rng,
-    ) -> Result<Seeds<f64>> {
+    fn seed(&self, view: View<'_, f64>, k: usize, _: &mut Rng) -> Result<Seeds<f64>> {
         let first = self.seeded.fetch_add(1, Ordering::Relaxed) == 0;
         let centres = if first { &self.bad } else { &self.good };
         let centres = Dense::new(centres.view())?;
         let rows: Vec<usize> = (0..k).collect();
-        Seeds::at_rows(&centres, frame, &rows, 0)
+        Seeds::at_rows(View::new(&centres, view.frame), &rows, 0)
     }
 }
 

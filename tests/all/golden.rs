@@ -5,7 +5,7 @@
 
 use approx::assert_relative_eq;
 use coremix::coreset::{Coreset, Subset};
-use coremix::data::Rows;
+use coremix::data::{Rows, View};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
 use coremix::{Float, Rng};
@@ -34,7 +34,7 @@ fn seeds<F: Float>(seeder: &impl Seeder<F>, k: usize) -> Vec<usize> {
     let data = Dense::weighted(x.view(), w.view()).unwrap();
     let frame = data.frame();
     let chosen = seeder
-        .seed(&data, &frame, k, &mut Rng::from_seed(7))
+        .seed(View::new(&data, &frame), k, &mut Rng::from_seed(7))
         .unwrap();
     let mut rows = Rows::default();
     data.load(0..ROWS, &frame, &mut rows).unwrap();
@@ -46,7 +46,7 @@ fn subset<F: Float>(coreset: &impl Coreset<F>) -> Subset {
     let (x, w) = (points::<F>(), weights());
     let data = Dense::weighted(x.view(), w.view()).unwrap();
     let frame = data.frame();
-    let chosen = coreset.sample(&data, &frame, &mut Rng::from_seed(7));
+    let chosen = coreset.sample(View::new(&data, &frame), &mut Rng::from_seed(7));
     chosen.unwrap().expect("fewer rows")
 }
 

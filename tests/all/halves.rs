@@ -3,7 +3,7 @@
 use crate::common::blobs;
 use coremix::Rng;
 use coremix::coreset::Coreset;
-use coremix::data::Rows;
+use coremix::data::{Rows, View};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
 use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
@@ -42,7 +42,7 @@ fn seeds_are_the_same(name: &str, seeder: &impl Seeder<f64>, k: usize) {
         let mut counts = Array2::zeros((k, ROWS));
         for seed in from..from + SEEDS {
             let mut rng = Rng::from_seed(seed);
-            let seeds = seeder.seed(&data, &frame, k, &mut rng).unwrap();
+            let seeds = seeder.seed(View::new(&data, &frame), k, &mut rng).unwrap();
             for c in 0..k {
                 let is_seed = |n: &usize| *block.to_centre(*n) == *seeds.centres.row(c);
                 counts[[c, (0..ROWS).find(is_seed).unwrap()]] += 1.0;
@@ -75,7 +75,10 @@ fn weights_are_the_same(name: &str, coreset: &impl Coreset<f64>) {
         let mut drawn = Array2::<f64>::zeros((ROWS, SEEDS as usize));
         for seed in 0..SEEDS {
             let mut rng = Rng::from_seed(seed);
-            let subset = coreset.sample(&data, &frame, &mut rng).unwrap().unwrap();
+            let subset = coreset
+                .sample(View::new(&data, &frame), &mut rng)
+                .unwrap()
+                .unwrap();
             for (row, weight) in subset.rows.iter().zip(&subset.weights) {
                 drawn[[row % ROWS, seed as usize]] += weight;
             }

@@ -1,5 +1,6 @@
 //! Seeds from another fit.
 
+use coremix::data::View;
 use coremix::datasets::Birch;
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
@@ -15,7 +16,9 @@ fn seeds(x: &Array2<f64>, seed: u64) -> Seeds<f64> {
     let data = Dense::new(x).unwrap();
     let seeder = MeansOf::new(algorithms::fast(25).build().unwrap());
     let mut rng = Rng::from_seed(seed);
-    seeder.seed(&data, &data.frame(), 25, &mut rng).unwrap()
+    seeder
+        .seed(View::new(&data, &data.frame()), 25, &mut rng)
+        .unwrap()
 }
 
 /// They are the means of that fit, from a seed that is drawn, and evaluations are those of all of its stages.
@@ -30,7 +33,7 @@ fn seeds_are_the_means_of_the_other_fit() {
     assert_eq!(found.evaluations, fit.report.evaluations.total());
     let frame = data.frame();
     let means = fit.model.means();
-    let in_frame = Given::new(means).seed(&data, &frame, 25, &mut Rng::from_seed(0));
+    let in_frame = Given::new(means).seed(View::new(&data, &frame), 25, &mut Rng::from_seed(0));
     assert_eq!(found.centres, in_frame.unwrap().centres);
     assert_ne!(found.centres, seeds(&x, 10).centres);
 }

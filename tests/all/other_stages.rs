@@ -2,7 +2,7 @@
 
 use crate::stages::{points, refused};
 use coremix::coreset::{Coreset, Subset};
-use coremix::data::{Frame, Rows, Scores};
+use coremix::data::{Rows, Scores, View};
 use coremix::e_step::{EStep, Search};
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
@@ -18,7 +18,8 @@ struct Half {
 impl Stage for Half {}
 
 impl<F: Float> Coreset<F> for Half {
-    fn sample(&self, data: &dyn Data<F>, _: &Frame<F>, rng: &mut Rng) -> Result<Option<Subset>> {
+    fn sample(&self, view: View<'_, F>, rng: &mut Rng) -> Result<Option<Subset>> {
+        let data = view.data;
         let chosen =
             |n: &usize| rng.uniform() < 0.5 && (self.also_weight_0 || data.weight(*n) > 0.0);
         let rows: Vec<usize> = (0..data.len()).filter(chosen).collect();
@@ -39,14 +40,8 @@ struct First;
 impl Stage for First {}
 
 impl<F: Float> Seeder<F> for First {
-    fn seed(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        k: usize,
-        _: &mut Rng,
-    ) -> Result<Seeds<F>> {
-        Seeds::at_rows(data, frame, &(0..k).collect::<Vec<_>>(), 0)
+    fn seed(&self, view: View<'_, F>, k: usize, _: &mut Rng) -> Result<Seeds<F>> {
+        Seeds::at_rows(view, &(0..k).collect::<Vec<_>>(), 0)
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::common::{blobs, seeds};
 use coremix::algorithms;
 use coremix::coreset::{Coreset, Subset};
-use coremix::data::{Frame, Rows};
+use coremix::data::{Rows, View};
 use coremix::e_step::{EStep, Search};
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
@@ -36,7 +36,7 @@ struct Chosen {
 impl Stage for Chosen {}
 
 impl<F: Float> Coreset<F> for Chosen {
-    fn sample(&self, _: &dyn Data<F>, _: &Frame<F>, _: &mut Rng) -> Result<Option<Subset>> {
+    fn sample(&self, _: View<'_, F>, _: &mut Rng) -> Result<Option<Subset>> {
         let (rows, weights) = (self.rows.clone(), self.weights.clone());
         let evaluations = 0;
         Ok(Some(Subset {
@@ -127,15 +127,9 @@ struct FirstRows(usize);
 impl Stage for FirstRows {}
 
 impl<F: Float> Seeder<F> for FirstRows {
-    fn seed(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        k: usize,
-        _: &mut Rng,
-    ) -> Result<Seeds<F>> {
+    fn seed(&self, view: View<'_, F>, k: usize, _: &mut Rng) -> Result<Seeds<F>> {
         let rows: Vec<usize> = (0..self.0 * k / 3).collect();
-        Seeds::at_rows(data, frame, &rows, 0)
+        Seeds::at_rows(view, &rows, 0)
     }
 }
 
@@ -146,10 +140,10 @@ struct OfOtherData(Array2<f32>);
 impl Stage for OfOtherData {}
 
 impl Seeder<f32> for OfOtherData {
-    fn seed(&self, _: &dyn Data<f32>, _: &Frame<f32>, k: usize, _: &mut Rng) -> Result<Seeds<f32>> {
+    fn seed(&self, _: View<'_, f32>, k: usize, _: &mut Rng) -> Result<Seeds<f32>> {
         let other = Dense::new(self.0.view())?;
         let rows: Vec<usize> = (0..k).collect();
-        Seeds::at_rows(&other, &other.frame(), &rows, 0)
+        Seeds::at_rows(View::new(&other, &other.frame()), &rows, 0)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Models that outlive the process: what is loaded is what was saved, bit for bit, and what is damaged is an error.
 
-use coremix::data::{Centres, Frame, Rows, Scores, Transform};
+use coremix::data::{Centres, Frame, Rows, Scores, Transform, View};
 use coremix::m_step::{DirichletProcessMixture, GaussianMixture, MStep};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
@@ -176,7 +176,7 @@ fn families<F: Float>() {
     // Before the first M-step.
     let (frame, mut rng) = (data.frame(), Rng::from_seed(5));
     let seeds = KMeansPlusPlus::new()
-        .seed(&data, &frame, 4, &mut rng)
+        .seed(View::new(&data, &frame), 4, &mut rng)
         .unwrap();
     let model = DirichletProcess::new(1.0).start(seeds.centres, frame, &data);
     check("dirichlet at its start", &model.unwrap());

@@ -4,7 +4,7 @@ use super::wrong;
 use crate::bytes::Bytes;
 use coremix::Float;
 use coremix::coreset::{Coreset, Subset};
-use coremix::data::{Data, Frame};
+use coremix::data::View;
 use coremix::prelude::*;
 use coremix::{Rng, Stage};
 
@@ -51,7 +51,7 @@ impl LyingCoreset {
 impl Stage for LyingCoreset {}
 
 impl<F: Float> Coreset<F> for LyingCoreset {
-    fn sample(&self, _: &dyn Data<F>, _: &Frame<F>, _: &mut Rng) -> Result<Option<Subset>> {
+    fn sample(&self, _: View<'_, F>, _: &mut Rng) -> Result<Option<Subset>> {
         match self {
             Self::All => Ok(None),
             Self::Chosen(subset) => Ok(Some(subset.clone())),

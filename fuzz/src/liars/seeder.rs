@@ -2,7 +2,7 @@
 
 use super::wrong;
 use crate::bytes::Bytes;
-use coremix::data::{Data, Frame};
+use coremix::data::View;
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
 use coremix::{Float, Rng, Stage};
@@ -45,16 +45,10 @@ impl LyingSeeder {
 impl Stage for LyingSeeder {}
 
 impl<F: Float> Seeder<F> for LyingSeeder {
-    fn seed(
-        &self,
-        data: &dyn Data<F>,
-        frame: &Frame<F>,
-        k: usize,
-        _: &mut Rng,
-    ) -> Result<Seeds<F>> {
+    fn seed(&self, view: View<'_, F>, k: usize, _: &mut Rng) -> Result<Seeds<F>> {
         let rows = 0..self.count.unwrap_or(k);
-        let rows: Vec<usize> = rows.map(|c| c * self.step % data.len()).collect();
-        let mut seeds = Seeds::at_rows(data, frame, &rows, self.evaluations)?;
+        let rows: Vec<usize> = rows.map(|c| c * self.step % view.data.len()).collect();
+        let mut seeds = Seeds::at_rows(view, &rows, self.evaluations)?;
         seeds.centres.update(|c, row| {
             for (_, place, value) in self.spoiled.iter().filter(|(seed, ..)| *seed == c) {
                 let last = row.len().saturating_sub(1);

@@ -6,6 +6,7 @@
 //! peak of its memory is its own.
 
 use coremix::coreset::Coreset;
+use coremix::data::View;
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
 use coremix::{Element, Progress, Report, Rng, algorithms};
@@ -149,14 +150,18 @@ fn seeding(numbers: &[usize]) -> Result<()> {
     let mut columns: [Vec<f64>; 2] = Default::default();
     for &k in numbers {
         let mut rng = Rng::from_seed(1);
-        let subset = Coreset::<f32>::sample(&Lightweight::new(32 * k), &data, &frame, &mut rng)?;
+        let subset = Coreset::<f32>::sample(
+            &Lightweight::new(32 * k),
+            View::new(&data, &frame),
+            &mut rng,
+        )?;
         let subset = subset.ok_or("fewer rows than the coreset is to have")?;
         let rows = data.select(&subset.rows, subset.weights)?;
+        let view = View::new(&*rows, &frame);
         print!("{k:>7}");
-        let hierarchical =
-            |rng: &mut Rng| HierarchicalKMeansPlusPlus::new().seed(&*rows, &frame, k, rng);
+        let hierarchical = |rng: &mut Rng| HierarchicalKMeansPlusPlus::new().seed(view, k, rng);
         columns[0].push(time_seeder(hierarchical)?);
-        let chains = |rng: &mut Rng| AfkMc2::new(2).seed(&*rows, &frame, k, rng);
+        let chains = |rng: &mut Rng| AfkMc2::new(2).seed(view, k, rng);
         columns[1].push(time_seeder(chains)?);
         println!();
     }
@@ -225,7 +230,7 @@ fn part(name: &str) -> Result<()> {
             let coreset = Lightweight::new(65_536);
             time_of(5, || {
                 let mut rng = Rng::from_seed(1);
-                Coreset::<f32>::sample(&coreset, &data, &frame, &mut rng).map(drop)
+                Coreset::<f32>::sample(&coreset, View::new(&data, &frame), &mut rng).map(drop)
             })
         }
         _ => {
