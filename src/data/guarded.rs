@@ -140,8 +140,8 @@ impl<'a, F: Float> Guarded<'a, F> {
         load: impl FnOnce(&dyn Data<F>, &mut Rows<F>) -> Result<()>,
     ) -> Result<()> {
         self.cancel.check()?;
-        // Rows of an earlier load must not remain.
-        into.reset(0, frame.dim());
+        // Rows of an earlier load must not remain; their memory may.
+        into.weights.clear();
         let of_block = |i: usize| rows.clone().nth(i).unwrap_or_default();
         load(self.data(), into).map_err(|error| self.located(error, of_block))?;
         let (expected, found) = (rows.len(), into.len());
@@ -158,16 +158,17 @@ impl<'a, F: Float> Guarded<'a, F> {
                 of_block(0)
             ));
         }
-        let mut weights = into.weights.iter();
-        let other = match self.weights() {
-            None => weights.position(|found| *found != 1.0),
-            Some(known) => {
-                let mut pairs = weights.zip(rows.clone());
-                pairs.position(|(found, row)| *found != known[row])
-            }
+        let (weights, mut pairs) = (into.weights.iter(), rows.clone().zip(&into.weights));
+        // No branch for each row: rows may be so short that it would take as long as to load them.
+        let sound = match self.weights() {
+            None => weights.fold(true, |sound, w| sound & (*w == 1.0)),
+            Some(known) => (pairs.clone()).fold(true, |sound, (row, w)| sound & (*w == known[row])),
         };
-        other.map_or(Ok(()), |i| {
-            let (row, found) = (of_block(i), into.weights[i]);
+        if sound {
+            return Ok(());
+        }
+        let other = pairs.find(|(row, found)| **found != self.weight(*row));
+        other.map_or(Ok(()), |(row, found)| {
             let known = self.weight(row);
             self.wrong(format!(
                 "row {row} is loaded with weight {found}: it must be {known}"

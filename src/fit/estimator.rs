@@ -14,13 +14,12 @@ use std::ops::ControlFlow;
 /// The observer of a fit.
 pub type BoxedObserver<'a, F> = &'a mut dyn FnMut(&Progress<'_, F>) -> ControlFlow<()>;
 
-/// Whatever fits a mixture to rows of type `R`; usable as a trait object.
+/// Whatever fits a mixture to data; usable as a trait object.
 ///
 /// Every [`Clusterer`] is one. [`Algorithm`](crate::Algorithm) makes one from a name.
 ///
 /// ```
 /// use coremix::prelude::*;
-/// use coremix::data::Rows;
 /// # use ndarray::Array2;
 /// # let x = Array2::from_shape_fn((600, 2), |(n, j)| (n % 6 * (j + 1)) as f64 + 0.01 * (n / 6) as f64);
 /// let data = Dense::new(x.view())?;

@@ -5,7 +5,7 @@ use super::gaussian_costs::Costs;
 use super::parameters::{Parameters, covariance_of, is_proper};
 use super::proportions::{Mixing, Proportions};
 use crate::base::cached::Cached;
-use crate::base::error::{Error, Result, positive, same_columns, same_length};
+use crate::base::error::{Error, Result, same_columns, same_length};
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::rng::Rng;
@@ -321,9 +321,8 @@ impl<F: Float> GaussianMixture<F> {
     /// # Errors
     /// [`Error::Parameter`] if `n` is 0.
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
-        positive("n", n)?;
         let mut rng = Rng::from_seed(seed);
-        let labels = Array1::from_shape_fn(n, |_| self.theta.proportions.draw(&mut rng) as u32);
+        let labels = self.theta.proportions.labels(n, &mut rng)?;
         let dim = self.theta.dim();
         let mut drawn = Centres::with_capacity(n, dim);
         let factors: Vec<_> = self.whitenings().iter().map(Whitening::inverse).collect();
@@ -353,19 +352,14 @@ impl<F: Float> GaussianMixture<F> {
 /// The largest variance, if all are positive and finite, and if the type can hold their ratios: scores are in units of one of
 /// them. Matrices must be symmetric and positive definite.
 fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Result<f64> {
-    let step = if kind.has_pairs() { dim + 1 } else { 1 };
-    let matrices = if kind.has_pairs() {
-        dim * dim
-    } else {
-        values.len()
+    let (matrix, step) = match kind.has_pairs() {
+        true => (dim * dim, dim + 1),
+        false => (values.len(), 1),
     };
-    let variances = || {
-        values
-            .chunks_exact(matrices)
-            .flat_map(|own| own.iter().step_by(step))
-    };
-    let largest = variances().copied().fold(0.0, f64::max);
-    for &variance in variances() {
+    let matrices = values.chunks_exact(matrix);
+    let variances = matrices.clone().flat_map(|own| own.iter().step_by(step));
+    let largest = variances.clone().copied().fold(0.0, f64::max);
+    for &variance in variances {
         if !(variance > 0.0 && variance.is_finite()) {
             let rule = "must be positive and finite";
             return Err(Error::parameter("variance", variance, rule));
@@ -375,7 +369,7 @@ fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Re
             return Err(Error::parameter("variance", variance, rule));
         }
     }
-    if kind.has_pairs() && !values.chunks_exact(matrices).all(|own| is_proper(own, dim)) {
+    if kind.has_pairs() && !matrices.clone().all(|own| is_proper(own, dim)) {
         let rule = "must be symmetric and positive definite";
         return Err(Error::parameter("covariances", "a matrix", rule));
     }

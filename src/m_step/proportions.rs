@@ -1,11 +1,11 @@
 //! Mixing proportions: equal, or learned as the mass of each component.
 
-use crate::base::error::{Error, Result, not_negative, same_length};
+use crate::base::error::{Error, Result, not_negative, positive, same_length};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::io::{all_finite, rule};
-use ndarray::ArrayView1;
+use ndarray::{Array1, ArrayView1};
 use serde::{Deserialize, Serialize};
 
 /// Mixing proportions (k): not negative, with sum 1.
@@ -101,10 +101,11 @@ impl Proportions {
         }
     }
 
-    /// A component at random.
-    pub(super) fn draw(&self, rng: &mut Rng) -> usize {
-        let drawn = rng.proportional(self.values.iter().copied(), 1.0);
-        drawn.unwrap_or(0)
+    /// The components of `n` points at random.
+    pub(super) fn labels(&self, n: usize, rng: &mut Rng) -> Result<Array1<u32>> {
+        positive("n", n)?;
+        let mut draw = || rng.proportional(self.values.iter().copied(), 1.0);
+        Ok(Array1::from_shape_fn(n, |_| draw().unwrap_or(0) as u32))
     }
 }
 

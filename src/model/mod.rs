@@ -19,7 +19,7 @@ use ndarray::{Array1, Array2};
 use std::any::Any;
 use std::fmt;
 
-/// A mixture model of rows of type `R`; usable as a trait object.
+/// A mixture model; usable as a trait object.
 ///
 /// The questions a user asks of a model are answered exactly, over all components and all rows with their weights. That is
 /// done in blocks: nothing of size n x k is stored unless it is the answer.

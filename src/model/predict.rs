@@ -1,4 +1,4 @@
-//! Predictions and scores of a model, over all components and all rows, in blocks: compiled once per kind of rows.
+//! Predictions and scores of a model, over all components and all rows, in blocks: compiled once per number type.
 
 use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;

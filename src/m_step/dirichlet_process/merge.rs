@@ -321,25 +321,4 @@ mod tests {
         gains_are_differences::<f64>(1e-9);
         gains_are_differences::<f32>(1e-3);
     }
-
-    /// Several at once: their gains add up, but for the sticks.
-    #[test]
-    fn merges_raise_the_naive_bound() {
-        let case = Case::<f64>::new(900, 4, 12);
-        let mut sums = case.sums();
-        let (apart, mut q) = (sums.masses().to_vec(), case.q.clone());
-        let emptied = case.family.merge_components(&mut sums, &case.model);
-        assert!(emptied > 1, "{emptied}");
-        let from: Vec<usize> = (0..12).filter(|&t| sums.mass(t) == 0.0).collect();
-        assert_eq!(from.len(), emptied);
-        for from in from {
-            let of_both = |t: &usize| *t != from && sums.mass(*t) == apart[*t] + apart[from];
-            let into = (0..12).find(of_both).unwrap();
-            Case::<f64>::merge(&mut q, into, from);
-        }
-        let (before, after) = (case.naive(&case.q), case.naive(&q));
-        assert!(after > before + emptied as f64 * WORTH, "{before} {after}");
-        let got = case.bound(sums, &q);
-        assert!((got - after).abs() < 1e-9 * after.abs(), "{got} {after}");
-    }
 }

@@ -3,7 +3,7 @@
 use super::merge::Pair;
 use super::posterior::{NormalWishart, Prior};
 use super::sticks::{Sticks, log_sum_exp};
-use crate::base::error::{Result, positive};
+use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -156,9 +156,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     #[must_use]
     pub fn sticks(&self) -> Array2<f64> {
         let sticks = &self.q.sticks.0;
-        Array2::from_shape_fn((sticks.len(), 2), |(t, i)| {
-            if i == 0 { sticks[t].0 } else { sticks[t].1 }
-        })
+        Array2::from_shape_fn((sticks.len(), 2), |(t, i)| sticks[t][i])
     }
 
     /// The expected mixing proportions, normalised to sum to 1 (T).
@@ -189,14 +187,13 @@ impl<F: Float> DirichletProcessMixture<F> {
     /// # Errors
     /// [`Error::Parameter`](crate::Error::Parameter) if `n` is 0.
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
-        positive("n", n)?;
         let dim = self.centres.dim();
         let inverses = parallel::map(self.q.components.len(), |t| {
             self.q.components[t].whitening.inverse()
         });
         let proportions = proportions::Proportions::learned(self.proportions().into_iter());
         let mut rng = Rng::from_seed(seed);
-        let labels = Array1::from_shape_fn(n, |_| proportions.draw(&mut rng) as u32);
+        let labels = proportions.labels(n, &mut rng)?;
         let mut points = Array2::from_elem((n, dim), F::zero());
         let mut normals = vec![0.0; dim];
         // Heavy tails can leave the range of the type.
@@ -306,8 +303,7 @@ impl<F: Float> TryFrom<Distribution<F>> for DirichletProcessMixture<F> {
         all_positive("prior", &strength, 3)?;
         all_finite("prior mean", &prior.mean, dim)?;
         all_finite("prior inverse scale", &prior.inverse_scale, dim * dim)?;
-        let sticks: Vec<f64> = q.sticks.0.iter().flat_map(|&(a, b)| [a, b]).collect();
-        all_positive("sticks", &sticks, 2 * k)?;
+        all_positive("sticks", q.sticks.0.as_flattened(), 2 * k)?;
         let wide = |nu: f64| nu - (dim as f64 - 1.0) > 0.0;
         let most = Frame::<F>::farthest_centre();
         for q in &q.components {
@@ -359,7 +355,7 @@ mod tests {
             least_variance: 1e-9,
             first_variance: None,
             prior: prior.unwrap(),
-            sticks: Sticks(vec![(1.0, 2.0), (1.0, 1.0)]),
+            sticks: Sticks(vec![[1.0, 2.0], [1.0, 1.0]]),
             components: vec![component.clone(), component],
         };
         let refuse = |section: &str, change: Change, bad: &[f64]| {
@@ -380,7 +376,7 @@ mod tests {
             |q, x| q.first_variance = Some(x),
             improper,
         );
-        refuse("sticks", |q, x| q.sticks.0[1].0 = x, improper);
+        refuse("sticks", |q, x| q.sticks.0[1][0] = x, improper);
         refuse("prior", |q, x| q.prior.concentration = x, improper);
         let scale: Change = |q, x| q.prior.inverse_scale[0] = x;
         refuse("prior inverse scale", scale, improper);

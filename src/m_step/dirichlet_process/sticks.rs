@@ -7,42 +7,40 @@ use std::ops::RangeInclusive;
 
 /// The sticks of the Dirichlet process: $q(v_t) = \text{Beta}(\gamma_{t1}, \gamma_{t2})$ for $t = 1..T$.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Sticks(pub(super) Vec<(f64, f64)>);
+pub(super) struct Sticks(pub(super) Vec<[f64; 2]>);
 
 impl Sticks {
     /// From the masses of the components (E29; Blei and Jordan, Eq. 18 and 19).
     pub(super) fn new(concentration: f64, masses: &[f64]) -> Self {
-        let mut sticks = vec![(1.0, concentration); masses.len()];
+        let mut sticks = vec![[1.0, concentration]; masses.len()];
         let mut after = 0.0;
         for (stick, &mass) in sticks.iter_mut().zip(masses).rev() {
-            *stick = (1.0 + mass, concentration + after);
+            *stick = [1.0 + mass, concentration + after];
             after += mass;
         }
         Self(sticks)
     }
 
-    /// $\mathbb E[\ln \pi_t]$ (T).
-    pub(super) fn expected_logs(&self) -> Vec<f64> {
+    /// What `log` of the stick, and of the rest of those before it, makes of each proportion (T).
+    fn logs(&self, log: fn(f64) -> f64) -> Vec<f64> {
         let mut before = 0.0;
-        let logs = self.0.iter().map(|&(a, b)| {
-            let both = (a + b).digamma();
-            let log = before + a.digamma() - both;
-            before += b.digamma() - both;
-            log
+        let logs = self.0.iter().map(|&[a, b]| {
+            let both = log(a + b);
+            let own = before + log(a) - both;
+            before += log(b) - both;
+            own
         });
         logs.collect()
     }
 
+    /// $\mathbb E[\ln \pi_t]$ (T).
+    pub(super) fn expected_logs(&self) -> Vec<f64> {
+        self.logs(f64::digamma)
+    }
+
     /// Logarithms of the expected proportions, normalised over the T sticks (T).
     pub(super) fn log_proportions(&self) -> Vec<f64> {
-        let mut before = 0.0;
-        let logs = self.0.iter().map(|&(a, b)| {
-            let both = (a + b).ln();
-            let log = before + a.ln() - both;
-            before += b.ln() - both;
-            log
-        });
-        let mut logs: Vec<f64> = logs.collect();
+        let mut logs = self.logs(f64::ln);
         let total = log_sum_exp(&logs);
         logs.iter_mut().for_each(|log| *log -= total);
         logs
@@ -53,13 +51,13 @@ impl Sticks {
     pub(super) fn evidence(&self, concentration: f64, of: RangeInclusive<usize>) -> f64 {
         let terms = self.0[of]
             .iter()
-            .map(|&(a, b)| log_gamma(a) + concentration.ln() - log_gamma_rise(b, a));
+            .map(|&[a, b]| log_gamma(a) + concentration.ln() - log_gamma_rise(b, a));
         terms.sum()
     }
 
     /// The divergence from the prior, $\sum_t \text{KL}(q(v_t) \parallel \text{Beta}(1, \alpha))$ (E30).
     pub(super) fn divergence(&self, concentration: f64) -> f64 {
-        let terms = self.0.iter().map(|&(a, b)| {
+        let terms = self.0.iter().map(|&[a, b]| {
             let both = (a + b).digamma();
             log_gamma_rise(b, a) - log_gamma(a) - concentration.ln()
                 + (a - 1.0) * (a.digamma() - both)
@@ -91,7 +89,7 @@ mod tests {
                 let p = (concentration - 1.0) * log_rest + f64::ln(concentration);
                 (q + log_v + log_rest).exp() * (q - p)
             });
-            let got = Sticks(vec![(a, b)]).divergence(concentration);
+            let got = Sticks(vec![[a, b]]).divergence(concentration);
             assert!(
                 (got - expected).abs() < 1e-9 * (1.0 + expected),
                 "{got} {expected}"
@@ -104,7 +102,7 @@ mod tests {
     fn the_divergence_under_a_large_concentration_is_that_of_gammas() {
         for concentration in [1e10, 1e12, 1e15, 1e100] {
             for (a, after) in [(1.0, 0.0), (12.25, 22.5), (300.0, 1e3)] {
-                let got = Sticks(vec![(a, concentration + after)]).divergence(concentration);
+                let got = Sticks(vec![[a, concentration + after]]).divergence(concentration);
                 let expected = (a - 1.0) * a.digamma() - log_gamma(a);
                 let left = (a + after).powi(2) / concentration;
                 let rounding = 1e-14 * (1.0 + a * concentration.ln());
