@@ -942,3 +942,17 @@ fn weak_priors_cost_no_digits() {
         assert!(points.iter().all(|x| x.is_finite()));
     }
 }
+
+/// Under the prior of the data alone, narrow clusters with few rows would become one wide one.
+#[test]
+fn narrow_clusters_with_few_rows_do_not_merge() {
+    let mut rng = Rng::from_seed(3);
+    let x = Array2::from_shape_fn((600, 3), |(i, j)| {
+        ((i % 6) * (j + 1)) as f64 + 0.05 * rng.normal()
+    });
+    let data = Dense::new(x.view()).unwrap();
+    let fit = algorithms::dp_gmm(8, 1.0).build().unwrap();
+    let model = fit.fit(&data).unwrap().model;
+    let used = model.proportions().iter().filter(|p| **p > 0.01).count();
+    assert_eq!(used, 6);
+}

@@ -22,6 +22,17 @@ const ROUNDING: f64 = 1e-8;
 /// The variance inflation of a matrix that is just well-conditioned.
 const WELL: f64 = 1e8;
 
+/// A prior that follows the data expects components as wide as all rows: two narrow components with few rows would become one
+/// wide one. So a merge has to pay under priors that count less, too.
+const WEAKER: [f64; 2] = [1.0 / 16.0, 1.0 / 256.0];
+
+/// The priors under which a merge has to pay, the first of them that of the model; `None` if a weaker one is no prior.
+pub(super) fn priors(prior: &Prior, of_data: bool) -> Option<Vec<Prior>> {
+    let weaker = WEAKER.iter().filter(|_| of_data);
+    let weaker = weaker.map(|share| prior.weaker(*share));
+    std::iter::once(Some(prior.clone())).chain(weaker).collect()
+}
+
 /// Two components that may merge, the lower number first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pair {
@@ -78,7 +89,7 @@ pub(super) fn add_lost<F: Float>(
 
 /// A merge of two components, and what it gains.
 struct Merge {
-    /// Of the components and the entropy, without the sticks.
+    /// Of the components and the entropy, without the sticks: the least under all priors.
     evidence: f64,
     /// Of the bound, if no other components merge.
     gain: f64,
@@ -92,10 +103,10 @@ struct Merge {
 pub(super) fn merge(
     sums: &mut Moments,
     components: &[NormalWishart],
-    prior: &Prior,
+    priors: &[Prior],
     pairs: &[Pair],
 ) -> usize {
-    let mut merges = merges(sums, components, prior, pairs);
+    let mut merges = merges(sums, components, priors, pairs);
     merges.sort_by(|a, b| b.gain.total_cmp(&a.gain));
     let (mut emptied, mut touched) = (0, vec![false; components.len()]);
     for merge in merges {
@@ -104,7 +115,7 @@ pub(super) fn merge(
             continue;
         }
         // Other merges have changed the sticks.
-        let of_sticks = gain_of_sticks(sums.masses(), prior, into, from);
+        let of_sticks = gain_of_sticks(sums.masses(), &priors[0], into, from);
         if merge.evidence + of_sticks > merge.worth {
             sums.join(into, from, &step(components, into, from));
             touched[into] = true;
@@ -116,18 +127,21 @@ pub(super) fn merge(
 }
 
 /// What each pair would gain by itself, where that can be said.
-fn merges(sums: &Moments, old: &[NormalWishart], prior: &Prior, pairs: &[Pair]) -> Vec<Merge> {
+fn merges(sums: &Moments, old: &[NormalWishart], priors: &[Prior], pairs: &[Pair]) -> Vec<Merge> {
     // Rounding decides what the evidence of nearly singular components is.
     let evidence = |sums: &Moments, t: usize, old: &NormalWishart| {
-        let component = NormalWishart::posterior(prior, sums, t, &old.whitening.mean)?;
-        let well = component.whitening.inflation <= WELL;
-        well.then(|| component.evidence(prior))
+        let under = priors.iter().map(|prior| {
+            let component = NormalWishart::posterior(prior, sums, t, &old.whitening.mean)?;
+            let well = component.whitening.inflation <= WELL;
+            well.then(|| component.evidence(prior))
+        });
+        under.collect::<Option<Vec<f64>>>()
     };
     let apart = parallel::map(old.len(), |t| evidence(sums, t, &old[t]));
     let merges = parallel::map(pairs.len(), |place| {
         let Pair { a, b } = pairs[place];
         // Where the merged component stands among the sticks is free: the better place.
-        let gain = |into, from| gain_of_sticks(sums.masses(), prior, into, from);
+        let gain = |into, from| gain_of_sticks(sums.masses(), &priors[0], into, from);
         let (first, second) = (gain(a, b), gain(b, a));
         let (of_sticks, into, from) = match second > first {
             true => (second, b, a),
@@ -135,11 +149,14 @@ fn merges(sums: &Moments, old: &[NormalWishart], prior: &Prior, pairs: &[Pair]) 
         };
         let mut both = sums.pair(into, from);
         both.join(0, 1, &step(old, into, from));
-        let gained = evidence(&both, 0, &old[into])? - apart[a]? - apart[b]?;
-        let evidence = gained - sums.own()[place];
+        let together = evidence(&both, 0, &old[into])?;
+        let parts = apart[a].as_ref()?.iter().zip(apart[b].as_ref()?);
+        let gained = together.iter().zip(parts);
+        let gained = gained.map(|(all, (a, b))| all - a - b - sums.own()[place]);
+        let gained: Vec<f64> = gained.collect();
         Some(Merge {
-            evidence,
-            gain: evidence + of_sticks,
+            evidence: gained.iter().copied().fold(f64::INFINITY, f64::min),
+            gain: gained[0] + of_sticks,
             worth: WORTH + ROUNDING * both.mass(0),
             into,
             from,
@@ -303,7 +320,8 @@ mod tests {
     fn gains_are_differences<F: Float>(rounding: f64) {
         let (k, case) = (5, Case::<F>::new(90, 3, 5));
         let (sums, model) = (case.sums(), &case.model);
-        let merges = merges(&sums, &model.q.components, &model.q.prior, &model.pairs);
+        let priors = [model.q.prior.clone()];
+        let merges = merges(&sums, &model.q.components, &priors, &model.pairs);
         assert_eq!(merges.len(), k * (k - 1) / 2);
         for Merge {
             gain, into, from, ..

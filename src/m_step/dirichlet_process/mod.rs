@@ -174,6 +174,9 @@ impl<F: Float> MStep<F> for DirichletProcess {
     }
 
     fn merge_components(&self, sums: &mut Moments, model: &Self::Model) -> usize {
-        merge::merge(sums, &model.q.components, &model.q.prior, &model.pairs)
+        let priors = merge::priors(&model.q.prior, self.prior_is_of_data());
+        let merged =
+            |priors: Vec<_>| merge::merge(sums, &model.q.components, &priors, &model.pairs);
+        priors.map_or(0, merged)
     }
 }

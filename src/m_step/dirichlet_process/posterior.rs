@@ -62,6 +62,19 @@ impl Prior {
         (self.factor, self.log_det) = (factor, -log_det);
         Some(self)
     }
+
+    /// One that counts only so much, as if from so many points: $\beta_0$ and $W_0^{-1}$ times `share`.
+    pub(super) fn weaker(&self, share: f64) -> Option<Self> {
+        let inverse_scale = self.inverse_scale.iter().map(|x| x * share).collect();
+        let mean_precision = self.mean_precision * share;
+        Self::new(
+            self.concentration,
+            mean_precision,
+            self.degrees,
+            self.mean.clone(),
+            inverse_scale,
+        )
+    }
 }
 
 /// $q(\mu, \Lambda) = \mathcal N(\mu; m, (\beta \Lambda)^{-1}) \thinspace \mathcal W(\Lambda; W, \nu)$ of one component.

@@ -104,6 +104,11 @@ impl DirichletProcess {
         }
     }
 
+    /// Whether nobody gave the scale of the prior.
+    pub(super) fn prior_is_of_data(&self) -> bool {
+        matches!(self.scale, PriorScale::OfData)
+    }
+
     /// Whether components merge where that is sure to raise the bound ([E51](crate::equations#e51)). By default they do.
     /// Without it EM is that of \[DP\]: components that are not needed empty slowly, and the more rows there are, the more of
     /// them are left when the bound has settled.
