@@ -405,24 +405,18 @@ fn least_of<F: Float>(scores: &[F]) -> F {
     least_lane(low)
 }
 
-/// The first place with the lowest score, for every row of `stride` numbers, a multiple of [`LANES`].
-pub(crate) fn first_lowest<F: Float>(scores: &[F], stride: usize, labels: &mut [u32]) {
+/// The first place with the lowest score of every row.
+pub(crate) fn first_lowest<F: Float>(scored: Scored<'_, F>, labels: &mut [u32]) {
     vectorised!({
-        for (scores, label) in scores.chunks_exact(stride).zip(labels) {
-            let least = least_of(scores);
-            let mut at = 0;
-            for (number, line) in scores.as_chunks::<LANES>().0.iter().enumerate() {
-                let mut any = false;
-                for score in line {
-                    any |= *score == least;
-                }
-                if any {
-                    let lane = line.iter().position(|score| *score == least);
-                    at = number * LANES + lane.unwrap_or(0);
-                    break;
-                }
-            }
-            *label = at as u32;
+        for ((scores, lower), label) in scored.rows().zip(labels) {
+            let least = Best::of(scores, lower, F::one()).score;
+            let groups = scores.chunks(GROUP).enumerate().zip(lower);
+            let mut holding = groups.filter(|(_, lower)| **lower <= least);
+            let place = holding.find_map(|((group, scores), _)| {
+                let place = scores.iter().position(|score| *score == least)?;
+                Some(group * GROUP + place)
+            });
+            *label = place.unwrap_or(0) as u32;
         }
     });
 }
@@ -515,7 +509,7 @@ mod tests {
                 });
                 let (mut labels, mut alone) = ([0; 9], Vec::new());
                 with_bounds(&scores, stride, |scored| sums(scored, beta, &mut alone));
-                first_lowest(&scores, stride, &mut labels);
+                with_bounds(&scores, stride, |scored| first_lowest(scored, &mut labels));
                 let weights: Vec<f64> = (0..9).map(|i| 1.0 + i as f64).collect();
                 let mut added = Vec::new();
                 totals(&shares, &scores, stride, &weights, &mut added);

@@ -103,12 +103,16 @@ impl<F: Float> Block<F> {
             }
         }
         self.lower.clear();
-        let places = self.scores.len() + weighted::SPARE;
-        self.responsibilities.resize(places, F::zero());
         self.expected.clear();
         self.terms = None;
         self.evaluations = 0;
         self.fault = None;
+    }
+
+    /// Makes room for responsibilities.
+    pub(crate) fn make_room(&mut self) {
+        let places = self.scores.len() + weighted::SPARE;
+        self.responsibilities.resize(places, F::zero());
     }
 
     /// The numbers of the rows in the data, in their order.

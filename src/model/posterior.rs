@@ -77,6 +77,7 @@ pub(crate) fn normalise<F: Float>(
     log_joint: LogJoint,
 ) -> Likelihood {
     let entries = rows.entries() as f64;
+    block.make_room();
     if block.width() == 1 {
         block.responsibilities.fill(F::one());
         let (weight, best) = weighted_total(rows, &block.scores);
@@ -220,7 +221,7 @@ pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
     if !block.is_shared() {
         return labels.fill(0);
     }
-    soft::first_lowest(&block.scores, block.stride(), labels);
+    with_bounds(block, |scored| soft::first_lowest(scored, labels));
 }
 
 #[cfg(test)]
