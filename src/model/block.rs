@@ -250,8 +250,7 @@ impl<F: Float> Block<F> {
     pub fn with_shares(&self, mut share: impl FnMut(usize, usize) -> f64) -> Self {
         let mut block = self.clone();
         block.expected.clear();
-        let places = self.scores.len() + weighted::SPARE;
-        block.responsibilities.resize(places, F::zero());
+        block.make_room();
         for i in 0..self.len() {
             let mut expected = 0.0;
             for (place, score) in self.scores(i).iter().enumerate() {

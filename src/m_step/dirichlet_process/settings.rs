@@ -327,7 +327,6 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
             data.load(from..(from + BLOCK).min(range.end), frame, &mut rows)?;
             block.reset(rows.len(), &[]);
             block.make_room();
-            block.make_room();
             block.responsibilities.fill(F::one());
             sums.add_pairs(&rows, &block, |_| &anchor, Digits::All, &[]);
         }
