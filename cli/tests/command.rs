@@ -448,7 +448,7 @@ fn numbers_of_clusters_are_compared() {
         "-a",
         "k-means",
     ];
-    assert_eq!(folder.done(&with(&coreset)).lines().count(), 5);
+    assert_eq!(folder.done(&with(&coreset)).lines().count(), 6);
     for wrong in [
         vec!["--from", "5", "--to", "4"],
         vec!["--to", "4", "--held-out", "1"],
