@@ -179,7 +179,7 @@ fn em(rows: &Rows, of: &Em) -> Result<Partial, String> {
         }
         _ => None,
     };
-    let beta = 0.5 / of.model.variance();
+    let (beta, lost) = (0.5 / of.model.variance(), LOST.ln());
     let columns = Columns::of(&of.exponents);
     let squares = Fixed::of_exponent(of.squared);
     let (per_square, largest) = (squares.factors(), 2f64.powi(squares.exponent()));
@@ -208,7 +208,7 @@ fn em(rows: &Rows, of: &Em) -> Result<Partial, String> {
             for (share, distance) in shares.iter_mut().zip(&distances) {
                 let exponent = -beta * (distance - best);
                 // Most components are far away.
-                *share = match exponent > LOST.ln() {
+                *share = match exponent > lost {
                     true => exponent.exp(),
                     false => 0.0,
                 };
