@@ -92,7 +92,8 @@ pub(crate) fn check(
 fn too_little(algorithm: &str, needed: f64) -> Failure {
     let mib = (needed / f64::from(1 << 20)).ceil();
     let hint = match algorithm {
-        "fast" => "fewer clusters, or a sample of the rows, need less",
+        "fast" => "fewer clusters need less",
+        "vc-gmm" | "lwcs-k-means" => "a smaller --coreset needs less",
         _ => "fast and vc-gmm need less",
     };
     Failure::arguments(format!(

@@ -73,7 +73,7 @@ pub(crate) async fn run(
     };
     let mut zero_mass = 0;
     let stop = loop {
-        let found = e_step(table, &range, &bounds, &state.model, width).await?;
+        let found = e_step(table, &range, &bounds, &state.model, width, true).await?;
         let iteration = state.free_energies.len();
         let free_energy = found.free_energy;
         observer(Progress {

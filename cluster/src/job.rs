@@ -190,7 +190,7 @@ impl Job {
         fitted.map_err(|error| error.with_checkpoint(self.checkpoint.as_deref()))
     }
 
-    /// Quantization error and log-likelihood of a model on the table: three passes.
+    /// Quantization error and log-likelihood of a model on the table: two passes.
     ///
     /// # Errors
     /// As [`summary`](Self::summary); [`Error::Core`] for a model with another number of columns.

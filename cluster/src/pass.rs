@@ -179,7 +179,7 @@ fn em(rows: &Rows, of: &Em) -> Result<Partial, String> {
         }
         _ => None,
     };
-    let beta = 0.5 / of.model.variance();
+    let (beta, lost) = (0.5 / of.model.variance(), LOST.ln());
     let columns = Columns::of(&of.exponents);
     let squares = Fixed::of_exponent(of.squared);
     let (per_square, largest) = (squares.factors(), 2f64.powi(squares.exponent()));
@@ -188,7 +188,7 @@ fn em(rows: &Rows, of: &Em) -> Result<Partial, String> {
 
     let mut found = Statistics {
         rows: rows.len() as u64,
-        components: vec![Vec::new(); k],
+        components: vec![Vec::new(); if of.sums { k } else { 0 }],
         ..Statistics::default()
     };
     let all: Vec<u32> = (0..k as u32).collect();
@@ -206,7 +206,12 @@ fn em(rows: &Rows, of: &Em) -> Result<Partial, String> {
         if width > 1 {
             let mut total = 0.0;
             for (share, distance) in shares.iter_mut().zip(&distances) {
-                *share = (-beta * (distance - best)).exp();
+                let exponent = -beta * (distance - best);
+                // Most components are far away.
+                *share = match exponent > lost {
+                    true => exponent.exp(),
+                    false => 0.0,
+                };
                 total += *share;
             }
             shares.iter_mut().for_each(|share| *share /= total);
@@ -223,6 +228,10 @@ fn em(rows: &Rows, of: &Em) -> Result<Partial, String> {
         if best > largest {
             return Err(OUTSIDE.to_string());
         }
+        found.best = found.best.wrapping_add(Fixed::cut(per_square, best));
+        if !of.sums {
+            continue;
+        }
         let mut squared = 0.0;
         for ((share, distance), c) in shares.iter().zip(&distances).zip(support) {
             if *share < LOST {
@@ -237,7 +246,6 @@ fn em(rows: &Rows, of: &Em) -> Result<Partial, String> {
             }
         }
         found.squared = found.squared.wrapping_add(Fixed::cut(per_square, squared));
-        found.best = found.best.wrapping_add(Fixed::cut(per_square, best));
     }
     Ok(Partial::Em(found))
 }

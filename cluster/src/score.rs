@@ -24,12 +24,11 @@ pub(crate) async fn run(table: &Table, model: &Model) -> Result<Score> {
     let range = range(table).await?;
     fits(model, range.ranges.len())?;
     let bounds = Bounds::of(&range);
-    let nearest = e_step(table, &range, &bounds, model, 1).await?;
-    // With all components in the support, the free energy is the log-likelihood.
-    let all = e_step(table, &range, &bounds, model, model.components()).await?;
+    // With all components in the support, the free energy is the log-likelihood, and the best mean is the nearest.
+    let all = e_step(table, &range, &bounds, model, model.components(), false).await?;
     Ok(Score {
         rows: range.rows,
-        quantization_error: nearest.likelihood.best,
+        quantization_error: all.likelihood.best,
         log_likelihood: all.free_energy,
     })
 }

@@ -20,17 +20,20 @@ pub(crate) struct Found {
     squares: Fixed,
 }
 
-/// An E-step over all rows, with supports of this width.
+/// An E-step over all rows, with supports of this width; with the `sums` of the components if an M-step follows.
 pub(crate) async fn e_step(
     table: &Table,
     range: &Range,
     bounds: &Bounds,
     model: &Model,
     width: usize,
+    sums: bool,
 ) -> Result<Found> {
     let (k, d) = (model.components(), model.columns());
-    // What comes back: a mass and d sums of 16 bytes per component.
-    table.check_size(k.saturating_mul(16 * (d + 1) + 8))?;
+    if sums {
+        // What comes back: a mass and d sums of 16 bytes per component.
+        table.check_size(k.saturating_mul(16 * (d + 1) + 8))?;
+    }
     let squares = bounds.squared(model);
     let work = Work::Em(Em {
         model: model.clone(),
@@ -42,6 +45,7 @@ pub(crate) async fn e_step(
             .map(|fixed| fixed.exponent())
             .collect(),
         squared: squares.exponent(),
+        sums,
     });
     let Partial::Em(statistics) = table.pass(work).await? else {
         return Err(Error::version("but another pass came back"));

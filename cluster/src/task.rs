@@ -55,6 +55,8 @@ pub(crate) struct Em {
     pub(crate) exponents: Vec<i32>,
     /// Bound of squared distances, as an exponent.
     pub(crate) squared: i32,
+    /// Whether an M-step follows, which needs the sums of the components.
+    pub(crate) sums: bool,
 }
 
 fn write_exponents(to: &mut Writer, exponents: &[i32]) {
@@ -103,6 +105,7 @@ impl Task {
                 to.f64s(&em.offsets);
                 write_exponents(&mut to, &em.exponents);
                 write_exponents(&mut to, &[em.squared]);
+                to.u8(u8::from(em.sums));
             }
             Work::Assign(model) => {
                 to.u8(4);
@@ -142,6 +145,7 @@ impl Task {
                 offsets: from.f64s()?,
                 exponents: read_exponents(&mut from)?,
                 squared: *read_exponents(&mut from)?.first()?,
+                sums: from.u8()? != 0,
             }),
             4 => Work::Assign(Model::from_bytes(from.bytes()?).ok()?),
             _ => return None,
@@ -195,6 +199,7 @@ mod tests {
                 offsets: vec![1.0, 2.0],
                 exponents: vec![3, 3],
                 squared: 6,
+                sums: width != 2,
             })
         };
         let works = [
