@@ -56,7 +56,7 @@ impl ModelInfo {
         read().map_err(|fault: FileFault| fault.at(path))
     }
 
-    /// The header of bytes that a model was [written to](crate::Save::write_to). No more than the header is read.
+    /// The header of a model's [bytes](crate::Save::to_bytes). No more than the header is read.
     ///
     /// # Errors
     /// [`Error::Model`] if they cannot be read or are no model.

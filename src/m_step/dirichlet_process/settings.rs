@@ -40,7 +40,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 ///
 /// **Start**: the means at the seeds, each with the mass $W / T$ and the same variance in every direction, from the first
 /// search ([E8](crate::equations#e8)). This is a proper $q$, so the first free energy is a bound too. A truncated search
-/// keeps to one variance for the first two M-steps, as in [`Gaussian`](super::Gaussian).
+/// keeps to one variance for the first two M-steps, as in [`Gaussian`](crate::m_step::Gaussian).
 ///
 /// **Merges.** Where the bound would settle, two components become one if that is sure to raise it
 /// ([E51](crate::equations#e51)), and EM goes on. Only full supports merge: with
