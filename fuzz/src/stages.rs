@@ -102,7 +102,7 @@ fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
     let lying = lies.map(|mut lies| LyingData::new(&honest, &mut lies));
     let (data, cast): (&dyn Data<f64>, _) = match &lying {
         Some(lying) => {
-            let mut cast = cast.with("data");
+            let mut cast = cast.with("LyingData");
             cast.subtle = lying.is_subtle();
             (lying, cast)
         }

@@ -99,10 +99,10 @@ impl<'a, F: Float> Guarded<'a, F> {
             }
         }
         let row = farthest.0;
-        self.wrong(format!(
-            "row {row}: values differ by {widest:e}, beside which the type cannot hold the differences of most rows, about {few:e}: \
-             remove row {row}, or scale its values"
-        ))
+        let value = format!("row {row}, {widest:e} from others that differ by about {few:e}");
+        let rule =
+            "its type cannot hold both differences beside each other: remove the row, or scale it";
+        Err(Error::parameter("data", value, rule))
     }
 
     /// What the data did, and the rule.

@@ -128,7 +128,7 @@ fn numbers_that_are_none() {
         );
         let text: String = values.iter().map(|x| format!("{x}\n")).collect();
         let file = CsvFile::<f64>::over(format!("x\n{text}").into_bytes(), &Options::new());
-        check(file.unwrap(), 321, "NaN or infinite");
+        check_named(file.unwrap(), 321, "line 323", "NaN or infinite");
     }
     for value in [(1i64 << 53) + 1, i64::MIN] {
         let values = (0..N).map(|i| if i == 321 { value } else { 1 << 53 });

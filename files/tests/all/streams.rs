@@ -138,7 +138,7 @@ fn compressed_text() {
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     let error = open(&path, &Options::new().element(ElementType::F32)).unwrap_err();
-    assert!(error.to_string().contains("x.tsv.gz: row "), "{error}");
+    assert!(error.to_string().contains("x.tsv.gz: line "), "{error}");
 }
 
 /// A mapped file gives the rows of the same file that is read.
