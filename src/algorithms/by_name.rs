@@ -85,7 +85,7 @@ settings! {
     neighbors: usize,
     /// Random components added to every search, of `var-gmm-s` and `vc-gmm`. Default 0.
     random: usize,
-    /// Components drawn per point and search, F, of `d-gmm`. Default 5.
+    /// Components drawn per point and search, R, of `d-gmm`. Default 5.
     drawn: usize,
     /// Chain length of the seeder, where it is [`AfkMc2`]. Default: its own.
     chain: usize,

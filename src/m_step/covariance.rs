@@ -1,6 +1,7 @@
 //! Kinds of covariances: how many numbers each has.
 
 /// The form of the covariances of Gaussian components.
+// Kinds are saved by their place in this list: new ones come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Covariance {
