@@ -7,6 +7,7 @@ use coremix::{Element, ModelInfo};
 use coremix_files::ReadAhead;
 use coremix_files::{AnySource, ElementType, Format, Opened, Options, Rows, open, open_all};
 use ndarray::Array2;
+use std::path::Path;
 
 /// Runs `$body` with the rows of a source, whatever their type is.
 macro_rules! with_rows {
@@ -99,13 +100,20 @@ pub(crate) fn columns_of(opened: &Opened) -> Option<String> {
     named.then(|| format!("columns: {}{not_used}", list(&opened.columns)))
 }
 
+/// The format of a file, or of files in a folder.
+fn format_of(path: &Path) -> Option<Format> {
+    let inside = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let formats = inside.filter_map(|entry| Format::of(entry.path()));
+    Format::of(path).or_else(|| formats.into_iter().next())
+}
+
 /// Opens the files for a model: the columns are those it was fitted on, by their names where both have them.
 pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
     let fitted = info
         .note(COLUMNS)
         .and_then(|text| serde_json::from_str::<Vec<String>>(text).ok());
     let named = input.format.as_ref().map_or_else(
-        || input.rows.first().and_then(Format::of),
+        || input.rows.first().and_then(|path| format_of(path)),
         |name| Format::named(name),
     );
     let has_names = !matches!(named, Some(Format::Npy | Format::Vectors(_)));

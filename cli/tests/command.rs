@@ -516,6 +516,13 @@ fn columns_are_found_by_their_names() {
     );
     // Labels alone need no keys.
     folder.done(&["assign", "m", "yx.csv", "--key", "id", "--labels", "l.npy"]);
+    // Nor do rows need names, as in a folder of matrices.
+    fs::create_dir(folder.at("plain")).unwrap();
+    let plain = Array2::from_shape_fn((300, 2), |(i, j)| [x(i), y(i)][j]);
+    write_npy(folder.at("plain/xy.npy"), &plain).unwrap();
+    folder.done(&["assign", "m", "plain", "--labels", "plain.npy"]);
+    let of = |name: &str| read_npy::<_, ndarray::Array1<u32>>(folder.at(name)).unwrap();
+    assert_eq!(of("plain.npy"), of("l.npy"));
     // An id that is not named as a key is a feature, and is seen to be one.
     let said = folder.done(&["info", "xy.csv"]);
     assert!(

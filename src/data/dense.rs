@@ -327,6 +327,14 @@ impl<F: Float> Dense<'static, F> {
                 &frame,
                 &mut block,
             )?;
+            let (expected, found) = (out.len() / dim, block.len());
+            if (found, block.dim) != (expected, dim) || block.known().is_some() {
+                let of = block.dim;
+                let what = format!(
+                    "{found} rows of {of} coordinates gathered: there must be {expected}, with all of {dim}"
+                );
+                return Err(Error::stage(data.name(), what));
+            }
             for (i, out) in out.chunks_exact_mut(dim).enumerate() {
                 for (j, (out, z)) in out.iter_mut().zip(block.row(i)).enumerate() {
                     *out = frame.leave(j, *z);

@@ -34,6 +34,8 @@ impl<'a, F: Float> Guarded<'a, F> {
         }
         let weights = data.weights();
         same_length("weights", len, weights.map_or(len, <[f64]>::len))?;
+        let mut numbered = weights.into_iter().flatten().enumerate();
+        numbered.try_for_each(|(n, weight)| sound_weight(n, *weight))?;
         Ok(Self {
             data: Rowset::Borrowed(data),
             name: data.name(),
@@ -63,9 +65,6 @@ impl<'a, F: Float> Guarded<'a, F> {
         sound_total(summary.total_weight)?;
         let mut rows = checked.len;
         if let Some(weights) = &checked.weights {
-            for (n, weight) in weights.iter().enumerate() {
-                sound_weight(n, *weight)?;
-            }
             rows = weights.iter().filter(|weight| **weight > 0.0).count();
         }
         if summary.rows != rows {
@@ -227,6 +226,7 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
     }
 
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
+        self.cancel.check()?;
         let selected = self.data().select(rows, weights.clone());
         let selected = selected.map_err(|error| self.located(error, |row| row))?;
         let (len, dim) = (selected.len(), selected.dim());

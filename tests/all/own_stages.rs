@@ -480,3 +480,78 @@ fn stages_in_boxes_are_those_stages() {
     let fit = k_means().coreset(boxed).build().unwrap().fit(&data);
     refused(fit, "Chosen", "sum to 0");
 }
+
+/// Data of one's own whose rows are selected by what every data has for that.
+struct Short<'a> {
+    inner: &'a Dense<'a, f64>,
+    /// Rows that `gather` leaves out.
+    missing: usize,
+    weights: Option<Vec<f64>>,
+}
+
+impl Data<f64> for Short<'_> {
+    fn len(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.inner.dim()
+    }
+
+    fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
+    }
+
+    fn summary(&self) -> &coremix::data::Summary {
+        self.inner.summary()
+    }
+
+    fn load(
+        &self,
+        rows: std::ops::Range<usize>,
+        frame: &coremix::data::Frame<f64>,
+        into: &mut Rows<f64>,
+    ) -> Result<()> {
+        self.inner.load(rows, frame, into)
+    }
+
+    fn gather(
+        &self,
+        rows: &[usize],
+        frame: &coremix::data::Frame<f64>,
+        into: &mut Rows<f64>,
+    ) -> Result<()> {
+        let kept = rows.len().saturating_sub(self.missing);
+        self.inner.gather(&rows[..kept], frame, into)
+    }
+}
+
+/// Rows that are missing when some are selected are an error, and so are weights that are none, also in scores.
+#[test]
+fn what_is_wrong_with_data_of_ones_own_is_said() {
+    let x = blobs::<f64>(200, 2, 3, 4);
+    let inner = &Dense::new(x.view()).unwrap();
+    let clusterer = algorithms::k_means(3).coreset(UniformCoreset::new(40));
+    let clusterer = clusterer.build().unwrap();
+    for missing in [1, 1_000] {
+        let short = Short {
+            inner,
+            missing,
+            weights: None,
+        };
+        let shown = clusterer.fit(&short).unwrap_err().to_string();
+        assert!(shown.contains("gathered"), "{shown}");
+    }
+    let model = clusterer.fit(inner).unwrap().model;
+    for wrong in [-1.0, f64::NAN, f64::INFINITY] {
+        let mut weights = vec![1.0; 200];
+        weights[7] = wrong;
+        let data = Short {
+            inner,
+            missing: 0,
+            weights: Some(weights),
+        };
+        let shown = model.score(&data).unwrap_err().to_string();
+        assert!(shown.contains("weight of row 7"), "{shown}");
+    }
+}
