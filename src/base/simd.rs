@@ -193,6 +193,26 @@ pub(crate) fn first_lane<M: NoUninit>(mask: M, lanes: usize) -> usize {
     }
 }
 
+/// Shows all lanes that a comparison found, in order.
+#[inline(always)]
+pub(crate) fn each_lane<M: NoUninit>(mask: M, lanes: usize, mut see: impl FnMut(usize)) {
+    let bytes = pulp::bytemuck::bytes_of(&mask);
+    let mut bits = match *bytes {
+        [bits] => u16::from(bits),
+        [low, high] => u16::from_ne_bytes([low, high]),
+        _ => {
+            let masks = bytes.chunks_exact(bytes.len() / lanes).enumerate();
+            masks.fold(0, |bits, (lane, mask)| {
+                bits | u16::from(mask[0] & 1) << lane
+            })
+        }
+    };
+    while bits != 0 {
+        see(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
+    }
+}
+
 /// The processor, or the one that [`on_every_processor`] plays.
 #[inline(always)]
 pub(crate) fn processor() -> Arch {
