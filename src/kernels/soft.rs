@@ -2,7 +2,7 @@
 
 use super::exponential::quick;
 use crate::base::float::Float;
-use crate::base::simd::{LANES, each_lane, first_lane, kernel, lanes, vectorised};
+use crate::base::simd::{LANES, first_lane, kernel, lane_bits, lanes, vectorised};
 use pulp::Simd;
 
 /// Responsibilities below 2^-60, of the best one's or of all, are 0 in sums. That changes F by less than its rounding. The rule
@@ -32,6 +32,9 @@ fn least_upper_of_rows<F: Float, S: Simd>(simd: S, scores: &[F], errors: &[F], u
     }
 }
 
+/// Vectors that are compared before a branch: their lanes have a bit each.
+const TOGETHER: usize = 64 / LANES;
+
 kernel! {
     /// The places of a row whose scores, less their errors, are not above `reach`: into `ids`. A NaN is not above anything.
     pub(crate) fn not_above[F: Float](row: &[F], errors: &[F], reach: F, ids: &mut Vec<u32>) = list_not_above
@@ -48,13 +51,21 @@ fn list_not_above<F: Float, S: Simd>(
     ids.clear();
     let lanes = lanes::<F, S>();
     let limit = F::splat(simd, reach);
-    let vectors = F::vectors::<S>(row).0.iter().zip(F::vectors::<S>(errors).0);
-    for (number, (&score, &error)) in vectors.enumerate() {
-        let below = F::minus(simd, score, error);
-        // Where it is NaN, the limit stands.
-        let below = F::select(simd, F::less(simd, limit, below), below, limit);
-        let near = F::equal(simd, below, limit);
-        each_lane(near, lanes, |lane| ids.push((number * lanes + lane) as u32));
+    let vectors = F::vectors::<S>(row).0.chunks(TOGETHER);
+    let errors = F::vectors::<S>(errors).0.chunks(TOGETHER);
+    for (group, (scores, errors)) in vectors.zip(errors).enumerate() {
+        let mut near = 0;
+        for (number, (&score, &error)) in scores.iter().zip(errors).enumerate() {
+            let below = F::minus(simd, score, error);
+            // Where it is NaN, the limit stands.
+            let below = F::select(simd, F::less(simd, limit, below), below, limit);
+            near |= lane_bits(F::equal(simd, below, limit), lanes) << (number * lanes);
+        }
+        let first = (group * TOGETHER * lanes) as u32;
+        while near != 0 {
+            ids.push(first + near.trailing_zeros());
+            near &= near - 1;
+        }
     }
 }
 
