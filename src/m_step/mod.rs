@@ -17,6 +17,8 @@ mod gaussian;
 mod gaussian_costs;
 mod gaussian_mixture;
 mod moments;
+#[cfg(test)]
+mod moments_tests;
 mod outer;
 mod parameters;
 mod proportions;
