@@ -148,7 +148,7 @@ impl<F: Float> MStep<F> for Gaussian {
         }
         theta.least_variance = least;
         // The unit is this variance itself: so far scores are exactly the squared distances.
-        (theta.variances, theta.unit) = (theta.isotropic(variance), variance);
+        (theta.spread, theta.unit) = (theta.isotropic(variance), variance);
         Ok(GaussianMixture::new(theta))
     }
 
@@ -170,8 +170,8 @@ impl<F: Float> MStep<F> for Gaussian {
         let theta = &mut model.theta;
         let factor = (from.frame.unit() * theta.frame.inverse_unit()).powi(2);
         let same = from.frame == theta.frame;
-        let variances = match self.covariance.has_pairs() {
-            true if same && from.least_variances == theta.least_variances => from.variances.clone(),
+        theta.spread = match self.covariance.has_pairs() {
+            true if same && from.least_variances == theta.least_variances => from.spread.clone(),
             _ => {
                 let covariances = from.covariances().into_iter();
                 clamped(covariances.map(|v| v * factor).collect(), theta)
@@ -183,15 +183,14 @@ impl<F: Float> MStep<F> for Gaussian {
         if same {
             theta.exact_means.clone_from(&from.exact_means);
         }
-        let unit = theta.mean_of(&variances);
-        model.set(variances, unit);
-        Ok(Some(model))
+        theta.unit = theta.mean_variance();
+        Ok(Some(GaussianMixture::new(model.theta)))
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {
-        match self.covariance {
-            Covariance::TiedSpherical => 0,
-            _ => steps_with_one_variance(truncated),
+        match self.covariance.is_one_variance() {
+            true => 0,
+            false => steps_with_one_variance(truncated),
         }
     }
 
@@ -201,15 +200,7 @@ impl<F: Float> MStep<F> for Gaussian {
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
-        let (k, dim) = (model.theta.k(), model.theta.dim());
-        let second = match self.covariance {
-            Covariance::TiedSpherical => Second::Total,
-            Covariance::Spherical => Second::PerComponent,
-            Covariance::Diagonal => Second::PerCoordinate,
-            Covariance::Tied => Second::Pairs,
-            Covariance::Full => Second::PerPair,
-        };
-        Moments::zeros(k, dim, second)
+        Moments::zeros(model.theta.k(), model.theta.dim(), self.covariance.second())
     }
 
     fn accumulate(
@@ -223,7 +214,7 @@ impl<F: Float> MStep<F> for Gaussian {
             let (whitenings, origin) = (model.whitenings(), model.theta.origin());
             return sums.add_pairs(rows, block, |c| &whitenings[c], Digits::All, &origin);
         }
-        if self.covariance == Covariance::TiedSpherical {
+        if self.covariance.is_one_variance() {
             // Scores are squared distances.
             let (weight, squared) = expected_total(rows, block);
             sums.add_total(squared, weight * rows.entries() as f64);
@@ -232,15 +223,14 @@ impl<F: Float> MStep<F> for Gaussian {
     }
 
     fn update(&self, sums: Moments, model: &mut Self::Model, restricted: bool) {
-        let (k, dim) = (model.theta.k(), model.theta.dim());
-        let mass = sums.masses();
+        let (dim, mass) = (model.theta.dim(), sums.masses());
         // The new variances where there is mass, and the one that all would share.
         let (variances, shared) = match self.covariance.has_pairs() {
             true => covariances(&sums, model),
             false => {
                 let squared = sums.about_new_means(model.move_centres());
-                let mut variances = model.theta.variances.clone();
-                let per_component = (variances.len() / k).max(1);
+                let mut variances = model.theta.spread.clone();
+                let per_component = self.covariance.numbers(1, dim);
                 for (place, variance) in variances.iter_mut().enumerate() {
                     let (c, j) = (place / per_component, place % per_component);
                     let (squared, mass) = sums.second_of(&squared, c, j);
@@ -252,19 +242,18 @@ impl<F: Float> MStep<F> for Gaussian {
             }
         };
         let shared = shared.max(model.theta.least_variance);
-        if restricted || self.covariance == Covariance::TiedSpherical {
+        if restricted || self.covariance.is_one_variance() {
             return model.set_all(shared);
         }
         if self.mixing == Mixing::Learned {
             model.theta.proportions = Proportions::learned(mass.iter().copied());
         }
         let mut variances = clamped(variances, &model.theta);
-        if self.covariance == Covariance::Full {
+        if self.covariance.has_pairs() && !self.covariance.is_tied() {
             // A component without mass keeps its covariance.
-            let old = model.theta.variances.chunks_exact(dim * dim);
-            let own = variances.chunks_exact_mut(dim * dim).zip(old).zip(mass);
-            for ((own, old), _) in own.filter(|(_, mass)| **mass <= 0.0) {
-                own.copy_from_slice(old);
+            let own = variances.chunks_exact_mut(dim * dim).enumerate();
+            for (c, own) in own.filter(|(c, _)| mass[*c] <= 0.0) {
+                own.copy_from_slice(model.theta.own(c));
             }
         }
         model.set(variances, shared);
@@ -276,13 +265,12 @@ impl<F: Float> MStep<F> for Gaussian {
         centres: Centres<F>,
         frame: Frame<F>,
     ) -> Option<Self::Model> {
-        let tied = self.covariance == Covariance::TiedSpherical;
-        tied.then(|| {
+        self.covariance.is_one_variance().then(|| {
             let theta = &model.theta;
             let proportions = theta.proportions.clone();
             let mut moved = Parameters::new(self.covariance, centres, frame, proportions);
             moved.least_variance = theta.least_variance;
-            (moved.variances, moved.unit) = (theta.variances.clone(), theta.unit);
+            (moved.spread, moved.unit) = (theta.spread.clone(), theta.unit);
             GaussianMixture::new(moved)
         })
     }

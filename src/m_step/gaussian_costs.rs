@@ -127,7 +127,7 @@ impl Tied {
 impl<F: Float> Costs<F> {
     pub(super) fn new(theta: &Parameters<F>) -> Self {
         let (k, dim, unit) = (theta.k(), theta.dim(), theta.unit);
-        let variances = &theta.variances;
+        let variances = &theta.spread;
         let penalties: Vec<f64> = (0..k).map(|c| theta.proportions.penalty(c, unit)).collect();
         let round = theta.isotropic(unit) == *variances && penalties.iter().all(|p| *p == 0.0);
         let whitenings = whitenings(theta, round);
@@ -283,11 +283,11 @@ fn whitenings<F: Float>(theta: &Parameters<F>, round: bool) -> Vec<Whitening> {
     let (k, dim) = (theta.k(), theta.dim());
     let mean = |c: usize| theta.exact_means[c * dim..][..dim].to_vec();
     let deviation = theta.unit.sqrt();
-    let matrices = theta.variances.len() / (dim * dim);
+    let matrices = theta.spread.len() / (dim * dim);
     let mut whitenings = parallel::map(matrices, |c| match round {
         true => Whitening::spherical(mean(c), 1.0),
         false => {
-            let own = theta.own(&theta.variances, c).iter();
+            let own = theta.own(c).iter();
             let relative: Vec<f64> = own.map(|x| x * deviation).collect();
             Whitening::of_factor(mean(c), &relative)
         }
