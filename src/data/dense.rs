@@ -51,9 +51,8 @@ impl<'a, T: Element> Dense<'a, T> {
         Self::check(points.into(), None)
     }
 
-    /// Points (n, d) to ask a model about, each of weight 1, such as a batch that came to a service: as
-    /// [`new`](Self::new), but there may be no rows. The answers about none are empty, and sums over them are 0. A fit
-    /// needs rows, and refuses such data with [`Error::Empty`].
+    /// Points (n, d) to ask a model about, each of weight 1: as [`new`](Self::new), but there may be no rows. The answers
+    /// about none are empty, and sums over them are 0. A fit refuses such data with [`Error::Empty`].
     ///
     /// ```
     /// use coremix::{algorithms, datasets::Birch, prelude::*};

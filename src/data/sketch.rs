@@ -13,20 +13,16 @@ use std::sync::Arc;
 ///
 /// A row $y$ goes through an orthonormal [`Basis`], $y \mapsto H D y$, which spreads what it knows evenly over all
 /// coordinates. Then q of them are kept, chosen at random, and the row can be dropped: memory is O(n q), whatever P is,
-/// and so is the time of an iteration. Some coordinates can be the same for all rows
-/// ([`shared`](super::SketchBuilder::shared)). Coordinates are kept in `F`: `f32` for data in `u8` or `f32`. They are
-/// relative to those of the first row that counts, and in the end to the offset of their [`Frame`]. So a far-off origin
-/// costs nothing, unless that row is as far from all others.
+/// and so is the time of an iteration. Coordinates are kept in `F`, relative to those of the first row that counts: a
+/// far-off origin costs nothing, unless that row is as far from all others.
 ///
 /// Everything that works on [`Dense`](super::Dense) works on a sketch:
 ///
 /// - Distances and densities are over the q coordinates that a row knows, and never rescaled; a quantization error is, by
 ///   P'/q, which makes it an estimate of that of the rows ([E28](crate::equations#e28)).
-/// - A component has all P' coordinates, each from the rows that know it. A coordinate that no row of a seed or a component
-///   knows is the mean of all rows there, also where no row keeps it: all coordinates are seen while the sketch is made.
-/// - Means come back in the data's own columns and unit. A model fitted on a sketch predicts and scores `Dense` rows
-///   too, over all their coordinates, and any other sketch with the same seed and transform.
-/// - Centres given as seeds are in the data's own columns and unit.
+/// - A coordinate that no row of a seed or a component knows is the mean of all rows there, whether they keep it or not.
+/// - Means, and centres given as seeds, are in the data's own columns and unit. A model fitted on a sketch predicts and
+///   scores `Dense` rows too, and any other sketch with the same seed and transform.
 ///
 /// Same rows, same seed: the same sketch, whether the rows come at once or in blocks, on any number of threads. The
 /// seed of a fit is another one.
@@ -127,8 +123,8 @@ impl<F: Float> Data<F> for Sketch<F> {
         self.weights.as_deref()
     }
 
-    /// Of each coordinate, over the rows that know it. One that no row knows has the mean of all rows, which was seen on
-    /// the way, and the mean variance of the others.
+    /// Of each coordinate, over the rows that know it. One that no row knows has the mean of all rows, and the mean variance
+    /// of the others.
     fn summary(&self) -> &Summary {
         &self.summary
     }

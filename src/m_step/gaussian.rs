@@ -33,34 +33,14 @@ const LEAST_SHARE: f64 = 1e-8;
 /// | `Full` | $\Sigma_c$ | learned | [E52](crate::equations#e52) |
 ///
 /// **Update** from sums about the current means ([E5](crate::equations#e5), [E6](crate::equations#e6),
-/// [E7](crate::equations#e7), [E32](crate::equations#e32), [E34](crate::equations#e34); \[VC\] Eq. 6), with $W$ the total
-/// weight:
-///
-/// $$\mu_c^{\text{new}} = \mu_c + \delta_c, \qquad \delta_c = \frac{f_c}{m_c}, \qquad \sigma^2_{cj} = \frac{s_{cj}}{m_c} - \delta_{cj}^2, \qquad \pi_c = \frac{m_c}{W}$$
-///
-/// with the mass $m_c$, the first moment $f_c$ and the second moments $s_{cj}$ of the rows about the old mean; shared variances
-/// are means of these by mass, matrices have the moments of all pairs of coordinates.
-///
-/// On a [`Sketch`](crate::data::Sketch) every coordinate has its own mass, the weight of the rows that observe it
-/// ([E28](crate::equations#e28)). A coordinate that no row of the component observes keeps its mean and variance, and is
-/// counted in the report.
-///
-/// Variances are clamped from below ([E20](crate::equations#e20)), which keeps the free energy monotone where an added ridge
-/// would not:
-///
-/// $$\sigma^2 \ge \max \left( 10^{-12} \bar v, (\epsilon \max |x|)^2, v_{\min} \right)$$
-///
-/// with $\bar v$ the mean variance of the columns and $\epsilon$ the machine epsilon of the number type. The last term is
-/// for data that are all zero: the smallest variance that can be the unit of scores in that type. In matrices the variance of
-/// every direction is clamped, at $10^{-8}$ of those of the columns ([E52](crate::equations#e52)).
+/// [E7](crate::equations#e7), [E32](crate::equations#e32), [E34](crate::equations#e34); \[VC\] Eq. 6). On a
+/// [`Sketch`](crate::data::Sketch) every coordinate has its own mass ([E28](crate::equations#e28)). One that no row of the
+/// component observes keeps its mean and variance, and is counted in the report. Variances are clamped from below
+/// ([E20](crate::equations#e20)), in matrices those of every direction ([E52](crate::equations#e52)).
 ///
 /// **Start**: one variance for all components, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8), and equal
-/// proportions.
-///
-/// $$\sigma^2 = \frac{1}{D W} \sum_n w_n \min_{c \in K(n)} \lVert y_n - \mu_c \rVert^2$$
-///
-/// A truncated search keeps to them for the first two M-steps, as published: its first supports are random, and so would be
-/// the variances of the components.
+/// proportions. A truncated search keeps to them for the first two M-steps, as published: its first supports are random, and
+/// so would be the variances of the components.
 ///
 /// A zero-mass component is discarded: its proportion is 0, no point can choose it again, and its mean does not change. The
 /// report counts it. With [`equal_proportions`](Self::equal_proportions) it keeps mean and variance, and points can come

@@ -28,14 +28,9 @@ pub enum Second {
 ///
 /// $$m_c = \sum_n w_n q_{nc}, \qquad f_c = \sum_n w_n q_{nc} (z_n - \mu_c)$$
 ///
-/// About the mean a component that should stay where it is stays there to the last bit, and nothing cancels
-/// in the new variance.
-///
-/// Rows that know only some of their coordinates (a [`Sketch`](crate::data::Sketch)) add to those alone: then every
-/// coordinate has a mass of its own (E28), the weight of the rows that know it.
-///
-/// Moments of disjoint blocks add up ([`merge`](Self::merge)), so they serve blocks of rows, blocks from
-/// disk and partitions of a cluster alike.
+/// About the mean nothing cancels in the new variance. Rows that know only some of their coordinates (a
+/// [`Sketch`](crate::data::Sketch)) add to those alone: then every coordinate has a mass of its own (E28). Moments of disjoint
+/// blocks add up ([`merge`](Self::merge)): of rows, of blocks from disk, of partitions of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moments {
     dim: usize,

@@ -87,11 +87,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         predict::predict(self.erased(), data)
     }
 
-    /// The posteriors of all components: (n, k), each row sums to 1.
-    ///
-    /// $$p(c \mid y_n, \theta) = \frac{p(c, y_n \mid \theta)}{\sum_{c' = 1}^{k} p(c', y_n \mid \theta)}$$
-    ///
-    /// which is ([E2](crate::equations#e2)) with all components in the support.
+    /// The posteriors of all components ([E2](crate::equations#e2)): (n, k), each row sums to 1.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
@@ -99,12 +95,8 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         predict::responsibilities(self.erased(), data)
     }
 
-    /// The `c_prime` likeliest components of every row, best first, and their posteriors renormalised over
-    /// them: (n, c_prime) each. `c_prime` larger than the number of components is clamped.
-    ///
-    /// $$q_{nc} = \frac{p(c, y_n \mid \theta)}{\sum_{c' \in K(n)} p(c', y_n \mid \theta)}, \qquad c \in K(n)$$
-    ///
-    /// with $K(n)$ the components returned for row $n$ ([E2](crate::equations#e2)).
+    /// The `c_prime` likeliest components of every row, best first, and their posteriors renormalised over them
+    /// ([E2](crate::equations#e2)): (n, c_prime) each. `c_prime` larger than the number of components is clamped.
     ///
     /// # Errors
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if `c_prime` is 0.
@@ -137,9 +129,8 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         1
     }
 
-    /// The log-density of every row (n), in nats, for densities in the data's own unit; weights do not enter.
-    ///
-    /// $$\ln p(y_n \mid \theta) = \ln \sum_{c=1}^{k} p(c, y_n \mid \theta)$$
+    /// The log-density of every row, $\ln p(y_n \mid \theta)$ (n), in nats, for densities in the data's own unit; weights do
+    /// not enter.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
@@ -147,12 +138,9 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         predict::log_densities(self.erased(), data)
     }
 
-    /// The weighted log-likelihood over all components, in nats, for densities in the data's own unit.
-    ///
-    /// $$\sum_n w_n \ln p(y_n \mid \theta) = \sum_n w_n \ln \sum_{c=1}^{k} p(c, y_n \mid \theta)$$
-    ///
-    /// The free energy ([E3](crate::equations#e3)) of any supports is at most this, if the model has parameters and no
-    /// distribution over them.
+    /// The weighted log-likelihood over all components, $\sum_n w_n \ln p(y_n \mid \theta)$, in nats, for densities in the
+    /// data's own unit. The free energy ([E3](crate::equations#e3)) of any supports is at most this, if the model has
+    /// parameters and no distribution over them.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
@@ -168,9 +156,8 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         predict::score(self.erased(), data)
     }
 
-    /// The weighted squared distance to the nearest mean, in the data's own unit, squared ([E22](crate::equations#e22)).
-    ///
-    /// $$\Phi(\mu) = \sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$$
+    /// The weighted squared distance to the nearest mean ([E22](crate::equations#e22)), in the data's own unit, squared:
+    /// $\sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$.
     ///
     /// # Errors
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if the sum leaves the range of `f64`.

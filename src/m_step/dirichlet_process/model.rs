@@ -20,12 +20,11 @@ use std::f64::consts::PI;
 
 /// A Dirichlet process mixture of Gaussians, as a distribution over its parameters (E29).
 ///
-/// The predictive density of a point is a mixture of Student t densities (Bishop 10.81):
+/// Densities and likelihoods are those of the predictive distribution, a mixture of Student t densities (Bishop 10.81) with
+/// the expected proportions $\bar \pi_t$, normalised:
 ///
 /// $$p(y) = \sum_{t=1}^{T} \bar \pi_t \thinspace \text{St} \left( y; m_t, \frac{(\nu_t + 1 - D) \beta_t}{1 + \beta_t} W_t, \nu_t + 1 - D \right)$$
 ///
-/// That is what [`log_likelihood`](Mixture::log_likelihood), [`log_densities`](Mixture::log_densities) and
-/// [`score`](Mixture::score) mean here, with the expected proportions $\bar \pi_t$, normalised.
 /// [Labels](Mixture::predict) and [responsibilities](Mixture::responsibilities) are those of the E-step, and
 /// [`quantization_error`](Mixture::quantization_error) is about the means $m_t$.
 #[derive(Clone, Debug, PartialEq)]
