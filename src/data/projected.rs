@@ -263,7 +263,7 @@ mod tests {
         let frame = data.frame();
         let (subspace, _) = Subspace::principal(&data, &frame, p, &mut Rng::from_seed(5)).unwrap();
         let projected = subspace.project(&data).unwrap();
-        let all: f64 = data.summary().mean_variance() * x.ncols() as f64 * x.nrows() as f64;
+        let all: f64 = data.summary().variance.iter().sum::<f64>() * x.nrows() as f64;
         let inside: f64 = projected.values.iter().map(|x| x * x).sum();
         let all = all * frame.inverse_unit().powi(2);
         assert_abs_diff_eq!(

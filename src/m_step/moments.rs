@@ -204,11 +204,6 @@ impl Moments {
         }
     }
 
-    /// Whether rows have second moments one by one.
-    pub(super) fn is_total(&self) -> bool {
-        self.kind == Second::Total
-    }
-
     /// Which of the second moments an entry of component `c` belongs to, at `place` among the (k, d) padded numbers.
     #[inline(always)]
     fn sum_of(&self, c: usize, place: usize) -> usize {

@@ -5,17 +5,18 @@ use crate::base::error::{Error, Result, same_columns};
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::parallel::{self, BLOCK};
-use crate::base::stage::Stage;
+use crate::base::stage::{self, Stage};
 use crate::data::{Data, Summary};
 use crate::io::hash_of;
 use crate::m_step::outer::Digits;
 use crate::m_step::parameters::is_proper;
-use crate::m_step::variance_floor;
 use crate::m_step::{Moments, Second};
+use crate::m_step::{variance_floor, variances_of};
 use crate::model::block::Block;
 use crate::model::whitened::Whitening;
 use crate::rows::{Frame, Rows};
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use ndarray::{Array, Array1, Array2, ArrayView1, ArrayView2, Dimension};
+use serde::{Serialize, Serializer};
 
 /// A Dirichlet process mixture, truncated at $T$ components (the builder's clusters), with Normal-Wishart components
 /// ([E29](crate::equations#e29), [E30](crate::equations#e30); \[DP\]; Bishop, PRML, 10.2; Blei and Jordan 2006).
@@ -53,7 +54,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 /// assert!(fit.model.occupied(1e-3) <= 30 && fit.model.covariances().dim() == (30, 2, 2));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirichletProcess {
     concentration: f64,
     mean_precision: f64,
@@ -63,18 +64,20 @@ pub struct DirichletProcess {
     pub(super) merges: bool,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 enum PriorMean {
     OfData,
     Zero,
+    #[serde(serialize_with = "hashed")]
     Given(Array1<f64>),
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 enum PriorScale {
     OfData,
     /// This multiple of the identity.
     Multiple(f64),
+    #[serde(serialize_with = "hashed")]
     Given(Array2<f64>),
 }
 
@@ -240,22 +243,16 @@ impl Stage for DirichletProcess {
     }
 
     fn settings(&self) -> String {
-        // Large arrays are not printed whole.
-        let mean = match &self.mean {
-            PriorMean::Given(mean) => format!("given {}", hash_of(mean.iter().copied())),
-            other => format!("{other:?}"),
-        };
-        let scale = match &self.scale {
-            PriorScale::Given(scale) => format!("given {}", hash_of(scale.iter().copied())),
-            other => format!("{other:?}"),
-        };
-        let (alpha, beta, nu) = (self.concentration, self.mean_precision, self.degrees);
-        let merges = self.merges;
-        format!(
-            "DirichletProcess concentration {alpha:?}, mean precision {beta:?}, degrees {nu:?}, mean {mean}, \
-             scale {scale}, merges {merges}"
-        )
+        stage::settings(self)
     }
+}
+
+/// Large arrays are not printed whole.
+fn hashed<D: Dimension, S: Serializer>(
+    array: &Array<f64, D>,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    to.serialize_str(&hash_of(array.iter().copied()))
 }
 
 /// A prior mean in the coordinates of the frame. It has the range of rows there: means of components may be the prior mean.
@@ -341,15 +338,10 @@ fn least_variances<F: Float>(frame: &Frame<F>, data: &Summary, of_data: bool) ->
     /// Sums over a million rows still leave half of the digits of what is beyond it.
     const DEPENDENT: f64 = 1e-8;
     let floor = variance_floor(frame, data);
-    let share = match of_data {
-        true => (FLOOR * data.total_weight).max(DEPENDENT),
-        false => FLOOR * data.total_weight,
-    };
-    let variances = data
-        .variance
-        .iter()
-        .map(|v| frame.enter_square(*v).max(floor));
-    variances.map(|variance| share * variance).collect()
+    let share = FLOOR * data.total_weight;
+    let share = if of_data { share.max(DEPENDENT) } else { share };
+    let variances = variances_of(frame, data);
+    variances.map(|v| share * v.max(floor)).collect()
 }
 
 /// Adds their least values to the diagonal of an inverse scale matrix, if any of its pivots would be below its own.
