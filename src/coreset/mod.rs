@@ -74,6 +74,7 @@ impl Subset {
 /// use coremix::{Float, Rng, Stage};
 ///
 /// /// Every row with a chance of one half, for twice its weight.
+/// #[derive(Debug)]
 /// struct Half;
 ///
 /// impl Stage for Half {}

@@ -6,7 +6,7 @@ use super::{EStep, PerShard, Search, loaded, saved};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::Rows;
 use crate::kernels::select;
 use crate::model::Mixture;
@@ -50,7 +50,7 @@ use crate::model::search::{self, Exact};
 /// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 + 5) + 3));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimilaritySampling {
     h: usize,
     r: usize,
@@ -86,10 +86,6 @@ impl Stage for SimilaritySampling {
         positive("h", self.h)?;
         positive("r", self.r)?;
         positive("initial_searches", self.initial_searches)
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::base::{linalg, parallel};
 use crate::data::Data;
 use crate::m_step::{Moments, Second};
@@ -55,7 +55,7 @@ const LEAST_SHARE: f64 = 1e-8;
 /// assert!((fit.model.proportions().sum() - 1.0).abs() < 1e-9);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gaussian {
     covariance: Covariance,
     mixing: Mixing,
@@ -103,11 +103,7 @@ impl Default for Gaussian {
     }
 }
 
-impl Stage for Gaussian {
-    fn settings(&self) -> String {
-        stage::settings(self)
-    }
-}
+impl Stage for Gaussian {}
 
 impl<F: Float> MStep<F> for Gaussian {
     type Model = GaussianMixture<F>;

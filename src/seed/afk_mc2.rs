@@ -6,7 +6,7 @@ use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::{Centres, Rows, View};
 use crate::model::candidates;
 
@@ -31,7 +31,7 @@ use crate::model::candidates;
 /// assert!(fit.report.evaluations.seeding < 25 * 1_000);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AfkMc2 {
     chain: usize,
 }
@@ -62,10 +62,6 @@ impl Stage for AfkMc2 {
             ));
         }
         Ok(())
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::{Centres, Rows, View};
 
 /// Each seed is a row drawn in proportion to its weighted squared distance to the nearest seed so far
@@ -28,12 +28,12 @@ use crate::data::{Centres, Rows, View};
 /// assert!(greedy.report.evaluations.seeding > 4 * plain.report.evaluations.seeding);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KMeansPlusPlus {
     candidates: Candidates,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Candidates {
     Fixed(usize),
     Logarithmic,
@@ -78,10 +78,6 @@ impl Stage for KMeansPlusPlus {
             Candidates::Fixed(candidates) => positive("candidates", candidates),
             Candidates::Logarithmic => Ok(()),
         }
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
     }
 }
 

@@ -95,6 +95,7 @@ impl<F: Float> Seeds<F> {
 /// use coremix::{Float, Rng, Stage};
 ///
 /// /// The first rows that count.
+/// #[derive(Debug)]
 /// struct First;
 ///
 /// impl Stage for First {}

@@ -5,7 +5,7 @@ use crate::base::error::{Error, Result, same_columns};
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::parallel::{self, BLOCK};
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::{Data, Summary};
 use crate::io::hash_of;
 use crate::m_step::outer::Digits;
@@ -15,8 +15,8 @@ use crate::m_step::{variance_floor, variances_of};
 use crate::model::block::Block;
 use crate::model::whitened::Whitening;
 use crate::rows::{Frame, Rows};
-use ndarray::{Array, Array1, Array2, ArrayView1, ArrayView2, Dimension};
-use serde::{Serialize, Serializer};
+use ndarray::{Array, Array1, ArrayView1, ArrayView2, Dimension, Ix1, Ix2};
+use std::fmt;
 
 /// A Dirichlet process mixture, truncated at $T$ components (the builder's clusters), with Normal-Wishart components
 /// ([E29](crate::equations#e29), [E30](crate::equations#e30); \[DP\]; Bishop, PRML, 10.2; Blei and Jordan 2006).
@@ -54,7 +54,7 @@ use serde::{Serialize, Serializer};
 /// assert!(fit.model.occupied(1e-3) <= 30 && fit.model.covariances().dim() == (30, 2, 2));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DirichletProcess {
     concentration: f64,
     mean_precision: f64,
@@ -64,21 +64,29 @@ pub struct DirichletProcess {
     pub(super) merges: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 enum PriorMean {
     OfData,
     Zero,
-    #[serde(serialize_with = "hashed")]
-    Given(Array1<f64>),
+    Given(Hashed<Ix1>),
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// An array whose numbers are not printed: there may be many.
+#[derive(Clone, PartialEq)]
+struct Hashed<D: Dimension>(Array<f64, D>);
+
+impl<D: Dimension> fmt::Debug for Hashed<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hash_of(self.0.iter().copied()))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
 enum PriorScale {
     OfData,
     /// This multiple of the identity.
     Multiple(f64),
-    #[serde(serialize_with = "hashed")]
-    Given(Array2<f64>),
+    Given(Hashed<Ix2>),
 }
 
 impl DirichletProcess {
@@ -132,7 +140,7 @@ impl DirichletProcess {
     #[must_use]
     pub fn mean(self, mean: ArrayView1<'_, f64>) -> Self {
         Self {
-            mean: PriorMean::Given(mean.to_owned()),
+            mean: PriorMean::Given(Hashed(mean.to_owned())),
             ..self
         }
     }
@@ -142,7 +150,7 @@ impl DirichletProcess {
     #[must_use]
     pub fn scale(self, scale: ArrayView2<'_, f64>) -> Self {
         Self {
-            scale: PriorScale::Given(scale.to_owned()),
+            scale: PriorScale::Given(Hashed(scale.to_owned())),
             ..self
         }
     }
@@ -181,7 +189,7 @@ impl DirichletProcess {
         let mean = match &self.mean {
             PriorMean::OfData => of_data.mean,
             PriorMean::Zero => enter(&Array1::zeros(dim), frame, dim)?,
-            PriorMean::Given(mean) => enter(mean, frame, dim)?,
+            PriorMean::Given(Hashed(mean)) => enter(mean, frame, dim)?,
         };
         let squared = frame.inverse_unit().powi(2);
         let mut inverse_scale = match &self.scale {
@@ -192,7 +200,7 @@ impl DirichletProcess {
                 entries.for_each(|x| *x = squared / multiple);
                 diagonal
             }
-            PriorScale::Given(scale) => {
+            PriorScale::Given(Hashed(scale)) => {
                 same_columns("scale", dim, scale.nrows())?;
                 let inverse = inverse_of(scale.view()).ok_or_else(too_far)?;
                 inverse.into_iter().map(|x| x * squared).collect()
@@ -220,13 +228,13 @@ impl Stage for DirichletProcess {
                 return Err(Error::parameter(name, value, rule));
             }
         }
-        if let PriorMean::Given(mean) = &self.mean
+        if let PriorMean::Given(Hashed(mean)) = &self.mean
             && let Some(column) = mean.iter().position(|m| !m.is_finite())
         {
             let (what, row) = ("mean", 0);
             return Err(Error::NotFinite { what, row, column });
         }
-        if let PriorScale::Given(scale) = &self.scale {
+        if let PriorScale::Given(Hashed(scale)) = &self.scale {
             let ((rows, columns), what) = (scale.dim(), "scale");
             same_columns(what, rows, columns)?;
             if let Some(((row, column), _)) = scale.indexed_iter().find(|(_, x)| !x.is_finite()) {
@@ -241,18 +249,6 @@ impl Stage for DirichletProcess {
         }
         Ok(())
     }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
-    }
-}
-
-/// Large arrays are not printed whole.
-fn hashed<D: Dimension, S: Serializer>(
-    array: &Array<f64, D>,
-    to: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    to.serialize_str(&hash_of(array.iter().copied()))
 }
 
 /// A prior mean in the coordinates of the frame. It has the range of rows there: means of components may be the prior mean.
