@@ -1,6 +1,6 @@
 //! Making a sketch in one pass over blocks of rows.
 
-use super::sketch_sums::Sums;
+use super::sketch_sums::KnownSums;
 use super::summary::{check_rows, nearest_zero};
 use super::{Data, Dense, Sketch};
 use crate::base::error::{Error, Result, positive, same_columns, same_length};
@@ -239,9 +239,9 @@ struct Making<F> {
     /// Empty as long as all weights are 1.
     weights: Vec<f64>,
     /// Of all whole groups of [`BLOCK`] rows.
-    total: Sums,
+    total: KnownSums,
     /// Of the rows after these.
-    rest: Sums,
+    rest: KnownSums,
 }
 
 /// A row before it enters a basis.
@@ -261,8 +261,8 @@ impl<F: Float> Making<F> {
             ids: Vec::new(),
             values: Vec::new(),
             weights: Vec::new(),
-            total: Sums::new(dim),
-            rest: Sums::new(dim),
+            total: KnownSums::new(dim),
+            rest: KnownSums::new(dim),
             basis,
         }
     }
@@ -325,7 +325,7 @@ impl<F: Float> Making<F> {
             let own = ids
                 .split_off_mut(of_group)
                 .zip(values.split_off_mut(of_group));
-            let sums = std::mem::replace(&mut self.rest, Sums::new(dim));
+            let sums = std::mem::replace(&mut self.rest, KnownSums::new(dim));
             groups.extend(own.map(|own| (from..to, own, sums)));
             from = to;
         }

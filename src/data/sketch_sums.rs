@@ -47,7 +47,7 @@ fn share(weight: f64, others: f64) -> f64 {
 
 /// The moments of all coordinates.
 #[derive(Debug)]
-pub(super) struct Sums {
+pub(super) struct KnownSums {
     pub(super) rows: usize,
     weight: f64,
     known: Vec<Known>,
@@ -55,7 +55,7 @@ pub(super) struct Sums {
     whole: Vec<f64>,
 }
 
-impl Sums {
+impl KnownSums {
     pub(super) fn new(dim: usize) -> Self {
         Self {
             rows: 0,

@@ -82,7 +82,7 @@ impl<F: Float> Rows<F> {
         let found = found.zip(block.responsibilities.chunks_exact(width));
         vectorised!({
             if width == 1 && k <= FEW {
-                let mut sums = [Sums::new(); FEW];
+                let mut sums = [Abreast::new(); FEW];
                 self.add_abreast(block, rows, centres, &mut sums);
                 for (c, sums) in sums[..k].iter().enumerate() {
                     mass[c] += sums.mass.iter().sum::<f64>();
@@ -117,7 +117,7 @@ impl<F: Float> Rows<F> {
         block: &Block<F>,
         rows: &[[F; D]],
         centres: &[[F; D]],
-        sums: &mut [Sums<D>; FEW],
+        sums: &mut [Abreast<D>; FEW],
     ) {
         let mut columns = Columns::new();
         let rows = rows.chunks(ROWS).zip(self.weights.chunks(ROWS));
@@ -180,16 +180,16 @@ impl<F: Float> Rows<F> {
     }
 }
 
-/// Sums of one component, each in several parts, so that rows side by side are not added up across lanes.
+/// Abreast of one component, each in several parts, so that rows side by side are not added up across lanes.
 #[derive(Clone, Copy)]
-struct Sums<const D: usize> {
+struct Abreast<const D: usize> {
     mass: [f64; PARTS],
     first: [[f64; PARTS]; D],
 }
 
 const PARTS: usize = 8;
 
-impl<const D: usize> Sums<D> {
+impl<const D: usize> Abreast<D> {
     fn new() -> Self {
         Self {
             mass: [0.0; PARTS],

@@ -202,7 +202,7 @@ impl<F: Float> MStep<F> for Gaussian {
         let (dim, mass) = (model.theta.dim(), sums.masses());
         // The new variances where there is mass, and the one that all would share.
         let (variances, shared) = match self.covariance.has_pairs() {
-            true => covariances(&sums, model),
+            true => move_means(&sums, model),
             false => {
                 let squared = sums.about_new_means(model.move_centres());
                 let mut variances = model.theta.spread.clone();
@@ -254,7 +254,7 @@ impl<F: Float> MStep<F> for Gaussian {
 
 /// Moves every mean to that of its rows. Returns the lower halves of the covariances, one (d, d) or one for each component
 /// (k, d, d), and the mean variance of a column.
-fn covariances<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<f64>, f64) {
+fn move_means<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<f64>, f64) {
     let (k, dim) = (model.theta.k(), model.theta.dim());
     let steps = (0..k).flat_map(|c| {
         let mass = sums.mass(c);

@@ -50,7 +50,7 @@ pub struct Moments {
 }
 
 /// The sums of [`Moments`], to be added to.
-pub(super) struct All<'a> {
+pub(super) struct Parts<'a> {
     /// (k).
     pub(super) mass: &'a mut [f64],
     /// (k): which row of `first` each component has.
@@ -236,8 +236,8 @@ impl Moments {
         &mut self.first[place..place + stride]
     }
 
-    /// All sums of `k` components, to be added to.
-    pub(super) fn all(&mut self, k: usize) -> All<'_> {
+    /// The sums of `k` components, to be added to.
+    pub(super) fn all(&mut self, k: usize) -> Parts<'_> {
         for c in 0..k {
             self.place(c);
         }
@@ -246,7 +246,7 @@ impl Moments {
             Second::PerCoordinate => (Default::default(), &mut self.second[..]),
             _ => Default::default(),
         };
-        All {
+        Parts {
             mass: &mut self.mass,
             places: &self.places,
             first: &mut self.first,

@@ -69,7 +69,7 @@ impl<F: Float> Block<F> {
 
 /// Scratch of [`best`].
 #[derive(Debug, Default)]
-pub(crate) struct Candidates<F> {
+pub(crate) struct Scratch<F> {
     kept: Vec<F>,
     ids: Vec<u32>,
     scores: Vec<F>,
@@ -82,7 +82,7 @@ pub(crate) fn best<F: Float, S: Scores<F> + ?Sized>(
     rows: &Rows<F>,
     i: usize,
     approximate: &[F],
-    scratch: &mut Candidates<F>,
+    scratch: &mut Scratch<F>,
     out_ids: &mut [u32],
     out_scores: &mut [F],
 ) {
@@ -106,7 +106,7 @@ fn reachable<F: Float, S: Scores<F> + ?Sized>(
     i: usize,
     approximate: &[F],
     width: usize,
-    scratch: &mut Candidates<F>,
+    scratch: &mut Scratch<F>,
 ) -> F {
     let last = select::last_place(approximate, width, &mut scratch.kept);
     let margin = scorer.margin(rows, i, last);
@@ -120,7 +120,7 @@ fn reachable<F: Float, S: Scores<F> + ?Sized>(
     margin
 }
 
-impl<F: Float> Candidates<F> {
+impl<F: Float> Scratch<F> {
     /// The components that may be among the `width` best of row `i`, as approximate scores (k) and their rounding tell, with
     /// their scores.
     pub(crate) fn of<S: Scores<F> + ?Sized>(

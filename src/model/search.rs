@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct Exact<F> {
     approximate: Vec<F>,
     features: Vec<F>,
-    candidates: candidates::Candidates<F>,
+    candidates: candidates::Scratch<F>,
     upper: Vec<F>,
     reached: Vec<u32>,
     scores: Vec<F>,

@@ -247,7 +247,7 @@ fn distances<F: Float>(view: View<'_, F>, seeds: &Centres<F>) -> Result<Vec<F>> 
             }
             return Ok(nearest);
         }
-        let (mut all, mut scratch) = (Vec::new(), candidates::Candidates::default());
+        let (mut all, mut scratch) = (Vec::new(), candidates::Scratch::default());
         rows.distances(seeds, &mut all);
         for (i, nearest) in nearest.iter_mut().enumerate() {
             let row = &all[i * seeds.len()..(i + 1) * seeds.len()];
