@@ -6,7 +6,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::{Centres, Rows};
 use crate::io::rule;
-use crate::model::candidates::Candidates;
+use crate::model::candidates::Scratch;
 use crate::model::quantizer::CoarseQuantizer;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub(crate) struct NeighbourLists<F> {
     lists: Vec<u32>,
     #[serde(skip)]
     moved: Vec<Moved<F>>,
-    /// A lower bound of the distance from each centre to any candidate that is not on its list (k). Candidates are all centres, or,
+    /// A lower bound of the distance from each centre to any candidate that is not on its list (k). Scratch are all centres, or,
     /// where there are many, those on the inverted list of its cell: then a centre of another cell may be nearer (E35).
     reach: Vec<f64>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Moved<F> {
     pub(crate) half_reach: F,
 }
 
-/// Candidates per place of a list, if the candidates are not all centres.
+/// Scratch per place of a list, if the candidates are not all centres.
 const CANDIDATES: usize = 16;
 
 impl<F: Float> NeighbourLists<F> {
@@ -208,7 +208,7 @@ fn lists<F: Float>(
         let places = range.start / size..range.end / size;
         let rows = &from.values()[places.start * stride..places.end * stride];
         let rows = Rows::of_padded(rows, from.dim());
-        let (mut candidates, mut approximate) = (Candidates::default(), Vec::new());
+        let (mut candidates, mut approximate) = (Scratch::default(), Vec::new());
         rows.distances(to, &mut approximate);
         let approximate = approximate.chunks_exact(to.len());
         let each = lists.chunks_exact_mut(size).zip(approximate);
