@@ -330,7 +330,7 @@ impl<F: Float> Making<F> {
             from = to;
         }
         let done = parallel::map_parts(groups, |_, (range, (ids, values), mut sums)| {
-            let (mut workspace, mut scratch) = (self.basis.workspace(), self.choice.scratch());
+            let (mut workspace, mut scratch) = (self.basis.workspace(), Vec::new());
             let entries = ids.chunks_exact_mut(q).zip(values.chunks_exact_mut(q));
             for (n, (ids, values)) in range.clone().zip(entries) {
                 let row = n - start + which.start;
@@ -382,12 +382,6 @@ struct Choice {
     rest: Vec<u32>,
 }
 
-/// The others, to be shuffled and put in order again, and what was swapped with what.
-struct Shuffle {
-    rest: Vec<u32>,
-    swaps: Vec<usize>,
-}
-
 impl Choice {
     fn new(settings: &Settings, dim: usize) -> Self {
         let streams = Streams::new(settings.seed, 0);
@@ -404,28 +398,16 @@ impl Choice {
         }
     }
 
-    fn scratch(&self) -> Shuffle {
-        Shuffle {
-            rest: self.rest.clone(),
-            swaps: Vec::new(),
-        }
-    }
-
-    /// The coordinates of row `n`, ascending: the shared ones, and others at random.
-    fn draw(&self, n: usize, out: &mut [u32], Shuffle { rest, swaps }: &mut Shuffle) {
+    /// The coordinates of row `n`, ascending: the shared ones, and others at random; through `rest`.
+    fn draw(&self, n: usize, out: &mut [u32], rest: &mut Vec<u32>) {
         let (shared, own) = out.split_at_mut(self.shared.len());
         shared.copy_from_slice(&self.shared);
         let mut rng = self.streams.at(Purpose::Sketch, 1 + (n >> 32), n);
-        swaps.clear();
+        rest.clone_from(&self.rest);
         for (i, id) in own.iter_mut().enumerate() {
             let other = i + rng.below(rest.len() - i);
             rest.swap(i, other);
-            swaps.push(other);
             *id = rest[i];
-        }
-        // In order again: the next row must not depend on this one.
-        for (i, &other) in swaps.iter().enumerate().rev() {
-            rest.swap(i, other);
         }
         out.sort_unstable();
     }

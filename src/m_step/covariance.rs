@@ -20,17 +20,6 @@ pub enum Covariance {
 }
 
 impl Covariance {
-    /// Its name, in files.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::TiedSpherical => "TiedSpherical",
-            Self::Spherical => "Spherical",
-            Self::Diagonal => "Diagonal",
-            Self::Tied => "Tied",
-            Self::Full => "Full",
-        }
-    }
-
     /// Whether there is one variance, so that the likeliest component is the nearest.
     pub(super) fn is_one_variance(self) -> bool {
         self == Self::TiedSpherical

@@ -112,7 +112,8 @@ impl<F: Float> MStep<F> for Gaussian {
         let (variance, mut least) = first_variance(&frame, data.summary());
         if self.covariance.has_pairs() && data.is_sparse() {
             let rule = "works on dense rows alone, not on a sketch";
-            return Err(Error::parameter("covariance", self.covariance.name(), rule));
+            let kind = format!("{:?}", self.covariance);
+            return Err(Error::parameter("covariance", kind, rule));
         }
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);

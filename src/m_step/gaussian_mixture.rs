@@ -194,19 +194,6 @@ impl<F: Float> GaussianMixture<F> {
         theta.frame.leave_square(theta.mean_variance())
     }
 
-    /// The variances (k, d) of the coordinates the model was fitted in, in the data's own unit, squared: those of the
-    /// columns, unless it was fitted on a [`Sketch`](crate::data::Sketch). Then they are the variances of the
-    /// preconditioned coordinates (k, P'), and no diagonal covariance of the columns has them: see
-    /// [`covariance`](Self::covariance) and [`column_variances`](Self::column_variances).
-    #[must_use]
-    pub fn variances(&self) -> Array2<f64> {
-        let mut variances = Array2::zeros((self.theta.k(), self.theta.dim()));
-        for (c, mut own) in variances.outer_iter_mut().enumerate() {
-            own.assign(&self.coordinates(c));
-        }
-        variances
-    }
-
     /// The covariance of component `c` in the columns of the data (P, P), in the data's own unit, squared, whatever
     /// coordinates the model was fitted in: diagonal only if these were the columns.
     ///
@@ -397,7 +384,11 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     fn variances(&self) -> Array2<f64> {
-        self.variances()
+        let mut variances = Array2::zeros((self.theta.k(), self.theta.dim()));
+        for (c, mut own) in variances.outer_iter_mut().enumerate() {
+            own.assign(&self.coordinates(c));
+        }
+        variances
     }
 
     fn likeliest_is_nearest(&self) -> bool {

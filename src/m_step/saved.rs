@@ -164,7 +164,7 @@ macro_rules! families {
     ($($model:ident),+) => {$(
         impl<F: Float> Save for $model<F> {
             fn info(&self) -> Result<ModelInfo> {
-                Ok(ModelInfo::new(Stored::from(self).family(), self))
+                Ok(ModelInfo::new(&Stored::from(self).family(), self))
             }
 
             fn of_values(header: &ModelInfo, values: &[u8]) -> std::result::Result<Self, FileFault> {
@@ -178,7 +178,7 @@ families!(GaussianMixture, DirichletProcessMixture);
 impl<F: Float> Save for BoxedMixture<F> {
     fn info(&self) -> Result<ModelInfo> {
         let stored = stored_of(&**self).map_err(FileFault::of_bytes)?;
-        Ok(ModelInfo::new(stored.family(), &**self))
+        Ok(ModelInfo::new(&stored.family(), &**self))
     }
 
     fn of_values(header: &ModelInfo, values: &[u8]) -> std::result::Result<Self, FileFault> {

@@ -41,16 +41,16 @@ impl<'a, F: Float> From<&'a DirichletProcessMixture<F>> for Stored<'a, F> {
 
 impl<F: Float> Stored<'_, F> {
     /// The name of the family in headers; Gaussian ones have that of their covariances.
-    pub(super) fn family(&self) -> &'static str {
+    pub(super) fn family(&self) -> String {
         match self {
-            Self::Gaussian(theta) => theta.covariance.name(),
-            Self::DirichletProcess(_) => PROCESS,
+            Self::Gaussian(theta) => format!("{:?}", theta.covariance),
+            Self::DirichletProcess(_) => PROCESS.to_string(),
         }
     }
 
     /// The family is another one than that which is `expected`.
     fn other<T>(&self, expected: &'static str) -> Read<T> {
-        let found = self.family().to_string();
+        let found = self.family();
         Err(FileFault::Family { expected, found })
     }
 

@@ -61,7 +61,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         self.centres().leave(self.frame())
     }
 
-    /// The mixing proportions (k): they sum to 1. Equal, unless the family learns them.
+    /// The mixing proportions (k): they sum to 1. Equal, unless the family learns them; expected ones of a Dirichlet process.
     fn proportions(&self) -> Array1<f64> {
         let k = self.components();
         Array1::from_elem(k, 1.0 / k as f64)
@@ -75,7 +75,8 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     }
 
     /// The variance of every coordinate of each component (k, d), in the data's own unit, squared. The coordinates are the
-    /// columns of the data, or those of the basis of a [`Sketch`](crate::data::Sketch).
+    /// columns of the data, or those of the basis of a [`Sketch`](crate::data::Sketch): then no diagonal covariance of the
+    /// columns has them, see [`column_variances`](crate::m_step::GaussianMixture::column_variances).
     fn variances(&self) -> Array2<f64>;
 
     /// The component with the largest posterior for every row (n); ties go to the lower index.

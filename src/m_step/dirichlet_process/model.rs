@@ -158,15 +158,8 @@ impl<F: Float> DirichletProcessMixture<F> {
         Array2::from_shape_fn((sticks.len(), 2), |(t, i)| sticks[t][i])
     }
 
-    /// The expected mixing proportions, normalised to sum to 1 (T).
-    #[must_use]
-    pub fn proportions(&self) -> Array1<f64> {
-        let logs = self.q.sticks.log_proportions();
-        logs.into_iter().map(f64::exp).collect()
-    }
-
     /// The effective number of components: the exponential of the entropy of the expected
-    /// [proportions](Self::proportions). $T$ if all are equal, 1 if one has everything.
+    /// [proportions](Mixture::proportions). $T$ if all are equal, 1 if one has everything.
     #[must_use]
     pub fn effective_components(&self) -> f64 {
         let logs = self.q.sticks.log_proportions();
@@ -174,7 +167,7 @@ impl<F: Float> DirichletProcessMixture<F> {
         (-terms.map(|l| l.exp() * l).sum::<f64>()).exp()
     }
 
-    /// The number of components whose expected [proportion](Self::proportions) is at least `least`.
+    /// The number of components whose expected [proportion](Mixture::proportions) is at least `least`.
     #[must_use]
     pub fn occupied(&self, least: f64) -> usize {
         self.proportions().iter().filter(|p| **p >= least).count()
@@ -235,7 +228,8 @@ impl<F: Float> Scores<F> for DirichletProcessMixture<F> {
 
 impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
     fn proportions(&self) -> Array1<f64> {
-        self.proportions()
+        let logs = self.q.sticks.log_proportions();
+        logs.into_iter().map(f64::exp).collect()
     }
 
     fn variances(&self) -> Array2<f64> {
