@@ -60,9 +60,9 @@ pub trait EStep<F: Float>: Stage + Send + Sync {
         rng: &mut Rng,
     ) -> Result<Box<dyn Search<F>>>;
 
-    /// The bounds that settle rows without reading them ([E35](crate::equations#e35)), or `None` for a search without
-    /// bounds. With bounds, the driver searches only rows that are not settled, and keeps the statistics.
-    fn bounds(&self) -> Option<&Bounded> {
+    /// How many centres a row is compared with, where bounds settle rows without reading them ([E35](crate::equations#e35)).
+    /// The driver then searches only rows that are not settled, and keeps the statistics. `None` is a search without bounds.
+    fn bounds(&self) -> Option<usize> {
         None
     }
 }
@@ -105,15 +105,6 @@ pub trait Search<F: Float>: Send + Sync {
     /// responsibility. They belong to the start, not to EM, and have no free energy.
     fn warm_up(&self) -> usize {
         0
-    }
-
-    /// Searches with the model fixed before the first M-step of EM; the first of them starts the variance
-    /// ([E8](crate::equations#e8)).
-    ///
-    /// 0 is allowed only if responsibilities do not depend on the variance (width 1). Then the search before the first
-    /// M-step starts it.
-    fn initial_searches(&self) -> usize {
-        usize::from(self.width() > 1)
     }
 
     /// Whether rows are searched fastest in the order of the best component of their last search, so that rows with the same

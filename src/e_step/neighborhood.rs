@@ -50,7 +50,6 @@ pub struct Neighborhood {
     g: usize,
     random: usize,
     warm_up: usize,
-    initial_searches: usize,
     start: Start,
 }
 
@@ -75,7 +74,6 @@ impl Neighborhood {
             g,
             random: 0,
             warm_up: 0,
-            initial_searches: 1,
             start: Start::Random,
         }
     }
@@ -94,17 +92,6 @@ impl Neighborhood {
     #[must_use]
     pub fn warm_up(self, warm_up: usize) -> Self {
         Self { warm_up, ..self }
-    }
-
-    /// Searches with the model fixed before the first M-step of EM, at least 1 (the first one starts the
-    /// variance, E8). With more of them, supports and neighbors settle on the seeds before these move. In measurements that
-    /// was worse. Default 1.
-    #[must_use]
-    pub fn initial_searches(self, initial_searches: usize) -> Self {
-        Self {
-            initial_searches,
-            ..self
-        }
     }
 
     /// Where supports and neighbors start. Default [`Start::Random`].
@@ -137,8 +124,7 @@ impl Neighborhood {
 impl Stage for Neighborhood {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("c_prime", self.c_prime)?;
-        positive("g", self.g)?;
-        positive("initial_searches", self.initial_searches)
+        positive("g", self.g)
     }
 
     fn settings(&self) -> String {
@@ -188,10 +174,6 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
 
     fn warm_up(&self) -> usize {
         self.settings.warm_up
-    }
-
-    fn initial_searches(&self) -> usize {
-        self.settings.initial_searches
     }
 
     fn by_component(&self) -> bool {

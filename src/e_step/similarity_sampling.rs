@@ -54,7 +54,6 @@ use crate::model::search::{self, Exact};
 pub struct SimilaritySampling {
     h: usize,
     r: usize,
-    initial_searches: usize,
 }
 
 impl SimilaritySampling {
@@ -62,30 +61,14 @@ impl SimilaritySampling {
     /// clamped to the number of clusters, and `r` to what `h` leaves of it.
     #[must_use]
     pub fn new(h: usize, r: usize) -> Self {
-        Self {
-            h,
-            r,
-            initial_searches: 1,
-        }
-    }
-
-    /// Searches with the model fixed before the first M-step of EM, at least 1 (the first one starts the
-    /// variance, E8). More of them let supports and similarities settle on the seeds before these move.
-    /// Default 1.
-    #[must_use]
-    pub fn initial_searches(self, initial_searches: usize) -> Self {
-        Self {
-            initial_searches,
-            ..self
-        }
+        Self { h, r }
     }
 }
 
 impl Stage for SimilaritySampling {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("h", self.h)?;
-        positive("r", self.r)?;
-        positive("initial_searches", self.initial_searches)
+        positive("r", self.r)
     }
 
     fn settings(&self) -> String {
@@ -123,10 +106,6 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
 
     fn is_exact(&self) -> bool {
         self.settings.h >= self.components
-    }
-
-    fn initial_searches(&self) -> usize {
-        self.settings.initial_searches
     }
 
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {

@@ -67,16 +67,11 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         let mut pass = Self::before(phase);
         let search = &pass.phase.stages.search;
         report.add_evaluations(search.evaluations());
-        let of_family = pass.phase.stages.m_step.initial_searches();
-        let mut initial = search.initial_searches().max(of_family);
-        let mut warm_up = search.warm_up();
-        if stopped {
-            initial = initial.min(1);
-        }
         // A model that is known is no start to be made better.
-        if stopped || pass.phase.calibrated {
-            warm_up = 0;
-        }
+        let warm_up = match stopped || pass.phase.calibrated {
+            true => 0,
+            false => search.warm_up(),
+        };
         for _ in 0..warm_up {
             // All members of a support have the same responsibility.
             let flat = LogJoint {
@@ -86,7 +81,13 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             pass.run(Mode::SearchAndSum, flat, report)?;
             pass.step(true)?;
         }
-        // The first search knows no variance yet; it starts it.
+        // The first search knows no variance yet; it starts it. Where responsibilities do not depend on it, that is the search
+        // before the first M-step.
+        let of_family = pass.phase.stages.m_step.initial_searches();
+        let several = usize::from(pass.phase.stages.width > 1);
+        let initial = of_family
+            .max(several)
+            .min(if stopped { 1 } else { usize::MAX });
         for _ in 0..initial {
             let found = pass.run(Mode::Search, pass.phase.model().log_joint(), report)?;
             pass.phase.calibrate(&found);

@@ -8,7 +8,7 @@ use crate::base::float::Float;
 use crate::data::{Centres, View};
 use crate::e_step::bounded::hartigan::Candidates;
 use crate::e_step::bounded::split_merge::{Round, split_and_merge};
-use crate::e_step::{Assignment, Bounded, Change, Member, NeighbourLists, Sums};
+use crate::e_step::{Assignment, Change, Member, NeighbourLists, Sums};
 use crate::io::{FileFault, rule};
 use crate::m_step::MStep;
 use crate::model::posterior::Likelihood;
@@ -308,8 +308,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
     /// Components from the phase before are as exact as its search was, whatever this one's is.
     fn found(&mut self) -> Ended<M::Model> {
         let k = self.phase.centres().len();
-        let all = |bounds: &Bounded| bounds.size() >= k;
-        let exact = self.searched && self.phase.stages.bounds().is_some_and(all);
+        let exact = self.searched && self.phase.stages.bounds().is_some_and(|near| near >= k);
         let supports = Supports::of_labels(self.assignment.labels(), k);
         self.phase.ended(supports, exact)
     }
@@ -333,7 +332,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
 /// Centres on the neighbour lists of a phase.
 fn near<F: Float, M: MStep<F>>(phase: &SetUp<'_, F, M>, report: &PhaseReport) -> usize {
     let all = phase.centres().len();
-    let near = phase.stages.bounds().map_or(all, Bounded::size);
+    let near = phase.stages.bounds().map_or(all, |near| near.max(1));
     longer(near, report.widened, all)
 }
 

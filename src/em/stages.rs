@@ -7,7 +7,7 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::{Rng, Streams};
 use crate::data::{Data, Subspace, View};
-use crate::e_step::{Bounded, EStep, Search};
+use crate::e_step::{EStep, Search};
 use crate::io::{FileFault, rule};
 use crate::m_step::{MStep, Moments, Second};
 use crate::model::Mixture;
@@ -182,7 +182,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         Err(Error::stage(self.family_name(), what))
     }
 
-    pub(crate) fn bounds(&self) -> Option<&Bounded> {
+    pub(crate) fn bounds(&self) -> Option<usize> {
         self.e_step.bounds()
     }
 

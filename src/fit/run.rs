@@ -239,8 +239,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             Some(Principal { subspace, sample }) => {
                 // Most of the quantization error of the seeds is in it.
                 let centres = subspace.enter(course.waiting[0].model.centres());
-                let bounds = phase.e_step.bounds();
-                let near = bounds.map_or(centres.len(), |bounds| bounds.size());
+                let near = phase.e_step.bounds().unwrap_or(centres.len());
                 !em::outside(View::new(&**sample, &subspace.frame()), &centres, near)?
             }
         };

@@ -37,26 +37,22 @@ pub(crate) fn exhaustive<F: Float>(
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
 ) {
+    block.count(rows.len() * model.components());
     if block.is_full() {
         all(model, model.log_joint().beta, rows, block, scratch);
-    } else {
-        best(model, rows, block, scratch);
+    } else if block.width() > 1 || !model.best(rows, &mut block.supports, &mut block.scores) {
+        ranked(model, rows, block, scratch);
     }
-    block.count(rows.len() * model.components());
 }
 
-/// The `block.width()` best components of every row, exactly.
-pub(crate) fn best<F: Float, S: Scores<F> + ?Sized>(
+/// The `block.width()` best components of every row, exactly, as lists.
+pub(crate) fn ranked<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
     rows: &Rows<F>,
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
 ) {
     let (k, width) = (scorer.components(), block.width());
-    block.supports.resize(rows.len() * width, 0);
-    if width == 1 && scorer.best(rows, &mut block.supports, &mut block.scores) {
-        return;
-    }
     all_scores(scorer, rows, &mut scratch.approximate);
     for i in 0..rows.len() {
         let approximate = &scratch.approximate[i * k..(i + 1) * k];
@@ -220,7 +216,7 @@ mod tests {
             let mut block = Block::new(20, width);
             block.reset(200, &vec![0; if width < 20 { 200 * width } else { 0 }]);
             if width < 20 {
-                best(&centres, &rows, &mut block, &mut Exact::default());
+                ranked(&centres, &rows, &mut block, &mut Exact::default());
             } else {
                 all(&centres, 1e8, &rows, &mut block, &mut Exact::default());
             }
@@ -266,7 +262,7 @@ mod tests {
             let (mut rows, mut block) = (Default::default(), Block::new(40, 1));
             data.load(0..300, &frame, &mut rows).unwrap();
             block.reset(300, &[0; 300]);
-            best(&centres, &rows, &mut block, &mut Exact::default());
+            assert!(rows.nearest(&centres, &mut block.supports, &mut block.scores));
             let all: Vec<u32> = (0..40).collect();
             let mut copies = 0;
             for i in 0..300 {

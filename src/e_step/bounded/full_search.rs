@@ -7,7 +7,7 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::sort;
-use crate::data::{Centres, Rows, View};
+use crate::data::{Centres, View};
 use crate::model::block::Block;
 use crate::model::search::{self, Exact};
 
@@ -142,10 +142,9 @@ impl<F: Float> Assignment<F> {
         let rows = search::block_rows(k, centres.dim());
         let labels = parallel::map_blocks(view.len(), rows, |_, range| {
             let rows = view.load(range)?;
-            let mut block = Block::new(k, 1);
-            block.reset(rows.len(), &[]);
-            search::best(centres, &rows, &mut block, &mut Exact::default());
-            Ok(block.supports)
+            let (mut labels, mut squared) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
+            rows.nearest(centres, &mut labels, &mut squared);
+            Ok(labels)
         });
         Ok(Self::of_labels(&parallel::all(labels)?.concat(), k))
     }
@@ -226,32 +225,42 @@ impl<F: Float> Assignment<F> {
         open: &[Change],
     ) -> Result<Searched> {
         let rows = search::block_rows(centres.len(), centres.dim());
+        // A single centre is the second nearest as well, at any distance.
+        let width = centres.len().min(2);
         let found = parallel::map_blocks(open.len(), rows, |_, range| {
             let open = &open[range];
             let rows = view.gather(open.iter().map(|row| row.row))?;
-            let mut found = two_nearest(centres, &rows);
-            for (found, row) in found.iter_mut().zip(open) {
+            let mut block = Block::listed(centres.len(), width);
+            block.reset(rows.len(), &vec![0; rows.len() * width]);
+            search::ranked(centres, &rows, &mut block, &mut Exact::default());
+            let found = open.iter().enumerate().map(|(i, row)| {
+                let (ids, squared) = (block.support(i), block.scores(i));
+                let mut change = Change { to: ids[0], ..*row };
+                let mut member = Member {
+                    row: row.row,
+                    second: ids[width - 1],
+                    upper: root(squared[0]),
+                    lower: squared.get(1).map_or(F::INFINITY, |next| root(*next)),
+                };
                 // The row stays if others are only as near.
-                if found.second == row.from && found.upper == found.lower {
-                    std::mem::swap(&mut found.nearest, &mut found.second);
+                if member.second == row.from && member.upper == member.lower {
+                    std::mem::swap(&mut change.to, &mut member.second);
                 }
-            }
-            Ok(found)
+                (change, member)
+            });
+            Ok(found.collect::<Vec<_>>())
         });
-        let found = parallel::all(found)?;
-        let mut all = Searched {
-            changes: Vec::new(),
-            evaluations: (open.len() * centres.len()) as u64,
-        };
-        for (found, row) in found.into_iter().flatten().zip(open) {
-            let member = &mut self.members[row.place];
-            (member.second, member.upper, member.lower) = (found.second, found.upper, found.lower);
-            if found.nearest != row.from {
-                let to = found.nearest;
-                all.changes.push(Change { to, ..*row });
+        let mut changes = Vec::new();
+        for (change, member) in parallel::all(found)?.into_iter().flatten() {
+            self.members[change.place] = member;
+            if change.to != change.from {
+                changes.push(change);
             }
         }
-        Ok(all)
+        Ok(Searched {
+            changes,
+            evaluations: (open.len() * centres.len()) as u64,
+        })
     }
 
     /// The members that are open, as changes to no other component yet.
@@ -276,36 +285,11 @@ fn far<F: Float>(view: View<'_, F>, squared: f64) -> F {
     F::from_f64((FAR * squared / view.data.summary().total_weight).sqrt())
 }
 
-/// The nearest of all centres and the second nearest, and the distances to them.
-struct TwoNearest<F> {
-    nearest: u32,
-    second: u32,
-    upper: F,
-    lower: F,
-}
-
-/// The two nearest centres of every row. A single centre is the second nearest as well, at any distance.
-fn two_nearest<F: Float>(centres: &Centres<F>, rows: &Rows<F>) -> Vec<TwoNearest<F>> {
-    let width = centres.len().min(2);
-    let mut block = Block::new(centres.len(), width);
-    block.reset(rows.len(), &[]);
-    search::best(centres, rows, &mut block, &mut Exact::default());
-    let pairs = block.supports.chunks_exact(width);
-    let found = pairs.zip(block.scores.chunks_exact(width));
-    let found = found.map(|(ids, squared)| TwoNearest {
-        nearest: ids[0],
-        second: ids[width - 1],
-        upper: root(squared[0]),
-        lower: squared.get(1).map_or(F::INFINITY, |next| root(*next)),
-    });
-    found.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use crate::data::{Data, Dense};
+    use crate::data::{Data, Dense, Rows};
     use ndarray::Array2;
 
     /// Tight pairs of centres far from any point of the quantizer: expanded distances alone would confuse them.

@@ -82,11 +82,6 @@ impl Bounded {
             ..self
         }
     }
-
-    /// Centres a row is compared with.
-    pub(crate) fn size(&self) -> usize {
-        self.near
-    }
 }
 
 impl Default for Bounded {
@@ -117,7 +112,7 @@ impl<F: Float> EStep<F> for Bounded {
         Ok(Box::new(All::of_width(1)))
     }
 
-    fn bounds(&self) -> Option<&Bounded> {
-        (!self.streaming).then_some(self)
+    fn bounds(&self) -> Option<usize> {
+        (!self.streaming).then_some(self.near)
     }
 }
