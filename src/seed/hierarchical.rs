@@ -1,7 +1,7 @@
 //! Hierarchical k-means++ on weighted data: D^2 sampling by rejection, where a seed is near the rows of its own cell
 //! alone.
 
-use super::{Cumulated, Seeder, Seeds, by_weight};
+use super::{Cumulated, Seeder, Seeds};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
@@ -75,11 +75,7 @@ impl<F: Float> Seeder<F> for HierarchicalKMeansPlusPlus {
             cells.compare_all()?;
             let wanted = cells.seeds.len().saturating_mul(GROWTH).min(k);
             if !cells.draw(wanted, rng)? {
-                // Every row coincides with a seed, and always will: any others are as good.
-                let mut rows = cells.seeds;
-                let others = by_weight(view.data, &rows, k - rows.len(), rng);
-                rows.extend(&others);
-                return Seeds::at_rows(view, &rows, cells.evaluations);
+                return Seeds::completed(view, cells.seeds, k, cells.evaluations, rng);
             }
         }
         Ok(Seeds {

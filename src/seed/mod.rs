@@ -52,6 +52,21 @@ impl<F: Float> Seeds<F> {
         })
     }
 
+    /// Seeds at some rows, and at as many others as are missing of `k`, drawn by weight: where every row coincides with a seed,
+    /// and always will, any others are as good.
+    fn completed(
+        view: View<'_, F>,
+        mut rows: Vec<usize>,
+        k: usize,
+        evaluations: u64,
+        rng: &mut Rng,
+    ) -> Result<Self> {
+        if rows.len() < k {
+            rows.extend(by_weight(view.data, &rows, k - rows.len(), rng));
+        }
+        Self::at_rows(view, &rows, evaluations)
+    }
+
     /// The same after others.
     fn after(self, first: &Centres<F>) -> Self {
         let drawn = self.centres;
