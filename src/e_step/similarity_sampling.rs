@@ -221,8 +221,6 @@ mod tests {
     use crate::m_step::GaussianMixture;
     use ndarray::{Array1, Array2};
 
-    type Model = GaussianMixture<f64>;
-
     struct Problem {
         x: Array2<f64>,
         w: Array1<f64>,
@@ -230,40 +228,37 @@ mod tests {
         variance: f64,
     }
 
+    /// Supports and similarities after a search.
+    struct Found {
+        supports: Vec<u32>,
+        similarity: Similarity,
+    }
+
     impl Problem {
-        fn new(n: usize, k: usize) -> Self {
+        fn new(n: usize, k: usize, variance: f64) -> Self {
             let mut rng = Rng::from_seed(6);
             Self {
                 x: Array2::from_shape_fn((n, 3), |_| rng.normal()),
                 w: Array1::from_shape_fn(n, |n| [0.0, 1.0, 0.5, 3.0][n % 4]),
                 means: Array2::from_shape_fn((k, 3), |_| rng.normal()),
-                variance: 0.2,
+                variance,
             }
         }
 
-        /// Runs searches over `shards` equal blocks; `see` gets the state before each and the supports after it.
-        fn search(
-            &self,
-            e_step: SimilaritySampling,
-            shards: usize,
-            searches: usize,
-            mut see: impl FnMut(&Similarity, &[u32], &[u32]),
-        ) -> (Similarity, Vec<u32>) {
+        /// What searches over `shards` equal blocks find, one after the other.
+        fn search(&self, e_step: SimilaritySampling, shards: usize, searches: usize) -> Vec<Found> {
             let data = Dense::weighted(self.x.view(), self.w.view()).unwrap();
-            let model: Model =
-                GaussianMixture::tied_spherical(self.means.view(), self.variance).unwrap();
+            let model = GaussianMixture::tied_spherical(self.means.view(), self.variance).unwrap();
             let SimilaritySampling { h, r, .. } = e_step;
             let (n, k) = (self.x.nrows(), self.means.nrows());
             let mut rng = Rng::from_seed(4);
             let mut search = SamplingSearch::new(e_step, k, Similarity::unknown(k));
             let mut supports = vec![UNSET; n * h];
-            for _ in 0..searches {
-                let before = supports.clone();
+            let each = (0..searches).map(|_| {
                 for shard in 0..shards {
                     let range = shard * n / shards..(shard + 1) * n / shards;
-                    let mut rows = Default::default();
-                    data.load(range.clone(), Mixture::<f64>::frame(&model), &mut rows)
-                        .unwrap();
+                    let (mut rows, frame) = (Rows::default(), Mixture::<f64>::frame(&model));
+                    data.load(range.clone(), frame, &mut rows).unwrap();
                     let mut block = Block::new(k, h);
                     let places = range.start * h..range.end * h;
                     block.reset(rows.len(), &supports[places.clone()]);
@@ -273,10 +268,13 @@ mod tests {
                     assert_eq!(block.evaluations(), evaluations);
                     supports[places].copy_from_slice(&block.supports);
                 }
-                see(&search.similarity, &before, &supports);
-                search.end_pass();
-            }
-            (search.similarity, supports)
+                Search::<f64>::end_pass(&mut search);
+                Found {
+                    supports: supports.clone(),
+                    similarity: search.similarity.clone(),
+                }
+            });
+            each.collect()
         }
 
         fn squared_distance(&self, n: usize, c: u32) -> f64 {
@@ -304,28 +302,24 @@ mod tests {
 
     #[test]
     fn similarities_are_those_of_the_naive_table() {
+        let (problem, h) = (Problem::new(600, 12, 0.2), 3);
         for shards in [1, 3] {
-            let problem = Problem::new(600, 12);
-            let (h, searches) = (3, 4);
-            let (similarity, supports) = problem.search(
-                SimilaritySampling::new(h, 2),
-                shards,
-                searches,
-                |_, _, _| (),
-            );
+            let mut found = problem.search(SimilaritySampling::new(h, 2), shards, 4);
+            let Found {
+                supports,
+                similarity,
+            } = found.pop().unwrap();
             let naive = problem.naive(&supports, h);
-            let mut pairs = 0;
-            for c in 0..12 {
-                let row = similarity.row(c);
-                let total: f64 = naive.row(c).sum();
-                assert_eq!(row.len(), naive.row(c).iter().filter(|s| **s > 0.0).count());
+            for (c, naive) in naive.outer_iter().enumerate() {
+                let (row, total) = (similarity.row(c), naive.sum());
+                assert_eq!(row.len(), naive.iter().filter(|s| **s > 0.0).count());
                 for (id, s) in row {
-                    let expected = naive[[c, id as usize]];
+                    let expected = naive[id as usize];
                     let slack = 1e-9 * expected + 1e-14 * total;
                     assert!((s - expected).abs() <= slack, "{s} {expected}");
-                    pairs += 1;
                 }
             }
+            let pairs = naive.iter().filter(|s| **s > 0.0).count();
             assert!(pairs > 40, "{pairs} pairs show little");
         }
     }
@@ -334,23 +328,13 @@ mod tests {
     /// point still finds its best component.
     #[test]
     fn exploration_never_stops() {
-        let mut problem = Problem::new(200, 30);
-        problem.variance = 1e-7;
-        let (mut similar, mut searches) = (0, 0);
-        let (_, supports) =
-            problem.search(SimilaritySampling::new(2, 2), 1, 120, |similarity, _, _| {
-                searches += 1;
-                similar += (0..30).map(|c| similarity.row(c).len()).sum::<usize>();
-            });
-        assert_eq!((similar, searches), (0, 120));
-        for (n, support) in supports.chunks(2).enumerate() {
-            let nearest = (0..30).min_by(|&a, &b| {
-                let (a, b) = (
-                    problem.squared_distance(n, a),
-                    problem.squared_distance(n, b),
-                );
-                a.total_cmp(&b)
-            });
+        let problem = Problem::new(200, 30, 1e-7);
+        let found = problem.search(SimilaritySampling::new(2, 2), 1, 120);
+        let similar = |found: &Found| (0..30).any(|c| !found.similarity.row(c).is_empty());
+        assert!(!found.iter().any(similar));
+        for (n, support) in found[119].supports.chunks(2).enumerate() {
+            let distance = |c: &u32| problem.squared_distance(n, *c);
+            let nearest = (0..30).min_by(|a, b| distance(a).total_cmp(&distance(b)));
             assert_eq!(Some(support[0]), nearest);
         }
     }
@@ -358,28 +342,20 @@ mod tests {
     /// Drawn components are those of the row of the head, not of any other member.
     #[test]
     fn draws_come_from_the_row_of_the_nearest_component() {
-        let problem = Problem::new(900, 25);
-        let (h, mut inside, mut all) = (3, 0, 0);
-        problem.search(
-            SimilaritySampling::new(h, 2),
-            1,
-            8,
-            |similarity, before, after| {
-                for (before, after) in before.chunks(h).zip(after.chunks(h)) {
-                    if before[0] == UNSET {
-                        continue;
-                    }
-                    let row = similarity.row(before[0] as usize);
-                    let outside = row.iter().filter(|e| !before.contains(&e.0)).count();
-                    for c in after.iter().filter(|c| !before.contains(c)) {
-                        if outside >= 2 {
-                            all += 1;
-                            inside += usize::from(row.iter().any(|e| e.0 == *c));
-                        }
-                    }
+        let (h, mut all) = (3, 0);
+        let found = Problem::new(900, 25, 0.2).search(SimilaritySampling::new(h, 2), 1, 8);
+        for pair in found.windows(2) {
+            let supports = pair[0].supports.chunks(h).zip(pair[1].supports.chunks(h));
+            for (before, after) in supports {
+                let row = pair[0].similarity.row(before[0] as usize);
+                let outside = || row.iter().filter(|e| !before.contains(&e.0));
+                if outside().count() >= 2 {
+                    let mut fresh = after.iter().filter(|c| !before.contains(c));
+                    assert!(fresh.all(|c| outside().any(|e| e.0 == *c)));
+                    all += 1;
                 }
-            },
-        );
-        assert!(all > 500 && inside == all, "{inside} of {all}");
+            }
+        }
+        assert!(all > 500, "{all}");
     }
 }

@@ -89,42 +89,25 @@ pub(crate) fn with_squares<F: Float>(rows: &[F], stride: usize, about: &[F], out
     });
 }
 
-/// Padded rows as seen from a point, padded, each times a factor, in rows of `stride` numbers: the rest is zeros.
-pub(crate) fn relative_and_scaled<F: Float>(
+/// Padded rows as seen from a point, padded, each times a factor, in the type `T` and in rows of `stride` numbers: the rest is
+/// zeros.
+pub(crate) fn relative_and_scaled<F: Float, T: Float>(
     rows: &[F],
     about: &[F],
-    factors: impl Iterator<Item = F>,
+    factors: impl Iterator<Item = T>,
     stride: usize,
-    out: &mut Vec<F>,
+    out: &mut Vec<T>,
 ) {
     let width = about.len();
-    out.resize(rows.len() / width * stride, F::zero());
+    out.resize(rows.len() / width * stride, T::zero());
     vectorised!({
         let rows = rows.chunks_exact(width).zip(factors);
         for ((row, factor), out) in rows.zip(out.chunks_exact_mut(stride)) {
             // Rows of weight 0 may be so far that the difference overflows.
-            let counts = factor > F::zero();
+            let counts = factor > T::zero();
             for ((out, &x), &a) in out.iter_mut().zip(row).zip(about) {
-                *out = if counts { (x - a) * factor } else { F::zero() };
-            }
-        }
-    });
-}
-
-/// Padded rows as seen from a point, padded, in rows of `stride` numbers: the rest is zeros.
-pub(crate) fn relative_in_f64<F: Float>(
-    rows: &[F],
-    about: &[F],
-    stride: usize,
-    out: &mut Vec<f64>,
-) {
-    let width = about.len();
-    out.resize(rows.len() / width * stride, 0.0);
-    vectorised!({
-        let rows = rows.chunks_exact(width);
-        for (row, out) in rows.zip(out.chunks_exact_mut(stride)) {
-            for ((out, &x), &a) in out.iter_mut().zip(row).zip(about) {
-                *out = x.to_f64() - a.to_f64();
+                let (x, a) = (T::from_f64(x.to_f64()), T::from_f64(a.to_f64()));
+                *out = if counts { (x - a) * factor } else { T::zero() };
             }
         }
     });
@@ -187,7 +170,7 @@ mod tests {
             let (mut scaled, mut wide) = (Vec::new(), Vec::new());
             let factors = (0..n).map(|i| i as f64);
             relative_and_scaled(&rows, &about, factors, 48, &mut scaled);
-            relative_in_f64(&rows, &about, 48, &mut wide);
+            relative_and_scaled(&rows, &about, [1.0; 3].into_iter(), 48, &mut wide);
             for i in 0..n {
                 let norm: f64 = (0..d).map(|j| x(i, j).powi(2)).sum();
                 assert!((norms[i * (d + 1) + d] - norm).abs() <= 1e-14 * norm);

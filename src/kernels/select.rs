@@ -84,29 +84,24 @@ const NONE: u8 = u8::MAX;
 
 /// Candidates, or how many are lower than each of them.
 #[repr(align(64))]
-struct Candidates<F>([F; RANKED]);
+struct Ranked<F>([F; RANKED]);
 
 /// The places of the lowest of at most [`RANKED`] scores, lowest first, into all of `places` but the last, which is for the
 /// others. Of equal scores the last has their place, and the next place stays [`NONE`]. NaN has the first place: no score is below it.
 fn rank<F: Float>(scores: &[F], places: &mut [u8]) {
-    let mut padded = Candidates([F::INFINITY; RANKED]);
+    let mut padded = Ranked([F::INFINITY; RANKED]);
     padded.0[..scores.len()].copy_from_slice(scores);
     places.fill(NONE);
     rank_padded(&padded, scores.len(), places);
 }
 
 kernel! {
-    fn rank_padded[F: Float](scores: &Candidates<F>, len: usize, places: &mut [u8]) = rank_by_counts
+    fn rank_padded[F: Float](scores: &Ranked<F>, len: usize, places: &mut [u8]) = rank_by_counts
 }
 
 #[inline(always)]
-fn rank_by_counts<F: Float, S: Simd>(
-    simd: S,
-    scores: &Candidates<F>,
-    len: usize,
-    places: &mut [u8],
-) {
-    let mut ranks = Candidates([F::zero(); RANKED]);
+fn rank_by_counts<F: Float, S: Simd>(simd: S, scores: &Ranked<F>, len: usize, places: &mut [u8]) {
+    let mut ranks = Ranked([F::zero(); RANKED]);
     let (zero, one) = (F::splat(simd, F::zero()), F::splat(simd, F::one()));
     let all = F::vectors::<S>(&scores.0).0.iter();
     let counts = F::vectors_mut::<S>(&mut ranks.0).0;
@@ -408,56 +403,29 @@ mod tests {
         assert!(places[..3].contains(&NONE) || places[..3] == [2, 0, 3]);
     }
 
+    /// Few places and many, with many ties, of both zeros too, infinity, and as many candidates as places.
     #[test]
     fn smallest_is_the_head_of_a_sort_by_score_and_index() {
         let mut rng = Rng::from_seed(3);
-        for round in 0..500 {
-            let n = 1 + rng.below(30);
-            // Few distinct values, so that there are many ties.
-            let scores: Vec<f32> = (0..n).map(|_| rng.below(6) as f32).collect();
-            let mut ids: Vec<u32> = (0..n as u32).collect();
-            for i in (1..n).rev() {
-                ids.swap(i, rng.below(i + 1));
-            }
-            let width = 1 + round % n;
-            let (mut out_ids, mut out_scores) = (vec![0; width], vec![0.0; width]);
+        let few = (0..500).map(|round| (1 + round % 30, 1 + round % 7));
+        let many = [17, 40, 100, 1_000].map(|n| [(n, FEW + 1), (n, n / 2), (n, n - 1), (n, n)]);
+        for (n, width) in few.chain(many.into_iter().flatten()) {
+            let mut score = |_| match rng.below(40) {
+                0 => 0.0,
+                1 => -0.0,
+                2 => f64::INFINITY,
+                other => (other % 8) as f64 - 2.0,
+            };
+            let scores: Vec<f64> = (0..n).map(&mut score).collect();
+            let mut ids = Vec::new();
+            rng.distinct(&mut ids, n, n);
+            let pairs = scores.iter().copied().zip(ids.iter().copied());
+            let mut expected: Vec<(f64, u32)> = pairs.collect();
+            expected.sort_by(|a, b| a.partial_cmp(b).unwrap());
+            expected.truncate(width);
+            let (mut out_ids, mut out_scores) = (vec![0; width.min(n)], vec![0.0; width.min(n)]);
             smallest(&ids, &scores, &mut out_ids, &mut out_scores);
-            let mut pairs: Vec<_> = scores.iter().map(|&s| s as u32).zip(ids).collect();
-            pairs.sort_unstable();
-            let expected: Vec<_> = pairs.iter().take(width).map(|p| p.1).collect();
-            assert_eq!(out_ids, expected);
-            let last = last_place(&scores, width, &mut Vec::new());
-            assert_eq!(last as u32, pairs[width - 1].0);
-        }
-    }
-
-    /// Many places: with ties of both zeros, negative scores, infinity, and as many candidates as places.
-    #[test]
-    fn smallest_of_many_is_the_head_of_a_sort_by_score_and_index() {
-        let mut rng = Rng::from_seed(6);
-        for n in [FEW + 1, 40, 100, 1_000] {
-            for width in [FEW + 1, n / 2, n - 1, n] {
-                let width = width.clamp(FEW + 1, n);
-                let mut score = |_| match rng.below(40) {
-                    0 => 0.0,
-                    1 => -0.0,
-                    2 => f64::INFINITY,
-                    other => 0.25 * other as f64 - 5.0,
-                };
-                let scores: Vec<f64> = (0..n).map(&mut score).collect();
-                let mut ids: Vec<u32> = (0..n as u32).collect();
-                for i in (1..n).rev() {
-                    ids.swap(i, rng.below(i + 1));
-                }
-                let mut expected: Vec<(f64, u32)> =
-                    scores.iter().copied().zip(ids.iter().copied()).collect();
-                expected.sort_by(|a, b| a.partial_cmp(b).unwrap());
-                let (mut out_ids, mut out_scores) = (vec![0; width], vec![0.0; width]);
-                smallest(&ids, &scores, &mut out_ids, &mut out_scores);
-                for (place, pair) in expected.iter().take(width).enumerate() {
-                    assert_eq!((out_scores[place], out_ids[place]), *pair);
-                }
-            }
+            assert!(out_scores.into_iter().zip(out_ids).eq(expected));
         }
     }
 
