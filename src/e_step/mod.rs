@@ -26,7 +26,7 @@ mod similarity;
 mod similarity_sampling;
 
 pub use bounded::Bounded;
-pub(crate) use bounded::{Assignment, Change, Member, NeighbourLists, Sums};
+pub(crate) use bounded::{Assignment, Change, KeptSums, Member, NeighbourLists};
 pub use exhaustive::Exhaustive;
 pub use lazy::Lazy;
 pub use neighborhood::{Neighborhood, Start};

@@ -9,10 +9,10 @@ use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::{self, Stage};
 use crate::data::Rows;
-use crate::kernels::select;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
 use crate::model::search::{self, Exact};
+use crate::rows::some_scores;
 
 /// A point is compared only with the neighbors of its components, and with some random ones (\[VC\] Alg. 1;
 /// [E12](crate::equations#e12), [E13](crate::equations#e13)).
@@ -220,8 +220,7 @@ impl<F: Float> NeighborhoodSearch<F> {
         }
         let mut evaluations = 0;
         for i in 0..rows.len() {
-            let places = i * width..(i + 1) * width;
-            let support = &mut block.supports[places.clone()];
+            let support = &mut block.supports[i * width..(i + 1) * width];
             let last_best = support[0];
             if last_best == UNSET {
                 rng.fill_distinct(support, 0, k);
@@ -233,22 +232,15 @@ impl<F: Float> NeighborhoodSearch<F> {
             for _ in 0..self.settings.random.min(k) {
                 space.insert(&[rng.below(k) as u32]);
             }
-            crate::rows::some_scores(model, rows, i, space.ids(), &mut shard.scores);
-            select::smallest(
-                space.ids(),
-                &shard.scores,
-                support,
-                &mut block.scores[places],
-            );
-            let (from, weight) = (support[0], rows.weight(i));
-            if from == last_best {
-                shard
-                    .pairs
-                    .add_in_order(from, weight, space.ids(), &shard.scores);
-            } else {
-                shard.pairs.add(from, weight, space.ids(), &shard.scores);
+            let (ids, scores, pairs) = (space.ids(), &mut shard.scores, &mut shard.pairs);
+            some_scores(model, rows, i, ids, scores);
+            block.set_best(i, ids, scores);
+            let (from, weight) = (block.support(i)[0], rows.weight(i));
+            match from == last_best {
+                true => pairs.add_in_order(from, weight, ids, scores),
+                false => pairs.add(from, weight, ids, scores),
             }
-            evaluations += space.ids().len();
+            evaluations += ids.len();
         }
         block.count(evaluations);
     }

@@ -82,7 +82,7 @@ impl Neighbors {
     }
 }
 
-/// Sums of scores for [`Neighbors::renew`], by the best component of the points.
+/// KeptSums of scores for [`Neighbors::renew`], by the best component of the points.
 pub(super) fn sums(k: usize) -> PairSums {
     PairSums::new(k, mean_score)
 }

@@ -8,11 +8,11 @@ use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::{self, Stage};
 use crate::data::Rows;
-use crate::kernels::select;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
 use crate::model::posterior;
 use crate::model::search::{self, Exact};
+use crate::rows::some_scores;
 
 /// A point tries a few components drawn in proportion to their similarity to its nearest one (\[DG\] Alg. 1;
 /// [E25](crate::equations#e25), [E26](crate::equations#e26)).
@@ -152,9 +152,7 @@ impl<F: Float> SamplingSearch<F> {
         let beta = model.log_joint().beta;
         let drawn = self.settings.r.min(k - width);
         for i in 0..rows.len() {
-            let places = i * width..(i + 1) * width;
-            let support = &mut block.supports[places.clone()];
-            let candidates = &mut shard.candidates;
+            let (support, candidates) = (block.support(i), &mut shard.candidates);
             candidates.clear();
             if support[0] != UNSET {
                 candidates.extend_from_slice(support);
@@ -164,10 +162,9 @@ impl<F: Float> SamplingSearch<F> {
             let known = candidates.len();
             candidates.resize(width + drawn, UNSET);
             rng.fill_distinct(candidates, known, k);
-            crate::rows::some_scores(model, rows, i, candidates, &mut shard.scores);
-            let best = &mut block.scores[places];
-            select::smallest(candidates, &shard.scores, support, best);
-            shard.share(support, best, rows.weight(i), beta);
+            some_scores(model, rows, i, candidates, &mut shard.scores);
+            block.set_best(i, candidates, &shard.scores);
+            shard.share(block.support(i), block.scores(i), rows.weight(i), beta);
         }
         block.count(rows.len() * (width + drawn));
     }

@@ -1,7 +1,7 @@
 //! Searching all components for a block of rows: what E-steps and predictions share.
 
 use crate::base::float::Float;
-use crate::kernels::{select, soft};
+use crate::kernels::soft;
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::candidates;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct Exact<F> {
     approximate: Vec<F>,
     features: Vec<F>,
-    candidates: candidates::Candidates<F>,
+    ranking: candidates::Ranking<F>,
     upper: Vec<F>,
     reached: Vec<u32>,
     scores: Vec<F>,
@@ -64,7 +64,7 @@ pub(crate) fn ranked<F: Float, S: Scores<F> + ?Sized>(
             rows,
             i,
             approximate,
-            &mut scratch.candidates,
+            &mut scratch.ranking,
             ids,
             scores,
         );
@@ -181,12 +181,10 @@ pub(crate) fn again<F: Float, S: Scores<F> + ?Sized>(
     } else {
         let (mut ids, mut scores) = (Vec::new(), Vec::new());
         for i in 0..rows.len() {
-            let places = i * width..(i + 1) * width;
-            let support = &mut block.supports[places.clone()];
             ids.clear();
-            ids.extend_from_slice(support);
+            ids.extend_from_slice(block.support(i));
             some_scores(scorer, rows, i, &ids, &mut scores);
-            select::smallest(&ids, &scores, support, &mut block.scores[places]);
+            block.set_best(i, &ids, &scores);
         }
     }
     block.count(rows.len() * width);

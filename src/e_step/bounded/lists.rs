@@ -6,7 +6,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::{Centres, Rows};
 use crate::io::rule;
-use crate::model::candidates::Candidates;
+use crate::model::candidates::Ranking;
 use crate::model::quantizer::CoarseQuantizer;
 use serde::{Deserialize, Serialize};
 
@@ -208,12 +208,12 @@ fn lists<F: Float>(
         let places = range.start / size..range.end / size;
         let rows = &from.values()[places.start * stride..places.end * stride];
         let rows = Rows::of_padded(rows, from.dim());
-        let (mut candidates, mut approximate) = (Candidates::default(), Vec::new());
+        let (mut ranking, mut approximate) = (Ranking::default(), Vec::new());
         rows.distances(to, &mut approximate);
         let approximate = approximate.chunks_exact(to.len());
         let each = lists.chunks_exact_mut(size).zip(approximate);
         for (i, (list, approximate)) in each.enumerate() {
-            let (ids, squared) = candidates.of(to, &rows, i, approximate, size);
+            let (ids, squared) = ranking.of(to, &rows, i, approximate, size);
             fill(list, first(places.start + i), ids, squared);
         }
     });

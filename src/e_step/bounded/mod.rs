@@ -21,7 +21,7 @@ mod sums;
 
 pub(crate) use assignment::{Assignment, Change, Member};
 pub(crate) use lists::{NeighbourLists, nearest_lists};
-pub(crate) use sums::Sums;
+pub(crate) use sums::KeptSums;
 
 use super::exhaustive::All;
 use super::{EStep, Search, compares_distances};
