@@ -33,7 +33,7 @@ pub use neighborhood::{Neighborhood, Start};
 pub use per_shard::PerShard;
 pub use similarity_sampling::SimilaritySampling;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, ensure};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
@@ -41,7 +41,6 @@ use crate::data::Rows;
 use crate::io::{self, FileFault};
 use crate::model::Mixture;
 use crate::model::block::Block;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// A way to search: settings that begin a [`Search`] for each phase.
@@ -129,15 +128,9 @@ pub trait Search<F: Float>: Send + Sync {
 /// all components.
 fn compares_distances<F: Float>(model: &dyn Mixture<F>, search: &'static str) -> Result<()> {
     let rule = "needs one variance for all components: another family needs another search";
-    match model.likeliest_is_nearest() {
-        true => Ok(()),
-        false => Err(Error::parameter("e_step", search, rule)),
-    }
-}
-
-/// The state of a search as bytes.
-fn saved(state: &impl Serialize) -> Option<Vec<u8>> {
-    io::to_vec(state).ok()
+    ensure(model.likeliest_is_nearest(), || {
+        Error::parameter("e_step", search, rule)
+    })
 }
 
 /// The state of a search from its bytes.

@@ -3,12 +3,13 @@
 use super::neighbors::{self, Neighbors};
 use super::pairs::{Gathered, PairSums};
 use super::search_space::SearchSpace;
-use super::{EStep, PerShard, Search, bounded, loaded, saved};
+use super::{EStep, PerShard, Search, bounded, loaded};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::{self, Stage};
 use crate::data::Rows;
+use crate::io;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
 use crate::model::search::{self, Exact};
@@ -107,15 +108,16 @@ impl Neighborhood {
         let size = if self.c_prime >= k { 1 } else { self.g.min(k) };
         match self.start {
             Start::Random => {
-                let state = Neighbors::new(k, size, |c, list| {
+                let mut lists = vec![UNSET; k * size];
+                for (c, list) in lists.chunks_exact_mut(size).enumerate() {
                     list[0] = c as u32;
                     rng.fill_distinct(list, 1, k);
-                });
-                (state, 0)
+                }
+                (Neighbors { size, lists }, 0)
             }
             Start::Seeds => {
                 let lists = bounded::nearest_lists(model.centres(), size);
-                (Neighbors::of(size, lists), (k as u64).pow(2))
+                (Neighbors { size, lists }, (k as u64).pow(2))
             }
         }
     }
@@ -198,7 +200,7 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
     }
 
     fn save(&self) -> Option<Vec<u8>> {
-        saved(&self.neighbors)
+        io::to_vec(&self.neighbors).ok()
     }
 }
 

@@ -2,12 +2,13 @@
 
 use super::pairs::PairSums;
 use super::similarity::{self, Gaps, Similarity};
-use super::{EStep, PerShard, Search, loaded, saved};
+use super::{EStep, PerShard, Search, loaded};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::{self, Stage};
 use crate::data::Rows;
+use crate::io;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
 use crate::model::posterior;
@@ -121,7 +122,7 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
     }
 
     fn save(&self) -> Option<Vec<u8>> {
-        saved(&self.similarity)
+        io::to_vec(&self.similarity).ok()
     }
 }
 

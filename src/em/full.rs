@@ -173,8 +173,8 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             log_joint,
             shard_rows: self.shard_rows(),
             stream: &|block| streams.at(Purpose::Search, searches, block),
-            search_name: stages.search_name(),
-            family_name: stages.family_name(),
+            search_name: stages.e_step.name(),
+            family_name: m_step.name(),
             spare: &self.blocks,
         };
         let sink = (mode != Mode::Search).then_some(&accumulate as _);
@@ -186,8 +186,8 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         }
         let mut parts = sums.into_values();
         if !parts.is_empty() {
-            let residual = self.phase.data.residual();
-            let all = self.phase.stages.merge(&mut parts, residual);
+            let mut all = Moments::merge(parts.iter_mut());
+            all.add_total(self.phase.data.residual(), 0.0);
             self.spare.give(parts);
             (report.emptied, report.unobserved) = (all.zero_mass(), all.unobserved());
             self.statistics = Some(all);
@@ -254,7 +254,8 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         if self.merges != Merges::Now {
             return Ok(());
         }
-        self.phase.stages.prepare_merges();
+        let stages = &mut self.phase.stages;
+        stages.m_step.prepare_merges(&mut stages.model);
         // These statistics have more sums than others.
         self.spare = Spare::default();
         self.statistics = None;

@@ -308,7 +308,13 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
     /// Components from the phase before are as exact as its search was, whatever this one's is.
     fn found(&mut self) -> Ended<M::Model> {
         let k = self.phase.centres().len();
-        let exact = self.searched && self.phase.stages.bounds().is_some_and(|near| near >= k);
+        let exact = self.searched
+            && self
+                .phase
+                .stages
+                .e_step
+                .bounds()
+                .is_some_and(|near| near >= k);
         let supports = Supports::of_labels(self.assignment.labels(), k);
         self.phase.ended(supports, exact)
     }
@@ -332,7 +338,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
 /// Centres on the neighbour lists of a phase.
 fn near<F: Float, M: MStep<F>>(phase: &SetUp<'_, F, M>, report: &PhaseReport) -> usize {
     let all = phase.centres().len();
-    let near = phase.stages.bounds().map_or(all, |near| near.max(1));
+    let near = phase.stages.e_step.bounds().map_or(all, |near| near.max(1));
     longer(near, report.widened, all)
 }
 

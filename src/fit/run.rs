@@ -395,7 +395,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         stopped: bool,
         report: &mut PhaseReport,
     ) -> Result<Box<dyn Pass<'b, F, M> + 'b>> {
-        let (has_bounds, data) = (set_up.stages.bounds().is_some(), set_up.data);
+        let (has_bounds, data) = (set_up.stages.e_step.bounds().is_some(), set_up.data);
         if has_bounds && u32::try_from(data.len()).is_err() {
             let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
             return Err(Error::parameter("rows", data.len(), rule));

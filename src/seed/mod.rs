@@ -19,7 +19,7 @@ pub use hierarchical::HierarchicalKMeansPlusPlus;
 pub use k_means_plus_plus::KMeansPlusPlus;
 pub use uniform::Uniform;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, ensure};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
@@ -149,14 +149,11 @@ pub(crate) fn enough_rows<F: Float>(
     rows_of: &'static str,
 ) -> Result<()> {
     let rows = data.summary().rows;
-    if k > rows {
-        return Err(Error::TooManyClusters {
-            clusters: k,
-            rows,
-            rows_of,
-        });
-    }
-    Ok(())
+    ensure(k <= rows, || Error::TooManyClusters {
+        clusters: k,
+        rows,
+        rows_of,
+    })
 }
 
 /// Weights added up, to draw from them by bisection, again and again.

@@ -268,12 +268,7 @@ impl<F: Float> Assignment<F> {
         let found = self.map_parts(|_, components| {
             let places = components.flat_map(|(c, places)| places.map(move |place| (c, place)));
             let found = places.filter(|(c, place)| open(*c, self.member(*place)));
-            let found = found.map(|(c, place)| Change {
-                place,
-                row: self.member(place).row,
-                from: c as u32,
-                to: c as u32,
-            });
+            let found = found.map(|(c, place)| self.change(place, c, c as u32));
             found.collect::<Vec<_>>()
         });
         found.concat()

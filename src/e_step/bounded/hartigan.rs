@@ -71,12 +71,7 @@ impl TransferCandidates {
                     other.distance = (member.lower.to_f64() - other.distance).max(0.0);
                     if let Some(gain) = gain(weight, copy, own, other) {
                         all += gain;
-                        changes.push(Change {
-                            place,
-                            row: member.row,
-                            from: c as u32,
-                            to: member.second,
-                        });
+                        changes.push(assignment.change(place, c, member.second));
                     }
                 }
             }

@@ -339,17 +339,11 @@ mod tests {
             let frame = data.frame();
             let view = View::new(&data, &frame);
             // The last component is the far rows' own; they visit others for a while.
-            let own = |i: usize| {
-                if i.is_multiple_of(20) {
-                    k as u32
-                } else {
-                    (i % k) as u32
-                }
+            let mut label = |i: usize| match i % 20 {
+                0 => rng.below(k + 1) as u32,
+                _ => (i % k) as u32,
             };
-            let mut labels: Vec<u32> = (0..n).map(own).collect();
-            for i in (0..n).step_by(20) {
-                labels[i] = rng.below(k + 1) as u32;
-            }
+            let labels: Vec<u32> = (0..n).map(&mut label).collect();
             let mut assignment = Assignment::<f64>::of_labels(&labels, k + 1);
             let start = x.select(ndarray::Axis(0), &(0..=k).collect::<Vec<_>>());
             let mut centres = Centres::enter(start.view(), &frame);
@@ -358,20 +352,14 @@ mod tests {
                 let mut changes = Vec::new();
                 for c in 0..=k {
                     for place in assignment.places(c) {
-                        let row = assignment.member(place).row;
-                        let to = match (row % 20, round) {
+                        let to = match (assignment.member(place).row % 20, round) {
                             (0, 0..4) => rng.below(k + 1) as u32,
                             (0, _) => k as u32,
                             _ if rng.below(8) == 0 => rng.below(k) as u32,
                             _ => c as u32,
                         };
                         if to != c as u32 {
-                            changes.push(Change {
-                                place,
-                                row,
-                                from: c as u32,
-                                to,
-                            });
+                            changes.push(assignment.change(place, c, to));
                         }
                     }
                 }
