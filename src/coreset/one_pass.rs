@@ -9,15 +9,12 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// A lightweight coreset of rows that come once, block after block, and are not kept.
 ///
-/// [`Lightweight`] reads the rows twice: for their mean, and for their distances to it. Where they come from a stream, this
-/// draws from what is there, and draws again from what was drawn ("merge and reduce", Har-Peled and Mazumdar, STOC 2004;
-/// Bentley and Saxe 1980). It keeps lists of at most twice the size, of which no two stand for about as many rows. Each list
-/// is a coreset of part of the stream; where a second one of its kind is complete, a coreset of both takes their place
-/// ([E42](crate::equations#e42)).
+/// [`Lightweight`] reads the rows twice: for their mean, and for their distances to it. This draws from what is there, and draws
+/// again from what was drawn ("merge and reduce", Har-Peled and Mazumdar, STOC 2004; Bentley and Saxe 1980;
+/// [E42](crate::equations#e42)). It keeps coresets of parts of the stream, no two of which stand for about as many rows.
 ///
-/// The law of all coresets holds: the expected weight of every row is its old weight. Draws are one to each part of an equal
-/// share of all probability, so they vary less than independent ones. What comes out depends on the seed and on the
-/// order of the rows, but not on how they are split into blocks.
+/// The law of all coresets holds: the expected weight of every row is its old weight. What comes out depends on the seed and on
+/// the order of the rows, but not on how they are split into blocks.
 ///
 /// ```
 /// use coremix::coreset::OnePass;

@@ -18,19 +18,15 @@ use crate::rows::some_scores;
 /// A point is compared only with the neighbors of its components, and with some random ones (\[VC\] Alg. 1;
 /// [E12](crate::equations#e12), [E13](crate::equations#e13)).
 ///
-/// $K(n)$ becomes the $C'$ best components of the search space $G(n)$, the union of the neighbors $G_c$ of the
-/// components of the last $K(n)$ and the random components $R(n)$. At most $C' G + |R(n)|$ distance evaluations per
-/// point and search, whatever the number of components.
+/// $K(n)$ becomes the $C'$ best components of the search space $G(n)$, the neighbors $G_c$ of the components of the last
+/// $K(n)$ and random components $R(n)$: at most $C' G + |R(n)|$ distance evaluations per point and search.
 ///
 /// $$G(n) = \bigcup_{c \in K(n)} G_c \cup R(n), \qquad K^{\text{new}}(n) = \text{the } C' \text{ best of } G(n)$$
 ///
-/// Since $c \in G_c$, the old support is among the candidates, and the free energy does not fall, whatever the
-/// other neighbors and $R(n)$ are (\[VC\] Prop. 1).
+/// Since $c \in G_c$, the old support is among the candidates, and the free energy does not fall (\[VC\] Prop. 1).
 ///
 /// The neighbors $G_c$ ($c$ itself and $G - 1$ others) are those with the smallest weighted mean score over the points
-/// nearest to $c$ ([E14](crate::equations#e14)). The estimate costs no evaluations, because the search computes these
-/// distances anyway. \[VC\] Eq. 31 averages plain distances without weights. Squared distances rank components by their
-/// distance from the weighted mean of the points, and with weights a point of weight 9 counts as nine points.
+/// nearest to $c$, which the search computes anyway ([E14](crate::equations#e14)).
 ///
 /// When C' is all components, a search is [`Exhaustive::all`](super::Exhaustive::all).
 ///
@@ -79,9 +75,8 @@ impl Neighborhood {
         }
     }
 
-    /// Adds this many random components to every search space ('+1' in \[VC\] is `random(1)`). They help to find better
-    /// optima when neighbor estimates are wrong. Each costs at most one more evaluation per point. Default 0: the cheaper
-    /// of the two in \[VC\].
+    /// Adds this many random components to every search space ('+1' in \[VC\] is `random(1)`): better optima where neighbor
+    /// estimates are wrong, for at most one more evaluation each. Default 0: the cheaper of the two in \[VC\].
     #[must_use]
     pub fn random(self, random: usize) -> Self {
         Self { random, ..self }

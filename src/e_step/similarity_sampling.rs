@@ -19,21 +19,17 @@ use crate::rows::some_scores;
 /// [E25](crate::equations#e25), [E26](crate::equations#e26)).
 ///
 /// $K(n)$ becomes the $H$ best of its last members and of $R$ components drawn without replacement from those
-/// outside: at most $H + R$ distance evaluations per point and search, whatever the number of components. With
-/// $c_n$ the best member of the last $K(n)$, the first one is drawn with the probability
+/// outside: at most $H + R$ distance evaluations per point and search. With $c_n$ the best member of the last $K(n)$, the
+/// first one is drawn with the probability
 ///
 /// $$p(j \mid n) = \frac{s_{c_n j}}{\sum_{l \notin K(n)} s_{c_n l}}, \qquad j \notin K(n)$$
 ///
 /// and every further one in the same way from those that are left. The old support is among the candidates, so
-/// the free energy does not fall ([E13](crate::equations#e13)), whatever is drawn.
+/// the free energy does not fall ([E13](crate::equations#e13)).
 ///
 /// Components are similar if they share points, by the responsibilities of the last search ([E2](crate::equations#e2)):
 ///
 /// $$s_{ij} = \sum_{n : \, i, j \in K(n)} w_n q_{ni} q_{nj}$$
-///
-/// \[DG\] Eq. 12 and 16 have $e^{-(d_i + d_j)}$ of raw squared distances in place of $q_{ni} q_{nj}$ ([E26](crate::equations#e26)
-/// says why not). Only pairs inside some $K(n)$ are kept, renewed in every search: $n H (H - 1) / 2$ additions, never $k^2$
-/// numbers.
 ///
 /// If fewer than $R$ components outside $K(n)$ have a positive similarity, the rest is drawn uniformly from all other
 /// components, so that exploration never stops. In the first search no component has one.

@@ -22,11 +22,8 @@ use crate::data::{Centres, Rows, View};
 ///
 /// $$\frac{\tilde D_n^2 \text{ now}}{\tilde D_n^2 \text{ at the start of the round}}$$
 ///
-/// which draws it from the distribution as it is now (rejection sampling; Cohen-Addad, Lattanzi, Norouzi-Fard, Sohler,
-/// Svensson, Fast and accurate k-means++ via rejection sampling, NeurIPS 2020, propose by the distances in a tree
-/// instead). A round ends early when few proposals are accepted.
-///
-/// The first seed is drawn in proportion to the weights, and so are seeds when every row coincides with one.
+/// which draws it from the distribution as it is now (rejection sampling, as in Cohen-Addad, Lattanzi, Norouzi-Fard, Sohler,
+/// Svensson, NeurIPS 2020). A round ends early when few proposals are accepted.
 ///
 /// ```
 /// use coremix::prelude::*;
