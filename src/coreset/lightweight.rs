@@ -95,26 +95,23 @@ impl Lightweight {
         };
         let density = |d2: F| (base + slope * d2.to_f64()) / (2.0 * total);
 
-        // The draws of each block, in ascending order, and where it begins.
-        let mut draws = SortedUniforms::new(self.size, in_strata, rng);
-        let mut end = 0.0;
-        let mut parts: Vec<(f64, Vec<f64>)> = Vec::with_capacity(blocks.len());
+        // Where the draws of each block end. They sum to 1 up to rounding: draws past the end go to the last block that has rows.
+        let draws = sorted_uniforms(self.size, in_strata, rng);
+        let mut ends = vec![0.0];
         for block in &blocks {
-            let start = end;
-            end += (base * block.weight + slope * block.spread) / (2.0 * total);
-            let found = match block.weight > 0.0 {
-                true => draws.take_below(end),
-                false => Vec::new(),
+            let share = (base * block.weight + slope * block.spread) / (2.0 * total);
+            ends.push(ends[ends.len() - 1] + share);
+        }
+        let last_block = blocks.iter().rposition(|block| block.weight > 0.0);
+        let below = |bound: f64| draws.partition_point(|draw| *draw < bound);
+        let chosen = parallel::map(blocks.len(), |block| {
+            let end = match last_block == Some(block) {
+                true => draws.len(),
+                false => below(ends[block + 1]),
             };
-            parts.push((start, found));
-        }
-        // They sum to 1 up to rounding: draws past the end go to the last block that has rows.
-        if let Some(last) = blocks.iter().rposition(|block| block.weight > 0.0) {
-            parts[last].1.extend(draws.take_below(f64::INFINITY));
-        }
-        let chosen = parallel::map_parts(parts, |block, (start, draws)| {
-            let (mut chosen, mut draws) = (Vec::with_capacity(draws.len()), draws.as_slice());
-            let (mut cumulated, mut last) = (start, 0);
+            let mut draws = &draws[below(ends[block])..end];
+            let mut chosen = Vec::with_capacity(draws.len());
+            let (mut cumulated, mut last) = (ends[block], 0);
             let first = block * PIECE;
             let piece = &squared[first..(first + PIECE).min(data.len())];
             for (n, &squared) in (first..).zip(piece) {
@@ -196,50 +193,19 @@ fn squared_distances_to_mean<F: Float>(
     Ok((squared, parallel::all(blocks)?))
 }
 
-/// Uniform numbers in ascending order, made one at a time.
-struct SortedUniforms<'a> {
-    rng: &'a mut Rng,
-    size: usize,
-    /// One number in each of `size` parts of the interval, not independent ones.
-    in_strata: bool,
-    left: usize,
-    next: f64,
-}
-
-impl<'a> SortedUniforms<'a> {
-    fn new(size: usize, in_strata: bool, rng: &'a mut Rng) -> Self {
-        let mut draws = Self {
-            rng,
-            size,
-            in_strata,
-            left: size,
-            next: 0.0,
+/// Uniform numbers in ascending order: independent ones, or one in each of `size` parts of the interval.
+fn sorted_uniforms(size: usize, in_strata: bool, rng: &mut Rng) -> Vec<f64> {
+    let mut last = 0.0;
+    let next = |i: usize| {
+        let u = 1.0 - rng.uniform();
+        last = match in_strata {
+            true => (i as f64 + (1.0 - u)) / size as f64,
+            // The smallest of those that are left on [last, 1).
+            false => last + (1.0 - last) * (1.0 - u.powf(1.0 / (size - i) as f64)),
         };
-        draws.advance();
-        draws
-    }
-
-    /// The smallest of `left` uniforms on [next, 1) is next + (1 - next)(1 - U^(1/left)).
-    fn advance(&mut self) {
-        let u = 1.0 - self.rng.uniform();
-        self.next = match self.in_strata {
-            true => ((self.size - self.left) as f64 + (1.0 - u)) / self.size as f64,
-            false => self.next + (1.0 - self.next) * (1.0 - u.powf(1.0 / self.left as f64)),
-        };
-    }
-
-    /// The remaining numbers below `bound`.
-    fn take_below(&mut self, bound: f64) -> Vec<f64> {
-        let mut taken = Vec::new();
-        while self.left > 0 && self.next < bound {
-            taken.push(self.next);
-            self.left -= 1;
-            if self.left > 0 {
-                self.advance();
-            }
-        }
-        taken
-    }
+        last
+    };
+    (0..size).map(next).collect()
 }
 
 #[cfg(test)]

@@ -225,9 +225,9 @@ impl<F: Float> NeighborhoodSearch<F> {
             let space = &mut shard.space;
             space.restart();
             // Every component is in its own list.
-            space.insert_lists(support.iter().map(|&c| self.neighbors.list(c)));
+            space.insert(support.iter().map(|&c| self.neighbors.list(c)));
             for _ in 0..self.settings.random.min(k) {
-                space.insert(&[rng.below(k) as u32]);
+                space.insert(std::iter::once(&[rng.below(k) as u32][..]));
             }
             let (ids, scores, pairs) = (space.ids(), &mut shard.scores, &mut shard.pairs);
             some_scores(model, rows, i, ids, scores);
