@@ -1,5 +1,6 @@
 //! The truncated search of vc-GMM and var-GMM-S: a point is compared only with the neighbors of its components.
 
+use super::exhaustive::All;
 use super::neighbors::{self, Neighbors};
 use super::pairs::{Gathered, PairSums};
 use super::search_space::SearchSpace;
@@ -12,7 +13,6 @@ use crate::data::Rows;
 use crate::io;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
-use crate::model::search::{self, Exact};
 use crate::rows::some_scores;
 
 /// A point is compared only with the neighbors of its components, and with some random ones (\[VC\] Alg. 1;
@@ -98,9 +98,7 @@ impl Neighborhood {
 
     /// G_c before the first search, and the distance evaluations they took.
     fn first_neighbors<F: Float>(&self, model: &dyn Mixture<F>, rng: &mut Rng) -> (Neighbors, u64) {
-        let k = model.components();
-        // Full supports need no search.
-        let size = if self.c_prime >= k { 1 } else { self.g.min(k) };
+        let (k, size) = (model.components(), self.g.min(model.components()));
         match self.start {
             Start::Random => {
                 let mut lists = vec![UNSET; k * size];
@@ -137,12 +135,17 @@ impl<F: Float> EStep<F> for Neighborhood {
         rng: &mut Rng,
     ) -> Result<Box<dyn Search<F>>> {
         let k = model.components();
+        if self.c_prime >= k {
+            // Full supports need no neighbors.
+            return Ok(Box::new(All::of_width(k)));
+        }
         let (neighbors, evaluations) = match saved {
             Some(bytes) => (loaded(bytes, |known: &Neighbors| known.is_sound(k))?, 0),
             None => self.first_neighbors(model, rng),
         };
         Ok(Box::new(NeighborhoodSearch {
             settings: *self,
+            all: All::of_width(self.c_prime),
             components: k,
             neighbors,
             evaluations,
@@ -153,6 +156,8 @@ impl<F: Float> EStep<F> for Neighborhood {
 
 struct NeighborhoodSearch<F> {
     settings: Neighborhood,
+    /// For the first search, from seeds.
+    all: All<F>,
     components: usize,
     neighbors: Neighbors,
     /// Those that the first neighbors took.
@@ -162,11 +167,7 @@ struct NeighborhoodSearch<F> {
 
 impl<F: Float> Search<F> for NeighborhoodSearch<F> {
     fn width(&self) -> usize {
-        self.settings.c_prime.min(self.components)
-    }
-
-    fn is_exact(&self) -> bool {
-        self.settings.c_prime >= self.components
+        self.settings.c_prime
     }
 
     fn warm_up(&self) -> usize {
@@ -174,7 +175,7 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
     }
 
     fn by_component(&self) -> bool {
-        self.settings.c_prime < self.components
+        true
     }
 
     fn evaluations(&self) -> u64 {
@@ -210,10 +211,9 @@ impl<F: Float> NeighborhoodSearch<F> {
         shard: &mut Shard<F>,
     ) {
         let (k, width) = (block.components(), block.width());
-        // Full supports need no search; and from seeds the first supports are the best ones.
-        let first = self.settings.start == Start::Seeds && block.supports.contains(&UNSET);
-        if block.is_full() || first {
-            return search::exhaustive(model, rows, block, &mut shard.exact);
+        // From seeds the first supports are the best ones.
+        if self.settings.start == Start::Seeds && block.supports.contains(&UNSET) {
+            return self.all.search(model, rows, block, rng);
         }
         let mut evaluations = 0;
         for i in 0..rows.len() {
@@ -248,7 +248,6 @@ struct Shard<F> {
     space: SearchSpace,
     scores: Vec<F>,
     pairs: PairSums,
-    exact: Exact<F>,
 }
 
 impl<F: Float> Shard<F> {
@@ -257,7 +256,6 @@ impl<F: Float> Shard<F> {
             space: SearchSpace::new(k),
             scores: Vec::new(),
             pairs: neighbors::sums(k),
-            exact: Exact::default(),
         }
     }
 }

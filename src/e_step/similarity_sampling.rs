@@ -1,5 +1,6 @@
 //! The truncated search of D-GMM: the candidates of a point are drawn by how much they share points with its best component.
 
+use super::exhaustive::All;
 use super::pairs::PairSums;
 use super::similarity::{self, Gaps, Similarity};
 use super::{EStep, PerShard, Search, loaded};
@@ -12,7 +13,6 @@ use crate::io;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
 use crate::model::posterior;
-use crate::model::search::{self, Exact};
 use crate::rows::some_scores;
 
 /// A point tries a few components drawn in proportion to their similarity to its nearest one (\[DG\] Alg. 1;
@@ -81,6 +81,10 @@ impl<F: Float> EStep<F> for SimilaritySampling {
         _: &mut Rng,
     ) -> Result<Box<dyn Search<F>>> {
         let k = model.components();
+        if self.h >= k {
+            // Every support is full already; there is nothing to search.
+            return Ok(Box::new(All::of_width(k)));
+        }
         let similarity = match saved {
             Some(bytes) => loaded(bytes, |known: &Similarity| known.is_sound(k))?,
             None => Similarity::unknown(k),
@@ -98,11 +102,7 @@ struct SamplingSearch<F> {
 
 impl<F: Float> Search<F> for SamplingSearch<F> {
     fn width(&self) -> usize {
-        self.settings.h.min(self.components)
-    }
-
-    fn is_exact(&self) -> bool {
-        self.settings.h >= self.components
+        self.settings.h
     }
 
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
@@ -141,10 +141,6 @@ impl<F: Float> SamplingSearch<F> {
         rng: &mut Rng,
         shard: &mut Shard<F>,
     ) {
-        if block.is_full() {
-            // Every support is full already; there is nothing to search.
-            return search::exhaustive(model, rows, block, &mut shard.exact);
-        }
         let (k, width) = (block.components(), block.width());
         let beta = model.log_joint().beta;
         let drawn = self.settings.r.min(k - width);
@@ -174,7 +170,6 @@ struct Shard<F> {
     scores: Vec<F>,
     responsibilities: Vec<f64>,
     pairs: PairSums,
-    exact: Exact<F>,
 }
 
 impl<F: Float> Shard<F> {
@@ -185,7 +180,6 @@ impl<F: Float> Shard<F> {
             scores: Vec::new(),
             responsibilities: Vec::new(),
             pairs: similarity::sums(k),
-            exact: Exact::default(),
         }
     }
 
