@@ -284,28 +284,24 @@ fn far<F: Float>(view: View<'_, F>, squared: f64) -> F {
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use crate::data::{Data, Dense, Rows};
+    use crate::data::{Data, Dense};
     use ndarray::Array2;
 
     /// Tight pairs of centres far from any point of the quantizer: expanded distances alone would confuse them.
     #[test]
     fn what_is_much_nearer_than_the_point_is_exact() {
         let mut rng = Rng::from_seed(2);
-        let mut place = |_: usize| rng.uniform() as f32;
-        let pairs = Array2::from_shape_fn((300, 2), |(i, _)| place(i));
-        let mut rng = Rng::from_seed(3);
-        let mut near = |i: usize, j: usize| pairs[[i % 300, j]] + 1e-4 * rng.normal() as f32;
-        let centres = Array2::from_shape_fn((600, 2), |(i, j)| near(i, j));
-        let x = Array2::from_shape_fn((6_000, 2), |(i, j)| near(i, j));
+        let pairs = Array2::from_shape_fn((300, 2), |_| rng.uniform() as f32);
+        let mut near = |(i, j): (usize, usize)| pairs[[i % 300, j]] + 1e-4 * rng.normal() as f32;
+        let centres = Array2::from_shape_fn((600, 2), &mut near);
+        let x = Array2::from_shape_fn((6_000, 2), near);
         let data = Dense::new(x.view()).unwrap();
-        let frame = data.frame();
+        let (frame, all) = (data.frame(), (0..600).collect::<Vec<u32>>());
         let centres = Centres::enter(centres.view(), &frame);
         let points = Centres::enter(x.view().split_at(ndarray::Axis(0), 5).0, &frame);
-        let all: Vec<u32> = (0..600).collect();
-        let found =
-            Assignment::around(View::new(&data, &frame), &centres, &points, |_| &all).unwrap();
-        let mut rows = Rows::default();
-        data.load(0..data.len(), &frame, &mut rows).unwrap();
+        let view = View::new(&data, &frame);
+        let found = Assignment::around(view, &centres, &points, |_| &all).unwrap();
+        let rows = view.load(0..data.len()).unwrap();
         let distance = |row: u32, c: usize| -> f64 {
             let pairs = rows.row(row as usize).iter().zip(centres.row(c));
             let squares = pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2));
@@ -314,9 +310,8 @@ mod tests {
         for c in 0..600 {
             for member in found.members(c) {
                 let own = distance(member.row, c);
-                let least = (0..600).map(|c| distance(member.row, c));
-                let least = least.fold(f64::INFINITY, f64::min);
-                assert!(own <= least * (1.0 + 1e-4), "{own} {least}");
+                let least = (0..600).map(|c| distance(member.row, c)).reduce(f64::min);
+                assert!(own <= least.unwrap() * (1.0 + 1e-4));
                 assert!((f64::from(member.upper) - own).abs() <= 1e-4 * own);
                 let next = distance(member.row, member.second as usize);
                 assert!((f64::from(member.lower) - next).abs() <= 1e-4 * next);

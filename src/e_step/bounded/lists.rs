@@ -264,11 +264,9 @@ mod tests {
     #[test]
     fn lists_hold_the_nearest_also_far_from_the_origin() {
         let mut rng = Rng::from_seed(4);
-        let mut place = |c: usize| {
-            let group = [0.5, -0.5][c % 2];
-            group + 1e-4 * rng.normal() as f32
-        };
-        let mut all = Array2::from_shape_fn((300, 3), |(c, _)| place(c));
+        let mut all = Array2::from_shape_fn((300, 3), |(c, _)| {
+            [0.5, -0.5][c % 2] + 1e-4 * rng.normal() as f32
+        });
         let row = all.row(8).to_owned();
         all.row_mut(2).assign(&row);
         let centres = Centres::of_coordinates(all.view());
@@ -276,9 +274,8 @@ mod tests {
         for c in 0..300 {
             let squared = |o: usize| -> f64 {
                 let pairs = centres.row(c).iter().zip(centres.row(o));
-                pairs
-                    .map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2))
-                    .sum()
+                let apart = pairs.map(|(a, b)| f64::from(*a) - f64::from(*b));
+                apart.map(|t| t * t).sum()
             };
             let list = near.list(c as u32);
             assert_eq!(list[0], c as u32);
