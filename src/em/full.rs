@@ -83,16 +83,12 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         }
         // The first search knows no variance yet; it starts it. Where responsibilities do not depend on it, that is the search
         // before the first M-step.
-        let of_family = pass.phase.stages.m_step.initial_searches();
-        let several = usize::from(pass.phase.stages.width > 1);
-        let initial = of_family
-            .max(several)
-            .min(if stopped { 1 } else { usize::MAX });
-        for _ in 0..initial {
+        let stages = &pass.phase.stages;
+        pass.again = stages.width > 1 || stages.m_step.searches_first();
+        if pass.again {
             let found = pass.run(Mode::Search, pass.phase.model().log_joint(), report)?;
             pass.phase.calibrate(&found);
         }
-        pass.again = initial > 0;
         Ok(pass)
     }
 
@@ -154,6 +150,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             ..
         } = &self.phase;
         let (m_step, model, searches) = (stages.m_step, stages.model(), self.searches);
+        let numbers = m_step.statistics(model).of_pairs();
         let searching = mode != Mode::Sum;
         if searching && searches > 0 && stages.search.by_component() {
             self.supports.order_by_label(model.components());
@@ -171,7 +168,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             search: searching.then_some(&*stages.search),
             width: stages.width,
             log_joint,
-            shard_rows: self.shard_rows(),
+            shard_rows: shard_rows(*data, model.components(), numbers),
             stream: &|block| streams.at(Purpose::Search, searches, block),
             search_name: stages.e_step.name(),
             family_name: m_step.name(),
@@ -193,12 +190,6 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             self.statistics = Some(all);
         }
         Ok(found.likelihood)
-    }
-
-    fn shard_rows(&self) -> usize {
-        let (m_step, model) = (self.phase.stages.m_step, self.phase.model());
-        let numbers = m_step.statistics(model).of_pairs();
-        shard_rows(self.phase.data, model.components(), numbers)
     }
 
     /// What follows for merges from a search: some families merge components where the phase would end with this search, if
@@ -282,11 +273,6 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
     fn found(&mut self) -> Ended<M::Model> {
         let exact = self.phase.stages.search.is_exact();
         self.phase.ended(self.supports.clone(), exact)
-    }
-
-    fn end(mut self: Box<Self>) -> Ended<M::Model> {
-        let exact = self.phase.stages.search.is_exact();
-        self.phase.ended(self.supports, exact)
     }
 
     /// Between an M-step and a search there are no sums.

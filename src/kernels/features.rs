@@ -1,5 +1,6 @@
 //! What rows are turned into before products: coordinates of a frame, differences, squares, norms, weighted copies.
 
+use super::distance::squared_norm;
 use crate::base::float::Float;
 use crate::base::simd::{kernel, vectorised};
 use pulp::Simd;
@@ -33,44 +34,28 @@ fn enter_frame<F: Float, S: Simd>(simd: S, rows: &mut [F], offset: &[F], scale: 
     }
 }
 
-/// Padded rows as seen from a point (d), each followed by its squared norm: (rows, d + 1).
-pub(crate) fn with_norms<F: Float>(rows: &[F], stride: usize, about: &[F], out: &mut [F]) {
-    vectorised!({
-        for (row, out) in rows
-            .chunks_exact(stride)
-            .zip(out.chunks_exact_mut(about.len() + 1))
-        {
-            if let Some((norm, out)) = out.split_last_mut() {
-                for ((out, &x), &a) in out.iter_mut().zip(row).zip(about) {
-                    *out = x - a;
-                }
-                *norm = squares(out);
-            }
-        }
-    });
+kernel! {
+    /// Padded rows as seen from a point (d), each followed by its squared norm: (rows, d + 1).
+    pub(crate) fn with_norms[F: Float](rows: &[F], stride: usize, about: &[F], out: &mut [F]) = rows_with_norms
 }
 
-/// The sum of squares, in several partial sums.
 #[inline(always)]
-fn squares<F: Float>(row: &[F]) -> F {
-    let mut sums = [F::zero(); 16];
-    let (lines, rest) = row.as_chunks::<16>();
-    for line in lines {
-        for l in 0..16 {
-            sums[l] += line[l] * line[l];
+fn rows_with_norms<F: Float, S: Simd>(
+    simd: S,
+    rows: &[F],
+    stride: usize,
+    about: &[F],
+    out: &mut [F],
+) {
+    let places = out.chunks_exact_mut(about.len() + 1);
+    for (row, out) in rows.chunks_exact(stride).zip(places) {
+        if let Some((norm, out)) = out.split_last_mut() {
+            for ((out, &x), &a) in out.iter_mut().zip(row).zip(about) {
+                *out = x - a;
+            }
+            *norm = squared_norm(simd, out);
         }
     }
-    for (sum, &x) in sums.iter_mut().zip(rest) {
-        *sum += x * x;
-    }
-    let mut width = 16;
-    while width > 1 {
-        width /= 2;
-        for l in 0..width {
-            sums[l] += sums[l + width];
-        }
-    }
-    sums[0]
 }
 
 /// Padded rows as seen from a point (d), each followed by the squares of its coordinates: (rows, 2 d).

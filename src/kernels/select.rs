@@ -184,11 +184,9 @@ const FEW: usize = 16;
 
 /// The `width`-th smallest value (infinity where there are fewer numbers).
 pub(crate) fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
-    if width == 1 {
-        return minimum(values);
-    }
-    if width == 2 {
-        return two_smallest(values).1;
+    if width <= 2 {
+        let (low, next) = two_smallest(values);
+        return if width == 1 { low } else { next };
     }
     kept.clear();
     if width > FEW {
@@ -339,28 +337,6 @@ pub(crate) fn first_two<F: Float>(values: &[F]) -> ((F, usize), (F, usize)) {
     };
     let first = place(low, usize::MAX);
     ((low, first), (next, place(next, first)))
-}
-
-/// The smallest value, NaN ignored.
-pub(crate) fn minimum<F: Float>(values: &[F]) -> F {
-    vectorised!({
-        let mut lows = [F::INFINITY; 16];
-        let (chunks, rest) = values.as_chunks::<16>();
-        for chunk in chunks {
-            for l in 0..16 {
-                if chunk[l] < lows[l] {
-                    lows[l] = chunk[l];
-                }
-            }
-        }
-        let mut low = F::INFINITY;
-        for &value in lows.iter().chain(rest) {
-            if value < low {
-                low = value;
-            }
-        }
-        low
-    })
 }
 
 #[cfg(test)]
