@@ -52,8 +52,9 @@ impl KMeansPlusPlus {
     /// Greedy, with this many candidates per seed; at least 1, which is not greedy.
     #[must_use]
     pub fn candidates(self, candidates: usize) -> Self {
-        let candidates = Some(candidates);
-        Self { candidates, ..self }
+        Self {
+            candidates: Some(candidates),
+        }
     }
 }
 
