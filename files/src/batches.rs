@@ -1,10 +1,11 @@
 //! Rows of record batches that can be made again from the first one on.
 
-use crate::batch::Conversion;
+use crate::batch::{Conversion, Running, Sequence};
+use crate::choice::columns_of;
 use crate::fault::{fault, guarded, invalid, rows_asked_for, unread};
 use crate::numbers::Number;
 use crate::options::Options;
-use crate::pool::{Cursor, Pool};
+use crate::pool::Pool;
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use coremix::Result;
@@ -40,10 +41,9 @@ pub struct Batches<T> {
     conversion: Conversion,
     len: usize,
     dim: usize,
-    pool: Pool<Place<T>>,
+    pool: Pool<Sequence>,
+    of: std::marker::PhantomData<T>,
 }
-
-type Running = Box<dyn Iterator<Item = std::result::Result<RecordBatch, ArrowError>> + Send>;
 
 impl<T> fmt::Debug for Batches<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,24 +57,6 @@ impl<T> fmt::Debug for Batches<T> {
 /// What they are called in errors.
 const NAME: &str = "record batches";
 
-/// A sequence of batches at a row.
-struct Place<T> {
-    batches: Running,
-    /// The rows of one of them, from row `first` on.
-    values: Vec<T>,
-    first: usize,
-    /// The row after them.
-    end: usize,
-    /// The row that comes next.
-    row: usize,
-}
-
-impl<T> Cursor for Place<T> {
-    fn row(&self) -> usize {
-        self.row
-    }
-}
-
 impl<T: Number> Batches<T> {
     /// The rows of the batches that `open` makes. All have one schema.
     ///
@@ -87,20 +69,16 @@ impl<T: Number> Batches<T> {
     where
         I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>> + Send + 'static,
     {
-        let named = |error: ArrowError| fault(NAME, error);
+        let named = |error: io::Error| fault(NAME, error);
         let (mut conversion, mut len) = (None, 0);
-        for batch in open().map_err(named)? {
-            let batch = batch.map_err(named)?;
+        for batch in open().map_err(|error| fault(NAME, error))? {
+            let batch = batch.map_err(|error| fault(NAME, error))?;
             if conversion.is_none() {
-                let made = Conversion::new::<T>(&batch.schema(), options);
-                conversion = Some(made.map_err(|error| fault(NAME, error))?);
+                let columns = columns_of(&batch.schema());
+                conversion = Some(Conversion::new::<T>(&columns, options).map_err(named)?);
             }
-            if let Some(conversion) = &mut conversion
-                && conversion.dim.is_none()
-                && batch.num_rows() > 0
-            {
-                let rows = conversion.rows::<T>(&batch.slice(0, 1), len, &mut Vec::new());
-                rows.map_err(|error| fault(NAME, error))?;
+            if let Some(conversion) = &mut conversion {
+                conversion.see(&batch, len).map_err(named)?;
             }
             len += batch.num_rows();
         }
@@ -112,54 +90,19 @@ impl<T: Number> Batches<T> {
             conversion,
             len,
             pool: Pool::new(),
+            of: std::marker::PhantomData,
         })
     }
 
     fn read_rows(&self, first: usize, rows: usize, out: &mut [T]) -> io::Result<()> {
-        let place = match self.pool.take(0, first, usize::MAX) {
-            Some(place) => Ok(place),
-            None => (self.open)().map(|batches| Place {
-                batches,
-                values: Vec::new(),
-                first: 0,
-                end: 0,
-                row: 0,
-            }),
+        let sequence = match self.pool.take(0, first) {
+            Some(sequence) => Ok(sequence),
+            None => (self.open)().map(|batches| Sequence::new(batches, 0)),
         };
-        let mut place = place.map_err(invalid)?;
-        let end = first + rows;
-        place.row = first;
-        while place.row < end {
-            if place.row >= place.end {
-                self.next(&mut place)?;
-                continue;
-            }
-            let to = end.min(place.end);
-            let from = (place.row - place.first) * self.dim;
-            let values = &place.values[from..from + (to - place.row) * self.dim];
-            out[(place.row - first) * self.dim..][..values.len()].copy_from_slice(values);
-            place.row = to;
-        }
-        if end < self.len {
-            self.pool.give(place);
-        }
-        Ok(())
-    }
-
-    /// Goes on to the next batch, and makes rows of it if they are wanted.
-    fn next(&self, place: &mut Place<T>) -> io::Result<()> {
-        let Some(batch) = place.batches.next() else {
-            return Err(invalid(format!(
-                "there are {} rows this time, but were {}: batches must not change",
-                place.end, self.len
-            )));
-        };
-        let batch = batch.map_err(invalid)?;
-        place.first = place.end;
-        place.end += batch.num_rows();
-        if place.row < place.end {
-            let mut conversion = self.conversion.clone();
-            conversion.rows(&batch, place.first, &mut place.values)?;
+        let mut sequence = sequence.map_err(invalid)?;
+        sequence.read(first, out, &self.conversion)?;
+        if first + rows < self.len {
+            self.pool.give(sequence);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use crate::keys::Keys;
 use crate::numbers::{Kind, Number};
 use crate::options::Options;
 use crate::pool::{Cursor, Pool};
+use crate::table::ReadFrom;
 use crate::{OnDisk, ReadAt};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
@@ -74,25 +75,9 @@ struct Place {
     line: u64,
 }
 
-/// Bytes from a place on.
-struct From {
-    bytes: Arc<dyn ReadAt>,
-    at: u64,
-}
-
-impl Read for From {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let left = self.bytes.len().saturating_sub(self.at);
-        let some = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.bytes.read_at(self.at, &mut out[..some])?;
-        self.at += some as u64;
-        Ok(some)
-    }
-}
-
 /// A reader at a row.
 struct Lines {
-    reader: Reader<From>,
+    reader: Reader<ReadFrom>,
     record: ByteRecord,
     row: usize,
     /// Lines before those of the reader.
@@ -259,7 +244,7 @@ impl<T: Number> CsvFile<T> {
         let delimiter = delimiter(&path, options);
         let Head { columns, header } = Head::of(&bytes, options, false)?;
         let (fields, names) = chosen(&columns, options)?;
-        let from = From {
+        let from = ReadFrom {
             bytes: Arc::clone(&bytes),
             at: 0,
         };
@@ -297,9 +282,9 @@ impl<T: Number> CsvFile<T> {
 
     fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
         let known = first / STEP;
-        let cursor = self.pool.take(first.saturating_sub(STEP), first, STEP);
+        let cursor = self.pool.take(first.saturating_sub(STEP), first);
         let mut lines = cursor.unwrap_or_else(|| {
-            let from = From {
+            let from = ReadFrom {
                 bytes: Arc::clone(&self.bytes),
                 at: self.places[known].byte,
             };
@@ -372,7 +357,7 @@ fn delimiter(path: &str, options: &Options) -> u8 {
 /// Text that may be compressed, from its first byte on.
 fn plain(bytes: &Arc<dyn ReadAt>, compressed: bool) -> Box<dyn Read + Send> {
     let bytes = Arc::clone(bytes);
-    let from = BufReader::with_capacity(1 << 16, From { bytes, at: 0 });
+    let from = BufReader::with_capacity(1 << 16, ReadFrom { bytes, at: 0 });
     match compressed {
         true => Box::new(flate2::bufread::MultiGzDecoder::new(from)),
         false => Box::new(from),

@@ -1,6 +1,6 @@
 //! Rows of an `.npy` file.
 
-use crate::stored::{Decode, Kind};
+use crate::numbers::{ElementType, Kind, Number};
 use crate::table::{Layout, Placed, ReadAt, Table, table};
 use coremix::Result;
 use std::path::Path;
@@ -8,7 +8,8 @@ use std::path::Path;
 /// The rows of a matrix in an `.npy` file of `NumPy`, read when they are asked for: a [`Source`](coremix::data::Source).
 ///
 /// Format versions 1 to 3. `T` is the type of the numbers in the file, or one that holds all of them exactly: `u8` reads
-/// `u1`; `f32` reads `f4`, `f2`, `u1`, `i1`, `u2` and `i2`; `f64` reads these, `u4`, `i4` and `f8`. All are little-endian.
+/// `u1`; `f32` reads `f4`, `f2`, `u1`, `i1`, `u2` and `i2`; `f64` reads these, `u4`, `i4`, `f8`, and `u8` and `i8` up to 2^53.
+/// All are little-endian.
 ///
 /// Where the matrix lies column after column (Fortran order), a block of rows takes a read per column, and rows in any
 /// order take one per row and column: for many columns, write the file row after row.
@@ -30,14 +31,19 @@ pub struct NpyFile<T> {
 /// The longest header: that of a matrix has about a hundred bytes.
 const LONGEST: u64 = 1 << 20;
 
-impl<T: Decode> NpyFile<T> {
+impl<T: Number> NpyFile<T> {
     /// Opens a file and checks its header. No row is read yet.
     ///
     /// # Errors
     /// [`Error::File`](coremix::Error::File) for a file that cannot be read, for a header that is not that of a matrix of such
     /// numbers, and for another length than the header says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::of(Placed::open(path.as_ref())?)
+        Self::open_as(path.as_ref(), false)
+    }
+
+    /// The same for numbers that may be rounded.
+    pub(crate) fn open_as(path: &Path, rounded: bool) -> Result<Self> {
+        Self::of(Placed::open(path)?, rounded)
     }
 
     /// The same for bytes that come from elsewhere.
@@ -59,10 +65,10 @@ impl<T: Decode> NpyFile<T> {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn over(bytes: impl ReadAt + 'static) -> Result<Self> {
-        Self::of(Placed::over(bytes))
+        Self::of(Placed::over(bytes), false)
     }
 
-    fn of(file: Placed) -> Result<Self> {
+    fn of(file: Placed, rounded: bool) -> Result<Self> {
         let (from, header) = match header(&file) {
             Ok(found) => found,
             Err(what) => return Err(file.fault(what)),
@@ -72,8 +78,16 @@ impl<T: Decode> NpyFile<T> {
             false => Layout::Rows,
         };
         let table = Table::new(file, from, header.shape, header.kind, layout)?;
+        let table = table.readable(rounded)?;
         Ok(Self { table })
     }
+}
+
+/// The smallest element type that holds all numbers of a file exactly.
+pub(crate) fn element(path: &Path) -> Result<ElementType> {
+    let file = Placed::open(path)?;
+    let found = header(&file).map_err(|what| file.fault(what));
+    found.map(|(_, header)| header.kind.element())
 }
 
 table!(NpyFile);
@@ -167,12 +181,14 @@ fn kind_of(name: &str) -> std::result::Result<Kind, String> {
         "<i2" => Kind::I16,
         "<u4" => Kind::U32,
         "<i4" => Kind::I32,
+        "<u8" => Kind::U64,
+        "<i8" => Kind::I64,
         "<f2" => Kind::F16,
         "<f4" => Kind::F32,
         "<f8" => Kind::F64,
         _ => {
             return Err(format!(
-                "holds numbers of type {name:?}; u1, i1, and u2, i2, u4, i4, f2, f4 and f8 in little-endian order are read"
+                "holds numbers of type {name:?}; u1, i1, and u2, i2, u4, i4, u8, i8, f2, f4 and f8 in little-endian order are read"
             ));
         }
     })

@@ -5,6 +5,7 @@ use crate::csv::{self, CsvFile};
 use crate::fault::fault;
 use crate::ipc::{self, ArrowFile};
 use crate::keys::Keys;
+use crate::npy;
 use crate::numbers::{ElementType, Number};
 use crate::options::{Format, Options};
 use crate::parquet::{self, ParquetFile};
@@ -15,7 +16,6 @@ use crate::{NpyFile, OnDisk, ReadAt, VectorFile, VectorFormat};
 use coremix::Result;
 use coremix::data::Source;
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -226,9 +226,7 @@ fn format_of(file: &Path, options: &Options) -> Result<Format> {
 /// The smallest element type that holds all numbers of a file exactly.
 fn element_of(file: &Path, format: Format, options: &Options) -> Result<ElementType> {
     Ok(match format {
-        Format::Npy if NpyFile::<u8>::open(file).is_ok() => ElementType::U8,
-        Format::Npy if NpyFile::<f32>::open(file).is_ok() => ElementType::F32,
-        Format::Npy => ElementType::F64,
+        Format::Npy => npy::element(file)?,
         Format::Vectors(VectorFormat::Bvecs | VectorFormat::U8bin) => ElementType::U8,
         Format::Vectors(_) => ElementType::F32,
         Format::Parquet | Format::Arrow | Format::Csv | Format::CsvGz => {
@@ -254,7 +252,7 @@ fn first_table<'a>(
 fn columns_of(file: &Path, format: Format, options: &Options) -> Result<Columns> {
     let bytes: Arc<dyn ReadAt> = Arc::new(OnDisk::open(file)?);
     let columns = match format {
-        Format::Parquet => parquet::columns(&*bytes),
+        Format::Parquet => parquet::columns(&bytes),
         Format::Arrow => ipc::columns(&*bytes),
         _ => csv::Head::of(&bytes, options, format == Format::CsvGz).map(|head| head.columns),
     };
@@ -295,58 +293,13 @@ fn rows_of<T: Number + NpyNumber>(
         return Err(fault(&file.display().to_string(), what));
     }
     Ok(match format {
-        Format::Npy => match NpyFile::<T>::open(file) {
-            Err(_) if options.rounded && T::TYPE == ElementType::F32 => {
-                Box::new(Rounded::new(NpyFile::<f64>::open(file)?))
-            }
-            opened => Box::new(opened?),
-        },
+        Format::Npy => Box::new(NpyFile::<T>::open_as(file, options.rounded)?),
         Format::Vectors(vectors) => Box::new(VectorFile::<T>::open_as(file, vectors)?),
         Format::Parquet => Box::new(ParquetFile::<T>::open(file, options)?),
         Format::Arrow => Box::new(ArrowFile::<T>::open(file, options)?),
         Format::Csv => Box::new(CsvFile::<T>::open(file, options)?),
         Format::CsvGz => Box::new(Spool::<T>::of_csv(OnDisk::open(file)?, options)?),
     })
-}
-
-/// Rows that are read as `f64` and rounded.
-struct Rounded<S, T> {
-    rows: S,
-    of: std::marker::PhantomData<T>,
-}
-
-impl<S, T> Rounded<S, T> {
-    fn new(rows: S) -> Self {
-        Self {
-            rows,
-            of: std::marker::PhantomData,
-        }
-    }
-}
-
-impl<S: Source<Element = f64>, T: Number> Source for Rounded<S, T> {
-    type Element = T;
-
-    fn name(&self) -> &'static str {
-        self.rows.name()
-    }
-
-    fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn dim(&self) -> usize {
-        self.rows.dim()
-    }
-
-    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let mut exact = vec![0.0; out.len()];
-        self.rows.read(first, &mut exact)?;
-        for (out, x) in out.iter_mut().zip(exact) {
-            *out = T::nearest(x);
-        }
-        Ok(())
-    }
 }
 
 /// The column of the weights, of all files.

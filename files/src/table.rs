@@ -1,11 +1,12 @@
 //! Rows of numbers in a file, wherever in it they lie.
 
-use crate::stored::{Decode, Decoder, Kind};
+use crate::fault::{invalid, rows_asked_for, unread};
+use crate::numbers::{Kind, Number, UNSOUND, put_bytes, readable};
 use coremix::{Error, Result};
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes that are read at once, where several rows are asked for.
 const PIECE: usize = 1 << 18;
@@ -60,6 +61,22 @@ impl<B: ReadAt + ?Sized> ReadAt for Arc<B> {
 
     fn read_at(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
         (**self).read_at(from, out)
+    }
+}
+
+/// Bytes from a place on.
+pub(crate) struct ReadFrom {
+    pub(crate) bytes: Arc<dyn ReadAt>,
+    pub(crate) at: u64,
+}
+
+impl io::Read for ReadFrom {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let left = self.bytes.len().saturating_sub(self.at);
+        let some = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.bytes.read_at(self.at, &mut out[..some])?;
+        self.at += some as u64;
+        Ok(some)
     }
 }
 
@@ -210,15 +227,16 @@ pub(crate) struct Table<T> {
     from: u64,
     len: usize,
     dim: usize,
-    /// Bytes of a number, and of a row.
-    sizes: [usize; 2],
+    kind: Kind,
     layout: Layout,
-    decoder: Decoder<T>,
+    /// Bytes of a row.
+    row: usize,
     /// Places for the bytes of some rows.
     bytes: Mutex<Vec<Vec<u8>>>,
+    of: std::marker::PhantomData<T>,
 }
 
-impl<T: Decode> Table<T> {
+impl<T: Number> Table<T> {
     /// A table of `len` rows and `dim` columns that is all of the file from this place on.
     pub(crate) fn new(
         file: Placed,
@@ -227,12 +245,6 @@ impl<T: Decode> Table<T> {
         kind: Kind,
         layout: Layout,
     ) -> Result<Self> {
-        let Some(decoder) = T::decoder(kind) else {
-            let to = std::any::type_name::<T>();
-            return Err(file.fault(format!(
-                "holds numbers of type {kind}, not all of which {to} holds: read a wider type"
-            )));
-        };
         let row = layout.row(dim, kind);
         let size = row.and_then(|row| row.checked_mul(len));
         let expected = size.and_then(|size| from.checked_add(u64::try_from(size).ok()?));
@@ -248,11 +260,20 @@ impl<T: Decode> Table<T> {
             from,
             len,
             dim,
-            sizes: [kind.size(), row.unwrap_or(0)],
+            kind,
             layout,
-            decoder,
+            row: row.unwrap_or(0),
             bytes: Mutex::default(),
+            of: std::marker::PhantomData,
         })
+    }
+
+    /// The same, where all numbers of the file are of type `T`, or may be rounded to it.
+    pub(crate) fn readable(self, rounded: bool) -> Result<Self> {
+        let readable = readable::<T>(self.kind, rounded);
+        readable
+            .map_err(|what| self.file.fault(what))
+            .map(|()| self)
     }
 
     pub(crate) fn shape(&self) -> [usize; 2] {
@@ -261,101 +282,88 @@ impl<T: Decode> Table<T> {
 
     /// Reads rows from `first` on, as many as `out` has room for. The error names the file.
     pub(crate) fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let named = |error: io::Error| {
-            let what = format!("{}: {error}", self.file.path);
-            io::Error::new(error.kind(), what)
-        };
-        self.read_unnamed(first, out).map_err(named)
+        let asked = rows_asked_for(first, out.len(), self.shape());
+        let read = asked.and_then(|rows| match (rows, self.layout) {
+            (0, _) => Ok(()),
+            (_, Layout::Columns) => self.read_columns(first, out),
+            _ => self.read_rows(first, out),
+        });
+        read.map_err(|error| unread(&self.file.path, &error))
     }
 
-    fn read_unnamed(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let rows = out.len().checked_div(self.dim).unwrap_or(0);
-        let end = first.checked_add(rows);
-        if rows * self.dim != out.len() || end.is_none_or(|end| end > self.len) {
-            let (n, d, numbers) = (self.len, self.dim, out.len());
-            let what = format!("{numbers} numbers asked for, from row {first} of {n} rows of {d}");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        }
-        if out.is_empty() {
-            return Ok(());
-        }
-        let mut bytes = self.spare().pop().unwrap_or_default();
-        let read = match self.layout {
-            Layout::Rows | Layout::Counted => self.read_rows(first, out, &mut bytes),
-            Layout::Columns => self.read_columns(first, out, &mut bytes),
-        };
-        self.spare().push(bytes);
-        read?;
-        let finite = |x: &T| coremix::Float::is_finite(x.widen());
-        // Most rows are sound: all of them are looked at without a branch.
-        if out.iter().fold(true, |all, x| all & finite(x)) {
-            return Ok(());
-        }
-        let place = out.iter().position(|x| !finite(x)).unwrap_or(0);
-        let (row, column) = (first + place / self.dim, place % self.dim);
-        let what = format!("column {column}, row {row}: a value is NaN or infinite");
-        Err(io::Error::new(io::ErrorKind::InvalidData, what))
+    /// Reads some bytes, and does something with them.
+    fn with_bytes(
+        &self,
+        place: u64,
+        len: usize,
+        work: impl FnOnce(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let spare = || self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = spare().pop().unwrap_or_default();
+        bytes.resize(len, 0);
+        let read = self.file.read(self.from + place, &mut bytes);
+        let read = read.and_then(|()| work(&bytes));
+        spare().push(bytes);
+        read
     }
 
-    fn spare(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn read_rows(&self, first: usize, out: &mut [T], bytes: &mut Vec<u8>) -> io::Result<()> {
-        let (count, [_, stride]) = (self.layout.before_row(), self.sizes);
+    fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let (count, stride) = (self.layout.before_row(), self.row);
         let together = (PIECE / stride).max(1);
         for (piece, out) in out.chunks_mut(together * self.dim).enumerate() {
             let first = first + piece * together;
-            bytes.resize(out.len() / self.dim * stride, 0);
-            self.file
-                .read(self.from + first as u64 * stride as u64, bytes)?;
-            if count == 0 {
-                (self.decoder)(bytes, out);
-                continue;
-            }
-            let rows = bytes
-                .chunks_exact(stride)
-                .zip(out.chunks_exact_mut(self.dim));
-            for (i, (row, out)) in rows.enumerate() {
-                let (found, numbers) = row.split_at(count);
-                if found != (self.dim as u32).to_le_bytes() {
-                    let found = found.iter().rev().fold(0, |n, &b| n << 8 | i64::from(b));
-                    let (row, found) = (first + i, found as i32);
-                    let what = format!("row {row} has {found} numbers, but row 0 has {}", self.dim);
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            let (place, len) = (first as u64 * stride as u64, out.len() / self.dim * stride);
+            self.with_bytes(place, len, |bytes| {
+                if count == 0 {
+                    let put = put_bytes(self.kind, bytes, out, 1);
+                    return put.map_err(|i| unsound(first + i / self.dim, i % self.dim));
                 }
-                (self.decoder)(numbers, out);
-            }
+                let rows = bytes
+                    .chunks_exact(stride)
+                    .zip(out.chunks_exact_mut(self.dim));
+                for (row, (bytes, out)) in (first..).zip(rows) {
+                    let (found, numbers) = bytes.split_at(count);
+                    if found != (self.dim as u32).to_le_bytes() {
+                        let found = found.iter().rev().fold(0, |n, &b| n << 8 | i64::from(b));
+                        let (found, dim) = (found as i32, self.dim);
+                        let what = format!("row {row} has {found} numbers, but row 0 has {dim}");
+                        return Err(invalid(what));
+                    }
+                    let put = put_bytes(self.kind, numbers, out, 1);
+                    put.map_err(|column| unsound(row, column))?;
+                }
+                Ok(())
+            })?;
         }
         Ok(())
     }
 
     /// A read per column.
-    fn read_columns(&self, first: usize, out: &mut [T], bytes: &mut Vec<u8>) -> io::Result<()> {
-        let [size, _] = self.sizes;
+    fn read_columns(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let size = self.kind.size();
         let together = PIECE / size;
-        let mut numbers = vec![T::default(); together.min(out.len() / self.dim)];
         for (piece, out) in out.chunks_mut(together * self.dim).enumerate() {
-            let first = first + piece * together;
-            let numbers = &mut numbers[..out.len() / self.dim];
-            bytes.resize(numbers.len() * size, 0);
-            for j in 0..self.dim {
-                let place = (j as u64 * self.len as u64 + first as u64) * size as u64;
-                self.file.read(self.from + place, bytes)?;
-                (self.decoder)(bytes, numbers);
-                for (row, x) in out.chunks_exact_mut(self.dim).zip(&*numbers) {
-                    row[j] = *x;
-                }
+            let (first, rows) = (first + piece * together, out.len() / self.dim);
+            for column in 0..self.dim {
+                let place = (column as u64 * self.len as u64 + first as u64) * size as u64;
+                self.with_bytes(place, rows * size, |bytes| {
+                    let put = put_bytes(self.kind, bytes, &mut out[column..], self.dim);
+                    put.map_err(|row| unsound(first + row, column))
+                })?;
             }
         }
         Ok(())
     }
 }
 
+fn unsound(row: usize, column: usize) -> io::Error {
+    invalid(format!("column {column}, row {row}: {UNSOUND}"))
+}
+
 /// The methods of [`Source`] for a file that is a table.
 macro_rules! table {
     ($name:ident) => {
-        impl<T: $crate::stored::Decode> coremix::data::Source for $name<T> {
+        impl<T: $crate::Number> coremix::data::Source for $name<T> {
             type Element = T;
 
             fn len(&self) -> usize {

@@ -1,6 +1,6 @@
 //! Rows of the vector files of benchmarks of nearest-neighbour search.
 
-use crate::stored::{Decode, Kind};
+use crate::numbers::{Kind, Number};
 use crate::table::{Layout, Placed, ReadAt, Table, table};
 use coremix::{Error, Result};
 use std::path::Path;
@@ -60,7 +60,7 @@ pub struct VectorFile<T> {
     table: Table<T>,
 }
 
-impl<T: Decode> VectorFile<T> {
+impl<T: Number> VectorFile<T> {
     /// Opens a file, in the format that its name ends with. No row is read yet.
     ///
     /// # Errors
@@ -110,6 +110,7 @@ impl<T: Decode> VectorFile<T> {
         if !counted {
             let shape = [of(first), of(second)];
             let table = Table::new(file, start, shape, kind, Layout::Rows)?;
+            let table = table.readable(false)?;
             return Ok(Self { table });
         }
         let dim = i32::from_le_bytes(first);
@@ -124,6 +125,7 @@ impl<T: Decode> VectorFile<T> {
             return Err(file.fault("too many rows for this machine"));
         };
         let table = Table::new(file, 0, [len, dim], kind, Layout::Counted)?;
+        let table = table.readable(false)?;
         Ok(Self { table })
     }
 }

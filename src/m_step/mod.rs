@@ -79,10 +79,10 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Searches needed before the first M-step of EM, for every E-step: 1 if starting the variance changes
-    /// more than the unit of the scores.
-    fn initial_searches(&self) -> usize {
-        0
+    /// Whether a search starts the variance before that of the first M-step, whatever the E-step is: so it must be if the
+    /// variance changes more than the unit of the scores.
+    fn searches_first(&self) -> bool {
+        false
     }
 
     /// The first M-steps that keep to a simpler family, with supports of fewer than all components (`truncated`) or

@@ -1,7 +1,7 @@
 //! Searching all components for a block of rows: what E-steps and predictions share.
 
 use crate::base::float::Float;
-use crate::kernels::{select, soft};
+use crate::kernels::soft;
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::candidates;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct Exact<F> {
     approximate: Vec<F>,
     features: Vec<F>,
-    candidates: candidates::Scratch<F>,
+    ranking: candidates::Ranking<F>,
     upper: Vec<F>,
     reached: Vec<u32>,
     scores: Vec<F>,
@@ -37,26 +37,22 @@ pub(crate) fn exhaustive<F: Float>(
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
 ) {
+    block.count(rows.len() * model.components());
     if block.is_full() {
         all(model, model.log_joint().beta, rows, block, scratch);
-    } else {
-        best(model, rows, block, scratch);
+    } else if block.width() > 1 || !model.best(rows, &mut block.supports, &mut block.scores) {
+        ranked(model, rows, block, scratch);
     }
-    block.count(rows.len() * model.components());
 }
 
-/// The `block.width()` best components of every row, exactly.
-pub(crate) fn best<F: Float, S: Scores<F> + ?Sized>(
+/// The `block.width()` best components of every row, exactly, as lists.
+pub(crate) fn ranked<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
     rows: &Rows<F>,
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
 ) {
     let (k, width) = (scorer.components(), block.width());
-    block.supports.resize(rows.len() * width, 0);
-    if width == 1 && scorer.best(rows, &mut block.supports, &mut block.scores) {
-        return;
-    }
     all_scores(scorer, rows, &mut scratch.approximate);
     for i in 0..rows.len() {
         let approximate = &scratch.approximate[i * k..(i + 1) * k];
@@ -68,7 +64,7 @@ pub(crate) fn best<F: Float, S: Scores<F> + ?Sized>(
             rows,
             i,
             approximate,
-            &mut scratch.candidates,
+            &mut scratch.ranking,
             ids,
             scores,
         );
@@ -185,12 +181,10 @@ pub(crate) fn again<F: Float, S: Scores<F> + ?Sized>(
     } else {
         let (mut ids, mut scores) = (Vec::new(), Vec::new());
         for i in 0..rows.len() {
-            let places = i * width..(i + 1) * width;
-            let support = &mut block.supports[places.clone()];
             ids.clear();
-            ids.extend_from_slice(support);
+            ids.extend_from_slice(block.support(i));
             some_scores(scorer, rows, i, &ids, &mut scores);
-            select::smallest(&ids, &scores, support, &mut block.scores[places]);
+            block.set_best(i, &ids, &scores);
         }
     }
     block.count(rows.len() * width);
@@ -222,7 +216,7 @@ mod tests {
             let mut block = Block::new(20, width);
             if width < 20 {
                 block.reset(200, &vec![0; 200 * width]);
-                best(&centres, &rows, &mut block, &mut found);
+                ranked(&centres, &rows, &mut block, &mut found);
             } else {
                 block.reset(200, &[]);
                 all(&centres, 1e8, &rows, &mut block, &mut found);

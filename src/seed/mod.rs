@@ -19,7 +19,7 @@ pub use hierarchical::HierarchicalKMeansPlusPlus;
 pub use k_means_plus_plus::KMeansPlusPlus;
 pub use uniform::Uniform;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, ensure};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
@@ -50,6 +50,21 @@ impl<F: Float> Seeds<F> {
             centres,
             evaluations,
         })
+    }
+
+    /// Seeds at some rows, and at as many others as are missing of `k`, drawn by weight: where every row coincides with a seed,
+    /// and always will, any others are as good.
+    fn completed(
+        view: View<'_, F>,
+        mut rows: Vec<usize>,
+        k: usize,
+        evaluations: u64,
+        rng: &mut Rng,
+    ) -> Result<Self> {
+        if rows.len() < k {
+            rows.extend(by_weight(view.data, &rows, k - rows.len(), rng));
+        }
+        Self::at_rows(view, &rows, evaluations)
     }
 
     /// The same after others.
@@ -135,14 +150,11 @@ pub(crate) fn enough_rows<F: Float>(
     rows_of: &'static str,
 ) -> Result<()> {
     let rows = data.summary().rows;
-    if k > rows {
-        return Err(Error::TooManyClusters {
-            clusters: k,
-            rows,
-            rows_of,
-        });
-    }
-    Ok(())
+    ensure(k <= rows, || Error::TooManyClusters {
+        clusters: k,
+        rows,
+        rows_of,
+    })
 }
 
 /// Weights added up, to draw from them by bisection, again and again.

@@ -150,11 +150,7 @@ fn named_algorithms_are_builders() -> Result<()> {
         .clusters(6)
         .coreset(Lightweight::new(300))
         .seeder(AfkMc2::default())
-        .e_step(
-            Neighborhood::new(2, 3)
-                .start(Start::Seeds)
-                .initial_searches(2),
-        )
+        .e_step(Neighborhood::new(2, 3).start(Start::Seeds))
         .covariance(Covariance::TiedSpherical)
         .tolerance(1e-6)
         .max_iterations(50)

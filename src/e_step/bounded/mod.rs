@@ -21,7 +21,7 @@ mod sums;
 
 pub(crate) use assignment::{Assignment, Change, Member};
 pub(crate) use lists::{NeighbourLists, nearest_lists};
-pub(crate) use sums::Sums;
+pub(crate) use sums::KeptSums;
 
 use super::exhaustive::All;
 use super::{EStep, Search, compares_distances};
@@ -82,11 +82,6 @@ impl Bounded {
             ..self
         }
     }
-
-    /// Centres a row is compared with.
-    pub(crate) fn size(&self) -> usize {
-        self.near
-    }
 }
 
 impl Default for Bounded {
@@ -113,7 +108,7 @@ impl<F: Float> EStep<F> for Bounded {
         Ok(Box::new(All::of_width(1)))
     }
 
-    fn bounds(&self) -> Option<&Bounded> {
-        (!self.streaming).then_some(self)
+    fn bounds(&self) -> Option<usize> {
+        (!self.streaming).then_some(self.near)
     }
 }

@@ -119,25 +119,15 @@ pub(crate) fn split_and_merge<F: Float>(
     made.stale = chosen.locked;
     for Pair { split, merged } in chosen.pairs {
         let c = split.component;
-        let places = assignment.places(merged).zip(assignment.members(merged));
-        made.changes.extend(places.map(|(place, member)| Change {
-            place,
-            row: member.row,
-            from: merged as u32,
-            to: member.second,
-        }));
-        let members = assignment.members(c);
-        made.evaluations += 2 * members.len() as u64;
-        let sides = split.compare(view, assignment)?.sides;
-        let leaving = assignment.places(c).zip(members).zip(sides);
-        let leaving = leaving.filter(|(_, side)| *side == LEAVES);
+        let to_second = |place| assignment.change(place, merged, assignment.member(place).second);
         made.changes
-            .extend(leaving.map(|((place, member), _)| Change {
-                place,
-                row: member.row,
-                from: c as u32,
-                to: merged as u32,
-            }));
+            .extend(assignment.places(merged).map(to_second));
+        let places = assignment.places(c);
+        made.evaluations += 2 * places.len() as u64;
+        let sides = places.zip(split.compare(view, assignment)?.sides);
+        let leaving = sides.filter(|(_, side)| *side == LEAVES);
+        let leaves = |(place, _)| assignment.change(place, c, merged as u32);
+        made.changes.extend(leaving.map(leaves));
         centres.replace(c, split.centres.row(0));
         centres.replace(merged, split.centres.row(1));
     }

@@ -16,7 +16,7 @@ use crate::m_step::{Moments, Second};
 use crate::rows::{Centres, Rows};
 use serde::{Deserialize, Serialize};
 
-/// Sums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
+/// KeptSums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
 ///
 /// $$m_c = \sum_n w_n, \qquad f_c = \sum_n w_n (z_n - a_c), \qquad s_c = \sum_n w_n \lVert z_n - a_c \rVert^2$$
 ///
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// data is not read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
-pub(crate) struct Sums<F> {
+pub(crate) struct KeptSums<F> {
     anchors: Centres<F>,
     /// (k, 2 + stride): m, s, f.
     sums: Vec<f64>,
@@ -33,13 +33,13 @@ pub(crate) struct Sums<F> {
     largest: Vec<[f64; 2]>,
 }
 
-/// Sums are recomputed once catastrophic cancellation has taken ten binary digits of the second moment, or twenty of the mass.
+/// KeptSums are recomputed once catastrophic cancellation has taken ten binary digits of the second moment, or twenty of the mass.
 const LARGER: [f64; 2] = [1e6, 1024.0];
 
 /// Components whose sums are put together at a time.
 const COMPONENTS: usize = 16;
 
-/// Sums of one component over some rows.
+/// KeptSums of one component over some rows.
 struct Part {
     component: usize,
     sums: Vec<f64>,
@@ -52,7 +52,7 @@ pub(crate) struct Offset {
     pub(crate) distance: f64,
 }
 
-impl<F: Float> Sums<F> {
+impl<F: Float> KeptSums<F> {
     /// The sums of an assignment, about the centres.
     pub(crate) fn of(
         view: View<'_, F>,
@@ -90,7 +90,7 @@ impl<F: Float> Sums<F> {
         Ok(())
     }
 
-    /// Sums of the `wanted` components over the entries between their `starts`, by component: rows that enter (1) or leave (-1).
+    /// KeptSums of the `wanted` components over the entries between their `starts`, by component: rows that enter (1) or leave (-1).
     /// A component whose entries are cut into several parts occurs once per part.
     fn gathered(
         &self,
@@ -339,39 +339,27 @@ mod tests {
             let frame = data.frame();
             let view = View::new(&data, &frame);
             // The last component is the far rows' own; they visit others for a while.
-            let own = |i: usize| {
-                if i.is_multiple_of(20) {
-                    k as u32
-                } else {
-                    (i % k) as u32
-                }
+            let mut label = |i: usize| match i % 20 {
+                0 => rng.below(k + 1) as u32,
+                _ => (i % k) as u32,
             };
-            let mut labels: Vec<u32> = (0..n).map(own).collect();
-            for i in (0..n).step_by(20) {
-                labels[i] = rng.below(k + 1) as u32;
-            }
+            let labels: Vec<u32> = (0..n).map(&mut label).collect();
             let mut assignment = Assignment::<f64>::of_labels(&labels, k + 1);
             let start = x.select(ndarray::Axis(0), &(0..=k).collect::<Vec<_>>());
             let mut centres = Centres::enter(start.view(), &frame);
-            let mut sums = Sums::of(view, &centres, &assignment).unwrap();
+            let mut sums = KeptSums::of(view, &centres, &assignment).unwrap();
             for round in 0..6 {
                 let mut changes = Vec::new();
                 for c in 0..=k {
                     for place in assignment.places(c) {
-                        let row = assignment.member(place).row;
-                        let to = match (row % 20, round) {
+                        let to = match (assignment.member(place).row % 20, round) {
                             (0, 0..4) => rng.below(k + 1) as u32,
                             (0, _) => k as u32,
                             _ if rng.below(8) == 0 => rng.below(k) as u32,
                             _ => c as u32,
                         };
                         if to != c as u32 {
-                            changes.push(Change {
-                                place,
-                                row,
-                                from: c as u32,
-                                to,
-                            });
+                            changes.push(assignment.change(place, c, to));
                         }
                     }
                 }
@@ -379,7 +367,7 @@ mod tests {
                 assignment.apply(&changes);
                 sums.apply(view, &centres, &assignment, &changes).unwrap();
                 let kept = sums.squared(&centres);
-                let fresh = Sums::of(view, &centres, &assignment)
+                let fresh = KeptSums::of(view, &centres, &assignment)
                     .unwrap()
                     .squared(&centres);
                 assert!(

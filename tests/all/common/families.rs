@@ -1,7 +1,7 @@
 //! What the laws look at in models of each family.
 
-use coremix::{Float, Mixture};
 use coremix::m_step::{DirichletProcessMixture, GaussianMixture};
+use coremix::{Float, Mixture};
 use ndarray::{Array2, Array3};
 
 /// What the laws look at in a model of any family.
