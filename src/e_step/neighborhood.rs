@@ -178,11 +178,41 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
         self.evaluations
     }
 
+    /// Searches a block of rows (E12, E13).
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
+        let (k, width) = (block.components(), block.width());
+        // From seeds the first supports are the best ones.
+        if self.settings.start == Start::Seeds && block.supports.contains(&UNSET) {
+            return self.all.search(model, rows, block, rng);
+        }
+        let mut evaluations = 0;
         let make = || Shard::new(self.components);
         self.shards.with(block.shard(), make, |shard| {
-            self.search_rows(model, rows, block, rng, shard);
+            for i in 0..rows.len() {
+                let support = &mut block.supports[i * width..(i + 1) * width];
+                let last_best = support[0];
+                if last_best == UNSET {
+                    rng.fill_distinct(support, 0, k);
+                }
+                let space = &mut shard.space;
+                space.restart();
+                // Every component is in its own list.
+                space.insert(support.iter().map(|&c| self.neighbors.list(c)));
+                for _ in 0..self.settings.random.min(k) {
+                    space.insert(std::iter::once(&[rng.below(k) as u32][..]));
+                }
+                let (ids, scores, pairs) = (space.ids(), &mut shard.scores, &mut shard.pairs);
+                some_scores(model, rows, i, ids, scores);
+                block.set_best(i, ids, scores);
+                let (from, weight) = (block.support(i)[0], rows.weight(i));
+                match from == last_best {
+                    true => pairs.add_in_order(from, weight, ids, scores),
+                    false => pairs.add(from, weight, ids, scores),
+                }
+                evaluations += ids.len();
+            }
         });
+        block.count(evaluations);
     }
 
     fn end_pass(&mut self) {
@@ -193,49 +223,6 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
 
     fn save(&self) -> Option<Vec<u8>> {
         io::to_vec(&self.neighbors).ok()
-    }
-}
-
-impl<F: Float> NeighborhoodSearch<F> {
-    /// Searches a block of rows (E12, E13).
-    fn search_rows(
-        &self,
-        model: &dyn Mixture<F>,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        rng: &mut Rng,
-        shard: &mut Shard<F>,
-    ) {
-        let (k, width) = (block.components(), block.width());
-        // From seeds the first supports are the best ones.
-        if self.settings.start == Start::Seeds && block.supports.contains(&UNSET) {
-            return self.all.search(model, rows, block, rng);
-        }
-        let mut evaluations = 0;
-        for i in 0..rows.len() {
-            let support = &mut block.supports[i * width..(i + 1) * width];
-            let last_best = support[0];
-            if last_best == UNSET {
-                rng.fill_distinct(support, 0, k);
-            }
-            let space = &mut shard.space;
-            space.restart();
-            // Every component is in its own list.
-            space.insert(support.iter().map(|&c| self.neighbors.list(c)));
-            for _ in 0..self.settings.random.min(k) {
-                space.insert(std::iter::once(&[rng.below(k) as u32][..]));
-            }
-            let (ids, scores, pairs) = (space.ids(), &mut shard.scores, &mut shard.pairs);
-            some_scores(model, rows, i, ids, scores);
-            block.set_best(i, ids, scores);
-            let (from, weight) = (block.support(i)[0], rows.weight(i));
-            match from == last_best {
-                true => pairs.add_in_order(from, weight, ids, scores),
-                false => pairs.add(from, weight, ids, scores),
-            }
-            evaluations += ids.len();
-        }
-        block.count(evaluations);
     }
 }
 

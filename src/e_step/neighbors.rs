@@ -68,7 +68,7 @@ impl Neighbors {
     }
 }
 
-/// KeptSums of scores for [`Neighbors::renew`], by the best component of the points.
+/// Sums of scores for [`Neighbors::renew`], by the best component of the points.
 pub(super) fn sums(k: usize) -> PairSums {
     PairSums::new(k, mean_score)
 }

@@ -1,4 +1,4 @@
-//! KeptSums over pairs of components that points bring together, in memory that follows from the pairs there are:
+//! Sums over pairs of components that points bring together, in memory that follows from the pairs there are:
 //! what neighbor estimates (E14) and similarities (E26) are made of.
 
 use crate::base::float::Float;
@@ -185,7 +185,7 @@ impl PairSums {
         self.pairs = kept;
     }
 
-    /// KeptSums up early what would be summed up when memory runs short.
+    /// Sums up early what would be summed up when memory runs short.
     #[cfg(test)]
     pub(super) fn compact(&mut self) {
         self.group();
@@ -202,7 +202,7 @@ impl PairSums {
     }
 }
 
-/// KeptSums of the pairs of one component, by the other component, without clearing k numbers for every component.
+/// Sums of the pairs of one component, by the other component, without clearing k numbers for every component.
 #[derive(Debug)]
 struct OneComponent {
     from: u32,

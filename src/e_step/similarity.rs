@@ -17,7 +17,7 @@ pub(crate) struct Similarity {
     starts: Vec<usize>,
     /// The other components of each row, by increasing similarity.
     ids: Vec<u32>,
-    /// KeptSums of the similarities of a row up to each entry, itself included.
+    /// Sums of the similarities of a row up to each entry, itself included.
     sums: Vec<f64>,
     /// The components of each row in increasing order, and their places in the row.
     sorted: Vec<u32>,
@@ -149,7 +149,7 @@ impl Similarity {
     }
 }
 
-/// KeptSums of products of responsibilities for [`Similarity::of`].
+/// Sums of products of responsibilities for [`Similarity::of`].
 pub(super) fn sums(k: usize) -> PairSums {
     PairSums::new(k, |pair| -pair.sum)
 }

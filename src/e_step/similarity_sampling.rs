@@ -101,11 +101,30 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
         self.settings.h
     }
 
+    /// Searches a block of rows (E25).
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
+        let (k, width) = (block.components(), block.width());
+        let beta = model.log_joint().beta;
+        let drawn = self.settings.r.min(k - width);
         let make = || Shard::new(self.components);
         self.shards.with(block.shard(), make, |shard| {
-            self.search_rows(model, rows, block, rng, shard);
+            for i in 0..rows.len() {
+                let (support, candidates) = (block.support(i), &mut shard.candidates);
+                candidates.clear();
+                if support[0] != UNSET {
+                    candidates.extend_from_slice(support);
+                    let similarity = &self.similarity;
+                    similarity.draw(support[0], drawn, rng, &mut shard.gaps, candidates);
+                }
+                let known = candidates.len();
+                candidates.resize(width + drawn, UNSET);
+                rng.fill_distinct(candidates, known, k);
+                some_scores(model, rows, i, candidates, &mut shard.scores);
+                block.set_best(i, candidates, &shard.scores);
+                shard.share(block.support(i), block.scores(i), rows.weight(i), beta);
+            }
         });
+        block.count(rows.len() * (width + drawn));
     }
 
     fn end_pass(&mut self) {
@@ -126,36 +145,6 @@ impl<F: Float> SamplingSearch<F> {
             similarity,
             shards: PerShard::default(),
         }
-    }
-
-    /// Searches a block of rows (E25).
-    fn search_rows(
-        &self,
-        model: &dyn Mixture<F>,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        rng: &mut Rng,
-        shard: &mut Shard<F>,
-    ) {
-        let (k, width) = (block.components(), block.width());
-        let beta = model.log_joint().beta;
-        let drawn = self.settings.r.min(k - width);
-        for i in 0..rows.len() {
-            let (support, candidates) = (block.support(i), &mut shard.candidates);
-            candidates.clear();
-            if support[0] != UNSET {
-                candidates.extend_from_slice(support);
-                let similarity = &self.similarity;
-                similarity.draw(support[0], drawn, rng, &mut shard.gaps, candidates);
-            }
-            let known = candidates.len();
-            candidates.resize(width + drawn, UNSET);
-            rng.fill_distinct(candidates, known, k);
-            some_scores(model, rows, i, candidates, &mut shard.scores);
-            block.set_best(i, candidates, &shard.scores);
-            shard.share(block.support(i), block.scores(i), rows.weight(i), beta);
-        }
-        block.count(rows.len() * (width + drawn));
     }
 }
 

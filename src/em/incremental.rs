@@ -201,12 +201,10 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         self.assignment.forget_some(&made.changes);
         self.assignment.apply(&made.changes);
         let mut centres = self.phase.centres().clone();
-        let mut begun = vec![false; centres.len()];
-        made.begun.iter().for_each(|c| begun[*c] = true);
-        self.move_to_means(&mut centres, &begun)?;
-        match made.begun.is_empty() {
-            true => Ok(()),
-            false => self.place(centres),
+        self.move_to_means(&mut centres, &made.begun)?;
+        match made.begun.contains(&true) {
+            true => self.place(centres),
+            false => Ok(()),
         }
     }
 

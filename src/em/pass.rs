@@ -43,7 +43,7 @@ pub(crate) struct RowPass<'a, F: Float> {
 /// Takes a block of rows with their responsibilities.
 pub(crate) type Sink<'a, F> = &'a (dyn Fn(&Rows<F>, &Block<F>) + Sync);
 
-/// PassTotals over the rows of a shard, or of all.
+/// Sums over the rows of a shard, or of all.
 #[derive(Default)]
 pub(crate) struct PassTotals {
     pub(crate) likelihood: Likelihood,

@@ -10,11 +10,8 @@ use std::sync::Arc;
 
 /// Scores of all components as one product: a constant per component, and factors for what a row is turned into.
 ///
-/// With $x$ a row and $\mu_c$ a mean as seen from a point near the means, scores that are scaled squared distances are
-///
-/// $$a_c \lVert x - \mu_c \rVert^2 + b_c = (-2 a_c \mu_c)^\top x + a_c \lVert x \rVert^2 + (a_c \lVert \mu_c \rVert^2 + b_c)$$
-///
-/// and with a factor per coordinate $x^2$ of every coordinate takes the place of the norm.
+/// A scaled squared distance is a product with the row, as seen from a point near the means, and its squared norm; with a factor
+/// per coordinate the square of every coordinate takes the place of the norm.
 #[derive(Clone, Debug)]
 pub struct Linear<F> {
     dim: usize,

@@ -101,34 +101,7 @@ impl<F: Float> Seeds<F> {
 ///
 /// Laws: a row of weight 0 is never chosen; weight w is as good as w copies.
 ///
-/// `examples/own_seeder.rs` is another one.
-///
-/// ```
-/// use coremix::data::View;
-/// use coremix::prelude::*;
-/// use coremix::seed::{Seeder, Seeds};
-/// use coremix::{Float, Rng, Stage};
-///
-/// /// The first rows that count.
-/// #[derive(Debug)]
-/// struct First;
-///
-/// impl Stage for First {}
-///
-/// impl<F: Float> Seeder<F> for First {
-///     fn seed(&self, view: View<'_, F>, k: usize, _: &mut Rng) -> Result<Seeds<F>> {
-///         let there = (0..view.data.len()).filter(|n| view.data.weight(*n) > 0.0);
-///         let rows: Vec<usize> = there.take(k).collect();
-///         Seeds::at_rows(view, &rows, 0)
-///     }
-/// }
-/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
-/// # let data = Dense::new(birch.points.view())?;
-/// coremix::testing::seeder(&First, &data, 25)?; // the laws hold
-/// let fit = algorithms::k_means(25).seeder(First).build()?.fit(&data)?;
-/// assert_eq!(fit.report.evaluations.seeding, 0);
-/// # Ok::<(), Error>(())
-/// ```
+/// `examples/own_seeder.rs` writes one; [`testing::seeder`](crate::testing::seeder) holds it against the laws.
 pub trait Seeder<F: Float>: Stage + Send + Sync {
     /// Chooses `k` seeds; the data has at least `k` rows of positive weight.
     ///

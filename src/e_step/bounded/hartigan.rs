@@ -23,8 +23,8 @@ pub(crate) struct Transfers {
     pub(crate) gain: f64,
     /// Rows that belong elsewhere now, in the order of their places.
     pub(crate) changes: Vec<Change>,
-    /// Components that had no rows before.
-    pub(crate) begun: Vec<usize>,
+    /// Which components had no rows before (k).
+    pub(crate) begun: Vec<bool>,
     pub(crate) evaluations: u64,
 }
 
@@ -93,7 +93,7 @@ impl TransferCandidates {
         let mut made = Transfers {
             gain: 0.0,
             changes: Vec::new(),
-            begun: Vec::new(),
+            begun: vec![false; sums.components()],
             evaluations: 2 * self.changes.len() as u64,
         };
         for changes in self.changes.chunks(TOGETHER) {
@@ -103,9 +103,7 @@ impl TransferCandidates {
                 let own = sums.offset(change.from as usize, row);
                 let other = sums.offset(change.to as usize, row);
                 if let Some(gain) = gain(weight, self.copy, own, other) {
-                    if other.mass <= 0.0 {
-                        made.begun.push(change.to as usize);
-                    }
+                    made.begun[change.to as usize] |= other.mass <= 0.0;
                     sums.move_row(row, weight, change);
                     made.gain += gain;
                     made.changes.push(*change);

@@ -16,12 +16,8 @@ use crate::m_step::{Moments, Second};
 use crate::rows::{Centres, Rows};
 use serde::{Deserialize, Serialize};
 
-/// KeptSums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
-///
-/// $$m_c = \sum_n w_n, \qquad f_c = \sum_n w_n (z_n - a_c), \qquad s_c = \sum_n w_n \lVert z_n - a_c \rVert^2$$
-///
-/// A row that changes its component is taken from the sums of one and added to those of the other; the rest of the
-/// data is not read.
+/// Sums over the rows of every component about a fixed point, its anchor (E36): mass m, first moments f and second moment s. A row
+/// that changes its component is taken from the sums of one and added to those of the other; the rest of the data is not read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
 pub(crate) struct KeptSums<F> {
@@ -33,13 +29,13 @@ pub(crate) struct KeptSums<F> {
     largest: Vec<[f64; 2]>,
 }
 
-/// KeptSums are recomputed once catastrophic cancellation has taken ten binary digits of the second moment, or twenty of the mass.
+/// Sums are recomputed once catastrophic cancellation has taken ten binary digits of the second moment, or twenty of the mass.
 const LARGER: [f64; 2] = [1e6, 1024.0];
 
 /// Components whose sums are put together at a time.
 const COMPONENTS: usize = 16;
 
-/// KeptSums of one component over some rows.
+/// Sums of one component over some rows.
 struct Part {
     component: usize,
     sums: Vec<f64>,
@@ -90,7 +86,7 @@ impl<F: Float> KeptSums<F> {
         Ok(())
     }
 
-    /// KeptSums of the `wanted` components over the entries between their `starts`, by component: rows that enter (1) or leave (-1).
+    /// Sums of the `wanted` components over the entries between their `starts`, by component: rows that enter (1) or leave (-1).
     /// A component whose entries are cut into several parts occurs once per part.
     fn gathered(
         &self,
@@ -250,16 +246,18 @@ impl<F: Float> KeptSums<F> {
         Offset { mass, distance }
     }
 
+    /// Number of components, k.
+    pub(super) fn components(&self) -> usize {
+        self.largest.len()
+    }
+
     /// Number of components without mass.
     pub(crate) fn zero_mass(&self) -> usize {
-        (0..self.anchors.len())
-            .filter(|&c| self.mass(c) <= 0.0)
-            .count()
+        let all = 0..self.components();
+        all.filter(|&c| self.mass(c) <= 0.0).count()
     }
 
     /// Mass and first moments about the current means, and the squared distances to them: what an M-step needs (E36).
-    ///
-    /// $$f_c - m_c e_c, \qquad e_c = \mu_c - a_c$$
     pub(crate) fn moments_about(&self, centres: &Centres<F>) -> (Moments, f64) {
         let mut moments = Moments::zeros(centres.len(), centres.dim(), Second::Total);
         for (c, sums) in self.sums.chunks_exact(self.line).enumerate() {
@@ -272,9 +270,7 @@ impl<F: Float> KeptSums<F> {
         (moments, self.squared(centres))
     }
 
-    /// Weighted squared distances of all rows to the centres of their components (E36), from the sums alone:
-    ///
-    /// $$\sum_c \left( s_c - 2 f_c^\top e_c + m_c \lVert e_c \rVert^2 \right), \qquad e_c = \mu_c - a_c$$
+    /// Weighted squared distances of all rows to the centres of their components, from the sums alone (E36).
     pub(crate) fn squared(&self, centres: &Centres<F>) -> f64 {
         let all = 0..self.anchors.len();
         all.map(|c| self.about(c, centres.row(c))).sum()
