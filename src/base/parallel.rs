@@ -114,11 +114,9 @@ pub(crate) fn map_blocks<T: Send>(
     size: usize,
     f: impl Fn(usize, Range<usize>) -> T + Sync,
 ) -> Vec<T> {
-    let found = slots(n.div_ceil(size));
-    each(found.len(), &|b| {
-        put(&found[b], f(b, b * size..((b + 1) * size).min(n)));
-    });
-    taken(found)
+    map(n.div_ceil(size), |b| {
+        f(b, b * size..((b + 1) * size).min(n))
+    })
 }
 
 /// `f(block, range, chunk)` for every block of `size` items of `out`, results in order.

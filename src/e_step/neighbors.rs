@@ -9,25 +9,11 @@ use serde::{Deserialize, Serialize};
 /// that are not filled are unset. (k, G) numbers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Neighbors {
-    size: usize,
-    lists: Vec<u32>,
+    pub(super) size: usize,
+    pub(super) lists: Vec<u32>,
 }
 
 impl Neighbors {
-    /// Lists of `size` for `k` components, filled by `fill` (which gets c and its empty list).
-    pub(super) fn new(k: usize, size: usize, mut fill: impl FnMut(usize, &mut [u32])) -> Self {
-        let mut lists = vec![UNSET; k * size];
-        for (c, list) in lists.chunks_exact_mut(size).enumerate() {
-            fill(c, list);
-        }
-        Self::of(size, lists)
-    }
-
-    /// From such lists, one after the other.
-    pub(super) fn of(size: usize, lists: Vec<u32>) -> Self {
-        Self { size, lists }
-    }
-
     /// Whether these are lists of `k` components: those of a file may be others.
     pub(super) fn is_sound(&self, k: usize) -> bool {
         let Self { size, ref lists } = *self;
@@ -101,7 +87,9 @@ mod tests {
     fn neighbors_are_the_smallest_weighted_means_of_the_naive_table() {
         let mut rng = Rng::from_seed(4);
         let (k, size) = (30, 4);
-        let mut neighbors = Neighbors::new(k, size, |c, list| list[0] = c as u32);
+        let mut lists = vec![UNSET; k * size];
+        (0..k).for_each(|c| lists[c * size] = c as u32);
+        let mut neighbors = Neighbors { size, lists };
         let mut workers: Vec<PairSums> = (0..3).map(|_| sums(k)).collect();
         let mut table: BTreeMap<(u32, u32), (f64, f64)> = BTreeMap::new();
         for n in 0..900 {

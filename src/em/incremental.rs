@@ -6,9 +6,9 @@ use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::data::{Centres, View};
-use crate::e_step::bounded::hartigan::Candidates;
+use crate::e_step::bounded::hartigan::TransferCandidates;
 use crate::e_step::bounded::split_merge::{Round, split_and_merge};
-use crate::e_step::{Assignment, Bounded, Change, Member, NeighbourLists, Sums};
+use crate::e_step::{Assignment, Change, KeptSums, Member, NeighbourLists};
 use crate::io::{FileFault, rule};
 use crate::m_step::MStep;
 use crate::model::posterior::Likelihood;
@@ -20,12 +20,12 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
     /// Centres on a neighbour list.
     near: usize,
     assignment: Assignment<F>,
-    sums: Sums<F>,
+    sums: KeptSums<F>,
     lists: Option<NeighbourLists<F>>,
     /// The centres of the last search, once the M-step has moved them.
     before: Option<Centres<F>>,
     /// Rows to transfer after this search.
-    candidates: Option<Candidates>,
+    candidates: Option<TransferCandidates>,
     /// Whether every row has bounds: moves go by them.
     searched: bool,
     /// Whether bounds are stale.
@@ -57,7 +57,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         };
         let mut pass = Self {
             near,
-            sums: Sums::of(view, centres, &assignment)?,
+            sums: KeptSums::of(view, centres, &assignment)?,
             assignment,
             lists: None,
             before: None,
@@ -193,7 +193,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     }
 
     /// Transfers rows one by one (E50). The rounds end with one that gained less than the phase would stop for.
-    fn transfer(&mut self, candidates: Candidates, report: &mut PhaseReport) -> Result<()> {
+    fn transfer(&mut self, candidates: TransferCandidates, report: &mut PhaseReport) -> Result<()> {
         let made = candidates.transfer(self.phase.view(), &mut self.sums)?;
         report.add_evaluations(made.evaluations);
         let over = made.gain <= self.phase.rule.tolerance * self.squared();
@@ -201,12 +201,10 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         self.assignment.forget_some(&made.changes);
         self.assignment.apply(&made.changes);
         let mut centres = self.phase.centres().clone();
-        let mut begun = vec![false; centres.len()];
-        made.begun.iter().for_each(|c| begun[*c] = true);
-        self.move_to_means(&mut centres, &begun)?;
-        match made.begun.is_empty() {
-            true => Ok(()),
-            false => self.place(centres),
+        self.move_to_means(&mut centres, &made.begun)?;
+        match made.begun.contains(&true) {
+            true => self.place(centres),
+            false => Ok(()),
         }
     }
 
@@ -240,7 +238,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         let more = self.phase.transfers > 0 && report.steps() < rule.max_iterations;
         if more && self.near > 1 && self.settles(free_energy, &likelihood, report) {
             let offsets = self.sums.offsets(self.phase.centres());
-            let candidates = Candidates::of(self.phase.view(), &self.assignment, &offsets);
+            let candidates = TransferCandidates::of(self.phase.view(), &self.assignment, &offsets);
             let pays = candidates.gain > rule.tolerance * likelihood.best;
             self.candidates = Some(candidates).filter(|_| pays);
         }
@@ -308,8 +306,13 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
     /// Components from the phase before are as exact as its search was, whatever this one's is.
     fn found(&mut self) -> Ended<M::Model> {
         let k = self.phase.centres().len();
-        let all = |bounds: &Bounded| bounds.size() >= k;
-        let exact = self.searched && self.phase.stages.bounds().is_some_and(all);
+        let exact = self.searched
+            && self
+                .phase
+                .stages
+                .e_step
+                .bounds()
+                .is_some_and(|near| near >= k);
         let supports = Supports::of_labels(self.assignment.labels(), k);
         self.phase.ended(supports, exact)
     }
@@ -333,7 +336,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
 /// Centres on the neighbour lists of a phase.
 fn near<F: Float, M: MStep<F>>(phase: &SetUp<'_, F, M>, report: &PhaseReport) -> usize {
     let all = phase.centres().len();
-    let near = phase.stages.bounds().map_or(all, Bounded::size);
+    let near = phase.stages.e_step.bounds().map_or(all, |near| near.max(1));
     longer(near, report.widened, all)
 }
 
@@ -351,5 +354,5 @@ pub(crate) fn outside<F: Float>(
     near: usize,
 ) -> Result<bool> {
     let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), LITTLE)?;
-    Ok(view.residual() > assignment.squared(view))
+    Ok(view.data.residual() > assignment.squared(view))
 }

@@ -4,7 +4,7 @@ use super::report::PhaseReport;
 use super::supports::Supports;
 use crate::base::float::Float;
 use crate::data::Centres;
-use crate::e_step::{Assignment, NeighbourLists, Sums};
+use crate::e_step::{Assignment, KeptSums, NeighbourLists};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -45,7 +45,7 @@ pub(crate) struct SavedFull<'a> {
 #[serde(bound = "F: Float")]
 pub(crate) struct SavedIncremental<'a, F: Float> {
     pub(super) assignment: Cow<'a, Assignment<F>>,
-    pub(super) sums: Cow<'a, Sums<F>>,
+    pub(super) sums: Cow<'a, KeptSums<F>>,
     pub(super) lists: Option<Cow<'a, NeighbourLists<F>>>,
     pub(super) before: Option<Cow<'a, Centres<F>>>,
     pub(super) moves: usize,

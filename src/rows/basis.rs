@@ -173,7 +173,6 @@ impl fmt::Display for Basis {
 }
 
 /// One row at a time, there or back.
-#[derive(Debug)]
 pub(crate) struct Workspace<'a> {
     basis: &'a Inner,
     values: Vec<f64>,
@@ -221,12 +220,6 @@ impl Workspace<'_> {
             *value *= sign;
         }
         &self.values[..self.basis.columns]
-    }
-}
-
-impl fmt::Debug for Inner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inner").finish_non_exhaustive()
     }
 }
 

@@ -19,7 +19,7 @@ pub use hierarchical::HierarchicalKMeansPlusPlus;
 pub use k_means_plus_plus::KMeansPlusPlus;
 pub use uniform::Uniform;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, ensure};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
@@ -50,6 +50,21 @@ impl<F: Float> Seeds<F> {
             centres,
             evaluations,
         })
+    }
+
+    /// Seeds at some rows, and at as many others as are missing of `k`, drawn by weight: where every row coincides with a seed,
+    /// and always will, any others are as good.
+    fn completed(
+        view: View<'_, F>,
+        mut rows: Vec<usize>,
+        k: usize,
+        evaluations: u64,
+        rng: &mut Rng,
+    ) -> Result<Self> {
+        if rows.len() < k {
+            rows.extend(by_weight(view.data, &rows, k - rows.len(), rng));
+        }
+        Self::at_rows(view, &rows, evaluations)
     }
 
     /// The same after others.
@@ -86,33 +101,7 @@ impl<F: Float> Seeds<F> {
 ///
 /// Laws: a row of weight 0 is never chosen; weight w is as good as w copies.
 ///
-/// `examples/own_seeder.rs` is another one.
-///
-/// ```
-/// use coremix::data::View;
-/// use coremix::prelude::*;
-/// use coremix::seed::{Seeder, Seeds};
-/// use coremix::{Float, Rng, Stage};
-///
-/// /// The first rows that count.
-/// struct First;
-///
-/// impl Stage for First {}
-///
-/// impl<F: Float> Seeder<F> for First {
-///     fn seed(&self, view: View<'_, F>, k: usize, _: &mut Rng) -> Result<Seeds<F>> {
-///         let there = (0..view.data.len()).filter(|n| view.data.weight(*n) > 0.0);
-///         let rows: Vec<usize> = there.take(k).collect();
-///         Seeds::at_rows(view, &rows, 0)
-///     }
-/// }
-/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
-/// # let data = Dense::new(birch.points.view())?;
-/// coremix::testing::seeder(&First, &data, 25)?; // the laws hold
-/// let fit = algorithms::k_means(25).seeder(First).build()?.fit(&data)?;
-/// assert_eq!(fit.report.evaluations.seeding, 0);
-/// # Ok::<(), Error>(())
-/// ```
+/// `examples/own_seeder.rs` writes one; [`testing::seeder`](crate::testing::seeder) holds it against the laws.
 pub trait Seeder<F: Float>: Stage + Send + Sync {
     /// Chooses `k` seeds; the data has at least `k` rows of positive weight.
     ///
@@ -134,14 +123,11 @@ pub(crate) fn enough_rows<F: Float>(
     rows_of: &'static str,
 ) -> Result<()> {
     let rows = data.summary().rows;
-    if k > rows {
-        return Err(Error::TooManyClusters {
-            clusters: k,
-            rows,
-            rows_of,
-        });
-    }
-    Ok(())
+    ensure(k <= rows, || Error::TooManyClusters {
+        clusters: k,
+        rows,
+        rows_of,
+    })
 }
 
 /// Weights added up, to draw from them by bisection, again and again.

@@ -6,7 +6,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::{Centres, Rows};
 use crate::io::rule;
-use crate::model::candidates::Candidates;
+use crate::model::candidates::Ranking;
 use crate::model::quantizer::CoarseQuantizer;
 use serde::{Deserialize, Serialize};
 
@@ -208,12 +208,12 @@ fn lists<F: Float>(
         let places = range.start / size..range.end / size;
         let rows = &from.values()[places.start * stride..places.end * stride];
         let rows = Rows::of_padded(rows, from.dim());
-        let (mut candidates, mut approximate) = (Candidates::default(), Vec::new());
+        let (mut ranking, mut approximate) = (Ranking::default(), Vec::new());
         rows.distances(to, &mut approximate);
         let approximate = approximate.chunks_exact(to.len());
         let each = lists.chunks_exact_mut(size).zip(approximate);
         for (i, (list, approximate)) in each.enumerate() {
-            let (ids, squared) = candidates.of(to, &rows, i, approximate, size);
+            let (ids, squared) = ranking.of(to, &rows, i, approximate, size);
             fill(list, first(places.start + i), ids, squared);
         }
     });
@@ -264,11 +264,9 @@ mod tests {
     #[test]
     fn lists_hold_the_nearest_also_far_from_the_origin() {
         let mut rng = Rng::from_seed(4);
-        let mut place = |c: usize| {
-            let group = [0.5, -0.5][c % 2];
-            group + 1e-4 * rng.normal() as f32
-        };
-        let mut all = Array2::from_shape_fn((300, 3), |(c, _)| place(c));
+        let mut all = Array2::from_shape_fn((300, 3), |(c, _)| {
+            [0.5, -0.5][c % 2] + 1e-4 * rng.normal() as f32
+        });
         let row = all.row(8).to_owned();
         all.row_mut(2).assign(&row);
         let centres = Centres::of_coordinates(all.view());
@@ -276,9 +274,8 @@ mod tests {
         for c in 0..300 {
             let squared = |o: usize| -> f64 {
                 let pairs = centres.row(c).iter().zip(centres.row(o));
-                pairs
-                    .map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2))
-                    .sum()
+                let apart = pairs.map(|(a, b)| f64::from(*a) - f64::from(*b));
+                apart.map(|t| t * t).sum()
             };
             let list = near.list(c as u32);
             assert_eq!(list[0], c as u32);
