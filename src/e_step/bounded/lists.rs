@@ -49,9 +49,8 @@ impl<F: Float> NeighbourLists<F> {
     pub(crate) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
         let k = centres.len();
         let size = size.min(k);
-        let inverted = InvertedLists::of(centres, CANDIDATES * size);
-        let lists = match &inverted {
-            None => nearest_lists(centres, size),
+        let (lists, evaluations) = match InvertedLists::of(centres, CANDIDATES * size) {
+            None => (nearest_lists(centres, size), (k * k) as u64),
             Some(inverted) => {
                 let mut lists = vec![0; k * size];
                 parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
@@ -62,12 +61,9 @@ impl<F: Float> NeighbourLists<F> {
                         fill(list, Some(c as u32), candidates, &squared);
                     }
                 });
-                lists
+                let listed = (k * inverted.size) as u64;
+                (lists, inverted.evaluations + listed)
             }
-        };
-        let evaluations = match &inverted {
-            Some(inverted) => inverted.evaluations + (k * inverted.around(0).len()) as u64,
-            None => (k * k) as u64,
         };
         let mut found = Self {
             size,
