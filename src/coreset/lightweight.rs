@@ -6,7 +6,7 @@ use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::{Rows, View};
 
 /// Rows drawn half in proportion to their weight and half to their weighted squared distance from the mean
@@ -54,10 +54,6 @@ impl Lightweight {
 impl Stage for Lightweight {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("coreset", self.size)
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
     }
 }
 

@@ -5,7 +5,7 @@ use super::{EStep, Search, compares_distances};
 use crate::base::error::{Result, not_negative};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::Rows;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
@@ -29,7 +29,7 @@ use crate::model::block::{Block, UNSET};
 /// assert!(!fit.exact); // a point may have a slightly nearer component
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lazy {
     epsilon: f64,
 }
@@ -45,10 +45,6 @@ impl Lazy {
 impl Stage for Lazy {
     fn check(&self, _clusters: usize) -> Result<()> {
         not_negative("epsilon", self.epsilon)
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
     }
 }
 

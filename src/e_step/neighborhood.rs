@@ -8,7 +8,7 @@ use super::{EStep, PerShard, Search, bounded, loaded};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::Rows;
 use crate::io;
 use crate::model::Mixture;
@@ -41,7 +41,7 @@ use crate::rows::some_scores;
 /// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 * 5 + 1) + 3));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighborhood {
     c_prime: usize,
     g: usize,
@@ -51,7 +51,7 @@ pub struct Neighborhood {
 }
 
 /// Where the supports K(n) and the neighbors G_c start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
     /// At random, as published: no distance evaluations.
     #[default]
@@ -120,10 +120,6 @@ impl Stage for Neighborhood {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("c_prime", self.c_prime)?;
         positive("g", self.g)
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
     }
 }
 

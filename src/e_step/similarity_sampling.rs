@@ -7,7 +7,7 @@ use super::{EStep, PerShard, Search, loaded};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::Rows;
 use crate::io;
 use crate::model::Mixture;
@@ -47,7 +47,7 @@ use crate::rows::some_scores;
 /// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 + 5) + 3));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimilaritySampling {
     h: usize,
     r: usize,
@@ -66,10 +66,6 @@ impl Stage for SimilaritySampling {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("h", self.h)?;
         positive("r", self.r)
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
     }
 }
 

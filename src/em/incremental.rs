@@ -337,5 +337,5 @@ pub(crate) fn outside<F: Float>(
     near: usize,
 ) -> Result<bool> {
     let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), LITTLE)?;
-    Ok(view.residual() > assignment.squared(view))
+    Ok(view.data.residual() > assignment.squared(view))
 }

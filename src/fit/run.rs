@@ -50,7 +50,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         let phases = self.phases_for(data.summary().rows, data.dim())?;
         let saver = match &settings.checkpoint {
             Some(checkpoint) => {
-                let identity = self.identity(data, &seeder.settings(), &phases)?;
+                let identity = self.identity(data, &format!("{seeder:?}"), &phases)?;
                 Some(Saver::new(checkpoint, identity)?)
             }
             None => None,

@@ -16,7 +16,7 @@ pub(crate) const UNSET: u32 = u32::MAX;
 ///
 /// A support narrower than the number of components is a list of indices per row, best first. A support of
 /// all components is not listed: place `c` is component `c`. Its rows are padded to whole vectors.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Block<F> {
     components: usize,
     width: usize,
@@ -52,7 +52,6 @@ pub struct Block<F> {
 impl<F: Float> Block<F> {
     /// An empty block for supports of `width` out of `components`.
     pub(crate) fn new(components: usize, width: usize) -> Self {
-        let (supports, scores, responsibilities) = (Vec::new(), Vec::new(), Vec::new());
         let shared = width == components && width > 1;
         let stride = match shared {
             true => width.next_multiple_of(LANES),
@@ -63,18 +62,7 @@ impl<F: Float> Block<F> {
             width,
             stride,
             shared,
-            supports,
-            scores,
-            lower: Vec::new(),
-            responsibilities,
-            expected: Vec::new(),
-            terms: None,
-            numbers: Vec::new(),
-            evaluations: 0,
-            fault: None,
-            candidates: Vec::new(),
-            candidate_scores: Vec::new(),
-            shard: 0,
+            ..Self::default()
         }
     }
 

@@ -7,7 +7,7 @@ use crate::base::error::{Error, Result, ensure, positive};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::{Centres, Rows, View};
 
 /// Approximates k-means++ by a Markov chain of length m per seed ([E18](crate::equations#e18); Bachem, Lucic, Hassani,
@@ -31,7 +31,7 @@ use crate::data::{Centres, Rows, View};
 /// assert!(fit.report.evaluations.seeding < 25 * 1_000);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AfkMc2 {
     chain: usize,
 }
@@ -57,10 +57,6 @@ impl Stage for AfkMc2 {
         ensure(self.chain <= LONGEST, || {
             Error::parameter("chain", self.chain, "must be at most 2^20")
         })
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
     }
 }
 

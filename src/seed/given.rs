@@ -8,6 +8,7 @@ use crate::base::stage::Stage;
 use crate::data::{Centres, View, check_rows};
 use crate::io::hash_of;
 use ndarray::{Array2, ArrayView2};
+use std::fmt;
 
 /// Start centres (k, d), in the data's own unit. No distance evaluations, no randomness.
 ///
@@ -22,11 +23,19 @@ use ndarray::{Array2, ArrayView2};
 /// assert!(metrics::matched_rmse(fit.model.means(), birch.centres.view())? < 1.0);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Given<F> {
     centres: Array2<F>,
     /// Whether k-means++ adds what is missing.
     and_more: bool,
+}
+
+/// Not the numbers: there may be many.
+impl<F: Float> fmt::Debug for Given<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hash = hash_of(self.centres.iter().map(|x| x.to_f64()));
+        write!(f, "Given {:?} {hash}", self.centres.dim())
+    }
 }
 
 /// What they are called in errors.
@@ -60,11 +69,6 @@ impl<F: Float> Stage for Given<F> {
             same_length(WHAT, clusters, self.centres.nrows())?;
         }
         check_rows(self.centres.view(), None, WHAT, F::LIMIT, 0)
-    }
-
-    fn settings(&self) -> String {
-        let hash = hash_of(self.centres.iter().map(|x| x.to_f64()));
-        format!("Given {:?} {hash}", self.centres.dim())
     }
 }
 

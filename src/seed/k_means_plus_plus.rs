@@ -5,7 +5,7 @@ use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::{Centres, Rows, View};
 
 /// Each seed is a row drawn in proportion to its weighted squared distance to the nearest seed so far
@@ -28,7 +28,7 @@ use crate::data::{Centres, Rows, View};
 /// assert!(greedy.report.evaluations.seeding > 4 * plain.report.evaluations.seeding);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KMeansPlusPlus {
     /// `None`: about the logarithm of the number of clusters.
     candidates: Option<usize>,
@@ -68,10 +68,6 @@ impl Default for KMeansPlusPlus {
 impl Stage for KMeansPlusPlus {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("candidates", self.candidates.unwrap_or(1))
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
     }
 }
 

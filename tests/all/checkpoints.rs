@@ -793,7 +793,7 @@ mod outside {
     use coremix::{Block, Stage};
 
     /// k-means for rows of even searches, and what it found before for odd ones.
-    #[derive(Clone)]
+    #[derive(Clone, Debug)]
     pub(super) struct EveryOther {
         pub(super) saves: bool,
         /// Whether what is loaded is not what was saved.

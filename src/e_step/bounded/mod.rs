@@ -28,7 +28,7 @@ use super::{EStep, Search, compares_distances};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::model::Mixture;
 
 /// The nearest of the centres near a row's own, for rows that bounds do not settle: supports of width 1
@@ -47,7 +47,7 @@ use crate::model::Mixture;
 /// assert!(fit.report.evaluations.search < searches * 1_000 * 25); // settled rows cost nothing
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounded {
     near: usize,
     streaming: bool,
@@ -93,10 +93,6 @@ impl Default for Bounded {
 impl Stage for Bounded {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("near", self.near)
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
     }
 }
 
