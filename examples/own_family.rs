@@ -117,8 +117,8 @@ impl<F: Float> MStep<F> for StudentT {
         })
     }
 
-    fn initial_searches(&self) -> usize {
-        1
+    fn searches_first(&self) -> bool {
+        true
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {

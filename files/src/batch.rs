@@ -1,91 +1,168 @@
-//! Record batches in memory, as rows.
+//! Record batches as rows.
 
-use crate::choice::{Features, columns_of, features};
+use crate::choice::{self, Columns, Features, Holds, features};
 use crate::fault::{at, invalid};
 use crate::numbers::{Number, Stored, UNSOUND, put, readable};
 use crate::options::Options;
+use crate::pool::Cursor;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
     Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, RecordBatch};
-use arrow_schema::{DataType, Schema};
-use half::f16;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{ArrowError, DataType};
 use std::io;
 
-/// How batches of a schema become rows of numbers of one type.
+/// How batches of a table become rows of numbers of one type.
 #[derive(Clone, Debug)]
 pub(crate) struct Conversion {
-    features: Features,
-    names: Vec<String>,
-    /// Columns; `None` for lists until the first batch with rows.
+    columns: Vec<Column>,
+    /// Numbers of a row; `None` where rows are lists, until one of them was seen.
     pub(crate) dim: Option<usize>,
 }
 
+/// A column that is read.
+#[derive(Clone, Debug)]
+struct Column {
+    /// Its place in a batch.
+    place: usize,
+    name: String,
+    holds: Holds,
+}
+
 impl Conversion {
-    pub(crate) fn new<T: Number>(schema: &Schema, options: &Options) -> io::Result<Self> {
-        let columns = columns_of(schema);
-        let features = features(&columns, options).map_err(invalid)?;
-        let mut names = Vec::new();
-        for (place, kind) in features.kinds() {
-            let name = columns[place].0.clone();
-            let readable = readable::<T>(kind, options.rounded);
-            readable.map_err(|what| invalid(format!("column {name:?} {what}")))?;
-            names.push(name);
-        }
+    pub(crate) fn new<T: Number>(columns: &Columns, options: &Options) -> io::Result<Self> {
+        let features = features(columns, options).map_err(invalid)?;
+        let each = features.kinds().into_iter().map(|(place, kind)| {
+            let (name, holds) = columns[place].clone();
+            match readable::<T>(kind, options.rounded) {
+                Ok(()) => Ok(Column { place, name, holds }),
+                Err(what) => Err(invalid(format!("column {name:?} {what}"))),
+            }
+        });
+        let columns = each.collect::<io::Result<Vec<_>>>()?;
         let dim = match features {
-            Features::Each(_) => Some(names.len()),
+            Features::Each(_) => Some(columns.len()),
             Features::Lists(..) => None,
         };
-        Ok(Self {
-            features,
-            names,
-            dim,
-        })
+        Ok(Self { columns, dim })
     }
 
-    /// The rows of a batch, whose first one is this row of all: into `out`, which becomes as long as it must.
-    pub(crate) fn rows<T: Number>(
-        &mut self,
-        batch: &RecordBatch,
-        first: usize,
-        out: &mut Vec<T>,
-    ) -> io::Result<()> {
-        let rows = batch.num_rows();
-        let places = self.features.kinds();
-        let wrong = || invalid("a batch whose columns are not those of the first one, and must be");
-        let found = places.iter().map(|(place, kind)| {
-            let array = batch.columns().get(*place).ok_or_else(wrong)?;
-            let kind = Some(*kind);
-            let is = columns_of(&Schema::new(vec![batch.schema().field(*place).clone()]));
-            let expected = match (&self.features, is[0].1) {
-                (Features::Each(_), crate::choice::Holds::Numbers(found))
-                | (Features::Lists(..), crate::choice::Holds::Lists(found)) => Some(found) == kind,
-                _ => false,
-            };
-            if expected { Ok(array) } else { Err(wrong()) }
-        });
-        let arrays = found.collect::<io::Result<Vec<_>>>()?;
-        out.clear();
-        if rows == 0 {
-            return Ok(());
+    /// From now on batches have only the columns that are read, in the order of the table: their places in it.
+    pub(crate) fn project(&mut self) -> Vec<usize> {
+        let places: Vec<usize> = self.columns.iter().map(|column| column.place).collect();
+        let (places, order) = choice::in_order(&places);
+        for (column, place) in self.columns.iter_mut().zip(order) {
+            column.place = place;
         }
-        if let Features::Lists(..) = self.features {
-            let name = &self.names[0];
-            let (values, each) = lists(arrays[0], self.dim, name, first)?;
-            self.dim = Some(each);
-            out.resize(rows * each, T::default());
-            let filled = fill(&*values, out, 1);
-            return filled.map_err(|(place, what)| at(name, first + place / each.max(1), what));
-        }
-        out.resize(rows * arrays.len(), T::default());
-        for (place, (array, name)) in arrays.iter().zip(&self.names).enumerate() {
-            let filled = fill(array, &mut out[place..], arrays.len());
-            filled.map_err(|(row, what)| at(name, first + row, what))?;
+        places
+    }
+
+    /// Sees how long lists are: as the first one of a batch, which is this row of all.
+    pub(crate) fn see(&mut self, batch: &RecordBatch, row: usize) -> io::Result<()> {
+        if self.dim.is_none() && batch.num_rows() > 0 {
+            let (array, name) = (self.columns[0].of(batch)?, &self.columns[0].name);
+            self.dim = Some(lists(&array.slice(0, 1), None, name, row)?.1);
         }
         Ok(())
     }
+
+    /// Makes rows of a batch, whose first one is this row of all.
+    pub(crate) fn rows<T: Number>(
+        &self,
+        batch: &RecordBatch,
+        first: usize,
+        out: &mut [T],
+    ) -> io::Result<()> {
+        let stride = self.columns.len();
+        for (place, column) in self.columns.iter().enumerate() {
+            let (array, name) = (column.of(batch)?, &column.name);
+            let (values, each) = match column.holds {
+                Holds::Lists(_) => lists(array, self.dim, name, first)?,
+                _ => (ArrayRef::clone(array), 1),
+            };
+            let filled = fill(&*values, &mut out[place..], stride);
+            filled.map_err(|(place, what)| at(name, first + place / each.max(1), what))?;
+        }
+        Ok(())
+    }
+}
+
+impl Column {
+    fn of<'a>(&self, batch: &'a RecordBatch) -> io::Result<&'a ArrayRef> {
+        let array = batch.columns().get(self.place);
+        let array = array.filter(|array| Holds::of(array.data_type()) == self.holds);
+        array.ok_or_else(|| {
+            invalid("a batch whose columns are not those of the first one, and must be")
+        })
+    }
+}
+
+/// What makes batches.
+pub(crate) type Running = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+
+/// Batches that are made one after the other, at a row.
+pub(crate) struct Sequence {
+    batches: Running,
+    /// The row that comes next.
+    row: usize,
+    /// What is left of the batch with that row.
+    rest: Option<RecordBatch>,
+}
+
+impl Cursor for Sequence {
+    fn row(&self) -> usize {
+        self.row
+    }
+}
+
+impl Sequence {
+    /// Batches whose first row is this one.
+    pub(crate) fn new(batches: Running, row: usize) -> Self {
+        let rest = None;
+        Self { batches, row, rest }
+    }
+
+    /// Goes on to a row, and reads from there as many as there is room for.
+    pub(crate) fn read<T: Number>(
+        &mut self,
+        row: usize,
+        out: &mut [T],
+        conversion: &Conversion,
+    ) -> io::Result<()> {
+        let dim = conversion.dim.unwrap_or(0);
+        let end = row + out.len().checked_div(dim).unwrap_or(0);
+        while self.row < end {
+            let next = self.rest.take().map(Ok).or_else(|| self.batches.next());
+            let none = || {
+                invalid(format!(
+                    "damaged, or has changed: ends before row {}",
+                    self.row
+                ))
+            };
+            let batch = next.ok_or_else(none)?.map_err(invalid)?;
+            let len = batch.num_rows();
+            let from = row.saturating_sub(self.row).min(len);
+            let to = len.min(end - self.row);
+            if from < to {
+                let first = self.row + from;
+                let out = &mut out[(first - row) * dim..][..(to - from) * dim];
+                conversion.rows(&batch.slice(from, to - from), first, out)?;
+            }
+            if to < len {
+                self.rest = Some(batch.slice(to, len - to));
+            }
+            self.row += to;
+        }
+        Ok(())
+    }
+}
+
+fn first_null(nulls: Option<&NullBuffer>) -> Option<usize> {
+    let nulls = nulls.filter(|nulls| nulls.null_count() > 0)?;
+    (0..nulls.len()).find(|place| nulls.is_null(*place))
 }
 
 /// The numbers of all lists, and how many each has.
@@ -94,8 +171,8 @@ fn lists(
     dim: Option<usize>,
     name: &str,
     first: usize,
-) -> io::Result<(arrow_array::ArrayRef, usize)> {
-    if let Some(null) = (0..array.len()).find(|row| array.is_null(*row)) {
+) -> io::Result<(ArrayRef, usize)> {
+    if let Some(null) = first_null(array.nulls()) {
         return Err(at(name, first + null, "a null"));
     }
     fn of_offsets<O: Into<i64> + Copy>(offsets: &[O]) -> Vec<i64> {
@@ -147,11 +224,13 @@ fn fill<T: Number>(
     where
         P::Native: Stored,
     {
-        put(array.as_primitive::<P>().values(), out, stride)
+        put(
+            array.as_primitive::<P>().values().iter().copied(),
+            out,
+            stride,
+        )
     }
-    if let Some(nulls) = array.logical_nulls()
-        && let Some(null) = (0..array.len()).find(|i| nulls.is_null(*i))
-    {
+    if let Some(null) = first_null(array.nulls()) {
         return Err((null, "a null"));
     }
     let filled = match array.data_type() {
@@ -165,8 +244,7 @@ fn fill<T: Number>(
         DataType::UInt64 => of::<UInt64Type, T>(array, out, stride),
         DataType::Float16 => {
             let values = array.as_primitive::<Float16Type>().values();
-            let values: Vec<f32> = values.iter().map(|x: &f16| x.to_f32()).collect();
-            put(&values, out, stride)
+            put(values.iter().map(|x| x.to_f32()), out, stride)
         }
         DataType::Float32 => of::<Float32Type, T>(array, out, stride),
         DataType::Float64 => of::<Float64Type, T>(array, out, stride),

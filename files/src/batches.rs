@@ -1,18 +1,18 @@
 //! Rows of record batches that can be made again from the first one on.
 
-use crate::batch::Conversion;
-use crate::fault::{fault, guarded, invalid, rows_asked_for, unread};
+use crate::batch::{Conversion, Running, Sequence};
+use crate::choice::columns_of;
+use crate::fault::{fault, invalid};
 use crate::numbers::Number;
 use crate::options::Options;
 use crate::pool::{Cursor, Pool};
+use crate::source::source;
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use coremix::Result;
-use coremix::data::Source;
-use std::fmt;
 use std::io;
 
-/// Rows of record batches that a function makes, as often as it is called and always the same: a [`Source`].
+/// Rows of record batches that a function makes, as often as it is called and always the same: a [`Source`](coremix::data::Source).
 ///
 /// Making it goes through all batches once, to count rows. A read goes on with the sequence of batches that is nearest
 /// before its first row; a few are kept open. Where there is none, the function is called, and the batches before are passed
@@ -38,42 +38,15 @@ use std::io;
 pub struct Batches<T> {
     open: Box<dyn Fn() -> std::result::Result<Running, ArrowError> + Send + Sync>,
     conversion: Conversion,
+    path: &'static str,
     len: usize,
     dim: usize,
-    pool: Pool<Place<T>>,
-}
-
-type Running = Box<dyn Iterator<Item = std::result::Result<RecordBatch, ArrowError>> + Send>;
-
-impl<T> fmt::Debug for Batches<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batches")
-            .field("len", &self.len)
-            .field("dim", &self.dim)
-            .finish_non_exhaustive()
-    }
+    pool: Pool<Sequence>,
+    of: std::marker::PhantomData<T>,
 }
 
 /// What they are called in errors.
 const NAME: &str = "record batches";
-
-/// A sequence of batches at a row.
-struct Place<T> {
-    batches: Running,
-    /// The rows of one of them, from row `first` on.
-    values: Vec<T>,
-    first: usize,
-    /// The row after them.
-    end: usize,
-    /// The row that comes next.
-    row: usize,
-}
-
-impl<T> Cursor for Place<T> {
-    fn row(&self) -> usize {
-        self.row
-    }
-}
 
 impl<T: Number> Batches<T> {
     /// The rows of the batches that `open` makes. All have one schema.
@@ -87,20 +60,16 @@ impl<T: Number> Batches<T> {
     where
         I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>> + Send + 'static,
     {
-        let named = |error: ArrowError| fault(NAME, error);
+        let named = |error: io::Error| fault(NAME, error);
         let (mut conversion, mut len) = (None, 0);
-        for batch in open().map_err(named)? {
-            let batch = batch.map_err(named)?;
+        for batch in open().map_err(|error| fault(NAME, error))? {
+            let batch = batch.map_err(|error| fault(NAME, error))?;
             if conversion.is_none() {
-                let made = Conversion::new::<T>(&batch.schema(), options);
-                conversion = Some(made.map_err(|error| fault(NAME, error))?);
+                let columns = columns_of(&batch.schema());
+                conversion = Some(Conversion::new::<T>(&columns, options).map_err(named)?);
             }
-            if let Some(conversion) = &mut conversion
-                && conversion.dim.is_none()
-                && batch.num_rows() > 0
-            {
-                let rows = conversion.rows::<T>(&batch.slice(0, 1), len, &mut Vec::new());
-                rows.map_err(|error| fault(NAME, error))?;
+            if let Some(conversion) = &mut conversion {
+                conversion.see(&batch, len).map_err(named)?;
             }
             len += batch.num_rows();
         }
@@ -110,78 +79,25 @@ impl<T: Number> Batches<T> {
             open: Box::new(move || open().map(|batches| Box::new(batches) as Running)),
             dim: conversion.dim.unwrap_or(0),
             conversion,
+            path: NAME,
             len,
             pool: Pool::new(),
+            of: std::marker::PhantomData,
         })
     }
 
-    fn read_rows(&self, first: usize, rows: usize, out: &mut [T]) -> io::Result<()> {
-        let place = match self.pool.take(0, first, usize::MAX) {
-            Some(place) => Ok(place),
-            None => (self.open)().map(|batches| Place {
-                batches,
-                values: Vec::new(),
-                first: 0,
-                end: 0,
-                row: 0,
-            }),
+    fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let sequence = match self.pool.take(0, first) {
+            Some(sequence) => Ok(sequence),
+            None => (self.open)().map(|batches| Sequence::new(batches, 0)),
         };
-        let mut place = place.map_err(invalid)?;
-        let end = first + rows;
-        place.row = first;
-        while place.row < end {
-            if place.row >= place.end {
-                self.next(&mut place)?;
-                continue;
-            }
-            let to = end.min(place.end);
-            let from = (place.row - place.first) * self.dim;
-            let values = &place.values[from..from + (to - place.row) * self.dim];
-            out[(place.row - first) * self.dim..][..values.len()].copy_from_slice(values);
-            place.row = to;
-        }
-        if end < self.len {
-            self.pool.give(place);
-        }
-        Ok(())
-    }
-
-    /// Goes on to the next batch, and makes rows of it if they are wanted.
-    fn next(&self, place: &mut Place<T>) -> io::Result<()> {
-        let Some(batch) = place.batches.next() else {
-            return Err(invalid(format!(
-                "there are {} rows this time, but were {}: batches must not change",
-                place.end, self.len
-            )));
-        };
-        let batch = batch.map_err(invalid)?;
-        place.first = place.end;
-        place.end += batch.num_rows();
-        if place.row < place.end {
-            let mut conversion = self.conversion.clone();
-            conversion.rows(&batch, place.first, &mut place.values)?;
+        let mut sequence = sequence.map_err(invalid)?;
+        sequence.read(first, out, &self.conversion)?;
+        if sequence.row() < self.len {
+            self.pool.give(sequence);
         }
         Ok(())
     }
 }
 
-impl<T: Number> Source for Batches<T> {
-    type Element = T;
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn dim(&self) -> usize {
-        self.dim
-    }
-
-    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let read = rows_asked_for(first, out.len(), [self.len, self.dim]);
-        let read = read.and_then(|rows| match rows {
-            0 => Ok(()),
-            _ => guarded(|| self.read_rows(first, rows, out)),
-        });
-        read.map_err(|error| unread(NAME, &error))
-    }
-}
+source!(Batches);

@@ -14,7 +14,7 @@ pub(crate) enum Holds {
 }
 
 impl Holds {
-    fn of(kind: &DataType) -> Self {
+    pub(crate) fn of(kind: &DataType) -> Self {
         if let Some(kind) = Kind::of(kind) {
             return Self::Numbers(kind);
         }
@@ -147,6 +147,18 @@ fn default_features(columns: &Columns, options: &Options) -> Result<Features, St
 pub(crate) fn keys(columns: &Columns, options: &Options) -> Result<Vec<usize>, String> {
     let keys = options.keys.iter();
     keys.map(|name| find(columns, name)).collect()
+}
+
+/// The same places in the order of the table, each once, and where each of them is among these.
+pub(crate) fn in_order(places: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let mut sorted = places.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let order = places
+        .iter()
+        .map(|place| sorted.partition_point(|other| other < place));
+    let order = order.collect();
+    (sorted, order)
 }
 
 #[cfg(test)]

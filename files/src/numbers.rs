@@ -19,11 +19,7 @@ pub enum ElementType {
 
 impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::U8 => "u8",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        })
+        f.write_str(&format!("{self:?}").to_lowercase())
     }
 }
 
@@ -97,19 +93,7 @@ impl Kind {
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::I8 => "i8",
-            Self::U8 => "u8",
-            Self::I16 => "i16",
-            Self::U16 => "u16",
-            Self::I32 => "i32",
-            Self::U32 => "u32",
-            Self::I64 => "i64",
-            Self::U64 => "u64",
-            Self::F16 => "f16",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        })
+        f.write_str(&format!("{self:?}").to_lowercase())
     }
 }
 
@@ -149,7 +133,7 @@ stored! {
 }
 
 /// What rows can be read as: `u8`, `f32` or `f64`. Sealed, as [`Element`] is.
-pub trait Number: Element + crate::Decode + Default + PartialEq {
+pub trait Number: Element + Default + PartialEq {
     /// The same, as a value.
     const TYPE: ElementType;
 
@@ -159,9 +143,6 @@ pub trait Number: Element + crate::Decode + Default + PartialEq {
     /// A number that is written out.
     #[doc(hidden)]
     fn parse(text: &str) -> Option<Self>;
-    /// Adds its bytes, little-endian.
-    #[doc(hidden)]
-    fn put(self, bytes: &mut Vec<u8>);
 }
 
 macro_rules! number {
@@ -176,10 +157,6 @@ macro_rules! number {
 
             fn parse(text: &str) -> Option<Self> {
                 text.parse().ok()
-            }
-
-            fn put(self, bytes: &mut Vec<u8>) {
-                bytes.extend_from_slice(&self.to_le_bytes());
             }
         }
     };
@@ -209,30 +186,30 @@ pub(crate) const UNSOUND: &str = "a value is NaN, infinite, or an integer beyond
 
 /// Puts numbers to every `stride`-th place; the first one that is not sound otherwise.
 pub(crate) fn put<S: Stored, T: Number>(
-    values: &[S],
+    values: impl Iterator<Item = S> + Clone,
     out: &mut [T],
     stride: usize,
 ) -> Result<(), usize> {
     // No branch for each number.
     let mut sound = true;
-    if stride == 1 {
-        for (out, x) in out.iter_mut().zip(values) {
-            sound &= x.sound();
-            *out = T::nearest(*x);
-        }
-    } else {
-        for (out, x) in out.iter_mut().step_by(stride).zip(values) {
-            sound &= x.sound();
-            *out = T::nearest(*x);
+    let mut put = |(out, x): (&mut T, S)| {
+        sound &= x.sound();
+        *out = T::nearest(x);
+    };
+    match stride {
+        1 => out.iter_mut().zip(values.clone()).for_each(&mut put),
+        _ => {
+            let places = out.iter_mut().step_by(stride);
+            places.zip(values.clone()).for_each(&mut put);
         }
     }
     match sound {
         true => Ok(()),
-        false => Err(values.iter().position(|x| !x.sound()).unwrap_or(0)),
+        false => Err(values.into_iter().position(|x| !x.sound()).unwrap_or(0)),
     }
 }
 
-/// The same for numbers as bytes, little-endian: as many as there is room for.
+/// The same for numbers as bytes, little-endian.
 pub(crate) fn put_bytes<T: Number>(
     kind: Kind,
     bytes: &[u8],
@@ -240,20 +217,9 @@ pub(crate) fn put_bytes<T: Number>(
     stride: usize,
 ) -> Result<(), usize> {
     macro_rules! read {
-        ($of:expr) => {{
-            let (numbers, _) = bytes.as_chunks();
-            let mut sound = true;
-            for (out, number) in out.iter_mut().step_by(stride).zip(numbers) {
-                let x = $of(*number);
-                sound &= x.sound();
-                *out = T::nearest(x);
-            }
-            let unsound = || numbers.iter().position(|number| !$of(*number).sound());
-            match sound {
-                true => Ok(()),
-                false => Err(unsound().unwrap_or(0)),
-            }
-        }};
+        ($of:expr) => {
+            put(bytes.as_chunks().0.iter().map(|x| $of(*x)), out, stride)
+        };
     }
     match kind {
         Kind::I8 => read!(i8::from_le_bytes),
@@ -264,7 +230,7 @@ pub(crate) fn put_bytes<T: Number>(
         Kind::U32 => read!(u32::from_le_bytes),
         Kind::I64 => read!(i64::from_le_bytes),
         Kind::U64 => read!(u64::from_le_bytes),
-        Kind::F16 => read!(|number| f16::from_le_bytes(number).to_f32()),
+        Kind::F16 => read!(|x| f16::from_le_bytes(x).to_f32()),
         Kind::F32 => read!(f32::from_le_bytes),
         Kind::F64 => read!(f64::from_le_bytes),
     }

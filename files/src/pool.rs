@@ -26,18 +26,13 @@ impl<C: Cursor> Pool<C> {
         }
     }
 
-    /// The cursor nearest before this row, but not before `from`. One that is far from it, more than `far` rows, is left to
-    /// whoever reads there, while there is room for another.
-    pub(crate) fn take(&self, from: usize, row: usize, far: usize) -> Option<C> {
+    /// The cursor nearest before this row, but not before `from`.
+    pub(crate) fn take(&self, from: usize, row: usize) -> Option<C> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let near = |cursor: &C| (from..=row).contains(&cursor.row());
         let nearest = (0..waiting.len()).filter(|i| near(&waiting[*i]));
         let nearest = nearest.max_by_key(|i| waiting[*i].row())?;
-        let is_far = row - waiting[nearest].row() > far;
-        match is_far && waiting.len() < self.most {
-            true => None,
-            false => Some(waiting.remove(nearest)),
-        }
+        Some(waiting.remove(nearest))
     }
 
     /// Leaves a cursor where it is.
@@ -68,15 +63,13 @@ mod tests {
             waiting: Mutex::new(Vec::new()),
             most: 3,
         };
-        let take = |from, row| pool.take(from, row, 100).map(|At(row)| row);
+        let take = |from, row| pool.take(from, row).map(|At(row)| row);
         assert_eq!(take(0, 10), None);
         pool.give(At(5));
         pool.give(At(50));
         assert_eq!(take(0, 4), None);
         assert_eq!(take(0, 60), Some(50));
         assert_eq!(take(6, 60), None);
-        // Far away, and there is room for another one.
-        assert_eq!(take(0, 106), None);
         pool.give(At(7));
         pool.give(At(8));
         assert_eq!(take(0, 1_000), Some(8));

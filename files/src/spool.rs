@@ -1,6 +1,7 @@
 //! Rows that can be read only one after the other: they are written to a temporary file, and read from there.
 
 use crate::batch::Conversion;
+use crate::choice::columns_of;
 use crate::csv;
 use crate::fault::{fault, guarded, unread};
 use crate::numbers::Number;
@@ -62,18 +63,21 @@ impl<T: Number + NpyNumber> Spool<T> {
             for batch in batches {
                 let batch = batch.map_err(|error| fault(name, error))?;
                 if conversion.is_none() {
-                    let made = Conversion::new::<T>(&batch.schema(), options);
-                    conversion = Some(made.map_err(named)?);
+                    let columns = columns_of(&batch.schema());
+                    conversion = Some(Conversion::new::<T>(&columns, options).map_err(named)?);
                 }
                 let Some(conversion) = &mut conversion else {
                     continue;
                 };
+                conversion.see(&batch, first).map_err(named)?;
+                let Some(dim) = conversion.dim else {
+                    continue;
+                };
+                values.resize(batch.num_rows() * dim, T::default());
                 let rows = guarded(|| conversion.rows(&batch, first, &mut values));
                 rows.map_err(named)?;
                 first += batch.num_rows();
-                if begun.is_none()
-                    && let Some(dim) = conversion.dim
-                {
+                if begun.is_none() {
                     begun = Some(NpyWriter::rows(file, dim)?);
                 }
                 if let Some(writer) = &mut begun {
@@ -93,7 +97,7 @@ impl<T: Number + NpyNumber> Spool<T> {
             path: name.clone(),
             what: error.to_string(),
         };
-        let mut rows = csv::Rows::<T>::open(&bytes, options).map_err(named)?;
+        let mut rows = csv::Rows::open(bytes, options).map_err(named)?;
         Self::write(options, |file| {
             let mut writer = NpyWriter::rows(file, rows.dim())?;
             let mut row = vec![T::default(); rows.dim()];

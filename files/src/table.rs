@@ -1,11 +1,13 @@
 //! Rows of numbers in a file, wherever in it they lie.
 
-use crate::stored::{Decode, Decoder, Kind};
-use coremix::{Error, Result};
+use crate::fault::{fault, invalid};
+use crate::numbers::{Kind, Number, UNSOUND, put_bytes, readable};
+use crate::source::source;
+use coremix::Result;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes that are read at once, where several rows are asked for.
 const PIECE: usize = 1 << 18;
@@ -63,6 +65,22 @@ impl<B: ReadAt + ?Sized> ReadAt for Arc<B> {
     }
 }
 
+/// Bytes from a place on.
+pub(crate) struct ReadFrom {
+    pub(crate) bytes: Arc<dyn ReadAt>,
+    pub(crate) at: u64,
+}
+
+impl io::Read for ReadFrom {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let left = self.bytes.len().saturating_sub(self.at);
+        let some = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.bytes.read_at(self.at, &mut out[..some])?;
+        self.at += some as u64;
+        Ok(some)
+    }
+}
+
 /// The bytes of a file on the disk. It must keep the length that it has when it is opened.
 #[derive(Debug)]
 pub struct OnDisk {
@@ -70,7 +88,7 @@ pub struct OnDisk {
     #[cfg(unix)]
     file: File,
     #[cfg(not(unix))]
-    file: std::sync::Mutex<File>,
+    file: Mutex<File>,
     len: u64,
 }
 
@@ -78,19 +96,15 @@ impl OnDisk {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`Error::File`] for one that cannot be read, and for a folder or a device.
+    /// [`Error::File`](coremix::Error::File) for one that cannot be read, and for a folder or a device.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let fault = |error: io::Error| Error::File {
-            path: name.clone(),
-            what: error.to_string(),
-        };
-        let file = File::open(path).map_err(fault)?;
-        let about = file.metadata().map_err(fault)?;
+        let named = |error: io::Error| fault(&name, error);
+        let file = File::open(path).map_err(named)?;
+        let about = file.metadata().map_err(named)?;
         if !about.is_file() {
-            let what = "not a file: a folder or a device".into();
-            return Err(Error::File { path: name, what });
+            return Err(fault(&name, "not a file: a folder or a device"));
         }
         Ok(Self {
             len: about.len(),
@@ -98,7 +112,7 @@ impl OnDisk {
             #[cfg(unix)]
             file,
             #[cfg(not(unix))]
-            file: std::sync::Mutex::new(file),
+            file: Mutex::new(file),
         })
     }
 }
@@ -117,62 +131,12 @@ impl ReadAt for OnDisk {
         let read = std::os::unix::fs::FileExt::read_exact_at(&self.file, out, from);
         #[cfg(not(unix))]
         let read = {
-            let file = self.file.lock();
-            let mut file = file.unwrap_or_else(std::sync::PoisonError::into_inner);
-            read_by_seek(&mut file, from, out)
+            // Where files have no reads at a place.
+            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+            let begun = io::Seek::seek(&mut *file, io::SeekFrom::Start(from));
+            begun.and_then(|_| io::Read::read_exact(&mut *file, out))
         };
         read
-    }
-}
-
-/// The same where files have no reads at a place.
-#[cfg(any(not(unix), test))]
-fn read_by_seek(file: &mut File, from: u64, out: &mut [u8]) -> io::Result<()> {
-    use io::{Read, Seek};
-    file.seek(io::SeekFrom::Start(from))?;
-    file.read_exact(out)
-}
-
-/// Bytes of any kind, and their name.
-pub(crate) struct Placed {
-    path: String,
-    bytes: Box<dyn ReadAt>,
-}
-
-impl std::fmt::Debug for Placed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Placed").field("path", &self.path).finish()
-    }
-}
-
-impl Placed {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        OnDisk::open(path).map(Self::over)
-    }
-
-    pub(crate) fn over(bytes: impl ReadAt + 'static) -> Self {
-        Self {
-            path: bytes.name(),
-            bytes: Box::new(bytes),
-        }
-    }
-
-    /// Number of bytes.
-    pub(crate) fn len(&self) -> u64 {
-        self.bytes.len()
-    }
-
-    /// An error that names the file.
-    pub(crate) fn fault(&self, what: impl ToString) -> Error {
-        Error::File {
-            path: self.path.clone(),
-            what: what.to_string(),
-        }
-    }
-
-    /// Fills `out` with the bytes from this place on.
-    pub(crate) fn read(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
-        self.bytes.read_at(from, out)
     }
 }
 
@@ -203,167 +167,155 @@ impl Layout {
 }
 
 /// A table of numbers in a file.
-#[derive(Debug)]
 pub(crate) struct Table<T> {
-    file: Placed,
+    path: String,
+    bytes: Arc<dyn ReadAt>,
     /// Where the numbers start.
     from: u64,
     len: usize,
     dim: usize,
-    /// Bytes of a number, and of a row.
-    sizes: [usize; 2],
+    kind: Kind,
     layout: Layout,
-    decoder: Decoder<T>,
+    /// Bytes of a row.
+    row: usize,
     /// Places for the bytes of some rows.
-    bytes: Mutex<Vec<Vec<u8>>>,
+    spare: Mutex<Vec<Vec<u8>>>,
+    of: std::marker::PhantomData<T>,
 }
 
-impl<T: Decode> Table<T> {
+impl<T: Number> Table<T> {
     /// A table of `len` rows and `dim` columns that is all of the file from this place on.
     pub(crate) fn new(
-        file: Placed,
+        bytes: Arc<dyn ReadAt>,
         from: u64,
         [len, dim]: [usize; 2],
         kind: Kind,
         layout: Layout,
     ) -> Result<Self> {
-        let Some(decoder) = T::decoder(kind) else {
-            let to = std::any::type_name::<T>();
-            return Err(file.fault(format!(
-                "holds numbers of type {kind}, not all of which {to} holds: read a wider type"
-            )));
-        };
         let row = layout.row(dim, kind);
         let size = row.and_then(|row| row.checked_mul(len));
         let expected = size.and_then(|size| from.checked_add(u64::try_from(size).ok()?));
-        if expected != Some(file.len()) {
-            let found = file.len();
+        let path = bytes.name();
+        if expected != Some(bytes.len()) {
+            let found = bytes.len();
             let expected = expected.map_or("more".into(), |expected| expected.to_string());
-            return Err(file.fault(format!(
+            let what = format!(
                 "{len} rows of {dim} numbers of type {kind} need {expected} bytes, but the file has {found}"
-            )));
+            );
+            return Err(fault(&path, what));
         }
         Ok(Self {
-            file,
+            path,
+            bytes,
             from,
             len,
             dim,
-            sizes: [kind.size(), row.unwrap_or(0)],
+            kind,
             layout,
-            decoder,
-            bytes: Mutex::default(),
+            row: row.unwrap_or(0),
+            spare: Mutex::default(),
+            of: std::marker::PhantomData,
         })
     }
 
-    pub(crate) fn shape(&self) -> [usize; 2] {
-        [self.len, self.dim]
+    /// The same, where all numbers of the file are of type `T`, or may be rounded to it.
+    pub(crate) fn readable(self, rounded: bool) -> Result<Self> {
+        let readable = readable::<T>(self.kind, rounded);
+        readable
+            .map_err(|what| fault(&self.path, what))
+            .map(|()| self)
     }
 
-    /// Reads rows from `first` on, as many as `out` has room for. The error names the file.
-    pub(crate) fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let named = |error: io::Error| {
-            let what = format!("{}: {error}", self.file.path);
-            io::Error::new(error.kind(), what)
-        };
-        self.read_unnamed(first, out).map_err(named)
-    }
-
-    fn read_unnamed(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let rows = out.len().checked_div(self.dim).unwrap_or(0);
-        let end = first.checked_add(rows);
-        if rows * self.dim != out.len() || end.is_none_or(|end| end > self.len) {
-            let (n, d, numbers) = (self.len, self.dim, out.len());
-            let what = format!("{numbers} numbers asked for, from row {first} of {n} rows of {d}");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        match self.layout {
+            Layout::Columns => self.read_by_column(first, out),
+            Layout::Rows | Layout::Counted => self.read_by_row(first, out),
         }
-        if out.is_empty() {
-            return Ok(());
-        }
-        let mut bytes = self.spare().pop().unwrap_or_default();
-        let read = match self.layout {
-            Layout::Rows | Layout::Counted => self.read_rows(first, out, &mut bytes),
-            Layout::Columns => self.read_columns(first, out, &mut bytes),
-        };
-        self.spare().push(bytes);
-        read?;
-        let finite = |x: &T| coremix::Float::is_finite(x.widen());
-        // Most rows are sound: all of them are looked at without a branch.
-        if out.iter().fold(true, |all, x| all & finite(x)) {
-            return Ok(());
-        }
-        let place = out.iter().position(|x| !finite(x)).unwrap_or(0);
-        let (row, column) = (first + place / self.dim, place % self.dim);
-        let what = format!("column {column}, row {row}: a value is NaN or infinite");
-        Err(io::Error::new(io::ErrorKind::InvalidData, what))
     }
 
-    fn spare(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Reads some bytes, and does something with them.
+    fn with_bytes(
+        &self,
+        place: u64,
+        len: usize,
+        work: impl FnOnce(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = spare().pop().unwrap_or_default();
+        bytes.resize(len, 0);
+        let read = self.bytes.read_at(self.from + place, &mut bytes);
+        let read = read.and_then(|()| work(&bytes));
+        spare().push(bytes);
+        read
     }
 
-    fn read_rows(&self, first: usize, out: &mut [T], bytes: &mut Vec<u8>) -> io::Result<()> {
-        let (count, [_, stride]) = (self.layout.before_row(), self.sizes);
+    fn read_by_row(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let (count, stride) = (self.layout.before_row(), self.row);
         let together = (PIECE / stride).max(1);
         for (piece, out) in out.chunks_mut(together * self.dim).enumerate() {
             let first = first + piece * together;
-            bytes.resize(out.len() / self.dim * stride, 0);
-            self.file
-                .read(self.from + first as u64 * stride as u64, bytes)?;
-            if count == 0 {
-                (self.decoder)(bytes, out);
-                continue;
-            }
-            let rows = bytes
-                .chunks_exact(stride)
-                .zip(out.chunks_exact_mut(self.dim));
-            for (i, (row, out)) in rows.enumerate() {
-                let (found, numbers) = row.split_at(count);
-                if found != (self.dim as u32).to_le_bytes() {
-                    let found = found.iter().rev().fold(0, |n, &b| n << 8 | i64::from(b));
-                    let (row, found) = (first + i, found as i32);
-                    let what = format!("row {row} has {found} numbers, but row 0 has {}", self.dim);
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            let (place, len) = (first as u64 * stride as u64, out.len() / self.dim * stride);
+            self.with_bytes(place, len, |bytes| {
+                if count == 0 {
+                    let put = put_bytes(self.kind, bytes, out, 1);
+                    return put.map_err(|i| unsound(first + i / self.dim, i % self.dim));
                 }
-                (self.decoder)(numbers, out);
-            }
+                let rows = bytes
+                    .chunks_exact(stride)
+                    .zip(out.chunks_exact_mut(self.dim));
+                for (row, (bytes, out)) in (first..).zip(rows) {
+                    let (found, numbers) = bytes.split_at(count);
+                    if found != (self.dim as u32).to_le_bytes() {
+                        let found = found.iter().rev().fold(0, |n, &b| n << 8 | i64::from(b));
+                        let (found, dim) = (found as i32, self.dim);
+                        let what = format!("row {row} has {found} numbers, but row 0 has {dim}");
+                        return Err(invalid(what));
+                    }
+                    let put = put_bytes(self.kind, numbers, out, 1);
+                    put.map_err(|column| unsound(row, column))?;
+                }
+                Ok(())
+            })?;
         }
         Ok(())
     }
 
     /// A read per column.
-    fn read_columns(&self, first: usize, out: &mut [T], bytes: &mut Vec<u8>) -> io::Result<()> {
-        let [size, _] = self.sizes;
+    fn read_by_column(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let size = self.kind.size();
         let together = PIECE / size;
-        let mut numbers = vec![T::default(); together.min(out.len() / self.dim)];
         for (piece, out) in out.chunks_mut(together * self.dim).enumerate() {
-            let first = first + piece * together;
-            let numbers = &mut numbers[..out.len() / self.dim];
-            bytes.resize(numbers.len() * size, 0);
-            for j in 0..self.dim {
-                let place = (j as u64 * self.len as u64 + first as u64) * size as u64;
-                self.file.read(self.from + place, bytes)?;
-                (self.decoder)(bytes, numbers);
-                for (row, x) in out.chunks_exact_mut(self.dim).zip(&*numbers) {
-                    row[j] = *x;
-                }
+            let (first, rows) = (first + piece * together, out.len() / self.dim);
+            for column in 0..self.dim {
+                let place = (column as u64 * self.len as u64 + first as u64) * size as u64;
+                self.with_bytes(place, rows * size, |bytes| {
+                    let put = put_bytes(self.kind, bytes, &mut out[column..], self.dim);
+                    put.map_err(|row| unsound(first + row, column))
+                })?;
             }
         }
         Ok(())
     }
 }
 
-/// The methods of [`Source`] for a file that is a table.
+fn unsound(row: usize, column: usize) -> io::Error {
+    invalid(format!("column {column}, row {row}: {UNSOUND}"))
+}
+
+source!(Table);
+
+/// Makes a source of a file that is a table.
 macro_rules! table {
     ($name:ident) => {
-        impl<T: $crate::stored::Decode> coremix::data::Source for $name<T> {
+        impl<T: $crate::Number> coremix::data::Source for $name<T> {
             type Element = T;
 
             fn len(&self) -> usize {
-                self.table.shape()[0]
+                self.table.len()
             }
 
             fn dim(&self) -> usize {
-                self.table.shape()[1]
+                self.table.dim()
             }
 
             fn read(&self, first: usize, out: &mut [T]) -> std::io::Result<()> {
@@ -373,28 +325,3 @@ macro_rules! table {
     };
 }
 pub(crate) use table;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_read_after_a_seek_is_a_read_at_a_place() {
-        let path = std::env::temp_dir().join(format!("coremix-placed-{}", std::process::id()));
-        let bytes: Vec<u8> = (0..=255).collect();
-        std::fs::write(&path, &bytes).unwrap();
-        let (placed, mut file) = (Placed::open(&path).unwrap(), File::open(&path).unwrap());
-        std::fs::remove_file(&path).unwrap();
-        for (from, len) in [(0, 256), (17, 5), (255, 1), (256, 0), (255, 2), (300, 1)] {
-            let (mut a, mut b) = (vec![0; len], vec![0; len]);
-            let read = placed.read(from, &mut a);
-            let by_seek = read_by_seek(&mut file, from, &mut b);
-            assert_eq!(read.is_ok(), by_seek.is_ok(), "{from} {len}");
-            assert!(read.is_err() || a == b, "{from} {len}");
-            // Bytes in memory are the same.
-            let in_memory = bytes.read_at(from, &mut b);
-            assert_eq!(read.is_ok(), in_memory.is_ok(), "{from} {len}");
-            assert!(read.is_err() || a == b, "{from} {len}");
-        }
-    }
-}

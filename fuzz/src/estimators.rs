@@ -189,11 +189,10 @@ fn neighborhood(bytes: &mut Bytes<'_>) -> Neighborhood {
     search
         .start(bytes.choose(&[Start::Random, Start::Seeds]))
         .warm_up(bytes.few(3))
-        .initial_searches(bytes.few(3))
 }
 
 fn sampling(bytes: &mut Bytes<'_>) -> SimilaritySampling {
-    SimilaritySampling::new(bytes.count(8), bytes.count(8)).initial_searches(bytes.few(3))
+    SimilaritySampling::new(bytes.count(8), bytes.count(8))
 }
 
 fn phase<F: Float>(bytes: &mut Bytes<'_>) -> Phase<F> {

@@ -28,7 +28,7 @@ pub(crate) fn run(bytes: &[u8]) {
 
 // ---- Rows of numbers ------------------------------------------------------------------------------------
 
-fn rows<T: Number + coremix_files::Decode>(mut bytes: Bytes<'_>) {
+fn rows<T: Number>(mut bytes: Bytes<'_>) {
     let formats = [
         VectorFormat::Fvecs,
         VectorFormat::Bvecs,

@@ -113,14 +113,14 @@ settings! {
 }
 
 /// The settings that all algorithms have.
-const COMMON: &str = "clusters, tolerance, stop_rule, max_iterations, restarts, seed";
-
-/// What an algorithm is made of: its name, the settings that it has beside the common ones, and its constructor.
-struct Entry<F: Float> {
-    name: &'static str,
-    settings: &'static str,
-    make: fn(&Settings, usize) -> Made<F>,
-}
+const COMMON: &[&str] = &[
+    "clusters",
+    "tolerance",
+    "stop_rule",
+    "max_iterations",
+    "restarts",
+    "seed",
+];
 
 /// A builder of one of the families.
 enum Made<F: Float> {
@@ -128,35 +128,51 @@ enum Made<F: Float> {
     Dirichlet(Builder<F, DirichletProcess>),
 }
 
-const PLUS_PLUS: &str = "coreset, covariance, greedy, refined";
-const NEIGHBORHOOD: &str = "coreset, covariance, c_prime, neighbors, random, chain";
+/// What an algorithm is made of: the settings that it has beside the common ones, and its constructor.
+struct Entry<F: Float> {
+    settings: &'static [&'static str],
+    make: fn(&Settings, usize) -> Made<F>,
+}
 
-const fn table<F: Float>() -> [Entry<F>; 11] {
-    use Made::{Dirichlet, Gaussian};
-    macro_rules! table {
-        ($($name:literal $settings:expr => |$s:pat_param, $k:ident| $made:expr;)*) => {
-            [$(Entry { name: $name, settings: $settings, make: |$s, $k| $made }),*]
-        };
-    }
-    table! {
-        "k-means" PLUS_PLUS => |_, k| Gaussian(own::k_means(k));
-        "k-means-c-prime" "coreset, covariance, c_prime, greedy, refined" =>
-            |s, k| Gaussian(own::k_means_c_prime(k, s.members()));
-        "gmm" PLUS_PLUS => |_, k| Gaussian(own::gmm(k));
-        "lazy-k-means" "coreset, epsilon, greedy, refined" =>
-            |s, k| Gaussian(own::lazy_k_means(k, s.epsilon.unwrap_or(0.1)));
-        "lwcs-k-means" "coreset, covariance, chain" => |_, k| Gaussian(own::lwcs_k_means(k, draws(k)));
-        "var-gmm-s" NEIGHBORHOOD => |s, k| Gaussian(own::var_gmm_s(k, 1, 1).e_step(s.neighborhood()));
-        "vc-gmm" NEIGHBORHOOD =>
-            |s, k| Gaussian(own::vc_gmm(k, draws(k), 1, 1).e_step(s.neighborhood()));
-        "d-gmm" "coreset, covariance, c_prime, drawn, chain" =>
-            |s, k| Gaussian(own::d_gmm(k, s.members(), s.drawn.unwrap_or(5)));
-        "sparsified-gmm" PLUS_PLUS => |_, k| Gaussian(own::sparsified_gmm(k));
-        "dp-gmm" "coreset, concentration, greedy, refined" =>
-            |s, k| Dirichlet(own::dp_gmm(k, s.concentration.unwrap_or(1.0)));
-        "fast" "coreset, memory" =>
-            |s, k| Gaussian(s.memory.map_or_else(|| own::fast(k), |bytes| own::fast_within(k, bytes)));
-    }
+macro_rules! algorithms {
+    ($($name:literal [$($setting:ident)*] => |$s:pat_param, $k:ident| $family:ident $made:expr;)*) => {
+        impl Algorithm {
+            /// All names.
+            pub const NAMES: [&'static str; [$($name),*].len()] = [$($name),*];
+
+            fn entry<F: Float>(&self) -> Entry<F> {
+                match self.name {
+                    $($name => Entry {
+                        settings: &[$(stringify!($setting)),*],
+                        make: |$s, $k| Made::$family($made),
+                    },)*
+                    _ => unreachable!("parsed from the names"),
+                }
+            }
+        }
+    };
+}
+
+algorithms! {
+    "k-means" [coreset covariance greedy refined] => |_, k| Gaussian own::k_means(k);
+    "k-means-c-prime" [coreset covariance c_prime greedy refined] =>
+        |s, k| Gaussian own::k_means_c_prime(k, s.members());
+    "gmm" [coreset covariance greedy refined] => |_, k| Gaussian own::gmm(k);
+    "lazy-k-means" [coreset epsilon greedy refined] =>
+        |s, k| Gaussian own::lazy_k_means(k, s.epsilon.unwrap_or(0.1));
+    "lwcs-k-means" [coreset covariance chain] => |_, k| Gaussian own::lwcs_k_means(k, draws(k));
+    "var-gmm-s" [coreset covariance c_prime neighbors random chain] =>
+        |s, k| Gaussian own::var_gmm_s(k, 1, 1).e_step(s.neighborhood());
+    "vc-gmm" [coreset covariance c_prime neighbors random chain] =>
+        |s, k| Gaussian own::vc_gmm(k, draws(k), 1, 1).e_step(s.neighborhood());
+    "d-gmm" [coreset covariance c_prime drawn chain] =>
+        |s, k| Gaussian own::d_gmm(k, s.members(), s.drawn.unwrap_or(5));
+    "sparsified-gmm" [coreset covariance greedy refined] =>
+        |_, k| Gaussian own::sparsified_gmm(k);
+    "dp-gmm" [coreset concentration greedy refined] =>
+        |s, k| Dirichlet own::dp_gmm(k, s.concentration.unwrap_or(1.0));
+    "fast" [coreset memory] =>
+        |s, k| Gaussian s.memory.map_or_else(|| own::fast(k), |bytes| own::fast_within(k, bytes));
 }
 
 /// Draws of a coreset for so many clusters.
@@ -176,18 +192,6 @@ impl Settings {
 }
 
 impl Algorithm {
-    /// All names.
-    pub const NAMES: [&'static str; 11] = {
-        let table = table::<f64>();
-        let mut names = [""; 11];
-        let mut i = 0;
-        while i < names.len() {
-            names[i] = table[i].name;
-            i += 1;
-        }
-        names
-    };
-
     /// As [`Builder::cancel`].
     #[must_use]
     pub fn cancel(mut self, cancel: &Cancel) -> Self {
@@ -215,16 +219,11 @@ impl Algorithm {
     /// As [`Builder::build`]; [`Error::Unknown`] for a setting that the algorithm does not have.
     #[inline(never)]
     pub fn boxed<F: Float>(&self) -> Result<Box<dyn Estimator<F>>> {
-        let own = table::<F>().into_iter().find(|own| own.name == self.name);
-        let own = own.expect("parsed from the table");
-        let has = COMMON.split(", ").chain(own.settings.split(", "));
-        if let Some(setting) = self
-            .settings
-            .given()
-            .find(|given| !has.clone().any(|s| s == *given))
-        {
+        let own = self.entry::<F>();
+        let has = |given: &&str| COMMON.contains(given) || own.settings.contains(given);
+        if let Some(setting) = self.settings.given().find(|given| !has(given)) {
             let what = format!("setting of {}", self.name);
-            return Err(Error::unknown(setting, &what, own.settings));
+            return Err(Error::unknown(setting, &what, &own.settings.join(", ")));
         }
         let rule = "must be given: .clusters(k)";
         let missing = || Error::parameter("clusters", "unset", rule);

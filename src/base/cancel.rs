@@ -1,7 +1,7 @@
 //! Cancelling: a flag, or a time limit. [`Guarded`](crate::data::Guarded) data looks at it for every block of rows, so that
 //! every stage of a fit ends with [`Error::Cancelled`] soon after it is set.
 
-use super::error::{Error, Result};
+use super::error::{Error, Result, ensure};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,10 +66,7 @@ impl Cancel {
 
     /// An error if it is set.
     pub(crate) fn check(&self) -> Result<()> {
-        match self.is_cancelled() {
-            true => Err(Error::Cancelled),
-            false => Ok(()),
-        }
+        ensure(!self.is_cancelled(), || Error::Cancelled)
     }
 }
 

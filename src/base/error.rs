@@ -199,12 +199,17 @@ impl Error {
     }
 }
 
+/// `Ok` if a rule holds.
+pub(crate) fn ensure(holds: bool, wrong: impl FnOnce() -> Error) -> Result<()> {
+    match holds {
+        true => Ok(()),
+        false => Err(wrong()),
+    }
+}
+
 /// `Ok` if two inputs that belong together are as long.
 pub(crate) fn same_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
-    if expected == found {
-        return Ok(());
-    }
-    Err(Error::LengthMismatch {
+    ensure(expected == found, || Error::LengthMismatch {
         what,
         expected,
         found,
@@ -213,10 +218,7 @@ pub(crate) fn same_length(what: &'static str, expected: usize, found: usize) -> 
 
 /// `Ok` if an input has as many columns as the data or the model.
 pub(crate) fn same_columns(what: &'static str, expected: usize, found: usize) -> Result<()> {
-    if expected == found {
-        return Ok(());
-    }
-    Err(Error::DimensionMismatch {
+    ensure(expected == found, || Error::DimensionMismatch {
         what,
         expected,
         found,
@@ -225,37 +227,26 @@ pub(crate) fn same_columns(what: &'static str, expected: usize, found: usize) ->
 
 /// `Ok` if a row may have this weight.
 pub(crate) fn sound_weight(row: usize, value: f64) -> Result<()> {
-    match value.is_finite() && value >= 0.0 {
-        true => Ok(()),
-        false => Err(Error::Weight { row, value }),
-    }
+    let sound = value.is_finite() && value >= 0.0;
+    ensure(sound, || Error::Weight { row, value })
 }
 
 /// The sum of all weights, if sums over the data stay finite and normal with it.
 pub(crate) fn sound_total(total: f64) -> Result<f64> {
-    match (1e-290..=1e290).contains(&total) {
-        true => Ok(total),
-        false => Err(Error::TotalWeight { total }),
-    }
+    let sound = (1e-290..=1e290).contains(&total);
+    ensure(sound, || Error::TotalWeight { total }).map(|()| total)
 }
 
 /// `Ok` if a setting is finite and not negative.
 pub(crate) fn not_negative(name: &'static str, value: f64) -> Result<()> {
-    match value.is_finite() && value >= 0.0 {
-        true => Ok(()),
-        false => Err(Error::parameter(
-            name,
-            value,
-            "must be finite and not negative",
-        )),
-    }
+    let rule = "must be finite and not negative";
+    let holds = value.is_finite() && value >= 0.0;
+    ensure(holds, || Error::parameter(name, value, rule))
 }
 
 /// `Ok` if a count that must be positive is.
 pub(crate) fn positive(name: &'static str, value: usize) -> Result<()> {
-    if value == 0 {
-        Err(Error::parameter(name, value, "must be at least 1"))
-    } else {
-        Ok(())
-    }
+    ensure(value > 0, || {
+        Error::parameter(name, value, "must be at least 1")
+    })
 }

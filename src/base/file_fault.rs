@@ -1,14 +1,14 @@
 //! What can be wrong with a file of a model, or with a checkpoint.
 
-use std::fmt;
 use std::io;
 
 /// What is wrong with the file of a model or a checkpoint, or why there is none: the cause of
 /// [`Error::Model`](crate::Error::Model) and [`Error::Checkpoint`](crate::Error::Checkpoint).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileFault {
     /// The file cannot be read or written; what the system says.
+    #[error("{message}")]
     System {
         /// The kind of the error.
         kind: io::ErrorKind,
@@ -16,14 +16,22 @@ pub enum FileFault {
         message: String,
     },
     /// No such file of this crate: other bytes at the start.
+    #[error("not a file of coremix: it begins with other bytes; check the path")]
     Foreign,
     /// The file ends too early.
+    #[error("truncated: it ends too early; restore it or write it anew")]
     Truncated,
     /// The checksum is not that of the bytes: the file was damaged.
+    #[error("damaged: its checksum is wrong; restore it or write it anew")]
     Checksum,
     /// There is more in the file after its end.
+    #[error("damaged: it goes on after its end; restore it or write it anew")]
     Longer,
     /// The format of a later version of the crate, or none.
+    #[error(
+        "format {found}, but this version of the crate knows formats 1 to {known} alone; \
+         use the version that wrote it, or a later one"
+    )]
     Version {
         /// The format of the file.
         found: u32,
@@ -31,6 +39,7 @@ pub enum FileFault {
         known: u32,
     },
     /// A model of another family.
+    #[error("a model of the family {found}, but one of {expected} is needed here")]
     Family {
         /// The family asked for.
         expected: &'static str,
@@ -38,6 +47,9 @@ pub enum FileFault {
         found: String,
     },
     /// A model in another number type.
+    #[error(
+        "a model in {found}, but {expected} is needed here: a model and its rows have one number type"
+    )]
     Number {
         /// The type asked for.
         expected: &'static str,
@@ -45,6 +57,9 @@ pub enum FileFault {
         found: String,
     },
     /// Whole and undamaged, but with numbers that no such file has.
+    #[error(
+        "not as this crate writes it: section \"{section}\" {rule}; restore it or write it anew"
+    )]
     Content {
         /// The section.
         section: String,
@@ -52,8 +67,13 @@ pub enum FileFault {
         rule: &'static str,
     },
     /// Boxed models of a family from outside the crate cannot be saved.
+    #[error("boxed models of this family cannot be saved: save them with their type")]
     NoFormat,
     /// A checkpoint of another fit: other data, another setting or another version of the crate.
+    #[error(
+        "of another fit: {what} is {found}, but that of this fit is {expected}; \
+         use what that fit used, or remove the file to begin anew"
+    )]
     OtherFit {
         /// What differs.
         what: String,
@@ -69,57 +89,6 @@ impl From<io::Error> for FileFault {
         Self::System {
             kind: error.kind(),
             message: error.to_string(),
-        }
-    }
-}
-
-impl fmt::Display for FileFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::System { message, .. } => f.write_str(message),
-            Self::Foreign => {
-                f.write_str("not a file of coremix: it begins with other bytes; check the path")
-            }
-            Self::Truncated => {
-                f.write_str("truncated: it ends too early; restore it or write it anew")
-            }
-            Self::Checksum => {
-                f.write_str("damaged: its checksum is wrong; restore it or write it anew")
-            }
-            Self::Longer => {
-                f.write_str("damaged: it goes on after its end; restore it or write it anew")
-            }
-            Self::Version { found, known } => write!(
-                f,
-                "format {found}, but this version of the crate knows formats 1 to {known} alone; \
-                 use the version that wrote it, or a later one"
-            ),
-            Self::Family { expected, found } => write!(
-                f,
-                "a model of the family {found}, but one of {expected} is needed here"
-            ),
-            Self::Number { expected, found } => write!(
-                f,
-                "a model in {found}, but {expected} is needed here: \
-                 a model and its rows have one number type"
-            ),
-            Self::Content { section, rule } => write!(
-                f,
-                "not as this crate writes it: section \"{section}\" {rule}; \
-                 restore it or write it anew"
-            ),
-            Self::NoFormat => f.write_str(
-                "boxed models of this family cannot be saved: save them with their type",
-            ),
-            Self::OtherFit {
-                what,
-                expected,
-                found,
-            } => write!(
-                f,
-                "of another fit: {what} is {found}, but that of this fit is {expected}; \
-                 use what that fit used, or remove the file to begin anew"
-            ),
         }
     }
 }

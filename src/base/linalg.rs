@@ -128,25 +128,31 @@ fn raised(matrix: &[f64], dim: usize) -> Vec<f64> {
     inverse_of_lower(&factor, dim)
 }
 
-/// The eigenvalues of a symmetric matrix (dim, dim), and as many eigenvectors, row after row, up to roundings of the largest
-/// value: those of a tridiagonal matrix by QR steps (Golub and Van Loan, Matrix Computations, 8.3).
+/// The eigenvalues of a symmetric matrix (dim, dim), and as many eigenvectors, row after row: those of a tridiagonal matrix by
+/// QR steps (Golub and Van Loan, Matrix Computations, 8.3). Columns are taken in the order of their variances, the largest
+/// first: so small values beside large ones keep their digits.
 fn eigen(matrix: &[f64], dim: usize) -> (Vec<f64>, Vec<f64>) {
+    let variance = |i: usize| matrix[i * (dim + 1)];
+    let mut order: Vec<usize> = (0..dim).collect();
+    order.sort_by(|&i, &j| variance(j).total_cmp(&variance(i)));
+    let row = |&i: &usize| order.iter().map(move |j| matrix[i * dim + j]);
     let Tridiagonal {
         mut diagonal,
         mut beside,
         mirrors,
-    } = Tridiagonal::of(matrix, dim);
-    let largest = diagonal.iter().chain(&beside);
-    let least = f64::EPSILON * largest.fold(0.0f64, |most, x| most.max(x.abs()));
+    } = Tridiagonal::of(order.iter().flat_map(row).collect(), dim);
+    let is_lost = |diagonal: &[f64], beside: &[f64], i: usize| {
+        beside[i].abs() <= f64::EPSILON * (diagonal[i].abs() + diagonal[i + 1].abs())
+    };
     let mut vectors = vec![0.0; dim * dim];
     vectors.iter_mut().step_by(dim + 1).for_each(|x| *x = 1.0);
     let mut last = dim.saturating_sub(1);
     // Each value takes two or three steps. The bound is for numbers that are not finite.
     for _ in 0..32 * dim {
-        while last > 0 && beside[last - 1].abs() <= least {
+        while last > 0 && is_lost(&diagonal, &beside, last - 1) {
             last -= 1;
         }
-        let split = beside[..last].iter().rposition(|x| x.abs() <= least);
+        let split = (0..last).rfind(|&i| is_lost(&diagonal, &beside, i));
         let first = split.map_or(0, |i| i + 1);
         if first == last {
             break;
@@ -187,6 +193,10 @@ fn eigen(matrix: &[f64], dim: usize) -> (Vec<f64>, Vec<f64>) {
         for (i, mirror) in mirrors.iter().enumerate().rev() {
             reflect(mirror, &mut vector[i + 1..]);
         }
+        let sorted = vector.to_vec();
+        for (&place, x) in order.iter().zip(sorted) {
+            vector[place] = x;
+        }
     }
     (diagonal, vectors)
 }
@@ -200,8 +210,7 @@ struct Tridiagonal {
 }
 
 impl Tridiagonal {
-    fn of(matrix: &[f64], dim: usize) -> Self {
-        let mut a = matrix.to_vec();
+    fn of(mut a: Vec<f64>, dim: usize) -> Self {
         let (mut beside, mut mirrors) = (Vec::new(), Vec::new());
         for i in 1..dim {
             let mut mirror = a[(i - 1) * dim + i..i * dim].to_vec();
@@ -390,26 +399,9 @@ mod tests {
         Array2::from_shape_vec((dim, dim), values.to_vec()).unwrap()
     }
 
-    /// The textbook's formula, entry by entry.
-    fn naive_cholesky(a: &Array2<f64>) -> Array2<f64> {
-        let n = a.nrows();
-        let mut l = Array2::<f64>::zeros((n, n));
-        for i in 0..n {
-            for j in 0..=i {
-                let sum: f64 = (0..j).map(|k| l[[i, k]] * l[[j, k]]).sum();
-                let left = a[[i, j]] - sum;
-                l[[i, j]] = if i == j {
-                    left.sqrt()
-                } else {
-                    left / l[[j, j]]
-                };
-            }
-        }
-        l
-    }
-
+    /// The one lower triangle of positive diagonal whose square is the matrix.
     #[test]
-    fn cholesky_is_the_textbooks_and_reads_the_lower_half_alone() {
+    fn cholesky_is_the_root_and_reads_the_lower_half_alone() {
         for n in SIZES {
             let x = random(n, n + 3, n as u64);
             let a = x.dot(&x.t()) + Array2::<f64>::eye(n) * 0.1;
@@ -419,8 +411,10 @@ mod tests {
                 .collect();
             assert!(cholesky(&mut values, n));
             let factor = of(&values, n);
-            assert_relative_eq!(factor, naive_cholesky(&a), epsilon = 1e-10);
             assert_relative_eq!(factor.dot(&factor.t()), a, epsilon = 1e-11 * n as f64);
+            for ((i, j), x) in factor.indexed_iter() {
+                assert!(j < i || (i == j) == (*x > 0.0) && (i == j || *x == 0.0));
+            }
 
             let inverse = of(&inverse_of_lower(&values, n), n);
             assert_abs_diff_eq!(inverse.dot(&factor), Array2::eye(n), epsilon = 1e-10);
@@ -463,6 +457,30 @@ mod tests {
         assert!(Cholesky::of(&[f64::NAN], 1).is_none());
     }
 
+    /// One variance is far larger than the others: each eigenvalue keeps its own digits, wherever its column is.
+    #[test]
+    fn small_eigenvalues_stay_beside_a_large_one() {
+        let variances = [1.0, 2.0, 3.0, 1e18];
+        let all = |order: [usize; 4], dim: usize| {
+            let entry = |i: usize, j: usize| match i == j {
+                true => variances[order[i]],
+                false => 0.1 + 0.05 * (order[i] + order[j]) as f64,
+            };
+            let matrix = Array2::from_shape_fn((dim, dim), |(i, j)| entry(i, j));
+            let (mut values, _) = eigen(matrix.as_slice().unwrap(), dim);
+            values.sort_by(f64::total_cmp);
+            values
+        };
+        let mut expected = all([0, 1, 2, 3], 3);
+        // A large variance moves the others by the square of a covariance over it.
+        expected.push(1e18);
+        for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]] {
+            for (value, expected) in all(order, 4).iter().zip(&expected) {
+                assert_relative_eq!(value, expected, max_relative = 1e-9);
+            }
+        }
+    }
+
     #[test]
     fn eigenvalues_are_raised_and_vectors_stay() {
         for n in SIZES {
@@ -492,22 +510,8 @@ mod tests {
         }
     }
 
-    /// Classical Gram-Schmidt, for rows that are independent.
-    fn naive_orthonormal(rows: &Array2<f64>) -> Array2<f64> {
-        let mut out = rows.clone();
-        for i in 0..rows.nrows() {
-            let mut row = rows.row(i).to_owned();
-            for j in 0..i {
-                let along = rows.row(i).dot(&out.row(j));
-                row.scaled_add(-along, &out.row(j));
-            }
-            let length = row.dot(&row).sqrt();
-            out.row_mut(i).assign(&(row / length));
-        }
-        out
-    }
-
-    fn check(rows: &Array2<f64>) -> Array2<f64> {
+    /// Orthonormal directions that span what the rows up to their own do are unique, but for their signs.
+    fn check(rows: &Array2<f64>) {
         let q = orthonormal(rows);
         assert_abs_diff_eq!(q.dot(&q.t()), Array2::eye(rows.nrows()), epsilon = 1e-13);
         // Each row lies in the span of the directions up to its own.
@@ -520,24 +524,12 @@ mod tests {
             let back = q.dot(&rows.row(i)).dot(&q);
             assert_abs_diff_eq!(back, rows.row(i).to_owned(), epsilon = 1e-12);
         }
-        q
-    }
-
-    #[test]
-    fn directions_are_those_of_gram_and_schmidt_but_for_their_signs() {
-        for (p, d) in [(1, 1), (1, 5), (3, 3), (4, 9), (16, 40)] {
-            let rows = random(p, d, 7);
-            let (found, expected) = (check(&rows), naive_orthonormal(&rows));
-            for (found, expected) in found.outer_iter().zip(expected.outer_iter()) {
-                let sign = found.dot(&expected).signum();
-                assert_abs_diff_eq!(&found * sign, expected.to_owned(), epsilon = 1e-10);
-            }
-        }
     }
 
     #[test]
     fn directions_are_orthonormal_whatever_the_rank_and_the_unit() {
-        for (p, d) in [(1, 1), (3, 3), (4, 9), (16, 40)] {
+        for (p, d) in [(1, 1), (1, 5), (3, 3), (4, 9), (16, 40)] {
+            check(&random(p, d, 7));
             check(&Array2::zeros((p, d)));
             check(&Array2::ones((p, d)));
             check(&Array2::from_shape_fn((p, d), |(i, j)| {

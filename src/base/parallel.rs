@@ -23,15 +23,10 @@ fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
 
 /// The same of whole tasks: each is worked on by one thread alone.
 fn tasks(n: usize, f: &(dyn Fn(usize) + Sync)) {
-    struct Restore(bool);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            ALONE.set(self.0);
-        }
-    }
     (0..n).into_par_iter().for_each(|i| {
-        let _restore = Restore(ALONE.replace(true));
+        let before = ALONE.replace(true);
         f(i);
+        ALONE.set(before);
     });
 }
 
@@ -114,11 +109,9 @@ pub(crate) fn map_blocks<T: Send>(
     size: usize,
     f: impl Fn(usize, Range<usize>) -> T + Sync,
 ) -> Vec<T> {
-    let found = slots(n.div_ceil(size));
-    each(found.len(), &|b| {
-        put(&found[b], f(b, b * size..((b + 1) * size).min(n)));
-    });
-    taken(found)
+    map(n.div_ceil(size), |b| {
+        f(b, b * size..((b + 1) * size).min(n))
+    })
 }
 
 /// `f(block, range, chunk)` for every block of `size` items of `out`, results in order.

@@ -1,14 +1,17 @@
 //! What every stage of the pipeline has in common.
 
 use crate::base::error::Result;
-use serde::Serialize;
+use std::fmt::Debug;
 
 /// A stage of the pipeline: a value with settings, checked once when the builder builds.
+///
+/// `Debug` prints them all: a [checkpoint](crate::Checkpoint) of a fit with stages that print otherwise is refused.
 ///
 /// ```
 /// use coremix::prelude::*;
 /// use coremix::Stage;
 ///
+/// #[derive(Debug)]
 /// struct Own {
 ///     looks: usize,
 /// }
@@ -28,7 +31,7 @@ use serde::Serialize;
 /// let error = Own { looks: 7 }.check(5).unwrap_err();
 /// assert!(error.to_string().starts_with("looks = 7: must be at least 1"));
 /// ```
-pub trait Stage {
+pub trait Stage: Debug {
     /// Checks the settings, knowing the number of clusters.
     ///
     /// # Errors
@@ -42,12 +45,6 @@ pub trait Stage {
     fn name(&self) -> &'static str {
         name::<Self>()
     }
-
-    /// The stage and its settings by name: a [checkpoint](crate::Checkpoint) of a fit with other ones is refused. Default: the
-    /// name of the type alone.
-    fn settings(&self) -> String {
-        name::<Self>().to_string()
-    }
 }
 
 impl<T: Stage + ?Sized> Stage for Box<T> {
@@ -58,16 +55,6 @@ impl<T: Stage + ?Sized> Stage for Box<T> {
     fn name(&self) -> &'static str {
         (**self).name()
     }
-
-    fn settings(&self) -> String {
-        (**self).settings()
-    }
-}
-
-/// A stage and its settings by name, as JSON.
-pub(crate) fn settings<T: Serialize>(stage: &T) -> String {
-    let settings = serde_json::to_string(stage);
-    format!("{} {}", name::<T>(), settings.expect("settings are JSON"))
 }
 
 /// The name of a stage, as errors give it: that of its type, without its path and parameters.

@@ -6,7 +6,7 @@ use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::{Rows, View};
 
 /// Rows drawn half in proportion to their weight and half to their weighted squared distance from the mean
@@ -55,44 +55,23 @@ impl Stage for Lightweight {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("coreset", self.size)
     }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
-    }
 }
 
 impl<F: Float> Coreset<F> for Lightweight {
     fn sample(&self, view: View<'_, F>, rng: &mut Rng) -> Result<Option<Subset>> {
-        self.draw(view, rng)
+        self.draw(view, false, rng)
     }
 }
 
 impl Lightweight {
-    /// Draws the coreset.
+    /// Draws the coreset, by independent uniform numbers, or by one from each of N' parts of the interval from 0 to 1: `in_strata`
+    /// the probabilities are the same, but the numbers of draws of a row differ less.
     #[inline(never)]
     pub(crate) fn draw<F: Float>(
         &self,
         view: View<'_, F>,
+        in_strata: bool,
         rng: &mut Rng,
-    ) -> Result<Option<Subset>> {
-        self.with(view, |size| SortedUniforms::new(size, rng))
-    }
-
-    /// Draws it by one uniform number from each of N' parts of the interval from 0 to 1: with the same probabilities, but
-    /// the numbers of draws of a row differ less.
-    pub(crate) fn draw_in_strata<F: Float>(
-        &self,
-        view: View<'_, F>,
-        rng: &mut Rng,
-    ) -> Result<Option<Subset>> {
-        self.with(view, |size| SortedUniforms::in_strata(size, rng))
-    }
-
-    /// Draws it by these numbers.
-    fn with<'a, F: Float>(
-        &self,
-        view: View<'_, F>,
-        draws: impl FnOnce(usize) -> SortedUniforms<'a>,
     ) -> Result<Option<Subset>> {
         let data = view.data;
         if self.size >= data.summary().rows {
@@ -112,26 +91,23 @@ impl Lightweight {
         };
         let density = |d2: F| (base + slope * d2.to_f64()) / (2.0 * total);
 
-        // The draws of each block, in ascending order, and where it begins.
-        let mut draws = draws(self.size);
-        let mut end = 0.0;
-        let mut parts: Vec<(f64, Vec<f64>)> = Vec::with_capacity(blocks.len());
+        // Where the draws of each block end. They sum to 1 up to rounding: draws past the end go to the last block that has rows.
+        let draws = sorted_uniforms(self.size, in_strata, rng);
+        let mut ends = vec![0.0];
         for block in &blocks {
-            let start = end;
-            end += (base * block.weight + slope * block.spread) / (2.0 * total);
-            let found = match block.weight > 0.0 {
-                true => draws.take_below(end),
-                false => Vec::new(),
+            let share = (base * block.weight + slope * block.spread) / (2.0 * total);
+            ends.push(ends[ends.len() - 1] + share);
+        }
+        let last_block = blocks.iter().rposition(|block| block.weight > 0.0);
+        let below = |bound: f64| draws.partition_point(|draw| *draw < bound);
+        let chosen = parallel::map(blocks.len(), |block| {
+            let end = match last_block == Some(block) {
+                true => draws.len(),
+                false => below(ends[block + 1]),
             };
-            parts.push((start, found));
-        }
-        // They sum to 1 up to rounding: draws past the end go to the last block that has rows.
-        if let Some(last) = blocks.iter().rposition(|block| block.weight > 0.0) {
-            parts[last].1.extend(draws.take_below(f64::INFINITY));
-        }
-        let chosen = parallel::map_parts(parts, |block, (start, draws)| {
-            let (mut chosen, mut draws) = (Vec::with_capacity(draws.len()), draws.as_slice());
-            let (mut cumulated, mut last) = (start, 0);
+            let mut draws = &draws[below(ends[block])..end];
+            let mut chosen = Vec::with_capacity(draws.len());
+            let (mut cumulated, mut last) = (ends[block], 0);
             let first = block * PIECE;
             let piece = &squared[first..(first + PIECE).min(data.len())];
             for (n, &squared) in (first..).zip(piece) {
@@ -186,10 +162,8 @@ fn squared_distances_to_mean<F: Float>(
     let mut squared = vec![F::from_f64(0.0); data.len()];
     let blocks = parallel::map_chunks(&mut squared, PIECE, |_, range, squared| {
         let mut block = Rows::default();
-        for (first, out) in (range.clone())
-            .step_by(BLOCK)
-            .zip(squared.chunks_mut(BLOCK))
-        {
+        let firsts = range.clone().step_by(BLOCK);
+        for (first, out) in firsts.zip(squared.chunks_mut(BLOCK)) {
             data.load(first..first + out.len(), frame, &mut block)?;
             block.distances_from(&centre, out);
         }
@@ -199,10 +173,9 @@ fn squared_distances_to_mean<F: Float>(
             let weight = data.weight(n) * unit;
             weights[i % 4] += weight;
             // A row of weight 0 may be at any distance.
-            spreads[i % 4] += if weight > 0.0 {
-                weight * d2.to_f64()
-            } else {
-                0.0
+            spreads[i % 4] += match weight > 0.0 {
+                true => weight * d2.to_f64(),
+                false => 0.0,
             };
         }
         Ok(Totals {
@@ -213,69 +186,28 @@ fn squared_distances_to_mean<F: Float>(
     Ok((squared, parallel::all(blocks)?))
 }
 
-/// `size` uniform numbers in ascending order, made one at a time.
-struct SortedUniforms<'a> {
-    rng: &'a mut Rng,
-    left: usize,
-    next: f64,
-    /// Parts of the interval, each with one of the numbers, if there are such.
-    strata: Option<usize>,
-}
-
-impl<'a> SortedUniforms<'a> {
-    /// Independent ones.
-    fn new(size: usize, rng: &'a mut Rng) -> Self {
-        Self::begin(size, None, rng)
-    }
-
-    /// One in each part of the interval.
-    fn in_strata(size: usize, rng: &'a mut Rng) -> Self {
-        Self::begin(size, Some(size), rng)
-    }
-
-    fn begin(size: usize, strata: Option<usize>, rng: &'a mut Rng) -> Self {
-        let mut draws = Self {
-            rng,
-            left: size,
-            next: 0.0,
-            strata,
+/// Uniform numbers in ascending order: independent ones, or one in each of `size` parts of the interval.
+fn sorted_uniforms(size: usize, in_strata: bool, rng: &mut Rng) -> Vec<f64> {
+    let mut last = 0.0;
+    let next = |i: usize| {
+        let u = 1.0 - rng.uniform();
+        last = match in_strata {
+            true => (i as f64 + (1.0 - u)) / size as f64,
+            // The smallest of those that are left on [last, 1).
+            false => last + (1.0 - last) * (1.0 - u.powf(1.0 / (size - i) as f64)),
         };
-        draws.advance();
-        draws
-    }
-
-    /// The smallest of `left` uniforms on [next, 1) is next + (1 - next)(1 - U^(1/left)).
-    fn advance(&mut self) {
-        let u = 1.0 - self.rng.uniform();
-        if let Some(strata) = self.strata {
-            self.next = ((strata - self.left) as f64 + (1.0 - u)) / strata as f64;
-            return;
-        }
-        self.next += (1.0 - self.next) * (1.0 - u.powf(1.0 / self.left as f64));
-    }
-
-    /// The remaining numbers below `bound`.
-    fn take_below(&mut self, bound: f64) -> Vec<f64> {
-        let mut taken = Vec::new();
-        while self.left > 0 && self.next < bound {
-            taken.push(self.next);
-            self.left -= 1;
-            if self.left > 0 {
-                self.advance();
-            }
-        }
-        taken
-    }
+        last
+    };
+    (0..size).map(next).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::rng::Rng;
     use crate::data::{Data, Dense};
-    use approx::assert_abs_diff_eq;
     use ndarray::{Array1, Array2};
 
+    /// Weights are those of the formula; that they are right on average is a law of all coresets.
     #[test]
     fn draws_and_weights_follow_the_formula() {
         let mut rng = Rng::from_seed(11);
@@ -284,60 +216,31 @@ mod tests {
         let w = Array1::from_shape_fn(n, |i| (i % 3) as f64 * 0.7);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let frame = data.frame();
-        let total: f64 = w.sum();
-        let mean: Vec<f64> = (0..3)
-            .map(|j| (0..n).map(|i| w[i] * x[[i, j]]).sum::<f64>() / total)
-            .collect();
-        let d2: Vec<f64> = (0..n)
-            .map(|i| (0..3).map(|j| (x[[i, j]] - mean[j]).powi(2)).sum())
+        let mean = w.dot(&x) / w.sum();
+        let d2: Vec<f64> = x
+            .outer_iter()
+            .map(|row| (&row - &mean).mapv(|t| t * t).sum())
             .collect();
         let spread: f64 = (0..n).map(|i| w[i] * d2[i]).sum();
-        let q: Vec<f64> = (0..n)
-            .map(|i| w[i] * (0.5 / total + 0.5 * d2[i] / spread))
-            .collect();
-
-        let mut mean_weight = vec![0.0; n];
-        let mut sums = Vec::new();
-        for round in 0..rounds {
-            let subset = Lightweight::new(size)
-                .sample(View::new(&data, &frame), &mut Rng::from_seed(round))
-                .unwrap()
-                .unwrap();
-            assert_eq!(subset.evaluations, n as u64);
-            for (&n, &weight) in subset.rows.iter().zip(&subset.weights) {
-                let expected = w[n] / (size as f64 * q[n]);
-                assert!(
-                    (weight - expected).abs() < 1e-9 * expected,
-                    "weight is not w / (m q)"
-                );
-                mean_weight[n] += weight / rounds as f64;
+        let q = |i: usize| w[i] * (0.5 / w.sum() + 0.5 * d2[i] / spread);
+        for in_strata in [false, true] {
+            let mut counts = vec![0.0; n];
+            for round in 0..rounds {
+                let (view, mut rng) = (View::new(&data, &frame), Rng::from_seed(round));
+                let drawn = Lightweight::new(size).draw(view, in_strata, &mut rng);
+                let subset = drawn.unwrap().unwrap();
+                assert_eq!((subset.evaluations, subset.rows.len()), (n as u64, size));
+                for (&i, &weight) in subset.rows.iter().zip(&subset.weights) {
+                    let expected = w[i] / (size as f64 * q(i));
+                    assert!((weight - expected).abs() < 1e-9 * expected, "row {i}");
+                    counts[i] += 1.0;
+                }
             }
-            sums.push(subset.weights.iter().sum::<f64>());
-        }
-        for n in 0..n {
-            // Standard error of the mean weight: w / sqrt(q size rounds).
-            let error = 5.0 * w[n] / (q[n].max(1e-12) * size as f64 * rounds as f64).sqrt();
-            assert!((mean_weight[n] - w[n]).abs() <= error, "row {n}");
-        }
-        let mean_sum = sums.iter().sum::<f64>() / rounds as f64;
-        assert_abs_diff_eq!(mean_sum, total, epsilon = 0.01 * total);
-    }
-
-    #[test]
-    fn sorted_uniforms_are_sorted_and_uniform() {
-        let mut counts = [0u32; 4];
-        for seed in 0..2_000 {
-            let mut rng = Rng::from_seed(seed);
-            let mut draws = SortedUniforms::new(10, &mut rng);
-            for (bin, count) in counts.iter_mut().enumerate() {
-                *count += draws.take_below((bin + 1) as f64 / 4.0).len() as u32;
+            for (i, count) in counts.iter().enumerate() {
+                let draws = (size * rounds as usize) as f64;
+                let error = 5.0 * (q(i) * draws).sqrt();
+                assert!((count - q(i) * draws).abs() <= error, "row {i}: {count}");
             }
-            assert!(draws.take_below(f64::INFINITY).is_empty());
         }
-        assert_eq!(counts.iter().sum::<u32>(), 20_000);
-        assert!(
-            counts.iter().all(|&c| (4_700..5_300).contains(&c)),
-            "{counts:?}"
-        );
     }
 }

@@ -2,11 +2,7 @@
 //!
 //! [`Full`] is all rows, for data that is small enough. [`Lightweight`] is for larger data, and [`Uniform`] is a
 //! baseline. [`OnePass`] is for rows that come once, before any fit. The expectation of a weighted sum over the coreset
-//! is the sum over all rows:
-//!
-//! $$\mathbb E \sum_{i=1}^{N'} w'_i g(y_i) = \sum_n w_n g(y_n) \qquad \text{for every function } g$$
-//!
-//! The coreset is drawn once per fit, and restarts share it.
+//! is the sum over all rows. The coreset is drawn once per fit, and restarts share it.
 
 mod full;
 mod lightweight;
@@ -65,35 +61,7 @@ impl Subset {
 /// Law: the expected new weight of every row is its old weight, so the expected sum of the new weights is the total weight
 /// of the data. Rows of weight 0 are never chosen.
 ///
-/// `examples/own_coreset.rs` is another one.
-///
-/// ```
-/// use coremix::coreset::{Coreset, Subset};
-/// use coremix::data::View;
-/// use coremix::prelude::*;
-/// use coremix::{Float, Rng, Stage};
-///
-/// /// Every row with a chance of one half, for twice its weight.
-/// struct Half;
-///
-/// impl Stage for Half {}
-///
-/// impl<F: Float> Coreset<F> for Half {
-///     fn sample(&self, view: View<'_, F>, rng: &mut Rng) -> Result<Option<Subset>> {
-///         let data = view.data;
-///         let chosen = (0..data.len()).filter(|n| data.weight(*n) > 0.0 && rng.uniform() < 0.5);
-///         let rows: Vec<usize> = chosen.collect();
-///         let weights = rows.iter().map(|n| 2.0 * data.weight(*n)).collect();
-///         Ok(Some(Subset { rows, weights, evaluations: 0 }))
-///     }
-/// }
-/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
-/// # let data = Dense::new(birch.points.view())?;
-/// coremix::testing::coreset(&Half, &data)?; // the laws hold
-/// let fit = algorithms::k_means(25).coreset(Half).build()?.fit(&data)?;
-/// assert!(fit.report.coreset_size < 1_000);
-/// # Ok::<(), Error>(())
-/// ```
+/// `examples/own_coreset.rs` writes one; [`testing::coreset`](crate::testing::coreset) holds it against the laws.
 pub trait Coreset<F: Float>: Stage + Send + Sync {
     /// Chooses rows, or `None` for all rows as they are.
     ///

@@ -9,15 +9,12 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// A lightweight coreset of rows that come once, block after block, and are not kept.
 ///
-/// [`Lightweight`] reads the rows twice: for their mean, and for their distances to it. Where they come from a stream, this
-/// draws from what is there, and draws again from what was drawn ("merge and reduce", Har-Peled and Mazumdar, STOC 2004;
-/// Bentley and Saxe 1980). It keeps lists of at most twice the size, of which no two stand for about as many rows. Each list
-/// is a coreset of part of the stream; where a second one of its kind is complete, a coreset of both takes their place
-/// ([E42](crate::equations#e42)).
+/// [`Lightweight`] reads the rows twice: for their mean, and for their distances to it. This draws from what is there, and draws
+/// again from what was drawn ("merge and reduce", Har-Peled and Mazumdar, STOC 2004; Bentley and Saxe 1980;
+/// [E42](crate::equations#e42)). It keeps coresets of parts of the stream, no two of which stand for about as many rows.
 ///
-/// The law of all coresets holds: the expected weight of every row is its old weight. Draws are one to each part of an equal
-/// share of all probability, so they vary less than independent ones. What comes out depends on the seed and on the
-/// order of the rows, but not on how they are split into blocks.
+/// The law of all coresets holds: the expected weight of every row is its old weight. What comes out depends on the seed and on
+/// the order of the rows, but not on how they are split into blocks.
 ///
 /// ```
 /// use coremix::coreset::OnePass;
@@ -38,6 +35,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 /// ```
 #[derive(Clone, Debug)]
 pub struct OnePass<T> {
+    dim: usize,
     size: usize,
     seed: u64,
     /// Rows as they came, at most as many as a list.
@@ -52,9 +50,8 @@ pub struct OnePass<T> {
 }
 
 /// Rows with weights.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct List<T> {
-    dim: usize,
     values: Vec<T>,
     weights: Vec<f64>,
 }
@@ -71,9 +68,10 @@ impl<T: Element> OnePass<T> {
         positive("columns", columns)?;
         positive("size", size)?;
         Ok(Self {
+            dim: columns,
             size,
             seed,
-            fresh: List::new(columns),
+            fresh: List::default(),
             lists: Vec::new(),
             rows: 0,
             reductions: 0,
@@ -112,7 +110,7 @@ impl<T: Element> OnePass<T> {
         self.whole()?;
         let lists = std::mem::take(&mut self.lists);
         // The rows that came last, then the lists.
-        let mut all = self.fresh.emptied();
+        let mut all = std::mem::take(&mut self.fresh);
         for list in lists.into_iter().flatten() {
             all.append(list);
         }
@@ -120,7 +118,7 @@ impl<T: Element> OnePass<T> {
             return Err(Error::Empty { what: "stream" });
         }
         let all = self.reduced(all, self.size)?;
-        let shape = (all.weights.len(), all.dim);
+        let shape = (all.weights.len(), self.dim);
         let rows = Array2::from_shape_vec(shape, all.values).expect("n x d numbers");
         Ok((rows, Array1::from_vec(all.weights)))
     }
@@ -138,11 +136,8 @@ impl<T: Element> OnePass<T> {
     ) -> Result<()> {
         self.whole()?;
         let (n, dim) = rows.dim();
-        same_columns("rows", self.fresh.dim, dim)?;
-        if Dense::batch(rows).is_err() {
-            // The same error, with the number of the row in the stream.
-            check_rows(rows, None, "data", T::Float::LIMIT, self.rows)?;
-        }
+        same_columns("rows", self.dim, dim)?;
+        check_rows(rows, None, "data", T::Float::LIMIT, self.rows)?;
         if let Some(weights) = &weights {
             same_length("weights", n, weights.len())?;
             for (row, weight) in (self.rows..).zip(weights) {
@@ -155,7 +150,7 @@ impl<T: Element> OnePass<T> {
                 self.fresh.values.extend(row);
                 self.fresh.weights.push(weight);
                 if self.fresh.weights.len() == LONGER.saturating_mul(self.size) {
-                    let full = self.fresh.emptied();
+                    let full = std::mem::take(&mut self.fresh);
                     if let Err(error) = self.put(full) {
                         self.broken = Some(error.clone());
                         return Err(error);
@@ -194,25 +189,25 @@ impl<T: Element> OnePass<T> {
 
     /// A lightweight coreset of a list.
     fn reduced(&mut self, list: List<T>, size: usize) -> Result<List<T>> {
-        let shape = (list.weights.len(), list.dim);
+        let shape = (list.weights.len(), self.dim);
         let rows = ArrayView2::from_shape(shape, &list.values).expect("n x d numbers");
         let data = Dense::weighted(rows, ArrayView1::from(&list.weights))?;
         let streams = Streams::new(self.seed, 0);
         let mut rng = streams.at(Purpose::Coreset, self.reductions, 1);
         self.reductions += 1;
-        let drawn =
-            Lightweight::new(size).draw_in_strata(View::new(&data, &data.frame()), &mut rng)?;
+        let frame = data.frame();
+        let drawn = Lightweight::new(size).draw(View::new(&data, &frame), true, &mut rng)?;
         let Some(subset) = drawn else {
             return Ok(list);
         };
         // Copies of a row are one row with their weight.
-        let mut reduced = List::new(list.dim);
+        let mut reduced = List::default();
         let mut last = None;
         for (row, weight) in subset.rows.into_iter().zip(subset.weights) {
             match reduced.weights.last_mut() {
                 Some(sum) if last == Some(row) => *sum += weight,
                 _ => {
-                    let values = &list.values[row * list.dim..][..list.dim];
+                    let values = &list.values[row * self.dim..][..self.dim];
                     reduced.values.extend_from_slice(values);
                     reduced.weights.push(weight);
                 }
@@ -224,19 +219,6 @@ impl<T: Element> OnePass<T> {
 }
 
 impl<T: Element> List<T> {
-    fn new(dim: usize) -> Self {
-        Self {
-            dim,
-            values: Vec::new(),
-            weights: Vec::new(),
-        }
-    }
-
-    /// Its rows, taken out.
-    fn emptied(&mut self) -> Self {
-        std::mem::replace(self, Self::new(self.dim))
-    }
-
     fn append(&mut self, other: Self) {
         self.values.extend(other.values);
         self.weights.extend(other.weights);
@@ -276,28 +258,23 @@ mod tests {
     fn expected_weights_are_the_old_ones() {
         let (n, rounds) = (150, 6_000);
         let (x, w) = points(n, 3);
-        let mut mean = vec![0.0; n];
-        let mut second = vec![0.0; n];
-        for seed in 0..rounds {
-            let (rows, weights) = coreset((&x, &w), (16, seed, 37));
+        // Of each round, one column: the weights of all rows.
+        let mut drawn = Array2::zeros((n, rounds));
+        for round in 0..rounds {
+            let (rows, weights) = coreset((&x, &w), (16, round as u64, 37));
             assert!(rows.nrows() <= 16);
             for (row, weight) in rows.outer_iter().zip(&weights) {
                 let n = x.outer_iter().position(|own| own == row).unwrap();
-                mean[n] += weight / rounds as f64;
-                second[n] += weight * weight / rounds as f64;
+                drawn[[n, round]] += weight;
             }
         }
-        for n in 0..n {
-            let variance = second[n] - mean[n] * mean[n];
-            let error = 5.0 * (variance / rounds as f64).sqrt();
-            assert!(
-                (mean[n] - w[n]).abs() <= error,
-                "row {n}: {} for {}",
-                mean[n],
-                w[n]
-            );
+        for (drawn, w) in drawn.outer_iter().zip(&w) {
+            let mean = drawn.mean().unwrap();
+            let error = 5.0 * drawn.std(0.0) / (rounds as f64).sqrt();
+            assert!((mean - w).abs() <= error, "{mean} for {w}");
         }
-        assert_abs_diff_eq!(mean.iter().sum::<f64>(), w.sum(), epsilon = 0.01 * w.sum());
+        let total = drawn.sum() / rounds as f64;
+        assert_abs_diff_eq!(total, w.sum(), epsilon = 0.01 * w.sum());
     }
 
     #[test]
@@ -321,34 +298,21 @@ mod tests {
     #[test]
     fn rows_that_cannot_be_used_are_named() {
         let mut coreset = OnePass::<f32>::new(2, 4, 0).unwrap();
-        assert_eq!(
-            coreset.clone().finish().unwrap_err(),
-            Error::Empty { what: "stream" }
-        );
+        let empty = Err(Error::Empty { what: "stream" });
+        assert_eq!(coreset.clone().finish(), empty);
         coreset.push(Array2::zeros((5, 2)).view()).unwrap();
         coreset.push(Array2::zeros((0, 2)).view()).unwrap();
         let mut bad = Array2::zeros((3, 2));
         bad[[1, 1]] = f32::NAN;
         let found = coreset.push(bad.view()).unwrap_err();
-        assert!(matches!(
-            found,
-            Error::NotFinite {
-                row: 6,
-                column: 1,
-                ..
-            }
-        ));
+        let text = "data: row 6, column 1 is NaN or infinite";
+        assert!(found.to_string().starts_with(text), "{found}");
         assert!(coreset.push(Array2::zeros((3, 1)).view()).is_err());
         let zeros = Array2::zeros((2, 2));
         let weights = Array1::from_vec(vec![1.0, -1.0]);
         let found = coreset.push_weighted(zeros.view(), weights.view());
-        assert_eq!(
-            found.unwrap_err(),
-            Error::Weight {
-                row: 6,
-                value: -1.0
-            }
-        );
+        let (row, value) = (6, -1.0);
+        assert_eq!(found, Err(Error::Weight { row, value }));
         assert_eq!(coreset.rows(), 5);
         let (zeros, weights) = (Array2::zeros((40, 2)), Array1::from_elem(40, 1e300));
         let found = coreset.push_weighted(zeros.view(), weights.view());

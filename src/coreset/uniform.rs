@@ -4,7 +4,7 @@ use super::{Coreset, Subset};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::{Data, View};
 
 /// Rows drawn uniformly without replacement among those of positive weight ([E16](crate::equations#e16)). No distance
@@ -23,7 +23,7 @@ use crate::data::{Data, View};
 /// assert!(subset.weights.iter().all(|w| *w == 4.0));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uniform {
     size: usize,
 }
@@ -39,10 +39,6 @@ impl Uniform {
 impl Stage for Uniform {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("coreset", self.size)
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
     }
 }
 

@@ -89,15 +89,12 @@ forward!(&S, Box<S>);
 
 /// Data whose rows are read from a [`Source`] block by block, when they are asked for, and checked once before.
 ///
-/// In memory are the weights, if there are any, and for every thread a block of rows, as they are stored and as they are
-/// computed with: 512 rows mostly, 4096 at most. A fit adds what it keeps per row, such as labels, and the rows of its
-/// coreset. A phase in a principal subspace keeps the few columns of that subspace, for all rows.
+/// In memory are the weights, if there are any, and for every thread a block of 512 rows mostly, 4096 at most. A fit adds
+/// what it keeps per row, such as labels, the rows of its coreset, and the few columns of a principal subspace.
 ///
-/// Fits are those of the same rows in memory ([`Dense`]), bit for bit. Rows in any order, such as those of a coreset, are
-/// read in the order of the source, neighbours together. Every iteration over all rows reads all of them.
-///
-/// Rows that cannot be read later, or that are no longer finite, are an error of the fit or the prediction: it names the
-/// source, the row, and says why. A source that gives other finite numbers each time is not noticed.
+/// Fits are those of the same rows in memory ([`Dense`]), bit for bit. Every iteration over all rows reads all of them. Rows
+/// that cannot be read later, or that are no longer finite, are an error that names the source, the row, and says why. A
+/// source that gives other finite numbers each time is not noticed.
 #[derive(Debug)]
 pub struct Blocks<S: Source> {
     source: S,

@@ -51,9 +51,8 @@ impl<'a, T: Element> Dense<'a, T> {
         Self::check(points.into(), None)
     }
 
-    /// Points (n, d) to ask a model about, each of weight 1, such as a batch that came to a service: as
-    /// [`new`](Self::new), but there may be no rows. The answers about none are empty, and sums over them are 0. A fit
-    /// needs rows, and refuses such data with [`Error::Empty`].
+    /// Points (n, d) to ask a model about, each of weight 1: as [`new`](Self::new), but there may be no rows. The answers
+    /// about none are empty, and sums over them are 0. A fit refuses such data with [`Error::Empty`].
     ///
     /// ```
     /// use coremix::{algorithms, datasets::Birch, prelude::*};
@@ -141,37 +140,6 @@ impl<'a, T: Element> Dense<'a, T> {
             weights: weights.map(Cow::Borrowed),
             summary: Summary::of_none(0),
         }
-    }
-
-    /// Rows that are made of checked ones, (n, d) values and (n) weights, in the coordinates of a frame already: about 0,
-    /// and of the order of 1.
-    pub(crate) fn of_values(values: Vec<T>, dim: usize, weights: Vec<f64>) -> Self {
-        let summary = Summary {
-            rows: weights.iter().filter(|w| **w > 0.0).count(),
-            total_weight: weights.iter().sum(),
-            mean: vec![0.0; dim],
-            variance: vec![1.0; dim],
-            range: vec![(-1.0, 1.0); dim],
-            range_of_few: 0.0,
-        };
-        Self {
-            values: Cow::Owned(values),
-            dim,
-            weights: Some(Cow::Owned(weights)),
-            summary,
-        }
-    }
-
-    /// Copies rows that are in the coordinates of their frame already, and report so many entries.
-    pub(crate) fn copy(
-        &self,
-        rows: impl ExactSizeIterator<Item = usize> + Clone,
-        frame: &Frame<T::Float>,
-        entries: usize,
-        into: &mut Rows<T::Float>,
-    ) {
-        self.fill(rows, frame, into);
-        into.entries = entries;
     }
 
     /// The points (n, d).
@@ -281,8 +249,7 @@ impl<T: Element> Dense<'static, T> {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn owned(points: Array2<T>) -> Result<Self> {
-        let (n, dim) = points.dim();
-        Self::of_checked(Cow::Owned(values_of(points)), n, dim, None)
+        Self::of_array(points, None)
     }
 
     /// The same with weights (n).
@@ -290,9 +257,21 @@ impl<T: Element> Dense<'static, T> {
     /// # Errors
     /// As [`weighted`](Dense::weighted).
     pub fn owned_weighted(points: Array2<T>, weights: Vec<f64>) -> Result<Self> {
+        Self::of_array(points, Some(Cow::Owned(weights)))
+    }
+
+    fn of_array(points: Array2<T>, weights: Option<Cow<'static, [f64]>>) -> Result<Self> {
         let (n, dim) = points.dim();
-        let (values, weights) = (Cow::Owned(values_of(points)), Cow::Owned(weights));
-        Self::of_checked(values, n, dim, Some(weights))
+        let values = match points.is_standard_layout() {
+            true => {
+                let (mut values, from) = points.into_raw_vec_and_offset();
+                values.drain(..from.unwrap_or(0));
+                values.truncate(n * dim);
+                values
+            }
+            false => points.iter().copied().collect(),
+        };
+        Self::of_checked(Cow::Owned(values), n, dim, weights)
     }
 
     /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole`
@@ -346,18 +325,6 @@ impl<F: Float> Dense<'static, F> {
         let values = Array2::from_shape_vec((rows.len(), dim), values).expect("n x d numbers");
         Self::part_of(summary, values, weights)
     }
-}
-
-/// The numbers of an array, row after row.
-fn values_of<T: Copy>(points: Array2<T>) -> Vec<T> {
-    if points.is_standard_layout() {
-        let size = points.len();
-        let (mut values, from) = points.into_raw_vec_and_offset();
-        values.drain(..from.unwrap_or(0));
-        values.truncate(size);
-        return values;
-    }
-    points.iter().copied().collect()
 }
 
 impl<T: Element> Data<T::Float> for Dense<'_, T> {
@@ -427,27 +394,12 @@ mod tests {
         let frame = Frame::of(data.summary());
         let mut rows = Rows::default();
         data.load(0..x.nrows(), &frame, &mut rows).unwrap();
-        let centre = rows.row(3).to_vec();
-        let mut got = vec![T::Float::INFINITY; x.nrows()];
-        rows.distances_from(&centre, &mut got);
-        for (i, a) in got.iter().enumerate() {
-            let apart = rows.row(i).iter().zip(&centre);
-            let b: f64 = apart
-                .map(|(z, mu)| (z.to_f64() - mu.to_f64()).powi(2))
-                .sum();
-            let a = a.to_f64();
-            assert!(i == 0 || (a - b).abs() <= within * (1.0 + b), "{a} {b}");
-            assert!(a.is_finite());
-            // And the coordinates of the row, one by one.
-            for j in (1..x.ncols()).filter(|_| i > 0) {
-                let z = (x[[i, j]].widen().to_f64() - frame.offset()[j].to_f64())
-                    * frame.inverse_unit();
-                assert_abs_diff_eq!(
-                    rows.row(i)[j].to_f64(),
-                    z,
-                    epsilon = within * (1.0 + z.abs())
-                );
-            }
+        assert!(rows.row(0).iter().all(|z| z.to_f64().is_finite()));
+        for (i, j) in (1..x.nrows()).flat_map(|i| (0..x.ncols()).map(move |j| (i, j))) {
+            let from_offset = x[[i, j]].widen().to_f64() - frame.offset()[j].to_f64();
+            let z = from_offset * frame.inverse_unit();
+            let within = within * (1.0 + z.abs());
+            assert_abs_diff_eq!(rows.row(i)[j].to_f64(), z, epsilon = within);
         }
     }
 

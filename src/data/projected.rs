@@ -1,6 +1,6 @@
 //! Rows in fewer coordinates: those of the principal subspace of the data.
 
-use super::{Centres, Data, Dense, Frame, Rows, Summary};
+use super::{Centres, Data, Frame, Rows, Summary};
 use crate::base::cancel::Cancel;
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -31,32 +31,46 @@ pub struct Subspace<F> {
 /// that free energies are those of the rows as they are. For one shared variance.
 #[derive(Debug)]
 pub(crate) struct Projected<F: Float> {
-    /// (n, p), in the unit of the frame.
-    rows: Dense<'static, F>,
+    /// (n, p), in the coordinates of the frame.
+    values: Vec<F>,
+    weights: Vec<f64>,
+    summary: Summary,
     frame: Frame<F>,
-    /// The frame whose coordinates are the numbers themselves.
-    plain: Frame<F>,
     entries: usize,
     residual: f64,
     /// That of the rows.
     cancel: Cancel,
 }
 
+impl<F: Float> Projected<F> {
+    fn fill(&self, rows: impl ExactSizeIterator<Item = usize>, into: &mut Rows<F>) -> Result<()> {
+        self.cancel.check()?;
+        let p = self.dim();
+        into.reset(rows.len(), p);
+        for (n, out) in rows.zip(into.values.chunks_exact_mut(stride(p))) {
+            out[..p].copy_from_slice(&self.values[n * p..(n + 1) * p]);
+            into.weights.push(self.weights[n]);
+        }
+        into.entries = self.entries;
+        Ok(())
+    }
+}
+
 impl<F: Float> Data<F> for Projected<F> {
     fn len(&self) -> usize {
-        self.rows.len()
+        self.weights.len()
     }
 
     fn dim(&self) -> usize {
-        self.rows.dim()
+        self.frame.dim()
     }
 
     fn weights(&self) -> Option<&[f64]> {
-        self.rows.weights()
+        Some(&self.weights)
     }
 
     fn summary(&self) -> &Summary {
-        self.rows.summary()
+        &self.summary
     }
 
     fn frame(&self) -> Frame<F> {
@@ -69,16 +83,11 @@ impl<F: Float> Data<F> for Projected<F> {
 
     /// They are in the coordinates of their own frame already.
     fn load(&self, rows: Range<usize>, _: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
-        self.cancel.check()?;
-        self.rows.copy(rows, &self.plain, self.entries, into);
-        Ok(())
+        self.fill(rows, into)
     }
 
     fn gather(&self, rows: &[usize], _: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
-        self.cancel.check()?;
-        self.rows
-            .copy(rows.iter().copied(), &self.plain, self.entries, into);
-        Ok(())
+        self.fill(rows.iter().copied(), into)
     }
 
     fn residual(&self) -> f64 {
@@ -191,12 +200,19 @@ impl<F: Float> Subspace<F> {
                 })
                 .sum::<f64>())
         });
-        let weights = (0..data.len()).map(|n| data.weight(n)).collect();
+        let weights: Vec<f64> = (0..data.len()).map(|n| data.weight(n)).collect();
         let residuals = parallel::all(residuals)?;
+        // About 0, and of the order of 1.
+        let unit = Summary {
+            variance: vec![1.0; p],
+            range: vec![(-1.0, 1.0); p],
+            ..Summary::of_none(p)
+        };
         Ok(Projected {
-            rows: Dense::of_values(values, p, weights),
+            values,
+            summary: unit.reweighted(&weights),
+            weights,
             frame: self.frame(),
-            plain: Frame::new(&vec![0.0; p], 1.0),
             entries: d,
             residual: residuals.iter().sum(),
             cancel: data.cancel().cloned().unwrap_or_default(),
@@ -239,6 +255,7 @@ fn product<F: Float>(a: &ArrayView2<'_, F>, b: &ArrayView2<'_, F>) -> Array2<F> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Dense;
     use approx::assert_abs_diff_eq;
 
     fn of_rows(x: &Array2<f64>, p: usize) -> (Subspace<f64>, f64, f64) {
@@ -246,11 +263,14 @@ mod tests {
         let frame = data.frame();
         let (subspace, _) = Subspace::principal(&data, &frame, p, &mut Rng::from_seed(5)).unwrap();
         let projected = subspace.project(&data).unwrap();
-        let (projected, beside) = (&projected.rows, projected.residual);
-        let all: f64 = data.summary().mean_variance() * x.ncols() as f64 * x.nrows() as f64;
-        let inside: f64 = projected.points().iter().map(|x| x * x).sum();
+        let all: f64 = data.summary().variance.iter().sum::<f64>() * x.nrows() as f64;
+        let inside: f64 = projected.values.iter().map(|x| x * x).sum();
         let all = all * frame.inverse_unit().powi(2);
-        assert_abs_diff_eq!(inside + beside, all, epsilon = 1e-9 * all.max(1e-300));
+        assert_abs_diff_eq!(
+            inside + projected.residual,
+            all,
+            epsilon = 1e-9 * all.max(1e-300)
+        );
         let of = subspace.directions.dot(&subspace.directions.t());
         let off = (&of - &Array2::<f64>::eye(p)).mapv(f64::abs);
         assert!(off.iter().all(|x| *x < 1e-12), "orthonormal");

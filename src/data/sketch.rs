@@ -13,20 +13,16 @@ use std::sync::Arc;
 ///
 /// A row $y$ goes through an orthonormal [`Basis`], $y \mapsto H D y$, which spreads what it knows evenly over all
 /// coordinates. Then q of them are kept, chosen at random, and the row can be dropped: memory is O(n q), whatever P is,
-/// and so is the time of an iteration. Some coordinates can be the same for all rows
-/// ([`shared`](super::SketchBuilder::shared)). Coordinates are kept in `F`: `f32` for data in `u8` or `f32`. They are
-/// relative to those of the first row that counts, and in the end to the offset of their [`Frame`]. So a far-off origin
-/// costs nothing, unless that row is as far from all others.
+/// and so is the time of an iteration. Coordinates are kept in `F`, relative to those of the first row that counts: a
+/// far-off origin costs nothing, unless that row is as far from all others.
 ///
 /// Everything that works on [`Dense`](super::Dense) works on a sketch:
 ///
 /// - Distances and densities are over the q coordinates that a row knows, and never rescaled; a quantization error is, by
 ///   P'/q, which makes it an estimate of that of the rows ([E28](crate::equations#e28)).
-/// - A component has all P' coordinates, each from the rows that know it. A coordinate that no row of a seed or a component
-///   knows is the mean of all rows there, also where no row keeps it: all coordinates are seen while the sketch is made.
-/// - Means come back in the data's own columns and unit. A model fitted on a sketch predicts and scores `Dense` rows
-///   too, over all their coordinates, and any other sketch with the same seed and transform.
-/// - Centres given as seeds are in the data's own columns and unit.
+/// - A coordinate that no row of a seed or a component knows is the mean of all rows there, whether they keep it or not.
+/// - Means, and centres given as seeds, are in the data's own columns and unit. A model fitted on a sketch predicts and
+///   scores `Dense` rows too, and any other sketch with the same seed and transform.
 ///
 /// Same rows, same seed: the same sketch, whether the rows come at once or in blocks, on any number of threads. The
 /// seed of a fit is another one.
@@ -127,8 +123,8 @@ impl<F: Float> Data<F> for Sketch<F> {
         self.weights.as_deref()
     }
 
-    /// Of each coordinate, over the rows that know it. One that no row knows has the mean of all rows, which was seen on
-    /// the way, and the mean variance of the others.
+    /// Of each coordinate, over the rows that know it. One that no row knows has the mean of all rows, and the mean variance
+    /// of the others.
     fn summary(&self) -> &Summary {
         &self.summary
     }
@@ -172,74 +168,5 @@ impl<F: Float> Data<F> for Sketch<F> {
             summary: self.summary.reweighted(&weights),
             weights: Some(weights),
         }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::rng::Rng;
-    use crate::kernels::sparse::Known;
-    use approx::assert_abs_diff_eq;
-    use ndarray::Array1;
-
-    fn points(n: usize, d: usize, rng: &mut Rng) -> Array2<f64> {
-        Array2::from_shape_fn((n, d), |(n, j)| (n % 3 * j) as f64 + rng.normal())
-    }
-
-    /// Rows of a sketch in its own frame.
-    fn rows_of_sketch() -> (Rows<f64>, Sketch<f64>) {
-        let x = points(40, 13, &mut Rng::from_seed(3));
-        let w = Array1::from_shape_fn(40, |n| (n % 4) as f64);
-        let sketch = Sketch::weighted(x.view(), w.view(), 4, 7).unwrap();
-        let mut rows = Rows::default();
-        sketch.load(0..40, &sketch.frame(), &mut rows).unwrap();
-        (rows, sketch)
-    }
-
-    #[test]
-    fn loaded_rows_are_the_entries_in_the_frame_and_seeds_know_the_mean_elsewhere() {
-        let (rows, sketch) = rows_of_sketch();
-        let (frame, values) = (sketch.frame(), sketch.values());
-        for i in 0..rows.len() {
-            let Known { ids, values: zs } = rows.known().unwrap().row(i);
-            let centre = rows.to_centre(i);
-            for (e, (&j, &z)) in ids.iter().zip(zs).enumerate() {
-                let y = frame.leave_exact(j as usize, z);
-                assert_abs_diff_eq!(y, values[[i, e]], epsilon = 1e-12);
-                assert_eq!(centre[j as usize], z);
-            }
-            let unseen = (0..13).filter(|j| !ids.contains(j));
-            for j in unseen.clone() {
-                let mean = frame.leave_exact(j as usize, centre[j as usize]);
-                assert_abs_diff_eq!(mean, sketch.summary().mean[j as usize], epsilon = 1e-12);
-                assert!(mean.abs() > 1e-6, "not the origin");
-            }
-            assert_eq!(unseen.count(), 9);
-        }
-        let mut some = Rows::default();
-        sketch.gather(&[5, 0, 5], &frame, &mut some).unwrap();
-        for (i, n) in [5, 0, 5].into_iter().enumerate() {
-            assert_eq!(some.known().unwrap().row(i), rows.known().unwrap().row(n));
-            assert_eq!(some.weight(i), rows.weight(n));
-        }
-    }
-
-    #[test]
-    fn selected_rows_are_exact_copies() {
-        let (rows, sketch) = rows_of_sketch();
-        let some = sketch.select(&[7, 7, 2], vec![2.0, 0.0, 3.5]).unwrap();
-        assert_eq!((some.len(), some.summary().rows), (3, 2));
-        assert_eq!(some.summary().total_weight, 5.5);
-        assert_eq!(some.frame(), sketch.frame());
-        let mut selected = Rows::default();
-        some.load(0..3, &some.frame(), &mut selected).unwrap();
-        for (i, n) in [7, 7, 2].into_iter().enumerate() {
-            assert_eq!(
-                selected.known().unwrap().row(i),
-                rows.known().unwrap().row(n)
-            );
-        }
-        assert_eq!(selected.weight(2), 3.5);
     }
 }

@@ -1,13 +1,13 @@
 //! Making a sketch in one pass over blocks of rows.
 
-use super::sketch_sums::Sums;
+use super::sketch_sums::KnownSums;
 use super::summary::{check_rows, nearest_zero};
 use super::{Data, Dense, Sketch};
-use crate::base::error::{Error, Result, positive, same_columns, same_length, sound_weight};
+use crate::base::error::{Error, Result, positive, same_columns, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::{Purpose, Streams};
-use crate::rows::{Basis, Transform, Workspace};
+use crate::rows::{Basis, Transform};
 use ndarray::{ArrayView1, ArrayView2, Axis, Slice};
 use std::ops::Range;
 
@@ -229,38 +229,24 @@ impl Settings {
 struct Making<F> {
     basis: Basis,
     choice: Choice,
-    pivot: Pivot,
+    /// The row (P) that all entries are relative to, and its coordinates (P'): nothing cancels in the moments, and far-off
+    /// data keeps its digits. It is the first one of positive weight; until that comes, the first one.
+    row: Vec<f64>,
+    pivot: Vec<f64>,
     entries: usize,
     ids: Vec<u32>,
     values: Vec<F>,
     /// Empty as long as all weights are 1.
     weights: Vec<f64>,
     /// Of all whole groups of [`BLOCK`] rows.
-    total: Sums,
+    total: KnownSums,
     /// Of the rows after these.
-    rest: Sums,
+    rest: KnownSums,
 }
 
-/// The row that all entries are relative to: nothing cancels in the moments, and far-off data keeps its digits.
-#[derive(Debug)]
-struct Pivot {
-    /// The row (P) and its coordinates (P').
-    row: Vec<f64>,
-    coordinates: Vec<f64>,
-    /// Whether it has a positive weight. The first row stands in until one comes.
-    counts: bool,
-}
-
-impl Pivot {
-    fn at<T: Element>(basis: &Basis, row: ArrayView1<'_, T>, counts: bool) -> Self {
-        let row: Vec<f64> = row.iter().map(|x| x.widen().to_f64()).collect();
-        let coordinates = basis.workspace().forward(row.iter().copied()).to_vec();
-        Self {
-            row,
-            coordinates,
-            counts,
-        }
-    }
+/// A row before it enters a basis.
+fn wide<T: Element>(row: ArrayView1<'_, T>) -> impl Iterator<Item = f64> {
+    row.into_iter().map(|x| x.widen().to_f64())
 }
 
 impl<F: Float> Making<F> {
@@ -269,13 +255,14 @@ impl<F: Float> Making<F> {
         let dim = basis.coordinates();
         Self {
             choice: Choice::new(settings, dim),
-            pivot: Pivot::at(&basis, first, false),
+            pivot: basis.workspace().forward(wide(first)).to_vec(),
+            row: wide(first).collect(),
             entries: settings.q,
             ids: Vec::new(),
             values: Vec::new(),
             weights: Vec::new(),
-            total: Sums::new(dim),
-            rest: Sums::new(dim),
+            total: KnownSums::new(dim),
+            rest: KnownSums::new(dim),
             basis,
         }
     }
@@ -287,38 +274,35 @@ impl<F: Float> Making<F> {
     /// Rows that were checked.
     fn take<T: Element<Float = F>>(&mut self, rows: ArrayView2<'_, T>, weights: Option<&[f64]>) {
         let n = self.len();
-        if weights.is_some() && self.weights.is_empty() {
-            self.weights.resize(n, 1.0);
-        }
         match weights {
-            Some(weights) => self.weights.extend_from_slice(weights),
+            Some(weights) => {
+                self.weights.resize(n, 1.0);
+                self.weights.extend_from_slice(weights);
+            }
             None if !self.weights.is_empty() => self.weights.resize(n + rows.nrows(), 1.0),
             None => {}
         }
         let mut from = 0;
-        if !self.pivot.counts {
-            let counts = |w: &[f64]| w.iter().position(|w| *w > 0.0);
-            let first = weights.map_or(Some(0), counts);
-            from = first.unwrap_or(rows.nrows());
+        if self.total.rows + self.rest.rows == 0 {
+            let first = |w: &[f64]| w.iter().position(|w| *w > 0.0);
+            from = weights.map_or(Some(0), first).unwrap_or(rows.nrows());
             self.keep(rows, weights, 0..from);
-            if let Some(first) = first {
-                let pivot = Pivot::at(&self.basis, rows.row(first), true);
-                // No row has counted yet, so there are no sums.
-                self.turn_to(pivot.coordinates.clone());
-                self.pivot = pivot;
+            if from < rows.nrows() {
+                let row = rows.row(from);
+                self.turn_to(self.basis.workspace().forward(wide(row)).to_vec());
+                self.row = wide(row).collect();
             }
         }
         self.keep(rows, weights, from..rows.nrows());
     }
 
     /// Makes entries relative to other coordinates (P').
-    fn turn_to(&mut self, coordinates: Vec<f64>) {
-        let old = &self.pivot.coordinates;
-        let steps: Vec<f64> = (old.iter().zip(&coordinates)).map(|(a, b)| a - b).collect();
+    fn turn_to(&mut self, pivot: Vec<f64>) {
         for (&j, value) in self.ids.iter().zip(&mut self.values) {
-            *value = F::from_f64(value.to_f64() + steps[j as usize]);
+            let j = j as usize;
+            *value = F::from_f64(value.to_f64() + (self.pivot[j] - pivot[j]));
         }
-        self.pivot.coordinates = coordinates;
+        self.pivot = pivot;
     }
 
     /// Keeps entries of some of the rows, in groups that depend on row numbers alone.
@@ -337,23 +321,24 @@ impl<F: Float> Making<F> {
         let mut from = start;
         while from < end {
             let to = end.min((from / BLOCK + 1) * BLOCK);
-            let (group_ids, more_ids) = ids.split_at_mut((to - from) * q);
-            let (group_values, more_values) = values.split_at_mut((to - from) * q);
-            (ids, values) = (more_ids, more_values);
-            let sums = std::mem::replace(&mut self.rest, Sums::new(0));
-            self.rest = Sums::new(dim);
-            groups.push((from..to, group_ids, group_values, sums));
+            let of_group = ..(to - from) * q;
+            let own = ids
+                .split_off_mut(of_group)
+                .zip(values.split_off_mut(of_group));
+            let sums = std::mem::replace(&mut self.rest, KnownSums::new(dim));
+            groups.extend(own.map(|own| (from..to, own, sums)));
             from = to;
         }
-        let (basis, choice, pivot) = (&self.basis, &self.choice, &self.pivot);
-        let done = parallel::map_parts(groups, |_, (range, ids, values, mut sums)| {
-            let (mut workspace, mut scratch) = (basis.workspace(), choice.scratch());
+        let done = parallel::map_parts(groups, |_, (range, (ids, values), mut sums)| {
+            let (mut workspace, mut scratch) = (self.basis.workspace(), Vec::new());
             let entries = ids.chunks_exact_mut(q).zip(values.chunks_exact_mut(q));
             for (n, (ids, values)) in range.clone().zip(entries) {
                 let row = n - start + which.start;
                 let weight = weights.map_or(1.0, |weights| weights[row]);
-                choice.draw(n, ids, &mut scratch);
-                let coordinates = difference(&mut workspace, rows.row(row), &pivot.row);
+                self.choice.draw(n, ids, &mut scratch);
+                // The difference is taken before the transform: it is linear.
+                let relative = wide(rows.row(row)).zip(&self.row).map(|(x, p)| x - p);
+                let coordinates = workspace.forward(relative);
                 for (&j, value) in ids.iter().zip(&mut *values) {
                     *value = F::from_f64(coordinates[j as usize]);
                 }
@@ -362,22 +347,22 @@ impl<F: Float> Making<F> {
             (range, sums)
         });
         for (range, sums) in done {
-            if range.end % BLOCK == 0 {
-                self.total.merge(&sums);
-            } else {
-                self.rest = sums;
+            match range.end % BLOCK {
+                0 => self.total.merge(&sums),
+                _ => self.rest = sums,
             }
         }
     }
 
     fn finish(mut self) -> Result<Sketch<F>> {
         self.total.merge(&self.rest);
-        let summary = self.total.finish(&self.pivot.coordinates)?;
+        let summary = self.total.finish(&self.pivot)?;
         // Relative to the offset of the frame, rows are loaded without looking at each coordinate.
-        self.turn_to(rounded::<F>(nearest_zero(&summary.range)));
+        let offset = nearest_zero(&summary.range).map(|x| F::from_f64(x).to_f64());
+        self.turn_to(offset.collect());
         Ok(Sketch {
             basis: self.basis,
-            pivot: self.pivot.coordinates.into(),
+            pivot: self.pivot.into(),
             entries: self.entries,
             ids: self.ids,
             values: self.values,
@@ -385,21 +370,6 @@ impl<F: Float> Making<F> {
             summary,
         })
     }
-}
-
-/// The nearest numbers of type `F`, as `f64`.
-fn rounded<F: Float>(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    values.map(|x| F::from_f64(x).to_f64()).collect()
-}
-
-/// The coordinates of a row less those of the pivot, both taken before the transform: it is linear.
-fn difference<'a, T: Element>(
-    workspace: &'a mut Workspace<'_>,
-    row: ArrayView1<'_, T>,
-    pivot: &[f64],
-) -> &'a [f64] {
-    let row = row.iter().map(|x| x.widen().to_f64());
-    workspace.forward(row.zip(pivot).map(|(x, p)| x - p))
 }
 
 /// Which coordinates a row keeps.
@@ -410,12 +380,6 @@ struct Choice {
     shared: Vec<u32>,
     /// The others.
     rest: Vec<u32>,
-}
-
-/// The others, to be shuffled and put in order again, and what was swapped with what.
-struct Shuffle {
-    rest: Vec<u32>,
-    swaps: Vec<usize>,
 }
 
 impl Choice {
@@ -434,28 +398,16 @@ impl Choice {
         }
     }
 
-    fn scratch(&self) -> Shuffle {
-        Shuffle {
-            rest: self.rest.clone(),
-            swaps: Vec::new(),
-        }
-    }
-
-    /// The coordinates of row `n`, ascending: the shared ones, and others at random.
-    fn draw(&self, n: usize, out: &mut [u32], Shuffle { rest, swaps }: &mut Shuffle) {
+    /// The coordinates of row `n`, ascending: the shared ones, and others at random; through `rest`.
+    fn draw(&self, n: usize, out: &mut [u32], rest: &mut Vec<u32>) {
         let (shared, own) = out.split_at_mut(self.shared.len());
         shared.copy_from_slice(&self.shared);
         let mut rng = self.streams.at(Purpose::Sketch, 1 + (n >> 32), n);
-        swaps.clear();
+        rest.clone_from(&self.rest);
         for (i, id) in own.iter_mut().enumerate() {
             let other = i + rng.below(rest.len() - i);
             rest.swap(i, other);
-            swaps.push(other);
             *id = rest[i];
-        }
-        // In order again: the next row must not depend on this one.
-        for (i, &other) in swaps.iter().enumerate().rev() {
-            rest.swap(i, other);
         }
         out.sort_unstable();
     }
@@ -468,15 +420,9 @@ fn check<T: Element>(
     taken: usize,
     limit: f64,
 ) -> Result<()> {
-    // One comparison finds NaN, infinities and large values alike.
-    let sound = |x: &T| x.widen().to_f64().abs() <= limit;
     let checked = parallel::map_blocks(rows.nrows(), BLOCK, |_, range| {
         let block = rows.slice_axis(Axis(0), Slice::from(range.clone()));
         let weights = weights.map(|weights| &weights[range.clone()]);
-        let weighed = |weights: &[f64]| weights.iter().all(|w| sound_weight(0, *w).is_ok());
-        if block.iter().all(sound) && weights.is_none_or(weighed) {
-            return Ok(());
-        }
         check_rows(block, weights, "data", limit, taken + range.start)
     });
     checked.into_iter().collect()

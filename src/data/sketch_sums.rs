@@ -1,40 +1,66 @@
-//! Sums over the coordinates that the rows of a sketch know.
+//! Moments of the coordinates that the rows of a sketch know.
 
 use super::Summary;
 use crate::base::error::{Result, sound_total};
 use crate::base::float::Float;
 
-/// Weighted sums per coordinate, over the rows that know it, about the pivot.
-#[derive(Debug)]
-pub(super) struct Sums {
-    rows: usize,
-    /// Weights are in units of $2^e$, near the largest so far: neither very small nor very large ones leave the range of
-    /// `f64` when they meet the squares of the data.
-    exponent: i32,
+/// Weighted moments of the rows that know a coordinate, about the pivot: running means, which neither very small nor very
+/// large weights take out of the range of `f64`.
+#[derive(Clone, Copy, Debug)]
+struct Known {
     weight: f64,
-    seen: Vec<f64>,
-    first: Vec<f64>,
-    second: Vec<f64>,
-    low: Vec<f64>,
-    high: Vec<f64>,
-    /// Of all rows, whether they keep the coordinate or not: the mean where no row does.
+    mean: f64,
+    variance: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Known {
+    const NONE: Self = Self {
+        weight: 0.0,
+        mean: 0.0,
+        variance: 0.0,
+        low: f64::INFINITY,
+        high: f64::NEG_INFINITY,
+    };
+
+    /// Adds other rows, by the pairwise update of Chan, Golub and LeVeque.
+    fn merge(&mut self, other: &Self) {
+        let share = share(other.weight, self.weight);
+        let apart = other.mean - self.mean;
+        self.mean += share * apart;
+        let between = (1.0 - share) * (apart * apart);
+        self.variance += share * (other.variance - self.variance + between);
+        self.weight += other.weight;
+        self.low = self.low.min(other.low);
+        self.high = self.high.max(other.high);
+    }
+}
+
+/// What part of all some weight is.
+fn share(weight: f64, others: f64) -> f64 {
+    match weight > 0.0 {
+        true => weight / (weight + others),
+        false => 0.0,
+    }
+}
+
+/// The moments of all coordinates.
+#[derive(Debug)]
+pub(super) struct KnownSums {
+    pub(super) rows: usize,
+    weight: f64,
+    known: Vec<Known>,
+    /// The means over all rows, whether they keep the coordinate or not: they stand in where no row does.
     whole: Vec<f64>,
 }
 
-/// Exponents of weights are held here: powers of two, and their reciprocals, stay normal.
-const MOST: i32 = 1_020;
-
-impl Sums {
+impl KnownSums {
     pub(super) fn new(dim: usize) -> Self {
         Self {
             rows: 0,
-            exponent: -MOST,
             weight: 0.0,
-            seen: vec![0.0; dim],
-            first: vec![0.0; dim],
-            second: vec![0.0; dim],
-            low: vec![f64::INFINITY; dim],
-            high: vec![f64::NEG_INFINITY; dim],
+            known: vec![Known::NONE; dim],
             whole: vec![0.0; dim],
         }
     }
@@ -44,106 +70,54 @@ impl Sums {
         if weight <= 0.0 {
             return;
         }
-        self.raise((weight.log2().floor() as i32).clamp(-MOST, MOST));
-        let weight = weight * 2f64.powi(-self.exponent);
-        self.rows += 1;
-        self.weight += weight;
         for (&j, x) in ids.iter().zip(values) {
-            let (j, t) = (j as usize, x.to_f64());
-            self.seen[j] += weight;
-            self.first[j] += weight * t;
-            self.second[j] += weight * (t * t);
-            self.low[j] = self.low[j].min(t);
-            self.high[j] = self.high[j].max(t);
+            let mean = x.to_f64();
+            self.known[j as usize].merge(&Known {
+                weight,
+                mean,
+                variance: 0.0,
+                low: mean,
+                high: mean,
+            });
         }
-        for (sum, t) in self.whole.iter_mut().zip(all) {
-            *sum += weight * t;
-        }
+        self.add_whole(1, weight, all);
     }
 
-    /// Makes the unit of the weights at least $2^e$. Up to underflow nothing is rounded.
-    fn raise(&mut self, exponent: i32) {
-        if exponent <= self.exponent {
-            return;
-        }
-        let scale = factor(self.exponent, exponent);
-        self.exponent = exponent;
-        self.weight *= scale;
-        for sums in [
-            &mut self.seen,
-            &mut self.first,
-            &mut self.second,
-            &mut self.whole,
-        ] {
-            sums.iter_mut().for_each(|sum| *sum *= scale);
+    fn add_whole(&mut self, rows: usize, weight: f64, all: &[f64]) {
+        let share = share(weight, self.weight);
+        self.rows += rows;
+        self.weight += weight;
+        for (mean, other) in self.whole.iter_mut().zip(all) {
+            *mean += share * (other - *mean);
         }
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
-        self.raise(other.exponent);
-        let scale = factor(other.exponent, self.exponent);
-        self.rows += other.rows;
-        self.weight += other.weight * scale;
-        for j in 0..self.seen.len() {
-            self.seen[j] += other.seen[j] * scale;
-            self.first[j] += other.first[j] * scale;
-            self.second[j] += other.second[j] * scale;
-            self.whole[j] += other.whole[j] * scale;
-            self.low[j] = self.low[j].min(other.low[j]);
-            self.high[j] = self.high[j].max(other.high[j]);
+        for (known, other) in self.known.iter_mut().zip(&other.known) {
+            known.merge(other);
         }
+        self.add_whole(other.rows, other.weight, &other.whole);
     }
 
     pub(super) fn finish(&self, pivot: &[f64]) -> Result<Summary> {
-        let total_weight = sound_total(self.weight * 2f64.powi(self.exponent))?;
-        let (mut mean, mut range) = (pivot.to_vec(), Vec::with_capacity(pivot.len()));
-        let mut variance = vec![f64::NAN; pivot.len()];
-        let (mut sum, mut known) = (0.0, 0usize);
-        for j in 0..pivot.len() {
-            if self.seen[j] <= 0.0 {
-                mean[j] += self.whole[j] / self.weight;
-                range.push((mean[j], mean[j]));
-                continue;
-            }
-            let off = self.first[j] / self.seen[j];
-            mean[j] += off;
-            variance[j] = (self.second[j] / self.seen[j] - off * off).max(0.0);
-            range.push((pivot[j] + self.low[j], pivot[j] + self.high[j]));
-            (sum, known) = (sum + variance[j], known + 1);
-        }
-        let typical = sum / known.max(1) as f64;
-        for variance in variance.iter_mut().filter(|v| v.is_nan()) {
-            *variance = typical;
-        }
-        Ok(Summary {
+        let total_weight = sound_total(self.weight)?;
+        let seen = self.known.iter().filter(|known| known.weight > 0.0);
+        let sum: f64 = seen.clone().map(|known| known.variance).sum();
+        let typical = sum / seen.count().max(1) as f64;
+        let mut summary = Summary {
             rows: self.rows,
             total_weight,
-            mean,
-            variance,
-            range,
-            range_of_few: 0.0,
-        })
-    }
-}
-
-/// From units of $2^a$ to units of $2^b$.
-fn factor(from: i32, to: i32) -> f64 {
-    // Where it is less than 2^-1020 nothing is left.
-    2f64.powi((from - to).max(-MOST))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A coordinate that no row keeps has the mean of all rows, and the mean of the variances that are known.
-    #[test]
-    fn coordinates_that_no_row_keeps() {
-        let mut sums = Sums::new(4);
-        sums.add::<f64>(1.0, &[0, 1], &[1.0, 6.0], &[1.0, 6.0, 5.0, 3.0]);
-        sums.add::<f64>(1.0, &[0, 1], &[3.0, 0.0], &[3.0, 0.0, 1.0, 3.0]);
-        let summary = sums.finish(&[0.0, 0.0, 10.0, 0.0]).unwrap();
-        assert_eq!(summary.mean, [2.0, 3.0, 13.0, 3.0]);
-        assert_eq!(summary.variance, [1.0, 9.0, 5.0, 5.0]);
+            ..Summary::default()
+        };
+        for ((known, whole), pivot) in self.known.iter().zip(&self.whole).zip(pivot) {
+            let (mean, variance, low, high) = match known.weight > 0.0 {
+                true => (known.mean, known.variance, known.low, known.high),
+                false => (*whole, typical, *whole, *whole),
+            };
+            summary.mean.push(pivot + mean);
+            summary.variance.push(variance);
+            summary.range.push((pivot + low, pivot + high));
+        }
+        Ok(summary)
     }
 }

@@ -28,12 +28,6 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Mean of the column variances.
-    #[must_use]
-    pub fn mean_variance(&self) -> f64 {
-        self.variance.iter().sum::<f64>() / self.variance.len() as f64
-    }
-
     /// Largest absolute value.
     #[must_use]
     pub fn max_abs(&self) -> f64 {
@@ -188,13 +182,9 @@ pub(super) fn nearest_zero(ranges: &[(f64, f64)]) -> impl Iterator<Item = f64> {
 /// The row that moments are about: the first of the largest weight. A light one may be so far from the others that the variance
 /// would cancel.
 fn pivot_row(weights: impl Iterator<Item = f64>) -> usize {
-    let mut pivot = (0, f64::NEG_INFINITY);
-    for (n, weight) in weights.enumerate() {
-        if weight > pivot.1 {
-            pivot = (n, weight);
-        }
-    }
-    pivot.0
+    let heavier =
+        |pivot: (usize, f64), row: (usize, f64)| if row.1 > pivot.1 { row } else { pivot };
+    weights.enumerate().fold((0, f64::NEG_INFINITY), heavier).0
 }
 
 /// A weight in this unit; one that is not 0 keeps its sign, however small it is beside the others.
@@ -371,37 +361,21 @@ impl Partial {
         limit: f64,
         locate: impl FnOnce() -> Result<()>,
     ) -> Result<Summary> {
+        let ends = || self.low.iter().chain(&self.high);
         let sound = self.probe == 0.0
             && !self.negative_weight
-            && self
-                .second
-                .iter()
-                .chain(&self.low)
-                .chain(&self.high)
-                .all(|x| x.is_finite());
-        let largest = self
-            .low
-            .iter()
-            .chain(&self.high)
-            .fold(self.largest, |a, b| a.max(b.abs()));
+            && self.second.iter().chain(ends()).all(|x| x.is_finite());
+        let largest = ends().fold(self.largest, |a, b| a.max(b.abs()));
         // Values may be finite and yet too large; without rows that count, the ranges are infinite too.
         if !sound || largest > limit {
             locate()?;
         }
         let total_weight = sound_total(self.weight * unit)?;
         let w = self.weight;
-        let mean = self
-            .first
-            .iter()
-            .zip(pivot)
-            .map(|(f, p)| p + f / w)
-            .collect();
-        let variance = self
-            .second
-            .iter()
-            .zip(&self.first)
-            .map(|(s, f)| (s / w - (f / w).powi(2)).max(0.0));
-        let variance: Vec<f64> = variance.collect();
+        let columns = || self.first.iter().map(|first| first / w);
+        let mean = columns().zip(pivot).map(|(f, p)| p + f).collect();
+        let squares = columns().zip(&self.second);
+        let variance = squares.map(|(f, s)| (s / w - f * f).max(0.0)).collect();
         let range = self.low.into_iter().zip(self.high).collect();
         Ok(Summary {
             rows: self.rows,

@@ -37,11 +37,6 @@ impl<'a, F: Float> View<'a, F> {
         self.data.weight(row as usize)
     }
 
-    /// Weighted squared distance of all rows from the subspace of the frame, if there is one.
-    pub(crate) fn residual(&self) -> f64 {
-        self.data.residual()
-    }
-
     /// Consecutive rows.
     ///
     /// # Errors

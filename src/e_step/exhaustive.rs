@@ -5,7 +5,7 @@ use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel::Spare;
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::Rows;
 use crate::model::Mixture;
 use crate::model::block::Block;
@@ -28,7 +28,7 @@ use crate::model::search::{self, Exact};
 /// assert!(fit.exact && supports.dim() == (1_000, 3));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhaustive {
     /// `None`: all components.
     c_prime: Option<usize>,
@@ -59,10 +59,6 @@ impl Exhaustive {
 impl Stage for Exhaustive {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("c_prime", self.c_prime.unwrap_or(1))
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
     }
 }
 

@@ -1,15 +1,14 @@
 //! The lazy search of lazy-k-means.
 
+use super::exhaustive::All;
 use super::{EStep, Search, compares_distances};
 use crate::base::error::{Result, not_negative};
 use crate::base::float::Float;
-use crate::base::parallel::Spare;
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::Rows;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
-use crate::model::search::{self, Exact};
 
 /// A point leaves its component only for one that is nearer by a factor 1 + epsilon on unsquared distances
 /// ([E11](crate::equations#e11); \[KM\] Eq. 21, after Har-Peled and Sadri, How fast is the k-means method?, 2005). n k
@@ -30,7 +29,7 @@ use crate::model::search::{self, Exact};
 /// assert!(!fit.exact); // a point may have a slightly nearer component
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lazy {
     epsilon: f64,
 }
@@ -47,10 +46,6 @@ impl Stage for Lazy {
     fn check(&self, _clusters: usize) -> Result<()> {
         not_negative("epsilon", self.epsilon)
     }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
-    }
 }
 
 impl<F: Float> EStep<F> for Lazy {
@@ -63,21 +58,14 @@ impl<F: Float> EStep<F> for Lazy {
         compares_distances(model, "Lazy")?;
         Ok(Box::new(LazySearch {
             epsilon: self.epsilon,
-            scratch: Spare::default(),
+            nearest: All::of_width(1),
         }))
     }
 }
 
 struct LazySearch<F> {
     epsilon: f64,
-    scratch: Spare<Scratch<F>>,
-}
-
-#[derive(Default)]
-struct Scratch<F> {
-    exact: Exact<F>,
-    old: Vec<u32>,
-    distance: Vec<F>,
+    nearest: All<F>,
 }
 
 impl<F: Float> Search<F> for LazySearch<F> {
@@ -90,24 +78,17 @@ impl<F: Float> Search<F> for LazySearch<F> {
     }
 
     /// The nearest component of every row, or its last one where that is nearly as near (E11).
-    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, _: &mut Rng) {
-        let mut scratch = self.scratch.take().unwrap_or_default();
-        let Scratch {
-            exact,
-            old,
-            distance,
-        } = &mut scratch;
-        old.clone_from(&block.supports);
-        search::exhaustive(model, rows, block, exact);
-        let factor = (1.0 + self.epsilon).powi(2);
+    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
+        let old = block.supports.clone();
+        self.nearest.search(model, rows, block, rng);
+        let (factor, mut distance) = ((1.0 + self.epsilon).powi(2), Vec::new());
         for (i, &old) in old.iter().enumerate().filter(|(_, c)| **c != UNSET) {
             let nearest = block.scores[i];
-            rows.distances_to(i, model.centres(), &[old], distance);
+            rows.distances_to(i, model.centres(), &[old], &mut distance);
             if factor * nearest.to_f64() >= distance[0].to_f64() {
                 block.supports[i] = old;
                 block.scores[i] = distance[0];
             }
         }
-        self.scratch.give([scratch]);
     }
 }

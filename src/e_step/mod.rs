@@ -2,13 +2,8 @@
 //!
 //! A search chooses components and scores them; it does not normalise. Only the EM loop computes responsibilities and the
 //! free energy, so every algorithm has the same objective. Hard k-means has supports of width 1, k-means-C' of width C',
-//! and EM of all components. From the log-joints ([E1](crate::equations#e1)), the loop computes
-//! ([E2](crate::equations#e2)) and ([E3](crate::equations#e3)):
-//!
-//! $$q_{nc} = \frac{p(c, y_n \mid \theta)}{\sum_{c' \in K(n)} p(c', y_n \mid \theta)} \text{ for } c \in K(n), \qquad F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
-//!
-//! and $q_{nc} = 0$ outside $K(n)$. A search raises $F$ whenever the sum over $K(n)$ grows; it does not have to find
-//! the best members.
+//! and EM of all components. A search raises the free energy ([E3](crate::equations#e3)) whenever the sum over $K(n)$ grows; it
+//! does not have to find the best members.
 //!
 //! [`Exhaustive`] finds them at the cost of $nk$ distance evaluations. [`Lazy`] does not move points that would gain too
 //! little. [`Neighborhood`] costs at most $n C' G$ and [`SimilaritySampling`] $n (H + R)$, for any $k$: the first
@@ -26,14 +21,14 @@ mod similarity;
 mod similarity_sampling;
 
 pub use bounded::Bounded;
-pub(crate) use bounded::{Assignment, Change, Member, NeighbourLists, Sums};
+pub(crate) use bounded::{Assignment, Change, KeptSums, Member, NeighbourLists};
 pub use exhaustive::Exhaustive;
 pub use lazy::Lazy;
 pub use neighborhood::{Neighborhood, Start};
 pub use per_shard::PerShard;
 pub use similarity_sampling::SimilaritySampling;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, ensure};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
@@ -41,7 +36,6 @@ use crate::data::Rows;
 use crate::io::{self, FileFault};
 use crate::model::Mixture;
 use crate::model::block::Block;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// A way to search: settings that begin a [`Search`] for each phase.
@@ -60,9 +54,9 @@ pub trait EStep<F: Float>: Stage + Send + Sync {
         rng: &mut Rng,
     ) -> Result<Box<dyn Search<F>>>;
 
-    /// The bounds that settle rows without reading them ([E35](crate::equations#e35)), or `None` for a search without
-    /// bounds. With bounds, the driver searches only rows that are not settled, and keeps the statistics.
-    fn bounds(&self) -> Option<&Bounded> {
+    /// How many centres a row is compared with, where bounds settle rows without reading them ([E35](crate::equations#e35)).
+    /// The driver then searches only rows that are not settled, and keeps the statistics. `None` is a search without bounds.
+    fn bounds(&self) -> Option<usize> {
         None
     }
 }
@@ -107,15 +101,6 @@ pub trait Search<F: Float>: Send + Sync {
         0
     }
 
-    /// Searches with the model fixed before the first M-step of EM; the first of them starts the variance
-    /// ([E8](crate::equations#e8)).
-    ///
-    /// 0 is allowed only if responsibilities do not depend on the variance (width 1). Then the search before the first
-    /// M-step starts it.
-    fn initial_searches(&self) -> usize {
-        usize::from(self.width() > 1)
-    }
-
     /// Whether rows are searched fastest in the order of the best component of their last search, so that rows with the same
     /// candidates follow each other. The results of the search do not depend on the order.
     fn by_component(&self) -> bool {
@@ -138,15 +123,9 @@ pub trait Search<F: Float>: Send + Sync {
 /// all components.
 fn compares_distances<F: Float>(model: &dyn Mixture<F>, search: &'static str) -> Result<()> {
     let rule = "needs one variance for all components: another family needs another search";
-    match model.likeliest_is_nearest() {
-        true => Ok(()),
-        false => Err(Error::parameter("e_step", search, rule)),
-    }
-}
-
-/// The state of a search as bytes.
-fn saved(state: &impl Serialize) -> Option<Vec<u8>> {
-    io::to_vec(state).ok()
+    ensure(model.likeliest_is_nearest(), || {
+        Error::parameter("e_step", search, rule)
+    })
 }
 
 /// The state of a search from its bytes.

@@ -1,35 +1,32 @@
 //! The truncated search of vc-GMM and var-GMM-S: a point is compared only with the neighbors of its components.
 
+use super::exhaustive::All;
 use super::neighbors::{self, Neighbors};
 use super::pairs::{Gathered, PairSums};
 use super::search_space::SearchSpace;
-use super::{EStep, PerShard, Search, bounded, loaded, saved};
+use super::{EStep, PerShard, Search, bounded, loaded};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::Rows;
-use crate::kernels::select;
+use crate::io;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
-use crate::model::search::{self, Exact};
+use crate::rows::some_scores;
 
 /// A point is compared only with the neighbors of its components, and with some random ones (\[VC\] Alg. 1;
 /// [E12](crate::equations#e12), [E13](crate::equations#e13)).
 ///
-/// $K(n)$ becomes the $C'$ best components of the search space $G(n)$, the union of the neighbors $G_c$ of the
-/// components of the last $K(n)$ and the random components $R(n)$. At most $C' G + |R(n)|$ distance evaluations per
-/// point and search, whatever the number of components.
+/// $K(n)$ becomes the $C'$ best components of the search space $G(n)$, the neighbors $G_c$ of the components of the last
+/// $K(n)$ and random components $R(n)$: at most $C' G + |R(n)|$ distance evaluations per point and search.
 ///
 /// $$G(n) = \bigcup_{c \in K(n)} G_c \cup R(n), \qquad K^{\text{new}}(n) = \text{the } C' \text{ best of } G(n)$$
 ///
-/// Since $c \in G_c$, the old support is among the candidates, and the free energy does not fall, whatever the
-/// other neighbors and $R(n)$ are (\[VC\] Prop. 1).
+/// Since $c \in G_c$, the old support is among the candidates, and the free energy does not fall (\[VC\] Prop. 1).
 ///
 /// The neighbors $G_c$ ($c$ itself and $G - 1$ others) are those with the smallest weighted mean score over the points
-/// nearest to $c$ ([E14](crate::equations#e14)). The estimate costs no evaluations, because the search computes these
-/// distances anyway. \[VC\] Eq. 31 averages plain distances without weights. Squared distances rank components by their
-/// distance from the weighted mean of the points, and with weights a point of weight 9 counts as nine points.
+/// nearest to $c$, which the search computes anyway ([E14](crate::equations#e14)).
 ///
 /// When C' is all components, a search is [`Exhaustive::all`](super::Exhaustive::all).
 ///
@@ -44,18 +41,17 @@ use crate::model::search::{self, Exact};
 /// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 * 5 + 1) + 3));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighborhood {
     c_prime: usize,
     g: usize,
     random: usize,
     warm_up: usize,
-    initial_searches: usize,
     start: Start,
 }
 
 /// Where the supports K(n) and the neighbors G_c start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
     /// At random, as published: no distance evaluations.
     #[default]
@@ -75,14 +71,12 @@ impl Neighborhood {
             g,
             random: 0,
             warm_up: 0,
-            initial_searches: 1,
             start: Start::Random,
         }
     }
 
-    /// Adds this many random components to every search space ('+1' in \[VC\] is `random(1)`). They help to find better
-    /// optima when neighbor estimates are wrong. Each costs at most one more evaluation per point. Default 0: the cheaper
-    /// of the two in \[VC\].
+    /// Adds this many random components to every search space ('+1' in \[VC\] is `random(1)`): better optima where neighbor
+    /// estimates are wrong, for at most one more evaluation each. Default 0: the cheaper of the two in \[VC\].
     #[must_use]
     pub fn random(self, random: usize) -> Self {
         Self { random, ..self }
@@ -96,17 +90,6 @@ impl Neighborhood {
         Self { warm_up, ..self }
     }
 
-    /// Searches with the model fixed before the first M-step of EM, at least 1 (the first one starts the
-    /// variance, E8). With more of them, supports and neighbors settle on the seeds before these move. In measurements that
-    /// was worse. Default 1.
-    #[must_use]
-    pub fn initial_searches(self, initial_searches: usize) -> Self {
-        Self {
-            initial_searches,
-            ..self
-        }
-    }
-
     /// Where supports and neighbors start. Default [`Start::Random`].
     #[must_use]
     pub fn start(self, start: Start) -> Self {
@@ -115,20 +98,19 @@ impl Neighborhood {
 
     /// G_c before the first search, and the distance evaluations they took.
     fn first_neighbors<F: Float>(&self, model: &dyn Mixture<F>, rng: &mut Rng) -> (Neighbors, u64) {
-        let k = model.components();
-        // Full supports need no search.
-        let size = if self.c_prime >= k { 1 } else { self.g.min(k) };
+        let (k, size) = (model.components(), self.g.min(model.components()));
         match self.start {
             Start::Random => {
-                let state = Neighbors::new(k, size, |c, list| {
+                let mut lists = vec![UNSET; k * size];
+                for (c, list) in lists.chunks_exact_mut(size).enumerate() {
                     list[0] = c as u32;
                     rng.fill_distinct(list, 1, k);
-                });
-                (state, 0)
+                }
+                (Neighbors { size, lists }, 0)
             }
             Start::Seeds => {
                 let lists = bounded::nearest_lists(model.centres(), size);
-                (Neighbors::of(size, lists), (k as u64).pow(2))
+                (Neighbors { size, lists }, (k as u64).pow(2))
             }
         }
     }
@@ -137,12 +119,7 @@ impl Neighborhood {
 impl Stage for Neighborhood {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("c_prime", self.c_prime)?;
-        positive("g", self.g)?;
-        positive("initial_searches", self.initial_searches)
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
+        positive("g", self.g)
     }
 }
 
@@ -154,12 +131,17 @@ impl<F: Float> EStep<F> for Neighborhood {
         rng: &mut Rng,
     ) -> Result<Box<dyn Search<F>>> {
         let k = model.components();
+        if self.c_prime >= k {
+            // Full supports need no neighbors.
+            return Ok(Box::new(All::of_width(k)));
+        }
         let (neighbors, evaluations) = match saved {
             Some(bytes) => (loaded(bytes, |known: &Neighbors| known.is_sound(k))?, 0),
             None => self.first_neighbors(model, rng),
         };
         Ok(Box::new(NeighborhoodSearch {
             settings: *self,
+            all: All::of_width(self.c_prime),
             components: k,
             neighbors,
             evaluations,
@@ -170,6 +152,8 @@ impl<F: Float> EStep<F> for Neighborhood {
 
 struct NeighborhoodSearch<F> {
     settings: Neighborhood,
+    /// For the first search, from seeds.
+    all: All<F>,
     components: usize,
     neighbors: Neighbors,
     /// Those that the first neighbors took.
@@ -179,34 +163,56 @@ struct NeighborhoodSearch<F> {
 
 impl<F: Float> Search<F> for NeighborhoodSearch<F> {
     fn width(&self) -> usize {
-        self.settings.c_prime.min(self.components)
-    }
-
-    fn is_exact(&self) -> bool {
-        self.settings.c_prime >= self.components
+        self.settings.c_prime
     }
 
     fn warm_up(&self) -> usize {
         self.settings.warm_up
     }
 
-    fn initial_searches(&self) -> usize {
-        self.settings.initial_searches
-    }
-
     fn by_component(&self) -> bool {
-        self.settings.c_prime < self.components
+        true
     }
 
     fn evaluations(&self) -> u64 {
         self.evaluations
     }
 
+    /// Searches a block of rows (E12, E13).
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
+        let (k, width) = (block.components(), block.width());
+        // From seeds the first supports are the best ones.
+        if self.settings.start == Start::Seeds && block.supports.contains(&UNSET) {
+            return self.all.search(model, rows, block, rng);
+        }
+        let mut evaluations = 0;
         let make = || Shard::new(self.components);
         self.shards.with(block.shard(), make, |shard| {
-            self.search_rows(model, rows, block, rng, shard);
+            for i in 0..rows.len() {
+                let support = &mut block.supports[i * width..(i + 1) * width];
+                let last_best = support[0];
+                if last_best == UNSET {
+                    rng.fill_distinct(support, 0, k);
+                }
+                let space = &mut shard.space;
+                space.restart();
+                // Every component is in its own list.
+                space.insert(support.iter().map(|&c| self.neighbors.list(c)));
+                for _ in 0..self.settings.random.min(k) {
+                    space.insert(std::iter::once(&[rng.below(k) as u32][..]));
+                }
+                let (ids, scores, pairs) = (space.ids(), &mut shard.scores, &mut shard.pairs);
+                some_scores(model, rows, i, ids, scores);
+                block.set_best(i, ids, scores);
+                let (from, weight) = (block.support(i)[0], rows.weight(i));
+                match from == last_best {
+                    true => pairs.add_in_order(from, weight, ids, scores),
+                    false => pairs.add(from, weight, ids, scores),
+                }
+                evaluations += ids.len();
+            }
         });
+        block.count(evaluations);
     }
 
     fn end_pass(&mut self) {
@@ -216,59 +222,7 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
     }
 
     fn save(&self) -> Option<Vec<u8>> {
-        saved(&self.neighbors)
-    }
-}
-
-impl<F: Float> NeighborhoodSearch<F> {
-    /// Searches a block of rows (E12, E13).
-    fn search_rows(
-        &self,
-        model: &dyn Mixture<F>,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        rng: &mut Rng,
-        shard: &mut Shard<F>,
-    ) {
-        let (k, width) = (block.components(), block.width());
-        // Full supports need no search; and from seeds the first supports are the best ones.
-        let first = self.settings.start == Start::Seeds && block.supports.contains(&UNSET);
-        if block.is_full() || first {
-            return search::exhaustive(model, rows, block, &mut shard.exact);
-        }
-        let mut evaluations = 0;
-        for i in 0..rows.len() {
-            let places = i * width..(i + 1) * width;
-            let support = &mut block.supports[places.clone()];
-            let last_best = support[0];
-            if last_best == UNSET {
-                rng.fill_distinct(support, 0, k);
-            }
-            let space = &mut shard.space;
-            space.restart();
-            // Every component is in its own list.
-            space.insert_lists(support.iter().map(|&c| self.neighbors.list(c)));
-            for _ in 0..self.settings.random.min(k) {
-                space.insert(&[rng.below(k) as u32]);
-            }
-            crate::rows::some_scores(model, rows, i, space.ids(), &mut shard.scores);
-            select::smallest(
-                space.ids(),
-                &shard.scores,
-                support,
-                &mut block.scores[places],
-            );
-            let (from, weight) = (support[0], rows.weight(i));
-            if from == last_best {
-                shard
-                    .pairs
-                    .add_in_order(from, weight, space.ids(), &shard.scores);
-            } else {
-                shard.pairs.add(from, weight, space.ids(), &shard.scores);
-            }
-            evaluations += space.ids().len();
-        }
-        block.count(evaluations);
+        io::to_vec(&self.neighbors).ok()
     }
 }
 
@@ -277,7 +231,6 @@ struct Shard<F> {
     space: SearchSpace,
     scores: Vec<F>,
     pairs: PairSums,
-    exact: Exact<F>,
 }
 
 impl<F: Float> Shard<F> {
@@ -286,7 +239,6 @@ impl<F: Float> Shard<F> {
             space: SearchSpace::new(k),
             scores: Vec::new(),
             pairs: neighbors::sums(k),
-            exact: Exact::default(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Which components are near each other, estimated from the points (E14).
 
+use super::bounded::are_lists;
 use super::pairs::{COMPONENTS, Gathered, Pair, PairSums};
 use crate::base::parallel;
 use crate::model::block::UNSET;
@@ -9,37 +10,15 @@ use serde::{Deserialize, Serialize};
 /// that are not filled are unset. (k, G) numbers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Neighbors {
-    size: usize,
-    lists: Vec<u32>,
+    pub(super) size: usize,
+    pub(super) lists: Vec<u32>,
 }
 
 impl Neighbors {
-    /// Lists of `size` for `k` components, filled by `fill` (which gets c and its empty list).
-    pub(super) fn new(k: usize, size: usize, mut fill: impl FnMut(usize, &mut [u32])) -> Self {
-        let mut lists = vec![UNSET; k * size];
-        for (c, list) in lists.chunks_exact_mut(size).enumerate() {
-            fill(c, list);
-        }
-        Self::of(size, lists)
-    }
-
-    /// From such lists, one after the other.
-    pub(super) fn of(size: usize, lists: Vec<u32>) -> Self {
-        Self { size, lists }
-    }
-
     /// Whether these are lists of `k` components: those of a file may be others.
     pub(super) fn is_sound(&self, k: usize) -> bool {
-        let Self { size, ref lists } = *self;
-        let known = |c: &u32| (*c as usize) < k || *c == UNSET;
-        size > 0
-            && Some(lists.len()) == k.checked_mul(size)
-            && lists.iter().all(known)
-            && lists
-                .iter()
-                .step_by(size)
-                .zip(0..)
-                .all(|(first, c)| *first == c)
+        let known = |c: u32| (c as usize) < k || c == UNSET;
+        are_lists(&self.lists, self.size, k, known)
     }
 
     /// The neighbors of `c`, itself first.
@@ -101,7 +80,9 @@ mod tests {
     fn neighbors_are_the_smallest_weighted_means_of_the_naive_table() {
         let mut rng = Rng::from_seed(4);
         let (k, size) = (30, 4);
-        let mut neighbors = Neighbors::new(k, size, |c, list| list[0] = c as u32);
+        let mut lists = vec![UNSET; k * size];
+        (0..k).for_each(|c| lists[c * size] = c as u32);
+        let mut neighbors = Neighbors { size, lists };
         let mut workers: Vec<PairSums> = (0..3).map(|_| sums(k)).collect();
         let mut table: BTreeMap<(u32, u32), (f64, f64)> = BTreeMap::new();
         for n in 0..900 {
@@ -120,9 +101,6 @@ mod tests {
                 let entry = table.entry((best, to)).or_default();
                 entry.0 += weight * score;
                 entry.1 += weight;
-            }
-            if n % 40 == 0 {
-                workers[n / 300].compact();
             }
         }
         neighbors.renew(&Gathered::from(workers));

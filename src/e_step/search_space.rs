@@ -35,15 +35,9 @@ impl SearchSpace {
         self.len = 0;
     }
 
-    /// Adds components. There are no branches, because a repeated component cannot be predicted.
+    /// Adds lists of components, one after the other. There are no branches, because a repeated component cannot be predicted.
     #[inline(always)]
-    pub(super) fn insert(&mut self, components: &[u32]) {
-        self.insert_lists(components.chunks(components.len().max(1)));
-    }
-
-    /// Adds lists of components, one after the other.
-    #[inline(always)]
-    pub(super) fn insert_lists<'a>(&mut self, lists: impl Iterator<Item = &'a [u32]>) {
+    pub(super) fn insert<'a>(&mut self, lists: impl Iterator<Item = &'a [u32]>) {
         // Copies: what is behind a reference would be stored after every component.
         let (now, mut len) = (self.now, self.len);
         let (stamps, ids) = (&mut self.stamps[..], &mut self.ids[..]);

@@ -1,38 +1,35 @@
 //! The truncated search of D-GMM: the candidates of a point are drawn by how much they share points with its best component.
 
+use super::exhaustive::All;
 use super::pairs::PairSums;
 use super::similarity::{self, Gaps, Similarity};
-use super::{EStep, PerShard, Search, loaded, saved};
+use super::{EStep, PerShard, Search, loaded};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::Rows;
-use crate::kernels::select;
+use crate::io;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
 use crate::model::posterior;
-use crate::model::search::{self, Exact};
+use crate::rows::some_scores;
 
 /// A point tries a few components drawn in proportion to their similarity to its nearest one (\[DG\] Alg. 1;
 /// [E25](crate::equations#e25), [E26](crate::equations#e26)).
 ///
 /// $K(n)$ becomes the $H$ best of its last members and of $R$ components drawn without replacement from those
-/// outside: at most $H + R$ distance evaluations per point and search, whatever the number of components. With
-/// $c_n$ the best member of the last $K(n)$, the first one is drawn with the probability
+/// outside: at most $H + R$ distance evaluations per point and search. With $c_n$ the best member of the last $K(n)$, the
+/// first one is drawn with the probability
 ///
 /// $$p(j \mid n) = \frac{s_{c_n j}}{\sum_{l \notin K(n)} s_{c_n l}}, \qquad j \notin K(n)$$
 ///
 /// and every further one in the same way from those that are left. The old support is among the candidates, so
-/// the free energy does not fall ([E13](crate::equations#e13)), whatever is drawn.
+/// the free energy does not fall ([E13](crate::equations#e13)).
 ///
 /// Components are similar if they share points, by the responsibilities of the last search ([E2](crate::equations#e2)):
 ///
 /// $$s_{ij} = \sum_{n : \, i, j \in K(n)} w_n q_{ni} q_{nj}$$
-///
-/// \[DG\] Eq. 12 and 16 have $e^{-(d_i + d_j)}$ of raw squared distances in place of $q_{ni} q_{nj}$ ([E26](crate::equations#e26)
-/// says why not). Only pairs inside some $K(n)$ are kept, renewed in every search: $n H (H - 1) / 2$ additions, never $k^2$
-/// numbers.
 ///
 /// If fewer than $R$ components outside $K(n)$ have a positive similarity, the rest is drawn uniformly from all other
 /// components, so that exploration never stops. In the first search no component has one.
@@ -50,11 +47,10 @@ use crate::model::search::{self, Exact};
 /// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 + 5) + 3));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimilaritySampling {
     h: usize,
     r: usize,
-    initial_searches: usize,
 }
 
 impl SimilaritySampling {
@@ -62,34 +58,14 @@ impl SimilaritySampling {
     /// clamped to the number of clusters, and `r` to what `h` leaves of it.
     #[must_use]
     pub fn new(h: usize, r: usize) -> Self {
-        Self {
-            h,
-            r,
-            initial_searches: 1,
-        }
-    }
-
-    /// Searches with the model fixed before the first M-step of EM, at least 1 (the first one starts the
-    /// variance, E8). More of them let supports and similarities settle on the seeds before these move.
-    /// Default 1.
-    #[must_use]
-    pub fn initial_searches(self, initial_searches: usize) -> Self {
-        Self {
-            initial_searches,
-            ..self
-        }
+        Self { h, r }
     }
 }
 
 impl Stage for SimilaritySampling {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("h", self.h)?;
-        positive("r", self.r)?;
-        positive("initial_searches", self.initial_searches)
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
+        positive("r", self.r)
     }
 }
 
@@ -101,6 +77,10 @@ impl<F: Float> EStep<F> for SimilaritySampling {
         _: &mut Rng,
     ) -> Result<Box<dyn Search<F>>> {
         let k = model.components();
+        if self.h >= k {
+            // Every support is full already; there is nothing to search.
+            return Ok(Box::new(All::of_width(k)));
+        }
         let similarity = match saved {
             Some(bytes) => loaded(bytes, |known: &Similarity| known.is_sound(k))?,
             None => Similarity::unknown(k),
@@ -118,22 +98,33 @@ struct SamplingSearch<F> {
 
 impl<F: Float> Search<F> for SamplingSearch<F> {
     fn width(&self) -> usize {
-        self.settings.h.min(self.components)
+        self.settings.h
     }
 
-    fn is_exact(&self) -> bool {
-        self.settings.h >= self.components
-    }
-
-    fn initial_searches(&self) -> usize {
-        self.settings.initial_searches
-    }
-
+    /// Searches a block of rows (E25).
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
+        let (k, width) = (block.components(), block.width());
+        let beta = model.log_joint().beta;
+        let drawn = self.settings.r.min(k - width);
         let make = || Shard::new(self.components);
         self.shards.with(block.shard(), make, |shard| {
-            self.search_rows(model, rows, block, rng, shard);
+            for i in 0..rows.len() {
+                let (support, candidates) = (block.support(i), &mut shard.candidates);
+                candidates.clear();
+                if support[0] != UNSET {
+                    candidates.extend_from_slice(support);
+                    let similarity = &self.similarity;
+                    similarity.draw(support[0], drawn, rng, &mut shard.gaps, candidates);
+                }
+                let known = candidates.len();
+                candidates.resize(width + drawn, UNSET);
+                rng.fill_distinct(candidates, known, k);
+                some_scores(model, rows, i, candidates, &mut shard.scores);
+                block.set_best(i, candidates, &shard.scores);
+                shard.share(block.support(i), block.scores(i), rows.weight(i), beta);
+            }
         });
+        block.count(rows.len() * (width + drawn));
     }
 
     fn end_pass(&mut self) {
@@ -142,7 +133,7 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
     }
 
     fn save(&self) -> Option<Vec<u8>> {
-        saved(&self.similarity)
+        io::to_vec(&self.similarity).ok()
     }
 }
 
@@ -155,43 +146,6 @@ impl<F: Float> SamplingSearch<F> {
             shards: PerShard::default(),
         }
     }
-
-    /// Searches a block of rows (E25).
-    fn search_rows(
-        &self,
-        model: &dyn Mixture<F>,
-        rows: &Rows<F>,
-        block: &mut Block<F>,
-        rng: &mut Rng,
-        shard: &mut Shard<F>,
-    ) {
-        if block.is_full() {
-            // Every support is full already; there is nothing to search.
-            return search::exhaustive(model, rows, block, &mut shard.exact);
-        }
-        let (k, width) = (block.components(), block.width());
-        let beta = model.log_joint().beta;
-        let drawn = self.settings.r.min(k - width);
-        for i in 0..rows.len() {
-            let places = i * width..(i + 1) * width;
-            let support = &mut block.supports[places.clone()];
-            let candidates = &mut shard.candidates;
-            candidates.clear();
-            if support[0] != UNSET {
-                candidates.extend_from_slice(support);
-                let similarity = &self.similarity;
-                similarity.draw(support[0], drawn, rng, &mut shard.gaps, candidates);
-            }
-            let known = candidates.len();
-            candidates.resize(width + drawn, UNSET);
-            rng.fill_distinct(candidates, known, k);
-            crate::rows::some_scores(model, rows, i, candidates, &mut shard.scores);
-            let best = &mut block.scores[places];
-            select::smallest(candidates, &shard.scores, support, best);
-            shard.share(support, best, rows.weight(i), beta);
-        }
-        block.count(rows.len() * (width + drawn));
-    }
 }
 
 /// Scratch of a shard, and what its rows add to the similarities (E26).
@@ -201,7 +155,6 @@ struct Shard<F> {
     scores: Vec<F>,
     responsibilities: Vec<f64>,
     pairs: PairSums,
-    exact: Exact<F>,
 }
 
 impl<F: Float> Shard<F> {
@@ -212,7 +165,6 @@ impl<F: Float> Shard<F> {
             scores: Vec::new(),
             responsibilities: Vec::new(),
             pairs: similarity::sums(k),
-            exact: Exact::default(),
         }
     }
 
@@ -242,8 +194,6 @@ mod tests {
     use crate::m_step::GaussianMixture;
     use ndarray::{Array1, Array2};
 
-    type Model = GaussianMixture<f64>;
-
     struct Problem {
         x: Array2<f64>,
         w: Array1<f64>,
@@ -251,40 +201,37 @@ mod tests {
         variance: f64,
     }
 
+    /// Supports and similarities after a search.
+    struct Found {
+        supports: Vec<u32>,
+        similarity: Similarity,
+    }
+
     impl Problem {
-        fn new(n: usize, k: usize) -> Self {
+        fn new(n: usize, k: usize, variance: f64) -> Self {
             let mut rng = Rng::from_seed(6);
             Self {
                 x: Array2::from_shape_fn((n, 3), |_| rng.normal()),
                 w: Array1::from_shape_fn(n, |n| [0.0, 1.0, 0.5, 3.0][n % 4]),
                 means: Array2::from_shape_fn((k, 3), |_| rng.normal()),
-                variance: 0.2,
+                variance,
             }
         }
 
-        /// Runs searches over `shards` equal blocks; `see` gets the state before each and the supports after it.
-        fn search(
-            &self,
-            e_step: SimilaritySampling,
-            shards: usize,
-            searches: usize,
-            mut see: impl FnMut(&Similarity, &[u32], &[u32]),
-        ) -> (Similarity, Vec<u32>) {
+        /// What searches over `shards` equal blocks find, one after the other.
+        fn search(&self, e_step: SimilaritySampling, shards: usize, searches: usize) -> Vec<Found> {
             let data = Dense::weighted(self.x.view(), self.w.view()).unwrap();
-            let model: Model =
-                GaussianMixture::tied_spherical(self.means.view(), self.variance).unwrap();
+            let model = GaussianMixture::tied_spherical(self.means.view(), self.variance).unwrap();
             let SimilaritySampling { h, r, .. } = e_step;
             let (n, k) = (self.x.nrows(), self.means.nrows());
             let mut rng = Rng::from_seed(4);
             let mut search = SamplingSearch::new(e_step, k, Similarity::unknown(k));
             let mut supports = vec![UNSET; n * h];
-            for _ in 0..searches {
-                let before = supports.clone();
+            let each = (0..searches).map(|_| {
                 for shard in 0..shards {
                     let range = shard * n / shards..(shard + 1) * n / shards;
-                    let mut rows = Default::default();
-                    data.load(range.clone(), Mixture::<f64>::frame(&model), &mut rows)
-                        .unwrap();
+                    let (mut rows, frame) = (Rows::default(), Mixture::<f64>::frame(&model));
+                    data.load(range.clone(), frame, &mut rows).unwrap();
                     let mut block = Block::new(k, h);
                     let places = range.start * h..range.end * h;
                     block.reset(rows.len(), &supports[places.clone()]);
@@ -294,10 +241,13 @@ mod tests {
                     assert_eq!(block.evaluations(), evaluations);
                     supports[places].copy_from_slice(&block.supports);
                 }
-                see(&search.similarity, &before, &supports);
-                search.end_pass();
-            }
-            (search.similarity, supports)
+                Search::<f64>::end_pass(&mut search);
+                Found {
+                    supports: supports.clone(),
+                    similarity: search.similarity.clone(),
+                }
+            });
+            each.collect()
         }
 
         fn squared_distance(&self, n: usize, c: u32) -> f64 {
@@ -325,28 +275,24 @@ mod tests {
 
     #[test]
     fn similarities_are_those_of_the_naive_table() {
+        let (problem, h) = (Problem::new(600, 12, 0.2), 3);
         for shards in [1, 3] {
-            let problem = Problem::new(600, 12);
-            let (h, searches) = (3, 4);
-            let (similarity, supports) = problem.search(
-                SimilaritySampling::new(h, 2),
-                shards,
-                searches,
-                |_, _, _| (),
-            );
+            let mut found = problem.search(SimilaritySampling::new(h, 2), shards, 4);
+            let Found {
+                supports,
+                similarity,
+            } = found.pop().unwrap();
             let naive = problem.naive(&supports, h);
-            let mut pairs = 0;
-            for c in 0..12 {
-                let row = similarity.row(c);
-                let total: f64 = naive.row(c).sum();
-                assert_eq!(row.len(), naive.row(c).iter().filter(|s| **s > 0.0).count());
+            for (c, naive) in naive.outer_iter().enumerate() {
+                let (row, total) = (similarity.row(c), naive.sum());
+                assert_eq!(row.len(), naive.iter().filter(|s| **s > 0.0).count());
                 for (id, s) in row {
-                    let expected = naive[[c, id as usize]];
+                    let expected = naive[id as usize];
                     let slack = 1e-9 * expected + 1e-14 * total;
                     assert!((s - expected).abs() <= slack, "{s} {expected}");
-                    pairs += 1;
                 }
             }
+            let pairs = naive.iter().filter(|s| **s > 0.0).count();
             assert!(pairs > 40, "{pairs} pairs show little");
         }
     }
@@ -355,23 +301,13 @@ mod tests {
     /// point still finds its best component.
     #[test]
     fn exploration_never_stops() {
-        let mut problem = Problem::new(200, 30);
-        problem.variance = 1e-7;
-        let (mut similar, mut searches) = (0, 0);
-        let (_, supports) =
-            problem.search(SimilaritySampling::new(2, 2), 1, 120, |similarity, _, _| {
-                searches += 1;
-                similar += (0..30).map(|c| similarity.row(c).len()).sum::<usize>();
-            });
-        assert_eq!((similar, searches), (0, 120));
-        for (n, support) in supports.chunks(2).enumerate() {
-            let nearest = (0..30).min_by(|&a, &b| {
-                let (a, b) = (
-                    problem.squared_distance(n, a),
-                    problem.squared_distance(n, b),
-                );
-                a.total_cmp(&b)
-            });
+        let problem = Problem::new(200, 30, 1e-7);
+        let found = problem.search(SimilaritySampling::new(2, 2), 1, 120);
+        let similar = |found: &Found| (0..30).any(|c| !found.similarity.row(c).is_empty());
+        assert!(!found.iter().any(similar));
+        for (n, support) in found[119].supports.chunks(2).enumerate() {
+            let distance = |c: &u32| problem.squared_distance(n, *c);
+            let nearest = (0..30).min_by(|a, b| distance(a).total_cmp(&distance(b)));
             assert_eq!(Some(support[0]), nearest);
         }
     }
@@ -379,28 +315,20 @@ mod tests {
     /// Drawn components are those of the row of the head, not of any other member.
     #[test]
     fn draws_come_from_the_row_of_the_nearest_component() {
-        let problem = Problem::new(900, 25);
-        let (h, mut inside, mut all) = (3, 0, 0);
-        problem.search(
-            SimilaritySampling::new(h, 2),
-            1,
-            8,
-            |similarity, before, after| {
-                for (before, after) in before.chunks(h).zip(after.chunks(h)) {
-                    if before[0] == UNSET {
-                        continue;
-                    }
-                    let row = similarity.row(before[0] as usize);
-                    let outside = row.iter().filter(|e| !before.contains(&e.0)).count();
-                    for c in after.iter().filter(|c| !before.contains(c)) {
-                        if outside >= 2 {
-                            all += 1;
-                            inside += usize::from(row.iter().any(|e| e.0 == *c));
-                        }
-                    }
+        let (h, mut all) = (3, 0);
+        let found = Problem::new(900, 25, 0.2).search(SimilaritySampling::new(h, 2), 1, 8);
+        for pair in found.windows(2) {
+            let supports = pair[0].supports.chunks(h).zip(pair[1].supports.chunks(h));
+            for (before, after) in supports {
+                let row = pair[0].similarity.row(before[0] as usize);
+                let outside = || row.iter().filter(|e| !before.contains(&e.0));
+                if outside().count() >= 2 {
+                    let mut fresh = after.iter().filter(|c| !before.contains(c));
+                    assert!(fresh.all(|c| outside().any(|e| e.0 == *c)));
+                    all += 1;
                 }
-            },
-        );
-        assert!(all > 500 && inside == all, "{inside} of {all}");
+            }
+        }
+        assert!(all > 500, "{all}");
     }
 }

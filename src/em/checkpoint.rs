@@ -12,24 +12,19 @@ use std::time::{Duration, Instant};
 /// A file from which a fit can go on that was interrupted: by a crash, by `kill -9`, by a [`Cancel`](crate::Cancel) or by
 /// its observer.
 ///
-/// A fit with a checkpoint writes everything that it needs to go on. It does so when the coreset and the seeds are there, at
-/// the end of every phase, and in between as often as it is told. The file is there as a whole or not at all. It is
-/// written beside `path` and then takes its place. So a kill at any moment leaves the last checkpoint as it was.
+/// A fit with a checkpoint writes what it needs to go on when the coreset and the seeds are there, at the end of every phase, and
+/// in between as often as it is told. The file is written beside `path` and then takes its place: a kill at any moment
+/// leaves the last checkpoint as it was.
 ///
-/// A fit that goes on gives the same bits as one that was never stopped, and as one without checkpoints: model, labels, free
-/// energies, evaluations. Only the times of the report differ. The number of threads may be another one. The settings and
-/// the data must be the same, and so must the version of the crate, else there is an error. As always, the same bits need
-/// the same build and the same CPU. The observer sees the coresets again, and only the steps that are left. A fit that is
-/// cancelled before its next search has no result, but its file stays.
+/// A fit that goes on gives the same bits as one that was never stopped: model, labels, free energies, evaluations. Only the
+/// times of the report differ, and the number of threads may. Settings, data and version of the crate must be the same, else
+/// there is an error. The observer sees the coresets again, and only the steps that are left. A fit that is cancelled before
+/// its next search has no result, but its file stays, and so does that of a fit that has ended: going on from it gives its
+/// result at once. Fits that run at the same time need a file each.
 ///
-/// The file of a fit that has ended stays. Going on from it gives its result at once. Fits that run at the same time need a
-/// file each.
-///
-/// **Errors.** If the first checkpoint of a fit cannot be written, the fit ends with [`Error::Checkpoint`]. If a later one
-/// cannot be written, the fit goes on and the file stays as it was. It is tried again when the next one is due. The last
-/// failure is in [`Report::checkpoint_fault`](crate::Report::checkpoint_fault).
-///
-/// The format is described in `docs/files.md`.
+/// **Errors.** If the first checkpoint of a fit cannot be written, the fit ends with [`Error::Checkpoint`]. After that it goes
+/// on, and tries again when the next one is due; the last failure is in
+/// [`Report::checkpoint_fault`](crate::Report::checkpoint_fault). The format is described in `docs/files.md`.
 ///
 /// ```
 /// use coremix::Checkpoint;

@@ -67,16 +67,11 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         let mut pass = Self::before(phase);
         let search = &pass.phase.stages.search;
         report.add_evaluations(search.evaluations());
-        let of_family = pass.phase.stages.m_step.initial_searches();
-        let mut initial = search.initial_searches().max(of_family);
-        let mut warm_up = search.warm_up();
-        if stopped {
-            initial = initial.min(1);
-        }
         // A model that is known is no start to be made better.
-        if stopped || pass.phase.calibrated {
-            warm_up = 0;
-        }
+        let warm_up = match stopped || pass.phase.calibrated {
+            true => 0,
+            false => search.warm_up(),
+        };
         for _ in 0..warm_up {
             // All members of a support have the same responsibility.
             let flat = LogJoint {
@@ -86,12 +81,14 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             pass.run(Mode::SearchAndSum, flat, report)?;
             pass.step(true)?;
         }
-        // The first search knows no variance yet; it starts it.
-        for _ in 0..initial {
+        // The first search knows no variance yet; it starts it. Where responsibilities do not depend on it, that is the search
+        // before the first M-step.
+        let stages = &pass.phase.stages;
+        pass.again = stages.width > 1 || stages.m_step.searches_first();
+        if pass.again {
             let found = pass.run(Mode::Search, pass.phase.model().log_joint(), report)?;
             pass.phase.calibrate(&found);
         }
-        pass.again = initial > 0;
         Ok(pass)
     }
 
@@ -153,6 +150,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             ..
         } = &self.phase;
         let (m_step, model, searches) = (stages.m_step, stages.model(), self.searches);
+        let numbers = m_step.statistics(model).of_pairs();
         let searching = mode != Mode::Sum;
         if searching && searches > 0 && stages.search.by_component() {
             self.supports.order_by_label(model.components());
@@ -170,10 +168,10 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             search: searching.then_some(&*stages.search),
             width: stages.width,
             log_joint,
-            shard_rows: self.shard_rows(),
+            shard_rows: shard_rows(*data, model.components(), numbers),
             stream: &|block| streams.at(Purpose::Search, searches, block),
-            search_name: stages.search_name(),
-            family_name: stages.family_name(),
+            search_name: stages.e_step.name(),
+            family_name: m_step.name(),
             spare: &self.blocks,
         };
         let sink = (mode != Mode::Search).then_some(&accumulate as _);
@@ -185,19 +183,13 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         }
         let mut parts = sums.into_values();
         if !parts.is_empty() {
-            let residual = self.phase.data.residual();
-            let all = self.phase.stages.merge(&mut parts, residual);
+            let mut all = Moments::merge(parts.iter_mut());
+            all.add_total(self.phase.data.residual(), 0.0);
             self.spare.give(parts);
             (report.emptied, report.unobserved) = (all.zero_mass(), all.unobserved());
             self.statistics = Some(all);
         }
         Ok(found.likelihood)
-    }
-
-    fn shard_rows(&self) -> usize {
-        let (m_step, model) = (self.phase.stages.m_step, self.phase.model());
-        let numbers = m_step.statistics(model).of_pairs();
-        shard_rows(self.phase.data, model.components(), numbers)
     }
 
     /// What follows for merges from a search: some families merge components where the phase would end with this search, if
@@ -253,7 +245,8 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         if self.merges != Merges::Now {
             return Ok(());
         }
-        self.phase.stages.prepare_merges();
+        let stages = &mut self.phase.stages;
+        stages.m_step.prepare_merges(&mut stages.model);
         // These statistics have more sums than others.
         self.spare = Spare::default();
         self.statistics = None;
@@ -280,11 +273,6 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
     fn found(&mut self) -> Ended<M::Model> {
         let exact = self.phase.stages.search.is_exact();
         self.phase.ended(self.supports.clone(), exact)
-    }
-
-    fn end(mut self: Box<Self>) -> Ended<M::Model> {
-        let exact = self.phase.stages.search.is_exact();
-        self.phase.ended(self.supports, exact)
     }
 
     /// Between an M-step and a search there are no sums.

@@ -45,7 +45,7 @@ pub(crate) type Sink<'a, F> = &'a (dyn Fn(&Rows<F>, &Block<F>) + Sync);
 
 /// Sums over the rows of a shard, or of all.
 #[derive(Default)]
-pub(crate) struct Sums {
+pub(crate) struct PassTotals {
     pub(crate) likelihood: Likelihood,
     pub(crate) evaluations: u64,
 }
@@ -53,7 +53,11 @@ pub(crate) struct Sums {
 impl<F: Float> RowPass<'_, F> {
     /// Finds the supports of all rows, and hands each block to the sink, if there is one.
     #[inline(never)]
-    pub(crate) fn run(&self, supports: &mut Supports, sink: Option<Sink<'_, F>>) -> Result<Sums> {
+    pub(crate) fn run(
+        &self,
+        supports: &mut Supports,
+        sink: Option<Sink<'_, F>>,
+    ) -> Result<PassTotals> {
         let Self {
             data, model, width, ..
         } = *self;
@@ -61,7 +65,7 @@ impl<F: Float> RowPass<'_, F> {
         let block_rows = search::block_rows(k, data.dim());
         let parts = supports.rows().into_parts(self.shard_rows);
         let shards = parallel::map_parts(parts, |shard, rows_of_shard| {
-            let (first, mut sums) = (shard * self.shard_rows, Sums::default());
+            let (first, mut sums) = (shard * self.shard_rows, PassTotals::default());
             let fresh = || (Rows::default(), Block::new(k, width));
             let (mut rows, mut block) = self.spare.take().unwrap_or_else(fresh);
             block.in_shard(shard);
@@ -98,9 +102,9 @@ impl<F: Float> RowPass<'_, F> {
             self.spare.give([(rows, block)]);
             Ok(sums)
         });
-        let mut all = Sums::default();
+        let mut all = PassTotals::default();
         for shard in shards {
-            let Sums {
+            let PassTotals {
                 likelihood,
                 evaluations,
             } = shard?;

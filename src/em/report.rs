@@ -208,16 +208,24 @@ impl Timings {
     /// All stages together.
     #[must_use]
     pub fn total(&self) -> Duration {
-        self.coreset + self.projection + self.seeding + self.search + self.update + self.scoring
+        self.stages().iter().sum()
+    }
+
+    /// The times of all stages.
+    fn stages(&self) -> [Duration; 6] {
+        [
+            self.coreset,
+            self.projection,
+            self.seeding,
+            self.search,
+            self.update,
+            self.scoring,
+        ]
     }
 
     /// Whether these are times of a fit.
     pub(crate) fn is_sound(&self) -> bool {
-        let stages = [self.coreset, self.projection, self.seeding];
-        let stages = stages.into_iter();
-        stages
-            .chain([self.search, self.update, self.scoring])
-            .all(is_sound)
+        self.stages().into_iter().all(is_sound)
     }
 
     /// Adds those of another phase.

@@ -3,11 +3,11 @@
 use super::report::PhaseReport;
 use super::saved::{SavedPass, SavedPhase};
 use super::{Ended, StopRule, Supports};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, ensure};
 use crate::base::float::Float;
 use crate::base::rng::{Rng, Streams};
 use crate::data::{Data, Subspace, View};
-use crate::e_step::{Bounded, EStep, Search};
+use crate::e_step::{EStep, Search};
 use crate::io::{FileFault, rule};
 use crate::m_step::{MStep, Moments, Second};
 use crate::model::Mixture;
@@ -72,12 +72,12 @@ impl<F: Float, M: MStep<F>> SetUp<'_, F, M> {
 /// The stages of a phase, and the model.
 pub(crate) struct Stages<'a, F: Float, M: MStep<F>> {
     pub(super) m_step: &'a M,
-    e_step: &'a dyn EStep<F>,
+    pub(crate) e_step: &'a dyn EStep<F>,
     pub(super) search: Box<dyn Search<F>>,
     /// Members of a support: a search from outside may say something else each time.
     pub(super) width: usize,
     /// In the coordinates of the phase.
-    model: M::Model,
+    pub(super) model: M::Model,
     /// In all coordinates, while `model` is in a subspace.
     whole: Option<(M::Model, Subspace<F>)>,
 }
@@ -163,27 +163,12 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         self.whole.as_ref().map_or(&self.model, |(whole, _)| whole)
     }
 
-    /// The name of the E-step, for errors.
-    pub(super) fn search_name(&self) -> &'static str {
-        self.e_step.name()
-    }
-
-    /// The name of the M-step, for errors.
-    pub(super) fn family_name(&self) -> &'static str {
-        self.m_step.name()
-    }
-
     /// An error unless the free energy is a number.
     pub(super) fn check(&self, free_energy: f64) -> Result<()> {
-        if free_energy.is_finite() {
-            return Ok(());
-        }
-        let what = format!("the free energy is {free_energy}: it must be finite");
-        Err(Error::stage(self.family_name(), what))
-    }
-
-    pub(crate) fn bounds(&self) -> Option<&Bounded> {
-        self.e_step.bounds()
+        let what = || format!("the free energy is {free_energy}: it must be finite");
+        ensure(free_energy.is_finite(), || {
+            Error::stage(self.m_step.name(), what())
+        })
     }
 
     pub(super) fn restricted_steps(&self) -> usize {
@@ -191,30 +176,18 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         self.m_step.restricted_steps(truncated)
     }
 
-    /// The sums over all parts, whose memory is reused; the residual of a subspace is added.
-    pub(super) fn merge(&self, parts: &mut [Moments], residual: f64) -> Moments {
-        let mut all = Moments::merge(parts.iter_mut());
-        all.add_total(residual, 0.0);
-        all
-    }
-
-    pub(super) fn prepare_merges(&mut self) {
-        self.m_step.prepare_merges(&mut self.model);
-    }
-
     /// The M-step. An error, if the model has another shape after it.
     pub(super) fn update(&mut self, statistics: Moments, restricted: bool) -> Result<()> {
         let before = shape(&self.model);
         self.m_step.update(statistics, &mut self.model, restricted);
         let after = shape(&self.model);
-        if before == after {
-            return Ok(());
-        }
-        let what = format!(
-            "{} components with {} centres of {} coordinates after an M-step: there must be {}, {} and {}, as before",
-            after[0], after[1], after[2], before[0], before[1], before[2]
-        );
-        Err(Error::stage(self.family_name(), what))
+        let what = || {
+            format!(
+                "{} components with {} centres of {} coordinates after an M-step: there must be {}, {} and {}, as before",
+                after[0], after[1], after[2], before[0], before[1], before[2]
+            )
+        };
+        ensure(before == after, || Error::stage(self.m_step.name(), what()))
     }
 
     /// Puts centres in the place of those of the model.

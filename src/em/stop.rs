@@ -117,12 +117,8 @@ impl StopRule {
 mod tests {
     use super::*;
 
-    fn decide(
-        rule: StopRule,
-        free_energies: &[f64],
-        pending: bool,
-        stopped: Option<Stop>,
-    ) -> Option<Stop> {
+    /// The rule after searches with these free energies: 100 points of 4 coordinates.
+    fn decide(rule: Rule, tolerance: f64, free_energies: &[f64], pending: bool) -> Option<Stop> {
         let found = Found {
             likelihood: Likelihood {
                 weight: 100.0,
@@ -133,48 +129,43 @@ mod tests {
             free_energy: free_energies[free_energies.len() - 1],
             pending,
         };
-        rule.decide(free_energies, &found, stopped)
+        let rule = StopRule {
+            rule,
+            tolerance,
+            max_iterations: 3,
+        };
+        let stopped = Some(Stop::Observer);
+        assert_eq!(rule.decide(free_energies, &found, stopped), stopped);
+        rule.decide(free_energies, &found, None)
     }
 
     #[test]
     fn stops_for_the_first_reason_that_holds() {
-        let rule = StopRule {
-            rule: Rule::RelativeToFreeEnergy,
-            tolerance: 1e-2,
-            max_iterations: 3,
-        };
         let converged = Some(Stop::Converged);
-        for (free_energies, pending, stop) in [
-            (&[-500.0][..], false, None),
-            (&[-500.0, -490.0], false, None),
-            (&[-500.0, -496.0], false, converged),
-            (&[-500.0, -496.0], true, None),
+        let (of_f, of_coordinates) = (Rule::RelativeToFreeEnergy, Rule::default());
+        for (rule, free_energies, pending, stop) in [
+            (of_f, &[-500.0][..], false, None),
+            (of_f, &[-500.0, -490.0], false, None),
+            (of_f, &[-500.0, -496.0], false, converged),
+            (of_f, &[-500.0, -496.0], true, None),
             // Near zero the weight decides: one nat per point is the unit.
-            (&[-1.0, 0.5], false, None),
-            (&[-0.1, 0.5], false, converged),
-            (&[-900.0, -800.0, -700.0], false, None),
+            (of_f, &[-1.0, 0.5], false, None),
+            (of_f, &[-0.1, 0.5], false, converged),
+            (of_f, &[-900.0, -800.0, -700.0], false, None),
             // Moves that are pending do not lengthen a phase.
-            (&[-9e2, -8e2, -7e2, -6e2], true, Some(Stop::MaxIterations)),
+            (
+                of_f,
+                &[-9e2, -8e2, -7e2, -6e2],
+                true,
+                Some(Stop::MaxIterations),
+            ),
+            // Half a nat for each of 400 coordinates is the unit, wherever F is.
+            (of_coordinates, &[1e6, 1e6 + 2.1], false, None),
+            (of_coordinates, &[1e6, 1e6 + 1.9], false, converged),
+            (of_coordinates, &[0.0, 1.9], false, converged),
         ] {
-            let found = decide(rule, free_energies, pending, None);
+            let found = decide(rule, 1e-2, free_energies, pending);
             assert_eq!(found, stop, "{free_energies:?} {pending}");
-        }
-        let stopped = decide(rule, &[-900.0], false, Some(Stop::Observer));
-        assert_eq!(stopped, Some(Stop::Observer));
-    }
-
-    /// Half a nat for each of 400 coordinates is the unit, wherever F is.
-    #[test]
-    fn the_default_rule_counts_coordinates() {
-        let rule = StopRule {
-            rule: Rule::default(),
-            tolerance: 1e-2,
-            max_iterations: 9,
-        };
-        for at in [0.0, 1e6, -1e6] {
-            assert_eq!(decide(rule, &[at, at + 2.1], false, None), None);
-            let stop = decide(rule, &[at, at + 1.9], false, None);
-            assert_eq!(stop, Some(Stop::Converged));
         }
     }
 
@@ -185,14 +176,9 @@ mod tests {
             Rule::RelativeToFreeEnergy,
             Rule::Remaining,
         ] {
-            let rule = StopRule {
-                rule,
-                tolerance: 0.0,
-                max_iterations: 10,
-            };
-            assert_eq!(decide(rule, &[-5.0, -4.999_999], false, None), None);
+            assert_eq!(decide(rule, 0.0, &[-5.0, -4.999_999], false), None);
             for same in [&[-5.0, -5.0][..], &[-5.0, -5.0, -5.0], &[-6.0, -5.0, -5.0]] {
-                assert_eq!(decide(rule, same, false, None), Some(Stop::Converged));
+                assert_eq!(decide(rule, 0.0, same, false), Some(Stop::Converged));
             }
         }
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 const PLACES: usize = 1 << 13;
 
 /// Labels (n) and truncated supports (n, width); no supports when every support is everything.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Supports {
     /// Indices per row: the width, or 0 when supports are full.
     per_row: usize,
@@ -21,9 +21,6 @@ pub(crate) struct Supports {
     labels: Vec<u32>,
     /// The row at each place; empty as long as all are at their own.
     order: Vec<usize>,
-    /// Memory for the next order: new memory is not there before it is written for the first time.
-    #[serde(skip)]
-    spare: (Vec<u32>, Vec<u32>, Vec<usize>),
 }
 
 /// The part of it that belongs to some consecutive rows.
@@ -33,19 +30,6 @@ pub(super) struct SupportRows<'a> {
     pub(super) labels: &'a mut [u32],
     /// The rows at these places; empty as long as all are at their own.
     pub(super) order: &'a [usize],
-}
-
-/// Without the spare memory.
-impl Clone for Supports {
-    fn clone(&self) -> Self {
-        Self {
-            per_row: self.per_row,
-            supports: self.supports.clone(),
-            labels: self.labels.clone(),
-            order: self.order.clone(),
-            spare: Default::default(),
-        }
-    }
 }
 
 impl Supports {
@@ -97,47 +81,28 @@ impl Supports {
 
     /// Orders rows by their labels; those with the same label stay in their order.
     pub(super) fn order_by_label(&mut self, k: usize) {
-        let mut next = sort::starts(k, self.labels.iter().copied());
-        let (mut new_labels, mut new_supports, mut from) = std::mem::take(&mut self.spare);
-        new_labels.resize(self.labels.len(), 0);
-        new_supports.resize(self.supports.len(), 0);
-        from.resize(self.labels.len(), 0);
-        for (place, &label) in self.labels.iter().enumerate() {
-            let next = &mut next[label as usize];
-            from[*next] = place;
-            *next += 1;
-        }
-        let width = self.per_row;
-        let (labels, supports) = (&self.labels, &self.supports);
+        let by_label = || self.labels.iter().copied().zip(0..);
+        let (_, mut from) = sort::sorted(k, 0usize, by_label);
+        let (labels, supports, width) = (&self.labels, &self.supports, self.per_row);
+        let mut new_labels = vec![0; labels.len()];
+        let mut new_supports = vec![0; supports.len()];
         parallel::map_chunks(&mut new_labels, PLACES, |_, range, new| {
             for (new, &from) in new.iter_mut().zip(&from[range]) {
                 *new = labels[from];
             }
         });
         // Supports of all components are not listed: their width is 0, and there is nothing to copy.
-        parallel::map_chunks(
-            &mut new_supports,
-            (PLACES * width).max(1),
-            |_, range, new| {
-                let from = &from[range.start / width..range.end / width];
-                for (new, &from) in new.chunks_exact_mut(width).zip(from) {
-                    new.copy_from_slice(&supports[from * width..(from + 1) * width]);
-                }
-            },
-        );
+        let places = (PLACES * width).max(1);
+        parallel::map_chunks(&mut new_supports, places, |_, range, new| {
+            let from = &from[range.start / width..range.end / width];
+            for (new, &from) in new.chunks_exact_mut(width).zip(from) {
+                new.copy_from_slice(&supports[from * width..(from + 1) * width]);
+            }
+        });
         if !self.order.is_empty() {
-            let order = &self.order;
-            parallel::map_chunks(&mut from, PLACES, |_, _, from| {
-                for from in from {
-                    *from = order[*from];
-                }
-            });
+            from.iter_mut().for_each(|from| *from = self.order[*from]);
         }
-        self.spare = (
-            std::mem::replace(&mut self.labels, new_labels),
-            std::mem::replace(&mut self.supports, new_supports),
-            std::mem::replace(&mut self.order, from),
-        );
+        (self.labels, self.supports, self.order) = (new_labels, new_supports, from);
     }
 
     /// What is kept of all rows.

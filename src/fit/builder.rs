@@ -104,10 +104,10 @@ impl<F: Float, M: Stage> fmt::Debug for Clusterer<F, M> {
         // The phases for large data stand for the list, if they are sound.
         let phases = self.phases_for(LARGE, LARGE).unwrap_or_default();
         f.debug_struct("Clusterer")
-            .field("coreset", &self.coreset.settings())
-            .field("seeder", &self.seeder.settings())
+            .field("coreset", &self.coreset)
+            .field("seeder", &self.seeder)
             .field("phases", &phases)
-            .field("m_step", &self.m_step.settings())
+            .field("m_step", &self.m_step)
             .field("settings", &self.settings)
             .finish()
     }

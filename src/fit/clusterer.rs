@@ -6,7 +6,6 @@ use super::result::Fit;
 use super::warm::WarmStart;
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::base::stage::Stage;
 use crate::data::Data;
 use crate::em::{Identity, Progress};
 use crate::m_step::MStep;
@@ -73,12 +72,12 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         identity.add("sketch", data.is_sparse());
         identity.add("number type", F::NAME);
         identity.add("clusters", clusters);
-        identity.add("coreset", self.coreset.settings());
+        identity.add("coreset", format_args!("{:?}", self.coreset));
         identity.add("seeder", seeder);
         for (number, phase) in phases.iter().enumerate() {
-            identity.add(format_args!("phase {number}"), phase.settings());
+            identity.add(format_args!("phase {number}"), format_args!("{phase:?}"));
         }
-        identity.add("family", self.m_step.settings());
+        identity.add("family", format_args!("{:?}", self.m_step));
         let start = warm.as_ref().map(WarmStart::fingerprint);
         identity.add("start", start.as_deref().unwrap_or("seeds"));
         identity.add("tolerance", format_args!("{:?}", rule.tolerance));

@@ -58,10 +58,6 @@ impl<F: Float, M: MStep<F>> Stage for MeansOf<F, M> {
         }
         Ok(())
     }
-
-    fn settings(&self) -> String {
-        format!("{self:?}")
-    }
 }
 
 impl<F: Float, M: MStep<F> + Clone> Seeder<F> for MeansOf<F, M> {

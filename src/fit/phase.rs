@@ -2,24 +2,23 @@
 
 use crate::base::error::{Result, not_negative, positive};
 use crate::base::float::Float;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::e_step::EStep;
 use crate::em::PhaseRows;
-use std::fmt;
 use std::sync::Arc;
 
 /// One run of the EM loop, from the model of the phase before, or from the seeds.
 ///
 /// A list of phases is set by [`Builder::phases`](crate::Builder::phases). The tolerance and the most iterations are the
 /// builder's, for every phase.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Phase<F: Float> {
     pub(crate) e_step: Arc<dyn EStep<F>>,
     pub(crate) outline: Outline,
 }
 
 /// What a phase is, besides its E-step.
-#[derive(Clone, Copy, Debug, serde::Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Outline {
     pub(crate) rows: PhaseRows,
     pub(crate) columns: Columns,
@@ -31,7 +30,7 @@ pub(crate) struct Outline {
 }
 
 /// The columns of a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Columns {
     /// All.
@@ -52,12 +51,6 @@ pub struct Shape {
     pub columns: usize,
     /// Clusters, k.
     pub clusters: usize,
-}
-
-impl<F: Float> fmt::Debug for Phase<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.settings())
-    }
 }
 
 impl<F: Float> Phase<F> {
@@ -158,13 +151,5 @@ impl<F: Float> Stage for Phase<F> {
             coreset.check(clusters)?;
         }
         not_negative("factor", factor)
-    }
-
-    fn settings(&self) -> String {
-        format!(
-            "{}, {}",
-            self.e_step.settings(),
-            stage::settings(&self.outline)
-        )
     }
 }

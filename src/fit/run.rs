@@ -50,7 +50,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         let phases = self.phases_for(data.summary().rows, data.dim())?;
         let saver = match &settings.checkpoint {
             Some(checkpoint) => {
-                let identity = self.identity(data, &seeder.settings(), &phases)?;
+                let identity = self.identity(data, &format!("{seeder:?}"), &phases)?;
                 Some(Saver::new(checkpoint, identity)?)
             }
             None => None,
@@ -239,8 +239,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             Some(Principal { subspace, sample }) => {
                 // Most of the quantization error of the seeds is in it.
                 let centres = subspace.enter(course.waiting[0].model.centres());
-                let bounds = phase.e_step.bounds();
-                let near = bounds.map_or(centres.len(), |bounds| bounds.size());
+                let near = phase.e_step.bounds().unwrap_or(centres.len());
                 !em::outside(View::new(&**sample, &subspace.frame()), &centres, near)?
             }
         };
@@ -396,7 +395,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         stopped: bool,
         report: &mut PhaseReport,
     ) -> Result<Box<dyn Pass<'b, F, M> + 'b>> {
-        let (has_bounds, data) = (set_up.stages.bounds().is_some(), set_up.data);
+        let (has_bounds, data) = (set_up.stages.e_step.bounds().is_some(), set_up.data);
         if has_bounds && u32::try_from(data.len()).is_err() {
             let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
             return Err(Error::parameter("rows", data.len(), rule));
@@ -406,9 +405,9 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         Ok(match saved {
             None if bounded => Box::new(IncrementalPass::new(set_up, report)?),
             None => Box::new(FullPass::new(set_up, stopped, report)?),
-            Some(SavedPass::Incremental(saved)) if bounded => {
-                Box::new(IncrementalPass::resumed(set_up, *saved, report).map_err(fault)?)
-            }
+            Some(SavedPass::Incremental(saved)) if bounded => Box::new(
+                IncrementalPass::resumed(set_up, saved.into_owned(), report).map_err(fault)?,
+            ),
             Some(SavedPass::Full(saved)) if !bounded => {
                 Box::new(FullPass::resumed(set_up, saved).map_err(fault)?)
             }

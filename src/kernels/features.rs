@@ -1,5 +1,6 @@
 //! What rows are turned into before products: coordinates of a frame, differences, squares, norms, weighted copies.
 
+use super::distance::squared_norm;
 use crate::base::float::Float;
 use crate::base::simd::{kernel, vectorised};
 use pulp::Simd;
@@ -33,44 +34,28 @@ fn enter_frame<F: Float, S: Simd>(simd: S, rows: &mut [F], offset: &[F], scale: 
     }
 }
 
-/// Padded rows as seen from a point (d), each followed by its squared norm: (rows, d + 1).
-pub(crate) fn with_norms<F: Float>(rows: &[F], stride: usize, about: &[F], out: &mut [F]) {
-    vectorised!({
-        for (row, out) in rows
-            .chunks_exact(stride)
-            .zip(out.chunks_exact_mut(about.len() + 1))
-        {
-            if let Some((norm, out)) = out.split_last_mut() {
-                for ((out, &x), &a) in out.iter_mut().zip(row).zip(about) {
-                    *out = x - a;
-                }
-                *norm = squares(out);
-            }
-        }
-    });
+kernel! {
+    /// Padded rows as seen from a point (d), each followed by its squared norm: (rows, d + 1).
+    pub(crate) fn with_norms[F: Float](rows: &[F], stride: usize, about: &[F], out: &mut [F]) = rows_with_norms
 }
 
-/// The sum of squares, in several partial sums.
 #[inline(always)]
-fn squares<F: Float>(row: &[F]) -> F {
-    let mut sums = [F::zero(); 16];
-    let (lines, rest) = row.as_chunks::<16>();
-    for line in lines {
-        for l in 0..16 {
-            sums[l] += line[l] * line[l];
+fn rows_with_norms<F: Float, S: Simd>(
+    simd: S,
+    rows: &[F],
+    stride: usize,
+    about: &[F],
+    out: &mut [F],
+) {
+    let places = out.chunks_exact_mut(about.len() + 1);
+    for (row, out) in rows.chunks_exact(stride).zip(places) {
+        if let Some((norm, out)) = out.split_last_mut() {
+            for ((out, &x), &a) in out.iter_mut().zip(row).zip(about) {
+                *out = x - a;
+            }
+            *norm = squared_norm(simd, out);
         }
     }
-    for (sum, &x) in sums.iter_mut().zip(rest) {
-        *sum += x * x;
-    }
-    let mut width = 16;
-    while width > 1 {
-        width /= 2;
-        for l in 0..width {
-            sums[l] += sums[l + width];
-        }
-    }
-    sums[0]
 }
 
 /// Padded rows as seen from a point (d), each followed by the squares of its coordinates: (rows, 2 d).
@@ -89,42 +74,25 @@ pub(crate) fn with_squares<F: Float>(rows: &[F], stride: usize, about: &[F], out
     });
 }
 
-/// Padded rows as seen from a point, padded, each times a factor, in rows of `stride` numbers: the rest is zeros.
-pub(crate) fn relative_and_scaled<F: Float>(
+/// Padded rows as seen from a point, padded, each times a factor, in the type `T` and in rows of `stride` numbers: the rest is
+/// zeros.
+pub(crate) fn relative_and_scaled<F: Float, T: Float>(
     rows: &[F],
     about: &[F],
-    factors: impl Iterator<Item = F>,
+    factors: impl Iterator<Item = T>,
     stride: usize,
-    out: &mut Vec<F>,
+    out: &mut Vec<T>,
 ) {
     let width = about.len();
-    out.resize(rows.len() / width * stride, F::zero());
+    out.resize(rows.len() / width * stride, T::zero());
     vectorised!({
         let rows = rows.chunks_exact(width).zip(factors);
         for ((row, factor), out) in rows.zip(out.chunks_exact_mut(stride)) {
             // Rows of weight 0 may be so far that the difference overflows.
-            let counts = factor > F::zero();
+            let counts = factor > T::zero();
             for ((out, &x), &a) in out.iter_mut().zip(row).zip(about) {
-                *out = if counts { (x - a) * factor } else { F::zero() };
-            }
-        }
-    });
-}
-
-/// Padded rows as seen from a point, padded, in rows of `stride` numbers: the rest is zeros.
-pub(crate) fn relative_in_f64<F: Float>(
-    rows: &[F],
-    about: &[F],
-    stride: usize,
-    out: &mut Vec<f64>,
-) {
-    let width = about.len();
-    out.resize(rows.len() / width * stride, 0.0);
-    vectorised!({
-        let rows = rows.chunks_exact(width);
-        for (row, out) in rows.zip(out.chunks_exact_mut(stride)) {
-            for ((out, &x), &a) in out.iter_mut().zip(row).zip(about) {
-                *out = x.to_f64() - a.to_f64();
+                let (x, a) = (T::from_f64(x.to_f64()), T::from_f64(a.to_f64()));
+                *out = if counts { (x - a) * factor } else { T::zero() };
             }
         }
     });
@@ -187,7 +155,7 @@ mod tests {
             let (mut scaled, mut wide) = (Vec::new(), Vec::new());
             let factors = (0..n).map(|i| i as f64);
             relative_and_scaled(&rows, &about, factors, 48, &mut scaled);
-            relative_in_f64(&rows, &about, 48, &mut wide);
+            relative_and_scaled(&rows, &about, [1.0; 3].into_iter(), 48, &mut wide);
             for i in 0..n {
                 let norm: f64 = (0..d).map(|j| x(i, j).powi(2)).sum();
                 assert!((norms[i * (d + 1) + d] - norm).abs() <= 1e-14 * norm);

@@ -84,29 +84,24 @@ const NONE: u8 = u8::MAX;
 
 /// Candidates, or how many are lower than each of them.
 #[repr(align(64))]
-struct Candidates<F>([F; RANKED]);
+struct Ranked<F>([F; RANKED]);
 
 /// The places of the lowest of at most [`RANKED`] scores, lowest first, into all of `places` but the last, which is for the
 /// others. Of equal scores the last has their place, and the next place stays [`NONE`]. NaN has the first place: no score is below it.
 fn rank<F: Float>(scores: &[F], places: &mut [u8]) {
-    let mut padded = Candidates([F::INFINITY; RANKED]);
+    let mut padded = Ranked([F::INFINITY; RANKED]);
     padded.0[..scores.len()].copy_from_slice(scores);
     places.fill(NONE);
     rank_padded(&padded, scores.len(), places);
 }
 
 kernel! {
-    fn rank_padded[F: Float](scores: &Candidates<F>, len: usize, places: &mut [u8]) = rank_by_counts
+    fn rank_padded[F: Float](scores: &Ranked<F>, len: usize, places: &mut [u8]) = rank_by_counts
 }
 
 #[inline(always)]
-fn rank_by_counts<F: Float, S: Simd>(
-    simd: S,
-    scores: &Candidates<F>,
-    len: usize,
-    places: &mut [u8],
-) {
-    let mut ranks = Candidates([F::zero(); RANKED]);
+fn rank_by_counts<F: Float, S: Simd>(simd: S, scores: &Ranked<F>, len: usize, places: &mut [u8]) {
+    let mut ranks = Ranked([F::zero(); RANKED]);
     let (zero, one) = (F::splat(simd, F::zero()), F::splat(simd, F::one()));
     let all = F::vectors::<S>(&scores.0).0.iter();
     let counts = F::vectors_mut::<S>(&mut ranks.0).0;
@@ -189,11 +184,9 @@ const FEW: usize = 16;
 
 /// The `width`-th smallest value (infinity where there are fewer numbers).
 pub(crate) fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
-    if width == 1 {
-        return minimum(values);
-    }
-    if width == 2 {
-        return two_smallest(values).1;
+    if width <= 2 {
+        let (low, next) = two_smallest(values);
+        return if width == 1 { low } else { next };
     }
     kept.clear();
     if width > FEW {
@@ -346,119 +339,46 @@ pub(crate) fn first_two<F: Float>(values: &[F]) -> ((F, usize), (F, usize)) {
     ((low, first), (next, place(next, first)))
 }
 
-/// The smallest value, NaN ignored.
-pub(crate) fn minimum<F: Float>(values: &[F]) -> F {
-    vectorised!({
-        let mut lows = [F::INFINITY; 16];
-        let (chunks, rest) = values.as_chunks::<16>();
-        for chunk in chunks {
-            for l in 0..16 {
-                if chunk[l] < lows[l] {
-                    lows[l] = chunk[l];
-                }
-            }
-        }
-        let mut low = F::INFINITY;
-        for &value in lows.iter().chain(rest) {
-            if value < low {
-                low = value;
-            }
-        }
-        low
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
     use crate::base::simd::on_every_processor;
 
-    fn places_are_those_of_a_sort<F: Float>() {
-        let mut rng = Rng::from_seed(7);
-        for n in 1..=RANKED {
-            for width in 1..=n.min(16) {
-                let scores: Vec<F> = (0..n).map(|_| F::from_f64(rng.uniform())).collect();
-                let mut order: Vec<u8> = (0..n as u8).collect();
-                order.sort_by(|&a, &b| {
-                    let (a, b) = (scores[a as usize], scores[b as usize]);
-                    a.partial_cmp(&b).unwrap()
-                });
-                on_every_processor(|| {
-                    let mut places = [NONE; 17];
-                    rank(&scores, &mut places[..=width]);
-                    assert_eq!(places[..width], order[..width]);
-                });
-            }
+    fn smallest_are_heads<F: Float>() {
+        let mut rng = Rng::from_seed(3);
+        let few = (0..900).map(|round| (1 + round % 34, 1 + round % 17));
+        let many = [17, 40, 100, 1_000].map(|n| [(n, FEW + 1), (n, n / 2), (n, n - 1), (n, n)]);
+        for (n, width) in few.chain(many.into_iter().flatten()) {
+            // Scores that differ, or many ties, also of both zeros.
+            let score = |rng: &mut Rng| match (n % 3, rng.below(40)) {
+                (0, _) => rng.uniform() - 0.5,
+                (_, 0) => 0.0,
+                (_, 1) => -0.0,
+                (_, 2) => f64::INFINITY,
+                (_, other) => (other % 8) as f64 - 2.0,
+            };
+            let scores: Vec<F> = (0..n).map(|_| F::from_f64(score(&mut rng))).collect();
+            let mut ids = Vec::new();
+            rng.distinct(&mut ids, n, n);
+            let pairs = scores.iter().copied().zip(ids.iter().copied());
+            let mut expected: Vec<(F, u32)> = pairs.collect();
+            expected.sort_by(|a, b| a.partial_cmp(b).unwrap());
+            expected.truncate(width);
+            on_every_processor(|| {
+                let width = expected.len();
+                let (mut out_ids, mut out_scores) = (vec![0; width], vec![F::zero(); width]);
+                smallest(&ids, &scores, &mut out_ids, &mut out_scores);
+                assert!(out_scores.into_iter().zip(out_ids).eq(expected.clone()));
+            });
         }
     }
 
-    #[test]
-    fn the_lowest_are_those_of_a_sort() {
-        places_are_those_of_a_sort::<f32>();
-        places_are_those_of_a_sort::<f64>();
-    }
-
-    #[test]
-    fn equal_scores_and_nan_leave_a_place_open() {
-        let mut places = [0; 4];
-        rank(&[2.0, 1.0, 2.0, 3.0], &mut places);
-        assert_eq!((places[0], places[2]), (1, NONE));
-        rank(&[2.0, f64::NAN, 1.0, 3.0], &mut places);
-        assert!(places[..3].contains(&NONE) || places[..3] == [2, 0, 3]);
-    }
-
+    /// Few places and many, and as many candidates as places.
     #[test]
     fn smallest_is_the_head_of_a_sort_by_score_and_index() {
-        let mut rng = Rng::from_seed(3);
-        for round in 0..500 {
-            let n = 1 + rng.below(30);
-            // Few distinct values, so that there are many ties.
-            let scores: Vec<f32> = (0..n).map(|_| rng.below(6) as f32).collect();
-            let mut ids: Vec<u32> = (0..n as u32).collect();
-            for i in (1..n).rev() {
-                ids.swap(i, rng.below(i + 1));
-            }
-            let width = 1 + round % n;
-            let (mut out_ids, mut out_scores) = (vec![0; width], vec![0.0; width]);
-            smallest(&ids, &scores, &mut out_ids, &mut out_scores);
-            let mut pairs: Vec<_> = scores.iter().map(|&s| s as u32).zip(ids).collect();
-            pairs.sort_unstable();
-            let expected: Vec<_> = pairs.iter().take(width).map(|p| p.1).collect();
-            assert_eq!(out_ids, expected);
-            let last = last_place(&scores, width, &mut Vec::new());
-            assert_eq!(last as u32, pairs[width - 1].0);
-        }
-    }
-
-    /// Many places: with ties of both zeros, negative scores, infinity, and as many candidates as places.
-    #[test]
-    fn smallest_of_many_is_the_head_of_a_sort_by_score_and_index() {
-        let mut rng = Rng::from_seed(6);
-        for n in [FEW + 1, 40, 100, 1_000] {
-            for width in [FEW + 1, n / 2, n - 1, n] {
-                let width = width.clamp(FEW + 1, n);
-                let mut score = |_| match rng.below(40) {
-                    0 => 0.0,
-                    1 => -0.0,
-                    2 => f64::INFINITY,
-                    other => 0.25 * other as f64 - 5.0,
-                };
-                let scores: Vec<f64> = (0..n).map(&mut score).collect();
-                let mut ids: Vec<u32> = (0..n as u32).collect();
-                for i in (1..n).rev() {
-                    ids.swap(i, rng.below(i + 1));
-                }
-                let mut expected: Vec<(f64, u32)> =
-                    scores.iter().copied().zip(ids.iter().copied()).collect();
-                expected.sort_by(|a, b| a.partial_cmp(b).unwrap());
-                let (mut out_ids, mut out_scores) = (vec![0; width], vec![0.0; width]);
-                smallest(&ids, &scores, &mut out_ids, &mut out_scores);
-                for (place, pair) in expected.iter().take(width).enumerate() {
-                    assert_eq!((out_scores[place], out_ids[place]), *pair);
-                }
-            }
-        }
+        smallest_are_heads::<f32>();
+        smallest_are_heads::<f64>();
     }
 
     #[test]

@@ -208,7 +208,6 @@ impl<F: Float> Best<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::simd::on_every_processor;
     use crate::kernels::nearest::tests::sure_ones_are_the_nearest;
 
     fn searches_are_the_naive_ones<F: Float>() {
@@ -231,32 +230,5 @@ mod tests {
     fn sure_ones_are_the_nearest_of_the_naive_search() {
         searches_are_the_naive_ones::<f32>();
         searches_are_the_naive_ones::<f64>();
-    }
-
-    /// The rounding bound is called with the norms and scores of the rows; centres that coincide leave a row open.
-    #[test]
-    fn copies_are_never_sure_and_margins_are_of_the_row() {
-        let mut mu = vec![9.0f64; 40 * 4];
-        for c in [3, 19] {
-            mu[c * 4..c * 4 + 4].copy_from_slice(&[1.0, 2.0, 0.0, 0.0]);
-        }
-        let norms: Vec<f64> = mu
-            .chunks(4)
-            .map(|c| c.iter().map(|x| x * x).sum())
-            .collect();
-        let row = [2.0, 4.0, 0.0, 0.0];
-        let margin = |norm: f64, score: f64| {
-            // The rows that fill up are 0.
-            assert!((norm, score) == (20.0, 5.0) || (norm, score) == (0.0, 5.0));
-            1e-12
-        };
-        let all = Panels::pack(&mu, 4, 4, &norms);
-        for panels in [None, Some(&all)] {
-            on_every_processor(|| {
-                let mut found = [0];
-                of_length(&row, [0.0; 4], 4, &mu, &norms, panels, margin, &mut found);
-                assert_eq!(found, [OPEN]);
-            });
-        }
     }
 }

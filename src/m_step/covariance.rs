@@ -1,5 +1,7 @@
 //! Kinds of covariances: how many numbers each has.
 
+use super::Second;
+
 /// The form of the covariances of Gaussian components.
 // Kinds are saved by their place in this list: new ones come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -18,20 +20,30 @@ pub enum Covariance {
 }
 
 impl Covariance {
-    /// Its name, in files.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::TiedSpherical => "TiedSpherical",
-            Self::Spherical => "Spherical",
-            Self::Diagonal => "Diagonal",
-            Self::Tied => "Tied",
-            Self::Full => "Full",
-        }
+    /// Whether there is one variance, so that the likeliest component is the nearest.
+    pub(super) fn is_one_variance(self) -> bool {
+        self == Self::TiedSpherical
+    }
+
+    /// Whether all components have the same.
+    pub(super) fn is_tied(self) -> bool {
+        matches!(self, Self::TiedSpherical | Self::Tied)
     }
 
     /// Whether there is a covariance for each pair of columns.
     pub(super) fn has_pairs(self) -> bool {
         matches!(self, Self::Tied | Self::Full)
+    }
+
+    /// The second moments that they follow from.
+    pub(super) fn second(self) -> Second {
+        match self {
+            Self::TiedSpherical => Second::Total,
+            Self::Spherical => Second::PerComponent,
+            Self::Diagonal => Second::PerCoordinate,
+            Self::Tied => Second::Pairs,
+            Self::Full => Second::PerPair,
+        }
     }
 
     /// The shape of all covariances, for `k` components in `dim` coordinates.
@@ -45,7 +57,7 @@ impl Covariance {
         }
     }
 
-    /// How many numbers these are.
+    /// How many numbers these are; one component has those of `k = 1`.
     pub(super) fn numbers(self, k: usize, dim: usize) -> usize {
         self.shape(k, dim).iter().product()
     }

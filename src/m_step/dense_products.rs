@@ -100,43 +100,40 @@ impl<F: Float> Rows<F> {
                 }
             }
             let rows = &self.values[first * width..end * width];
-            let second = &mut *all.per_coordinate;
-            if second.is_empty() {
+            macro_rules! add {
+                ($shares:expr, $rows:expr, $scale:expr) => {
+                    weighted::add(Weighted {
+                        shares: $shares,
+                        places,
+                        rows: $rows,
+                        stride: per_row,
+                        scale: $scale,
+                        mass: &mass,
+                        from: expanded.normed(centres).rows,
+                        columns: width,
+                        place_of: all.places,
+                        first: all.first,
+                        second: all.per_coordinate,
+                        lower: false,
+                    })
+                };
+            }
+            if all.per_coordinate.is_empty() {
                 let scales = weights.iter().map(|w| F::from_f64(w / most));
                 features::relative_and_scaled(rows, about, scales, per_row, &mut narrow);
-                weighted::add(Weighted {
-                    shares,
-                    places,
-                    rows: &narrow,
-                    stride: per_row,
-                    scale: most,
-                    mass: &mass,
-                    from: expanded.normed(centres).rows,
-                    columns: width,
-                    place_of: all.places,
-                    first: all.first,
-                    second,
-                    lower: false,
-                });
+                add!(shares, &narrow, most);
             } else {
                 // Variances are differences of these sums: they need all digits of `f64`.
                 let (of_rows, of_shares) = &mut wide;
-                features::relative_in_f64(rows, about, per_row, of_rows);
+                features::relative_and_scaled(
+                    rows,
+                    about,
+                    std::iter::repeat(1.0),
+                    per_row,
+                    of_rows,
+                );
                 features::times_in_f64(shares, weights, places, of_shares);
-                weighted::add(Weighted {
-                    shares: of_shares,
-                    places,
-                    rows: of_rows,
-                    stride: per_row,
-                    scale: 1.0,
-                    mass: &mass,
-                    from: expanded.normed(centres).rows,
-                    columns: width,
-                    place_of: all.places,
-                    first: all.first,
-                    second,
-                    lower: false,
-                });
+                add!(of_shares, of_rows, 1.0);
             }
         }
         true

@@ -1,6 +1,6 @@
 //! Weighted sums of dense rows, component by component (E5).
 
-use super::Moments;
+use super::{Moments, Second};
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
 use crate::kernels::accumulate::{Share, add_rows};
@@ -21,7 +21,7 @@ impl<F: Float> Rows<F> {
         {
             return;
         }
-        let listed = moments.is_total() && !block.is_full();
+        let listed = moments.kind() == Second::Total && !block.is_full();
         match stride(self.dim) {
             4 if listed => return self.accumulate_short::<4>(block, centres, moments),
             8 if listed => return self.accumulate_short::<8>(block, centres, moments),
@@ -82,7 +82,7 @@ impl<F: Float> Rows<F> {
         let found = found.zip(block.responsibilities.chunks_exact(width));
         vectorised!({
             if width == 1 && k <= FEW {
-                let mut sums = [Sums::new(); FEW];
+                let mut sums = [Abreast::new(); FEW];
                 self.add_abreast(block, rows, centres, &mut sums);
                 for (c, sums) in sums[..k].iter().enumerate() {
                     mass[c] += sums.mass.iter().sum::<f64>();
@@ -117,7 +117,7 @@ impl<F: Float> Rows<F> {
         block: &Block<F>,
         rows: &[[F; D]],
         centres: &[[F; D]],
-        sums: &mut [Sums<D>; FEW],
+        sums: &mut [Abreast<D>; FEW],
     ) {
         let mut columns = Columns::new();
         let rows = rows.chunks(ROWS).zip(self.weights.chunks(ROWS));
@@ -180,16 +180,16 @@ impl<F: Float> Rows<F> {
     }
 }
 
-/// Sums of one component, each in several parts, so that rows side by side are not added up across lanes.
+/// Abreast of one component, each in several parts, so that rows side by side are not added up across lanes.
 #[derive(Clone, Copy)]
-struct Sums<const D: usize> {
+struct Abreast<const D: usize> {
     mass: [f64; PARTS],
     first: [[f64; PARTS]; D],
 }
 
 const PARTS: usize = 8;
 
-impl<const D: usize> Sums<D> {
+impl<const D: usize> Abreast<D> {
     fn new() -> Self {
         Self {
             mass: [0.0; PARTS],
@@ -224,113 +224,5 @@ impl<const D: usize> Sums<D> {
             }
             *first = sums;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::rng::Rng;
-    use crate::data::{Data, Dense};
-    use crate::m_step::Second;
-    use crate::rows::Frame;
-    use ndarray::{Array1, Array2};
-
-    /// Short rows, rows of one vector, and rows of some; supports of one component and of several.
-    #[test]
-    fn moments_are_the_naive_ones() {
-        let n = 70;
-        let shapes = [(1, 1), (2, 1), (3, 2), (7, 1), (8, 3), (9, 1), (80, 2)];
-        let few = [(2, 1, 3), (4, 1, 4), (6, 1, 2), (8, 1, 4)];
-        let shapes = shapes.map(|(d, width)| (d, width, 9));
-        for (d, width, k) in shapes.into_iter().chain(few) {
-            let mut rng = Rng::from_seed(d as u64);
-            let x = Array2::from_shape_fn((n, d), |_| rng.normal());
-            let weights = Array1::from_shape_fn(n, |i| (i % 4) as f64);
-            let data = Dense::weighted(x.view(), weights.view()).unwrap();
-            let frame = Frame::of(data.summary());
-            let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-            let (mut rows, mut block) = (Rows::default(), Block::new(k, width));
-            data.load(0..n, &frame, &mut rows).unwrap();
-            let supports: Vec<u32> = (0..n * width).map(|i| (i * i % (k - 1)) as u32).collect();
-            block.reset(n, &supports);
-            let block = block.with_shares(|i, place| (1 + (i * width + place) % 3) as f64 / 6.0);
-            let mut moments = Moments::zeros(k, d, Second::Total);
-            rows.accumulate(&block, &centres, &mut moments);
-
-            let (mut mass, mut first) = (vec![0.0; k], Array2::<f64>::zeros((k, d)));
-            for (place, &c) in supports.iter().enumerate() {
-                let (i, c) = (place / width, c as usize);
-                let share = weights[i] * block.responsibilities[place];
-                mass[c] += share;
-                for j in 0..d {
-                    let z = (x[[i, j]] - frame.offset()[j]) * frame.inverse_unit();
-                    first[[c, j]] += share * (z - centres.row(c)[j]);
-                }
-            }
-            for c in 0..k {
-                assert!((moments.mass(c) - mass[c]).abs() <= 1e-12 * (1.0 + mass[c]));
-                for j in 0..d {
-                    let (got, naive) = (moments.first(c)[j], first[[c, j]]);
-                    assert!(
-                        (got - naive).abs() <= 1e-12 * (1.0 + naive.abs()),
-                        "{d} {c} {j}"
-                    );
-                }
-            }
-        }
-    }
-
-    /// Shares over eighty powers of ten, and the smaller the farther out: sums over all components are the naive ones.
-    fn small_shares_far_away(kind: Second) {
-        let (n, d, k) = (200, 5, 3);
-        let mut rng = Rng::from_seed(12);
-        let power: Vec<f64> = (0..n).map(|_| 20.0 * rng.uniform()).collect();
-        let x = Array2::from_shape_fn((n, d), |(i, _)| rng.normal() * 10f64.powf(power[i]));
-        let data = Dense::new(x.view()).unwrap();
-        let frame = Frame::of(data.summary());
-        let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-        let (mut rows, mut block) = (Rows::default(), Block::new(k, k));
-        data.load(0..n, &frame, &mut rows).unwrap();
-        block.reset(n, &[]);
-        let block = block.with_shares(|i, _| 10f64.powf(-2.0 * power[i] - 40.0 * rng.uniform()));
-        let mut moments = Moments::zeros(k, d, kind);
-        rows.accumulate(&block, &centres, &mut moments);
-        for c in 0..k {
-            let (mut mass, mut second) = (0.0, 0.0);
-            let mut largest = vec![0.0f64; d];
-            let (mut first, mut per_column) = (vec![0.0; d], vec![0.0; d]);
-            for i in 0..n {
-                let share = block.responsibilities(i)[c];
-                mass += share;
-                for j in 0..d {
-                    let t = rows.row(i)[j] - centres.row(c)[j];
-                    first[j] += share * t;
-                    largest[j] = largest[j].max(share * t.abs());
-                    per_column[j] += share * t * t;
-                    second += share * t * t;
-                }
-            }
-            assert!((moments.mass(c) - mass).abs() <= 1e-13 * mass);
-            for j in 0..d {
-                let off = (moments.first(c)[j] - first[j]).abs();
-                assert!(off <= 1e-13 * largest[j], "{c} {j}: {off} {}", largest[j]);
-            }
-            let seconds = match kind {
-                Second::Total => continue,
-                Second::PerComponent => (&moments.second()[c..=c], vec![second]),
-                _ => (&moments.second()[c * stride(d)..][..d], per_column),
-            };
-            for (got, naive) in seconds.0.iter().zip(seconds.1) {
-                assert!((got - naive).abs() <= 1e-13 * naive, "{c}: {got} {naive}");
-            }
-        }
-    }
-
-    #[test]
-    fn shares_are_left_out_only_where_they_are_lost_in_every_sum() {
-        small_shares_far_away(Second::Total);
-        small_shares_far_away(Second::PerComponent);
-        small_shares_far_away(Second::PerCoordinate);
     }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::base::{linalg, parallel};
 use crate::data::Data;
 use crate::m_step::{Moments, Second};
@@ -33,34 +33,14 @@ const LEAST_SHARE: f64 = 1e-8;
 /// | `Full` | $\Sigma_c$ | learned | [E52](crate::equations#e52) |
 ///
 /// **Update** from sums about the current means ([E5](crate::equations#e5), [E6](crate::equations#e6),
-/// [E7](crate::equations#e7), [E32](crate::equations#e32), [E34](crate::equations#e34); \[VC\] Eq. 6), with $W$ the total
-/// weight:
-///
-/// $$\mu_c^{\text{new}} = \mu_c + \delta_c, \qquad \delta_c = \frac{f_c}{m_c}, \qquad \sigma^2_{cj} = \frac{s_{cj}}{m_c} - \delta_{cj}^2, \qquad \pi_c = \frac{m_c}{W}$$
-///
-/// with the mass $m_c$, the first moment $f_c$ and the second moments $s_{cj}$ of the rows about the old mean; shared variances
-/// are means of these by mass, matrices have the moments of all pairs of coordinates.
-///
-/// On a [`Sketch`](crate::data::Sketch) every coordinate has its own mass, the weight of the rows that observe it
-/// ([E28](crate::equations#e28)). A coordinate that no row of the component observes keeps its mean and variance, and is
-/// counted in the report.
-///
-/// Variances are clamped from below ([E20](crate::equations#e20)), which keeps the free energy monotone where an added ridge
-/// would not:
-///
-/// $$\sigma^2 \ge \max \left( 10^{-12} \bar v, (\epsilon \max |x|)^2, v_{\min} \right)$$
-///
-/// with $\bar v$ the mean variance of the columns and $\epsilon$ the machine epsilon of the number type. The last term is
-/// for data that are all zero: the smallest variance that can be the unit of scores in that type. In matrices the variance of
-/// every direction is clamped, at $10^{-8}$ of those of the columns ([E52](crate::equations#e52)).
+/// [E7](crate::equations#e7), [E32](crate::equations#e32), [E34](crate::equations#e34); \[VC\] Eq. 6). On a
+/// [`Sketch`](crate::data::Sketch) every coordinate has its own mass ([E28](crate::equations#e28)). One that no row of the
+/// component observes keeps its mean and variance, and is counted in the report. Variances are clamped from below
+/// ([E20](crate::equations#e20)), in matrices those of every direction ([E52](crate::equations#e52)).
 ///
 /// **Start**: one variance for all components, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8), and equal
-/// proportions.
-///
-/// $$\sigma^2 = \frac{1}{D W} \sum_n w_n \min_{c \in K(n)} \lVert y_n - \mu_c \rVert^2$$
-///
-/// A truncated search keeps to them for the first two M-steps, as published: its first supports are random, and so would be
-/// the variances of the components.
+/// proportions. A truncated search keeps to them for the first two M-steps, as published: its first supports are random, and
+/// so would be the variances of the components.
 ///
 /// A zero-mass component is discarded: its proportion is 0, no point can choose it again, and its mean does not change. The
 /// report counts it. With [`equal_proportions`](Self::equal_proportions) it keeps mean and variance, and points can come
@@ -75,7 +55,7 @@ const LEAST_SHARE: f64 = 1e-8;
 /// assert!((fit.model.proportions().sum() - 1.0).abs() < 1e-9);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gaussian {
     covariance: Covariance,
     mixing: Mixing,
@@ -123,11 +103,7 @@ impl Default for Gaussian {
     }
 }
 
-impl Stage for Gaussian {
-    fn settings(&self) -> String {
-        stage::settings(self)
-    }
-}
+impl Stage for Gaussian {}
 
 impl<F: Float> MStep<F> for Gaussian {
     type Model = GaussianMixture<F>;
@@ -136,7 +112,8 @@ impl<F: Float> MStep<F> for Gaussian {
         let (variance, mut least) = first_variance(&frame, data.summary());
         if self.covariance.has_pairs() && data.is_sparse() {
             let rule = "works on dense rows alone, not on a sketch";
-            return Err(Error::parameter("covariance", self.covariance.name(), rule));
+            let kind = format!("{:?}", self.covariance);
+            return Err(Error::parameter("covariance", kind, rule));
         }
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
@@ -148,7 +125,7 @@ impl<F: Float> MStep<F> for Gaussian {
         }
         theta.least_variance = least;
         // The unit is this variance itself: so far scores are exactly the squared distances.
-        (theta.variances, theta.unit) = (theta.isotropic(variance), variance);
+        (theta.spread, theta.unit) = (theta.isotropic(variance), variance);
         Ok(GaussianMixture::new(theta))
     }
 
@@ -170,8 +147,8 @@ impl<F: Float> MStep<F> for Gaussian {
         let theta = &mut model.theta;
         let factor = (from.frame.unit() * theta.frame.inverse_unit()).powi(2);
         let same = from.frame == theta.frame;
-        let variances = match self.covariance.has_pairs() {
-            true if same && from.least_variances == theta.least_variances => from.variances.clone(),
+        theta.spread = match self.covariance.has_pairs() {
+            true if same && from.least_variances == theta.least_variances => from.spread.clone(),
             _ => {
                 let covariances = from.covariances().into_iter();
                 clamped(covariances.map(|v| v * factor).collect(), theta)
@@ -183,15 +160,14 @@ impl<F: Float> MStep<F> for Gaussian {
         if same {
             theta.exact_means.clone_from(&from.exact_means);
         }
-        let unit = theta.mean_of(&variances);
-        model.set(variances, unit);
-        Ok(Some(model))
+        theta.unit = theta.mean_variance();
+        Ok(Some(GaussianMixture::new(model.theta)))
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {
-        match self.covariance {
-            Covariance::TiedSpherical => 0,
-            _ => steps_with_one_variance(truncated),
+        match self.covariance.is_one_variance() {
+            true => 0,
+            false => steps_with_one_variance(truncated),
         }
     }
 
@@ -201,15 +177,7 @@ impl<F: Float> MStep<F> for Gaussian {
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
-        let (k, dim) = (model.theta.k(), model.theta.dim());
-        let second = match self.covariance {
-            Covariance::TiedSpherical => Second::Total,
-            Covariance::Spherical => Second::PerComponent,
-            Covariance::Diagonal => Second::PerCoordinate,
-            Covariance::Tied => Second::Pairs,
-            Covariance::Full => Second::PerPair,
-        };
-        Moments::zeros(k, dim, second)
+        Moments::zeros(model.theta.k(), model.theta.dim(), self.covariance.second())
     }
 
     fn accumulate(
@@ -223,7 +191,7 @@ impl<F: Float> MStep<F> for Gaussian {
             let (whitenings, origin) = (model.whitenings(), model.theta.origin());
             return sums.add_pairs(rows, block, |c| &whitenings[c], Digits::All, &origin);
         }
-        if self.covariance == Covariance::TiedSpherical {
+        if self.covariance.is_one_variance() {
             // Scores are squared distances.
             let (weight, squared) = expected_total(rows, block);
             sums.add_total(squared, weight * rows.entries() as f64);
@@ -232,15 +200,14 @@ impl<F: Float> MStep<F> for Gaussian {
     }
 
     fn update(&self, sums: Moments, model: &mut Self::Model, restricted: bool) {
-        let (k, dim) = (model.theta.k(), model.theta.dim());
-        let mass = sums.masses();
+        let (dim, mass) = (model.theta.dim(), sums.masses());
         // The new variances where there is mass, and the one that all would share.
         let (variances, shared) = match self.covariance.has_pairs() {
-            true => covariances(&sums, model),
+            true => move_means(&sums, model),
             false => {
                 let squared = sums.about_new_means(model.move_centres());
-                let mut variances = model.theta.variances.clone();
-                let per_component = (variances.len() / k).max(1);
+                let mut variances = model.theta.spread.clone();
+                let per_component = self.covariance.numbers(1, dim);
                 for (place, variance) in variances.iter_mut().enumerate() {
                     let (c, j) = (place / per_component, place % per_component);
                     let (squared, mass) = sums.second_of(&squared, c, j);
@@ -252,19 +219,18 @@ impl<F: Float> MStep<F> for Gaussian {
             }
         };
         let shared = shared.max(model.theta.least_variance);
-        if restricted || self.covariance == Covariance::TiedSpherical {
+        if restricted || self.covariance.is_one_variance() {
             return model.set_all(shared);
         }
         if self.mixing == Mixing::Learned {
             model.theta.proportions = Proportions::learned(mass.iter().copied());
         }
         let mut variances = clamped(variances, &model.theta);
-        if self.covariance == Covariance::Full {
+        if self.covariance.has_pairs() && !self.covariance.is_tied() {
             // A component without mass keeps its covariance.
-            let old = model.theta.variances.chunks_exact(dim * dim);
-            let own = variances.chunks_exact_mut(dim * dim).zip(old).zip(mass);
-            for ((own, old), _) in own.filter(|(_, mass)| **mass <= 0.0) {
-                own.copy_from_slice(old);
+            let own = variances.chunks_exact_mut(dim * dim).enumerate();
+            for (c, own) in own.filter(|(c, _)| mass[*c] <= 0.0) {
+                own.copy_from_slice(model.theta.own(c));
             }
         }
         model.set(variances, shared);
@@ -276,13 +242,12 @@ impl<F: Float> MStep<F> for Gaussian {
         centres: Centres<F>,
         frame: Frame<F>,
     ) -> Option<Self::Model> {
-        let tied = self.covariance == Covariance::TiedSpherical;
-        tied.then(|| {
+        self.covariance.is_one_variance().then(|| {
             let theta = &model.theta;
             let proportions = theta.proportions.clone();
             let mut moved = Parameters::new(self.covariance, centres, frame, proportions);
             moved.least_variance = theta.least_variance;
-            (moved.variances, moved.unit) = (theta.variances.clone(), theta.unit);
+            (moved.spread, moved.unit) = (theta.spread.clone(), theta.unit);
             GaussianMixture::new(moved)
         })
     }
@@ -290,7 +255,7 @@ impl<F: Float> MStep<F> for Gaussian {
 
 /// Moves every mean to that of its rows. Returns the lower halves of the covariances, one (d, d) or one for each component
 /// (k, d, d), and the mean variance of a column.
-fn covariances<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<f64>, f64) {
+fn move_means<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<f64>, f64) {
     let (k, dim) = (model.theta.k(), model.theta.dim());
     let steps = (0..k).flat_map(|c| {
         let mass = sums.mass(c);

@@ -22,11 +22,14 @@ pub(super) struct Costs<F> {
 enum Form<F> {
     /// Scores are squared distances.
     Distances,
-    /// Squared distances with a factor for each component (E31). The last one has the largest factor, and as a penalty the
-    /// largest of all that is added to a row: they bound rounding.
-    Factors(Vec<Factor>, Factor),
-    /// Squared differences with a factor for each component and coordinate (E33), and what proportions add (k).
-    Scales(Scales<F>, Vec<f64>),
+    /// Squared distances (E31), or with `scales` squared differences with a factor for each component and coordinate (E33), and
+    /// what follows of them (k). `largest` has the largest factor, and as a penalty the largest of all that is added to a row:
+    /// they bound rounding.
+    Scaled {
+        scales: Option<Scales<F>>,
+        factors: Vec<Factor>,
+        largest: Factor,
+    },
     /// Squared distances of rows that one transform whitens (E52).
     Tied(Box<Tied>),
     /// Squared distances of rows that each component whitens (E52), and what determinants and proportions add (k).
@@ -127,7 +130,7 @@ impl Tied {
 impl<F: Float> Costs<F> {
     pub(super) fn new(theta: &Parameters<F>) -> Self {
         let (k, dim, unit) = (theta.k(), theta.dim(), theta.unit);
-        let variances = &theta.variances;
+        let variances = &theta.spread;
         let penalties: Vec<f64> = (0..k).map(|c| theta.proportions.penalty(c, unit)).collect();
         let round = theta.isotropic(unit) == *variances && penalties.iter().all(|p| *p == 0.0);
         let whitenings = whitenings(theta, round);
@@ -140,7 +143,8 @@ impl<F: Float> Costs<F> {
             own.map(|(own, penalty)| unit * own.log_det() + held(*penalty))
                 .collect()
         };
-        let form = match theta.covariance {
+        let covariance = theta.covariance;
+        let form = match covariance {
             Covariance::TiedSpherical => Form::Distances,
             Covariance::Tied | Covariance::Full if round => Form::Distances,
             Covariance::Tied => {
@@ -148,17 +152,19 @@ impl<F: Float> Costs<F> {
                 Form::Tied(Box::new(tied))
             }
             Covariance::Full => Form::Full(added()),
-            Covariance::Spherical => {
-                let own = variances.iter().zip(penalties);
-                let factors = own.map(|(&variance, penalty)| {
-                    let (factor, per_entry) = relative(variance);
+            Covariance::Spherical | Covariance::Diagonal => {
+                let scales = (covariance == Covariance::Diagonal)
+                    .then(|| Scales::new(k, dim, |c, j| relative(variances[c * dim + j])));
+                let own = (0..k).zip(penalties).map(|(c, penalty)| {
+                    let own = || relative(variances[c]);
+                    let (factor, per_entry) = scales.as_ref().map_or_else(own, |_| (1.0, 0.0));
                     Factor {
                         factor,
                         per_entry,
                         penalty,
                     }
                 });
-                let factors: Vec<Factor> = factors.collect();
+                let factors: Vec<Factor> = own.collect();
                 let mut largest = Factor {
                     factor: 1.0,
                     per_entry: 0.0,
@@ -169,33 +175,30 @@ impl<F: Float> Costs<F> {
                     largest.factor = largest.factor.max(own.factor);
                     largest.penalty = largest.penalty.max(added);
                 }
-                Form::Factors(factors, largest)
-            }
-            Covariance::Diagonal => {
-                let scales = Scales::new(k, dim, |c, j| relative(variances[c * dim + j]));
-                Form::Scales(scales, penalties)
+                Form::Scaled {
+                    scales,
+                    factors,
+                    largest,
+                }
             }
         };
         Self { whitenings, form }
     }
 
     pub(super) fn all(&self, centres: &Centres<F>, rows: &Rows<F>, out: &mut Vec<F>) {
-        let (k, entries) = (centres.len(), rows.entries() as f64);
         match &self.form {
             Form::Distances => rows.distances(centres, out),
-            Form::Factors(factors, _) => {
-                rows.distances(centres, out);
-                for scores in out.chunks_exact_mut(k) {
+            Form::Scaled {
+                scales, factors, ..
+            } => {
+                match scales {
+                    Some(scales) => rows.scaled_distances(centres, scales, out),
+                    None => rows.distances(centres, out),
+                }
+                let entries = rows.entries() as f64;
+                for scores in out.chunks_exact_mut(centres.len()) {
                     for (score, factor) in scores.iter_mut().zip(factors) {
                         *score = factor.score(*score, entries);
-                    }
-                }
-            }
-            Form::Scales(scales, penalties) => {
-                rows.scaled_distances(centres, scales, out);
-                for scores in out.chunks_exact_mut(k) {
-                    for (score, penalty) in scores.iter_mut().zip(penalties) {
-                        *score = penalised(score.to_f64(), *penalty);
                     }
                 }
             }
@@ -212,19 +215,18 @@ impl<F: Float> Costs<F> {
         ids: &[u32],
         out: &mut Vec<F>,
     ) {
-        let entries = rows.entries() as f64;
         match &self.form {
             Form::Distances => rows.distances_to(i, centres, ids, out),
-            Form::Factors(factors, _) => {
-                rows.distances_to(i, centres, ids, out);
+            Form::Scaled {
+                scales, factors, ..
+            } => {
+                match scales {
+                    Some(scales) => rows.scaled_distances_to(i, centres, scales, ids, out),
+                    None => rows.distances_to(i, centres, ids, out),
+                }
+                let entries = rows.entries() as f64;
                 for (score, &c) in out.iter_mut().zip(ids) {
                     *score = factors[c as usize].score(*score, entries);
-                }
-            }
-            Form::Scales(scales, penalties) => {
-                rows.scaled_distances_to(i, centres, scales, ids, out);
-                for (score, &c) in out.iter_mut().zip(ids) {
-                    *score = penalised(score.to_f64(), penalties[c as usize]);
                 }
             }
             Form::Tied(tied) => tied.some(rows.row(i), ids, out),
@@ -239,11 +241,15 @@ impl<F: Float> Costs<F> {
     pub(super) fn margin(&self, centres: &Centres<F>, rows: &Rows<F>, i: usize, reach: F) -> F {
         match &self.form {
             Form::Distances => rows.margin(i, centres, reach),
-            Form::Factors(_, largest) => {
+            Form::Scaled {
+                scales: None,
+                largest,
+                ..
+            } => {
                 let squared = rows.margin(i, centres, F::INFINITY).to_f64();
                 F::from_f64(largest.factor * squared + 4.0 * F::EPSILON * largest.penalty)
             }
-            Form::Scales(..) | Form::Tied(_) | Form::Full(_) => F::zero(),
+            _ => F::zero(),
         }
     }
 
@@ -260,16 +266,20 @@ impl<F: Float> Costs<F> {
         };
         Some(match &self.form {
             Form::Distances => Linear::isotropic(centres, beta, |_| of_distances),
-            Form::Factors(factors, _) => {
-                // Rows that know every coordinate: others have no products.
-                let entries = centres.dim() as f64;
-                Linear::isotropic(centres, beta, |c| {
-                    let own = factors[c];
+            Form::Scaled {
+                scales, factors, ..
+            } => match scales {
+                Some(scales) => {
+                    let penalties: Vec<f64> = factors.iter().map(|own| own.penalty).collect();
+                    Linear::diagonal(centres, beta, scales, &penalties)
+                }
+                None => Linear::isotropic(centres, beta, |c| {
+                    // Rows that know every coordinate: others have no products.
+                    let (entries, own) = (centres.dim() as f64, factors[c]);
                     let (factor, added) = (own.factor, entries * own.per_entry + own.penalty);
                     Part { factor, added }
-                })
-            }
-            Form::Scales(scales, penalties) => Linear::diagonal(centres, beta, scales, penalties),
+                }),
+            },
             Form::Tied(_) | Form::Full(_) => return None,
         })
     }
@@ -283,11 +293,11 @@ fn whitenings<F: Float>(theta: &Parameters<F>, round: bool) -> Vec<Whitening> {
     let (k, dim) = (theta.k(), theta.dim());
     let mean = |c: usize| theta.exact_means[c * dim..][..dim].to_vec();
     let deviation = theta.unit.sqrt();
-    let matrices = theta.variances.len() / (dim * dim);
+    let matrices = theta.spread.len() / (dim * dim);
     let mut whitenings = parallel::map(matrices, |c| match round {
         true => Whitening::spherical(mean(c), 1.0),
         false => {
-            let own = theta.own(&theta.variances, c).iter();
+            let own = theta.own(c).iter();
             let relative: Vec<f64> = own.map(|x| x * deviation).collect();
             Whitening::of_factor(mean(c), &relative)
         }

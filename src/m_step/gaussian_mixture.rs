@@ -3,7 +3,7 @@
 use super::covariance::Covariance;
 use super::gaussian_costs::Costs;
 use super::parameters::{Parameters, covariance_of, is_proper};
-use super::proportions::{Mixing, Proportions};
+use super::proportions::Proportions;
 use crate::base::cached::Cached;
 use crate::base::error::{Error, Result, same_columns, same_length};
 use crate::base::float::Float;
@@ -15,7 +15,7 @@ use crate::model::posterior::LogJoint;
 use crate::model::whitened::Whitening;
 use crate::rows::{Basis, Centres, Frame, Linear, Rows, Scores};
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayView3, ArrayViewD, arr0};
+use ndarray::{Array1, Array2, Array3, ArrayView, ArrayView1, ArrayView2, Dimension, arr0};
 use std::f64::consts::PI;
 
 /// A mixture of Gaussians with covariances of one [kind](Covariance), and a mixing proportion each.
@@ -37,82 +37,47 @@ impl<F: Float> GaussianMixture<F> {
     /// Means (k, d), one variance for all columns of all components, and equal proportions.
     ///
     /// # Errors
+    /// As [`from_parameters`](Self::from_parameters).
+    pub fn tied_spherical(means: ArrayView2<'_, F>, variance: f64) -> Result<Self> {
+        let equal = Array1::from_elem(means.nrows(), 1.0 / means.nrows() as f64);
+        let kind = Covariance::TiedSpherical;
+        Self::from_parameters(kind, means, arr0(variance).view(), equal.view())
+    }
+
+    /// Means (k, d), covariances of this kind, and proportions (k). A component of proportion 0 is one that was discarded.
+    ///
+    /// | kind | shape of the covariances |
+    /// |---|---|
+    /// | `TiedSpherical` | (): the variance of every column; proportions must be equal |
+    /// | `Spherical` | (k): variances |
+    /// | `Diagonal` | (k, d): variances |
+    /// | `Tied` | (d, d): a symmetric and positive definite matrix |
+    /// | `Full` | (k, d, d): such matrices |
+    ///
+    /// # Errors
     /// [`Error::Empty`], [`Error::NotFinite`] or [`Error::TooLarge`] for the means. [`Error::LengthMismatch`] or
     /// [`Error::DimensionMismatch`] for another number of variances or proportions. [`Error::Parameter`] for variances
-    /// that are not positive and finite, and for proportions that are negative or do not sum to 1.
-    pub fn tied_spherical(means: ArrayView2<'_, F>, variance: f64) -> Result<Self> {
-        let variance = arr0(variance);
-        Self::of(
-            Covariance::TiedSpherical,
-            means,
-            variance.view().into_dyn(),
-            None,
-        )
-    }
-
-    /// Means (k, d), the variance of all columns of each component (k), and proportions (k). A component of proportion 0 is
-    /// one that was discarded.
-    ///
-    /// # Errors
-    /// As [`tied_spherical`](Self::tied_spherical).
-    pub fn spherical(
-        means: ArrayView2<'_, F>,
-        variances: ArrayView1<'_, f64>,
-        proportions: ArrayView1<'_, f64>,
-    ) -> Result<Self> {
-        let kind = Covariance::Spherical;
-        Self::of(kind, means, variances.into_dyn(), Some(proportions))
-    }
-
-    /// Means (k, d), variances (k, d), and proportions (k), as [`spherical`](Self::spherical).
-    ///
-    /// # Errors
-    /// As [`tied_spherical`](Self::tied_spherical).
-    pub fn diagonal(
-        means: ArrayView2<'_, F>,
-        variances: ArrayView2<'_, f64>,
-        proportions: ArrayView1<'_, f64>,
-    ) -> Result<Self> {
-        let kind = Covariance::Diagonal;
-        Self::of(kind, means, variances.into_dyn(), Some(proportions))
-    }
-
-    /// Means (k, d), one covariance for all components (d, d), and proportions (k), as [`spherical`](Self::spherical).
-    ///
-    /// # Errors
-    /// As [`tied_spherical`](Self::tied_spherical); [`Error::Parameter`] for a matrix that is not symmetric and positive
-    /// definite.
-    pub fn tied(
-        means: ArrayView2<'_, F>,
-        covariance: ArrayView2<'_, f64>,
-        proportions: ArrayView1<'_, f64>,
-    ) -> Result<Self> {
-        let kind = Covariance::Tied;
-        Self::of(kind, means, covariance.into_dyn(), Some(proportions))
-    }
-
-    /// Means (k, d), covariances (k, d, d), and proportions (k), as [`spherical`](Self::spherical).
-    ///
-    /// # Errors
-    /// As [`tied`](Self::tied).
-    pub fn full(
-        means: ArrayView2<'_, F>,
-        covariances: ArrayView3<'_, f64>,
-        proportions: ArrayView1<'_, f64>,
-    ) -> Result<Self> {
-        let kind = Covariance::Full;
-        Self::of(kind, means, covariances.into_dyn(), Some(proportions))
-    }
-
-    fn of(
+    /// that are not positive and finite, for matrices that are not symmetric and positive definite, for another number of
+    /// axes, and for proportions that are negative or do not sum to 1.
+    pub fn from_parameters(
         kind: Covariance,
         means: ArrayView2<'_, F>,
-        variances: ArrayViewD<'_, f64>,
-        proportions: Option<ArrayView1<'_, f64>>,
+        variances: ArrayView<'_, f64, impl Dimension>,
+        proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
         let (k, dim) = means.dim();
-        for (axis, size) in kind.shape(k, dim).into_iter().enumerate() {
+        let shape = kind.shape(k, dim);
+        if variances.ndim() != shape.len() {
+            let rule =
+                "must have an axis for components, columns and columns again, as the kind says";
+            return Err(Error::parameter(
+                "axes of covariances",
+                variances.ndim(),
+                rule,
+            ));
+        }
+        for (axis, size) in shape.into_iter().enumerate() {
             match axis {
                 0 => same_length("variances", size, variances.shape()[axis])?,
                 _ => same_columns("variances", size, variances.shape()[axis])?,
@@ -120,9 +85,10 @@ impl<F: Float> GaussianMixture<F> {
         }
         let variances: Vec<f64> = variances.iter().copied().collect();
         let largest = check_variances::<F>(kind, &variances, dim)?;
-        let proportions = match proportions {
-            Some(proportions) => Proportions::check(proportions, k)?,
-            None => Proportions::equal(k, Mixing::Equal),
+        let given = Proportions::check(proportions, k)?;
+        let proportions = match kind.is_one_variance() {
+            true => given.to_stay_equal()?,
+            false => given,
         };
         // Wide enough for the means and for the deviations from them.
         let frame = Frame::around(&summary, largest.sqrt());
@@ -139,8 +105,8 @@ impl<F: Float> GaussianMixture<F> {
         let centres = Centres::enter(means, &frame);
         let mut theta = Parameters::new(kind, centres, frame, proportions);
         theta.means = Some(means.iter().copied().collect());
-        theta.unit = theta.mean_of(&scaled);
-        theta.variances = scaled;
+        theta.spread = scaled;
+        theta.unit = theta.mean_variance();
         Ok(Self::new(theta))
     }
 
@@ -154,8 +120,8 @@ impl<F: Float> GaussianMixture<F> {
     }
 
     /// Other variances, and the one that scores are in units of.
-    pub(super) fn set(&mut self, variances: Vec<f64>, unit: f64) {
-        (self.theta.variances, self.theta.unit) = (variances, unit);
+    pub(super) fn set(&mut self, spread: Vec<f64>, unit: f64) {
+        (self.theta.spread, self.theta.unit) = (spread, unit);
         self.linear = Cached::default();
         self.costs = Costs::new(&self.theta);
     }
@@ -194,7 +160,7 @@ impl<F: Float> GaussianMixture<F> {
 
     /// The variances of the coordinates of component `c` (d), in the data's own unit, squared.
     fn coordinates(&self, c: usize) -> Array1<f64> {
-        let own = self.theta.variances_of(&self.theta.variances, c);
+        let own = self.theta.variances_of(c);
         let own = Array1::from(own).mapv(|v| self.theta.frame.leave_square(v));
         let all = own.broadcast(self.theta.dim());
         all.expect("one variance, or (d)").to_owned()
@@ -224,22 +190,8 @@ impl<F: Float> GaussianMixture<F> {
     /// [`Covariance::TiedSpherical`] the one there is.
     #[must_use]
     pub fn variance(&self) -> f64 {
-        self.theta
-            .frame
-            .leave_square(self.theta.mean_of(&self.theta.variances))
-    }
-
-    /// The variances (k, d) of the coordinates the model was fitted in, in the data's own unit, squared: those of the
-    /// columns, unless it was fitted on a [`Sketch`](crate::data::Sketch). Then they are the variances of the
-    /// preconditioned coordinates (k, P'), and no diagonal covariance of the columns has them: see
-    /// [`covariance`](Self::covariance) and [`column_variances`](Self::column_variances).
-    #[must_use]
-    pub fn variances(&self) -> Array2<f64> {
-        let mut variances = Array2::zeros((self.theta.k(), self.theta.dim()));
-        for (c, mut own) in variances.outer_iter_mut().enumerate() {
-            own.assign(&self.coordinates(c));
-        }
-        variances
+        let theta = &self.theta;
+        theta.frame.leave_square(theta.mean_variance())
     }
 
     /// The covariance of component `c` in the columns of the data (P, P), in the data's own unit, squared, whatever
@@ -260,7 +212,7 @@ impl<F: Float> GaussianMixture<F> {
     fn covariance_of(&self, c: usize) -> Array2<f64> {
         let (dim, columns) = (self.theta.dim(), self.theta.frame.columns());
         if self.theta.covariance.has_pairs() {
-            let own = self.theta.own(&self.theta.variances, c);
+            let own = self.theta.own(c);
             let covariance = covariance_of(own, dim);
             return covariance.mapv(|v| self.theta.frame.leave_square(v));
         }
@@ -432,11 +384,15 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     fn variances(&self) -> Array2<f64> {
-        self.variances()
+        let mut variances = Array2::zeros((self.theta.k(), self.theta.dim()));
+        for (c, mut own) in variances.outer_iter_mut().enumerate() {
+            own.assign(&self.coordinates(c));
+        }
+        variances
     }
 
     fn likeliest_is_nearest(&self) -> bool {
-        self.theta.covariance == Covariance::TiedSpherical
+        self.theta.covariance.is_one_variance()
     }
 }
 
@@ -459,8 +415,13 @@ mod tests {
         let means = Array2::from_shape_fn((10, 3), |(c, j)| x[[c, j]]);
         let variances = Array1::from_elem(10, 0.7);
         let proportions = Array1::from_elem(10, 0.1);
-        let mixture =
-            GaussianMixture::spherical(means.view(), variances.view(), proportions.view()).unwrap();
+        let mixture = GaussianMixture::from_parameters(
+            Covariance::Spherical,
+            means.view(),
+            variances.view(),
+            proportions.view(),
+        )
+        .unwrap();
         let data = Dense::new(x.view()).unwrap();
         let mut rows = Rows::default();
         let frame = Mixture::<f32>::frame(&mixture);

@@ -1,12 +1,7 @@
 //! Stage 5, the M-step: weighted statistics, and the parameters that follow from them in closed form.
 //!
-//! A component family has its density and its update in one file: both derive from one model. With the responsibilities
-//! fixed, an update maximises ([E4](crate::equations#e4))
-//!
-//! $$F(q, \theta) = \sum_n w_n \sum_c q_{nc} \left( \ln p(c, y_n \mid \theta) - \ln q_{nc} \right)$$
-//!
-//! over the parameters $\theta$; for the responsibilities of a search ([E2](crate::equations#e2)) this is its free energy
-//! ([E3](crate::equations#e3)).
+//! With the responsibilities of a search fixed, an update maximises the free energy over the parameters
+//! ([E4](crate::equations#e4)).
 
 mod accumulate;
 mod covariance;
@@ -17,6 +12,8 @@ mod gaussian;
 mod gaussian_costs;
 mod gaussian_mixture;
 mod moments;
+#[cfg(test)]
+mod moments_tests;
 mod outer;
 mod parameters;
 mod proportions;
@@ -82,10 +79,10 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Searches needed before the first M-step of EM, for every E-step: 1 if starting the variance changes
-    /// more than the unit of the scores.
-    fn initial_searches(&self) -> usize {
-        0
+    /// Whether a search starts the variance before that of the first M-step, whatever the E-step is: so it must be if the
+    /// variance changes more than the unit of the scores.
+    fn searches_first(&self) -> bool {
+        false
     }
 
     /// The first M-steps that keep to a simpler family, with supports of fewer than all components (`truncated`) or

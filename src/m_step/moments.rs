@@ -28,14 +28,9 @@ pub enum Second {
 ///
 /// $$m_c = \sum_n w_n q_{nc}, \qquad f_c = \sum_n w_n q_{nc} (z_n - \mu_c)$$
 ///
-/// About the mean a component that should stay where it is stays there to the last bit, and nothing cancels
-/// in the new variance.
-///
-/// Rows that know only some of their coordinates (a [`Sketch`](crate::data::Sketch)) add to those alone: then every
-/// coordinate has a mass of its own (E28), the weight of the rows that know it.
-///
-/// Moments of disjoint blocks add up ([`merge`](Self::merge)), so they serve blocks of rows, blocks from
-/// disk and partitions of a cluster alike.
+/// About the mean nothing cancels in the new variance. Rows that know only some of their coordinates (a
+/// [`Sketch`](crate::data::Sketch)) add to those alone: then every coordinate has a mass of its own (E28). Moments of disjoint
+/// blocks add up ([`merge`](Self::merge)): of rows, of blocks from disk, of partitions of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moments {
     dim: usize,
@@ -55,7 +50,7 @@ pub struct Moments {
 }
 
 /// The sums of [`Moments`], to be added to.
-pub(super) struct All<'a> {
+pub(super) struct Parts<'a> {
     /// (k).
     pub(super) mass: &'a mut [f64],
     /// (k): which row of `first` each component has.
@@ -209,11 +204,6 @@ impl Moments {
         }
     }
 
-    /// Whether rows have second moments one by one.
-    pub(super) fn is_total(&self) -> bool {
-        self.kind == Second::Total
-    }
-
     /// Which of the second moments an entry of component `c` belongs to, at `place` among the (k, d) padded numbers.
     #[inline(always)]
     fn sum_of(&self, c: usize, place: usize) -> usize {
@@ -246,8 +236,8 @@ impl Moments {
         &mut self.first[place..place + stride]
     }
 
-    /// All sums of `k` components, to be added to.
-    pub(super) fn all(&mut self, k: usize) -> All<'_> {
+    /// The sums of `k` components, to be added to.
+    pub(super) fn all(&mut self, k: usize) -> Parts<'_> {
         for c in 0..k {
             self.place(c);
         }
@@ -256,7 +246,7 @@ impl Moments {
             Second::PerCoordinate => (Default::default(), &mut self.second[..]),
             _ => Default::default(),
         };
-        All {
+        Parts {
             mass: &mut self.mass,
             places: &self.places,
             first: &mut self.first,

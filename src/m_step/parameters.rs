@@ -22,7 +22,7 @@ pub(super) struct Parameters<F> {
     pub(super) means: Option<Vec<F>>,
     /// One, (k) or (k, d) variances, as the kind says, in the unit of the frame, squared; or the lower triangles $M$ (d, d)
     /// or (k, d, d) of whitening transforms, $M^T M = \Sigma^{-1}$, which have digits that $\Sigma$ has not.
-    pub(super) variances: Vec<f64>,
+    pub(super) spread: Vec<f64>,
     /// The means (k, d) that such transforms are about, not rounded to the type of the data: narrow components may be
     /// narrower than that. None for others.
     pub(super) exact_means: Vec<f64>,
@@ -54,14 +54,14 @@ impl<F: Float> Parameters<F> {
             frame,
             centres,
             means: None,
-            variances: Vec::new(),
+            spread: Vec::new(),
             exact_means,
             least_variances,
             least_variance: f64::MIN_POSITIVE,
             unit: 1.0,
             proportions,
         };
-        new.variances = new.isotropic(1.0);
+        new.spread = new.isotropic(1.0);
         new
     }
 
@@ -73,28 +73,25 @@ impl<F: Float> Parameters<F> {
         self.centres.dim()
     }
 
-    /// The variances that are this one in every direction.
+    /// A spread with this variance in every direction.
     pub(super) fn isotropic(&self, variance: f64) -> Vec<f64> {
         let dim = self.dim();
-        let mut variances = vec![variance; self.covariance.numbers(self.k(), dim)];
-        if self.covariance.has_pairs() {
-            variances.fill(0.0);
-            for triangle in variances.chunks_exact_mut(dim * dim) {
-                let diagonal = triangle.iter_mut().step_by(dim + 1);
-                diagonal.for_each(|x| *x = 1.0 / variance.sqrt());
-            }
+        let numbers = self.covariance.numbers(self.k(), dim);
+        if !self.covariance.has_pairs() {
+            return vec![variance; numbers];
         }
-        variances
+        let mut triangles = vec![0.0; numbers];
+        for triangle in triangles.chunks_exact_mut(dim * dim) {
+            let diagonal = triangle.iter_mut().step_by(dim + 1);
+            diagonal.for_each(|x| *x = 1.0 / variance.sqrt());
+        }
+        triangles
     }
 
-    /// The numbers of component `c` among such variances.
-    pub(super) fn own<'a>(&self, variances: &'a [f64], c: usize) -> &'a [f64] {
-        let size = match self.covariance {
-            Covariance::TiedSpherical | Covariance::Spherical => 1,
-            Covariance::Diagonal => self.dim(),
-            Covariance::Tied | Covariance::Full => self.dim() * self.dim(),
-        };
-        &variances[c * size % variances.len()..][..size]
+    /// What component `c` has of the spread.
+    pub(super) fn own(&self, c: usize) -> &[f64] {
+        let size = self.covariance.numbers(1, self.dim());
+        &self.spread[c * size % self.spread.len()..][..size]
     }
 
     /// The variances or covariances, in the unit of the frame, squared.
@@ -102,31 +99,31 @@ impl<F: Float> Parameters<F> {
         let dim = self.dim();
         match self.covariance.has_pairs() {
             true => {
-                let triangles = self.variances.chunks_exact(dim * dim);
+                let triangles = self.spread.chunks_exact(dim * dim);
                 triangles.flat_map(|own| covariance_of(own, dim)).collect()
             }
-            false => self.variances.clone(),
+            false => self.spread.clone(),
         }
     }
 
     /// The variances of the coordinates of component `c`: one, or (d).
-    pub(super) fn variances_of(&self, variances: &[f64], c: usize) -> Vec<f64> {
-        let own = self.own(variances, c);
+    pub(super) fn variances_of(&self, c: usize) -> Vec<f64> {
+        let own = self.own(c);
         match self.covariance.has_pairs() {
             true => covariance_of(own, self.dim()).into_diag().to_vec(),
             false => own.to_vec(),
         }
     }
 
-    /// The mean of such variances, of components by their proportion.
-    pub(super) fn mean_of(&self, variances: &[f64]) -> f64 {
+    /// The mean variance, of components by their proportion.
+    pub(super) fn mean_variance(&self) -> f64 {
         let mean = |c: usize| {
-            let own = self.variances_of(variances, c);
+            let own = self.variances_of(c);
             own.iter().sum::<f64>() / own.len() as f64
         };
-        match self.covariance {
-            Covariance::TiedSpherical | Covariance::Tied => mean(0),
-            _ => self.proportions.average((0..self.k()).map(mean)),
+        match self.covariance.is_tied() {
+            true => mean(0),
+            false => self.proportions.average((0..self.k()).map(mean)),
         }
     }
 
@@ -146,7 +143,7 @@ impl<F: Float> Parameters<F> {
         if let Some(means) = &self.means {
             all_finite("means", means, k * self.frame.columns())?;
         }
-        let (variances, unit, least) = (&self.variances, self.unit, self.least_variance);
+        let (variances, unit, least) = (&self.spread, self.unit, self.least_variance);
         all_finite("variances", variances, covariance.numbers(k, dim))?;
         let pairs = usize::from(covariance.has_pairs());
         all_finite("exact means", &self.exact_means, pairs * k * dim)?;
@@ -171,8 +168,8 @@ impl<F: Float> Parameters<F> {
         let of_unit = "must not be below their least value, nor far from the unit of scores";
         rule(proper, "variances", of_unit)?;
         self.proportions.check_stored(k)?;
-        let tied = covariance == Covariance::TiedSpherical;
-        let plain = !tied || unit == variances[0] && self.proportions.free() == 0;
+        let plain =
+            !covariance.is_one_variance() || unit == variances[0] && self.proportions.free() == 0;
         let equal = "must be the unit of scores, and proportions equal";
         rule(plain, "variances", equal)
     }

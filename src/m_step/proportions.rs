@@ -46,6 +46,20 @@ impl Proportions {
         }
     }
 
+    /// Equal ones, to stay so.
+    pub(super) fn to_stay_equal(&self) -> Result<Self> {
+        let k = self.values.len();
+        let off = |p: &&f64| (**p * k as f64 - 1.0).abs() > 1e-6;
+        match self.values.iter().find(off) {
+            None => Ok(Self::equal(k, Mixing::Equal)),
+            Some(p) => Err(Error::parameter(
+                "proportion",
+                p,
+                "must be equal to the others",
+            )),
+        }
+    }
+
     /// Proportions given by the user, up to rounding of their sum.
     pub(super) fn check(proportions: ArrayView1<'_, f64>, k: usize) -> Result<Self> {
         same_length("proportions", k, proportions.len())?;

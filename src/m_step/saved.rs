@@ -14,14 +14,11 @@ use std::path::Path;
 
 /// A model that can be saved, and loaded again.
 ///
-/// A model that comes back is the same, bit for bit: so are its means, predictions, densities and samples, with the same
-/// build on the same CPU. All families of the crate are `Save`, and so are
-/// [boxed models](crate::BoxedMixture), which load any of these; [`load_model`](crate::load_model) is short for those.
-/// A family of your own is `Save` as soon as it is serde and says its [`info`](Self::info).
-/// The format is described in `docs/files.md`. Files of this version can be loaded by all later ones.
-///
-/// Models are values of serde, too, for files and messages of your own; in formats of text, numbers come back bit for bit if
-/// the format keeps them so.
+/// A model that comes back is the same, bit for bit: so are its predictions, densities and samples, with the same build on
+/// the same CPU. All families of the crate are `Save`, and so are [boxed models](crate::BoxedMixture), which load any of
+/// these. A family of your own is `Save` as soon as it is serde and says its [`info`](Self::info). The format is described in
+/// `docs/files.md`: files of this version can be loaded by all later ones. Models are values of serde, too, for formats of
+/// your own.
 ///
 /// ```
 /// use coremix::m_step::GaussianMixture;
@@ -167,7 +164,7 @@ macro_rules! families {
     ($($model:ident),+) => {$(
         impl<F: Float> Save for $model<F> {
             fn info(&self) -> Result<ModelInfo> {
-                Ok(ModelInfo::new(Stored::from(self).family(), self))
+                Ok(ModelInfo::new(&Stored::from(self).family(), self))
             }
 
             fn of_values(header: &ModelInfo, values: &[u8]) -> std::result::Result<Self, FileFault> {
@@ -181,7 +178,7 @@ families!(GaussianMixture, DirichletProcessMixture);
 impl<F: Float> Save for BoxedMixture<F> {
     fn info(&self) -> Result<ModelInfo> {
         let stored = stored_of(&**self).map_err(FileFault::of_bytes)?;
-        Ok(ModelInfo::new(stored.family(), &**self))
+        Ok(ModelInfo::new(&stored.family(), &**self))
     }
 
     fn of_values(header: &ModelInfo, values: &[u8]) -> std::result::Result<Self, FileFault> {

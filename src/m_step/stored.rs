@@ -41,16 +41,16 @@ impl<'a, F: Float> From<&'a DirichletProcessMixture<F>> for Stored<'a, F> {
 
 impl<F: Float> Stored<'_, F> {
     /// The name of the family in headers; Gaussian ones have that of their covariances.
-    pub(super) fn family(&self) -> &'static str {
+    pub(super) fn family(&self) -> String {
         match self {
-            Self::Gaussian(theta) => theta.covariance.name(),
-            Self::DirichletProcess(_) => PROCESS,
+            Self::Gaussian(theta) => format!("{:?}", theta.covariance),
+            Self::DirichletProcess(_) => PROCESS.to_string(),
         }
     }
 
     /// The family is another one than that which is `expected`.
     fn other<T>(&self, expected: &'static str) -> Read<T> {
-        let found = self.family().to_string();
+        let found = self.family();
         Err(FileFault::Family { expected, found })
     }
 
@@ -137,9 +137,19 @@ mod tests {
         let (means, proportions) = (means.view(), array![0.25, 0.5, 0.25]);
         let tied = GaussianMixture::tied_spherical(means, 0.3).unwrap();
         let variances = array![[0.3, 1.0], [0.5, 0.1], [2.0, 1.5]];
-        let diagonal = GaussianMixture::diagonal(means, variances.view(), proportions.view());
+        let diagonal = GaussianMixture::from_parameters(
+            Covariance::Diagonal,
+            means,
+            variances.view(),
+            proportions.view(),
+        );
         let covariance = array![[2.0, 0.3], [0.3, 1.0]];
-        let pairs = GaussianMixture::tied(means, covariance.view(), proportions.view());
+        let pairs = GaussianMixture::from_parameters(
+            Covariance::Tied,
+            means,
+            covariance.view(),
+            proportions.view(),
+        );
         let (diagonal, pairs) = (&diagonal.unwrap(), &pairs.unwrap());
         let refuse = |model: &GaussianMixture<f32>, section: &str, change: Change, bad: &[f64]| {
             for bad in bad {
@@ -153,7 +163,7 @@ mod tests {
         };
         let improper = &[f64::NAN, f64::INFINITY, 0.0, -1.0];
         for model in [&tied, diagonal, pairs] {
-            refuse(model, "variances", |s, x| s.variances[0] = x, improper);
+            refuse(model, "variances", |s, x| s.spread[0] = x, improper);
             refuse(
                 model,
                 "least variance",
@@ -161,7 +171,7 @@ mod tests {
                 improper,
             );
             refuse(model, "unit of scores", |s, x| s.unit = x, improper);
-            refuse(model, "variances", |s, x| s.variances.push(x), &[1.0]);
+            refuse(model, "variances", |s, x| s.spread.push(x), &[1.0]);
             refuse(model, "exact means", |s, x| s.exact_means.push(x), &[1.0]);
             let far: Change = |s, x| {
                 let far = array![[x as f32, 0.0], [0.0, 0.0], [1.0, 1.0]];
@@ -182,8 +192,8 @@ mod tests {
         refuse(pairs, "least variances", floors, improper);
         let exact: Change = |s, x| s.exact_means[3] = x;
         refuse(pairs, "exact means", exact, &[f64::NAN, f64::INFINITY]);
-        refuse(pairs, "variances", |s, x| s.variances[1] = x, &[0.1]);
-        refuse(&tied, "variances", |s, x| s.variances[0] = x, &[1e-300]);
+        refuse(pairs, "variances", |s, x| s.spread[1] = x, &[0.1]);
+        refuse(&tied, "variances", |s, x| s.spread[0] = x, &[1e-300]);
         let kind: Change = |s, _| s.covariance = Covariance::Full;
         refuse(&tied, "variances", kind, &[0.0]);
         for (values, mixing) in [

@@ -102,16 +102,7 @@ pub(super) mod tests {
             |rng| 1e300 * rng.uniform(),
             |rng| 1e-310 * rng.uniform(),
         ];
-        for shape in [
-            (1, 1),
-            (1, 4),
-            (2, 2),
-            (3, 3),
-            (4, 6),
-            (5, 5),
-            (6, 6),
-            (3, 7),
-        ] {
+        for shape in [(1, 1), (1, 4), (3, 3), (4, 6), (6, 6), (3, 7)] {
             for cost in costs.iter().cycle().take(40 * costs.len()) {
                 let costs = Array2::from_shape_simple_fn(shape, || cost(&mut rng));
                 let found = matching(costs.view());
@@ -125,20 +116,15 @@ pub(super) mod tests {
         assert!(matching(Array2::zeros((0, 3)).view()).is_empty());
     }
 
+    /// Equal costs go to the first free columns. Where costs are smaller, the further rows and columns are apart, every new row
+    /// takes the columns of those before it.
     #[test]
-    fn equal_costs_go_to_the_first_free_columns() {
+    fn first_columns_are_taken_and_long_paths_are_followed() {
         for cost in [0.0, -1.0, 1e300] {
             let costs = Array2::from_elem((5, 8), cost);
             assert_eq!(matching(costs.view()), [0, 1, 2, 3, 4]);
         }
-    }
-
-    /// Costs that are smaller, the further rows and columns are apart: every new row takes the columns of those before it.
-    #[test]
-    fn long_paths_are_followed() {
-        let n = 200;
-        let costs = Array2::from_shape_fn((n, n), |(i, j)| ((i + 1) * (j + 1)) as f64);
-        let reversed: Vec<usize> = (0..n).rev().collect();
-        assert_eq!(matching(costs.view()), reversed);
+        let costs = Array2::from_shape_fn((200, 200), |(i, j)| ((i + 1) * (j + 1)) as f64);
+        assert!(matching(costs.view()).into_iter().eq((0..200).rev()));
     }
 }

@@ -20,32 +20,6 @@ pub use matched::{accuracy, matched_rmse};
 /// What the tests of all scores share.
 #[cfg(test)]
 mod tests {
-    use ndarray::{Array1, Array2};
-
-    /// A small generator, so that the oracles need no dependency: Knuth's 64-bit congruential constants.
-    pub(super) struct Lcg(pub(super) u64);
-
-    impl Lcg {
-        pub(super) fn next(&mut self) -> u64 {
-            self.0 = self
-                .0
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            self.0 >> 33
-        }
-
-        pub(super) fn labels(&mut self, n: usize, k: u64) -> Array1<u32> {
-            // Spread over the whole range of u32, so that a table indexed by label could not work.
-            (0..n)
-                .map(|_| ((self.next() % k) as u32).wrapping_mul(2_654_435_769))
-                .collect()
-        }
-
-        pub(super) fn centres(&mut self, k: usize, d: usize) -> Array2<f64> {
-            Array2::from_shape_simple_fn((k, d), || self.next() as f64 / (1_u64 << 31) as f64)
-        }
-    }
-
     pub(super) fn close(found: f64, expected: f64) {
         assert!(
             (found - expected).abs() <= 1e-13 * expected.abs().max(1.0),

@@ -2,8 +2,8 @@
 
 use crate::base::float::Float;
 use crate::base::simd::LANES;
-use crate::kernels::weighted;
-use crate::rows::Terms;
+use crate::kernels::{select, weighted};
+use crate::rows::{Rows, Scores, Terms, some_scores};
 use std::sync::Arc;
 
 /// Marks a place in a support or a neighbor list that is not filled.
@@ -16,7 +16,7 @@ pub(crate) const UNSET: u32 = u32::MAX;
 ///
 /// A support narrower than the number of components is a list of indices per row, best first. A support of
 /// all components is not listed: place `c` is component `c`. Its rows are padded to whole vectors.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Block<F> {
     components: usize,
     width: usize,
@@ -50,7 +50,6 @@ pub struct Block<F> {
 impl<F: Float> Block<F> {
     /// An empty block for supports of `width` out of `components`.
     pub(crate) fn new(components: usize, width: usize) -> Self {
-        let (supports, scores, responsibilities) = (Vec::new(), Vec::new(), Vec::new());
         let shared = width == components && width > 1;
         let stride = match shared {
             true => width.next_multiple_of(LANES),
@@ -61,17 +60,7 @@ impl<F: Float> Block<F> {
             width,
             stride,
             shared,
-            supports,
-            scores,
-            responsibilities,
-            expected: Vec::new(),
-            terms: None,
-            numbers: Vec::new(),
-            evaluations: 0,
-            fault: None,
-            candidates: Vec::new(),
-            candidate_scores: Vec::new(),
-            shard: 0,
+            ..Self::default()
         }
     }
 
@@ -162,6 +151,71 @@ impl<F: Float> Block<F> {
             Some(what) => Err(what),
             None => Ok(()),
         }
+    }
+
+    /// Sets the support of row `i` of the block to the best components among `ids` and the members of its last support.
+    /// Repeated ones count once. Counts the evaluations.
+    ///
+    /// Fewer candidates than a support has members, or a row or a component that does not exist, is an error of the search,
+    /// which the fit returns ([`Error::Stage`](crate::Error::Stage)). The first search has no last supports, so there `ids` needs
+    /// as many different components as a support has members. If every support holds every component, all are scored,
+    /// and `ids` is ignored.
+    pub fn keep_best<M>(&mut self, i: usize, model: &M, rows: &Rows<F>, ids: &[u32])
+    where
+        M: Scores<F> + ?Sized,
+    {
+        let (k, width) = (self.components(), self.width());
+        if i >= rows.len() || !self.has(i) {
+            let (n, known) = (self.len(), rows.len());
+            self.fault.get_or_insert_with(|| {
+                format!("row {i} of a block of {n} does not exist among {known} rows: they are numbered from 0")
+            });
+            return;
+        }
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let mut scores = std::mem::take(&mut self.candidate_scores);
+        candidates.clear();
+        if self.is_full() {
+            candidates.extend(0..k as u32);
+        } else {
+            candidates.extend(self.support(i).iter().filter(|c| **c != UNSET));
+            candidates.extend(ids);
+            candidates.sort_unstable();
+            candidates.dedup();
+        }
+        let fault = match candidates.last() {
+            Some(&c) if c as usize >= k => Some(format!(
+                "component {c} of {k} does not exist: they are numbered from 0 to {}",
+                k - 1
+            )),
+            _ if candidates.len() < width => Some(format!(
+                "{} candidates for a support of {width}: at least {width} different ones are needed; \
+                 the last support counts, but the first search has none",
+                candidates.len()
+            )),
+            _ => None,
+        };
+        if let Some(what) = fault {
+            let row = self.row(i);
+            self.fault
+                .get_or_insert_with(|| format!("row {row}: {what}"));
+        } else {
+            some_scores(model, rows, i, &candidates, &mut scores);
+            self.count(candidates.len());
+            match self.is_full() {
+                true => self.scores_mut(i).copy_from_slice(&scores),
+                false => self.set_best(i, &candidates, &scores),
+            }
+        }
+        (self.candidates, self.candidate_scores) = (candidates, scores);
+    }
+
+    /// Sets the support of row `i`, a list, to the best of some components by their scores.
+    #[inline(always)]
+    pub(crate) fn set_best(&mut self, i: usize, ids: &[u32], scores: &[F]) {
+        let places = i * self.width..(i + 1) * self.width;
+        let support = &mut self.supports[places.clone()];
+        select::smallest(ids, scores, support, &mut self.scores[places]);
     }
 
     /// The first row with a member that is none of the components, and that member.

@@ -61,7 +61,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         self.centres().leave(self.frame())
     }
 
-    /// The mixing proportions (k): they sum to 1. Equal, unless the family learns them.
+    /// The mixing proportions (k): they sum to 1. Equal, unless the family learns them; expected ones of a Dirichlet process.
     fn proportions(&self) -> Array1<f64> {
         let k = self.components();
         Array1::from_elem(k, 1.0 / k as f64)
@@ -75,7 +75,8 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     }
 
     /// The variance of every coordinate of each component (k, d), in the data's own unit, squared. The coordinates are the
-    /// columns of the data, or those of the basis of a [`Sketch`](crate::data::Sketch).
+    /// columns of the data, or those of the basis of a [`Sketch`](crate::data::Sketch): then no diagonal covariance of the
+    /// columns has them, see [`column_variances`](crate::m_step::GaussianMixture::column_variances).
     fn variances(&self) -> Array2<f64>;
 
     /// The component with the largest posterior for every row (n); ties go to the lower index.
@@ -87,11 +88,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         predict::predict(self.erased(), data)
     }
 
-    /// The posteriors of all components: (n, k), each row sums to 1.
-    ///
-    /// $$p(c \mid y_n, \theta) = \frac{p(c, y_n \mid \theta)}{\sum_{c' = 1}^{k} p(c', y_n \mid \theta)}$$
-    ///
-    /// which is ([E2](crate::equations#e2)) with all components in the support.
+    /// The posteriors of all components ([E2](crate::equations#e2)): (n, k), each row sums to 1.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
@@ -99,12 +96,8 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         predict::responsibilities(self.erased(), data)
     }
 
-    /// The `c_prime` likeliest components of every row, best first, and their posteriors renormalised over
-    /// them: (n, c_prime) each. `c_prime` larger than the number of components is clamped.
-    ///
-    /// $$q_{nc} = \frac{p(c, y_n \mid \theta)}{\sum_{c' \in K(n)} p(c', y_n \mid \theta)}, \qquad c \in K(n)$$
-    ///
-    /// with $K(n)$ the components returned for row $n$ ([E2](crate::equations#e2)).
+    /// The `c_prime` likeliest components of every row, best first, and their posteriors renormalised over them
+    /// ([E2](crate::equations#e2)): (n, c_prime) each. `c_prime` larger than the number of components is clamped.
     ///
     /// # Errors
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if `c_prime` is 0.
@@ -137,9 +130,8 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         1
     }
 
-    /// The log-density of every row (n), in nats, for densities in the data's own unit; weights do not enter.
-    ///
-    /// $$\ln p(y_n \mid \theta) = \ln \sum_{c=1}^{k} p(c, y_n \mid \theta)$$
+    /// The log-density of every row, $\ln p(y_n \mid \theta)$ (n), in nats, for densities in the data's own unit; weights do
+    /// not enter.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
@@ -147,12 +139,9 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         predict::log_densities(self.erased(), data)
     }
 
-    /// The weighted log-likelihood over all components, in nats, for densities in the data's own unit.
-    ///
-    /// $$\sum_n w_n \ln p(y_n \mid \theta) = \sum_n w_n \ln \sum_{c=1}^{k} p(c, y_n \mid \theta)$$
-    ///
-    /// The free energy ([E3](crate::equations#e3)) of any supports is at most this, if the model has parameters and no
-    /// distribution over them.
+    /// The weighted log-likelihood over all components, $\sum_n w_n \ln p(y_n \mid \theta)$, in nats, for densities in the
+    /// data's own unit. The free energy ([E3](crate::equations#e3)) of any supports is at most this, if the model has
+    /// parameters and no distribution over them.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
@@ -168,9 +157,8 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         predict::score(self.erased(), data)
     }
 
-    /// The weighted squared distance to the nearest mean, in the data's own unit, squared ([E22](crate::equations#e22)).
-    ///
-    /// $$\Phi(\mu) = \sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$$
+    /// The weighted squared distance to the nearest mean ([E22](crate::equations#e22)), in the data's own unit, squared:
+    /// $\sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$.
     ///
     /// # Errors
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if the sum leaves the range of `f64`.

@@ -26,16 +26,12 @@ pub struct LogJoint {
     pub beta: f64,
 }
 
-/// Sums over points from which the free energy follows.
+/// Sums over points from which the free energy follows: the terms of ([E3](crate::equations#e3)) with the largest log-joint
+/// of each point taken out, so that nothing overflows.
 ///
-/// With $s_n = \min_{c \in K(n)} s_c(y_n)$ they are the terms of
+/// $$F = \alpha \sum_n w_n + \gamma \sum_n w_n D_n - \beta \sum_n w_n s_n + \sum_n w_n \ln \sum_{c \in K(n)} e^{-\beta (s_c(y_n) - s_n)}, \qquad s_n = \min_{c \in K(n)} s_c(y_n)$$
 ///
-/// $$F = \alpha \sum_n w_n + \gamma \sum_n w_n D_n - \beta \sum_n w_n s_n + \sum_n w_n \ln \sum_{c \in K(n)} e^{-\beta (s_c(y_n) - s_n)}$$
-///
-/// which is ([E3](crate::equations#e3)) with the largest log-joint of each point taken out, so that nothing overflows.
-///
-/// The terms are stored separately. All except the last do not depend on alpha, gamma and beta, and the last is 0 for
-/// supports of width 1. So with width 1, the free energy under a new variance needs no new search.
+/// With supports of width 1 the free energy under a new variance needs no new search.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Likelihood {
     /// $\sum_n w_n$.
@@ -50,11 +46,6 @@ pub struct Likelihood {
 
 impl Likelihood {
     /// The free energy, in nats ([E3](crate::equations#e3)).
-    ///
-    /// $$F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
-    ///
-    /// It is the largest value of $F(q, \theta)$ ([E4](crate::equations#e4)) over all responsibilities $q$ supported on
-    /// $K(n)$, and at most the log-likelihood, with equality when all components are in every support.
     #[must_use]
     pub fn free_energy(&self, log_joint: LogJoint) -> f64 {
         let known = self.weight * log_joint.alpha + self.entries * log_joint.gamma;

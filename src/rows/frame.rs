@@ -17,9 +17,9 @@ use std::sync::Arc;
 /// Responsibilities and every choice the stages make are the same in both.
 ///
 /// Far-off data come near the origin, and no coordinate becomes larger than it was: every row keeps the digits that it
-/// had, however far the others are. The mean would not do that, as a single outlier moves it away from all other rows.
-/// The power of two keeps the squares of very large and very small values inside the range of the type, and costs no
-/// rounding. Rows that are closer to each other than $10^{-19}$ of the widest range ($10^{-154}$ in `f64`) are taken for equal.
+/// had. (A single outlier would move the mean away from all other rows.) The power of two keeps squares inside the range of
+/// the type, and costs no rounding. Rows closer to each other than $10^{-19}$ of the widest range ($10^{-154}$ in `f64`) are
+/// taken for equal.
 ///
 /// The frame of a [`Sketch`](crate::data::Sketch) has a [`Basis`]: there $y$ stands for the preconditioned row
 /// ([E27](crate::equations#e27)). Rows and centres in the data's own columns enter through the basis and leave through its

@@ -10,11 +10,8 @@ use std::sync::Arc;
 
 /// Scores of all components as one product: a constant per component, and factors for what a row is turned into.
 ///
-/// With $x$ a row and $\mu_c$ a mean as seen from a point near the means, scores that are scaled squared distances are
-///
-/// $$a_c \lVert x - \mu_c \rVert^2 + b_c = (-2 a_c \mu_c)^\top x + a_c \lVert x \rVert^2 + (a_c \lVert \mu_c \rVert^2 + b_c)$$
-///
-/// and with a factor per coordinate $x^2$ of every coordinate takes the place of the norm.
+/// A scaled squared distance is a product with the row, as seen from a point near the means, and its squared norm; with a factor
+/// per coordinate the square of every coordinate takes the place of the norm.
 #[derive(Clone, Debug)]
 pub struct Linear<F> {
     dim: usize,
@@ -65,22 +62,13 @@ pub(crate) fn largest_error<F: Float>(width: usize) -> f64 {
 impl<F: Float> Linear<F> {
     /// Squared distances with a factor $a_c$ and a constant $b_c$ of each component, and `beta` nats for a score of 1.
     pub(crate) fn isotropic(centres: &Centres<F>, beta: f64, part: impl Fn(usize) -> Part) -> Self {
-        let seen = centres.expanded();
-        let (means, width) = (seen.normed(centres).rows, stride(centres.dim()));
-        let dim = centres.dim();
+        let (seen, dim) = (centres.expanded(), centres.dim());
         let mut forms = Forms::new(dim + 1);
-        let mut parts = Vec::new();
-        for (c, mean) in means.chunks_exact(width).enumerate() {
-            let Part { factor, added } = part(c);
-            parts.push(Part { factor, added });
-            let mut square = 0.0;
-            for mu in &mean[..dim] {
-                let mu = mu.to_f64();
-                square += factor * (mu * mu);
-                forms.values.push(F::from_f64(-2.0 * factor * mu));
-            }
-            forms.values.push(F::from_f64(factor));
-            forms.end(square, added);
+        let means = seen.normed(centres).rows.chunks_exact(stride(dim));
+        let parts: Vec<Part> = (0..centres.len()).map(part).collect();
+        for (mean, &Part { factor, added }) in means.zip(&parts) {
+            let square = [F::from_f64(factor)];
+            forms.add(&mean[..dim], |_| factor, &square, added);
         }
         Self::of(forms, seen.about(), dim, beta, parts)
     }
@@ -92,21 +80,14 @@ impl<F: Float> Linear<F> {
         scales: &Scales<F>,
         penalties: &[f64],
     ) -> Self {
-        let seen = centres.expanded();
-        let (means, width) = (seen.normed(centres).rows, stride(centres.dim()));
-        let dim = centres.dim();
+        let (seen, dim) = (centres.expanded(), centres.dim());
         let mut forms = Forms::new(2 * dim);
         let Scaled { factors, terms } = scales.of_rows();
-        let rows = means.chunks_exact(width).zip(factors.chunks_exact(width));
+        let means = seen.normed(centres).rows.chunks_exact(stride(dim));
+        let rows = means.zip(factors.chunks_exact(stride(dim)));
         for ((mean, factors), (term, penalty)) in rows.zip(terms.iter().zip(penalties)) {
-            let mut square = 0.0;
-            for (mu, factor) in mean[..dim].iter().zip(factors) {
-                let (mu, factor) = (mu.to_f64(), factor.to_f64());
-                square += factor * (mu * mu);
-                forms.values.push(F::from_f64(-2.0 * factor * mu));
-            }
-            forms.values.extend_from_slice(&factors[..dim]);
-            forms.end(square, term.to_f64() + penalty);
+            let (factor, added) = (|j: usize| factors[j].to_f64(), term.to_f64() + penalty);
+            forms.add(&mean[..dim], factor, &factors[..dim], added);
         }
         Self::of(forms, seen.about(), dim, beta, Vec::new())
     }
@@ -195,9 +176,16 @@ impl<F: Float> Forms<F> {
         }
     }
 
-    /// The constant of a component with the scaled squared norm `square`, and what is added to it: infinity for one that was
-    /// discarded.
-    fn end(&mut self, square: f64, added: f64) {
+    /// A component with a factor for each coordinate, the factors for squares, and what is added to its constant: infinity for
+    /// one that was discarded.
+    fn add(&mut self, mean: &[F], factor: impl Fn(usize) -> f64, squares: &[F], added: f64) {
+        let mut square = 0.0;
+        for (j, mu) in mean.iter().enumerate() {
+            let (mu, factor) = (mu.to_f64(), factor(j));
+            square += factor * (mu * mu);
+            self.values.push(F::from_f64(-2.0 * factor * mu));
+        }
+        self.values.extend_from_slice(squares);
         if added == f64::INFINITY {
             let start = self.values.len() - self.width;
             self.values[start..].fill(F::zero());

@@ -10,7 +10,6 @@ mod scales;
 mod scores;
 mod stored;
 
-pub(crate) use basis::Workspace;
 pub use basis::{Basis, Transform};
 pub use block::Rows;
 pub use centres::Centres;

@@ -13,13 +13,7 @@ pub trait Scores<F: Float>: Sync {
     /// Scores of all rows under all components, fast, good to the margin: (len, k) into `out`. By default they are those
     /// that [`some`](Self::some) computes directly.
     fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
-        let ids: Vec<u32> = (0..self.components() as u32).collect();
-        let mut scores = Vec::new();
-        out.clear();
-        for i in 0..rows.len() {
-            self.some(rows, i, &ids, &mut scores);
-            out.extend_from_slice(&scores);
-        }
+        direct(self, rows, out);
     }
     /// Bound on the rounding error of the scores of row `i` in [`all`](Self::all),
     /// for components whose score could be as low as `reach`. The default, 0, is right where those are computed directly:
@@ -49,11 +43,15 @@ pub(crate) fn all_scores<F: Float, S: Scores<F> + ?Sized>(
     out: &mut Vec<F>,
 ) {
     scorer.all(rows, out);
-    let k = scorer.components();
-    if out.len() == rows.len() * k {
-        return;
+    if out.len() != rows.len() * scorer.components() {
+        direct(scorer, rows, out);
     }
-    let (ids, mut scores) = ((0..k as u32).collect::<Vec<_>>(), Vec::new());
+}
+
+/// All scores, each computed directly.
+fn direct<F: Float, S: Scores<F> + ?Sized>(scorer: &S, rows: &Rows<F>, out: &mut Vec<F>) {
+    let ids: Vec<u32> = (0..scorer.components() as u32).collect();
+    let mut scores = Vec::new();
     out.clear();
     for i in 0..rows.len() {
         some_scores(scorer, rows, i, &ids, &mut scores);

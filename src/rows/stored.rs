@@ -125,18 +125,14 @@ impl<F: Float> TryFrom<StoredCentres<F>> for Centres<F> {
 mod tests {
     use super::*;
 
-    fn stored(basis: bool) -> StoredFrame<f32> {
+    fn stored() -> StoredFrame<f32> {
         let frame = Frame::<f32>::from_parts(&[1.0, 2.0, 3.0], &[0.1, 0.2, 0.3], 2);
-        let basis = basis.then(|| Basis::new(9, Transform::Cosine, 3));
-        match basis {
-            Some(basis) => (&frame.with_basis(basis)).into(),
-            None => (&frame).into(),
-        }
+        (&frame.with_basis(Basis::new(9, Transform::Cosine, 3))).into()
     }
 
     /// The section that is wrong after a change of what was stored.
-    fn wrong(basis: bool, change: impl FnOnce(&mut StoredFrame<f32>)) -> String {
-        let mut stored = stored(basis);
+    fn wrong(change: impl FnOnce(&mut StoredFrame<f32>)) -> String {
+        let mut stored = stored();
         change(&mut stored);
         match Frame::try_from(stored).map(|_| ()) {
             Err(FileFault::Content { section, .. }) => section,
@@ -147,15 +143,15 @@ mod tests {
     #[test]
     fn values_that_no_frame_has_are_errors_that_name_the_section() {
         for bad in [f32::NAN, f32::INFINITY] {
-            assert_eq!(wrong(false, |s| s.offset[1] = bad), "frame offset");
-            assert_eq!(wrong(false, |s| s.mean[1] = bad), "frame mean");
+            assert_eq!(wrong(|s| s.offset[1] = bad), "frame offset");
+            assert_eq!(wrong(|s| s.mean[1] = bad), "frame mean");
             let (dim, values) = (2, vec![0.5, bad]);
             assert!(Centres::try_from(StoredCentres { dim, values }).is_err());
         }
-        assert_eq!(wrong(false, |s| s.mean.push(1.0)), "frame mean");
-        assert_eq!(wrong(false, |s| s.offset.clear()), "frame offset");
+        assert_eq!(wrong(|s| s.mean.push(1.0)), "frame mean");
+        assert_eq!(wrong(|s| s.offset.clear()), "frame offset");
         for bad in [i32::MIN, -126, 126, i32::MAX] {
-            assert_eq!(wrong(false, |s| s.exponent = bad), "frame exponent");
+            assert_eq!(wrong(|s| s.exponent = bad), "frame exponent");
         }
         for (columns, transform) in [
             (0, Transform::Cosine),
@@ -163,7 +159,7 @@ mod tests {
             (usize::MAX, Transform::Cosine),
             (3, Transform::Hadamard),
         ] {
-            let found = wrong(true, |s| {
+            let found = wrong(|s| {
                 let basis = s.basis.as_mut().unwrap();
                 (basis.columns, basis.transform) = (columns, transform);
             });
@@ -171,7 +167,7 @@ mod tests {
         }
         // Another seed has other signs, but for one in eight.
         let others = (10..60).map(|seed| {
-            let mut stored = stored(true);
+            let mut stored = stored();
             stored.basis.as_mut().unwrap().seed = seed;
             Frame::try_from(stored)
         });

@@ -1,14 +1,14 @@
 //! AFK-MC^2 (Bachem, Lucic, Hassani, Krause: Fast and provably good seedings for k-means, NIPS 2016), on
 //! weighted data.
 
+use super::k_means_plus_plus::Nearest;
 use super::{Cumulated, Seeder, Seeds, by_weight};
-use crate::base::error::{Error, Result, positive};
+use crate::base::error::{Error, Result, ensure, positive};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::{Centres, Rows, View};
-use crate::model::candidates;
 
 /// Approximates k-means++ by a Markov chain of length m per seed ([E18](crate::equations#e18); Bachem, Lucic, Hassani,
 /// Krause, NIPS 2016): n + m k (k - 1) / 2 distance evaluations instead of n k.
@@ -31,7 +31,7 @@ use crate::model::candidates;
 /// assert!(fit.report.evaluations.seeding < 25 * 1_000);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AfkMc2 {
     chain: usize,
 }
@@ -54,18 +54,9 @@ impl Default for AfkMc2 {
 impl Stage for AfkMc2 {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("chain", self.chain)?;
-        if self.chain > LONGEST {
-            return Err(Error::parameter(
-                "chain",
-                self.chain,
-                "must be at most 2^20",
-            ));
-        }
-        Ok(())
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
+        ensure(self.chain <= LONGEST, || {
+            Error::parameter("chain", self.chain, "must be at most 2^20")
+        })
     }
 }
 
@@ -108,16 +99,14 @@ impl<F: Float> Seeder<F> for AfkMc2 {
                     }
                 }
                 if choice.is_none() {
-                    let (row, evaluations) = exact(view, &seeds.centres, rng)?;
-                    seeds.evaluations += evaluations;
-                    choice = row;
+                    // Exact D^2 sampling.
+                    let mut nearest = Nearest::new(view);
+                    nearest.lower_to(&seeds.centres)?;
+                    seeds.evaluations += nearest.evaluations;
+                    choice = nearest.draw(rng);
                 }
                 let Some(row) = choice else {
-                    // Every row coincides with a seed, and always will: any others are as good.
-                    let others = by_weight(view.data, &rows, k - rows.len(), rng);
-                    rows.extend(&others);
-                    let evaluations = seeds.evaluations;
-                    return Seeds::at_rows(view, &rows, evaluations);
+                    return seeds.complete(view, &rows, k, rng);
                 };
                 rows.push(row);
                 let chosen = Seeds::at_rows(view, &[row], 0)?.centres;
@@ -130,37 +119,29 @@ impl<F: Float> Seeder<F> for AfkMc2 {
 }
 
 /// The proposal distribution: cumulated over rows, for drawing by bisection.
-struct Proposal<F> {
+struct Proposal {
     cumulated: Cumulated,
     /// Per row, q_n / w_n up to a constant: 1 / W + d_n^2 / sum w d^2.
-    base: f64,
-    slope: f64,
-    squared: Vec<F>,
+    densities: Vec<f64>,
 }
 
-impl<F: Float> Proposal<F> {
-    fn new(view: View<'_, F>, first: &Centres<F>) -> Result<Self> {
-        let (data, squared) = (view.data, distances(view, first)?);
-        let spread: f64 = (0..data.len())
-            .map(|n| data.weight(n) * squared[n].to_f64())
-            .sum();
+impl Proposal {
+    fn new<F: Float>(view: View<'_, F>, first: &Centres<F>) -> Result<Self> {
+        let (data, mut nearest) = (view.data, Nearest::new(view));
+        nearest.lower_to(first)?;
+        let squared = || nearest.squared.iter().map(|d2| d2.to_f64());
+        let weighted = squared().enumerate().map(|(n, d2)| data.weight(n) * d2);
         let base = 1.0 / data.summary().total_weight;
-        // Weights may be so small that it has no inverse.
-        let slope = Some(1.0 / spread).filter(|slope| slope.is_finite());
-        let slope = slope.unwrap_or(0.0);
-        let density = |n: usize| base + slope * squared[n].to_f64();
-        let cumulated = Cumulated::new((0..data.len()).map(|n| data.weight(n) * density(n)));
+        // Weights may be so small that the spread has no inverse.
+        let slope = 1.0 / weighted.sum::<f64>();
+        let slope = if slope.is_finite() { slope } else { 0.0 };
+        let densities: Vec<f64> = squared().map(|d2| base + slope * d2).collect();
+        let weights = densities.iter().enumerate();
+        let cumulated = Cumulated::new(weights.map(|(n, density)| data.weight(n) * density));
         Ok(Self {
             cumulated,
-            base,
-            slope,
-            squared,
+            densities,
         })
-    }
-
-    /// q_n / w_n up to a constant.
-    fn density(&self, n: usize) -> f64 {
-        self.base + self.slope * self.squared[n].to_f64()
     }
 }
 
@@ -173,9 +154,9 @@ struct Chains<F: Float> {
 }
 
 impl<F: Float> Chains<F> {
-    fn draw(view: View<'_, F>, proposal: &Proposal<F>, n: usize, rng: &mut Rng) -> Result<Self> {
+    fn draw(view: View<'_, F>, proposal: &Proposal, n: usize, rng: &mut Rng) -> Result<Self> {
         let candidates: Vec<usize> = (0..n).map(|_| proposal.cumulated.draw(rng)).collect();
-        let densities = candidates.iter().map(|&n| proposal.density(n)).collect();
+        let densities = candidates.iter().map(|&n| proposal.densities[n]).collect();
         let mut rows = Rows::default();
         view.data.gather(&candidates, view.frame, &mut rows)?;
         Ok(Self {
@@ -225,40 +206,4 @@ impl<F: Float> Chains<F> {
         }
         (self.nearest[state].to_f64() > 0.0).then(|| self.candidates[state])
     }
-}
-
-/// A row by exact D^2 sampling, for chains that found nothing; `None` if every D^2 is 0.
-fn exact<F: Float>(
-    view: View<'_, F>,
-    seeds: &Centres<F>,
-    rng: &mut Rng,
-) -> Result<(Option<usize>, u64)> {
-    let (data, squared) = (view.data, distances(view, seeds)?);
-    let weight = |n: usize| data.weight(n) * squared[n].to_f64();
-    let total = (0..data.len()).map(weight).sum();
-    let row = rng.proportional((0..data.len()).map(weight), total);
-    Ok((row, (data.len() * seeds.len()) as u64))
-}
-
-/// Squared distance of every row to the nearest seed.
-fn distances<F: Float>(view: View<'_, F>, seeds: &Centres<F>) -> Result<Vec<F>> {
-    let blocks = parallel::map_blocks(view.len(), BLOCK, |_, range| {
-        let rows = view.load(range)?;
-        let mut nearest = vec![F::INFINITY; rows.len()];
-        if seeds.len() < 8 {
-            for c in 0..seeds.len() {
-                rows.lower(0, seeds.row(c), &mut nearest);
-            }
-            return Ok(nearest);
-        }
-        let (mut all, mut scratch) = (Vec::new(), candidates::Candidates::default());
-        rows.distances(seeds, &mut all);
-        for (i, nearest) in nearest.iter_mut().enumerate() {
-            let row = &all[i * seeds.len()..(i + 1) * seeds.len()];
-            let nearest = std::slice::from_mut(nearest);
-            candidates::best(seeds, &rows, i, row, &mut scratch, &mut [0], nearest);
-        }
-        Ok(nearest)
-    });
-    Ok(parallel::all(blocks)?.concat())
 }

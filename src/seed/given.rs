@@ -5,9 +5,10 @@ use crate::base::error::{Error, Result, same_columns, same_length};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::{Centres, Frame, View, check_rows};
+use crate::data::{Centres, View, check_rows};
 use crate::io::hash_of;
 use ndarray::{Array2, ArrayView2};
+use std::fmt;
 
 /// Start centres (k, d), in the data's own unit. No distance evaluations, no randomness.
 ///
@@ -22,11 +23,19 @@ use ndarray::{Array2, ArrayView2};
 /// assert!(metrics::matched_rmse(fit.model.means(), birch.centres.view())? < 1.0);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Given<F> {
     centres: Array2<F>,
     /// Whether k-means++ adds what is missing.
     and_more: bool,
+}
+
+/// Not the numbers: there may be many.
+impl<F: Float> fmt::Debug for Given<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hash = hash_of(self.centres.iter().map(|x| x.to_f64()));
+        write!(f, "Given {:?} {hash}", self.centres.dim())
+    }
 }
 
 /// What they are called in errors.
@@ -49,32 +58,6 @@ impl<F: Float> Given<F> {
             ..self
         }
     }
-
-    /// Whether weighted sums of squared distances to the seeds stay finite, for rows of this total weight. Only weights far
-    /// beyond numbers of rows make seeds fail that are far outside the data.
-    fn check_distances(&self, seeds: &Centres<F>, frame: &Frame<F>, weight: f64) -> Result<()> {
-        let most = f64::MAX / 64.0;
-        let squared_norm = |row: &[F]| -> f64 { row.iter().map(|x| x.to_f64() * x.to_f64()).sum() };
-        for row in 0..seeds.len() {
-            if weight * (squared_norm(seeds.row(row)) + frame.dim() as f64) < most {
-                continue;
-            }
-            let row_of = self.centres.row(row);
-            let sizes = row_of.iter().map(|x| x.to_f64().abs()).enumerate();
-            let largest = sizes.max_by(|a, b| a.1.total_cmp(&b.1));
-            let column = largest.map_or(0, |(column, _)| column);
-            let offset = frame.offset().get(column).map_or(0.0, |x| x.to_f64());
-            let far = (most / weight / frame.dim() as f64).sqrt() * frame.unit();
-            return Err(Error::TooLarge {
-                what: "given centres, for rows of these weights",
-                row,
-                column,
-                value: row_of[column].to_f64(),
-                limit: far + offset.abs(),
-            });
-        }
-        Ok(())
-    }
 }
 
 impl<F: Float> Stage for Given<F> {
@@ -87,11 +70,6 @@ impl<F: Float> Stage for Given<F> {
         }
         check_rows(self.centres.view(), None, WHAT, F::LIMIT, 0)
     }
-
-    fn settings(&self) -> String {
-        let hash = hash_of(self.centres.iter().map(|x| x.to_f64()));
-        format!("Given {:?} {hash}", self.centres.dim())
-    }
 }
 
 impl<F: Float> Seeder<F> for Given<F> {
@@ -99,7 +77,6 @@ impl<F: Float> Seeder<F> for Given<F> {
         let frame = view.frame;
         same_columns(WHAT, frame.columns(), self.centres.ncols())?;
         let centres = Centres::enter(self.centres.view(), frame);
-        self.check_distances(&centres, frame, view.data.summary().total_weight)?;
         if self.and_more {
             return KMeansPlusPlus::greedy().choose(view, k, Some(&centres), rng);
         }

@@ -1,7 +1,7 @@
 //! Hierarchical k-means++ on weighted data: D^2 sampling by rejection, where a seed is near the rows of its own cell
 //! alone.
 
-use super::{Cumulated, Seeder, Seeds, by_weight};
+use super::{Cumulated, Seeder, Seeds};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
@@ -22,11 +22,8 @@ use crate::data::{Centres, Rows, View};
 ///
 /// $$\frac{\tilde D_n^2 \text{ now}}{\tilde D_n^2 \text{ at the start of the round}}$$
 ///
-/// which draws it from the distribution as it is now (rejection sampling; Cohen-Addad, Lattanzi, Norouzi-Fard, Sohler,
-/// Svensson, Fast and accurate k-means++ via rejection sampling, NeurIPS 2020, propose by the distances in a tree
-/// instead). A round ends early when few proposals are accepted.
-///
-/// The first seed is drawn in proportion to the weights, and so are seeds when every row coincides with one.
+/// which draws it from the distribution as it is now (rejection sampling, as in Cohen-Addad, Lattanzi, Norouzi-Fard, Sohler,
+/// Svensson, NeurIPS 2020). A round ends early when few proposals are accepted.
 ///
 /// ```
 /// use coremix::prelude::*;
@@ -75,17 +72,14 @@ impl<F: Float> Seeder<F> for HierarchicalKMeansPlusPlus {
             cells.compare_all()?;
             let wanted = cells.seeds.len().saturating_mul(GROWTH).min(k);
             if !cells.draw(wanted, rng)? {
-                // Every row coincides with a seed, and always will: any others are as good.
-                let mut rows = cells.seeds;
-                let others = by_weight(view.data, &rows, k - rows.len(), rng);
-                rows.extend(&others);
-                return Seeds::at_rows(view, &rows, cells.evaluations);
+                break;
             }
         }
-        Ok(Seeds {
+        let seeds = Seeds {
             centres: cells.centres,
             evaluations: cells.evaluations,
-        })
+        };
+        seeds.complete(view, &cells.seeds, k, rng)
     }
 }
 
@@ -275,49 +269,35 @@ mod tests {
     /// While there is one cell, three seeds come as often as (E17) says.
     #[test]
     fn one_cell_is_k_means_plus_plus() {
-        let x = ndarray::array![[0.0], [1.0], [1.5], [4.0], [9.0]];
-        let w = [1.0, 2.0, 0.0, 0.5, 0.3];
+        let (x, w) = ([0.0, 1.0, 1.5, 4.0, 9.0], [1.0, 2.0, 0.0, 0.5, 0.3]);
+        let rows = Array2::from_shape_vec((5, 1), x.to_vec()).unwrap();
         let weights = Array1::from(w.to_vec());
-        let data = Dense::weighted(x.view(), weights.view()).unwrap();
-        let frame = data.frame();
-        let rounds = 40_000;
-        let mut counts = std::collections::BTreeMap::new();
-        let mut rng = Rng::from_seed(3);
+        let data = Dense::weighted(rows.view(), weights.view()).unwrap();
+        let (frame, rounds, mut rng) = (data.frame(), 40_000, Rng::from_seed(3));
+        let mut counts = vec![0; 125];
         for _ in 0..rounds {
-            let seeder = HierarchicalKMeansPlusPlus::new();
-            let seeds = seeder
-                .seed(View::new(&data, &frame), 3, &mut rng)
-                .unwrap()
-                .centres;
+            let view = View::new(&data, &frame);
+            let seeds = HierarchicalKMeansPlusPlus.seed(view, 3, &mut rng).unwrap();
             let row = |c: usize| {
-                let value = frame.leave_exact(0, seeds.row(c)[0]);
-                (0..5).find(|&n| (x[[n, 0]] - value).abs() < 1e-9).unwrap()
+                let value: f64 = frame.leave_exact(0, seeds.centres.row(c)[0]);
+                (0..5).find(|&n| (x[n] - value).abs() < 1e-9).unwrap()
             };
-            *counts.entry((row(0), row(1), row(2))).or_insert(0) += 1;
+            counts[25 * row(0) + 5 * row(1) + row(2)] += 1;
         }
-        let share = |n: usize, seeds: &[usize]| -> f64 {
+        let share = |n: usize, seeds: &[usize]| {
             let part = |n: usize| {
-                let squared = seeds.iter().map(|&s| (x[[n, 0]] - x[[s, 0]]).powi(2));
-                w[n] * squared.fold(f64::INFINITY, f64::min).min(1e9)
+                let squared = seeds.iter().map(|&s| (x[n] - x[s]).powi(2));
+                w[n] * squared.reduce(f64::min).unwrap_or(1.0)
             };
-            let all: f64 = (0..5)
-                .map(|n| if seeds.is_empty() { w[n] } else { part(n) })
-                .sum();
-            (if seeds.is_empty() { w[n] } else { part(n) }) / all
+            part(n) / (0..5).map(part).sum::<f64>()
         };
-        let mut compared = 0;
-        for (a, b, c) in (0..125).map(|i| (i / 25, i / 5 % 5, i % 5)) {
+        for (i, &found) in counts.iter().enumerate() {
+            let (a, b, c) = (i / 25, i / 5 % 5, i % 5);
             let p = share(a, &[]) * share(b, &[a]) * share(c, &[a, b]);
-            let found = counts.get(&(a, b, c)).copied().unwrap_or(0);
+            let found = f64::from(found) / f64::from(rounds);
             let error = 5.0 * (p * (1.0 - p) / f64::from(rounds)).sqrt();
-            let found_share = f64::from(found) / f64::from(rounds);
-            assert!(
-                (found_share - p).abs() <= error,
-                "{a} {b} {c}: {found_share} for {p}"
-            );
-            compared += found;
+            assert!((found - p).abs() <= error, "{a} {b} {c}: {found} for {p}");
         }
-        assert_eq!(compared, rounds);
     }
 
     /// With many cells seeds are distinct rows, never copies, and leave a potential like that of k-means++.
@@ -329,28 +309,23 @@ mod tests {
         let half = Array2::from_shape_fn((n, d), |(n, j)| blobs[[n % 40, j]] + rng.normal());
         let x = ndarray::concatenate![ndarray::Axis(0), half, half];
         let data = Dense::new(x.view()).unwrap();
-        let (mut ours, mut theirs) = (0.0, 0.0);
-        for seed in 0..5 {
-            ours += potential(&HierarchicalKMeansPlusPlus::new(), &data, k, seed);
-            theirs += potential(&KMeansPlusPlus::new(), &data, k, seed);
-        }
-        assert!((0.9..1.1).contains(&(ours / theirs)), "{}", ours / theirs);
-    }
-
-    /// The potential that distinct seeds leave.
-    fn potential(seeder: &impl Seeder<f64>, data: &Dense<'_, f64>, k: usize, seed: u64) -> f64 {
         let frame = data.frame();
-        let seeds = seeder
-            .seed(View::new(data, &frame), k, &mut Rng::from_seed(seed))
-            .unwrap();
-        let mut rows = crate::data::Rows::default();
+        let mut rows = Rows::default();
         data.load(0..data.len(), &frame, &mut rows).unwrap();
-        let mut nearest = vec![f64::INFINITY; data.len()];
-        for c in 0..k {
-            let centre = seeds.centres.row(c);
-            rows.lower(0, centre, &mut nearest);
-            assert!((0..c).all(|b| seeds.centres.row(b) != centre));
-        }
-        nearest.iter().sum()
+        let potential = |seeder: &dyn Seeder<f64>| {
+            let potentials = (0..5).map(|seed| {
+                let (view, mut rng) = (View::new(&data, &frame), Rng::from_seed(seed));
+                let centres = seeder.seed(view, k, &mut rng).unwrap().centres;
+                let mut nearest = vec![f64::INFINITY; data.len()];
+                for c in 0..k {
+                    rows.lower(0, centres.row(c), &mut nearest);
+                    assert!((0..c).all(|b| centres.row(b) != centres.row(c)));
+                }
+                nearest.iter().sum::<f64>()
+            });
+            potentials.sum::<f64>()
+        };
+        let more = potential(&HierarchicalKMeansPlusPlus) / potential(&KMeansPlusPlus::new());
+        assert!((0.9..1.1).contains(&more), "{more}");
     }
 }

@@ -5,7 +5,7 @@ use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::{Centres, Rows, View};
 
 /// Each seed is a row drawn in proportion to its weighted squared distance to the nearest seed so far
@@ -28,15 +28,10 @@ use crate::data::{Centres, Rows, View};
 /// assert!(greedy.report.evaluations.seeding > 4 * plain.report.evaluations.seeding);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KMeansPlusPlus {
-    candidates: Candidates,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-enum Candidates {
-    Fixed(usize),
-    Logarithmic,
+    /// `None`: about the logarithm of the number of clusters.
+    candidates: Option<usize>,
 }
 
 impl KMeansPlusPlus {
@@ -44,23 +39,21 @@ impl KMeansPlusPlus {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            candidates: Candidates::Fixed(1),
+            candidates: Some(1),
         }
     }
 
     /// Greedy, with $2 + \lfloor \ln k \rfloor$ candidates per seed, the number in common use.
     #[must_use]
     pub fn greedy() -> Self {
-        Self {
-            candidates: Candidates::Logarithmic,
-        }
+        Self { candidates: None }
     }
 
     /// Greedy, with this many candidates per seed; at least 1, which is not greedy.
     #[must_use]
     pub fn candidates(self, candidates: usize) -> Self {
         Self {
-            candidates: Candidates::Fixed(candidates),
+            candidates: Some(candidates),
         }
     }
 }
@@ -74,14 +67,7 @@ impl Default for KMeansPlusPlus {
 
 impl Stage for KMeansPlusPlus {
     fn check(&self, _clusters: usize) -> Result<()> {
-        match self.candidates {
-            Candidates::Fixed(candidates) => positive("candidates", candidates),
-            Candidates::Logarithmic => Ok(()),
-        }
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
+        positive("candidates", self.candidates.unwrap_or(1))
     }
 }
 
@@ -102,49 +88,47 @@ impl KMeansPlusPlus {
         rng: &mut Rng,
     ) -> Result<Seeds<F>> {
         let candidates = match self.candidates {
-            Candidates::Fixed(candidates) => candidates.min(view.len()),
-            Candidates::Logarithmic => 2 + (k as f64).ln() as usize,
+            Some(candidates) => candidates.min(view.len()),
+            None => 2 + (k as f64).ln() as usize,
         };
-        let mut nearest = Nearest::new(view);
-        let mut rows = Vec::new();
-        let given = first.map_or(0, Centres::len);
-        if let Some(first) = first {
-            for c in 0..given {
-                nearest.lower_to(first.row(c))?;
+        let (mut nearest, mut rows) = (Nearest::new(view), Vec::new());
+        let mut centres = match first {
+            Some(first) => first.clone(),
+            None => {
+                rows = by_weight(view.data, &[], 1, rng);
+                Seeds::at_rows(view, &rows, 0)?.centres
             }
-        } else {
-            rows = by_weight(view.data, &[], 1, rng);
-            nearest.lower(rows[0])?;
-        }
-        while given + rows.len() < k {
+        };
+        nearest.lower_to(&centres)?;
+        while centres.len() < k {
             let drawn: Vec<usize> = (0..candidates).filter_map(|_| nearest.draw(rng)).collect();
             let Some(best) = nearest.best(&drawn)? else {
-                // Every row coincides with a seed, and always will: any others are as good.
-                let others = by_weight(view.data, &rows, k - given - rows.len(), rng);
-                rows.extend(&others);
                 break;
             };
-            nearest.lower(best)?;
+            let seed = Seeds::at_rows(view, &[best], 0)?.centres;
+            nearest.lower_to(&seed)?;
+            centres.push(seed.row(0));
             rows.push(best);
         }
-        let drawn = Seeds::at_rows(view, &rows, nearest.evaluations)?;
-        Ok(match first {
-            Some(first) => drawn.after(first),
-            None => drawn,
-        })
+        let evaluations = nearest.evaluations;
+        let seeds = Seeds {
+            centres,
+            evaluations,
+        };
+        seeds.complete(view, &rows, k, rng)
     }
 }
 
 /// The squared distance of every row to its nearest seed, and w_n times it summed over blocks.
-struct Nearest<'a, F: Float> {
+pub(super) struct Nearest<'a, F: Float> {
     view: View<'a, F>,
-    squared: Vec<F>,
+    pub(super) squared: Vec<F>,
     potentials: Vec<f64>,
-    evaluations: u64,
+    pub(super) evaluations: u64,
 }
 
 impl<'a, F: Float> Nearest<'a, F> {
-    fn new(view: View<'a, F>) -> Self {
+    pub(super) fn new(view: View<'a, F>) -> Self {
         Self {
             view,
             squared: vec![F::INFINITY; view.len()],
@@ -154,7 +138,7 @@ impl<'a, F: Float> Nearest<'a, F> {
     }
 
     /// A row with probability proportional to w_n d_n^2; `None` if that is 0 everywhere.
-    fn draw(&self, rng: &mut Rng) -> Option<usize> {
+    pub(super) fn draw(&self, rng: &mut Rng) -> Option<usize> {
         let total = self.potentials.iter().sum();
         let block = rng.proportional(self.potentials.iter().copied(), total)?;
         let start = block * BLOCK;
@@ -190,19 +174,13 @@ impl<'a, F: Float> Nearest<'a, F> {
         Ok(best.map(|candidate| candidates[candidate]))
     }
 
-    /// Takes a row as the next seed.
-    fn lower(&mut self, row: usize) -> Result<()> {
-        let seed = Seeds::at_rows(self.view, &[row], 0)?.centres;
-        self.lower_to(seed.row(0))
-    }
-
-    /// Takes any centre as the next seed.
-    fn lower_to(&mut self, seed: &[F]) -> Result<()> {
+    /// Takes any centres as the next seeds.
+    pub(super) fn lower_to(&mut self, seeds: &Centres<F>) -> Result<()> {
         let view = self.view;
-        self.evaluations += view.len() as u64;
+        self.evaluations += (view.len() * seeds.len()) as u64;
         let potentials = parallel::map_chunks(&mut self.squared, BLOCK, |_, range, squared| {
             let rows = view.load(range)?;
-            rows.lower(0, seed, squared);
+            (0..seeds.len()).for_each(|c| rows.lower(0, seeds.row(c), squared));
             Ok(potential::<F>(&rows, squared))
         });
         self.potentials = parallel::all(potentials)?;

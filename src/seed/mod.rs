@@ -2,10 +2,7 @@
 //!
 //! [`KMeansPlusPlus`] is the usual choice. [`AfkMc2`] is its published approximation for many clusters, and
 //! [`HierarchicalKMeansPlusPlus`] one for any number of them. [`Uniform`] costs nothing, and [`Given`] takes what the user
-//! has. [`MeansOf`](crate::MeansOf) takes the means of another fit. All read only the rows of the first phase. In the formulas $D_n^2$ is the squared distance of row $n$ to the
-//! nearest seed so far:
-//!
-//! $$D_n^2 = \min_{c \in \text{seeds}} \lVert y_n - \mu_c \rVert^2$$
+//! has. [`MeansOf`](crate::MeansOf) takes the means of another fit. All read only the rows of the first phase.
 
 mod afk_mc2;
 mod given;
@@ -19,7 +16,7 @@ pub use hierarchical::HierarchicalKMeansPlusPlus;
 pub use k_means_plus_plus::KMeansPlusPlus;
 pub use uniform::Uniform;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, ensure};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
@@ -52,13 +49,21 @@ impl<F: Float> Seeds<F> {
         })
     }
 
-    /// The same after others.
-    fn after(self, first: &Centres<F>) -> Self {
-        let drawn = self.centres;
-        let mut centres = Centres::with_capacity(first.len() + drawn.len(), drawn.dim());
-        (0..first.len()).for_each(|c| centres.push(first.row(c)));
-        (0..drawn.len()).for_each(|c| centres.push(drawn.row(c)));
-        Self { centres, ..self }
+    /// Adds seeds until there are `k`, at rows drawn by weight that are not `taken`: where every row coincides with a seed, and
+    /// always will, any others are as good.
+    fn complete(
+        mut self,
+        view: View<'_, F>,
+        taken: &[usize],
+        k: usize,
+        rng: &mut Rng,
+    ) -> Result<Self> {
+        if self.centres.len() < k {
+            let rows = by_weight(view.data, taken, k - self.centres.len(), rng);
+            let others = Self::at_rows(view, &rows, 0)?.centres;
+            (0..others.len()).for_each(|c| self.centres.push(others.row(c)));
+        }
+        Ok(self)
     }
 
     /// What is wrong with them, if anything is: there must be `k` of `d` coordinates.
@@ -86,33 +91,7 @@ impl<F: Float> Seeds<F> {
 ///
 /// Laws: a row of weight 0 is never chosen; weight w is as good as w copies.
 ///
-/// `examples/own_seeder.rs` is another one.
-///
-/// ```
-/// use coremix::data::View;
-/// use coremix::prelude::*;
-/// use coremix::seed::{Seeder, Seeds};
-/// use coremix::{Float, Rng, Stage};
-///
-/// /// The first rows that count.
-/// struct First;
-///
-/// impl Stage for First {}
-///
-/// impl<F: Float> Seeder<F> for First {
-///     fn seed(&self, view: View<'_, F>, k: usize, _: &mut Rng) -> Result<Seeds<F>> {
-///         let there = (0..view.data.len()).filter(|n| view.data.weight(*n) > 0.0);
-///         let rows: Vec<usize> = there.take(k).collect();
-///         Seeds::at_rows(view, &rows, 0)
-///     }
-/// }
-/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
-/// # let data = Dense::new(birch.points.view())?;
-/// coremix::testing::seeder(&First, &data, 25)?; // the laws hold
-/// let fit = algorithms::k_means(25).seeder(First).build()?.fit(&data)?;
-/// assert_eq!(fit.report.evaluations.seeding, 0);
-/// # Ok::<(), Error>(())
-/// ```
+/// `examples/own_seeder.rs` writes one; [`testing::seeder`](crate::testing::seeder) holds it against the laws.
 pub trait Seeder<F: Float>: Stage + Send + Sync {
     /// Chooses `k` seeds; the data has at least `k` rows of positive weight.
     ///
@@ -134,14 +113,11 @@ pub(crate) fn enough_rows<F: Float>(
     rows_of: &'static str,
 ) -> Result<()> {
     let rows = data.summary().rows;
-    if k > rows {
-        return Err(Error::TooManyClusters {
-            clusters: k,
-            rows,
-            rows_of,
-        });
-    }
-    Ok(())
+    ensure(k <= rows, || Error::TooManyClusters {
+        clusters: k,
+        rows,
+        rows_of,
+    })
 }
 
 /// Weights added up, to draw from them by bisection, again and again.

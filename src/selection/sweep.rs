@@ -57,7 +57,7 @@ impl<F: Float> fmt::Debug for Sweep<F> {
         f.debug_struct("Sweep")
             .field("clusters", &self.clusters)
             .field("held_out", &self.held_out)
-            .field("coreset", &self.coreset.settings())
+            .field("coreset", &self.coreset)
             .finish_non_exhaustive()
     }
 }

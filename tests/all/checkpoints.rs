@@ -291,10 +291,7 @@ fn truncated_searches_go_on_to_the_same_bits() {
     for (name, e_step) in [
         ("from seeds", truncated().start(Start::Seeds)),
         ("warm", truncated().warm_up(2)),
-        (
-            "several searches",
-            truncated().random(1).initial_searches(3),
-        ),
+        ("with random components", truncated().random(1)),
     ] {
         resumes(name, &data, |checkpoint| {
             let builder = algorithms::var_gmm_s(15, 3, 4).e_step(e_step);
@@ -796,7 +793,7 @@ mod outside {
     use coremix::{Block, Stage};
 
     /// k-means for rows of even searches, and what it found before for odd ones.
-    #[derive(Clone)]
+    #[derive(Clone, Debug)]
     pub(super) struct EveryOther {
         pub(super) saves: bool,
         /// Whether what is loaded is not what was saved.

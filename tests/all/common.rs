@@ -221,7 +221,7 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
             algorithms::vc_gmm(k, 60, 3, 3)
                 .coreset(UniformCoreset::new(60))
                 .seeder(UniformSeeder::new())
-                .e_step(truncated().random(1).initial_searches(2))
+                .e_step(truncated().random(1))
         }),
         algorithm("d-gmm", false, |k| algorithms::d_gmm(k, 3, 2)),
         algorithm("d-gmm on a coreset", false, |k| {

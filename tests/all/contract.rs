@@ -150,11 +150,7 @@ fn named_algorithms_are_builders() -> Result<()> {
         .clusters(6)
         .coreset(Lightweight::new(300))
         .seeder(AfkMc2::default())
-        .e_step(
-            Neighborhood::new(2, 3)
-                .start(Start::Seeds)
-                .initial_searches(2),
-        )
+        .e_step(Neighborhood::new(2, 3).start(Start::Seeds))
         .covariance(Covariance::TiedSpherical)
         .tolerance(1e-6)
         .max_iterations(50)
@@ -263,13 +259,19 @@ fn families_and_sketches() -> Result<()> {
         (means.dim(), variances.dim(), proportions.len()),
         ((6, 8), (6, 8), 6)
     );
-    let rebuilt = GaussianMixture::spherical(means, variances.column(0), proportions)?;
+    let rebuilt = GaussianMixture::from_parameters(
+        Covariance::Spherical,
+        means,
+        variances.column(0),
+        proportions,
+    )?;
     assert_eq!(rebuilt.means(), means);
 
     let diagonal = fit!(Gaussian::new(Covariance::Diagonal).equal_proportions());
     let variances: Array2<f64> = diagonal.model.variances();
     assert_eq!(variances.dim(), (6, 8));
-    GaussianMixture::diagonal(
+    GaussianMixture::from_parameters(
+        Covariance::Diagonal,
         diagonal.model.means(),
         variances.view(),
         diagonal.model.proportions(),

@@ -79,15 +79,25 @@ fn points_choose_the_likeliest_component() {
     let data = Dense::new(x.view()).unwrap();
     let proportions = array![0.3, 0.3, 0.4];
     let variances = array![1e-4, 4.0, 1e-6];
-    let model =
-        GaussianMixture::spherical(means.view(), variances.view(), proportions.view()).unwrap();
+    let model = GaussianMixture::from_parameters(
+        Covariance::Spherical,
+        means.view(),
+        variances.view(),
+        proportions.view(),
+    )
+    .unwrap();
     let per_column = variances
         .insert_axis(Axis(1))
         .broadcast((3, 2))
         .unwrap()
         .to_owned();
-    let diagonal =
-        GaussianMixture::diagonal(means.view(), per_column.view(), proportions.view()).unwrap();
+    let diagonal = GaussianMixture::from_parameters(
+        Covariance::Diagonal,
+        means.view(),
+        per_column.view(),
+        proportions.view(),
+    )
+    .unwrap();
     for (labels, q) in [
         (
             model.predict(&data).unwrap(),
@@ -105,7 +115,8 @@ fn points_choose_the_likeliest_component() {
     // At equal distance the larger proportion wins.
     let means = array![[-1.0], [1.0]];
     let x = array![[0.0], [-0.2]];
-    let model = GaussianMixture::spherical(
+    let model = GaussianMixture::from_parameters(
+        Covariance::Spherical,
         means.view(),
         array![1.0, 1.0].view(),
         array![0.1, 0.9].view(),
@@ -189,8 +200,13 @@ fn parameters_and_samples_in<F: Float>(tolerance: f64) {
     let means = array![[0.0, 30.0, -4.0], [100.0, 31.0, 5.0]].mapv(F::from_f64);
     let variances = array![[1.0, 4.0, 0.25], [9.0, 1e-4, 2.0]];
     let proportions = array![0.25, 0.75];
-    let model =
-        GaussianMixture::diagonal(means.view(), variances.view(), proportions.view()).unwrap();
+    let model = GaussianMixture::from_parameters(
+        Covariance::Diagonal,
+        means.view(),
+        variances.view(),
+        proportions.view(),
+    )
+    .unwrap();
     assert_eq!(model.means(), means);
     let off = (&model.variances() / &variances - 1.0).mapv(f64::abs);
     assert!(off.iter().all(|off| *off <= tolerance), "{off}");
@@ -199,8 +215,13 @@ fn parameters_and_samples_in<F: Float>(tolerance: f64) {
     moments_are(&points, &labels, &means, &variances, &proportions);
     assert_eq!(model.sample(5, 3).unwrap(), model.sample(5, 3).unwrap());
 
-    let isotropic =
-        GaussianMixture::spherical(means.view(), variances.column(0), proportions.view()).unwrap();
+    let isotropic = GaussianMixture::from_parameters(
+        Covariance::Spherical,
+        means.view(),
+        variances.column(0),
+        proportions.view(),
+    )
+    .unwrap();
     assert_eq!(isotropic.means(), means);
     let columns = Array2::from_shape_fn((2, 3), |(c, _)| variances[[c, 0]]);
     let (points, labels) = isotropic.sample(40_000, 4).unwrap();
@@ -245,10 +266,22 @@ fn impossible_parameters() {
     let means = array![[0.0, 1.0], [2.0, 3.0]];
     let good = (array![1.0, 2.0], array![0.5, 0.5]);
     let isotropic = |variances: &Array1<f64>, proportions: &Array1<f64>| {
-        GaussianMixture::spherical(means.view(), variances.view(), proportions.view()).map(drop)
+        GaussianMixture::from_parameters(
+            Covariance::Spherical,
+            means.view(),
+            variances.view(),
+            proportions.view(),
+        )
+        .map(drop)
     };
     let diagonal = |variances: Array2<f64>, proportions: &Array1<f64>| {
-        GaussianMixture::diagonal(means.view(), variances.view(), proportions.view()).map(drop)
+        GaussianMixture::from_parameters(
+            Covariance::Diagonal,
+            means.view(),
+            variances.view(),
+            proportions.view(),
+        )
+        .map(drop)
     };
     isotropic(&good.0, &good.1).unwrap();
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
@@ -288,13 +321,24 @@ fn impossible_parameters() {
         matches!(error, Err(Error::DimensionMismatch { .. })),
         "{error:?}"
     );
-    let model = GaussianMixture::spherical(means.view(), good.0.view(), good.1.view()).unwrap();
+    let model = GaussianMixture::from_parameters(
+        Covariance::Spherical,
+        means.view(),
+        good.0.view(),
+        good.1.view(),
+    )
+    .unwrap();
     assert!(model.sample(0, 1).is_err());
     // Scores are in units of one variance: all must fit into the type beside it.
     let narrow = means.mapv(|m| m as f32);
     for (ratio, fits) in [(1e-18, true), (1e-19, false), (1e-40, false)] {
         let variances = array![[1e20, 1e20 * ratio], [1e20, 1e20]];
-        let model = GaussianMixture::diagonal(narrow.view(), variances.view(), good.1.view());
+        let model = GaussianMixture::from_parameters(
+            Covariance::Diagonal,
+            narrow.view(),
+            variances.view(),
+            good.1.view(),
+        );
         assert_eq!(model.is_ok(), fits, "{ratio:e}");
         let Ok(model) = model else { continue };
         let data = Dense::new(narrow.view()).unwrap();
@@ -350,8 +394,13 @@ fn samples_have_full_covariances() {
     let means = array![[0.0, 1e3], [30.0, -5.0]];
     let covariances = array![[[4.0, 1.5], [1.5, 1.0]], [[0.5, -0.3], [-0.3, 2.0]]];
     let proportions = array![0.25, 0.75];
-    let model =
-        GaussianMixture::full(means.view(), covariances.view(), proportions.view()).unwrap();
+    let model = GaussianMixture::from_parameters(
+        Covariance::Full,
+        means.view(),
+        covariances.view(),
+        proportions.view(),
+    )
+    .unwrap();
     let (x, labels) = model.sample(40_000, 5).unwrap();
     for c in 0..2 {
         let own: Vec<usize> = (0..40_000).filter(|n| labels[*n] == c).collect();
@@ -369,7 +418,12 @@ fn samples_have_full_covariances() {
         array![[1.0, 2.0], [2.0, 1.0]],
         array![[1.0, 0.5], [0.4, 1.0]],
     ] {
-        let tied = GaussianMixture::tied(means.view(), covariance.view(), proportions.view());
+        let tied = GaussianMixture::from_parameters(
+            Covariance::Tied,
+            means.view(),
+            covariance.view(),
+            proportions.view(),
+        );
         assert!(tied.is_err());
     }
 }
@@ -399,7 +453,12 @@ fn full_covariances_are_those_of_the_naive_loop() {
         let (mut means, mut pi) = (model.means().to_owned(), model.proportions().to_owned());
         let mut covariances = model.covariances();
         for iteration in 1..6 {
-            let known = GaussianMixture::full(means.view(), covariances.view(), pi.view());
+            let known = GaussianMixture::from_parameters(
+                Covariance::Full,
+                means.view(),
+                covariances.view(),
+                pi.view(),
+            );
             let q = known.unwrap().responsibilities(&data).unwrap() * w.view().insert_axis(Axis(1));
             let mass = q.sum_axis(Axis(0));
             pi = &mass / w.sum();

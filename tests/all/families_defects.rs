@@ -497,10 +497,19 @@ fn densities_over_many_components() {
             }
             let shared = GaussianMixture::tied_spherical(means.view(), scale);
             family!(shared, naive(&|_, _| scale, &|_| 1.0 / k as f64));
-            let isotropic =
-                GaussianMixture::spherical(means.view(), column.view(), proportions.view());
+            let isotropic = GaussianMixture::from_parameters(
+                Covariance::Spherical,
+                means.view(),
+                column.view(),
+                proportions.view(),
+            );
             family!(isotropic, naive(&|c, _| column[c], &|c| proportions[c]));
-            let diagonal = GaussianMixture::diagonal(means.view(), own.view(), proportions.view());
+            let diagonal = GaussianMixture::from_parameters(
+                Covariance::Diagonal,
+                means.view(),
+                own.view(),
+                proportions.view(),
+            );
             family!(diagonal, naive(&|c, j| own[[c, j]], &|c| proportions[c]));
         }
     }

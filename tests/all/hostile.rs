@@ -510,10 +510,6 @@ fn counts_of_zero() {
         (neighborhood(Neighborhood::new(0, 3)), "c_prime"),
         (neighborhood(Neighborhood::new(3, 0)), "g"),
         (
-            neighborhood(Neighborhood::new(3, 3).initial_searches(0)),
-            "initial_searches",
-        ),
-        (
             algorithms::var_gmm_s::<f64>(3, 0, 2).build().map(drop),
             "c_prime",
         ),
@@ -523,13 +519,6 @@ fn counts_of_zero() {
         ),
         (algorithms::d_gmm::<f64>(3, 0, 2).build().map(drop), "h"),
         (algorithms::d_gmm::<f64>(3, 2, 0).build().map(drop), "r"),
-        (
-            k_means()
-                .e_step(SimilaritySampling::new(3, 3).initial_searches(0))
-                .build()
-                .map(drop),
-            "initial_searches",
-        ),
         (
             algorithms::vc_gmm::<f64>(3, 0, 2, 2).build().map(drop),
             "coreset",

@@ -107,13 +107,13 @@ fn a_cancelled_fit_has_no_seeds() {
 /// A checkpoint belongs to one search and one list of phases: `fast` within memory has other phases.
 #[test]
 fn settings_tell_searches_and_phases() {
-    use coremix::Stage;
     let of = [
-        MeansOf::new(algorithms::k_means::<f64>(25).build().unwrap()).settings(),
-        MeansOf::new(algorithms::gmm::<f64>(25).build().unwrap()).settings(),
-        MeansOf::new(algorithms::fast::<f64>(25).build().unwrap()).settings(),
-        MeansOf::new(algorithms::fast_within::<f64>(25, 1 << 24).build().unwrap()).settings(),
+        algorithms::k_means::<f64>(25),
+        algorithms::gmm::<f64>(25),
+        algorithms::fast::<f64>(25),
+        algorithms::fast_within::<f64>(25, 1 << 24),
     ];
+    let of = of.map(|builder| format!("{:?}", MeansOf::new(builder.build().unwrap())));
     for (i, settings) in of.iter().enumerate() {
         assert!(!of[..i].contains(settings), "{settings}");
     }

@@ -452,8 +452,8 @@ fn stages_in_boxes_are_those_stages() {
     let plain = k_means().coreset(coreset).seeder(seeder);
     let plain = plain.build().unwrap().fit(&data).unwrap();
     let boxed: (AnyCoreset, AnySeeder) = (Box::new(coreset), Box::new(seeder));
-    assert_eq!(boxed.0.settings(), coreset.settings());
-    assert_eq!(boxed.1.settings(), seeder.settings());
+    assert_eq!(format!("{:?}", boxed.0), format!("{coreset:?}"));
+    assert_eq!(format!("{:?}", boxed.1), format!("{seeder:?}"));
     let fit = k_means().coreset(boxed.0).seeder(boxed.1);
     let fit = fit.build().unwrap().fit(&data).unwrap();
     assert_eq!(fit.model, plain.model);

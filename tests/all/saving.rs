@@ -193,17 +193,37 @@ fn families<F: Float>() {
     let model = GaussianMixture::tied_spherical(wide.view(), 1e50).unwrap();
     check("wide parameters", &model);
     let variances = array![0.1, 2.0, 1e-3];
-    let model = GaussianMixture::spherical(means, variances.view(), proportions.view()).unwrap();
+    let model = GaussianMixture::from_parameters(
+        Covariance::Spherical,
+        means,
+        variances.view(),
+        proportions.view(),
+    )
+    .unwrap();
     check("isotropic parameters", &model);
     let variances = Array2::from_shape_fn((3, 5), |(c, j)| 0.1 + (c * j) as f64);
-    let model = GaussianMixture::diagonal(means, variances.view(), proportions.view()).unwrap();
+    let model = GaussianMixture::from_parameters(
+        Covariance::Diagonal,
+        means,
+        variances.view(),
+        proportions.view(),
+    )
+    .unwrap();
     check("diagonal parameters", &model);
     let entry = |(c, i, j)| if i == j { 1.5 + c as f64 } else { 0.3 };
     let covariances = Array3::from_shape_fn((3, 5, 5), entry);
-    let model = GaussianMixture::full(means, covariances.view(), proportions.view()).unwrap();
+    let model = GaussianMixture::from_parameters(
+        Covariance::Full,
+        means,
+        covariances.view(),
+        proportions.view(),
+    )
+    .unwrap();
     check("full parameters", &model);
     let covariance = covariances.index_axis(Axis(0), 1);
-    let model = GaussianMixture::tied(means, covariance, proportions.view()).unwrap();
+    let model =
+        GaussianMixture::from_parameters(Covariance::Tied, means, covariance, proportions.view())
+            .unwrap();
     check("tied parameters", &model);
 }
 

@@ -181,8 +181,12 @@ fn own<F: Float>(within: f64) {
         let factor = |c: usize, j: usize| narrow(c) * (0.5 + ((c + 3 * j) % 5) as f64 / 4.0);
         let per_column = Array2::from_shape_fn((k, d), |(c, j)| spread * spread * factor(c, j));
         let per_component = per_column.index_axis(Axis(1), 0).to_owned();
-        let model =
-            GaussianMixture::spherical(means.view(), per_component.view(), proportions.view());
+        let model = GaussianMixture::from_parameters(
+            Covariance::Spherical,
+            means.view(),
+            per_component.view(),
+            proportions.view(),
+        );
         let same = Array2::from_shape_fn((k, d), |(c, _)| per_component[c]);
         let expected = naive(&x, &means, &same, &proportions);
         check(
@@ -192,7 +196,12 @@ fn own<F: Float>(within: f64) {
             &expected,
             within,
         );
-        let model = GaussianMixture::diagonal(means.view(), per_column.view(), proportions.view());
+        let model = GaussianMixture::from_parameters(
+            Covariance::Diagonal,
+            means.view(),
+            per_column.view(),
+            proportions.view(),
+        );
         let expected = naive(&x, &means, &per_column, &proportions);
         check(
             &format!("{name}, diagonal"),

@@ -56,12 +56,22 @@ fn criteria_are_those_of_scikit_learn() {
         let proportions = table("proportions").column(0).to_owned();
         let model: Box<dyn Mixture<Table>> = match family {
             "isotropic" => Box::new(
-                GaussianMixture::spherical(means.view(), variances.column(0), proportions.view())
-                    .unwrap(),
+                GaussianMixture::from_parameters(
+                    Covariance::Spherical,
+                    means.view(),
+                    variances.column(0),
+                    proportions.view(),
+                )
+                .unwrap(),
             ),
             _ => Box::new(
-                GaussianMixture::diagonal(means.view(), variances.view(), proportions.view())
-                    .unwrap(),
+                GaussianMixture::from_parameters(
+                    Covariance::Diagonal,
+                    means.view(),
+                    variances.view(),
+                    proportions.view(),
+                )
+                .unwrap(),
             ),
         };
         let criteria = Criteria::of(&*model, rows).unwrap();

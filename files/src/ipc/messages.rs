@@ -1,91 +1,84 @@
-//! The messages of an Arrow file or stream: where each lies, and what it says.
+//! The messages of an Arrow file or stream: where each lies, and whether what it declares can be.
 
 use crate::ReadAt;
-use crate::fault::{guarded, invalid};
+use crate::fault::invalid;
 use arrow_ipc::convert::fb_to_schema;
-use arrow_ipc::{Block, Endianness, Message, MessageHeader, MetadataVersion, root_as_message};
-use arrow_schema::Schema;
+use arrow_ipc::reader::read_footer_length;
+use arrow_ipc::{Block, Endianness, MessageHeader, MetadataVersion, RecordBatch, root_as_message};
+use arrow_schema::SchemaRef;
 use flatbuffers::VerifierOptions;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What a file or a stream consists of.
 pub(super) struct Messages {
-    pub(super) schema: Schema,
+    pub(super) schema: SchemaRef,
     pub(super) version: MetadataVersion,
     pub(super) batches: Vec<Place>,
     pub(super) dictionaries: Vec<Place>,
 }
 
-/// Where a message lies.
-#[derive(Clone, Debug)]
+/// Where a message lies: within the file.
+#[derive(Clone)]
 pub(super) struct Place {
-    /// From the length of what it says on.
+    /// What it says, after the length of that.
     head: Range<u64>,
     pub(super) body: Range<u64>,
 }
 
-const MAGIC: &[u8] = b"ARROW1";
-const CONTINUATION: [u8; 4] = [0xff; 4];
-
-fn damaged(what: impl std::fmt::Display) -> io::Error {
+pub(super) fn damaged(what: impl std::fmt::Display) -> io::Error {
     invalid(format!("damaged: {what}"))
 }
 
 impl Messages {
     pub(super) fn read(bytes: &dyn ReadAt) -> io::Result<Self> {
-        let mut start = [0; 6];
-        let len = bytes.len();
+        let (len, mut start) = (bytes.len(), [0; 6]);
         bytes.read_at(0, &mut start[..len.min(6) as usize])?;
-        if start == *MAGIC {
-            return Self::of_file(bytes);
+        match &start {
+            b"ARROW1" => Self::of_file(bytes),
+            [b'F', b'E', b'A', b'1', ..] => {
+                Err(invalid("the first version of Feather, which is not read"))
+            }
+            _ => Self::of_stream(bytes),
         }
-        if start.starts_with(b"FEA1") {
-            return Err(invalid("the first version of Feather, which is not read"));
-        }
-        Self::of_stream(bytes)
     }
 
     fn of_file(bytes: &dyn ReadAt) -> io::Result<Self> {
-        let len = bytes.len();
-        let mut end = [0; 10];
+        let (len, mut end) = (bytes.len(), [0; 10]);
         if len < 8 + 10 {
             return Err(damaged("it ends too early"));
         }
         bytes.read_at(len - 10, &mut end)?;
-        if end[4..] != *MAGIC {
-            return Err(damaged("it does not end as an Arrow file does"));
-        }
-        let [a, b, c, d, ..] = end;
-        let size = u64::from(u32::from_le_bytes([a, b, c, d]));
-        if size > len - 18 {
+        let size = read_footer_length(end).map_err(damaged)?;
+        if size as u64 > len - 18 {
             return Err(damaged(format!(
                 "a footer of {size} bytes in a file of {len}"
             )));
         }
-        let mut footer = vec![0; size as usize];
-        bytes.read_at(len - 10 - size, &mut footer)?;
+        let mut footer = vec![0; size];
+        bytes.read_at(len - 10 - size as u64, &mut footer)?;
         let options = VerifierOptions {
             // Tables can be part of several others: without a limit, few bytes are very many columns.
-            max_tables: footer.len(),
+            max_tables: size,
             ..VerifierOptions::default()
         };
-        guarded(|| {
-            let footer = arrow_ipc::root_as_footer_with_opts(&options, &footer);
-            let footer = footer.map_err(|error| damaged(format!("footer: {error}")))?;
-            let schema = footer.schema().ok_or_else(|| damaged("it has no schema"))?;
-            let places = |blocks: Option<flatbuffers::Vector<'_, Block>>| {
-                let blocks = blocks.iter().flatten();
-                blocks
-                    .map(|block| Place::of(block, len))
-                    .collect::<io::Result<Vec<_>>>()
-            };
-            Ok(Self {
-                schema: schema_of(schema)?,
-                version: footer.version(),
-                batches: places(footer.recordBatches())?,
-                dictionaries: places(footer.dictionaries())?,
-            })
+        let footer = arrow_ipc::root_as_footer_with_opts(&options, &footer).map_err(damaged)?;
+        let place = |block: &Block| Place::of(block, len);
+        let (batches, dictionaries) = (footer.recordBatches(), footer.dictionaries());
+        Ok(Self {
+            schema: schema_of(footer.schema())?,
+            version: footer.version(),
+            batches: batches
+                .iter()
+                .flatten()
+                .map(place)
+                .collect::<io::Result<_>>()?,
+            dictionaries: dictionaries
+                .iter()
+                .flatten()
+                .map(place)
+                .collect::<io::Result<_>>()?,
         })
     }
 
@@ -93,37 +86,40 @@ impl Messages {
     fn of_stream(bytes: &dyn ReadAt) -> io::Result<Self> {
         let (mut at, len) = (0, bytes.len());
         let mut found: Option<Self> = None;
+        let other = || invalid("neither a file nor a stream of Arrow");
         while at < len {
             let mut start = [0; 8];
-            let read = start.len().min((len - at) as usize);
-            bytes.read_at(at, &mut start[..read])?;
-            let (before, size) = prefix(start);
+            bytes.read_at(at, &mut start[..(len - at).min(8) as usize])?;
+            let [a, b, c, d, e, f, g, h] = start;
+            // Before version 0.15 of Arrow, the length came without a mark before it.
+            let (before, size) = match [a, b, c, d] {
+                [0xff, 0xff, 0xff, 0xff] => (8, [e, f, g, h]),
+                size => (4, size),
+            };
+            let size = u64::from(u32::from_le_bytes(size));
             if size == 0 {
                 break;
             }
-            let head = at..at.saturating_add(u64::from(before)).saturating_add(size);
-            if head.end > len {
-                let what = match found {
-                    Some(_) => "it ends within a message",
-                    None => "neither a file nor a stream of Arrow",
-                };
-                return Err(damaged(what));
+            let end = at + before + size;
+            if end > len {
+                return Err(found.map_or_else(other, |_| damaged("it ends within a message")));
             }
-            let text = head_of(bytes, &head)?;
-            let message = message(&text)?;
+            let mut place = Place {
+                head: at..end,
+                body: end..end,
+            };
+            let text = place.text(bytes)?;
+            let message = root_as_message(&text).map_err(damaged)?;
             let body = u64::try_from(message.bodyLength()).map_err(damaged)?;
-            let body = head.end..head.end.saturating_add(body);
-            if body.end > len {
+            at = end.saturating_add(body);
+            if at > len {
                 return Err(damaged("it ends within a message"));
             }
-            at = body.end;
-            let place = Place { head, body };
+            place.body.end = at;
             match (message.header_type(), &mut found) {
                 (MessageHeader::Schema, None) => {
-                    let schema = message.header_as_schema();
-                    let schema = schema.ok_or_else(|| damaged("it has no schema"))?;
                     found = Some(Self {
-                        schema: guarded(|| schema_of(schema))?,
+                        schema: schema_of(message.header_as_schema())?,
                         version: message.version(),
                         batches: Vec::new(),
                         dictionaries: Vec::new(),
@@ -131,56 +127,22 @@ impl Messages {
                 }
                 (MessageHeader::RecordBatch, Some(found)) => found.batches.push(place),
                 (MessageHeader::DictionaryBatch, Some(found)) => found.dictionaries.push(place),
-                _ => return Err(invalid("neither a file nor a stream of Arrow")),
+                _ => return Err(other()),
             }
         }
-        found.ok_or_else(|| invalid("neither a file nor a stream of Arrow"))
+        found.ok_or_else(other)
     }
 }
 
-fn schema_of(schema: arrow_ipc::Schema<'_>) -> io::Result<Schema> {
-    if schema.endianness() != Endianness::Little {
-        return Err(invalid(
+fn schema_of(schema: Option<arrow_ipc::Schema<'_>>) -> io::Result<SchemaRef> {
+    let schema = schema.filter(|schema| schema.fields().is_some());
+    let schema = schema.ok_or_else(|| damaged("it has no columns"))?;
+    match schema.endianness() {
+        Endianness::Little => Ok(Arc::new(fb_to_schema(schema))),
+        _ => Err(invalid(
             "its numbers are in big-endian order, which is not read",
-        ));
+        )),
     }
-    if schema.fields().is_none() {
-        return Err(damaged("its schema has no columns"));
-    }
-    Ok(fb_to_schema(schema))
-}
-
-/// The bytes before what a message says, and the length of that.
-fn prefix(start: [u8; 8]) -> (u32, u64) {
-    let [a, b, c, d, e, f, g, h] = start;
-    match [a, b, c, d] == CONTINUATION {
-        true => (8, u64::from(u32::from_le_bytes([e, f, g, h]))),
-        // As it was before version 0.15 of Arrow.
-        false => (4, u64::from(u32::from_le_bytes([a, b, c, d]))),
-    }
-}
-
-/// What a message says, without its length.
-fn head_of(bytes: &dyn ReadAt, head: &Range<u64>) -> io::Result<Vec<u8>> {
-    let mut text = vec![0; (head.end - head.start) as usize];
-    bytes.read_at(head.start, &mut text)?;
-    let mut start = [0; 8];
-    let known = text.len().min(8);
-    start[..known].copy_from_slice(&text[..known]);
-    let (before, size) = prefix(start);
-    let before = before as usize;
-    let end = usize::try_from(size)
-        .ok()
-        .and_then(|size| before.checked_add(size));
-    let end = end.filter(|end| *end <= text.len() && before <= *end);
-    let end = end.ok_or_else(|| damaged("a message is longer than its place"))?;
-    text.truncate(end);
-    text.drain(..before);
-    Ok(text)
-}
-
-fn message(text: &[u8]) -> io::Result<Message<'_>> {
-    root_as_message(text).map_err(|error| damaged(format!("a message: {error}")))
 }
 
 impl Place {
@@ -197,63 +159,85 @@ impl Place {
         place().ok_or_else(|| damaged("a batch that is not in the file"))
     }
 
-    /// Where it lies, as the decoder of Arrow wants it.
+    /// Where it lies in its own bytes, as the decoder of Arrow wants it.
     pub(super) fn block(&self) -> Block {
-        let head = (self.head.end - self.head.start) as i32;
-        let body = (self.body.end - self.body.start) as i64;
-        Block::new(self.head.start as i64, head, body)
+        let [head, body] = [&self.head, &self.body].map(|range| range.end - range.start);
+        Block::new(0, head as i32, body as i64)
     }
 
-    /// All of it.
-    pub(super) fn bytes(&self, bytes: &dyn ReadAt) -> io::Result<Vec<u8>> {
-        let mut all = vec![0; (self.body.end - self.head.start) as usize];
-        bytes.read_at(self.head.start, &mut all)?;
+    /// What it says, and these parts of its body; zeros in place of the others.
+    pub(super) fn bytes<'a>(
+        &'a self,
+        bytes: &dyn ReadAt,
+        parts: impl IntoIterator<Item = &'a Range<u64>>,
+    ) -> io::Result<Vec<u8>> {
+        let start = self.head.start;
+        let mut all = vec![0; (self.body.end - start) as usize];
+        for part in [&self.head].into_iter().chain(parts) {
+            if !part.is_empty() {
+                let out = &mut all[(part.start - start) as usize..(part.end - start) as usize];
+                bytes.read_at(part.start, out)?;
+            }
+        }
         Ok(all)
     }
 
-    /// What `work` makes of the record batch that it describes.
+    /// What it says.
+    fn text(&self, bytes: &dyn ReadAt) -> io::Result<Vec<u8>> {
+        let mut text = vec![0; (self.head.end - self.head.start) as usize];
+        bytes.read_at(self.head.start, &mut text)?;
+        let before = if text.starts_with(&[0xff; 4]) { 8 } else { 4 };
+        text.drain(..before.min(text.len()));
+        Ok(text)
+    }
+
+    /// What `work` makes of the batch that it describes, of rows or of a dictionary.
     pub(super) fn batch<R>(
         &self,
         bytes: &dyn ReadAt,
-        work: impl FnOnce(arrow_ipc::RecordBatch<'_>) -> io::Result<R>,
+        work: impl FnOnce(RecordBatch<'_>) -> io::Result<R>,
     ) -> io::Result<R> {
-        let text = head_of(bytes, &self.head)?;
-        let message = message(&text)?;
+        let text = self.text(bytes)?;
+        let message = root_as_message(&text).map_err(damaged)?;
+        let dictionary = message.header_as_dictionary_batch();
         let batch = message.header_as_record_batch();
-        work(batch.ok_or_else(|| damaged("a message that is no record batch"))?)
+        let batch = batch.or_else(|| dictionary.and_then(|dictionary| dictionary.data()));
+        work(batch.ok_or_else(|| damaged("a message that is no batch"))?)
     }
 
-    /// Checks the lengths that compressed buffers have before them, of a batch or of a dictionary.
+    /// Checks the lengths that compressed buffers have before them: the decoder makes room for so many bytes.
     pub(super) fn check_lengths(&self, bytes: &dyn ReadAt) -> io::Result<()> {
-        /// What a few bytes can become.
-        const SMALL: i64 = 1 << 26;
-        const GROWTH: i64 = 1_000;
-        let text = head_of(bytes, &self.head)?;
-        let message = message(&text)?;
-        let dictionary = message.header_as_dictionary_batch();
-        let batch = match message.header_as_record_batch() {
-            Some(batch) => Some(batch),
-            None => dictionary.and_then(|dictionary| dictionary.data()),
-        };
-        let batch = batch.ok_or_else(|| damaged("a message that is no batch"))?;
-        let compressed = batch.compression().is_some();
-        for buffer in batch.buffers().iter().flatten() {
-            let (from, length) = (buffer.offset(), buffer.length());
-            let body = (self.body.end - self.body.start) as i64;
-            let end = from
-                .checked_add(length)
-                .filter(|_| from >= 0 && length >= 0);
-            if end.is_none_or(|end| end > body) {
-                return Err(damaged("a buffer that is not in the file"));
-            }
-            if compressed && length >= 8 {
-                let mut says = [0; 8];
-                bytes.read_at(self.body.start + from as u64, &mut says)?;
-                if i64::from_le_bytes(says) > SMALL.max(length.saturating_mul(GROWTH)) {
-                    return Err(damaged("a buffer becomes longer than it can be"));
+        let batch = |batch: RecordBatch<'_>| {
+            let compressed = batch.compression().is_some();
+            let buffers = batch.buffers();
+            buffers.iter().flatten().try_for_each(|buffer| {
+                let range = self.part(buffer)?;
+                let (length, mut says) = (range.end - range.start, [0; 8]);
+                if compressed && length >= 8 {
+                    bytes.read_at(range.start, &mut says)?;
                 }
-            }
-        }
-        Ok(())
+                match i64::from_le_bytes(says) > growth(length) as i64 {
+                    true => Err(damaged("a buffer becomes longer than it can be")),
+                    false => Ok(()),
+                }
+            })
+        };
+        self.batch(bytes, batch)
     }
+
+    /// Where a buffer lies in the file.
+    pub(super) fn part(&self, buffer: &arrow_ipc::Buffer) -> io::Result<Range<u64>> {
+        let place = || {
+            let from = u64::try_from(buffer.offset()).ok()?;
+            let start = self.body.start.checked_add(from)?;
+            let end = start.checked_add(u64::try_from(buffer.length()).ok()?)?;
+            (end <= self.body.end).then_some(start..end)
+        };
+        place().ok_or_else(|| damaged("a buffer that is not in the file"))
+    }
+}
+
+/// What so many compressed bytes can become.
+pub(super) fn growth(bytes: u64) -> u64 {
+    bytes.saturating_mul(1_000).clamp(1 << 26, i64::MAX as u64)
 }

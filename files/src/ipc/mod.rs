@@ -1,29 +1,29 @@
-//! Rows of an Arrow file or stream.
+//! Rows of an Arrow file or stream, through the decoder of the crate `arrow-ipc`; what is not compressed is read where it
+//! lies.
 
-mod body;
-mod keys;
-mod layout;
+mod in_place;
 mod messages;
 
-pub(crate) use keys::keys;
-
-use crate::choice::{Columns, Features, columns_of, features};
-use crate::fault::{fault, guarded, invalid, rows_asked_for, unread};
-use crate::numbers::{Number, readable};
+use crate::batch::Conversion;
+use crate::choice::{self, Columns, columns_of};
+use crate::fault::{fault, guarded, invalid};
+use crate::keys::Keys;
+use crate::numbers::Number;
 use crate::options::Options;
+use crate::source::source;
 use crate::{OnDisk, ReadAt};
-use arrow_schema::Field;
-use body::{Column, Decoded};
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::FileDecoder;
+use arrow_schema::SchemaRef;
 use coremix::Result;
-use coremix::data::Source;
-use layout::Batch;
-use messages::Messages;
-use std::fmt;
+use messages::{Messages, Place, damaged, growth};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The rows of an Arrow file, read when they are asked for: a [`Source`]. Arrow calls the format IPC; files of Feather,
+/// The rows of an Arrow file, read when they are asked for: a [`Source`](coremix::data::Source). Arrow calls the format IPC; files of Feather,
 /// version 2, are the same. A stream in a file is read like a file.
 ///
 /// Rows are columns of numbers, or the lists of one column ([`Options::columns`]). `T` is a type that holds all numbers
@@ -45,39 +45,74 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub struct ArrowFile<T> {
     bytes: Arc<dyn ReadAt>,
     path: String,
-    names: Vec<String>,
+    /// The columns that are read, in the order of the file.
+    schema: SchemaRef,
+    conversion: Conversion,
     batches: Vec<Batch>,
     len: usize,
     dim: usize,
-    lists: bool,
+    decoder: FileDecoder,
     /// Batches that were decompressed, the last one used last.
     decoded: Mutex<Vec<(usize, Slot)>>,
     of: std::marker::PhantomData<T>,
 }
 
+/// Rows that lie together.
+struct Batch {
+    place: Place,
+    first: usize,
+    end: usize,
+    /// Where the buffers of the columns that are read lie.
+    columns: Vec<in_place::Column>,
+    compressed: bool,
+}
+
 /// A batch that one thread decompresses, while others wait for it.
-type Slot = Arc<OnceLock<std::result::Result<Arc<Decoded>, String>>>;
-
-impl<T> fmt::Debug for ArrowFile<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ArrowFile")
-            .field("path", &self.path)
-            .field("len", &self.len)
-            .field("dim", &self.dim)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What a file consists of, and which of its columns are read.
-fn plan(bytes: &dyn ReadAt, options: &Options) -> io::Result<(Messages, Features)> {
-    let messages = Messages::read(bytes)?;
-    let features = features(&columns_of(&messages.schema), options).map_err(invalid)?;
-    Ok((messages, features))
-}
+type Slot = Arc<OnceLock<std::result::Result<RecordBatch, String>>>;
 
 /// The columns of a file.
 pub(crate) fn columns(bytes: &dyn ReadAt) -> io::Result<Columns> {
-    Ok(columns_of(&Messages::read(bytes)?.schema))
+    guarded(|| Ok(columns_of(&Messages::read(bytes)?.schema)))
+}
+
+/// The key columns that options name.
+pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
+    let name = bytes.name();
+    let opened = guarded(|| {
+        let messages = Messages::read(&bytes)?;
+        let places = choice::keys(&columns_of(&messages.schema), options).map_err(invalid)?;
+        let schema = messages.schema.project(&places).map_err(invalid)?;
+        let decoder = FileDecoder::new(messages.schema, messages.version);
+        let mut decoder = decoder.with_projection(places);
+        for place in &messages.dictionaries {
+            let dictionary = checked(place, &bytes, [&place.body])?;
+            let read = decoder.read_dictionary(&place.block(), &dictionary);
+            read.map_err(invalid)?;
+        }
+        Ok((schema, decoder, messages.batches))
+    });
+    let (schema, decoder, places) = opened.map_err(|error| fault(&name, error))?;
+    let batches = places.into_iter();
+    let batches = batches.map(move |place| {
+        guarded(|| decode(&decoder, &place, &checked(&place, &bytes, [&place.body])?))
+    });
+    Ok(Keys::new(name, &schema, batches))
+}
+
+/// The bytes of a message, whose compressed buffers can be as long as they say, and these parts of its body.
+fn checked<'a>(
+    place: &'a Place,
+    bytes: &dyn ReadAt,
+    parts: impl IntoIterator<Item = &'a Range<u64>>,
+) -> io::Result<Buffer> {
+    place.check_lengths(bytes)?;
+    Ok(Buffer::from_vec(place.bytes(bytes, parts)?))
+}
+
+fn decode(decoder: &FileDecoder, place: &Place, bytes: &Buffer) -> io::Result<RecordBatch> {
+    let batch = decoder.read_record_batch(&place.block(), bytes);
+    let batch = batch.map_err(damaged)?;
+    batch.ok_or_else(|| damaged("a message that is no record batch"))
 }
 
 impl<T: Number> ArrowFile<T> {
@@ -100,115 +135,113 @@ impl<T: Number> ArrowFile<T> {
     }
 
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
-        let (messages, features) = plan(&bytes, options)?;
-        let fields: Vec<&Field> = messages.schema.fields().iter().map(AsRef::as_ref).collect();
-        let (mut columns, mut names) = (Vec::new(), Vec::new());
-        for (place, kind) in features.kinds() {
-            let name = fields[place].name().clone();
-            let readable = readable::<T>(kind, options.rounded);
-            readable.map_err(|what| invalid(format!("column {name:?} {what}")))?;
-            columns.push(place);
-            names.push(name);
-        }
-        let (mut batches, mut len) = (Vec::with_capacity(messages.batches.len()), 0usize);
-        for place in &messages.batches {
+        let messages = Messages::read(&bytes)?;
+        let (schema, version) = (messages.schema, messages.version);
+        let mut conversion = Conversion::new::<T>(&columns_of(&schema), options)?;
+        let places = conversion.project();
+        let (mut batches, mut len) = (Vec::with_capacity(messages.batches.len()), 0);
+        for place in messages.batches {
             let batch = place.batch(&bytes, |batch| {
-                let (body, version) = (place.body.clone(), messages.version);
-                Batch::new(batch, &fields, &columns, body, version, len)
+                let (rows, body) = (batch.length(), place.body.end - place.body.start);
+                let compressed = batch.compression().is_some();
+                let most = if compressed { growth(body) } else { body };
+                let rows = usize::try_from(rows)
+                    .ok()
+                    .filter(|rows| *rows as u64 <= most);
+                let rows = rows.ok_or_else(|| damaged("more rows than a batch can have"))?;
+                let columns = in_place::columns(batch, &schema, &places, &place, version)?;
+                let (first, end, place) = (len, len + rows, place.clone());
+                Ok(Batch {
+                    place,
+                    first,
+                    end,
+                    columns,
+                    compressed,
+                })
             })?;
-            let end = len.checked_add(batch.rows);
-            len = end.ok_or_else(|| invalid("damaged: more rows than can be counted"))?;
-            if batch.rows > 0 {
+            len = batch.end;
+            if batch.end > batch.first {
                 batches.push(batch);
             }
         }
         let mut file = Self {
             path: bytes.name(),
             bytes,
+            schema: Arc::new(schema.project(&places).map_err(invalid)?),
+            conversion: conversion.clone(),
             batches,
             len,
-            dim: names.len(),
-            names,
-            lists: matches!(features, Features::Lists(..)),
+            dim: 0,
+            decoder: FileDecoder::new(schema, version).with_projection(places),
             decoded: Mutex::new(Vec::new()),
             of: std::marker::PhantomData,
         };
-        if file.lists && len > 0 {
-            file.dim = file.column(0, 0)?.length()?;
+        if conversion.dim.is_none() && len > 0 {
+            conversion.see(&file.rows(0, 0..1)?, 0)?;
         }
+        file.dim = conversion.dim.unwrap_or(0);
+        file.conversion = conversion;
         Ok(file)
     }
 
-    fn column(&self, batch: usize, place: usize) -> io::Result<Column<'_>> {
-        Ok(Column {
-            bytes: &self.bytes,
-            name: &self.names[place],
-            batch: &self.batches[batch],
-            place,
-            decoded: self.decoded(batch)?,
-        })
+    /// Some rows of a batch.
+    fn rows(&self, place: usize, rows: Range<usize>) -> io::Result<RecordBatch> {
+        let batch = &self.batches[place];
+        if batch.compressed {
+            return Ok(self.decoded(place)?.slice(rows.start, rows.len()));
+        }
+        let columns = batch.columns.iter().zip(self.schema.fields());
+        let columns = columns.map(|(column, field)| {
+            in_place::rows(&self.bytes, field.data_type(), column, rows.clone())
+        });
+        let columns = columns.collect::<io::Result<_>>()?;
+        RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(damaged)
     }
 
-    /// The numbers of a batch that is compressed.
-    fn decoded(&self, batch: usize) -> io::Result<Option<Arc<Decoded>>> {
-        let Some(codec) = self.batches[batch].compression else {
-            return Ok(None);
-        };
+    /// A batch that is compressed.
+    fn decoded(&self, place: usize) -> io::Result<RecordBatch> {
         let slot = {
             let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = decoded.iter().position(|(other, _)| *other == batch);
-            let slot = match found {
-                Some(found) => decoded.remove(found).1,
-                None => Slot::default(),
-            };
+            let found = decoded.iter().position(|(other, _)| *other == place);
+            let slot = found
+                .map(|found| decoded.remove(found).1)
+                .unwrap_or_default();
             let most = std::thread::available_parallelism().map_or(1, usize::from) + 1;
             if decoded.len() >= most {
                 decoded.remove(0);
             }
-            decoded.push((batch, Arc::clone(&slot)));
+            decoded.push((place, Arc::clone(&slot)));
             slot
         };
+        let batch = &self.batches[place];
         let make = || {
-            let made = Decoded::new(&self.bytes, &self.batches[batch], codec);
-            made.map(Arc::new).map_err(|error| error.to_string())
+            let levels = batch.columns.iter().flatten();
+            let parts = levels.flat_map(|level| [&level.nulls, &level.data]);
+            let made = checked(&batch.place, &self.bytes, parts);
+            let made = made.and_then(|bytes| decode(&self.decoder, &batch.place, &bytes));
+            let made = made.and_then(|made| match made.num_rows() == batch.end - batch.first {
+                true => Ok(made),
+                false => Err(damaged("a batch of another length")),
+            });
+            made.map_err(|error| error.to_string())
         };
-        slot.get_or_init(make).clone().map(Some).map_err(invalid)
+        slot.get_or_init(make).clone().map_err(invalid)
     }
 
-    fn read_rows(&self, first: usize, rows: usize, out: &mut [T]) -> io::Result<()> {
-        let (mut row, end, dim) = (first, first + rows, self.dim);
-        let stride = if self.lists { 1 } else { dim };
+    fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let dim = self.dim;
+        let (mut row, end) = (first, first + out.len() / dim);
         while row < end {
-            let batch = self
-                .batches
-                .partition_point(|batch| batch.first + batch.rows <= row);
-            let found = &self.batches[batch];
-            let to = end.min(found.first + found.rows);
+            let place = self.batches.partition_point(|batch| batch.end <= row);
+            let batch = &self.batches[place];
+            let to = end.min(batch.end);
             let out = &mut out[(row - first) * dim..(to - first) * dim];
-            for place in 0..self.names.len() {
-                let column = self.column(batch, place)?;
-                column.read(row - found.first, to - row, &mut out[place..], stride)?;
-            }
+            let rows = self.rows(place, row - batch.first..to - batch.first)?;
+            self.conversion.rows(&rows, row, out)?;
             row = to;
         }
         Ok(())
     }
 }
 
-impl<T: Number> Source for ArrowFile<T> {
-    type Element = T;
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn dim(&self) -> usize {
-        self.dim
-    }
-
-    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let read = rows_asked_for(first, out.len(), [self.len, self.dim]);
-        let read = read.and_then(|rows| guarded(|| self.read_rows(first, rows, out)));
-        read.map_err(|error| unread(&self.path, &error))
-    }
-}
+source!(ArrowFile);

@@ -1,39 +1,35 @@
-//! Rows of a Parquet file.
+//! Rows of a Parquet file, through the reader of the crate `parquet`.
 
-mod codec;
-mod column;
-mod delta;
 mod footer;
-mod keys;
-mod page;
+mod pages;
 mod thrift;
 
-pub(crate) use keys::keys;
-
-use crate::choice::{Columns, Features, features};
-use crate::fault::{fault, guarded, rows_asked_for, unread};
-use crate::numbers::{Number, readable};
+use crate::batch::{Conversion, Sequence};
+use crate::choice::{self, Columns};
+use crate::fault::{fault, guarded, invalid};
+use crate::keys::Keys;
+use crate::numbers::Number;
 use crate::options::Options;
-use crate::pool::{Cursor, Pool};
+use crate::pool::Pool;
+use crate::source::source;
 use crate::{OnDisk, ReadAt};
-use column::Values;
+use arrow_array::RecordBatchReader;
 use coremix::Result;
-use coremix::data::Source;
-use footer::{Footer, Plan};
-use std::fmt;
+use footer::Footer;
+use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The rows of a Parquet file, read when they are asked for: a [`Source`].
+/// The rows of a Parquet file, read when they are asked for: a [`Source`](coremix::data::Source).
 ///
 /// Rows are columns of numbers, or the lists of one column ([`Options::columns`]). `T` is a type that holds all numbers
 /// exactly, unless they may be [rounded](Options::rounded). Pages are compressed by snappy, zstd, gzip or lz4, or not.
 ///
 /// A few decoders wait at the rows that were read last: one for each processor, and two more. A read goes on with the one
 /// that is nearest before its first row, so that threads that read one block after the other decode each page once. In
-/// memory are one page of each column for each decoder. A null, NaN, an infinity, or a list of another length is an error
-/// that names the column and the row.
+/// memory are one page and 4,096 numbers of each column for each decoder. A null, NaN, an infinity, or a list of another
+/// length is an error that names the column and the row.
 ///
 /// ```no_run
 /// use coremix::data::Blocks;
@@ -47,49 +43,59 @@ use std::sync::Arc;
 /// # Ok::<(), Error>(())
 /// ```
 pub struct ParquetFile<T> {
-    bytes: Arc<dyn ReadAt>,
     path: String,
-    plan: Plan,
-    pool: Pool<Open>,
+    footer: Arc<Footer>,
+    groups: Vec<Group>,
+    /// The columns that are read, in the order of the file.
+    places: Vec<usize>,
+    conversion: Conversion,
+    len: usize,
+    dim: usize,
+    /// Rows that are decoded at once.
+    batch: usize,
+    pool: Pool<Sequence>,
     of: std::marker::PhantomData<T>,
 }
 
-impl<T> fmt::Debug for ParquetFile<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ParquetFile")
-            .field("path", &self.path)
-            .field("len", &self.plan.len)
-            .field("dim", &self.plan.dim)
-            .finish_non_exhaustive()
-    }
+/// Rows that lie together.
+struct Group {
+    /// Its place in the file.
+    place: usize,
+    first: usize,
+    end: usize,
 }
 
-/// Rows that a cursor of the same row group goes past rather than being left where it is: those of a few pages.
-const FAR: usize = 1 << 16;
-
-/// A row group that is being read.
-struct Open {
-    /// The row of the file that comes next.
-    row: usize,
-    columns: Vec<Values>,
-}
-
-impl Cursor for Open {
-    fn row(&self) -> usize {
-        self.row
-    }
-}
-
-/// What is read of a file, and what it holds.
-fn plan(bytes: &dyn ReadAt, options: &Options) -> io::Result<(Footer, Features)> {
-    let footer = Footer::read(bytes)?;
-    let features = features(&footer.columns()?, options).map_err(crate::fault::invalid)?;
-    Ok((footer, features))
-}
+/// Rows that are decoded at once, at most, and numbers.
+const ROWS: usize = 4_096;
+const NUMBERS: usize = 1 << 20;
+/// Batches that a decoder goes past: it takes no longer than beginning anew and skipping pages.
+const FAR: usize = 16;
+/// Rows of a batch of keys: few bytes of a file can be the same long key many times.
+const KEYS: usize = 256;
 
 /// The columns of a file.
-pub(crate) fn columns(bytes: &dyn ReadAt) -> io::Result<Columns> {
-    Footer::read(bytes)?.columns()
+pub(crate) fn columns(bytes: &Arc<dyn ReadAt>) -> io::Result<Columns> {
+    guarded(|| Footer::read(Arc::clone(bytes))?.columns())
+}
+
+/// The key columns that options name.
+pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
+    let name = bytes.name();
+    let opened = guarded(|| {
+        let footer = Arc::new(Footer::read(bytes)?);
+        let keys = choice::keys(&footer.columns()?, options).map_err(invalid)?;
+        let (places, order) = choice::in_order(&keys);
+        let groups = 0..footer.rows()?.len();
+        let batches = footer.batches(&places, groups, KEYS, None)?;
+        let schema = batches.schema().project(&order).map_err(invalid)?;
+        Ok((schema, batches, order))
+    });
+    let (schema, mut batches, order) = opened.map_err(|error| fault(&name, error))?;
+    let batches = std::iter::from_fn(move || {
+        let batch = guarded(|| batches.next().transpose().map_err(invalid)).transpose()?;
+        Some(batch.and_then(|batch| batch.project(&order).map_err(invalid)))
+    });
+    Ok(Keys::new(name, &schema, batches))
 }
 
 impl<T: Number> ParquetFile<T> {
@@ -107,80 +113,76 @@ impl<T: Number> ParquetFile<T> {
     /// As [`open`](Self::open).
     pub fn over(bytes: impl ReadAt + 'static, options: &Options) -> Result<Self> {
         let path = bytes.name();
-        let named = |error: io::Error| fault(&path, error);
-        let (footer, features) = plan(&bytes, options).map_err(named)?;
-        let plan = Plan::new(&footer, &features, bytes.len()).map_err(named)?;
-        for column in &plan.columns {
-            let readable = readable::<T>(column.kind, options.rounded);
-            readable.map_err(|what| fault(&path, format!("column {:?} {what}", column.name)))?;
+        let made = guarded(|| Self::new(Arc::new(bytes), options));
+        made.map_err(|error| fault(&path, error))
+    }
+
+    fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
+        let path = bytes.name();
+        let footer = Footer::read(bytes)?;
+        let mut conversion = Conversion::new::<T>(&footer.columns()?, options)?;
+        let places = conversion.project();
+        let (mut groups, mut len) = (Vec::new(), 0);
+        for (place, rows) in footer.rows()?.into_iter().enumerate() {
+            let (first, end) = (len, len + rows);
+            // A group without rows may have no bytes.
+            if rows > 0 {
+                if conversion.dim.is_none() {
+                    conversion.dim = Some(footer.length(place, places[0])?);
+                }
+                groups.push(Group { place, first, end });
+            }
+            len = end;
         }
+        let dim = conversion.dim.unwrap_or(0);
         Ok(Self {
-            bytes: Arc::new(bytes),
             path,
-            plan,
+            footer: Arc::new(footer),
+            groups,
+            places,
+            conversion,
+            len,
+            dim,
+            batch: (NUMBERS / dim.max(1)).clamp(1, ROWS),
             pool: Pool::new(),
             of: std::marker::PhantomData,
         })
     }
 
-    fn read_rows(&self, first: usize, rows: usize, out: &mut [T]) -> io::Result<()> {
-        let (mut row, end, dim) = (first, first + rows, self.plan.dim);
+    fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let dim = self.dim;
+        let (mut row, end) = (first, first + out.len() / dim);
         while row < end {
-            let groups = &self.plan.groups;
-            let group = &groups[groups.partition_point(|group| group.first + group.rows <= row)];
-            let to = end.min(group.first + group.rows);
-            let cursor = self.pool.take(group.first, row, FAR);
-            let mut cursor = cursor.unwrap_or_else(|| Open {
-                row: group.first,
-                columns: self.open_columns(&group.chunks),
-            });
+            let group = &self.groups[self.groups.partition_point(|group| group.end <= row)];
+            let to = end.min(group.end);
+            let near = group.first.max(row.saturating_sub(FAR * self.batch));
+            let mut sequence = match self.pool.take(near, row) {
+                Some(sequence) => sequence,
+                None => self.decode(group, row)?,
+            };
             let out = &mut out[(row - first) * dim..(to - first) * dim];
-            self.read_on(&mut cursor, row, to - row, out)?;
-            if to < group.first + group.rows {
-                self.pool.give(cursor);
+            sequence.read(row, out, &self.conversion)?;
+            if to < group.end {
+                self.pool.give(sequence);
             }
             row = to;
         }
         Ok(())
     }
 
-    fn open_columns(&self, chunks: &[footer::Chunk]) -> Vec<Values> {
-        let list = self.plan.lists.then_some(self.plan.dim);
-        let columns = self.plan.columns.iter().zip(chunks);
-        columns
-            .map(|(column, chunk)| Values::open(&self.bytes, column, chunk, list))
-            .collect()
-    }
-
-    /// Goes on to a row of the group, and reads from there.
-    fn read_on(&self, cursor: &mut Open, row: usize, rows: usize, out: &mut [T]) -> io::Result<()> {
-        let stride = if self.plan.lists { 1 } else { self.plan.dim };
-        let columns = cursor.columns.iter_mut().zip(&self.plan.columns);
-        for (place, (values, column)) in columns.enumerate() {
-            if cursor.row < row {
-                values.skip(row - cursor.row, &column.name)?;
-            }
-            values.read(rows, row, column, &mut out[place..], stride)?;
-        }
-        cursor.row = row + rows;
-        Ok(())
+    /// A decoder of a row group, from one of its rows on.
+    fn decode(&self, group: &Group, row: usize) -> io::Result<Sequence> {
+        let selectors = [
+            RowSelector::skip(row - group.first),
+            RowSelector::select(group.end - row),
+        ];
+        let selection = (row > group.first).then(|| RowSelection::from(selectors.to_vec()));
+        let range = group.place..group.place + 1;
+        let batches = self
+            .footer
+            .batches(&self.places, range, self.batch, selection)?;
+        Ok(Sequence::new(Box::new(batches), row))
     }
 }
 
-impl<T: Number> Source for ParquetFile<T> {
-    type Element = T;
-
-    fn len(&self) -> usize {
-        self.plan.len
-    }
-
-    fn dim(&self) -> usize {
-        self.plan.dim
-    }
-
-    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let read = rows_asked_for(first, out.len(), [self.plan.len, self.plan.dim]);
-        let read = read.and_then(|rows| guarded(|| self.read_rows(first, rows, out)));
-        read.map_err(|error| unread(&self.path, &error))
-    }
-}
+source!(ParquetFile);

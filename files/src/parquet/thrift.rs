@@ -1,274 +1,177 @@
-//! The compact protocol of Thrift, as far as a file must be looked at before its decoder is trusted with it.
+//! What Thrift and delta coding declare before the crate `parquet` believes it: how long lists are, how deep a schema is, how
+//! large a page becomes. `None` is a declaration that cannot be true.
 
-/// Fields within fields.
-const DEEPEST: usize = 24;
-
-/// Bytes that are read one after the other.
-pub(super) struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
+/// Bytes that are not looked at yet.
+#[derive(Clone, Copy)]
+pub(super) struct Rest<'a>(pub(super) &'a [u8]);
 
 /// Types of fields, as they are numbered.
-pub(super) mod kind {
-    pub(in super::super) const STOP: u8 = 0;
-    pub(in super::super) const TRUE: u8 = 1;
-    pub(in super::super) const FALSE: u8 = 2;
-    pub(in super::super) const BYTE: u8 = 3;
-    pub(in super::super) const I16: u8 = 4;
-    pub(in super::super) const I32: u8 = 5;
-    pub(in super::super) const I64: u8 = 6;
-    pub(in super::super) const DOUBLE: u8 = 7;
-    pub(in super::super) const BINARY: u8 = 8;
-    pub(in super::super) const LIST: u8 = 9;
-    pub(in super::super) const SET: u8 = 10;
-    pub(in super::super) const MAP: u8 = 11;
-    pub(in super::super) const STRUCT: u8 = 12;
-    pub(in super::super) const UUID: u8 = 13;
-}
+const BOOLEAN: std::ops::RangeInclusive<u8> = 1..=2;
+const I32: u8 = 5;
+const LIST: u8 = 9;
+const STRUCT: u8 = 12;
+/// Values within each other, at most.
+const DEEPEST: usize = 24;
 
-/// Why bytes are not what they must be.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Wrong {
-    /// They end too early.
-    End,
-    /// They are no such thing.
-    Content(&'static str),
-}
-
-impl std::fmt::Display for Wrong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::End => "it ends too early",
-            Self::Content(what) => what,
-        })
-    }
-}
-
-type Result<T> = std::result::Result<T, Wrong>;
-
-impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+impl Rest<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (byte, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*byte)
     }
 
-    /// Bytes that were read.
-    pub(super) fn at(&self) -> usize {
-        self.at
-    }
-
-    fn left(&self) -> usize {
-        self.bytes.len() - self.at
-    }
-
-    fn byte(&mut self) -> Result<u8> {
-        let byte = *self.bytes.get(self.at).ok_or(Wrong::End)?;
-        self.at += 1;
-        Ok(byte)
-    }
-
-    fn pass(&mut self, bytes: u64) -> Result<()> {
-        if bytes > self.left() as u64 {
-            return Err(Wrong::End);
-        }
-        self.at += bytes as usize;
-        Ok(())
-    }
-
-    /// So many bytes.
-    pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
-        let found = self.bytes.get(self.at..).and_then(|left| left.get(..count));
-        let found = found.ok_or(Wrong::End)?;
-        self.at += count;
-        Ok(found)
+    pub(super) fn pass(&mut self, bytes: u64) -> Option<()> {
+        self.0 = self.0.get(usize::try_from(bytes).ok()?..)?;
+        Some(())
     }
 
     /// A number of seven bits in a byte.
-    pub(super) fn unsigned(&mut self) -> Result<u64> {
+    fn number(&mut self) -> Option<u64> {
         let mut value = 0;
-        for shift in (0..70).step_by(7) {
+        for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
-            if shift < 64 {
-                value |= u64::from(byte & 0x7f) << shift;
-            }
+            value |= u64::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
-                return Ok(value);
+                return Some(value);
             }
         }
-        Err(Wrong::Content("a number has too many bytes"))
+        None
     }
 
-    fn signed(&mut self) -> Result<i64> {
-        let value = self.unsigned()?;
-        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    /// The same with its sign in the last bit, not negative.
+    fn size(&mut self) -> Option<u64> {
+        self.number().filter(|n| n.is_multiple_of(2)).map(|n| n / 2)
     }
 
-    /// The value of a field that is an integer of 32 bits.
-    pub(super) fn i32(&mut self, kind: u8) -> Result<i32> {
-        if kind != kind::I32 {
-            return Err(Wrong::Content("a field has another type"));
-        }
-        let value = self.signed()?;
-        i32::try_from(value).map_err(|_| Wrong::Content("a number is too large"))
-    }
-
-    /// The number and the type of the next field of a structure; `None` at its end.
-    pub(super) fn field(&mut self, last: &mut i16) -> Result<Option<(i16, u8)>> {
-        let head = self.byte()?;
-        let kind = head & 0xf;
-        if kind == kind::STOP {
-            return Ok(None);
-        }
-        let number = match head >> 4 {
-            0 => i16::try_from(self.signed()?).ok(),
-            step => last.checked_add(i16::from(step)),
-        };
-        *last = number.ok_or(Wrong::Content("a field has no valid number"))?;
-        Ok(Some((*last, kind)))
-    }
-
-    /// The number and the type of the members of a list: each takes a byte at least.
-    pub(super) fn list(&mut self) -> Result<(usize, u8)> {
+    /// The length of a list and the type of its members: each takes a byte at least.
+    fn list(&mut self) -> Option<(usize, u8)> {
         let head = self.byte()?;
         let len = match head >> 4 {
-            15 => self.unsigned()?,
-            len => u64::from(len),
+            15 => usize::try_from(self.number()?).ok()?,
+            len => usize::from(len),
         };
-        if len > self.left() as u64 {
-            return Err(Wrong::Content("a list is longer than what follows"));
+        (len <= self.0.len()).then_some((len, head & 0xf))
+    }
+
+    /// Goes through the fields of a structure: `field` goes past the value of each, told its number and type.
+    fn structure(&mut self, mut field: impl FnMut(&mut Self, u64, u8) -> Option<()>) -> Option<()> {
+        let mut number = 0;
+        loop {
+            let head = self.byte()?;
+            if head & 0xf == 0 {
+                return Some(());
+            }
+            number = match head >> 4 {
+                0 => self.size()?,
+                step => number + u64::from(step),
+            };
+            field(self, number, head & 0xf)?;
         }
-        Ok((len as usize, head & 0xf))
     }
 
     /// Goes past a value.
-    pub(super) fn skip(&mut self, kind: u8) -> Result<()> {
-        self.skip_within(kind, DEEPEST)
-    }
-
-    fn skip_within(&mut self, kind: u8, deep: usize) -> Result<()> {
-        let deep = deep
-            .checked_sub(1)
-            .ok_or(Wrong::Content("fields lie too deep in others"))?;
+    fn skip(&mut self, kind: u8, deep: usize) -> Option<()> {
+        let deep = deep.checked_sub(1)?;
         match kind {
-            kind::TRUE | kind::FALSE => Ok(()),
-            kind::BYTE => self.pass(1),
-            kind::I16 | kind::I32 | kind::I64 => self.unsigned().map(|_| ()),
-            kind::DOUBLE => self.pass(8),
-            kind::UUID => self.pass(16),
-            kind::BINARY => {
-                let len = self.unsigned()?;
+            1 | 2 => Some(()),
+            3 => self.pass(1),
+            4..=6 => self.number().map(|_| ()),
+            7 => self.pass(8),
+            8 => {
+                let len = self.number()?;
                 self.pass(len)
             }
-            kind::LIST | kind::SET => {
-                let (len, kind) = self.list()?;
-                (0..len).try_for_each(|_| self.skip_member(kind, deep))
-            }
-            kind::MAP => {
-                let len = self.unsigned()?;
-                if len == 0 {
-                    return Ok(());
-                }
-                if len > self.left() as u64 {
-                    return Err(Wrong::Content("a map is longer than what follows"));
-                }
-                let kinds = self.byte()?;
-                (0..len).try_for_each(|_| {
-                    self.skip_member(kinds >> 4, deep)?;
-                    self.skip_member(kinds & 0xf, deep)
-                })
-            }
-            kind::STRUCT => {
-                let mut last = 0;
-                while let Some((_, kind)) = self.field(&mut last)? {
-                    self.skip_within(kind, deep)?;
-                }
-                Ok(())
-            }
-            _ => Err(Wrong::Content("a field has no valid type")),
-        }
-    }
-
-    /// In lists, a truth value takes a byte.
-    fn skip_member(&mut self, kind: u8, deep: usize) -> Result<()> {
-        match kind {
-            kind::TRUE | kind::FALSE => self.pass(1),
-            kind => self.skip_within(kind, deep),
+            // Footers have no maps, and no lists of truth values, about whose length there are two opinions.
+            LIST | 10 => match self.list()? {
+                (0, _) => Some(()),
+                (_, kind) if BOOLEAN.contains(&kind) => None,
+                (len, kind) => (0..len).try_for_each(|_| self.skip(kind, deep)),
+            },
+            STRUCT => self.structure(|rest, _, kind| rest.skip(kind, deep)),
+            _ => None,
         }
     }
 }
 
-/// Groups of columns within each other, at most: the decoder calls itself for each.
-const DEEPEST_SCHEMA: usize = 100;
-/// Row groups, at most: the format numbers them in 16 bits.
-const MOST_GROUPS: usize = 1 << 15;
+/// Whether the lists of a footer are no longer than what follows, there are no more row groups than can be numbered in 16
+/// bits, and the schema is a tree of at most 100 levels: the crate makes room for the lists, and calls itself for each level.
+/// A field that is declared as one type and read as another is not found out here.
+pub(super) fn is_sound(footer: &[u8]) -> bool {
+    let field = |rest: &mut Rest<'_>, number, kind| match (number, kind) {
+        (2, LIST) => rest.schema(),
+        (4, LIST) if Rest(rest.0).list()?.0 > 1 << 15 => None,
+        _ => rest.skip(kind, DEEPEST),
+    };
+    Rest(footer).structure(field).is_some()
+}
 
-/// Checks the footer of a Parquet file: no list is longer than what follows, and the schema is a tree that is not deep.
-pub(super) fn check_footer(bytes: &[u8]) -> Result<()> {
-    let mut reader = Reader::new(bytes);
-    let mut last = 0;
-    while let Some((number, kind)) = reader.field(&mut last)? {
-        match (number, kind) {
-            (2, kind::LIST) => {
-                let (len, kind) = reader.list()?;
-                let children = (0..len).map(|_| children(&mut reader, kind));
-                check_tree(&children.collect::<Result<Vec<usize>>>()?)?;
+impl Rest<'_> {
+    fn schema(&mut self) -> Option<()> {
+        let (len, _) = self.list()?;
+        // Children to come on each level.
+        let mut open = vec![1];
+        for _ in 0..len {
+            let mut children = 0;
+            self.structure(|rest, number, kind| match (number, kind) {
+                (5, I32) => rest.size().map(|n| children = n),
+                _ => rest.skip(kind, DEEPEST),
+            })?;
+            *open.last_mut()? -= 1;
+            if children > 0 {
+                open.push(children);
             }
-            (4, kind::LIST) => {
-                let (len, kind) = reader.list()?;
-                if len > MOST_GROUPS {
-                    return Err(Wrong::Content("there are too many row groups"));
+            while open.last() == Some(&0) {
+                open.pop();
+            }
+            if children > len as u64 || open.len() > 100 {
+                return None;
+            }
+        }
+        open.is_empty().then_some(())
+    }
+}
+
+/// The size of a page after and before decompression: the second and the third field of its header, which all writers write
+/// first. Another field of the same number later in the header is not found out here.
+pub(super) fn page_sizes(header: &[u8]) -> Option<[u64; 2]> {
+    let mut rest = Rest(header);
+    let mut next = || match rest.byte()? == 0x10 | I32 {
+        true => rest.size(),
+        false => None,
+    };
+    let [_, uncompressed, compressed] = [next()?, next()?, next()?];
+    Some([uncompressed, compressed])
+}
+
+impl Rest<'_> {
+    /// Goes past numbers that are stored as differences, of which there are `most` at most.
+    pub(super) fn differences(&mut self, most: u32) -> Option<()> {
+        let (block, parts, count) = (self.number()?, self.number()?, self.number()?);
+        self.number()?;
+        if count > u64::from(most) || block > 1 << 20 || parts == 0 || block < parts {
+            return None;
+        }
+        let part = block / parts;
+        let mut left = count.saturating_sub(1);
+        while left > 0 {
+            self.number()?;
+            let widths = self.0;
+            self.pass(parts)?;
+            for &width in &widths[..parts as usize] {
+                if left > 0 {
+                    self.pass((part * u64::from(width)).div_ceil(8))?;
                 }
-                (0..len).try_for_each(|_| reader.skip_member(kind, DEEPEST))?;
+                left = left.saturating_sub(part);
             }
-            (_, kind) => reader.skip(kind)?,
         }
+        Some(())
     }
-    Ok(())
-}
 
-/// The children of an element of the schema.
-fn children(reader: &mut Reader<'_>, kind: u8) -> Result<usize> {
-    if kind != kind::STRUCT {
-        return Err(Wrong::Content("the schema is no list of structures"));
-    }
-    let (mut last, mut children) = (0, 0);
-    while let Some((number, kind)) = reader.field(&mut last)? {
-        match number {
-            5 => {
-                let found = usize::try_from(reader.i32(kind)?);
-                children = found.map_err(|_| Wrong::Content("a column has no valid children"))?;
-            }
-            _ => reader.skip(kind)?,
-        }
-    }
-    Ok(children)
-}
-
-/// Elements in the order of a tree, each with the number of its children.
-fn check_tree(children: &[usize]) -> Result<()> {
-    // Children to come on each level.
-    let mut open: Vec<usize> = vec![1];
-    for (place, &count) in children.iter().enumerate() {
-        while open.last() == Some(&0) {
-            open.pop();
-        }
-        let Some(level) = open.last_mut() else {
-            return Err(Wrong::Content("the schema is more than a tree"));
-        };
-        *level -= 1;
-        if count > children.len() - place - 1 {
-            return Err(Wrong::Content("a column has more children than there are"));
-        }
-        if count > 0 {
-            open.push(count);
-        }
-        if open.len() > DEEPEST_SCHEMA {
-            return Err(Wrong::Content("columns lie too deep in others"));
-        }
-    }
-    match open.iter().all(|count| *count == 0) {
-        true => Ok(()),
-        false => Err(Wrong::Content("the schema has fewer columns than it says")),
+    /// Goes past levels after their length.
+    pub(super) fn levels(&mut self) -> Option<()> {
+        let (length, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        self.pass(u64::from(u32::from_le_bytes(*length)))
     }
 }
 
@@ -277,44 +180,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_fields() {
-        // 1: i32 = 150, 3: binary of 2 bytes, 20: true, the end.
-        let bytes = [0x15, 0xac, 0x02, 0x28, 2, b'a', b'b', 0x01, 40, 0];
-        let mut reader = Reader::new(&bytes);
-        let mut last = 0;
-        assert_eq!(reader.field(&mut last), Ok(Some((1, kind::I32))));
-        assert_eq!(reader.i32(kind::I32), Ok(150));
-        assert_eq!(reader.field(&mut last), Ok(Some((3, kind::BINARY))));
-        assert_eq!(reader.skip(kind::BINARY), Ok(()));
-        assert_eq!(reader.field(&mut last), Ok(Some((20, kind::TRUE))));
-        assert_eq!(reader.skip(kind::TRUE), Ok(()));
-        assert_eq!(reader.field(&mut last), Ok(None));
-        assert_eq!(reader.at(), bytes.len());
-        assert_eq!(reader.field(&mut last), Err(Wrong::End));
-    }
-
-    #[test]
     fn what_is_longer_than_it_can_be() {
-        let skip = |kind, bytes: &[u8]| Reader::new(bytes).skip(kind);
-        assert_eq!(skip(kind::LIST, &[0x38, 0, 0, 0]), Ok(()));
-        let long = [0xf8, 0xff, 0xff, 0xff, 0xff, 0x07, 0, 0];
-        assert!(skip(kind::LIST, &long).is_err());
-        assert!(skip(kind::MAP, &long[1..]).is_err());
-        assert!(skip(kind::BINARY, &[0xff, 0x7f, 1]).is_err());
-        assert!(skip(kind::I64, &[0xff; 20]).is_err());
-        assert!(skip(kind::STRUCT, &[0x1c; 1_000]).is_err());
-        assert!(skip(14, &[0]).is_err());
+        let skip = |kind, bytes: &[u8]| Rest(bytes).skip(kind, DEEPEST).is_some();
+        assert!(skip(LIST, &[0x38, 0, 0, 0]));
+        assert!(!skip(LIST, &[0xf8, 0xff, 0xff, 0xff, 0xff, 0x07, 0, 0]));
+        assert!(!skip(8, &[0xff, 0x7f, 1]));
+        assert!(!skip(6, &[0xff; 20]));
+        assert!(!skip(STRUCT, &[0x1c; 1_000]));
+        assert!(!skip(14, &[0]));
     }
 
     #[test]
     fn schemas_are_trees() {
-        assert_eq!(check_tree(&[2, 0, 2, 0, 0]), Ok(()));
-        assert!(check_tree(&[1, 0, 0]).is_err());
-        assert!(check_tree(&[3, 0, 0]).is_err());
-        assert!(check_tree(&[usize::MAX, 0]).is_err());
-        let mut deep = vec![1; 200];
+        let is_tree = |children: &[u8]| {
+            // A list of structures, each with field 5.
+            let mut bytes = vec![0xf0 | STRUCT, children.len() as u8 | 0x80, 1];
+            children.iter().for_each(|n| bytes.extend([0x55, 2 * n, 0]));
+            bytes[1..3].copy_from_slice(&[
+                children.len() as u8 & 0x7f | 0x80,
+                children.len() as u8 >> 7,
+            ]);
+            Rest(&bytes).schema().is_some()
+        };
+        assert!(is_tree(&[2, 0, 2, 0, 0]));
+        assert!(!is_tree(&[1, 0, 0]));
+        assert!(!is_tree(&[3, 0, 0]));
+        assert!(!is_tree(&[63, 0]));
+        let mut deep = vec![1; 150];
         deep.push(0);
-        assert!(check_tree(&deep).is_err());
-        assert_eq!(check_tree(&deep[150..]), Ok(()));
+        assert!(!is_tree(&deep));
+        assert!(is_tree(&deep[100..]));
+    }
+
+    #[test]
+    fn differences_that_are_more_than_values() {
+        // Three numbers 1, 2, 3 in a block of 128, in 4 parts, by hand.
+        let mut numbers = vec![0x80, 1, 4, 3, 2, 2, 0, 0, 0, 0];
+        assert_eq!(Rest(&numbers).differences(3), Some(()));
+        assert_eq!(Rest(&numbers).differences(2), None);
+        assert_eq!(Rest(&numbers[..9]).differences(3), None);
+        // Differences of 3 bits, of which a part has 32.
+        numbers[6] = 3;
+        assert_eq!(Rest(&numbers).differences(3), None);
+        numbers.extend([0; 12]);
+        assert_eq!(Rest(&numbers).differences(3), Some(()));
+        assert_eq!(Rest(&[0x80, 1, 0, 3, 2]).differences(3), None);
     }
 }

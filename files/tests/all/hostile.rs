@@ -3,13 +3,16 @@
 use crate::common::{all, seeded};
 use crate::damage::{ALL, Became, Kind, damaged, good, keys, open};
 use crate::samples::{Arrow, Lists, Parquet, lists, numbers, table};
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::DataType;
 use bytes::Bytes;
 use coremix::data::Source;
-use coremix_files::{ArrowFile, Options, ParquetFile};
-use parquet::basic::Compression;
+use coremix_files::{ArrowFile, Format, Keys, Options, ParquetFile};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding};
 use parquet::file::metadata::ParquetMetaDataReader;
+use parquet::file::properties::WriterProperties;
+use std::sync::Arc;
 
 /// Good files are read as the type that holds everything.
 #[test]
@@ -161,7 +164,7 @@ fn parquet_bombs() {
             &[0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07],
         );
     });
-    refused(list, "damaged footer: a list is longer than what follows");
+    refused(list, "damaged footer");
     refused(
         with_footer(&file, |footer| footer.clear()),
         "damaged footer",
@@ -225,11 +228,11 @@ fn pages_that_differ_from_their_checksums() {
         let right = with_checksum(&plain, crc32fast::hash);
         assert!(all(&open(right.clone()), 500).unwrap() == expected);
         let wrong = with_checksum(&plain, |page| crc32fast::hash(page) ^ 1);
-        refused(wrong, "the checksum of a page differs");
+        refused(wrong, "checksum mismatch");
         // A byte in the middle of the page.
         let mut damaged = right;
         damaged[2_000] ^= 1;
-        refused(damaged, "the checksum of a page differs");
+        refused(damaged, "checksum mismatch");
     }
 }
 
@@ -239,6 +242,37 @@ fn number(file: &[u8], at: usize) -> (i64, usize) {
     let bytes = file[at..at + len].iter().rev();
     let value = bytes.fold(0, |value, byte| value << 7 | i64::from(byte & 0x7f));
     (value >> 1, len)
+}
+
+/// Keys whose lengths are stored as differences: more of them than the page has values.
+#[test]
+fn more_lengths_than_values() {
+    let text = StringArray::from_iter_values((0..500).map(|i| format!("row {i}")));
+    let table = RecordBatch::try_from_iter([("text", Arc::new(text) as ArrayRef)]).unwrap();
+    for encoding in [
+        Encoding::DELTA_BYTE_ARRAY,
+        Encoding::DELTA_LENGTH_BYTE_ARRAY,
+    ] {
+        let properties = WriterProperties::builder()
+            .set_dictionary_enabled(false)
+            .set_encoding(encoding)
+            .build();
+        let mut file = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut file, table.schema(), Some(properties)).unwrap();
+        writer.write(&table).unwrap();
+        writer.close().unwrap();
+        let read = |file| {
+            let keys = Keys::over(file, Format::Parquet, &Options::new().key("text"));
+            keys.unwrap().next(500)
+        };
+        assert_eq!(read(file.clone()).unwrap().num_rows(), 500);
+        // Blocks of 128 numbers in 4 parts, and how many there are.
+        let (good, bad) = ([0x80, 1, 4, 0xf4, 0x03], [0x80, 1, 4, 0xff, 0x7f]);
+        let last = file.windows(5).rposition(|part| part == good).unwrap();
+        file[last..last + 5].copy_from_slice(&bad);
+        let error = read(file).unwrap_err().to_string();
+        assert!(error.contains("more lengths than values"), "{error}");
+    }
 }
 
 /// Compressed buffers of Arrow that say that they become very long.

@@ -117,7 +117,7 @@ fn npy_files_as_other_code_writes_them() {
 /// All types, versions and orders.
 #[test]
 fn npy_files_of_all_types() {
-    fn check<T: Float + coremix_files::Decode>(
+    fn check<T: Float + coremix_files::Number>(
         folder: &Folder,
         descr: &str,
         stored: &[f64],

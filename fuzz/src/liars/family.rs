@@ -37,7 +37,7 @@ struct Lies {
     variances: Option<(usize, usize)>,
     proportions: Option<f64>,
     restricted: usize,
-    initial_searches: usize,
+    searches_first: bool,
     refuses: bool,
 }
 
@@ -65,7 +65,7 @@ impl LyingFamily {
                 11 => lies.proportions = Some(wrong(bytes)),
                 12 => {
                     lies.restricted = bytes.choose(&[1, usize::MAX]);
-                    lies.initial_searches = bytes.below(3);
+                    lies.searches_first = bytes.one_in(2);
                 }
                 _ => lies.refuses = bytes.one_in(2),
             }
@@ -190,8 +190,8 @@ impl MStep<f64> for LyingFamily {
         })
     }
 
-    fn initial_searches(&self) -> usize {
-        self.0.initial_searches
+    fn searches_first(&self) -> bool {
+        self.0.searches_first
     }
 
     fn restricted_steps(&self, _: bool) -> usize {

@@ -38,10 +38,9 @@ pub(crate) struct LyingSearch {
     ids: Vec<u32>,
     deeds: Vec<Deed>,
     warm_up: usize,
-    initial_searches: usize,
     is_exact: bool,
     by_component: bool,
-    bounds: Option<Bounded>,
+    bounds: Option<usize>,
     evaluations: u64,
     asked: AtomicUsize,
 }
@@ -75,10 +74,9 @@ impl LyingSearch {
             ids: (0..bytes.few(12)).map(|_| id(bytes)).collect(),
             deeds: (0..1 + bytes.few(20)).map(|_| deed(bytes)).collect(),
             warm_up: bytes.few(2) * usize::from(bytes.one_in(4)),
-            initial_searches: bytes.few(2),
             is_exact: bytes.one_in(4),
             by_component: bytes.one_in(4),
-            bounds: bytes.one_in(16).then(Bounded::new),
+            bounds: bytes.one_in(16).then(|| bytes.few(20)),
             evaluations: bytes.choose(&[0, 7, u64::MAX]),
             asked: AtomicUsize::new(0),
         }
@@ -112,8 +110,8 @@ impl<F: Float> EStep<F> for LyingSearch {
         Ok(Box::new(search))
     }
 
-    fn bounds(&self) -> Option<&Bounded> {
-        self.bounds.as_ref()
+    fn bounds(&self) -> Option<usize> {
+        self.bounds
     }
 }
 
@@ -147,10 +145,6 @@ impl<F: Float> Search<F> for LyingSearch {
 
     fn warm_up(&self) -> usize {
         self.warm_up
-    }
-
-    fn initial_searches(&self) -> usize {
-        self.initial_searches
     }
 
     fn by_component(&self) -> bool {

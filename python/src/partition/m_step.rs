@@ -36,12 +36,22 @@ fn of_number<F: Number>(model: &BoxedMixture<F>, sums: &Sums) -> Result<BoxedMix
         Kind::Isotropic => {
             let variances = new.variances.mean_axis(Axis(1)).unwrap_or_default();
             let (means, proportions) = (new.means.view(), new.proportions.view());
-            let found = GaussianMixture::spherical(means, variances.view(), proportions);
+            let found = GaussianMixture::from_parameters(
+                Covariance::Spherical,
+                means,
+                variances.view(),
+                proportions,
+            );
             found.map(|model| Box::new(model) as _)
         }
         Kind::Diagonal => {
             let (means, proportions) = (new.means.view(), new.proportions.view());
-            let found = GaussianMixture::diagonal(means, new.variances.view(), proportions);
+            let found = GaussianMixture::from_parameters(
+                Covariance::Diagonal,
+                means,
+                new.variances.view(),
+                proportions,
+            );
             found.map(|model| Box::new(model) as _)
         }
     };

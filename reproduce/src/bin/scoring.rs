@@ -67,7 +67,8 @@ fn compare<F: Float>(
         let variances = Array1::from_shape_fn(k, |c| variance * (0.8 + 0.1 * (c % 5) as f64));
         let proportions = Array1::from_elem(k, 1.0 / k as f64);
         let (variances, proportions) = (variances.view(), proportions.view());
-        Box::new(GaussianMixture::spherical(
+        Box::new(GaussianMixture::from_parameters(
+            Covariance::Spherical,
             means.view(),
             variances,
             proportions,

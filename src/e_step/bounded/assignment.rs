@@ -134,6 +134,17 @@ impl<F: Float> Assignment<F> {
         self.starts.len() - 1
     }
 
+    /// The move of the member at a place of component `from`.
+    pub(super) fn change(&self, place: usize, from: usize, to: u32) -> Change {
+        let (row, from) = (self.members[place].row, from as u32);
+        Change {
+            place,
+            row,
+            from,
+            to,
+        }
+    }
+
     /// The places of component `c`.
     pub(crate) fn places(&self, c: usize) -> Range<usize> {
         self.starts[c]..self.starts[c + 1]
@@ -202,8 +213,7 @@ impl<F: Float> Assignment<F> {
     pub(crate) fn forget(&mut self) {
         parallel::map_chunks(&mut self.members, PART, |_, _, members| {
             for member in members {
-                member.lower = F::zero();
-                member.upper = F::INFINITY;
+                *member = Member::unknown(member.row);
             }
         });
     }

@@ -7,7 +7,7 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::sort;
-use crate::data::{Centres, Rows, View};
+use crate::data::{Centres, View};
 use crate::model::block::Block;
 use crate::model::search::{self, Exact};
 
@@ -142,10 +142,9 @@ impl<F: Float> Assignment<F> {
         let rows = search::block_rows(k, centres.dim());
         let labels = parallel::map_blocks(view.len(), rows, |_, range| {
             let rows = view.load(range)?;
-            let mut block = Block::new(k, 1);
-            block.reset(rows.len(), &[]);
-            search::best(centres, &rows, &mut block, &mut Exact::default());
-            Ok(block.supports)
+            let (mut labels, mut squared) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
+            rows.nearest(centres, &mut labels, &mut squared);
+            Ok(labels)
         });
         Ok(Self::of_labels(&parallel::all(labels)?.concat(), k))
     }
@@ -226,32 +225,42 @@ impl<F: Float> Assignment<F> {
         open: &[Change],
     ) -> Result<Searched> {
         let rows = search::block_rows(centres.len(), centres.dim());
+        // A single centre is the second nearest as well, at any distance.
+        let width = centres.len().min(2);
         let found = parallel::map_blocks(open.len(), rows, |_, range| {
             let open = &open[range];
             let rows = view.gather(open.iter().map(|row| row.row))?;
-            let mut found = two_nearest(centres, &rows);
-            for (found, row) in found.iter_mut().zip(open) {
+            let mut block = Block::listed(centres.len(), width);
+            block.reset(rows.len(), &vec![0; rows.len() * width]);
+            search::ranked(centres, &rows, &mut block, &mut Exact::default());
+            let found = open.iter().enumerate().map(|(i, row)| {
+                let (ids, squared) = (block.support(i), block.scores(i));
+                let mut change = Change { to: ids[0], ..*row };
+                let mut member = Member {
+                    row: row.row,
+                    second: ids[width - 1],
+                    upper: root(squared[0]),
+                    lower: squared.get(1).map_or(F::INFINITY, |next| root(*next)),
+                };
                 // The row stays if others are only as near.
-                if found.second == row.from && found.upper == found.lower {
-                    std::mem::swap(&mut found.nearest, &mut found.second);
+                if member.second == row.from && member.upper == member.lower {
+                    std::mem::swap(&mut change.to, &mut member.second);
                 }
-            }
-            Ok(found)
+                (change, member)
+            });
+            Ok(found.collect::<Vec<_>>())
         });
-        let found = parallel::all(found)?;
-        let mut all = Searched {
-            changes: Vec::new(),
-            evaluations: (open.len() * centres.len()) as u64,
-        };
-        for (found, row) in found.into_iter().flatten().zip(open) {
-            let member = &mut self.members[row.place];
-            (member.second, member.upper, member.lower) = (found.second, found.upper, found.lower);
-            if found.nearest != row.from {
-                let to = found.nearest;
-                all.changes.push(Change { to, ..*row });
+        let mut changes = Vec::new();
+        for (change, member) in parallel::all(found)?.into_iter().flatten() {
+            self.members[change.place] = member;
+            if change.to != change.from {
+                changes.push(change);
             }
         }
-        Ok(all)
+        Ok(Searched {
+            changes,
+            evaluations: (open.len() * centres.len()) as u64,
+        })
     }
 
     /// The members that are open, as changes to no other component yet.
@@ -259,12 +268,7 @@ impl<F: Float> Assignment<F> {
         let found = self.map_parts(|_, components| {
             let places = components.flat_map(|(c, places)| places.map(move |place| (c, place)));
             let found = places.filter(|(c, place)| open(*c, self.member(*place)));
-            let found = found.map(|(c, place)| Change {
-                place,
-                row: self.member(place).row,
-                from: c as u32,
-                to: c as u32,
-            });
+            let found = found.map(|(c, place)| self.change(place, c, c as u32));
             found.collect::<Vec<_>>()
         });
         found.concat()
@@ -274,31 +278,6 @@ impl<F: Float> Assignment<F> {
 /// The distance from which on rows are far, by the squared distances of all rows.
 fn far<F: Float>(view: View<'_, F>, squared: f64) -> F {
     F::from_f64((FAR * squared / view.data.summary().total_weight).sqrt())
-}
-
-/// The nearest of all centres and the second nearest, and the distances to them.
-struct TwoNearest<F> {
-    nearest: u32,
-    second: u32,
-    upper: F,
-    lower: F,
-}
-
-/// The two nearest centres of every row. A single centre is the second nearest as well, at any distance.
-fn two_nearest<F: Float>(centres: &Centres<F>, rows: &Rows<F>) -> Vec<TwoNearest<F>> {
-    let width = centres.len().min(2);
-    let mut block = Block::new(centres.len(), width);
-    block.reset(rows.len(), &[]);
-    search::best(centres, rows, &mut block, &mut Exact::default());
-    let pairs = block.supports.chunks_exact(width);
-    let found = pairs.zip(block.scores.chunks_exact(width));
-    let found = found.map(|(ids, squared)| TwoNearest {
-        nearest: ids[0],
-        second: ids[width - 1],
-        upper: root(squared[0]),
-        lower: squared.get(1).map_or(F::INFINITY, |next| root(*next)),
-    });
-    found.collect()
 }
 
 #[cfg(test)]
@@ -312,21 +291,17 @@ mod tests {
     #[test]
     fn what_is_much_nearer_than_the_point_is_exact() {
         let mut rng = Rng::from_seed(2);
-        let mut place = |_: usize| rng.uniform() as f32;
-        let pairs = Array2::from_shape_fn((300, 2), |(i, _)| place(i));
-        let mut rng = Rng::from_seed(3);
-        let mut near = |i: usize, j: usize| pairs[[i % 300, j]] + 1e-4 * rng.normal() as f32;
-        let centres = Array2::from_shape_fn((600, 2), |(i, j)| near(i, j));
-        let x = Array2::from_shape_fn((6_000, 2), |(i, j)| near(i, j));
+        let pairs = Array2::from_shape_fn((300, 2), |_| rng.uniform() as f32);
+        let mut near = |(i, j): (usize, usize)| pairs[[i % 300, j]] + 1e-4 * rng.normal() as f32;
+        let centres = Array2::from_shape_fn((600, 2), &mut near);
+        let x = Array2::from_shape_fn((6_000, 2), near);
         let data = Dense::new(x.view()).unwrap();
-        let frame = data.frame();
+        let (frame, all) = (data.frame(), (0..600).collect::<Vec<u32>>());
         let centres = Centres::enter(centres.view(), &frame);
         let points = Centres::enter(x.view().split_at(ndarray::Axis(0), 5).0, &frame);
-        let all: Vec<u32> = (0..600).collect();
-        let found =
-            Assignment::around(View::new(&data, &frame), &centres, &points, |_| &all).unwrap();
-        let mut rows = Rows::default();
-        data.load(0..data.len(), &frame, &mut rows).unwrap();
+        let view = View::new(&data, &frame);
+        let found = Assignment::around(view, &centres, &points, |_| &all).unwrap();
+        let rows = view.load(0..data.len()).unwrap();
         let distance = |row: u32, c: usize| -> f64 {
             let pairs = rows.row(row as usize).iter().zip(centres.row(c));
             let squares = pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2));
@@ -335,9 +310,8 @@ mod tests {
         for c in 0..600 {
             for member in found.members(c) {
                 let own = distance(member.row, c);
-                let least = (0..600).map(|c| distance(member.row, c));
-                let least = least.fold(f64::INFINITY, f64::min);
-                assert!(own <= least * (1.0 + 1e-4), "{own} {least}");
+                let least = (0..600).map(|c| distance(member.row, c)).reduce(f64::min);
+                assert!(own <= least.unwrap() * (1.0 + 1e-4));
                 assert!((f64::from(member.upper) - own).abs() <= 1e-4 * own);
                 let next = distance(member.row, member.second as usize);
                 assert!((f64::from(member.lower) - next).abs() <= 1e-4 * next);

@@ -3,13 +3,13 @@
 
 use super::assignment::{Assignment, Change};
 use super::list_search::TOGETHER;
-use super::sums::{Offset, Sums};
+use super::sums::{KeptSums, Offset};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::data::View;
 
 /// Rows that may be worth a transfer, by their bounds.
-pub(crate) struct Candidates {
+pub(crate) struct TransferCandidates {
     changes: Vec<Change>,
     /// The smallest weight: that of a single copy.
     copy: f64,
@@ -23,8 +23,8 @@ pub(crate) struct Transfers {
     pub(crate) gain: f64,
     /// Rows that belong elsewhere now, in the order of their places.
     pub(crate) changes: Vec<Change>,
-    /// Components that had no rows before.
-    pub(crate) begun: Vec<usize>,
+    /// Which components had no rows before (k).
+    pub(crate) begun: Vec<bool>,
     pub(crate) evaluations: u64,
 }
 
@@ -46,7 +46,7 @@ fn gain(weight: f64, copy: f64, own: Offset, other: Offset) -> Option<f64> {
     pays.then(|| weight * (leaves(weight) - comes(weight)))
 }
 
-impl Candidates {
+impl TransferCandidates {
     /// Rows whose transfer to the second component of their last search is not ruled out by their bounds. The bound on all
     /// centres of the list stands for that on this one.
     pub(crate) fn of<F: Float>(
@@ -71,12 +71,7 @@ impl Candidates {
                     other.distance = (member.lower.to_f64() - other.distance).max(0.0);
                     if let Some(gain) = gain(weight, copy, own, other) {
                         all += gain;
-                        changes.push(Change {
-                            place,
-                            row: member.row,
-                            from: c as u32,
-                            to: member.second,
-                        });
+                        changes.push(assignment.change(place, c, member.second));
                     }
                 }
             }
@@ -93,12 +88,12 @@ impl Candidates {
     pub(crate) fn transfer<F: Float>(
         self,
         view: View<'_, F>,
-        sums: &mut Sums<F>,
+        sums: &mut KeptSums<F>,
     ) -> Result<Transfers> {
         let mut made = Transfers {
             gain: 0.0,
             changes: Vec::new(),
-            begun: Vec::new(),
+            begun: vec![false; sums.components()],
             evaluations: 2 * self.changes.len() as u64,
         };
         for changes in self.changes.chunks(TOGETHER) {
@@ -108,9 +103,7 @@ impl Candidates {
                 let own = sums.offset(change.from as usize, row);
                 let other = sums.offset(change.to as usize, row);
                 if let Some(gain) = gain(weight, self.copy, own, other) {
-                    if other.mass <= 0.0 {
-                        made.begun.push(change.to as usize);
-                    }
+                    made.begun[change.to as usize] |= other.mass <= 0.0;
                     sums.move_row(row, weight, change);
                     made.gain += gain;
                     made.changes.push(*change);
@@ -156,9 +149,9 @@ mod tests {
             let view = View::new(&data, &frame);
             let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
             let (mut assignment, _) = Assignment::exhaustive(view, &centres).unwrap();
-            let mut sums = Sums::of(view, &centres, &assignment).unwrap();
+            let mut sums = KeptSums::of(view, &centres, &assignment).unwrap();
             let before = naive(&x, &w, &assignment.labels(), k);
-            let candidates = Candidates::of(view, &assignment, &sums.offsets(&centres));
+            let candidates = TransferCandidates::of(view, &assignment, &sums.offsets(&centres));
             let bound = candidates.gain;
             let made = candidates.transfer(view, &mut sums).unwrap();
             assert!(!made.changes.is_empty() && made.gain <= bound);
@@ -176,7 +169,7 @@ mod tests {
             assignment.forget_some(&made.changes);
             assignment.apply(&made.changes);
             assert_eq!(assignment.labels(), labels);
-            let fresh = Sums::of(view, &centres, &assignment)
+            let fresh = KeptSums::of(view, &centres, &assignment)
                 .unwrap()
                 .squared(&centres);
             assert!((sums.squared(&centres) - fresh).abs() <= 1e-10 * fresh);

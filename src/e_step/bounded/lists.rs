@@ -6,7 +6,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::{Centres, Rows};
 use crate::io::rule;
-use crate::model::candidates::Candidates;
+use crate::model::candidates::Ranking;
 use crate::model::quantizer::CoarseQuantizer;
 use serde::{Deserialize, Serialize};
 
@@ -49,9 +49,8 @@ impl<F: Float> NeighbourLists<F> {
     pub(crate) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
         let k = centres.len();
         let size = size.min(k);
-        let inverted = InvertedLists::of(centres, CANDIDATES * size);
-        let lists = match &inverted {
-            None => nearest_lists(centres, size),
+        let (lists, evaluations) = match InvertedLists::of(centres, CANDIDATES * size) {
+            None => (nearest_lists(centres, size), (k * k) as u64),
             Some(inverted) => {
                 let mut lists = vec![0; k * size];
                 parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
@@ -62,12 +61,9 @@ impl<F: Float> NeighbourLists<F> {
                         fill(list, Some(c as u32), candidates, &squared);
                     }
                 });
-                lists
+                let listed = (k * inverted.size) as u64;
+                (lists, inverted.evaluations + listed)
             }
-        };
-        let evaluations = match &inverted {
-            Some(inverted) => inverted.evaluations + (k * inverted.around(0).len()) as u64,
-            None => (k * k) as u64,
         };
         let mut found = Self {
             size,
@@ -81,10 +77,7 @@ impl<F: Float> NeighbourLists<F> {
 
     /// Checks those of a file, for `k` components. What the last move means for bounds is found again after the next one.
     pub(crate) fn checked(self, k: usize) -> Result<Self, FileFault> {
-        let known = self.lists.iter().all(|c| (*c as usize) < k);
-        let whole = self.size > 0 && Some(self.lists.len()) == k.checked_mul(self.size);
-        let mut firsts = self.lists.iter().step_by(self.size.max(1)).zip(0..);
-        let sound = known && whole && firsts.all(|(first, c)| *first == c);
+        let sound = are_lists(&self.lists, self.size, k, |c| (c as usize) < k);
         let own = "must be lists of components, each with its own first";
         rule(sound, "neighbours", own)?;
         let reaches = self.reach.len() == k && !self.reach.iter().any(|reach| reach.is_nan());
@@ -141,6 +134,13 @@ impl<F: Float> NeighbourLists<F> {
         self.moved = moved;
         (k * self.size) as u64
     }
+}
+
+/// Whether these are lists of `size` known members for each of `k` components, itself first.
+pub(crate) fn are_lists(lists: &[u32], size: usize, k: usize, known: impl Fn(u32) -> bool) -> bool {
+    let whole = size > 0 && Some(lists.len()) == k.checked_mul(size);
+    let mut firsts = lists.iter().step_by(size.max(1)).zip(0..);
+    whole && lists.iter().all(|c| known(*c)) && firsts.all(|(first, c)| *first == c)
 }
 
 /// The centres near each point of a coarse quantizer (E40): a row is compared only with the list of its nearest point.
@@ -208,12 +208,12 @@ fn lists<F: Float>(
         let places = range.start / size..range.end / size;
         let rows = &from.values()[places.start * stride..places.end * stride];
         let rows = Rows::of_padded(rows, from.dim());
-        let (mut candidates, mut approximate) = (Candidates::default(), Vec::new());
+        let (mut ranking, mut approximate) = (Ranking::default(), Vec::new());
         rows.distances(to, &mut approximate);
         let approximate = approximate.chunks_exact(to.len());
         let each = lists.chunks_exact_mut(size).zip(approximate);
         for (i, (list, approximate)) in each.enumerate() {
-            let (ids, squared) = candidates.of(to, &rows, i, approximate, size);
+            let (ids, squared) = ranking.of(to, &rows, i, approximate, size);
             fill(list, first(places.start + i), ids, squared);
         }
     });
@@ -264,11 +264,9 @@ mod tests {
     #[test]
     fn lists_hold_the_nearest_also_far_from_the_origin() {
         let mut rng = Rng::from_seed(4);
-        let mut place = |c: usize| {
-            let group = [0.5, -0.5][c % 2];
-            group + 1e-4 * rng.normal() as f32
-        };
-        let mut all = Array2::from_shape_fn((300, 3), |(c, _)| place(c));
+        let mut all = Array2::from_shape_fn((300, 3), |(c, _)| {
+            [0.5, -0.5][c % 2] + 1e-4 * rng.normal() as f32
+        });
         let row = all.row(8).to_owned();
         all.row_mut(2).assign(&row);
         let centres = Centres::of_coordinates(all.view());
@@ -276,9 +274,8 @@ mod tests {
         for c in 0..300 {
             let squared = |o: usize| -> f64 {
                 let pairs = centres.row(c).iter().zip(centres.row(o));
-                pairs
-                    .map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2))
-                    .sum()
+                let apart = pairs.map(|(a, b)| f64::from(*a) - f64::from(*b));
+                apart.map(|t| t * t).sum()
             };
             let list = near.list(c as u32);
             assert_eq!(list[0], c as u32);

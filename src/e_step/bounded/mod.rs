@@ -20,15 +20,15 @@ pub(crate) mod split_merge;
 mod sums;
 
 pub(crate) use assignment::{Assignment, Change, Member};
-pub(crate) use lists::{NeighbourLists, nearest_lists};
-pub(crate) use sums::Sums;
+pub(crate) use lists::{NeighbourLists, are_lists, nearest_lists};
+pub(crate) use sums::KeptSums;
 
 use super::exhaustive::All;
 use super::{EStep, Search, compares_distances};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::model::Mixture;
 
 /// The nearest of the centres near a row's own, for rows that bounds do not settle: supports of width 1
@@ -47,7 +47,7 @@ use crate::model::Mixture;
 /// assert!(fit.report.evaluations.search < searches * 1_000 * 25); // settled rows cost nothing
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounded {
     near: usize,
     streaming: bool,
@@ -82,11 +82,6 @@ impl Bounded {
             ..self
         }
     }
-
-    /// Centres a row is compared with.
-    pub(crate) fn size(&self) -> usize {
-        self.near
-    }
 }
 
 impl Default for Bounded {
@@ -98,10 +93,6 @@ impl Default for Bounded {
 impl Stage for Bounded {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("near", self.near)
-    }
-
-    fn settings(&self) -> String {
-        stage::settings(self)
     }
 }
 
@@ -117,7 +108,7 @@ impl<F: Float> EStep<F> for Bounded {
         Ok(Box::new(All::of_width(1)))
     }
 
-    fn bounds(&self) -> Option<&Bounded> {
-        (!self.streaming).then_some(self)
+    fn bounds(&self) -> Option<usize> {
+        (!self.streaming).then_some(self.near)
     }
 }

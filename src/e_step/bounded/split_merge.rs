@@ -40,20 +40,9 @@ const MARGIN: f64 = 1.2;
 /// How far the gain over some rows may be below that over all.
 const DOUBT: f64 = 1.5;
 
-/// One round of moves (E37). Dissolving component $l$, each of its rows to the second nearest centre, costs at most
-///
-/// $$L_l = \sum_r \left( L_{l r} - \frac{\max(0, \sqrt{m_{l r} L_{l r}} - m_r o_r)^2}{m_r + m_{l r}} \right), \qquad
-/// L_{l r} = \sum_{n : c_n = l, \text{second} = r} w_n \left( d_{n r}^2 - d_{n l}^2 \right)$$
-///
-/// once the means of the components $r$ that get its rows have followed. Here $m_r$ is the mass of such a component, and
-/// $m_{l r}$ the mass that it gets. The mean of its rows is at the distance $o_r$ from its centre: both are in `offsets`.
-/// Splitting component $g$ at the centres $a$ and $b$ gains
-///
-/// $$G_g = \sum_{n : c_n = g} w_n \left( d_{n g}^2 - \min(d_{n a}^2, d_{n b}^2) \right)$$
-///
-/// If no component has a part in two moves, the update of the means lowers the squared distances by $G_g - L_l$ at least.
-/// So a move with $G_g > L_l$ raises the free energy, and no move has to be taken back. The bounds of all rows must be
-/// tight: the search before read every row.
+/// One round of moves (E37): components are dissolved whose rows lose little by going to their second nearest centres, and
+/// others are split in their place where that is sure to gain more, so no move has to be taken back. No component has a part in
+/// two moves. The bounds of all rows must be tight: the search before read every row.
 pub(crate) fn split_and_merge<F: Float>(
     view: View<'_, F>,
     centres: &mut Centres<F>,
@@ -68,13 +57,10 @@ pub(crate) fn split_and_merge<F: Float>(
         stale: vec![false; k],
         evaluations: 0,
     };
-    if k < 3 {
-        return Ok(made);
-    }
     let errors = parallel::map(k, |c| Errors::of(view, assignment, round.offsets, c));
     let least = errors.iter().map(|errors| errors.settled);
     let least = least.fold(f64::INFINITY, f64::min);
-    if !least.is_finite() {
+    if k < 3 || !least.is_finite() {
         return Ok(made);
     }
     let guesses = parallel::map(k, |c| {
@@ -119,25 +105,15 @@ pub(crate) fn split_and_merge<F: Float>(
     made.stale = chosen.locked;
     for Pair { split, merged } in chosen.pairs {
         let c = split.component;
-        let places = assignment.places(merged).zip(assignment.members(merged));
-        made.changes.extend(places.map(|(place, member)| Change {
-            place,
-            row: member.row,
-            from: merged as u32,
-            to: member.second,
-        }));
-        let members = assignment.members(c);
-        made.evaluations += 2 * members.len() as u64;
-        let sides = split.compare(view, assignment)?.sides;
-        let leaving = assignment.places(c).zip(members).zip(sides);
-        let leaving = leaving.filter(|(_, side)| *side == LEAVES);
+        let to_second = |place| assignment.change(place, merged, assignment.member(place).second);
         made.changes
-            .extend(leaving.map(|((place, member), _)| Change {
-                place,
-                row: member.row,
-                from: c as u32,
-                to: merged as u32,
-            }));
+            .extend(assignment.places(merged).map(to_second));
+        let places = assignment.places(c);
+        made.evaluations += 2 * places.len() as u64;
+        let sides = places.zip(split.compare(view, assignment)?.sides);
+        let leaving = sides.filter(|(_, side)| *side == LEAVES);
+        let leaves = |(place, _)| assignment.change(place, c, merged as u32);
+        made.changes.extend(leaving.map(leaves));
         centres.replace(c, split.centres.row(0));
         centres.replace(merged, split.centres.row(1));
     }

@@ -16,15 +16,11 @@ use crate::m_step::{Moments, Second};
 use crate::rows::{Centres, Rows};
 use serde::{Deserialize, Serialize};
 
-/// Sums over the rows of every component about a fixed point, the anchor $a_c$ of the component (E36):
-///
-/// $$m_c = \sum_n w_n, \qquad f_c = \sum_n w_n (z_n - a_c), \qquad s_c = \sum_n w_n \lVert z_n - a_c \rVert^2$$
-///
-/// A row that changes its component is taken from the sums of one and added to those of the other; the rest of the
-/// data is not read.
+/// Sums over the rows of every component about a fixed point, its anchor (E36): mass m, first moments f and second moment s. A row
+/// that changes its component is taken from the sums of one and added to those of the other; the rest of the data is not read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
-pub(crate) struct Sums<F> {
+pub(crate) struct KeptSums<F> {
     anchors: Centres<F>,
     /// (k, 2 + stride): m, s, f.
     sums: Vec<f64>,
@@ -52,7 +48,7 @@ pub(crate) struct Offset {
     pub(crate) distance: f64,
 }
 
-impl<F: Float> Sums<F> {
+impl<F: Float> KeptSums<F> {
     /// The sums of an assignment, about the centres.
     pub(crate) fn of(
         view: View<'_, F>,
@@ -232,11 +228,8 @@ impl<F: Float> Sums<F> {
     /// The mean of the rows of component `c`, padded; its anchor if it has none.
     pub(crate) fn mean(&self, c: usize) -> impl Iterator<Item = f64> {
         let sums = &self.sums[c * self.line..][..self.line];
-        let mass = if sums[0] > 0.0 {
-            sums[0]
-        } else {
-            f64::INFINITY
-        };
+        let mass = Some(sums[0]).filter(|mass| *mass > 0.0);
+        let mass = mass.unwrap_or(f64::INFINITY);
         let places = self.anchors.row(c).iter().zip(&sums[2..]);
         places.map(move |(anchor, first)| anchor.to_f64() + first / mass)
     }
@@ -250,16 +243,18 @@ impl<F: Float> Sums<F> {
         Offset { mass, distance }
     }
 
+    /// Number of components, k.
+    pub(super) fn components(&self) -> usize {
+        self.largest.len()
+    }
+
     /// Number of components without mass.
     pub(crate) fn zero_mass(&self) -> usize {
-        (0..self.anchors.len())
-            .filter(|&c| self.mass(c) <= 0.0)
-            .count()
+        let all = 0..self.components();
+        all.filter(|&c| self.mass(c) <= 0.0).count()
     }
 
     /// Mass and first moments about the current means, and the squared distances to them: what an M-step needs (E36).
-    ///
-    /// $$f_c - m_c e_c, \qquad e_c = \mu_c - a_c$$
     pub(crate) fn moments_about(&self, centres: &Centres<F>) -> (Moments, f64) {
         let mut moments = Moments::zeros(centres.len(), centres.dim(), Second::Total);
         for (c, sums) in self.sums.chunks_exact(self.line).enumerate() {
@@ -272,9 +267,7 @@ impl<F: Float> Sums<F> {
         (moments, self.squared(centres))
     }
 
-    /// Weighted squared distances of all rows to the centres of their components (E36), from the sums alone:
-    ///
-    /// $$\sum_c \left( s_c - 2 f_c^\top e_c + m_c \lVert e_c \rVert^2 \right), \qquad e_c = \mu_c - a_c$$
+    /// Weighted squared distances of all rows to the centres of their components, from the sums alone (E36).
     pub(crate) fn squared(&self, centres: &Centres<F>) -> f64 {
         let all = 0..self.anchors.len();
         all.map(|c| self.about(c, centres.row(c))).sum()
@@ -339,39 +332,27 @@ mod tests {
             let frame = data.frame();
             let view = View::new(&data, &frame);
             // The last component is the far rows' own; they visit others for a while.
-            let own = |i: usize| {
-                if i.is_multiple_of(20) {
-                    k as u32
-                } else {
-                    (i % k) as u32
-                }
+            let mut label = |i: usize| match i % 20 {
+                0 => rng.below(k + 1) as u32,
+                _ => (i % k) as u32,
             };
-            let mut labels: Vec<u32> = (0..n).map(own).collect();
-            for i in (0..n).step_by(20) {
-                labels[i] = rng.below(k + 1) as u32;
-            }
+            let labels: Vec<u32> = (0..n).map(&mut label).collect();
             let mut assignment = Assignment::<f64>::of_labels(&labels, k + 1);
             let start = x.select(ndarray::Axis(0), &(0..=k).collect::<Vec<_>>());
             let mut centres = Centres::enter(start.view(), &frame);
-            let mut sums = Sums::of(view, &centres, &assignment).unwrap();
+            let mut sums = KeptSums::of(view, &centres, &assignment).unwrap();
             for round in 0..6 {
                 let mut changes = Vec::new();
                 for c in 0..=k {
                     for place in assignment.places(c) {
-                        let row = assignment.member(place).row;
-                        let to = match (row % 20, round) {
+                        let to = match (assignment.member(place).row % 20, round) {
                             (0, 0..4) => rng.below(k + 1) as u32,
                             (0, _) => k as u32,
                             _ if rng.below(8) == 0 => rng.below(k) as u32,
                             _ => c as u32,
                         };
                         if to != c as u32 {
-                            changes.push(Change {
-                                place,
-                                row,
-                                from: c as u32,
-                                to,
-                            });
+                            changes.push(assignment.change(place, c, to));
                         }
                     }
                 }
@@ -379,7 +360,7 @@ mod tests {
                 assignment.apply(&changes);
                 sums.apply(view, &centres, &assignment, &changes).unwrap();
                 let kept = sums.squared(&centres);
-                let fresh = Sums::of(view, &centres, &assignment)
+                let fresh = KeptSums::of(view, &centres, &assignment)
                     .unwrap()
                     .squared(&centres);
                 assert!(

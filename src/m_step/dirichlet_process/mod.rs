@@ -78,9 +78,9 @@ impl<F: Float> MStep<F> for DirichletProcess {
         Ok(Some(model))
     }
 
-    fn initial_searches(&self) -> usize {
+    fn searches_first(&self) -> bool {
         // Starting the variance changes the balance between proportions and distances.
-        1
+        true
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {

@@ -20,12 +20,11 @@ use std::f64::consts::PI;
 
 /// A Dirichlet process mixture of Gaussians, as a distribution over its parameters (E29).
 ///
-/// The predictive density of a point is a mixture of Student t densities (Bishop 10.81):
+/// Densities and likelihoods are those of the predictive distribution, a mixture of Student t densities (Bishop 10.81) with
+/// the expected proportions $\bar \pi_t$, normalised:
 ///
 /// $$p(y) = \sum_{t=1}^{T} \bar \pi_t \thinspace \text{St} \left( y; m_t, \frac{(\nu_t + 1 - D) \beta_t}{1 + \beta_t} W_t, \nu_t + 1 - D \right)$$
 ///
-/// That is what [`log_likelihood`](Mixture::log_likelihood), [`log_densities`](Mixture::log_densities) and
-/// [`score`](Mixture::score) mean here, with the expected proportions $\bar \pi_t$, normalised.
 /// [Labels](Mixture::predict) and [responsibilities](Mixture::responsibilities) are those of the E-step, and
 /// [`quantization_error`](Mixture::quantization_error) is about the means $m_t$.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,15 +158,8 @@ impl<F: Float> DirichletProcessMixture<F> {
         Array2::from_shape_fn((sticks.len(), 2), |(t, i)| sticks[t][i])
     }
 
-    /// The expected mixing proportions, normalised to sum to 1 (T).
-    #[must_use]
-    pub fn proportions(&self) -> Array1<f64> {
-        let logs = self.q.sticks.log_proportions();
-        logs.into_iter().map(f64::exp).collect()
-    }
-
     /// The effective number of components: the exponential of the entropy of the expected
-    /// [proportions](Self::proportions). $T$ if all are equal, 1 if one has everything.
+    /// [proportions](Mixture::proportions). $T$ if all are equal, 1 if one has everything.
     #[must_use]
     pub fn effective_components(&self) -> f64 {
         let logs = self.q.sticks.log_proportions();
@@ -175,7 +167,7 @@ impl<F: Float> DirichletProcessMixture<F> {
         (-terms.map(|l| l.exp() * l).sum::<f64>()).exp()
     }
 
-    /// The number of components whose expected [proportion](Self::proportions) is at least `least`.
+    /// The number of components whose expected [proportion](Mixture::proportions) is at least `least`.
     #[must_use]
     pub fn occupied(&self, least: f64) -> usize {
         self.proportions().iter().filter(|p| **p >= least).count()
@@ -236,7 +228,8 @@ impl<F: Float> Scores<F> for DirichletProcessMixture<F> {
 
 impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
     fn proportions(&self) -> Array1<f64> {
-        self.proportions()
+        let logs = self.q.sticks.log_proportions();
+        logs.into_iter().map(f64::exp).collect()
     }
 
     fn variances(&self) -> Array2<f64> {

@@ -10,29 +10,19 @@ use crate::data::{Data, Summary};
 use crate::io::hash_of;
 use crate::m_step::outer::Digits;
 use crate::m_step::parameters::is_proper;
-use crate::m_step::variance_floor;
 use crate::m_step::{Moments, Second};
+use crate::m_step::{variance_floor, variances_of};
 use crate::model::block::Block;
 use crate::model::whitened::Whitening;
 use crate::rows::{Frame, Rows};
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use ndarray::{Array, Array1, ArrayView1, ArrayView2, Dimension, Ix1, Ix2};
+use std::fmt;
 
 /// A Dirichlet process mixture, truncated at $T$ components (the builder's clusters), with Normal-Wishart components
 /// ([E29](crate::equations#e29), [E30](crate::equations#e30); \[DP\]; Bishop, PRML, 10.2; Blei and Jordan 2006).
 ///
-/// $$v_t \sim \text{Beta}(1, \alpha), \quad \pi_t = v_t \prod_{s \lt t} (1 - v_s), \quad \Lambda_t \sim \mathcal W(W_0, \nu_0), \quad \mu_t \mid \Lambda_t \sim \mathcal N(m_0, (\beta_0 \Lambda_t)^{-1})$$
-///
-/// The other families find parameters. This one finds a distribution over parameters,
-///
-/// $$q(v_t) = \text{Beta}(\gamma_{t1}, \gamma_{t2}), \qquad q(\mu_t, \Lambda_t) = \mathcal N(\mu_t; m_t, (\beta_t \Lambda_t)^{-1}) \thinspace \mathcal W(\Lambda_t; W_t, \nu_t)$$
-///
-/// and the free energy of its report is the complete evidence lower bound (E30), with all constants.
-///
-/// **Update** (E29), with the mass $N_t$ and the weighted mean $\bar y_t$ of each component:
-///
-/// $$\gamma_{t1} = 1 + N_t, \quad \gamma_{t2} = \alpha + \sum_{s \gt t} N_s, \quad \beta_t = \beta_0 + N_t, \quad \nu_t = \nu_0 + N_t, \quad m_t = \frac{\beta_0 m_0 + N_t \bar y_t}{\beta_t}$$
-///
-/// $$W_t^{-1} = W_0^{-1} + \sum_n w_n q_{nt} (y_n - m_t)(y_n - m_t)^T + \beta_0 (m_t - m_0)(m_t - m_0)^T$$
+/// The other families find parameters. This one finds a distribution over parameters, and the free energy of its report is
+/// the complete evidence lower bound (E30), with all constants.
 ///
 /// **Priors.** By default they follow the data, so that a fit does not depend on its unit or origin: $m_0$ is the weighted
 /// mean of all rows and $W_0^{-1}$ their weighted covariance, $\beta_0 = 1$ and $\nu_0 = D$, also where EM runs on a
@@ -78,7 +68,17 @@ pub struct DirichletProcess {
 enum PriorMean {
     OfData,
     Zero,
-    Given(Array1<f64>),
+    Given(Hashed<Ix1>),
+}
+
+/// An array whose numbers are not printed: there may be many.
+#[derive(Clone, PartialEq)]
+struct Hashed<D: Dimension>(Array<f64, D>);
+
+impl<D: Dimension> fmt::Debug for Hashed<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hash_of(self.0.iter().copied()))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -86,7 +86,7 @@ enum PriorScale {
     OfData,
     /// This multiple of the identity.
     Multiple(f64),
-    Given(Array2<f64>),
+    Given(Hashed<Ix2>),
 }
 
 impl DirichletProcess {
@@ -140,7 +140,7 @@ impl DirichletProcess {
     #[must_use]
     pub fn mean(self, mean: ArrayView1<'_, f64>) -> Self {
         Self {
-            mean: PriorMean::Given(mean.to_owned()),
+            mean: PriorMean::Given(Hashed(mean.to_owned())),
             ..self
         }
     }
@@ -150,7 +150,7 @@ impl DirichletProcess {
     #[must_use]
     pub fn scale(self, scale: ArrayView2<'_, f64>) -> Self {
         Self {
-            scale: PriorScale::Given(scale.to_owned()),
+            scale: PriorScale::Given(Hashed(scale.to_owned())),
             ..self
         }
     }
@@ -189,7 +189,7 @@ impl DirichletProcess {
         let mean = match &self.mean {
             PriorMean::OfData => of_data.mean,
             PriorMean::Zero => enter(&Array1::zeros(dim), frame, dim)?,
-            PriorMean::Given(mean) => enter(mean, frame, dim)?,
+            PriorMean::Given(Hashed(mean)) => enter(mean, frame, dim)?,
         };
         let squared = frame.inverse_unit().powi(2);
         let mut inverse_scale = match &self.scale {
@@ -200,7 +200,7 @@ impl DirichletProcess {
                 entries.for_each(|x| *x = squared / multiple);
                 diagonal
             }
-            PriorScale::Given(scale) => {
+            PriorScale::Given(Hashed(scale)) => {
                 same_columns("scale", dim, scale.nrows())?;
                 let inverse = inverse_of(scale.view()).ok_or_else(too_far)?;
                 inverse.into_iter().map(|x| x * squared).collect()
@@ -228,13 +228,13 @@ impl Stage for DirichletProcess {
                 return Err(Error::parameter(name, value, rule));
             }
         }
-        if let PriorMean::Given(mean) = &self.mean
+        if let PriorMean::Given(Hashed(mean)) = &self.mean
             && let Some(column) = mean.iter().position(|m| !m.is_finite())
         {
             let (what, row) = ("mean", 0);
             return Err(Error::NotFinite { what, row, column });
         }
-        if let PriorScale::Given(scale) = &self.scale {
+        if let PriorScale::Given(Hashed(scale)) = &self.scale {
             let ((rows, columns), what) = (scale.dim(), "scale");
             same_columns(what, rows, columns)?;
             if let Some(((row, column), _)) = scale.indexed_iter().find(|(_, x)| !x.is_finite()) {
@@ -248,24 +248,6 @@ impl Stage for DirichletProcess {
             }
         }
         Ok(())
-    }
-
-    fn settings(&self) -> String {
-        // Large arrays are not printed whole.
-        let mean = match &self.mean {
-            PriorMean::Given(mean) => format!("given {}", hash_of(mean.iter().copied())),
-            other => format!("{other:?}"),
-        };
-        let scale = match &self.scale {
-            PriorScale::Given(scale) => format!("given {}", hash_of(scale.iter().copied())),
-            other => format!("{other:?}"),
-        };
-        let (alpha, beta, nu) = (self.concentration, self.mean_precision, self.degrees);
-        let merges = self.merges;
-        format!(
-            "DirichletProcess concentration {alpha:?}, mean precision {beta:?}, degrees {nu:?}, mean {mean}, \
-             scale {scale}, merges {merges}"
-        )
     }
 }
 
@@ -352,15 +334,10 @@ fn least_variances<F: Float>(frame: &Frame<F>, data: &Summary, of_data: bool) ->
     /// Sums over a million rows still leave half of the digits of what is beyond it.
     const DEPENDENT: f64 = 1e-8;
     let floor = variance_floor(frame, data);
-    let share = match of_data {
-        true => (FLOOR * data.total_weight).max(DEPENDENT),
-        false => FLOOR * data.total_weight,
-    };
-    let variances = data
-        .variance
-        .iter()
-        .map(|v| frame.enter_square(*v).max(floor));
-    variances.map(|variance| share * variance).collect()
+    let share = FLOOR * data.total_weight;
+    let share = if of_data { share.max(DEPENDENT) } else { share };
+    let variances = variances_of(frame, data);
+    variances.map(|v| share * v.max(floor)).collect()
 }
 
 /// Adds their least values to the diagonal of an inverse scale matrix, if any of its pivots would be below its own.

@@ -1,7 +1,7 @@
 //! What the laws look at in models of each family.
 
-use coremix::Float;
 use coremix::m_step::{DirichletProcessMixture, GaussianMixture};
+use coremix::{Float, Mixture};
 use ndarray::{Array2, Array3};
 
 /// What the laws look at in a model of any family.
@@ -19,7 +19,7 @@ impl<F: Float> Family<F> for GaussianMixture<F> {
         self.means().to_owned()
     }
     fn variances(&self) -> Array2<f64> {
-        self.variances()
+        Mixture::variances(self)
     }
     fn covariances(&self) -> Array3<f64> {
         self.covariances()
@@ -42,6 +42,6 @@ impl<F: Float> Family<F> for DirichletProcessMixture<F> {
         self.covariances()
     }
     fn proportions(&self) -> Vec<f64> {
-        self.proportions().to_vec()
+        Mixture::proportions(self).to_vec()
     }
 }

@@ -1,0 +1,247 @@
+//! All ways of adding up rows beside the naive sums.
+
+use super::outer::Digits;
+use super::{Moments, Second};
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::data::{Data, Dense, Sketch};
+use crate::kernels::sparse::Known;
+use crate::kernels::stride;
+use crate::model::block::Block;
+use crate::model::whitened::Whitening;
+use crate::rows::{Centres, Rows};
+use ndarray::{Array1, Array2, Axis, Slice};
+
+/// Rows, their shares, and centres at the first of them.
+struct Case<F: Float> {
+    rows: Rows<F>,
+    block: Block<F>,
+    centres: Centres<F>,
+}
+
+/// So many rows have shares over eighty powers of ten, and the smaller the farther out.
+const POWERS: usize = 200;
+
+impl<F: Float> Case<F> {
+    /// `n` rows of `d` coordinates, all or `q` of them known, with supports of `width` out of `k` components.
+    fn new(n: usize, d: usize, q: usize, k: usize, width: usize) -> Self {
+        let mut rng = Rng::from_seed(d as u64);
+        let powers = n == POWERS;
+        let power = Array1::from_shape_fn(n, |_| if powers { 20.0 * rng.uniform() } else { 0.0 });
+        let x = Array2::from_shape_fn((n, d), |(i, j)| {
+            F::from_f64(((i % 3 * j) as f64 + rng.normal()) * 10f64.powf(power[i]))
+        });
+        let w = Array1::from_shape_fn(n, |i| if powers { 1.0 } else { (i % 4) as f64 });
+        let data: Box<dyn Data<F>> = match q {
+            0 => Box::new(Dense::weighted(x.view(), w.view()).unwrap()),
+            q => Box::new(Sketch::weighted(x.view(), w.view(), q, 7).unwrap()),
+        };
+        let (frame, mut rows) = (data.frame(), Rows::default());
+        data.load(0..n, &frame, &mut rows).unwrap();
+        let centres = Centres::enter(x.slice_axis(Axis(0), Slice::from(..k)), &frame);
+        let supports = (0..n * width).map(|i| ((i / width + i % width * 2) % k) as u32);
+        let supports: Vec<u32> = supports.filter(|_| width < k).collect();
+        let mut block = Block::new(k, width);
+        block.reset(n, &supports);
+        let block = block.with_shares(|i, place| match powers {
+            true => 10f64.powf(-2.0 * power[i] - 40.0 * rng.uniform()),
+            false => ((i * width + place) % 4) as f64 / 8.0,
+        });
+        Self {
+            rows,
+            block,
+            centres,
+        }
+    }
+}
+
+/// Mass, mass of each coordinate, first moments, and second moments of all pairs.
+struct Naive {
+    mass: f64,
+    observed: Vec<f64>,
+    first: Vec<f64>,
+    pairs: Vec<f64>,
+}
+
+impl Naive {
+    fn variances(&self) -> Vec<f64> {
+        let diagonal = self.pairs.iter().step_by(self.first.len() + 1);
+        diagonal.copied().collect()
+    }
+
+    /// What the second moments sum up.
+    fn size(&self) -> f64 {
+        self.variances().iter().sum()
+    }
+}
+
+/// Holds sums against the naive ones, but for rounding.
+fn close(got: &[f64], naive: &[f64], rounding: f64) {
+    for (place, (got, naive)) in got.iter().zip(naive).enumerate() {
+        let off = (got - naive).abs();
+        assert!(off <= rounding, "{place}: {got} {naive}");
+    }
+}
+
+/// The lower half of a matrix, and zeros.
+fn lower(pairs: &[f64], d: usize) -> Vec<f64> {
+    let pairs = pairs.iter().enumerate();
+    let lower = pairs.map(|(place, x)| if place % d <= place / d { *x } else { 0.0 });
+    lower.collect()
+}
+
+impl<F: Float> Case<F> {
+    fn mean(&self, c: usize) -> Vec<f64> {
+        let coordinates = &self.centres.row(c)[..self.centres.dim()];
+        coordinates.iter().map(|z| z.to_f64()).collect()
+    }
+
+    fn moments(&self, kind: Second) -> Moments {
+        Moments::zeros(self.centres.len(), self.centres.dim(), kind)
+    }
+
+    /// The sums of component `c` about a point.
+    fn naive(&self, c: usize, about: &[f64]) -> Naive {
+        let (d, rows, all) = (about.len(), &self.rows, (0..).take(about.len()));
+        let all: Vec<u32> = all.collect();
+        let mut naive = Naive {
+            mass: 0.0,
+            observed: vec![0.0; d],
+            first: vec![0.0; d],
+            pairs: vec![0.0; d * d],
+        };
+        for i in 0..rows.len() {
+            let own = self.block.members(i).filter(|own| own.0 as usize == c);
+            let share = rows.weight(i) * own.map(|own| own.1).sum::<f64>();
+            naive.mass += share;
+            let Known { ids, values } = match rows.known() {
+                Some(known) => known.row(i),
+                None => Known {
+                    ids: &all,
+                    values: rows.row(i),
+                },
+            };
+            let apart = ids.iter().map(|j| *j as usize).zip(values);
+            let apart = apart.map(|(j, z)| (j, z.to_f64() - about[j]));
+            for (j, t) in apart.clone() {
+                naive.observed[j] += share;
+                naive.first[j] += share * t;
+                for (l, u) in apart.clone() {
+                    naive.pairs[j * d + l] += share * t * u;
+                }
+            }
+        }
+        naive
+    }
+
+    /// Holds sums about the means against the naive ones, `within` a share of what is summed up.
+    fn check(&self, sums: &Moments, within: f64) {
+        for c in 0..self.centres.len() {
+            let naive = self.naive(c, &self.mean(c));
+            let (d, mass, size) = (
+                naive.first.len(),
+                within * naive.mass,
+                within * naive.size(),
+            );
+            let observed: Vec<f64> = (0..d).map(|j| sums.observed(c, j)).collect();
+            close(&[sums.mass(c)], &[naive.mass], mass);
+            close(&observed, &naive.observed, mass);
+            // By the inequality of Cauchy and Schwarz.
+            close(sums.first(c), &naive.first, (mass * size).sqrt());
+            match sums.kind() {
+                Second::PerComponent => close(&sums.second()[c..=c], &[naive.size()], size),
+                Second::PerCoordinate => {
+                    close(&sums.second()[c * stride(d)..], &naive.variances(), size);
+                }
+                Second::PerPair => {
+                    close(&lower(sums.pairs_of(c), d), &lower(&naive.pairs, d), size);
+                }
+                _ => (),
+            }
+        }
+    }
+}
+
+/// Short rows, rows of one vector, and rows of some, all coordinates known and some; supports of one component, of several
+/// and of all; few and many components; shares so small that they are lost in every sum.
+#[test]
+fn moments_are_the_naive_sums() {
+    for (n, d, q, k, width) in [
+        (70, 1, 0, 9, 1),
+        (70, 2, 0, 9, 1),
+        (70, 3, 0, 9, 2),
+        (70, 7, 0, 9, 1),
+        (70, 8, 0, 9, 3),
+        (70, 9, 0, 9, 1),
+        (70, 80, 0, 9, 2),
+        (70, 2, 0, 3, 1),
+        (70, 4, 0, 4, 1),
+        (70, 6, 0, 2, 1),
+        (70, 8, 0, 4, 1),
+        (POWERS, 5, 0, 3, 3),
+        (40, 13, 5, 3, 3),
+        (3, 13, 2, 3, 3),
+        (60, 13, 13, 4, 4),
+        (40, 13, 5, 7, 7),
+        (90, 13, 6, 33, 33),
+        (40, 13, 5, 7, 2),
+        (40, 13, 5, 3, 1),
+    ] {
+        let case = Case::<f64>::new(n, d, q, k, width);
+        for kind in [Second::Total, Second::PerComponent, Second::PerCoordinate] {
+            let mut sums = case.moments(kind);
+            case.rows.accumulate(&case.block, &case.centres, &mut sums);
+            case.check(&sums, 1e-13);
+        }
+    }
+}
+
+/// About components of this variance; also moved, joined, and of all components together.
+fn pairs_are_the_naive_sums<F: Float>(n: usize, d: usize, variance: f64, within: f64) {
+    let case = Case::<F>::new(n, d, 0, 3, 2);
+    let component = |c| Whitening::spherical(case.mean(c), variance);
+    let (components, origin) = ([0, 1, 2].map(component), vec![0.1; d]);
+    let [mut sums, mut shared] = [Second::PerPair, Second::Pairs].map(|kind| case.moments(kind));
+    for sums in [&mut sums, &mut shared] {
+        let component = |c: usize| &components[c];
+        sums.add_pairs(&case.rows, &case.block, component, Digits::Enough, &origin);
+    }
+    case.check(&sums, within);
+    let of_all = |about: &[f64]| [0, 1, 2].map(|c| case.naive(c, about));
+    let equal = |got: &[f64], parts: &[Naive]| {
+        let total = |place: usize| parts.iter().map(|own| own.pairs[place]).sum();
+        let naive: Vec<f64> = (0..d * d).map(total).collect();
+        let size: f64 = parts.iter().map(|own| own.size() + own.mass).sum();
+        close(&lower(got, d), &lower(&naive, d), within * size);
+    };
+    equal(shared.second(), &of_all(&origin));
+    let step = |to: &[f64]| -> Vec<f64> {
+        let apart = to.iter().zip(case.mean(0));
+        apart.map(|(to, mean)| to - mean).collect()
+    };
+    equal(&sums.about(0, &step(&origin)), &of_all(&origin)[..1]);
+    let mut joined = sums.pair(0, 1);
+    joined.join(0, 1, &step(&case.mean(1)));
+    assert_eq!(joined.zero_mass(), 1);
+    let [a, b, _] = of_all(&case.mean(0));
+    close(
+        &joined.first(0)[..1],
+        &[a.first[0] + b.first[0]],
+        within * 1e3,
+    );
+    equal(joined.pairs_of(0), &[a, b]);
+    let mut parts = vec![sums.clone(), sums.clone()];
+    let both = Moments::merge(parts.iter_mut());
+    assert_eq!(both.pairs_of(1)[0], 2.0 * sums.pairs_of(1)[0]);
+    assert_eq!(parts, vec![case.moments(Second::PerPair); 2]);
+}
+
+#[test]
+fn sums_of_pairs_are_the_naive_ones() {
+    for (n, d) in [(4, 1), (40, 3), (300, 17), (150, 40)] {
+        pairs_are_the_naive_sums::<f64>(n, d, 0.5, 1e-13);
+        pairs_are_the_naive_sums::<f32>(n, d, 0.5, 1e-5);
+        // Rows much farther away than the covariance says are summed in `f64` whatever they are.
+        pairs_are_the_naive_sums::<f32>(n, d, 1e-9, 1e-13);
+    }
+}
