@@ -14,6 +14,8 @@ pub(crate) struct State {
     /// The smallest variance of a model of this table.
     pub(crate) floor: f64,
     pub(crate) coreset_rows: usize,
+    /// Components without rows at the last M-step.
+    pub(crate) zero_mass: usize,
 }
 
 /// What must be the same for a job to go on: settings, and the range of the table.
@@ -41,13 +43,14 @@ const TABLE: &str = "cluster-table";
 const ENERGIES: &str = "cluster-free-energies";
 const FLOOR: &str = "cluster-variance-floor";
 const ROWS: &str = "cluster-coreset-rows";
+const ZERO_MASS: &str = "cluster-zero-mass";
 const VERSION: &str = "cluster-version";
 
 impl State {
     /// Writes the file, all of it or nothing.
     pub(crate) fn save(&self, path: &Path, identity: &Identity) -> Result<()> {
         let (energies, floor) = (hex(&self.free_energies), hex(&[self.floor]));
-        let rows = self.coreset_rows.to_string();
+        let (rows, zero_mass) = (self.coreset_rows.to_string(), self.zero_mass.to_string());
         let notes = [
             (VERSION, crate::VERSION),
             (SETTINGS, &identity.settings),
@@ -55,6 +58,7 @@ impl State {
             (ENERGIES, &energies),
             (FLOOR, &floor),
             (ROWS, &rows),
+            (ZERO_MASS, &zero_mass),
         ];
         let saved = self.model.save_with_notes(path, &notes);
         saved.map_err(|e| Error::checkpoint(path, e))
@@ -95,8 +99,8 @@ impl State {
             numbers.ok_or_else(|| damage(&"its notes are not numbers; remove the file"))
         };
         let floor = numbers(FLOOR)?.first().copied();
-        let rows = note(ROWS)?.parse().ok();
-        let (Some(floor), Some(coreset_rows)) = (floor, rows) else {
+        let (rows, zero_mass) = (note(ROWS)?.parse(), note(ZERO_MASS)?.parse());
+        let (Some(floor), Ok(coreset_rows), Ok(zero_mass)) = (floor, rows, zero_mass) else {
             return Err(damage(&"its notes are not numbers; remove the file"));
         };
         Ok(Some(Self {
@@ -104,6 +108,7 @@ impl State {
             model,
             floor,
             coreset_rows,
+            zero_mass,
         }))
     }
 }
@@ -124,6 +129,7 @@ mod tests {
             free_energies: vec![-1.0 / 3.0, 2e300, f64::MIN_POSITIVE],
             floor: 1e-17,
             coreset_rows: 12,
+            zero_mass: 3,
         };
         let identity = Identity {
             settings: "k-means { a: \"b\" }".into(),

@@ -71,7 +71,6 @@ pub(crate) async fn run(
         Support::Best(width) => width,
         Support::All => state.model.components(),
     };
-    let mut zero_mass = 0;
     let stop = loop {
         let found = e_step(table, &range, &bounds, &state.model, width, true).await?;
         let iteration = state.free_energies.len();
@@ -90,7 +89,7 @@ pub(crate) async fn run(
         if iteration >= job.max_iterations {
             break Stop::MaxIterations;
         }
-        (state.model, zero_mass) = m_step(&state.model, &found, &bounds, state.floor)?;
+        (state.model, state.zero_mass) = m_step(&state.model, &found, &bounds, state.floor)?;
         save(&state)?;
     };
     Ok(Fitted {
@@ -99,7 +98,7 @@ pub(crate) async fn run(
         coreset_rows: state.coreset_rows,
         iterations: state.free_energies.len() - 1,
         free_energies: state.free_energies,
-        zero_mass,
+        zero_mass: state.zero_mass,
         stop,
     })
 }
@@ -118,6 +117,7 @@ async fn start(job: &Job, table: &Table, range: &Range) -> Result<State> {
         free_energies: Vec::new(),
         floor: summary.variance_floor(table.precision()),
         coreset_rows,
+        zero_mass: 0,
     })
 }
 

@@ -185,6 +185,11 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Whether nothing is known of them, not even how many columns there are: lists of any length, of which there are none.
+    pub(crate) fn are_unknown(&self) -> bool {
+        matches!(self, Self::Table(table, _) if table.columns() == 0)
+    }
+
     /// A sketch of the rows: `q` coordinates of each. [`Error::Cancelled`] if the flag is set meanwhile.
     pub(crate) fn sketch<F: Number>(
         &self,

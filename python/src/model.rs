@@ -9,6 +9,7 @@ use crate::watch::interruptible;
 use coremix::ndarray::{Array2, s};
 use coremix::{BoxedMixture, Cancel, Error, ModelInfo, Result, Save};
 use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::ops::Range;
@@ -210,6 +211,11 @@ impl Model {
         threads: usize,
     ) -> PyResult<f64> {
         let weights = weights.as_ref().map(|weights| weights.as_array());
+        let (n, given) = (x.rows().len(), weights.map(|weights| weights.len()));
+        if let Some(given) = given.filter(|given| *given != n) {
+            let what = format!("{given} weights for {n} rows: give each one");
+            return Err(PyValueError::new_err(what));
+        }
         let mut total = 0.0;
         each!(self, model: F => self.asked(py, &x, threads, |rows, part| {
             let own = weights.map(|weights| weights.slice_move(s![part]));
@@ -250,6 +256,9 @@ impl Model {
         /// Products of a part: a small part of a second on one thread.
         const PRODUCTS: usize = 1 << 32;
         let (rows, cancel, pool) = (x.rows(), Cancel::new(), threads::pool(threads)?);
+        if rows.are_unknown() {
+            return Ok(());
+        }
         let mut each = self.components().saturating_mul(self.columns()).max(1);
         // The Dirichlet process, which has no fixed number of parameters, has a matrix per component.
         if each!(self, model: F => model.free_parameters()).is_none() {

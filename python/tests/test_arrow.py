@@ -129,7 +129,7 @@ def test_arrays_without_columns_are_refused():
 
 def test_batches_without_rows(X):
     model = coremix.KMeans(4, random_state=0).fit(X)
-    for empty in [table_of(X).slice(0, 0), np.zeros((0, 5)), lists_of(X, "fixed").slice(0, 0)]:
+    for empty in [table_of(X).slice(0, 0), np.zeros((0, 5)), lists_of(X, "fixed").slice(0, 0), lists_of(X, "list").slice(0, 0)]:
         assert coremix.assign(empty, model).shape == (0,)
         assert partitions.describe(coremix.stats(empty, model))["rows"] == 0
 
@@ -139,3 +139,10 @@ def test_frames_of_pandas_with_any_memory_order(X):
     expected = coremix.KMeans(4, random_state=0).fit(X)
     found = coremix.KMeans(4, random_state=0).fit(frame)
     np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
+
+
+def test_as_many_weights_as_rows(X):
+    model = coremix.KMeans(4, random_state=0).fit(X)._model
+    for n in [len(X) - 1, len(X) + 1]:
+        with pytest.raises(ValueError, match=f"{n} weights for {len(X)} rows"):
+            model.quantization_error(X, weights=np.ones(n))

@@ -103,6 +103,12 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         supports.check(n, k)?;
         let as_wide = supports.per_row() == pass.supports.per_row();
         rule(as_wide, "supports", "must be as wide as the search says")?;
+        let known = !saved.again || supports.are_known();
+        rule(
+            known,
+            "supports",
+            "must be known where they are scored again",
+        )?;
         all_counts("pass", &[saved.searches as u64])?;
         if saved.tried {
             pass.merges = Merges::Tried;

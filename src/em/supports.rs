@@ -74,6 +74,11 @@ impl Supports {
         rule(ordered, "order", "must be all rows, each once")
     }
 
+    /// Whether all rows have one.
+    pub(super) fn are_known(&self) -> bool {
+        !self.supports.contains(&UNSET)
+    }
+
     /// Members kept of each row: 0 if supports are full.
     pub(super) fn per_row(&self) -> usize {
         self.per_row

@@ -65,7 +65,7 @@ impl Covariance {
     /// Those of them that are free: matrices are symmetric.
     pub(super) fn free(self, k: usize, dim: usize) -> usize {
         match self.has_pairs() {
-            true => self.numbers(k, dim) / (2 * dim) * (dim + 1),
+            true => self.numbers(k, dim) / dim * (dim + 1) / 2,
             false => self.numbers(k, dim),
         }
     }

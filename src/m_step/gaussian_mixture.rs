@@ -93,14 +93,23 @@ impl<F: Float> GaussianMixture<F> {
         // Wide enough for the means and for the deviations from them.
         let frame = Frame::around(&summary, largest.sqrt());
         let mut scaled: Vec<f64> = variances.iter().map(|v| frame.enter_square(*v)).collect();
+        let lost = |variance: f64| {
+            let rule =
+                "is too small beside the means and the largest: its square root is lost in them";
+            Error::parameter("variance", variance, rule)
+        };
+        if let Some(variance) = diagonals(kind, &scaled, dim).find(|v| *v < f64::MIN_POSITIVE) {
+            return Err(lost(frame.leave_square(variance)));
+        }
         if kind.has_pairs() {
             let factors = scaled.chunks_exact(dim * dim);
-            let factors = factors.filter_map(|own| Cholesky::of(own, dim));
-            let triangles = factors.flat_map(|own| linalg::inverse_of_lower(&own.factor, dim));
-            scaled = triangles.collect();
-        } else {
-            let positive = |v: &mut f64| *v = v.max(f64::MIN_POSITIVE);
-            scaled.iter_mut().for_each(positive);
+            let factors = factors
+                .map(|own| Cholesky::of(own, dim).ok_or_else(|| lost(frame.leave_square(own[0]))));
+            let triangle = |own: Cholesky| linalg::inverse_of_lower(&own.factor, dim);
+            let triangles: Vec<_> = factors
+                .map(|own| own.map(triangle))
+                .collect::<Result<_>>()?;
+            scaled = triangles.concat();
         }
         let centres = Centres::enter(means, &frame);
         let mut theta = Parameters::new(kind, centres, frame, proportions);
@@ -279,8 +288,11 @@ impl<F: Float> GaussianMixture<F> {
         let mut drawn = Centres::with_capacity(n, dim);
         let factors: Vec<_> = self.whitenings().iter().map(Whitening::inverse).collect();
         let unit = self.theta.unit.sqrt();
-        let deviations = self.variances();
-        let deviations = deviations.mapv(|v| self.theta.frame.enter_square(v).sqrt());
+        let variances = (0..self.theta.k()).map(|c| self.theta.variances_of(c));
+        let variances: Vec<_> = match factors.is_empty() {
+            true => variances.collect(),
+            false => Vec::new(),
+        };
         let mut normals = vec![0.0; dim];
         for c in labels.iter().map(|c| *c as usize) {
             let mut row = self.theta.centres.row(c).to_vec();
@@ -291,27 +303,34 @@ impl<F: Float> GaussianMixture<F> {
                         let terms = factor[j * dim..].iter().zip(&normals[..=j]);
                         unit * terms.map(|(l, e)| l * e).sum::<f64>()
                     }
-                    None => deviations[[c, j]] * normals[j],
+                    None => variances[c][j % variances[c].len()].sqrt() * normals[j],
                 };
                 *z = F::from_f64(z.to_f64() + step);
             }
             drawn.push(&row);
         }
-        Ok((drawn.leave(&self.theta.frame), labels))
+        // Wide components can leave the range of the type.
+        let most = 4.0 * F::LIMIT;
+        let held = |x: F| F::from_f64(x.to_f64().clamp(-most, most));
+        Ok((drawn.leave(&self.theta.frame).mapv_into(held), labels))
     }
 }
 
-/// The largest variance, if all are positive and finite, and if the type can hold their ratios: scores are in units of one of
-/// them. Matrices must be symmetric and positive definite.
-fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Result<f64> {
+/// The variances of the columns among some variances or covariance matrices.
+fn diagonals(kind: Covariance, values: &[f64], dim: usize) -> impl Iterator<Item = f64> {
     let (matrix, step) = match kind.has_pairs() {
         true => (dim * dim, dim + 1),
         false => (values.len(), 1),
     };
     let matrices = values.chunks_exact(matrix);
-    let variances = matrices.clone().flat_map(|own| own.iter().step_by(step));
-    let largest = variances.clone().copied().fold(0.0, f64::max);
-    for &variance in variances {
+    matrices.flat_map(move |own| own.iter().step_by(step).copied())
+}
+
+/// The largest variance, if all are positive and finite, and if the type can hold their ratios: scores are in units of one of
+/// them. Matrices must be symmetric and positive definite.
+fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Result<f64> {
+    let largest = diagonals(kind, values, dim).fold(0.0, f64::max);
+    for variance in diagonals(kind, values, dim) {
         if !(variance > 0.0 && variance.is_finite()) {
             let rule = "must be positive and finite";
             return Err(Error::parameter("variance", variance, rule));
@@ -321,7 +340,11 @@ fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Re
             return Err(Error::parameter("variance", variance, rule));
         }
     }
-    if kind.has_pairs() && !matrices.clone().all(|own| is_proper(own, dim)) {
+    if kind.has_pairs()
+        && !values
+            .chunks_exact(dim * dim)
+            .all(|own| is_proper(own, dim))
+    {
         let rule = "must be symmetric and positive definite";
         return Err(Error::parameter("covariances", "a matrix", rule));
     }
@@ -372,6 +395,10 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
             gamma: self.theta.frame.log_density_shift() - 0.5 * (2.0 * PI * self.theta.unit).ln(),
             beta: 0.5 / self.theta.unit,
         }
+    }
+
+    fn means(&self) -> Array2<F> {
+        self.means().to_owned()
     }
 
     fn proportions(&self) -> Array1<f64> {

@@ -1,6 +1,7 @@
 //! Families at the edges of their arithmetic: shares that are small beside a mass but not beside a variance, numbers near
 //! the ends of their type, wide supports, and densities over many components.
 
+use crate::common::blobs;
 use coremix::Float;
 use coremix::algorithms;
 use coremix::data::Data;
@@ -529,4 +530,77 @@ fn one_search_scores_where_the_nearest_is_the_likeliest() {
     let mut own = own.fit(&data).unwrap();
     own.score(&data).unwrap();
     assert_eq!(own.report.evaluations.scoring, 2 * 40 * 3);
+}
+
+/// Symmetric matrices have d (d + 1) / 2 free numbers each, whatever d and k.
+#[test]
+fn free_parameters_of_matrices() {
+    for (k, dim) in [(1, 1), (1, 3), (3, 3), (2, 4), (5, 2)] {
+        let means = Array2::from_shape_fn((k, dim), |(c, j)| (c * dim + j) as f64);
+        let eye = Array2::<f64>::eye(dim);
+        let stacked = eye.broadcast((k, dim, dim)).unwrap();
+        let shares = Array1::from_elem(k, 1.0 / k as f64);
+        let (means, shares) = (means.view(), shares.view());
+        let tied = GaussianMixture::from_parameters(Covariance::Tied, means, eye.view(), shares);
+        let full = GaussianMixture::from_parameters(Covariance::Full, means, stacked, shares);
+        let triangle = dim * (dim + 1) / 2;
+        for (model, matrices) in [(tied.unwrap(), 1), (full.unwrap(), k)] {
+            let known = k * dim + matrices * triangle + (k - 1);
+            assert_eq!(model.free_parameters(), Some(known), "{k} {dim}");
+        }
+    }
+}
+
+/// A variance that the unit of the frame takes below all numbers is an error, and not another variance.
+#[test]
+fn variances_that_are_lost_beside_the_means() {
+    let (means, shares) = (array![[0.0], [1e149]], array![0.5, 0.5]);
+    for (first, second) in [(1e-30, 1e-30), (1e-20, 1e-30)] {
+        let variances = array![first, second];
+        let matrices = array![[[first]], [[second]]];
+        let spherical = GaussianMixture::from_parameters(
+            Covariance::Spherical,
+            means.view(),
+            variances.view(),
+            shares.view(),
+        );
+        let full = GaussianMixture::from_parameters(
+            Covariance::Full,
+            means.view(),
+            matrices.view(),
+            shares.view(),
+        );
+        for model in [spherical, full] {
+            let error = model.map(drop).unwrap_err().to_string();
+            assert!(error.contains("too small beside the means"), "{error}");
+        }
+    }
+}
+
+/// Samples keep their spread where squares in the unit of the data are 0, and are finite where components are wider than
+/// the type. The means of a boxed model are those that were given.
+#[test]
+fn samples_and_means_at_the_ends_of_the_range() {
+    let x = blobs::<f64>(300, 2, 3, 5) * 1e-165;
+    let data = Dense::new(x.view()).unwrap();
+    let fit = algorithms::gmm(3).build().unwrap().fit(&data).unwrap();
+    let (drawn, labels) = fit.model.sample(50, 1).unwrap();
+    for (row, c) in drawn.outer_iter().zip(&labels) {
+        assert!(row != fit.model.means().row(*c as usize));
+    }
+    let (means, shares) = (
+        array![[3.0003757f32, 1e-20], [43.00101, 3e-20]],
+        array![0.5, 0.5],
+    );
+    let wide = array![1e80, 1e80];
+    let model = GaussianMixture::from_parameters(
+        Covariance::Spherical,
+        means.view(),
+        wide.view(),
+        shares.view(),
+    )
+    .unwrap();
+    let (drawn, _) = model.sample(100, 1).unwrap();
+    assert!(drawn.iter().all(|x| x.is_finite()));
+    assert_eq!(Mixture::means(&model), means);
 }

@@ -52,7 +52,7 @@ impl Table {
 
     /// Number of columns, or of the numbers of a list.
     #[getter]
-    fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.columns
     }
 

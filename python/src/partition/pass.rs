@@ -37,6 +37,9 @@ fn of_number<F: Number>(
     let plain = Plain::of(&**model).map_err(|error| error.to_string())?;
     let (k, d) = plain.means.dim();
     let width = width.unwrap_or(k).min(k);
+    if rows.are_unknown() && weights.is_none_or(|weights| weights.is_empty()) {
+        return Ok(Sums::empty(plain.mark(), plain.exponents.clone(), k));
+    }
     let data = rows.data::<F>(None).map_err(|error| error.to_string())?;
     if data.dim() != d {
         return Err(format!(
