@@ -45,7 +45,8 @@ impl<F: Float> Rows<F> {
     #[inline(never)]
     pub fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
         if let Some(known) = self.known() {
-            return sparse::to_all(known, centres.by_coordinate(), centres.len(), out);
+            let (k, centres) = (centres.len(), centres.by_coordinate());
+            return sparse::to_all::<F, false>(known, centres, &[], k, out);
         }
         let expanded = centres.expanded();
         let relative = self.relative(expanded.about());
@@ -185,7 +186,7 @@ impl<F: Float> Rows<F> {
     pub fn scaled_distances(&self, centres: &Centres<F>, scales: &Scales<F>, out: &mut Vec<F>) {
         if let Some(known) = self.known() {
             let (k, scales) = (centres.len(), scales.by_coordinate());
-            return sparse::scaled_to_all(known, centres.by_coordinate(), scales, k, out);
+            return sparse::to_all::<F, true>(known, centres.by_coordinate(), scales, k, out);
         }
         distance::scaled_to_all(&self.values, centres.values(), scales.of_rows(), out);
     }

@@ -10,6 +10,7 @@ use crate::base::rng::{Purpose, Rng, Streams};
 use crate::data::{Centres, Rows, View};
 
 /// What a round of split and merge did.
+#[derive(Default)]
 pub(crate) struct SplitMerge {
     /// What the squared distances fall by at least, once the means follow.
     pub(crate) gain: f64,
@@ -50,13 +51,7 @@ pub(crate) fn split_and_merge<F: Float>(
     round: Round<'_>,
 ) -> Result<SplitMerge> {
     let k = assignment.components();
-    let mut made = SplitMerge {
-        gain: 0.0,
-        settled: 0.0,
-        changes: Vec::new(),
-        stale: vec![false; k],
-        evaluations: 0,
-    };
+    let mut made = SplitMerge::default();
     let errors = parallel::map(k, |c| Errors::of(view, assignment, round.offsets, c));
     let least = errors.iter().map(|errors| errors.settled);
     let least = least.fold(f64::INFINITY, f64::min);
