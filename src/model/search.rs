@@ -93,7 +93,7 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
         let (features, scores) = (&mut scratch.features, &mut block.scores);
         rows.linear(linear, features, scores)
     });
-    block.terms = products.map(|linear| Arc::clone(linear.terms()));
+    block.terms = products.map(|linear| Arc::clone(&linear.terms));
     if products.is_none() {
         let k = scorer.components();
         all_scores(scorer, rows, &mut scratch.approximate);
@@ -103,10 +103,10 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
     }
     let none = vec![F::zero(); block.stride()];
     let (errors, width) = match products {
-        Some(linear) => (linear.errors(), linear.width()),
+        Some(linear) => (&linear.errors[..], linear.width()),
         None => (&none[..], rows.entries()),
     };
-    let has_tight = products.is_some_and(|linear| !linear.terms().tight.is_empty());
+    let has_tight = products.is_some_and(|linear| !linear.terms.tight.is_empty());
     let limit = largest_error::<F>(width);
     soft::bounds(&block.scores, errors, &mut scratch.upper, &mut block.lower);
     let lower = block

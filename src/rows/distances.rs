@@ -72,7 +72,7 @@ impl<F: Float> Rows<F> {
         F::from_f64(rounding::<F>(
             self.dim,
             norm.to_f64(),
-            expanded.largest_norm(),
+            expanded.largest_norm,
             reach.to_f64(),
         ))
     }
@@ -93,7 +93,7 @@ impl<F: Float> Rows<F> {
         }
         let expanded = centres.expanded();
         let (rows, about, dim) = (&self.values[..], expanded.about(), self.dim);
-        let largest_norm = expanded.largest_norm();
+        let largest_norm = expanded.largest_norm;
         let margin = |norm, score| rounding::<F>(dim, norm, largest_norm, score);
         // Where rounding leaves several: which, as far as known.
         let mut among = Vec::new();
