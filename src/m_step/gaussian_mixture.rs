@@ -35,9 +35,6 @@ pub struct GaussianMixture<F> {
 
 impl<F: Float> GaussianMixture<F> {
     /// Means (k, d), one variance for all columns of all components, and equal proportions.
-    ///
-    /// # Errors
-    /// As [`from_parameters`](Self::from_parameters).
     pub fn tied_spherical(means: ArrayView2<'_, F>, variance: f64) -> Result<Self> {
         let equal = Array1::from_elem(means.nrows(), 1.0 / means.nrows() as f64);
         let kind = Covariance::TiedSpherical;
