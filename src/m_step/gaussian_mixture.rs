@@ -136,11 +136,6 @@ impl<F: Float> GaussianMixture<F> {
         &mut self.theta.centres
     }
 
-    /// The whitening transform of each component, if covariances have all pairs of coordinates.
-    pub(super) fn whitenings(&self) -> &[Whitening] {
-        &self.costs.whitenings
-    }
-
     /// Moves the exact means, and the centres with them, by so much (k, d).
     pub(super) fn step(&mut self, steps: &[f64]) {
         let mut exact = std::mem::take(&mut self.theta.exact_means);
@@ -274,7 +269,12 @@ impl<F: Float> GaussianMixture<F> {
         let labels = self.theta.proportions.labels(n, &mut rng)?;
         let dim = self.theta.dim();
         let mut drawn = Centres::with_capacity(n, dim);
-        let factors: Vec<_> = self.whitenings().iter().map(Whitening::inverse).collect();
+        let factors: Vec<_> = self
+            .costs
+            .whitenings
+            .iter()
+            .map(Whitening::inverse)
+            .collect();
         let unit = self.theta.unit.sqrt();
         let deviations = self.variances();
         let deviations = deviations.mapv(|v| self.theta.frame.enter_square(v).sqrt());
@@ -283,7 +283,7 @@ impl<F: Float> GaussianMixture<F> {
             let mut row = self.theta.centres.row(c).to_vec();
             normals.fill_with(|| rng.normal());
             for (j, z) in row.iter_mut().take(dim).enumerate() {
-                let step = match factors.get(c) {
+                let step = match factors.get(c % factors.len().max(1)) {
                     Some(factor) => {
                         let terms = factor[j * dim..].iter().zip(&normals[..=j]);
                         unit * terms.map(|(l, e)| l * e).sum::<f64>()
