@@ -300,14 +300,10 @@ impl<F: Float> TryFrom<Distribution<F>> for DirichletProcessMixture<F> {
         let wide = |nu: f64| nu - (dim as f64 - 1.0) > 0.0;
         let most = Frame::<F>::farthest_centre();
         for q in &q.components {
-            let Whitening {
-                mean,
-                factor,
-                inflation,
-            } = &q.whitening;
+            let (mean, factor) = (&q.whitening.mean, &q.whitening.factor);
             all_positive("mean precisions", &[q.mean_precision], 1)?;
             all_positive("degrees of freedom", &[q.degrees], 1)?;
-            all_positive("inflations", &[*inflation], 1)?;
+            all_positive("inflations", &[q.whitening.inflation], 1)?;
             all_finite("component means", mean, dim)?;
             all_finite("factors", factor, dim * (dim + 1) / 2)?;
             let near = mean.iter().all(|m| m.abs() <= most);
